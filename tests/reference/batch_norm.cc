@@ -1,4 +1,5 @@
-// Batch norm in double precision. Source: Ioffe and Szegedy 2015, algorithm 1 and section 3.
+// Implements batch norm in double precision. Source: Ioffe and Szegedy 2015, algorithm 1 and
+// section 3.
 #include <cmath>
 
 #include "tests/reference/operations.h"
@@ -6,7 +7,7 @@
 namespace syncopate::reference {
 namespace {
 
-// The channel of element i of a map.
+// Returns the channel of element i of a map.
 std::size_t channel(const Map& x, std::size_t i) { return i % static_cast<std::size_t>(x.c); }
 
 double inverse_deviation(const Moments& moments, const BatchNormOp& operation, std::size_t c) {

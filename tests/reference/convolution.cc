@@ -1,4 +1,4 @@
-// The operations with a weight, convolution and dense layers, in double precision.
+// Implements the operations with a weight, convolution and dense layers, in double precision.
 #include "tests/reference/operations.h"
 
 namespace syncopate::reference {

@@ -11,7 +11,7 @@ void accumulate(Values& sum, const Values& term) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term[i];
 }
 
-// Evaluates a graph and keeps the value and the gradient of every node.
+// An Interpreter evaluates a graph and keeps the value and the gradient of every node.
 class Interpreter {
  public:
   Interpreter(const Graph& graph, const Variables& variables, const Samples& samples,
@@ -94,7 +94,7 @@ class Interpreter {
     result_.logits = x().values;
     result_.loss = loss.loss;
     result_.num_correct = loss.num_correct;
-    return loss.dlogits;  // the backward pass reads it; the node has no other output
+    return loss.dlogits;  // for the backward pass; the loss has no output
   }
 
   void backward_all() {
@@ -156,7 +156,7 @@ class Interpreter {
   const double loss_divisor_;
   const Mode mode_;
   const Rounding& rounding_;
-  std::vector<Moments> moments_;  // per node: the moments that batch norm used
+  std::vector<Moments> moments_;  // the moments that batch norm used, per node
   const Node* node_ = nullptr;    // the node that is being evaluated
   std::vector<Map> outputs_;
   std::vector<Map> gradients_;

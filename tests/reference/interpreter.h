@@ -19,7 +19,8 @@ struct Samples {
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
 };
 
-// Parameters and state in the order of Graph::parameters and Graph::state, in memory order.
+// Variables holds parameters and state in the order of Graph::parameters and Graph::state, in
+// memory order.
 struct Variables {
   std::vector<Values> parameters;
   std::vector<Values> state;
@@ -33,11 +34,12 @@ struct Result {
   std::vector<Values> state;      // after the step; unchanged in Mode::kEvaluate and for no samples
 };
 
-// Changes the output of node `node`, as a device does that stores it with fewer bits. For conv2d
-// and dense it is called twice: before the bias is added and for the output.
+// A Rounding changes the output of node `node`, as a device does that stores it with fewer bits.
+// For conv2d and dense it is called twice: before the bias is added and for the output.
 using Rounding = std::function<void(int node, Values& values)>;
 
-// Evaluates the graph. Without samples, gradients are zero and the state does not change.
+// Evaluates the graph on samples. Without samples, gradients are zero and the state does not
+// change.
 Result run(const Graph& graph, const Variables& variables, const Samples& samples,
            double loss_divisor, Mode mode, const Rounding& rounding = {});
 

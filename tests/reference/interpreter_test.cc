@@ -9,11 +9,11 @@ namespace syncopate::reference {
 namespace {
 
 constexpr std::int64_t kBatch = 3;
-constexpr double kLossDivisor = 5.0;  // differs from the batch, so that a missing division shows
+constexpr double kLossDivisor = 5.0;  // not the batch size, so that a missing division shows
 constexpr double kStep = 1e-5;
 
-// The errors of central differences, step^2 / 6 * f''' and 1e-16 / step, are both below 1e-9 of
-// these gradients.
+// The difference step makes both errors of central differences, step^2 / 6 * f''' and 1e-16 / step,
+// smaller than 1e-9 of these gradients.
 constexpr double kTolerance = 1e-6;
 
 NodeId start(GraphBuilder& build, Shape shape) {
@@ -125,7 +125,7 @@ TEST(Interpreter, UsesAndKeepsRunningStatisticsInEvaluation) {
   GraphBuilder build("bn");
   const NodeId x = build.batch_norm(start(build, {1, 1, 1}), "bn", {.epsilon = 0.0F});
   const Graph graph = build.finish(build.flatten(x));
-  // The expected output is (5 - 3) / sqrt(4) * 10 + 1 = 11.
+  // With running statistics, the expected output is (5 - 3) / sqrt(4) * 10 + 1 = 11.
   const Variables variables{{{10.0}, {1.0}}, {{3.0}, {4.0}}};
   const Result result = run(graph, variables, {{5.0}, {0}}, 1.0, Mode::kEvaluate);
   EXPECT_DOUBLE_EQ(result.logits[0], 11.0);
@@ -137,7 +137,7 @@ TEST(Interpreter, MovesRunningStatisticsTowardsTheUnbiasedVarianceOfTheBatch) {
   const NodeId x =
       build.batch_norm(start(build, {1, 1, 1}), "bn", {.epsilon = 0.0F, .momentum = 0.5F});
   const Graph graph = build.finish(build.flatten(x));
-  // The batch is 2 and 4, with mean 3, biased variance 1 and unbiased variance 2.
+  // The samples 2 and 4 have mean 3, biased variance 1 and unbiased variance 2.
   const Result result =
       run(graph, {{{1.0}, {0.0}}, {{1.0}, {4.0}}}, {{2.0, 4.0}, {0, 0}}, 2.0, Mode::kTrain);
   EXPECT_DOUBLE_EQ(result.state[0][0], 2.0);

@@ -1,4 +1,4 @@
-// The operations without parameters, and the loss, in double precision.
+// Implements the operations without parameters, and the loss, in double precision.
 #include "tests/reference/operations.h"
 
 #include <algorithm>
@@ -19,7 +19,8 @@ void for_each_maximum(const Map& x, const MaxPoolOp& op, std::int64_t out_h, std
         for (std::int64_t c = 0; c < x.c; ++c) {
           const std::int64_t top = oh * op.stride - op.pad;
           const std::int64_t left = ow * op.stride - op.pad;
-          // The first pixel of the window that is not padding.
+          // The search for the maximum begins with the first pixel of the window that is not
+          // padding.
           std::int64_t best_h = std::max<std::int64_t>(top, 0);
           std::int64_t best_w = std::max<std::int64_t>(left, 0);
           for (std::int64_t ih = top; ih < top + op.window; ++ih) {

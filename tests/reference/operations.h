@@ -12,7 +12,7 @@ namespace syncopate::reference {
 
 using Values = std::vector<double>;
 
-// N samples of a map [H, W, C]; a vector [F] is a map [1, 1, F].
+// A Map holds N samples of a map [H, W, C]; a vector [F] is a map [1, 1, F].
 struct Map {
   std::int64_t n = 0;
   std::int64_t h = 0;
@@ -33,13 +33,13 @@ struct Map {
   }
 };
 
-// A map of n samples of shape [H, W, C] or [F], filled with zeros.
+// Returns a map of n samples of shape [H, W, C] or [F], filled with zeros.
 Map make_map(std::int64_t n, const Shape& sample_shape);
 
 // Normalises samples. u8 pixels have values 0 to 255.
 Map input(const Map& x, const InputOp& operation);
 
-// weight is [K, R, S, C], bias is [K] or empty.
+// Computes a convolution; weight is [K, R, S, C], bias is [K] or empty.
 Map conv2d(const Map& x, const Conv2dOp& operation, const Values& weight, const Values& bias,
            const Shape& out_shape);
 struct ConvGradients {
@@ -55,8 +55,8 @@ struct Moments {
   Values variance;  // [C], biased: divided by N * H * W
 };
 Moments batch_moments(const Map& x);
-// The running statistics after a training step with count = N * H * W values per channel, count
-// > 1.
+// Returns the running statistics after a training step with count = N * H * W values per channel,
+// count > 1.
 Moments updated_statistics(const Moments& running, const Moments& batch,
                            const BatchNormOp& operation, std::int64_t count);
 Map batch_norm(const Map& x, const Moments& moments, const BatchNormOp& operation,
@@ -66,7 +66,8 @@ struct BatchNormGradients {
   Values scale;
   Values shift;
 };
-// The moments are those of x, as in training, so their gradients are included.
+// Computes batch norm's gradients. The moments are those of x, as in training, so their gradients
+// are included.
 BatchNormGradients batch_norm_backward(const Map& x, const Moments& moments,
                                        const BatchNormOp& operation, const Values& scale,
                                        const Map& dy);
@@ -74,14 +75,14 @@ BatchNormGradients batch_norm_backward(const Map& x, const Moments& moments,
 Map relu(const Map& x);
 Map relu_backward(const Map& x, const Map& dy);  // the gradient at x = 0 is 0
 
-// Of equal maxima, the first in row order receives the whole gradient.
+// The max pool passes the whole gradient to the first, in row order, of equal maxima.
 Map max_pool(const Map& x, const MaxPoolOp& operation, const Shape& out_shape);
 Map max_pool_backward(const Map& x, const MaxPoolOp& operation, const Map& dy);
 
 Map global_average_pool(const Map& x);
 Map global_average_pool_backward(const Map& x, const Map& dy);
 
-// weight is [out, in], bias is [out].
+// Computes a dense layer; weight is [out, in], bias is [out].
 Map dense(const Map& x, const Values& weight, const Values& bias);
 struct DenseGradients {
   Map x;

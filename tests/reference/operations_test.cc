@@ -33,7 +33,7 @@ TEST(ReferenceConvolution, ReadsZeroOutsideTheMap) {
 }
 
 TEST(ReferenceConvolution, KeepsChannelsInnermostInItsWeights) {
-  // The weight has K = 2, R = S = 1 and C = 2.
+  // The convolution's weight has K = 2, R = S = 1 and C = 2.
   const Map y = conv2d(map_of(1, 1, 2, {1.0, 10.0}), {.kernel_h = 1, .kernel_w = 1},
                        {1.0, 2.0, 3.0, 4.0}, {}, {1, 1, 2});
   EXPECT_EQ(y.values, (Values{21.0, 43.0}));
@@ -50,12 +50,12 @@ TEST(ReferenceMaxPool, DropsAWindowThatDoesNotFit) {
   EXPECT_EQ(y.values, Values{4.0});
 }
 
-// All values are negative, so a zero in the padding would be the maximum.
+// All values of the map are negative, so a zero in the padding would be the maximum.
 TEST(ReferenceMaxPool, IgnoresPadding) {
   const MaxPoolOp operation{.window = 3, .stride = 2, .pad = 1};
   const Map x = map_of(2, 3, 1, {-6.0, -5.0, -4.0, -3.0, -3.0, -7.0});
   EXPECT_EQ(max_pool(x, operation, {1, 2, 1}).values, (Values{-3.0, -3.0}));
-  // The pixel in the middle column is in both windows, and it is the first pixel of the second one.
+  // Both windows contain the -3 in the middle column; in the first window the -3 before it wins.
   EXPECT_EQ(max_pool_backward(x, operation, map_of(1, 2, 1, {10.0, 1.0})).values,
             (Values{0.0, 0.0, 0.0, 10.0, 1.0, 0.0}));
 }

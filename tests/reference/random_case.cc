@@ -8,7 +8,7 @@
 namespace syncopate::reference {
 namespace {
 
-// Values that are uniform in [centre - width, centre + width].
+// Returns values that are uniform in [centre - width, centre + width].
 Values draw(std::int64_t count, const RandomStream& random, float centre, float width) {
   Values values(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < values.size(); ++i) {

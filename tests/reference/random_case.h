@@ -1,4 +1,4 @@
-// Random variables and samples of a graph, drawn from a seed, and the measure that compares
+// Draws random variables and samples of a graph from a seed, and provides the measure that compares
 // results. Every number is exact in f32, so a backend and the interpreter start from equal numbers.
 #pragma once
 
@@ -10,11 +10,11 @@
 
 namespace syncopate::reference {
 
-// Unlike the initial values of a network, biases, scales and running statistics are not zero or
-// one, which could hide mistakes.
+// Draws variables: unlike the initial values of a network, biases, scales and running statistics
+// are not zero or one, which could hide mistakes.
 Variables random_variables(const Graph& graph, std::uint64_t seed);
 Samples random_samples(const Graph& graph, std::int64_t count, std::uint64_t seed);
-// The first `count` samples.
+// Returns the first `count` of the samples.
 Samples first_samples(const Samples& samples, std::int64_t count);
 
 // Returns |found - expected| / |expected| with Euclidean norms of the whole tensor, or |found| if

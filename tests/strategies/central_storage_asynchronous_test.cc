@@ -1,4 +1,4 @@
-// Asynchronous replicas of one process that update one copy of the variables.
+// Tests asynchronous replicas of one process that update one copy of the variables.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ using test::small_network;
 
 constexpr float kLearningRate = 0.05F;
 
-// A batch that depends on its range of samples.
+// Returns a batch whose content depends on its range of samples.
 Batch batch_of(const ps::SampleRange& range) {
   Batch batch = test::small_batch(static_cast<float>(range.begin % 13) / 13.0F);
   for (std::int64_t i = 0; i < kBatch; ++i) {
@@ -172,7 +172,7 @@ TEST_P(Replicas, TrainEveryBatchOnceAndEndWithASnapshot) {
   EXPECT_TRUE(std::ranges::equal(last.copy.values.f32(), strategy->snapshot().values.f32()));
 }
 
-// A checkpoint of an unfinished job determines the samples that are left, and training from it uses
+// From a checkpoint of an unfinished job follows which samples are left, and a resumed run trains
 // each of them once.
 TEST_P(Replicas, ContinueFromASnapshot) {
   const auto first = make(3, GetParam().options);
@@ -238,7 +238,7 @@ TEST_F(AsynchronousCentralStorage, KeepsEveryReplicaWithinTheStalenessOfSsp) {
     auto& mine = pushed.at(static_cast<std::size_t>(replica.index));
     std::int64_t slowest = mine;
     for (const auto& each : pushed) slowest = std::min(slowest, each.load());
-    // Replicas that have no batch left at the end no longer hold back the others.
+    // A replica that has no batch left at the end no longer holds back the others.
     if (lease.begin < (60 - 2 * kReplicas) * kBatch) {
       EXPECT_LE(mine - slowest, kMostStaleness) << "replica " << replica.index;
     }

@@ -1,4 +1,4 @@
-// Synchronous replicas on one copy of the variables.
+// Tests synchronous replicas that share one copy of the variables.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using test::copy_of;
 using test::kBatch;
 using test::same_blocks;
 
-// A different batch for each replica.
+// Returns a different batch for each replica.
 Batch batch_of_replica(int replica) {
   return test::small_batch(-1.0F + 0.25F * static_cast<float>(replica), 2 * kBatch);
 }

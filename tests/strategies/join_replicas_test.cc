@@ -1,4 +1,5 @@
-// The place where gradients are summed, as a function of where the replicas compute.
+// Tests the choice of the place where gradients are summed, as a function of where the replicas
+// compute.
 #include "strategies/join_replicas.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +58,7 @@ TEST(GradientsOfReplicas, AreSummedOnTheHostIfTasksShareAGpuAndTheReasonIsGiven)
     EXPECT_EQ(choice.place, SumPlace::kHost);
     EXPECT_NE(choice.why_host.find("share a GPU (0000:1b)"), std::string::npos) << choice.why_host;
   }
-  // On CPUs the host is the expected place, so no reason is given.
+  // For replicas on CPUs the host is the expected place of sums, so no reason is given.
   EXPECT_EQ(choose_sums("auto", kOneOnACpu).why_host, "");
   EXPECT_EQ(place("auto", kOneOnACpu), SumPlace::kHost);
 }

@@ -1,5 +1,5 @@
-// Replicas that sum gradients on their devices: reports, loss scales, and failures of a replica.
-// The module emulates two GPUs, and an NCCL that sums in host memory.
+// Tests replicas that sum gradients on their devices: reports, loss scales, and failures of a
+// replica. The module emulates two GPUs, and an NCCL that sums in host memory.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Step reports that are summed as f32 arrive exactly, and PeersWait separates waiting for replicas
-// from waiting for bytes.
+// Tests that step reports which are summed as f32 arrive exactly, and that PeersWait separates
+// waiting for replicas from waiting for bytes.
 #include "strategies/step_trailer.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ std::vector<Trailer> trailers_of(const std::vector<StepReport>& reports) {
   return trailers;
 }
 
-// Sums in rank order, as our collectives do.
+// Sums trailers in rank order, as the collectives of this program do.
 Trailer sum_in_rank_order(const std::vector<Trailer>& trailers) {
   Trailer sum = trailers.front();
   for (std::size_t r = 1; r < trailers.size(); ++r) {
@@ -39,7 +39,7 @@ Trailer sum_in_rank_order(const std::vector<Trailer>& trailers) {
   return sum;
 }
 
-// Sums neighbours first, as MPI and NCCL may.
+// Sums the trailers of neighbours first, as MPI and NCCL may.
 Trailer sum_as_tree(std::vector<Trailer> trailers) {
   for (std::size_t step = 1; step < trailers.size(); step *= 2) {
     for (std::size_t r = 0; r + step < trailers.size(); r += 2 * step) {
@@ -55,12 +55,13 @@ StepReport report_of(double loss) {
 
 class Trailers : public testing::TestWithParam<int> {
  protected:
-  // Counts in [0, 2^31] that include both ends, and losses that are multiples of 2^-40.
+  // Draws counts in [0, 2^31], with both ends, and losses that are multiples of 2^-40.
   std::vector<StepReport> random_reports() const {
     constexpr std::int64_t kMost = std::int64_t{1} << 31;
     std::mt19937_64 random(17);
     std::uniform_int_distribution<std::int64_t> count(0, kMost);
-    // Losses are below 4, so that the exact sum of 1000 fits into the 53 bits of a double.
+    // The losses are below 4, so that the exact sum of 1000 losses fits into the 53 bits of a
+    // double.
     std::uniform_int_distribution<std::int64_t> loss(0, (std::int64_t{4} << 40) - 1);
     std::vector<StepReport> reports(static_cast<std::size_t>(GetParam()));
     for (StepReport& report : reports) {
@@ -109,7 +110,8 @@ TEST_P(Trailers, KeepTheLossToTwoToTheMinusForty) {
     sum += reports.back().scores.loss;
   }
   const double found = read_trailer(sum_in_rank_order(trailers_of(reports))).scores.loss;
-  // Each replica may be off by 2^-40; 2^-49 is the rounding error of an expected sum of up to 8.
+  // The tolerance: each replica's loss may be off by 2^-40, and 2^-49 is the rounding error of an
+  // expected sum of up to 8.
   EXPECT_NEAR(found, sum, GetParam() * (std::ldexp(1.0, -40) + std::ldexp(1.0, -49)));
 }
 
@@ -188,7 +190,7 @@ TEST(PeersWait, IsTheTimeBlockedLongerThanTheLastReplica) {
   TwoReplicas replicas;
   replicas.end_step({.first = 5.0, .second = 1.0});
   replicas.end_step({.first = 1.0, .second = 3.0});
-  replicas.end_step({});  // the least of a step is known one step later
+  replicas.end_step({});  // the least wait is known a step later
   EXPECT_DOUBLE_EQ(replicas.first.waited_seconds(), 4.0);
   EXPECT_DOUBLE_EQ(replicas.second.waited_seconds(), 2.0);
 }

@@ -1,4 +1,4 @@
-// A folder of the test's own, gone when it ends.
+// Makes a folder for one test, and removes it when the test ends.
 #pragma once
 
 #include <stdlib.h>

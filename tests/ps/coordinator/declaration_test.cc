@@ -1,4 +1,5 @@
-// Tests of hello_check.cc: a refusal names the first difference with both values.
+// Tests hello_check.cc: a refusal names the first difference between two declarations, with both
+// values.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -17,7 +18,7 @@ void agree(wire::DeclarationT& declaration, const std::string& name, const std::
   declaration.agreements.push_back(std::move(agreement));
 }
 
-// The refusal of worker 1 if its declaration is worker 0's, modified by `change`.
+// Returns the refusal of worker 1 if its declaration is worker 0's, modified by `change`.
 wire::RefusedT refusal_of(const std::function<void(wire::HelloT& hello)>& change) {
   wire::DeclarationT declaration = make_declaration();
   agree(declaration, "--model", "mnist-cnn");

@@ -144,7 +144,7 @@ TEST(AWorkerThatRegistersAfterTheFinalSnapshot, IsRefused) {
   job.copy_all();
   wire::AppointmentDoneT done;
   done.cut = job.take<wire::AppointmentT>(worker(0))->cut;
-  job.send_hello(job.worker_hello(1));  // is admitted and connects to the shards
+  job.send_hello(job.worker_hello(1));  // worker 1 is admitted and connects to the shards
   ASSERT_TRUE(job.take<wire::WelcomeT>(worker(1)));
   job.send(worker(0), done);
   EXPECT_NE(job.send_hello(job.worker_hello(1)).find("after the job was over"), std::string::npos);

@@ -7,7 +7,7 @@
 namespace syncopate::ps {
 namespace {
 
-// Ten samples in batches of three: an epoch is [0, 3), [3, 6), [6, 9).
+// The ledger has ten samples in batches of three: an epoch begins with [0, 3), [3, 6), [6, 9).
 Ledger make_ledger(std::int64_t total_batches, DataPosition start = {}) {
   return Ledger({.dataset_size = 10,
                  .batch_size = 3,
@@ -69,7 +69,7 @@ TEST(Ledger, GrantsTheBatchOfADroppedPushAgain) {
   ledger.give_back(0, only);
   EXPECT_FALSE(ledger.all_handed_out());
   EXPECT_EQ(ledger.grant(1), only);
-  ledger.give_back(0, only);  // it does not hold the batch any more
+  ledger.give_back(0, only);  // worker 0 no longer holds the batch
   EXPECT_TRUE(ledger.all_handed_out());
 }
 
@@ -93,7 +93,7 @@ TEST(Ledger, CountsPushesAfterASnapshotAsUntrained) {
   const Ledger::AsOf as_of = ledger.as_of({{0, 1}, {1, 0}});
   EXPECT_EQ(as_of.batches_trained, 1);
   EXPECT_EQ(as_of.samples_trained, 3);
-  EXPECT_EQ(as_of.position, (DataPosition{0, 3, {}}));  // b and c are next in any case
+  EXPECT_EQ(as_of.position, (DataPosition{0, 3, {}}));  // batches b and c are next in any case
   EXPECT_EQ(ledger.as_of({{1, 0}}).position, (DataPosition{1, 0, {b}}));
   EXPECT_EQ(ledger.as_of({}).position, (DataPosition{1, 0, {}}));
 }

@@ -1,4 +1,4 @@
-// Recovery of restarted servers.
+// Tests how a coordinator recovers the job after a server was restarted.
 #include <gtest/gtest.h>
 
 #include "tests/ps/coordinator/coordinator_case.h"
@@ -50,8 +50,8 @@ TEST(ARestartedServer, IgnoresFilesOfSnapshotsOfAnotherJob) {
   EXPECT_EQ(job.roll_back(1), cut);
 }
 
-// The server is killed after it has written the file and before it reports it, and restarts before
-// its timeout passes.
+// The server is killed after it has written the snapshot file and before it reports the file, and
+// restarts before its timeout passes.
 TEST(ARestartedServer, KeepsTheFileOfASnapshotThatItDidNotReport) {
   JobCase job(make_declaration(Consistency::kAsync), 2, true);
   job.start();
@@ -75,7 +75,7 @@ TEST(ARestartedServer, RollsAllTasksBackUnderSsp) {
   job.make_snapshot({{0, 1, 1}, {1, 1, 1}});
   const SampleRange held = job.lease(1);
   job.lose(server(1));
-  job.restart_server(1, {first});  // its second file is lost
+  job.restart_server(1, {first});  // its second snapshot file is lost
   EXPECT_EQ(job.roll_back(0), first);
   EXPECT_EQ(job.roll_back(1), first);
   for (int w = 0; w < 2; ++w) {
@@ -90,7 +90,8 @@ TEST(ARestartedServer, RollsAllTasksBackUnderSsp) {
   EXPECT_EQ(job.lease(0), held);
 }
 
-// The server reports that the file it was told to restore is damaged; returns the snapshot.
+// The server reports that the snapshot file that it was told to restore is damaged; returns the
+// snapshot's number.
 std::uint64_t find_damaged(JobCase& job, int index) {
   auto back = job.take<wire::RollBackT>(server(index));
   if (!back) {
@@ -168,7 +169,7 @@ TEST(ARestartedServer, RollsBackAWorkerThatIsJoining) {
   job.roll_back(1);
   job.send_ready(0);
   EXPECT_TRUE(job.take<wire::RollBackT>(worker(1)));
-  job.send(worker(1), wire::ReadyT{});  // sent before it receives RollBack
+  job.send(worker(1), wire::ReadyT{});  // worker 1 sends this before it receives RollBack
   EXPECT_FALSE(job.take<wire::StartT>(worker(0)));
   job.send_ready(1);
   EXPECT_TRUE(job.take<wire::StartT>(worker(0)));
@@ -184,11 +185,12 @@ TEST(ARestartedServer, SendsRollBackAgainToAWorkerThatReconnects) {
   job.roll_back(0);
   job.roll_back(1);
   job.send_ready(0);
-  job.forget_messages();  // worker 1 does not receive these
+  job.forget_messages();  // worker 1 does not receive the messages
   wire::HelloT hello = job.worker_hello(1);
   hello.incarnation = 1;
   EXPECT_EQ(job.send_hello(hello), "");
-  // It must drop its void requests before it connects to the restarted servers.
+  // A worker that reconnects gets RollBack first: it must drop its void requests before it connects
+  // to the restarted servers.
   EXPECT_TRUE(job.take<wire::WelcomeT>(worker(1))->servers.empty());
   EXPECT_EQ(job.take<wire::RollBackT>(worker(1))->cut, cut);
   EXPECT_TRUE(job.take<wire::RosterT>(worker(1)));
@@ -213,7 +215,7 @@ TEST(ARestartedServer, VoidsEarlierTexts) {
   job.restart_server(1, {cut});
   job.roll_back(0);
   job.roll_back(1);
-  send(0, 'c');  // in transit at that time
+  send(0, 'c');  // was in transit during the roll-back
   job.forget_messages();
   for (int w = 0; w < 2; ++w) job.send_ready(w);
   send(1, 'd');
@@ -235,7 +237,7 @@ TEST(ARestartedServer, GivesAllServersANewIncarnationAndSendsRollBackFirst) {
   wire::RollBackT back;
   back.cut = cut;
   job.send(server(0), back);
-  back.incarnation = 1;  // to the previous server 0
+  back.incarnation = 1;  // answers the previous server 0
   job.send(server(1), back);
   EXPECT_TRUE(job.received[worker(0)].empty());
   back.incarnation = 2;

@@ -205,7 +205,7 @@ TEST(Registration, AdmitsANewWorkerAfterTheSnapshotIsCopied) {
   job.freeze_all({});
   job.copy_all();
   EXPECT_TRUE(job.take<wire::WelcomeT>(worker(1)));
-  job.coordinator->request_snapshot();  // no snapshot begins while it connects to the shards
+  job.coordinator->request_snapshot();  // must wait: worker 1 is connecting to the shards
   job.collect();
   EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
 }
@@ -237,7 +237,7 @@ TEST(Registration, NamesAdmittedWorkersThatAreNotReady) {
   EXPECT_EQ(job.coordinator->joining_workers(), (std::vector<int>{0, 1}));
   job.send(worker(1), wire::ReadyT{});
   EXPECT_EQ(job.coordinator->joining_workers(), std::vector<int>{0});
-  job.lose(server(1));  // without it no worker can become ready
+  job.lose(server(1));  // without server 1 no worker can become ready
   EXPECT_EQ(job.coordinator->joining_workers(), std::vector<int>{});
 }
 

@@ -1,4 +1,4 @@
-// Faults of a random job, and the properties that must hold at its end.
+// Injects the faults of a random job, and checks the properties that must hold at the job's end.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -69,7 +69,8 @@ void ScheduledJob::check_end() {
   if (is_synchronous()) {
     const std::int64_t steps = std::max<std::int64_t>(declaration_.total_steps - start_.step, 0);
     for (const ScheduledServer& server : servers_) {
-      // A server that returns after all workers have left has no job.
+      // A server that is restarted after all workers have left has no job, so its version is not
+      // checked.
       if (lost_servers_ && !server.is_finished()) continue;
       if (server.version() != static_cast<std::uint64_t>(steps) + 1) blame("steps are missing");
     }
@@ -95,7 +96,8 @@ void ScheduledJob::disturb() {
   --disturbances_left_;
   switch (chance_.below(4)) {
     case 0:
-      // Synchronous workers stop by themselves, not through the coordinator.
+      // Only asynchronous workers are asked to stop here: synchronous workers stop without the
+      // coordinator.
       if (coordinator_->has_started() && !is_synchronous()) {
         workers_[static_cast<std::size_t>(chance_.below(workers_.size()))].stop(0);
         was_stopped_ = true;
@@ -122,7 +124,7 @@ void ScheduledJob::kill_worker() {
   const bool is_last = std::none_of(workers_.begin(), workers_.end(), [](const auto& other) {
     return other.is_alive && !other.has_left();
   });
-  // No other worker writes the initial values.
+  // Before the start every worker is needed, as no other worker writes the initial values.
   const bool is_needed = is_last || !coordinator_->has_started();
   if (!is_needed && chance_.one_in(3)) stays_dead_.insert(w);
 }

@@ -1,4 +1,5 @@
-// The declaration and the start position of a random job.
+// Makes the declaration and the start position of a random job: the job's options, and the step and
+// the place in the data from which it starts.
 #include <algorithm>
 
 #include "ps/coordinator/wire_conversion.h"

@@ -60,7 +60,7 @@ bool ScheduledJob::step() {
   settle();
   Choices can = choices();
   if (can.empty() && !coordinator_->is_over()) {
-    // Only a timeout can make progress possible.
+    // When no event is possible, only a timeout can make progress possible.
     if (!coordinator_->missing_tasks()) {
       blame("all tasks wait, and no timeout applies");
       return false;
@@ -132,7 +132,7 @@ void ScheduledJob::add_choices_of_servers(Choices& can) {
         coordinator_->on_message(server_id(s), reply);
       });
     }
-    // The control thread receives pushes before it receives the snapshot that contains them.
+    // The control thread receives a push before it receives the snapshot that contains the push.
     if (server.has_copied() && (s != 0 || news_.empty())) {
       can.emplace_back([this, s, &server] {
         const bool asks = s == 0 && chance_.one_in(2);

@@ -1,5 +1,5 @@
-// A random job: at each point one of the possible events is chosen by a seed. Tasks die, restart
-// and are asked to stop in between.
+// A random job of simulated tasks: at each point one of the possible events is chosen by a seed.
+// Tasks die, restart and are asked to stop in between.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace syncopate::ps {
 class Chance {
  public:
   explicit Chance(std::uint64_t seed) : stream_(seed, 0) {}
-  // 0 .. bound - 1
+  // Returns a random number in 0 .. bound - 1.
   int below(std::size_t bound) {
     return static_cast<int>(stream_.below(next_++, static_cast<std::uint32_t>(bound)));
   }
@@ -36,7 +36,7 @@ class Chance {
 class ScheduledJob {
  public:
   explicit ScheduledJob(std::uint64_t seed);
-  // Runs the job to its end. Violations are listed in mistakes().
+  // Runs the job to its end, and lists violations of the protocol in mistakes().
   void run();
 
   const std::vector<std::string>& mistakes() const noexcept { return mistakes_; }
@@ -73,7 +73,8 @@ class ScheduledJob {
   void kill_worker();
   void kill_server();
   void kill_server_0();
-  // Puts messages of the coordinator and results of the servers in transit.
+  // Sends the messages of the coordinator and the results of the servers, which are then in
+  // transit.
   void settle();
 
   void check_appointment(const wire::AppointmentT& appointment);
@@ -83,19 +84,19 @@ class ScheduledJob {
   Chance chance_;
   wire::DeclarationT declaration_;
   wire::InitialisedT start_;
-  std::vector<SampleRange> batches_;  // to train
+  std::vector<SampleRange> batches_;  // all batches to train
   std::deque<ScheduledServer> servers_;
   std::deque<ScheduledWorker> workers_;
   std::unique_ptr<Coordinator> coordinator_;
-  std::set<int> to_greet_;           // servers
-  std::map<TaskId, int> links_;      // the process that server 0 knows as the task
-  std::map<TaskId, int> processes_;  // the process that runs
+  std::set<int> to_greet_;           // servers that must send Hello
+  std::map<TaskId, int> links_;      // the process that server 0 is connected to
+  std::map<TaskId, int> processes_;  // the process of each task that runs
   int next_process_ = 1;
-  int lives_ = 0;                // restarts of server 0
-  std::set<int> stays_dead_;     // workers
-  std::deque<ServerNews> news_;  // of server 0, in transit to the coordinator
+  int lives_ = 0;                // counts restarts of server 0
+  std::set<int> stays_dead_;     // dead workers without a restart
+  std::deque<ServerNews> news_;  // from server 0 to the coordinator, in transit
   int disturbances_left_ = 0;
-  bool has_ended_ = false;  // a task was told that the job is over
+  bool has_ended_ = false;  // true once a task was told that the job is over
   bool lost_workers_ = false;
   bool lost_servers_ = false;
   bool was_stopped_ = false;

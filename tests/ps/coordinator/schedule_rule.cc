@@ -88,8 +88,8 @@ std::vector<std::size_t> ScheduledRule::choose(const std::vector<TrainingPush>& 
   for (const auto& [worker, member] : members_) {
     if (!member.is_active) continue;
     ++active;
-    // A worker that a snapshot keeps from pushing is not waited for, since the snapshot waits for
-    // this update.
+    // An update does not wait for a worker that a snapshot keeps from pushing, since the snapshot
+    // waits for this update.
     if (!is_limited_ || member.begun < member.limit) ++able;
   }
   const int awaited = std::min(std::max(active - options_.backup_workers, 1), able);

@@ -1,4 +1,5 @@
-// The consistency rules in their simplest form: which push a server of a random job applies when.
+// Implements the consistency rules in their simplest form: which push a server of a random job
+// applies when.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +23,15 @@ class ScheduledRule {
  public:
   explicit ScheduledRule(const ConsistencyOptions& options) : options_(options) {}
 
-  // The worker joins with the clock of the slowest member.
+  // Adds a worker, with the clock of the slowest member.
   void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
   void leave(WorkerId worker, std::uint32_t incarnation);
-  // The worker is not waited for until it joins again, except by a snapshot if it has pushed to
-  // another server since.
+  // Lets the worker rest: no task waits for it until it joins again, except a snapshot if the
+  // worker has pushed to another server since.
   void rest(WorkerId worker, std::uint32_t incarnation);
   bool is_resting(WorkerId worker, std::uint32_t incarnation) const;
   bool takes_part(WorkerId worker, std::uint32_t incarnation) const;
-  // Returns false if the push is known already.
+  // Records a push; returns false if the push is known already.
   bool accept(const PushId& id);
   std::uint64_t accepted(WorkerId worker) const { return members_.at(worker).accepted; }
   void advance(const PushId& id);
@@ -38,14 +39,14 @@ class ScheduledRule {
   bool may_read(WorkerId worker, std::uint64_t sequence) const;
   bool may_begin(const PushId& id) const;
   bool is_late(const TrainingPush& push, std::uint64_t version) const;
-  // The indices of the pushes that form the next update.
+  // Returns the indices of the pushes that form the next update.
   std::vector<std::size_t> choose(const std::vector<TrainingPush>& waiting,
                                   std::uint64_t version) const;
 
   void hold();
   void limit(const std::vector<WorkerClock>& entries);
   void release() { is_limited_ = false; }
-  // Whether no push is open and no missing push can arrive.
+  // Returns whether no push is open and no missing push can arrive.
   bool has_reached_limits(const std::vector<TrainingPush>& waiting) const;
   std::vector<WorkerClock> clocks() const;
 

@@ -49,7 +49,7 @@ void ScheduledServer::on_message(const wire::MessageT& message) {
       incarnation_ = body.AsWelcome()->incarnation;
       return;
     case wire::Body::Declared: {
-      // A new shard has the initial values until it is told to roll back.
+      // A new shard serves the initial values until the server is told to roll back.
       if (!is_declared_) is_serving_ = true;
       is_declared_ = true;
       wire::DeclaredT answer;
@@ -125,7 +125,7 @@ void ScheduledServer::join(WorkerId worker, std::uint32_t incarnation, std::uint
 }
 
 void ScheduledServer::push(const TrainingPush& push) {
-  if (rule_.is_resting(push.id.worker, push.id.incarnation)) {  // it pushes again
+  if (rule_.is_resting(push.id.worker, push.id.incarnation)) {  // the worker pushes again
     rule_.join(push.id.worker, push.id.incarnation, push.id.sequence - 1);
   }
   if (!rule_.takes_part(push.id.worker, push.id.incarnation)) return;
@@ -150,7 +150,7 @@ void ScheduledServer::work() {
   answer();
 }
 
-// A worker rests once its last push has been processed on this server as well.
+// A worker that server 0 reports as idle rests once its last push has been processed here, too.
 bool ScheduledServer::rest() {
   bool has_changed = false;
   for (const WorkerClock& clock : rule_.clocks()) {
@@ -158,7 +158,7 @@ bool ScheduledServer::rest() {
     if (resting == resting_.end() || clock.sequence < resting->second) continue;
     if (!rule_.takes_part(clock.worker, clock.incarnation)) continue;
     if (rule_.accepted(clock.worker) > resting->second) {
-      resting_.erase(resting);  // it pushes again
+      resting_.erase(resting);  // the worker pushes again
       continue;
     }
     rule_.rest(clock.worker, clock.incarnation);
@@ -234,7 +234,8 @@ void ScheduledServer::roll_back(const wire::RollBackT& back) {
   }
   applied_ = file->second.applied;
   version_ = file->second.version;
-  // Workers report their last push when they join again.
+  // A restored server starts with an empty rule: workers report their last push when they join
+  // again.
   rule_ = ScheduledRule(consistency_);
   waiting_.clear();
   owed_.clear();

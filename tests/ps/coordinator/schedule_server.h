@@ -1,4 +1,5 @@
-// A server of a random job: it has one bucket, whose value is the list of applied pushes.
+// A ScheduledServer is a server of a random job: it has one bucket, whose value is the list of
+// applied pushes.
 #pragma once
 
 #include <cstdint>
@@ -15,37 +16,38 @@
 
 namespace syncopate::ps {
 
-// The result of a push, for the coordinator (server 0), or an answer to a worker.
+// ServerNews is the result of a push, for the coordinator (server 0), or an answer to a worker.
 struct ServerNews {
   enum class Kind : std::uint8_t { kApplied, kDropped, kAnswered };
   Kind kind = Kind::kApplied;
-  TrainingPush push;  // kAnswered: `version` is the version of the values
+  TrainingPush push;  // if kAnswered, has the version of the values
 };
 
 class ScheduledServer {
  public:
-  // A snapshot, in a file or in memory.
+  // A snapshot of the server, in a file or in memory.
   struct Copy {
     std::vector<TrainingPush> applied;
     std::uint64_t version = 1;
-    std::vector<std::byte> coordinator;  // in files of server 0
+    std::vector<std::byte> coordinator;  // only in files of server 0
   };
 
   ScheduledServer(int index, const ConsistencyOptions& consistency)
       : index_(index), consistency_(consistency), rule_(consistency) {}
 
-  // The process ends, and a new one begins; its files stay.
+  // Ends the server's process and begins a new one; the snapshot files stay.
   void restart();
   wire::HelloT make_hello() const;
   void on_message(const wire::MessageT& message);
-  // Answers to server 0, the oldest first.
+  // The messages that this server has sent to server 0 and that have not arrived, oldest first.
   std::deque<wire::MessageT> replies;
-  std::deque<wire::MessageT> orders;  // in transit
+  std::deque<wire::MessageT> orders;  // from server 0, in transit
 
   void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
   void push(const TrainingPush& push);
   std::vector<ServerNews> take_ended_steps();
-  // The last bucket is copied. The file of server 0 gets these bytes, or those of the Cut message.
+  // Returns whether the last bucket of a snapshot is copied. finish_cut() then writes the file;
+  // that of server 0 gets these bytes, or those of the Cut message.
   bool has_copied() const noexcept { return has_copied_; }
   void finish_cut(std::vector<std::byte> coordinator);
 
@@ -56,7 +58,7 @@ class ScheduledServer {
   const std::vector<TrainingPush>& applied() const noexcept { return applied_; }
   const std::map<std::uint64_t, Copy>& copies() const noexcept { return copies_; }
   const std::map<std::uint64_t, Copy>& files() const noexcept { return files_; }
-  // The first violation of a rule.
+  // Returns the first violation of a consistency rule.
   const std::vector<std::string>& mistakes() const noexcept { return mistakes_; }
 
   bool is_alive = true;
@@ -79,11 +81,11 @@ class ScheduledServer {
   bool is_finished_ = false;
   ScheduledRule rule_;
   std::vector<TrainingPush> waiting_;
-  std::vector<TrainingPush> owed_;             // answers to send
-  std::map<WorkerId, std::uint64_t> resting_;  // the last push by resting worker
+  std::vector<TrainingPush> owed_;             // pushes that are still to be answered
+  std::map<WorkerId, std::uint64_t> resting_;  // maps resting workers to their last push
   std::vector<TrainingPush> applied_;
   std::uint64_t version_ = 1;
-  std::optional<std::uint64_t> frozen_;  // cut
+  std::optional<std::uint64_t> frozen_;  // the snapshot for which pushes are held
   std::optional<wire::CutT> cut_;
   bool has_copied_ = false;
   std::map<std::uint64_t, Copy> copies_;

@@ -21,13 +21,14 @@ TEST(ARandomJob, TrainsEveryBatchWhateverFailsAndInWhichOrder) {
     lost_servers += job.lost_servers() ? 1 : 0;
     stopped += job.was_stopped() ? 1 : 0;
     if (job.has_succeeded()) continue;
-    // A roll-back needs snapshot files on all servers and live workers.
+    // A job may fail if a roll-back is impossible: it needs snapshot files on all servers and live
+    // workers.
     ++failed;
     ASSERT_TRUE(job.lost_servers() && (job.failure()->find("snapshot") != std::string::npos ||
                                        job.failure()->find("left") != std::string::npos))
         << "seed " << seed << ": " << job.description();
   }
-  // The schedules contain enough faults.
+  // The random jobs must contain enough faults, and few may fail.
   EXPECT_GT(lost_workers, 1000);
   EXPECT_GT(lost_servers, 500);
   EXPECT_GT(stopped, 500);

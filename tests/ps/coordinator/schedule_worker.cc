@@ -42,7 +42,7 @@ void ScheduledWorker::greet() {
   hello.index = index_;
   hello.world_size = declaration_.workers;
   hello.num_servers = static_cast<int>(servers_.size());
-  hello.host = std::string(1, 'h');  // GCC 12 warns of a literal under -fsanitize
+  hello.host = std::string(1, 'h');  // GCC 12 warns of a literal with -fsanitize
   hello.incarnation = incarnation_;
   hello.sequence = sequence_;
   hello.declaration = std::make_unique<wire::DeclarationT>(declaration_);
@@ -67,12 +67,13 @@ void ScheduledWorker::on_message(const wire::MessageT& message) {
   const wire::BodyUnion& body = message.body;
   switch (body.type) {
     case wire::Body::Welcome:
-      // Another incarnation than before: server 0 was restarted and does not know the previous one.
+      // If the incarnation differs, server 0 was restarted and does not know the worker's previous
+      // one.
       if (incarnation_ != body.AsWelcome()->incarnation) {
         roll_back();
         incarnation_ = body.AsWelcome()->incarnation;
       }
-      // Repeats the request that it waits for.
+      // After Welcome the worker repeats the request whose answer it waits for.
       if (stage_ == Stage::kReady) stage_ = Stage::kConnecting;
       asked_ = 0;
       is_dismissed_ = false;
@@ -129,7 +130,7 @@ void ScheduledWorker::roll_back() {
 void ScheduledWorker::join(int server) {
   to_join_.erase(server);
   ScheduledServer& at = servers_[static_cast<std::size_t>(server)];
-  // Sends unanswered pushes again.
+  // A worker that joins a server sends its unanswered push again.
   const bool is_under_way = unanswered_.contains(server);
   at.join(index_, incarnation_, is_under_way ? sequence_ - 1 : sequence_);
   versions_[server] = at.version();
@@ -154,7 +155,7 @@ void ScheduledWorker::begin_step() {
 void ScheduledWorker::push_to(int server) {
   to_push_.erase(server);
   ScheduledServer& at = servers_[static_cast<std::size_t>(server)];
-  // Otherwise no task receives it.
+  // A push to a dead or restarted server is lost.
   if (at.is_alive && at.incarnation() == shards_[server]) {
     at.push({{index_, incarnation_, sequence_}, versions_[server], batch_});
   }

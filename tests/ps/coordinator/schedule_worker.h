@@ -1,4 +1,4 @@
-// A worker of a random job: it follows the protocol, one action at a time.
+// A ScheduledWorker is a worker of a random job: it follows the protocol, one action at a time.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@ class ScheduledWorker {
                   std::deque<ScheduledServer>& servers)
       : index_(index), declaration_(declaration), start_(start), servers_(servers) {}
 
-  // The process starts or restarts.
+  // Starts or restarts the worker's process.
   void start();
-  // Server 0 was restarted: the worker reconnects.
+  // Reconnects the worker to server 0, which was restarted.
   void call_again();
   void stop(int kind);
   void on_message(const wire::MessageT& message);
-  // The actions that are possible now.
+  // The actions that the worker can take now.
   std::vector<std::function<void()>> choices();
-  // The answer to its push arrives.
+  // Receives a server's answer to the worker's push.
   void answered(int server, const TrainingPush& push);
 
   bool is_alive = false;
@@ -38,8 +38,8 @@ class ScheduledWorker {
   bool has_left() const noexcept { return stage_ == Stage::kLeft; }
   bool has_finished() const noexcept { return has_finished_; }
   const std::optional<std::string>& failure() const noexcept { return failure_; }
-  std::deque<wire::MessageT> sent;               // to server 0, in transit
-  std::deque<wire::MessageT> inbox;              // not yet processed
+  std::deque<wire::MessageT> sent;               // messages in transit to server 0
+  std::deque<wire::MessageT> inbox;              // received messages, not yet processed
   std::vector<wire::AppointmentT> appointments;  // all assignments of this process
 
  private:
@@ -67,19 +67,19 @@ class ScheduledWorker {
   Stage stage_ = Stage::kRegistering;
   std::uint32_t incarnation_ = 0;
   bool initialises_ = false;
-  std::map<int, std::uint32_t> shards_;  // known incarnations; 0: disconnected
+  std::map<int, std::uint32_t> shards_;  // known incarnation of each server; 0: disconnected
   std::set<int> to_join_;
   std::uint64_t sequence_ = 0;
-  std::uint32_t server_0_incarnation_ = 0;  // of the last RollBack
+  std::uint32_t server_0_incarnation_ = 0;  // as in the last RollBack
   std::map<int, std::uint64_t> versions_;
   std::deque<SampleRange> leases_;
   int asked_ = 0;
   bool is_dismissed_ = false;
-  std::int64_t steps_left_ = 0;  // of a synchronous job
+  std::int64_t steps_left_ = 0;  // used by synchronous jobs only
   SampleRange batch_;
   std::set<int> to_push_;
   std::set<int> unanswered_;
-  std::deque<std::uint64_t> undone_;  // assignments to do
+  std::deque<std::uint64_t> undone_;  // assignments still to be done
   bool has_finished_ = false;
   std::optional<std::string> failure_;
 };

@@ -1,4 +1,4 @@
-// Server 0 is restarted, and with it the coordinator.
+// Tests a restart of server 0, which restarts the coordinator, too.
 #include <gtest/gtest.h>
 
 #include "models/base/errors.h"
@@ -59,7 +59,8 @@ TEST(RestartedServer0, ContinuesFromTheSnapshotAndGrantsOutstandingBatchesAgain)
   EXPECT_EQ(job.send_hello(hello), "");
   EXPECT_TRUE(job.take<wire::WelcomeT>(worker(1)));
   EXPECT_EQ(job.lease(1), later);
-  // Numbers that the first server 0 may have given out since the snapshot are not used again.
+  // A restarted coordinator does not use numbers again that the previous server 0 may have given
+  // out since the snapshot.
   job.send_hello(job.worker_hello(0));
   EXPECT_EQ(job.take<wire::WelcomeT>(worker(0))->incarnation, 1000U);
   job.send(worker(0), wire::ReadyT{});
@@ -95,9 +96,9 @@ TEST(RestartedServer0, RollsAllTasksBackToTheNewestCommonSnapshot) {
   job.send_hello(hello);
   hello = job.server_hello(1);
   hello.incarnation = 1;
-  hello.snapshots = {1};  // the second snapshot was being written
+  hello.snapshots = {1};  // server 1 was still writing the second snapshot
   job.send_hello(hello);
-  // Worker 1 reconnects after the others have rolled back.
+  // Worker 1 reconnects after the servers and worker 0 have rolled back.
   EXPECT_EQ(job.roll_back(0), 1U);
   EXPECT_EQ(job.roll_back(1), 1U);
   EXPECT_EQ(job.take<wire::RollBackT>(worker(0))->cut, 1U);

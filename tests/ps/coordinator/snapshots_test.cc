@@ -40,7 +40,7 @@ TEST(Snapshots, SendsTheLargestSequenceThatAnyServerReports) {
   job.send(server(0), frozen);
   EXPECT_FALSE(job.take<wire::CutT>(server(0)));
   frozen.entries = {
-      {0, 1, 2}, {1, 1, 3}, {1, 9, 99}};  // the last entry is of an unknown incarnation
+      {0, 1, 2}, {1, 1, 3}, {1, 9, 99}};  // worker 1's entry 9 is an unknown incarnation
   job.send(server(1), frozen);
   for (int s = 0; s < 2; ++s) {
     const auto cut = job.take<wire::CutT>(server(s));
@@ -100,7 +100,7 @@ TEST(Snapshots, AreDueAtTheEndOfAnEpochForEvaluationAndCheckpoint) {
   job.trained(1, 1, later);
   const SampleRange next = job.lease(1);
   job.freeze_all({{0, 1, 5}, {1, 1, 1}});
-  job.trained(1, 2, next);  // after the snapshot
+  job.trained(1, 2, next);  // worker 1's push 2 comes after the snapshot
   wire::CutDoneT done;
   done.cut = job.take<wire::CutT>(server(0))->cut;
   done.staleness.push_back(std::make_unique<wire::StalenessT>(staleness(1, {1, 0, 1}, 2.0, 2)));
@@ -127,7 +127,8 @@ TEST(Snapshots, AreDueAtTheEndOfAnEpochForEvaluationAndCheckpoint) {
   EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
 }
 
-// On a full disk the next worker would fail in the same way.
+// If the worker that writes a checkpoint fails, the job ends: on a full disk the next worker would
+// fail in the same way.
 TEST(Snapshots, EndTheJobIfTheAssignedWorkerFails) {
   JobCase job(with_checkpoints(1));
   job.start();
@@ -224,7 +225,8 @@ TEST(Snapshots, AreWrittenToFilesAfterACheckpointInProgress) {
   job.coordinator->request_snapshot();
   finish_appointment(job, 0, checkpoint->cut);
   job.freeze_all({});
-  // The snapshot is being written when the next interval has passed.
+  // The snapshot takes longer than the interval, so it is still being written when the next one is
+  // due.
   job.coordinator->request_snapshot();
   for (int s = 0; s < 2; ++s) {
     const auto cut = job.take<wire::CutT>(server(s));

@@ -1,4 +1,5 @@
-// Jobs with --consistency sync and no backup workers: every worker is needed, and none leases.
+// Tests jobs with --consistency sync and no backup workers: every worker is needed, and no worker
+// leases batches.
 #include <gtest/gtest.h>
 
 #include "tests/ps/coordinator/coordinator_case.h"

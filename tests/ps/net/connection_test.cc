@@ -24,7 +24,7 @@ using std::chrono::seconds;
 
 Deadline soon() { return Deadline::after(seconds(10)); }
 
-// Returns the message of the error that `call` throws, or "".
+// Returns the message of the error that `call` throws; "" if it throws none.
 template <typename Error, typename Call>
 std::string message_of(Call call) {
   try {
@@ -41,7 +41,7 @@ std::pair<FileDescriptor, FileDescriptor> socket_pair() {
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-// A connection, and the plain socket at its other end.
+// A Connection under test, and the plain socket at its other end.
 class AConnection : public testing::Test {
  protected:
   AConnection() {
@@ -132,7 +132,7 @@ TEST_F(AConnection, ThrowsWhenItSendsToAClosedPeer) {
   EXPECT_EQ(message_of<PeerError>([&] {
               connection_.send({1, "hello?"}, soon());
             }),
-            "rank 1: its connection closed");  // SIGPIPE would have ended this program
+            "rank 1: its connection closed");  // SIGPIPE would end this program
 }
 
 TEST_F(AConnection, PassesALargeMessageInBothDirectionsAtOnce) {
@@ -196,7 +196,7 @@ TEST(Listener, NamesAPortThatIsInUse) {
 }
 
 TEST(Listener, RefusesAnAddressOfAnotherMachine) {
-  // 192.0.2.0/24 is reserved for documentation (RFC 5737).
+  // The address 192.0.2.1 belongs to no machine: RFC 5737 reserves 192.0.2.0/24 for documentation.
   const std::string message = message_of<UsageError>([&] {
     const Listener other(Endpoint{"192.0.2.1", 4000});
   });
@@ -224,7 +224,7 @@ TEST(Listener, RefusesADescriptorThatDoesNotListen) {
 TEST(ConnectTo, RetriesUntilTheListenerIsThere) {
   Listener reserved(Endpoint{"127.0.0.1", 0});
   const Endpoint endpoint{"127.0.0.1", reserved.port()};
-  reserved = Listener(Endpoint{"127.0.0.1", 0});  // no socket listens at `endpoint` now
+  reserved = Listener(Endpoint{"127.0.0.1", 0});  // now no socket listens at `endpoint`
   std::optional<Connection> called;
   {
     const std::jthread late([&] {
@@ -253,7 +253,7 @@ TEST(ConnectTo, NamesThePeerAndTheReasonWhenItFails) {
 }
 
 TEST(ConnectTo, RefusesAnUnknownHostAfterTheTimeout) {
-  // A label has at most 63 characters, so no name server is asked.
+  // The host name is invalid, since a label has at most 63 characters, so no name server is asked.
   const Endpoint nowhere{std::string(70, 'x'), 4000};
   const Deadline deadline = Deadline::after(milliseconds(200));
   const std::string message =

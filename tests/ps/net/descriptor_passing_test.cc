@@ -1,4 +1,4 @@
-// Passing descriptors; here one process is both ends.
+// Tests passing file descriptors between processes; here one process is both ends.
 #include "ps/net/descriptor_passing.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ constexpr bool kSanitized = false;
 
 using std::chrono::seconds;
 
-// Both ends of a connection to an abstract name.
+// Both ends of a connection to a socket of the abstract namespace.
 struct Ends {
   FileDescriptor caller;
   FileDescriptor called;
@@ -88,7 +88,7 @@ TEST(PassedDescriptor, IsAnErrorThatNamesAnOwnerThatHasClosed) {
   }
 }
 
-// When a process sends two descriptors, the kernel closes the second one.
+// When a process sends two descriptors at once, the kernel closes the second one in the receiver.
 TEST(PassedDescriptor, ArrivesAlone) {
   const Ends ends = connect_by_name();
   std::array<int, 2> both = {ends.called.get(), ends.called.get()};

@@ -52,7 +52,7 @@ TEST(AwaitHost, ReturnsAtOnceForAKnownHost) {
   EXPECT_FALSE(deadline.passed());
 }
 
-// A name with an empty label is invalid, so no name server is asked.
+// A host name with an empty label is invalid, so no name server is asked.
 TEST(AwaitHost, NamesAnUnknownHostWhenTheTimeoutIsOver) {
   try {
     await_host({"no..host", 4000}, Deadline::after(milliseconds(50)));
@@ -70,7 +70,7 @@ TEST(ListeningEndpoint, IsLoopbackWhenTheHostMeansLoopback) {
   EXPECT_EQ(listening_endpoint("localhost", 4000), (Endpoint{"127.0.0.1", 4000}));
 }
 
-// The name may resolve to another address on this machine than on the others.
+// A host name may resolve to another address on this machine than on the others.
 TEST(ListeningEndpoint, IsEveryInterfaceWhenTheHostHasAName) {
   for (const std::string& host : {own_host_name(), std::string("0.0.0.0"), std::string("n1")}) {
     EXPECT_EQ(listening_endpoint(host, 4000), (Endpoint{"", 4000})) << host;

@@ -1,4 +1,4 @@
-// A simulated slow link: its delay, its rate, and that it changes nothing else.
+// Tests a simulated slow link: its delay, its rate, and that it changes nothing else.
 #include "ps/net/link_forwarder.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ struct Received {
   int error_number = 0;
 };
 
-// Reads until this many bytes have arrived, or the stream ends.
+// Reads a socket until this many bytes have arrived, or the stream ends.
 Received receive(const FileDescriptor& socket, std::size_t most) {
   const Deadline deadline = soon();
   Received received;
@@ -140,7 +140,8 @@ TEST(LinkForwarder, DelaysARoundTripTwice) {
   EXPECT_LE(shortest, 0.06);
 }
 
-// Returns the seconds that `bytes` take through each of several connections at the same time.
+// Returns the seconds that `bytes` take through each of several connections that send at the same
+// time.
 double time_of(const std::vector<Pair>& pairs, std::size_t bytes) {
   const std::string text = pattern(bytes, 3);
   const auto begin = Clock::now();

@@ -1,4 +1,5 @@
-// A worker's segment shared between processes; segment_program.cc is the other process.
+// Tests a worker's shared-memory segment between processes; segment_program.cc is the other
+// process.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,7 +55,8 @@ TEST(SegmentBetweenProcesses, OutlivesAWorkerThatIsKilled) {
   EXPECT_FALSE(map_segment(name, "a job", kElements, Deadline::after(seconds(30))));
 }
 
-// The worker can be connected to but does not answer: the shard continues without shared memory.
+// The shard can connect to the stopped worker but gets no answer, so it continues without shared
+// memory.
 TEST(SegmentBetweenProcesses, IsNotMappedWhenTheWorkerIsStopped) {
   const std::filesystem::path folder =
       std::filesystem::path(testing::TempDir()) / ("stopped_" + std::to_string(getpid()));
@@ -67,7 +69,7 @@ TEST(SegmentBetweenProcesses, IsNotMappedWhenTheWorkerIsStopped) {
   ASSERT_TRUE(is_there);
   name.pop_back();
   worker.send(SIGSTOP);
-  siginfo_t stopped{};  // reported once all its threads have stopped
+  siginfo_t stopped{};  // is filled once all threads have stopped
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(worker.pid()), &stopped, WSTOPPED | WEXITED | WNOWAIT),
             0);
   EXPECT_FALSE(map_segment(name, "a job", 10, Deadline::after(std::chrono::milliseconds(50))));

@@ -1,4 +1,4 @@
-// A worker's shared memory: which processes may map it, and what a shard refuses to map.
+// Tests a worker's shared memory: which processes may map it, and what a shard refuses to map.
 #include "ps/net/segment.h"
 
 #include <fcntl.h>
@@ -41,7 +41,7 @@ std::optional<MappedSegment> map(const SegmentOwner& owner, const std::string& n
   return map_segment(owner.name(), nonce, elements, Deadline::after(seconds(20)));
 }
 
-// Returns the message of the error that `mapping` throws, or "".
+// Returns the message of the error that `mapping` throws; "" if it throws none.
 template <typename ErrorT>
 std::string error_of(const std::function<void()>& mapping) {
   try {
@@ -52,7 +52,7 @@ std::string error_of(const std::function<void()>& mapping) {
   return "";
 }
 
-// Passes this file to the first caller, whatever the request.
+// Passes a file to the first process that connects, whatever its request.
 class FakeOwner {
  public:
   explicit FakeOwner(FileDescriptor file)
@@ -130,7 +130,8 @@ TEST(Segment, OfAnotherSizeIsRefusedByTheShard) {
       << many;
 }
 
-// A shard that maps it would end with SIGBUS when the file is made smaller.
+// The file's size is not sealed: a shard that mapped it would end with SIGBUS when the file is made
+// smaller.
 TEST(Segment, ThatIsNotSealedAgainstShrinkingIsRefusedByTheShard) {
   constexpr std::size_t kBytes = std::size_t{2} << 20;
   FileDescriptor file(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -185,7 +186,8 @@ TEST(Segment, IsNotGivenToACallerOfAnotherProtocol) {
   EXPECT_FALSE(receive_descriptor(caller.descriptor(), "the owner"));
 }
 
-// Linux threads have credentials of their own; the C library hides this.
+// A Linux thread has credentials of its own, so one thread can act as another user; the C library
+// hides this.
 bool become_another_user() {
   constexpr int kNobody = 65534;
   return syscall(SYS_setresuid, -1, kNobody, -1) == 0;

@@ -1,4 +1,4 @@
-// The data service of one server, and a worker that sends single messages to it.
+// Provides the data service of one server, and a worker that sends single messages to it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace syncopate::ps::testing {
 
-// The connection of a worker.
+// A WorkerConnection is a worker's connection to the data service.
 class WorkerConnection {
  public:
   WorkerConnection(wire::Context& context, std::uint16_t port, const std::string& routing_id)
@@ -29,7 +29,7 @@ class WorkerConnection {
     }
     socket_->send(std::move(message));
   }
-  // The next message, which must have this type and this number of frames after the header.
+  // Returns the next message, which must have this type and this number of frames after the header.
   template <typename BodyT>
   BodyT receive(std::size_t frames = 0) {
     const wire::Envelope message = wire::await_message(*socket_, {});
@@ -53,7 +53,7 @@ struct DataServiceCase {
   WorkerConnection connect(const std::string& routing_id) {
     return {context, data.port(), routing_id};
   }
-  // Waits for this number of ended steps.
+  // Waits for this number of ended steps and returns them.
   std::vector<EndedStep> await_steps(std::size_t count);
 
   wire::Context context;
@@ -63,7 +63,7 @@ struct DataServiceCase {
 
 wire::DataHelloT hello_of(WorkerId worker, std::uint32_t incarnation,
                           const std::string& segment = "");
-// A push of bucket 0, the only one, that ends the step.
+// Returns a push of bucket 0, which is the only bucket, so that the push ends the step.
 wire::PushT push_of(std::uint64_t sequence, std::uint64_t version);
 wire::PullT pull_of(std::vector<int> buckets);
 

@@ -1,4 +1,4 @@
-// Messages of workers to the data socket of one server.
+// Tests the messages that workers send to the data socket of one server.
 #include "ps/server/data_service.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ TEST(DataService, ReportsAPushOnceEvenIfItIsSentTwice) {
   second.receive<wire::DataWelcomeT>();
   first.send(push_of(1, 1), kGradient);
   first.send(push_of(1, 1), kGradient);
-  first.receive<wire::ConsumedT>();  // of the second copy, while the first one waits
+  first.receive<wire::ConsumedT>();  // answers the second copy; the first copy waits
   second.send(push_of(1, 1), kGradient);
   second.receive<wire::ValuesT>(1);
   const std::vector<EndedStep> steps = service.await_steps(2);
@@ -62,7 +62,7 @@ TEST(DataService, UsesOnlyTheLatestConnectionOfAWorker) {
   EXPECT_FALSE(service.data.failure());
 }
 
-// The worker reads only its later socket, and would miss answers on the earlier one. Under load a
+// A worker reads only its later socket, and would miss answers on the earlier socket. Under load a
 // third greeting can arrive before the second one; the job then hung after a roll-back.
 TEST(DataService, IgnoresAGreetingOverASocketThatTheWorkerClosed) {
   DataServiceCase service({});
@@ -106,7 +106,7 @@ TEST(DataService, CountsUnfitPushesAndLogsOnePerWorker) {
   wire::PushT elsewhere = push_of(1, 1);
   elsewhere.bucket = 1;
   caller.send(elsewhere, kGradient);
-  caller.send(push_of(1, 1));  // without a gradient
+  caller.send(push_of(1, 1));  // has no gradient
   wire::ProbeT probe;
   probe.sequence = 1;
   caller.send(probe);
@@ -142,7 +142,7 @@ TEST(DataService, DoesNotAcceptCompressedGradientsInSharedMemory) {
   const JobShape shape;
   DataServiceCase service(shape);
   const SegmentOwner segment(shape.bucket_sizes[0], shape.nonce);
-  // Four indices, then four values: a valid compressed gradient.
+  // The segment contains four indices, then four values: a valid compressed gradient.
   for (std::uint32_t i = 0; i < 4; ++i) segment.gradients().f32()[i] = std::bit_cast<float>(i);
   WorkerConnection caller = service.connect("w0.1");
   caller.send(hello_of(0, 1, segment.name()));
@@ -171,7 +171,7 @@ TEST(DataService, SendsValuesAsOfTheTimeOfTheRequest) {
   first.send(hello_of(0, 1));
   first.receive<wire::DataWelcomeT>();
   first.send(push_of(1, 1), kGradient);
-  // Its shared memory could not be mapped before.
+  // The worker greets again with a segment, as if its shared memory could not be mapped before.
   first.send(hello_of(0, 1, segment.name()));
   ASSERT_TRUE(first.receive<wire::DataWelcomeT>().uses_segment);
   second.send(push_of(1, 1), kGradient);

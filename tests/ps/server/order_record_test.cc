@@ -1,4 +1,4 @@
-// The file of --record, and files that are truncated or damaged.
+// Tests the file of --record, and record files that are truncated or damaged.
 #include "ps/server/order_record.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ OrderEntry answered() {
 
 class OrderRecordTest : public testing::Test {
  protected:
-  // Tests run in parallel.
+  // The path contains the test's name, because tests run in parallel.
   OrderRecordTest()
       : path_(testing::TempDir() + "order_record_" +
               testing::UnitTest::GetInstance()->current_test_info()->name()) {}
@@ -64,7 +64,7 @@ class OrderRecordTest : public testing::Test {
     }
   }
   std::uintmax_t size() const { return std::filesystem::file_size(path_); }
-  // The error of reading the file.
+  // Returns the error message of reading the record file.
   std::string problem() const {
     try {
       (void)read_order_record(path_);
@@ -174,7 +174,7 @@ TEST_F(OrderRecordTest, NamesAMissingFile) {
   EXPECT_THROW(OrderRecordWriter(path_ + "/in/no/folder", header()), FileError);
 }
 
-// Limits the size of files that this process can write.
+// Limits the size of files that this process can write, during the object's lifetime.
 class RoomOnDisk {
  public:
   explicit RoomOnDisk(rlim_t size_bytes) : ignored_(std::signal(SIGXFSZ, SIG_IGN)) {

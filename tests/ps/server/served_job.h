@@ -1,4 +1,5 @@
-// The servers of a job on threads of this process, with real sockets, and workers for them.
+// Runs the servers of a job on threads of this process, with real sockets, and provides workers for
+// them.
 #pragma once
 
 #include <chrono>
@@ -39,7 +40,8 @@ class ServedJob {
   ~ServedJob();  // ends the servers; their errors are in failures_
 
   const Endpoint& rendezvous() const noexcept { return rendezvous_; }
-  // Waits until all servers have ended; returns the error of each, or "".
+  // Waits until all servers have ended; returns the error of each, or "" for a server without an
+  // error.
   std::vector<std::string> wait();
 
  private:
@@ -51,16 +53,17 @@ class ServedJob {
   std::vector<std::jthread> threads_;
 };
 
-// A worker with memory of its own.
+// A TestWorker is a worker with memory of its own.
 class TestWorker {
  public:
   TestWorker(const JobShape& shape, const ServedJob& job, int index,
              const CompressionOptions& compression = {});
 
-  // Waits for all workers; the first one writes `first` to all elements. Returns when training has
-  // begun and the values have arrived.
+  // Starts training: waits for all workers; worker 0 writes `first` to all elements. Returns when
+  // training has begun and the values have arrived.
   void begin(float first = 0.0F);
-  // One step in which every gradient is `gradient`, at learning rate 1; waits for the values.
+  // Trains one step in which every gradient is `gradient`, at learning rate 1; waits for the
+  // values.
   void step(float gradient, const SampleRange& batch = {});
   float value(int bucket) const;
 

@@ -1,4 +1,4 @@
-// Clients and servers over real sockets, in one process.
+// Tests clients and servers of a job over real sockets, in one process.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -115,8 +115,8 @@ TEST(AServedJob, RefusesASecondServer0) {
   EXPECT_EQ(header->body.AsRefused()->line.find("another process"), 0U);
 }
 
-// Server 0 ends right after the failure, so that a worker could miss the reason. This is a race, so
-// the test repeats the job.
+// Server 0 ends right after it reports a failure, so that a worker could miss the reason. This is a
+// race, so the test repeats the job.
 TEST(AServedJob, SendsEveryWorkerTheReasonOfItsFailure) {
   for (int round = 0; round < 12; ++round) {
     const JobShape shape{.workers = 4, .consistency = 0};
@@ -128,7 +128,8 @@ TEST(AServedJob, SendsEveryWorkerTheReasonOfItsFailure) {
         return worker.client->fail("the disk is full");
       }
       try {
-        // The reason may arrive before the end of the first step or after a later one.
+        // The reason for the failure may arrive before the end of the first step or after a later
+        // one.
         for (int more = 0; more < 10000; ++more) worker.step(1.0F);
       } catch (const PeerError& error) {
         heard[static_cast<std::size_t>(index)] = error.what();

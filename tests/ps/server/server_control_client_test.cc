@@ -1,4 +1,4 @@
-// A server other than 0; the test plays server 0.
+// Tests the control client of a server other than 0; the test plays server 0.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -22,7 +22,7 @@ wire::Body kind_of(const wire::Envelope& message) {
   return header ? header->body.type : wire::Body::NONE;
 }
 
-// Server 0 is killed after the last worker has ended, so that it is not restarted.
+// Server 0 was killed after the last worker had ended, so launch does not restart it.
 TEST(ServerControlClient, EndsSoonAfterAStopRequestIfServer0IsGone) {
   wire::Context context;
   auto server0 = wire::Socket::listen(context, {"127.0.0.1", 0});
@@ -50,7 +50,7 @@ TEST(ServerControlClient, EndsSoonAfterAStopRequestIfServer0IsGone) {
   const wire::Envelope hello = wire::await_message(*server0, {});
   ASSERT_EQ(kind_of(hello), wire::Body::Hello);
   server0->send(wire::envelope(hello.peer, wire::make_message(wire::WelcomeT())));
-  // Only an accepted server sends heartbeats.
+  // A server sends heartbeats only after server 0 has accepted it.
   ASSERT_EQ(kind_of(wire::await_message(*server0, {})), wire::Body::Heartbeat);
   server0.reset();
   stop = true;

@@ -31,7 +31,7 @@ TEST(ServerDuties, IgnoreMessagesThatLackADeclaration) {
 
 using Snapshots = std::vector<std::uint64_t>;
 
-// The next reply, if it has this type.
+// Returns the next reply, if it has this type.
 template <typename BodyT>
 std::optional<BodyT> reply(ServerDuties& duties, DataService& data) {
   const Deadline deadline = Deadline::after(std::chrono::seconds(10));
@@ -89,7 +89,7 @@ class ServerDutiesWithFiles : public ::testing::Test {
   void damage_values(std::uint64_t cut) const {
     std::fstream file(options_.snapshot_dir / ("shard-0-cut-" + std::to_string(cut) + ".snapshot"),
                       std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(-20, std::ios::end);  // before the checksum of 8 bytes
+    file.seekp(-20, std::ios::end);  // a place before the 8-byte checksum
     file.write("\x7f\x7f\x7f\x7f", 4);
   }
   std::optional<wire::RollBackT> go_back(ServerDuties& duties, std::uint64_t cut) {

@@ -1,4 +1,4 @@
-// Lines and errors at the start of a server or a worker.
+// Tests the log lines and the errors at the start of a server or a worker.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -27,7 +27,7 @@ ServerOptions options_of(int index, const Endpoint& rendezvous, milliseconds tim
           .announces = true};
 }
 
-// The lines that a server notes if it is asked to stop at once.
+// Returns the lines that a server reports if it is asked to stop at once.
 std::vector<std::string> notes_of(ServerOptions options) {
   std::vector<std::string> notes;
   EXPECT_THROW(run_server(

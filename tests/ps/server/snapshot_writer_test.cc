@@ -43,7 +43,8 @@ class SnapshotWriterTest : public ::testing::Test {
     return dir_ / ("shard-0-cut-" + std::to_string(cut) + ".snapshot");
   }
 
-  // Changes a byte of the values, or the one at this offset of the file.
+  // Damages the snapshot file: changes a byte of the values, or the byte at this offset of the
+  // file.
   void damage(std::uint64_t cut, std::optional<int> behind = std::nullopt) const {
     std::fstream file(path_of(cut), std::ios::in | std::ios::out | std::ios::binary);
     const auto seek = [&] {

@@ -39,7 +39,7 @@ TEST_F(StopTimeoutTest, EndsAtOnceBeforeTheJobHasBegun) {
 }
 
 TEST_F(StopTimeoutTest, EndsAtOnceIfNoWorkerIsLeft) {
-  timeout_.check(true, false);  // a worker may reconnect
+  timeout_.check(true, false);  // no error yet: a worker may reconnect
   asked_ = true;
   timeout_.check(true, true);
   EXPECT_THROW(timeout_.check(true, false), PeerError);

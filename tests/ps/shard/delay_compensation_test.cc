@@ -36,7 +36,7 @@ TEST(DelayCompensation, DividesAnAdaptiveLambdaByTheRootOfTheMeanSquare) {
       .lambda = 1.0F, .mean_square_decay = 0.75F, .read = read, .mean_square = mean_square};
   (void)compensate(compensation, gradient, values, result);
   EXPECT_EQ(mean_square[0], 4.0F);  // 0.75 4 + 0.25 4
-  // 1e-6: the 1e-7 that is added under the root.
+  // The tolerance is 1e-6, because the rule adds 1e-7 under the root.
   EXPECT_NEAR(result[0], 4.0F, 1e-6F);  // 2 + 1/2 4 1
 }
 

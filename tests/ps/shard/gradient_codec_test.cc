@@ -1,4 +1,4 @@
-// Encoding and decoding of gradients, error feedback, and the check of received bytes.
+// Tests encoding and decoding of gradients, error feedback, and the check of received bytes.
 #include "ps/shard/gradient_codec.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ Floats random_gradient(std::int64_t elements, std::uint64_t stream) {
   return gradient;
 }
 
-// Returns u32 indices followed by f32 values.
+// Returns the bytes of u32 indices followed by f32 values.
 std::vector<std::byte> largest(const std::vector<std::uint32_t>& indices, const Floats& values) {
   std::vector<std::byte> bytes(4 * (indices.size() + values.size()));
   std::byte* const after = std::ranges::copy(std::as_bytes(std::span(indices)), bytes.data()).out;
@@ -90,13 +90,13 @@ TEST(EncodedGradient, OfF32IsCopiedIfItIsNotAligned) {
 }
 
 TEST(EncodedGradient, OfBf16IsRoundedToNearestEven) {
-  // bf16 has 8 bits of mantissa, so numbers between 1 and 2 are 2^-7 apart.
+  // A bf16 has 8 bits of mantissa, so bf16 numbers between 1 and 2 are 2^-7 apart.
   const float step = std::exp2(-7.0F);
   const Floats gradient = {1.0F,
-                           1.0F + step / 4,         // down
-                           1.0F + step * 3 / 4,     // up
-                           1.0F + step / 2,         // a tie, to the even 1
-                           1.0F + step + step / 2,  // a tie, to the even 1 + 2 steps
+                           1.0F + step / 4,         // is rounded down
+                           1.0F + step * 3 / 4,     // is rounded up
+                           1.0F + step / 2,         // a tie, is rounded to the even 1
+                           1.0F + step + step / 2,  // a tie, is rounded to the even 1 + 2 steps
                            -1.0F - step * 3 / 4,
                            0.0F,
                            kInfinity};
@@ -114,7 +114,7 @@ TEST(EncodedGradient, OfBf16KeepsInfinityAndNaN) {
   const Floats decoded = decode(encoder.encode(gradient));
   EXPECT_TRUE(std::isnan(decoded[0]));
   EXPECT_TRUE(std::isnan(decoded[1]));
-  // The next step is not affected.
+  // Infinity and NaN in one step do not affect the encoding of the next step.
   EXPECT_EQ(decode(encoder.encode(Floats{1.0F, 2.0F})), (Floats{1.0F, 2.0F}));
 }
 
@@ -176,7 +176,7 @@ TEST(GradientEncoder, LosesNothingOverManySteps) {
     GradientEncoder encoder(options, kElements);
     std::vector<double> wanted(kElements);
     std::vector<double> arrived(kElements);
-    // The last ten gradients are zero: ten steps of a tenth send all that is left.
+    // The last ten gradients are zero: ten steps, of a tenth of the elements each, send the rest.
     for (int step = 0; step < kSteps + 10; ++step) {
       const Floats gradient = step < kSteps ? random_gradient(kElements, 100 + step) : Floats(500);
       const Floats decoded = decode(encoder.encode(gradient));
@@ -185,7 +185,7 @@ TEST(GradientEncoder, LosesNothingOverManySteps) {
         arrived[i] += decoded[i];
       }
     }
-    // 1e-4: 50 f32 additions of numbers up to 8.
+    // The tolerance of 1e-4 covers 50 f32 additions of numbers up to 8.
     for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(arrived[i], wanted[i], 1e-4) << i;
   }
 }

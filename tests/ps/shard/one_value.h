@@ -1,5 +1,5 @@
-// A shard of one value under plain SGD with learning rate 1, so that the value is minus the sum of
-// the applied gradients. Its events are logged as text.
+// OneValue is a shard of one value under plain SGD with learning rate 1, so that the value is minus
+// the sum of the applied gradients. Its events are logged as text.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace syncopate::ps {
 
 class OneValue {
  public:
-  // Workers 0, 1, ... join as incarnation 1.
+  // Makes the shard; workers 0, 1, ... join as incarnation 1.
   OneValue(const ConsistencyOptions& consistency, int workers, float value = 0.0F);
 
   struct Push {
@@ -22,7 +22,7 @@ class OneValue {
     std::uint32_t incarnation = 1;
     bool wants_values = true;
   };
-  // Each of these functions also does the work that becomes due.
+  // Each of the following functions also does the shard's work that becomes due.
   void push(WorkerId worker, std::uint64_t sequence, std::uint64_t version, const Push& push);
   void push(WorkerId worker, std::uint64_t sequence, std::uint64_t version) {
     push(worker, sequence, version, Push{});
@@ -33,14 +33,14 @@ class OneValue {
   Shard& shard() { return shard_; }
   float value() const { return shard_.view(0).values[0]; }
   std::uint64_t version() const { return shard_.view(0).version; }
-  // Returns the events since the last call, such as "applied 0:3 v7 s2, answered 0:3 v7 =-6":
-  // worker:sequence (0 for a read), version, staleness unless 0, and the value in the answer.
+  // Returns the shard's events since the last call, such as "applied 0:3 v7 s2, answered 0:3 v7
+  // =-6": worker:sequence (0 for a read), version, staleness unless 0, and the value in the answer.
   std::string log();
 
  private:
   Shard shard_;
   std::deque<float> gradients_;
-  std::deque<std::vector<float>> answers_;  // by token
+  std::deque<std::vector<float>> answers_;  // indexed by request token
   std::string log_;
 };
 

@@ -1,4 +1,4 @@
-// The placement of networks on shards.
+// Tests the placement of networks' variables on shards.
 #include "ps/shard/placement.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ Placement place(const ArenaLayout& layout, int servers, PartitionRule rule = {},
 
 std::int64_t size_bytes(Bucket bucket) { return 4 * (bucket.end - bucket.begin); }
 
-// Whether the buckets cover the arena from the last element to the first, without a gap.
+// Returns whether the buckets cover the arena from the last element to the first, without a gap.
 void expect_to_cover(const Placement& placement, const ArenaLayout& layout) {
   ASSERT_EQ(placement.buckets.size(), placement.owner.size());
   std::int64_t end = layout.total();
@@ -55,7 +55,7 @@ void expect_to_cover(const Placement& placement, const ArenaLayout& layout) {
   EXPECT_EQ(end, 0);
 }
 
-// Whether every bucket begins with a variable or with one of its rows.
+// Returns whether every bucket begins with a variable or with one of a variable's rows.
 void expect_rows_whole(const Placement& placement, const ArenaLayout& layout) {
   for (const Bucket bucket : placement.buckets) {
     std::size_t i = layout.entries().size() - 1;
@@ -66,7 +66,7 @@ void expect_rows_whole(const Placement& placement, const ArenaLayout& layout) {
   }
 }
 
-// The examples of TensorFlow's sharded_variable_test.py and of its documentation.
+// Source of the expected numbers: TensorFlow's sharded_variable_test.py and its documentation.
 TEST(CountParts, AgreesWithTensorFlowsPartitioners) {
   EXPECT_EQ(parts_of_six(Kind::kFixed, 2, 0), 2);
   EXPECT_EQ(parts_of_six(Kind::kFixed, 10, 0), 6);
@@ -81,7 +81,7 @@ TEST(CountParts, AgreesWithTensorFlowsPartitioners) {
 }
 
 TEST(CountParts, OfMinSizeIsRoundedUp) {
-  // 257 KiB make two parts of 128.5.
+  // With a minimum size of 256 KiB, a variable of 257 KiB is divided into two parts of 128.5 KiB.
   EXPECT_EQ(count_parts({Kind::kMinSize, 256 << 10}, 257, 1024, 0), 2);
   EXPECT_EQ(count_parts({Kind::kMinSize, 256 << 10}, 256, 1024, 0), 1);
 }
@@ -199,7 +199,7 @@ TEST(Placement, LimitsTheSizeOfMessages) {
 }
 
 TEST(Placement, SendsAPartThatIsLargerThanAMessageAlone) {
-  // Rows of 400,000 bytes, then 1,024 of the bias.
+  // The weight has three rows of 400,000 bytes; the bias has 1,024 bytes.
   const ArenaLayout layout(
       {{.name = "weight", .shape = {3, 100000}}, {.name = "bias", .shape = {256}}});
   const Placement placement = place(layout, 1, {}, 100000);
@@ -209,7 +209,7 @@ TEST(Placement, SendsAPartThatIsLargerThanAMessageAlone) {
 }
 
 TEST(Placement, HasTheLargestRangeOnTheFirstShardIfThereIsNoChoice) {
-  // The padding from 3 to 64 elements belongs to the variable before it.
+  // The padding from 3 to 64 elements belongs to the bucket of the variable before it.
   const Placement placement = place(two_small_variables(), 2);
   EXPECT_EQ(placement.buckets.size(), 2U);
   EXPECT_EQ(placement.owner, (std::vector<int>{0, 1}));
@@ -223,8 +223,8 @@ TEST(Placement, OfMinSizeMakesNoMorePartsThanServers) {
 }
 
 TEST(Placement, AssignsTheLargestRangesFirst) {
-  // 5, 4, 3, 3 and 3 hundred thousand elements give shards of 10 and 8; the smallest first would
-  // give 11 and 7.
+  // Variables of 5, 4, 3, 3 and 3 hundred thousand elements give shards of 10 and 8; smallest first
+  // would give 11 and 7.
   const ArenaLayout layout({{.name = "a", .shape = {300000}},
                             {.name = "b", .shape = {400000}},
                             {.name = "c", .shape = {300000}},
@@ -233,7 +233,8 @@ TEST(Placement, AssignsTheLargestRangesFirst) {
   EXPECT_NEAR(imbalance(place(layout, 2, {Kind::kFixed, 1}), 2), 10.0 / 9.0, 0.001);
 }
 
-// An element has four bytes, so a limit in bytes equal to the number of elements is a quarter.
+// An element has four bytes, so a bucket limit of as many bytes as the network has elements is a
+// quarter of the network.
 TEST(Placement, JoinsNeighboursOfOneShardUpToAQuarterOfTheNetwork) {
   const ArenaLayout layout = network_layout("resnet56");
   const Placement placement = place(layout, 2);
@@ -275,7 +276,7 @@ TEST(Imbalance, IsTheLargestShardOverTheMean) {
 }
 
 TEST(Placement, RefusesAPartThatIsTooLargeForAMessage) {
-  // One row has 77 MB.
+  // The only part of large.weight has 77 MB.
   const ArenaLayout layout({{"small", {3}, true}, {"large.weight", {4400, 4400}, true}});
   PlacementOptions options{.partition = {PartitionRule::Kind::kFixed, 1}};
   try {

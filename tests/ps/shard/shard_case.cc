@@ -19,8 +19,8 @@ std::vector<float> random_floats(std::int64_t count, std::uint64_t stream) {
   for (std::int64_t i = 0; i < count; ++i) {
     const auto [fraction, exponent, sign, unused] = random.block(static_cast<std::uint64_t>(i));
     const float size = std::ldexp(static_cast<float>(fraction), -32);
-    // Two of three elements have similar magnitudes, so that the order of additions changes the
-    // sum.
+    // Two of three random elements have similar magnitudes, so that the order of additions changes
+    // the sum.
     const int shift = exponent % 3 == 0 ? static_cast<int>(exponent / 3 % 140) : 0;
     floats.push_back(std::ldexp(sign % 2 == 0 ? size : -size, -shift));
   }
@@ -35,7 +35,7 @@ std::vector<Tensor> zeroed_slots(const Optimizer& optimizer, const Shape& shape)
   return slots;
 }
 
-// The definition of the order of additions.
+// Adds the workers' gradients of one element; this defines the order of additions.
 float sum_at(std::span<const Gradient> gradients, std::int64_t index) {
   const auto n = static_cast<std::int64_t>(gradients.size());
   std::int64_t worker = (index / 16384 + 1) % n;

@@ -1,4 +1,4 @@
-// The errors of a shard: their messages, and that an error changes nothing.
+// Tests the errors of a misused shard: their messages, and that a refused call changes nothing.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -11,7 +11,7 @@
 namespace syncopate::ps {
 namespace {
 
-// Returns the message of the error of type E that the call must throw.
+// Returns the message of the error of type E that `call` must throw.
 template <typename E>
 std::string message(const std::function<void()>& call) {
   try {
@@ -23,7 +23,7 @@ std::string message(const std::function<void()>& call) {
   return "";
 }
 
-// GoogleTest's matchers need its mock library.
+// Replaces GoogleTest's HasSubstr(), which needs its mock library.
 testing::AssertionResult says(const std::string& text, const std::string& part) {
   if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
   return testing::AssertionFailure() << "\"" << text << "\" does not say \"" << part << "\"";
@@ -45,7 +45,7 @@ class ShardMisuse : public testing::Test {
     return events;
   }
 
-  // Two valid pushes still make one update due.
+  // Expects that a refused call has left no trace: two valid pushes still make one update due.
   void expect_unchanged() {
     EXPECT_EQ(shard_->view(0).version, 1U);
     EXPECT_TRUE(push(0, 1, 8));

@@ -72,7 +72,7 @@ std::string ModelBucket::check_snapshot(const std::map<WorkerId, WorkerClock>& e
     const Worker& member = worker(clock.worker);
     const auto entry = entries.find(clock.worker);
     const bool is_named = entry != entries.end() && entry->second.incarnation == clock.incarnation;
-    if (clock.incarnation != member.incarnation) continue;  // joined during the copy
+    if (clock.incarnation != member.incarnation) continue;  // the worker joined during the copy
     if (clock.sequence != member.done) return "a snapshot has another clock";
     if (!is_named && clock.sequence % 10 != 0)
       return "a snapshot has a push of a worker without a clock";

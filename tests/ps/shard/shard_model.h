@@ -13,7 +13,7 @@
 
 namespace syncopate::ps {
 
-// A request to the shard; its index is the token.
+// ModelRequest is a request to the shard; its index is the token.
 struct ModelRequest {
   bool is_push = false;
   WorkerId worker = 0;
@@ -23,8 +23,8 @@ struct ModelRequest {
   std::uint64_t version = 0;
   bool is_duplicate = false;
   bool wants_values = false;
-  std::uint64_t after = 0;   // the last push of its worker that the values must include
-  bool is_consumed = false;  // applied or dropped
+  std::uint64_t after = 0;   // the worker's last push that the values must include
+  bool is_consumed = false;  // true if the push was applied or dropped
   bool is_closed = false;
   std::vector<float> gradient;
   std::vector<float> values;
@@ -40,7 +40,7 @@ class ModelBucket {
     std::int64_t offset = 0;
     std::uint64_t accepted = 0;
     std::uint64_t done = 0;
-    bool rests = false;  // from the moment `rests_after` is done
+    bool rests = false;  // true from the moment `rests_after` is done
     std::uint64_t rests_after = 0;
     bool is_awaited() const { return is_active && !(rests && done >= rests_after); }
     std::int64_t clock() const { return static_cast<std::int64_t>(done) + offset; }
@@ -49,10 +49,11 @@ class ModelBucket {
   std::uint64_t version() const { return history_.size(); }
   const std::vector<float>& values() const { return history_.back(); }
 
-  // Ho et al., conditions (1) and (3): no worker is further behind than the bound; (4): the values
-  // include the worker's own pushes.
+  // Returns whether a read may be answered. Ho et al., conditions (1) and (3): no worker is further
+  // behind than the bound; (4): the values include the worker's own pushes.
   bool may_read(const ModelRequest& request);
-  // Each returns a description of a deviation of the shard from the model, or "".
+  // Each of these functions returns a description of a deviation of the shard from the model, or
+  // "".
   std::string apply(ModelRequest& push, const ShardEvent& event);
   std::string drop(ModelRequest& push);
   std::string answer(const ModelRequest& request, const ShardEvent& event);
@@ -64,7 +65,7 @@ class ModelBucket {
  private:
   const ConsistencyOptions options_;
   std::vector<Worker> workers_;
-  std::vector<std::vector<float>> history_;  // by version - 1
+  std::vector<std::vector<float>> history_;  // indexed by version - 1
   int last_update_pushes_ = 0;
 };
 

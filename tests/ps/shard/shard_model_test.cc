@@ -1,5 +1,5 @@
-// Random schedules compared with the model: consistency rules, exactly-once pushes, snapshots, and
-// that every request is answered.
+// Compares a shard with the model under random schedules: consistency rules, exactly-once pushes,
+// snapshots, and that every request is answered.
 #include <gtest/gtest.h>
 
 #include "tests/ps/shard/shard_schedule.h"
@@ -20,7 +20,7 @@ TEST(ShardUnderRandomSchedules, AgreesWithTheModel) {
     tally.answers_that_waited += schedule.tally().answers_that_waited;
     tally.snapshots += schedule.tally().snapshots;
   }
-  // The schedules reach the rare events.
+  // The random schedules must reach the rare events often enough.
   EXPECT_GT(tally.updates, 500'000);
   EXPECT_GT(tally.late, 50'000);
   EXPECT_GT(tally.answers_that_waited, 100'000);

@@ -1,4 +1,4 @@
-// A push is applied exactly once, also when it is sent again or its worker is restarted.
+// Tests that a push is applied exactly once, also when it is sent again or its worker is restarted.
 #include <gtest/gtest.h>
 
 #include "tests/ps/shard/one_value.h"

@@ -1,4 +1,4 @@
-// Each consistency rule, step by step on one value.
+// Tests each consistency rule, step by step on a shard of one value.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -95,14 +95,14 @@ TEST(AsyncRule, CountsTheStalenessOfEachWorker) {
 
 TEST(InverseRule, DividesTheLearningRateByTheStalenessFrom2On) {
   OneValue one({.consistency = Consistency::kAsync, .staleness_rule = StalenessRule::kInverse}, 2);
-  one.push(0, 1, 1);  // 0: -1
-  one.push(0, 2, 1);  // 1: -1
+  one.push(0, 1, 1);  // staleness 0 adds -1
+  one.push(0, 2, 1);  // staleness 1 adds -1
   EXPECT_EQ(one.value(), -2.0F);
-  one.push(0, 3, 1);  // 2: -1/2
+  one.push(0, 3, 1);  // staleness 2 adds -1/2
   EXPECT_EQ(one.value(), -2.5F);
-  one.push(1, 1, 0);  // unknown version
+  one.push(1, 1, 0);  // computed from an unknown version
   EXPECT_EQ(one.value(), -3.5F);
-  one.push(1, 2, 1);  // 4: -1/4
+  one.push(1, 2, 1);  // staleness 4 adds -1/4
   EXPECT_EQ(one.value(), -3.75F);
 }
 
@@ -190,7 +190,8 @@ TEST(SspRule, GivesAJoiningWorkerOneClockForAllBuckets) {
   shard.join(0, 1, 0);
   EXPECT_EQ(push(0, 0), 2U);
   shard.join(1, 1, 0);
-  // Worker 1 is at clock 1, as worker 0 is. Levelled per bucket it would be ahead on this one.
+  // Worker 1 is at clock 1 on bucket 0, as worker 0 is. If it had joined with a clock per bucket,
+  // it would be ahead there.
   EXPECT_EQ(push(1, 0), 2U) << "applied and answered";
   EXPECT_EQ(push(1, 1), 1U) << "worker 0 is at clock 0 there";
   EXPECT_EQ(push(0, 1), 3U) << "applied, and both workers are answered";

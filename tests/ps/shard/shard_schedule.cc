@@ -75,7 +75,8 @@ void ShardSchedule::act() {
   } else if (draw < 93) {
     drain(bucket);
   } else if (draw < 97) {
-    // A synchronous job without backup workers ends with a lost worker.
+    // A synchronous job without backup workers ends with a lost worker, so no worker leaves or
+    // joins.
     if (is_plain_sync()) return;
     if (draw >= 95) {
       join(worker, client.is_active || one_in(2));
@@ -140,7 +141,7 @@ void ShardSchedule::push(int worker) {
 }
 
 void ShardSchedule::push_again(int worker) {
-  // A delayed message of any incarnation.
+  // The push that is sent again is a delayed message of any incarnation of the worker.
   std::vector<std::size_t> sent;
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     if (requests_[i].is_push && requests_[i].worker == worker) sent.push_back(i);
@@ -240,7 +241,7 @@ void ShardSchedule::on_event(const ShardEvent& event) {
     expect("events out of order");
   }
   if (event.kind == Kind::kSnapshotCopied) {
-    if (phase_ != Phase::kCopying || event.token != snapshots_begun_) return;  // withdrawn
+    if (phase_ != Phase::kCopying || event.token != snapshots_begun_) return;  // withdrawn snapshot
     ++tally_.snapshots;
     expect(model.check_snapshot(clocks_, *target_, event.bucket));
     if (--not_copied_ == 0) phase_ = Phase::kNone;
@@ -275,7 +276,7 @@ void ShardSchedule::on_event(const ShardEvent& event) {
       }
       break;
     case Kind::kForgotten:
-      // The worker may have left and joined again since.
+      // The worker of the request may have left and joined again since.
       if (is_current && !request.is_consumed && request.is_push) expect("a push was forgotten");
       request.is_closed = true;
       break;
@@ -284,7 +285,7 @@ void ShardSchedule::on_event(const ShardEvent& event) {
   }
 }
 
-// When no work is due, no request waits that the rule would answer.
+// Checks that, when no work is due, no request waits that the rule would answer.
 void ShardSchedule::check_idle(int bucket) {
   ModelBucket& model = models_[static_cast<std::size_t>(bucket)];
   if (!std::ranges::equal(shard_->view(bucket).values, model.values())) {
@@ -320,7 +321,7 @@ bool ShardSchedule::can_continue(int worker) {
          });
 }
 
-// All workers continue until every request that waits now has been answered.
+// Ends the schedule: all workers continue until every request that waits now has been answered.
 void ShardSchedule::finish() {
   if (phase_ == Phase::kFrozen) begin_snapshot();
   drain();

@@ -1,4 +1,5 @@
-// One random schedule of workers, threads and snapshots on a shard, compared with the model.
+// Runs one random schedule of workers, threads and snapshots on a shard, and compares the shard
+// with the model.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +20,10 @@ class ShardSchedule {
  public:
   explicit ShardSchedule(std::uint64_t number);
 
-  // Returns the first deviation from the model, or "".
+  // Runs the schedule; returns the first deviation of the shard from the model, or "".
   std::string run();
   std::string describe() const;
-  // How often rare events have happened.
+  // Counts how often rare events have happened.
   struct StepTotals {
     int updates = 0;
     int late = 0;
@@ -32,15 +33,15 @@ class ShardSchedule {
   const StepTotals& tally() const { return tally_; }
 
  private:
-  // A worker: reads all buckets, then pushes them step by step. The order of the buckets within a
-  // step is random, since buckets may be on different shards.
+  // A Client is a worker that reads all buckets, then pushes them step by step. The order of the
+  // buckets within a step is random, since buckets may be on different shards.
   struct Client {
     std::uint32_t incarnation = 0;
     bool is_active = false;
     std::uint64_t step = 1;  // the next or current step
-    int pushed = 0;          // buckets pushed in this step
-    std::vector<int> order;  // of the buckets in this step
-    int answers = 0;         // answers that it waits for
+    int pushed = 0;          // counts buckets pushed in this step
+    std::vector<int> order;  // the order of the buckets in this step
+    int answers = 0;         // the number of answers that the worker waits for
     std::vector<std::uint64_t> versions;
   };
 
@@ -49,7 +50,7 @@ class ShardSchedule {
   bool is_plain_sync() const {
     return options_.consistency == Consistency::kSync && options_.backup_workers == 0;
   }
-  // Records the first non-empty failure.
+  // Records the first non-empty description of a failure.
   void expect(const std::string& failure);
 
   void act();
@@ -87,13 +88,13 @@ class ShardSchedule {
   std::vector<ModelBucket> models_;
   std::vector<Client> clients_;
   std::deque<ModelRequest> requests_;
-  std::vector<std::vector<Piece>> pieces_;  // claimed, by bucket
-  std::vector<std::uint64_t> num_events_;   // events returned, by bucket
-  std::shared_ptr<ShardSnapshot> target_;   // of the snapshot under way
+  std::vector<std::vector<Piece>> pieces_;  // claimed pieces, by bucket
+  std::vector<std::uint64_t> num_events_;   // returned events, by bucket
+  std::shared_ptr<ShardSnapshot> target_;   // the snapshot under way
   std::uint64_t snapshots_begun_ = 0;
   std::map<WorkerId, WorkerClock> clocks_;
   enum class Phase { kNone, kFrozen, kCopying } phase_ = Phase::kNone;
-  int not_copied_ = 0;  // buckets not copied yet
+  int not_copied_ = 0;  // counts buckets to copy
   std::string failure_;
   StepTotals tally_;
 };

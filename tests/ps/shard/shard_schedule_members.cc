@@ -1,4 +1,4 @@
-// ShardSchedule: workers that join, rest and leave, and snapshots.
+// Implements the events of ShardSchedule for workers that join, rest and leave, and for snapshots.
 #include <algorithm>
 
 #include "tests/ps/shard/shard_schedule.h"
@@ -7,7 +7,8 @@ namespace syncopate::ps {
 
 void ShardSchedule::join(int worker, bool as_new) {
   Client& client = clients_[static_cast<std::size_t>(worker)];
-  // Work that is due is done first, so that the model knows which pushes have begun.
+  // The shard does all work that is due before a worker joins, so that the model knows which pushes
+  // have begun.
   drain();
   if (client.incarnation == 0 || as_new) {
     const auto sequence = static_cast<std::uint64_t>(10 * below(3));
@@ -15,7 +16,8 @@ void ShardSchedule::join(int worker, bool as_new) {
         .incarnation = client.incarnation + 1, .step = sequence + 1, .order = {}, .versions = {}};
     for (int b = 0; b < buckets_; ++b) client.order.push_back(b);
   } else {
-    // The worker continues at its own sequence. Pushes from before it left may still wait.
+    // A worker that joins again continues at its own sequence. Pushes from before it left may still
+    // wait.
     client.answers = static_cast<int>(std::ranges::count_if(requests_, [&](const auto& request) {
       return request.worker == worker && request.incarnation == client.incarnation &&
              !request.is_closed && !request.is_duplicate && request.wants_values;
@@ -27,13 +29,13 @@ void ShardSchedule::join(int worker, bool as_new) {
     if (one_in(2)) (void)claim(b);
   }
   shard_->join(worker, client.incarnation, client.step - 1);
-  // Pushes that have begun count.
+  // The model includes pushes that have begun when a worker joins.
   for (int b = 0; b < buckets_; ++b) end_task(b);
   join_model(worker);
   for (int b = 0; b < buckets_; ++b) read(worker, b);
 }
 
-// The slowest clock of the other workers on any bucket.
+// Returns the slowest clock of the other workers on any bucket.
 void ShardSchedule::join_model(int worker) {
   const Client& client = clients_[static_cast<std::size_t>(worker)];
   const std::optional<std::int64_t> slowest = slowest_other(worker);
@@ -106,8 +108,8 @@ void ShardSchedule::freeze() {
   phase_ = Phase::kFrozen;
 }
 
-// Other shards may have begun more pushes: of the current step of a worker, or of the next one if
-// it has all values.
+// Begins a snapshot. Other shards may have begun more pushes: of the current step of a worker, or
+// of the next step if the worker has all values.
 void ShardSchedule::begin_snapshot() {
   const bool all = one_in(2);  // synchronous workers push all buckets
   for (auto& [worker, entry] : clocks_) {
@@ -121,7 +123,8 @@ void ShardSchedule::begin_snapshot() {
   }
   std::vector<WorkerClock> entries;
   for (const auto& [worker, entry] : clocks_) entries.push_back(entry);
-  // Only the shard keeps a reference to an earlier snapshot, which it may still write to.
+  // The schedule drops the earlier snapshot; only the shard, which may still write to it, keeps a
+  // reference.
   target_ = std::make_shared<ShardSnapshot>();
   target_->values = make_host_tensor({std::int64_t{buckets_} * workers_}, DType::kF32);
   phase_ = Phase::kCopying;

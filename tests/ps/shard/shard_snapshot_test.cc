@@ -1,5 +1,5 @@
-// Snapshots: one contains exactly the pushes that its clocks name, and delays no later push longer
-// than necessary.
+// Tests snapshots: a snapshot contains exactly the pushes that its clocks name, and delays no later
+// push longer than necessary.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -76,7 +76,8 @@ TEST(Snapshot, UnderSyncDoesNotWaitForWorkersThatItHoldsBack) {
   one.shard().freeze(1);
   const auto copy = copy_for(one.shard());
   one.push(2, 1, 1);
-  // On another shard the update of the step has begun with the pushes of workers 0 and 1.
+  // The snapshot's clocks: on another shard the update of the step has begun with the pushes of
+  // workers 0 and 1.
   one.shard().join(3, 1, 0);
   one.shard().begin_snapshot(1, std::vector<WorkerClock>{{0, 1, 1}, {1, 1, 1}, {2, 1, 0}}, copy);
   one.push(0, 1, 1, {.wants_values = false});

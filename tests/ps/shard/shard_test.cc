@@ -1,4 +1,4 @@
-// The results of a shard that one thread works on.
+// Tests the results of a shard that one thread works on.
 #include "ps/shard/shard.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 constexpr std::array kOptimizers = {"sgd", "momentum", "nesterov", "adam", "adamw"};
 constexpr std::int64_t kSteps = 3;
 
-// Sets the padding to zero, as in every gradient of a model.
+// Sets the padding of a gradient to zero, as it is in every gradient of a model.
 void clear_padding(std::span<float> block) {
   const ArenaLayout layout = small_layout();
   for (std::size_t p = 0; p < layout.entries().size(); ++p) {
@@ -115,7 +115,7 @@ TEST(Shard, WithAPartOfTheArenaStoresItInTheOrderOfTheArena) {
   Reference reference(decaying("adam"));
   reference.run_step(gradients, update_step(1));
 
-  const std::vector<Bucket> buckets = {{30000, 50001}, {100, 17000}};  // inside parameters
+  const std::vector<Bucket> buckets = {{30000, 50001}, {100, 17000}};  // borders inside parameters
   const Tensor whole = first_values();
   const Tensor packed = make_host_tensor({20001 + 16900}, DType::kF32);
   std::ranges::copy(whole.rows(100, 17000).f32(), packed.f32().begin());
@@ -231,7 +231,7 @@ TEST(Shard, DecodesGradientsWhileItUpdates) {
   for (BucketId bucket = 0; std::cmp_less(bucket, shard->buckets().size()); ++bucket) {
     const Bucket range = shard->buckets()[static_cast<std::size_t>(bucket)];
     PushRequest aligned = sync_push(0, bucket, 1, part_of(gradients[0], range), 0.1F);
-    // Unaligned, as frames may arrive.
+    // This gradient is not aligned, as a gradient in a received frame may be.
     const auto bytes = std::as_bytes(part_of(gradients[1], range));
     std::vector<std::byte> shifted(bytes.size() + 1);
     std::ranges::copy(bytes, shifted.begin() + 1);
@@ -244,7 +244,7 @@ TEST(Shard, DecodesGradientsWhileItUpdates) {
   }
   EXPECT_TRUE(same_bits(shard->values(), reference.values()));
 
-  // [0, -1.5, 0, ...] is encoded as one u32 index and one f32.
+  // The gradient [0, -1.5, 0, ...] is encoded as one u32 index and one f32.
   const auto sparse = make_shard({}, 1);
   struct {
     std::uint32_t index = 1;

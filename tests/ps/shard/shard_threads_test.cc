@@ -1,4 +1,5 @@
-// Threads of several workers on one shard: each pushes at its own pace, and all do the updates.
+// Tests threads of several workers on one shard: each pushes at its own pace, and all do the
+// updates.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +22,7 @@ constexpr std::int64_t kSteps = 20;
 
 class WorkerThreads {
  public:
-  // gradients[step - 1][worker]
+  // The gradients are indexed as gradients[step - 1][worker].
   WorkerThreads(Shard& shard, std::span<const std::vector<Gradient>> gradients)
       : shard_(shard), gradients_(gradients) {}
 
@@ -101,7 +102,7 @@ TEST(ShardOfSeveralThreads, GivesTheBitsOfOneThread) {
   }
   EXPECT_TRUE(same_bits(shard->values(), reference.values()));
   EXPECT_TRUE(same_bits(shard->slots(), reference.slots()));
-  // Each push is reported once.
+  // Every push must be reported as applied once.
   const int updates = static_cast<int>(shard->buckets().size()) * static_cast<int>(kSteps);
   EXPECT_EQ(workers.applied(), updates * kWorkers);
 }
@@ -155,7 +156,7 @@ class FreeWorkers {
           if (!help(bucket)) std::this_thread::yield();
         }
       }
-      // The answer belongs to this thread: no other thread writes to it.
+      // The memory of the answer belongs to this thread: no other thread writes to it.
       if (values[static_cast<std::size_t>(small_layout().offset(0))] >= 0.0F) late_ = true;
     }
     shard_.leave(worker, 1);
@@ -179,7 +180,7 @@ class FreeWorkers {
   Shard& shard_;
   const BucketId buckets_;
   const Deadline deadline_ = Deadline::after(std::chrono::seconds(60));
-  std::array<std::vector<std::atomic<std::uint64_t>>, kFreeWorkers> answered_;  // by bucket
+  std::array<std::vector<std::atomic<std::uint64_t>>, kFreeWorkers> answered_;  // indexed by bucket
   std::atomic<int> applied_{0};
   std::atomic<bool> late_{false};
 };

@@ -5,7 +5,7 @@
 
 #include "ps/wire/message.h"
 
-// libFuzzer prescribes the name and the types.
+// libFuzzer prescribes the name and the types of this function.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);   // NOLINT
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {  // NOLINT
   using namespace syncopate::ps::wire;                                               // NOLINT

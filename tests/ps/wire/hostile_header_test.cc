@@ -1,5 +1,5 @@
-// Malicious headers: decoding reads no byte outside of them, and takes memory and time in
-// proportion to their size.
+// Tests malicious headers: decoding reads no byte outside of the header, and takes memory and time
+// in proportion to its size.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,8 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// xorshift: fast, and its numbers do not depend on the order of the tests.
+// Dice draws random numbers by xorshift, which is fast; the numbers do not depend on the order of
+// the tests.
 class Dice {
  public:
   std::uint64_t throw_below(std::uint64_t limit) {
@@ -35,10 +36,12 @@ std::vector<Bytes> sample_headers() {
   return headers;
 }
 
-// The memory of the decoded objects: a decoded message takes about as much as its encoding.
+// Expects that a decoded message takes memory in proportion to its header. The measure is the size
+// of its encoding, which is about the size of the objects.
 void expect_in_proportion(const MessageT& message, std::size_t header_bytes) {
   const std::size_t again = encode(message).size();
-  // An absent vector decodes as an empty one, and a shared string as two strings.
+  // The encoding may be larger than the header: an absent vector decodes as an empty one, and a
+  // shared string as two strings.
   ASSERT_LE(again, 4 * header_bytes + 4096) << name_of(message);
 }
 
@@ -46,11 +49,11 @@ void mutate(Bytes& header, Dice& dice) {
   for (std::uint64_t changes = 1 + dice.throw_below(4); changes > 0; --changes) {
     const std::size_t at = dice.throw_below(header.size());
     switch (dice.throw_below(8)) {
-      case 0:  // flips a bit
+      case 0:  // flips a bit of the header
       case 1:
         header[at] ^= std::byte{1} << dice.throw_below(8);
         break;
-      case 2:  // changes a byte
+      case 2:  // changes a byte of the header
       case 3:
         header[at] = std::byte(dice.throw_below(2) == 0 ? 0xFF : dice.throw_below(256));
         break;
@@ -63,7 +66,7 @@ void mutate(Bytes& header, Dice& dice) {
         std::memcpy(header.data() + at / 4 * 4, &value, 4);
         break;
       }
-      default:  // cuts the end off
+      default:  // cuts the end of the header off
         header.resize(std::max<std::size_t>(1, at));
     }
   }
@@ -74,7 +77,7 @@ TEST(RandomBytes, AreNotAHeader) {
   for (int i = 0; i < 100000; ++i) {
     Bytes bytes(dice.throw_below(200));
     for (std::byte& byte : bytes) byte = std::byte(dice.throw_below(256));
-    // Half of them begin with the file identifier.
+    // Half of the random byte strings begin with the file identifier, to get past the first check.
     if (i % 2 == 0 && bytes.size() >= 8) std::memcpy(bytes.data() + 4, MessageIdentifier(), 4);
     ASSERT_FALSE(decode(bytes));
   }
@@ -83,7 +86,7 @@ TEST(RandomBytes, AreNotAHeader) {
 TEST(AMillionMutatedHeaders, AreRefusedOrDecodedInBoundedTimeAndMemory) {
   const std::vector<Bytes> headers = sample_headers();
   Dice dice;
-  // Takes one second; ten times as long under a sanitizer.
+  // A million headers take one second to decode; ten times as long under a sanitizer.
   const Deadline deadline = Deadline::after(std::chrono::seconds(60));
   std::int64_t decoded = 0;
   Bytes header;
@@ -101,7 +104,7 @@ TEST(AMillionMutatedHeaders, AreRefusedOrDecodedInBoundedTimeAndMemory) {
   EXPECT_LT(decoded, 900000);
 }
 
-// Every variable refers to one table, whose name is half of the header.
+// Returns a header in which every variable refers to one table, whose name is half of the header.
 Bytes bomb(std::size_t bytes) {
   flatbuffers::FlatBufferBuilder builder;
   const auto name = builder.CreateString(std::string(bytes / 2, 'x'));
@@ -118,7 +121,8 @@ Bytes bomb(std::size_t bytes) {
 TEST(HeaderWithRepeatedReferences, IsRefusedBeforeItFillsMemory) {
   const Bytes large = bomb(kLongestHeader - 1000);
   ASSERT_LE(large.size(), kLongestHeader);
-  // FlatBuffers' own verification accepts it: 65,536 times half a megabyte.
+  // FlatBuffers' own verification accepts the header, which would decode to 65,536 times half a
+  // megabyte.
   flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(large.data()), large.size());
   ASSERT_TRUE(VerifyMessageBuffer(verifier));
   const Deadline deadline = Deadline::after(std::chrono::seconds(10));
@@ -127,7 +131,7 @@ TEST(HeaderWithRepeatedReferences, IsRefusedBeforeItFillsMemory) {
   EXPECT_FALSE(deadline.passed());
 }
 
-// FlatBuffers verifies the alignment of the length of a vector, not of its elements.
+// FlatBuffers verifies the alignment of the length of a vector, but not of the vector's elements.
 TEST(HeaderWithUnalignedNumbers, IsRefused) {
   HelloT hello;
   hello.snapshots = {1, 0, 0};
@@ -137,7 +141,8 @@ TEST(HeaderWithUnalignedNumbers, IsRefused) {
   const std::uint8_t* reference = body->GetAddressOf(Hello::VT_SNAPSHOTS);
   const auto at =
       static_cast<std::size_t>(reference - reinterpret_cast<const std::uint8_t*>(header.data()));
-  // Four bytes later, the first element is read as a length, and the elements are unaligned.
+  // When the reference to the vector points four bytes later, the first element is read as the
+  // length, and the elements are unaligned.
   header[at] = std::byte(static_cast<std::uint8_t>(header[at]) + 4);
   flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(header.data()),
                                  header.size());

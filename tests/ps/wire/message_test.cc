@@ -68,7 +68,7 @@ TEST(Message, MayBeLong) {
   ASSERT_TRUE(back);
   EXPECT_EQ(back->body.AsExchange()->text.size(), kLongestHeader - 1000);
 
-  DeclaredT declared;  // a network of many variables
+  DeclaredT declared;  // declares a network of many variables
   declared.declaration = std::make_unique<DeclarationT>();
   for (int i = 0; i < 5000; ++i) {
     declared.declaration->variables.push_back(std::make_unique<VariableT>());
@@ -86,7 +86,7 @@ TEST(Message, WithDataOfEveryWorkerAllowsFor512Workers) {
   AppointmentT appointment;
   for (int w = 0; w < kWorkers; ++w) {
     exchanged.texts.push_back(std::make_unique<TextT>());
-    exchanged.texts.back()->text.assign(28 << 10, 7);  // running statistics of resnet56
+    exchanged.texts.back()->text.assign(28 << 10, 7);  // as running statistics of resnet56
     done.staleness.push_back(std::make_unique<StalenessT>());
     done.staleness.back()->worker = w;
     done.staleness.back()->counts.assign(1024, 1);
@@ -123,10 +123,10 @@ TEST(Header, ThatIsTruncatedIsRefused) {
   for (const MessageT& message : sample_messages()) {
     const Bytes header = encode(message);
     for (std::size_t length = 0; length < header.size(); ++length) {
-      // Copied, so that a sanitizer notices a read beyond the end.
+      // The truncated header is a copy, so that a sanitizer notices a read beyond its end.
       const Bytes part(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(length));
       const auto back = decode(part);
-      // It may decode when only padding is missing.
+      // A truncated header may decode when only padding is missing.
       if (back) {
         EXPECT_GT(length + 4, header.size());
         EXPECT_EQ(encode(*back), header) << name_of(message) << ", " << length;
@@ -144,7 +144,7 @@ TEST(Header, OfAnotherVersionIsRefusedWithBothVersions) {
 }
 
 TEST(Header, OfAnotherVersionIsNotDecodedFurther) {
-  // Version 2 has a table in a place where it is invalid for version 1.
+  // This header of version 2 has a table in a place where it is invalid for version 1.
   flatbuffers::FlatBufferBuilder builder;
   const auto text = builder.CreateString("in version 2, a text");
   const auto start = builder.StartTable();
@@ -166,7 +166,7 @@ TEST(Header, OfAnotherProgramIsRefusedWithItsLength) {
             "a header of 1048577 bytes, expected at most 1048576");
 }
 
-// Messages that FlatBuffers' own verification accepts.
+// FlatBuffers' own verification accepts each of these messages.
 Bytes built(Body type, bool with_body) {
   flatbuffers::FlatBufferBuilder builder;
   const auto body = CreateReady(builder);

@@ -11,7 +11,7 @@ std::unique_ptr<TableT> pointer(TableT table) {
   return std::make_unique<TableT>(std::move(table));
 }
 
-// Tables have constructors, so designated initialisers do not work for them.
+// Fills a table, whose constructors prevent designated initialisers.
 template <typename TableT, typename Fill>
 TableT filled(Fill fill) {
   TableT table;

@@ -1,4 +1,5 @@
-// Helpers for tests of sockets: one thread owns all sockets, and waits in poll(2) as owners do.
+// Provides helpers for tests of sockets: one thread owns all sockets, and waits in poll(2) as
+// owners do.
 #pragma once
 
 #include <functional>
@@ -9,7 +10,7 @@
 
 namespace syncopate::ps::wire {
 
-// Repeats until the condition holds: flushes the sockets and sleeps in poll(2) until one of their
+// Repeats until `condition` holds: flushes the sockets and sleeps in poll(2) until one of their
 // descriptors is readable. Returns false after ten seconds.
 bool wait_until(const std::vector<Socket*>& sockets, const std::function<bool()>& condition);
 
@@ -23,7 +24,7 @@ Envelope numbered(std::string peer, std::int64_t number,
                   std::vector<std::vector<std::byte>> bytes = {});
 std::int64_t number_of(const Envelope& message);
 
-// Both ends of an established connection.
+// A Line has both ends of an established connection.
 struct Line {
   explicit Line(const SocketLimits& limits = {});
   std::unique_ptr<Socket> call(const std::string& routing_id);

@@ -1,4 +1,4 @@
-// Connections that break and are made again, and the routing ids of callers.
+// Tests connections that break and are made again, and the routing ids of callers.
 #include <gtest/gtest.h>
 #include <netdb.h>
 #include <poll.h>
@@ -24,7 +24,8 @@ using namespace std::string_view_literals;
 
 Deadline soon() { return Deadline::after(std::chrono::seconds(10)); }
 
-// ZeroMQ closes a socket in the background: its port becomes free a moment later.
+// Listens at a port again, and retries, because ZeroMQ closes the previous socket in the
+// background.
 std::unique_ptr<Socket> listen_again(Context& context, const Endpoint& at) {
   for (const Deadline deadline = soon();;) {
     try {
@@ -62,8 +63,8 @@ TEST(WorkerOfALostServer, SendsNothingUntilItIsToldOfTheLoss) {
   EXPECT_TRUE(wait_until({worker.get()}, [&] { return !worker->send(numbered("", 1)); }));
   EXPECT_EQ(worker->queued_bytes(), 0);
   line.server = listen_again(line.context, place);
-  // The socket is connected again, but its owner does not know yet: what it sends is meant for the
-  // lost server.
+  // The worker's socket is connected again, but the worker does not know yet: a message that it
+  // sends is meant for the lost server and must be refused.
   EXPECT_FALSE(worker->send(numbered("", 2)));
   await_link(*worker, LinkEvent::kDisconnected, {line.server.get()});
   EXPECT_TRUE(worker->send(numbered("", 3)));
@@ -85,7 +86,7 @@ TEST(WorkerBeforeItsServer, KeepsItsMessagesInOrder) {
   await_link(*worker, LinkEvent::kConnected, {server.get()});
 }
 
-// ZeroMQ alone never connects again after a peer answered with another protocol.
+// The socket connects again after a peer answered with another protocol; ZeroMQ alone never does.
 TEST(WorkerThatMetAnotherProgram, ConnectsAgainToTheServer) {
   Context context;
   auto wrong = std::make_unique<Listener>(Endpoint{"127.0.0.1", 0});
@@ -99,7 +100,7 @@ TEST(WorkerThatMetAnotherProgram, ConnectsAgainToTheServer) {
         "\3 and then nothing that makes sense ......"
         ".......................................................................................";
     ASSERT_GT(::send(caller->descriptor(), text.data(), text.size(), MSG_NOSIGNAL), 0);
-    // Reads until the worker has closed the connection.
+    // Reads from the connection until the worker has closed it.
     std::array<char, 1000> rest{};
     while (wait_ready(caller->descriptor(), POLLIN, soon()) &&
            recv(caller->descriptor(), rest.data(), rest.size(), 0) > 0) {
@@ -111,13 +112,14 @@ TEST(WorkerThatMetAnotherProgram, ConnectsAgainToTheServer) {
   EXPECT_EQ(number_of(await_message(*server, {worker.get()})), 1);
 }
 
-// The address families are tried in turn: here IPv6 after IPv4 has failed, and then IPv4 again.
+// A socket tries the address families of a host name in turn: here IPv6 after IPv4 has failed, and
+// then IPv4 again.
 TEST(HostName, IsLookedUpInBothAddressFamilies) {
   for (const char* address : {"::1", "127.0.0.1"}) {
     Context context;
     std::uint16_t port = 0;
     try {
-      port = Listener(Endpoint{address, 0}).port();  // no socket listens there now
+      port = Listener(Endpoint{address, 0}).port();  // no socket listens at this port now
     } catch (const UsageError& error) {
       GTEST_SKIP() << "this machine has no IPv6: " << error.what();
     }
@@ -134,7 +136,7 @@ TEST(HostName, IsLookedUpInBothAddressFamilies) {
     }
     if (!is_address_of_name) continue;
     const auto worker = Socket::connect(context, {"localhost", port}, "w0.1");
-    // Enough for three turns: pauses of 20, 40, 80 and 160 ms, with ZeroMQ's jitter.
+    // 800 ms are enough for three attempts: pauses of 20, 40, 80 and 160 ms, with ZeroMQ's jitter.
     const Deadline later = Deadline::after(std::chrono::milliseconds(800));
     wait_until({worker.get()}, [&] { return later.passed() || worker->link_event(); });
     const auto server = listen_again(context, {address, port});
@@ -157,7 +159,7 @@ TEST(Ipv6Address, IsConnectedTo) {
 }
 
 // The routing id of a restarted worker contains its incarnation. If two sockets ever have equal
-// ids, the later one counts.
+// ids, the later socket counts.
 TEST(SecondSocketOfOneRoutingId, ReplacesTheFirst) {
   Line line;
   auto first = line.call("w0.1");
@@ -167,8 +169,8 @@ TEST(SecondSocketOfOneRoutingId, ReplacesTheFirst) {
   EXPECT_EQ(number_of(await_message(*second, {line.server.get()})), 1);
 }
 
-// A DEALER made of a plain socket. It connects early and sends its routing id late, like an
-// abandoned socket whose connection was delayed by the system. Source: ZMTP 3.0
+// A LateCaller is a DEALER made of a plain socket. It connects early and sends its routing id late,
+// like an abandoned socket whose connection was delayed by the system. Source: ZMTP 3.0
 // (rfc.zeromq.org/spec/23), NULL mechanism.
 class LateCaller {
  public:
@@ -193,7 +195,7 @@ class LateCaller {
                std::string(reinterpret_cast<const char*>(header.data()), header.size()));
   }
 
-  // Returns whether the peer sends a message after its greeting.
+  // Returns whether the peer sends `message` after its greeting.
   bool receives(Socket& server, std::string_view bytes) {
     const Deadline deadline = soon();
     while (received_.find(bytes) == std::string::npos) {
@@ -209,7 +211,7 @@ class LateCaller {
               std::ssize(bytes));
   }
 
-  // Reads until this many bytes have arrived in total.
+  // Reads from the peer until this many bytes have arrived in total.
   void read_until(Socket& server, std::size_t bytes) {
     const Deadline deadline = soon();
     while (received_.size() < bytes && !deadline.passed()) {
@@ -232,8 +234,9 @@ std::string header_of(const Envelope& message) {
   return {reinterpret_cast<const char*>(header.data()), header.size()};
 }
 
-// The reason why every socket has a routing id of its own (PROTOCOL.md): the ROUTER gives the id to
-// the last caller; the first one is neither read from any more nor informed.
+// This is why every socket has a routing id of its own (PROTOCOL.md): of two sockets with one id,
+// the ROUTER serves the last caller; it neither reads from the earlier caller any more nor informs
+// it.
 TEST(TwoSocketsOfOneRoutingId, DisconnectTheFirstSilently) {
   Line line;
   LateCaller given_up(*line.server);
@@ -247,7 +250,8 @@ TEST(TwoSocketsOfOneRoutingId, DisconnectTheFirstSilently) {
   EXPECT_TRUE(line.server->send(numbered("w0.1", 3)));
   EXPECT_TRUE(given_up.receives(*line.server, header_of(answer)));
   EXPECT_FALSE(worker->receive());
-  // The first socket is not told, and its messages are lost.
+  // The worker's socket is not informed that another socket took over its routing id, and its
+  // messages are lost.
   EXPECT_TRUE(worker->send(numbered("", 4)));
   EXPECT_EQ(worker->link_event(), std::nullopt);
   given_up.send(numbered("", 5));

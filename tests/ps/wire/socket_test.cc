@@ -64,7 +64,7 @@ TEST(BorrowedMemory, IsReleasedAfterItIsSent) {
   worker->send(std::move(message));
   const Envelope arrived = await_message(*line.server, {worker.get()});
   EXPECT_TRUE(std::ranges::equal(arrived.frames[1].bytes(), memory));
-  // The I/O thread has sent everything and will call the release function: no descriptor wakes
+  // After the I/O thread has sent a message, it calls the release function: no descriptor wakes
   // poll.
   const Deadline deadline = Deadline::after(std::chrono::seconds(10));
   while (given_back == 0 && !deadline.passed()) std::this_thread::yield();
@@ -84,11 +84,11 @@ TEST(BorrowedMemory, IsReleasedIfItIsNeverSent) {
   }
   EXPECT_EQ(given_back, 1);
   Line line;
-  EXPECT_FALSE(line.server->send(message()));  // to an unknown peer
+  EXPECT_FALSE(line.server->send(message()));  // the peer is unknown
   EXPECT_EQ(given_back, 2);
   {
     const auto early =
-        Socket::connect(line.context, {"127.0.0.1", 1}, "w0.1");  // no socket listens
+        Socket::connect(line.context, {"127.0.0.1", 1}, "w0.1");  // no socket listens there
     Envelope waiting = message();
     const std::size_t header = waiting.frames[0].bytes().size();
     EXPECT_TRUE(early->send(std::move(waiting)));
@@ -98,7 +98,7 @@ TEST(BorrowedMemory, IsReleasedIfItIsNeverSent) {
   EXPECT_EQ(given_back, 3);
 }
 
-// More than fits into the buffers of ZeroMQ and the system.
+// So many messages do not fit into the buffers of ZeroMQ and the system.
 constexpr int kMany = 600;
 
 TEST(SlowServer, MakesAWorkersMessagesWaitInOrder) {
@@ -112,7 +112,8 @@ TEST(SlowServer, MakesAWorkersMessagesWaitInOrder) {
   }
   EXPECT_GT(worker->queued_bytes(), 65536);
   for (int i = 0; i <= kMany; ++i) {
-    // There is room again because ZeroMQ took 64 messages, but earlier messages go first.
+    // ZeroMQ has taken 64 messages by now, so the socket has room for a new message, but earlier
+    // messages go first.
     if (i == 50) worker->send(numbered("", kMany));
     std::vector<Socket*> attended;
     if (i >= 50) attended.push_back(worker.get());
@@ -168,7 +169,8 @@ TEST(WorkerThatHasLeft, LeavesNoQueuedMessages) {
   EXPECT_TRUE(wait_until({line.server.get()}, [&] { return line.server->queued_bytes() == 0; }));
 }
 
-// Sending consumes the edge of ZMQ_FD for messages that have arrived; wait_until() would sleep on.
+// Sending on a socket consumes the edge of ZMQ_FD for messages that have arrived; without a remedy
+// its owner would sleep on in wait_until().
 TEST(SocketThatSends, StillWakesItsOwnerForMessages) {
   Line line;
   const auto worker = line.call("w0.1");

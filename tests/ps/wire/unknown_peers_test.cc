@@ -1,4 +1,4 @@
-// Programs that connect to a socket's port without using this protocol.
+// Tests programs that connect to a socket's port without using this protocol.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -44,7 +44,7 @@ TEST(UnknownPeer, DoesNotDisturbOtherPeers) {
   for (const std::string& text :
        {std::string("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), noise(10000), std::string(""),
         std::string("\xFF\0\0\0\0\0\0\0\1\x7F"sv),                   // half a greeting
-        std::string("\xFF\0\0\0\0\0\0\0\1\x7F\3\0"sv) + noise(500),  // and random bytes after it
+        std::string("\xFF\0\0\0\0\0\0\0\1\x7F\3\0"sv) + noise(500),  // half a greeting, noise
         std::string(100, '\xFF'), std::string(100, '\0')}) {
     peers.push_back(unknown_peer(line.server->port(), text));
     expect_in_service(*line.server, *worker);
@@ -88,7 +88,7 @@ TEST(MessageOfTooManyFrames, IsCountedAndSkipped) {
   Line line({.most_frames = 3});
   const auto worker = line.call("w0.1");
   const std::vector<std::byte> byte(1);
-  for (const std::size_t frames : {3, 100}) {  // without the header
+  for (const std::size_t frames : {3, 100}) {  // counts frames after the header
     worker->send(numbered("", 1, std::vector(frames, byte)));
   }
   expect_in_service(*line.server, *worker);

@@ -20,7 +20,7 @@ inline ClusterSpec resolve(const Variables& variables, const ClusterFlags& flags
   return resolve_cluster(flags, Environment(variables));
 }
 
-// The text of the UsageError that resolve() throws; "" when it throws none.
+// Returns the text of the UsageError that resolve() throws; "" when it throws none.
 inline std::string refusal(const Variables& variables, const ClusterFlags& flags = {}) {
   try {
     resolve(variables, flags);
@@ -30,7 +30,7 @@ inline std::string refusal(const Variables& variables, const ClusterFlags& flags
   return "";
 }
 
-// All notes, one per line.
+// Returns all notes of the ClusterSpec, one per line.
 inline std::string notes_of(const ClusterSpec& spec) {
   std::string text;
   for (const std::string& note : spec.notes) text += note + "\n";

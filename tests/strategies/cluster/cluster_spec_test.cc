@@ -1,4 +1,4 @@
-// A ClusterSpec as JSON, which scripts read from `syncopate cluster`, and as TF_CONFIG.
+// Tests a ClusterSpec as JSON, which scripts read from `syncopate cluster`, and as TF_CONFIG.
 #include "strategies/cluster/cluster_spec.h"
 
 #include <gtest/gtest.h>

@@ -19,10 +19,10 @@ using std::chrono::seconds;
 constexpr milliseconds kTimeout(3500);
 constexpr milliseconds kSleep(100);
 
-// An observer with a clock of its own that sleeps for kSleep at a time.
+// The fixture is an observer with a clock of its own that sleeps for kSleep at a time.
 class Detector : public testing::Test {
  protected:
-  // Sleeps for `time`. More than kSleep means that the observer was stopped.
+  // Sleeps for `time`. A time longer than kSleep means that the observer was stopped.
   void sleep(nanoseconds time) {
     detector_.update(now_, kSleep);
     now_ += time;
@@ -87,7 +87,7 @@ TEST(FailureNotice, AcceptsASubscriptionAfterASubscriberHasThrown) {
 
   const auto told = std::make_shared<std::promise<std::string>>();
   std::future<std::string> reason = told->get_future();
-  // The thread is detached, so that the test ends even if subscribe() blocks.
+  // The subscribing thread is detached, so that the test ends even if subscribe() blocks.
   std::thread([notice, told] {
     notice->subscribe([told](const std::string& text) { told->set_value(text); });
   }).detach();

@@ -25,7 +25,7 @@ std::string rank(int index) {
   return describe(index, host.data(), getpid());
 }
 
-// Expects that every remaining task reports this verdict.
+// Expects that every remaining task reports this verdict about the lost task.
 void expect_verdict(const Tasks& tasks, const std::string& line) {
   for (const auto& task : tasks) {
     if (task == nullptr) continue;
@@ -34,7 +34,7 @@ void expect_verdict(const Tasks& tasks, const std::string& line) {
   }
 }
 
-// The text of the PeerError that `call` throws.
+// Returns the text of the PeerError that `call` throws.
 template <typename Call>
 std::string peer_error_of(Call call) {
   try {
@@ -87,7 +87,7 @@ TEST(Membership, WaitsInAnExchangeLongerThanTheRendezvousTimeout) {
   });
   std::future<std::vector<std::string>> early =
       std::async(std::launch::async, [&] { return tasks[0]->exchange("zero"); });
-  // The other task is slow, as if it read its data.
+  // Task 1 is slow to join the exchange, as if it read its data.
   EXPECT_NE(early.wait_for(milliseconds(2500)), std::future_status::ready);
   const std::vector<std::string> texts = {"zero", "one"};
   EXPECT_EQ(tasks[1]->exchange("one"), texts);
@@ -126,7 +126,8 @@ TEST_P(LostTask, IsNamedByAllOthersWithTheLastStep) {
 
 INSTANTIATE_TEST_SUITE_P(OfRank, LostTask, testing::Values(0, 1, 2));
 
-// Joins the job at the level of messages; the test decides what it sends after that.
+// A task that joins the job at the level of messages; the test decides which messages it sends
+// after that.
 Connection fake_task(const Endpoint& endpoint, int index, int world_size) {
   const Deadline soon = Deadline::after(seconds(10));
   Connection connection = connect_to(endpoint, "rank 0", soon);
@@ -141,7 +142,7 @@ Connection fake_task(const Endpoint& endpoint, int index, int world_size) {
 
 class JobWithAFakeTask : public testing::Test {
  protected:
-  // Ranks 0 and 1 are real, rank 2 is `fake_`.
+  // In this fixture ranks 0 and 1 are real tasks, and rank 2 is `fake_`.
   void SetUp() override {
     TestRendezvous place;
     const std::vector<ClusterSpec> specs = {place.spec(0, 3), place.spec(1, 3)};
@@ -222,7 +223,7 @@ TEST(Membership, StaysAliveByHeartbeatsAlone) {
   at_once(2, [&](int i) {
     tasks[static_cast<std::size_t>(i)] = join_cluster(specs[static_cast<std::size_t>(i)], options);
   });
-  // 1.3 s is three times the longest allowed silence.
+  // The test waits 1.3 s, three times the longest allowed silence.
   EXPECT_FALSE(
       eventually([&] { return tasks[0]->failure() || tasks[1]->failure(); }, milliseconds(1300)));
 }

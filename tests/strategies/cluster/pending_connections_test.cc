@@ -25,7 +25,7 @@ using std::chrono::seconds;
 
 Deadline soon() { return Deadline::after(seconds(10)); }
 
-// A listening socket with connections in its backlog.
+// A listening socket with connections in its backlog, which it has not accepted.
 class PendingConnectionsTest : public testing::Test {
  protected:
   Connection call() const { return connect_to(endpoint_, "the listener", soon()); }
@@ -34,7 +34,7 @@ class PendingConnectionsTest : public testing::Test {
   }
   PendingConnections take(milliseconds timeout) { return {std::move(listener_), 100, timeout}; }
 
-  // The first message that any connection sends.
+  // Returns the first message that any of the connections sends.
   static std::string receive_one(PendingConnections& connections) {
     for (const Deadline deadline = soon(); !deadline.passed();) {
       std::vector<pollfd> sockets;
@@ -80,7 +80,7 @@ TEST_F(PendingConnectionsTest, AreClosedForALongMessageOrAnotherProtocol) {
   EXPECT_TRUE(connections.receive().empty());
 }
 
-// Lowers the limit on open files of this process during its lifetime.
+// Lowers the limit on open files of this process during the object's lifetime.
 class FileLimit {
  public:
   explicit FileLimit(rlim_t limit) {
@@ -103,7 +103,8 @@ TEST_F(PendingConnectionsTest, AreReceivedAfterDescriptorsRanOutForAWhile) {
   call_silently(20);
   Connection caller = call();
   caller.send({1, "here I am"}, soon());
-  // Ten more files can be opened, and twenty silent connections are ahead of the one that sends.
+  // The process can open ten more files, and twenty silent connections are ahead of the one that
+  // sends.
   const FileLimit limit(static_cast<rlim_t>(caller.descriptor()) + 11);
   PendingConnections connections = take(milliseconds(50));
   EXPECT_TRUE(connections.receive().empty());

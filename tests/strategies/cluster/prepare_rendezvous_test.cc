@@ -1,5 +1,5 @@
-// A rendezvous that was derived from node names and job numbers: unknown host names, and ports that
-// are in use.
+// Tests a rendezvous that was derived from node names and job numbers: unknown host names, and
+// ports that are in use.
 #include "strategies/cluster/prepare_rendezvous.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace syncopate {
 namespace {
 
-// A task of a Slurm job with two tasks; rank 0 is on n1.
+// Returns a task of a Slurm job with two tasks; rank 0 is on n1.
 ClusterSpec task(int rank, std::uint16_t port = 4000) {
   ClusterSpec spec{.source = "Slurm", .index = rank, .world_size = 2};
   spec.node = rank == 0 ? "n1" : "n2";

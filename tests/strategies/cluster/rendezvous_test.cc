@@ -93,7 +93,7 @@ TEST(RendezvousTest, HasAShorterPeerTimeoutOnOneMachineThanOnSeveral) {
   EXPECT_EQ(make_roster({here, there}, {"", ""}).peer_timeout, seconds(15));
 }
 
-// Expects that rank 0 and all connected tasks throw this line.
+// Expects that rank 0 and all connected tasks throw an error with this line.
 void expect_usage_error(const std::vector<Joined>& joined, const std::string& line) {
   for (std::size_t i = 0; i < joined.size(); ++i) {
     EXPECT_FALSE(joined[i].membership) << i;
@@ -195,7 +195,8 @@ TEST(RendezvousTest, NamesATaskThatDiesBeforeTheOthersHaveCome) {
 TEST(RendezvousTest, RejectsConnectionsThatAreNotOfTheJob) {
   TestRendezvous place;
   const Deadline soon = Deadline::after(seconds(10));
-  // Three connections: one closes at once, one sends another protocol, one sends nothing.
+  // Three foreign connections reach the rendezvous: one closes at once, one sends another protocol,
+  // one sends nothing.
   const Connection silent = connect_to(place.endpoint(), "rank 0", soon);
   { const Connection gone = connect_to(place.endpoint(), "rank 0", soon); }
   const Connection browser = connect_to(place.endpoint(), "rank 0", soon);
@@ -250,7 +251,7 @@ TEST(RendezvousTest, NamesARankZeroThatNeverCame) {
 }
 
 TEST(RendezvousTest, NamesARankZeroThatDoesNotAnswer) {
-  TestRendezvous place;  // it listens and does not accept
+  TestRendezvous place;  // it listens but does not accept
   MembershipOptions options = quick_options();
   options.rendezvous_timeout = milliseconds(200);
   const Joined joined = join(place.spec(1, 2), options);

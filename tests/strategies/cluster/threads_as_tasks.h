@@ -1,4 +1,4 @@
-// Runs the tasks of a job as threads of one test. Each joins the cluster as a process would.
+// Runs the tasks of a job as threads of one test. Each thread joins the cluster as a process would.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace syncopate {
 
-// The result of joining for one task: one of the three is set.
+// The result of joining the cluster, for one task: one of the three members is set.
 struct Joined {
   std::unique_ptr<Membership> membership;
   std::string usage_error;
@@ -44,7 +44,7 @@ inline void at_once(int count, const std::function<void(int)>& task) {
   for (int i = 0; i < count; ++i) threads.emplace_back([&task, i] { task(i); });
 }
 
-// Waits until `condition` holds. Returns false when it does not within the timeout.
+// Waits until `condition` holds. Returns false when `condition` does not hold within the timeout.
 inline bool eventually(const std::function<bool()>& condition,
                        std::chrono::milliseconds timeout = std::chrono::seconds(10)) {
   const Deadline deadline = Deadline::after(timeout);
@@ -64,7 +64,7 @@ class TestRendezvous {
   const Endpoint& endpoint() const { return endpoint_; }
   Listener take_listener() { return std::move(listener_); }
 
-  // The spec of one task. It may be called once for rank 0, which takes the socket.
+  // Returns the ClusterSpec of one task. Call it once only for rank 0, which takes the socket.
   ClusterSpec spec(int index, int world_size, std::string nonce = "job") {
     ClusterSpec spec;
     spec.index = index;

@@ -1,4 +1,4 @@
-// The contract of a Collective, for every collective that can run in one process.
+// Tests the contract of a Collective, for every collective that can run in one process.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace {
 using std::chrono::seconds;
 
 struct Kind {
-  std::string name;  // of the test
+  std::string name;  // the name of the test case
   std::string collective;
   Transport transport = Transport::kAuto;
 };
@@ -42,7 +42,8 @@ class EveryCollective : public testing::TestWithParam<std::tuple<Kind, int>> {
     return make_collectives(options);
   }
 
-  // Calls rank_main for every rank on a thread of its own. A rank that throws aborts the others.
+  // Calls rank_main for every rank on a thread of its own. If a rank throws, its collective aborts
+  // the other ranks.
   static void run(const std::vector<std::unique_ptr<Collective>>& ranks,
                   const std::function<std::string(Collective&)>& rank_main) {
     std::vector<std::string> complaints(ranks.size());
@@ -121,7 +122,7 @@ TEST_P(EveryCollective, GathersAndBroadcastsBesideAnAllReduce) {
 }
 
 // The last rank begins only when the others wait to start the 257th all-reduce. They then reuse
-// slots of the queue whose earlier pieces are not done yet.
+// slots of the queue in which earlier pieces are not done yet.
 TEST_P(EveryCollective, AcceptsMoreAllReducesThanMayBeInProgress) {
   constexpr int kAllReduces = 600;
   constexpr int kMayBeUnderWay = 256;
@@ -154,7 +155,8 @@ TEST_P(EveryCollective, CountsTheTimeOfItsAllReduces) {
     const std::string wrong = check_sum(rank, {}, 300'000, 0, DType::kF32);
     const CommunicationTimes times = rank.times();
     if (rank.size() > 1 && times.under_way_seconds <= 0.0) return "no time was under way";
-    // 1 ms: the caller wakes a little after the end.
+    // The exposed time may be 1 ms longer, because the caller wakes a little after the all-reduce
+    // ends.
     if (times.exposed_seconds > times.under_way_seconds + 1e-3)
       return "more exposed than under way";
     return wrong;
@@ -167,8 +169,8 @@ TEST_P(EveryCollective, SendsNoMoreBytesThanARingNeeds) {
     const std::string wrong = check_sum(rank, {}, kElements, 0, DType::kF32);
     const CommunicationTimes times = rank.times();
     if (!times.bytes_sent || rank.size() == 1) return wrong;
-    // A ring sends 2 (n - 1) / n of the tensor. Chunks of 64 KB do not divide it evenly, and there
-    // are headers.
+    // Each rank of a ring sends 2 (n - 1) / n of the tensor. Chunks of 64 KB do not divide the
+    // tensor evenly, and there are headers.
     const double n = rank.size();
     const double least = 2.0 * (n - 1.0) / n * 4.0 * kElements;
     for (const std::int64_t bytes : {*times.bytes_sent, *times.bytes_received}) {

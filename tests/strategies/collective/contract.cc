@@ -9,7 +9,7 @@
 namespace syncopate {
 namespace {
 
-// Magnitudes differ, so that another order of additions would give other bits.
+// The elements differ in magnitude, so that another order of additions would give other bits.
 float addend(int rank, std::int64_t element) {
   auto x = static_cast<std::uint64_t>(element) * 0x9E3779B97F4A7C15U +
            static_cast<std::uint64_t>(rank + 1) * 0xD1B54A32D192ED03U;
@@ -48,7 +48,7 @@ float element_of(const Tensor& tensor, std::int64_t i) {
   return from_bf16(value);
 }
 
-// The reference sum of one element, rank after rank.
+// Returns the reference sum of one element, added rank after rank.
 float reference_sum(std::int64_t element, int n, DType dtype) {
   const int first = first_addend(element, n);
   float sum = rounded_to(dtype, addend(first, element));
@@ -106,7 +106,8 @@ void fill_addend(const Tensor& tensor, int rank, std::int64_t index) {
 
 std::string compare_with_sum(const Tensor& tensor, int n, std::int64_t index,
                              const Promise& promise) {
-  // For another order of additions: half a unit in the last place of the largest sum, per addition.
+  // The tolerance for another order of additions: half a unit in the last place of the largest sum,
+  // per addition.
   const float tolerance =
       static_cast<float>(n) * 64.0F * (tensor.dtype() == DType::kF32 ? 0x1p-23F : 0x1p-7F);
   for (std::int64_t i = 0; i < tensor.num_elements(); ++i) {
@@ -129,7 +130,8 @@ std::string check_sum(Collective& collective, const Promise& promise, std::int64
   fill_addend(tensor, collective.rank(), index);
   collective.wait(collective.all_reduce(tensor, index));
   const std::string wrong = compare_with_sum(tensor, collective.size(), index, promise);
-  // Compared even if the sum is wrong, because the other ranks take part in the comparison.
+  // This rank compares its bits even if its sum is wrong, because the other ranks take part in the
+  // comparison.
   const std::string differs = compare_between_ranks(collective, tensor);
   if (!wrong.empty()) return wrong;
   return differs.empty() ? "" : describe(tensor, index) + ": " + differs;
@@ -173,7 +175,7 @@ std::string check_several_under_way(Collective& collective, const Promise& promi
   for (Piece& piece : pieces) {
     piece.work = collective.all_reduce(piece.tensor, piece.index);
   }
-  // Each rank waits in an order of its own.
+  // Each rank waits for its all-reduces in an order of its own.
   std::vector<std::size_t> order = {3, 5, 0, 4, 2, 1};
   std::rotate(order.begin(), order.begin() + collective.rank() % 6, order.end());
   std::string wrong;

@@ -1,4 +1,4 @@
-// The contract of a Collective, checked by one rank. The ranks may be threads of a test or separate
+// Checks the contract of a Collective from one rank. The ranks may be threads of a test or separate
 // processes. Every rank calls the same checks in the same order.
 #pragma once
 
@@ -13,14 +13,15 @@
 namespace syncopate {
 
 struct Promise {
-  // Sums have the bits of the documented order of additions. Otherwise they must be close to them,
-  // and equal on every rank.
+  // True if sums have the bits of the documented order of additions. Otherwise sums must be close
+  // to these bits, and equal on every rank.
   bool one_order = true;
 };
 
-// Each check returns "" or what was wrong, in one line. Exceptions of the collective pass through.
+// Each check returns "" or a description of the error, in one line. Exceptions of the collective
+// pass through.
 
-// Sums a tensor of `length` elements whose first one has arena index `index`.
+// Sums a tensor of `length` elements whose first element has arena index `index`.
 std::string check_sum(Collective& collective, const Promise& promise, std::int64_t length,
                       std::int64_t index, DType dtype);
 // Sums tensors of all critical lengths and indices, in f32 and bf16.
@@ -34,7 +35,7 @@ std::string check_broadcast(Collective& collective);
 // Calls all_gather and broadcast while an all-reduce is in progress.
 std::string check_small_beside_large(Collective& collective, const Promise& promise);
 
-// Runs all checks above.
+// Runs all checks of the contract.
 std::string check_contract(Collective& collective, const Promise& promise);
 
 // Fills the tensor with the elements of rank `rank`, in the tensor's dtype.

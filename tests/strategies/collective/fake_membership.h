@@ -1,4 +1,4 @@
-// A membership of two tasks without connections: the test itself answers for the other task.
+// A FakeMembership has two tasks without connections: the test itself answers for the other task.
 #pragma once
 
 #include <chrono>
@@ -13,10 +13,11 @@
 
 namespace syncopate {
 
-// This is task 0 (host a, pid 1). The other one is task 1 (host b, pid 77), on loopback.
+// The membership of task 0 (host a, pid 1). The other task is task 1 (host b, pid 77), on loopback.
 class FakeMembership final : public Membership {
  public:
-  // answer: returns the other task's text of every exchange(), given the text of this task.
+  // The function `answer` returns the other task's text of every exchange(), given the text of this
+  // task.
   explicit FakeMembership(std::function<std::string(const std::string&)> answer)
       : answer_(std::move(answer)),
         members_{{.index = 0, .host = "a", .address = "192.0.2.1", .pid = 1},
@@ -32,7 +33,7 @@ class FakeMembership final : public Membership {
   std::vector<std::string> exchange(const std::string& mine) override {
     return {mine, answer_(mine)};
   }
-  // Returns `verdict` after it has been called `askings_before_verdict` times.
+  // Returns no value for the first `askings_before_verdict` calls, and `verdict` after that.
   std::optional<std::string> failure() const override {
     if (askings_before_verdict-- > 0) return std::nullopt;
     return verdict;

@@ -1,5 +1,5 @@
-// Two tasks in separate network namespaces, as in two containers of one host. They reach each other
-// over TCP and cannot share memory.
+// Tests two tasks in separate network namespaces, as in two containers of one host. They reach each
+// other over TCP and cannot share memory.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -18,12 +18,13 @@ using test::RunningProgram;
 
 ProgramResult run(std::vector<std::string> command) {
   command.insert(command.begin(), "ip");
-  // env searches for the program, and prints an error when it is missing.
+  // The command begins with env, which searches for the program, and prints an error when it is
+  // missing.
   command.insert(command.begin(), "env");
   return RunningProgram(command, seconds(20)).wait();
 }
 
-// Two network namespaces, joined by a pair of virtual interfaces.
+// Makes two network namespaces that are joined by a pair of virtual interfaces.
 class TasksInSeparateNetworks : public testing::Test {
  protected:
   void SetUp() override {

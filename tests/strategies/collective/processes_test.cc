@@ -1,4 +1,4 @@
-// The contract of a Collective between processes: each process runs rank_program.cc.
+// Tests the contract of a Collective between processes: each process runs rank_program.cc.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ class RingBetweenProcesses : public testing::TestWithParam<Job> {};
 
 TEST_P(RingBetweenProcesses, KeepsThePromisesOfACollective) {
   const Job job = GetParam();
-  // Rank 0 inherits the socket, so that no other program can take the port in between.
+  // Rank 0 inherits the listening socket, so that no other program can take the port in between.
   const Listener rendezvous(Endpoint{"127.0.0.1", 0});
   ASSERT_EQ(fcntl(rendezvous.descriptor(), F_SETFD, 0), 0);
   std::vector<std::unique_ptr<RunningProgram>> tasks;

@@ -31,7 +31,7 @@ CollectiveOptions options_for(std::string name, int num_local_ranks) {
   return options;
 }
 
-// Runs every rank on a thread of its own. Returns the first complaint, or "".
+// Runs every rank on a thread of its own. Returns the first description of an error, or "".
 std::string check_ranks(const CollectiveOptions& options, const Promise& promise) {
   const auto ranks = make_collectives(options);
   std::vector<std::string> complaints(ranks.size());

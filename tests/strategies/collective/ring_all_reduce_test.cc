@@ -1,5 +1,5 @@
-// The ring all-reduce over TCP: its partition into chunks, the order of its stream, and its errors
-// when ranks disagree or are lost.
+// Tests the ring all-reduce over TCP: its partition into chunks, the order of its stream, and its
+// errors when ranks disagree or are lost.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,4 +1,5 @@
-// Connecting the TCP ring: which connections are accepted, and the errors for missing ones.
+// Tests how ranks connect to a TCP ring: which connections are accepted, and the errors for missing
+// connections.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -53,7 +54,8 @@ TEST(RingLinks, AcceptANonceOfAnyBytes) {
   EXPECT_EQ(errors[1], "");
 }
 
-// The other task accepts the connections and closes them. The verdict comes a moment later.
+// The other task accepts the connections and closes them; the verdict about its loss comes a moment
+// later.
 TEST(RingLinks, ReportTheVerdictInsteadOfAClosedConnection) {
   Listener listener(Endpoint{"127.0.0.1", 0});
   FakeMembership membership([&](const std::string&) { return std::to_string(listener.port()); });

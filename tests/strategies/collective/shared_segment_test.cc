@@ -1,4 +1,4 @@
-// The memory segment that tasks of one host share: which programs receive it, and its errors.
+// Tests the memory segment that tasks of one host share: which programs receive it, and its errors.
 #include "strategies/collective/shared_segment.h"
 
 #include <fcntl.h>
@@ -40,8 +40,8 @@ FileDescriptor call(const std::string& name) {
   return socket;
 }
 
-// Connects to the socket at which this process hands out memory, or returns nothing while there is
-// none. Every program of the host can read its name in /proc/net/unix.
+// Connects to the socket at which this process hands out memory; returns nothing while there is
+// none. Every program of the host can read the socket's name in /proc/net/unix.
 FileDescriptor intrude() {
   std::ifstream sockets("/proc/net/unix");
   for (std::string line; std::getline(sockets, line);) {
@@ -58,7 +58,7 @@ FileDescriptor intrude() {
   return {};
 }
 
-// Whether a descriptor is received before the other end closes the connection.
+// Returns whether a descriptor is received before the other end closes the connection.
 bool receives_a_descriptor(int socket) {
   for (;;) {
     std::array<char, 100> bytes{};

@@ -1,4 +1,5 @@
-// No damaged file may crash the program, fill memory or leave a part of the values loaded.
+// Tests that no damaged checkpoint file can crash the program, fill memory or leave a part of the
+// values loaded.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -24,13 +25,13 @@ class DamagedCheckpoint : public testing::Test {
     data_begin_ = sizeof length + length;
   }
 
-  // The error of a file with these bytes; "" when it loads.
+  // Returns the error of loading a checkpoint with these bytes; "" when it loads.
   std::string error_of(const std::string& bytes) {
     write_file(path_, bytes);
     return load_error(path_, graph_, target_);
   }
 
-  // A file with this header and `data` zero bytes.
+  // Returns the bytes of a checkpoint with this header and `data` zero bytes.
   static std::string file_of(const std::string& header, std::size_t data) {
     const std::uint64_t length = header.size();
     std::string bytes(sizeof length, '\0');
@@ -56,7 +57,7 @@ class DamagedCheckpoint : public testing::Test {
 TEST_F(DamagedCheckpoint, IsReportedAsCutShortWhereverItEnds) {
   std::set<std::size_t> sizes = {0, 1, 7, 8, 9, data_begin_ - 1, data_begin_, data_begin_ + 1};
   for (std::size_t size = 0; size < good_.size(); size += 61) sizes.insert(size);
-  // The borders of the tensors, which lie behind one another.
+  // The file is also cut at the borders of the tensors, which follow each other without a gap.
   for (std::size_t elements : {54, 57, 60, 300, 305, 308, 311, 365}) {
     const std::size_t border = data_begin_ + elements * sizeof(float);
     sizes.insert({border - 1, border, border + 1});
@@ -83,14 +84,15 @@ TEST_F(DamagedCheckpoint, IsFoundByALossScaleOfZero) {
 TEST_F(DamagedCheckpoint, IsFoundAfterAnyFlippedBit) {
   const RandomStream random(1, 0);
   for (std::uint64_t trial = 0; trial < 800; ++trial) {
-    // Every second flip hits the header, where the damage can be worst.
+    // Every second flipped bit is in the header, where the damage can be worst.
     const std::size_t end = trial % 2 == 0 ? data_begin_ : good_.size();
     const std::size_t at = random.below(2 * trial, static_cast<std::uint32_t>(end));
     std::string bytes = good_;
     bytes[at] = static_cast<char>(bytes[at] ^ (1 << random.below(2 * trial + 1, 8)));
     const std::string error = error_of(bytes);
     if (error.empty()) {
-      // Only the checksum's own hexadecimal digits have two spellings.
+      // A flipped bit may go unnoticed only in the checksum's own hexadecimal digits, which have
+      // two spellings.
       ASSERT_EQ(tensor_values(graph_, target_), saved_values_) << "byte " << at;
       ASSERT_LT(at, data_begin_);
     }
@@ -137,25 +139,25 @@ TEST_F(DamagedCheckpoint, IsFoundByFalseSizes) {
   };
   const std::vector<std::string> broken = {
       std::string(8, '\xff') + "{}",                   // a header of 2^64 - 1 bytes
-      file_of("[]", 0),                                // no object
-      file_of("{", 0),                                 // no JSON
-      file_of(std::string(1 << 20, '['), 0),           // deep
-      file_of(R"({"w":4})", 0),                        // no entry
-      file_of(R"({"__metadata__":{"step":4}})", 0),    // no string
-      entry(R"("shape":[4])"),                         // no offsets
-      entry(R"("shape":[4],"data_offsets":[0])"),      // one offset
-      entry(R"("shape":[4],"data_offsets":[16,0])"),   // backwards
-      entry(R"("shape":[4],"data_offsets":[-16,0])"),  // negative
-      entry(R"("shape":[-4],"data_offsets":[0,16])"),  // negative
-      entry(R"("shape":[3],"data_offsets":[0,16])"),   // another size
-      // A gap, in a file of the right length.
+      file_of("[]", 0),                                // the header is no object
+      file_of("{", 0),                                 // the header is no JSON
+      file_of(std::string(1 << 20, '['), 0),           // too many levels
+      file_of(R"({"w":4})", 0),                        // the entry is no object
+      file_of(R"({"__metadata__":{"step":4}})", 0),    // the step is no string
+      entry(R"("shape":[4])"),                         // offsets are missing
+      entry(R"("shape":[4],"data_offsets":[0])"),      // one offset is missing
+      entry(R"("shape":[4],"data_offsets":[16,0])"),   // the end precedes the begin
+      entry(R"("shape":[4],"data_offsets":[-16,0])"),  // an offset is negative
+      entry(R"("shape":[-4],"data_offsets":[0,16])"),  // the shape is negative
+      entry(R"("shape":[3],"data_offsets":[0,16])"),   // shape and size differ
+      // There is a gap between two tensors, in a file of the right length.
       file_of(R"({"w":{"dtype":"F32","shape":[4],"data_offsets":[4,20]}})", 20),
-      entry(R"("shape":[8],"data_offsets":[0,32])"),                     // beyond the end
-      entry(R"("shape":[4611686018427387905],"data_offsets":[0,4])"),    // overflows to 4
-      entry(R"("shape":[4294967296,4294967296],"data_offsets":[0,0])"),  // overflows to 0
+      entry(R"("shape":[8],"data_offsets":[0,32])"),                     // ends beyond the file
+      entry(R"("shape":[4611686018427387905],"data_offsets":[0,4])"),    // the size overflows to 4
+      entry(R"("shape":[4294967296,4294967296],"data_offsets":[0,0])"),  // the size overflows to 0
       entry(R"("shape":[18446744073709551615],"data_offsets":[0,16])"),  // beyond a signed number
-      entry(R"("shape":[1e300],"data_offsets":[0,16])"),                 // no integer
-      entry(R"("shape":"4","data_offsets":[0,16])"),                     // no list
+      entry(R"("shape":[1e300],"data_offsets":[0,16])"),                 // the shape is no integer
+      entry(R"("shape":"4","data_offsets":[0,16])"),                     // the shape is no list
       file_of(R"({"w":{"dtype":"F31","shape":[4],"data_offsets":[0,16]}})", 16),
   };
   for (const std::string& bytes : broken) {

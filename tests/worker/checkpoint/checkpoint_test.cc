@@ -76,7 +76,8 @@ TEST_F(CheckpointTest, KeepsTheSkippedSamples) {
   save_checkpoint(path_, graph_, saved_, "adam", progress);
   EXPECT_EQ(load_checkpoint(path_, graph_, target_, "adam", true).progress.at.position,
             progress.at.position);
-  // A program that knows of no gaps must not take the file for one without.
+  // A checkpoint with skipped samples has format version 2, so that an older program, which ignores
+  // them, refuses the file.
   EXPECT_PRED_FORMAT2(testing::IsSubstring, R"("format_version":"2")", read_file(path_));
 }
 
@@ -125,7 +126,7 @@ TEST_F(CheckpointTest, OfAnotherNetworkNamesBothAndTheFirstDifference) {
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "network wide", message);
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "fc.weight is [5, 48] in the file, expected [7, 48]",
                       message);
-  EXPECT_EQ(target.values.f32()[0], 0.0F);  // untouched
+  EXPECT_EQ(target.values.f32()[0], 0.0F);  // the target is unchanged
 }
 
 TEST_F(CheckpointTest, OfALargerNetworkNamesTheExtraTensor) {
@@ -170,7 +171,7 @@ TEST_F(CheckpointTest, FolderWithoutWritePermissionIsRefused) {
   EXPECT_EQ(folder_.num_files(), 0U);
 }
 
-// Files of this process end at a size, as if the disk were full there.
+// Limits the size of the files that this process writes, as if the disk were full at that size.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -251,7 +252,8 @@ TEST_F(CheckpointTest, IsReadByPython) {
   if (std::system("python3 -c pass >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no python3";
   save();
   std::ofstream expected(folder_.path() / "expected.txt");
-  // What PyTorch's state_dict has: channels first, and slots beside the parameters.
+  // Python must find the names and shapes of PyTorch's state_dict: channels first, and the
+  // optimizer's slots beside the parameters.
   expected
       << "conv.weight [3, 2, 3, 3]\nbn.weight [3]\nbn.bias [3]\nfc.weight [5, 48]\nfc.bias [5]\n"
       << "bn.running_mean [3]\nbn.running_var [3]\n";

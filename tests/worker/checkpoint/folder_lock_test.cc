@@ -36,7 +36,7 @@ class FolderLockTest : public testing::Test {
   static FolderLockOptions by(const std::string& job = "") {
     return {.flag = "--checkpoint-dir", .user = "run", .job = job};
   }
-  // "" where the lock was free.
+  // Returns the error of locking the folder; "" where the lock was free.
   std::string refusal(const std::string& job = "") const {
     try {
       const FolderLock lock(folder_, by(job));
@@ -71,7 +71,8 @@ TEST_F(FolderLockTest, AdvisesForAHolderWhoseHostIsDown) {
   EXPECT_EQ(refusal(), "") << "and that helps";
 }
 
-// The host may be down while its lock on a network file system is still in place.
+// The host of the locking process may be down while its lock on a network file system is still in
+// place.
 TEST_F(FolderLockTest, WaitsLongerForARunOnAnotherHost) {
   FolderLockOptions patient = by();
   patient.timeout_for_another_host = std::chrono::seconds(30);
@@ -143,7 +144,7 @@ TEST_F(FolderLockTest, IsFreeWhenTheLastTaskHasEnded) {
   EXPECT_NE(refusal("job 1"), "");
 }
 
-// A child in which flock(2) fails as on a file system without locks.
+// Locks the folder in a child process in which flock(2) fails as on a file system without locks.
 [[noreturn]] void lock_without_locks(const std::filesystem::path& folder) {
   constexpr auto kNumber = static_cast<std::uint32_t>(offsetof(seccomp_data, nr));
   std::array<sock_filter, 4> filter{

@@ -12,7 +12,7 @@ namespace {
 
 using Range = std::pair<std::int64_t, std::int64_t>;
 
-// Every shard's range of global batch `sequence`.
+// Returns every shard's range of global batch `sequence`.
 std::vector<Range> slices(std::int64_t size, std::int64_t batch, int shards,
                           std::int64_t sequence) {
   std::vector<Range> ranges;

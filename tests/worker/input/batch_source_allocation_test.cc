@@ -1,4 +1,4 @@
-// Counts every operator new of this test program.
+// Tests the allocations of a batch source: counts every operator new of this test program.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -12,8 +12,8 @@ namespace {
 std::atomic<std::int64_t> allocations{0};
 }  // namespace
 
-// Sanitizers replace these as well, and the compiler then finds that new and free do not belong
-// together.
+// The replacements of new and delete are left out with sanitizers, which replace them as well; the
+// compiler would then find that new and free do not belong together.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 void* operator new(std::size_t size) {
   allocations.fetch_add(1, std::memory_order_relaxed);

@@ -131,14 +131,16 @@ TEST(BatchSource, LeavesABatchUnchangedUntilTheSecondNextCall) {
     const Batch& held = source->next();
     const Batch& newer = source->next();
     const auto ready_ahead = static_cast<std::int64_t>(options.prefetch) + 2;
-    // The readers have nothing left to do: had they touched `held`, it would show.
+    // After these reads the readers have nothing left to do: if they had touched `held`, it would
+    // show.
     ASSERT_TRUE(dataset.wait_for_reads((2 * i + ready_ahead) * 4));
     ASSERT_EQ(labels_of(held).front(), 8 * i);
     ASSERT_EQ(labels_of(newer).front(), 8 * i + 4);
   }
 }
 
-// Shuffled, augmented, with and without remainder, over two epoch borders.
+// The test resumes shuffled and augmented batches, with and without remainder, over two epoch
+// borders.
 TEST(BatchSource, ContinuesBitForBitFromEveryPosition) {
   const CountingDataset dataset(11, {6, 6, 1});
   for (const bool drop_remainder : {true, false}) {
@@ -183,8 +185,8 @@ TEST(BatchSource, ReadsAtMostPrefetchBatchesAhead) {
   const CountingDataset dataset(1000);
   {
     const auto source = make_batch_source(dataset, {.batch_size = 10, .threads = 3, .prefetch = 3});
-    // Three ready ahead and the two that the consumer will hold. The ring is full when it is
-    // destroyed.
+    // The source reads five batches: three ready ahead and the two that the consumer will hold. The
+    // ring is full when the source is destroyed.
     ASSERT_TRUE(dataset.wait_for_reads(50));
   }
   EXPECT_EQ(dataset.reads(), 50);

@@ -8,7 +8,7 @@
 namespace syncopate {
 namespace {
 
-// Long enough for several blocks, half of it compressible.
+// Returns bytes that are long enough for several blocks; half of them are compressible.
 Bytes sample_bytes() {
   Bytes bytes(3000);
   std::uint32_t state = 1;
@@ -80,7 +80,7 @@ TEST_P(DamagedFile, IsRefusedOrUnchangedAfterAnyFlippedByte) {
       ++refused;
     }
   }
-  // What may be changed unseen is gzip's time, system and file-type marks.
+  // Only a change of gzip's time, system and file-type marks may stay undetected.
   EXPECT_GE(refused, static_cast<int>(packed.size()) - 8);
 }
 
@@ -108,7 +108,7 @@ TEST(ByteStream, DistinguishesMissingFromUnreadableFiles) {
   EXPECT_NE(message_of<FileError>(look).find("a link to nothing"), std::string::npos);
   std::filesystem::create_directory(folder.path() / "images");
   EXPECT_NE(message_of<FileError>(look).find("expected a file"), std::string::npos);
-  // Longer than any path may be: not even root can look.
+  // The path is longer than any path may be, so that not even root can look for the file.
   const std::filesystem::path unreadable = folder.path() / std::string(5000, 'x');
   const std::string message = message_of<FileError>([&] { find_packed(unreadable, "images"); });
   EXPECT_NE(message.find("File name too long"), std::string::npos) << message;

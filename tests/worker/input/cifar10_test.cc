@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kRecord = 3073;
 
-// Records of one label each: red is 1, 2, 3, ..., green 100 everywhere, blue the label.
+// Returns records of one label each: red is 1, 2, 3, ..., green 100 everywhere, blue the label.
 Bytes records(const Bytes& labels) {
   Bytes bytes;
   for (const std::uint8_t label : labels) {

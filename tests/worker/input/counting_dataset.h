@@ -1,4 +1,4 @@
-// Datasets whose samples say which they are.
+// Datasets whose samples identify themselves by label and pixels.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@
 
 namespace syncopate {
 
-// Sample i has the label i and pixels i, i + 1, ... (modulo 256); shape [2, 3, 1] unless given.
-// Thread-safe.
+// Sample i of a CountingDataset has the label i and pixels i, i + 1, ... (modulo 256); shape [2, 3,
+// 1] unless given. Thread-safe.
 class CountingDataset : public Dataset {
  public:
   explicit CountingDataset(std::int64_t size, Shape shape = {2, 3, 1})
@@ -38,7 +38,7 @@ class CountingDataset : public Dataset {
     const std::lock_guard lock(mutex_);
     return reads_;
   }
-  // False when there are still fewer reads after ten seconds.
+  // Waits for `count` reads; returns false when there are still fewer reads after ten seconds.
   bool wait_for_reads(std::int64_t count) const {
     std::unique_lock lock(mutex_);
     return read_one_.wait_for(lock, std::chrono::seconds(10), [&] { return reads_ >= count; });
@@ -52,7 +52,7 @@ class CountingDataset : public Dataset {
   mutable std::int64_t reads_ = 0;  // guarded by mutex_
 };
 
-// One of its samples cannot be read.
+// A BrokenDataset has one sample that cannot be read.
 class BrokenDataset final : public CountingDataset {
  public:
   BrokenDataset(std::int64_t size, std::int64_t broken) : CountingDataset(size), broken_(broken) {}

@@ -56,7 +56,8 @@ TEST(SyntheticData, IsAFunctionOfSeedAndIndex) {
   EXPECT_NE(sample(1, 5), sample(2, 5));
 }
 
-// What makes its loss fall: the nearest class mean of the training images names most test images.
+// A network can learn the synthetic data: the nearest class mean of the training images gives the
+// class of most test images.
 TEST(SyntheticData, CanBeLearned) {
   const DataSplits splits = open_dataset("synthetic:3x8x8:10", {});
   constexpr std::size_t kPixels = 192;

@@ -28,9 +28,9 @@ DataSplits open_digits_in(const std::filesystem::path& cache_dir) {
   return open_dataset("digits", {.cache_dir = cache_dir});
 }
 
-// Pixels must be the same bits on every machine, compiler and instruction set. When the drawing is
-// changed on purpose, kVersion in digits.cc goes up and these numbers are replaced by those that
-// the failure prints.
+// The pixels of the digits must have the same bits on every machine, compiler and instruction set.
+// When the drawing is changed on purpose, increase kVersion in digits.cc and replace these numbers
+// by those that the failure prints.
 TEST(Digits, AreTheSamePixelsEverywhere) {
   const DataSplits splits = open_digits_in("");
   EXPECT_EQ(checksum(*splits.train, 60000), 5047357959451203429U);
@@ -97,7 +97,7 @@ TEST(Digits, NeedNoCacheAndWarnOnce) {
   EXPECT_EQ(std::count(warning.begin(), warning.end(), '\n'), 1) << warning;
 }
 
-// Softmax regression by plain SGD. On all 60,000 images a well tuned one reaches 88.2%.
+// Trains a softmax regression by plain SGD. On all 60,000 images a well tuned one reaches 88.2%.
 TEST(Digits, AreTooHardForALinearModel) {
   constexpr std::size_t kPixels = DigitPainter::kPixels;
   constexpr std::int64_t kTrain = 10000;
@@ -138,7 +138,7 @@ TEST(Digits, AreTooHardForALinearModel) {
   const double accuracy = static_cast<double>(correct) / static_cast<double>(kTest);
   RecordProperty("accuracy", std::to_string(accuracy));
   EXPECT_LT(accuracy, 0.93);
-  EXPECT_GT(accuracy, 0.75);  // but not for lack of learning
+  EXPECT_GT(accuracy, 0.75);  // the model has learned
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ std::vector<std::uint8_t> pixels_of(const Batch& batch) {
   return {pixels.begin(), pixels.end()};
 }
 
-// Gives these leases, and then: nothing, an error, or a wait until it is stopped.
+// An Office grants these leases, and then: nothing, an error, or a wait until it is stopped.
 class Office {
  public:
   enum class End { kNothing, kError, kWait };
@@ -80,7 +80,7 @@ class Office {
 
   const Ranges leases_;
   const End end_;
-  mutable std::mutex mutex_;  // guards all below
+  mutable std::mutex mutex_;  // guards all following members
   mutable std::condition_variable changed_;
   std::size_t asked_ = 0;
   std::size_t given_ = 0;
@@ -89,7 +89,7 @@ class Office {
   bool in_call_ = false;
 };
 
-// The whole epochs 0 to `epochs` - 1 in batches.
+// Returns the whole epochs 0 to `epochs` - 1 in batches.
 Ranges whole_epochs(std::int64_t epochs, std::int64_t size, std::int64_t batch) {
   Ranges ranges;
   for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
@@ -128,7 +128,7 @@ TEST(LeasedBatchSource, GivesTheBatchesOfItsLeasesInOrder) {
   }
 }
 
-// Over three epochs and their short last batches, shuffled and augmented.
+// The test compares shuffled and augmented batches over three epochs and their short last batches.
 TEST(LeasedBatchSource, HasTheBitsOfABatchSourceOverTheSameSamples) {
   const CountingDataset dataset(38, {6, 6, 3});
   const InputOptions options{.batch_size = 8,
@@ -197,8 +197,8 @@ TEST(LeasedBatchSource, LeavesABatchUnchangedUntilTheSecondNextCall) {
     const Batch& held = source.next();
     const Batch& newer = source.next();
     ASSERT_NE(source.upcoming(), nullptr);
-    // Two taken a round, the upcoming one, and one ahead of it: then the readers have nothing left
-    // to do.
+    // The readers read two batches per round, the upcoming batch, and one ahead of it: then they
+    // have nothing left to do.
     ASSERT_TRUE(dataset.wait_for_reads((2 * i + 4) * 4));
     ASSERT_EQ(labels_of(held).front(), 8 * i);
     ASSERT_EQ(labels_of(newer).front(), 8 * i + 4);

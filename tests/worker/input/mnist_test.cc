@@ -17,7 +17,7 @@ void append_big_endian(Bytes& bytes, std::uint32_t value) {
   }
 }
 
-// Pixels 0, 1, 2, ...
+// Returns an IDX file of images with pixels 0, 1, 2, ...
 Bytes idx_images(std::uint32_t count, std::uint32_t rows, std::uint32_t columns) {
   Bytes bytes;
   for (const std::uint32_t word : {0x803U, count, rows, columns}) append_big_endian(bytes, word);
@@ -35,7 +35,7 @@ Bytes idx_labels(const Bytes& labels) {
   return bytes;
 }
 
-// A small valid folder, to be damaged.
+// The fixture has a small valid MNIST folder, which the tests damage.
 class MnistFolder : public testing::Test {
  protected:
   MnistFolder() {
@@ -145,7 +145,8 @@ TEST_F(MnistFolder, NamesTheMissingBytesWhereverAFileIsCut) {
   }
 }
 
-// A header that announces 2^56 bytes must not be believed before the bytes are there.
+// A header may announce 2^56 bytes: memory for them must not be allocated before the bytes are
+// there.
 TEST_F(MnistFolder, RefusesEveryFlippedHeaderByte) {
   const Bytes whole = idx_images(3, 2, 2);
   for (std::size_t i = 0; i < 16; ++i) {

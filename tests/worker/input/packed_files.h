@@ -1,4 +1,4 @@
-// What tests of file formats put into their temporary folder, and read back.
+// Writes, packs and reads the files of tests of file formats.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ using Bytes = std::vector<std::uint8_t>;
 
 void write_file(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);
 Bytes read_file(const std::filesystem::path& path);
-// With the checksum that the command-line tools write, too.
+// Compress bytes; the result includes the checksum that the command-line tools write.
 Bytes gzip(std::span<const std::uint8_t> bytes);
 Bytes zstd(std::span<const std::uint8_t> bytes);
 
-// The message of the Error that `action` throws; "" when it throws none.
+// Returns the message of the Error that `action` throws; "" when it throws none.
 template <typename ErrorType, typename Action>
 std::string message_of(const Action& action) {
   try {

@@ -1,4 +1,4 @@
-// Resuming a run in which asynchronous workers have left samples untrained.
+// Tests resuming a run in which asynchronous workers have left samples untrained.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -14,9 +14,9 @@ namespace syncopate {
 namespace {
 
 using Ranges = std::vector<ps::SampleRange>;
-using Places = std::vector<std::int64_t>;  // in an epoch's order
+using Places = std::vector<std::int64_t>;  // positions in an epoch's order
 
-// The places of the samples of a batch in the order of its epoch.
+// Returns the places that the samples of a batch have in the order of their epoch.
 std::pair<std::int64_t, Places> places(const BatchPlan& plan, std::int64_t sequence) {
   const PlannedBatch planned = plan.batch(sequence);
   Places found;
@@ -125,19 +125,20 @@ TEST(APositionWithGaps, RefusesInvalidRanges) {
   EXPECT_TRUE(refused({{0, 4, 6}, {0, 0, 5}})) << "trained twice";
 }
 
-// The ranges that a run of three workers left untrained, of three epochs and of different sizes.
+// A position with the ranges that a run of three workers left untrained, in three epochs and of
+// different sizes.
 constexpr std::int64_t kSize = 60;
 const ps::DataPosition kGaps = {
     2, 36, {{0, 48, 54}, {1, 0, 5}, {1, 17, 18}, {1, 31, 37}, {2, 6, 12}, {2, 24, 30}}};
 const std::map<std::int64_t, std::int64_t> kUntrained = {{0, 6}, {1, 12}, {2, 36}, {3, 60}};
 
-// Every sample is trained at most once, and as many are trained as were left, so each is trained
-// exactly once.
+// Every sample is trained at most once, and the number of trained samples is the number of samples
+// left, so each is trained exactly once.
 TEST(ARunResumedWithGaps, TrainsEverySampleOncePerEpochInAnyWorldSize) {
   const CountingDataset dataset(kSize);
   for (const int world : {1, 2, 3, 5}) {
     for (const bool drop_remainder : {true, false}) {
-      const std::int64_t batch = drop_remainder ? 6 : 7;  // 6 leaves no remainder anywhere
+      const std::int64_t batch = drop_remainder ? 6 : 7;  // 6 divides all epochs
       std::map<std::pair<std::int64_t, std::int32_t>, int> times;
       std::map<std::int64_t, std::int64_t> samples;
       for (int rank = 0; rank < world; ++rank) {

@@ -1,4 +1,4 @@
-// The error with which a task ends its part of a job, and the task that the error names.
+// Tests the error with which a task ends its part of a job, and the task that the error names.
 #include "worker/run/job_membership.h"
 
 #include <gtest/gtest.h>
@@ -19,10 +19,10 @@ constexpr const char* kWhatFailed = "replica 0 waited 9 s for all to meet; try s
 constexpr const char* kRankZeroFailed =
     "rank 0 (host a, pid 10) failed: replica 0 waited 9 s for all to meet; try something else";
 
-// Two tasks, of which this is the second.
+// A membership of two tasks, of which this is the second.
 class TwoTasks final : public Membership {
  public:
-  // The verdict, and from when on it is known.
+  // Makes a membership that reports `verdict` as the cause of a failure from the time `after` on.
   TwoTasks(std::string verdict, milliseconds after)
       : verdict_(std::move(verdict)), is_known_(Deadline::after(after)) {}
   const std::string& told() const { return told_; }
@@ -50,7 +50,7 @@ class TwoTasks final : public Membership {
   std::string told_;
 };
 
-// The error with which this task ends.
+// Returns the error with which this task ends.
 std::string ends_with(Membership& membership, const std::string& seen) {
   try {
     try {
@@ -77,8 +77,8 @@ TEST(ATaskThatFails, ReportsTheVerdictOnAPeer) {
   EXPECT_EQ(tasks.told(), "");
 }
 
-// A task that learned of a failure through shared memory waits for the verdict, so that it is not
-// named itself.
+// A task that learned of a failure through shared memory waits for the verdict, so that the verdict
+// does not name this task.
 TEST(ATaskThatRepeatsAFailure, LetsTheFailedTaskReportFirst) {
   TwoTasks tasks(kRankZeroFailed, milliseconds(1300));
   EXPECT_EQ(ends_with(tasks, kRankZeroFailed), kRankZeroFailed);

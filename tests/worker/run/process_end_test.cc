@@ -1,5 +1,5 @@
-// A lost peer wakes the training thread, and the watch ends the process later. A stand-in for the
-// membership loses its peer when a test says so.
+// Tests that a lost peer wakes the training thread, and that the watch ends the process later. A
+// stand-in for the membership loses its peer when a test says so.
 #include "worker/run/process_end.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Longer than any test takes, unless the watch is wrong.
+// The timeout kNever is longer than any test takes, unless the watch is wrong.
 constexpr seconds kNever(20);
 constexpr seconds kTimeout(10);
 constexpr milliseconds kSoon(20);
@@ -57,7 +57,7 @@ class LosablePeers final : public Membership {
   std::atomic<int> subscriptions_ = 0;
 };
 
-// Records the reasons that it is called with.
+// A Calls object records the reasons with which its function is called.
 class Calls {
  public:
   PeerWatch::Act act() {
@@ -71,7 +71,7 @@ class Calls {
     const std::lock_guard lock(mutex_);
     return reasons_;
   }
-  // The first ones, as soon as there are any.
+  // Waits for the first call; returns the reasons of the calls so far.
   std::vector<std::string> first() {
     std::unique_lock lock(mutex_);
     called_.wait_for(lock, kTimeout, [this] { return !reasons_.empty(); });
@@ -191,7 +191,8 @@ TEST_F(APeerWatch, WakesOnceThoughTheWakerEndsAfterwards) {
   EXPECT_EQ(ends_.so_far(), Reasons{}) << "the grace is not over";
 }
 
-// What the waker wakes is destroyed right after it.
+// The object that the waker wakes is destroyed right after the waker, so no call may still be
+// running then.
 TEST_F(APeerWatch, LetsAWakerEndOnlyWhenItsCallHasReturned) {
   PeerWatch watch(peers_, kNever, ends_.act());
   std::promise<void> entered;
@@ -201,7 +202,8 @@ TEST_F(APeerWatch, LetsAWakerEndOnlyWhenItsCallHasReturned) {
   waker.emplace(watch, [&](const std::string&) {
     const int subscriptions = peers_.subscriptions();
     entered.set_value();
-    // Until the destructor is at work, and then for as long as it might need to return.
+    // The call waits until the waker's destructor runs, and then for as long as the destructor
+    // might need to return.
     holds_within(kTimeout, [&] { return peers_.subscriptions() > subscriptions; });
     overtaken = holds_within(milliseconds(100), [&] { return destroyed.load(); });
   });

@@ -19,8 +19,8 @@ namespace {
 
 using Messages = std::deque<std::vector<std::byte>>;
 
-// One task of several. The broadcasts of the chief are recorded, and the other tasks read them in
-// order.
+// A membership with one task of several. The broadcasts of the chief are recorded, and the other
+// tasks read them in order.
 class OneOfSeveralTasks final : public Strategy, public SynchronousJob {
  public:
   OneOfSeveralTasks(const Graph& graph, bool is_chief, Messages& messages)
@@ -72,7 +72,7 @@ Graph tiny_network() {
       "mlp", {.sample_shape = {2, 2, 1}, .classes = 2, .input = {DType::kU8, {0.0F}, {1.0F}}});
 }
 
-// A folder with checkpoints of a run with sgd, and two tasks that resume it.
+// The fixture has a folder with checkpoints of a run with sgd, and two tasks that resume the run.
 class AFolderOfCheckpoints : public testing::Test {
  protected:
   std::filesystem::path save(std::int64_t step, const std::string& optimizer = "sgd") {
@@ -88,7 +88,7 @@ class AFolderOfCheckpoints : public testing::Test {
     options.resume = true;
     return options;
   }
-  // The error of the chief; "" when it starts.
+  // Returns the error of the chief; "" when the chief starts.
   std::string error() {
     try {
       start_run(options(), graph_, {.data = "digits"}, chief_);
@@ -163,7 +163,7 @@ TEST_F(AFolderOfCheckpoints, IsNotResumedWithOtherSamplesOfTheSameName) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "256 + 256 samples", std::string(error.what()));
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "512 + 512 samples", std::string(error.what()));
   }
-  saved.data_samples = "";  // as older programs wrote them
+  saved.data_samples = "";  // as written by older programs
   save_checkpoint(checkpoint_path(folder_.path(), 70), graph_, chief_.snapshot(), "sgd", saved);
   EXPECT_EQ(start_run(options(), graph_, fresh, chief_).progress.at.step, 70);
 }

@@ -1,4 +1,4 @@
-// The messages of a run at its end, and its exit code.
+// Tests the messages of a run at its end, and its exit code.
 #include "worker/run/train_report.h"
 
 #include <gtest/gtest.h>

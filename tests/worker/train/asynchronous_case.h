@@ -1,5 +1,5 @@
-// A small network on a few samples, and a training run of it: by train_asynchronously with a
-// scripted job, or by train, for comparison.
+// Provides a small network on a few samples, and training runs of it: by train_asynchronously with
+// a scripted job, or by train, for comparison.
 #pragma once
 
 #include <atomic>
@@ -49,7 +49,7 @@ class RecordingDisplay final : public ProgressDisplay {
   int finished = 0;
 };
 
-// 84 samples in batches of 16: five steps and a remainder of 4 per epoch.
+// The run has 84 samples in batches of 16: five steps and a remainder of 4 per epoch.
 class AsynchronousCase {
  public:
   static constexpr std::int64_t kBatch = 16;
@@ -59,24 +59,24 @@ class AsynchronousCase {
                             ScheduleOptions rates = {});
 
   std::unique_ptr<Strategy> make_one_device() const;
-  // With one replica; the caller sets its jobs.
+  // Returns a strategy with one replica; the caller sets its jobs.
   std::unique_ptr<ScriptedStrategy> make_scripted() const {
     return std::make_unique<ScriptedStrategy>(make_one_device());
   }
   std::unique_ptr<LeasedBatchSource> make_input(ScriptedJob& job) const;
-  // Of the given values, by the evaluator of replicas in step.
+  // Evaluates the strategy's current values by the evaluator of synchronous replicas.
   Evaluation evaluate(Strategy& strategy) const;
 
-  // From `start`, whatever the strategy holds.
+  // Trains synchronously from `start`, whatever values the strategy holds.
   TrainOutcome train_in_step(Strategy& strategy, const Progress& start);
-  // One job for each replica.
+  // Trains asynchronously, with one job for each replica.
   TrainOutcome train_apart(ScriptedStrategy& strategy, std::vector<ScriptedJob*> jobs);
   TrainOutcome train_apart(ScriptedStrategy& strategy, ScriptedJob& job) {
     return train_apart(strategy, std::vector{&job});
   }
 
   Progress start{.data = "synthetic", .seed = 5};
-  DeferredEvaluations* kept = nullptr;  // of every replica: at most one is appointed
+  DeferredEvaluations* kept = nullptr;  // all replicas'; at most one evaluates
   TrainLoopOptions options{.total_epochs = 2, .log_every_steps = 2};
   RecordingMetrics metrics;
   RecordingDisplay display;
@@ -98,9 +98,9 @@ inline std::vector<std::string> strings(std::initializer_list<const char*> texts
   return {texts.begin(), texts.end()};
 }
 
-// One replica and its job; both stay for the test to look at.
+// A ScriptedRun trains one replica with its job; both stay, so that the test can inspect them.
 struct ScriptedRun {
-  // Of `leases`, under the job as `script` has written it.
+  // Trains on `leases`, with the job as `script` has written it.
   template <typename Script>
   TrainOutcome train(const Script& script,
                      const std::vector<ps::SampleRange>& leases = two_epochs()) {

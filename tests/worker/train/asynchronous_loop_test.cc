@@ -1,4 +1,4 @@
-// The asynchronous loop, alone with a scripted job.
+// Tests the asynchronous loop of one replica with a scripted job.
 #include "worker/train/asynchronous_loop.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ TEST_P(OneWorkerAlone, EndsWithTheBitsOfTheSynchronousLoop) {
   EXPECT_EQ(found.test->accuracy, expected.test->accuracy);
   EXPECT_EQ(found.progress.at.step, expected.progress.at.step);
   EXPECT_EQ(found.progress.at.samples, expected.progress.at.samples);
-  // 1e-12: differences of sums instead of sums.
+  // The tolerance is 1e-12: the loss is computed from differences of sums instead of sums.
   EXPECT_NEAR(found.train_loss, expected.train_loss, 1e-12);
   ASSERT_EQ(run.metrics.evaluations.size(), expected_evaluations.size());
   EXPECT_EQ(run.metrics.evaluations[0].test_loss, expected_evaluations[0].test_loss);
@@ -71,8 +71,8 @@ INSTANTIATE_TEST_SUITE_P(Each, OneWorkerAlone,
                                   std::get<1>(parameters.param);
                          });
 
-// Other workers train during the evaluation, so the values that the worker requested before are out
-// of date.
+// Other workers train while one worker evaluates, so the values that it requested before are out of
+// date.
 TEST_F(AsynchronousLoop, CarriesOutAssignmentsAndGoesOnWithNewValues) {
   train(
       [](ScriptedJob& job) {
@@ -195,7 +195,7 @@ TEST_F(AsynchronousLoop, WritesNoCheckpointOfValuesThatAreNotFinite) {
 TEST_F(AsynchronousLoop, CountsTheStepsOfAllWorkersInLinesAndProgress) {
   run_.options.log_every_steps = 5;
   train([](ScriptedJob& job) {
-    job.steps_of_others = 2;  // 3, 6, 9, ... 30
+    job.steps_of_others = 2;  // so the steps are 3, 6, 9, ... 30
     job.assignments_at_end = {kLast};
   });
   std::vector<std::int64_t> steps;

@@ -1,4 +1,4 @@
-// Several asynchronous replicas of one task.
+// Tests several asynchronous replicas of one task.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -9,7 +9,7 @@
 namespace syncopate {
 namespace {
 
-// Trains nothing, because the test is about the shared objects of the replicas.
+// IdleVariables train nothing, because the test is about the objects that the replicas share.
 class IdleVariables final : public VariableStore {
  public:
   void pull(const UpdateStep& /*update*/) override {}
@@ -26,7 +26,8 @@ class TwoReplicas : public testing::Test {
  protected:
   TwoReplicas() { first_.copy = second_.copy = before_; }
 
-  // `before`: its snapshot, for which it needs the variables that are taken from it here.
+  // Makes two replicas and sets `before` to their snapshot, which must be taken before their
+  // variables are replaced here.
   static std::unique_ptr<Strategy> make_two(const Graph& graph, std::optional<Snapshot>& before) {
     StrategyOptions options;
     options.name = "mirrored";

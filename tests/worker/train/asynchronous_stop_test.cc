@@ -1,4 +1,4 @@
-// A request to stop that reaches an asynchronous job.
+// Tests a request to stop that reaches an asynchronous job.
 #include <gtest/gtest.h>
 
 #include "tests/worker/temporary_folder.h"

@@ -1,4 +1,5 @@
-// Snapshots in files, from the moment when they are taken to their evaluation.
+// Tests deferred evaluations: snapshots in files, from the moment when they are taken to their
+// evaluation.
 #include "worker/train/deferred_evaluations.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +35,7 @@ class DeferredEvaluationsTest : public testing::Test {
   DeferredEvaluationsOptions of_run() const {
     return {.folder = folder_.path(), .is_of_run = true};
   }
-  // The steps that were evaluated, in this order.
+  // Evaluates all snapshots and returns their steps in the order of evaluation.
   static std::vector<std::int64_t> evaluate(DeferredEvaluations& kept) {
     std::vector<std::int64_t> steps;
     kept.evaluate([&](const EvalMetrics& moment, const Snapshot&) {

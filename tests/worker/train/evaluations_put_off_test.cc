@@ -1,4 +1,4 @@
-// The asynchronous loop with --eval-when end.
+// Tests the asynchronous loop with --eval-when end.
 #include <gtest/gtest.h>
 
 #include "tests/worker/temporary_folder.h"
@@ -43,7 +43,7 @@ TEST_F(DeferredEvaluationsOfALoop, HaveTheResultsAndTimesOfEvaluationsThatWereNo
 }
 
 TEST_F(DeferredEvaluationsOfALoop, AreNotMadeBeforeTrainingHasEnded) {
-  std::vector<std::size_t> made;  // before each batch was given out
+  std::vector<std::size_t> made;  // evaluations before each lease
   train([&](ScriptedJob& job) {
     evaluate_twice(job);
     job.before_lease = [&] { made.push_back(run_.metrics.evaluations.size()); };
@@ -54,7 +54,7 @@ TEST_F(DeferredEvaluationsOfALoop, AreNotMadeBeforeTrainingHasEnded) {
 
 TEST_F(DeferredEvaluationsOfALoop, AreMadeAtOnceWhenTheyCannotBeStored) {
   std::filesystem::remove_all(folder_.path());
-  std::vector<std::size_t> made;  // before each batch was given out
+  std::vector<std::size_t> made;  // evaluations before each lease
   const TrainOutcome outcome = train([&](ScriptedJob& job) {
     evaluate_twice(job);
     job.before_lease = [&] { made.push_back(run_.metrics.evaluations.size()); };

@@ -177,7 +177,7 @@ TEST_F(MetricsTest, OfWorkersThatTakeTurnsFollowOneAnother) {
 
 TEST_F(MetricsTest, OfAWorkerThatJoinsDoNotBreakTheLineOfAnother) {
   const auto first = make_metrics_writer(path_, false);
-  const std::vector<std::int64_t> counts(5000, 1234567);  // ten pages of the file
+  const std::vector<std::int64_t> counts(5000, 1234567);  // make a line of ten pages
   const Summary summary{.staleness = {{0, ps::StalenessHistogram::of(counts, 0.0, 4999)}}};
   constexpr std::size_t kSummaries = 200;
   std::size_t late = 0;
@@ -192,7 +192,7 @@ TEST_F(MetricsTest, OfAWorkerThatJoinsDoNotBreakTheLineOfAnother) {
 }
 
 TEST_F(MetricsTest, OfALongSummaryAreOneLine) {
-  const std::vector<std::int64_t> counts(10000, 1234567);  // beyond any stream's buffer
+  const std::vector<std::int64_t> counts(10000, 1234567);  // make a line longer than any buffer
   make_metrics_writer(path_, false)
       ->write(Summary{.staleness = {{0, ps::StalenessHistogram::of(counts, 0.0, 9999)}}});
   ASSERT_EQ(lines().size(), 1U);

@@ -18,7 +18,7 @@ const ProgressState kState = {.epoch = 2,
                               .samples_per_second = 41'230.0,
                               .remaining_seconds = 3.4};
 
-// Counts code points; each one that the display draws is a column wide.
+// Returns the width of a line in columns: each code point that the display draws is a column wide.
 std::size_t columns(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
@@ -91,7 +91,7 @@ TEST(ProgressText, WritesTimesAsClocksDo) {
   EXPECT_TRUE(ends(std::numeric_limits<double>::quiet_NaN(), "-:--"));
 }
 
-// A display that writes into a string, with a clock that a test moves.
+// The fixture has a display that writes into a string, with a clock that a test moves.
 struct FakeOutput {
   std::string written;
   std::chrono::steady_clock::time_point time{};
@@ -122,7 +122,7 @@ TEST(TerminalProgress, ShowsTheLastStateWhenItEnds) {
   ProgressState state = kState;
   display->update(state);
   state.step = 1000;
-  display->update(state);  // too early to be drawn
+  display->update(state);  // is too early to be drawn
   display->finish();
   EXPECT_NE(fake.written.find("1000/1000"), std::string::npos);
   EXPECT_TRUE(fake.written.ends_with("\n"));

@@ -1,5 +1,5 @@
-// A replica that fails in the middle of a step ends the other replicas of its process at once, and
-// the caller receives its exception.
+// Tests that a replica that fails in the middle of a step ends the other replicas of its process at
+// once, and that the caller receives its exception.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -20,7 +20,7 @@ constexpr std::int64_t kBatch = 12;
 constexpr int kClasses = 4;
 constexpr std::chrono::seconds kTimeout(5);
 
-// Returns one batch again and again; a test decides what is wrong with it.
+// Returns one batch again and again; a test decides how the batch is damaged.
 class OneBatch final : public BatchSource {
  public:
   OneBatch() {
@@ -48,14 +48,14 @@ class AReplica : public testing::TestWithParam<std::tuple<std::string, int>> {
     options.seed = 5;
     options.replicas = kReplicas;
     options.batch_size_per_replica = kBatch / kReplicas;
-    options.bucket_bytes = 1024;  // several buckets
+    options.bucket_bytes = 1024;  // makes several buckets
     strategy_ = make_strategy(options, graph_);
   }
 
   int culprit() const { return std::get<1>(GetParam()); }
   void step() { (void)train_step(*strategy_, input_, {.learning_rate = 0.01F, .step = ++steps_}); }
 
-  // Returns when the call has returned. After a timeout it wakes the call and reports a failure, so
+  // Returns when `call` has returned. After a timeout it wakes `call` and reports a failure, so
   // that no test hangs.
   template <typename Call>
   void within_timeout(const Call& call) {

@@ -8,7 +8,7 @@
 namespace syncopate {
 namespace {
 
-// A replica's own variables, and word of each update to the job.
+// CountedVariables are a replica's own variables that report each update to the job.
 class CountedVariables final : public VariableStore {
  public:
   CountedVariables(std::unique_ptr<VariableStore> inner, ScriptedJob& job)

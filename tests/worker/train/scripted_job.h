@@ -1,5 +1,5 @@
-// The job of one replica, without other workers. A test scripts its leases and appointments; the
-// updates are made by the replica's own strategy. Records the requests of the loop.
+// A ScriptedJob is the job of one replica, without other workers. A test scripts its leases and
+// appointments; the replica's own strategy makes the updates. Records the requests of the loop.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class ScriptedJob final : public AsynchronousJob {
   // Counts the updates of the replica from now on. `strategy` must outlive the job.
   ScriptedJob(Strategy& strategy, std::vector<ps::SampleRange> leases, int replica = 0);
 
-  // The script, which a test fills in before training begins. Status and position are set when they
-  // are due.
+  // The test fills in the following script before training begins. Status and position are set when
+  // they are due.
   std::map<std::int64_t, Assignment> assignment_after_step;
   std::deque<Assignment> assignments_at_end;
   std::optional<Assignment> assignment_when_stopped;
@@ -31,12 +31,12 @@ class ScriptedJob final : public AsynchronousJob {
   // The number of steps that other workers train with each step of this replica, with the same
   // scores.
   std::int64_t steps_of_others = 0;
-  // Values that the job returns in place of the live ones.
+  // The values that the job returns as a snapshot in place of the live values.
   std::optional<Snapshot> copy;
-  std::function<void()> before_lease = [] {};  // on the reader's thread
+  std::function<void()> before_lease = [] {};  // is called on the reader's thread
   std::function<void()> when_asked_to_stop = [] {};
 
-  // What happened, in order: "step 16", "cut 1 with slots", "done 1", "refresh", "stop 1".
+  // The events so far, in order: "step 16", "cut 1 with slots", "done 1", "refresh", "stop 1".
   std::vector<std::string> events;
   std::vector<ps::SampleRange> trained;
 
@@ -51,13 +51,13 @@ class ScriptedJob final : public AsynchronousJob {
   void refresh() override;
   void request_stop(ps::StopKind kind) override;
 
-  void count(const Scores& scores);  // a step's update is applied
+  void count(const Scores& scores);  // called for each step's update
 
  private:
   Assignment as_of_now(Assignment assignment) const;
 
   Strategy& strategy_;
-  std::mutex mutex_;  // guards the leases: a reader's thread takes them
+  std::mutex mutex_;  // guards the leases, which a reader's thread takes
   std::deque<ps::SampleRange> leases_;
   bool stopping_ = false;
   JobStatus status_;
@@ -65,12 +65,12 @@ class ScriptedJob final : public AsynchronousJob {
   std::optional<std::uint64_t> open_cut_;
 };
 
-// A strategy of one task whose replicas have jobs; `inner` does the rest.
+// A ScriptedStrategy is a strategy of one task whose replicas have jobs; `inner` does the rest.
 class ScriptedStrategy final : public Strategy {
  public:
   explicit ScriptedStrategy(std::unique_ptr<Strategy> inner) : inner_(std::move(inner)) {}
   Strategy& inner() noexcept { return *inner_; }
-  std::vector<AsynchronousJob*> jobs;  // by replica
+  std::vector<AsynchronousJob*> jobs;  // indexed by replica
 
   std::span<Replica> replicas() noexcept override { return inner_->replicas(); }
   int replicas_in_sync() const noexcept override { return 1; }
@@ -91,10 +91,10 @@ class ScriptedStrategy final : public Strategy {
   std::unique_ptr<Strategy> inner_;
 };
 
-// Copies all blocks into memory of their own.
+// Copies all blocks of a snapshot into memory of their own.
 Snapshot deep_copy(const Snapshot& snapshot);
 
-// The whole batches of `epochs` epochs, in order; the remainder is dropped.
+// Returns the whole batches of `epochs` epochs, in order; the remainder is dropped.
 std::vector<ps::SampleRange> batches_in_order(std::int64_t dataset_size, std::int64_t batch_size,
                                               std::int64_t epochs);
 

@@ -29,8 +29,8 @@ TEST(ServiceTime, HasTheRequestedMean) {
     std::chrono::nanoseconds sum(0);
     constexpr int kDraws = 20000;
     for (int step = 0; step < kDraws; ++step) sum += service_time(options, 0, step);
-    // Five standard errors of the mean, the widest of these distributions having a standard
-    // deviation of 5.6 ms: 5 ms * 5.6 / sqrt(20000).
+    // The tolerance is five standard errors of the mean: the widest of these distributions has a
+    // standard deviation of 5.6 ms, so the tolerance is 5 ms * 5.6 / sqrt(20000).
     const double mean = std::chrono::duration<double, std::milli>(sum).count() / kDraws;
     EXPECT_NEAR(mean, 5.0, 0.2) << text;
   }

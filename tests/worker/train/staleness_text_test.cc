@@ -7,7 +7,7 @@
 namespace syncopate {
 namespace {
 
-// Pushes of staleness 1, 1, 2 and of 2, 5.
+// Returns the staleness of two workers: pushes of staleness 1, 1, 2 and of 2, 5.
 const std::vector<WorkerStaleness> kWorkers = {
     {0, ps::StalenessHistogram::of({0, 2, 1}, 4.0, 2)},
     {1, ps::StalenessHistogram::of({0, 0, 1, 0, 0, 1}, 7.0, 5)}};

@@ -1,6 +1,6 @@
-// The invariants that make strategies comparable: the same network, initial bits and samples under
-// every strategy of one process. tests/end_to_end/strategies_test.cc compares strategies of several
-// processes with these.
+// Tests the invariants that make strategies comparable: the same network, initial bits and samples
+// under every strategy of one process. tests/end_to_end/strategies_test.cc compares strategies of
+// several processes with these.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct Training {
 
 struct Outcome {
   std::vector<float> first;   // values before training
-  std::vector<float> values;  // and after it, of every replica alike
+  std::vector<float> values;  // after it, equal on every replica
   std::vector<float> state;
   std::vector<StepReport> reports;
 };
@@ -83,7 +83,7 @@ Outcome train(const Training& run, int steps) {
   return outcome;
 }
 
-// Relative L2 distance of what training changed.
+// Returns the relative L2 distance of the changes that training made to the values.
 double distance(const Outcome& a, const Outcome& b) {
   double difference = 0.0;
   double length = 0.0;
@@ -144,7 +144,7 @@ TEST_P(SynchronousStrategies, GiveTheGradientOfTheWholeBatch) {
   for (const int replicas : {2, 3, 4}) {
     const Outcome found = train(run(replicas), 1);
     EXPECT_EQ(found.first, expected.first) << "initial values do not depend on the rank";
-    // 1e-5: f32 sums in another order, and the rounding of one update.
+    // The tolerance of 1e-5 covers f32 sums in another order, and the rounding of one update.
     EXPECT_LE(distance(found, expected), 1e-5) << replicas << " replicas";
     const Scores& scores = found.reports.back().scores;
     EXPECT_EQ(scores.num_samples, 24);
@@ -166,8 +166,8 @@ TEST_P(SynchronousStrategies, StayTogetherOverTenSteps) {
   }
 }
 
-// The last step of an epoch has 8 samples for 3 or 4 replicas after whole batches of 24; and a
-// batch of 2 leaves replicas without any.
+// In the last step of an epoch, after whole batches of 24, 3 or 4 replicas share 8 samples; and a
+// batch of 2 leaves replicas without any sample.
 TEST_P(SynchronousStrategies, CountShortAndEmptyShares) {
   Training alone = one_device();
   alone.global_batch = 2;
@@ -193,7 +193,7 @@ INSTANTIATE_TEST_SUITE_P(Each, SynchronousStrategies,
 
 class ReplicaCount : public testing::TestWithParam<int> {};
 
-// The order of additions is fixed, so buckets and strategy do not show in the result.
+// The order of additions is fixed, so the result does not depend on buckets and strategy.
 TEST_P(ReplicaCount, GivesTheSameBitsForAnyBucketsAndStrategy) {
   Training whole{.strategy = "mirrored", .replicas = GetParam(), .model = "mnist-cnn"};
   whole.learning_rate = 0.1F;
@@ -213,10 +213,11 @@ INSTANTIATE_TEST_SUITE_P(Each, ReplicaCount, testing::Values(2, 3, 4));
 TEST(RunningStatistics, AreAveragedByTheSamplesThatReplicasHaveSeen) {
   Training run{.strategy = "mirrored", .replicas = 3, .model = "resnet20"};
   run.batch_norm = BatchNormStatistics::kLocal;
-  run.global_batch = 8;  // 3, 3 and 2
+  run.global_batch = 8;  // shares of 3, 3 and 2 samples
   run.learning_rate = 0.0F;
 
-  // What each replica's share alone would have left: batches of one replica, of the same samples.
+  // The expected statistics are those of each replica's share alone: batches of one replica, of the
+  // same samples.
   const DataSplits data = open_dataset("synthetic:3x32x32:10", {.cache_dir = {}, .seed = 3});
   const Graph graph = network_of("resnet20", data);
   std::vector<double> expected;
@@ -237,7 +238,7 @@ TEST(RunningStatistics, AreAveragedByTheSamplesThatReplicasHaveSeen) {
   const std::vector<float> found = train(run, 1).state;
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
-    // 1e-6: one rounding to f32.
+    // The tolerance of 1e-6 covers one rounding to f32.
     ASSERT_NEAR(found[i], expected[i], 1e-6 * (1.0 + std::abs(expected[i]))) << i;
   }
 }

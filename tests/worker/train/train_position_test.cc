@@ -1,4 +1,4 @@
-// The progress of a run and its remaining steps, from its position in the data.
+// Tests the progress of a run and its remaining steps, which follow from its position in the data.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -78,7 +78,8 @@ TEST(ARunResumedWithGaps, EndsWhenEverySampleIsTrainedOncePerEpoch) {
                                             .classes = static_cast<int>(kSize),
                                             .input = {DType::kU8, {0.0F}, {255.0F}}});
   const auto strategy = make_strategy({.batch_size_per_replica = kBatch}, graph);
-  // Left are 4 samples of epoch 0, 12 of epoch 1, 8 of them before the position, and 24 of epoch 2.
+  // The samples left to train are 4 of epoch 0, 12 of epoch 1, 8 of them before the position, and
+  // 24 of epoch 2.
   const Progress start{
       .at = {.step = 8, .samples = 32, .position = {1, 20, {{0, 6, 10}, {1, 2, 5}, {1, 11, 16}}}}};
   NotedBatches input(make_batch_source(dataset, {.batch_size = kBatch}, start.at.position));

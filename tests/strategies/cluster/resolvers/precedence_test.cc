@@ -1,4 +1,5 @@
-// Several launchers in one environment: which one is chosen, and when that is an error.
+// Tests an environment with variables of several launchers: which launcher is chosen, and when
+// several are an error.
 #include <gtest/gtest.h>
 
 #include "tests/strategies/cluster/resolvers/slurm_case.h"
@@ -67,7 +68,7 @@ TEST(Precedence, PrefersSlurmToThePmiVariablesOfSrun) {
   }
 }
 
-// Hydra's daemons, started by an srun with PMI, pass the name of their step on to their tasks.
+// The daemons of Hydra, started by an srun with PMI, pass the name of their step on to their tasks.
 TEST(Precedence, ReadsThePmiRanksOfTasksWhoseDaemonsSrunStarted) {
   const char* const daemons[] = {"0", "0", "1", "1"};
   for (int rank = 0; rank < 4; ++rank) {
@@ -112,7 +113,7 @@ TEST(Precedence, PrefersSlurmToHorovod) {
 }
 
 TEST(SingleTask, IsRefusedWhenAnotherSourceSaysSeveralTasks) {
-  // With an MPI that was built without this launcher's support, every process is a world of its
+  // With an MPI that was built without support for this launcher, every process is a world of its
   // own.
   const Variables alone{{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}};
   const std::string line = refusal(alone + kSlurm);

@@ -1,4 +1,4 @@
-// Which source is chosen, and the ClusterSpec that each resolver returns.
+// Tests which source of the cluster is chosen, and the ClusterSpec that each resolver returns.
 #include <gtest/gtest.h>
 
 #include "tests/strategies/cluster/cluster_case.h"
@@ -22,7 +22,7 @@ const Variables kLaunch = {{"SYNCOPATE_ROLE", "worker"},
                            {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:4000"},
                            {"SYNCOPATE_NONCE", "0f"}};
 
-// What the resolver must return. An empty host means no rendezvous.
+// The ClusterSpec that the resolver must return. An empty host means no rendezvous.
 struct Found {
   std::string name;
   Variables variables;
@@ -32,7 +32,7 @@ struct Found {
   int world_size = 1;
   int local_rank = 0;
   Endpoint rendezvous;
-  std::string note;  // part of one of the notes
+  std::string note;  // a part of one of the notes
 };
 
 class Sources : public testing::TestWithParam<Found> {};
@@ -329,7 +329,7 @@ TEST(TorchrunResolver, GivesARestartedGroupAnotherNonce) {
             resolve(run + Variables{{"TORCHELASTIC_RESTART_COUNT", "2"}}).nonce);
 }
 
-// Without --rdzv-id the run id is "none" in every job.
+// Without --rdzv-id torchrun's run id is "none" in every job.
 TEST(TorchrunResolver, GivesUnnamedRunsOfSlurmJobsDifferentNonces) {
   const auto nonce = [](const char* job, const char* step, const Variables& more = {}) {
     return resolve(kTorchrun +

@@ -1,4 +1,4 @@
-// Makes environments of Slurm steps, after recorded ones.
+// Makes environments of Slurm steps, modelled on recorded environments.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace syncopate::test {
 
-// The variables of one task of a step of job 7.
+// Returns the variables of one task of a step of job 7.
 inline Variables step(const std::string& nodes, const std::string& counts, int tasks, int rank,
                       const std::string& node, int local_rank) {
   return {{"SLURM_JOB_ID", "7"},
@@ -21,7 +21,7 @@ inline Variables step(const std::string& nodes, const std::string& counts, int t
           {"SLURM_STEP_TASKS_PER_NODE", counts}};
 }
 
-// Node and local rank of each task, "n1:0 n2:0".
+// Returns node and local rank of each task, such as "n1:0 n2:0".
 inline std::string text_of(const std::vector<Place>& places) {
   std::string text;
   for (const Place& place : places) {

@@ -1,4 +1,4 @@
-// Slurm's short forms for nodes and tasks per node, and the node of each rank.
+// Tests Slurm's short forms for nodes and for tasks per node, and the node of each rank.
 #include "strategies/cluster/resolvers/slurm_nodes.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(
         Expansion{"n[1-2]-ib", {"n1-ib", "n2-ib"}}, Expansion{"a b\tc\nd", {"a", "b", "c", "d"}},
         Expansion{"n2,n1,n2", {"n2", "n1", "n2"}}));
 
-// The text of the UsageError that the function throws; "" when it throws none.
+// Returns the text of the UsageError that `function` throws; "" when it throws none.
 template <typename Function>
 std::string refusal(const Function& function) {
   try {
@@ -85,7 +85,7 @@ TEST(TaskCounts, AreRefusedWhenMalformed) {
   }
 }
 
-// "n1:0 n2:0": node and local rank of each rank.
+// Returns node and local rank of each rank, such as "n1:0 n2:0".
 std::string text_of(const std::vector<Place>& places) {
   std::string text;
   for (const Place& place : places) {

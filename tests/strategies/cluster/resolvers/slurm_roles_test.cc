@@ -1,5 +1,5 @@
-// The roles of the tasks of a Slurm step: by --servers, or by the components of a heterogeneous
-// job. The variables are from a recorded job.
+// Tests the roles of the tasks of a Slurm step: by --servers, or by the components of a
+// heterogeneous job. The variables are from a recorded job.
 #include <gtest/gtest.h>
 
 #include "tests/strategies/cluster/resolvers/slurm_case.h"
@@ -7,7 +7,7 @@
 namespace syncopate::test {
 namespace {
 
-// Role and index, "server 0" or "worker 2".
+// Returns role and index of a task, such as "server 0" or "worker 2".
 std::string role_of(const ClusterSpec& spec) {
   return std::string(name(spec.role)) + " " + std::to_string(spec.index);
 }
@@ -51,8 +51,8 @@ TEST(SlurmServers, DoNotReduceTheGpusOfWorkersOnOtherNodes) {
       std::vector({1}));
 }
 
-// Component 0 is on n5 and n6, component 1 on n1 and n2 with two tasks each, component 2 on n3 with
-// three tasks. These nine tasks are one step, whose node list is sorted.
+// In this job component 0 is on n5 and n6, component 1 on n1 and n2 with two tasks each, component
+// 2 on n3 with three tasks. These nine tasks are one step, whose node list is sorted.
 struct Recorded {
   int rank;
   const char* node;
@@ -65,7 +65,7 @@ const Variables kComponents = {{"SLURM_HET_SIZE", "3"},
                                {"SLURM_JOB_NODELIST_HET_GROUP_0", "n[5-6]"},
                                {"SLURM_JOB_NODELIST_HET_GROUP_1", "n[1-2]"},
                                {"SLURM_JOB_NODELIST_HET_GROUP_2", "n3"},
-                               {"SLURM_NTASKS_HET_GROUP_0", "20"}};  // the allocation's: not read
+                               {"SLURM_NTASKS_HET_GROUP_0", "20"}};  // of the allocation: not read
 
 Variables whole_step(const Recorded& task) {
   return step("n[1-3,5-6]", "2(x2),3,1(x2)", 9, task.rank, task.node, task.local_rank) +
@@ -82,7 +82,7 @@ TEST(HeterogeneousStep, IsPlacedByComponentAlthoughItsNodeListIsSorted) {
 }
 
 TEST(HeterogeneousStep, UsesTheDistributionForTheOwnComponentOnly) {
-  // Slurm itself sets cyclic for component 0, which has one task per node.
+  // Slurm itself sets the distribution `cyclic` for component 0, which has one task per node.
   const Variables cyclic{{"SLURM_DISTRIBUTION", "cyclic"}};
   const ClusterSpec first = resolve(whole_step(kTasks[0]) + cyclic, {.wants_servers = false});
   EXPECT_EQ(text_of(first.worker_places), "n5:0 n6:0 n1:0 n1:1 n2:0 n2:1 n3:0 n3:1 n3:2");
@@ -180,7 +180,8 @@ TEST(HeterogeneousStep, RefusesAServerRoleWithoutServers) {
                        "ranks 0 to 1 of Slurm's step 7.0 are the servers, and it is rank 8"));
 }
 
-// `srun SERVERS : WORKERS` inside a normal job is one step, and no variable tells the sides apart.
+// `srun SERVERS : WORKERS` inside a normal job is one step, and no variable tells servers from
+// workers.
 TEST(HeterogeneousStep, OfANormalJobRequiresTheNumberOfServersOnBothSides) {
   const Variables server = step("n[1-2]", "1,2", 3, 0, "n1", 0);
   const Variables worker = step("n[1-2]", "1,2", 3, 2, "n2", 1);

@@ -1,5 +1,5 @@
-// What a task reads from the variables of a Slurm step: its rank, the nodes of all tasks, its GPUs.
-// The environments are from recorded steps.
+// Tests the values that a task reads from the variables of a Slurm step: its rank, the nodes of all
+// tasks, its GPUs. The environments are from recorded steps.
 #include <gtest/gtest.h>
 
 #include "strategies/cluster/resolvers/visible_gpus.h"
@@ -92,7 +92,7 @@ TEST(Slurm, NotesThatThereAreFewerGpusThanTasks) {
   EXPECT_TRUE(contains(notes_of(spec), "cuda:1 by this one"));
 }
 
-// The variables that srun --gpu-bind=per_task:2 or --tres-per-task=gres/gpu:2 sets.
+// Returns the variables that srun --gpu-bind=per_task:2 or --tres-per-task=gres/gpu:2 sets.
 TEST(Slurm, LeavesABoundTaskAllItsVisibleGpus) {
   const Variables bound{{"CUDA_VISIBLE_DEVICES", "0,1"}, {"SLURM_GPUS_ON_NODE", "8"}};
   const ClusterSpec spec = resolve(step("n1", "4", 4, 3, "n1", 3) + bound);

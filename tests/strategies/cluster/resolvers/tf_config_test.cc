@@ -1,4 +1,4 @@
-// TF_CONFIG in the forms that TensorFlow accepts.
+// Tests TF_CONFIG in the forms that TensorFlow accepts.
 #include <gtest/gtest.h>
 
 #include "tests/strategies/cluster/cluster_case.h"

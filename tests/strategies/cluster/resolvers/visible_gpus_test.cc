@@ -1,4 +1,4 @@
-// The choice of a task's GPUs among those that it sees.
+// Tests the choice of a task's GPUs among those that the task can see.
 #include "strategies/cluster/resolvers/visible_gpus.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST(VisibleGpus, AreAllUsedWhenTheLauncherBoundTheTaskToThem) {
   }
 }
 
-// No launcher tells the GPUs of a job that a user starts on a single machine.
+// When a user starts a job on a single machine, no launcher tells the tasks which GPUs to use.
 TEST(Gpus, AreDividedInEqualPartsWithoutALauncher) {
   EXPECT_EQ(deal_out_gpus(4, 1, 2), std::vector({2, 3}));
   EXPECT_EQ(deal_out_gpus(2, 0, 1), std::vector({0, 1}));
@@ -45,7 +45,7 @@ TEST(Gpus, AreSharedInTurnWhenThereAreFewerThanTasks) {
   EXPECT_EQ(deal_out_gpus(1, 3, 4), std::vector({0}));
 }
 
-// Two GPUs of eight: CUDA numbers them from 0 in every task.
+// Each task sees two GPUs of eight, by their PCI addresses: CUDA numbers them from 0 in every task.
 const SeenGpus kFirstTwo{"m", {"1b", "1c"}};
 const SeenGpus kOtherTwo{"m", {"43", "44"}};
 
