@@ -26,7 +26,7 @@ struct CudaDevice {
 
 inline constexpr int kMostReplicasOnOneGpu = 32;
 
-// Measured upper limits of a device's speed.
+// Measured upper limits of a device's speed: bytes and operations per second.
 struct DeviceCeilings {
   double copy_bytes_per_second = 0.0;     // bytes read and written by a large copy
   double product_flops_per_second = 0.0;  // operations of a large matrix product

@@ -9,7 +9,7 @@ namespace syncopate {
 struct LibraryVersion {
   std::string name;
   std::string built;   // the version at compile time
-  std::string loaded;  // the version in use
+  std::string loaded;  // the version loaded at run time
 };
 
 // Returns the versions of the libraries of the CPU backend.

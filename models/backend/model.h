@@ -12,7 +12,7 @@
 
 namespace syncopate {
 
-// The samples of one replica in one step.
+// A batch: the samples of one replica in one step.
 struct Batch {
   Tensor x;      // [N, H, W, C] or [N, F], with the dtype of the graph's input (u8 or f32)
   Tensor label;  // [N] i32, each in [0, classes)

@@ -17,7 +17,7 @@ namespace {
   throw FileError(describe_errno(action, path.string(), error));
 }
 
-// A rename survives a crash only after its folder has been synced.
+// A rename of a file survives a crash only after the file's folder has been synced.
 void sync_folder_of(const std::filesystem::path& path) {
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   const FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -37,7 +37,7 @@ class ThreadTeam {
   void barrier();
 
  private:
-  // Thrown by barrier() when another member failed; caught inside run().
+  // Released is thrown by barrier() when another member failed, and caught inside run().
   struct Released {};
 
   void end_threads();
@@ -54,7 +54,7 @@ class ThreadTeam {
   std::atomic<std::uint32_t> phase_{0};  // incremented when a barrier opens
   std::atomic<bool> failed_{false};
   std::mutex failure_mutex_;
-  std::exception_ptr failure_;  // guarded by failure_mutex_
+  std::exception_ptr failure_;  // first exception; guarded by failure_mutex_
   std::vector<std::jthread> threads_;
 };
 

@@ -10,7 +10,7 @@
 namespace syncopate {
 
 enum class GroupKind : std::uint8_t {
-  kInput,         // input (+ flatten)
+  kInput,         // the samples (+ flatten)
   kConv,          // conv2d (+ relu)
   kConvReluPool,  // conv2d of the samples + relu + max_pool 2x2 (+ flatten)
   kBatchNorm,     // batch_norm (+ add) (+ relu)
@@ -27,8 +27,8 @@ enum class GroupKind : std::uint8_t {
 struct FusedGroup {
   GroupKind kind = GroupKind::kInput;
   NodeId main = 0;             // the node with the group's parameters
-  std::vector<NodeId> inputs;  // the values read; with `add`, the second one is added
-  NodeId output = 0;           // the value written, which is the last node of the group
+  std::vector<NodeId> inputs;  // values that the group reads; with `add`, the second is added
+  NodeId output = 0;           // the value that the group writes: its last node
   bool relu = false;
   bool add = false;
 };

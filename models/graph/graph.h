@@ -34,10 +34,10 @@ struct Parameter {
   Init init = Init::kZeros;
   std::int64_t fan_in = 1;
   std::int64_t fan_out = 1;
-  bool decays = false;  // weight decay applies (true for convolution and dense weights)
+  bool decays = false;  // whether weight decay applies: convolution and dense weights
 };
 
-// The running mean or variance of a batch norm, [C] f32.
+// A state that is not trained: the running mean or variance of a batch norm, [C] f32.
 struct State {
   std::string name;
   Shape shape;
@@ -49,8 +49,8 @@ struct State {
 // The samples. A u8 pixel v becomes (v / 255 - mean[c]) / stddev[c]; f32 samples are not changed.
 struct InputOp {
   DType dtype = DType::kU8;
-  std::vector<float> mean;    // [C]
-  std::vector<float> stddev;  // [C]
+  std::vector<float> mean;    // [C], of pixels scaled to [0, 1]
+  std::vector<float> stddev;  // [C], of pixels scaled to [0, 1]
 };
 // Convolution, as cross-correlation with zero padding: y[k] = sum over r, s, c of x * w (+ bias).
 struct Conv2dOp {
@@ -107,7 +107,7 @@ struct Graph {
   std::vector<Parameter> parameters;
   std::vector<State> state;
 
-  const Shape& input_shape() const { return nodes.front().shape; }  // [H, W, C]
+  const Shape& input_shape() const { return nodes.front().shape; }  // [H, W, C] or [F]
   std::int64_t num_classes() const;
   std::int64_t num_parameters() const;  // counts elements of all parameters
   ArenaLayout parameter_layout() const;

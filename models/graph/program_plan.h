@@ -50,13 +50,13 @@ struct GroupPlacement {
   using Offset = std::optional<std::size_t>;
   Offset output;
   Offset output_sums;
-  Offset input_sums;  // the output_sums of the group that computes the first input
+  Offset input_sums;  // output_sums of the group that computes the first input
   Offset saved;
   Offset forward_scratch;
   Offset backward_scratch;
   std::vector<Offset> inputs;
   std::vector<Offset> input_gradients;
-  std::vector<Offset> output_gradients;  // one, or two if the group takes two
+  std::vector<Offset> output_gradients;  // one gradient, or two if the group takes two
   // Further gradients of a group's output, from its other readers: before the group's backward, the
   // backend adds the second of each pair to the first.
   std::vector<std::pair<std::size_t, std::size_t>> sums;

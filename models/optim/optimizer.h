@@ -26,7 +26,7 @@ struct OptimizerOptions {
   double weight_decay = 0.0;
 };
 
-// The inputs of an update that change from step to step.
+// UpdateStep holds the inputs of an optimizer's update that change from step to step.
 struct UpdateStep {
   float learning_rate = 0.0F;
   std::int64_t step = 1;  // the number of this update, from 1, for Adam's bias correction

@@ -11,7 +11,7 @@
 
 namespace syncopate {
 
-// The properties of a parameter that the arena uses.
+// ArenaEntry holds the properties of a parameter that the arena uses.
 struct ArenaEntry {
   std::string name;
   Shape shape;
@@ -63,8 +63,8 @@ class ParameterArena {
   const ArenaLayout& layout() const noexcept { return layout_; }
   const std::vector<Bucket>& buckets() const noexcept { return buckets_; }
 
-  const Tensor& values() const noexcept { return values_; }        // [total] f32
-  const Tensor& gradients() const noexcept { return gradients_; }  // [total] f32
+  const Tensor& values() const noexcept { return values_; }        // [total] f32, all parameters
+  const Tensor& gradients() const noexcept { return gradients_; }  // [total] f32, all parameters
   Tensor value(std::size_t i) const { return window(values_, i); }
   Tensor gradient(std::size_t i) const { return window(gradients_, i); }
 

@@ -16,7 +16,7 @@ namespace syncopate {
 using Shape = std::vector<std::int64_t>;  // for example [N, H, W, C]; an empty shape is a scalar
 
 std::int64_t num_elements(const Shape& shape) noexcept;  // 1 for a scalar
-std::string to_string(const Shape& shape);               // "[64, 28, 28, 1]"
+std::string to_string(const Shape& shape);               // such as "[64, 28, 28, 1]"
 
 class Tensor {
  public:

@@ -11,7 +11,7 @@ namespace syncopate {
 
 // The properties of a data set that determine the input and the output of a network.
 struct NetworkInput {
-  Shape sample_shape;  // [H, W, C]
+  Shape sample_shape;  // the shape of a sample: [H, W, C]
   int classes = 10;
   InputOp input;
 };

@@ -12,7 +12,7 @@
 namespace syncopate::ps {
 namespace {
 
-// How long leave() waits for shard 0's confirmation.
+// How long Client::leave() waits for the confirmation of shard 0.
 constexpr std::chrono::milliseconds kLeaveTimeout(2000);
 
 std::span<const std::byte> bytes_of(std::span<const float> values) { return std::as_bytes(values); }
@@ -34,7 +34,7 @@ struct Client::State {
       encoders.emplace_back(options.compression, size_of(buckets[b]));
       if (buckets[b].owner() == 0) last_bucket_of_shard_0 = static_cast<int>(b);
     }
-    io.emplace(options, shared);  // starts the thread
+    io.emplace(options, shared);  // starts the I/O thread
   }
 
   const wire::BucketPlace& place(int bucket) const {
@@ -58,10 +58,10 @@ struct Client::State {
   // bytes, and ZeroMQ may still send them for a moment while its context is destroyed.
   std::vector<GradientEncoder> encoders;
   StepInfo info;
-  std::vector<float> statistics;  // the running statistics that are being sent
+  std::vector<float> statistics;  // the running statistics that the client is sending
   int last_bucket_of_shard_0 = 0;
 
-  std::optional<IoThread> io;  // last: it uses the other members
+  std::optional<IoThread> io;  // declared last: its thread uses the other members
 };
 
 void Client::State::send_and_wait(std::unique_lock<std::mutex>& lock,
@@ -153,7 +153,7 @@ RunPosition Client::wait_start() {
     return shared.failure.has_value() || (shared.start.has_value() && !shared.is_rolling_back);
   });
   shared.throw_if_failed();
-  shared.roll_backs_known = shared.roll_backs;  // no request of this worker is void
+  shared.roll_backs_known = shared.roll_backs;  // the worker has no void requests left
   return *shared.start;
 }
 
@@ -412,7 +412,6 @@ void Client::fail(std::string_view reason) noexcept {
     state_->io->send_control(wire::make_message(std::move(failing)));
   } catch (...) {
     return;  // out of memory: other tasks notice the missing heartbeats
-             // instead
   }
 }
 

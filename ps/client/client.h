@@ -38,7 +38,7 @@ struct ClientOptions {
   // The name under which shards of this machine map the worker's memory (ps/net/segment.h). Empty:
   // the memory is not shared.
   std::string segment;
-  bool requires_segment = false;  // --transport shm
+  bool requires_segment = false;  // set by --transport shm
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
   std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);  // server 0 may set another
   bool insists_on_peer_timeout = false;  // another timeout of server 0 is a UsageError
@@ -75,7 +75,6 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   ~Client();  // without leave() before, other tasks see a failed worker
-              // worker
 
   // Returns whether this worker writes the initial values of the variables.
   bool initialises() const;
@@ -105,7 +104,7 @@ class Client {
   // Ends the step. Returns the sums over all workers under sync (with backup workers: over those
   // that were waited for), else this worker's own numbers.
   wire::StepSumsT finish_step();
-  // Returns when every push and pull has been answered.
+  // Returns when every push and pull of this worker has been answered.
   void flush();
 
   // Waits for the worker's next batch; empty when no batches are left. One thread calls
@@ -128,7 +127,7 @@ class Client {
   // the same order.
   std::vector<std::string> exchange(std::string_view mine);
 
-  // Sets the step that other tasks report if this worker fails.
+  // Sets the number of the step that other tasks report if this worker fails.
   void report_step(std::int64_t step) noexcept;
   // Leaves the job after the last step; returns when shard 0 has confirmed. Throws RolledBack when
   // the job is not over.
@@ -143,7 +142,7 @@ class Client {
     std::int64_t bytes_pushed = 0;
     std::int64_t bytes_pulled = 0;
     double peers_wait_seconds = 0.0;  // how long answers were held back for other workers
-    int shards_in_segment = 0;        // shards that share this worker's memory
+    int shards_in_segment = 0;        // shards that map this worker's memory
   };
   Traffic traffic() const;
 

@@ -23,16 +23,16 @@ enum class FailureKind : std::uint8_t { kPeer, kUsage, kJobOver };
 struct ClientState {
   struct Bucket {
     bool awaited = false;  // a push or a pull has not been answered yet
-    int waiting = 0;       // callers in wait_values()
+    int waiting = 0;       // number of callers in wait_values()
     std::uint64_t version = 0;
-    std::uint32_t shard_incarnation = 0;  // the incarnation that counts this version
+    std::uint32_t shard_incarnation = 0;  // the shard incarnation that counts this version
   };
 
   // Members that the I/O thread reads without the mutex.
   std::atomic<std::int64_t> step{0};
-  std::atomic<std::uint64_t> sequence{0};  // of the last push
+  std::atomic<std::uint64_t> sequence{0};  // sequence of the last push
 
-  std::mutex mutex;  // guards everything below
+  std::mutex mutex;  // guards all members below
   std::condition_variable changed;
 
   std::optional<std::string> failure;
@@ -42,16 +42,16 @@ struct ClientState {
   std::optional<wire::WelcomeT> welcome;
   int shards_met = 0;
   std::optional<RunPosition> start;
-  // How often the shards went back to an earlier step.
+  // Counts how often the shards went back to an earlier step.
   int roll_backs = 0;
-  int roll_backs_known = 0;      // to the callers: set by Client::resume()
+  int roll_backs_known = 0;      // of these, how many callers know: set by Client::resume()
   bool is_rolling_back = false;  // the last roll-back has not ended with a Start yet
 
   // The state of variables and requests.
   std::vector<Bucket> buckets;
   int requests_open = 0;  // of write_variables() and read_snapshot()
   std::optional<wire::StepSumsT> sums;
-  std::vector<float> statistics;  // answer of read_snapshot_state()
+  std::vector<float> statistics;  // the answer of read_snapshot_state()
   Client::Traffic traffic;
 
   // The state of the job: batches, assignments and exchanges.
@@ -61,12 +61,12 @@ struct ClientState {
   bool wants_lease = false;  // a caller waits for a batch
   wire::JobStatusT status;
   std::deque<wire::AppointmentT> assignments;
-  std::uint64_t assigned_snapshot = 0;  // of the last assignment
+  std::uint64_t assigned_snapshot = 0;  // snapshot of the last assignment
   bool is_assignment_done = false;
   bool finished = false;
   std::uint64_t round = 0;                                      // of the last Client::exchange()
   std::optional<wire::ExchangeT> open_exchange;                 // not answered yet
-  std::map<std::uint64_t, std::vector<std::string>> exchanged;  // by round
+  std::map<std::uint64_t, std::vector<std::string>> exchanged;  // answers by round
 
   // The functions of ClientState, except fail(), require the mutex.
   void throw_if_failed() const {

@@ -24,11 +24,11 @@ class ControlLink {
   void send(wire::MessageT message);
   // What the control link received that concerns the shard links too, in the order of handling.
   struct Changes {
-    std::optional<std::uint64_t> rolled_back;  // to the snapshot of this number
+    std::optional<std::uint64_t> rolled_back;  // the number of the snapshot rolled back to
     std::optional<std::vector<wire::ServerAddressT>> addresses;
     std::optional<wire::AppointmentT> assignment;
     std::optional<RunPosition> start;
-    bool is_welcome_again = false;  // messages sent before may have been lost
+    bool is_welcome_again = false;  // shard 0 may have lost messages sent before
   };
   // Receives messages of shard 0 and link events, and flushes the socket.
   Changes process_events();
@@ -43,22 +43,22 @@ class ControlLink {
   std::uint32_t roll_back_incarnation() const noexcept { return roll_back_incarnation_; }
 
  private:
-  std::string name() const;  // "server 0 at 10.0.0.7:4000"
+  std::string name() const;  // such as "server 0 at 10.0.0.7:4000"
   void send_hello();
   void on_message(const wire::MessageT& message);
 
   ClientState& state_;
   const ClientOptions& options_;
   std::unique_ptr<wire::Socket> socket_;
-  std::vector<wire::MessageT> unsent_;  // until this worker is welcome
+  std::vector<wire::MessageT> unsent_;  // held back until this worker is welcome
   Changes changes_;
   std::uint32_t incarnation_ = 0;
   std::uint32_t roll_back_incarnation_ = 0;
   bool is_connected_ = false;
-  bool is_welcome_ = false;  // on this connection
+  bool is_welcome_ = false;  // shard 0 sent Welcome on this connection
   std::chrono::milliseconds peer_timeout_;
   Deadline join_by_;
-  Deadline give_up_by_;  // for the join, even if shard 0 sends messages
+  Deadline give_up_by_;  // ends the join, even if shard 0 sends messages
   Deadline next_heartbeat_;
   Deadline silent_until_;  // a message of shard 0 is expected before this
   ReconnectTimeout reconnect_;

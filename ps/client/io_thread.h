@@ -18,7 +18,7 @@
 
 namespace syncopate::ps {
 
-// A request on its way from a caller to the I/O thread.
+// A request to a shard on its way from a caller of the client to the I/O thread.
 struct OutgoingRequest {
   int shard = 0;
   ShardRequest request;
@@ -65,7 +65,7 @@ class IoThread {
   // Members that only the I/O thread uses.
   ControlLink control_;
   std::vector<std::unique_ptr<ShardLink>> links_;
-  bool must_send_ready_ = false;  // after a roll-back, once all shards have answered
+  bool must_send_ready_ = false;  // set by a roll-back; sent once all shards answered
   bool awaits_start_ = false;
   std::uint64_t sequence_at_roll_back_ = 0;
   // Messages to repeat when the control connection broke: shard 0 may not have received them.
@@ -73,7 +73,7 @@ class IoThread {
   std::optional<wire::StopRequestT> stop_request_;
   bool is_leaving_ = false;
 
-  std::jthread thread_;  // last: it uses the other members
+  std::jthread thread_;  // declared last: it uses the other members
 };
 
 }  // namespace syncopate::ps

@@ -20,9 +20,9 @@ namespace syncopate::ps {
 struct ShardRequest {
   enum class Kind : std::uint8_t { kPush, kPull, kWrite, kReadSnapshot };
   Kind kind = Kind::kPull;
-  int bucket = 0;  // -1: the running statistics
+  int bucket = 0;  // -1: the request is for the running statistics
   wire::MessageT message;
-  std::vector<std::span<const std::byte>> payload;  // frames behind the header
+  std::vector<std::span<const std::byte>> payload;  // of the request: frames behind the header
   std::vector<std::span<std::byte>> answer;         // memory for the frames of the answer
   std::int64_t credit_bytes = 0;                    // taken unless shared memory is used
 };
@@ -33,16 +33,16 @@ ShardRequest pull_request(int bucket, const wire::BucketPlace& place);
 
 struct OpenRequest {
   ShardRequest request;
-  bool is_sent = false;         // on this connection
-  std::int64_t held_bytes = 0;  // credit that it holds
+  bool is_sent = false;         // sent on this connection
+  std::int64_t held_bytes = 0;  // credit that the request holds
   std::optional<Deadline> next_probe;
-  int times_unknown = 0;  // how often the shard did not know it, on this connection
+  int times_unknown = 0;  // how often the shard did not know the request
 };
 
 // The queue of requests is used by the I/O thread only.
 class RequestQueue {
  public:
-  using Key = std::pair<ShardRequest::Kind, int>;  // and the bucket
+  using Key = std::pair<ShardRequest::Kind, int>;  // kind and bucket
 
   // Adds a request. Precondition: no request of this kind for this bucket is open.
   void add(ShardRequest request);

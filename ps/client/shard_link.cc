@@ -269,7 +269,7 @@ void ShardLink::on_values(const wire::ValuesT& header, const wire::Envelope& env
   using Kind = ShardRequest::Kind;
   const RequestQueue::Key key{header.sequence == 0 ? Kind::kPull : Kind::kPush, header.bucket};
   OpenRequest* const open = requests_.find_sent(key);
-  if (open == nullptr) return;  // it was answered before
+  if (open == nullptr) return;  // the request was answered before
   const wire::PushT* const push =
       key.first == Kind::kPush ? open->request.message.body.AsPush() : nullptr;
   if (push != nullptr && push->sequence != header.sequence) return;

@@ -45,7 +45,7 @@ class ShardLink {
   void append_descriptors(std::vector<int>& descriptors) const;
 
  private:
-  std::string name() const;  // "server 1 at 10.0.0.7:4000"
+  std::string name() const;  // such as "server 1 at 10.0.0.7:4000"
   void connect();
   void disconnect();
   void send_hello();
@@ -68,13 +68,13 @@ class ShardLink {
   std::uint32_t worker_incarnation_ = 0;
   std::map<int, std::uint64_t> answered_;  // by bucket of the shard: the last push with an answer
   std::unique_ptr<wire::Socket> socket_;
-  bool is_welcome_ = false;   // on this connection
-  bool was_welcome_ = false;  // on any connection
+  bool is_welcome_ = false;   // the shard has answered the Hello on this connection
+  bool was_welcome_ = false;  // the shard has answered a Hello on any connection
   bool uses_segment_ = false;
   std::uint32_t shard_incarnation_ = 0;
   RequestQueue requests_;
   std::optional<Deadline> next_hello_;
-  std::uint64_t connections_ = 0;  // sockets opened so far
+  std::uint64_t connections_ = 0;  // number of sockets opened so far
   // The deadline for the shard's next message, set when a message that it answers at once is sent.
   std::optional<Deadline> answers_until_;
   std::chrono::milliseconds answer_timeout_;  // doubles with each connection that brings no answer

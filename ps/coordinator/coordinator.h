@@ -30,7 +30,7 @@ struct TaskId {
     return role != other.role ? role < other.role : index < other.index;
   }
 };
-std::string describe(const TaskId& task);  // "worker 2"
+std::string describe(const TaskId& task);  // such as "worker 2"
 
 struct Outgoing {
   TaskId to;

@@ -7,7 +7,7 @@
 
 namespace syncopate::ps {
 
-// The samples [begin, end) of one epoch's order.
+// A range of samples: [begin, end) of one epoch's order.
 struct SampleRange {
   std::int64_t epoch = 0;
   std::int64_t begin = 0;

@@ -27,7 +27,7 @@ struct WorkerRecord {
   };
   Phase phase = Phase::kAbsent;
   std::uint32_t incarnation = 0;
-  std::uint64_t last_push = 0;  // sequence of its last push that ended a step on shard 0
+  std::uint64_t last_push = 0;  // sequence of the worker's last push that ended a step on shard 0
   // Pushes count only after this sequence: earlier ones were made before the servers rolled back.
   std::uint64_t counts_after = 0;
   bool is_resting = false;  // the servers have been sent Resting for the worker
@@ -43,9 +43,9 @@ struct ServerRecord {
   enum class Phase : std::uint8_t {
     kAbsent,
     kLost,
-    kDeclaring,    // has registered; has not yet confirmed the declaration
-    kEmpty,        // has built its shard without values, and waits for RollBack
-    kRollingBack,  // reads a snapshot file
+    kDeclaring,    // registered; has not confirmed the declaration
+    kEmpty,        // has a shard without values, waits for RollBack
+    kRollingBack,  // reads the snapshot file that it rolls back to
     kServing,
   };
   Phase phase = Phase::kAbsent;
@@ -77,12 +77,12 @@ struct Job {
   const CoordinatorOptions options;
   Phase phase = Phase::kRegistering;
   std::optional<std::string> failure;
-  bool has_lost_variables = false;  // the failure is that no snapshot exists on all servers
+  bool has_lost_variables = false;  // the job failed: no snapshot exists on all servers
   std::optional<wire::DeclarationT> declaration;
   int declared_by = 0;                // the worker that sent the declaration
   std::vector<WorkerRecord> workers;  // empty until the first Hello, which has the number
   std::vector<ServerRecord> servers;
-  int initialiser = 0;  // the worker that writes the initial values
+  int initialiser = 0;  // index of the worker that writes the initial values
   // The number of restarts of server 0. A restarted server 0 does not know the numbers that were
   // given out after the restored snapshot, so each generation starts far above the previous one.
   int generation = 0;
@@ -148,12 +148,12 @@ struct Job {
 
   std::vector<std::unique_ptr<wire::ServerAddressT>> roster() const;
   void send_roster_to(int index);
-  void send_roster();  // to all admitted workers
+  void send_roster();  // sends the servers' addresses to all admitted workers
   // Ends the job as failed and sends the reason to all tasks.
   void fail(const std::string& reason);
 };
 
-std::string describe_worker(int index);  // "worker 2"
-std::string describe_server(int index);  // "server 1"
+std::string describe_worker(int index);  // returns "worker 2"
+std::string describe_server(int index);  // returns "server 1"
 
 }  // namespace syncopate::ps

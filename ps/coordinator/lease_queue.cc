@@ -70,7 +70,7 @@ void LeaseQueue::keep(int worker, std::span<const SampleRange> held) {
 }
 
 bool LeaseQueue::count_step(int worker, std::uint64_t sequence) {
-  // All synchronous workers push for the same step; worker 0's push counts it.
+  // Each step of synchronous workers is counted by the push of worker 0.
   if (worker != 0) return false;
   const std::optional<SampleRange> batch = ledger_->grant(worker);
   return batch && ledger_->mark_trained(worker, sequence, *batch);

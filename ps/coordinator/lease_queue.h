@@ -102,7 +102,7 @@ class LeaseQueue {
   std::optional<StopKind> stopped_by_;
   std::deque<Request> requests_;            // of workers for batches, in order of arrival
   std::set<int> dismissed_;                 // workers that were sent the end of all batches
-  bool is_snapshot_begun_ = false;          // between begin_snapshot() and end_snapshot()
+  bool is_snapshot_begun_ = false;          // between begin_ and end_snapshot()
   Sums sums_before_;                        // the sums as of begin_snapshot()
   std::vector<ReportedPush> pushes_since_;  // pushes since begin_snapshot()
   double staleness_mean_ = 0.0;

@@ -83,7 +83,7 @@ void Registration::on_server_reconnect(const wire::HelloT& hello) {
   welcome.incarnation = record.incarnation;
   welcome.peer_timeout_ms = job_.options.peer_timeout_ms;
   job_.send_to_server(hello.index, std::move(welcome));
-  // A snapshot that a previous server 0 began will not be completed.
+  // A snapshot that a previous server 0 began will not be completed by this one.
   job_.send_to_server(hello.index, wire::ReleaseT{});
   if (record.was_serving) {
     record.phase = ServerPhase::kServing;
@@ -145,7 +145,7 @@ void Registration::on_ready(int worker, const wire::ReadyT& ready) {
   WorkerRecord& record = job_.worker(worker);
   // Pushes that were lost with a server's values will not be reported, so they count as reported.
   record.last_push = std::max(record.last_push, ready.sequence);
-  // A worker that has reconnected may send Ready a second time.
+  // A worker that trains may send Ready a second time after it has reconnected.
   if (record.phase == WorkerPhase::kTraining) return start(worker);
   if (record.phase != WorkerPhase::kJoining) return;
   // A Ready that was sent before the worker received the last RollBack refers to the old values.

@@ -64,7 +64,7 @@ class Snapshots {
   struct Limit {
     std::uint32_t incarnation = 0;
     std::uint64_t sequence = 0;
-    bool is_of_shard_0 = false;  // shard 0 had a session of the worker when it froze
+    bool is_of_shard_0 = false;  // shard 0 had a session of the worker at the freeze
   };
 
   bool may_begin() const;
@@ -93,7 +93,7 @@ class Snapshots {
   std::set<int> answered_;  // servers that have answered in this stage
   std::map<WorkerId, Limit> limits_;
   std::map<WorkerId, StalenessHistogram> staleness_;
-  JobProgress progress_;  // as of the snapshot
+  JobProgress progress_;  // the job's progress as of the snapshot
   std::optional<int> assigned_;
   bool is_assignment_sent_ = false;
 };

@@ -14,7 +14,7 @@ enum class StopKind : std::uint8_t {
   kSigint,
   kSigterm,
   kSigusr1,
-  kRequest,  // a request that has no kind of its own
+  kRequest,  // a stop request of any other kind
   // kTimeIsUp: --max-seconds have passed: the job is complete, and its result is evaluated as at
   // any other end. A job that is stopped for another reason ends without an evaluation.
   kTimeIsUp,
@@ -36,7 +36,7 @@ constexpr StopKind stop_kind(std::string_view name) noexcept {
   return StopKind::kRequest;
 }
 
-// The number of tasks that were asked to stop, for each kind of request.
+// StopCounts counts the tasks that were asked to stop, for each kind of request.
 struct StopCounts {
   std::array<int, kStopKinds> by_kind{};
 

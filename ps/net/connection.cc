@@ -36,7 +36,7 @@ T number_at(std::string_view bytes, std::size_t offset) {
   return value;
 }
 
-// Returns the bytes as text, such as "47 45 54 20".
+// Returns received bytes as text, such as "47 45 54 20", for error messages.
 std::string as_hex(std::string_view bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
@@ -213,7 +213,7 @@ FileDescriptor Connection::release() {
 
 Connection connect_to(const Endpoint& endpoint, const std::string& peer, const Deadline& deadline) {
   std::string reason;
-  std::optional<Deadline> unknown;  // set while the host name is unknown
+  std::optional<Deadline> unknown;  // deadline, set while the host name is unknown
   for (milliseconds pause = kFirstRetryPause;; pause = std::min(2 * pause, kLongestRetryPause)) {
     Addresses found;
     try {

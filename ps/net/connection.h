@@ -22,7 +22,7 @@ namespace syncopate {
 // two ends agree on the meaning of types.
 struct Frame {
   std::uint16_t type = 0;
-  std::string payload;  // any bytes
+  std::string payload;  // the content: any bytes
 };
 
 inline constexpr std::uint32_t kLongestPayload = 64U << 20;
@@ -45,7 +45,7 @@ class FrameReader {
 
  private:
   std::string bytes_;
-  std::size_t begin_ = 0;  // bytes before this offset have been returned
+  std::size_t begin_ = 0;  // bytes before this offset were returned as frames
   std::uint32_t longest_ = kLongestPayload;
 };
 

@@ -35,7 +35,7 @@ struct AbstractAddress {
     address.sun_family = AF_UNIX;
     const std::size_t most = sizeof(address.sun_path) - 1;
     const std::size_t size = std::min(name.size(), most);
-    std::copy_n(name.data(), size, address.sun_path + 1);  // the first byte stays 0
+    std::copy_n(name.data(), size, address.sun_path + 1);  // a leading zero byte: an abstract name
     length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + size);
   }
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }

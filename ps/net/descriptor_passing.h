@@ -76,7 +76,7 @@ class DescriptorServer {
   Listener listener_;
   std::uint32_t longest_request_;
   std::chrono::nanoseconds timeout_;
-  std::vector<Caller> callers_;  // in the order in which they connected
+  std::vector<Caller> callers_;  // callers in the order in which they connected
   bool lacks_descriptors_ = false;
   bool has_warned_ = false;
 };

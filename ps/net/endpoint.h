@@ -22,7 +22,7 @@ struct Endpoint {
 
 // Parses an endpoint; `what` names the text's source, such as "--rendezvous". Throws UsageError.
 Endpoint parse_endpoint(std::string_view text, std::string_view what);
-std::string to_string(const Endpoint& endpoint);  // brackets around an IPv6 address
+std::string to_string(const Endpoint& endpoint);  // with brackets around an IPv6 address
 
 struct FreeAddresses {
   void operator()(addrinfo* list) const noexcept;

@@ -6,7 +6,7 @@ namespace syncopate {
 
 struct Link {
   double delay_seconds = 0.0;     // one way, in seconds
-  double bytes_per_second = 0.0;  // of the task's link, in each direction; 0: no limit
+  double bytes_per_second = 0.0;  // of the link, in each direction; 0: no limit
   bool is_plain() const noexcept { return delay_seconds == 0.0 && bytes_per_second == 0.0; }
 };
 

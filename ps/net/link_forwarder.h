@@ -33,7 +33,7 @@ class LinkForwarder {
 
   std::uint16_t port_;
   std::unique_ptr<Connections> connections_;
-  std::jthread thread_;  // last: it uses the other members
+  std::jthread thread_;  // declared last: it uses the other members
 };
 
 }  // namespace syncopate

@@ -1,4 +1,4 @@
-// Listener: see connection.h.
+// Implements Listener, the listening socket that connection.h declares.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <netdb.h>

@@ -36,7 +36,7 @@ constexpr std::size_t kLongestNonce = 4096;
 struct SegmentHeader {
   std::array<char, 8> mark = {'S', 'Y', 'P', 'S', 'e', 'g', '0', '1'};
   std::int64_t elements = 0;
-  std::array<char, 64> nonce{};  // its first 64 bytes
+  std::array<char, 64> nonce{};  // first 64 bytes of the job's nonce
 
   SegmentHeader(std::int64_t num_elements, const std::string& job) : elements(num_elements) {
     job.copy(nonce.data(), nonce.size());
@@ -173,7 +173,7 @@ std::optional<MappedSegment> map_segment(const std::string& name, const std::str
     if (!wait_ready(worker.descriptor(), POLLIN, deadline)) return std::nullopt;
     memory = receive_descriptor(worker.descriptor(), owner);
   } catch (const PeerError&) {
-    return std::nullopt;  // the worker has ended
+    return std::nullopt;  // the worker has exited
   }
   if (!memory) {
     throw UsageError(

@@ -42,7 +42,7 @@ class SegmentOwner {
   FileDescriptor memory_;
   Tensor values_;
   Tensor gradients_;
-  std::jthread thread_;  // last: it uses the other members
+  std::jthread thread_;  // declared last: it uses the other members
 };
 
 // A worker's segment, mapped by a shard. Stays valid, with the last values, after the worker exits.

@@ -40,7 +40,7 @@ class WakeTimer {
   void write(std::chrono::nanoseconds from_now) noexcept;
 
   FileDescriptor timer_;
-  State state_ = State::kOff;  // avoids system calls that would change nothing
+  State state_ = State::kOff;  // of the timer; avoids needless system calls
 };
 
 }  // namespace syncopate

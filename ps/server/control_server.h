@@ -37,7 +37,7 @@ class ControlServer {
     std::uint32_t incarnation = 0;
     Deadline lost_after;  // unless a message of the task arrives before
     bool is_lost = false;
-    std::optional<Deadline> ready_by;  // set for a worker that is admitted but not ready
+    std::optional<Deadline> ready_by;  // set while a worker is admitted but not ready
     std::string host;
     std::int64_t pid = 0;
     std::int64_t step = 0;
@@ -73,14 +73,14 @@ class ControlServer {
   std::unique_ptr<wire::Socket> socket_;
   Coordinator coordinator_;
   std::map<TaskId, Connection> connections_;
-  std::map<std::string, TaskId> tasks_;  // by routing id
+  std::map<std::string, TaskId> tasks_;  // tasks by routing id
   // Routing ids of lost workers: a suspended worker reads its messages when it continues.
   std::set<std::string> lost_workers_;
   std::map<std::string, wire::MessageT> final_messages_;  // to send, by routing id
   Deadline rendezvous_ends_;
   Deadline next_heartbeat_;
   std::optional<Deadline> next_snapshot_;
-  std::optional<Deadline> missing_until_;  // set while the job needs a task that is missing
+  std::optional<Deadline> missing_until_;  // set while the job needs a missing task
 };
 
 }  // namespace syncopate::ps

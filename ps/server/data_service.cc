@@ -36,7 +36,7 @@ DataService::DataService(const DataServiceOptions& options)
 
 DataService::~DataService() {
   thread_.request_stop();
-  queue_.post([] {});  // wakes the thread
+  queue_.post([] {});  // wakes the data thread
   thread_.join();
 }
 
@@ -143,7 +143,7 @@ void DataService::on_envelope(wire::Envelope& envelope) {
       }
       return;
     default:
-      return;  // not a message that a worker sends to a shard
+      return;  // not a message of a worker to a shard
   }
 }
 

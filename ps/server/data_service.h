@@ -27,7 +27,7 @@
 namespace syncopate::ps {
 
 struct DataServiceOptions {
-  int index = 0;  // of this server
+  int index = 0;  // the number of this server
   int workers = 1;
   std::string nonce;
   std::string host;        // the name under which workers reach this server

@@ -51,7 +51,7 @@ class DataThreadQueue {
   std::vector<Event> events_;
 };
 
-// A push that ended a step.
+// EndedStep is a worker's push that ended a step.
 struct EndedStep {
   WorkerId worker = 0;
   std::uint32_t incarnation = 0;

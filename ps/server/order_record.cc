@@ -37,7 +37,7 @@ struct HeaderBytes {
   std::uint64_t num_buckets = 0;
   std::uint64_t declaration_bytes = 0;
   std::uint32_t checksum_behind = 0;  // of buckets and declaration
-  std::uint32_t checksum = 0;         // of the fields before it
+  std::uint32_t checksum = 0;         // of the fields before the checksum
 };
 static_assert(sizeof(HeaderBytes) == 56);
 
@@ -55,7 +55,7 @@ struct EntryBytes {
   std::int64_t begin = 0;
   std::int64_t end = 0;
   float learning_rate = 0.0F;
-  std::uint32_t checksum = 0;  // of the fields before it
+  std::uint32_t checksum = 0;  // of the fields before the checksum
 };
 static_assert(sizeof(EntryBytes) == 80);
 

@@ -22,7 +22,7 @@ struct OrderHeader {
   int shard = 0;
   int servers = 1;
   std::uint32_t incarnation = 0;  // of the shard; each writes its own file
-  std::uint64_t fingerprint = 0;  // of the declaration; equal in all files of a job
+  std::uint64_t fingerprint = 0;  // hash of the declaration; equal in all files of a job
   std::vector<Bucket> buckets;    // of the arena; bucket b of an entry is buckets[b]
   std::string declaration;        // the encoded wire::Declaration
   bool operator==(const OrderHeader&) const = default;
@@ -32,17 +32,17 @@ struct OrderEntry {
   enum class Kind : std::uint16_t {
     kWritten = 1,  // the values were replaced: by initial values or those of a snapshot
     kApplied = 2,  // a push was applied; under kSync all pushes of an update share version_after
-    kAnswered = 3  // values were sent
+    kAnswered = 3  // values were sent to a worker
   };
   Kind kind = Kind::kApplied;
-  WorkerId worker = 0;  // kApplied, kAnswered
+  WorkerId worker = 0;  // set for kApplied and kAnswered
   std::uint32_t incarnation = 0;
   BucketId bucket = 0;
-  std::uint64_t sequence = 0;       // kApplied, kAnswered: of the push; 0: a pull
+  std::uint64_t sequence = 0;       // of the push, for kApplied and kAnswered; 0: a pull
   std::uint64_t version_read = 0;   // kApplied: of the values it was computed from
-  std::uint64_t version_after = 0;  // kWritten, kApplied; kAnswered: of the values
-  std::uint64_t staleness = 0;      // kApplied
-  float learning_rate = 0.0F;       // kApplied
+  std::uint64_t version_after = 0;  // version after kWritten or kApplied; for kAnswered: that sent
+  std::uint64_t staleness = 0;      // set for kApplied
+  float learning_rate = 0.0F;       // set for kApplied
   // The field is set for kApplied on shard 0, if the push ends a step; otherwise lanes is 0.
   int lanes = 0;  // the worker's lanes, which determine its order of additions
   SampleRange batch;
@@ -59,7 +59,7 @@ class OrderRecordWriter {
   OrderRecordWriter(std::string path, const OrderHeader& header);
   OrderRecordWriter(const OrderRecordWriter&) = delete;
   OrderRecordWriter& operator=(const OrderRecordWriter&) = delete;
-  ~OrderRecordWriter();  // flushes; logs a failure
+  ~OrderRecordWriter();  // flushes the buffer; logs a failure
 
   // Appends an entry, buffered. Throws FileError once, for example when the disk is full; later
   // entries are discarded, so that training can continue.
@@ -69,7 +69,7 @@ class OrderRecordWriter {
 
  private:
   std::string path_;
-  FileDescriptor file_;  // closed after an error
+  FileDescriptor file_;  // closed after a write error
   std::vector<std::byte> buffer_;
 };
 

@@ -26,7 +26,7 @@ std::string unfit(const char* what, std::size_t found, std::size_t expected) {
 
 std::vector<float> floats_of(std::span<const std::byte> bytes) {
   std::vector<float> values(bytes.size() / sizeof(float));
-  // An empty frame has no address to copy from.
+  // An empty frame of values has no address to copy from.
   if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
   return values;
 }

@@ -26,16 +26,16 @@ namespace syncopate::ps {
 // Thread-safe, since ZeroMQ gives buffers back on a thread of its own.
 class BufferPool {
  public:
-  Tensor take(std::int64_t count);  // [count] f32 of any content
+  Tensor take(std::int64_t count);  // returns [count] f32 of any content
   void give_back(Tensor buffer);
 
  private:
   std::mutex mutex_;
-  std::map<std::int64_t, std::vector<Tensor>> free_;  // by number of elements
+  std::map<std::int64_t, std::vector<Tensor>> free_;  // unused buffers by number of elements
 };
 
 struct RequestServiceOptions {
-  int index = 0;  // of this server
+  int index = 0;  // the number of this server
   int servers = 1;
   int threads = 1;               // threads that update the variables
   std::filesystem::path record;  // file of the order of pushes; empty: none
@@ -63,7 +63,7 @@ class RequestService {
   void schedule_all();
   // Passes a complete snapshot on to the control thread, if it is not null.
   void finish(std::shared_ptr<ServedSnapshot> snapshot);
-  // Frees the memory of previous shards once no update thread uses them.
+  // Frees the memory of previously served shards once no update thread uses them.
   void release_retired();
 
  private:
@@ -72,22 +72,22 @@ class RequestService {
   struct OpenRequest {
     WorkerId worker = 0;
     std::uint32_t incarnation = 0;
-    int bucket = 0;    // of the job
-    wire::PushT push;  // sequence 0: a pull
+    int bucket = 0;    // number of the bucket in the job
+    wire::PushT push;  // a pull has sequence 0
     std::vector<wire::Frame> frames;
     std::vector<float> aligned;  // the copy of a gradient whose frame was not aligned
     Tensor answer;               // empty if the values go to a segment
     // The segment is kept, since the shard may write there after the worker has left.
     std::shared_ptr<const MappedSegment> segment;
-    bool is_consumed = false;     // Consumed has been sent
-    Clock::time_point received;   // of the push
-    Clock::time_point processed;  // the push was applied or dropped
+    bool is_consumed = false;     // the message Consumed has been sent
+    Clock::time_point received;   // when the push was received
+    Clock::time_point processed;  // when the push was applied or dropped
   };
   // The totals (loss, samples) of an update that all workers contribute to.
   struct StepTotals {
     std::uint64_t version = 0;
     wire::StepSumsT sums;
-    Clock::time_point last_received;  // of the pushes in the sums
+    Clock::time_point last_received;  // when the last push in the sums was received
   };
   // The events of one bucket: the number of the next event, and those that came before their turn.
   struct EventOrder {
@@ -98,14 +98,14 @@ class RequestService {
   struct ServedShard {
     std::shared_ptr<ServedVariables> variables;
     std::uint32_t incarnation = 0;
-    std::unordered_map<std::uint64_t, OpenRequest> open;  // by token
+    std::unordered_map<std::uint64_t, OpenRequest> open;  // unanswered requests by token
     std::map<BucketId, EventOrder> event_order;
-    std::map<int, StepTotals> totals;  // by bucket of the shard, of the last update
+    std::map<int, StepTotals> totals;  // of the last update, by bucket of the shard
   };
 
   Shard& shard() const { return *current_.variables->shard; }
   Bucket bucket_range(int shard_bucket) const;
-  std::size_t state_bytes() const;  // of the running statistics
+  std::size_t state_bytes() const;  // bytes of the running statistics
   OpenRequest& open_request(std::uint64_t token, const WorkerSession& session, int bucket);
   // Returns the memory that the next values of the bucket are written to for this worker.
   std::span<float> answer_window(const WorkerSession& session, OpenRequest& open, int shard_bucket);

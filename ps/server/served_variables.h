@@ -15,7 +15,7 @@ struct ServedVariables {
   wire::DeclarationT declaration;
   std::uint64_t fingerprint = 0;
   std::vector<int> job_bucket;    // of the job, by bucket of the shard
-  std::vector<int> shard_bucket;  // by bucket of the job; -1: on another shard
+  std::vector<int> shard_bucket;  // of the shard, by bucket of the job; -1: on another shard
   std::shared_ptr<Shard> shard;
 };
 
@@ -26,7 +26,7 @@ std::uint64_t fingerprint_of(const wire::DeclarationT& declaration);
 // declaration, since it was received over the network.
 std::shared_ptr<ServedVariables> make_served_variables(wire::DeclarationT declaration, int index);
 
-// One shard's part of a snapshot.
+// ServedSnapshot is one shard's part of a snapshot.
 struct ServedSnapshot {
   std::uint64_t cut = 0;  // the number of the snapshot
   std::vector<WorkerClock> entries;

@@ -26,29 +26,29 @@ struct ServerOptions {
   Endpoint rendezvous;
   FileDescriptor listening;        // server 0: a socket that listens there already; may be empty
   std::string host = "127.0.0.1";  // the name under which workers reach this server
-  std::uint16_t data_port = 0;     // 0: the system chooses
+  std::uint16_t data_port = 0;     // of the data socket; 0: the system chooses
   std::string nonce;
   int threads = 1;                     // that update, including the data thread
   std::filesystem::path snapshot_dir;  // empty: no snapshots
   std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);
-  std::filesystem::path record;  // of the order of pushes; empty: none
+  std::filesystem::path record;  // file of the order of pushes; empty: none
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
   // The time between admission and readiness of a worker, in which it reads its data, and the first
   // worker writes the initial values.
   std::chrono::milliseconds join_timeout = std::chrono::seconds(120);
   std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);
-  // How long the job waits for workers to reconnect when none is left.
+  // How long the job waits for workers to reconnect when no worker is left.
   std::chrono::milliseconds worker_timeout = std::chrono::seconds(5);
   // True: a server that ends is restarted by the launcher. False: its end fails the job.
   bool servers_return = false;
-  bool uses_segments = true;  // shared memory of workers on this host
+  bool uses_segments = true;  // use the shared memory of workers on this host
   // The limit of bytes of unanswered pushes over all workers, and of answers. Limits beyond the
   // size of the last-level cache cost more than they gain.
   std::int64_t credit_bytes = std::int64_t{8} << 20;
-  Link link;  // emulated for its data socket
+  Link link;  // slow network emulated for the data socket
   // Server 0 only: workers that training does not wait for at the start.
   std::vector<int> late_workers;
-  bool announces = false;  // notes at the start its endpoint and the tasks it waits for
+  bool announces = false;  // whether to note at the start the endpoint and awaited tasks
 };
 
 // The counts that a server reports at the end.

@@ -28,7 +28,7 @@ class ServerControlClient {
   void run();
 
  private:
-  std::string name() const;  // of server 0, for messages
+  std::string name() const;  // names server 0 in messages
   void send_hello();
   // Sends the message once server 0 has accepted this connection: before Hello, server 0 takes the
   // sender for a server that was given up.

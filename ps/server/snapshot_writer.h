@@ -30,7 +30,7 @@ struct SnapshotFile {
   ShardSnapshot state;
   std::vector<float> running_statistics;
   std::vector<WorkerClock> entries;
-  std::vector<std::uint8_t> coordinator;  // shard 0: Coordinator::save()
+  std::vector<std::uint8_t> coordinator;  // on shard 0: the bytes of Coordinator::save()
 };
 
 // Writes and reads a shard's snapshot files on its own thread. Thread-safe except for construction.
@@ -98,9 +98,9 @@ class SnapshotWriter {
   std::condition_variable_any idle_;
   std::optional<Job> job_;
   std::optional<std::uint64_t> writing_;  // the snapshot being written
-  bool is_unwanted_ = false;              // it has become void
+  bool is_unwanted_ = false;              // the snapshot being written has become void
   std::optional<std::uint64_t> written_;
-  std::optional<std::uint64_t> wanted_;  // the snapshot to read
+  std::optional<std::uint64_t> wanted_;  // the snapshot whose file is to be read
   std::optional<SnapshotFile> read_;
   std::optional<std::uint64_t> unreadable_;
   std::optional<std::string> failure_;

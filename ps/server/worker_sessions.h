@@ -15,7 +15,7 @@
 
 namespace syncopate::ps {
 
-// A worker that has sent DataHello and was accepted.
+// The session of a worker that has sent DataHello and was accepted.
 struct WorkerSession {
   WorkerId worker = 0;
   std::uint32_t incarnation = 0;

@@ -88,12 +88,12 @@ class ConsistencyRule {
     WorkerId worker = 0;
     std::uint32_t incarnation = 0;
     bool is_active = false;
-    std::uint64_t accepted = 0;  // sequence of its last push
+    std::uint64_t accepted = 0;  // sequence of the worker's last push
     std::uint64_t begun = 0;     // sequence of the last push that is applied, dropped or begun
     std::int64_t offset = 0;     // the worker's clock is begun + offset
-    std::uint64_t limit = 0;     // last sequence that may begin, while limited
+    std::uint64_t limit = 0;     // last push that may begin while limited
     bool is_restored = false;    // known from restore(); has not joined since
-    bool rests = false;          // from the moment `rests_after` has begun
+    bool rests = false;          // set once the push `rests_after` has begun
     std::uint64_t rests_after = 0;
     std::int64_t clock() const noexcept { return static_cast<std::int64_t>(begun) + offset; }
     bool is_awaited() const noexcept { return is_active && !(rests && begun >= rests_after); }

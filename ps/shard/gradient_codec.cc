@@ -23,7 +23,7 @@ constexpr std::int64_t kMostIndices = std::int64_t{1} << 32U;
 // Masks a float's sign bit out. The other bits, as an integer, order floats by magnitude, NaN last.
 constexpr std::uint32_t kMagnitude = 0x7fffffffU;
 
-// Reads a number at an address of any alignment.
+// Reads a number of an encoded gradient at an address of any alignment.
 template <typename T>
 T load(const std::byte* from) noexcept {
   T value;
@@ -110,7 +110,7 @@ Cutoff find_cutoff(std::span<const float> values, std::int64_t k,
   std::array<std::int64_t, std::size_t{1} << (31 - kLowerBits)> counts{};
   for (const float value : values) ++counts[magnitude(value) >> kLowerBits];
   std::size_t upper = counts.size() - 1;
-  std::int64_t rank = k;  // of the k-th, from 1, among those of the same upper bits
+  std::int64_t rank = k;  // rank of the k-th, from 1, in its group of upper bits
   for (; counts[upper] < rank; --upper) rank -= counts[upper];
   scratch.clear();
   for (const float value : values) {

@@ -15,7 +15,7 @@ enum class Codec : std::uint8_t { kF32, kBf16, kTopK };
 
 struct CompressionOptions {
   Codec codec = Codec::kF32;
-  double fraction = 0.01;  // kTopK: of a bucket's elements, in (0, 1]; at least one is sent
+  double fraction = 0.01;  // kTopK sends this fraction of a bucket, in (0, 1]; at least one element
 };
 
 // Parses "none", "bf16" or "topk:0.01". Throws UsageError that names `what`, such as "--compress".
@@ -60,7 +60,7 @@ class GradientEncoder {
   std::int64_t num_elements_;
   std::vector<float> error_;         // [num_elements] f32: not sent so far; empty under kF32
   std::vector<std::byte> bytes_;     // the encoded gradient
-  std::vector<std::uint32_t> ties_;  // scratch of kTopK
+  std::vector<std::uint32_t> ties_;  // scratch memory of kTopK
 };
 
 }  // namespace syncopate::ps

@@ -23,7 +23,7 @@ class RunningStatistics {
   // samples it trained in this step. `values` is empty when the push carried no statistics.
   void add(WorkerId worker, std::uint64_t sequence, std::int64_t samples,
            std::vector<float> values);
-  // Removes a worker that has left or has started again as a new incarnation.
+  // Removes the statistics of a worker that has left or has started again.
   void forget(WorkerId worker) { workers_.erase(worker); }
   // Returns the average at these clocks, weighted by the samples that each worker has trained so
   // far. When no worker has sent statistics, the last average.

@@ -90,7 +90,7 @@ class Shard {
   // Does the work of a piece. The last piece of a task appends its events; the next task may be due
   // then. Throws InternalError for a piece that is not under way.
   void update(const Piece& piece, std::vector<ShardEvent>& events);
-  // Calls claim() and update() until no work is due; for a single thread.
+  // Calls claim() and update() until the bucket has no work due; for a single thread.
   void work(BucketId bucket, std::vector<ShardEvent>& events);
 
   // A snapshot is consistent over several shards, and is taken in two steps, under one number from

@@ -58,14 +58,14 @@ struct ShardEvent {
   std::uint64_t sequence = 0;   // of the push; 0: of a read
   std::uint64_t token = 0;      // of the request; kSnapshotCopied: number of the snapshot
   std::uint64_t version = 0;    // kApplied: after the update; others: of the values
-  std::uint64_t staleness = 0;  // kApplied
+  std::uint64_t staleness = 0;  // set for kApplied
   bool is_duplicate = false;    // kDropped: the push that came first has events of its own
   // Number of the event among those of the bucket, from 0. Where several threads work, events may
   // reach the caller in another order.
   std::uint64_t order = 0;
 };
 
-// The progress of a worker: every push up to `sequence` of this incarnation.
+// The clock of a worker: every push up to `sequence` of this incarnation is included.
 struct WorkerClock {
   WorkerId worker = 0;
   std::uint32_t incarnation = 0;
@@ -79,7 +79,7 @@ struct WorkerClock {
 struct ShardSnapshot {
   struct Variable {
     std::uint64_t version = 1;
-    std::vector<WorkerClock> workers;  // of all workers that the bucket knows
+    std::vector<WorkerClock> workers;  // clocks of all workers that the bucket knows
   };
   Tensor values{};
   std::vector<Tensor> slots{};

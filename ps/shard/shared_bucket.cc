@@ -224,7 +224,7 @@ void SharedBucket::answer_later(const PushRequest& push) {
 
 bool SharedBucket::begin_snapshot_copy() {
   if (snapshot_.target == nullptr || !rule_.has_reached_limits()) return false;
-  // A waiting push of a worker that has left belongs to the snapshot too.
+  // A snapshot includes the waiting pushes of workers that have left, too.
   if (std::ranges::any_of(waiting_,
                           [&](const PushRequest& push) { return rule_.may_begin(push.id); })) {
     return false;

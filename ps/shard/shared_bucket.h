@@ -22,7 +22,7 @@ namespace syncopate::ps {
 struct Destination {
   WorkerId worker = 0;
   std::uint32_t incarnation = 0;
-  std::uint64_t sequence = 0;  // of the push it answers; 0: of a read
+  std::uint64_t sequence = 0;  // of the push that the values answer; 0: of a read
   std::uint64_t token = 0;
   std::span<float> values{};
   std::span<float> read_copy{};  // the shard's copy of what the worker reads; may be empty
@@ -47,7 +47,7 @@ struct BucketTask {
     kDeliver,   // only delivers events: one part, without elements
   };
   Kind kind = Kind::kNone;
-  std::uint64_t id = 0;  // counted per bucket
+  std::uint64_t id = 0;  // number of the task, counted per bucket
   // The next three members are guarded by the bucket's lock:
   std::int64_t claimed = 0;
   std::int64_t done = 0;
@@ -162,7 +162,7 @@ class SharedBucket {
   const std::int64_t elements_;
   ConsistencyRule rule_;
   std::uint64_t version_ = 1;
-  std::vector<PushRequest> waiting_;  // in order of arrival
+  std::vector<PushRequest> waiting_;  // pushes in order of arrival
   std::vector<WaitingRead> reads_;
   std::vector<ShardEvent> events_;  // events not delivered yet
   std::uint64_t next_order_ = 0;
@@ -173,7 +173,7 @@ class SharedBucket {
   std::map<WorkerId, ReadCopy> read_copies_;
   std::vector<float> mean_square_;
   bool was_pushed_to_ = false;
-  std::vector<std::size_t> chosen_;  // reused by begin_update()
+  std::vector<std::size_t> chosen_;  // scratch memory of begin_update()
 };
 
 }  // namespace syncopate::ps

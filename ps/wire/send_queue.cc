@@ -68,7 +68,7 @@ void SendQueue::clear() {
 SendQueue::Outcome SendQueue::drain(const std::string& peer, Messages& messages) {
   while (!messages.empty()) {
     const std::int64_t size =
-        total_bytes(messages.front());  // before sending: sent frames are empty
+        total_bytes(messages.front());  // taken before sending: sent frames are empty
     const Outcome outcome = send_now(peer, messages.front());
     if (outcome != Outcome::kSent) return outcome;
     bytes_ -= size;

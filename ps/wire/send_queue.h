@@ -24,7 +24,7 @@ class SendQueue {
   // Sends or queues the message, in order per peer. Returns false, and drops the message, when the
   // peer is not connected.
   bool send(Envelope message);
-  // Tries to send the queued messages.
+  // Tries to send the messages in the queue to their peers.
   void flush();
   void clear();
 
@@ -44,7 +44,7 @@ class SendQueue {
   const SocketHandle& socket_;
   const bool is_router_;
   bool is_held_ = false;
-  std::map<std::string, Messages> waiting_;  // by peer; no entry is empty
+  std::map<std::string, Messages> waiting_;  // messages by peer; no entry is empty
   std::int64_t bytes_ = 0;
 };
 

@@ -100,13 +100,13 @@ Frame Frame::borrow(std::span<const std::byte> bytes, std::function<void()> rele
   auto borrowed = std::make_unique<BorrowedBytes>();
   borrowed->release = std::move(release);
   borrowed->is_written.store(true, std::memory_order_release);
-  // ZeroMQ's interface takes mutable bytes but does not write to them.
+  // ZeroMQ's interface takes mutable bytes of a frame but does not write to them.
   auto* data = const_cast<std::byte*>(bytes.data());
   if (zmq_msg_init_data(&frame.content(), data, bytes.size(), give_back, borrowed.get()) != 0) {
     zmq_msg_init(&frame.content());
     throw std::bad_alloc();
   }
-  (void)borrowed.release();  // give_back() owns it now
+  (void)borrowed.release();  // give_back() owns the bytes now
   return frame;
 }
 
@@ -142,7 +142,7 @@ struct Socket::State {
   bool is_readable() const;
   // Sets the timer for lost edges of ZMQ_FD. Called by each function that may consume an edge.
   void set_timer();
-  // Receives a whole message; frames beyond `most_frames` + 1 are dropped.
+  // Receives a whole message; frames of a message beyond `most_frames` + 1 are dropped.
   std::optional<Envelope> next_message();
   // Checks a received message. Returns "" for a valid message, else why it is dropped.
   std::string problem_of(const Envelope& message) const;
@@ -154,8 +154,8 @@ struct Socket::State {
   LinkMonitor monitor;
   SendQueue queue;
   WakeTimer timer;
-  std::optional<Reconnector> reconnector;  // of a DEALER
-  std::uint16_t port = 0;                  // of a ROUTER
+  std::optional<Reconnector> reconnector;  // only for a DEALER
+  std::uint16_t port = 0;                  // only for a ROUTER
   bool is_connected = false;
   std::deque<LinkEvent> events;  // events that link_event() has still to return
   std::int64_t foreign_messages = 0;

@@ -11,7 +11,7 @@ namespace syncopate {
 enum class ConvAlgorithm : std::uint8_t { kDirect, kWinograd };
 enum class ConvPass : std::uint8_t { kForward, kBackwardData, kBackwardWeights };
 
-// The convolution of one lane: n samples of [h, w, c] to k channels.
+// The convolution of one lane's share of a batch: n samples of [h, w, c] to k channels.
 struct ConvProblem {
   std::int64_t n;
   std::int64_t c;

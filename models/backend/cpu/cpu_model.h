@@ -24,7 +24,7 @@ class CpuModel final : public Model {
   Tensor logits() const override;
 
  private:
-  // The lanes' programs for one number of samples.
+  // A plan: the lanes' programs for one number of samples.
   struct Plan {
     std::int64_t n = 0;
     int active_lanes = 0;  // lanes 0 to active_lanes - 1 have samples

@@ -19,13 +19,13 @@ namespace syncopate {
 
 // The order of a value's elements in memory. B is CpuKernels::block, the channels per block.
 enum class Layout : std::uint8_t {
-  kVector,       // [n, features]
-  kInterleaved,  // [n, H, W, C]
-  kPlanar,       // [n, C, H, W]
-  kBlocked,      // [n, ceil(C / B), H, W, B]
+  kVector,       // a vector: [n, features]
+  kInterleaved,  // a map in the order [n, H, W, C]
+  kPlanar,       // a map in the order [n, C, H, W]
+  kBlocked,      // blocked channels: [n, ceil(C / B), H, W, B]
 };
 
-// The shape and the layout of a value, which is the output of a node.
+// The shape and the layout of a value; a value is the output of a graph's node.
 struct ValueType {
   Shape shape;  // the shape of one sample: [H, W, C] or [F]
   Layout layout = Layout::kVector;
@@ -51,7 +51,7 @@ struct GroupContext {
   float* gradients;  // [arena total], the gradients of this lane
 };
 
-// The memory that a group is bound to; see GroupPlacement.
+// GroupMemory is the memory that a group is bound to; see GroupPlacement.
 struct GroupMemory {
   std::vector<float*> inputs;
   float* output = nullptr;
@@ -63,7 +63,7 @@ struct GroupMemory {
   std::byte* backward_scratch = nullptr;
 };
 
-// The arguments and results of one lane in one step.
+// LaneStep is the arguments and results of one lane in one step.
 struct LaneStep {
   LanePool& lanes;
   const std::byte* x = nullptr;  // the samples of this lane, in the format of the batch
@@ -83,7 +83,7 @@ class Group {
   virtual void backward(LaneStep& step) = 0;
 };
 
-// The gradient of a parameter, as computed by this lane.
+// Returns the gradient of a parameter, as computed by this lane.
 inline float* gradient_of(const GroupContext& context, int parameter) {
   return context.gradients + context.arena.layout().offset(static_cast<std::size_t>(parameter));
 }
@@ -111,7 +111,7 @@ struct BatchNormSums {
   StatisticsReducer* reducer;
 };
 
-// The state that the lanes share for one batch norm.
+// The sums that the lanes share for one batch norm, forward and backward.
 struct BatchNormShared {
   BatchNormShared(int lanes, std::int64_t channels, StatisticsReducer* reducer)
       : forward(lanes, channels, reducer), backward(lanes, channels, reducer) {}

@@ -44,7 +44,7 @@ std::vector<ValueType> choose_layouts(const Graph& graph, const std::vector<Fuse
   return types;
 }
 
-// Makes the groups of a program, plans their memory and binds them to it.
+// A Builder makes the groups of a lane's program, plans their memory and binds them to it.
 class LaneProgram::Builder {
  public:
   Builder(const GroupContext& context, const std::vector<FusedGroup>& groups,

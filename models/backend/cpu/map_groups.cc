@@ -30,7 +30,7 @@ class PlainGroup : public Group {
   GroupMemory memory_;
 };
 
-// Converts samples to f32 in the layout of the first layer.
+// Converts the samples of a batch to f32 in the layout of the network's first layer.
 class InputGroup final : public PlainGroup {
  public:
   InputGroup(const GroupContext& context, const FusedGroup& group, const ValueType& output)
@@ -224,7 +224,7 @@ class GlobalAveragePoolGroup final : public PlainGroup {
   const std::int64_t channels_;
 };
 
-// Flattens a map of any layout to H, W, C order.
+// Flattens a map of any layout to a vector in H, W, C order.
 class FlattenGroup final : public PlainGroup {
  public:
   FlattenGroup(const GroupContext& context, const ValueType& input)

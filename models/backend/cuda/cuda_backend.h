@@ -1,4 +1,4 @@
-// Implements Backend for one GPU.
+// Implements the interface Backend for one GPU.
 #pragma once
 
 #include <memory>

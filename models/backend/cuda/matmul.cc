@@ -165,7 +165,7 @@ class Matmul final : public Product {
   cudaStream_t stream_;
   UniqueHandle<OperationTraits> operation_;
   Layout first_;   // describes b, as the library sees it by columns
-  Layout second_;  // describes a
+  Layout second_;  // describes a, the second factor of cuBLASLt
   Layout result_;
   cublasLtMatmulAlgo_t algorithm_{};
   std::size_t workspace_bytes_ = 0;

@@ -18,7 +18,7 @@ struct Memory {
 };
 constexpr int kSuccess = 0;
 
-// The NVML functions in use; all are null if one is missing.
+// The functions of the NVML library that this file calls; all are null if one is missing.
 struct Functions {
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
@@ -106,7 +106,7 @@ class NvmlMonitor final : public DeviceMonitor {
 
   const Functions functions_;
   const std::vector<NvmlDevice> devices_;
-  mutable std::mutex mutex_;  // guards the sums
+  mutable std::mutex mutex_;  // guards the sums of the samples
   std::condition_variable_any woken_;
   double samples_ = 0.0;
   double utilisation_ = 0.0;

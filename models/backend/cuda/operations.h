@@ -16,7 +16,7 @@
 
 namespace syncopate::cuda {
 
-// Restricts what planning may choose from.
+// PlanLimits restricts which algorithms the planning of an operation may choose from.
 struct PlanLimits {
   bool deterministic = false;  // excludes results that depend on timing
   bool rounds_inputs = true;   // lets f32 be rounded to TF32 for the tensor cores

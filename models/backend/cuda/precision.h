@@ -1,4 +1,4 @@
-// Maps a precision to the C++ type in which values are stored.
+// Maps a precision to the C++ type in which the values of a program are stored.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -11,7 +11,7 @@
 
 namespace syncopate::cuda {
 
-// Calls make.operator()<T>() with the type of the program's values.
+// Calls make.operator()<T>() with the C++ type of the precision.
 template <typename Make>
 auto with_type(Precision precision, const Make& make) {
   switch (precision) {

@@ -45,7 +45,7 @@ class Program {
   const void* logits_ = nullptr;
   // The passes captured as CUDA graphs, with the arguments they were captured with.
   CapturedWork forward_;
-  std::vector<CapturedWork> backward_;  // by the segment's end
+  std::vector<CapturedWork> backward_;  // by the end of the segment
   Step captured_;
 };
 

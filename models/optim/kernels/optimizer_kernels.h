@@ -17,7 +17,7 @@ struct SgdConstants {
 };
 
 struct AdamConstants {
-  float weight_decay;  // times the value, added to the gradient
+  float weight_decay;  // times the value, is added to the gradient
   float value_scale;   // multiplies the value first: 1 - learning rate * decoupled decay
   float beta1;
   float beta2;

@@ -50,8 +50,8 @@ struct BatchNormBackward {
   const float* dy;
   const float* dy2;    // second output gradient, added to dy; may be null
   const float* x;      // the normalised input
-  const float* y;      // the output, for the ReLU's mask if there is an addend; null otherwise
-  const float* scale;  // y = x * scale + shift (+ added)
+  const float* y;      // output; null if the ReLU's mask needs no addend
+  const float* scale;  // of batch norm: y = x * scale + shift (+ added)
   const float* shift;
   const float* mean;
   const float* inverse_deviation;

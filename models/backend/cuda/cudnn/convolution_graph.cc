@@ -22,7 +22,7 @@ cudnnDataType_t type_of(Precision precision) {
   return CUDNN_DATA_FLOAT;
 }
 
-// cuDNN lists axes in the order N, C, H, W, whatever their order in memory.
+// cuDNN lists a tensor's axes in the order N, C, H, W, whatever their order in memory.
 Descriptor tensor(std::int64_t name, const Four& nchw, Precision type) {
   const auto [n, c, h, w] = nchw;
   Descriptor made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);

@@ -37,7 +37,7 @@ class Descriptor {
   void set_text(cudnnBackendAttributeName_t name, std::string_view text);
 
   void finalize();
-  // Returns no value if cuDNN accepts the descriptor, else cuDNN's reason.
+  // Finalizes the descriptor. Returns no value if cuDNN accepts it, else cuDNN's reason.
   std::optional<std::string> try_finalize();
 
   std::int64_t get_int(cudnnBackendAttributeName_t name) const;

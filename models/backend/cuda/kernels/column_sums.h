@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kThreads, kSumBlocksAtOnce)
     }
     terms.template finish<kWidth>(place.channel, sums);
   }
-  __shared__ float tile[kThreads * kWidth];  // [rows of the block][lanes][kWidth]
+  __shared__ float tile[kThreads * kWidth];  // partial sums: [rows of the block][lanes][kWidth]
   const int columns = grid.lanes * kWidth;
   const int first_channel = static_cast<int>(blockIdx.x) * columns;
   const int rows_of_block = kThreads / grid.lanes;

@@ -71,7 +71,7 @@ struct BatchNormShape {
   std::int64_t rows = 0;
   int channels = 0;
   float epsilon = 1e-5F;
-  float momentum = 0.1F;  // running = (1 - momentum) * running + momentum * batch
+  float momentum = 0.1F;  // of running statistics: (1 - momentum) * running + momentum * batch
   bool relu = false;
 };
 // Returns the bytes of scratch memory that batch norm's forward and backward sums need.
@@ -208,7 +208,7 @@ void adjust_scale(LossScale* scale, int growth_interval, cudaStream_t stream);
 // receives the values in the type of the activations; null if there is no such copy. scale: the
 // factor of the gradients, null for 1; if a non-finite gradient was found, nothing is written. The
 // results have the bits of the CPU's rules (models/optim).
-inline constexpr int kDecayBlock = 64;  // elements; every parameter begins at a multiple
+inline constexpr int kDecayBlock = 64;  // elements; parameters begin at multiples of it
 struct UpdateArrays {
   float* values = nullptr;
   const float* gradients = nullptr;
