@@ -42,13 +42,13 @@ struct AllReduceRankOptions {
   std::int64_t largest_bytes = std::int64_t{64} << 20;
 };
 
-// Runs one rank until rank 0's input ends. Throws PeerError.
+// Runs one rank of our side until rank 0's input ends. Throws PeerError.
 void run_all_reduce_rank(const AllReduceRankOptions& options) {
   const auto group = make_rank_group(
       options.rank, options.ranks,
       {"all-reduce-rank", "--ranks", std::to_string(options.ranks), "--transport",
        options.transport, "--largest-bytes", std::to_string(options.largest_bytes)});
-  // Binds the thread to its CPUs, as mpirun binds its ranks and launch binds its workers.
+  // Binds the rank's thread to its CPUs, as mpirun binds its ranks and launch binds its workers.
   bind_this_thread(cpu_share(usable_cpus(), options.rank, options.ranks));
   const auto membership = join_local_cluster(*group);
   const auto collectives = make_collectives(

@@ -54,14 +54,14 @@ class Measurement {
     const auto elements = bytes / static_cast<std::int64_t>(sizeof(float));
     const std::size_t algorithm = choose(elements);
     reducer_.prepare(algorithm, elements);
-    time_calls(1);  // One call wakes sleeping threads.
+    time_calls(1);  // One uncounted call wakes sleeping threads.
     Answer answer{time_calls(iterations), reducer_.algorithms().at(algorithm)};
     require_sum(reducer_.result(), group_.size());
     return answer;
   }
 
  private:
-  // Returns the time of the slowest rank for each call on rank 0; empty on the other ranks.
+  // Returns the slowest rank's time of each measured call on rank 0; empty on the other ranks.
   std::vector<double> time_calls(int calls) {
     const Deadline deadline = Deadline::after(kBarrierTimeout);
     const std::span<double> mine = group_.row(group_.rank());

@@ -23,8 +23,8 @@ class Reducer {
   virtual std::vector<std::string> algorithms() const = 0;
   // Does all setup for a size before its first call, such as allocation. `elements` counts f32.
   virtual void prepare(std::size_t algorithm, std::int64_t elements) = 0;
-  virtual std::span<float> input() = 0;         // Has the prepared size.
-  virtual void all_reduce() = 0;                // Blocks until the sum is complete.
+  virtual std::span<float> input() = 0;         // the tensor to fill, of the prepared size
+  virtual void all_reduce() = 0;                // blocks until the sum is complete
   virtual std::span<const float> result() = 0;  // Returns the sum over all ranks.
 };
 

@@ -36,7 +36,7 @@ namespace {
 // The interval between checks of signals and progress.
 constexpr std::chrono::milliseconds kTick(100);
 
-// "test accuracy 98.12%, 12.3 s, 41203 samples/s"
+// Describes a result, such as "test accuracy 98.12%, 12.3 s, 41203 samples/s".
 std::string result_text(const Summary& result) {
   return fmt::format("test accuracy {:.2f}%, {:.1f} s, {:.0f} samples/s",
                      100.0 * result.test_accuracy, result.seconds, result.samples_per_second);
@@ -57,7 +57,7 @@ class VirtualProgress {
     const std::lock_guard lock(mutex_);
     fractions_.erase(&run);
   }
-  // "mirrored, seed 2: 45 %; one-device, seed 2: 12 %"
+  // Returns the progress as text: "mirrored, seed 2: 45 %; one-device, seed 2: 12 %".
   std::string text() {
     const std::lock_guard lock(mutex_);
     std::string text;
@@ -70,10 +70,10 @@ class VirtualProgress {
 
  private:
   std::mutex mutex_;
-  std::map<const RunSpec*, double> fractions_;  // Has the runs in training.
+  std::map<const RunSpec*, double> fractions_;  // the trained fraction of each run in training
 };
 
-// The accuracy of always answering with the most frequent class, from at most 10,000 test samples.
+// Returns the accuracy of always choosing the most frequent class, from at most 10,000 samples.
 Chance chance_of(const Dataset& test) {
   constexpr std::int64_t kEnough = 10'000;
   const std::int64_t looked_at = std::min(test.size(), kEnough);
@@ -163,8 +163,8 @@ class Comparer {
     return true;
   }
 
-  // Trains each run in one thread, so the number of threads has no effect on the results. This
-  // thread looks at the signals and shows the progress.
+  // Trains each run in one thread, so the number of threads has no effect on the results. The
+  // calling thread looks at the signals and shows the progress.
   bool run_virtual_ones() {
     std::atomic<std::size_t> next{0};
     std::atomic<int> working{options_.jobs};
@@ -219,7 +219,7 @@ class Comparer {
     return {};
   }
 
-  // "4/21": the number of the next run to finish, of all runs.
+  // Returns "4/21": the number of the next run to finish, of all runs.
   std::string number_text() const { return count_of_all(done_ + 1); }
   std::string done_text() const { return count_of_all(done_); }
   std::string count_of_all(std::size_t count) const {

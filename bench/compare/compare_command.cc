@@ -41,7 +41,7 @@ void require_restarts_alike(const std::vector<Kill>& kills) {
   }
 }
 
-// Refuses a fault of a worker that no variant has: the report would name a fault without effect.
+// Refuses the fault of a worker that no variant has: the report would name a fault without effect.
 void require_known_workers(const CompareOptions& options) {
   int most = 0;
   for (const Variant& variant : options.variants) {
@@ -56,7 +56,7 @@ void require_known_workers(const CompareOptions& options) {
   }
 }
 
-// syncopate is in the folder of this program, or in the neighbouring folder of the build.
+// Finds syncopate in the folder of this program, or in the neighbouring folder of the build.
 fs::path find_program() {
   const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
   for (const fs::path& path : {here / "syncopate", here.parent_path() / "deploy" / "syncopate"}) {
@@ -73,7 +73,7 @@ void override_if_given(T& value, const std::optional<T>& given) {
 // The command line of compare, and the options that follow from it. One thread only.
 class CompareFlags {
  public:
-  // Declares the flags. `flags` outlives this object.
+  // Declares the flags of compare. `flags` outlives this object.
   explicit CompareFlags(FlagSet& flags) : flags_(flags) {
     options_.report = "comparison";
     declare_variants();
@@ -81,7 +81,7 @@ class CompareFlags {
     declare_faults();
   }
 
-  // Returns the options; called after the flags are parsed. Throws UsageError.
+  // Returns the options of the comparison; called after the flags are parsed. Throws UsageError.
   CompareOptions options(const Environment& environment) const;
 
  private:
@@ -89,13 +89,13 @@ class CompareFlags {
   void declare_training();
   void declare_faults();
   void apply_preset(CompareOptions& options) const;
-  // Adds the faults to options.faults and, as text, to options.fault_flags; clock and variants are
-  // known. Throws UsageError, also for a worker that no variant has.
+  // Adds the faults of the flags to options.faults and, as text, to options.fault_flags; clock and
+  // variants are known. Throws UsageError, also for a worker that no variant has.
   void apply_faults(CompareOptions& options) const;
 
   FlagSet& flags_;
-  CompareOptions options_;  // what needs no further work
-  // The other values as the command line has them.
+  CompareOptions options_;  // the options that need no further work
+  // The values of the other flags as the command line has them.
   std::vector<std::string> strategies_;
   std::string preset_;
   int workers_ = 4;
@@ -320,7 +320,7 @@ Command declare_compare(FlagSet& flags, const Environment& environment) {
             {.value = "FILE"});
   return [words, record, environment] {
     if (!record->empty()) return replay(*record, words->options(environment), std::cout);
-    StopSignal signals;  // Is created before any other thread.
+    StopSignal signals;  // is created before any other thread
     compare(words->options(environment), command_line(), signals, std::cout);
   };
 }

@@ -26,7 +26,7 @@ enum class Budget : std::uint8_t {
 
 struct CompareOptions {
   std::vector<Variant> variants;
-  std::vector<std::string> left_out;  // default variants that are impossible here, with reasons
+  std::vector<std::string> left_out;  // default variants left out as impossible, with reasons
   int seeds = 3;                      // runs of each variant have seeds 1 .. seeds
   Clock clock = Clock::kReal;
   Budget budget = Budget::kSamples;
@@ -36,17 +36,16 @@ struct CompareOptions {
   std::int64_t batch_size_per_replica = 32;
   std::string model = "mnist-cnn";
   std::string data = "digits";
-  SharedTrainFlags shared = parse_shared_train_flags({});  // for every run
+  SharedTrainFlags shared = parse_shared_train_flags({});  // the flags of train for every run
   double target_accuracy = 0.95;
-  int evaluations = 20;  // per run; with kSeconds, per `epochs` epochs
+  int evaluations = 20;  // number per run; with kSeconds, per `epochs` epochs
   FaultInjection faults;
-  std::vector<std::string>
-      fault_flags;                // the same faults: flags of compare and their values, in turn
-  std::filesystem::path report;   // folder
-  std::filesystem::path program;  // syncopate
+  std::vector<std::string> fault_flags;  // the injected faults as flags of compare and their values
+  std::filesystem::path report;          // folder of the report
+  std::filesystem::path program;         // path of the program syncopate
   std::filesystem::path cache_dir;
-  int jobs = 1;          // virtual runs at once
-  bool replace = false;  // remove runs of another comparison from the folder
+  int jobs = 1;          // number of virtual runs at once
+  bool replace = false;  // whether to remove runs of another comparison
   bool show_progress = true;
 };
 

@@ -32,7 +32,7 @@ Adjust momentum_optimizer(double momentum, double learning_rate) {
   };
 }
 
-// The mlp of the small presets: 784-128-10, ReLU, batches of 32.
+// Sets the mlp of the small presets: 784-128-10, ReLU, batches of 32.
 void train_mlp(CompareOptions& options, const std::string& service_time) {
   options.model = "mlp";
   options.batch_size_per_replica = 32;
@@ -40,8 +40,8 @@ void train_mlp(CompareOptions& options, const std::string& service_time) {
   options.faults.service_time = parse_service_time(service_time, "--service-time");
 }
 
-// Momentum with stale gradients: eight asynchronous workers with momentum 0.9 apply gradients that
-// are seven versions old, and diverge.
+// A preset about momentum with stale gradients: eight asynchronous workers with momentum 0.9 apply
+// gradients that are seven versions old, and diverge.
 void apply_momentum(CompareOptions& options) {
   train_mlp(options, "constant:1");
   options.epochs = 2;
@@ -56,8 +56,8 @@ void apply_momentum(CompareOptions& options) {
   }
 }
 
-// Compares the consistencies of the parameter server. Synchronous workers sum their gradients and
-// may use the larger learning rate; asynchronous workers are faster but apply stale gradients.
+// Compares consistencies of parameter servers. Synchronous workers sum their gradients and may use
+// the larger learning rate; asynchronous workers are faster but apply stale gradients.
 void compare_consistencies(CompareOptions& options, const std::string& service_time, int backups) {
   train_mlp(options, service_time);
   options.epochs = 3;
@@ -75,19 +75,19 @@ void compare_consistencies(CompareOptions& options, const std::string& service_t
   options.variants.push_back(with("parameter-server:async", 8, "async", asynchronous));
 }
 
-// Random stragglers: the trade-off between error and run time.
+// A preset about random stragglers: the trade-off between error and run time.
 void apply_stragglers(CompareOptions& options) {
   compare_consistencies(options, "exponential:1", 2);
 }
 
-// One worker is always four times as slow as the others.
+// A preset in which one worker is always four times as slow as the others.
 void apply_one_slow(CompareOptions& options) {
   compare_consistencies(options, "constant:1", 1);
   options.fault_flags.insert(options.fault_flags.end(), {"--slow", "worker=7,factor=4"});
   options.faults.slow.push_back({.worker = 7, .factor = 4.0});
 }
 
-// The number of asynchronous workers that a learning rate allows, and two remedies.
+// A preset about the number of asynchronous workers that a learning rate allows, and two remedies.
 void apply_staleness(CompareOptions& options) {
   train_mlp(options, "constant:1");
   options.epochs = 2;
@@ -130,8 +130,8 @@ Adjust resnet20_recipe(double momentum, std::vector<double> milestones) {
   };
 }
 
-// Table 1 of Zheng et al. 2017 at a smaller scale: the cost of asynchrony and the gain of delay
-// compensation, with and without momentum.
+// A preset of Table 1 of Zheng et al. 2017 at a smaller scale: the cost of asynchrony and the gain
+// of delay compensation, with and without momentum.
 void apply_dc_asgd(CompareOptions& options) {
   train_resnet20(options, 40);
   options.target_accuracy = 0.85;
@@ -151,8 +151,8 @@ void apply_dc_asgd(CompareOptions& options) {
   }
 }
 
-// Goyal et al. 2017 at a smaller scale: a learning rate proportional to the batch, with and without
-// a warm-up.
+// A preset of Goyal et al. 2017 at a smaller scale: a learning rate proportional to the batch, with
+// and without a warm-up.
 void apply_large_batch(CompareOptions& options) {
   train_resnet20(options, 30);
   options.target_accuracy = 0.85;

@@ -14,7 +14,7 @@ struct PresetRow {
   std::string_view name;
   std::string_view help;
   std::string_view data;  // the --data that the user must give, "cifar10:DIR"; "" if none
-  // Sets the variants, the compute delays and the other options of the experiment.
+  // Sets the variants, the compute delays and the other options of the preset's experiment.
   void (*apply)(CompareOptions& options);
 };
 // Returns the rows that --preset chooses from.

@@ -26,16 +26,16 @@ namespace syncopate::bench {
 namespace {
 
 constexpr std::chrono::milliseconds kPollInterval(100);
-// A short interval makes kills happen on time.
+// The interval between looks at the processes; a short one makes kills happen on time.
 constexpr std::chrono::milliseconds kPollIntervalOfKills(10);
-// The interval between reads of the metrics.
+// The interval between reads of the metrics file.
 constexpr std::chrono::milliseconds kReadInterval(500);
-constexpr std::chrono::seconds kStopTimeout(30);  // The time from a request to stop to SIGKILL.
+constexpr std::chrono::seconds kStopTimeout(30);  // from a request to stop to SIGKILL
 constexpr std::size_t kLongestTail = 1U << 16;    // bytes of the metrics to find the last line in
 
 std::string file_text(const std::string& file) {
   const std::ifstream in(file, std::ios::binary);
-  // A stream iterator would throw if the process ends while its file is read.
+  // Uses rdbuf(): a stream iterator would throw if the process ends while its file is read.
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();
@@ -77,18 +77,18 @@ class KillSchedule {
       return true;
     });
   }
-  const std::vector<Kill>& left() const noexcept { return kills_; }  // Have not happened yet.
-  // The names of the killed workers in the output of launch: "worker 1".
+  const std::vector<Kill>& left() const noexcept { return kills_; }  // kills that are still to come
+  // The names of the killed workers in the output of launch, such as "worker 1".
   const std::set<std::string>& killed_roles() const noexcept { return killed_roles_; }
 
  private:
-  std::vector<Kill> kills_;  // Have not happened yet.
+  std::vector<Kill> kills_;  // kills that have not happened yet
   std::set<std::string> killed_roles_;
   pid_t launcher_;
 };
 
-// The first line of the metrics, which has the time at which training began, in seconds of the wall
-// clock. Empty if it has not been written yet.
+// Reads the first line of the metrics, which has the time at which training began, in seconds of
+// the wall clock. Empty if it has not been written yet.
 struct Begin {
   std::string line;
   double began_at = 0.0;
@@ -110,7 +110,7 @@ bool has_summary(const std::filesystem::path& metrics) {
   return false;
 }
 
-// The last complete line of metrics that are being written, if it is a step or an evaluation.
+// Reads the last complete line of metrics that are being written, if it is a step or an evaluation.
 std::optional<nlohmann::json> last_progress_line(const std::filesystem::path& metrics) {
   std::ifstream in(metrics, std::ios::binary | std::ios::ate);
   if (!in) return std::nullopt;
@@ -138,7 +138,7 @@ double number_in(const nlohmann::json& line, const char* key) {
   return at != line.end() && at->is_number() ? at->get<double>() : 0.0;
 }
 
-// "step 120/468, loss 0.0612, 41203 samples/s", "evaluated step 120/468" or "starting".
+// Returns "step 120/468, loss 0.0612, 41203 samples/s", "evaluated step 120/468" or "starting".
 std::string progress_text(const RealRunOptions& options) {
   const auto line = last_progress_line(options.metrics);
   if (!line) return "starting";
@@ -165,7 +165,7 @@ std::vector<std::string> command_of(const RunSpec& run, const RealRunOptions& op
       command.insert(command.end(), {"--servers", std::to_string(variant.servers)});
     }
     if (restarts) {
-      // All kills have the same restart_seconds: see RealRunOptions.
+      // All kills have one restart_seconds (RealRunOptions), as launch restarts all workers alike.
       const double after = options.kills.front().restart_seconds.value_or(0.0);
       command.insert(command.end(), {"--restart", std::to_string(options.kills.size()),
                                      "--restart-after", formatted("%g", after)});
@@ -179,7 +179,7 @@ std::vector<std::string> command_of(const RunSpec& run, const RealRunOptions& op
   TrainOptions train = run.train;
   train.metrics = options.metrics;
   if (restarts) {
-    // Checkpoints come as often as evaluations, so a kill loses fewer steps than that.
+    // Checkpoints come with each evaluation, so a kill loses fewer steps than lie between two.
     train.loop.checkpoint_dir = options.checkpoints;
     train.loop.checkpoint_every_steps = train.loop.eval_every_steps;
   }

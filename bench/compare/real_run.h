@@ -15,21 +15,21 @@
 namespace syncopate::bench {
 
 struct RealRunOptions {
-  std::filesystem::path program;   // syncopate
-  std::string progress_name;       // the run in the progress line: "[4/21] mirrored, seed 1"
+  std::filesystem::path program;   // path of the program syncopate
+  std::string progress_name;       // the run's name there: "[4/21] mirrored, seed 1"
   std::filesystem::path metrics;   // the file for the metrics of train
   std::filesystem::path log;       // the file for the output of the processes
   std::int64_t total_updates = 0;  // for the progress line
   double max_seconds = 0.0;        // if not 0, the run ends by time instead
-  // Workers to kill; a variant that is a single process is killed as a whole. Either all have the
-  // same restart_seconds or none has any. Times count from the beginning of training. A job whose
-  // workers were killed for good has not failed if it wrote its summary.
+  // The workers to kill; a variant that is a single process is killed as a whole. Either all have
+  // the same restart_seconds or none has any. Times count from the beginning of training. A job
+  // whose workers were killed for good has not failed if it wrote its summary.
   std::vector<Kill> kills;
   std::vector<Join> joins;            // launch refuses them for variants that cannot have any
   std::filesystem::path checkpoints;  // the folder from which killed tasks resume
 };
 
-// The command line that trains the run.
+// Returns the command line that trains the run.
 std::vector<std::string> command_of(const RunSpec& run, const RealRunOptions& options);
 
 enum class RunEnd : std::uint8_t { kDone, kFailed, kStopped };
@@ -42,8 +42,8 @@ struct RealRunOutcome {
   std::string begin{};
 };
 
-// Runs the processes to their end. A signal from `signals` is passed on to them. Throws FileError
-// if they cannot be started. Forks, so no other thread may run.
+// Runs the processes of a run to their end. A signal from `signals` is passed on to them. Throws
+// FileError if they cannot be started. Forks, so no other thread may run.
 RealRunOutcome run_really(const RunSpec& run, const RealRunOptions& options, StopSignal& signals,
                           ProgressDisplay& display);
 

@@ -37,7 +37,7 @@ std::string dump(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-// The first line of a finished run; null if there is no such file or it is empty.
+// Returns the first line of a finished run; null if there is no such file or it is empty.
 Json head_in(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::string first;
@@ -48,7 +48,7 @@ Json head_in(const fs::path& file) {
 
 const char* name_of(Clock clock) { return clock == Clock::kVirtual ? "virtual" : "real"; }
 
-// All conditions that the result of a run depends on.
+// Returns all conditions that the result of a run depends on, as JSON.
 Json head_of(const CompareOptions& options, const RunSpec& run) {
   Json head = {{"event", "run"},
                {"label", run.variant.label},
@@ -69,7 +69,7 @@ struct Condition {
   const char* key;
   const char* words;
 };
-// The first condition that differs is reported.
+// The message reports the first condition that differs.
 constexpr std::array kConditions = {Condition{"clock", "with another clock"},
                                     Condition{"workers", "with another number of workers"},
                                     Condition{"servers", "with another number of servers"},
@@ -77,7 +77,7 @@ constexpr std::array kConditions = {Condition{"clock", "with another clock"},
                                     Condition{"flags", "with other flags"},
                                     Condition{"program", "with another program"}};
 
-// How the conditions of a finished run differ; "" if they do not.
+// Returns how the conditions of a finished run differ from those of `run`; "" if they do not.
 std::string difference_of(const Json& found, const Json& wanted) {
   const auto at = [](const Json& head, const char* key) {
     return head.contains(key) ? head.at(key) : Json(nullptr);
@@ -94,7 +94,7 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-// The machines of the comparison in `earlier`, if it is not empty, followed by this machine.
+// Joins the machines of the comparison in `earlier`, if it is not empty, followed by this machine.
 Json machines_of(const Machine& here, const fs::path& earlier) {
   Json machines = Json::array();
   const Json found = earlier.empty() ? Json() : Json::parse(text_of(earlier), nullptr, false);

@@ -15,17 +15,17 @@
 
 namespace syncopate::bench {
 
-// What comparison.json has besides the options.
+// The parts of comparison.json that the options do not have.
 struct ComparisonFacts {
-  std::string command;  // the command line
-  Machine machine;      // the current machine
+  std::string command;  // command line of the comparison
+  Machine machine;      // machine of this process
   std::optional<Chance> chance{};
 };
 
 struct RunEnding {
-  std::optional<std::string> failure{};  // why it failed
-  std::vector<std::string> notes{};      // for the reader of its numbers
-  std::string begin{};                   // the first line of the metrics, if it may be overwritten
+  std::optional<std::string> failure{};  // why the run failed
+  std::vector<std::string> notes{};      // for the reader of the run's numbers
+  std::string begin{};                   // first line of the metrics, if it may be overwritten
 };
 
 class RunFiles {
@@ -34,17 +34,17 @@ class RunFiles {
   // and UsageError if another process has locked it.
   explicit RunFiles(std::filesystem::path dir);
 
-  std::filesystem::path result(const RunSpec& run) const;       // the lines of the ended run
-  std::filesystem::path lines(const RunSpec& run) const;        // the metrics while it runs
-  std::filesystem::path log(const RunSpec& run) const;          // the output of its processes
+  std::filesystem::path result(const RunSpec& run) const;       // lines of the ended run
+  std::filesystem::path lines(const RunSpec& run) const;        // metrics while the run trains
+  std::filesystem::path log(const RunSpec& run) const;          // output of the run's processes
   std::filesystem::path checkpoints(const RunSpec& run) const;  // removed when the run ends
 
   // Writes comparison.json. Throws UsageError if the folder has runs of the same name with other
   // conditions; with `options.replace` these are removed instead.
   void begin(const CompareOptions& options, const std::vector<RunSpec>& runs,
              const ComparisonFacts& facts) const;
-  bool is_done(const RunSpec& run) const;     // it ended successfully
-  bool has_failed(const RunSpec& run) const;  // it failed and may be tried again
+  bool is_done(const RunSpec& run) const;     // the run ended successfully
+  bool has_failed(const RunSpec& run) const;  // the run failed and may be tried again
   // Writes the result of a run that has ended. A run without a summary counts as failed.
   void finish(const CompareOptions& options, const RunSpec& run, const RunEnding& ending) const;
 

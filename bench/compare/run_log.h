@@ -14,27 +14,26 @@
 
 namespace syncopate::bench {
 
-// One thread only.
+// The log of one run. One thread only.
 class RunLog {
  public:
-  // Opens the file. Throws FileError when it cannot be opened.
+  // Opens the log file. Throws FileError when it cannot be opened.
   explicit RunLog(const std::filesystem::path& path);
 
-  // Reads from standard output (stream 0) or standard error (1) of the run. Returns false at its
-  // end.
+  // Reads standard output (stream 0) or standard error (1) of the run. Returns false at its end.
   bool read_from(std::size_t stream, int descriptor);
 
   // True if launch reported failed processes that were not restarted, and all of them are among
   // `killed` ("worker 1") and ended by SIGKILL.
   bool has_only_wanted_failures(const std::set<std::string>& killed) const;
-  // Why the run failed: the last line of the first process that failed and is not among `killed`;
-  // for a run of a single process its last line. "" if there was no output.
+  // Returns why the run failed: the last line of the first process that failed and is not among
+  // `killed`; for a run of a single process its last line. "" if there was no output.
   std::string reason(const std::set<std::string>& killed) const;
 
  private:
   struct Failure {
     std::string role;
-    std::string how;  // "was ended by signal 9 (SIGKILL)"
+    std::string how;  // the end of the process, "was ended by signal 9 (SIGKILL)"
     bool is_wanted(const std::set<std::string>& killed) const;
   };
 
@@ -43,10 +42,10 @@ class RunLog {
   void take_launch_line(std::string_view words);
 
   FileDescriptor file_;
-  std::array<std::string, 2> unfinished_;          // the incomplete line, by stream
-  std::string last_line_;                          // of all processes
-  std::map<std::string, std::string> last_lines_;  // by role
-  std::vector<Failure> failures_;                  // since the last restart of the job
+  std::array<std::string, 2> unfinished_;          // an incomplete line of each stream
+  std::string last_line_;                          // last line of all processes
+  std::map<std::string, std::string> last_lines_;  // last line of each role
+  std::vector<Failure> failures_;                  // failures since the last restart of the job
 };
 
 }  // namespace syncopate::bench

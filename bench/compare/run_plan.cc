@@ -10,7 +10,7 @@
 namespace syncopate::bench {
 namespace {
 
-constexpr std::int64_t kNoEnd = 1'000'000;  // epochs, if the run ends by time
+constexpr std::int64_t kNoEnd = 1'000'000;  // number of epochs if a run ends by time
 
 std::int64_t samples_per_update(const CompareOptions& options, const Variant& variant) {
   if (!variant.is_synchronous) return options.batch_size_per_replica;
@@ -25,7 +25,7 @@ bool is_link_flag(const std::string& flag) {
   return flag == "--link-delay" || flag == "--link-rate";
 }
 
-// Faults of workers and links that a variant does not have are left out.
+// Leaves out the faults of workers and links that a variant does not have.
 std::vector<std::string> fault_flags_of(const CompareOptions& options, const Variant& variant) {
   std::vector<std::string> words;
   for (std::size_t i = 0; i + 1 < options.fault_flags.size(); i += 2) {
@@ -48,7 +48,7 @@ FaultInjection faults_of(const CompareOptions& options, const Variant& variant) 
   return faults;
 }
 
-// Whether the learning rate is to grow with the batch of all workers in a variant that has no such
+// Whether the learning rate is to grow with the batch of all workers, but the variant has no such
 // batch, and the user did not give the batch that the rate was chosen for.
 bool has_no_batch_to_scale_by(const CompareOptions& options, const Variant& variant) {
   const TrainOptions& shared = options.shared.options;
@@ -72,7 +72,7 @@ TrainOptions train_options_of(const CompareOptions& options, const Variant& vari
   strategy.batch_size_per_replica = options.batch_size_per_replica;
   strategy.lanes = threads_per_worker(options);
   if (has_no_batch_to_scale_by(options, variant)) {
-    run.reference_batch_size = options.batch_size_per_replica;  // a factor of 1
+    run.reference_batch_size = options.batch_size_per_replica;  // scales the rate by 1
   }
   run.loop.service_time = faults.service_time;
   run.loop.service_time.slow = faults.slow;
@@ -102,7 +102,7 @@ TrainOptions train_options_of(const CompareOptions& options, const Variant& vari
   }
   run.loop.eval_every_steps = std::max<std::int64_t>(1, updates / options.evaluations);
   run.loop.log_every_steps = run.loop.eval_every_steps;
-  // An evaluation during a real run would take a worker from the training of some variants alone.
+  // An evaluation in a real run would take a worker from the training of some variants alone.
   if (options.clock == Clock::kReal) run.loop.eval_when = EvalWhen::kEnd;
   return run;
 }

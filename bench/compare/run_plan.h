@@ -8,17 +8,17 @@
 
 namespace syncopate::bench {
 
-// The number of updates of one run; a synchronous variant trains the samples of all workers per
-// update. With Budget::kSeconds, the updates of `epochs` epochs, which only determine the distance
-// between evaluations.
+// Returns the number of updates of one run; a synchronous variant trains the samples of all workers
+// per update. With Budget::kSeconds, the updates of `epochs` epochs, which only determine the
+// distance between evaluations.
 std::int64_t updates_of(const CompareOptions& options, const Variant& variant,
                         std::int64_t train_samples);
 
-// The compute lanes of every worker: 1 unless the flags for every run say otherwise.
+// Returns the compute lanes of every worker: 1 unless the flags for every run say otherwise.
 int threads_per_worker(const CompareOptions& options);
 
-// All runs, seed by seed, so that a comparison that was stopped has about the same number of runs
-// of each variant. train_samples: the size of the training split. Throws UsageError for two
+// Returns all runs, seed by seed, so that a comparison that was stopped has about the same number
+// of runs of each variant. train_samples: the size of the training split. Throws UsageError for two
 // variants of one label.
 std::vector<RunSpec> plan_runs(const CompareOptions& options, std::int64_t train_samples);
 

@@ -109,7 +109,7 @@ class WordParser {
     rule_ = words[0];
     variant_.consistency.staleness_rule = row->rule;
     if (row->rule == ps::StalenessRule::kDelayCompensationAdaptive) {
-      variant_.consistency.compensation = 2.0F;  // the paper's lambda_0
+      variant_.consistency.compensation = 2.0F;  // the paper's lambda_0 of delay compensation
     }
   }
 

@@ -22,20 +22,20 @@ struct Variant {
   bool is_synchronous = true;
   int backup_workers = 0;              // gradients that a step does not wait for
   ps::ConsistencyOptions consistency;  // for strategies with shared variables
-  // Sets the options that only this row has; may be null.
+  // Sets the train options that only this variant has; may be null.
   std::function<void(TrainOptions&)> adjust;
 
-  // True if real runs have several processes, with links between them.
+  // Whether real runs have several processes, with links between them.
   bool has_tasks() const { return strategy == "multi-worker-mirrored" || servers > 0; }
 };
 
-// The variant that a word of --strategies stands for:
+// Returns the variant that a word of --strategies stands for:
 //   STRATEGY[:CONSISTENCY[:MAX_STALENESS]][+backup:K][+inverse|+dc|+dc-adaptive]
 // such as mirrored, central-storage:async, parameter-server:ssp:2, parameter-server:sync+backup:1.
 // Throws UsageError naming the word and what is wrong with it.
 Variant parse_variant(const std::string& word, int workers, int servers);
 
-// The default of --strategies.
+// Returns the variants of the default of --strategies.
 inline constexpr std::array kEveryStrategy = {"one-device",
                                               "mirrored",
                                               "multi-worker-mirrored",
@@ -49,16 +49,16 @@ struct RunSpec {
   Variant variant;
   std::uint64_t seed = 1;
   TrainOptions train;
-  std::string refusal{};  // why it cannot be trained; "" if it can
+  std::string refusal{};  // why the run cannot be trained; "" if it can
   // The injected faults that concern workers and links of this variant.
   FaultInjection faults{};
-  std::vector<std::string> fault_flags{};  // the same faults: flags of compare and their values
-  std::vector<std::string> notes{};        // for the report, whatever the result is
-  // The communication time of a step on the emulated link; empty without one.
+  std::vector<std::string> fault_flags{};  // the faults as flags of compare and their values
+  std::vector<std::string> notes{};        // for the report, whatever the run's result is
+  // The predicted communication seconds of a step on the emulated link; empty without one.
   std::optional<double> predicted_communication_seconds{};
 };
 
-// The name of the run's files: label and seed, with letters, digits, . _ and - only.
+// Returns the name of the run's files: label and seed, with letters, digits, . _ and - only.
 std::string run_name(const RunSpec& run);
 
 }  // namespace syncopate::bench

@@ -16,7 +16,7 @@ namespace {
 
 VirtualTime of_all_at_once(const VirtualPlan& plan, const Link& link) {
   const std::vector<std::int64_t> bytes = value_bytes_by_server(plan.placement, plan.servers());
-  // The compute time must not be 0; it is subtracted below.
+  // The compute time of a step must not be 0; it is subtracted below.
   FaultInjection faults{
       .service_time = {.kind = ServiceTimeKind::kConstant, .mean_milliseconds = 1.0}, .link = link};
   StepTimes times({.strategy = plan.strategy.name,

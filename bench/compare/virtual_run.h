@@ -11,7 +11,7 @@
 
 namespace syncopate::bench {
 
-// Writes the lines of the run to `metrics` and returns the last one. progress is called with the
+// Trains a run: writes its lines to `metrics` and returns the last one. progress is called with the
 // fraction that is done; an exception from it ends the run. Throws UsageError for contradictory
 // options, and what training throws.
 Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter& metrics,

@@ -17,12 +17,12 @@ using Command = std::function<void()>;
 
 struct CommandRow {
   std::string_view name;
-  std::string_view help;  // Is empty for a command that only syncopate-bench itself starts.
-  // Declares the flags. The returned Command owns the options.
+  std::string_view help;  // empty if only syncopate-bench itself starts it
+  // Declares the flags of the command. The returned Command owns the options.
   Command (*declare)(FlagSet& flags, const Environment& environment);
 };
 
-// The commands of users, each defined in the folder of its benchmark.
+// The commands that users run, each defined in the folder of its benchmark.
 Command declare_compare(FlagSet& flags, const Environment& environment);
 Command declare_report(FlagSet& flags, const Environment& environment);
 Command declare_plan(FlagSet& flags, const Environment& environment);

@@ -22,8 +22,8 @@ struct PeerRatio {
   Spread ratio;
 };
 
-// Compares with the fastest peer. In the time of one call, every worker of our side moves the bytes
-// of one.
+// Compares a side of ours with the fastest peer. In the time of one call, every worker of our side
+// moves the bytes of one call.
 std::optional<PeerRatio> ratio_to_best_peer(const std::vector<Contestant>& contestants,
                                             std::size_t index, const Rounds& rounds) {
   const ContestSide& ours = contestants[index].side();
@@ -68,7 +68,7 @@ std::vector<double> Contestant::call(int calls) {
 void Contestant::prepare(ContestTask task, double seconds_per_turn) {
   task_ = std::move(task);
   seconds_.clear();
-  call(1);  // The first call allocates and touches the memory.
+  call(1);  // one uncounted call allocates and touches the memory
   const auto start = SteadyClock::now();
   call(kTrialCalls);
   const double calls =

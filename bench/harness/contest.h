@@ -17,18 +17,18 @@
 namespace syncopate::bench {
 
 struct ContestSide {
-  std::string name;  // Is a name such as "ours, shm" or "zmq".
+  std::string name;  // name of the side, such as "ours, shm" or "zmq"
   bool ours = false;
-  bool tcp = false;  // Is true if the data goes over TCP, false for shared memory.
+  bool tcp = false;  // whether the data goes over TCP; false: shared memory
   int workers = 1;   // The number of workers that make the calls of a command at the same time.
   std::vector<std::string> command{};
 };
 
-// Describes the calls of one size.
+// Describes the calls of one data size in a contest.
 struct ContestTask {
   std::function<std::string(int calls)> command;  // Returns the command for a number of calls.
-  int uncounted_calls = 1;                        // The calls that each command adds to its own.
-  int most_calls = 5000;                          // The largest number in one command.
+  int uncounted_calls = 1;                        // further calls that each command makes
+  int most_calls = 5000;                          // largest number of calls in one command
 };
 
 // Owns the processes of one side and records their times at the current size. One thread only.
@@ -41,12 +41,12 @@ class Contestant {
   const std::string& description() const noexcept { return peer_->description(); }
   std::vector<pid_t> pids() const;
   int calls_per_turn() const noexcept { return calls_per_turn_; }
-  // The JSON answer to the last command.
+  // Returns the JSON answer to the last command.
   const std::string& last_answer() const noexcept { return last_answer_; }
 
-  // Prepares the turns at a size: finds how many calls fill a turn and discards earlier times.
+  // Prepares the turns at a data size: finds how many calls fill a turn and discards earlier times.
   void prepare(ContestTask task, double seconds_per_turn);
-  // Runs one turn and returns the median seconds of a call.
+  // Runs one turn of this side and returns the median seconds of a call.
   double take_turn();
   // Sends another command and returns the `count` times of its answer.
   std::vector<double> ask(const std::string& command, int count);
@@ -61,11 +61,11 @@ class Contestant {
   ContestTask task_;
   int calls_per_turn_ = 0;
   std::string last_answer_;
-  // The index order is [turn][call]; a turn has the calls of all workers.
+  // Seconds of calls, indexed by [turn][call]; a turn has the calls of all workers.
   std::vector<std::vector<double>> seconds_;
 };
 
-// Runs all turns at one size. sides[s] of the result belongs to contestant s.
+// Runs all turns of the contestants at one size. sides[s] of the result belongs to contestant s.
 Rounds take_contest_rounds(std::vector<Contestant>& contestants, const ContestTask& task,
                            int rounds, double seconds_per_turn);
 

@@ -14,8 +14,8 @@ namespace syncopate::bench {
 
 struct Kill {
   int worker = 0;
-  double at_seconds = 0.0;                // Counts from the start of training.
-  std::optional<double> restart_seconds;  // Counts from the kill; an empty value means no restart.
+  double at_seconds = 0.0;                // seconds from the start of training
+  std::optional<double> restart_seconds;  // seconds from the kill; empty: no restart
 };
 
 struct FaultInjection {
@@ -32,7 +32,7 @@ struct FaultInjection {
   Link link;
 };
 
-// Parses "worker=2,at=30s[,restart=5s]". Throws UsageError when the text has another form.
+// Parses a kill, "worker=2,at=30s[,restart=5s]". Throws UsageError when the text has another form.
 Kill parse_kill(const std::string& text);
 
 // Returns a note for the report, which says that the run ended before the kill.

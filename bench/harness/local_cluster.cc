@@ -20,7 +20,7 @@ std::unique_ptr<Membership> join_local_cluster(RankGroup& group) {
   rendezvous.port =
       static_cast<std::uint16_t>(std::stoi(group.share(std::to_string(rendezvous.port))));
   spec.rendezvous.endpoint = rendezvous;
-  spec.rendezvous.descriptor = listening.release();  // join_cluster takes ownership.
+  spec.rendezvous.descriptor = listening.release();  // join_cluster takes ownership
   return join_cluster(spec, {.num_replicas = 1, .rendezvous_timeout = std::chrono::seconds(30)});
 }
 

@@ -30,7 +30,7 @@ double seconds_of_ticks(double ticks) { return ticks / static_cast<double>(sysco
 double machine_busy_seconds() {
   std::ifstream file("/proc/stat");
   std::string label;
-  std::array<double, 8> ticks{};  // The order is user nice system idle iowait irq softirq steal.
+  std::array<double, 8> ticks{};  // in the order user nice system idle iowait irq softirq steal
   file >> label;
   for (double& value : ticks) file >> value;
   if (!file) throw FileError("/proc/stat: expected a first line with 8 counts; is /proc mounted?");
@@ -47,7 +47,7 @@ constexpr double kNearGbPerSecond = 4.0;
 
 struct Ring {
   std::vector<std::byte> memory = std::vector<std::byte>(kSlotBytes * kNumSlots);
-  alignas(64) std::atomic<std::size_t> written{0};  // Both counters count slots.
+  alignas(64) std::atomic<std::size_t> written{0};  // both counters count slots
   alignas(64) std::atomic<std::size_t> taken{0};
 
   std::byte* slot(std::size_t number) { return memory.data() + number % kNumSlots * kSlotBytes; }
@@ -114,8 +114,8 @@ double this_process_cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Reads fields 14 and 15 of /proc/PID/stat. The name before them is in parentheses and may contain
-// spaces.
+// Reads the CPU time, fields 14 and 15 of /proc/PID/stat. The name before them is in parentheses
+// and may contain spaces.
 double other_process_cpu_seconds(pid_t pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/stat";
   std::ifstream file(path);

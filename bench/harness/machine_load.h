@@ -14,7 +14,7 @@ namespace syncopate::bench {
 // Return the user and system time that a process has used so far. The time of another process has a
 // resolution of 10 ms and leaves out its children.
 double this_process_cpu_seconds();
-// Throws FileError when the process has ended.
+// Returns the CPU time of a process. Throws FileError when the process has ended.
 double other_process_cpu_seconds(pid_t pid);
 
 // Measures foreign load between calls of take(): the busy time of the machine minus the time of the
@@ -32,7 +32,7 @@ class ForeignLoadMeter {
 
  private:
   struct Reading {
-    double busy_seconds = 0.0;  // The sum over all cores.
+    double busy_seconds = 0.0;  // sum over all cores
     double own_seconds = 0.0;
     std::chrono::steady_clock::time_point when;
   };

@@ -24,7 +24,7 @@ struct Spread {
   double min = 0.0;
   double max = 0.0;
 };
-// Returns median, minimum and maximum. Throws InternalError when `values` is empty.
+// Returns median, minimum and maximum of the values. Throws InternalError when `values` is empty.
 Spread spread_of(std::span<const double> values);
 
 // Returns the spread of the ratios numerator[i] / denominator[i]. A disturbance that slows both
@@ -42,7 +42,7 @@ std::vector<std::size_t> quiet_rounds(std::span<const double> foreign);
 // numbers good enough to publish.
 bool is_quiet(std::span<const double> foreign);
 
-// Returns the values at the given indices, in the order of `rounds`.
+// Returns the values of the given rounds, in the order of `rounds`.
 std::vector<double> select(std::span<const double> values, std::span<const std::size_t> rounds);
 
 }  // namespace syncopate::bench

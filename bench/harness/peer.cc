@@ -38,7 +38,7 @@ std::string seconds_text(std::chrono::milliseconds time) {
   return text.str();
 }
 
-// Parses an object that has a text "event". Throws PeerError for anything else.
+// Parses a peer's answer, an object that has a text "event". Throws PeerError for anything else.
 json parse_answer(const std::string& line, const std::string& peer) {
   json answer = json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!answer.is_object() || !answer.contains("event") || !answer["event"].is_string()) {
@@ -56,7 +56,7 @@ Peer::Peer(PeerOptions options) : options_(std::move(options)) {
   try {
     handshake();
   } catch (...) {
-    stop();  // The destructor does not run when the constructor throws.
+    stop();  // the destructor does not run when the constructor throws
     throw;
   }
 }
@@ -75,7 +75,7 @@ void Peer::stop() noexcept {
 void Peer::await_end() noexcept {
   ::shutdown(socket_.get(), SHUT_WR);
   const Clock::time_point deadline = Clock::now() + kEndTimeout;
-  for (;;) {  // Later output is discarded; the socket reports its end once the child has ended.
+  for (;;) {  // discards later output until the ended child's socket ends
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
     pollfd readable{.fd = socket_.get(), .events = POLLIN, .revents = 0};
@@ -156,7 +156,7 @@ PeerAnswer Peer::ask(const std::string& command, int count) {
 void Peer::send_line(const std::string& line) {
   const std::string bytes = line + "\n";
   std::size_t sent = 0;
-  // The lines are short, so the socket's buffer takes them without blocking.
+  // The commands are short lines, so the socket's buffer takes them without blocking.
   while (sent < bytes.size()) {
     const ssize_t count =
         ::send(socket_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);

@@ -23,7 +23,7 @@ struct PeerOptions {
 // A peer's answer to one command.
 struct PeerAnswer {
   std::vector<double> seconds;
-  std::string text;  // The whole answer, which is a JSON object.
+  std::string text;  // the whole answer, a JSON object
 };
 
 // Owns one child process. One thread only. The destructor closes the child's input, which asks the
@@ -31,22 +31,22 @@ struct PeerAnswer {
 // child sees the end of its input as well.
 class Peer {
  public:
-  // Starts the program and waits until it is ready. Throws UsageError when it cannot be started or
-  // reports that it cannot run, and PeerError when it ends or does not answer in time.
+  // Starts the peer's program and waits until it is ready. Throws UsageError when it cannot be
+  // started or reports that it cannot run, and PeerError when it ends or does not answer in time.
   explicit Peer(PeerOptions options);
   ~Peer();
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
-  // Runs `steps` steps and returns the seconds of each. Throws PeerError.
+  // Lets the peer run `steps` steps and returns the seconds of each. Throws PeerError.
   std::vector<double> run(int steps);
-  // Sends another command and expects `count` times in its answer. Throws PeerError.
+  // Sends a command to the peer and expects `count` times in its answer. Throws PeerError.
   PeerAnswer ask(const std::string& command, int count);
 
   pid_t pid() const noexcept { return pid_; }
   // Returns the peer's "ready" message as JSON: versions, threads, memory layout.
   const std::string& settings() const noexcept { return settings_; }
-  // Return one line of text for the report. An empty warning means that the peer sent none.
+  // Return the peer's description or its warning as one line for the report; "" without a warning.
   const std::string& description() const noexcept { return description_; }
   const std::string& warning() const noexcept { return warning_; }
 
@@ -57,18 +57,18 @@ class Peer {
   void handshake();
   void send_line(const std::string& line);
   std::string receive_line(std::chrono::milliseconds timeout, const std::string& awaited);
-  std::string name() const;  // Returns the command as one line.
+  std::string name() const;  // the peer's command as one line
 
   PeerOptions options_;
   UniqueHandle<FileDescriptorTraits> socket_;
   pid_t pid_ = -1;
-  std::string received_;  // Holds the bytes after the last complete line.
+  std::string received_;  // bytes after the last complete line
   std::string settings_;
   std::string description_;
   std::string warning_;
 };
 
-// Splits the text at blanks; quotes have no special meaning.
+// Splits a command at blanks; quotes have no special meaning.
 std::vector<std::string> split_command(const std::string& text);
 
 // Returns the path of a script of bench/peers, such as "torch_step.py": beside an installed

@@ -32,7 +32,7 @@ constexpr std::chrono::seconds kMeetingPatience(30);
 
 std::string rank_name(int rank) { return "rank " + std::to_string(rank); }
 
-// Returns an address in the abstract namespace, which leaves no file behind. Source: unix(7).
+// Returns a socket's address in the abstract namespace, which leaves no file. Source: unix(7).
 std::pair<sockaddr_un, socklen_t> abstract_address(const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -42,13 +42,13 @@ std::pair<sockaddr_un, socklen_t> abstract_address(const std::string& name) {
 }
 
 FileDescriptor make_socket(const std::string& name) {
-  // SEQPACKET preserves message boundaries.
+  // Makes a socket of the type SEQPACKET, which preserves message boundaries.
   FileDescriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (socket.get() < 0) throw FileError(describe_errno("socket for", name, errno));
   return socket;
 }
 
-// Blocks until the descriptor is readable. Throws PeerError at the deadline.
+// Blocks until the socket is readable. Throws PeerError at the deadline.
 void wait_readable(int descriptor, const Deadline& deadline, const std::string& awaited) {
   pollfd readable{.fd = descriptor, .events = POLLIN, .revents = 0};
   int ready = 0;
@@ -58,7 +58,7 @@ void wait_readable(int descriptor, const Deadline& deadline, const std::string& 
   if (ready <= 0) throw PeerError("waited in vain for " + awaited);
 }
 
-// Returns an empty text when the other end has closed the socket.
+// Receives a text; an empty one when the other end has closed the socket.
 std::string receive_text(int socket) {
   std::string text(RankGroup::kLongestText, '\0');
   ssize_t count = 0;
@@ -129,7 +129,7 @@ void RankGroup::map_shared(int descriptor) {
   void* memory =
       ::mmap(nullptr, Shared::size_bytes(size_), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (memory == MAP_FAILED) throw FileError(describe_errno("mmap for", "the ranks", errno));
-  // A new segment is filled with zeros, which is a valid initial state.
+  // A new shared segment is filled with zeros, which is a valid initial state of the barrier.
   shared_ = static_cast<Shared*>(memory);
 }
 
@@ -166,7 +166,7 @@ void RankGroup::meet(const std::string& name, const Deadline& deadline) {
     pids_[static_cast<std::size_t>(rank)] = pid;
   }
   share("/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(memory_.get()));
-  // The descriptor must stay open until every rank has mapped it.
+  // The segment's descriptor must stay open until every rank has mapped it.
   for (const FileDescriptor& socket : sockets_) {
     wait_readable(socket.get(), deadline, "a rank of " + name + " to map the shared memory");
     receive_text(socket.get());
@@ -179,7 +179,7 @@ void RankGroup::join(const std::string& name, const Deadline& deadline) {
   const auto [address, length] = abstract_address(name);
   while (::connect(socket, reinterpret_cast<const sockaddr*>(&address), length) != 0) {
     if (deadline.passed()) throw PeerError(describe_errno("connect to rank 0 at", name, errno));
-    ::poll(nullptr, 0, 1);  // Rank 0 may not listen yet.
+    ::poll(nullptr, 0, 1);  // rank 0 may not listen yet
   }
   send_text(socket, std::to_string(rank_) + " " + std::to_string(::getpid()), 0);
   wait_readable(socket, deadline, "rank 0 of " + name);
@@ -210,7 +210,7 @@ std::optional<std::string> RankGroup::next_command() {
     send_to_others(line);
     return line;
   }
-  // The other ranks must see the end now, because rank 0 may wait for them next.
+  // The other ranks must see the end of input now: rank 0 may wait for them next.
   for (const FileDescriptor& socket : sockets_) ::shutdown(socket.get(), SHUT_WR);
   return std::nullopt;
 }
@@ -233,7 +233,7 @@ void RankGroup::barrier(const Deadline& deadline) {
     shared_->generation.fetch_add(1, std::memory_order_release);
     return;
   }
-  // With more ranks than cores, the awaited rank may need this core.
+  // Yields: with more ranks than cores, the awaited rank may need this core.
   const bool crowded = static_cast<unsigned>(size_) > std::thread::hardware_concurrency();
   for (std::uint64_t spins = 0; shared_->generation.load(std::memory_order_acquire) == generation;
        ++spins) {
@@ -264,7 +264,7 @@ std::unique_ptr<RankGroup> make_rank_group(int rank, int size,
     start_other_ranks(arguments, size);
   } else {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() == 1) ::_exit(1);  // Rank 0 ended before prctl took effect.
+    if (::getppid() == 1) ::_exit(1);  // rank 0 ended before prctl took effect
   }
   const pid_t first = rank == 0 ? ::getpid() : ::getppid();
   return std::make_unique<RankGroup>(rank, size, "syncopate-bench-" + std::to_string(first),
@@ -273,7 +273,7 @@ std::unique_ptr<RankGroup> make_rank_group(int rank, int size,
 
 void serve_commands(RankGroup& group, std::string_view description,
                     const std::function<nlohmann::json(const std::string& command)>& run) {
-  constexpr unsigned kLongestSeconds = 240;  // less than PeerOptions::answer_timeout
+  constexpr unsigned kLongestSeconds = 240;  // below PeerOptions::answer_timeout
   const auto print = [&](const nlohmann::json& line) {
     if (group.rank() == 0) std::cout << line.dump() << std::endl;
   };
@@ -304,7 +304,7 @@ std::vector<double> slowest_of_ranks(RankGroup& group, std::size_t count,
     }
     slowest.push_back(seconds);
   }
-  group.barrier(deadline);  // No rank may overwrite its row before rank 0 has read it.
+  group.barrier(deadline);  // rank 0 reads all rows before they change
   return slowest;
 }
 

@@ -44,8 +44,8 @@ class RankGroup {
   // Returns rank 0's text on all ranks. Throws PeerError when rank 0 has ended.
   std::string share(const std::string& text);
 
-  // Returns when all ranks have called it, within a microsecond if each rank has a core of its own.
-  // Spins. Throws PeerError when a rank failed or did not arrive by the deadline.
+  // A barrier: returns when all ranks have called it, within a microsecond if each rank has a core
+  // of its own. Spins. Throws PeerError when a rank failed or did not arrive by the deadline.
   void barrier(const Deadline& deadline);
   // Marks this rank as failed, so that barriers of other ranks throw instead of waiting for it.
   void fail() noexcept;
@@ -67,7 +67,7 @@ class RankGroup {
 
   int rank_;
   int size_;
-  // Rank 0 has one per other rank; the other ranks have one, to rank 0.
+  // The sockets to other ranks. Rank 0 has one per other rank; the other ranks have one, to rank 0.
   std::vector<FileDescriptor> sockets_;
   std::vector<pid_t> pids_;
   FileDescriptor memory_;
@@ -81,7 +81,7 @@ class RankGroup {
 std::unique_ptr<RankGroup> make_rank_group(int rank, int size,
                                            const std::vector<std::string>& arguments);
 
-// Serves the commands of a benchmark; every rank calls it. Rank 0 prints {"event":"ready", ...}
+// Serves the commands of a benchmark; every rank calls this. Rank 0 prints {"event":"ready", ...}
 // with `description` and the process ids. All ranks then pass each command to `run`, and rank 0
 // prints the object that `run` returns, among it the "seconds", as {"event":"steps", ...}. Returns
 // at `quit` or at the end of the input. A command of more than 240 s ends the process, because a
@@ -89,7 +89,7 @@ std::unique_ptr<RankGroup> make_rank_group(int rank, int size,
 void serve_commands(RankGroup& group, std::string_view description,
                     const std::function<nlohmann::json(const std::string& command)>& run);
 
-// Each rank has written `count` seconds to its row. Returns, for each of them, the seconds of the
+// Each rank has written `count` seconds to its row. Returns, for each number, the seconds of the
 // slowest rank on rank 0; empty on the other ranks. Throws what RankGroup::barrier throws.
 std::vector<double> slowest_of_ranks(RankGroup& group, std::size_t count, const Deadline& deadline);
 

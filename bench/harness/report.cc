@@ -90,7 +90,7 @@ std::string command_line() {
   std::ifstream in("/proc/self/cmdline", std::ios::binary);
   std::string text(std::istreambuf_iterator<char>(in), {});
   std::string command;
-  for (std::size_t begin = 0; begin < text.size();) {  // The file ends each word with a zero byte.
+  for (std::size_t begin = 0; begin < text.size();) {  // the file ends each word with a zero byte
     const std::size_t end = std::min(text.find('\0', begin), text.size());
     command += (command.empty() ? "" : " ") + shell_word(text.substr(begin, end - begin));
     begin = end + 1;

@@ -10,17 +10,17 @@
 
 namespace syncopate::bench {
 
-// Returns three significant digits without an exponent, such as "8.25".
+// Returns a number with three significant digits without an exponent, such as "8.25".
 std::string number_text(double value);
 
 // Returns median, minimum and maximum, such as "8.25 [8.10-8.61]". Values are multiplied by `scale`
 // first; 1e3 turns seconds into milliseconds.
 std::string spread_text(const Spread& spread, double scale = 1.0);
 
-// Returns {"median":M, "min":L, "max":H}.
+// Returns a spread as JSON: {"median":M, "min":L, "max":H}.
 nlohmann::json spread_json(const Spread& spread);
 
-// Quotes a word where a shell would otherwise change it.
+// Quotes a word of a command line where a shell would otherwise change it.
 std::string shell_word(const std::string& word);
 
 // Returns the command line of this process, quoted for a shell. Reports print it, so that a reader
@@ -34,7 +34,7 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows);
 // no report is written. Throws UsageError when the file cannot be created.
 void require_writable(const std::filesystem::path& path);
 
-// Writes the file completely or not at all. Throws UsageError when the file cannot be written.
+// Writes a report file completely or not at all. Throws UsageError when it cannot be written.
 void write_report(const std::filesystem::path& path, const std::string& text);
 
 }  // namespace syncopate::bench

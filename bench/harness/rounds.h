@@ -11,9 +11,9 @@
 
 namespace syncopate::bench {
 
-// Holds one number per round and side.
+// The results of the rounds: one number per round and side.
 struct Rounds {
-  std::vector<std::vector<double>> sides;  // The index order is sides[s][round].
+  std::vector<std::vector<double>> sides;  // indexed as sides[s][round]
   std::vector<double> foreign;  // Share of one core that foreign processes used, per round.
   // Core-to-core bandwidth per round; empty on a machine with one core.
   std::vector<double> ring_gb_per_s;
@@ -22,7 +22,7 @@ struct Rounds {
   std::vector<double> counted(std::size_t side) const;
 };
 
-// Runs one side's turn and returns its number for the round. The unit is equal in all rounds.
+// Runs one side's turn and returns its number for the round, in one unit for all rounds.
 using Turn = std::function<double()>;
 
 // Runs all turns in order, `rounds` times. The time of the processes in `other_side` does not count
@@ -33,7 +33,7 @@ Rounds take_rounds(int rounds, const std::vector<Turn>& turns,
 // Describes how trustworthy the numbers are: core placement, foreign load, and the number of rounds
 // that were dropped because of it.
 std::string describe_conditions(const Rounds& rounds);
-// Returns {"quiet":B, "foreign_load_per_round":[...], "core_ring_gb_per_s_per_round":[...]}.
+// Returns JSON: {"quiet":B, "foreign_load_per_round":[...], "core_ring_gb_per_s_per_round":[...]}.
 nlohmann::json conditions_json(const Rounds& rounds);
 
 }  // namespace syncopate::bench

@@ -59,7 +59,7 @@ class GlooReducer final : public syncopate::bench::Reducer {
       case 2:
         old_ = std::make_unique<gloo::AllreduceHalvingDoubling<float>>(context_, values, count);
         return;
-      default:  // The newer interface needs no preparation.
+      default:  // the newer interface needs no preparation
         return;
     }
   }
@@ -81,13 +81,13 @@ class GlooReducer final : public syncopate::bench::Reducer {
 
  private:
   std::shared_ptr<gloo::Context> context_;
-  // The older interface binds an algorithm object to one buffer.
+  // Gloo's older interface binds an algorithm object to one buffer.
   std::unique_ptr<gloo::Algorithm> old_;
   std::size_t algorithm_ = 0;
   syncopate::Tensor values_;
 };
 
-// Connects the ranks through files in a temporary folder.
+// Connects the ranks of Gloo through files in a temporary folder.
 std::shared_ptr<gloo::Context> connect_all(RankGroup& group) {
   std::string folder = (fs::temp_directory_path() / "syncopate-gloo-XXXXXX").string();
   if (group.rank() == 0 && ::mkdtemp(folder.data()) == nullptr) {

@@ -60,7 +60,7 @@ void serve() {
   int size = 0;
   require(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
   require(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
-  // The name is unique, because all ranks are children of one mpirun.
+  // The group's name is unique, because all ranks are children of one mpirun.
   const std::string name = "syncopate-bench-mpi-" + std::to_string(::getppid());
   syncopate::bench::RankGroup group(rank, size, name,
                                     syncopate::Deadline::after(std::chrono::seconds(30)));
@@ -69,7 +69,7 @@ void serve() {
   int length = 0;
   require(MPI_Get_library_version(version, &length), "MPI_Get_library_version");
   std::string description(version, static_cast<std::size_t>(length));
-  description.resize(description.find(','));  // Leaves text such as "Open MPI v4.1.4".
+  description.resize(description.find(','));  // leaves text such as "Open MPI v4.1.4"
   serve_all_reduce(group, reducer, description + ", " + std::to_string(size) + " ranks");
 }
 

@@ -19,7 +19,7 @@ void use_reno(int socket) {
 
 }  // namespace
 
-// The parameters have the names of the system's headers.
+// The parameters of socket() have the names of the system's headers.
 extern "C" int connect(int fd, const sockaddr* addr, socklen_t len) {
   using Connect = int (*)(int, const sockaddr*, socklen_t);
   static const auto kNext = reinterpret_cast<Connect>(::dlsym(RTLD_NEXT, "connect"));

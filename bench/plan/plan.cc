@@ -34,7 +34,7 @@
 namespace syncopate::bench {
 namespace {
 
-// Records the time of the first evaluation at or above the target.
+// Records the virtual time of the first evaluation at or above the target.
 class TargetWatch final : public MetricsWriter {
  public:
   explicit TargetWatch(double target) : target_(target) {}
@@ -83,7 +83,7 @@ TargetTime time_to_target(const PlanOptions& options, const Variant& variant,
 }
 
 constexpr int kWarmUpSteps = 10;
-// The rate does not change the time of a step. It is small, so that numbers stay finite.
+// The learning rate does not change the time of a step. It is small, so that numbers stay finite.
 constexpr float kLearningRate = 1e-3F;
 
 Calibration calibrate(const Graph& graph, const Dataset& train, std::int64_t batch_size,
@@ -126,7 +126,7 @@ Calibration calibrate(const Graph& graph, const Dataset& train, std::int64_t bat
 constexpr std::int64_t kMessageBytes = std::int64_t{1} << 20;
 constexpr std::string_view kAdded = "compute+";
 
-// Counts the parameters without alignment padding.
+// Counts the parameters of the model without alignment padding.
 std::int64_t parameters_of(const ArenaLayout& layout) {
   std::int64_t elements = 0;
   for (std::size_t i = 0; i < layout.entries().size(); ++i) elements += layout.size(i);
@@ -180,7 +180,7 @@ class Planner {
     std::set<int> seen;
     for (const int workers : options_.workers) {
       const Variant variant = parse_variant(word, workers, options_.servers);
-      if (!seen.insert(variant.workers).second) continue;  // one-device always has one worker.
+      if (!seen.insert(variant.workers).second) continue;  // one-device always has one worker
       if (variant.backup_workers >= variant.workers) {
         plan_.left_out.push_back(fmt::format("{} with {}: at least one worker must be waited for",
                                              variant.label, variant.workers));

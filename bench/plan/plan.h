@@ -17,15 +17,15 @@
 namespace syncopate::bench {
 
 struct Calibration {
-  double step_seconds = 0.0;  // Median of input, forward, backward and update on one thread.
+  double step_seconds = 0.0;  // median of input, forward, backward and update on one thread
   double lowest_seconds = 0.0;
   double highest_seconds = 0.0;
-  int steps = 0;  // The number of timed steps.
+  int steps = 0;  // number of timed steps
   std::string device;
 };
 
 struct PlanOptions {
-  std::vector<std::string> strategies;  // Words that compare/variant.h defines.
+  std::vector<std::string> strategies;  // words that compare/variant.h defines
   std::vector<int> workers = {2, 8, 64, 1000};
   int servers = 2;              // The number of servers of parameter-server.
   int workers_per_machine = 1;  // Bounds the workers of a recommended single process.
@@ -39,14 +39,14 @@ struct PlanOptions {
   std::string data = "digits";
   std::int64_t batch_size_per_replica = 32;
   int calibrate_steps = 300;
-  std::int64_t gradients = 200'000;  // The number simulated for each row.
+  std::int64_t gradients = 200'000;  // number of gradients simulated for each row
   std::uint64_t seed = 1;
   // If true, rows with up to kMostTrainedWorkers workers are also trained under the virtual clock.
   bool time_to_target = false;
   double target_accuracy = 0.95;
   std::int64_t epochs = 2;
   std::vector<std::string> train_flags;
-  std::filesystem::path json;  // If empty, no file is written.
+  std::filesystem::path json;  // file for JSON; empty: none is written
   std::filesystem::path cache_dir;
 };
 
@@ -54,17 +54,17 @@ inline constexpr int kMostTrainedWorkers = 64;
 
 // The result of training under the virtual clock.
 struct TargetTime {
-  std::optional<double> seconds;  // Virtual time to the first evaluation at or above the target.
-  double accuracy = 0.0;          // The accuracy at the end.
+  std::optional<double> seconds;  // virtual time to the first evaluation at or above the target
+  double accuracy = 0.0;          // accuracy at the end of training
   std::string failure;            // Says why training ended early; empty if it did not.
 };
 
-// One strategy with one number of workers.
+// A row of the plan: one strategy with one number of workers.
 struct PlanRow {
   Variant variant;
   TimingResult timing;
   double samples_per_second = 0.0;
-  double speed_up = 0.0;    // Relative to one worker that never waits.
+  double speed_up = 0.0;    // relative to one worker that never waits
   double efficiency = 0.0;  // speed_up / workers
   std::optional<TargetTime> target;
 };
@@ -72,14 +72,14 @@ struct PlanRow {
 struct Plan {
   Calibration calibration;
   std::int64_t parameters = 0;
-  std::vector<std::int64_t> server_bytes;  // Bytes of the values on each server.
-  double mean_step_seconds = 0.0;  // The mean of the simulation for a worker that is not slow.
+  std::vector<std::int64_t> server_bytes;  // bytes of the values on each server
+  double mean_step_seconds = 0.0;          // simulated mean of a worker that is not slow
   // The highest number of gradients per second that the servers' links carry. Empty without a
   // limit.
   std::optional<double> most_pushes_per_second;
   double one_worker_samples_per_second = 0.0;
   std::vector<PlanRow> rows;          // Ordered by strategy, then by workers, ascending.
-  std::vector<std::string> left_out;  // Combinations that make no sense, with the reason.
+  std::vector<std::string> left_out;  // impossible combinations, with the reason
 
   std::int64_t model_bytes() const noexcept;
 };

@@ -87,8 +87,8 @@ json json_of(const PlanRow& row) {
   return object;
 }
 
-constexpr double kAlike = 0.9;  // A smaller gain does not justify more workers or stale gradients.
-constexpr double kStillScales = 0.5;  // The least efficiency of a row that scales.
+constexpr double kAlike = 0.9;        // a smaller gain is not worth more workers or staleness
+constexpr double kStillScales = 0.5;  // least efficiency of a row that scales
 
 using Rows = std::vector<const PlanRow*>;
 
@@ -107,7 +107,7 @@ std::vector<Rows> by_strategy(const Plan& plan) {
   return all;
 }
 
-// A strategy of one process cannot span several machines.
+// Whether a row can be used: a strategy of one process cannot span several machines.
 bool fits(const PlanOptions& options, const PlanRow& row) {
   return row.variant.has_tasks() || row.variant.workers <= options.workers_per_machine;
 }
@@ -123,8 +123,8 @@ bool is_better(const PlanOptions& options, const PlanRow* a, const PlanRow* b) {
   return merit(options, *a) < merit(options, *b);
 }
 
-// Keeps efficient rows, because a thousand workers that are a quarter faster than one are a bad
-// choice.
+// Keeps only efficient rows, because a thousand workers that are a quarter faster than one are a
+// bad choice.
 Rows candidates(const PlanOptions& options, const Plan& plan) {
   Rows all;
   Rows efficient;

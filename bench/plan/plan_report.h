@@ -21,8 +21,8 @@ std::string json_of(const PlanOptions& options, const Plan& plan);
 // the fewest workers within 10 % of that strategy's best row.
 const PlanRow* recommended(const PlanOptions& options, const Plan& plan);
 
-// Returns several lines: where each strategy stops scaling, which row to use, and what the plan
-// does not cover.
+// Returns the conclusions as lines: where each strategy stops scaling, which row to use, and what
+// the plan does not cover.
 std::string verdict_of(const PlanOptions& options, const Plan& plan);
 
 }  // namespace syncopate::bench

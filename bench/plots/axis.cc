@@ -10,16 +10,16 @@
 namespace syncopate::bench {
 namespace {
 
-// Tolerance for a tick that misses the end of the axis by a rounding error only.
+// The tolerance for a tick that misses the end of the axis by a rounding error only.
 constexpr double kSlack = 1e-9;
 // A logarithmic axis whose ends have a smaller ratio has too few round numbers.
 constexpr double kLeastRatio = 8.0;
 
-// Values closer to 100 % than this are drawn at this distance.
+// The least distance to 100 %: values closer to 100 % are drawn at this distance.
 constexpr double kLeastMissing = 0.01;
 constexpr int kMostTicks = 7;
 
-// Widens an empty range, so that a single value still gets an axis.
+// Widens an empty range of values, so that a single value still gets an axis.
 void give_extent(double& low, double& high) {
   if (high > low) return;
   const double around = low == 0.0 ? 1.0 : std::abs(low) / 10;
@@ -57,7 +57,7 @@ std::string near_hundred_text(double tick) {
                       std::max(0, -static_cast<int>(std::floor(std::log10(missing) + kSlack))));
 }
 
-// 1, 2 and 5 times powers of ten, from the last at or below low to the first at or above high.
+// Returns 1, 2 and 5 times powers of ten, from the last up to low to the first from high on.
 std::vector<double> decade_steps(double low, double high) {
   std::vector<double> steps;
   for (double power = std::pow(10.0, std::floor(std::log10(low))); power <= high * 10.0;
@@ -72,7 +72,7 @@ std::vector<double> decade_steps(double low, double high) {
   return {begin == steps.begin() ? begin : begin - 1, end == steps.end() ? end : end + 1};
 }
 
-// Thins out the steps to at most kMostTicks: first to powers of ten, then to every n-th of these.
+// Thins out the ticks to at most kMostTicks: first to powers of ten, then to every n-th of these.
 std::vector<double> marked(const std::vector<double>& steps) {
   if (steps.size() <= kMostTicks + 1) return steps;
   std::vector<double> powers;

@@ -11,45 +11,45 @@ namespace syncopate::bench {
 enum class Scale : std::uint8_t {
   kLinear,
   kLogarithmic,
-  // For percentages: logarithmic in the distance to 100, with ticks at 0, 50, 80, 90, 95, 98, 99.
+  // Percentages: logarithmic in the distance to 100, with ticks at 0, 50, 80, 90, 95, 98, 99.
   kNearHundred,
 };
 
 struct Axis {
-  std::string title;  // with its unit: "training time (s)"
-  double low = 0.0;   // the value at its beginning
-  double high = 1.0;  // the value at its end
+  std::string title;  // title of the axis with its unit: "training time (s)"
+  double low = 0.0;   // value at the axis's beginning
+  double high = 1.0;  // value at the axis's end
   Scale scale = Scale::kLinear;
   std::vector<double> ticks;  // round numbers within [low, high], ascending
 
-  // The position of a value: 0 at low, 1 at high, outside [0, 1] beyond them.
+  // Returns the position of a value: 0 at low, 1 at high, outside [0, 1] beyond them.
   double place(double value) const;
 };
 
-// The smallest of 1, 2 and 5 times a power of ten that divides `range` into at most `most` steps.
+// Returns the least of 1, 2, 5 times a power of ten that divides `range` into up to `most` steps.
 double round_step(double range, int most);
 
-// From low to high with about `most` ticks; `extend` moves both ends outwards to the next tick.
+// Makes an axis with about `most` ticks; `extend` moves low and high outwards to the next tick.
 Axis linear_axis(const std::string& title, double low, double high, int most, bool extend);
-// A logarithmic axis from the tick below low to the tick above high. Linear if low is not positive
-// or if high is less than 8 times low.
+// Makes a logarithmic axis from the tick below low to the tick above high. Linear if low is not
+// positive or if high is less than 8 times low.
 Axis logarithmic_axis(const std::string& title, double low, double high);
-// An axis for percentages with low and high in [0, 100]: kNearHundred, because accuracies climb
-// from 10 to 90 at once and differ by tenths in the end. Linear if the ends are close.
+// Makes an axis for percentages with low and high in [0, 100]: kNearHundred, because accuracies
+// climb from 10 to 90 at once and differ by tenths in the end. Linear if the ends are close.
 Axis percent_axis(const std::string& title, double low, double high);
-// A linear axis with ticks at whole numbers only.
+// Makes a linear axis with ticks at whole numbers only.
 Axis counting_axis(const std::string& title, double low, double high, int most);
 
-// The labels of the ticks, with as many decimals as the ticks need: "60,000" rather than "6e4".
+// The labels of the axis's ticks, with as many decimals as needed: "60,000" rather than "6e4".
 std::vector<std::string> tick_texts(const Axis& axis);
 
-// About the width of the text at the largest letter size that the page uses in a plot.
+// Returns about the width of the text at the largest letter size that the page uses in a plot.
 double text_width(std::string_view text);
-// The width of the widest label of the axis.
+// Returns the width of the widest label of the axis.
 double widest_tick(const Axis& axis);
 
-// Calls `make(most)` with decreasing numbers of ticks until the labels fit side by side into
-// `room`.
+// Makes an axis: calls `make(most)` with decreasing numbers of ticks until the labels fit side by
+// side into `room`.
 template <typename Make>
 Axis fitting_axis(double room, Make make) {
   constexpr int kMostTicks = 7;

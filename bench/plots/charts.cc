@@ -60,14 +60,14 @@ void draw_curve(Svg& svg, const Frame& frame, const Curve& curve) {
   }
 }
 
-// The largest value that the bar, its whisker or its dots reach.
+// Returns the largest value that the bar, its whisker or its dots reach.
 double reach_of(const Bar& bar) {
   double reach = bar.value.value_or(0.0) + bar.deviation.value_or(0.0);
   for (const double dot : bar.dots) reach = std::max(reach, dot);
   return reach;
 }
 
-// The largest finite `measure(bar)`, at least 0.
+// Returns the largest finite `measure(bar)` of all bars, at least 0.
 template <typename Measure>
 double greatest(const BarChart& chart, Measure measure) {
   double most = 0.0;
@@ -100,7 +100,7 @@ void draw_axis(Svg& svg, const Axis& axis, double left, double width, double top
   svg.text({left + width / 2, bottom + 34.0}, axis.title, "middle", "title");
 }
 
-// Maps values to positions along the x axis; negative values count as 0.
+// Maps a bar's values to positions along the x axis; negative values count as 0.
 struct Along {
   const Axis& axis;
   double left;
@@ -139,7 +139,7 @@ std::string draw(const LineChart& chart) {
 }
 
 std::string draw(const BarChart& chart) {
-  constexpr double kLeft = 12.0;  // room for half of the first label
+  constexpr double kLeft = 12.0;  // room for half of the axis's first label
   const double height = height_of(chart);
   Svg svg(kPlotWidth, height, chart.title);
   const double note = greatest(chart, [](const Bar& bar) { return text_width(bar.note); });
@@ -170,7 +170,7 @@ std::string draw(const StackedChart& chart) {
   constexpr double kAllRows = 240.0;
   const auto count = static_cast<double>(chart.rows.size());
   const double row_height = std::min(kTallest, kAllRows / std::max(1.0, count));
-  // Every row has a label, or every n-th where rows are thinner than letters.
+  // Draws a label at every row, or at every n-th where rows are thinner than letters.
   const auto stride = static_cast<std::size_t>(std::ceil(12.0 / row_height));
   double widest = 0.0;
   for (const StackedRow& row : chart.rows) widest = std::max(widest, text_width(row.label));

@@ -34,17 +34,17 @@ struct LineChart {
   std::string title;
   Axis x;
   Axis y;
-  std::vector<Curve> curves;  // drawn in this order
+  std::vector<Curve> curves;  // drawn in this order, the last on top
 };
 
 std::string draw(const LineChart& chart);
 
 struct Bar {
-  std::optional<double> value;      // without it only dots and note are drawn
-  std::optional<double> deviation;  // whiskers to both sides
-  std::vector<double> dots;         // one per run
-  std::string note;                 // the text behind the bar
-  std::string classes;              // CSS classes with the colour
+  std::optional<double> value;      // length of the bar; without it only dots and note are drawn
+  std::optional<double> deviation;  // standard deviation: whiskers to both sides
+  std::vector<double> dots;         // one small mark per run
+  std::string note;                 // text behind the bar
+  std::string classes;              // CSS classes that give the bar its colour
 };
 
 struct BarGroup {
@@ -52,24 +52,24 @@ struct BarGroup {
   std::vector<Bar> bars;
 };
 
-// Horizontal bars. A group's label stands above its bars, so that it may be long.
+// A chart of horizontal bars. A group's label stands above its bars, so that it may be long.
 struct BarChart {
   std::string title;
-  std::string axis_title;  // with its unit
+  std::string axis_title;  // title of the value axis with its unit
   std::vector<BarGroup> groups;
 };
 
 std::string draw(const BarChart& chart);
 
 struct StackedRow {
-  std::string label;           // a few characters
-  std::vector<double> shares;  // each in [0, 1], one per part
+  std::string label;           // name of the row, a few characters
+  std::vector<double> shares;  // parts of the row, each in [0, 1]
 };
 
-// The parts of a whole, one horizontal bar per row, at the size of a panel.
+// Draws the parts of a whole, one horizontal bar per row, at the size of a panel.
 struct StackedChart {
   std::string title;
-  std::string label_title;  // what a row is: "worker"
+  std::string label_title;  // what a row is, such as "worker"
   std::string axis_title;
   std::vector<std::string> part_names;
   std::vector<std::string> part_classes;

@@ -10,9 +10,9 @@
 namespace syncopate::bench {
 namespace {
 
-// The common style sheet. Classes s0 to s6 colour series, p0 to p4 the parts of a worker's time.
-// The colours of series can be told apart by colour-blind readers; on a dark ground the two darkest
-// are lighter. Source: M. Okabe, K. Ito, Color Universal Design (2008).
+// The style sheet of all report pages. Classes s0 to s6 colour series, p0 to p4 the parts of a
+// worker's time. The colours of series can be told apart by colour-blind readers; on a dark ground
+// the two darkest are lighter. Source: M. Okabe, K. Ito, Color Universal Design (2008).
 constexpr std::string_view kStyle = R"css(
 :root{color-scheme:light dark;--paper:#fff;--ink:#1c1c1c;--soft:#5a5a5a;--rule:#dcdcdc;--blue:#0072b2;--red:#d55e00;
 --green:#009e73;--purple:#b5588f;--orange:#e69f00;--sky:#56b4e9;--grey:#6e6e6e;--rest:#b4b4b4}

@@ -17,28 +17,28 @@ struct TableHead {
 
 struct TableRow {
   std::string name;
-  std::vector<std::string> cells;  // for the columns after the name
+  std::vector<std::string> cells;  // cells of the columns after the name
   std::vector<std::string> notes;  // what to say about this row, such as a failure
 };
 
-// Text is unescaped; the code that prints the table escapes it.
+// A table of the page. Text is unescaped; the code that prints the table escapes it.
 struct Table {
-  std::vector<TableHead> heads;  // the first is that of the names
+  std::vector<TableHead> heads;  // heads of all columns, first that of the names
   std::vector<TableRow> rows;
 };
 
-// A whole page. title: plain text; more_style: CSS after the common style sheet; body: HTML below
-// the heading.
+// Returns a whole page. title: plain text; more_style: CSS after the common style sheet; body: HTML
+// below the heading.
 std::string html_document(std::string_view title, std::string_view more_style,
                           std::string_view body);
-// One entry of a <dl>. name: plain text; html: HTML.
+// Returns one entry of a <dl>. name: plain text; html: HTML.
 std::string fact_html(std::string_view name, std::string_view html);
-// A paragraph in small type that keeps its line ends; "" for no text. text: plain text.
+// Returns a paragraph in small type that keeps its line ends; "" for no text. text: plain text.
 std::string note_html(std::string_view text);
-// rows: <tr> elements.
+// Returns a table. rows: its <tr> elements.
 std::string table_html(const std::vector<TableHead>& heads, std::string_view rows);
 
-// Writes the file completely or leaves the old one. Throws FileError naming the file.
+// Writes the page's file completely or leaves the old one. Throws FileError naming the file.
 void write_whole(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace syncopate::bench

@@ -12,12 +12,12 @@ struct LegendEntry {
   std::string text;
 };
 
-// Text is escaped by the functions that take a figure.
+// A figure. Its text is escaped by the functions that take a figure.
 struct Figure {
   std::string title;
-  std::string drawing;  // from Svg::finish()
+  std::string drawing;  // the SVG from Svg::finish()
   std::vector<LegendEntry> legend;
-  std::string caption;  // may be empty
+  std::string caption;  // text below the drawing; may be empty
 };
 
 std::string figure_html(const Figure& figure);
@@ -25,15 +25,15 @@ std::string figure_html(const Figure& figure);
 struct Panel {
   std::string title;
   std::string drawing;
-  std::string caption;  // may be empty
+  std::string caption;  // text below the panel's drawing; may be empty
 };
-// Several drawings under the heading, legend and caption of `common`.
+// Returns a figure with several drawings under the heading, legend and caption of `common`.
 std::string panels_html(const Figure& common, const std::vector<Panel>& panels);
 
-std::string series_swatch(std::size_t series);        // a line with the series' marker
-std::string line_swatch(const std::string& classes);  // a line
-std::string box_swatch(const std::string& classes);   // a filled area
-std::string whisker_swatch();                         // mean and deviation
-std::string dot_swatch();                             // one run
+std::string series_swatch(std::size_t series);        // draws a line with the series' marker
+std::string line_swatch(const std::string& classes);  // draws a line
+std::string box_swatch(const std::string& classes);   // draws a filled area
+std::string whisker_swatch();                         // draws the sign of mean and deviation
+std::string dot_swatch();                             // draws the sign of one run
 
 }  // namespace syncopate::bench

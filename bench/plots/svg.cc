@@ -12,12 +12,12 @@ namespace syncopate::bench {
 namespace {
 
 constexpr std::size_t kColours = 7;
-constexpr double kTitleHeight = 20.0;  // the title of y, above the area
-constexpr double kBelow = 42.0;        // the ticks and the title of x
-constexpr double kTickGap = 6.0;       // between the label of a tick and the area
+constexpr double kTitleHeight = 20.0;  // height of the y axis's title above the area
+constexpr double kBelow = 42.0;        // height of the ticks and the title of the x axis
+constexpr double kTickGap = 6.0;       // between a tick's label and the area
 constexpr double kLeastRightMargin = 10.0;
 
-// The corners of a marker of size 1 around the origin; a circle has none.
+// The corners of a marker of size 1 around the origin; a circle has no corners.
 using Shape = std::vector<Point>;
 const Shape& marker_shape(std::size_t number) {
   static const std::array<Shape, kColours> kShapes = {
@@ -108,7 +108,7 @@ Frame::Frame(Svg& svg, double width, double height, Axis x, Axis y)
     : x_(std::move(x)), y_(std::move(y)) {
   left_ = widest_tick(y_) + kTickGap + 2.0;
   top_ = kTitleHeight + 8.0;
-  // Half of the last label of x may stand out beyond the end of the axis.
+  // Half of the x axis's last label may stand out beyond the end of the axis.
   const std::vector<std::string> texts = tick_texts(x_);
   const double last = texts.empty() ? 0.0 : text_width(texts.back()) / 2;
   width_ = width - left_ - std::max(kLeastRightMargin, last);
@@ -140,7 +140,7 @@ void Frame::draw_y(Svg& svg) const {
     svg.line({left_, y}, {left_ + width_, y}, "rule");
     svg.text({left_ - kTickGap, y + 4.0}, texts[i], "end", "tick");
   }
-  // The title stands above the axis, not along it, so that it reads horizontally.
+  // The y axis's title stands above the axis, not along it, so that it reads horizontally.
   svg.text({2.0, kTitleHeight - 7.0}, y_.title, "start", "title");
 }
 

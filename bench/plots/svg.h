@@ -18,19 +18,19 @@ struct Point {
 // A drawing in units of its view box, y downwards. Text is escaped here; class names are trusted.
 class Svg {
  public:
-  // A fragment for another drawing; use body().
+  // Makes a fragment for another drawing; use body().
   Svg() = default;
-  // A whole drawing. Screen readers read `title`.
+  // Makes a whole drawing. Screen readers read `title`.
   Svg(double width, double height, std::string_view title);
 
   void line(Point from, Point to, std::string_view classes);
   void polyline(const std::vector<Point>& points, std::string_view classes);
-  // A non-empty `tip` is shown while the pointer rests on the rectangle.
+  // Draws a rectangle. A non-empty `tip` is shown while the pointer rests on it.
   void rectangle(Point corner, double width, double height, std::string_view classes,
                  std::string_view tip = "");
-  // anchor: "start", "middle" or "end".
+  // Draws text. anchor: "start", "middle" or "end".
   void text(Point at, std::string_view text, std::string_view anchor, std::string_view classes);
-  // Draws shape number `shape` of a few that can be told apart without colour; 0 is a circle.
+  // Draws marker number `shape` of a few that can be told apart without colour; 0 is a circle.
   void marker(Point at, std::size_t shape, double size, std::string_view classes);
   const std::string& body() const noexcept { return body_; }
   std::string finish() const { return head_ + body_ + "</svg>"; }
@@ -45,10 +45,10 @@ class Svg {
 std::string series_classes(std::size_t series);
 std::size_t series_marker(std::size_t series);
 
-// Two axes around an area, with titles, ticks and thin lines at the ticks of y.
+// A plot's frame: two axes around an area, with titles, ticks and thin lines at the ticks of y.
 class Frame {
  public:
-  // Draws the frame into `svg`. The margins follow from the labels.
+  // Draws the frame into `svg`. The margins follow from the labels of the axes.
   Frame(Svg& svg, double width, double height, Axis x, Axis y);
 
   Point at(double x, double y) const;

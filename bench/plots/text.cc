@@ -10,7 +10,7 @@ namespace {
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
-// The number of decimals that leaves three significant digits.
+// Returns the number of decimals that leaves three significant digits of a number.
 int decimals_for(double value) {
   const double size = std::abs(value);
   if (size >= 99.95 || size == 0.0) return 0;
@@ -19,8 +19,8 @@ int decimals_for(double value) {
   return std::min(6, 2 - static_cast<int>(std::floor(std::log10(size))));
 }
 
-// The position at which to break a text that is wider than `width`: after the last blank that fits,
-// else after punctuation, else inside a word.
+// Returns the position at which to break a text that is wider than `width`: after the last blank
+// that fits, else after punctuation, else inside a word.
 std::size_t break_in(std::string_view text, std::size_t width) {
   std::size_t end = 0;
   for (std::size_t kept = 0; end < text.size(); ++end) {
@@ -125,7 +125,7 @@ std::string factor_text(double factor) {
 }
 
 std::string interval_text(double low, double high) {
-  // Both ends have the number of decimals of the larger one.
+  // Both ends of an interval have the number of decimals of the larger end.
   const int decimals = decimals_for(std::max(std::abs(low), std::abs(high)));
   return fmt::format("{} to {}", decimal_text(low, decimals), decimal_text(high, decimals));
 }

@@ -10,31 +10,31 @@
 
 namespace syncopate::bench {
 
-// For a terminal: replaces control characters, which could move the cursor, by '?' and line ends
-// and tabs by blanks.
+// Returns text for a terminal: replaces control characters, which could move the cursor, by '?' and
+// line ends and tabs by blanks.
 std::string plain_text(std::string_view text);
-// For text and attributes of HTML and SVG: plain_text with < > & " ' as entities.
+// Returns text for HTML and SVG and their attributes: plain_text with < > & " ' as entities.
 std::string html_text(std::string_view text);
-// For a field of CSV: quoted if it has a comma, quote or line end. Source: RFC 4180.
+// Returns a field of CSV: quoted if it has a comma, quote or line end. Source: RFC 4180.
 std::string csv_field(std::string_view text);
 
-// The number of characters, not bytes, of UTF-8.
+// Returns the number of characters, not bytes, of UTF-8 text.
 std::size_t width_of(std::string_view text);
-// At most `most` characters; a longer text is cut and ends with an ellipsis.
+// Returns at most `most` characters; a longer text is cut and ends with an ellipsis.
 std::string shortened(std::string_view text, std::size_t most);
 
 inline constexpr std::size_t kTerminalWidth = 100;
 // Breaks the text into lines of at most `width` characters.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
-// "A", "A and B", "A, B and C".
+// Joins names to a list: "A", "A and B", "A, B and C".
 std::string listed(const std::vector<std::string>& words);
 
-// "12,345.6": with this many decimals; "-" for NaN and infinities.
+// Returns a number such as "12,345.6", with this many decimals; "-" for NaN and infinities.
 std::string decimal_text(double value, int decimals);
-// "0.1": the shortest text that reads back as the same number.
+// Returns a number such as "0.1": the shortest text that reads back as the same number.
 std::string exact_text(double value);
-// Three significant digits: "12,345", "173", "0.52".
+// Returns a number with three significant digits: "12,345", "173", "0.52".
 std::string short_text(double value);
 std::string seconds_text(double seconds);                  // "173 s"
 std::string percent_text(double fraction);                 // "95 %", "97.25 %"
@@ -42,8 +42,8 @@ std::string points_text(double fraction);                  // percentage points:
 std::string factor_text(double factor);                    // "3.9x"
 std::string interval_text(double low, double high);        // "480 to 526"
 std::string count_text(int count, std::string_view noun);  // "1 seed", "3 seeds"
-// "97.21 +- 0.15" with `plus_minus` between mean and deviation; three significant digits of the
-// mean unless `decimals` says otherwise. Only the mean where there is no deviation.
+// Returns "97.21 +- 0.15" with `plus_minus` between mean and deviation; three significant digits of
+// the mean unless `decimals` says otherwise. Only the mean where there is no deviation.
 std::string deviation_text(double mean, std::optional<double> deviation,
                            std::string_view plus_minus, std::optional<int> decimals = {});
 

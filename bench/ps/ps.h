@@ -11,8 +11,8 @@ namespace syncopate::bench {
 
 struct PsOptions {
   std::vector<std::string> sizes = {"64", "256", "4K", "64K", "1M", "4M", "16M", "64M"};
-  std::string message = "1M";  // The largest number of bytes in one message.
-  std::string variable;        // The size of each variable; if empty, one variable holds all.
+  std::string message = "1M";  // largest number of bytes in one message
+  std::string variable;        // bytes of each variable; if empty, one variable holds all
   int workers = 1;
   int servers = 1;
   std::vector<std::string> transports = {"shm", "tcp"};  // The transports of our side.

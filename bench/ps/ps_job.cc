@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* kNonce = "syncopate-bench";
 constexpr int kMostUpdateThreads = 4;
-// The rate is a power of two and gradients are small whole numbers, so the result of SGD is exact
-// in f32.
+// The learning rate is a power of two and gradients are small whole numbers, so the result of SGD
+// is exact in f32.
 constexpr float kSgdRate = 0x1p-6F;
 constexpr std::int64_t kPeriod = 7;
 constexpr float kAdamRate = 0x1p-10F;

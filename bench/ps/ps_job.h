@@ -23,9 +23,9 @@ namespace syncopate::bench {
 struct PsJobOptions {
   int workers = 1;
   int servers = 1;
-  bool tcp = false;  // If false, worker and server share memory.
+  bool tcp = false;  // false: worker and server share memory
   std::string optimizer = "sgd";
-  std::string consistency = "async";  // Is "async" or "sync".
+  std::string consistency = "async";  // "async" or "sync"
 };
 
 // Runs one server of the job on a thread of its own.
@@ -35,24 +35,24 @@ class PsJobServer {
   // an empty descriptor.
   PsJobServer(const PsJobOptions& options, int index, const Endpoint& rendezvous,
               FileDescriptor listening);
-  ~PsJobServer();  // The job fails if it is still running.
+  ~PsJobServer();  // the job fails if the server is still running
   PsJobServer(const PsJobServer&) = delete;
   PsJobServer& operator=(const PsJobServer&) = delete;
 
-  // Returns when the job is over. Throws the server's error if the server failed.
+  // Waits for the job's end. Throws the server's error if the server failed.
   void wait();
 
  private:
   std::atomic<bool> stop_ = false;
   std::exception_ptr failure_;
-  std::jthread thread_;  // Declared last, because the thread uses the other members.
+  std::jthread thread_;  // last, because the thread uses the other members
 };
 
 // A worker whose gradients are constant, so that every update changes a value by an equal amount.
 class PsJobWorker {
  public:
-  // Returns when all tasks are connected and the initial values have arrived. Throws what
-  // ps::Client throws, and UsageError if there are more servers than parts of the model.
+  // Joins the job: returns when all tasks are connected and the initial values have arrived. Throws
+  // what ps::Client throws, and UsageError if there are more servers than parts of the model.
   PsJobWorker(const PsJobOptions& options, const ExchangeShape& shape, int index,
               const Endpoint& rendezvous);
 
@@ -61,7 +61,7 @@ class PsJobWorker {
   // Pulls the values and checks them. Every worker must have made `exchanges` exchanges, and no
   // exchange may run during the call. Throws PeerError for a wrong value.
   void require_values(std::int64_t exchanges);
-  // Ends the job; every worker calls it.
+  // Ends the job; every worker calls this.
   void end();
 
  private:
@@ -70,7 +70,7 @@ class PsJobWorker {
   std::unique_ptr<ps::SegmentOwner> segment_;
   Tensor values_;
   Tensor gradients_;
-  std::vector<bool> is_padding_;  // Marks the alignment padding behind each variable.
+  std::vector<bool> is_padding_;  // marks the alignment padding behind each variable
   std::unique_ptr<ps::Client> client_;
 };
 

@@ -32,7 +32,7 @@ class Side {
   std::vector<double> run(const ExchangeCommand& asked) {
     begin(asked.shape);
     if (!is_worker()) return wait_for_workers({});
-    worker_->exchange();  // One exchange wakes sleeping threads and touches memory.
+    worker_->exchange();  // one uncounted exchange wakes threads, touches memory
     const std::span<double> mine = group_.row(group_.rank());
     for (int i = 0; i < asked.exchanges; ++i) {
       const auto start = SteadyClock::now();
@@ -139,7 +139,7 @@ class Side {
   std::optional<ExchangeShape> shape_;
   std::unique_ptr<PsJobWorker> worker_;
   std::unique_ptr<PsJobServer> server_;
-  std::int64_t exchanges_ = 0;  // The number of each worker's exchanges in the current job.
+  std::int64_t exchanges_ = 0;  // number of each worker's exchanges in the current job
   std::int64_t runs_ = 0;
 };
 

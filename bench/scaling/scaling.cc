@@ -119,7 +119,7 @@ void run_scaling(ScalingOptions options) {
     throw UsageError("--replicas, --strategy and --model: at least one each");
   }
   if (options.grid) return run_scaling_grid(options);
-  std::vector<Workload> workloads;  // All names are checked before the first measurement.
+  std::vector<Workload> workloads;  // all names are checked before the first measurement
   for (const std::string& model : options.models) workloads.push_back(find_workload(model));
   for (const int replicas : options.replicas) {
     lanes_per_replica(options.threads_total, replicas);

@@ -20,33 +20,33 @@ struct ScalingOptions {
   // multi-worker-mirrored (one process per replica).
   std::vector<std::string> strategies = {"mirrored"};
   int threads_total = 2;
-  std::int64_t batch_size_per_replica = 0;  // With 0, the workload's own batch size is used.
-  std::int64_t batch_size = 0;  // If not 0, sets the batch size of all replicas together instead.
-  int steps_per_round = 0;      // With 0, a round takes about one second.
+  std::int64_t batch_size_per_replica = 0;  // 0: the workload's own batch size
+  std::int64_t batch_size = 0;              // if not 0, the batch size of all replicas together
+  int steps_per_round = 0;                  // 0: a round takes about one second
   int rounds = 7;
   // The peer is PyTorch's DDP: an interpreter for bench/peers/torch_ddp.py, or a command. If empty,
   // there is no peer.
   std::string peer_ddp;
   std::string json_file;
   bool quick = false;
-  // If set, the grid replaces `replicas`, `threads_total` and `peer_ddp`.
+  // The grid of combinations. If set, it replaces `replicas`, `threads_total` and `peer_ddp`.
   std::optional<ScalingGrid> grid;
   // The folder for a grid's scaling.html; if empty, no page is written.
   std::filesystem::path report;
-  std::string command;  // The command line that the report shows.
+  std::string command;  // the command line that the report shows
 };
 
 // Measures each model in turn and prints one table per model. Throws UsageError, PeerError,
 // DivergenceError.
 void run_scaling(ScalingOptions options);
 
-// Does the work of run_scaling if there is a grid. Throws FileError too.
+// Does the work of run_scaling() if there is a grid. Throws FileError too.
 void run_scaling_grid(const ScalingOptions& options);
 
 // Returns the threads of each replica. Throws UsageError unless they divide evenly.
 int lanes_per_replica(int threads_total, int replicas);
 
-// Returns the samples of each replica; `usual` is the workload's number. Throws UsageError when
+// Returns the samples per replica; `usual` is the workload's number. Throws UsageError when
 // --batch-size does not divide evenly.
 std::int64_t batch_per_replica(const ScalingOptions& options, std::int64_t usual, int replicas);
 

@@ -35,7 +35,7 @@ int parse_count(const std::string& word, const std::string& text) {
   return count;
 }
 
-// Returns the numbers after the '=' of a word, ascending.
+// Returns the numbers after the '=' of a --grid word, ascending.
 std::vector<int> parse_counts(const std::string& word) {
   std::vector<int> counts;
   const std::string list = word.substr(word.find('=') + 1);

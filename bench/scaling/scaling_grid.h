@@ -9,22 +9,22 @@ namespace syncopate::bench {
 inline constexpr const char* kMultiWorkerMirrored = "multi-worker-mirrored";
 
 struct ScalingGrid {
-  std::vector<int> threads = {1};   // The numbers per replica, ascending.
-  std::vector<int> replicas = {1};  // The numbers of replicas, ascending.
+  std::vector<int> threads = {1};   // threads per replica, ascending
+  std::vector<int> replicas = {1};  // numbers of replicas, ascending
 };
 
-// Parses words such as "threads=1,2" and "replicas=1,2,4" in any order. A missing word stands for
-// 1. Throws UsageError.
+// Parses --grid words such as "threads=1,2" and "replicas=1,2,4" in any order. A missing word
+// stands for 1. Throws UsageError.
 ScalingGrid parse_scaling_grid(const std::vector<std::string>& words);
 
-// Throws UsageError unless the strategy is mirrored or multi-worker-mirrored, which can have
+// Throws UsageError unless the grid's strategy is mirrored or multi-worker-mirrored, which can have
 // several replicas.
 void require_scaling_strategy(const std::string& strategy);
 
 struct ScalingCombination {
-  std::string strategy;  // Is one-device for one replica.
+  std::string strategy;  // one-device for one replica
   int replicas = 1;
-  int threads = 1;  // The number per replica.
+  int threads = 1;  // number of threads per replica
 };
 
 // Returns all combinations. The first has the fewest replicas and threads and is the base of all

@@ -21,13 +21,13 @@ constexpr double kLogarithmicFrom = 8.0;
 // labels "50,000" and "1e5".
 constexpr double kThousandsFrom = 1e5;
 constexpr double kRoomForX = kPlotWidth - 80.0;
-// The line that marks the number of CPUs of the machine: thin and grey.
+// Draws the line that marks the number of CPUs of the machine: thin and grey.
 constexpr const char* kLimitClasses = "s6 seed";
 constexpr std::size_t kLimitSeries = 6;
 
 struct Series {
   std::string name;
-  std::vector<const ScalingRow*> rows;  // ascending CPUs
+  std::vector<const ScalingRow*> rows;  // rows of a curve, ascending by CPUs
 };
 
 bool is_one_device(const ScalingRow& row) { return row.replicas == 1; }
@@ -86,14 +86,14 @@ Axis cpu_axis(const std::set<double>& counts) {
   return axis;
 }
 
-// A quantity of a row, with its minimum and maximum, in the unit of the axis.
+// A quantity of a table's row, with its minimum and maximum, in the unit of the axis.
 using Quantity = std::function<Spread(const ScalingRow& row, const ScalingRow& base)>;
 
 Spread scaled(const Spread& spread, double factor) {
   return {factor * spread.median, factor * spread.min, factor * spread.max};
 }
 
-// Adds a line through the medians and, at each point, a thin vertical line from minimum to maximum.
+// Adds a line through a curve's medians and, at each point, a thin line from minimum to maximum.
 void add_spreads(const ScalingTable& table, const std::vector<Series>& all,
                  const Quantity& quantity, LineChart& chart, std::vector<LegendEntry>& legend) {
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -196,7 +196,7 @@ std::string facts_html(const ScalingReport& report) {
   return html + "</dl>\n";
 }
 
-// Puts a range below its median; side by side, the table would be wider than a screen.
+// Puts a cell's range below its median; side by side, the table would be wider than a screen.
 std::string cell_html(const std::string& cell) {
   const std::size_t range = cell.find(" [");
   if (range == std::string::npos) return html_text(cell);

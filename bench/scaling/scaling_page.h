@@ -11,15 +11,15 @@
 namespace syncopate::bench {
 
 struct ScalingReport {
-  std::string command;               // The command line that made the report; may be empty.
-  std::string processor;             // The name of the processor; may be empty.
-  std::vector<ScalingTable> tables;  // One table per network.
+  std::string command;               // command line that made the report; may be empty
+  std::string processor;             // name of the processor; may be empty
+  std::vector<ScalingTable> tables;  // one table per network
 };
 
-// Returns the page, which is HTML and also well-formed XML.
+// Returns the page of the report, which is HTML and also well-formed XML.
 std::string scaling_page(const ScalingReport& report);
 
-// Writes the page completely or leaves the old one. Throws FileError.
+// Writes the page's file completely or leaves the old one. Throws FileError.
 void write_scaling_page(const std::filesystem::path& path, const ScalingReport& report);
 
 }  // namespace syncopate::bench

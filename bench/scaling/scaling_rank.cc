@@ -33,7 +33,7 @@ nlohmann::json train(RankGroup& group, InMemoryTraining& training, int steps) {
   const std::vector<double> seconds =
       slowest_of_ranks(group, mine.size(), Deadline::after(std::chrono::seconds(120)));
   const CommunicationTimes after = training.communication();
-  const double num_steps = steps + 1;  // run() adds one step that it does not time.
+  const double num_steps = steps + 1;  // run() adds one untimed step
   return {
       {"seconds", seconds},
       {"exposed_seconds", (after.exposed_seconds - before.exposed_seconds) / num_steps},
@@ -45,11 +45,11 @@ struct ScalingRankOptions {
   int rank = 0;
   int ranks = 2;
   std::string model = "mnist-cnn";
-  std::int64_t batch_size = 0;  // The number of samples of this replica.
+  std::int64_t batch_size = 0;  // number of samples of this replica
   int lanes = 1;
 };
 
-// Runs one rank until rank 0's input ends. Throws UsageError, PeerError, DivergenceError.
+// Runs one rank of a side until rank 0's input ends. Throws UsageError, PeerError, DivergenceError.
 void run_scaling_rank(const ScalingRankOptions& options) {
   Workload workload = find_workload(options.model);
   if (options.batch_size > 0) workload.batch_size = options.batch_size;

@@ -27,11 +27,11 @@ class InProcess final : public ScalingSide {
     const CommunicationTimes before = training_.communication();
     const std::vector<double> seconds = training_.run(steps);
     const CommunicationTimes after = training_.communication();
-    const double num_steps = steps + 1;  // run() adds one step that it does not time.
+    const double num_steps = steps + 1;  // run() adds one untimed step
     return {median(seconds), (after.exposed_seconds - before.exposed_seconds) / num_steps,
             (after.under_way_seconds - before.under_way_seconds) / num_steps, 0.0, 0.0};
   }
-  std::vector<pid_t> pids() const override { return {}; }  // The CPU time of this process counts.
+  std::vector<pid_t> pids() const override { return {}; }  // none: this process's CPU time counts
   std::string description() const override { return training_.description(); }
 
  private:

@@ -14,36 +14,36 @@
 
 namespace syncopate::bench {
 
-// Holds the times of one turn.
+// Holds the times of one turn of a side.
 struct ScalingTurn {
   // Times of one step.
-  double step_seconds = 0.0;           // Median.
-  double exposed_seconds = 0.0;        // Mean time that replicas waited for sums.
-  double communication_seconds = 0.0;  // Mean time in which a sum was in progress.
+  double step_seconds = 0.0;           // median
+  double exposed_seconds = 0.0;        // mean time that replicas waited for sums
+  double communication_seconds = 0.0;  // mean time in which a sum was in progress
   // Times of the whole turn, which measure_scaling() measures.
   double wall_seconds = 0.0;
-  double cpu_seconds = 0.0;  // The sum over all processes of the side.
+  double cpu_seconds = 0.0;  // sum over all processes of the side
 };
 
-// One way to train. One thread only.
+// One way to train a network with the given threads. One thread only.
 class ScalingSide {
  public:
   virtual ~ScalingSide() = default;
-  virtual ScalingTurn run(int steps) = 0;  // Throws PeerError, DivergenceError.
+  virtual ScalingTurn run(int steps) = 0;  // throws PeerError, DivergenceError
   virtual std::vector<pid_t> pids() const = 0;
   virtual std::string description() const = 0;
 };
 
 struct ScalingEntry {
-  std::string name;  // Is a name such as "mirrored".
+  std::string name;  // name of the side, such as "mirrored"
   bool ours = true;
   int replicas = 1;
   int lanes = 1;
-  std::int64_t batch_size = 0;  // The number of samples of all replicas.
+  std::int64_t batch_size = 0;  // number of samples of all replicas
   std::unique_ptr<ScalingSide> side;
 };
 
-// Makes one entry per combination, in order. Throws UsageError, PeerError.
+// Makes one entry per combination of the grid, in order. Throws UsageError, PeerError.
 std::vector<ScalingEntry> make_grid_entries(const ScalingOptions& options, const Workload& workload,
                                             const std::vector<ScalingCombination>& combinations);
 
@@ -56,11 +56,11 @@ std::vector<ScalingEntry> make_scaling_entries(const ScalingOptions& options,
 struct ScalingResult {
   Workload workload;
   std::vector<ScalingEntry> entries;
-  std::vector<std::vector<ScalingTurn>> turns;  // [entry][round]
+  std::vector<std::vector<ScalingTurn>> turns;  // indexed as [entry][round]
   Rounds rounds;
 };
 
-// Measures all entries in turns. Throws PeerError, DivergenceError, FileError.
+// Measures all entries in turns, round by round. Throws PeerError, DivergenceError, FileError.
 ScalingResult measure_scaling(const ScalingOptions& options, const Workload& workload,
                               std::vector<ScalingEntry> entries);
 

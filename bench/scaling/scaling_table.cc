@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// All sides run on the CPUs of the machine that measures.
+// All sides of the table run on the CPUs of one machine, the one that measures.
 constexpr int kNodes = 1;
 constexpr const char* kDevice = "cpu";
 

@@ -13,49 +13,49 @@
 
 namespace syncopate::bench {
 
-// The samples of one pass: the training images of MNIST.
+// The samples of one pass over the data: the training images of MNIST.
 inline constexpr double kSamplesPerPass = 60'000.0;
 
 struct ScalingRow {
   std::string strategy;
-  int tasks = 1;                // The number of processes.
-  int replicas = 1;             // The number in all tasks together.
-  int threads = 1;              // The number per replica.
-  std::int64_t batch_size = 0;  // The number of samples of all replicas together.
+  int tasks = 1;                // number of processes
+  int replicas = 1;             // number of replicas in all tasks together
+  int threads = 1;              // number of threads per replica
+  std::int64_t batch_size = 0;  // number of samples of all replicas together
   Spread samples_per_second;
-  std::vector<double> samples_per_second_per_round;  // Has all rounds.
+  std::vector<double> samples_per_second_per_round;  // one number per round
   double utilisation = 0.0;        // CPU time of the tasks / (wall time * cpus()), mean of rounds.
-  Spread speed_up;                 // Samples per second over those of the first row, per round.
-  bool is_oversubscribed = false;  // Is true for more threads than CPUs.
+  Spread speed_up;                 // samples per second over those of the first row, per round
+  bool is_oversubscribed = false;  // whether there are more threads than CPUs
 
-  int cpus() const noexcept { return replicas * threads; }  // One per thread.
+  int cpus() const noexcept { return replicas * threads; }  // one CPU per thread
   int cpus_per_task() const noexcept { return cpus() / tasks; }
 };
 
 struct ScalingTable {
   std::string model;
   std::string optimizer;
-  int cpus = 1;  // The number that this process may use.
+  int cpus = 1;  // number of CPUs that this process may use
   bool is_quiet = true;
-  std::string conditions;        // The text of describe_conditions (bench/harness/rounds.h).
-  std::vector<ScalingRow> rows;  // Never empty; the first row is the base.
+  std::string conditions;        // text of describe_conditions (bench/harness/rounds.h)
+  std::vector<ScalingRow> rows;  // never empty; the first row is the base of comparisons
 };
 
 ScalingTable make_scaling_table(const ScalingResult& result, int cpus);
 
-// Returns speed_up divided by row.cpus() / base.cpus(); 1.0 is ideal.
+// Returns the efficiency of a row, speed_up divided by row.cpus() / base.cpus(); 1.0 is ideal.
 double scaling_efficiency(double speed_up, const ScalingRow& row, const ScalingRow& base);
-// Returns the seconds to train kSamplesPerPass samples.
+// Returns the seconds that a row needs to train kSamplesPerPass samples.
 double seconds_per_pass(double samples_per_second);
 
-// Returns text such as "2 replicas x 1 thread".
+// Returns the name of a row, such as "2 replicas x 1 thread".
 std::string combination_text(const ScalingRow& row);
 // Returns a sentence about the row with the most samples per second, such as "mirrored, 2 replicas
 // x 1 thread: 1.8 times ...".
 std::string scaling_verdict(const ScalingTable& table);
-// Returns a note that explains the columns and states the batch sizes.
+// Returns a note below the table that explains the columns and states the batch sizes.
 std::string scaling_note(const ScalingTable& table);
-// Returns the cells that terminal and page show, with a note on each oversubscribed row.
+// Returns the table's cells for terminal and page, with a note on each oversubscribed row.
 Table scaling_cells(const ScalingTable& table);
 nlohmann::json scaling_json(const ScalingTable& table);
 

@@ -38,8 +38,8 @@ void run_input(InputBenchOptions options);
 
 using nlohmann::json;
 
-// Returns samples per second over about `seconds`, after one uncounted batch that starts the
-// threads.
+// Returns the pipeline's samples per second over about `seconds`, after one uncounted batch that
+// starts the threads.
 double take_batches(BatchSource& source, double seconds) {
   std::int64_t samples = 0;
   double passed = 0.0;

@@ -12,7 +12,7 @@
 namespace syncopate::bench {
 namespace {
 
-// A smaller gain does not justify the different rounding of another algorithm.
+// The least gain: a smaller one does not justify the different rounding of another algorithm.
 constexpr double kWorthwhile = 1.05;
 constexpr int kRepeats = 30;
 

@@ -16,12 +16,12 @@ namespace syncopate::bench {
 // 1, square maps. Their batch size n is 0.
 std::vector<ConvProblem> tunable_convolutions(const std::vector<Graph>& graphs);
 
-// Returns the rows as C++ text below a heading line, such as "{32, 32, 16, kWinograd, kDirect,
-// kWinograd},". Shapes for which direct convolution wins in every pass are left out.
+// Returns the rows of the table as C++ text below a heading line, such as "{32, 32, 16, kWinograd,
+// kDirect, kWinograd},". Shapes for which direct convolution wins in every pass are left out.
 std::string format_rows(const std::vector<AlgorithmRow>& rows);
 
-// Prints the measurements and replaces FILE by a rename. Throws FileError, and UnavailableError on
-// a machine without AVX-512.
+// Prints the measurements of convolutions and replaces FILE by a rename. Throws FileError, and
+// UnavailableError on a machine without AVX-512.
 void retune(const std::vector<Graph>& graphs, const std::filesystem::path& file);
 
 }  // namespace syncopate::bench

@@ -39,7 +39,7 @@ struct StepOptions {
   std::string peer;
   std::string peer_python;
   std::string json_file;
-  std::string retune_file;  // If set, this file gets the algorithm table and no steps are timed.
+  std::string retune_file;  // if set, only this file with the algorithm table is made
   bool quick = false;
   bool no_fuse = false;
   bool no_winograd = false;
@@ -58,11 +58,11 @@ struct Result {
   Workload workload;
   std::string device;
   Rounds rounds;
-  std::string peer_settings;  // JSON; empty without a peer.
+  std::string peer_settings;  // the peer's settings as JSON; empty without a peer
   std::string peer_description;
   std::string peer_warning;
   std::string precision;
-  std::optional<DeviceFigures> figures;  // Is set for a GPU only.
+  std::optional<DeviceFigures> figures;  // set for a GPU only
 };
 
 Workload requested_workload(const StepOptions& options, const std::string& model) {
@@ -78,7 +78,7 @@ bool is_gpu(const StepOptions& options) {
   return options.training.device.kind == DeviceKind::kCuda;
 }
 
-// Avoids std::to_string, which would print 0.000000 for 1e-7.
+// Formats without std::to_string, which would print 0.000000 for 1e-7.
 std::string exact_text(double value) { return json(value).dump(); }
 
 std::vector<std::string> peer_command(const StepOptions& options, const Workload& workload) {
@@ -129,7 +129,7 @@ Result measure(const StepOptions& options, const Workload& workload) {
   std::unique_ptr<Peer> peer;
   if (auto command = peer_command(options, workload); !command.empty()) {
     PeerOptions peer_options{.command = std::move(command)};
-    // torch.compile takes minutes to tune.
+    // The timeout of the peer's start: torch.compile takes minutes to tune.
     if (is_gpu(options)) peer_options.ready_timeout = std::chrono::minutes(5);
     peer = std::make_unique<Peer>(std::move(peer_options));
   }
@@ -226,7 +226,7 @@ void run_step(StepOptions options) {
   if (options.quick) options.rounds = std::min(options.rounds, 3);
   options.training.fuse = !options.no_fuse;
   options.training.winograd = !options.no_winograd;
-  std::vector<Workload> workloads;  // All names are checked before the first measurement.
+  std::vector<Workload> workloads;  // all names are checked before the first measurement
   for (const std::string& model : options.models)
     workloads.push_back(requested_workload(options, model));
   if (!options.retune_file.empty()) {

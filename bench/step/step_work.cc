@@ -34,7 +34,7 @@ class Count {
     } else if (std::holds_alternative<DenseOp>(node.operation)) {
       multiply(node, out * in, in + out);
     } else if (std::holds_alternative<BatchNormOp>(node.operation)) {
-      elements_ += 3.0 * out;  // Forward computes statistics and then the output.
+      elements_ += 3.0 * out;  // forward computes statistics, then the output
       // Backward computes sums over input and gradient, then the input's gradient.
       elements_ += 5.0 * out;
     } else if (std::holds_alternative<MaxPoolOp>(node.operation)) {
@@ -43,7 +43,7 @@ class Count {
       elements_ += 2.0 * in;
     } else if (std::holds_alternative<AddOp>(node.operation) ||
                std::holds_alternative<ShortcutOp>(node.operation)) {
-      elements_ += 2.0 * out;  // The operation reads the addend and its gradient.
+      elements_ += 2.0 * out;  // reads the addend and its gradient
     }
     // A gradient that arrives from two consumers is read from both.
     if (consumers_[index] > 1) elements_ += out;
@@ -59,7 +59,7 @@ class Count {
     if (std::holds_alternative<FlattenOp>(from.operation)) return has_input_gradient(from);
     return !std::holds_alternative<InputOp>(from.operation);
   }
-  // Counts three products: forward, the weight's gradient and the input's gradient.
+  // Counts a layer's three products: forward, the weight's gradient and the input's gradient.
   void multiply(const Node& node, double products, double maps) {
     const double passes = has_input_gradient(node) ? 3.0 : 2.0;
     flops_ += 2.0 * products * passes;

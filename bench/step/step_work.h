@@ -13,8 +13,8 @@
 namespace syncopate::bench {
 
 struct StepWork {
-  double flops = 0.0;  // Multiplications and additions.
-  double bytes = 0.0;  // Transferred to and from the device's memory.
+  double flops = 0.0;  // number of multiplications and additions
+  double bytes = 0.0;  // transferred to and from the device's memory
 };
 
 // Counts forward, backward and update for `batch_size` samples. Activations, their gradients and
@@ -26,10 +26,10 @@ StepWork count_work(const Graph& graph, std::int64_t batch_size, std::int64_t el
 
 // The measurements of one step on a GPU.
 struct DeviceFigures {
-  DeviceCeilings ceilings;    // The highest speeds, measured just before the step.
-  StepWork work;              // The work of one step.
-  std::vector<double> busy;   // Utilisation per turn from the driver; empty if not reported.
-  double memory_bytes = 0.0;  // The peak memory use of all processes on the device.
+  DeviceCeilings ceilings;    // highest speeds, measured just before the step
+  StepWork work;              // least work of one step
+  std::vector<double> busy;   // utilisation per turn from the driver; empty if not reported
+  double memory_bytes = 0.0;  // peak memory use of all processes on the device
 };
 
 // Return the figures as text for people, such as "72.1 TFLOP/s, 9.1% of the 790 of a large product;

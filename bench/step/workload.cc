@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kWarmUpSteps = 3;
 constexpr std::uint64_t kSeed = 1;
-// The peers use this number of batches too. It is large enough that a step does not find its
+// The number of batches, which the peers use too. It is large enough that a step does not find its
 // samples in the nearest cache.
 constexpr std::size_t kNumBatches = 8;
 constexpr std::size_t kNumLargeBatches = 2;
@@ -107,7 +107,7 @@ InMemoryTraining::InMemoryTraining(const Workload& workload, const TrainingOptio
                                .membership = options.membership},
                               graph_)),
       batches_(std::make_unique<SyntheticBatches>(workload, strategy_->input_shard())) {
-  if (!options.fuse || !options.winograd) {  // Only benchmarks disable fusion or Winograd.
+  if (!options.fuse || !options.winograd) {  // only benchmarks disable fusion or Winograd
     for (Replica& replica : strategy_->replicas()) {
       replica.model.reset();
       replica.model = replica.backend->compile(graph_, *replica.arena, *replica.state,

@@ -16,10 +16,10 @@ namespace syncopate::bench {
 
 struct Workload {
   std::string model;
-  Shape sample_shape;           // The order is [H, W, C].
-  std::int64_t batch_size = 0;  // The number of samples per replica.
+  Shape sample_shape;           // shape of a sample, [H, W, C]
+  std::int64_t batch_size = 0;  // number of samples per replica
   std::string optimizer;
-  int steps_per_round = 0;  // About one second of work on a few cores.
+  int steps_per_round = 0;  // about one second of work on a few cores
   int classes = 10;
 };
 
@@ -31,8 +31,8 @@ Graph build_graph(const Workload& workload);
 
 struct TrainingOptions {
   std::string strategy = "one-device";
-  int replicas = 1;  // The number in this process.
-  int lanes = 1;     // The number per replica.
+  int replicas = 1;  // number of replicas in this process
+  int lanes = 1;     // number of lanes per replica
   double learning_rate = 1e-3;
   Device device;
   Precision precision = Precision::kF32;
@@ -58,7 +58,7 @@ class InMemoryTraining {
  public:
   InMemoryTraining(const Workload& workload, const TrainingOptions& options);
 
-  // Returns the seconds of each of `steps` training steps, after one uncounted step that starts the
+  // Trains `steps` steps and returns the seconds of each, after one uncounted step that starts the
   // lanes. Throws DivergenceError when the loss is not a number.
   std::vector<double> run(int steps);
   // Measures the parts of the steps separately, on one replica without communication.
@@ -67,7 +67,7 @@ class InMemoryTraining {
   CommunicationTimes communication() const;
 
   const Workload& workload() const noexcept { return workload_; }
-  std::string description() const;  // Describes the backend.
+  std::string description() const;  // describes the backend
 
  private:
   UpdateStep next_update() noexcept;

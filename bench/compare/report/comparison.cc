@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-// A string field, "" if it is missing; a value of another type is returned as JSON text.
+// Returns a string field, "" if it is missing; a value of another type is returned as JSON text.
 std::string string_field(const json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || found->is_null()) return "";

@@ -14,8 +14,8 @@
 namespace syncopate::bench {
 
 struct ComparedRun {
-  std::string file;                 // the name in comparison.json
-  std::optional<RunResult> result;  // empty: pending, because it has not begun or was interrupted
+  std::string file;                 // the run's file name in comparison.json
+  std::optional<RunResult> result;  // empty: the run has not begun or was interrupted
 
   bool is_done() const noexcept { return result && !result->failure; }
   bool has_failed() const noexcept { return result && result->failure; }
@@ -24,30 +24,30 @@ struct ComparedRun {
 struct ComparedVariant {
   std::string label;
   int workers = 1;
-  std::vector<ComparedRun> runs;  // one per seed
-  // Empty if comparison.json does not have these two fields.
+  std::vector<ComparedRun> runs;  // one run per seed
+  // The following fields are empty if comparison.json does not have them.
   std::optional<bool> is_synchronous{};  // all workers but backups contribute to each update
   std::optional<bool> is_distributed{};  // workers are processes, which may run on several machines
 };
 
 // The accuracy of a classifier that always answers with the most frequent class.
 struct Chance {
-  double share = 0.0;  // the share of test samples that have this class
+  double share = 0.0;  // the part of the test samples that have this class
   int classes = 0;
   std::int64_t test_samples = 0;
-  // An accuracy above this is better than chance: the share plus three standard errors. Three,
-  // because several variants are judged at once.
+  // Returns the limit: an accuracy above it is better than chance. It is the share plus three
+  // standard errors. Three, because several variants are judged at once.
   double limit() const noexcept;
 };
 
 struct Comparison {
-  std::string command;                    // the command line that made it
+  std::string command;                    // the command line of the comparison
   std::string budget;                     // what every run may spend, in words
   std::string faults;                     // injected faults, as flags of compare; empty: none
-  std::optional<double> target_accuracy;  // a fraction
+  std::optional<double> target_accuracy;  // a fraction from 0 to 1
   bool has_virtual_clock = false;
   std::vector<ComparedVariant> variants;
-  std::vector<Machine> machines{};  // on which it ran, in order of time; empty if unknown
+  std::vector<Machine> machines{};  // machines of the runs, in order of time; empty if unknown
   int threads_per_worker = 0;       // 0 if unknown
   std::optional<Chance> chance{};   // empty if unknown
 };
@@ -64,7 +64,7 @@ Comparison read_comparison(const std::filesystem::path& dir);
 
 struct Verdict;
 // Writes {"recommended":LABEL or null, "verdict":[SENTENCE, ...]} into DIR/comparison.json and
-// replaces earlier ones. Throws FileError.
+// replaces an earlier verdict. Throws FileError.
 void keep_verdict(const std::filesystem::path& dir, const Verdict& verdict);
 
 }  // namespace syncopate::bench

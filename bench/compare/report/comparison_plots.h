@@ -8,19 +8,19 @@
 
 namespace syncopate::bench {
 
-// Test accuracy and loss, against samples and against seconds: four plots.
+// Plots test accuracy and loss, against samples and against seconds: four plots.
 std::string curve_plots(const Comparison& comparison);
-// The time to the target accuracy, as bars.
+// Plots the time to the target accuracy, as bars.
 std::string target_plot(const Comparison& comparison);
-// Samples per second against the number of workers, if variants differ in it.
+// Plots samples per second against the number of workers, if variants differ in it.
 std::string throughput_plot(const Comparison& comparison);
-// Bytes that workers sent and received, for the variants that counted them.
+// Plots the bytes that workers sent and received, for the variants that counted them.
 std::string bytes_plot(const Comparison& comparison);
-// The communication time of a step, as predicted from the link and as measured.
+// Plots the communication time of a step, as predicted from the link and as measured.
 std::string prediction_plot(const Comparison& comparison);
-// The distribution of the staleness of gradients, one panel per variant.
+// Plots the distribution of the staleness of gradients, one panel per variant.
 std::string staleness_plots(const Comparison& comparison);
-// The parts of each worker's time, one panel per variant.
+// Plots the parts of each worker's time, one panel per variant.
 std::string time_plots(const Comparison& comparison);
 
 }  // namespace syncopate::bench

@@ -16,7 +16,7 @@
 namespace syncopate::bench {
 namespace {
 
-// Keeps a number and its percent sign on one line.
+// Keeps a number and its percent sign on one line of the page.
 std::string kept_together(std::string html) {
   for (std::size_t at = html.find(" %"); at != std::string::npos; at = html.find(" %", at)) {
     html.replace(at, 1, "&#160;");
@@ -86,7 +86,7 @@ std::string table_note(const Comparison& comparison) {
                                  : "");
 }
 
-// A number has all its digits, so that it reads back unchanged.
+// A number in a CSV file has all its digits, so that it reads back unchanged.
 std::string csv_value(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
 std::string csv_value(std::int64_t value) { return fmt::format("{}", value); }
 std::string csv_value(const std::string& text) { return csv_field(text); }
@@ -135,7 +135,7 @@ std::string run_line(const Comparison& comparison, const ComparedVariant& varian
 constexpr std::size_t kNarrowestName = 14;
 constexpr std::size_t kGap = 2;
 
-// "173 +- 12", or "2 of 3" if only some runs reached the target.
+// Returns a table cell: "173 +- 12", or "2 of 3" if only some runs reached the target.
 std::string target_cell(const VariantSummary& row, std::string_view plus_minus) {
   if (row.ended() == 0) return "-";
   if (row.seconds_to_target) {
@@ -146,14 +146,14 @@ std::string target_cell(const VariantSummary& row, std::string_view plus_minus) 
   return fmt::format("{} of {}", row.reached, row.ended());
 }
 
-// "4 x 1" is 4 processes with 1 replica each; "4" if only the product is known.
+// Returns "4 x 1" for 4 processes with 1 replica each; "4" if only the product is known.
 std::string workers_cell(const VariantSummary& row) {
   if (!row.is_distributed) return fmt::format("{}", row.workers);
   return *row.is_distributed ? fmt::format("{} x 1", row.workers)
                              : fmt::format("1 x {}", row.workers);
 }
 
-// "1,875 x 32" is 1,875 updates with 32 samples each.
+// Returns the cell of the updates: "1,875 x 32" is 1,875 updates with 32 samples each.
 std::string updates_cell(const VariantSummary& row) {
   if (!row.batch()) return "-";
   return fmt::format("{} x {}", decimal_text(row.updates->mean, 0), decimal_text(*row.batch(), 0));
@@ -219,7 +219,7 @@ std::vector<std::size_t> cell_widths(const Table& table) {
   return widths;
 }
 
-// The width of the first column: what the other columns leave, at least kNarrowestName.
+// Returns the width of the first column: what the other columns leave, at least kNarrowestName.
 std::size_t name_width(const Table& table, const std::vector<std::size_t>& widths) {
   std::size_t others = 0;
   for (const std::size_t width : widths) others += width + kGap;

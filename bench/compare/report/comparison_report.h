@@ -15,21 +15,21 @@ namespace syncopate::bench {
 // Returns the page of the report, which is HTML and also well-formed XML.
 std::string html_page(const Comparison& comparison);
 
-// One row per run with the numbers of its summary; a field without a number is empty.
-// Source: RFC 4180, with \n for a line end.
+// Returns runs.csv: one row per run with the numbers of its summary; a field without a number is
+// empty. Source: RFC 4180, with \n for a line end.
 std::string runs_csv(const Comparison& comparison);
-// One row per point of every run's curves; the kind of a point is "test" or "train".
+// Returns curves.csv, with a row per point of every run's curves; a point is "test" or "train".
 std::string curves_csv(const Comparison& comparison);
 
 // Writes report.html, runs.csv and curves.csv into `dir`. Each file is replaced completely or not
 // at all. Throws FileError.
 void write_comparison_report(const std::filesystem::path& dir, const Comparison& comparison);
 
-// plus_minus: what to print between a mean and its deviation.
+// Returns the table's cells. plus_minus: the text to print between a mean and its deviation.
 Table make_table(const Comparison& comparison, std::string_view plus_minus);
 
-// Prints the table in aligned columns for a terminal of 100 characters, with long labels on several
-// lines, and the machines below it.
+// Prints the comparison's table in aligned columns for a terminal of 100 characters, with long
+// labels on several lines, and the machines below it.
 void print_table(std::ostream& out, const Comparison& comparison);
 
 }  // namespace syncopate::bench

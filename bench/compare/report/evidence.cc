@@ -11,7 +11,7 @@
 namespace syncopate::bench {
 namespace {
 
-// The row with the smallest `key(row)` among those that have one.
+// Returns the row with the smallest `key(row)` among the rows that have a key.
 template <typename Key>
 const VariantSummary* row_with_least(const Rows& rows, Key key) {
   const VariantSummary* best = nullptr;
@@ -37,8 +37,8 @@ std::optional<std::vector<double>> logarithms(const std::vector<double>& values)
   return all;
 }
 
-// The amount by which the mean logarithm of the times may be too large, because the target was
-// reached between two evaluations. Infinite if it was reached before the first one.
+// Returns by how much the mean logarithm of the times may be too large, because the target was
+// reached between two evaluations. Infinite if it was reached before the first evaluation.
 double slack_of(const VariantSummary& row) {
   double sum = 0.0;
   for (std::size_t i = 0; i < row.reached_seconds.size(); ++i) {
@@ -48,8 +48,8 @@ double slack_of(const VariantSummary& row) {
   return sum / static_cast<double>(row.reached_seconds.size());
 }
 
-// For too few seeds for a confidence interval: the smallest and the largest difference between two
-// runs.
+// Returns, for too few seeds for a confidence interval, the smallest and the largest difference
+// between two runs.
 Difference range_of_differences(const std::vector<double>& a, const std::vector<double>& b,
                                 bool is_paired) {
   Difference range{

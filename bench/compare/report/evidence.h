@@ -16,74 +16,74 @@ namespace syncopate::bench {
 // A quantity of a row, such as &VariantSummary::accuracy.
 using Quantity = std::optional<Sample> VariantSummary::*;
 
-// Fewer seeds say too little about the spread for a confidence interval.
+// The least number of seeds for a confidence interval; fewer say too little about the spread.
 inline constexpr int kEnoughSeeds = 3;
 
-// `a` minus `b`; empty unless both have enough seeds.
+// Returns the difference of a quantity, `a` minus `b`; empty unless both rows have enough seeds.
 std::optional<Difference> difference(const VariantSummary& a, const VariantSummary& b,
                                      Quantity quantity);
 
-// The time of `a` to the target divided by that of `b`: geometric mean over seeds. Rows with the
-// same seeds are compared seed by seed.
+// The time of row `a` to the target divided by that of row `b`: geometric mean over seeds. Rows
+// with the same seeds are compared seed by seed.
 struct TimeRatio {
   double value = 1.0;
-  // 95 %; with fewer than kEnoughSeeds the range over the seeds. Widened by the distance between
-  // evaluations, because the target was reached at some time since the previous one. `high` may be
-  // infinite.
+  // The 95 % interval; with fewer than kEnoughSeeds the range over the seeds. It is widened by the
+  // distance between evaluations, because the target was reached at some time since the previous
+  // one. `high` may be infinite.
   Interval interval;
-  int seeds = 1;  // those of the row with fewer
+  int seeds = 1;  // number of seeds of the row with fewer seeds
   bool is_significant() const noexcept { return !interval.contains(1.0); }
   bool has_enough_seeds() const noexcept { return seeds >= kEnoughSeeds; }
   // False if a run reached the target before its first evaluation.
   bool is_bounded() const noexcept { return interval.low > 0.0 && std::isfinite(interval.high); }
 };
-// Empty unless every run of both rows reached the target, after more than 0 seconds.
+// Returns nothing unless every run of both rows reached the target, after more than 0 seconds.
 std::optional<TimeRatio> time_ratio(const VariantSummary& a, const VariantSummary& b);
 
-// All runs of both rows ended with equal weights, bit for bit.
+// Whether all runs of both rows ended with equal weights, bit for bit.
 bool have_same_weights(const VariantSummary& a, const VariantSummary& b);
-// Both rows have the same weights and the same times, also to the target.
+// Whether both rows have the same weights and the same times, also to the target.
 bool are_identical(const VariantSummary& a, const VariantSummary& b);
 
-// The row with the smallest mean time to the target; null if no row has one.
+// Returns the row with the smallest mean time to the target; null if no row has one.
 const VariantSummary* fastest(const Rows& rows);
-// The first row with a result, which others are compared with; null if there is none.
+// Returns the first row with a result, which others are compared with; null if there is none.
 const VariantSummary* reference(const Rows& rows);
-// The rows that may be recommended: better than chance, and complete; if no row is complete, those
-// with a successful run.
+// Returns the rows that may be recommended: better than chance, and complete; if no row is
+// complete, those with a successful run.
 Rows choices(const Rows& rows, const std::optional<Chance>& chance);
 // Returns the row with the best final accuracy; null if no row has one.
 const VariantSummary* most_accurate(const Rows& rows);
 
-// The other rows whose `quantity` does not differ significantly from that of `first`. Rows with too
-// few seeds are left out.
+// Returns the other rows whose `quantity` does not differ significantly from that of `first`. Rows
+// with too few seeds are left out.
 std::vector<const VariantSummary*> not_told_from(const Rows& rows, const VariantSummary& first,
                                                  Quantity quantity);
 
-// The other rows whose time to the target, over any number of seeds, does not differ significantly
-// from that of `first`. Rows identical to it are left out.
+// Returns the other rows whose time to the target, over any number of seeds, does not differ
+// significantly from that of `first`. Rows identical to it are left out.
 std::vector<const VariantSummary*> not_later_than(const Rows& rows, const VariantSummary& first);
 std::vector<const VariantSummary*> identical_to(const Rows& rows, const VariantSummary& first);
 
-// The rows with the smallest and the largest batch per update. Both null unless the largest is at
-// least 1.5 times the smallest and all rows have about the same learning rate.
+// The rows with the smallest and the largest batch per update. Both rows are null unless the
+// largest is at least 1.5 times the smallest and all rows have about the same learning rate.
 struct BatchExtremes {
   const VariantSummary* fewest = nullptr;
   const VariantSummary* most = nullptr;
 };
 BatchExtremes batches_at_one_rate(const Rows& rows);
 
-// The name of the row, in quotes if it has commas or blanks.
+// Returns the name of the row, in quotes if it has commas or blanks.
 std::string named(const VariantSummary& row);
 // Returns text such as "97.21 %" for a row that has an accuracy.
 std::string accuracy_of(const VariantSummary& row);
-// The time to the target: "0.284 s" or "0.284 virtual s".
+// Returns a row's time to the target as text: "0.284 s" or "0.284 virtual s".
 std::string time_of(const VariantSummary& row, const Comparison& comparison);
 
-// The uncertainty of a factor: "95 % interval 1.9x to 2.4x", with few seeds "1.9x to 2.4x with the
-// two seeds".
+// Describes the uncertainty of a factor: "95 % interval 1.9x to 2.4x", with few seeds "1.9x to 2.4x
+// with the two seeds".
 std::string interval_words(const TimeRatio& ratio);
-// The uncertainty of a difference of accuracies, in points: "95 % interval 1.17 to 1.63".
+// Describes the uncertainty of a difference of accuracies, in points: "95 % interval 1.17 to 1.63".
 std::string interval_words(const Difference& difference);
 
 }  // namespace syncopate::bench

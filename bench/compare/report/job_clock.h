@@ -8,13 +8,13 @@
 
 namespace syncopate::bench {
 
-// One thread only.
+// The clock of one job. One thread only.
 class JobClock {
  public:
   // Takes a line of the process that started at `began_at` (wall clock), `seconds` after that
   // start. Lines come in the order of the file.
   void add(double began_at, double seconds);
-  // Takes an evaluation, during which that process did not train for `seconds`.
+  // Takes an evaluation, in which the process of `began_at` did not train for `seconds`.
   void add_evaluation(double began_at, double seconds);
   void set_synchronous(double began_at, bool is_synchronous);
 
@@ -29,14 +29,14 @@ class JobClock {
     double began_at = 0.0;
     std::size_t first_line = 0;
     std::size_t last_line = 0;
-    double seconds = 0.0;             // the largest of its lines
-    double evaluation_seconds = 0.0;  // during which it did not train
+    double seconds = 0.0;             // largest seconds of the process's lines
+    double evaluation_seconds = 0.0;  // time of evaluations, without training
     bool is_synchronous = false;
   };
 
   Process& process(double began_at);
 
-  std::vector<Process> processes_;  // in the order of their first lines
+  std::vector<Process> processes_;  // processes in the order of their first lines
   std::size_t lines_ = 0;
 };
 

@@ -56,7 +56,7 @@ std::vector<Point> mean_curve(const std::vector<std::vector<Point>>& runs) {
   return points;
 }
 
-// The thin lines of all runs come first and the means last, so that runs never hide a mean.
+// Adds the thin lines of all runs first and the means last, so that runs never hide a mean.
 std::vector<Curve> curves_of(const View& view, const Comparison& comparison) {
   std::vector<Curve> thin;
   std::vector<Curve> thick;
@@ -77,7 +77,7 @@ std::vector<Curve> curves_of(const View& view, const Comparison& comparison) {
   return thin;
 }
 
-// Returns the smallest and the largest finite value.
+// The smallest and the largest finite value that take() was given.
 struct Range {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
@@ -164,8 +164,8 @@ std::string target_note(const VariantSummary& row) {
   return fmt::format("{} of {}", row.reached, count_text(row.ended(), "seed"));
 }
 
-// The label with N instead of the number of workers: variants that differ only in this number share
-// a line of the throughput plot.
+// Returns the label with N instead of the number of workers: variants that differ only in this
+// number share a line of the throughput plot.
 std::string family_of(const ComparedVariant& variant) {
   std::string name = variant.label;
   for (const char* noun : {" workers", " worker"}) {
@@ -178,7 +178,7 @@ std::string family_of(const ComparedVariant& variant) {
   return name;
 }
 
-// An axis with a tick at each number of workers if they are far enough apart to be read.
+// Makes an axis with a tick at each number of workers if they are far enough apart to be read.
 Axis axis_of_workers(const std::set<int>& counts) {
   constexpr double kRoom = kPlotWidth - 80.0;
   const double most = *counts.rbegin();
@@ -195,7 +195,7 @@ Axis axis_of_workers(const std::set<int>& counts) {
 }
 
 struct Family {
-  std::size_t series = 0;                          // that of the family's first variant
+  std::size_t series = 0;                          // series number of the family's first variant
   std::map<double, std::vector<double>> measured;  // samples per second by workers
 };
 

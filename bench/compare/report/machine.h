@@ -9,32 +9,32 @@ namespace syncopate::bench {
 
 struct Machine {
   std::string host;
-  std::string processor;  // empty if the kernel does not tell
+  std::string processor;  // name of the processor; empty if the kernel does not tell
   int cpus = 0;           // CPUs that the process may use
   std::vector<std::string> gpus;
-  std::string version;  // of syncopate
-  std::string date;     // when the comparison began, local time: "2026-11-23 14:05"
+  std::string version;  // version of syncopate
+  std::string date;     // start of the comparison, local time: "2026-11-23 14:05"
 };
 
 // Returns this machine, with the time of the call as its date.
 Machine machine_here(std::string version);
 
-// "Intel(R) Xeon(R) Platinum 8481C"; empty if the kernel does not tell.
+// Returns such as "Intel(R) Xeon(R) Platinum 8481C"; empty if the kernel does not tell.
 std::string processor_name();
 
-// "node7: 2 CPUs (Intel(R) Xeon(R)), no GPU; syncopate 0.1.0, 2026-11-23 14:05"
+// Returns "node7: 2 CPUs (Intel(R) Xeon(R)), no GPU; syncopate 0.1.0, 2026-11-23 14:05".
 std::string describe(const Machine& machine);
 
 struct Comparison;
-// How the variant with the most workers used the CPUs: "4 workers of 1 thread shared 2 CPUs". Empty
-// if machines or threads are unknown, or if the clock is virtual.
+// Describes how the variant with the most workers used the CPUs: "4 workers of 1 thread shared 2
+// CPUs". Empty if machines or threads are unknown, or if the clock is virtual.
 struct CpuUse {
   std::string words;
-  bool is_shared = false;  // more threads than CPUs
+  bool is_shared = false;  // whether there are more threads than CPUs
 };
 std::optional<CpuUse> cpu_use(const Comparison& comparison);
 
-// The lines below a table: the machines and how their CPUs were used.
+// Returns the lines below a table: the machines and how their CPUs were used.
 std::vector<std::string> machine_lines(const Comparison& comparison);
 
 }  // namespace syncopate::bench

@@ -85,7 +85,7 @@ class RemarkWriter {
     }
   }
 
-  // Only if another variant did better than guessing; otherwise the recommendation says it.
+  // Only if another variant did better than guessing; otherwise the recommendation tells it.
   void add_guessing() {
     if (choices(rows_, comparison_.chance).empty()) return;
     std::vector<std::string> guessing;
@@ -106,7 +106,7 @@ class RemarkWriter {
                     comparison_.machines.size()));
   }
 
-  // Compares the final accuracy of each row with that of the first one.
+  // Compares the final accuracy of each row with that of the first row.
   void add_accuracy() {
     const VariantSummary& base = *reference(rows_);
     std::vector<std::string> apart;

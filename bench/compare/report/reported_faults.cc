@@ -14,7 +14,7 @@
 namespace syncopate::bench {
 namespace {
 
-// Empty if a field is missing or the flag is unknown.
+// Describes one fault; returns nothing if a field is missing or the flag is unknown.
 std::optional<std::string> describe_fault(const std::string& flag, const std::string& value) {
   if (flag == "--service-time") return "compute delay " + value;
   if (flag == "--link-delay") return "link delay " + value;
@@ -37,14 +37,14 @@ std::optional<std::string> describe_fault(const std::string& flag, const std::st
                         : killed;
 }
 
-// The time of the fault in seconds since training began. Empty for faults that last the whole run.
+// Returns when a fault happens, in seconds of training. Empty for faults that last the whole run.
 std::optional<double> seconds_of_fault(const std::string& flag, const std::string& value) {
   if (flag != "--kill" && flag != "--pause" && flag != "--join") return std::nullopt;
   const auto fields = parse_fields(value);
   if (!fields || !fields->contains("at")) return std::nullopt;
   try {
     return parse_seconds(fields->at("at"), flag);
-  } catch (const UsageError&) {  // in a comparison.json that was not written by compare
+  } catch (const UsageError&) {  // a comparison.json that was not written by compare
     return std::nullopt;
   }
 }

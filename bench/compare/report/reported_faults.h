@@ -9,21 +9,21 @@
 
 namespace syncopate::bench {
 
-// "--service-time exponential:1 --slow worker=7,factor=4" becomes "compute delay exponential:1 and
-// worker 7 slowed 4x". A text that is not a list of fault flags is returned unchanged.
+// Turns "--service-time exponential:1 --slow worker=7,factor=4" into "compute delay exponential:1
+// and worker 7 slowed 4x". A text that is not a list of fault flags is returned unchanged.
 std::string describe_faults(const std::string& faults);
 
 struct LateFault {
-  std::string flag;  // "--kill"
+  std::string flag;  // the flag of the fault, "--kill"
   std::string value;
-  std::vector<std::size_t> rows;  // the variants whose runs had all reached the target before
-  bool is_for_all = false;        // true if it came in time for no variant that it applies to
+  std::vector<std::size_t> rows;  // variants whose runs had reached the target before
+  bool is_for_all = false;        // whether it came too late for all its variants
 };
 
-// The faults that came too late for at least one variant.
+// Returns the faults that came too late for at least one variant.
 std::vector<LateFault> late_faults(const Comparison& comparison);
 
-// The flags of the comparison's faults, without those that came too late for every variant.
+// Returns the flags of the comparison's faults, without those that came too late for every variant.
 std::string effective_faults(const Comparison& comparison);
 
 }  // namespace syncopate::bench

@@ -21,7 +21,7 @@ using nlohmann::json;
 
 constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
-// A line with its position, for error messages.
+// A line of a run's file with its position, for error messages.
 struct RunLine {
   json object;
   const std::filesystem::path& file;
@@ -44,7 +44,7 @@ struct RunLine {
       refuse(fmt::format("\"{}\" is {}, which has the wrong type", key, at(key).dump()));
     }
   }
-  // NaN was written as null, because JSON has no NaN.
+  // Reads a number; null stands for NaN, because JSON has no NaN.
   double number_at(const char* key) const {
     return at(key).is_null() ? kNotANumber : get<double>(key);
   }
@@ -152,7 +152,7 @@ class RunReader {
   std::optional<RunResult> finish() {
     if (!has_summary_ && !run_.failure) return std::nullopt;
     convert_to_job_seconds();
-    // Several processes may have written lines; those of each process are in order.
+    // Lines of several processes may be mixed; those of each process are in order.
     const auto by_step = [](const auto& a, const auto& b) { return a.step < b.step; };
     std::stable_sort(run_.training.begin(), run_.training.end(), by_step);
     std::stable_sort(run_.curve.begin(), run_.curve.end(), by_step);
@@ -162,7 +162,7 @@ class RunReader {
   }
 
  private:
-  // The start of the process that wrote the line. Empty under the virtual clock.
+  // Returns the start of the process that wrote the line. Empty under the virtual clock.
   static std::optional<double> began_of(const RunLine& line) {
     return line.get_optional<double>("began_at");
   }
@@ -203,7 +203,7 @@ class RunReader {
 
   // Marks the run as failed if its evaluations go back in time.
   void check_order_of_time() {
-    // Clocks of several processes and machines may differ by this much.
+    // The tolerance in seconds, since the clocks of processes and machines may differ.
     constexpr double kSlack = 0.1;
     for (std::size_t i = 1; i < run_.curve.size(); ++i) {
       const double before = run_.curve[i - 1].seconds;
@@ -240,7 +240,7 @@ class RunReader {
   JobClock clock_;
   std::map<double, bool> is_synchronous_;  // by `began_at`: evaluations pause training
   double paused_seconds_ = 0.0;
-  // The start of the process whose seconds they are, for each point and each summary.
+  // The start of the process whose clock counts the seconds, for each point and each summary.
   std::vector<std::optional<double>> training_began_;
   std::vector<std::optional<double>> curve_began_;
   std::vector<std::optional<double>> summary_began_;
@@ -255,7 +255,7 @@ std::optional<RunResult> read_run(const std::filesystem::path& file) {
   std::string text;
   for (std::size_t number = 1; std::getline(in, text); ++number) {
     json object = json::parse(text, nullptr, false);
-    // A last line without its end was cut short, because its writer was stopped.
+    // A last line without a line end was cut short, because its writer was stopped.
     const bool is_open_ended = in.eof();
     if (object.is_discarded() && is_open_ended) break;
     const RunLine line{std::move(object), file, number};

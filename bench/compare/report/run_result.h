@@ -17,11 +17,11 @@ namespace syncopate::bench {
 // An evaluation on the test samples.
 struct CurvePoint {
   std::int64_t step = 0;
-  std::int64_t samples = 0;  // trained before it
-  double seconds = 0.0;      // of the job before it, without evaluations that paused training
+  std::int64_t samples = 0;  // samples trained before the evaluation
+  double seconds = 0.0;      // job's time before it, without evaluations that paused training
   double loss = 0.0;
   double accuracy = 0.0;
-  double paused_seconds = 0.0;  // of earlier evaluations that paused training, not in `seconds`
+  double paused_seconds = 0.0;  // time of earlier evaluations that paused training
 };
 
 struct RunResult {
@@ -29,13 +29,13 @@ struct RunResult {
   std::uint64_t seed = 1;
   int workers = 1;
   std::optional<std::string> failure;  // one line that says why it has no summary
-  std::vector<std::string> notes;      // what a reader of its numbers should know
-  std::vector<std::string> faults;     // injected: flags of compare, each followed by its value
-  std::vector<StepMetrics> training;   // learning_rate is NaN where the line has none
-  std::vector<CurvePoint> curve;       // ascending
+  std::vector<std::string> notes;      // what a reader of the run's numbers should know
+  std::vector<std::string> faults;     // injected faults: flags of compare with their values
+  std::vector<StepMetrics> training;   // the step lines; learning_rate may be NaN
+  std::vector<CurvePoint> curve;       // the evaluations, ascending
   std::vector<WorkerMetrics> times;
   Summary summary;
-  // Per step, predicted from the link's latency and bandwidth; empty if there was no prediction.
+  // Communication seconds per step, predicted from latency and bandwidth of the link; may be empty.
   std::optional<double> predicted_communication_seconds;
 };
 

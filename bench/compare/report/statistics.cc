@@ -37,7 +37,7 @@ double beta_fraction(double a, double b, double x) {
   return fraction;
 }
 
-// The probability that Student's t lies within -t and t.
+// Returns the probability that Student's t lies within -t and t.
 double central_probability(double t, double degrees) {
   if (std::isinf(degrees)) return std::erf(t / std::sqrt(2.0));
   return incomplete_beta(0.5, degrees / 2.0, t * t / (degrees + t * t));

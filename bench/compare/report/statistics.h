@@ -8,21 +8,21 @@
 
 namespace syncopate::bench {
 
-// Throws InternalError when empty.
+// Returns the mean of the values. Throws InternalError when there are none.
 double mean(std::span<const double> values);
 
-// The standard deviation of the sample, divided by n - 1. Empty for fewer than two values.
+// Returns the standard deviation of the sample, divided by n - 1. Empty for fewer than two values.
 std::optional<double> standard_deviation(std::span<const double> values);
 
-// The percentile of a histogram: the smallest value t such that at least `share`, in (0, 1], of all
-// values are at most t. counts[t] is the number of values t. 0 for an empty histogram.
+// Returns the percentile of a histogram: the smallest value t such that at least `share`, in (0,
+// 1], of all values are at most t. counts[t] is the number of values t. 0 for an empty histogram.
 std::int64_t percentile_of_counts(std::span<const std::int64_t> counts, double share);
 
-// I_x(a, b), the regularised incomplete beta function; a, b > 0, x in [0, 1].
-// Source: continued fraction 8.17.22 of the NIST Digital Library of Mathematical Functions.
+// Returns I_x(a, b), the regularised incomplete beta function; a, b > 0, x in [0, 1]. Source:
+// continued fraction 8.17.22 of the NIST Digital Library of Mathematical Functions.
 double incomplete_beta(double a, double b, double x);
 
-// The quantile of Student's t distribution. probability in (0, 1); degrees of freedom > 0,
+// Returns the quantile of Student's t distribution. probability in (0, 1); degrees of freedom > 0,
 // fractions and infinity (the normal distribution) allowed.
 double student_t_quantile(double probability, double degrees);
 
@@ -34,18 +34,18 @@ struct Interval {
 
 struct Difference {
   double value = 0.0;
-  Interval interval;  // 95 %
+  Interval interval;  // the 95 % confidence interval
   bool is_significant() const noexcept { return !interval.contains(0.0); }
 };
 
-// mean(a) - mean(b) with Welch's interval, which allows for different variances. Empty if either
-// has fewer than two values. If neither has any spread, the interval is one point. Source: B. L.
-// Welch, Biometrika 34 (1947), 28-35; degrees of freedom of Welch-Satterthwaite.
+// Returns mean(a) - mean(b) with Welch's interval, which allows for different variances. Empty if
+// either has fewer than two values. If neither has any spread, the interval is one point. Source:
+// B. L. Welch, Biometrika 34 (1947), 28-35; degrees of freedom of Welch-Satterthwaite.
 std::optional<Difference> welch_difference(std::span<const double> a, std::span<const double> b);
 
-// The mean of a[i] - b[i] with Student's interval, which is not widened by what both values of a
-// pair have in common, such as the seed. Empty for fewer than two pairs. Throws InternalError if
-// the sizes differ.
+// Returns the mean of a[i] - b[i] with Student's interval, which is not widened by what both values
+// of a pair have in common, such as the seed. Empty for fewer than two pairs. Throws InternalError
+// if the sizes differ.
 std::optional<Difference> paired_difference(std::span<const double> a, std::span<const double> b);
 
 }  // namespace syncopate::bench

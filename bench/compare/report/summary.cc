@@ -20,7 +20,7 @@ std::optional<Sample> sample_of(std::vector<double> values) {
   return sample;
 }
 
-// The value of `quantity` for every successful run.
+// Returns the value of `quantity` for every successful run.
 template <typename Quantity>
 std::optional<Sample> over_runs(const ComparedVariant& variant, Quantity quantity) {
   std::vector<double> values;
@@ -43,7 +43,7 @@ void count_runs(const ComparedVariant& variant, VariantSummary& row) {
   }
 }
 
-// Each distinct note once; a note that not all runs have is preceded by their seeds.
+// Returns each distinct note once; a note that not all runs have is preceded by their seeds.
 std::vector<std::string> merged_notes(const ComparedVariant& variant) {
   std::vector<std::string> texts;
   for (const ComparedRun& run : variant.runs) {

@@ -10,7 +10,7 @@
 
 namespace syncopate::bench {
 
-// A quantity over the runs of a variant. Never empty.
+// The values of a quantity over the runs of a variant. Never empty.
 struct Sample {
   std::vector<double> values;
   double mean = 0.0;
@@ -21,8 +21,8 @@ struct Sample {
 struct TargetPoint {
   double seconds = 0.0;
   std::int64_t samples = 0;
-  double gap_seconds = 0.0;   // since the previous evaluation
-  double wall_seconds = 0.0;  // since training began, including evaluations that paused training
+  double gap_seconds = 0.0;   // seconds since the previous evaluation
+  double wall_seconds = 0.0;  // since training began, with evaluations that paused training
 };
 
 // Returns nothing if the run never reached the target.
@@ -30,9 +30,9 @@ std::optional<TargetPoint> time_to_target(const RunResult& run, double target_ac
 
 enum class Kind : std::uint8_t { kOneWorker, kSynchronous, kAsynchronous };
 
-// One row. Quantities are over successful runs, and empty if there are none.
+// A row of the comparison's table. Quantities are over successful runs; without any, empty.
 struct VariantSummary {
-  std::string name;  // the label, with the number of workers if several rows have this label
+  std::string name;  // the label, with the number of workers if several rows have the label
   std::string label;
   int workers = 1;
   Kind kind = Kind::kOneWorker;
@@ -41,44 +41,44 @@ struct VariantSummary {
   int failed = 0;
   int pending = 0;
   int reached = 0;                    // successful runs that reached the target
-  std::vector<std::string> failures;  // "seed 2: REASON"
+  std::vector<std::string> failures;  // one per failed run, "seed 2: REASON"
   std::vector<std::string> notes;     // on successful runs; "seed 2: NOTE" if not on all of them
-  std::optional<Sample> accuracy;     // final, a fraction
-  std::optional<Sample> test_loss;    // final
-  std::optional<Sample> seconds;      // of the whole run
+  std::optional<Sample> accuracy;     // final accuracy, a fraction
+  std::optional<Sample> test_loss;    // final loss on the test samples
+  std::optional<Sample> seconds;      // duration of the whole run
   std::optional<Sample> samples_per_second;
-  std::optional<Sample> staleness;  // the mean of a run; empty for synchronous variants
-  // Empty unless every run that ended reached the target: a mean over some of them would be
-  // too good.
+  std::optional<Sample> staleness;  // mean of each run; empty for synchronous variants
+  // Time and samples to the target are empty unless every run that ended reached the target: a mean
+  // over some of the runs would be too good.
   std::optional<Sample> seconds_to_target;
   std::optional<Sample> samples_to_target;
-  // For each run that reached the target, in the order of seeds:
+  // Values of each run that reached the target, in the order of seeds:
   std::vector<double> reached_seconds;
   std::vector<double> reached_gaps;  // TargetPoint::gap_seconds
   std::vector<std::uint64_t> seeds;
   std::vector<std::string> weights;  // hashes of the final weights of all successful runs
   std::optional<Sample> updates;
-  std::optional<Sample> samples;        // trained samples
+  std::optional<Sample> samples;        // trained samples of each run
   std::optional<Sample> learning_rate;  // in the first step line of each run
 
   int ended() const noexcept { return done + failed; }
-  // Samples per update; empty before the first update.
+  // Returns the samples per update; empty before the first update.
   std::optional<double> batch() const noexcept {
     return updates && updates->mean > 0.0 ? std::optional(samples->mean / updates->mean)
                                           : std::nullopt;
   }
   bool is_complete() const noexcept { return done > 0 && failed == 0 && pending == 0; }
-  // The mean final accuracy is not above chance, or is NaN.
+  // Whether the mean final accuracy is not above chance, or is NaN.
   bool is_at_chance(const std::optional<Chance>& chance) const noexcept;
 };
 
 using Rows = std::vector<VariantSummary>;
 
-// One row per variant, in the order of the comparison.
+// Returns one row per variant, in the order of the comparison.
 Rows summarise(const Comparison& comparison);
 
-// The speed-up of a row over the first row: the ratio of times to the target, or of samples per
-// second for all rows if the first row has no time to the target. Ratios are of geometric means
+// Returns the speed-up of a row over the first row: the ratio of times to the target, or of samples
+// per second for all rows if the first row has no time to the target. Ratios are of geometric means
 // over seeds.
 enum class SpeedUpKind : std::uint8_t { kTimeToTarget, kThroughput };
 SpeedUpKind speed_up_kind(const Rows& rows);

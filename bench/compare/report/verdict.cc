@@ -14,20 +14,20 @@
 namespace syncopate::bench {
 namespace {
 
-// The conditions of the comparison: "under the virtual clock, with worker 7 slowed 4x, ".
+// Returns the comparison's conditions: "under the virtual clock, with worker 7 slowed 4x, ".
 std::string setting(const Comparison& comparison) {
   const std::string faults = describe_faults(effective_faults(comparison));
   return fmt::format("{}{}", comparison.has_virtual_clock ? "under the virtual clock, " : "",
                      faults.empty() ? "" : fmt::format("with {}, ", faults));
 }
 
-// ", on the evidence of one seed"; "" if there are enough seeds.
+// Returns ", on the evidence of one seed" or of two; "" if there are enough seeds.
 std::string few_seeds_words(const VariantSummary& row) {
   if (row.done >= kEnoughSeeds) return "";
   return row.done == 1 ? ", on the evidence of one seed" : ", on the evidence of two seeds";
 }
 
-// The rows that may be as fast as the first and are not certainly less accurate.
+// Returns the rows that may be as fast as row `first` and are not certainly less accurate.
 std::vector<std::string> equals_of(const Rows& pool, const VariantSummary& first) {
   std::vector<std::string> equals;
   for (const VariantSummary* row : not_later_than(pool, first)) {
@@ -38,7 +38,7 @@ std::vector<std::string> equals_of(const Rows& pool, const VariantSummary& first
   return equals;
 }
 
-// "; A and B may be as fast". others: the number of rows that might be named.
+// Returns text such as "; A and B may be as fast". others: the number of rows that might be named.
 std::string or_others(const std::vector<std::string>& equals, std::size_t others,
                       std::string_view what) {
   constexpr std::size_t kMostNames = 2;
@@ -96,8 +96,8 @@ std::string why_nothing(const Comparison& comparison, const Rows& rows) {
 }
 
 struct Recommendation {
-  const VariantSummary* row = nullptr;  // null: no row of the pool can be recommended
-  std::string sentence;                 // without its full stop
+  const VariantSummary* row = nullptr;  // null: no row can be recommended
+  std::string sentence;                 // the recommendation without its full stop
 };
 
 Recommendation recommend(const Comparison& comparison, const Rows& rows, const Rows& pool) {
@@ -113,7 +113,7 @@ Recommendation recommend(const Comparison& comparison, const Rows& rows, const R
   return {.row = best, .sentence = recommend_most_accurate(comparison, pool, *best)};
 }
 
-// If the recommended row runs on one machine only: the row to use over several machines.
+// If the recommended row runs on one machine only, names the row to use over several machines.
 std::optional<std::string> best_distributed(const Comparison& comparison, const Rows& pool,
                                             const VariantSummary& taken) {
   if (taken.is_distributed.value_or(true)) return std::nullopt;
@@ -141,7 +141,7 @@ std::optional<std::string> best_distributed(const Comparison& comparison, const 
       or_others(equals_of(distributed, *best), distributed.size() - 1, "fast"));
 }
 
-// The row that ended certainly more accurate than the recommended one.
+// Names the row that ended certainly more accurate than the recommended row.
 std::optional<std::string> more_accurate(const Comparison& comparison, const Rows& pool,
                                          const VariantSummary& taken) {
   if (!comparison.target_accuracy || !taken.seconds_to_target) return std::nullopt;
@@ -165,7 +165,7 @@ Rows of_kind(const Rows& rows, Kind kind) {
   return found;
 }
 
-// The fastest row, or the most accurate one if none reached the target.
+// Returns the fastest row, or the most accurate row if none reached the target.
 const VariantSummary& best_of(const Rows& rows) {
   const VariantSummary* first = fastest(rows);
   return first != nullptr ? *first : *most_accurate(rows);
@@ -188,7 +188,7 @@ class KindSentence {
     return "in time to " + percent_text(*comparison_.target_accuracy);
   }
 
-  // The beginning of the sentence: which kind was better, and how certain that is.
+  // The beginning of the verdict's sentence: which kind of synchronization was better, how surely.
   std::string claim(bool is_significant, bool has_enough_seeds, const VariantSummary& better,
                     const VariantSummary& worse, std::string_view in_what) const {
     std::string beats = fmt::format("{} beats {} {} here", kind_words(better.kind),
@@ -248,7 +248,7 @@ class KindSentence {
     return factor == factor_text(1.0) ? "as many samples/s" : factor + " the samples/s";
   }
 
-  // "A had 3.9x the samples/s and 1.40 points less final accuracy (95 % interval 1.17 to 1.63)".
+  // Returns "A had 3.9x the samples/s and 1.40 points less final accuracy (95 % interval ...)".
   static std::string speed_words(const VariantSummary& first, const VariantSummary& second) {
     const double gain = first.accuracy->mean - second.accuracy->mean;
     const std::string size = points_text(std::abs(gain));
@@ -269,7 +269,7 @@ class KindSentence {
   const int seeds_;
 };
 
-// Empty unless variants of both kinds were compared.
+// Compares both kinds of training; empty unless variants of both kinds were compared.
 std::optional<std::string> synchronous_or_asynchronous(const Comparison& comparison,
                                                        const Rows& rows, const Rows& pool) {
   const bool has_both =

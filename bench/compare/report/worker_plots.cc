@@ -17,7 +17,7 @@
 namespace syncopate::bench {
 namespace {
 
-// The number of gradients by staleness, over all workers and all runs that are done.
+// Returns the number of gradients by staleness, over all workers and all runs that are done.
 std::vector<std::int64_t> staleness_counts_of(const ComparedVariant& variant) {
   std::vector<std::int64_t> counts;
   for (const ComparedRun& run : variant.runs) {
@@ -47,7 +47,7 @@ std::int64_t total_of(const std::vector<std::int64_t>& counts) {
   return total;
 }
 
-// The percentage of gradients in each bar of `width` staleness values.
+// Returns the percentage of gradients in each bar of `width` staleness values.
 std::vector<double> shares_of(const std::vector<std::int64_t>& counts, std::size_t shown,
                               std::size_t width) {
   std::vector<double> shares((shown + width - 1) / width, 0.0);
@@ -64,9 +64,9 @@ struct Histogram {
   std::vector<std::int64_t> counts;
 };
 
-// The horizontal scale that all panels share, so that they can be compared.
+// The horizontal scale that all panels of a plot share, so that they can be compared.
 struct HistogramScale {
-  std::size_t shown = 1;  // staleness 0 .. shown - 1
+  std::size_t shown = 1;  // staleness 0 .. shown - 1 is drawn
   std::size_t width = 1;  // staleness values per bar
 };
 
@@ -74,7 +74,7 @@ HistogramScale scale_of(const std::vector<Histogram>& histograms) {
   constexpr std::size_t kMostBars = 50;
   HistogramScale scale;
   for (const Histogram& one : histograms) {
-    // The top 0.1 % is left out, because one rare large value would squeeze all others.
+    // The top 0.1 % of staleness is left out: one rare large value would squeeze all others.
     const auto reach = static_cast<std::size_t>(percentile_of_counts(one.counts, 0.999)) + 1;
     scale.shown = std::max(scale.shown, reach);
   }
@@ -110,7 +110,7 @@ std::string draw_histogram(const Histogram& one, const HistogramScale& scale) {
 // The parts of a worker's time, in stacking order.
 enum Part : std::size_t { kCompute, kCommunication, kPeers, kInput, kOther, kParts };
 
-// Sums over the runs of a variant.
+// Sums of one part of the time over the runs of a variant.
 struct WorkerParts {
   std::array<double, kParts> seconds{};
   double total = 0.0;
@@ -160,7 +160,7 @@ StackedChart time_chart(const std::string& name, const std::map<int, WorkerParts
 constexpr double kMegabyte = 1e6;
 constexpr double kMilliseconds = 1e3;
 
-// The known values of `amount` for each worker of every run that is done.
+// Returns the known values of `amount` for each worker of every run that is done.
 template <typename Amount>
 std::vector<double> over_workers(const ComparedVariant& variant, Amount amount) {
   std::vector<double> values;
@@ -184,7 +184,7 @@ std::optional<double> megabytes(const std::optional<std::int64_t>& bytes) {
   return bytes ? std::optional(static_cast<double>(*bytes) / kMegabyte) : std::nullopt;
 }
 
-// Milliseconds per step of a worker, one value per run that has both numbers.
+// Returns the milliseconds per step of a worker, one value per run that has both numbers.
 struct Communication {
   std::vector<double> predicted;
   std::vector<double> measured;

@@ -17,7 +17,7 @@ using VirtualTime = std::chrono::nanoseconds;
 inline double seconds_of(VirtualTime time) { return static_cast<double>(time.count()) * 1e-9; }
 inline VirtualTime virtual_time(double seconds) { return VirtualTime(std::llround(seconds * 1e9)); }
 
-// One thread only.
+// A queue of events. One thread only.
 template <typename Event>
 class EventQueue {
  public:

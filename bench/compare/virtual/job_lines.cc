@@ -8,7 +8,7 @@
 namespace syncopate::bench {
 namespace {
 
-// The tally of the steps after sums.step up to `last`.
+// Returns the tally of the steps after sums.step up to `last`.
 StepTotals tally_of(const JobSums& sums, std::int64_t last, double seconds) {
   return {.loss = sums.loss,
           .seconds = seconds,

@@ -30,15 +30,15 @@ struct WorkerAccount {
   VirtualTime all() const noexcept { return compute + communication + peers; }
 };
 
-// Sums over trained batches.
+// Sums over the trained batches of a virtual job.
 struct JobSums {
   std::int64_t step = 0;
   std::int64_t samples = 0;
   std::int64_t correct = 0;
-  double loss = 0.0;  // the sum of the steps' mean losses
+  double loss = 0.0;  // sum of the steps' mean losses
 };
 
-// One thread only.
+// Collects and writes the metrics of one virtual job. One thread only.
 class JobLines {
  public:
   JobLines(const VirtualPlan& plan, std::int64_t total_steps, MetricsWriter& metrics,
@@ -48,7 +48,7 @@ class JobLines {
   // Adds a trained batch, or a whole step of a synchronous job. steps: the number of steps that are
   // now complete.
   void add(const Scores& scores, std::int64_t steps);
-  // Called before the first batch of an epoch.
+  // Resets the loss of the epoch. Called before the first batch of an epoch.
   void begin_epoch() { epoch_ = {.step = sums_.step}; }
   double train_loss() const;  // mean over the steps since begin_epoch()
 
@@ -72,14 +72,14 @@ class JobLines {
   MetricsWriter& metrics_;
   const std::function<void(double)>& progress_;
   JobSums sums_;
-  // Sums since begin_epoch() and since the last line; their `step` is the last one before.
+  // Sums since begin_epoch() and since the last line; `step` is the last one before them.
   JobSums epoch_;
   JobSums line_;
   VirtualTime line_at_{0};
-  WorkerAccount all_at_line_;  // the sum over all workers at the last line
+  WorkerAccount all_at_line_;  // sum over all workers at the last line of metrics
 };
 
-// The sum over all workers.
+// Returns the sum of the accounts of all workers.
 WorkerAccount sum_of(std::span<const WorkerAccount> workers);
 
 // The result of a virtual job.
@@ -89,7 +89,7 @@ struct VirtualOutcome {
   double train_loss = 0.0;
   Evaluation test;
   std::string weights_hash;
-  std::vector<WorkerAccount> accounts;     // by worker
+  std::vector<WorkerAccount> accounts;     // one account per worker
   std::vector<WorkerStaleness> staleness;  // empty for a synchronous job
 };
 

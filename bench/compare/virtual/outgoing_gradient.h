@@ -10,30 +10,30 @@
 
 namespace syncopate::bench {
 
-// One thread only.
+// Encodes the gradients of one worker. One thread only.
 class OutgoingGradient {
  public:
-  // The placement must outlive this object.
+  // `placement` must outlive this object.
   OutgoingGradient(const ps::CompressionOptions& compression, const ps::Placement& placement);
 
-  // Encodes gradients, [arena total] f32. With `keep` they are copied, because they may be
+  // Encodes gradients, [arena total] f32. With `keep` the gradients are copied, because they may be
   // overwritten before this gradient is applied; otherwise they are borrowed if the codec allows
   // it.
   void take(const Tensor& gradients, bool keep);
   const ps::EncodedGradient& part(BucketId bucket) const {
     return parts_[static_cast<std::size_t>(bucket)];
   }
-  // The encoded bytes of the last gradient for this server.
+  // Returns the encoded bytes of the last gradient for this server.
   std::int64_t bytes_to(int server) const;
 
  private:
   const ps::Placement& placement_;
-  std::vector<ps::GradientEncoder> encoders_;  // by bucket
+  std::vector<ps::GradientEncoder> encoders_;  // one encoder per bucket
   std::vector<float> kept_;
-  std::vector<ps::EncodedGradient> parts_;  // by bucket
+  std::vector<ps::EncodedGradient> parts_;  // one encoded part per bucket
 };
 
-// The bytes of the values that each server sends to a worker.
+// Returns the bytes of the values that each server sends to a worker.
 std::vector<std::int64_t> value_bytes_by_server(const ps::Placement& placement, int servers);
 
 }  // namespace syncopate::bench

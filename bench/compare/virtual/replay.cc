@@ -30,11 +30,11 @@ using EntryKind = ps::OrderEntry::Kind;
 
 struct RecordedPush {
   ps::SampleRange batch;
-  int lanes = 0;                             // 0 if the end of the push was not recorded
-  std::vector<std::uint64_t> versions_read;  // by bucket of the job; 0 if not recorded
+  int lanes = 0;                             // compute lanes; 0: the push's end was not recorded
+  std::vector<std::uint64_t> versions_read;  // by bucket of the job; 0: not recorded
 };
 
-// The order records of all shards of a job.
+// The order records of all shards of a job, joined.
 struct RecordedJob {
   struct PushName {
     int worker = 0;
@@ -50,11 +50,11 @@ struct RecordedJob {
 
   ps::wire::DeclarationT declaration;
   ps::Placement placement;
-  std::vector<RecordedShard> shards;  // by shard number
+  std::vector<RecordedShard> shards;  // one record per shard, by shard number
   std::map<PushName, RecordedPush> pushes;
 
-  // The value of a flag on which all workers of the job agreed, such as "--seed". Throws UsageError
-  // if it was not recorded.
+  // Returns the value of a flag on which all workers of the job agreed, such as "--seed". Throws
+  // UsageError if it was not recorded.
   const std::string& agreed(const std::string& flag) const;
 };
 
@@ -167,13 +167,13 @@ RecordedJob read_recorded_job(std::span<const std::filesystem::path> files) {
   return job;
 }
 
-// The consistency that applies pushes in the order in which they come, with the staleness rule of
+// Returns the consistency that applies pushes in the order of arrival, with the staleness rule of
 // the job.
 ps::ConsistencyOptions replay_consistency(const ps::wire::DeclarationT& declaration) {
   ps::ConsistencyOptions options{.consistency = ps::Consistency::kAsync};
   options.staleness_rule = static_cast<ps::StalenessRule>(declaration.staleness_rule);
   if (options.staleness_rule == ps::StalenessRule::kDelayCompensationAdaptive) {
-    options.compensation = 2.0F;  // the value of make_served_variables()
+    options.compensation = 2.0F;  // as in make_served_variables()
   }
   return options;
 }
@@ -233,10 +233,10 @@ class Replay {
 
  private:
   struct Worker {
-    std::vector<float> values;            // [arena total], as received
-    std::vector<std::uint64_t> versions;  // of these values, by bucket of the job
+    std::vector<float> values;            // values as received, [arena total]
+    std::vector<std::uint64_t> versions;  // versions of `values`, by bucket of the job
     std::optional<OutgoingGradient> gradient;
-    std::uint64_t sequence = 0;  // the number of the push with this gradient
+    std::uint64_t sequence = 0;  // number of the push with this gradient
   };
 
   static std::span<const float> part_of(std::span<const float> values, const Bucket& range) {
@@ -254,7 +254,7 @@ class Replay {
         job_.shards[s].file.string(), next_[s], what));
   }
 
-  // The number of lanes fixes the order of additions, so each number has its own device.
+  // The number of lanes fixes the order of additions, so each number of lanes has its own device.
   VirtualDevice& device_of(int lanes) {
     std::unique_ptr<VirtualDevice>& device = devices_[lanes];
     if (device == nullptr) {
@@ -279,7 +279,7 @@ class Replay {
     return worker;
   }
 
-  // Returns false if the entry needs values that were not sent yet.
+  // Replays one entry. Returns false if the entry needs values that were not sent yet.
   bool replay(std::size_t s, const ps::OrderEntry& entry) {
     if (entry.kind == EntryKind::kWritten) return true;
     if (entry.kind == EntryKind::kAnswered) {
@@ -372,10 +372,10 @@ class Replay {
   const Graph graph_;
   const BatchReader reader_;
   BatchSlot slot_;
-  std::map<int, std::unique_ptr<VirtualDevice>> devices_;  // by lanes
+  std::map<int, std::unique_ptr<VirtualDevice>> devices_;  // one device per number of lanes
   std::vector<std::shared_ptr<ps::ServedVariables>> served_;
   std::map<std::pair<int, std::uint32_t>, Worker> workers_;
-  std::vector<std::size_t> next_;  // the next entry of each shard
+  std::vector<std::size_t> next_;  // next entry of each shard
   std::vector<ps::ShardEvent> events_;
   std::int64_t pushes_ = 0;
 };

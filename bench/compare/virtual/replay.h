@@ -16,9 +16,9 @@ namespace syncopate::bench {
 
 struct ReplayOutcome {
   std::string model;
-  std::int64_t pushes = 0;   // the number of gradients that were computed again
-  std::string weights_hash;  // comparable with that in the job's summary
-  Tensor values;             // [arena total] f32
+  std::int64_t pushes = 0;   // number of gradients that were computed again
+  std::string weights_hash;  // comparable with the hash in the job's summary
+  Tensor values;             // final values of the variables, [arena total] f32
 };
 
 // Replays the order records `files` of all shards of one job, in any order, and compares every

@@ -58,7 +58,7 @@ VirtualTime StepTimes::simulate(std::int64_t step, std::span<const std::int64_t>
     restart_after(kill, next_);
     const std::int64_t every = options_.checkpoint_every;
     const std::int64_t saved = every > 0 ? (step - 1) / every * every : 0;
-    // Repeated steps give the same values, so only their time counts.
+    // Repeated steps give the values of the first try, so only their time counts.
     for (std::int64_t lost = saved + 1; lost < step; ++lost) simulate(lost, gradient_bytes);
   }
 }
@@ -92,13 +92,13 @@ VirtualTime StepTimes::exchange(State& state, std::span<const std::int64_t> grad
   std::vector<std::size_t> order(workers);
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t w) { return state.computed[w]; });
-  std::vector<std::pair<VirtualTime, std::size_t>> updates(servers);  // time and server
+  std::vector<std::pair<VirtualTime, std::size_t>> updates(servers);  // time, server of each one
   for (std::size_t s = 0; s < servers; ++s) updates[s].second = s;
-  std::vector<VirtualTime> sent(workers);  // the last part arrived
+  std::vector<VirtualTime> sent(workers);  // when the last part arrived
   for (const std::size_t w : order) {
     WorkerAccount& account = state.accounts[w];
     for (std::size_t i = 0; i < servers; ++i) {
-      const std::size_t s = (w + i) % servers;  // workers begin with different servers
+      const std::size_t s = (w + i) % servers;  // each worker begins with another server
       const VirtualTime there = state.network.up(state.computed[w], static_cast<int>(w),
                                                  static_cast<int>(s), gradient_bytes[s]);
       updates[s].first = std::max(updates[s].first, there);
@@ -131,7 +131,7 @@ void StepTimes::restart_after(const Kill& kill, const State& attempt) {
   const VirtualTime at = virtual_time(kill.at_seconds);
   const VirtualTime back = at + virtual_time(*kill.restart_seconds);
   for (std::size_t w = 0; w < now_.ready.size(); ++w) {
-    // The computation until the kill is lost; pauses during it are used up.
+    // The killed worker's computation is lost; pauses during it are used up.
     const VirtualTime computed = std::clamp(at, now_.ready[w], attempt.computed[w]) - now_.ready[w];
     const VirtualTime begins = std::max(now_.ready[w], back);
     now_.accounts[w].compute += computed;

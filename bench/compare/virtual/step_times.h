@@ -22,28 +22,28 @@
 namespace syncopate::bench {
 
 struct StepTimesOptions {
-  std::string strategy;  // for error messages
+  std::string strategy;  // name of the strategy, for error messages
   int workers = 1;
-  std::vector<std::int64_t> value_bytes;  // by server
-  bool has_servers = false;               // false: an all-reduce of all bytes
+  std::vector<std::int64_t> value_bytes;  // bytes of the values on each server
+  bool has_servers = false;               // false: the workers all-reduce all bytes
   std::int64_t checkpoint_every = 0;      // steps between checkpoints; 0: none
 };
 
-// One thread only.
+// Simulates the steps of one job. One thread only.
 class StepTimes {
  public:
   StepTimes(StepTimesOptions options, const FaultInjection& faults, std::uint64_t seed);
 
-  // Simulates step `step`, the one after the last. gradient_bytes: by server. Returns the time at
-  // which the last worker has the new values. Throws PeerError if a worker is killed during the
+  // Simulates step `step`, which follows the last one. gradient_bytes: by server. Returns the time
+  // at which the last worker has the new values. Throws PeerError if a worker is killed during the
   // step and is not restarted.
   VirtualTime step(std::int64_t step, std::span<const std::int64_t> gradient_bytes);
-  // The accounts of all workers; their samples are not counted.
+  // Returns the time accounts of all workers; their samples are not counted.
   std::span<const WorkerAccount> accounts() const noexcept { return now_.accounts; }
 
  private:
   struct State {
-    std::vector<VirtualTime> ready;  // by worker: it has the values for its next step
+    std::vector<VirtualTime> ready;  // when each worker has the values for its next step
     std::vector<VirtualTime> computed;
     std::vector<WorkerAccount> accounts;
     Network network;
@@ -55,16 +55,16 @@ class StepTimes {
   VirtualTime exchange(State& state, std::span<const std::int64_t> gradient_bytes) const;
   // Simulates a step, and simulates it again after a kill.
   VirtualTime simulate(std::int64_t step, std::span<const std::int64_t> gradient_bytes);
-  // Adds the time that a kill costs. attempt: the step without the kill.
+  // Adds the time that a kill costs to the step. attempt: the step without the kill.
   void restart_after(const Kill& kill, const State& attempt);
   VirtualTime fetch(int worker, VirtualTime from);
 
   const StepTimesOptions options_;
   const Link link_;
   std::int64_t total_bytes_ = 0;
-  std::vector<Kill> kills_;  // still to come, the next one last
+  std::vector<Kill> kills_;  // kills still to come, the next one last
   State now_;
-  State next_;  // a member to reuse its memory
+  State next_;  // the step being simulated; a member to reuse its memory
 };
 
 }  // namespace syncopate::bench

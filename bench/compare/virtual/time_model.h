@@ -20,11 +20,11 @@
 
 namespace syncopate::bench {
 
-// b / rate, rounded up to a nanosecond; 0 on a link without a limit.
+// The time of b bytes on a link, b / rate, rounded up to a nanosecond; 0 on a link without a limit.
 VirtualTime time_on_link(const Link& link, std::int64_t bytes);
 VirtualTime delay_of(const Link& link);
 VirtualTime ring_all_reduce_time(const Link& link, int ranks, std::int64_t bytes);
-// The bytes that each rank sends and receives.
+// Returns the bytes that each rank sends and receives in a ring all-reduce.
 std::int64_t ring_all_reduce_bytes(int ranks, std::int64_t bytes);
 
 // The links of workers and servers. Calls for one direction come in the order of `now`. A copy
@@ -34,7 +34,7 @@ class Network {
   Network(const Link& link, int workers, int servers);
 
   bool is_plain() const noexcept { return link_.is_plain(); }
-  // Return the time at which the message arrives. Gradients go up, values go down.
+  // Return when the message arrives. Gradients go up to servers, values go down to workers.
   VirtualTime up(VirtualTime now, int worker, int server, std::int64_t bytes);
   VirtualTime down(VirtualTime now, int server, int worker, std::int64_t bytes);
 
@@ -65,9 +65,9 @@ class ComputeDelays {
  private:
   VirtualTime compute_of(int worker) const;
 
-  ServiceTimeOptions options_;  // Has no pauses.
+  ServiceTimeOptions options_;  // without pauses, which pauses_ holds
   double compute_seconds_;
-  std::vector<Pause> pauses_;  // not used up yet
+  std::vector<Pause> pauses_;  // pauses that no step has used up yet
 };
 
 }  // namespace syncopate::bench

@@ -25,7 +25,7 @@ std::int64_t whole_parts(std::int64_t updates) {
   return std::max<std::int64_t>(1, (updates + kParts - 1) / kParts) * kParts;
 }
 
-// The standard error of the mean of the values, relative to the mean.
+// Returns the standard error of the mean of the values, relative to the mean.
 double relative_error(const std::vector<double>& values) {
   const auto n = static_cast<double>(values.size());
   double mean = 0.0;
@@ -44,7 +44,7 @@ class TimingWindow {
 
   bool is_open() const noexcept { return done_ >= warm_up_; }
   bool is_over() const noexcept { return done_ >= warm_up_ + updates_; }
-  // Takes an update. accounts: those of all workers at that time.
+  // Takes an update at time `at`. accounts: those of all workers at that time.
   void update(VirtualTime at, std::span<const WorkerAccount> accounts);
   void stale(std::uint64_t versions) {
     if (is_open()) staleness_.add(versions);
@@ -56,8 +56,8 @@ class TimingWindow {
   const std::int64_t warm_up_;
   const std::int64_t updates_;  // a multiple of the number of parts
   std::int64_t done_ = 0;
-  std::vector<VirtualTime> marks_;  // the limits of the parts
-  WorkerAccount begin_;             // the sum over all workers
+  std::vector<VirtualTime> marks_;  // limits of the ten parts
+  WorkerAccount begin_;             // sum of the accounts at the window's beginning
   WorkerAccount end_;
   ps::StalenessHistogram staleness_;
 };
@@ -98,11 +98,11 @@ TimingResult TimingWindow::result() const {
 constexpr std::uint32_t kIncarnation = 1;  // no worker is restarted
 
 struct TimedWorker {
-  std::uint64_t sequence = 0;  // number of its last push
-  VirtualTime begun{0};        // it began to compute
-  VirtualTime computed{0};     // it had the gradient
-  VirtualTime sent{0};         // the last part of its gradient arrived
-  VirtualTime answered{0};     // the last part of the answer was sent
+  std::uint64_t sequence = 0;  // number of the worker's last push
+  VirtualTime begun{0};        // when the worker began to compute
+  VirtualTime computed{0};     // when the worker had the gradient
+  VirtualTime sent{0};         // when the gradient's last part arrived
+  VirtualTime answered{0};     // when the answer's last part was sent
   int parts_missing = 0;       // servers whose part of the answer has not arrived
 };
 
@@ -118,7 +118,7 @@ struct TimedPush {
   std::uint64_t sequence = 0;
 };
 
-// The bucket of one server, as ps/shard/shared_bucket.h but without values.
+// The bucket of values of one server, as ps/shard/shared_bucket.h but without values.
 class TimedBucket {
  public:
   TimedBucket(const ps::ConsistencyOptions& consistency, int workers)
@@ -132,7 +132,7 @@ class TimedBucket {
   }
 
   struct Events {
-    std::vector<std::uint64_t> applied;  // the staleness of each applied gradient
+    std::vector<std::uint64_t> applied;  // staleness of each gradient that was applied
     bool is_update = false;
     std::vector<int> answered;  // workers that are sent values, in this order
   };
@@ -151,7 +151,7 @@ class TimedBucket {
       return answer(true, events);
     }
     waiting_.push_back(request);
-    // With fewer pushes no update is due, and calling the rule for each push would check all
+    // With fewer pushes no update is due, and a call of the rule for each push would check all
     // workers.
     if (waiting_.size() >= awaited_) update(events);
   }
@@ -176,7 +176,7 @@ class TimedBucket {
     answer(!is_bounded_ || slowest_has_advanced(), events);
   }
 
-  // Looks at all workers only if one of the slowest has pushed.
+  // Looks at all workers' clocks only if one of the slowest workers has pushed.
   bool slowest_has_advanced() {
     const bool may_have = std::ranges::any_of(pushes_, [&](const ps::PushRequest& push) {
       return static_cast<std::int64_t>(push.id.sequence) == slowest_ + 1;
@@ -207,15 +207,15 @@ class TimedBucket {
   const bool is_bounded_;
   std::int64_t slowest_ = 0;  // the clock of the slowest worker, for ssp
   std::uint64_t version_ = 1;
-  std::vector<std::uint64_t> read_;  // versions, by worker
+  std::vector<std::uint64_t> read_;  // version that each worker has read
   std::vector<ps::PushRequest> waiting_;
   std::vector<std::size_t> chosen_;
   std::vector<ps::PushRequest> pushes_;
   std::vector<TimedPush> unanswered_;  // applied or dropped, in this order
-  std::size_t known_waiting_ = 0;      // the first ones, whose workers must wait
+  std::size_t known_waiting_ = 0;      // number of first pushes whose workers must wait
 };
 
-// Simulates async, ssp, and sync with backup workers.
+// Simulates the timing of async, ssp, and sync with backup workers.
 class AsynchronousTiming {
  public:
   AsynchronousTiming(const TimingOptions& options, TimingWindow& window)
@@ -266,7 +266,7 @@ class AsynchronousTiming {
     ++of.sequence;
     of.parts_missing = servers();
     for (int i = 0; i < servers(); ++i) {
-      const int s = (w + i) % servers();  // workers begin with different servers
+      const int s = (w + i) % servers();  // each worker begins with another server
       const VirtualTime there = network_.up(now(), w, s, bytes_to(s));
       if (there == now()) {
         pushed(w, s);
@@ -281,7 +281,7 @@ class AsynchronousTiming {
     buckets_[static_cast<std::size_t>(server)].push(w, worker(w).sequence, events_);
     for (const std::uint64_t staleness : events_.applied) window_.stale(staleness);
     if (events_.is_update && server == 0) window_.update(now(), accounts_);
-    // A copy, because a worker that is answered at once may push at once and change events_.
+    // Copied: a worker that is answered at once may push at once and thereby change events_.
     const std::vector<int> let_go = std::exchange(events_.answered, {});
     for (const int other : let_go) send_values(other, server);
   }
@@ -306,7 +306,7 @@ class AsynchronousTiming {
   TimingWindow& window_;
   Network network_;
   ComputeDelays delays_;
-  std::vector<TimedBucket> buckets_;  // by server
+  std::vector<TimedBucket> buckets_;  // one bucket per server
   std::vector<TimedWorker> workers_;
   std::vector<WorkerAccount> accounts_;
   EventQueue<TimedEvent> queue_;

@@ -17,7 +17,7 @@
 namespace syncopate::bench {
 
 struct TimingOptions {
-  std::string strategy;  // for error messages
+  std::string strategy;  // name of the strategy, for error messages
   int workers = 1;
   bool has_servers = false;  // false: a synchronous ring all-reduce
   ps::ConsistencyOptions consistency;
@@ -33,12 +33,12 @@ struct TimingOptions {
 struct TimingResult {
   std::int64_t updates = 0;  // The number of updates counted after the warm-up.
   double updates_per_second = 0.0;
-  double gradients_per_update = 1.0;  // Leaves out dropped gradients.
+  double gradients_per_update = 1.0;  // without dropped gradients
   // Standard error of updates_per_second, relative to it, from ten parts of the run.
   double relative_error = 0.0;
-  double staleness_mean = 0.0;  // The mean over all servers.
+  double staleness_mean = 0.0;  // mean over all servers
   std::int64_t staleness_max = 0;
-  // Shares of the workers' time, with a sum of 1.
+  // Shares of the workers' time; their sum is 1.
   double compute_share = 0.0;
   double communication_share = 0.0;
   double peers_share = 0.0;
@@ -46,7 +46,7 @@ struct TimingResult {
   double gradients_per_second() const noexcept { return updates_per_second * gradients_per_update; }
 };
 
-// The result depends on the options only. Throws UsageError for options that contradict each other.
+// Simulates a job by its options alone. Throws UsageError if the options contradict each other.
 TimingResult simulate_timing(const TimingOptions& options);
 
 }  // namespace syncopate::bench

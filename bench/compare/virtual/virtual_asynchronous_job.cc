@@ -104,7 +104,7 @@ void VirtualAsynchronousJob::schedule(const FaultInjection& faults) {
 void VirtualAsynchronousJob::on_event(const JobEvent& event) {
   using Kind = JobEvent::Kind;
   const int w = event.worker;
-  // Faults after the end of training have no effect.
+  // Stops here: faults after the end of training have no effect.
   if (event.kind == Kind::kKill || event.kind == Kind::kJoin) {
     if (is_over()) return;
     return event.kind == Kind::kKill ? kill(w, event.restart_seconds) : join(w);
@@ -334,7 +334,7 @@ void VirtualAsynchronousJob::push(int w) {
   std::ranges::fill(of.unanswered, 0);
   for (const int owner : plan_.placement.owner) ++of.unanswered[static_cast<std::size_t>(owner)];
   for (int i = 0; i < servers; ++i) {
-    const int s = (w + i) % servers;  // workers begin with different servers
+    const int s = (w + i) % servers;  // each worker begins with another server
     const std::int64_t bytes = of.gradient->bytes_to(s);
     account(w).bytes_sent += bytes;
     const VirtualTime there = network_.up(now(), w, s, bytes);

@@ -31,41 +31,41 @@ namespace syncopate::bench {
 
 // The state of one worker.
 struct VirtualWorker {
-  std::uint32_t incarnation = 0;  // counts its starts
+  std::uint32_t incarnation = 0;  // number of times that the worker was started
   bool is_alive = false;
   bool is_resting = false;     // the shard does not wait for it
-  std::uint64_t sequence = 0;  // number of its last push
+  std::uint64_t sequence = 0;  // number of the worker's last push
   std::uint64_t done = 0;      // number of its last push that was applied or dropped
 
-  std::vector<float> values;            // [arena total], as received
-  std::vector<std::uint64_t> versions;  // of these values, by bucket
-  std::vector<float> state;             // running statistics
+  std::vector<float> values;            // values as received, [arena total]
+  std::vector<std::uint64_t> versions;  // versions of `values`, by bucket
+  std::vector<float> state;             // running statistics of the worker
   std::optional<OutgoingGradient> gradient;
 
   // The step that the worker computes or exchanges now.
   std::optional<ps::SampleRange> lease;
   double learning_rate = 0.0;
   Scores scores;
-  VirtualTime begun{0};         // it began to compute
-  VirtualTime computed{0};      // it had the gradient, or requested its first values
-  VirtualTime sent{0};          // the last part of its gradient arrived
-  VirtualTime answered{0};      // the last part of the answer was sent
+  VirtualTime begun{0};         // when the worker began to compute
+  VirtualTime computed{0};      // when it had the gradient or requested first values
+  VirtualTime sent{0};          // when the gradient's last part arrived
+  VirtualTime answered{0};      // when the answer's last part was sent
   std::vector<int> unanswered;  // number of buckets without an answer, by server
   int parts_missing = 0;        // servers whose part of the answer has not arrived
 
-  VirtualTime idle_since{0};  // it has values and waits for a batch
+  VirtualTime idle_since{0};  // since when it has values and waits for a batch
   enum class Doing : std::uint8_t { kNothing, kComputing, kExchanging, kIdle };
   Doing doing = Doing::kNothing;
 };
 
-// One thread only.
+// Trains one asynchronous job under the virtual clock. One thread only.
 class VirtualAsynchronousJob {
  public:
   // All arguments must outlive the job.
   VirtualAsynchronousJob(const VirtualRun& run, const VirtualPlan& plan, VirtualDevice& device,
                          MetricsWriter& metrics, const std::function<void(double)>& progress);
 
-  // Trains. Called once. Throws what train_virtually throws.
+  // Trains the whole job. Called once. Throws what train_virtually throws.
   VirtualOutcome run();
 
  private:
@@ -73,9 +73,9 @@ class VirtualAsynchronousJob {
     enum class Kind : std::uint8_t { kComputed, kPushed, kAnswered, kKill, kJoin };
     Kind kind = Kind::kComputed;
     int worker = 0;
-    std::uint32_t incarnation = 0;            // that of the worker; unused for kKill, kJoin
-    int server = 0;                           // kPushed, kAnswered
-    std::optional<double> restart_seconds{};  // kKill
+    std::uint32_t incarnation = 0;            // of the worker; unused for kKill, kJoin
+    int server = 0;                           // set for kPushed, kAnswered
+    std::optional<double> restart_seconds{};  // set for kKill
   };
 
   VirtualWorker& worker(int w) { return workers_[static_cast<std::size_t>(w)]; }
@@ -91,7 +91,7 @@ class VirtualAsynchronousJob {
   void schedule(const FaultInjection& faults);
   void on_event(const JobEvent& event);
   void kill(int w, std::optional<double> restart_seconds);
-  // The worker has all its values and waits for a batch.
+  // Records that the worker has all its values and waits for a batch.
   void wait_for_batch(int w);
   void begin(int w, const ps::SampleRange& lease);
   void computed(int w);
@@ -100,7 +100,7 @@ class VirtualAsynchronousJob {
   void end_step(const ps::ShardEvent& event);
   bool rest_idle_workers();
 
-  // Progress and results.
+  // Functions about progress and results.
   void count_batch(const Scores& scores);
   bool evaluation_due() const;
   Evaluation evaluate();
@@ -109,7 +109,7 @@ class VirtualAsynchronousJob {
   std::vector<WorkerStaleness> staleness() const;
   std::string describe_standstill() const;
 
-  // Values and gradients between servers and workers.
+  // Functions that pass values and gradients between servers and workers.
   void join(int w);
   void push(int w);
   void pushed(int w, int server);
@@ -120,7 +120,7 @@ class VirtualAsynchronousJob {
 
   const VirtualPlan& plan_;
   const std::int64_t batches_per_step_;
-  const std::vector<std::int64_t> value_bytes_;  // by server
+  const std::vector<std::int64_t> value_bytes_;  // bytes of the values on each server
   VirtualDevice& device_;
   ps::Shard shard_;
   ps::Ledger ledger_;
@@ -135,11 +135,11 @@ class VirtualAsynchronousJob {
   std::vector<WorkerAccount> accounts_;
   std::deque<int> waiting_;  // workers that wait for a batch, in order of arrival
   std::vector<ps::ShardEvent> events_;
-  ps::StalenessHistogram staleness_;  // of all applied gradients
+  ps::StalenessHistogram staleness_;  // staleness of all applied gradients
   BucketId last_of_server_0_ = 0;     // a push of this bucket ends a step
   std::int64_t epoch_ = -1;           // the last epoch that has begun
   double learning_rate_ = 0.0;
-  VirtualTime end_{0};  // the time of the last applied push
+  VirtualTime end_{0};  // when the last push was applied
   std::string last_kill_;
 };
 

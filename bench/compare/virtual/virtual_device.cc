@@ -6,7 +6,7 @@
 namespace syncopate::bench {
 namespace {
 
-// memmove, because std::ranges::copy of GCC 12 copies spans one float at a time.
+// Copies by memmove, because std::ranges::copy of GCC 12 copies spans one float at a time.
 void copy_values(std::span<const float> from, std::span<float> to) {
   if (!from.empty()) std::memmove(to.data(), from.data(), from.size_bytes());
 }
@@ -17,7 +17,7 @@ VirtualDevice::VirtualDevice(const StrategyOptions& options, const Graph& graph,
                              const Dataset& test, const EvaluationOptions& evaluation)
     : backend_(make_cpu_backend(options.lanes)), test_size_(test.size()) {
   const ArenaLayout layout = graph.parameter_layout();
-  // These buckets have no effect, because the shard applies gradients by its own buckets.
+  // The arena's buckets have no effect, because the shard applies gradients by its own buckets.
   arena_ = std::make_unique<ParameterArena>(layout, plan_buckets(layout, options.bucket_bytes));
   state_ = std::make_unique<StateBlock>(graph.state_layout());
   fill_initial_values(graph, options.seed, *arena_);

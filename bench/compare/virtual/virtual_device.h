@@ -14,11 +14,11 @@
 
 namespace syncopate::bench {
 
-// One thread only.
+// The network on which all virtual workers compute. One thread only.
 class VirtualDevice {
  public:
-  // Begins with the seed's initial values. Graph and dataset must outlive the device. Throws what
-  // Backend::compile throws.
+  // The device begins with the seed's initial values. Graph and dataset must outlive the device.
+  // Throws what Backend::compile throws.
   VirtualDevice(const StrategyOptions& options, const Graph& graph, const Dataset& test,
                 const EvaluationOptions& evaluation);
 
@@ -27,9 +27,9 @@ class VirtualDevice {
   const Tensor& gradients() const noexcept { return arena_->gradients(); }  // [total] f32
   std::span<float> state() const noexcept { return state_->values.f32(); }
 
-  // Must be called after values() was written directly.
+  // Tells the device that values() was written directly.
   void note_written() { arena_->bump_all_versions(); }
-  // Sets the values. values: [total] f32, or values() itself.
+  // Sets the device's values. values: [total] f32, or values() itself.
   void load(std::span<const float> values);
   // Runs forward and backward on the loaded values and leaves the gradient in gradients(). Updates
   // the worker's running statistics in `state`, which may be empty if they are not needed.

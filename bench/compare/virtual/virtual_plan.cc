@@ -12,7 +12,7 @@ namespace syncopate::bench {
 namespace {
 
 constexpr int kMostWorkers = 1 << 16;
-constexpr std::int64_t kMessageBytes = std::int64_t{1} << 20;  // as in parameter_server.cc
+constexpr std::int64_t kMessageBytes = std::int64_t{1} << 20;  // bytes; as in parameter_server.cc
 
 void check_workers(const VirtualRun& run, const VirtualPlan& plan) {
   const std::string& strategy = plan.strategy.name;
@@ -91,7 +91,7 @@ VirtualPlan plan_of(const VirtualRun& run) {
       .input = options.input,
       .schedule = Schedule(schedule_of(options, replicas, batch, dataset_size / batch)),
       .is_synchronous = synchronous,
-      // With one replica, central storage keeps its variables on the device.
+      // One replica needs no shard: central storage then keeps its variables on the device.
       .has_servers =
           serves || (strategy.name == "central-storage" && (!synchronous || run.workers > 1)),
       .workers = run.workers,

@@ -23,7 +23,7 @@ struct VirtualRun {
   // stands for 1.
   const TrainOptions& options;
   int workers = 1;
-  int servers = 0;  // of parameter-server; 0 stands for 1
+  int servers = 0;  // number of parameter servers; 0 stands for 1
   const DataSplits& data;
   const Graph& graph;
   FaultInjection faults;
@@ -34,25 +34,25 @@ struct VirtualRun {
 struct VirtualPlan {
   StrategyOptions strategy;  // with the lanes and the batch size per replica
   TrainLoopOptions loop;
-  InputOptions input;  // batch_size: that of a step if synchronous, else that of one worker
+  InputOptions input;  // batch_size: per step if synchronous, else per worker
   Schedule schedule;
   bool is_synchronous = true;
-  bool has_servers = false;  // values come from servers, or from a shard in host memory
-  int workers = 1;           // those that train from the start
+  bool has_servers = false;  // values come from servers or from a shard in host memory
+  int workers = 1;           // workers that train from the start
   int places = 1;            // 1 + the largest worker number, including workers that join later
   std::int64_t dataset_size = 0;
-  ps::Placement placement;  // on at least one server
+  ps::Placement placement;  // placement of the variables on at least one server
 
   std::int64_t batch() const noexcept { return input.batch_size; }
   std::int64_t batches_per_epoch() const noexcept { return dataset_size / batch(); }
   int servers() const noexcept;
-  // True after --max-seconds: workers complete their current step and begin no other.
+  // Whether --max-seconds is over: workers complete their current step and begin no other.
   bool is_time_up(VirtualTime now) const noexcept {
     return loop.max_seconds > 0.0 && seconds_of(now) >= loop.max_seconds;
   }
 };
 
-// Throws UsageError for flags and faults that contradict each other.
+// Plans a virtual run. Throws UsageError for flags and faults that contradict each other.
 VirtualPlan plan_of(const VirtualRun& run);
 
 }  // namespace syncopate::bench

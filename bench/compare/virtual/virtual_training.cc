@@ -215,11 +215,11 @@ class VirtualSynchronousJob {
   StepTimes times_;
   const std::int64_t total_steps_;
   JobLines lines_;
-  // Each of the next four has one element per worker.
+  // Each of the next four members has one element per worker.
   std::vector<OutgoingGradient> gradients_;
-  std::vector<std::vector<float>> states_;  // running statistics
+  std::vector<std::vector<float>> states_;  // running statistics of each worker
   std::vector<std::int64_t> samples_;
-  std::vector<std::int64_t> samples_in_statistics_;  // since the statistics were last averaged
+  std::vector<std::int64_t> samples_in_statistics_;  // samples since the last averaging
   std::vector<ps::ShardEvent> events_;
   VirtualTime now_{0};
   double learning_rate_ = 0.0;

@@ -7,10 +7,10 @@
 
 namespace syncopate::bench {
 
-// Connects a DEALER (worker) and a ROUTER (server) over TCP on loopback. Frames have the size of a
-// chunk and are sent without a copy. The receiver reads from the frames. With `copies_out`, the
-// worker first copies them into one block, as a worker that computes with the values must. Throws
-// PeerError.
+// A transport of ZeroMQ: connects a DEALER (worker) and a ROUTER (server) over TCP on loopback.
+// Frames have the size of a chunk and are sent without a copy. The receiver reads from the frames.
+// With `copies_out`, the worker first copies them into one block, as a worker that computes with
+// the values must. Throws PeerError.
 std::unique_ptr<ExchangeEnd> make_zeromq_end(RankGroup& group, bool copies_out);
 
 // Opens a TCP connection over loopback with congestion control `reno`. The worker receives in

@@ -21,8 +21,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::chrono::seconds kExchangeTimeout(120);
-// The period is prime, so the check finds a piece at a wrong offset. Values of the two directions
-// differ too.
+// The period of the test data is prime, so the check finds a piece at a wrong offset. Values of the
+// two directions differ too.
 constexpr std::size_t kPeriod = 251;
 
 float element(std::size_t index, int rank) {
@@ -40,7 +40,7 @@ class Measurement {
     prepare(shape);
     const std::span<const std::byte> outgoing = outgoing_.bytes();
     group_.barrier(Deadline::after(kExchangeTimeout));
-    // One exchange wakes sleeping threads and touches memory.
+    // One uncounted exchange wakes sleeping threads and touches memory.
     end_.exchange(outgoing, take_nothing);
     std::vector<double> seconds;
     seconds.reserve(static_cast<std::size_t>(exchanges));
@@ -50,7 +50,7 @@ class Measurement {
       seconds.push_back(seconds_since(start));
     }
     check_exchange(outgoing);
-    group_.barrier(Deadline::after(kExchangeTimeout));  // The server has completed its check too.
+    group_.barrier(Deadline::after(kExchangeTimeout));  // the server has completed its check too
     return seconds;
   }
 
@@ -79,7 +79,7 @@ class Measurement {
   void check_piece(std::size_t offset, std::span<const std::byte> piece) const {
     for (std::size_t at = 0; at + sizeof(float) <= piece.size(); at += sizeof(float)) {
       float found = 0.0F;
-      std::memcpy(&found, piece.data() + at, sizeof found);  // Frames may be unaligned.
+      std::memcpy(&found, piece.data() + at, sizeof found);  // frames may be unaligned
       const std::size_t index = (offset + at) / sizeof(float);
       const float expected = element(index, 1 - group_.rank());
       if (found == expected) continue;

@@ -17,10 +17,10 @@ namespace syncopate::bench {
 // Describes the data of one exchange.
 struct ExchangeShape {
   std::size_t bytes = 0;
-  // The largest number of bytes that may be sent before the first of them is answered. The default
-  // is the size of a large message of our side.
+  // The chunk: how many bytes may be sent before the first byte is answered. The default is the
+  // size of a large message of our side.
   std::size_t message_bytes = std::size_t{1} << 20;
-  // Size of each variable of our side; with 0, one variable holds all.
+  // Size of each variable of our side in bytes; with 0, one variable holds all.
   std::size_t variable_bytes = 0;
   bool operator==(const ExchangeShape&) const = default;
 };
@@ -34,7 +34,7 @@ struct ExchangeCommand {
 ExchangeCommand parse_exchange_command(const std::string& text);
 std::string exchange_command(const ExchangeShape& shape, int exchanges);
 
-// Receives one piece of the data and its offset. Pieces arrive in order and without gaps.
+// Receives one piece of the exchanged data and its offset. Pieces arrive in order, without gaps.
 using Take = std::function<void(std::size_t offset_bytes, std::span<const std::byte> piece)>;
 
 // One end of a connection. Rank 0 is the worker, rank 1 the server; both make the same calls. One
@@ -57,7 +57,7 @@ class ExchangeEnd {
 // lost rank, UsageError for an unknown command.
 void serve_exchanges(RankGroup& group, ExchangeEnd& end, std::string_view description);
 
-// Runs all turns at one size. sides[s] of the result belongs to contestant s.
+// Runs all turns of the contestants at one size. sides[s] of the result belongs to contestant s.
 Rounds take_exchange_rounds(std::vector<Contestant>& contestants, const ExchangeShape& shape,
                             int rounds, double seconds_per_turn);
 
@@ -66,7 +66,7 @@ Rounds take_exchange_rounds(std::vector<Contestant>& contestants, const Exchange
 // peer's time divided by ours (ratio_cell).
 std::string exchange_table(const std::string& size, const ExchangeShape& shape,
                            const std::vector<Contestant>& contestants, const Rounds& rounds);
-// Returns the numbers of exchange_table with all rounds.
+// Returns the numbers of exchange_table with all rounds, as JSON.
 nlohmann::json exchange_json(const ExchangeShape& shape, const std::vector<Contestant>& contestants,
                              const Rounds& rounds);
 

@@ -21,10 +21,10 @@ struct PeerRow {
   std::string_view name;
   std::string_view description;
   bool tcp;
-  // Is true if a library owns the sockets and has no option for the congestion control.
+  // Whether a library owns the sockets and has no option for the congestion control.
   bool needs_reno_shim;
-  // Is true if the process is bound to one core. A library's own threads run faster where the
-  // system places them than on the core of their caller.
+  // Whether the process is bound to one core. A library's own threads run faster where the system
+  // places them than on the core of their caller.
   bool is_bound;
   std::unique_ptr<ExchangeEnd> (*make)(RankGroup&);
 };
@@ -58,7 +58,7 @@ Words command_of(const PeerRow& row, const fs::path& program) {
   return words;
 }
 
-// Keeps freed memory mapped; otherwise the frames of a large exchange page-fault again each time.
+// Makes malloc keep freed memory; otherwise large frames page-fault again each time.
 void keep_freed_memory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);

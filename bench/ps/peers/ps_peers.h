@@ -11,10 +11,10 @@
 
 namespace syncopate::bench {
 
-// Returns "zmq, zmq-copied, tcp, shm-copied" for messages.
+// Returns the peers' names "zmq, zmq-copied, tcp, shm-copied" for messages.
 std::string ps_peer_names();
 
-// Returns the sides with these names, or all sides if `names` is empty. `program` is the path of
+// Returns the peers with these names, or all sides if `names` is empty. `program` is the path of
 // syncopate-bench; libraries to preload lie beside it, in peers/. Throws UsageError for an unknown
 // name, UnavailableError when a library to preload is missing.
 std::vector<ContestSide> find_ps_peers(const std::vector<std::string>& names,
@@ -26,8 +26,8 @@ struct PsPeerRankOptions {
   int rank = 0;
   std::string transport = "tcp";
 };
-// Runs one rank until the input of rank 0 ends. Throws PeerError, and UsageError for an unknown
-// transport.
+// Runs one rank of a peer until the input of rank 0 ends. Throws PeerError, and UsageError for an
+// unknown transport.
 void run_ps_peer_rank(const PsPeerRankOptions& options);
 
 // The subcommand that runs run_ps_peer_rank(); its options are --transport and --rank.

@@ -18,12 +18,12 @@ namespace {
 
 constexpr std::chrono::seconds kSegmentTimeout(60);
 constexpr const char* kNonce = "syncopate-bench";
-// A piece of this size is still in the second-level cache when the other end copies it out.
+// The size of a piece, which is still in the second-level cache when the other end copies it out.
 constexpr std::size_t kLargestPiece = std::size_t{128} << 10;
 // Spinning lasts about 10 us, then the thread yields, because the other end may need this core.
 constexpr int kSpinsBeforeYield = 256;
 
-// Counts the written pieces. It lies behind a block's elements on a cache line of its own.
+// Counts the written pieces. The counter lies behind a block's elements on a cache line of its own.
 using Counter = std::atomic<std::uint32_t>;
 constexpr std::size_t kCounterFloats = 64;
 
@@ -98,7 +98,7 @@ class SegmentEnd final : public ExchangeEnd {
     }
   }
 
-  // Waits until the counter reaches `piece`. The counter may wrap around.
+  // Waits until the counter of pieces reaches `piece`. The counter may wrap around.
   static void wait(const Counter& counter, std::uint32_t piece) {
     std::optional<Deadline> deadline;
     for (int spins = 0;
@@ -119,8 +119,8 @@ class SegmentEnd final : public ExchangeEnd {
   Counter* pushed_ = nullptr;
   Counter* answered_ = nullptr;
   std::size_t piece_bytes_ = kLargestPiece;
-  std::uint32_t done_ = 0;        // Counts the pieces of all exchanges.
-  std::vector<std::byte> block_;  // Holds the data that was copied out.
+  std::uint32_t done_ = 0;        // counts the pieces of all exchanges
+  std::vector<std::byte> block_;  // holds the data that was copied out
 };
 
 }  // namespace

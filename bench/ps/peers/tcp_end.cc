@@ -78,7 +78,7 @@ class TcpEnd final : public ExchangeEnd {
   FileDescriptor socket_;
   bool is_worker_;
   std::size_t chunk_bytes_ = 0;
-  std::vector<std::byte> block_;  // The worker receives all bytes here, the server one chunk.
+  std::vector<std::byte> block_;  // receives all bytes (worker) or one chunk (server)
 };
 
 }  // namespace

@@ -37,7 +37,7 @@ void release_nothing(void* /*bytes*/, void* /*hint*/) {}
 class Message {
  public:
   Message() { zmq_msg_init(&message_); }
-  // Borrows the bytes, which must stay valid until ZeroMQ has sent them.
+  // Makes a message that borrows the bytes, which must stay valid until ZeroMQ has sent them.
   explicit Message(std::span<const std::byte> bytes) {
     zmq_msg_init_data(&message_, const_cast<std::byte*>(bytes.data()), bytes.size(),
                       release_nothing, nullptr);
@@ -63,7 +63,7 @@ class ZeroMqEnd final : public ExchangeEnd {
         context_(zmq_ctx_new()) {
     socket_.reset(zmq_socket(context_.get(), is_worker_ ? ZMQ_DEALER : ZMQ_ROUTER));
     require(static_cast<bool>(socket_), "make a socket");
-    set(ZMQ_SNDHWM, 0);  // With no limit, everything sent in an exchange is queued.
+    set(ZMQ_SNDHWM, 0);  // no limit: everything sent in an exchange is queued
     set(ZMQ_RCVHWM, 0);
     set(ZMQ_LINGER, 0);
     set(ZMQ_RCVTIMEO, kZeroMqTimeoutMilliseconds);
@@ -101,8 +101,8 @@ class ZeroMqEnd final : public ExchangeEnd {
     require(zmq_setsockopt(socket_.get(), option, &value, sizeof value) == 0, "set an option");
   }
 
-  // Called by both ranks. The server publishes its port in its row, because only rank 0 may call
-  // share() with a text.
+  // Connects the sockets; called by both ranks. The server publishes its port in its row, because
+  // only rank 0 may call share() with a text.
   void meet(RankGroup& group) {
     const Deadline deadline =
         Deadline::after(std::chrono::milliseconds(kZeroMqTimeoutMilliseconds));
@@ -145,7 +145,7 @@ class ZeroMqEnd final : public ExchangeEnd {
   std::size_t chunk_bytes_ = 0;
   std::vector<std::byte> block_;
   UniqueHandle<ContextTraits> context_;
-  UniqueHandle<SocketTraits> socket_;  // Declared after its context, so that it is closed first.
+  UniqueHandle<SocketTraits> socket_;  // declared after its context, so that it is closed first
 };
 
 }  // namespace
