@@ -28,8 +28,8 @@ struct CompileOptions {
   // Sums the statistics of batch norm over replicas; must outlive the model. Null: batch norm uses
   // the statistics of this replica only.
   StatisticsReducer* statistics = nullptr;
-  // True: gradients may stay on the device, where only Backend::update() reads them. The gradients
-  // in the arena are then not written.
+  // True: gradients may stay on the device, where only Backend::update() reads them, instead of
+  // being copied to the arena.
   bool updates_on_device = false;
   // With updates_on_device: sums the gradients of each bucket over all replicas before update()
   // reads them. Made by the module that compiles the graph. Null: there is one replica.
@@ -49,7 +49,7 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual Device device() const noexcept = 0;
-  // Everything that results depend on besides the inputs: "cpu, x86-64-v4, 2 lanes, oneDNN 2.6.3".
+  // Returns all that results depend on besides the inputs: "cpu, x86-64-v4, 2 lanes, oneDNN 2.6.3".
   virtual std::string description() const = 0;
 
   // Compiles the graph for this device. The models of one replica share arena and state. Backend,
@@ -87,7 +87,7 @@ struct LossScaling {
 struct BackendOptions {
   Device device;
   Precision precision = Precision::kF32;
-  // Two runs give the same bits: no algorithm depends on timing, TF32 is off, nothing is measured.
+  // True: runs give equal bits: no algorithm depends on timing, TF32 is off, nothing is measured.
   bool deterministic = false;
   // On CUDA devices: steps with identical work are replayed as one CUDA graph.
   bool captures_steps = true;

@@ -16,8 +16,8 @@ std::vector<int> cpu_share(const std::vector<int>& cpus, int part, int parts);
 
 cpu_set_t to_cpu_set(const std::vector<int>& cpus);
 
-// Binds the calling thread, and the threads it starts later, to these CPUs. A refusal by the system
-// is ignored because binding affects speed only.
+// Binds the calling thread, and the threads it starts later, to `cpus`. A refusal by the system is
+// ignored because binding affects speed only.
 void bind_this_thread(const std::vector<int>& cpus) noexcept;
 
 }  // namespace syncopate

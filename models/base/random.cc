@@ -7,7 +7,7 @@ namespace syncopate {
 
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                         std::array<std::uint32_t, 2> key) noexcept {
-  // Source of the multipliers and Weyl constants: Salmon et al. 2011, table 2 and section 4.1.
+  // Philox's multipliers and Weyl constants. Source: Salmon et al. 2011, table 2 and section 4.1.
   constexpr std::uint64_t kMultiply0 = 0xD2511F53U;
   constexpr std::uint64_t kMultiply1 = 0xCD9E8D57U;
   constexpr std::uint32_t kWeyl0 = 0x9E3779B9U;

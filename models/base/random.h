@@ -14,10 +14,10 @@ namespace syncopate {
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                         std::array<std::uint32_t, 2> key) noexcept;
 
-// 64-bit FNV-1a hash. The hash of a parameter's name selects its random stream.
+// Returns the 64-bit FNV-1a hash. The hash of a parameter's name selects its random stream.
 std::uint64_t hash_name(std::string_view name) noexcept;
 
-// The random numbers of one (seed, stream), addressed by index. Drawing changes no state.
+// A random stream: the numbers of one (seed, stream), addressed by index. Drawing changes no state.
 class RandomStream {
  public:
   RandomStream(std::uint64_t seed, std::uint64_t stream) noexcept : seed_(seed), stream_(stream) {}
@@ -35,7 +35,7 @@ class RandomStream {
   std::uint64_t stream_;
 };
 
-// A permutation of 0 .. size-1 that is a function of (seed, stream). Fisher-Yates, O(size).
+// Returns a permutation of 0 .. size-1, a function of (seed, stream). Fisher-Yates, O(size).
 std::vector<std::uint32_t> random_permutation(std::uint32_t size, std::uint64_t seed,
                                               std::uint64_t stream);
 

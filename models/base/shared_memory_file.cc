@@ -24,7 +24,7 @@ constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 // memory is short, FileError otherwise.
 [[noreturn]] void report_refusal(const char* action, std::size_t bytes, std::string_view purpose) {
   const int reason = errno;
-  // EFAULT: pages of the mapping could not be allocated, so writing to them would raise SIGBUS.
+  // errno EFAULT: pages of the mapping could not be allocated, so a write would raise SIGBUS.
   if (reason != ENOMEM && reason != ENOSPC && reason != EFAULT) {
     throw FileError(describe_errno(action, "shared memory", reason));
   }

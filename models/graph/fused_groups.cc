@@ -28,7 +28,7 @@ class Matcher {
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       if (!absorbed_[i]) groups.push_back(start_group(static_cast<NodeId>(i)));
     }
-    // The inputs of a group have lower numbers than its output, so this order is topological.
+    // A group's inputs have lower numbers than its output, so an order by output is topological.
     std::ranges::sort(groups, {}, &FusedGroup::output);
     return groups;
   }

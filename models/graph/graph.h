@@ -46,7 +46,7 @@ struct State {
 
 // A network's operations. Shapes are those of one sample: [H, W, C] for a map and [F] for a vector.
 
-// The samples. A u8 pixel v becomes (v / 255 - mean[c]) / stddev[c]; f32 samples are not changed.
+// The input. A u8 pixel v becomes (v / 255 - mean[c]) / stddev[c]; f32 samples are not changed.
 struct InputOp {
   DType dtype = DType::kU8;
   std::vector<float> mean;    // [C], of pixels scaled to [0, 1]

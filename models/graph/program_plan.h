@@ -30,8 +30,8 @@ struct MemoryPlan {
 // Source: Pisarchyk and Lee 2020, "Efficient memory management for deep neural net inference".
 MemoryPlan plan_memory(const std::vector<BufferLifetime>& buffers);
 
-// The memory that a group needs besides its inputs and its output, and the values that its backward
-// reads. Sizes are in bytes.
+// The memory in bytes that a group needs besides its inputs and its output, and the values that its
+// backward reads.
 struct GroupNeeds {
   std::size_t saved = 0;             // written by forward, read by backward
   std::size_t output_sums = 0;       // written with the output, read by the forward of its readers

@@ -27,7 +27,7 @@ struct Bucket {
 };
 using BucketId = int;
 
-// The offset of each parameter in the arena, identical on every replica, worker and shard.
+// The layout of the arena: each parameter's offset, identical on every replica, worker and shard.
 class ArenaLayout {
  public:
   ArenaLayout() = default;

@@ -48,8 +48,8 @@ struct ClientOptions {
   // Then the client connects again. The timeout doubles, up to ten times its value, while new
   // connections bring no answer.
   std::chrono::milliseconds answer_timeout = std::chrono::seconds(6);
-  // Returns whether this task was asked to stop: it then waits for a missing server for a shorter
-  // time. Called by the I/O thread. May be empty.
+  // Returns whether this task was asked to stop: the client then waits for a missing server for a
+  // shorter time. Called by the I/O thread. May be empty.
   std::function<bool()> asked_to_stop;
 };
 
@@ -95,7 +95,7 @@ class Client {
 
   // Requests the values of all buckets, except those that arrive as answers to pushes.
   void pull();
-  // Returns when the bucket's values have arrived that the last pull or push requested.
+  // Returns when the bucket's values that the last pull or push requested have arrived.
   void wait_values(int bucket);
   // Begins a step: the pushes that follow belong to it. One thread calls begin_step() and push().
   void begin_step(const StepInfo& info);

@@ -9,7 +9,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A shard that has not answered a push for this long is asked whether it has received the push.
+// The time after which a shard that has not answered a push is asked whether it has received it.
 constexpr milliseconds kProbePush(2000);
 // Requests other than pushes, whose answers are larger, are repeated after this time.
 constexpr milliseconds kRepeatRequest(10000);
@@ -84,7 +84,7 @@ std::int64_t RequestQueue::bytes_in_frames(const ShardRequest& request) const {
   if (!uses_segment_ || is_copy(request.kind)) return request.credit_bytes;
   if (request.kind == ShardRequest::Kind::kPull) return 0;
   const bool in_segment = request.message.body.AsPush()->codec == wire::Codec::F32;
-  // A compressed push goes through frames, but its answer goes through the segment.
+  // A compressed push goes through message frames, but its answer through the shared segment.
   return in_segment ? 0 : static_cast<std::int64_t>(request.payload.front().size());
 }
 

@@ -323,7 +323,7 @@ void ShardLink::on_copy_answer(ShardRequest::Kind kind, int bucket,
     const std::size_t size = state_.statistics.size() * sizeof(float);
     if (size > 0) std::memcpy(state_.statistics.data(), bytes.data(), size);
   } else {
-    // After a failure the caller that waits for the copy may be gone, and its memory with it.
+    // After a failure the waiting caller may be gone, and with it the memory for the copy.
     std::unique_lock lock(state_.mutex);
     if (state_.failure) return;
     for (std::size_t i = 0; i < answer.size(); ++i) {

@@ -1,5 +1,5 @@
-// Positions in the training data, as every layer names them. wire_conversion.h gives their wire
-// form.
+// Positions in the training data, as every layer names them. wire_conversion.h converts them to
+// messages.
 #pragma once
 
 #include <cstdint>

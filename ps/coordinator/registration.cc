@@ -92,7 +92,7 @@ void Registration::on_server_reconnect(const wire::HelloT& hello) {
     record.phase = ServerPhase::kDeclaring;
     if (job_.declaration) send_declaration(hello.index);
   }
-  // The server may have missed WorkerLeft and Resting messages: they are sent again.
+  // The reconnected server may have missed WorkerLeft and Resting messages: these are sent again.
   for (WorkerRecord& worker : job_.workers) worker.is_resting = false;
   for (int w = 0; w < job_.num_workers(); ++w) {
     if (job_.worker(w).phase != WorkerPhase::kLost) continue;

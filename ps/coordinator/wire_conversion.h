@@ -41,7 +41,7 @@ std::vector<int> to_wire(const StopCounts& stops);
 // Reads stop counts; those of kinds that this version does not know are left out.
 StopCounts stop_counts_from_wire(std::span<const int> stops);
 
-// Precondition: the declaration has been accepted by a server, which refuses unknown numbers.
+// Returns the consistency of a declaration, which a server must have accepted as valid.
 inline Consistency consistency_of(const wire::DeclarationT& declaration) {
   return static_cast<Consistency>(declaration.consistency);
 }

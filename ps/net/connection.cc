@@ -69,7 +69,7 @@ constexpr milliseconds kFirstRetryPause(20);
 constexpr milliseconds kLongestRetryPause(500);
 
 // A socket that connects to a free port of its own machine may be given that very port as its local
-// port, and then connects to itself.
+// port, and then is connected to itself.
 bool reached_itself(int descriptor) {
   sockaddr_storage ours{};
   sockaddr_storage theirs{};

@@ -35,7 +35,7 @@ bool is_of_our_user(int socket);
 
 // Sends the file descriptor to the caller. Throws PeerError.
 void send_descriptor(int socket, int descriptor);
-// Sends a refusal: receive_descriptor() returns an empty descriptor. The peer may be gone already.
+// Sends a refusal: receive_descriptor() then returns no descriptor. The peer may be gone already.
 void refuse_descriptor(int socket) noexcept;
 // Receives a file descriptor; call it when the socket is readable. Returns an empty descriptor when
 // the peer refused. `peer` begins error messages. Throws PeerError when the peer has closed the

@@ -1,5 +1,5 @@
 // The speed of a task's network link where it is limited for an experiment: by link_forwarder.h
-// between real processes, by the virtual clock of bench/compare in simulated ones.
+// between real processes, by the virtual clock of bench/compare between simulated ones.
 #pragma once
 
 namespace syncopate {

@@ -18,8 +18,8 @@ namespace syncopate {
 // Thread-safe; one thread of its own does the work.
 class LinkForwarder {
  public:
-  // Forwards the callers of `listener` to `target_port` at 127.0.0.1. Their connections are reset
-  // when no socket listens there. Throws FileError.
+  // Forwards the callers of `listener` to `target_port` at 127.0.0.1. A caller's connection is
+  // reset when no socket listens there. Throws FileError.
   LinkForwarder(Listener listener, std::uint16_t target_port, const Link& link);
   LinkForwarder(const LinkForwarder&) = delete;
   LinkForwarder& operator=(const LinkForwarder&) = delete;

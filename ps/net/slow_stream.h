@@ -65,7 +65,7 @@ class SlowStream {
   // Called when the sender is gone: delivers the bytes read before, then a reset.
   void reset(Time now);
 
-  // How the stream has ended for the receiver. is_lost(): the receiver was gone before the end.
+  // Returns how the stream ended for the receiver. is_lost(): the receiver was gone before the end.
   End delivered() const noexcept { return delivered_; }
   bool is_lost() const noexcept { return is_lost_; }
 

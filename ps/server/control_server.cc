@@ -354,7 +354,7 @@ void ControlServer::check_deadlines() {
                                 resume_advice(!options_.snapshot_dir.empty())));
   }
   if (!options_.snapshot_dir.empty() && coordinator_.has_started()) {
-    // The first snapshot is made at once: without one, the loss of a server ends the job.
+    // The first snapshot of a job is made at once: without one, a server's loss ends the job.
     if (!next_snapshot_) next_snapshot_ = Deadline::after(milliseconds(0));
     if (next_snapshot_->passed()) {
       coordinator_.request_snapshot();

@@ -1,5 +1,5 @@
-// Pushes, pulls and writes of workers: each is checked and handed to the shard, and what the shard
-// does with it is answered. Part of DataService.
+// Handles workers' pushes, pulls and writes: each is checked and handed to the shard, and the
+// shard's events become answers. Part of DataService.
 #pragma once
 
 #include <chrono>

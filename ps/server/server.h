@@ -33,8 +33,8 @@ struct ServerOptions {
   std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);
   std::filesystem::path record;  // file of the order of pushes; empty: none
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
-  // The time between admission and readiness of a worker, in which it reads its data, and the first
-  // worker writes the initial values.
+  // The longest time between admission and readiness of a worker, in which it reads its data, and
+  // the first worker writes the initial values.
   std::chrono::milliseconds join_timeout = std::chrono::seconds(120);
   std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);
   // How long the job waits for workers to reconnect when no worker is left.

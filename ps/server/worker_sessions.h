@@ -40,7 +40,7 @@ class WorkerSessions {
   Greeting greet(const std::string& peer, const wire::DataHelloT& hello,
                  const ServedVariables* served);
   // Maps the worker's shared memory, which has `elements` values. A failure is logged; values then
-  // travel in frames.
+  // travel in message frames.
   void map_segment(WorkerSession& session, const std::string& segment, std::int64_t elements);
 
   // find() and find_worker() return null if there is no such session.

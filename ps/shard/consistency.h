@@ -19,13 +19,13 @@ enum class Consistency : std::uint8_t {
 // gradient is applied minus the version that was read.
 enum class StalenessRule : std::uint8_t {
   kNone,
-  // Learning rate / tau; unchanged for tau 0 and 1. Source: Zhang et al. 2015, "Staleness-aware
-  // async-SGD", section 3.2.
+  // The rule multiplies the learning rate by 1 / tau; unchanged for tau 0 and 1. Source: Zhang et
+  // al. 2015, "Staleness-aware async-SGD", section 3.2.
   kInverse,
-  // g + lambda g g (w - w_read), element by element. Source: Zheng et al. 2017, "Asynchronous
-  // stochastic gradient descent with delay compensation", eq. 10.
+  // The rule replaces a gradient g by g + lambda g g (w - w_read). Source: Zheng et al. 2017,
+  // "Asynchronous stochastic gradient descent with delay compensation", eq. 10.
   kDelayCompensation,
-  // As kDelayCompensation with lambda / sqrt(mean square of g). Source: ibid., eq. 14.
+  // As kDelayCompensation with lambda / sqrt(mean square of g). Source: Zheng et al. 2017, eq. 14.
   kDelayCompensationAdaptive,
 };
 

@@ -191,7 +191,7 @@ bool ConsistencyRule::is_late(const PushRequest& push, std::uint64_t version) co
 
 std::size_t ConsistencyRule::num_awaited(std::span<const PushRequest> waiting) const {
   // An update must not wait for a worker that a snapshot keeps from pushing: the snapshot waits for
-  // this update.
+  // the update.
   WorkerSet able_here;
   if (is_limited_) {
     for (const PushRequest& push : waiting) {

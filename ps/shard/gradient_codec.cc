@@ -66,7 +66,7 @@ bool has_ascending_indices(const std::byte* indices, std::size_t count,
   return last < num_elements;
 }
 
-// Returns the position of the first of `count` indices that is at least `wanted`.
+// Returns the position of the first of `count` ascending indices that is at least `wanted`.
 std::size_t find_index(const std::byte* indices, std::size_t count, std::int64_t wanted) noexcept {
   std::size_t first = 0;
   while (count > 0) {

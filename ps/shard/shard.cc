@@ -41,7 +41,7 @@ struct Shard::Variable {
 
   ShardMemory::Window window;
   mutable std::mutex mutex;
-  // Guarded by mutex, except for the content of a task while one of its pieces is under way.
+  // Guarded by mutex, except for a task's content while one of its pieces is under way.
   SharedBucket shared;
 };
 

@@ -87,8 +87,8 @@ class Shard {
   // Takes the next piece, of at most `most_elements`, of the bucket's task. The caller must pass
   // every taken piece to update().
   std::optional<Piece> claim(BucketId bucket, std::int64_t most_elements = kPieceElements);
-  // Does the work of a piece. The last piece of a task appends its events; the next task may be due
-  // then. Throws InternalError for a piece that is not under way.
+  // Does the work of a piece. The last piece of a task appends the task's events; the next task may
+  // be due then. Throws InternalError for a piece that is not under way.
   void update(const Piece& piece, std::vector<ShardEvent>& events);
   // Calls claim() and update() until the bucket has no work due; for a single thread.
   void work(BucketId bucket, std::vector<ShardEvent>& events);

@@ -266,7 +266,7 @@ bool SharedBucket::begin_update() {
                 .step = static_cast<std::int64_t>(version_)};
   task_.compensation = {};
   if (task_.pushes.size() == 1) compensate_staleness(task_.pushes.front());
-  // The pass that updates also answers every read that these pushes make possible.
+  // The pass that updates values also answers every read that the update's pushes make possible.
   task_.unanswered.clear();
   for (const PushRequest& push : task_.pushes) {
     if (push.values.empty()) continue;

@@ -16,7 +16,7 @@ class StalenessHistogram {
   std::int64_t count() const noexcept { return count_; }
   double mean() const noexcept;  // 0 for an empty histogram
   std::uint64_t max() const noexcept { return max_; }
-  // counts()[s] is the number of pushes of staleness s; counts()[kLongest] includes larger ones.
+  // counts()[s] is the number of pushes with staleness s; counts()[kLongest] includes larger ones.
   // The vector ends with the largest staleness seen.
   const std::vector<std::int64_t>& counts() const noexcept { return counts_; }
 

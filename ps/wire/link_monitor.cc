@@ -84,7 +84,7 @@ LinkMonitor::LinkMonitor(Context& context, const SocketHandle& socket)
   check_zmq(zmq_connect(events_.get(), name.c_str()), "zmq_connect of a monitor");
 }
 
-// Ends the monitor before its reader closes: without a reader ZeroMQ's I/O thread would block.
+// Ends the socket's monitor first: without its reader ZeroMQ's I/O thread would block.
 LinkMonitor::~LinkMonitor() { zmq_socket_monitor(watched_.get(), nullptr, 0); }
 
 std::optional<LinkChange> LinkMonitor::next() {

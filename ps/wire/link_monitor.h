@@ -21,8 +21,8 @@ enum class LinkChange : std::uint8_t {
   kRetried,  // ZeroMQ will connect again by itself
 };
 
-// Reads ZeroMQ's monitor of a socket. One thread only, that of the socket; the socket must outlive
-// the monitor.
+// Reads ZeroMQ's monitor of a socket. Used by the socket's thread only; the socket must outlive the
+// monitor.
 class LinkMonitor {
  public:
   // The monitor must be made before the socket is bound or connected.

@@ -21,8 +21,8 @@ class SendQueue {
   // Holds the queue or releases it. While the queue is held, all messages wait in it.
   void hold(bool held) noexcept { is_held_ = held; }
 
-  // Sends or queues the message, in order per peer. Returns false, and drops the message, when the
-  // peer is not connected.
+  // Sends or queues the message, in order per peer. Returns false, and drops it, when the peer is
+  // not connected.
   bool send(Envelope message);
   // Tries to send the messages in the queue to their peers.
   void flush();

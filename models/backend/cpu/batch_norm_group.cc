@@ -85,8 +85,8 @@ class BatchNormGroup final : public Group {
   void backward(LaneStep& step) override {
     float* dy = memory_.output_gradients[0];
     const bool two = memory_.output_gradients.size() > 1;
-    // Without an addend, the ReLU's mask can be computed from x. Computing it twice is faster than
-    // storing the masked gradient and reading it again.
+    // Without an addend, the ReLU's mask can be computed from x. Computing the mask twice is faster
+    // than storing the masked gradient and reading it again.
     const bool mask_again = group_.relu && !group_.add && !two;
     const bool store_sum = two || (group_.relu && !mask_again);
     float* dz =

@@ -20,8 +20,8 @@ struct Convolution {
   dnnl::memory::desc x() const;
   dnnl::memory::desc y() const;
 
-  // Descriptors in which oneDNN chooses the format of the weights and the caller supplies scratch
-  // memory. Throw dnnl::error when oneDNN has no such kernel.
+  // Return descriptors in which oneDNN chooses the format of the weights and the caller supplies
+  // scratch memory. Throw dnnl::error when oneDNN has no such kernel.
   dnnl::convolution_forward::primitive_desc forward(const dnnl::engine& engine,
                                                     ConvAlgorithm algorithm) const;
   dnnl::convolution_backward_data::primitive_desc backward_data(const dnnl::engine& engine,

@@ -52,8 +52,8 @@ CpuModel::Plan& CpuModel::plan_for(std::int64_t n) {
   auto plan = std::make_unique<Plan>();
   plan->n = n;
   std::int64_t first = 0;
-  // oneDNN makes a primitive for the number of threads of the thread that makes it, so all of them
-  // are made on a lane, which has one thread.
+  // oneDNN makes a primitive for the number of threads of the calling thread, so all primitives are
+  // made on a lane, which has one thread.
   lanes_.run([&](int lane) {
     if (lane != 0) return;
     for (int l = 0; l < lanes_.count(); ++l) {

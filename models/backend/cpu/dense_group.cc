@@ -9,8 +9,8 @@
 namespace syncopate {
 namespace {
 
-// c [m, n] = op(a) * op(b), row-major f32, where 'T' transposes an operand and 'N' does not. The
-// inner dimension is k. Throws DeviceError.
+// Computes c [m, n] = op(a) * op(b), row-major f32, where 'T' transposes an operand and 'N' does
+// not. The inner dimension is k. Throws DeviceError.
 void multiply(char transpose_a, char transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
               const float* a, const float* b, float* c) {
   const std::int64_t lda = transpose_a == 'N' ? k : m;

@@ -32,7 +32,7 @@ struct ValueType {
   std::int64_t channels() const { return shape.back(); }
   std::int64_t pixels() const { return shape.size() == 3 ? shape[0] * shape[1] : 1; }
 };
-// The number of f32 elements of one sample, including the padding of blocked channels.
+// Returns the number of f32 elements of one sample, including the padding of blocked channels.
 std::int64_t elements_per_sample(const ValueType& type, int block);
 
 // The objects from which the groups of one lane are built. All references outlive the groups.
@@ -87,7 +87,7 @@ class Group {
 inline float* gradient_of(const GroupContext& context, int parameter) {
   return context.gradients + context.arena.layout().offset(static_cast<std::size_t>(parameter));
 }
-// The values of a parameter. The address stays valid for the life of the arena.
+// Returns the address of a parameter's values, which stays valid for the life of the arena.
 inline const float* value_of(const GroupContext& context, int parameter) {
   return context.arena.value(static_cast<std::size_t>(parameter)).f32().data();
 }

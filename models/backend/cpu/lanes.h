@@ -34,8 +34,8 @@ struct Share {
   std::int64_t begin = 0;
   std::int64_t end = 0;
 };
-// Divides `count` elements into `parts` contiguous parts of about equal size, which start at
-// multiples of `granule`, and returns part `part`.
+// Divides `count` elements into `parts` contiguous shares of about equal size, which start at
+// multiples of `granule`, and returns share `part`.
 Share share_of(std::int64_t count, int part, int parts, std::int64_t granule);
 
 }  // namespace syncopate

@@ -50,7 +50,7 @@ CudaModel::CudaModel(ReplicaHandles& handles, const BackendOptions& backend, con
   program_for(options.batch_size);
 }
 
-// Waits for the streams, because work in flight may still use memory that is about to be freed.
+// Waits for the model's streams: their work may still use memory that is about to be freed.
 CudaModel::~CudaModel() {
   cudaSetDevice(handles_.device);
   if (bucket_sums_ != nullptr) bucket_sums_->detach();

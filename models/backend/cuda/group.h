@@ -74,7 +74,7 @@ class Group {
 // Throws UnavailableError if no library has the group's operation, and DeviceError.
 std::unique_ptr<Group> make_group(const GroupContext& context, const FusedGroup& group);
 
-// make_group calls these functions, each of which is defined in a file of its own.
+// The makers of groups that make_group() calls, each of which is defined in its own file.
 std::unique_ptr<Group> make_conv_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_dense_group(const GroupContext& context, const FusedGroup& group);

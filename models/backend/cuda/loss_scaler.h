@@ -25,11 +25,10 @@ class LossScaler {
     set_state({.scale = scaling.first});
   }
 
-  // Returns the scale by which losses are multiplied. The address never changes.
+  // Returns the device address of the loss scale. The address never changes.
   LossScale* scale() const noexcept { return reinterpret_cast<LossScale*>(memory_->data()); }
 
-  // Looks for a gradient that is not finite; if there is one, kernels that read scale() skip the
-  // step.
+  // Looks for a gradient that is not finite; kernels that read scale() then skip the step.
   void check(const float* gradients, std::int64_t count, cudaStream_t stream) {
     find_non_finite(gradients, count, scale(), stream);
   }

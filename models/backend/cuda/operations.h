@@ -56,7 +56,7 @@ struct ConvArrays {
   void* x = nullptr;
   void* w = nullptr;
   void* y = nullptr;
-  // The sum and the sum of squares of each output channel over all pixels of all samples.
+  // The addresses of each output channel's sum and sum of squares over all pixels of all samples.
   float* sums = nullptr;
   float* squares = nullptr;
   void* workspace = nullptr;

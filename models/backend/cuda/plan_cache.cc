@@ -26,7 +26,7 @@ constexpr std::chrono::milliseconds kLook(5);
 FileDescriptor lock_beside(const std::filesystem::path& file) {
   const std::string path = file.string() + ".lock";
   const Deadline deadline = Deadline::after(kLockPatience);
-  // File locks have no deadline; the holder of this one writes a few kilobytes only.
+  // A lock on the plan file has no deadline; its holder writes a few kilobytes only.
   for (;;) {
     FileLock lock = try_lock_file(path);
     if (lock.outcome == FileLock::Outcome::kHeld) return std::move(lock.file);

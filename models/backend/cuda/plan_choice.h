@@ -17,7 +17,7 @@ namespace syncopate::cuda {
 class EngineSource {
  public:
   virtual ~EngineSource() = default;
-  // Returns a few engines that support the operation, ready to run, in the library's own ranking.
+  // Returns the names of a few engines that support the operation, ready to run, in library order.
   virtual std::vector<std::string> candidates() = 0;
   // Makes the named engine ready; returns false if the library does not offer it.
   virtual bool prepare(const std::string& engine) = 0;

@@ -19,8 +19,8 @@ struct BlockedShape {
   std::int64_t pixels;
 };
 
-// Square windows over maps of in_h x in_w pixels. Padding pixels are ignored, and every window
-// contains at least one pixel of the map.
+// Max-pooling: square windows over maps of in_h x in_w pixels. Padding pixels are ignored, and
+// every window contains at least one pixel of the map.
 struct PoolShape {
   std::int64_t n;
   std::int64_t blocks;
@@ -33,8 +33,8 @@ struct PoolShape {
   int pad = 0;
 };
 
-// 3x3 convolution with stride 1 and without padding + bias + ReLU + 2x2 max-pooling of samples with
-// few channels.
+// The fused first layer: 3x3 convolution with stride 1 and without padding + bias + ReLU + 2x2
+// max-pooling of samples with few channels.
 struct ConvPoolShape {
   std::int64_t n;
   std::int64_t in_h;

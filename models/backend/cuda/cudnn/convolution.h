@@ -65,7 +65,7 @@ struct ConvOffers {
 ConvOffers plan_convolution(ConvPass pass, const ConvShape& shape, const PlanTarget& target,
                             const PlanLimits& limits, int most);
 // Returns the plan of the engine whose engine() equals the given name, or no value if cuDNN does
-// not offer it.
+// not offer the engine.
 std::optional<ConvPlan> plan_convolution(ConvPass pass, const ConvShape& shape,
                                          const PlanTarget& target, const PlanLimits& limits,
                                          const std::string& engine);

@@ -1,5 +1,5 @@
-// Lists cuDNN's engines for one convolution (plan_choice.h) and times them on the present device
-// with arrays of their own.
+// Lists cuDNN's engines for one convolution (plan_choice.h) and times the engines on the present
+// device with arrays of their own.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -57,7 +57,7 @@ __device__ void store(T* to, const Floats<kWidth>& floats) {
   *reinterpret_cast<Pack<T, kWidth>*>(to) = pack;
 }
 
-// Loads f32 values per channel one by one, because they may have any alignment.
+// Loads f32 values per channel one by one, because their address may have any alignment.
 template <int kWidth>
 __device__ Floats<kWidth> load_each(const float* from) {
   Floats<kWidth> floats;
