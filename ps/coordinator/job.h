@@ -16,12 +16,12 @@ namespace syncopate::ps {
 
 struct WorkerRecord {
   enum class Phase : std::uint8_t {
-    kAbsent,        // has never registered
+    kAbsent,        // the worker has never registered
     kDisconnected,  // known from the restored snapshot; has not reconnected yet
     kRegistering,   // has sent Hello, waits for Welcome
     kJoining,       // has received Welcome, connects to the shards
-    kReady,         // is connected to all shards, waits for Start
-    kTraining,      // has received Start
+    kReady,         // connected to all shards, waits for Start
+    kTraining,      // the worker has received Start
     kLeft,
     kLost,
   };

@@ -39,7 +39,7 @@ struct OrderEntry {
   std::uint32_t incarnation = 0;
   BucketId bucket = 0;
   std::uint64_t sequence = 0;       // of the push, for kApplied and kAnswered; 0: a pull
-  std::uint64_t version_read = 0;   // kApplied: of the values it was computed from
+  std::uint64_t version_read = 0;   // kApplied: of the values that the gradient is of
   std::uint64_t version_after = 0;  // version after kWritten or kApplied; for kAnswered: that sent
   std::uint64_t staleness = 0;      // set for kApplied
   float learning_rate = 0.0F;       // set for kApplied

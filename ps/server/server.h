@@ -22,13 +22,13 @@ struct ServerOptions {
   int workers = 1;
   int servers = 1;
   // The endpoint at which server 0 listens for control connections. A loopback host makes it listen
-  // on loopback only, any other host on all interfaces. So does the data socket, by `host`.
+  // on loopback only, any other host on all interfaces. So does `host` for the data socket.
   Endpoint rendezvous;
   FileDescriptor listening;        // server 0: a socket that listens there already; may be empty
   std::string host = "127.0.0.1";  // the name under which workers reach this server
   std::uint16_t data_port = 0;     // of the data socket; 0: the system chooses
   std::string nonce;
-  int threads = 1;                     // that update, including the data thread
+  int threads = 1;                     // update threads, including the data thread
   std::filesystem::path snapshot_dir;  // empty: no snapshots
   std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);
   std::filesystem::path record;  // file of the order of pushes; empty: none

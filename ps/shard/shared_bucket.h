@@ -100,7 +100,7 @@ class SharedBucket {
   std::optional<Part> claim(std::int64_t most_elements);
   // Returns whether this part of the task is under way and has been claimed.
   bool is_under_way(std::uint64_t task, Part part) const noexcept;
-  // Called when the part is done. The last part appends all events so far and begins the next task.
+  // Called when a part is done. The task's last part appends all events and begins the next task.
   void finish(Part part, std::vector<ShardEvent>& events);
 
   // A snapshot is taken in the order of these calls. hold() lets no push of the bucket begin.
