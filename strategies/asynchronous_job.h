@@ -17,8 +17,8 @@ namespace syncopate {
 
 // The progress of all workers of the job together.
 struct JobStatus {
-  std::int64_t step = 0;     // updates applied, those before a resume included
-  std::int64_t samples = 0;  // samples that updates include, those before a resume included
+  std::int64_t step = 0;     // number of updates applied, also before a resume
+  std::int64_t samples = 0;  // number of samples in these updates, also before a resume
   // Sums over all batches trained: of their mean losses, and of correctly classified samples.
   double loss = 0.0;
   std::int64_t correct = 0;

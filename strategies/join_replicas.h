@@ -22,7 +22,7 @@ struct JoinedReplicas {
   bool updates_on_device = false;
 };
 
-// The place where gradients are summed.
+// The place where the gradients of all replicas are summed.
 enum class SumPlace {
   kNowhere,  // there is one replica
   kHost,
@@ -34,7 +34,7 @@ struct SumChoice {
   std::string why_host;  // the reason, if GPUs were expected to sum but cannot
 };
 
-// The task and device of a replica.
+// The place of a replica: its task, its machine and its device.
 struct ReplicaPlace {
   int task = 0;
   std::string machine;

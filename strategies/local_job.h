@@ -118,7 +118,7 @@ class LocalJob {
   LocalServer server_;
   ps::Coordinator coordinator_;
   std::vector<Worker> workers_;
-  std::vector<EventQueue> events_;                            // by bucket
+  std::vector<EventQueue> events_;                            // one queue per bucket
   std::map<std::pair<int, std::uint64_t>, Step> open_steps_;  // by worker and sequence
   ps::StalenessHistogram staleness_;
   std::uint64_t calls_for_help_ = 0;

@@ -33,7 +33,7 @@ class LocalServer {
   void join(ps::WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
 
   ps::wire::HelloT hello() const;
-  // Carries out a message of the coordinator.
+  // Carries out a message that the coordinator sent to the server.
   void on_message(const ps::wire::MessageT& message);
   // Returns the messages to the coordinator that have accumulated since the last call.
   std::vector<ps::wire::MessageT> take_replies();

@@ -56,7 +56,7 @@ class OneDevice final : public SynchronousStrategy {
     return variables_->slots().named();
   }
 
-  DeviceVariables* variables_ = nullptr;  // the replica's, which owns them
+  DeviceVariables* variables_ = nullptr;  // belongs to the replica
 };
 
 }  // namespace

@@ -107,7 +107,7 @@ class LeasedWorker final : public ServedWorker, public AsynchronousJob {
     return next ? std::optional(assignment_of(*next)) : std::nullopt;
   }
   std::optional<Assignment> wait_assignment() override {
-    client().flush();  // servers write to this worker's memory until then
+    client().flush();  // servers write to this worker's memory until it returns
     const auto next = client().wait_assignment();
     return next ? std::optional(assignment_of(*next)) : std::nullopt;
   }

@@ -93,11 +93,11 @@ class Strategy {
   virtual void abort(std::string_view reason) noexcept = 0;
 };
 
-// Whether the strategy's replicas have a SynchronousJob.
+// Whether the strategy's replicas train in a SynchronousJob.
 bool is_synchronous(Strategy& strategy) noexcept;
-// Returns the replicas' job. Precondition: is_synchronous(strategy).
+// Returns the job of synchronous replicas. Precondition: is_synchronous(strategy).
 SynchronousJob& synchronous_job(Strategy& strategy);
-// Returns the replica's job. Precondition: not is_synchronous(strategy).
+// Returns the job of a strategy's asynchronous replica. Precondition: not is_synchronous(strategy).
 AsynchronousJob& asynchronous_job(Strategy& strategy, int replica);
 
 // Returns the message of an exception, which becomes the reason of an abort().
@@ -108,7 +108,7 @@ struct StrategyRow {
   std::string_view help;
   std::unique_ptr<Strategy> (*make)(const StrategyOptions&, const Graph&);
 };
-// The table behind --strategy.
+// The table of strategies behind --strategy.
 std::span<const StrategyRow> strategies() noexcept;
 
 // Builds the replicas, which hold the initial values of the seed. The graph must outlive the

@@ -20,7 +20,7 @@ struct StepReport {
   // the least of all replicas. Set by the store.
   double blocked_seconds = 0.0;
 
-  // Adds the report of another replica.
+  // Adds the numbers of another replica's report to this one.
   StepReport& operator+=(const StepReport& other) {
     scores.loss += other.scores.loss;
     scores.num_correct += other.scores.num_correct;

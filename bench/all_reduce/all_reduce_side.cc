@@ -86,8 +86,8 @@ class Measurement {
     return std::stoi(group_.share(std::to_string(calls)));
   }
 
-  // Returns the fastest algorithm at this size. All ranks try every algorithm once per size, and
-  // rank 0 chooses.
+  // Returns the fastest algorithm at a size. All ranks try every algorithm once per size, and rank
+  // 0 chooses.
   std::size_t choose(std::int64_t elements) {
     const auto known = chosen_.find(elements);
     if (known != chosen_.end()) return known->second;

@@ -111,7 +111,7 @@ class Comparer {
     }
   }
 
-  // Returns false if a signal stopped the runs.
+  // Trains the missing runs. Returns false if a signal stopped the training.
   bool run(const std::string& command) {
     files_.begin(options_, runs_,
                  {.command = command,

@@ -95,7 +95,7 @@ class CompareFlags {
 
   FlagSet& flags_;
   CompareOptions options_;  // the options that need no further work
-  // The values of the other flags as the command line has them.
+  // The values of the flags that need further work, as the command line has them.
   std::vector<std::string> strategies_;
   std::string preset_;
   int workers_ = 4;

@@ -1,5 +1,5 @@
-// Comparisons with a name: they reproduce known results about synchronous and asynchronous
-// training.
+// Presets, which are comparisons with a name: they reproduce known results about synchronous and
+// asynchronous training.
 #pragma once
 
 #include <span>
@@ -17,7 +17,7 @@ struct PresetRow {
   // Sets the variants, the compute delays and the other options of the preset's experiment.
   void (*apply)(CompareOptions& options);
 };
-// Returns the rows that --preset chooses from.
+// Returns the table of presets that --preset chooses from.
 std::span<const PresetRow> presets() noexcept;
 
 }  // namespace syncopate::bench

@@ -62,7 +62,7 @@ std::optional<pid_t> find_worker(pid_t launcher, int index) {
 // Kills the workers of a run at their scheduled times. One thread only.
 class KillSchedule {
  public:
-  // `launcher` is the process of `syncopate launch`.
+  // Kills workers of the job that the process `launcher`, a `syncopate launch`, has started.
   KillSchedule(std::vector<Kill> kills, pid_t launcher)
       : kills_(std::move(kills)), launcher_(launcher) {}
 

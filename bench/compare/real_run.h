@@ -16,7 +16,7 @@ namespace syncopate::bench {
 
 struct RealRunOptions {
   std::filesystem::path program;   // path of the program syncopate
-  std::string progress_name;       // the run's name there: "[4/21] mirrored, seed 1"
+  std::string progress_name;       // begins the progress line: "[4/21] mirrored, seed 1"
   std::filesystem::path metrics;   // the file for the metrics of train
   std::filesystem::path log;       // the file for the output of the processes
   std::int64_t total_updates = 0;  // for the progress line
@@ -25,7 +25,7 @@ struct RealRunOptions {
   // the same restart_seconds or none has any. Times count from the beginning of training. A job
   // whose workers were killed for good has not failed if it wrote its summary.
   std::vector<Kill> kills;
-  std::vector<Join> joins;            // launch refuses them for variants that cannot have any
+  std::vector<Join> joins;            // launch refuses joins for variants without late workers
   std::filesystem::path checkpoints;  // the folder from which killed tasks resume
 };
 

@@ -16,9 +16,9 @@ namespace syncopate::bench {
 
 struct Variant {
   std::string label;     // the user's word, such as "parameter-server:ssp:2"; unique
-  std::string strategy;  // train's --strategy
+  std::string strategy;  // the value of train's --strategy
   int workers = 1;       // replicas that compute gradients, in one process or in several
-  int servers = 0;       // parameter servers
+  int servers = 0;       // number of parameter servers
   bool is_synchronous = true;
   int backup_workers = 0;              // gradients that a step does not wait for
   ps::ConsistencyOptions consistency;  // for strategies with shared variables

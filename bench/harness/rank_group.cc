@@ -304,7 +304,7 @@ std::vector<double> slowest_of_ranks(RankGroup& group, std::size_t count,
     }
     slowest.push_back(seconds);
   }
-  group.barrier(deadline);  // rank 0 reads all rows before they change
+  group.barrier(deadline);  // rows change only when rank 0 has read them
   return slowest;
 }
 

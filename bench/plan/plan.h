@@ -25,7 +25,7 @@ struct Calibration {
 };
 
 struct PlanOptions {
-  std::vector<std::string> strategies;  // words that compare/variant.h defines
+  std::vector<std::string> strategies;  // strategies, in the words of compare/variant.h
   std::vector<int> workers = {2, 8, 64, 1000};
   int servers = 2;              // The number of servers of parameter-server.
   int workers_per_machine = 1;  // Bounds the workers of a recommended single process.

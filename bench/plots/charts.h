@@ -40,7 +40,7 @@ struct LineChart {
 std::string draw(const LineChart& chart);
 
 struct Bar {
-  std::optional<double> value;      // length of the bar; without it only dots and note are drawn
+  std::optional<double> value;      // the bar's length; empty: only dots and note are drawn
   std::optional<double> deviation;  // standard deviation: whiskers to both sides
   std::vector<double> dots;         // one small mark per run
   std::string note;                 // text behind the bar

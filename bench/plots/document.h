@@ -35,7 +35,7 @@ std::string html_document(std::string_view title, std::string_view more_style,
 std::string fact_html(std::string_view name, std::string_view html);
 // Returns a paragraph in small type that keeps its line ends; "" for no text. text: plain text.
 std::string note_html(std::string_view text);
-// Returns a table. rows: its <tr> elements.
+// Returns a table of the page. rows: its <tr> elements.
 std::string table_html(const std::vector<TableHead>& heads, std::string_view rows);
 
 // Writes the page's file completely or leaves the old one. Throws FileError naming the file.

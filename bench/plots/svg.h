@@ -28,7 +28,7 @@ class Svg {
   // Draws a rectangle. A non-empty `tip` is shown while the pointer rests on it.
   void rectangle(Point corner, double width, double height, std::string_view classes,
                  std::string_view tip = "");
-  // Draws text. anchor: "start", "middle" or "end".
+  // Draws text at a point. anchor: "start", "middle" or "end".
   void text(Point at, std::string_view text, std::string_view anchor, std::string_view classes);
   // Draws marker number `shape` of a few that can be told apart without colour; 0 is a circle.
   void marker(Point at, std::size_t shape, double size, std::string_view classes);

@@ -30,7 +30,7 @@ struct PsOptions {
 // (ps_peers.h), and PeerError for a side that fails.
 void run_ps(PsOptions options);
 
-// Returns our sides for these options. Throws UsageError for an unknown name.
+// Returns our sides of the contest for these options. Throws UsageError for an unknown name.
 std::vector<ContestSide> own_ps_sides(const PsOptions& options, const std::string& program);
 
 }  // namespace syncopate::bench

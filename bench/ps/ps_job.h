@@ -61,7 +61,7 @@ class PsJobWorker {
   // Pulls the values and checks them. Every worker must have made `exchanges` exchanges, and no
   // exchange may run during the call. Throws PeerError for a wrong value.
   void require_values(std::int64_t exchanges);
-  // Ends the job; every worker calls this.
+  // Ends the worker's part of the job; every worker calls this.
   void end();
 
  private:

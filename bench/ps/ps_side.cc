@@ -143,7 +143,7 @@ class Side {
   std::int64_t runs_ = 0;
 };
 
-// Throws PeerError, UsageError.
+// Runs one rank of our side until the input ends. Throws PeerError, UsageError.
 void run_ps_rank(int rank, const PsJobOptions& job) {
   const auto group = make_rank_group(rank, job.workers + job.servers, ps_rank_arguments(job));
   Side side(job, *group);

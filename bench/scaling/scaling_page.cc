@@ -17,8 +17,8 @@ namespace {
 // If the largest number of CPUs is at least this many times the smallest, both axes are
 // logarithmic: the ideal remains a straight line, and small numbers are not pressed into a corner.
 constexpr double kLogarithmicFrom = 8.0;
-// From this throughput on the unit is thousands, because a logarithmic axis would otherwise mix the
-// labels "50,000" and "1e5".
+// From this throughput on, samples per second are shown in thousands, because a logarithmic axis
+// would otherwise mix the labels "50,000" and "1e5".
 constexpr double kThousandsFrom = 1e5;
 constexpr double kRoomForX = kPlotWidth - 80.0;
 // Draws the line that marks the number of CPUs of the machine: thin and grey.

@@ -16,8 +16,8 @@ namespace syncopate::bench {
 
 // Holds the times of one turn of a side.
 struct ScalingTurn {
-  // Times of one step.
-  double step_seconds = 0.0;           // median
+  // Times of one training step in the turn.
+  double step_seconds = 0.0;           // median of the turn's steps
   double exposed_seconds = 0.0;        // mean time that replicas waited for sums
   double communication_seconds = 0.0;  // mean time in which a sum was in progress
   // Times of the whole turn, which measure_scaling() measures.

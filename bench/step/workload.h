@@ -40,8 +40,7 @@ struct TrainingOptions {
   std::filesystem::path plan_file;
   bool fuse = true;
   bool winograd = true;
-  // A null pointer means that this process is the only task. The membership must outlive the
-  // training.
+  // The other tasks; null: this process is the only task. The membership must outlive the training.
   Membership* membership = nullptr;
 };
 

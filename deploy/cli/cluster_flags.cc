@@ -38,8 +38,8 @@ void add_cluster_flags(FlagSet& flags, ClusterFlags& cluster) {
       "role of this component of a heterogeneous job, where the servers are not the first "
       "component",
       {.default_text = from_environment, .choices = {name(Role::kWorker), name(Role::kServer)}});
-  // The launcher torch.distributed.launch appends this flag; the same rank comes in variables, so
-  // the flag is ignored.
+  // The launcher torch.distributed.launch appends --local-rank; the same rank comes in variables,
+  // so the flag is ignored.
   flags.add("--local-rank,--local_rank", [](const std::string& /*rank*/) {}, "", {.hidden = true});
 }
 

@@ -24,7 +24,7 @@ class FlagSet;
 
 // The options of `syncopate serve`, which starts one parameter server.
 struct ServeOptions {
-  ClusterSpec cluster;  // its role is kServer
+  ClusterSpec cluster;  // of the server: its role is kServer
   // The host name or address that workers connect to; "" uses the name that the cluster lists or,
   // without a list, the name of this host.
   std::string host;

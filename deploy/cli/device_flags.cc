@@ -29,7 +29,7 @@ Device parse_cuda_device(const std::string& word, const std::string& all) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
   if (error != std::errc() || end != digits.data() + digits.size() || index < 0 ||
       index >= kMostDevices) {
-    // "gpu" is TensorFlow's word for "cuda".
+    // The suggestion reads "gpu", TensorFlow's word, as "cuda".
     const std::string meant = word.starts_with("gpu") ? "cuda" : word;
     throw UsageError(fmt::format("--devices {}: no such device{}", all,
                                  suggest(meant, {"cpu", "cuda", "cuda:0,cuda:1"})));
@@ -55,7 +55,7 @@ std::vector<Device> as_devices(const std::vector<int>& gpus) {
   return devices;
 }
 
-// Returns a list such as "cuda:0, cuda:1".
+// Returns the devices as a list such as "cuda:0, cuda:1".
 std::string list_of(const std::vector<Device>& devices) {
   std::vector<std::string> names;
   for (const Device& device : devices) names.push_back(to_string(device));

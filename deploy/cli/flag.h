@@ -58,7 +58,7 @@ struct Flag {
 
   bool is_switch() const { return std::holds_alternative<bool*>(target); }
   bool is_list() const;
-  // Returns "--epochs" for a flag named "--epochs,-e".
+  // Returns the flag's first spelling: "--epochs" for a flag named "--epochs,-e".
   std::string first_name() const { return name.substr(0, name.find(',')); }
 };
 
@@ -84,7 +84,7 @@ struct Choice {
 template <typename Value>
 Choice(std::string_view, Value) -> Choice<Value>;
 
-// Returns the names of a table's rows.
+// Returns the names of the rows of a table, as choices of a flag.
 template <typename Row>
 Names names_of(std::span<const Row> rows) {
   Names names;

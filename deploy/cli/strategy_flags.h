@@ -29,7 +29,7 @@ void add_cluster_flags(FlagSet& flags, ClusterFlags& cluster);
 
 // Adds the flags of the group "Strategy and devices".
 void add_strategy_flags(FlagSet& flags, StrategyFlags& words, TrainOptions& options);
-// Adds the flags of the group "Cluster".
+// Adds the flags of the group "Cluster" to train.
 void add_job_flags(FlagSet& flags, StrategyFlags& words);
 
 // Fills the strategy options that one flag alone determines. Throws UsageError for a wrong value.

@@ -22,7 +22,7 @@ namespace {
       flag, info.path.string(), recorded));
 }
 
-// Throws UsageError if --model, the name in --data or --seed contradicts the checkpoint.
+// Throws UsageError if a flag (--model, --data's name, --seed) contradicts the checkpoint.
 void check_flags(const EvaluateOptions& options, const CheckpointInfo& info) {
   const Progress& run = info.progress;
   if (!options.model.empty() && options.model != info.model) {

@@ -61,7 +61,7 @@ struct ClusterSpec {
   // The largest number of tasks of this role on any one node; 0 when only local_size is known.
   int most_local_tasks = 0;
   bool is_bound = false;  // this task is bound to CPUs that no other task uses
-  int num_cpus = 0;       // CPUs that the launcher gave this task; 0 when it does not say
+  int num_cpus = 0;       // CPUs that the launcher gave this task; 0 when unknown
   std::string node;       // the node of this task, as the launcher names it; "" when unknown
   // The places of all workers and servers by index, if the launcher tells them. When the tasks
   // meet, these are compared with what each task reports.
@@ -73,8 +73,8 @@ struct ClusterSpec {
   std::string nonce;               // a text that only this job has; "": rank 0 draws one at random
   bool restarts = false;           // a failed task may be started again while the others continue
   std::vector<int> late_workers;   // workers that join after the start, in ascending order
-  std::vector<Endpoint> workers;   // addresses of the workers, where the source lists them
-  std::vector<Endpoint> servers;   // addresses of the servers, where the source lists them
+  std::vector<Endpoint> workers;   // addresses of all workers, if the source lists them
+  std::vector<Endpoint> servers;   // addresses of all servers, if the source lists them
   std::vector<std::string> notes;  // one line per source that was ignored or outranked
 
   bool is_chief() const noexcept { return role == Role::kWorker && index == 0; }

@@ -55,7 +55,7 @@ class MembershipQueue {
  public:
   MembershipQueue();  // throws FileError when no descriptor is left
 
-  // The training thread calls these functions.
+  // The training thread calls the functions of this part.
   void post(Frame frame);
   void wake() noexcept;  // wakes the I/O thread
   // Waits for `count` texts of exchange(). Returns fewer at the deadline or after interrupt().
@@ -66,7 +66,7 @@ class MembershipQueue {
   bool wait_until_closed(const Deadline& deadline);
   bool is_interrupted() const;
 
-  // The I/O thread calls these functions.
+  // The I/O thread calls the functions of this part.
   int wake_descriptor() const noexcept { return wake_.get(); }  // readable after post() or wake()
   std::vector<Frame> take_posted();
   void deliver_text(std::string text);
@@ -80,7 +80,7 @@ class MembershipQueue {
   FileDescriptor wake_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  // State of both threads, guarded by mutex_.
+  // The queues and flags that both threads share, guarded by mutex_.
   std::vector<Frame> posted_;
   std::deque<std::string> texts_;
   bool left_ = false;

@@ -264,7 +264,7 @@ class MpiCollective final : public Collective {
   }
 
  private:
-  // Functions of the caller's thread.
+  // The caller's thread runs the functions of this part.
 
   void await_sum(WorkId work) {
     if (await(sum_progress_, work)) return;
@@ -304,7 +304,7 @@ class MpiCollective final : public Collective {
     futex_wake_all(wakes_);
   }
 
-  // Functions of the communication thread.
+  // The communication thread runs the functions of this part.
 
   void communicate(const std::stop_token& stop) {
     pthread_setname_np(pthread_self(), fmt::format("mpi-{}", rank_).c_str());
@@ -384,7 +384,7 @@ class MpiCollective final : public Collective {
   std::atomic<std::uint32_t> wakes_{0};  // the futex that the communication thread sleeps on
   double exposed_seconds_ = 0.0;         // how long the caller's thread waited
 
-  // State used by the communication thread only.
+  // The state below is used by the communication thread only.
   MpiRequests requests_;
   std::uint64_t started_sums_ = 0;
   std::uint64_t started_smalls_ = 0;

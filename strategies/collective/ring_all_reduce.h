@@ -53,7 +53,7 @@ class RingPartition {
 
   std::int64_t num_segments() const noexcept { return num_segments_; }
   int num_steps() const noexcept { return 2 * n_ - 2; }
-  // Returns a segment's chunk of this residue, taken modulo n; it may be negative.
+  // Returns the chunk of a residue in a segment. The residue may be negative; it is taken modulo n.
   ChunkRange chunk(std::int64_t segment, std::int64_t residue) const noexcept;
 
  private:

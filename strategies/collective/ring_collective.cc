@@ -145,7 +145,7 @@ class RingCollective final : public Collective {
  private:
   using Clock = WorkProgress::Clock;
 
-  // Functions of the caller's thread.
+  // The caller's thread runs the functions of this part.
 
   void wait_until_ended(WorkId work) {
     const RingOperation& operation = operations_[(work - 1) % RingAllReduce::kMaxOperations];
@@ -211,7 +211,7 @@ class RingCollective final : public Collective {
     throw PeerError(abort_reason_.text());
   }
 
-  // Functions of the communication thread.
+  // The communication thread runs the functions of this part.
 
   void communicate(const std::stop_token& stop) {
     pthread_setname_np(pthread_self(), fmt::format("ring-{}", options_.rank).c_str());

@@ -20,7 +20,7 @@ namespace syncopate {
 // Thrown when the wait for the previous rank exceeds the timeout; caught inside the ring's files.
 struct LateRank {
   std::string what;                // name of the operation
-  bool previous_has_come = false;  // the previous rank started it, so it waits for another rank
+  bool previous_has_come = false;  // the previous rank started, and waits for another rank
 };
 
 // All-gather, broadcast and reasons of one rank. One thread only: the caller's.

@@ -25,7 +25,7 @@ class AbortReason {
   void set(std::string_view reason) noexcept;
   bool is_set() const noexcept { return is_set_.load(std::memory_order_acquire); }
   std::string text() const;
-  // Throws PeerError(text()) when a reason to abort is set.
+  // Throws PeerError(text()) when a reason to abort the collective is set.
   void throw_if_set() const;
   // Becomes readable when a reason to abort is set, for poll(2).
   int descriptor() const noexcept { return event_.get(); }
@@ -52,7 +52,7 @@ class WorkProgress {
   // of the first one that had not ended at the last call. Called by the communication thread.
   void end(std::uint64_t works, std::uint64_t submitted, Clock::time_point begun);
 
-  // Any thread may call these functions.
+  // Any thread may call the functions below.
   std::uint64_t ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   bool is_aborted() const noexcept { return aborted_.load(std::memory_order_acquire); }
   // Wakes the caller because of a failure, whose reason must have been stored before.

@@ -33,7 +33,7 @@ class WorkQueue {
   // the queue may call it. The first reason is kept.
   void abort(std::string_view reason) noexcept;
   bool is_aborted() const noexcept { return sleep_->aborted.load(std::memory_order_acquire) != 0; }
-  // Throws PeerError with the reason that abort() was called with.
+  // Throws PeerError with the reason that was passed to abort().
   [[noreturn]] void throw_aborted() const;
 
  private:
@@ -71,7 +71,7 @@ class WorkQueue {
 // One rank's part in the queue: it posts jobs, executes pieces and waits. One thread only.
 class WorkQueueRank {
  public:
-  // Executes piece `piece` of job `job`.
+  // A function that executes piece `piece` of job `job`.
   using Work = std::function<void(std::uint64_t job, std::int64_t piece)>;
 
   // timeout: of every wait of this rank for other ranks.

@@ -35,7 +35,7 @@ std::optional<std::int64_t> step_of(const std::string& file_name) {
 }
 
 struct Folder {
-  std::vector<std::pair<std::int64_t, fs::path>> checkpoints;  // newest first
+  std::vector<std::pair<std::int64_t, fs::path>> checkpoints;  // by step, newest first
   std::vector<fs::path> temporaries;
 };
 
@@ -64,7 +64,7 @@ bool is_left_over(const fs::path& temporary) {
   constexpr std::chrono::hours kAnyWriteTakesLess(1);
   // The file's permissions stay as they are, because the file may yet become a checkpoint.
   const FileDescriptor file(::open(temporary.c_str(), O_RDWR | O_CLOEXEC));
-  if (!file) return false;  // it is another user's, or another process removed it
+  if (!file) return false;  // the file is another user's, or another process removed it
   if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return true;
   if (errno == EWOULDBLOCK) return false;
   // The file system has no locks, so the file's age decides.

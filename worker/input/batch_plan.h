@@ -48,7 +48,7 @@ struct PlannedBatch {
 // Computes the batches of one task's share. Immutable, thread-safe.
 class BatchPlan {
  public:
-  // Throws UsageError for options and start positions that make_batch_source refuses.
+  // Makes a plan. Throws UsageError for options and positions that make_batch_source refuses.
   BatchPlan(std::int64_t dataset_size, const InputOptions& options, ps::DataPosition start);
 
   // Returns batch `sequence` (from 0) after the start position; the epochs have no end. The share

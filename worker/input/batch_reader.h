@@ -23,7 +23,7 @@ namespace syncopate {
 // epochs at a time.
 class EpochOrder {
  public:
-  // Throws UsageError for a shuffled data set of 2^32 or more samples.
+  // Shuffles if asked for. Throws UsageError for a shuffled data set of 2^32 or more samples.
   EpochOrder(std::int64_t dataset_size, std::uint64_t seed, bool shuffle);
 
   // Returns the permutation of 0 .. dataset_size - 1; null stands for 0, 1, 2, ... The first caller
@@ -72,7 +72,7 @@ struct BatchSlot {
 // Reads the plan's batches into slots. Immutable and thread-safe: each thread passes its own slot.
 class BatchReader {
  public:
-  // Throws UsageError for options that make_batch_source refuses.
+  // Makes a reader. Throws UsageError for options that make_batch_source refuses.
   BatchReader(const Dataset& dataset, const InputOptions& options, ps::DataPosition start);
 
   const BatchPlan& plan() const noexcept { return plan_; }

@@ -22,7 +22,7 @@ struct InputOptions {
   bool shuffle = true;
   bool drop_remainder = true;  // true in training; else the last batch of an epoch is short
   Augment augment = Augment::kNone;
-  int threads = 1;   // reader threads
+  int threads = 1;   // number of reader threads
   int prefetch = 2;  // batches ready ahead of the consumer
   InputShard shard;  // this task's share of each batch
 };

@@ -53,7 +53,7 @@ struct DatasetRow {
   std::string_view help;
   DataSplits (*open)(std::string_view after_the_colon, const DataOptions&);
 };
-// The table behind --data.
+// Returns the table of data sets behind --data.
 std::span<const DatasetRow> datasets() noexcept;
 
 // Opens the data set that --data names. Throws UsageError (unknown name, listing the known ones;

@@ -312,7 +312,7 @@ void draw_glyph(const Glyph& glyph, const AffineMap& map, Draws& draws, Canvas& 
   }
 }
 
-// Draws short straight marks at random places.
+// Draws short straight marks at random places of the image, as noise.
 void draw_marks(Draws& draws, Canvas& canvas) {
   const std::uint32_t marks = draws.below(kMostMarks + 1);
   for (std::uint32_t i = 0; i < marks; ++i) {

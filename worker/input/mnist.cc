@@ -42,7 +42,7 @@ std::vector<std::uint32_t> read_header(const std::filesystem::path& path, ByteSt
   const std::size_t size = 4 * (1 + dimensions);
   const std::size_t got = stream.read(std::span(bytes).first(size));
   if (got < size) throw cut_short_file(path, size, got);
-  const auto word = [&](std::size_t i) {  // big-endian
+  const auto word = [&](std::size_t i) {  // reads a big-endian number
     return std::uint32_t{bytes[4 * i]} << 24 | std::uint32_t{bytes[4 * i + 1]} << 16 |
            std::uint32_t{bytes[4 * i + 2]} << 8 | std::uint32_t{bytes[4 * i + 3]};
   };

@@ -25,7 +25,7 @@ Progress fresh_progress(const TrainOptions& options, const DataSplits& data,
 
 struct FirstValues {
   std::optional<CheckpointInfo> resumed;  // the checkpoint of the run's own folder
-  std::optional<Snapshot> values;         // of a file; nothing: they follow from the seed
+  std::optional<Snapshot> values;         // the values of a file; nothing: the seed gives them
   // Damaged checkpoints that are newer than the resumed one, with the fault of each.
   std::vector<std::pair<std::filesystem::path, std::string>> damaged;
   std::vector<std::string> notes;  // for the user, such as "resumed from ... at step 40"

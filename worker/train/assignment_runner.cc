@@ -26,7 +26,7 @@ AssignmentRunner::Done AssignmentRunner::carry_out(const Assignment& assignment,
     require_finite(assignment, copy, learning_rate);
   }
   if (assignment.writes_checkpoint) {
-    // Without this check the job would count a checkpoint as written that is not.
+    // Without this check the job would count a checkpoint that was never written.
     check(!options_.checkpoint_dir.empty(), "a worker that writes checkpoints has a folder");
     const auto path = checkpoint_path(options_.checkpoint_dir, status.step);
     save_checkpoint(path, run_.graph, copy, run_.optimizer, done.progress);

@@ -74,7 +74,7 @@ Evaluation add_up(std::span<const BatchSums> sums, std::int64_t dataset_size);
 // Evaluates with all replicas of a synchronous strategy.
 class Evaluator {
  public:
-  // All arguments must outlive the evaluator.
+  // Makes an evaluator; all arguments must outlive it.
   Evaluator(Strategy& strategy, const Graph& graph, const Dataset& dataset,
             const EvaluationOptions& options = {});
 
@@ -96,7 +96,7 @@ class Evaluator {
 
 class SnapshotEvaluator {
  public:
-  // All arguments must outlive the evaluator.
+  // Makes an evaluator of snapshots; all arguments must outlive it.
   SnapshotEvaluator(Backend& backend, const Graph& graph, const Dataset& dataset,
                     const EvaluationOptions& options);
   ~SnapshotEvaluator();

@@ -122,7 +122,7 @@ struct Summary {
 class MetricsWriter {
  public:
   virtual ~MetricsWriter() = default;
-  // False: no lines are written, and values that are costly need not be measured.
+  // False: no lines are written, and numbers that are costly need not be measured.
   virtual bool is_read() const noexcept { return true; }
   virtual void write(const BeginMetrics& metrics) = 0;
   virtual void write(const StepMetrics& metrics) = 0;
@@ -140,7 +140,7 @@ std::unique_ptr<MetricsWriter> make_metrics_writer(const std::filesystem::path& 
 // throws FileError.
 std::unique_ptr<MetricsWriter> make_late_metrics_writer(const std::filesystem::path& path);
 
-// Sums over a number of training steps.
+// Sums of losses, times and samples over a number of training steps.
 
 struct StepTotals {
   double loss = 0.0;  // sum of the mean losses of the steps

@@ -181,7 +181,7 @@ class PlainProgress final : public ProgressDisplay {
     if (enabled_ && pace_.due(output_.now())) output_.write(format_progress_text(state) + "\n");
   }
   void update(const ActivityState& state) override {
-    // Work other than training that takes less than this is not worth a line.
+    // Work other than training that takes less than this time is not worth a line in a log.
     constexpr std::chrono::seconds kFirstLine(2);
     const bool begins = state.what != activity_ || state.done <= activity_done_;
     activity_ = state.what;

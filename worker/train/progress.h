@@ -13,7 +13,7 @@
 namespace syncopate {
 
 struct ProgressState {
-  std::string text;        // if not empty, it is shown instead of the numbers
+  std::string text;        // a text that is shown instead of the numbers; "": none
   std::int64_t epoch = 0;  // number of the epoch, from 1
   std::int64_t total_epochs = 0;
   std::int64_t step = 0;
@@ -24,7 +24,7 @@ struct ProgressState {
   double remaining_seconds = 0.0;
 };
 
-// The progress of work other than training steps, in parts of the same length.
+// The progress of work besides training, such as an evaluation, in parts of the same length.
 struct ActivityState {
   std::string_view what;  // name of the work, "evaluating"
   std::int64_t done = 0;
@@ -40,12 +40,12 @@ class ProgressDisplay {
   // Updates the line, cheap enough for every step: draws at most ten times a second on a terminal,
   // every ten seconds elsewhere.
   virtual void update(const ProgressState& state) = 0;
-  // Draws the progress of other work at the same pace. On a terminal the line is removed when
-  // `done` reaches `total`.
+  // Draws the progress of work besides training at the same pace. On a terminal the line is removed
+  // when `done` reaches `total`.
   virtual void update(const ActivityState& state) = 0;
   // Writes a line that stays, such as the result of an evaluation.
   virtual void note(const std::string& line) = 0;
-  // Ends the redrawn line.
+  // Ends the redrawn line of the display, so that other output begins on a new line.
   virtual void finish() = 0;
 };
 
@@ -66,13 +66,13 @@ struct ProgressLineStyle {
 // the bar shrinks and then goes, and after it the last fields. "epoch 2/3 ━━━━━━━╸──── 812/937
 // loss 0.0612 acc 98.1%  41.2k samples/s  ETA 0:04"
 std::string format_progress_line(const ProgressState& state, const ProgressLineStyle& style);
-// Returns the line of other work, such as "evaluating ━━━━━━━╸──── 12/79".
+// Returns the line of work besides training, such as "evaluating ━━━━━━━╸──── 12/79".
 std::string format_progress_line(const ActivityState& state, const ProgressLineStyle& style);
 
 // Returns the line for a log file: without a bar and of any width. "epoch 2/3  step 812/937  loss
 // 0.0612  acc 98.1%  41.2k samples/s  ETA 0:04"
 std::string format_progress_text(const ProgressState& state);
-// Returns the line of other work for a log file, such as "evaluating  12/79".
+// Returns the log line of work besides training, such as "evaluating  12/79".
 std::string format_progress_text(const ActivityState& state);
 
 struct ProgressOutput {

@@ -299,7 +299,7 @@ class TrainLoop {
   double learning_rate_ = 0.0;
   StepLog log_;
   const WorkerTimes worker_times_;
-  ps::StopCounts stops_;            // requests that reached this task
+  ps::StopCounts stops_;            // requests to stop that reached this task
   ps::StopCounts stops_of_all_;     // requests that reached any task, as of the last step
   std::vector<StepDelays> delays_;  // one per replica
   std::optional<Evaluation> test_;

@@ -1,5 +1,5 @@
 // A comparison as it is stored in a report folder: the variants in the order of the command line,
-// each with its runs. The table, the verdict, the plots and the CSV files are made from this.
+// each with its runs. The table, the verdict, the plots and the CSV files are made from it.
 #pragma once
 
 #include <cstdint>

@@ -34,15 +34,15 @@ struct TimeRatio {
   int seeds = 1;  // number of seeds of the row with fewer seeds
   bool is_significant() const noexcept { return !interval.contains(1.0); }
   bool has_enough_seeds() const noexcept { return seeds >= kEnoughSeeds; }
-  // False if a run reached the target before its first evaluation.
+  // Whether the interval is finite: no run reached the target before its first evaluation.
   bool is_bounded() const noexcept { return interval.low > 0.0 && std::isfinite(interval.high); }
 };
 // Returns nothing unless every run of both rows reached the target, after more than 0 seconds.
 std::optional<TimeRatio> time_ratio(const VariantSummary& a, const VariantSummary& b);
 
-// Whether all runs of both rows ended with equal weights, bit for bit.
+// Whether all runs of two rows ended with equal weights, bit for bit.
 bool have_same_weights(const VariantSummary& a, const VariantSummary& b);
-// Whether both rows have the same weights and the same times, also to the target.
+// Whether two rows have the same weights and the same times, also to the target.
 bool are_identical(const VariantSummary& a, const VariantSummary& b);
 
 // Returns the row with the smallest mean time to the target; null if no row has one.
@@ -55,13 +55,13 @@ Rows choices(const Rows& rows, const std::optional<Chance>& chance);
 // Returns the row with the best final accuracy; null if no row has one.
 const VariantSummary* most_accurate(const Rows& rows);
 
-// Returns the other rows whose `quantity` does not differ significantly from that of `first`. Rows
-// with too few seeds are left out.
+// Returns the rows besides `first` whose `quantity` does not differ significantly from that of
+// `first`. Rows with too few seeds are left out.
 std::vector<const VariantSummary*> not_told_from(const Rows& rows, const VariantSummary& first,
                                                  Quantity quantity);
 
-// Returns the other rows whose time to the target, over any number of seeds, does not differ
-// significantly from that of `first`. Rows identical to it are left out.
+// Returns the rows besides `first` whose time to the target, over any number of seeds, does not
+// differ significantly from that of `first`. Rows identical to `first` are left out.
 std::vector<const VariantSummary*> not_later_than(const Rows& rows, const VariantSummary& first);
 std::vector<const VariantSummary*> identical_to(const Rows& rows, const VariantSummary& first);
 

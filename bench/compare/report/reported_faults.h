@@ -17,7 +17,7 @@ struct LateFault {
   std::string flag;  // the flag of the fault, "--kill"
   std::string value;
   std::vector<std::size_t> rows;  // variants whose runs had reached the target before
-  bool is_for_all = false;        // whether it came too late for all its variants
+  bool is_for_all = false;        // whether the fault came too late for all variants
 };
 
 // Returns the faults that came too late for at least one variant.

@@ -18,7 +18,7 @@ namespace syncopate::bench {
 struct CurvePoint {
   std::int64_t step = 0;
   std::int64_t samples = 0;  // samples trained before the evaluation
-  double seconds = 0.0;      // job's time before it, without evaluations that paused training
+  double seconds = 0.0;      // job's seconds until it, without evaluations that paused training
   double loss = 0.0;
   double accuracy = 0.0;
   double paused_seconds = 0.0;  // time of earlier evaluations that paused training
@@ -28,7 +28,7 @@ struct RunResult {
   std::string label;  // the name of its variant
   std::uint64_t seed = 1;
   int workers = 1;
-  std::optional<std::string> failure;  // one line that says why it has no summary
+  std::optional<std::string> failure;  // one line: why the run has no summary
   std::vector<std::string> notes;      // what a reader of the run's numbers should know
   std::vector<std::string> faults;     // injected faults: flags of compare with their values
   std::vector<StepMetrics> training;   // the step lines; learning_rate may be NaN

@@ -102,7 +102,7 @@ std::vector<double> learning_rates_of(const ComparedVariant& variant) {
   return rates;
 }
 
-// If comparison.json does not say it, a variant with stale gradients is asynchronous.
+// If comparison.json has no is_synchronous, a variant with stale gradients is asynchronous.
 bool is_synchronous(const ComparedVariant& variant) {
   const auto is_stale = [](const ComparedRun& run) {
     return run.is_done() && run.result->summary.staleness_max > 0;

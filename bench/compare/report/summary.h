@@ -54,7 +54,7 @@ struct VariantSummary {
   std::optional<Sample> samples_to_target;
   // Values of each run that reached the target, in the order of seeds:
   std::vector<double> reached_seconds;
-  std::vector<double> reached_gaps;  // TargetPoint::gap_seconds
+  std::vector<double> reached_gaps;  // one TargetPoint::gap_seconds per run
   std::vector<std::uint64_t> seeds;
   std::vector<std::string> weights;  // hashes of the final weights of all successful runs
   std::optional<Sample> updates;

@@ -13,9 +13,9 @@ namespace syncopate::bench {
 
 // The verdict: sentences with full stops. Labels and failure reasons in them are not escaped.
 struct Verdict {
-  // The sentences in this order, each if it applies: which variant to use, whether synchronous or
-  // asynchronous training was better, which variant to use over several machines, which variant
-  // ended more accurate, and whether workers shared CPUs.
+  // The sentences of the verdict, in this order, each if it applies: which variant to use, whether
+  // synchronous or asynchronous training was better, which variant to use over several machines,
+  // which variant ended more accurate, and whether workers shared CPUs.
   std::vector<std::string> answer;
   std::vector<std::string>
       remarks;  // failures, missing runs and other facts that the reader should know
@@ -24,10 +24,10 @@ struct Verdict {
 
 Verdict verdict(const Comparison& comparison);
 
-// Joins the sentences with blanks between them.
+// Joins the sentences of the verdict with blanks between them.
 std::string paragraph_of(const std::vector<std::string>& sentences);
 
-// Returns Verdict::remarks of a comparison. rows: summarise(comparison).
+// Returns the remarks of a comparison's verdict (Verdict::remarks). rows: summarise(comparison).
 std::vector<std::string> remarks(const Comparison& comparison, const Rows& rows);
 
 }  // namespace syncopate::bench

@@ -93,7 +93,7 @@ struct VirtualOutcome {
   std::vector<WorkerStaleness> staleness;  // empty for a synchronous job
 };
 
-// Throws DivergenceError, naming step and rate, if a value or slot is infinite or NaN.
+// Throws DivergenceError, naming step and rate, if a value or slot of the shard is not finite.
 void require_finite(const ps::Shard& shard, std::int64_t step, double learning_rate);
 
 }  // namespace syncopate::bench

@@ -13,7 +13,7 @@ namespace syncopate::bench {
 // Encodes the gradients of one worker. One thread only.
 class OutgoingGradient {
  public:
-  // `placement` must outlive this object.
+  // Encodes for the servers of `placement`, which must outlive this object.
   OutgoingGradient(const ps::CompressionOptions& compression, const ps::Placement& placement);
 
   // Encodes gradients, [arena total] f32. With `keep` the gradients are copied, because they may be

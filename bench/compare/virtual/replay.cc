@@ -184,7 +184,7 @@ InputOptions input_options_of(const RecordedJob& job, std::uint64_t seed) {
           .augment = job.agreed("--augment") == "crop-flip" ? Augment::kCropFlip : Augment::kNone};
 }
 
-// Computes a recorded job again.
+// Computes a recorded job again, in the order that the records of its shards give.
 class Replay {
  public:
   Replay(const RecordedJob& job, const DataSplits& data)

@@ -53,7 +53,7 @@ class StepTimes {
   void compute(State& state, std::int64_t step) const;
   VirtualTime all_reduce(State& state) const;
   VirtualTime exchange(State& state, std::span<const std::int64_t> gradient_bytes) const;
-  // Simulates a step, and simulates it again after a kill.
+  // Simulates a step of the job, and simulates it again after a kill.
   VirtualTime simulate(std::int64_t step, std::span<const std::int64_t> gradient_bytes);
   // Adds the time that a kill costs to the step. attempt: the step without the kill.
   void restart_after(const Kill& kill, const State& attempt);

@@ -49,7 +49,7 @@ class TimingWindow {
   void stale(std::uint64_t versions) {
     if (is_open()) staleness_.add(versions);
   }
-  // Computes the result once is_over() is true.
+  // Computes the result of the window once is_over() is true.
   TimingResult result() const;
 
  private:

@@ -104,7 +104,7 @@ void VirtualAsynchronousJob::schedule(const FaultInjection& faults) {
 void VirtualAsynchronousJob::on_event(const JobEvent& event) {
   using Kind = JobEvent::Kind;
   const int w = event.worker;
-  // Stops here: faults after the end of training have no effect.
+  // Faults after the end of training have no effect.
   if (event.kind == Kind::kKill || event.kind == Kind::kJoin) {
     if (is_over()) return;
     return event.kind == Kind::kKill ? kill(w, event.restart_seconds) : join(w);

@@ -29,11 +29,11 @@
 
 namespace syncopate::bench {
 
-// The state of one worker.
+// The state of one virtual worker.
 struct VirtualWorker {
   std::uint32_t incarnation = 0;  // number of times that the worker was started
   bool is_alive = false;
-  bool is_resting = false;     // the shard does not wait for it
+  bool is_resting = false;     // the shard does not wait for this worker
   std::uint64_t sequence = 0;  // number of the worker's last push
   std::uint64_t done = 0;      // number of its last push that was applied or dropped
 
@@ -47,13 +47,13 @@ struct VirtualWorker {
   double learning_rate = 0.0;
   Scores scores;
   VirtualTime begun{0};         // when the worker began to compute
-  VirtualTime computed{0};      // when it had the gradient or requested first values
+  VirtualTime computed{0};      // when the worker had the gradient or asked for first values
   VirtualTime sent{0};          // when the gradient's last part arrived
   VirtualTime answered{0};      // when the answer's last part was sent
   std::vector<int> unanswered;  // number of buckets without an answer, by server
   int parts_missing = 0;        // servers whose part of the answer has not arrived
 
-  VirtualTime idle_since{0};  // since when it has values and waits for a batch
+  VirtualTime idle_since{0};  // since when the worker has values and waits for a batch
   enum class Doing : std::uint8_t { kNothing, kComputing, kExchanging, kIdle };
   Doing doing = Doing::kNothing;
 };
@@ -61,7 +61,7 @@ struct VirtualWorker {
 // Trains one asynchronous job under the virtual clock. One thread only.
 class VirtualAsynchronousJob {
  public:
-  // All arguments must outlive the job.
+  // Makes the job. All arguments must outlive the job.
   VirtualAsynchronousJob(const VirtualRun& run, const VirtualPlan& plan, VirtualDevice& device,
                          MetricsWriter& metrics, const std::function<void(double)>& progress);
 
@@ -82,7 +82,7 @@ class VirtualAsynchronousJob {
   WorkerAccount& account(int w) { return accounts_[static_cast<std::size_t>(w)]; }
   VirtualTime now() const noexcept { return queue_.now(); }
   bool is_time_up() const noexcept { return plan_.is_time_up(now()); }
-  // True when no further batch will be leased to a worker.
+  // Whether no further batch will be leased to a worker.
   bool is_all_handed_out() const noexcept { return ledger_.all_handed_out() || is_time_up(); }
   bool is_over() const noexcept {
     return ledger_.all_trained() || (is_time_up() && !ledger_.is_any_held());
@@ -100,7 +100,7 @@ class VirtualAsynchronousJob {
   void end_step(const ps::ShardEvent& event);
   bool rest_idle_workers();
 
-  // Functions about progress and results.
+  // The functions below count progress and collect results.
   void count_batch(const Scores& scores);
   bool evaluation_due() const;
   Evaluation evaluate();
@@ -109,7 +109,7 @@ class VirtualAsynchronousJob {
   std::vector<WorkerStaleness> staleness() const;
   std::string describe_standstill() const;
 
-  // Functions that pass values and gradients between servers and workers.
+  // The functions below pass values and gradients between servers and workers.
   void join(int w);
   void push(int w);
   void pushed(int w, int server);

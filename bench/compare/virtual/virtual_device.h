@@ -23,8 +23,8 @@ class VirtualDevice {
                 const EvaluationOptions& evaluation);
 
   const Backend& backend() const noexcept { return *backend_; }
-  const Tensor& values() const noexcept { return arena_->values(); }        // [total] f32
-  const Tensor& gradients() const noexcept { return arena_->gradients(); }  // [total] f32
+  const Tensor& values() const noexcept { return arena_->values(); }        // f32, [total]
+  const Tensor& gradients() const noexcept { return arena_->gradients(); }  // f32, [total]
   std::span<float> state() const noexcept { return state_->values.f32(); }
 
   // Tells the device that values() was written directly.
@@ -34,7 +34,7 @@ class VirtualDevice {
   // Runs forward and backward on the loaded values and leaves the gradient in gradients(). Updates
   // the worker's running statistics in `state`, which may be empty if they are not needed.
   Scores train(const Batch& batch, std::span<float> state);
-  // Evaluates the loaded values with these running statistics.
+  // Evaluates the loaded values with the running statistics `state`.
   Evaluation evaluate(std::span<const float> state);
 
  private:

@@ -17,7 +17,7 @@
 
 namespace syncopate::bench {
 
-// The input of a virtual run.
+// The input of a run under the virtual clock.
 struct VirtualRun {
   // The options of `train`. Cluster, replicas, service times and checkpoints are ignored; lanes 0
   // stands for 1.

@@ -65,8 +65,8 @@ class SegmentEnd final : public ExchangeEnd {
     return *std::move(segment);
   }
   static Counter* begin_counter(const Tensor& block, std::size_t elements) {
-    // Both ends create the counter. It is zero after either, because no end counts before both have
-    // passed a barrier.
+    // Both ends create the counter. The counter is zero after either creation, because no end
+    // counts before both have passed a barrier.
     return new (block.f32().data() + elements) Counter(0);
   }
 

@@ -31,7 +31,7 @@ bool sees_part_of_node(const Environment& environment);
 // are fewer GPUs than tasks, each task gets one GPU, in turn.
 std::vector<int> deal_out_gpus(int visible, int local_rank, int most_tasks);
 
-// The GPUs that one task sees.
+// The GPUs that one task sees, and the machine that they are in.
 struct SeenGpus {
   std::string machine;
   // The visible GPUs by index. Empty when the task uses no GPU or its GPUs are already chosen.
@@ -40,7 +40,7 @@ struct SeenGpus {
 
 struct GpuShare {
   std::vector<int> gpus;  // indices into the GPUs that the task sees
-  int tasks = 1;          // number of tasks that share the GPUs it sees
+  int tasks = 1;          // number of tasks that share these visible GPUs
 };
 
 // Returns the GPUs of task `mine`, which must see at least one. Tasks of one machine that see the
