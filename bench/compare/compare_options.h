@@ -38,7 +38,7 @@ struct CompareOptions {
   std::string data = "digits";
   SharedTrainFlags shared = parse_shared_train_flags({});  // the flags of train for every run
   double target_accuracy = 0.95;
-  int evaluations = 20;  // number per run; with kSeconds, per `epochs` epochs
+  int evaluations = 20;  // evaluations per run; with kSeconds, per `epochs` epochs
   FaultInjection faults;
   std::vector<std::string> fault_flags;  // the injected faults as flags of compare and their values
   std::filesystem::path report;          // folder of the report

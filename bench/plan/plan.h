@@ -28,7 +28,7 @@ struct PlanOptions {
   std::vector<std::string> strategies;  // strategies, in the words of compare/variant.h
   std::vector<int> workers = {2, 8, 64, 1000};
   int servers = 2;              // The number of servers of parameter-server.
-  int workers_per_machine = 1;  // Bounds the workers of a recommended single process.
+  int workers_per_machine = 1;  // bounds the workers of a recommended single process
   Link link{.delay_seconds = 50e-6, .bytes_per_second = 10e9 / 8};
   // The compute delay. "exponential" and "lognormal" have the measured step as their mean;
   // "exponential:20" has a mean of 20 ms; "compute+exponential:20" adds the delay to the measured

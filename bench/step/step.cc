@@ -29,7 +29,7 @@ namespace {
 
 struct StepOptions {
   std::vector<std::string> models = {"mnist-cnn", "resnet20", "resnet56"};
-  // With 0 or an empty text, the workload's own value is used for the next three options.
+  // The next three options use the workload's own value if they are 0 or empty.
   std::int64_t batch_size = 0;
   std::string optimizer;
   int steps_per_round = 0;

@@ -51,7 +51,7 @@ struct StepParts {
   double update = 0.0;
 };
 
-// Trains on a few random batches. If the job has several tasks, every task must make the same
+// A training on a few random batches. If the job has several tasks, every task must make the same
 // calls. One thread only.
 class InMemoryTraining {
  public:

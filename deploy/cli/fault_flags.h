@@ -13,8 +13,8 @@
 namespace syncopate {
 
 struct LinkFlags {
-  std::string delay;  // "" adds no delay
-  std::string rate;   // "" sets no limit
+  std::string delay;  // delay of the link, such as "5ms"; "" adds no delay
+  std::string rate;   // rate of the link, such as "1gbit"; "" sets no limit
 };
 
 struct FaultFlags {

@@ -10,7 +10,7 @@
 
 namespace syncopate {
 
-// Trains. Returns 0 when training is done, 75 when it stopped on request after writing a
+// The command train. Returns 0 when training is done, 75 when it stopped on request after writing a
 // checkpoint, 1 when it stopped with nothing saved. `mpi` is null unless wants_mpi() is true.
 int run_train(const TrainOptions& given, StopSignal& signals, MpiSession* mpi, std::ostream& out);
 // True if the tasks sum gradients through MPI or meet through MPI.

@@ -32,8 +32,8 @@ struct TrainOptions {
   bool has_own_cpus = false;    // no other task uses this task's CPUs
   bool shares_devices = false;  // several replicas use one device on purpose
   std::chrono::milliseconds rendezvous_timeout{0};
-  std::chrono::milliseconds peer_timeout{0};  // 0: chosen by where the tasks run
-  std::int64_t global_batch_size = 0;         // 0: follows from where the tasks run
+  std::chrono::milliseconds peer_timeout{0};  // 0: follows from where the tasks run
+  std::int64_t global_batch_size = 0;         // 0: batch_size_per_replica times the replicas
   LearningRateScale learning_rate_scale = LearningRateScale::kNone;
   std::int64_t reference_batch_size = 0;  // samples; 0: the batch of one replica
   InputOptions input;                     // batch size and seed are taken from `strategy`

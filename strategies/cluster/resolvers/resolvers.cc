@@ -28,7 +28,7 @@ constexpr std::array kResolvers = {
 };
 
 // Without this error, every task would believe that it is alone, train by itself and overwrite the
-// files of the others. A user who gives flags has chosen one task.
+// files of the others. Flags are an explicit choice, so they may name one task.
 bool is_silent_shrink(const ClusterSpec& winner, const ClusterSpec& loser) {
   return winner.source != "flags" && winner.world_size + winner.num_servers == 1 &&
          loser.world_size + loser.num_servers > 1;
