@@ -286,23 +286,18 @@ void CompareFlags::apply_faults(CompareOptions& options) const {
     }
     keep_words("--service-time", service_time);
   }
-  for (const std::string& word : slow_) {
-    faults.slow.push_back(parse_slowness(word));
-    keep_words("--slow", word);
-  }
-  for (const std::string& word : pauses_) {
-    faults.pauses.push_back(parse_pause(word));
-    keep_words("--pause", word);
-  }
-  for (const std::string& word : kills_) {
-    faults.kills.push_back(parse_kill(word));
-    keep_words("--kill", word);
-  }
+  const auto take = [&](const char* flag, const std::vector<std::string>& words, const auto& parse,
+                        auto& parsed) {
+    for (const std::string& word : words) {
+      parsed.push_back(parse(word));
+      keep_words(flag, word);
+    }
+  };
+  take("--slow", slow_, parse_slowness, faults.slow);
+  take("--pause", pauses_, parse_pause, faults.pauses);
+  take("--kill", kills_, parse_kill, faults.kills);
   if (!is_virtual) require_restarts_alike(faults.kills);
-  for (const std::string& word : joins_) {
-    faults.joins.push_back(parse_join(word));
-    keep_words("--join", word);
-  }
+  take("--join", joins_, parse_join, faults.joins);
   faults.link = link_of({.delay = link_delay_, .rate = link_rate_});
   if (!link_delay_.empty()) keep_words("--link-delay", link_delay_);
   if (!link_rate_.empty()) keep_words("--link-rate", link_rate_);

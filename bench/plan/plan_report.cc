@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/harness/report.h"
+#include "bench/plots/text.h"
 #include "models/base/formatted.h"
 
 namespace syncopate::bench {
@@ -19,7 +20,7 @@ std::string percent(double share) {
   return formatted(share > 0.0 && share < 0.0995 ? "%.1f%%" : "%.0f%%", 100.0 * share);
 }
 
-std::string seconds_text(double seconds) {
+std::string time_text(double seconds) {
   if (seconds >= 1.0) return number_text(seconds) + " s";
   if (seconds >= 1e-3) return number_text(1e3 * seconds) + " ms";
   return number_text(1e6 * seconds) + " us";
@@ -34,7 +35,7 @@ std::string link_text(const Link& link) {
   const std::string rate = link.bytes_per_second > 0.0
                                ? formatted("%g Gbit/s each way", 8.0 * link.bytes_per_second / 1e9)
                                : std::string("no limit of bytes per second");
-  return rate + ", " + seconds_text(link.delay_seconds) + " one way";
+  return rate + ", " + time_text(link.delay_seconds) + " one way";
 }
 
 std::string target_cell(const std::optional<TargetTime>& target) {
@@ -91,10 +92,6 @@ constexpr double kAlike = 0.9;        // a smaller gain is not worth more worker
 constexpr double kStillScales = 0.5;  // least efficiency of a row that scales
 
 using Rows = std::vector<const PlanRow*>;
-
-std::string workers_text(int workers) {
-  return workers == 1 ? "1 worker" : std::to_string(workers) + " workers";
-}
 
 // Groups the rows by strategy, in the order of the plan.
 std::vector<Rows> by_strategy(const Plan& plan) {
@@ -154,18 +151,18 @@ std::string scaling_of(const Rows& rows) {
   if (below == rows.end()) {
     text += "above half of linear at all counts that were tried; " +
             formatted("%.3gx", rows.back()->speed_up) + " with " +
-            workers_text(rows.back()->variant.workers);
+            count_text(rows.back()->variant.workers, "worker");
   } else {
     const PlanRow& first = **below;
-    text += "below half of linear with " + workers_text(first.variant.workers);
+    text += "below half of linear with " + count_text(first.variant.workers, "worker");
     if (below != rows.begin()) {
       text += fmt::format(" (not yet with {})", (*std::prev(below))->variant.workers);
     }
     text += ", where " + what_fills_it(first.timing);
   }
   if (best != rows.back()) {
-    text +=
-        "; more than " + workers_text(best->variant.workers) + " train no more samples per second";
+    text += "; more than " + count_text(best->variant.workers, "worker") +
+            " train no more samples per second";
   }
   return text + ".\n";
 }
@@ -193,7 +190,7 @@ std::string recommendation(const PlanOptions& options, const Plan& plan) {
         100.0 * options.target_accuracy);
   }
   std::string text =
-      "Use " + row->variant.label + " with " + workers_text(row->variant.workers) + ": " +
+      "Use " + row->variant.label + " with " + count_text(row->variant.workers, "worker") + ": " +
       number_text(row->samples_per_second) + " samples/s, " +
       formatted("%.3gx one worker, efficiency %.3g%%", row->speed_up, 100.0 * row->efficiency);
   if (options.time_to_target) {
@@ -220,7 +217,8 @@ std::string fastest_text(const PlanOptions& options, const Plan& plan) {
     return "";
   }
   return "The most samples per second of all: " + fastest->variant.label + " with " +
-         workers_text(fastest->variant.workers) + ", " + number_text(fastest->samples_per_second) +
+         count_text(fastest->variant.workers, "worker") + ", " +
+         number_text(fastest->samples_per_second) +
          formatted(", at an efficiency of %.3g%%.\n", 100.0 * fastest->efficiency);
 }
 
@@ -235,7 +233,7 @@ std::string one_process_text(const PlanOptions& options, const Plan& plan) {
   }
   if (names.empty()) return "";
   return names + ": one process on one machine. With more than " +
-         workers_text(options.workers_per_machine) +
+         count_text(options.workers_per_machine, "worker") +
          " (--workers-per-machine) the rows say what replicas would do that had such links between "
          "them; they are not recommended.\n";
 }
@@ -261,11 +259,11 @@ std::string caveat(const PlanOptions& options) {
 void print_plan(std::ostream& out, const PlanOptions& options, const Plan& plan) {
   const Calibration& measured = plan.calibration;
   out << "measured here: a step of " << options.model << " with " << options.batch_size_per_replica
-      << " samples takes " << seconds_text(measured.step_seconds) << " on one thread (median of "
-      << measured.steps << ", " << seconds_text(measured.lowest_seconds) << " to "
-      << seconds_text(measured.highest_seconds) << "); " << plan.parameters << " parameters, "
+      << " samples takes " << time_text(measured.step_seconds) << " on one thread (median of "
+      << measured.steps << ", " << time_text(measured.lowest_seconds) << " to "
+      << time_text(measured.highest_seconds) << "); " << plan.parameters << " parameters, "
       << bytes_text(plan.model_bytes()) << "\n";
-  out << "assumed: a step takes " << seconds_text(plan.mean_step_seconds)
+  out << "assumed: a step takes " << time_text(plan.mean_step_seconds)
       << (options.service_time.empty() ? ", as measured, each time"
                                        : " on average (" + options.service_time + ")")
       << "; links of " << link_text(options.link) << "; " << options.servers
