@@ -101,7 +101,7 @@ void LocalJob::on_message(Worker& worker, const ps::wire::MessageT& message) {
       worker.is_finished = true;
       return;
     default:
-      return;  // other messages need a network or repeat known facts
+      return;  // others are for a network or repeat known facts
   }
 }
 

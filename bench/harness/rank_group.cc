@@ -273,7 +273,7 @@ std::unique_ptr<RankGroup> make_rank_group(int rank, int size,
 
 void serve_commands(RankGroup& group, std::string_view description,
                     const std::function<nlohmann::json(const std::string& command)>& run) {
-  constexpr unsigned kLongestSeconds = 240;  // below PeerOptions::answer_timeout
+  constexpr unsigned kLongestSeconds = 240;  // less than PeerOptions::answer_timeout
   const auto print = [&](const nlohmann::json& line) {
     if (group.rank() == 0) std::cout << line.dump() << std::endl;
   };

@@ -12,7 +12,7 @@ namespace syncopate {
 // The look-ups that prepare_rendezvous() makes; tests replace them.
 struct NetworkNames {
   std::function<bool(const std::string& host)> is_known;       // whether the name can be looked up
-  std::function<bool(const std::string& address)> is_our_own;  // of this machine
+  std::function<bool(const std::string& address)> is_our_own;  // an address of this machine
   std::string host_name;                                       // the name of this machine
 };
 NetworkNames names_of_this_machine();

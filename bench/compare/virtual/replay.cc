@@ -173,7 +173,7 @@ ps::ConsistencyOptions replay_consistency(const ps::wire::DeclarationT& declarat
   ps::ConsistencyOptions options{.consistency = ps::Consistency::kAsync};
   options.staleness_rule = static_cast<ps::StalenessRule>(declaration.staleness_rule);
   if (options.staleness_rule == ps::StalenessRule::kDelayCompensationAdaptive) {
-    options.compensation = 2.0F;  // as in make_served_variables()
+    options.compensation = 2.0F;  // the value of make_served_variables()
   }
   return options;
 }
