@@ -101,7 +101,7 @@ void LocalJob::on_message(Worker& worker, const ps::wire::MessageT& message) {
       worker.is_finished = true;
       return;
     default:
-      return;  // others are for a network or repeat known facts
+      return;  // other messages concern the network, or repeat what coordinator_ can be asked
   }
 }
 
