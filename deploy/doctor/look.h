@@ -8,7 +8,7 @@
 
 #include "deploy/cli/command_line.h"
 #include "deploy/doctor/judge.h"
-#include "models/backend/library_version.h"
+#include "models/backend/backend.h"
 #include "models/base/environment.h"
 #include "strategies/cluster/membership.h"
 

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/backend/device_collective.h"
 #include "models/backend/model.h"
@@ -106,6 +107,15 @@ std::unique_ptr<Backend> make_backend(const BackendOptions& options);
 // layouts. Throws UsageError unless 1 <= lanes <= 1024 and the system starts as many threads, and
 // UnavailableError when this machine does not support `isa`.
 std::unique_ptr<Backend> make_cpu_backend(int lanes, Isa isa = detect_isa());
+
+// A library that computes, such as oneDNN.
+struct LibraryVersion {
+  std::string name;
+  std::string built;   // the version at compile time
+  std::string loaded;  // the version loaded at run time
+};
+// Returns the versions of the libraries of the CPU backend.
+std::vector<LibraryVersion> cpu_library_versions();
 
 // Throws ShapeError when the samples of a batch do not have the network's shape and type, when
 // there are more than `most`, when a label is not a class, or when the loss divisor is below 1. The

@@ -12,7 +12,6 @@
 #include "models/backend/backend.h"
 #include "models/backend/device_collective.h"
 #include "models/backend/device_load.h"
-#include "models/backend/library_version.h"
 
 namespace syncopate {
 

@@ -2,6 +2,7 @@
 // the whole arena, a device and a shard give the same bits. The caller owns all memory.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "models/optim/kernels/optimizer_kernels.h"
+#include "models/tensor/parameter_arena.h"
 
 namespace syncopate {
 
@@ -65,5 +67,17 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options);
 void check_update_lengths(const Optimizer& optimizer, std::span<float> values,
                           std::span<const float> gradients,
                           std::span<const std::span<float>> slots);
+
+// Updates arena elements [range.begin, range.end), such as the part of a lane or a piece of a
+// shard, one parameter at a time, because weight decay applies to some parameters only; padding is
+// not changed. Ranges that cover the arena once, in any order, give the bits of one update of the
+// whole arena. All spans are [range.end - range.begin] f32 and start at arena element range.begin.
+// Thread-safe for ranges that do not overlap. Throws ShapeError when lengths differ.
+void update_range(const Optimizer& optimizer, const UpdateStep& step, const ArenaLayout& layout,
+                  Bucket range, std::span<float> values, std::span<const float> gradients,
+                  std::span<const std::span<float>> slots);
+
+// The largest number of slots that an optimizer has.
+inline constexpr std::size_t kMaxSlots = 4;
 
 }  // namespace syncopate

@@ -10,7 +10,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/isa.h"
-#include "models/optim/update_range.h"
+#include "models/optim/optimizer.h"
 #include "models/tensor/sums.h"
 #include "ps/shard/delay_compensation.h"
 #include "ps/shard/gradient_codec.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "models/backend/cpu/convolution.h"
-#include "models/backend/cpu/kernels/kernels.h"
+#include "models/backend/cpu/kernels/cpu_kernels.h"
 #include "models/backend/cpu/lanes.h"
 #include "models/base/isa.h"
 #include "models/tensor/tensor.h"

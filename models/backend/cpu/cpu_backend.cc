@@ -9,12 +9,22 @@
 #include "models/backend/backend.h"
 #include "models/backend/cpu/cpu_model.h"
 #include "models/backend/cpu/onednn.h"
-#include "models/backend/library_version.h"
 #include "models/base/errors.h"
 #include "models/base/isa.h"
-#include "models/optim/update_range.h"
+#include "models/optim/optimizer.h"
 
 namespace syncopate {
+
+namespace v2 {
+extern const CpuKernels kCpuKernels;
+}
+namespace v3 {
+extern const CpuKernels kCpuKernels;
+}
+namespace v4 {
+extern const CpuKernels kCpuKernels;
+}
+
 namespace {
 
 std::string version_text(int major, int minor, int patch) {
@@ -96,6 +106,18 @@ std::vector<LibraryVersion> cpu_library_versions() {
   const dnnl_version_t* loaded = dnnl_version();
   return {{"oneDNN", version_text(DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR, DNNL_VERSION_PATCH),
            version_text(loaded->major, loaded->minor, loaded->patch)}};
+}
+
+const CpuKernels& cpu_kernels(Isa isa) noexcept {
+  switch (isa) {
+    case Isa::kV4:
+      return v4::kCpuKernels;
+    case Isa::kV3:
+      return v3::kCpuKernels;
+    case Isa::kV2:
+      break;
+  }
+  return v2::kCpuKernels;
 }
 
 }  // namespace syncopate

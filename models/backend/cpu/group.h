@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "models/backend/cpu/kernels/kernels.h"
+#include "models/backend/cpu/kernels/cpu_kernels.h"
 #include "models/backend/cpu/lanes.h"
 #include "models/backend/cpu/packed_weights.h"
 #include "models/backend/model.h"

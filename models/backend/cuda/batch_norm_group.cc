@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <span>
 
-#include "models/backend/cuda/errors.h"
+#include "models/backend/cuda/device.h"
 #include "models/backend/cuda/group.h"
 
 namespace syncopate::cuda {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/backend/cuda/errors.h"
+#include "models/backend/cuda/device.h"
 
 namespace syncopate::cuda {
 

@@ -4,6 +4,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <chrono>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -30,5 +32,12 @@ class BucketSums : public DeviceCollective {
   // Returns once no sum reads or writes the replica's gradients any more.
   virtual void detach() noexcept = 0;
 };
+
+// Makes the sums of gradients of replicas that share one GPU: one object per rank, used by that
+// replica's thread. The last replica to reach a bucket starts the kernel that sums it for all, on a
+// stream beside theirs; events order the kernel after the backward pass and before the update of
+// every replica. Throws DeviceError. The sums over several GPUs are made by nccl_sums.h.
+std::vector<std::unique_ptr<BucketSums>> make_shared_gpu_sums(int device, int replicas,
+                                                              std::chrono::nanoseconds timeout);
 
 }  // namespace syncopate::cuda

@@ -1,8 +1,10 @@
 #include "models/backend/cuda/captured_work.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
-#include "models/backend/cuda/errors.h"
+#include "models/backend/cuda/device.h"
 #include "models/base/log.h"
 
 namespace syncopate::cuda {
@@ -42,8 +44,9 @@ bool CapturedWork::capture(cudaStream_t stream, const std::function<void()>& wor
   } else {
     cudaGetLastError();  // clears the error, else the next CUDA call reports it
     log(LogLevel::kWarning,
-        "work is started kernel by kernel: it could not be captured as a CUDA graph (" +
-            (why.empty() ? std::string(cudaGetErrorString(ended)) : why) + ")");
+        fmt::format(
+            "work is started kernel by kernel: it could not be captured as a CUDA graph ({})",
+            why.empty() ? cudaGetErrorString(ended) : why));
   }
   if (graph != nullptr) cudaGraphDestroy(graph);
   return static_cast<bool>(graph_);

@@ -1,13 +1,15 @@
 #include "models/backend/cuda/cuda_backend.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <map>
 
 #include "models/backend/cuda/bucket_sums.h"
 #include "models/backend/cuda/cuda_model.h"
-#include "models/backend/cuda/errors.h"
+#include "models/backend/cuda/device.h"
 #include "models/base/errors.h"
-#include "models/optim/update_range.h"
+#include "models/optim/optimizer.h"
 
 namespace syncopate::cuda {
 namespace {
@@ -24,9 +26,9 @@ class CudaBackend final : public Backend {
     check_cuda(cudaGetDeviceProperties(&properties, options_.device.index));
     int runtime = 0;
     check_cuda(cudaRuntimeGetVersion(&runtime));
-    return to_string(options_.device) + ", " + properties.name + ", " +
-           std::string(name(options_.precision)) + ", CUDA " + std::to_string(runtime / 1000) +
-           "." + std::to_string(runtime / 10 % 100) + ", " + handles_.operations->description();
+    return fmt::format("{}, {}, {}, CUDA {}.{}, {}", to_string(options_.device), properties.name,
+                       name(options_.precision), runtime / 1000, runtime / 10 % 100,
+                       handles_.operations->description());
   }
 
   std::unique_ptr<Model> compile(const Graph& graph, ParameterArena& arena, StateBlock& state,

@@ -1,11 +1,13 @@
 #include "models/backend/cuda/cuda_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <nvtx3/nvtx3.hpp>
 
 #include "models/backend/backend.h"
-#include "models/backend/cuda/errors.h"
+#include "models/backend/cuda/device.h"
 #include "models/base/errors.h"
 
 namespace syncopate::cuda {
@@ -31,7 +33,7 @@ CudaModel::CudaModel(ReplicaHandles& handles, const BackendOptions& backend, con
       variables_(std::move(variables)),
       bucket_sums_(sums) {
   if (options.batch_size < 1) {
-    throw ShapeError("compile: a batch of " + std::to_string(options.batch_size) + " samples");
+    throw ShapeError(fmt::format("compile: a batch of {} samples", options.batch_size));
   }
   const auto& input = std::get<InputOp>(graph.nodes.front().operation);
   const auto samples = static_cast<std::size_t>(options.batch_size);

@@ -1,9 +1,10 @@
 #include "models/backend/cuda/device.h"
 
-#include <algorithm>
-#include <string>
+#include <fmt/format.h>
 
-#include "models/backend/cuda/errors.h"
+#include <algorithm>
+#include <filesystem>
+
 #include "models/base/log.h"
 
 namespace syncopate::cuda {
@@ -56,6 +57,21 @@ class PinnedBuffer final : public Buffer {
 
 }  // namespace
 
+std::string describe(SourceLocation where) {
+  return fmt::format("{}:{}", std::filesystem::path(where.file).filename().string(), where.line);
+}
+
+void check_cuda(cudaError_t code, SourceLocation where) {
+  if (code == cudaSuccess) return;
+  const std::string error =
+      fmt::format("CUDA error {} ({}: {}) at {}", static_cast<int>(code), cudaGetErrorName(code),
+                  cudaGetErrorString(code), describe(where));
+  if (code == cudaErrorMemoryAllocation) {
+    throw OutOfMemoryError(error + "; choose a smaller batch or a smaller network");
+  }
+  throw DeviceError(error);
+}
+
 void use_device(int index) { check_cuda(cudaSetDevice(index)); }
 
 Stream make_stream() {
@@ -102,10 +118,10 @@ PinnedWindow::PinnedWindow(std::span<std::byte> memory) {
   }
   cudaGetLastError();  // clears the error, else the next call reports it
   if (code == cudaErrorHostMemoryAlreadyRegistered) return;  // replicas share the memory
-  log(LogLevel::kWarning, std::to_string(memory.size() >> 20) +
-                              " MiB of memory cannot be pinned (" + cudaGetErrorName(code) +
-                              "): copies to and from the GPU wait for each other; look at the "
-                              "limit of locked memory (ulimit -l)");
+  log(LogLevel::kWarning,
+      fmt::format("{} MiB of memory cannot be pinned ({}): copies to and from the GPU wait for "
+                  "each other; look at the limit of locked memory (ulimit -l)",
+                  memory.size() >> 20, cudaGetErrorName(code)));
 }
 
 PinnedWindow::~PinnedWindow() {

@@ -1,4 +1,5 @@
-// CUDA's handles, each with one owner, and device memory as Buffers.
+// The CUDA runtime: error codes as exceptions, handles with one owner each, and device memory as
+// Buffers.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,11 +8,20 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
+#include "models/base/errors.h"
 #include "models/base/unique_handle.h"
 #include "models/tensor/buffer.h"
 
 namespace syncopate::cuda {
+
+// Checks the result of a CUDA call: throws DeviceError, or OutOfMemoryError if memory ran out, with
+// the place of the call, the code and its description.
+void check_cuda(cudaError_t code, SourceLocation where = SourceLocation::current());
+
+// Returns the file and line of a call as text, such as "conv_group.cc:42".
+std::string describe(SourceLocation where);
 
 struct StreamTraits {
   using Type = cudaStream_t;

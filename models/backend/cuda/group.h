@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda/operations.h"
 #include "models/backend/cuda/precision.h"
 #include "models/backend/cuda/variables.h"

@@ -1,6 +1,7 @@
 // Lowers groups without parameters: the samples, ReLU, sums, pooling, flattening, shortcuts.
+#include <fmt/format.h>
+
 #include "models/backend/cuda/device.h"
-#include "models/backend/cuda/errors.h"
 #include "models/backend/cuda/group.h"
 #include "models/base/errors.h"
 
@@ -110,8 +111,8 @@ class MaxPoolGroup final : public PlainGroup {
   MaxPoolGroup(const GroupContext& context, const FusedGroup& group) : PlainGroup(context, group) {
     const auto& op = std::get<MaxPoolOp>(main().operation);
     if (op.window > kLargestWindow) {
-      throw UnavailableError("max_pool: a window of " + std::to_string(op.window) +
-                             "; the CUDA backend goes up to " + std::to_string(kLargestWindow));
+      throw UnavailableError(fmt::format("max_pool: a window of {}; the CUDA backend goes up to {}",
+                                         op.window, kLargestWindow));
     }
     shape_ = {.n = context.n,
               .height = static_cast<int>(in()[0]),

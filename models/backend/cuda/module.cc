@@ -3,6 +3,7 @@
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
+#include <fmt/format.h>
 #include <nccl.h>
 
 #include <algorithm>
@@ -10,12 +11,12 @@
 #include <cstring>
 #include <iterator>
 
-#include "models/backend/cuda/ceilings.h"
+#include "models/backend/cuda/bucket_sums.h"
 #include "models/backend/cuda/cuda_backend.h"
-#include "models/backend/cuda/errors.h"
+#include "models/backend/cuda/device.h"
+#include "models/backend/cuda/device_speed.h"
 #include "models/backend/cuda/nccl_sums.h"
 #include "models/backend/cuda/nvml.h"
-#include "models/backend/cuda/shared_gpu_sums.h"
 #include "models/backend/cuda_module.h"
 #include "models/base/errors.h"
 
@@ -24,9 +25,8 @@ namespace {
 
 // Turns a version 13000 into "13.0" or 91900 into "9.19.0"; each library has its own encoding.
 std::string dotted(std::size_t number, std::size_t major, std::size_t minor) {
-  std::string text = std::to_string(number / major) + "." + std::to_string(number % major / minor);
-  if (minor > 10) text += "." + std::to_string(number % minor);
-  return text;
+  if (minor <= 10) return fmt::format("{}.{}", number / major, number % major / minor);
+  return fmt::format("{}.{}.{}", number / major, number % major / minor, number % minor);
 }
 
 int count_devices() {
@@ -40,9 +40,9 @@ int count_devices() {
           "no NVIDIA driver is loaded here; choose --devices cpu, or run on a GPU node (in a "
           "container: apptainer --nv, docker --gpus all)");
     }
-    throw UnavailableError(
-        "the NVIDIA driver is for CUDA " + dotted(static_cast<std::size_t>(driver), 1000, 10) +
-        ", too old for CUDA " + dotted(CUDART_VERSION, 1000, 10) + "; a newer driver is needed");
+    throw UnavailableError(fmt::format(
+        "the NVIDIA driver is for CUDA {}, too old for CUDA {}; a newer driver is needed",
+        dotted(static_cast<std::size_t>(driver), 1000, 10), dotted(CUDART_VERSION, 1000, 10)));
   }
   if (code == cudaErrorNoDevice || (code == cudaSuccess && count == 0)) {
     throw UnavailableError(
@@ -53,8 +53,8 @@ int count_devices() {
   std::string advice = "nvidia-smi may say more";
   if (code == cudaErrorSystemNotReady) advice = "see whether nvidia-fabricmanager runs";
   if (code == cudaErrorSystemDriverMismatch) advice = "the driver was changed: restart the machine";
-  throw UnavailableError("the GPUs cannot be used (" + std::string(cudaGetErrorName(code)) + ": " +
-                         cudaGetErrorString(code) + "); " + advice);
+  throw UnavailableError(fmt::format("the GPUs cannot be used ({}: {}); {}", cudaGetErrorName(code),
+                                     cudaGetErrorString(code), advice));
 }
 
 std::string bus_id_of(int device) {
@@ -97,8 +97,9 @@ class Module final : public CudaModule {
   std::unique_ptr<Backend> make_backend(const BackendOptions& options) const override {
     const int count = count_devices();
     if (options.device.index >= count) {
-      throw UnavailableError(to_string(options.device) + ": " + std::to_string(count) +
-                             (count == 1 ? " GPU is" : " GPUs are") + " visible here, from cuda:0");
+      throw UnavailableError(
+          fmt::format("{}: {} visible here, from cuda:0", to_string(options.device),
+                      count == 1 ? "1 GPU is" : fmt::format("{} GPUs are", count)));
     }
     return make_cuda_backend(options, [&](cudaStream_t stream) {
       return make_nvidia_operations(stream, options.plan_file);
@@ -106,8 +107,8 @@ class Module final : public CudaModule {
   }
 
   std::vector<std::unique_ptr<DeviceCollective>> join_on_one_gpu(
-      const Device& device, int replicas, std::chrono::nanoseconds patience) const override {
-    auto sums = make_shared_gpu_sums(device.index, replicas, patience);
+      const Device& device, int replicas, std::chrono::nanoseconds timeout) const override {
+    auto sums = make_shared_gpu_sums(device.index, replicas, timeout);
     return {std::make_move_iterator(sums.begin()), std::make_move_iterator(sums.end())};
   }
 

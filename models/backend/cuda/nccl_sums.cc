@@ -1,5 +1,6 @@
 #include "models/backend/cuda/nccl_sums.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 #include <thread>
 
 #include "models/backend/cuda/device.h"
-#include "models/backend/cuda/errors.h"
 #include "models/base/deadline.h"
 #include "models/base/environment.h"
 #include "models/base/errors.h"
@@ -26,6 +26,9 @@ constexpr std::chrono::seconds kMostToMeet{120};
 constexpr std::chrono::seconds kMostToLeave{5};
 constexpr std::chrono::microseconds kBetweenAskings{20};
 constexpr const char* kSums = "the sums of a step";
+// The end of every error message.
+constexpr const char* kAdvice =
+    "; NCCL_DEBUG=INFO shows more, and --collective ring does without NCCL";
 
 bool is_error(ncclResult_t code) { return code != ncclSuccess && code != ncclInProgress; }
 
@@ -58,8 +61,8 @@ class NcclSums final : public BucketSums {
           "lost; unset it");
     }
     ncclUniqueId id{};
-    const std::string what = "all " + std::to_string(rank_.size) + " replicas to meet";
-    const auto patience = std::min<std::chrono::nanoseconds>(rank_.timeout, kMostToMeet);
+    const std::string what = fmt::format("all {} replicas to meet", rank_.size);
+    const auto timeout = std::min<std::chrono::nanoseconds>(rank_.timeout, kMostToMeet);
     if (rank_.rank == 0) require_begun(nccl_.get_unique_id(&id));
     broadcast(std::as_writable_bytes(std::span(&id, 1)));
     use_device(rank_.device.index);
@@ -72,7 +75,7 @@ class NcclSums final : public BucketSums {
     }
     // The NCCL call has begun to contact the peers, and returns a preliminary status.
     if (!may_be_a_peers(code)) require_begun(code);
-    succeed(code, patience, what);
+    succeed(code, timeout, what);
   }
 
   void leave() noexcept override {
@@ -124,7 +127,7 @@ class NcclSums final : public BucketSums {
             nccl_.all_reduce(slice, slice, count, ncclFloat32, ncclSum, communicator_, side_.get());
       }
     }
-    succeed(code, rank_.timeout, "the sum of bucket " + std::to_string(bucket));
+    succeed(code, rank_.timeout, fmt::format("the sum of bucket {}", bucket));
   }
 
   void finish(cudaStream_t compute) override {
@@ -168,13 +171,13 @@ class NcclSums final : public BucketSums {
   }
 
   // Returns when the NCCL call has succeeded, and polls while it is in progress. Throws PeerError.
-  void succeed(ncclResult_t code, std::chrono::nanoseconds patience, const std::string& what) {
-    const Deadline deadline = Deadline::after(patience);
+  void succeed(ncclResult_t code, std::chrono::nanoseconds timeout, const std::string& what) {
+    const Deadline deadline = Deadline::after(timeout);
     while (code == ncclInProgress) {
       check();
       code = state();
       if (code != ncclInProgress) break;
-      if (deadline.passed()) fail(describe_late(what, patience));
+      if (deadline.passed()) fail(describe_late(what, timeout));
       std::this_thread::sleep_for(kBetweenAskings);
     }
     if (is_error(code)) fail(describe(code, "waited for " + what));
@@ -189,25 +192,24 @@ class NcclSums final : public BucketSums {
     return code == ncclSuccess ? found : code;
   }
 
-  std::string describe(ncclResult_t code, const std::string& meanwhile) {
-    std::string said = nccl_.error_string(code);
+  std::string describe(ncclResult_t code, std::string_view action) {
+    std::string error = nccl_.error_string(code);
     {
       const std::lock_guard lock(calls_);
       const char* const more = communicator_ == nullptr ? nullptr : nccl_.last_error(communicator_);
-      if (more != nullptr && *more != '\0') said += ": " + std::string(more);
+      if (more != nullptr && *more != '\0') error += fmt::format(": {}", more);
     }
-    return "NCCL failed (" + said + ") while " + who() + " " + meanwhile + way_out();
+    return fmt::format("NCCL failed ({}) while {} {}{}", error, own_name(), action, kAdvice);
   }
-  std::string who() const {
-    return "replica " + std::to_string(rank_.rank) + " (" + to_string(rank_.device) + ")";
-  }
-  static std::string way_out() {
-    return "; NCCL_DEBUG=INFO shows more, and --collective ring does without NCCL";
+  std::string own_name() const {
+    return fmt::format("replica {} ({})", rank_.rank, to_string(rank_.device));
   }
 
-  std::string describe_late(const std::string& what, std::chrono::nanoseconds patience) const {
-    return who() + " waited " + in_seconds(patience) + " for " + what +
-           " over NCCL: another replica did not come, or the way to its GPU is blocked" + way_out();
+  std::string describe_late(const std::string& what, std::chrono::nanoseconds timeout) const {
+    return fmt::format(
+        "{} waited {} for {} over NCCL: another replica did not come, or the way to its GPU is "
+        "blocked{}",
+        own_name(), in_seconds(timeout), what, kAdvice);
   }
 
   // Returns whether the last sum given to the device has missed its deadline.

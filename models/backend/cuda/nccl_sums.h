@@ -5,13 +5,48 @@
 // Source: NVIDIA NCCL user guide, "Fault tolerance".
 #pragma once
 
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
 #include <chrono>
 #include <memory>
 
 #include "models/backend/cuda/bucket_sums.h"
-#include "models/backend/cuda/nccl_table.h"
 
 namespace syncopate::cuda {
+
+// The functions of NCCL that the sums call, as a table, so that tests can replace them. Signatures
+// and meaning are NCCL's. Source: NVIDIA NCCL user guide, "API", for 2.18 and newer.
+struct NcclTable {
+  ncclResult_t (*get_unique_id)(ncclUniqueId* id) = nullptr;
+  ncclResult_t (*init_rank)(ncclComm_t* made, int size, ncclUniqueId id, int rank,
+                            ncclConfig_t* config) = nullptr;
+  ncclResult_t (*all_reduce)(const void* from, void* to, size_t count, ncclDataType_t type,
+                             ncclRedOp_t operation, ncclComm_t communicator,
+                             cudaStream_t stream) = nullptr;
+  ncclResult_t (*get_async_error)(ncclComm_t communicator, ncclResult_t* state) = nullptr;
+  ncclResult_t (*finalize)(ncclComm_t communicator) = nullptr;
+  ncclResult_t (*destroy)(ncclComm_t communicator) = nullptr;
+  ncclResult_t (*abort)(ncclComm_t communicator) = nullptr;
+  const char* (*error_string)(ncclResult_t code) = nullptr;
+  // Returns the text of an NCCL communicator's last error.
+  const char* (*last_error)(ncclComm_t communicator) = nullptr;
+};
+
+// Returns the table of the functions of libnccl. Inline, so that a program that does not call it
+// needs no NCCL.
+inline const NcclTable& nccl_library() {
+  static constexpr NcclTable kLibrary{.get_unique_id = ncclGetUniqueId,
+                                      .init_rank = ncclCommInitRankConfig,
+                                      .all_reduce = ncclAllReduce,
+                                      .get_async_error = ncclCommGetAsyncError,
+                                      .finalize = ncclCommFinalize,
+                                      .destroy = ncclCommDestroy,
+                                      .abort = ncclCommAbort,
+                                      .error_string = ncclGetErrorString,
+                                      .last_error = ncclGetLastError};
+  return kLibrary;
+}
 
 // nccl must outlive the sums. The watch thread notices errors and abort() after watch_interval at
 // the latest, unless the replica's thread notices them first. Throws DeviceError.

@@ -1,5 +1,7 @@
 #include "models/backend/cuda/operations.h"
 
+#include <fmt/format.h>
+
 namespace syncopate::cuda {
 
 std::string_view name(ConvPass pass) noexcept {
@@ -29,18 +31,15 @@ std::string_view name(Epilogue epilogue) noexcept {
 }
 
 std::string to_string(const ConvShape& shape) {
-  const auto text = [](std::int64_t number) { return std::to_string(number); };
-  return text(shape.n) + "x" + text(shape.height) + "x" + text(shape.width) + "x" +
-         text(shape.channels) + " by " + text(shape.out_channels) + "x" + text(shape.kernel_h) +
-         "x" + text(shape.kernel_w) + ", stride " + text(shape.stride) + ", pad " +
-         text(shape.pad) + ", " + std::string(name(shape.type));
+  return fmt::format("{}x{}x{}x{} by {}x{}x{}, stride {}, pad {}, {}", shape.n, shape.height,
+                     shape.width, shape.channels, shape.out_channels, shape.kernel_h,
+                     shape.kernel_w, shape.stride, shape.pad, name(shape.type));
 }
 
 std::string to_string(const ProductShape& shape) {
-  return "[" + std::to_string(shape.m) + ", " + std::to_string(shape.k) + "] by [" +
-         std::to_string(shape.k) + ", " + std::to_string(shape.n) + "], " +
-         std::string(name(shape.type)) +
-         (shape.epilogue == Epilogue::kNone ? "" : ", with " + std::string(name(shape.epilogue)));
+  return fmt::format(
+      "[{}, {}] by [{}, {}], {}{}", shape.m, shape.k, shape.k, shape.n, name(shape.type),
+      shape.epilogue == Epilogue::kNone ? "" : fmt::format(", with {}", name(shape.epilogue)));
 }
 
 }  // namespace syncopate::cuda

@@ -1,5 +1,7 @@
 #include "models/backend/cuda/plan_cache.h"
 
+#include <fmt/format.h>
+
 #include <fstream>
 #include <span>
 #include <sstream>
@@ -18,14 +20,14 @@ namespace {
 // The file of measured engines consists of this line, one line "KEY tab ENGINE" per entry, and
 // "end" with the number of entries, which shows that the file is complete.
 constexpr const char* kHeader = "syncopate plans 1";
-constexpr std::chrono::seconds kLockPatience(5);
+constexpr std::chrono::seconds kLockTimeout(5);
 constexpr std::chrono::milliseconds kLook(5);
 
 // Locks the plan file, by a lock file beside it, while the plan file is read and replaced. The lock
 // excludes other processes and other threads of this process.
 FileDescriptor lock_beside(const std::filesystem::path& file) {
   const std::string path = file.string() + ".lock";
-  const Deadline deadline = Deadline::after(kLockPatience);
+  const Deadline deadline = Deadline::after(kLockTimeout);
   // A lock on the plan file has no deadline; its holder writes a few kilobytes only.
   for (;;) {
     FileLock lock = try_lock_file(path);
@@ -34,8 +36,8 @@ FileDescriptor lock_beside(const std::filesystem::path& file) {
       throw FileError("lock " + path + ": its file system has no locks");
     }
     if (deadline.passed()) {
-      throw FileError("lock " + path + ": another process has held it for " +
-                      in_seconds(deadline.timeout()));
+      throw FileError(fmt::format("lock {}: another process has held it for {}", path,
+                                  in_seconds(deadline.timeout())));
     }
     std::this_thread::sleep_for(kLook);
   }
@@ -69,8 +71,9 @@ std::string PlanCache::settle(const std::string& key, const std::string& engine,
     entries_ = std::move(kept);
   } catch (const std::exception& error) {
     keeps_ = false;
-    log(LogLevel::kWarning, "what was measured of the GPU is not kept for other runs: " +
-                                std::string(error.what()) + "; choose another --cache-dir");
+    log(LogLevel::kWarning, fmt::format("what was measured of the GPU is not kept for other runs: "
+                                        "{}; choose another --cache-dir",
+                                        error.what()));
   }
   return entries_.at(key);
 }
@@ -93,8 +96,8 @@ PlanCache::Entries PlanCache::read() {
       entries.emplace(line.substr(0, tab), line.substr(tab + 1));
       ++count;
     }
-    is_whole = line == "end " + std::to_string(count) && text.ends_with('\n') &&
-               !std::getline(lines, line);
+    is_whole =
+        line == fmt::format("end {}", count) && text.ends_with('\n') && !std::getline(lines, line);
   }
   if (is_whole) return entries;
   if (!has_warned_) {
@@ -109,7 +112,7 @@ PlanCache::Entries PlanCache::read() {
 void PlanCache::write(const Entries& entries) const {
   std::string text = std::string(kHeader) + "\n";
   for (const auto& [key, engine] : entries) text += key + "\t" + engine + "\n";
-  text += "end " + std::to_string(entries.size()) + "\n";
+  text += fmt::format("end {}\n", entries.size());
   ReplacingFile file(file_);
   file.write(std::as_bytes(std::span(text)));
   file.commit();

@@ -1,4 +1,5 @@
-#include "models/backend/cuda/shared_gpu_sums.h"
+// Sums of replicas that share one GPU (bucket_sums.h).
+#include <fmt/format.h>
 
 #include <condition_variable>
 #include <cstdint>
@@ -6,9 +7,9 @@
 #include <nvtx3/nvtx3.hpp>
 #include <string>
 
+#include "models/backend/cuda/bucket_sums.h"
 #include "models/backend/cuda/device.h"
-#include "models/backend/cuda/errors.h"
-#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda_module.h"
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
@@ -21,8 +22,8 @@ static_assert(kMostSummedReplicas == kMostReplicasOnOneGpu);
 // Board holds the state that the replicas on one GPU share. Thread-safe.
 class Board {
  public:
-  Board(int device, int replicas, std::chrono::nanoseconds patience)
-      : device_(device), patience_(patience), started_(static_cast<std::size_t>(replicas), 0) {
+  Board(int device, int replicas, std::chrono::nanoseconds timeout)
+      : device_(device), timeout_(timeout), started_(static_cast<std::size_t>(replicas), 0) {
     check(replicas <= kMostSummedReplicas, "the kernel sums this number of replicas");
     use_device(device);
     side_ = make_priority_stream();
@@ -74,10 +75,11 @@ class Board {
     std::unique_lock lock(mutex_);
     for (const SharedBucket& bucket : buckets_) {
       const auto has_come = [&] { return aborted_ || bucket.rounds >= round; };
-      if (!changed_.wait_for(lock, patience_, has_come)) {
-        throw PeerError("replica " + std::to_string(rank) + " waited " + in_seconds(patience_) +
-                        " for the gradients of " + late(rank) +
-                        ", which share its GPU; look what holds them up");
+      if (!changed_.wait_for(lock, timeout_, has_come)) {
+        throw PeerError(fmt::format(
+            "replica {} waited {} for the gradients of {}, which share its GPU; look what holds "
+            "them up",
+            rank, in_seconds(timeout_), late(rank)));
       }
       throw_if_aborted();
     }
@@ -123,13 +125,13 @@ class Board {
     std::string names;
     for (std::size_t r = 0; r < started_.size(); ++r) {
       if (started_[r] >= started_[static_cast<std::size_t>(rank)]) continue;
-      names += (names.empty() ? "replica " : " and replica ") + std::to_string(r);
+      names += fmt::format("{}replica {}", names.empty() ? "" : " and ", r);
     }
     return names.empty() ? "the others" : names;
   }
 
   const int device_;
-  const std::chrono::nanoseconds patience_;
+  const std::chrono::nanoseconds timeout_;
   Stream side_;
   ReplicaSlices slices_;
   std::vector<SharedBucket> buckets_;
@@ -167,8 +169,8 @@ class SharedGpuSums final : public BucketSums {
 }  // namespace
 
 std::vector<std::unique_ptr<BucketSums>> make_shared_gpu_sums(int device, int replicas,
-                                                              std::chrono::nanoseconds patience) {
-  const auto board = std::make_shared<Board>(device, replicas, patience);
+                                                              std::chrono::nanoseconds timeout) {
+  const auto board = std::make_shared<Board>(device, replicas, timeout);
   std::vector<std::unique_ptr<BucketSums>> ranks;
   ranks.reserve(static_cast<std::size_t>(replicas));
   for (int rank = 0; rank < replicas; ++rank) {

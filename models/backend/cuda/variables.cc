@@ -7,8 +7,8 @@
 #include <nvtx3/nvtx3.hpp>
 #include <utility>
 
-#include "models/backend/cuda/errors.h"
-#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/device.h"
+#include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda/precision.h"
 
 namespace syncopate::cuda {

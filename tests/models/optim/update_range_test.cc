@@ -1,5 +1,5 @@
 // Compares updates of ranges of the arena with one update of each whole parameter.
-#include "models/optim/update_range.h"
+#include "models/optim/optimizer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // The vector type and the kernel functions of one instruction set, in its namespace. Included only
-// by the .cc files of this folder that are compiled once per instruction set. kernels.h documents
-// the functions.
+// by the .cc files of this folder that are compiled once per instruction set. cpu_kernels.h
+// documents the functions.
 #pragma once
 
 #include <immintrin.h>
 
 #include <cstdint>
 
-#include "models/backend/cpu/kernels/kernels.h"
+#include "models/backend/cpu/kernels/cpu_kernels.h"
 
 namespace syncopate::SYNCOPATE_ISA {
 

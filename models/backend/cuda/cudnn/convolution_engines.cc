@@ -4,8 +4,7 @@
 #include <utility>
 
 #include "models/backend/cuda/device.h"
-#include "models/backend/cuda/device_time.h"
-#include "models/backend/cuda/errors.h"
+#include "models/backend/cuda/device_speed.h"
 #include "models/backend/cuda/precision.h"
 #include "models/base/errors.h"
 

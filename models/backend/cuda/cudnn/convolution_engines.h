@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "models/backend/cuda/cudnn/convolution.h"
+#include "models/backend/cuda/cudnn/convolution_plan.h"
 #include "models/backend/cuda/plan_choice.h"
 
 namespace syncopate::cuda {

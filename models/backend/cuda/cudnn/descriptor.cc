@@ -1,8 +1,21 @@
 #include "models/backend/cuda/cudnn/descriptor.h"
 
-#include "models/backend/cuda/library_errors.h"
+#include <fmt/format.h>
+
+#include <array>
+
+#include "models/backend/cuda/device.h"
 
 namespace syncopate::cuda {
+
+void check_cudnn(cudnnStatus_t code, SourceLocation where) {
+  if (code == CUDNN_STATUS_SUCCESS) return;
+  std::array<char, 512> more{};
+  cudnnGetLastErrorString(more.data(), more.size());
+  throw DeviceError(fmt::format("cuDNN error {} ({}{}{}) at {}", static_cast<int>(code),
+                                cudnnGetErrorString(code), more.front() == '\0' ? "" : ": ",
+                                more.data(), describe(where)));
+}
 
 Descriptor::Descriptor(cudnnBackendDescriptorType_t kind) {
   cudnnBackendDescriptor_t made = nullptr;

@@ -12,9 +12,13 @@
 #include <string_view>
 #include <vector>
 
+#include "models/base/errors.h"
 #include "models/base/unique_handle.h"
 
 namespace syncopate::cuda {
+
+// Throws DeviceError, with cuDNN's text for the code, for a status other than success.
+void check_cudnn(cudnnStatus_t code, SourceLocation where = SourceLocation::current());
 
 // A Descriptor is used by one thread only. Its functions throw DeviceError.
 class Descriptor {

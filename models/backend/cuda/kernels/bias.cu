@@ -1,7 +1,7 @@
 // Adds a bias to every row of a map, and sums the rows of a gradient to the gradient of the bias.
 #include "models/backend/cuda/kernels/column_sums.h"
 #include "models/backend/cuda/kernels/columns.h"
-#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda/kernels/pack.h"
 
 namespace syncopate::cuda {

@@ -106,4 +106,22 @@ void for_each_row(const char* name, const Operation& operation, std::int64_t row
   });
 }
 
+// The place of a row of such a map: the row is the number of a pixel, counted through all samples.
+struct Pixel {
+  std::int64_t n = 0;
+  int row = 0, column = 0;
+};
+
+__device__ inline Pixel pixel_of(std::int64_t index, int height, int width) {
+  const std::int64_t line = index / width;
+  const std::int64_t n = line / height;
+  return {n, static_cast<int>(line - n * height), static_cast<int>(index - line * width)};
+}
+
+// Returns the index of a pixel, counted through the whole map.
+__device__ inline std::int64_t index_of(std::int64_t n, int row, int column, int height,
+                                        int width) {
+  return (n * height + row) * width + column;
+}
+
 }  // namespace syncopate::cuda

@@ -1,9 +1,8 @@
 // The pooling kernels: a thread computes one pack of channels of one pixel. The thread writes each
 // output element once, and reads the inputs in a fixed order.
 #include "models/backend/cuda/kernels/columns.h"
-#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda/kernels/pack.h"
-#include "models/backend/cuda/kernels/pixel.h"
 
 namespace syncopate::cuda {
 namespace {

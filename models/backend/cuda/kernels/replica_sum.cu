@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "models/backend/cuda/kernels/columns.h"
-#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda/kernels/launch.h"
 #include "models/backend/cuda/kernels/pack.h"
 #include "models/tensor/sums.h"

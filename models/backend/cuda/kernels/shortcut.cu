@@ -1,8 +1,7 @@
 // CUDA kernels of ResNet's shortcut A: take every stride-th pixel and append channels of zeros.
 #include "models/backend/cuda/kernels/columns.h"
-#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda/kernels/pack.h"
-#include "models/backend/cuda/kernels/pixel.h"
 
 namespace syncopate::cuda {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "models/backend/cuda/kernels/columns.h"
-#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda/kernels/launch.h"
 #include "models/backend/cuda/kernels/pack.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/backend/cpu/kernels/kernels.h"
+#include "models/backend/cpu/kernels/cpu_kernels.h"
 #include "models/backend/cpu/lanes.h"
 #include "models/base/isa.h"
 #include "models/zoo/zoo.h"

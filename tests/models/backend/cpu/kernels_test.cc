@@ -1,6 +1,6 @@
 // Compares the kernels of different instruction sets. Their numbers of channels per block differ;
 // their results may differ by rounding only.
-#include "models/backend/cpu/kernels/kernels.h"
+#include "models/backend/cpu/kernels/cpu_kernels.h"
 
 #include <gtest/gtest.h>
 

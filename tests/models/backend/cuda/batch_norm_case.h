@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "tests/models/backend/cuda/kernel_case.h"
 
 namespace syncopate::cuda {

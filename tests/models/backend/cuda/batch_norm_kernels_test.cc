@@ -1,7 +1,7 @@
 // Tests the batch norm forward kernels against the double-precision loops of tests/reference.
 #include <cmath>
 
-#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "tests/models/backend/cuda/batch_norm_case.h"
 #include "tests/models/backend/cuda/device_array.h"
 #include "tests/models/backend/cuda/kernel_case.h"

@@ -1,5 +1,5 @@
 // Tests the kernels that add channels to maps and remove channels from maps.
-#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "tests/models/backend/cuda/device_array.h"
 #include "tests/models/backend/cuda/kernel_case.h"
 

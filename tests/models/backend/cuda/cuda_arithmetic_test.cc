@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "models/backend/cuda/bucket_sums.h"
 #include "models/backend/cuda/cuda_backend.h"
-#include "models/backend/cuda/shared_gpu_sums.h"
 #include "models/base/errors.h"
 #include "tests/models/backend/backend_case.h"
 #include "tests/models/backend/cuda/device_under_test.h"

@@ -1,7 +1,7 @@
 // Tests the kernels for samples, conversions, ReLU and addition.
 #include <cmath>
 
-#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "tests/models/backend/cuda/device_array.h"
 #include "tests/models/backend/cuda/kernel_case.h"
 

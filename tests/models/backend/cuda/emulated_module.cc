@@ -10,9 +10,9 @@
 #include <iterator>
 #include <string>
 
+#include "models/backend/cuda/bucket_sums.h"
 #include "models/backend/cuda/cuda_backend.h"
 #include "models/backend/cuda/nccl_sums.h"
-#include "models/backend/cuda/shared_gpu_sums.h"
 #include "models/backend/cuda_module.h"
 #include "tests/models/backend/cuda/emulated_operations.h"
 #include "tests/models/backend/cuda/fake_nccl.h"

@@ -6,7 +6,7 @@
 
 #include <atomic>
 
-#include "models/backend/cuda/nccl_table.h"
+#include "models/backend/cuda/nccl_sums.h"
 
 namespace syncopate::cuda {
 

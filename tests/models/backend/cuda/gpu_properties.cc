@@ -7,8 +7,7 @@
 #include <exception>
 
 #include "models/backend/cuda/cudnn/descriptor.h"
-#include "models/backend/cuda/errors.h"
-#include "models/backend/cuda/library_errors.h"
+#include "models/backend/cuda/device.h"
 
 int main() {
   using namespace syncopate::cuda;

@@ -9,10 +9,9 @@
 #include <thread>
 #include <vector>
 
+#include "models/backend/cuda/bucket_sums.h"
 #include "models/backend/cuda/device.h"
-#include "models/backend/cuda/errors.h"
 #include "models/backend/cuda/nccl_sums.h"
-#include "models/backend/cuda/shared_gpu_sums.h"
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
 #include "models/base/isa.h"

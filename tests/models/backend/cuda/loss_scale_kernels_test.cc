@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "tests/models/backend/cuda/device_array.h"
 #include "tests/models/backend/cuda/kernel_case.h"
 

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <map>
 
-#include "models/backend/cuda/sums_choice.h"
-
 namespace syncopate::cuda {
 namespace {
 

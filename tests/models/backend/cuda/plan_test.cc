@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "models/backend/cuda/cudnn/convolution.h"
+#include "models/backend/cuda/cudnn/convolution_plan.h"
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
 

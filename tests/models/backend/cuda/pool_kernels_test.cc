@@ -1,7 +1,7 @@
 // Tests pooling and the shortcut against the double-precision loops of tests/reference.
 #include <cmath>
 
-#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "tests/models/backend/cuda/device_array.h"
 #include "tests/models/backend/cuda/kernel_case.h"
 

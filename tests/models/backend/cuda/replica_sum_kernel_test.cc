@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/base/isa.h"
 #include "models/tensor/sums.h"
 #include "tests/models/backend/cuda/device_array.h"

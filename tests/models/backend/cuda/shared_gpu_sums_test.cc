@@ -1,5 +1,5 @@
 // Tests sums of replicas that share a GPU. The replicas are threads on an emulated GPU.
-#include "models/backend/cuda/shared_gpu_sums.h"
+#include "models/backend/cuda/bucket_sums.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,12 @@
-#include "models/backend/cuda/cudnn/convolution.h"
+#include "models/backend/cuda/cudnn/convolution_plan.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "models/backend/cuda/cudnn/convolution_graph.h"
-#include "models/backend/cuda/library_errors.h"
 
 namespace syncopate::cuda {
 namespace {
@@ -44,11 +45,11 @@ std::string name_of(const Descriptor& configuration, std::int64_t engine) {
     choices.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
   }
   const int count = configuration.get(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, choices);
-  std::string name = std::to_string(engine);
+  std::string name = fmt::format("{}", engine);
   for (int i = 0; i < count; ++i) {
     const Descriptor& choice = choices[static_cast<std::size_t>(i)];
-    name += " " + std::to_string(choice.get_knob_type()) + "=" +
-            std::to_string(choice.get_int(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
+    name += fmt::format(" {}={}", static_cast<int>(choice.get_knob_type()),
+                        choice.get_int(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
   }
   return name;
 }
