@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "deploy/launch/launch_rules.h"
-#include "ps/net/link.h"
+#include "ps/net/slow_link.h"
 #include "worker/train/service_time.h"
 
 namespace syncopate::bench {

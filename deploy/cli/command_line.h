@@ -14,7 +14,7 @@
 #include "deploy/launch/launch_rules.h"
 #include "deploy/slurm/job_script.h"
 #include "models/base/environment.h"
-#include "ps/net/link.h"
+#include "ps/net/slow_link.h"
 #include "strategies/cluster/cluster_spec.h"
 #include "worker/run/train_options.h"
 

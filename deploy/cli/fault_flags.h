@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "deploy/cli/flag_set.h"
-#include "ps/net/link.h"
+#include "ps/net/slow_link.h"
 #include "strategies/strategy.h"
 #include "worker/run/train_options.h"
 

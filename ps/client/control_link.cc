@@ -1,7 +1,6 @@
 #include "ps/client/control_link.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <utility>
 
@@ -31,14 +30,8 @@ ControlLink::ControlLink(wire::Context& context, ClientState& state, const Clien
 std::string ControlLink::name() const { return "server 0 at " + to_string(options_.rendezvous); }
 
 void ControlLink::send_hello() {
-  wire::HelloT hello;
-  hello.nonce = options_.nonce;
-  hello.role = 0;
-  hello.index = options_.index;
-  hello.world_size = options_.workers;
-  hello.num_servers = options_.servers;
-  hello.host = own_host_name();
-  hello.pid = getpid();
+  wire::HelloT hello =
+      make_hello(/*role=*/0, options_.index, options_.workers, options_.servers, options_.nonce);
   hello.incarnation = incarnation_;
   hello.sequence = state_.sequence.load(std::memory_order_relaxed);
   {

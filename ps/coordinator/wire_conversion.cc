@@ -1,7 +1,11 @@
 #include "ps/coordinator/wire_conversion.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
+
+#include "ps/net/endpoint.h"
 
 namespace syncopate::ps {
 
@@ -43,6 +47,18 @@ StopCounts stop_counts_from_wire(std::span<const int> stops) {
   StopCounts counts;
   std::copy_n(stops.begin(), std::min(stops.size(), kStopKinds), counts.by_kind.begin());
   return counts;
+}
+
+wire::HelloT make_hello(int role, int index, int workers, int servers, const std::string& nonce) {
+  wire::HelloT hello;
+  hello.nonce = nonce;
+  hello.role = static_cast<std::uint8_t>(role);
+  hello.index = index;
+  hello.world_size = workers;
+  hello.num_servers = servers;
+  hello.host = own_host_name();
+  hello.pid = getpid();
+  return hello;
 }
 
 }  // namespace syncopate::ps

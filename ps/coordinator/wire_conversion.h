@@ -1,9 +1,10 @@
 // The only place where positions, kinds of stop requests and consistency models become the numbers
-// of ps/wire/messages.fbs, and are read from them.
+// of ps/wire/messages.fbs, and are read from them; and the Hello that every task sends.
 #pragma once
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "ps/coordinator/data_position.h"
@@ -40,6 +41,10 @@ std::optional<StopKind> stop_kind_from_wire(int number);
 std::vector<int> to_wire(const StopCounts& stops);
 // Reads stop counts; those of kinds that this version does not know are left out.
 StopCounts stop_counts_from_wire(std::span<const int> stops);
+
+// Returns the Hello of this process as task `index` of its role (0: worker, 1: server), with the
+// fields that every task sends.
+wire::HelloT make_hello(int role, int index, int workers, int servers, const std::string& nonce);
 
 // Returns the consistency of a declaration, which a server must have accepted as valid.
 inline Consistency consistency_of(const wire::DeclarationT& declaration) {

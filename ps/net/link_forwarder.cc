@@ -17,7 +17,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
-#include "ps/net/slow_stream.h"
+#include "ps/net/slow_link.h"
 #include "ps/net/wake_event.h"
 
 namespace syncopate {

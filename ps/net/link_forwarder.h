@@ -8,11 +8,11 @@
 #include <thread>
 
 #include "ps/net/connection.h"
-#include "ps/net/link.h"
+#include "ps/net/slow_link.h"
 
 namespace syncopate {
 
-// All connections of a LinkForwarder share the rate of each direction (slow_stream.h). Connecting
+// All connections of a LinkForwarder share the rate of each direction (slow_link.h). Connecting
 // takes no longer than without a forwarder. An end or a reset is passed on after the bytes sent
 // before it. A connection's memory is bounded: further bytes wait in the sender's socket.
 // Thread-safe; one thread of its own does the work.

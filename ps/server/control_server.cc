@@ -1,7 +1,6 @@
 #include "ps/server/control_server.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <utility>
@@ -11,8 +10,6 @@
 #include "ps/coordinator/reconnect_timeout.h"
 #include "ps/coordinator/wire_conversion.h"
 #include "ps/net/endpoint.h"
-#include "ps/server/server_duties.h"
-#include "ps/server/stop_timeout.h"
 
 namespace syncopate::ps {
 namespace {
@@ -22,12 +19,6 @@ using std::chrono::milliseconds;
 // Tasks that have not ended this long after the job are suspended, or do not belong to the job.
 constexpr milliseconds kFinalTimeout(1000);
 constexpr milliseconds kFinalInterval(50);
-
-std::unique_ptr<wire::Socket> open_socket(wire::Context& context, ServerOptions& options) {
-  if (options.listening) return wire::Socket::listen(context, std::move(options.listening));
-  const Endpoint& named = options.rendezvous;
-  return wire::Socket::listen(context, listening_endpoint(named.host, named.port));
-}
 
 CoordinatorOptions coordinator_options(const ServerOptions& options) {
   return {.nonce = options.nonce,
@@ -41,36 +32,28 @@ CoordinatorOptions coordinator_options(const ServerOptions& options) {
 }  // namespace
 
 ControlServer::ControlServer(ServerOptions& options, DataService& data, ServerDuties& duties,
+                             const std::function<bool()>& stop,
                              std::function<void(const std::string&)> note)
     : options_(options),
       data_(data),
       duties_(duties),
       note_(std::move(note)),
-      socket_(open_socket(context_, options)),
+      socket_(options, data, duties, stop, note_),
       coordinator_(coordinator_options(options)),
-      rendezvous_ends_(Deadline::after(options.rendezvous_timeout)),
-      next_heartbeat_(Deadline::after(options.peer_timeout / 10)) {
+      rendezvous_ends_(Deadline::after(options.rendezvous_timeout)) {
   bool is_restarted = false;  // the job began before this process
   for (const std::vector<std::byte>& saved : duties.job_snapshots()) {
     coordinator_.restore(saved);
     is_restarted = true;
   }
   if (is_restarted) note_("continues the job from its snapshots");
-  wire::HelloT own;
-  own.nonce = options.nonce;
-  own.role = 1;
-  own.index = 0;
-  own.world_size = options.workers;
-  own.num_servers = options.servers;
-  own.server = std::make_unique<wire::ServerAddressT>(duties.address());
-  own.snapshots = duties.snapshots();
-  coordinator_.on_hello(own);
+  coordinator_.on_hello(duties.hello());
   exchange_messages();
 }
 
-void ControlServer::run(const std::function<bool()>& stop) {
+void ControlServer::run() {
   try {
-    serve(stop);
+    serve();
   } catch (const std::exception& error) {
     // The other tasks are sent the reason before server 0 ends. Reporting the server as lost a
     // second time means that it will not reconnect.
@@ -84,26 +67,13 @@ void ControlServer::run(const std::function<bool()>& stop) {
   if (coordinator_.failure()) throw PeerError(*coordinator_.failure());
 }
 
-void ControlServer::serve(const std::function<bool()>& stop) {
-  auto last_pass = Deadline::Clock::now();
-  StopTimeout stop_timeout(stop, note_);
-  Deadline steps_due = Deadline::after(milliseconds(0));
+void ControlServer::serve() {
   while (!coordinator_.is_over()) {
-    // poll() ignores a negative descriptor, which delays the look at ended steps.
-    const bool is_too_early = !steps_due.passed();
-    std::vector<pollfd> polled{{is_too_early ? -1 : data_.descriptor(), POLLIN, 0},
-                               {duties_.descriptor(), POLLIN, 0}};
-    for (const int descriptor : socket_->descriptors()) polled.push_back({descriptor, POLLIN, 0});
-    poll(polled.data(), polled.size(),
-         static_cast<int>((is_too_early ? kStepsInterval : kPollInterval).count()));
-    if (polled.front().revents != 0) steps_due = Deadline::after(kStepsInterval);
-    const auto now = Deadline::Clock::now();
-    if (now - last_pass > kSuspended) extend_deadlines();
-    last_pass = now;
+    if (socket_.wait() > milliseconds(0)) extend_deadlines();
     run_once();
     if (duties_.failure()) throw PeerError(*duties_.failure());
     if (coordinator_.is_over()) continue;
-    stop_timeout.check(coordinator_.has_started(), coordinator_.live_workers() > 0);
+    socket_.check_stop(coordinator_.has_started(), coordinator_.live_workers() > 0);
   }
 }
 
@@ -130,9 +100,7 @@ void ControlServer::send_final_messages() {
   const Deadline end = Deadline::after(kFinalTimeout);
   Deadline next_send = Deadline::after(kFinalInterval);
   while (!end.passed() && !final_messages_.empty()) {
-    std::vector<pollfd> polled;
-    for (const int descriptor : socket_->descriptors()) polled.push_back({descriptor, POLLIN, 0});
-    poll(polled.data(), polled.size(), static_cast<int>(kPollInterval.count()));
+    socket_.wait_for_messages();
     socket_->flush();
     while (const auto envelope = socket_->receive()) on_final_envelope(*envelope);
     if (!next_send.passed()) continue;
@@ -361,11 +329,10 @@ void ControlServer::check_deadlines() {
       next_snapshot_ = Deadline::after(options_.snapshot_interval);
     }
   }
-  if (!next_heartbeat_.passed()) return;
+  if (!socket_.is_heartbeat_due()) return;
   StalenessHistogram all;
   for (const StalenessHistogram& worker : duties_.staleness()) all.merge(worker);
   coordinator_.set_staleness(all.mean(), all.max());
-  next_heartbeat_ = Deadline::after(options_.peer_timeout / 10);
   for (const auto& [task, connection] : connections_) {
     socket_->send(wire::envelope(connection.peer, make_message(wire::HeartbeatT{})));
   }

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,6 +13,7 @@
 
 #include "models/base/deadline.h"
 #include "ps/coordinator/coordinator.h"
+#include "ps/server/control_socket.h"
 #include "ps/server/data_service.h"
 #include "ps/server/server.h"
 #include "ps/server/server_duties.h"
@@ -25,10 +25,10 @@ namespace syncopate::ps {
 class ControlServer {
  public:
   ControlServer(ServerOptions& options, DataService& data, ServerDuties& duties,
-                std::function<void(const std::string&)> note);
+                const std::function<bool()>& stop, std::function<void(const std::string&)> note);
 
   // Serves the job; returns when the job is over. Throws PeerError when the job has failed.
-  void run(const std::function<bool()>& stop);
+  void run();
 
  private:
   // The control connection of a registered task.
@@ -43,7 +43,7 @@ class ControlServer {
     std::int64_t step = 0;
   };
 
-  void serve(const std::function<bool()>& stop);
+  void serve();
   void run_once();
   void on_envelope(const wire::Envelope& envelope);
   void on_hello(const std::string& peer, const wire::HelloT& hello);
@@ -69,8 +69,7 @@ class ControlServer {
   DataService& data_;
   ServerDuties& duties_;
   const std::function<void(const std::string&)> note_;
-  wire::Context context_;
-  std::unique_ptr<wire::Socket> socket_;
+  ControlSocket socket_;
   Coordinator coordinator_;
   std::map<TaskId, Connection> connections_;
   std::map<std::string, TaskId> tasks_;  // tasks by routing id
@@ -78,7 +77,6 @@ class ControlServer {
   std::set<std::string> lost_workers_;
   std::map<std::string, wire::MessageT> final_messages_;  // to send, by routing id
   Deadline rendezvous_ends_;
-  Deadline next_heartbeat_;
   std::optional<Deadline> next_snapshot_;
   std::optional<Deadline> missing_until_;  // set while the job needs a missing task
 };

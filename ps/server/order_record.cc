@@ -16,6 +16,7 @@
 #include "models/base/log.h"
 #include "models/base/random.h"
 #include "ps/coordinator/wire_conversion.h"
+#include "ps/server/served_variables.h"
 
 namespace syncopate::ps {
 namespace {

@@ -13,10 +13,15 @@
 #include "models/base/file_descriptor.h"
 #include "models/tensor/parameter_arena.h"
 #include "ps/coordinator/ledger.h"
-#include "ps/server/served_variables.h"
 #include "ps/shard/consistency.h"
+#include "ps/shard/shard_requests.h"
 
 namespace syncopate::ps {
+
+namespace wire {
+struct PushT;
+}
+struct ServedVariables;
 
 struct OrderHeader {
   int shard = 0;

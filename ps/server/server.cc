@@ -58,9 +58,9 @@ ServerSummary run_server(ServerOptions options, const std::function<bool()>& sto
   ServerDuties duties(options, data, note);
   if (options.index == 0) {
     const bool goes_on = !duties.job_snapshots().empty();
-    ControlServer control(options, data, duties, note);
+    ControlServer control(options, data, duties, stop, note);
     if (options.announces) note(listening_line(options, goes_on));
-    control.run(stop);
+    control.run();
   } else {
     ServerControlClient(options, data, duties, stop, note).run();
   }

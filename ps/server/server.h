@@ -13,7 +13,7 @@
 
 #include "models/base/file_descriptor.h"
 #include "ps/net/endpoint.h"
-#include "ps/net/link.h"
+#include "ps/net/slow_link.h"
 
 namespace syncopate::ps {
 

@@ -2,26 +2,25 @@
 #pragma once
 
 #include <functional>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "models/base/deadline.h"
 #include "ps/coordinator/reconnect_timeout.h"
+#include "ps/server/control_socket.h"
 #include "ps/server/data_service.h"
 #include "ps/server/server.h"
 #include "ps/server/server_duties.h"
-#include "ps/wire/zmq_socket.h"
 
 namespace syncopate::ps {
 
 // A ServerControlClient is used by one thread only.
 class ServerControlClient {
  public:
-  // `stop` returns whether this server has been asked to stop.
-  ServerControlClient(const ServerOptions& options, DataService& data, ServerDuties& duties,
-                      std::function<bool()> stop, std::function<void(const std::string&)> note);
+  // `stop` and `note` are those of run_server(). The arguments outlive this object.
+  ServerControlClient(ServerOptions& options, DataService& data, ServerDuties& duties,
+                      const std::function<bool()>& stop,
+                      const std::function<void(const std::string&)>& note);
 
   // Serves the job; returns when it is over. Throws PeerError if the job has failed, or server 0
   // does not reconnect in time.
@@ -41,16 +40,12 @@ class ServerControlClient {
   const ServerOptions& options_;
   DataService& data_;
   ServerDuties& duties_;
-  const std::function<bool()> stop_;
-  const std::function<void(const std::string&)> note_;
-  wire::Context context_;
-  std::unique_ptr<wire::Socket> socket_;
+  ControlSocket socket_;
   bool is_registered_ = false;          // server 0 has sent a Welcome, on any connection
   bool is_accepted_ = false;            // server 0 has sent a Welcome on this connection
   std::vector<wire::MessageT> unsent_;  // until the connection is accepted
-  Deadline next_heartbeat_;
-  Deadline lost_after_;         // unless server 0 sends a message before
-  ReconnectTimeout reconnect_;  // runs while the connection is broken
+  Deadline lost_after_;                 // unless server 0 sends a message before
+  ReconnectTimeout reconnect_;          // runs while the connection is broken
 };
 
 }  // namespace syncopate::ps

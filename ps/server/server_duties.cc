@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "models/base/replacing_file.h"
+#include "ps/coordinator/wire_conversion.h"
+#include "ps/net/endpoint.h"
 
 namespace syncopate::ps {
 namespace {
@@ -40,13 +42,16 @@ std::vector<std::vector<std::byte>> ServerDuties::job_snapshots() const {
   return saved;
 }
 
-wire::ServerAddressT ServerDuties::address() const {
-  wire::ServerAddressT address;
-  address.index = options_.index;
-  address.endpoint = to_string(Endpoint{options_.host, data_.port()});
-  address.incarnation = incarnation_;
-  address.fingerprint = served_ == nullptr ? 0 : served_->fingerprint;
-  return address;
+wire::HelloT ServerDuties::hello() const {
+  wire::HelloT hello =
+      make_hello(/*role=*/1, options_.index, options_.workers, options_.servers, options_.nonce);
+  hello.server = std::make_unique<wire::ServerAddressT>();
+  hello.server->index = options_.index;
+  hello.server->endpoint = to_string(Endpoint{options_.host, data_.port()});
+  hello.server->incarnation = incarnation_;
+  hello.server->fingerprint = served_ == nullptr ? 0 : served_->fingerprint;
+  hello.snapshots = snapshots_;
+  return hello;
 }
 
 void ServerDuties::on_message(const wire::MessageT& message) {

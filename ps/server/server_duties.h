@@ -3,7 +3,6 @@
 // ServerControlClient.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -20,22 +19,14 @@
 
 namespace syncopate::ps {
 
-// Times of a server's control thread, on server 0 and on the others.
-inline constexpr std::chrono::milliseconds kPollInterval(20);
-// The interval between two looks at ended steps: steps of small networks follow each other faster
-// than the control thread needs to run.
-inline constexpr std::chrono::milliseconds kStepsInterval(2);
-// A longer time between two passes means that the server was suspended or starved.
-inline constexpr std::chrono::milliseconds kSuspended(500);
-
 // ServerDuties is used by the control thread only.
 class ServerDuties {
  public:
   ServerDuties(const ServerOptions& options, DataService& data,
                std::function<void(const std::string&)> note);
 
-  // Returns the address of this server, as in the roster.
-  wire::ServerAddressT address() const;
+  // Returns the message by which this server registers with the coordinator.
+  wire::HelloT hello() const;
   // Returns the numbers of the snapshots that this server has files of, ascending.
   const std::vector<std::uint64_t>& snapshots() const noexcept { return snapshots_; }
   // Removes all snapshot files of this server.

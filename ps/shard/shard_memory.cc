@@ -12,8 +12,8 @@
 #include "models/base/isa.h"
 #include "models/optim/optimizer.h"
 #include "models/tensor/sums.h"
-#include "ps/shard/delay_compensation.h"
 #include "ps/shard/gradient_codec.h"
+#include "ps/shard/staleness.h"
 
 namespace syncopate::ps {
 namespace {

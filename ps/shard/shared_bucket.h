@@ -12,7 +12,6 @@
 
 #include "models/optim/optimizer.h"
 #include "ps/shard/consistency_rule.h"
-#include "ps/shard/delay_compensation.h"
 #include "ps/shard/shard_requests.h"
 #include "ps/shard/staleness.h"
 

@@ -1,11 +1,20 @@
 #include "ps/shard/staleness.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <numeric>
 #include <utility>
 
+#include "models/base/denormals.h"
+
 namespace syncopate::ps {
+namespace {
+
+// Added to the mean square inside the root. Source: the code of the authors, Zheng et al. 2017.
+constexpr float kCompensationEpsilon = 1e-7F;
+
+}  // namespace
 
 void StalenessHistogram::add(std::uint64_t staleness) {
   const auto place = static_cast<std::size_t>(std::min(staleness, kLongest));
@@ -36,6 +45,30 @@ StalenessHistogram StalenessHistogram::of(std::vector<std::int64_t> counts, doub
   histogram.sum_ = sum;
   histogram.max_ = max;
   return histogram;
+}
+
+std::span<const float> compensate(const DelayCompensation& compensation,
+                                  std::span<const float> gradient, std::span<const float> values,
+                                  std::span<float> result) {
+  const FlushDenormals flush;
+  const std::size_t n = gradient.size();
+  const std::span<float> square = compensation.mean_square;
+  const std::span<const float> read = compensation.read;
+  const float decay = compensation.mean_square_decay;
+  if (!square.empty()) {
+    for (std::size_t i = 0; i < n; ++i) {
+      square[i] = decay * square[i] + (1.0F - decay) * gradient[i] * gradient[i];
+    }
+  }
+  if (read.empty()) return gradient;
+  const float lambda = compensation.lambda;
+  for (std::size_t i = 0; i < n; ++i) {
+    const float g = gradient[i];
+    const float scale =
+        square.empty() ? lambda : lambda / std::sqrt(square[i] + kCompensationEpsilon);
+    result[i] = g + scale * g * g * (values[i] - read[i]);
+  }
+  return result;
 }
 
 }  // namespace syncopate::ps

@@ -1,13 +1,14 @@
-// Histogram of the staleness of applied gradients: the version when a gradient was applied minus
-// the version that its worker read. The counts are exact up to a bound.
+// Staleness is the version of a variable when a gradient was applied minus the version that its
+// worker read. Here it is counted, and a stale gradient is corrected for it.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace syncopate::ps {
 
-// A StalenessHistogram is used by one thread at a time.
+// Counts the staleness of applied gradients, exactly up to a bound. Used by one thread at a time.
 class StalenessHistogram {
  public:
   void add(std::uint64_t staleness);
@@ -32,5 +33,29 @@ class StalenessHistogram {
   double sum_ = 0.0;
   std::uint64_t max_ = 0;
 };
+
+// Delay compensation corrects a gradient for the updates since its values were read. The
+// correction works element by element, so that any division of a bucket into pieces gives the same
+// bits. Source: Zheng et al. 2017, "Asynchronous stochastic gradient descent with delay
+// compensation", eq. 10 and 14.
+struct DelayCompensation {
+  float lambda = 0.04F;
+  float mean_square_decay = 0.95F;
+  // [bucket] f32: the values that the worker read. Empty when the values have not changed since or
+  // are unknown; the gradient is then not corrected.
+  std::span<const float> read;
+  // [bucket] f32, moving average of the squared gradients. Empty: lambda is not adaptive.
+  std::span<float> mean_square;
+
+  bool is_needed() const noexcept { return !read.empty() || !mean_square.empty(); }
+};
+
+// Includes the gradient g in the mean square, then computes g + lambda g g (w - w_read); adaptive:
+// with lambda / sqrt(mean square + 1e-7). The spans of `compensation`, `gradient` and `values` [n]
+// are windows on the same elements; `result` [n] may be the gradient. Returns `result`, or the
+// gradient when `read` is empty. Any thread, on elements that no other thread uses.
+std::span<const float> compensate(const DelayCompensation& compensation,
+                                  std::span<const float> gradient, std::span<const float> values,
+                                  std::span<float> result);
 
 }  // namespace syncopate::ps

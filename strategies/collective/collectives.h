@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ps/net/link.h"
+#include "ps/net/slow_link.h"
 #include "strategies/cluster/membership.h"
 #include "strategies/collective/collective.h"
 

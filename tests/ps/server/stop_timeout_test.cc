@@ -1,5 +1,3 @@
-#include "ps/server/stop_timeout.h"
-
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "models/base/errors.h"
+#include "ps/server/control_socket.h"
 
 namespace syncopate::ps {
 namespace {

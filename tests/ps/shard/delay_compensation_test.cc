@@ -1,4 +1,4 @@
-#include "ps/shard/delay_compensation.h"
+#include "ps/shard/staleness.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "ps/net/slow_stream.h"
+#include "ps/net/slow_link.h"
 
 #include <sys/socket.h>
 
