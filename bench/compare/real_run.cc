@@ -19,7 +19,6 @@
 #include "models/base/deadline.h"
 #include "models/base/environment.h"
 #include "models/base/errors.h"
-#include "models/base/formatted.h"
 #include "worker/train/metrics.h"
 
 namespace syncopate::bench {
@@ -168,7 +167,7 @@ std::vector<std::string> command_of(const RunSpec& run, const RealRunOptions& op
       // All kills have one restart_seconds (RealRunOptions), as launch restarts all workers alike.
       const double after = options.kills.front().restart_seconds.value_or(0.0);
       command.insert(command.end(), {"--restart", std::to_string(options.kills.size()),
-                                     "--restart-after", formatted("%g", after)});
+                                     "--restart-after", fmt::format("{:g}", after)});
     }
     for (const Join& join : options.joins) {
       command.insert(command.end(), {"--join", to_string(join)});

@@ -1,11 +1,12 @@
 #include "bench/harness/fault_injection.h"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <utility>
 
 #include "models/base/errors.h"
 #include "models/base/flag_values.h"
-#include "models/base/formatted.h"
 
 namespace syncopate::bench {
 namespace {
@@ -45,7 +46,7 @@ Kill parse_kill(const std::string& text) {
 
 std::string never_took_place(const Kill& kill) {
   return "the kill of worker " + std::to_string(kill.worker) + " at " +
-         formatted("%g", kill.at_seconds) + " s never took place: the run was over before";
+         fmt::format("{:g} s never took place: the run was over before", kill.at_seconds);
 }
 
 std::optional<int> worker_of_fault(const std::string& flag, const std::string& value) {

@@ -9,7 +9,6 @@
 
 #include "bench/harness/report.h"
 #include "bench/plots/text.h"
-#include "models/base/formatted.h"
 
 namespace syncopate::bench {
 namespace {
@@ -17,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 std::string percent(double share) {
-  return formatted(share > 0.0 && share < 0.0995 ? "%.1f%%" : "%.0f%%", 100.0 * share);
+  return fmt::format("{:.{}f}%", 100.0 * share, share > 0.0 && share < 0.0995 ? 1 : 0);
 }
 
 std::string time_text(double seconds) {
@@ -32,9 +31,10 @@ std::string bytes_text(std::int64_t bytes) {
 }
 
 std::string link_text(const Link& link) {
-  const std::string rate = link.bytes_per_second > 0.0
-                               ? formatted("%g Gbit/s each way", 8.0 * link.bytes_per_second / 1e9)
-                               : std::string("no limit of bytes per second");
+  const std::string rate =
+      link.bytes_per_second > 0.0
+          ? fmt::format("{:g} Gbit/s each way", 8.0 * link.bytes_per_second / 1e9)
+          : std::string("no limit of bytes per second");
   return rate + ", " + time_text(link.delay_seconds) + " one way";
 }
 
@@ -135,11 +135,11 @@ Rows candidates(const PlanOptions& options, const Plan& plan) {
 
 std::string what_fills_it(const TimingResult& timing) {
   if (timing.communication_share >= timing.peers_share) {
-    return formatted("%.0f%% of the workers' time is communication",
-                     100.0 * timing.communication_share);
+    return fmt::format("{:.0f}% of the workers' time is communication",
+                       100.0 * timing.communication_share);
   }
-  return formatted("%.0f%% of the workers' time is waiting for each other",
-                   100.0 * timing.peers_share);
+  return fmt::format("{:.0f}% of the workers' time is waiting for each other",
+                     100.0 * timing.peers_share);
 }
 
 std::string scaling_of(const Rows& rows) {
@@ -150,7 +150,7 @@ std::string scaling_of(const Rows& rows) {
   std::string text = name;
   if (below == rows.end()) {
     text += "above half of linear at all counts that were tried; " +
-            formatted("%.3gx", rows.back()->speed_up) + " with " +
+            fmt::format("{:.3g}x", rows.back()->speed_up) + " with " +
             count_text(rows.back()->variant.workers, "worker");
   } else {
     const PlanRow& first = **below;
@@ -184,18 +184,18 @@ std::string recommendation(const PlanOptions& options, const Plan& plan) {
     return "No row can be recommended: none is of a strategy that reaches over several machines.\n";
   }
   if (row == nullptr) {
-    return formatted(
-        "No row reached %.4g%%; give more --epochs, other flags of train, or another "
+    return fmt::format(
+        "No row reached {:.4g}%; give more --epochs, other flags of train, or another "
         "--target-accuracy.\n",
         100.0 * options.target_accuracy);
   }
   std::string text =
       "Use " + row->variant.label + " with " + count_text(row->variant.workers, "worker") + ": " +
       number_text(row->samples_per_second) + " samples/s, " +
-      formatted("%.3gx one worker, efficiency %.3g%%", row->speed_up, 100.0 * row->efficiency);
+      fmt::format("{:.3g}x one worker, efficiency {:.3g}%", row->speed_up, 100.0 * row->efficiency);
   if (options.time_to_target) {
     text += ", " + number_text(*row->target->seconds) + " virtual s to " +
-            formatted("%.4g%%", 100.0 * options.target_accuracy);
+            fmt::format("{:.4g}%", 100.0 * options.target_accuracy);
   }
   text += row->timing.staleness_max == 0
               ? "; no gradient is stale.\n"
@@ -219,7 +219,7 @@ std::string fastest_text(const PlanOptions& options, const Plan& plan) {
   return "The most samples per second of all: " + fastest->variant.label + " with " +
          count_text(fastest->variant.workers, "worker") + ", " +
          number_text(fastest->samples_per_second) +
-         formatted(", at an efficiency of %.3g%%.\n", 100.0 * fastest->efficiency);
+         fmt::format(", at an efficiency of {:.3g}%.\n", 100.0 * fastest->efficiency);
 }
 
 // Returns the line below the table that marks rows shown only for comparison.

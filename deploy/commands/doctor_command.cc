@@ -1,5 +1,7 @@
 // `syncopate doctor`: the tasks of a job meet and exchange reports about themselves before any
 // training, and the first task prints what is wrong.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <ostream>
 
@@ -7,7 +9,6 @@
 #include "deploy/doctor/judge.h"
 #include "deploy/doctor/look.h"
 #include "models/base/errors.h"
-#include "models/base/formatted.h"
 #include "models/base/random.h"
 #include "strategies/cluster/prepare_rendezvous.h"
 #include "worker/run/job_membership.h"
@@ -45,8 +46,7 @@ JobUnderTest job_of(const TrainOptions& options) {
 std::vector<TaskReport> exchange_reports(const TrainOptions& options, Membership& membership,
                                          TaskReport mine) {
   // The token's file name has a hash of the nonce, since not every nonce is a valid file name.
-  const std::string token =
-      formatted(".doctor-%016llx", static_cast<unsigned long long>(hash_name(membership.nonce())));
+  const std::string token = fmt::format(".doctor-{:016x}", hash_name(membership.nonce()));
   const bool is_chief = membership.index() == 0;
   const FolderToken chiefs(is_chief ? options.loop.checkpoint_dir : "", token);
   if (is_chief && chiefs.has_failed() && mine.folder_problem.empty()) {

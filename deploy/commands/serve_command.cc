@@ -1,4 +1,5 @@
 // `syncopate serve`, and `syncopate train` for a task to which the cluster gives the server role.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 
 #include "deploy/commands/commands.h"
 #include "models/base/affinity.h"
-#include "models/base/formatted.h"
 #include "ps/net/endpoint.h"
 #include "ps/server/order_record.h"
 #include "ps/server/server.h"
@@ -80,9 +80,8 @@ int serve(ps::ServerOptions options, const ClusterSpec& cluster, StopSignal& sig
     try_record(ps::order_record_path(options.record.string(), options.index, 1));
   }
   const ps::ServerSummary summary = ps::run_server(std::move(options), stop, note);
-  note(formatted("served %lld pushes; staleness: mean %.2f, max %llu",
-                 static_cast<long long>(summary.pushes), summary.staleness_mean,
-                 static_cast<unsigned long long>(summary.staleness_max)));
+  note(fmt::format("served {} pushes; staleness: mean {:.2f}, max {}", summary.pushes,
+                   summary.staleness_mean, summary.staleness_max));
   return 0;
 }
 

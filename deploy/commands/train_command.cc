@@ -10,7 +10,6 @@
 
 #include "deploy/cli/device_flags.h"
 #include "deploy/commands/commands.h"
-#include "models/base/formatted.h"
 #include "models/base/log.h"
 #include "ps/client/client_errors.h"
 #include "strategies/cluster/prepare_rendezvous.h"
@@ -41,7 +40,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
       // stack cannot be unwound.
       std::_Exit(kExitFailed);
     });
-    display->note(formatted("%zu tasks have met", membership->members().size()));
+    display->note(fmt::format("{} tasks have met", membership->members().size()));
   }
   TrainingSession session;
   RunStart start;

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "models/base/errors.h"
-#include "models/base/formatted.h"
 
 namespace syncopate {
 namespace {
@@ -196,11 +195,11 @@ class Judge {
     const double skew = last->clock_seconds - first->clock_seconds;
     if (skew > kSkewNoticed) {
       add(Kind::kWarning, "clocks",
-          formatted("%s is %.1f s ahead of %s: times in logs do not fit together, and make and "
-                    "quickstart may build again; start ntpd or chronyd",
-                    place(*last).c_str(), skew, place(*first).c_str()));
+          fmt::format("{} is {:.1f} s ahead of {}: times in logs do not fit together, and make and "
+                      "quickstart may build again; start ntpd or chronyd",
+                      place(*last), skew, place(*first)));
     } else if (tasks_.size() > 1) {
-      add(Kind::kGood, "clocks", formatted("within %.3f s", skew));
+      add(Kind::kGood, "clocks", fmt::format("within {:.3f} s", skew));
     }
   }
 
@@ -346,8 +345,7 @@ std::string describe(std::vector<Finding> findings) {
   std::ranges::stable_sort(findings, {}, &Finding::kind);
   std::string text;
   for (const Finding& finding : findings) {
-    text += formatted("%-8s %-14s %s\n", name_of(finding.kind), finding.what.c_str(),
-                      finding.line.c_str());
+    text += fmt::format("{:<8} {:<14} {}\n", name_of(finding.kind), finding.what, finding.line);
   }
   return text;
 }

@@ -21,7 +21,6 @@
 #include "models/base/affinity.h"
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
-#include "models/base/formatted.h"
 #include "models/base/isa.h"
 #include "models/base/random.h"
 #include "ps/net/endpoint.h"
@@ -118,7 +117,7 @@ std::string first_line_of(const fs::path& file) {
 std::string hash_of_program() {
   std::ifstream in("/proc/self/exe", std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(in)), {});
-  return formatted("%016llx", static_cast<unsigned long long>(hash_name(bytes)));
+  return fmt::format("{:016x}", hash_name(bytes));
 }
 
 std::vector<std::string> proxies(const Environment& environment) {

@@ -1,12 +1,13 @@
 #include "deploy/launch/launch_rules.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <system_error>
 
 #include "models/base/errors.h"
 #include "models/base/flag_values.h"
-#include "models/base/formatted.h"
 
 namespace syncopate {
 namespace {
@@ -63,7 +64,7 @@ Join parse_join(const std::string& text) {
 }
 
 std::string to_string(const Join& join) {
-  return formatted("worker=%d,at=%gs", join.worker, join.at_seconds);
+  return fmt::format("worker={},at={:g}s", join.worker, join.at_seconds);
 }
 
 int places_of(int workers, const std::vector<Join>& joins) {

@@ -1,6 +1,7 @@
 #include "models/base/replacing_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,7 +31,7 @@ void sync_folder_of(const std::filesystem::path& path) {
 
 ReplacingFile::ReplacingFile(std::filesystem::path path)
     : path_(std::move(path)),
-      temporary_(path_.string() + kTemporarySuffix + std::to_string(::getpid())),
+      temporary_(fmt::format("{}{}{}", path_.string(), kTemporarySuffix, ::getpid())),
       file_(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
   if (!file_) fail_to("write", temporary_, errno);
 }

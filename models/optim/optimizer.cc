@@ -23,12 +23,22 @@ SgdConstants sgd_constants(const OptimizerOptions& options, const UpdateStep& st
           .momentum = static_cast<float>(options.momentum)};
 }
 
-class Sgd final : public Optimizer {
+// An optimizer with the kernels for this machine.
+class KernelOptimizer : public Optimizer {
  public:
-  explicit Sgd(const OptimizerOptions& options)
+  explicit KernelOptimizer(const OptimizerOptions& options)
       : options_(options), kernels_(optimizer_kernels(detect_isa())) {}
-
   const OptimizerOptions& options() const noexcept override { return options_; }
+
+ protected:
+  const OptimizerOptions options_;
+  const OptimizerKernels& kernels_;
+};
+
+class Sgd final : public KernelOptimizer {
+ public:
+  using KernelOptimizer::KernelOptimizer;
+
   std::span<const std::string_view> slot_names() const noexcept override { return {}; }
 
   void update(const UpdateStep& step, std::span<float> values, std::span<const float> gradients,
@@ -41,18 +51,12 @@ class Sgd final : public Optimizer {
   UpdateConstants constants(const UpdateStep& step, bool decays) const override {
     return {.rule = UpdateRule::kSgd, .sgd = sgd_constants(options_, step, decays)};
   }
-
- private:
-  OptimizerOptions options_;
-  const OptimizerKernels& kernels_;
 };
 
-class Momentum final : public Optimizer {
+class Momentum final : public KernelOptimizer {
  public:
-  explicit Momentum(const OptimizerOptions& options)
-      : options_(options), kernels_(optimizer_kernels(detect_isa())) {}
+  using KernelOptimizer::KernelOptimizer;
 
-  const OptimizerOptions& options() const noexcept override { return options_; }
   std::span<const std::string_view> slot_names() const noexcept override { return kSlotNames; }
 
   void update(const UpdateStep& step, std::span<float> values, std::span<const float> gradients,
@@ -70,9 +74,6 @@ class Momentum final : public Optimizer {
 
  private:
   static constexpr std::array<std::string_view, 1> kSlotNames = {"momentum"};
-
-  OptimizerOptions options_;
-  const OptimizerKernels& kernels_;
 };
 
 // Where Adam applies weight decay: kIntoGradient is Adam, kDecoupled is AdamW.
@@ -80,12 +81,10 @@ enum class Decay : std::uint8_t { kIntoGradient, kDecoupled };
 
 // Adam, AdamW. Source: Kingma and Ba 2015, algorithm 1, with epsilon outside the square root and
 // added after the bias correction (PyTorch); Loshchilov and Hutter 2019, algorithm 2.
-class Adam final : public Optimizer {
+class Adam final : public KernelOptimizer {
  public:
-  Adam(const OptimizerOptions& options, Decay decay)
-      : options_(options), decay_(decay), kernels_(optimizer_kernels(detect_isa())) {}
+  Adam(const OptimizerOptions& options, Decay decay) : KernelOptimizer(options), decay_(decay) {}
 
-  const OptimizerOptions& options() const noexcept override { return options_; }
   std::span<const std::string_view> slot_names() const noexcept override { return kSlotNames; }
 
   void update(const UpdateStep& step, std::span<float> values, std::span<const float> gradients,
@@ -121,30 +120,21 @@ class Adam final : public Optimizer {
     };
   }
 
-  OptimizerOptions options_;
   Decay decay_;
-  const OptimizerKernels& kernels_;
 };
 
-std::unique_ptr<Optimizer> make_sgd(const OptimizerOptions& options) {
-  return std::make_unique<Sgd>(options);
-}
-std::unique_ptr<Optimizer> make_momentum(const OptimizerOptions& options) {
-  return std::make_unique<Momentum>(options);
-}
-std::unique_ptr<Optimizer> make_adam(const OptimizerOptions& options) {
-  return std::make_unique<Adam>(options, Decay::kIntoGradient);
-}
-std::unique_ptr<Optimizer> make_adamw(const OptimizerOptions& options) {
-  return std::make_unique<Adam>(options, Decay::kDecoupled);
+template <typename Kind, auto... Arguments>
+std::unique_ptr<Optimizer> make_kind(const OptimizerOptions& options) {
+  return std::make_unique<Kind>(options, Arguments...);
 }
 
 constexpr std::array kOptimizers = {
-    OptimizerRow{"sgd", "value -= rate * gradient", make_sgd},
+    OptimizerRow{"sgd", "value -= rate * gradient", make_kind<Sgd>},
     OptimizerRow{"momentum", "gradient descent with momentum; --nesterov for Nesterov's",
-                 make_momentum},
-    OptimizerRow{"adam", "Kingma and Ba 2015; weight decay is added to the gradient", make_adam},
-    OptimizerRow{"adamw", "Adam with decoupled weight decay", make_adamw},
+                 make_kind<Momentum>},
+    OptimizerRow{"adam", "Kingma and Ba 2015; weight decay is added to the gradient",
+                 make_kind<Adam, Decay::kIntoGradient>},
+    OptimizerRow{"adamw", "Adam with decoupled weight decay", make_kind<Adam, Decay::kDecoupled>},
 };
 
 void require_constant(bool holds, const std::string& flag, double found,
@@ -168,8 +158,7 @@ void check_constants(const OptimizerOptions& options) {
   if (options.nesterov && options.momentum == 0.0) {
     throw UsageError(
         "--nesterov requires a momentum above 0, found --momentum 0; choose --optimizer sgd, or "
-        "give a "
-        "larger --momentum");
+        "give a larger --momentum");
   }
 }
 

@@ -10,11 +10,6 @@
 #include "ps/net/endpoint.h"
 
 namespace syncopate::ps {
-namespace {
-
-using std::chrono::milliseconds;
-
-}  // namespace
 
 ControlLink::ControlLink(wire::Context& context, ClientState& state, const ClientOptions& options)
     : state_(state),
@@ -88,7 +83,7 @@ void ControlLink::on_message(const wire::MessageT& message) {
         const std::string line = fmt::format(
             "--peer-timeout: {} has {}, and this worker has {}; give "
             "all tasks the same timeout",
-            name(), in_seconds(milliseconds(welcome.peer_timeout_ms)),
+            name(), in_seconds(std::chrono::milliseconds(welcome.peer_timeout_ms)),
             in_seconds(options_.peer_timeout));
         lock.unlock();
         return state_.fail(line, FailureKind::kUsage);
@@ -99,7 +94,8 @@ void ControlLink::on_message(const wire::MessageT& message) {
       changes_.is_welcome_again = state_.welcome.has_value();
       if (!state_.welcome) {
         state_.welcome = welcome;
-        if (welcome.peer_timeout_ms > 0) peer_timeout_ = milliseconds(welcome.peer_timeout_ms);
+        if (welcome.peer_timeout_ms > 0)
+          peer_timeout_ = std::chrono::milliseconds(welcome.peer_timeout_ms);
       }
       changes_.addresses.emplace();
       for (const auto& server : welcome.servers) changes_.addresses->push_back(*server);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "ps/coordinator/wire_conversion.h"
 
@@ -76,6 +77,13 @@ Consistency Job::consistency() const { return consistency_of(*declaration); }
 
 bool Job::is_synchronous() const {
   return declaration && consistency() == Consistency::kSync && declaration->backup_workers == 0;
+}
+
+void Job::welcome_server(int index) {
+  wire::WelcomeT welcome;
+  welcome.incarnation = server(index).incarnation;
+  welcome.peer_timeout_ms = options.peer_timeout_ms;
+  send_to_server(index, std::move(welcome));
 }
 
 std::vector<std::unique_ptr<wire::ServerAddressT>> Job::roster() const {

@@ -146,6 +146,8 @@ struct Job {
     }
   }
 
+  // Sends a registered server its incarnation and the peer timeout.
+  void welcome_server(int index);
   std::vector<std::unique_ptr<wire::ServerAddressT>> roster() const;
   void send_roster_to(int index);
   void send_roster();  // sends the servers' addresses to all admitted workers

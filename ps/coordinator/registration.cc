@@ -49,6 +49,12 @@ void Registration::on_worker_reconnect(const wire::HelloT& hello) {
   if (record.must_roll_back) send_roll_back(hello.index);
 }
 
+std::set<std::uint64_t> Registration::snapshots_of_job(const wire::HelloT& hello) const {
+  std::set<std::uint64_t> snapshots(hello.snapshots.begin(), hello.snapshots.end());
+  snapshots.erase(snapshots.upper_bound(job_.last_snapshot), snapshots.end());
+  return snapshots;
+}
+
 void Registration::on_new_server(const wire::HelloT& hello) {
   set_num_workers(hello);
   ServerRecord& record = job_.server(hello.index);
@@ -58,15 +64,8 @@ void Registration::on_new_server(const wire::HelloT& hello) {
                         .endpoint = hello.server->endpoint,
                         .snapshots = {}};
   // Snapshot files that exist before a job begins belong to an older job.
-  if (job_.phase != Job::Phase::kRegistering) {
-    for (const std::uint64_t cut : hello.snapshots) {
-      if (cut <= job_.last_snapshot) record.snapshots.insert(cut);
-    }
-  }
-  wire::WelcomeT welcome;
-  welcome.incarnation = incarnation;
-  welcome.peer_timeout_ms = job_.options.peer_timeout_ms;
-  job_.send_to_server(hello.index, std::move(welcome));
+  if (job_.phase != Job::Phase::kRegistering) record.snapshots = snapshots_of_job(hello);
+  job_.welcome_server(hello.index);
   if (job_.declaration) send_declaration(hello.index);
 }
 
@@ -75,14 +74,8 @@ void Registration::on_server_reconnect(const wire::HelloT& hello) {
   record.incarnation = hello.incarnation;
   record.endpoint = hello.server->endpoint;
   // The server's current files; a previous server 0 may have known files that were replaced since.
-  record.snapshots.clear();
-  for (const std::uint64_t cut : hello.snapshots) {
-    if (cut <= job_.last_snapshot) record.snapshots.insert(cut);
-  }
-  wire::WelcomeT welcome;
-  welcome.incarnation = record.incarnation;
-  welcome.peer_timeout_ms = job_.options.peer_timeout_ms;
-  job_.send_to_server(hello.index, std::move(welcome));
+  record.snapshots = snapshots_of_job(hello);
+  job_.welcome_server(hello.index);
   // A snapshot that a previous server 0 began will not be completed by this one.
   job_.send_to_server(hello.index, wire::ReleaseT{});
   if (record.was_serving) {

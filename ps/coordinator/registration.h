@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "ps/coordinator/job.h"
@@ -45,6 +46,8 @@ class Registration {
 
  private:
   void set_num_workers(const wire::HelloT& hello);
+  // The snapshots that a server has files of and that this job has begun.
+  std::set<std::uint64_t> snapshots_of_job(const wire::HelloT& hello) const;
   void send_declaration(int server);
   void admit(int worker);
   void send_roll_back(int worker);

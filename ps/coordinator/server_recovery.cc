@@ -67,10 +67,7 @@ void ServerRecovery::roll_back_together() {
     if (server.phase == ServerPhase::kServing) {
       // A new incarnation: pushes sent before the roll-back that arrive later must not count.
       server.incarnation = job_.next_incarnation(server.incarnation);
-      wire::WelcomeT welcome;
-      welcome.incarnation = server.incarnation;
-      welcome.peer_timeout_ms = job_.options.peer_timeout_ms;
-      job_.send_to_server(s, std::move(welcome));
+      job_.welcome_server(s);
     }
     send_roll_back(s, *cut);
   }

@@ -1,5 +1,6 @@
 #include "ps/server/update_threads.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ UpdateThreads::UpdateThreads(int threads, TakeEvents take_events, Fail fail)
         fail_(error);
       }
     });
-    pthread_setname_np(threads_.back().native_handle(), ("update-" + std::to_string(i)).c_str());
+    pthread_setname_np(threads_.back().native_handle(), fmt::format("update-{}", i).c_str());
   }
 }
 

@@ -1,6 +1,7 @@
 #include "ps/wire/message.h"
 
 #include <flatbuffers/minireflect.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -128,18 +129,17 @@ bool is_valid(std::span<const std::byte> aligned) {
 // Checks a header. Returns "" for a valid header, else the reason why it is invalid.
 std::string problem_of(std::span<const std::byte> aligned) {
   const auto invalid = [&] {
-    return "a header of " + std::to_string(aligned.size()) + " bytes that is invalid";
+    return fmt::format("a header of {} bytes that is invalid", aligned.size());
   };
   const std::size_t most = aligned.size() > kLongestFrame ? kLongestFrame : longest(aligned);
   if (aligned.size() > most) {
-    return "a header of " + std::to_string(aligned.size()) + " bytes, expected at most " +
-           std::to_string(most);
+    return fmt::format("a header of {} bytes, expected at most {}", aligned.size(), most);
   }
   const auto protocol =
       protocol_of(reinterpret_cast<const std::uint8_t*>(aligned.data()), aligned.size());
   if (!protocol) return invalid();
   if (*protocol != kProtocol) {
-    return "protocol " + std::to_string(*protocol) + ", expected " + std::to_string(kProtocol);
+    return fmt::format("protocol {}, expected {}", *protocol, kProtocol);
   }
   return is_valid(aligned) ? "" : invalid();
 }
@@ -166,9 +166,10 @@ std::vector<std::byte> encode(const MessageT& message) {
   flatbuffers::FlatBufferBuilder builder;
   FinishMessageBuffer(builder, Message::Pack(builder, &message));
   const std::size_t most = longest(message.body.type);
-  check(builder.GetSize() <= most, "a " + std::string(name_of(message)) + " of " +
-                                       std::to_string(builder.GetSize()) +
-                                       " bytes, expected at most " + std::to_string(most));
+  if (builder.GetSize() > most) {
+    check(false, fmt::format("a {} of {} bytes, expected at most {}", name_of(message),
+                             builder.GetSize(), most));
+  }
   const auto bytes = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
   return {bytes.begin(), bytes.end()};
 }

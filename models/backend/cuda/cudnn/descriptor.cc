@@ -28,40 +28,8 @@ void Descriptor::set_raw(cudnnBackendAttributeName_t name, cudnnBackendAttribute
   check_cudnn(cudnnBackendSetAttribute(handle_.get(), name, type, count, values));
 }
 
-void Descriptor::set(cudnnBackendAttributeName_t name, std::int64_t value) {
-  set_raw(name, CUDNN_TYPE_INT64, 1, &value);
-}
-
 void Descriptor::set(cudnnBackendAttributeName_t name, std::span<const std::int64_t> values) {
   set_raw(name, CUDNN_TYPE_INT64, static_cast<std::int64_t>(values.size()), values.data());
-}
-
-void Descriptor::set(cudnnBackendAttributeName_t name, float value) {
-  set_raw(name, CUDNN_TYPE_FLOAT, 1, &value);
-}
-
-void Descriptor::set(cudnnBackendAttributeName_t name, bool value) {
-  set_raw(name, CUDNN_TYPE_BOOLEAN, 1, &value);
-}
-
-void Descriptor::set(cudnnBackendAttributeName_t name, cudnnDataType_t value) {
-  set_raw(name, CUDNN_TYPE_DATA_TYPE, 1, &value);
-}
-
-void Descriptor::set(cudnnBackendAttributeName_t name, cudnnConvolutionMode_t value) {
-  set_raw(name, CUDNN_TYPE_CONVOLUTION_MODE, 1, &value);
-}
-
-void Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendHeurMode_t value) {
-  set_raw(name, CUDNN_TYPE_HEUR_MODE, 1, &value);
-}
-
-void Descriptor::set(cudnnBackendAttributeName_t name, cudnnGenStatsMode_t value) {
-  set_raw(name, CUDNN_TYPE_GENSTATS_MODE, 1, &value);
-}
-
-void Descriptor::set(cudnnBackendAttributeName_t name, cudnnHandle_t value) {
-  set_raw(name, CUDNN_TYPE_HANDLE, 1, &value);
 }
 
 void Descriptor::set(cudnnBackendAttributeName_t name, const Descriptor& value) {
@@ -107,24 +75,25 @@ cudnnBackendKnobType_t Descriptor::get_knob_type() const {
   return type;
 }
 
-std::vector<cudnnBackendNumericalNote_t> Descriptor::numerical_notes() const {
-  std::vector<cudnnBackendNumericalNote_t> notes(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+template <typename Note>
+std::vector<Note> Descriptor::notes(cudnnBackendAttributeName_t name,
+                                    cudnnBackendAttributeType_t type, std::size_t most) const {
+  std::vector<Note> notes(most);
   std::int64_t count = 0;
-  check_cudnn(cudnnBackendGetAttribute(
-      handle_.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-      static_cast<std::int64_t>(notes.size()), &count, notes.data()));
+  check_cudnn(cudnnBackendGetAttribute(handle_.get(), name, type, static_cast<std::int64_t>(most),
+                                       &count, notes.data()));
   notes.resize(static_cast<std::size_t>(count));
   return notes;
 }
 
+std::vector<cudnnBackendNumericalNote_t> Descriptor::numerical_notes() const {
+  return notes<cudnnBackendNumericalNote_t>(
+      CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+}
+
 std::vector<cudnnBackendBehaviorNote_t> Descriptor::behavior_notes() const {
-  std::vector<cudnnBackendBehaviorNote_t> notes(CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
-  std::int64_t count = 0;
-  check_cudnn(cudnnBackendGetAttribute(
-      handle_.get(), CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
-      static_cast<std::int64_t>(notes.size()), &count, notes.data()));
-  notes.resize(static_cast<std::size_t>(count));
-  return notes;
+  return notes<cudnnBackendBehaviorNote_t>(
+      CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
 }
 
 std::string Descriptor::get_text(cudnnBackendAttributeName_t name) const {

@@ -25,15 +25,31 @@ class Descriptor {
  public:
   explicit Descriptor(cudnnBackendDescriptorType_t kind);
 
-  void set(cudnnBackendAttributeName_t name, std::int64_t value);
+  void set(cudnnBackendAttributeName_t name, std::int64_t value) {
+    set_raw(name, CUDNN_TYPE_INT64, 1, &value);
+  }
   void set(cudnnBackendAttributeName_t name, std::span<const std::int64_t> values);
-  void set(cudnnBackendAttributeName_t name, float value);
-  void set(cudnnBackendAttributeName_t name, bool value);
-  void set(cudnnBackendAttributeName_t name, cudnnDataType_t value);
-  void set(cudnnBackendAttributeName_t name, cudnnConvolutionMode_t value);
-  void set(cudnnBackendAttributeName_t name, cudnnBackendHeurMode_t value);
-  void set(cudnnBackendAttributeName_t name, cudnnGenStatsMode_t value);
-  void set(cudnnBackendAttributeName_t name, cudnnHandle_t value);
+  void set(cudnnBackendAttributeName_t name, float value) {
+    set_raw(name, CUDNN_TYPE_FLOAT, 1, &value);
+  }
+  void set(cudnnBackendAttributeName_t name, bool value) {
+    set_raw(name, CUDNN_TYPE_BOOLEAN, 1, &value);
+  }
+  void set(cudnnBackendAttributeName_t name, cudnnDataType_t value) {
+    set_raw(name, CUDNN_TYPE_DATA_TYPE, 1, &value);
+  }
+  void set(cudnnBackendAttributeName_t name, cudnnConvolutionMode_t value) {
+    set_raw(name, CUDNN_TYPE_CONVOLUTION_MODE, 1, &value);
+  }
+  void set(cudnnBackendAttributeName_t name, cudnnBackendHeurMode_t value) {
+    set_raw(name, CUDNN_TYPE_HEUR_MODE, 1, &value);
+  }
+  void set(cudnnBackendAttributeName_t name, cudnnGenStatsMode_t value) {
+    set_raw(name, CUDNN_TYPE_GENSTATS_MODE, 1, &value);
+  }
+  void set(cudnnBackendAttributeName_t name, cudnnHandle_t value) {
+    set_raw(name, CUDNN_TYPE_HANDLE, 1, &value);
+  }
   // `value`, the descriptor set as an attribute, must live as long as this descriptor.
   void set(cudnnBackendAttributeName_t name, const Descriptor& value);
   void set(cudnnBackendAttributeName_t name, std::span<const Descriptor> values);
@@ -64,6 +80,9 @@ class Descriptor {
   };
   void set_raw(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                std::int64_t count, const void* values);
+  template <typename Note>
+  std::vector<Note> notes(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                          std::size_t most) const;
 
   UniqueHandle<Traits> handle_;
 };

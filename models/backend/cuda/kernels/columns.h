@@ -106,7 +106,7 @@ void for_each_row(const char* name, const Operation& operation, std::int64_t row
   });
 }
 
-// The place of a row of such a map: the row is the number of a pixel, counted through all samples.
+// The sample, row and column of a pixel, whose number counts the pixels of all samples.
 struct Pixel {
   std::int64_t n = 0;
   int row = 0, column = 0;
