@@ -23,7 +23,7 @@ struct Outcome {
   std::string commands;  // the arguments of the package tools' stand-ins, one call a line
 };
 
-std::string read(const fs::path& path) {
+std::string read_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
@@ -60,8 +60,8 @@ class Quickstart : public testing::Test {
                                 "' /bin/bash '" SYNCOPATE_SOURCE_DIR "/deploy/quickstart.sh' " +
                                 word + " > '" + (folder_ / "output").string() + "' 2>&1";
     const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(folder_ / "output"),
-            read(folder_ / "log")};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder_ / "output"),
+            read_file(folder_ / "log")};
   }
 
   fs::path folder_;

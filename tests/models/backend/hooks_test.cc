@@ -12,7 +12,7 @@
 namespace syncopate {
 namespace {
 
-constexpr std::int64_t kBatch = 5;
+constexpr std::int64_t kHooksBatch = 5;
 constexpr std::int64_t kOneBucketPerParameter = 1;  // in bytes
 constexpr std::int64_t kAcrossParameters = 0;
 constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
@@ -38,11 +38,11 @@ class BackendHooks : public testing::TestWithParam<std::tuple<int, std::int64_t,
 
   Graph graph_ = std::get<2>(GetParam()) ? crossed_branches_network() : everything_network();
   reference::Variables variables_ = reference::random_variables(graph_, 31);
-  reference::Samples samples_ = reference::random_samples(graph_, kBatch, 32);
-  reference::Result expected_ = reference::run(graph_, variables_, samples_, kBatch, Mode::kTrain);
-  Batch batch_ = make_batch(graph_, samples_, kBatch);
+  reference::Samples samples_ = reference::random_samples(graph_, kHooksBatch, 32);
+  reference::Result expected_ = reference::run(graph_, variables_, samples_, kHooksBatch, Mode::kTrain);
+  Batch batch_ = make_batch(graph_, samples_, kHooksBatch);
   CaseOptions options_{.lanes = std::get<0>(GetParam()),
-                       .batch_size = kBatch,
+                       .batch_size = kHooksBatch,
                        .winograd = false,
                        .bucket_bytes = std::get<1>(GetParam()),
                        .buckets = std::get<1>(GetParam()) == kAcrossParameters
@@ -97,7 +97,7 @@ TEST_P(BackendHooks, AreCalledForEveryBucketOnceInOrderWithFinalGradients) {
 
 TEST_P(BackendHooks, ReceiveZeroGradientsForAnEmptyBatch) {
   poison_gradients();
-  (void)subject_.model->forward(make_batch(graph_, {}, kBatch), [](BucketId) {});
+  (void)subject_.model->forward(make_batch(graph_, {}, kHooksBatch), [](BucketId) {});
   std::vector<BucketId> handed_out;
   subject_.model->backward([&](BucketId id) {
     handed_out.push_back(id);

@@ -14,7 +14,7 @@
 namespace syncopate {
 namespace {
 
-constexpr std::int64_t kBatch = 4;
+constexpr std::int64_t kMemoryBatch = 4;
 
 Graph mnist_network() { return mnist_cnn({{28, 28, 1}, 10, {}}); }
 
@@ -34,11 +34,11 @@ class BackendMemory : public testing::TestWithParam<int> {
     }
   }
 
-  CaseOptions options() const { return {.lanes = GetParam(), .batch_size = kBatch}; }
+  CaseOptions options() const { return {.lanes = GetParam(), .batch_size = kMemoryBatch}; }
 
   void expect_no_allocation(const Graph& graph) {
     BackendCase subject(graph, reference::random_variables(graph, 1), options());
-    const Batch batch = make_batch(graph, reference::random_samples(graph, kBatch, 2), kBatch);
+    const Batch batch = make_batch(graph, reference::random_samples(graph, kMemoryBatch, 2), kMemoryBatch);
     train(subject, batch, 1);
     const AllocationCount count;
     train(subject, batch, 10);
@@ -79,7 +79,7 @@ TEST_P(BackendMemory, IsNotAllocatedByLaterStepsOfAResidualNetwork) {
 TEST_P(BackendMemory, DoesNotGrowInAThousandSteps) {
   const Graph graph = mnist_network();
   BackendCase subject(graph, reference::random_variables(graph, 1), options());
-  const Batch batch = make_batch(graph, reference::random_samples(graph, kBatch, 2), kBatch);
+  const Batch batch = make_batch(graph, reference::random_samples(graph, kMemoryBatch, 2), kMemoryBatch);
   train(subject, batch, 20);
   const std::int64_t live = live_bytes();
   const std::int64_t peak = peak_resident_kib();

@@ -2,22 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "models/base/errors.h"
-#include "models/zoo/zoo.h"
 
 namespace syncopate {
 namespace {
-
-const NetworkInput kGreyImages = {.sample_shape = {28, 28, 1}};
-const NetworkInput kColourImages = {.sample_shape = {32, 32, 3}};
-
-std::vector<std::string> parameter_names(const Graph& graph) {
-  std::vector<std::string> names;
-  for (const Parameter& parameter : graph.parameters) names.push_back(parameter.name);
-  return names;
-}
 
 Shape shape_of(const Graph& graph, std::string_view node) {
   for (const Node& n : graph.nodes) {
@@ -25,70 +13,6 @@ Shape shape_of(const Graph& graph, std::string_view node) {
   }
   ADD_FAILURE() << "no node " << node;
   return {};
-}
-
-TEST(MnistCnn, HasTheParametersOfTheTensorFlowGuide) {
-  const Graph graph = build_network("mnist-cnn", kGreyImages);
-  // The numbers of parameters are: conv1: 3 * 3 * 32 + 32. fc1 has 13 * 13 * 32 = 5408 inputs: 5408
-  // * 64 + 64. fc2: 64 * 10 + 10.
-  EXPECT_EQ(graph.num_parameters(), 347'146);
-  EXPECT_EQ(parameter_names(graph),
-            (std::vector<std::string>{"conv1.weight", "conv1.bias", "fc1.weight", "fc1.bias",
-                                      "fc2.weight", "fc2.bias"}));
-  EXPECT_EQ(graph.num_classes(), 10);
-  EXPECT_EQ(shape_of(graph, "conv1"), (Shape{26, 26, 32}));
-  EXPECT_EQ(graph.parameters.at(2).shape, (Shape{64, 5408}));
-}
-
-TEST(Mlp, HasOneHiddenLayer) {
-  EXPECT_EQ(build_network("mlp", kGreyImages).num_parameters(), 784 * 128 + 128 + 128 * 10 + 10);
-}
-
-// Source of the parameter counts, 0.27 M and 0.85 M: He et al. 2016, table 6.
-TEST(ResNet, HasTheParametersOfThePaper) {
-  EXPECT_EQ(build_network("resnet20", kColourImages).num_parameters(), 269'722);
-  EXPECT_EQ(build_network("resnet56", kColourImages).num_parameters(), 853'018);
-}
-
-TEST(ResNet, NamesItsTensorsAsPyTorchDoes) {
-  const Graph graph = build_network("resnet20", kColourImages);
-  const std::vector<std::string> names = parameter_names(graph);
-  EXPECT_EQ((std::vector<std::string>(names.begin(), names.begin() + 5)),
-            (std::vector<std::string>{"conv1.weight", "bn1.weight", "bn1.bias",
-                                      "layer1.0.conv1.weight", "layer1.0.bn1.weight"}));
-  EXPECT_EQ(names.back(), "fc.bias");
-  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
-  EXPECT_EQ(graph.state.at(0).name, "bn1.running_mean");
-  EXPECT_EQ(graph.state.at(1).name, "bn1.running_var");
-  EXPECT_EQ(graph.state.size(), 19U * 2U);  // one batch norm per 3x3 convolution
-}
-
-TEST(ResNet, HalvesTheMapInEachStageAfterTheFirst) {
-  const Graph graph = build_network("resnet20", kColourImages);
-  EXPECT_EQ(shape_of(graph, "layer1.2.bn2"), (Shape{32, 32, 16}));
-  EXPECT_EQ(shape_of(graph, "layer2.0.conv1"), (Shape{16, 16, 32}));
-  EXPECT_EQ(shape_of(graph, "layer3.2.bn2"), (Shape{8, 8, 64}));
-}
-
-TEST(Networks, ApplyWeightDecayToConvolutionAndDenseWeightsOnly) {
-  for (const Parameter& parameter : build_network("resnet20", kColourImages).parameters) {
-    EXPECT_EQ(parameter.decays, parameter.shape.size() > 1) << parameter.name;
-  }
-}
-
-TEST(Networks, AreListedInTheErrorForAnUnknownName) {
-  try {
-    build_network("resnet21", kColourImages);
-    FAIL() << "nothing was thrown";
-  } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("mnist-cnn, mlp, resnet20, resnet56"),
-              std::string::npos)
-        << error.what();
-  }
-}
-
-TEST(Networks, RefuseSamplesThatAreTooSmall) {
-  EXPECT_THROW(build_network("mnist-cnn", {.sample_shape = {2, 2, 1}}), ShapeError);
 }
 
 // The fixture provides one input node for the tests of shape rules.

@@ -74,6 +74,13 @@ TEST(Resnet20, NamesItsParametersAsPyTorchDoes) {
   EXPECT_EQ(graph.state.front().name, "bn1.running_mean");
 }
 
+TEST(Resnet20, NamesItsRunningStatisticsAsPyTorchDoes) {
+  const Graph graph = resnet20(colour());
+  ASSERT_EQ(graph.state.size(), 19U * 2U);  // one batch norm per 3x3 convolution
+  EXPECT_EQ(graph.state[0].name, "bn1.running_mean");
+  EXPECT_EQ(graph.state[1].name, "bn1.running_var");
+}
+
 TEST(Resnet50, HasTheParametersOfTorchvision) {
   const Graph graph = resnet50(imagenet());
   EXPECT_EQ(graph.num_parameters(), 25'557'032);

@@ -22,7 +22,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-Deadline soon() { return Deadline::after(seconds(10)); }
+Deadline ten_seconds() { return Deadline::after(seconds(10)); }
 
 // Returns the message of the error that `call` throws; "" if it throws none.
 template <typename Error, typename Call>
@@ -65,16 +65,16 @@ TEST_F(AConnection, AssemblesAFrameThatArrivesByteByByte) {
     ASSERT_FALSE(connection_.try_receive().has_value()) << i;
   }
   arrive(bytes.substr(bytes.size() - 1));
-  const Frame frame = connection_.receive(soon());
+  const Frame frame = connection_.receive(ten_seconds());
   EXPECT_EQ(frame.type, 7);
   EXPECT_EQ(frame.payload, std::string("a\0b", 3));
 }
 
 TEST_F(AConnection, SplitsFramesThatArriveTogether) {
   arrive(encode_frame({1, "one"}) + encode_frame({2, ""}) + encode_frame({3, "three"}));
-  EXPECT_EQ(connection_.receive(soon()).payload, "one");
-  EXPECT_EQ(connection_.receive(soon()).type, 2);
-  EXPECT_EQ(connection_.receive(soon()).payload, "three");
+  EXPECT_EQ(connection_.receive(ten_seconds()).payload, "one");
+  EXPECT_EQ(connection_.receive(ten_seconds()).type, 2);
+  EXPECT_EQ(connection_.receive(ten_seconds()).payload, "three");
   EXPECT_FALSE(connection_.try_receive().has_value());
 }
 
@@ -103,15 +103,15 @@ TEST_F(AConnection, RefusesALengthBeyondTheLimitBeforeThePayloadArrives) {
 TEST_F(AConnection, ReturnsFramesBeforeTheEndAndThenNamesThePeer) {
   arrive(encode_frame({1, "last words"}));
   other_.reset();
-  EXPECT_EQ(connection_.receive(soon()).payload, "last words");
-  EXPECT_EQ(message_of<PeerError>([&] { connection_.receive(soon()); }),
+  EXPECT_EQ(connection_.receive(ten_seconds()).payload, "last words");
+  EXPECT_EQ(message_of<PeerError>([&] { connection_.receive(ten_seconds()); }),
             "rank 1: its connection closed");
 }
 
 TEST_F(AConnection, ReportsAnEndInTheMiddleOfAMessage) {
   arrive(encode_frame({1, "cut short"}).substr(0, 15));
   other_.reset();
-  EXPECT_EQ(message_of<PeerError>([&] { connection_.receive(soon()); }),
+  EXPECT_EQ(message_of<PeerError>([&] { connection_.receive(ten_seconds()); }),
             "rank 1: its connection closed in the middle of a message");
 }
 
@@ -130,7 +130,7 @@ TEST_F(AConnection, SendsUntilTheDeadline) {
 TEST_F(AConnection, ThrowsWhenItSendsToAClosedPeer) {
   other_.reset();
   EXPECT_EQ(message_of<PeerError>([&] {
-              connection_.send({1, "hello?"}, soon());
+              connection_.send({1, "hello?"}, ten_seconds());
             }),
             "rank 1: its connection closed");  // SIGPIPE would end this program
 }
@@ -141,11 +141,11 @@ TEST_F(AConnection, PassesALargeMessageInBothDirectionsAtOnce) {
   std::string received;
   {
     const std::jthread other([&] {
-      const std::jthread sender([&] { peer.send(large, soon()); });
-      received = peer.receive(soon()).payload;
+      const std::jthread sender([&] { peer.send(large, ten_seconds()); });
+      received = peer.receive(ten_seconds()).payload;
     });
-    const std::jthread sender([&] { connection_.send(large, soon()); });
-    EXPECT_EQ(connection_.receive(soon()).payload, large.payload);
+    const std::jthread sender([&] { connection_.send(large, ten_seconds()); });
+    EXPECT_EQ(connection_.receive(ten_seconds()).payload, large.payload);
   }
   EXPECT_EQ(received, large.payload);
 }
@@ -158,12 +158,12 @@ TEST_F(AConnection, QueuesBytesThatTheSocketDoesNotTake) {
   connection_.flush();
   EXPECT_TRUE(connection_.has_unsent());
   std::optional<Frame> first;
-  for (const Deadline end = soon(); !first && !end.passed(); connection_.flush()) {
+  for (const Deadline end = ten_seconds(); !first && !end.passed(); connection_.flush()) {
     first = peer.try_receive();
   }
   ASSERT_TRUE(first.has_value());
   EXPECT_EQ(first->payload, large);
-  EXPECT_EQ(peer.receive(soon()).payload, "behind");
+  EXPECT_EQ(peer.receive(ten_seconds()).payload, "behind");
   EXPECT_FALSE(connection_.has_unsent());
 }
 
@@ -172,13 +172,13 @@ TEST(Listener, IsReachedOverIpv4AndIpv6WhenItListensEverywhere) {
   for (const std::string host : {"127.0.0.1", "::1"}) {
     const FileDescriptor probe(::socket(AF_INET6, SOCK_STREAM, 0));
     if (host == "::1" && !probe) GTEST_SKIP() << "this machine has no IPv6";
-    Connection caller = connect_to({host, listener.port()}, "rank 0", soon());
-    std::optional<Connection> called = listener.accept(soon());
+    Connection caller = connect_to({host, listener.port()}, "rank 0", ten_seconds());
+    std::optional<Connection> called = listener.accept(ten_seconds());
     ASSERT_TRUE(called.has_value()) << host;
     EXPECT_EQ(called->remote_address(), host);
     EXPECT_EQ(called->local_address(), host);
-    caller.send({4, host}, soon());
-    EXPECT_EQ(called->receive(soon()).payload, host);
+    caller.send({4, host}, ten_seconds());
+    EXPECT_EQ(called->receive(ten_seconds()).payload, host);
   }
 }
 
@@ -212,8 +212,8 @@ TEST(Listener, AdoptsASocketAndMakesItCloseOnExec) {
   Listener adopted(std::move(inherited));
   EXPECT_EQ(adopted.port(), port);
   EXPECT_NE(fcntl(adopted.descriptor(), F_GETFD) & FD_CLOEXEC, 0);
-  const Connection caller = connect_to({"127.0.0.1", port}, "rank 0", soon());
-  EXPECT_TRUE(adopted.accept(soon()).has_value());
+  const Connection caller = connect_to({"127.0.0.1", port}, "rank 0", ten_seconds());
+  EXPECT_TRUE(adopted.accept(ten_seconds()).has_value());
 }
 
 TEST(Listener, RefusesADescriptorThatDoesNotListen) {
@@ -232,10 +232,10 @@ TEST(ConnectTo, RetriesUntilTheListenerIsThere) {
         connect_to(endpoint, "rank 0", Deadline::after(milliseconds(50)));
       } catch (const PeerError&) {
         Listener listener(endpoint);
-        called = listener.accept(soon());
+        called = listener.accept(ten_seconds());
       }
     });
-    const Connection caller = connect_to(endpoint, "rank 0", soon());
+    const Connection caller = connect_to(endpoint, "rank 0", ten_seconds());
   }
   EXPECT_TRUE(called.has_value());
 }
@@ -268,8 +268,8 @@ TEST(Listener, RefusesAnUnknownHostAtOnce) {
 
 TEST(ConnectTo, SetsNoDelayAndCloseOnExec) {
   Listener listener(Endpoint{"127.0.0.1", 0});
-  const Connection caller = connect_to({"127.0.0.1", listener.port()}, "rank 0", soon());
-  const std::optional<Connection> called = listener.accept(soon());
+  const Connection caller = connect_to({"127.0.0.1", listener.port()}, "rank 0", ten_seconds());
+  const std::optional<Connection> called = listener.accept(ten_seconds());
   ASSERT_TRUE(called.has_value());
   for (const int descriptor : {caller.descriptor(), called->descriptor()}) {
     int no_delay = 0;

@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Clock = std::chrono::steady_clock;
 
-Deadline soon() { return Deadline::after(seconds(20)); }
+Deadline twenty_seconds() { return Deadline::after(seconds(20)); }
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -39,7 +39,7 @@ std::string pattern(std::size_t bytes, unsigned seed) {
 }
 
 void send_all(const FileDescriptor& socket, std::string_view bytes) {
-  const Deadline deadline = soon();
+  const Deadline deadline = twenty_seconds();
   while (!bytes.empty()) {
     const ssize_t count = send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (count > 0) {
@@ -58,7 +58,7 @@ struct Received {
 
 // Reads a socket until this many bytes have arrived, or the stream ends.
 Received receive(const FileDescriptor& socket, std::size_t most) {
-  const Deadline deadline = soon();
+  const Deadline deadline = twenty_seconds();
   Received received;
   std::vector<char> buffer(1 << 16);
   while (received.bytes.size() < most) {
@@ -92,8 +92,8 @@ class Slowed {
         endpoint_{"127.0.0.1", forwarder_->port()} {}
 
   Pair call() {
-    Connection caller = connect_to(endpoint_, "the forwarder", soon());
-    auto callee = target_.accept(soon());
+    Connection caller = connect_to(endpoint_, "the forwarder", twenty_seconds());
+    auto callee = target_.accept(twenty_seconds());
     EXPECT_TRUE(callee);
     return {caller.release(), callee ? callee->release() : FileDescriptor()};
   }
@@ -228,7 +228,7 @@ TEST(LinkForwarder, ResetsTheSenderWhenItsReceiverIsGone) {
   Slowed slowed({.delay_seconds = 0.001});
   Pair pair = slowed.call();
   pair.callee.reset();
-  const Deadline deadline = soon();
+  const Deadline deadline = twenty_seconds();
   ssize_t count = 0;
   while (count >= 0 && !deadline.passed()) {
     count = send(pair.caller.get(), "x", 1, MSG_NOSIGNAL);
@@ -245,7 +245,7 @@ TEST(LinkForwarder, ResetsCallersWhenNoSocketListens) {
   }
   const LinkForwarder forwarder(Listener(Endpoint{"127.0.0.1", 0}), nobodys_port,
                                 {.delay_seconds = 0.001});
-  Connection caller = connect_to({"127.0.0.1", forwarder.port()}, "the forwarder", soon());
+  Connection caller = connect_to({"127.0.0.1", forwarder.port()}, "the forwarder", twenty_seconds());
   const Received received = receive(caller.release(), kToTheEnd);
   EXPECT_TRUE(received.has_ended || received.error_number == ECONNRESET) << received.error_number;
 }

@@ -34,10 +34,10 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::int64_t kElements = 1000;
+constexpr std::int64_t kSegmentElements = 1000;
 
 std::optional<MappedSegment> map(const SegmentOwner& owner, const std::string& nonce = "a job",
-                                 std::int64_t elements = kElements) {
+                                 std::int64_t elements = kSegmentElements) {
   return map_segment(owner.name(), nonce, elements, Deadline::after(seconds(20)));
 }
 
@@ -72,27 +72,27 @@ class FakeOwner {
 };
 
 std::optional<MappedSegment> map(const FakeOwner& owner) {
-  return map_segment(owner.name(), "a job", kElements, Deadline::after(seconds(20)));
+  return map_segment(owner.name(), "a job", kSegmentElements, Deadline::after(seconds(20)));
 }
 
 TEST(Segment, IsSharedByAWorkerAndTwoShards) {
-  const SegmentOwner owner(kElements, "a job");
+  const SegmentOwner owner(kSegmentElements, "a job");
   const auto one = map(owner);
   const auto other = map(owner);
   ASSERT_TRUE(one && other);
-  EXPECT_EQ(owner.values().shape(), Shape{kElements});
-  EXPECT_EQ(one->gradients.shape(), Shape{kElements});
+  EXPECT_EQ(owner.values().shape(), Shape{kSegmentElements});
+  EXPECT_EQ(one->gradients.shape(), Shape{kSegmentElements});
   EXPECT_NE(one->values.f32().data(), other->values.f32().data());
-  owner.gradients().f32()[kElements - 1] = 3.0F;
-  EXPECT_EQ(one->gradients.f32()[kElements - 1], 3.0F);
-  EXPECT_EQ(other->gradients.f32()[kElements - 1], 3.0F);
+  owner.gradients().f32()[kSegmentElements - 1] = 3.0F;
+  EXPECT_EQ(one->gradients.f32()[kSegmentElements - 1], 3.0F);
+  EXPECT_EQ(other->gradients.f32()[kSegmentElements - 1], 3.0F);
   one->values.f32()[0] = 5.0F;
   EXPECT_EQ(owner.values().f32()[0], 5.0F);
   EXPECT_EQ(other->values.f32()[0], 5.0F);
 }
 
 TEST(Segment, BeginsWithZerosAndIsAligned) {
-  const SegmentOwner owner(kElements, "a job");
+  const SegmentOwner owner(kSegmentElements, "a job");
   for (const Tensor& block : {owner.values(), owner.gradients()}) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block.f32().data()) % kAlignmentBytes, 0U);
     for (const float element : block.f32()) ASSERT_EQ(element, 0.0F);
@@ -100,7 +100,7 @@ TEST(Segment, BeginsWithZerosAndIsAligned) {
 }
 
 TEST(Segment, IsMappedByManyShardsAtTheSameTime) {
-  const SegmentOwner owner(kElements, "a job");
+  const SegmentOwner owner(kSegmentElements, "a job");
   std::array<bool, 8> mapped{};
   {
     std::vector<std::jthread> shards;
@@ -111,7 +111,7 @@ TEST(Segment, IsMappedByManyShardsAtTheSameTime) {
 }
 
 TEST(Segment, IsRefusedToAnotherJob) {
-  const SegmentOwner owner(kElements, "a job");
+  const SegmentOwner owner(kSegmentElements, "a job");
   for (const std::string nonce : {"another", "", "a job that has a longer nonce"}) {
     const std::string error = error_of<UsageError>([&] { (void)map(owner, nonce); });
     EXPECT_NE(error.find("it refused this job's nonce"), std::string::npos) << error;
@@ -120,8 +120,8 @@ TEST(Segment, IsRefusedToAnotherJob) {
 }
 
 TEST(Segment, OfAnotherSizeIsRefusedByTheShard) {
-  const SegmentOwner owner(kElements, "a job");
-  const std::string few = error_of<UsageError>([&] { (void)map(owner, "a job", kElements - 1); });
+  const SegmentOwner owner(kSegmentElements, "a job");
+  const std::string few = error_of<UsageError>([&] { (void)map(owner, "a job", kSegmentElements - 1); });
   EXPECT_NE(few.find(" has 1000 values, expected 999; start all tasks"), std::string::npos) << few;
   const std::string many =
       error_of<UsageError>([&] { (void)map(owner, "a job", std::int64_t{1} << 20); });
@@ -149,11 +149,11 @@ TEST(Segment, WithoutTheNonceIsRefusedByTheShard) {
 }
 
 TEST(Segment, IsNotMappedWhenTheNameIsUnknown) {
-  EXPECT_FALSE(map_segment(random_socket_name(), "a job", kElements, Deadline::after(seconds(20))));
+  EXPECT_FALSE(map_segment(random_socket_name(), "a job", kSegmentElements, Deadline::after(seconds(20))));
 }
 
 TEST(Segment, StaysMappedWhenItsOwnerHasEnded) {
-  auto owner = std::make_unique<SegmentOwner>(kElements, "a job");
+  auto owner = std::make_unique<SegmentOwner>(kSegmentElements, "a job");
   owner->values().f32()[1] = 2.0F;
   const auto segment = map(*owner);
   const std::string name = owner->name();
@@ -161,25 +161,25 @@ TEST(Segment, StaysMappedWhenItsOwnerHasEnded) {
   ASSERT_TRUE(segment);
   EXPECT_EQ(segment->values.f32()[1], 2.0F);
   segment->gradients.f32()[1] = 4.0F;
-  EXPECT_FALSE(map_segment(name, "a job", kElements, Deadline::after(seconds(20))));
+  EXPECT_FALSE(map_segment(name, "a job", kSegmentElements, Deadline::after(seconds(20))));
 }
 
 TEST(Segment, IsNotDelayedBySilentCallers) {
-  const SegmentOwner owner(kElements, "a job", hours(1));
+  const SegmentOwner owner(kSegmentElements, "a job", hours(1));
   std::vector<FileDescriptor> silent;
   for (int i = 0; i < 20; ++i) silent.push_back(call_name(owner.name()));
   EXPECT_TRUE(map(owner));
 }
 
 TEST(Segment, ClosesASilentCallerAfterTheTimeout) {
-  const SegmentOwner owner(kElements, "a job", milliseconds(1));
+  const SegmentOwner owner(kSegmentElements, "a job", milliseconds(1));
   const FileDescriptor silent = call_name(owner.name());
   ASSERT_TRUE(wait_ready(silent.get(), POLLIN, Deadline::after(seconds(20))));
   EXPECT_THROW((void)receive_descriptor(silent.get(), "the owner"), PeerError);
 }
 
 TEST(Segment, IsNotGivenToACallerOfAnotherProtocol) {
-  const SegmentOwner owner(kElements, "a job");
+  const SegmentOwner owner(kSegmentElements, "a job");
   Connection caller(call_name(owner.name()), "the owner");
   caller.send({0x1234, "a job"}, Deadline::after(seconds(20)));
   ASSERT_TRUE(wait_ready(caller.descriptor(), POLLIN, Deadline::after(seconds(20))));
@@ -205,7 +205,7 @@ FileDescriptor connect_to_name(const std::string& name) {
 }
 
 TEST(Segment, IsNotGivenToAnotherUser) {
-  const SegmentOwner owner(kElements, "a job");
+  const SegmentOwner owner(kSegmentElements, "a job");
   bool is_another = false;
   bool is_mapped = true;
   bool is_given = true;

@@ -11,6 +11,8 @@
 
 namespace syncopate::ps {
 
+inline constexpr ConsistencyOptions kAsync{.consistency = Consistency::kAsync};
+
 class OneValue {
  public:
   // Makes the shard; workers 0, 1, ... join as incarnation 1.

@@ -6,8 +6,6 @@
 namespace syncopate::ps {
 namespace {
 
-constexpr ConsistencyOptions kAsync{.consistency = Consistency::kAsync};
-
 TEST(Push, ThatIsSentAgainIsDroppedAndAnswered) {
   OneValue one(kAsync, 1);
   one.push(0, 1, 1);

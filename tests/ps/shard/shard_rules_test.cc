@@ -8,7 +8,6 @@
 namespace syncopate::ps {
 namespace {
 
-constexpr ConsistencyOptions kAsync{.consistency = Consistency::kAsync};
 constexpr ConsistencyOptions kSspOf1{.consistency = Consistency::kSsp, .max_staleness = 1};
 
 TEST(SyncRule, AnswersAllWorkersWithOneUpdateAfterTheLastPush) {

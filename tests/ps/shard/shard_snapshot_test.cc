@@ -10,8 +10,6 @@
 namespace syncopate::ps {
 namespace {
 
-constexpr ConsistencyOptions kAsync{.consistency = Consistency::kAsync};
-
 std::shared_ptr<ShardSnapshot> copy_for(const Shard& shard) {
   return std::make_shared<ShardSnapshot>(shard.snapshot());
 }

@@ -18,7 +18,7 @@ namespace syncopate::ps {
 namespace {
 
 constexpr int kWorkers = 3;
-constexpr std::int64_t kSteps = 20;
+constexpr std::int64_t kThreadSteps = 20;
 
 class WorkerThreads {
  public:
@@ -31,7 +31,7 @@ class WorkerThreads {
     threads.reserve(kWorkers);
     for (int worker = 0; worker < kWorkers; ++worker) {
       threads.emplace_back([this, worker] {
-        for (std::int64_t step = 1; step <= kSteps; ++step) {
+        for (std::int64_t step = 1; step <= kThreadSteps; ++step) {
           if (!run_step(worker, step)) return;
         }
       });
@@ -87,7 +87,7 @@ class WorkerThreads {
 
 TEST(ShardOfSeveralThreads, GivesTheBitsOfOneThread) {
   std::vector<std::vector<Gradient>> gradients;
-  for (std::int64_t step = 1; step <= kSteps; ++step) {
+  for (std::int64_t step = 1; step <= kThreadSteps; ++step) {
     gradients.push_back(random_gradients(kWorkers, step));
   }
   const auto shard = make_shard(decaying("adam"), kWorkers);
@@ -97,13 +97,13 @@ TEST(ShardOfSeveralThreads, GivesTheBitsOfOneThread) {
   EXPECT_FALSE(workers.saw_half_of_an_update());
 
   Reference reference(decaying("adam"));
-  for (std::int64_t step = 1; step <= kSteps; ++step) {
+  for (std::int64_t step = 1; step <= kThreadSteps; ++step) {
     reference.run_step(gradients[static_cast<std::size_t>(step - 1)], update_step(step));
   }
   EXPECT_TRUE(same_bits(shard->values(), reference.values()));
   EXPECT_TRUE(same_bits(shard->slots(), reference.slots()));
   // Every push must be reported as applied once.
-  const int updates = static_cast<int>(shard->buckets().size()) * static_cast<int>(kSteps);
+  const int updates = static_cast<int>(shard->buckets().size()) * static_cast<int>(kThreadSteps);
   EXPECT_EQ(workers.applied(), updates * kWorkers);
 }
 

@@ -12,14 +12,14 @@ namespace {
 
 using nlohmann::json;
 
-const Variables kTorchrun = {{"RANK", "5"},
-                             {"WORLD_SIZE", "8"},
-                             {"LOCAL_RANK", "1"},
-                             {"MASTER_ADDR", "node7"},
-                             {"MASTER_PORT", "29500"}};
+const Variables kTorchrunTask = {{"RANK", "5"},
+                                 {"WORLD_SIZE", "8"},
+                                 {"LOCAL_RANK", "1"},
+                                 {"MASTER_ADDR", "node7"},
+                                 {"MASTER_PORT", "29500"}};
 
 TEST(ClusterJson, HasAllFieldsAndReplacesInvalidUtf8) {
-  ClusterSpec spec = resolve(kTorchrun);
+  ClusterSpec spec = resolve(kTorchrunTask);
   spec.notes.emplace_back("odd \xff byte");
   spec.workers = {{"a", 1}, {"::1", 2}};
   const auto found = json::parse(to_json(spec));
@@ -75,7 +75,7 @@ TEST(TfConfigText, IsRefusedWhenTheOtherNodesAreUnknown) {
     }
     return std::string();
   };
-  EXPECT_TRUE(contains(refused(resolve(kTorchrun), 1), "torchrun does not say where"));
+  EXPECT_TRUE(contains(refused(resolve(kTorchrunTask), 1), "torchrun does not say where"));
   EXPECT_TRUE(contains(refused(resolve({}), 0), "this task is alone"));
   EXPECT_TRUE(contains(refused(resolve(step("n1", "2", 2, 0, "n1", 0)), 65535), "beyond port"));
 }

@@ -12,18 +12,6 @@
 namespace syncopate {
 namespace {
 
-using Labels = std::vector<std::int32_t>;
-
-Labels labels_of(const Batch& batch) {
-  const auto labels = batch.label.i32();
-  return {labels.begin(), labels.end()};
-}
-
-std::vector<std::uint8_t> pixels_of(const Batch& batch) {
-  const auto pixels = batch.x.u8();
-  return {pixels.begin(), pixels.end()};
-}
-
 Labels take(BatchSource& source, std::int64_t batches) {
   Labels all;
   for (std::int64_t i = 0; i < batches; ++i) {

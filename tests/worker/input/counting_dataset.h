@@ -6,11 +6,25 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <vector>
 
+#include "models/backend/model.h"
 #include "models/base/errors.h"
 #include "worker/input/dataset.h"
 
 namespace syncopate {
+
+using Labels = std::vector<std::int32_t>;
+
+inline Labels labels_of(const Batch& batch) {
+  const auto labels = batch.label.i32();
+  return {labels.begin(), labels.end()};
+}
+
+inline std::vector<std::uint8_t> pixels_of(const Batch& batch) {
+  const auto pixels = batch.x.u8();
+  return {pixels.begin(), pixels.end()};
+}
 
 // Sample i of a CountingDataset has the label i and pixels i, i + 1, ... (modulo 256); shape [2, 3,
 // 1] unless given. Thread-safe.

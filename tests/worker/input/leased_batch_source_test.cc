@@ -16,19 +16,8 @@ namespace syncopate {
 namespace {
 
 using Ranges = std::vector<ps::SampleRange>;
-using Labels = std::vector<std::int32_t>;
 
 constexpr std::chrono::seconds kTimeout(10);
-
-Labels labels_of(const Batch& batch) {
-  const auto labels = batch.label.i32();
-  return {labels.begin(), labels.end()};
-}
-
-std::vector<std::uint8_t> pixels_of(const Batch& batch) {
-  const auto pixels = batch.x.u8();
-  return {pixels.begin(), pixels.end()};
-}
 
 // An Office grants these leases, and then: nothing, an error, or a wait until it is stopped.
 class Office {

@@ -8,15 +8,15 @@ namespace syncopate::test {
 namespace {
 
 const Variables kSlurm = step("n[1-2]", "2(x2)", 4, 2, "n2", 0);
-const Variables kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "3"},
-                            {"OMPI_COMM_WORLD_SIZE", "4"},
-                            {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
-                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
-const Variables kTorchrun = {{"RANK", "5"},
-                             {"WORLD_SIZE", "8"},
-                             {"LOCAL_RANK", "1"},
-                             {"MASTER_ADDR", "m"},
-                             {"MASTER_PORT", "29500"}};
+const Variables kOpenMpiVariables = {{"OMPI_COMM_WORLD_RANK", "3"},
+                                     {"OMPI_COMM_WORLD_SIZE", "4"},
+                                     {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                                     {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
+const Variables kTorchrunVariables = {{"RANK", "5"},
+                                      {"WORLD_SIZE", "8"},
+                                      {"LOCAL_RANK", "1"},
+                                      {"MASTER_ADDR", "m"},
+                                      {"MASTER_PORT", "29500"}};
 const Variables kHydra = {
     {"PMI_RANK", "1"}, {"PMI_SIZE", "3"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "3"}};
 const Variables kHorovod = {{"HOROVOD_RANK", "1"},
@@ -28,7 +28,7 @@ const Variables kHorovod = {{"HOROVOD_RANK", "1"},
 
 TEST(Precedence, PrefersMpirunToTheSlurmStepOfItsDaemons) {  // R14: SLURM_PROCID is a daemon's
   const Variables daemons = step("n[1-2]", "1(x2)", 2, 0, "n1", 0);
-  const ClusterSpec spec = resolve(kOpenMpi + daemons);
+  const ClusterSpec spec = resolve(kOpenMpiVariables + daemons);
   EXPECT_EQ(spec.source, "Open MPI");
   EXPECT_EQ(spec.index, 3);
   EXPECT_EQ(spec.world_size, 4);
@@ -37,7 +37,7 @@ TEST(Precedence, PrefersMpirunToTheSlurmStepOfItsDaemons) {  // R14: SLURM_PROCI
 }
 
 TEST(Precedence, PrefersTorchrunToTheSlurmStepThatStartedIt) {  // R15
-  const ClusterSpec spec = resolve(kTorchrun + kSlurm);
+  const ClusterSpec spec = resolve(kTorchrunVariables + kSlurm);
   EXPECT_EQ(spec.source, "torchrun");
   EXPECT_EQ(spec.index, 5);
   EXPECT_TRUE(contains(notes_of(spec), "Slurm: outranked by torchrun; it says rank 2 of 4"));
@@ -121,7 +121,7 @@ TEST(SingleTask, IsRefusedWhenAnotherSourceSaysSeveralTasks) {
                        "PMI says that this task is alone, but Slurm says that it is rank 2 "
                        "of 4: each task would train by itself"))
       << line;
-  EXPECT_NE(refusal(kOpenMpi + kSlurm +
+  EXPECT_NE(refusal(kOpenMpiVariables + kSlurm +
                     Variables{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}),
             "");
 }
@@ -159,7 +159,7 @@ TEST(SingleTask, IsRefusedWhenPmixSetsARankAndNoVariableASize) {
   EXPECT_TRUE(contains(line, "PMIX_RANK=0: a launcher started this task as one of several"))
       << line;
   EXPECT_EQ(refusal({{"PMIX_RANK", "0"}}, {.rank = 0, .world_size = 1}), "");
-  EXPECT_EQ(refusal(kOpenMpi + Variables{{"PMIX_RANK", "3"}}), "") << "mpirun sets both";
+  EXPECT_EQ(refusal(kOpenMpiVariables + Variables{{"PMIX_RANK", "3"}}), "") << "mpirun sets both";
 }
 
 const Variables kSecondOfTwo =
@@ -217,11 +217,13 @@ TEST(FlagsWithoutARank, ReplaceTheRendezvous) {
 }
 
 TEST(FlagsWithoutARank, MustAgreeWithTheEnvironment) {
-  EXPECT_TRUE(contains(refusal(kTorchrun, {.world_size = 7}), "--world-size 7: torchrun says 8"));
-  EXPECT_TRUE(contains(refusal(kTorchrun, {.servers = 1}), "--servers 1: torchrun says 0"));
-  EXPECT_TRUE(contains(refusal(kTorchrun, {.role = Role::kServer}),
+  EXPECT_TRUE(
+      contains(refusal(kTorchrunVariables, {.world_size = 7}), "--world-size 7: torchrun says 8"));
+  EXPECT_TRUE(
+      contains(refusal(kTorchrunVariables, {.servers = 1}), "--servers 1: torchrun says 0"));
+  EXPECT_TRUE(contains(refusal(kTorchrunVariables, {.role = Role::kServer}),
                        "started as a server, but torchrun says that it is rank 5 of 8"));
-  EXPECT_EQ(refusal(kTorchrun, {.world_size = 8, .role = Role::kWorker}), "");
+  EXPECT_EQ(refusal(kTorchrunVariables, {.world_size = 8, .role = Role::kWorker}), "");
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ TEST_P(WrongTfConfig, IsRefused) {
   EXPECT_TRUE(contains(line, GetParam().says)) << "'" << line << "'";
 }
 
-const std::string kFirst = R"({"type": "worker", "index": 0})";
+const std::string kFirstWorker = R"({"type": "worker", "index": 0})";
 
 INSTANTIATE_TEST_SUITE_P(
     Each, WrongTfConfig,
@@ -132,8 +132,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "this task is worker 3, but cluster lists 3"},
         WrongConfig{R"({"chief": ["a:1", "b:1"]})", R"({"type": "chief", "index": 0})",
                     "cluster.chief has 2 tasks"},
-        WrongConfig{R"({"worker": ["a:1"], "ps": ["a:1"]})", kFirst, "address a:1 twice"},
-        WrongConfig{R"({"master": ["a:1"]})", kFirst, "task type 'master'"},
+        WrongConfig{R"({"worker": ["a:1"], "ps": ["a:1"]})", kFirstWorker, "address a:1 twice"},
+        WrongConfig{R"({"master": ["a:1"]})", kFirstWorker, "task type 'master'"},
         WrongConfig{R"({"worker": ["a:1"]})", R"({"type": "wroker", "index": 0})", "'wroker'"},
         WrongConfig{R"({"worker": ["a:1"]})", R"({"type": "chief", "index": 0})",
                     "this task is chief 0, but cluster lists 0"},
@@ -143,16 +143,16 @@ INSTANTIATE_TEST_SUITE_P(
                     "task.index=-1"},
         WrongConfig{R"({"worker": ["a:1"]})", R"({"type": "worker", "index": 0.5})",
                     "task.index=0.5"},
-        WrongConfig{R"({"worker": ["a"]})", kFirst, "cluster.worker[0]"},
-        WrongConfig{R"({"worker": [7]})", kFirst, "cluster.worker[0]"},
-        WrongConfig{R"({"worker": "a:1"})", kFirst, "cluster.worker: expected a list"},
-        WrongConfig{R"({"worker": {"0": "a:1", "2": "b:1"}})", kFirst, "cluster.worker[2]"},
-        WrongConfig{R"({"worker": {"0": "a:1", "00": "b:1"}})", kFirst,
+        WrongConfig{R"({"worker": ["a"]})", kFirstWorker, "cluster.worker[0]"},
+        WrongConfig{R"({"worker": [7]})", kFirstWorker, "cluster.worker[0]"},
+        WrongConfig{R"({"worker": "a:1"})", kFirstWorker, "cluster.worker: expected a list"},
+        WrongConfig{R"({"worker": {"0": "a:1", "2": "b:1"}})", kFirstWorker, "cluster.worker[2]"},
+        WrongConfig{R"({"worker": {"0": "a:1", "00": "b:1"}})", kFirstWorker,
                     "cluster.worker[00] comes twice"},
-        WrongConfig{R"(["a:1"])", kFirst, "cluster: expected a map"},
+        WrongConfig{R"(["a:1"])", kFirstWorker, "cluster: expected a map"},
         WrongConfig{R"({"ps": ["a:1"]})", R"({"type": "ps", "index": 0})", "no task to train"},
         WrongConfig{R"({"worker": ["a:1"]})", R"(["worker", 0])", "task: expected"},
-        WrongConfig{R"({"worker": ["a:1")", kFirst, "not JSON"}));
+        WrongConfig{R"({"worker": ["a:1")", kFirstWorker, "not JSON"}));
 
 TEST(TfConfig, IsRefusedUnlessItIsAnObject) {
   EXPECT_TRUE(contains(refusal({{"TF_CONFIG", "[]"}}), "found array"));
