@@ -14,7 +14,7 @@
 #include "deploy/commands/commands.h"
 #include "models/base/errors.h"
 #include "strategies/collective/mpi_session.h"
-#include "worker/run/program.h"
+#include "worker/run/exit_codes.h"
 #include "worker/train/stop_signal.h"
 
 namespace syncopate {

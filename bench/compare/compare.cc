@@ -26,7 +26,7 @@
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
 #include "worker/input/dataset.h"
-#include "worker/run/program.h"
+#include "worker/run/exit_codes.h"
 #include "worker/train/metrics.h"
 #include "worker/train/progress.h"
 

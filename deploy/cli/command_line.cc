@@ -11,7 +11,7 @@
 #include "deploy/cli/names.h"
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
-#include "worker/run/program.h"
+#include "worker/run/exit_codes.h"
 #include "worker/run/run_sizes.h"
 
 namespace syncopate {

@@ -15,7 +15,7 @@
 #include "strategies/cluster/cluster_spec.h"
 #include "strategies/cluster/resolvers/resolvers.h"
 #include "strategies/collective/collectives.h"
-#include "worker/run/program.h"
+#include "worker/run/exit_codes.h"
 
 namespace syncopate {
 namespace {

@@ -26,7 +26,7 @@
 #include "ps/net/endpoint.h"
 #include "strategies/collective/mpi_session.h"
 #include "strategies/snapshot.h"
-#include "worker/run/program.h"
+#include "worker/run/exit_codes.h"
 #include "worker/run/run_data.h"
 #include "worker/run/run_folder.h"
 #include "worker/run/run_sizes.h"

@@ -7,7 +7,7 @@
 #include <csignal>
 #include <utility>
 
-#include "worker/run/program.h"
+#include "worker/run/exit_codes.h"
 
 namespace syncopate {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
-#include "worker/run/program.h"
+#include "worker/run/exit_codes.h"
 
 namespace syncopate {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "models/base/errors.h"
 #include "worker/checkpoint/checkpoint.h"
-#include "worker/run/program.h"
+#include "worker/run/exit_codes.h"
 
 namespace syncopate {
 namespace {

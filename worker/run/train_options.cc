@@ -8,7 +8,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/isa.h"
-#include "worker/run/program.h"
+#include "worker/run/exit_codes.h"
 
 namespace syncopate {
 namespace {

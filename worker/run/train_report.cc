@@ -7,7 +7,7 @@
 #include <ostream>
 
 #include "strategies/input_shard.h"
-#include "worker/run/program.h"
+#include "worker/run/exit_codes.h"
 #include "worker/run/run_sizes.h"
 #include "worker/train/metrics.h"
 

@@ -10,7 +10,7 @@
 
 #include "models/base/errors.h"
 #include "tests/deploy/launch/launch_case.h"
-#include "worker/run/program.h"
+#include "worker/run/exit_codes.h"
 
 namespace syncopate::test {
 namespace {

@@ -48,7 +48,7 @@ TEST(ClusterJson, HasTheNodeAndTheGpusOfASlurmTask) {
   EXPECT_EQ(found.at("nonce"), "slurm-7.0.0");
 }
 
-TEST(TfConfigText, ListsAllTasksWithPortsThatCountUpOnEachNode) {  // R3
+TEST(TfConfigText, ListsAllTasksWithPortsThatCountUpOnEachNode) {
   const ClusterSpec spec =
       resolve(step("c[3,5,8]", "2(x2),1", 5, 1, "c3", 1), ClusterFlags{.servers = 1});
   EXPECT_EQ(json::parse(to_tf_config(spec, 8888)), json::parse(R"({"cluster": {"ps": ["c3:8888"],

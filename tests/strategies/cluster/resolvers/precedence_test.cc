@@ -26,7 +26,7 @@ const Variables kHorovod = {{"HOROVOD_RANK", "1"},
                             {"HOROVOD_GLOO_RENDEZVOUS_ADDR", "10.0.0.1"},
                             {"HOROVOD_GLOO_RENDEZVOUS_PORT", "4000"}};
 
-TEST(Precedence, PrefersMpirunToTheSlurmStepOfItsDaemons) {  // R14: SLURM_PROCID is a daemon's
+TEST(Precedence, PrefersMpirunToTheSlurmStepOfItsDaemons) {  // SLURM_PROCID is a daemon's
   const Variables daemons = step("n[1-2]", "1(x2)", 2, 0, "n1", 0);
   const ClusterSpec spec = resolve(kOpenMpiVariables + daemons);
   EXPECT_EQ(spec.source, "Open MPI");
@@ -36,14 +36,14 @@ TEST(Precedence, PrefersMpirunToTheSlurmStepOfItsDaemons) {  // R14: SLURM_PROCI
   EXPECT_TRUE(contains(notes_of(spec), "Slurm: outranked by Open MPI; it says rank 0 of 2"));
 }
 
-TEST(Precedence, PrefersTorchrunToTheSlurmStepThatStartedIt) {  // R15
+TEST(Precedence, PrefersTorchrunToTheSlurmStepThatStartedIt) {
   const ClusterSpec spec = resolve(kTorchrunVariables + kSlurm);
   EXPECT_EQ(spec.source, "torchrun");
   EXPECT_EQ(spec.index, 5);
   EXPECT_TRUE(contains(notes_of(spec), "Slurm: outranked by torchrun; it says rank 2 of 4"));
 }
 
-TEST(Precedence, SkipsIncompleteTorchrunVariables) {  // R16
+TEST(Precedence, SkipsIncompleteTorchrunVariables) {
   const ClusterSpec spec = resolve(kSlurm + Variables{{"WORLD_SIZE", "8"}, {"MASTER_ADDR", "n1"}});
   EXPECT_EQ(spec.source, "Slurm");
   EXPECT_TRUE(contains(notes_of(spec), "torchrun: ignored, it is incomplete"));

@@ -12,7 +12,7 @@ std::string role_of(const ClusterSpec& spec) {
   return std::string(name(spec.role)) + " " + std::to_string(spec.index);
 }
 
-TEST(SlurmServers, AreTheFirstTasks) {  // R2, R3
+TEST(SlurmServers, AreTheFirstTasks) {
   const ClusterFlags flags{.servers = 1};
   const ClusterSpec server = resolve(step("c[3,5,8]", "1(x3)", 3, 0, "c3", 0), flags);
   EXPECT_EQ(role_of(server), "server 0");
@@ -33,7 +33,7 @@ TEST(SlurmServers, MustLeaveAWorkerAndAgreeWithTheOtherFlags) {
   const Variables four = step("n1", "4", 4, 1, "n1", 1);
   EXPECT_TRUE(contains(refusal(four, {.servers = 4}), "--servers 4: Slurm's step 7.0 has 4 tasks"));
   EXPECT_TRUE(contains(refusal(four, {.world_size = 2, .servers = 1}),
-                       "1 servers and 2 workers make 3 tasks, but Slurm's step 7.0 has 4"));  // R12
+                       "1 servers and 2 workers make 3 tasks, but Slurm's step 7.0 has 4"));
   EXPECT_EQ(resolve(four, {.world_size = 3, .servers = 1}).world_size, 3);
 }
 
@@ -92,7 +92,7 @@ TEST(HeterogeneousStep, UsesTheDistributionForTheOwnComponentOnly) {
   EXPECT_EQ(text_of(second.worker_places), "n5:0 n6:0 n1:0 n2:0 n1:1 n2:1 n3:0 n3:1 n3:2");
 }
 
-TEST(HeterogeneousStep, PutsRankZeroOnTheFirstComponent) {  // R17
+TEST(HeterogeneousStep, PutsRankZeroOnTheFirstComponent) {
   const Variables task = step("cpu7,gpu-[001-002]", "1,2(x2)", 5, 4, "cpu7", 0) +
                          Variables{{"SLURM_HET_SIZE", "2"},
                                    {"SLURM_JOB_NODELIST_HET_GROUP_0", "gpu-[001-002]"},

@@ -8,7 +8,7 @@
 namespace syncopate::test {
 namespace {
 
-TEST(Slurm, TellsTheRankAndThePlacesOfAllTasks) {  // R1
+TEST(Slurm, TellsTheRankAndThePlacesOfAllTasks) {
   const ClusterSpec spec =
       resolve(step("c[3,5,8]", "1(x3)", 3, 2, "c8", 0) + Variables{{"CUDA_VISIBLE_DEVICES", "0"}});
   EXPECT_EQ(spec.source, "Slurm");
@@ -21,7 +21,7 @@ TEST(Slurm, TellsTheRankAndThePlacesOfAllTasks) {  // R1
   EXPECT_EQ(spec.gpus, std::vector({0}));
 }
 
-TEST(Slurm, KeepsTheOrderOfTheNodeList) {  // R5, R6
+TEST(Slurm, KeepsTheOrderOfTheNodeList) {
   EXPECT_EQ(text_of(resolve(step("n[2,10]", "1(x2)", 2, 0, "n2", 0)).worker_places), "n2:0 n10:0");
   const ClusterSpec spec = resolve(step("node[1-3,7]", "2(x3),1", 7, 5, "node3", 1));
   EXPECT_EQ(spec.worker_places.at(5), (Place{"node3", 1}));
@@ -29,7 +29,7 @@ TEST(Slurm, KeepsTheOrderOfTheNodeList) {  // R5, R6
   EXPECT_EQ(spec.local_size, 2);
 }
 
-TEST(Slurm, PlacesTasksByTheDistribution) {  // R7
+TEST(Slurm, PlacesTasksByTheDistribution) {
   const auto places = [](const char* distribution, int rank, const char* node, int local) {
     const Variables all = step("n[1-2]", "3,1", 4, rank, node, local);
     return text_of(resolve(all + Variables{{"SLURM_DISTRIBUTION", distribution},
@@ -54,7 +54,7 @@ TEST(Slurm, ReadsAnArbitraryDistributionFromItsNodeList) {
   EXPECT_EQ(resolve(arbitrary, {.rendezvous = "n2"}).rendezvous.endpoint->host, "n2");
 }
 
-TEST(Slurm, ReadsTheVariablesOfTheStepAndNotOfTheJob) {  // R13
+TEST(Slurm, ReadsTheVariablesOfTheStepAndNotOfTheJob) {
   const ClusterSpec spec =
       resolve(step("n[3-4]", "1(x2)", 2, 1, "n4", 0) +
               Variables{{"SLURM_JOB_NODELIST", "n[1-4]"}, {"SLURM_NTASKS", "4"}});
@@ -137,7 +137,7 @@ TEST(Slurm, TellsTheNumberOfCpusOfATask) {
   EXPECT_EQ(resolve(one).num_cpus, 0);
 }
 
-TEST(Slurm, IsIgnoredInsideAJobButOutsideOfAStep) {  // R11: a batch script has a rank too
+TEST(Slurm, IsIgnoredInsideAJobButOutsideOfAStep) {  // a batch script has a rank too
   const ClusterSpec spec =
       resolve({{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}});
   EXPECT_EQ(spec.source, "none");

@@ -1,5 +1,5 @@
-// What every role of the program shares: its version, the compiler of this build, and the exit
-// codes.
+// What every role of the program reports in one way: its exit code, its version, and the compiler
+// of this build.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "worker/run/program.h"
+#include "worker/run/exit_codes.h"
 
 namespace syncopate {
 namespace {
