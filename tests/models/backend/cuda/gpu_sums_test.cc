@@ -89,9 +89,9 @@ class GpuSums : public testing::Test {
   void SetUp() override {
     if (const auto reason = why_no_device()) GTEST_SKIP() << *reason;
   }
-  static std::unique_ptr<BucketSums> nccl(int rank, int size, std::chrono::nanoseconds patience) {
+  static std::unique_ptr<BucketSums> nccl(int rank, int size, std::chrono::nanoseconds timeout) {
     return make_nccl_sums(
-        {.rank = rank, .size = size, .device = {DeviceKind::kCuda, rank}, .timeout = patience},
+        {.rank = rank, .size = size, .device = {DeviceKind::kCuda, rank}, .timeout = timeout},
         nccl_library());
   }
 };
@@ -134,12 +134,12 @@ TEST_F(GpuSums, DoNotWaitForEverForAReplicaThatNeverMeets) {
 }
 
 // Runs two replicas, the second of which may not take part in the sum.
-void run_two(bool second_comes, std::chrono::nanoseconds patience) {
+void run_two(bool second_comes, std::chrono::nanoseconds timeout) {
   ncclUniqueId id{};
   std::array<std::unique_ptr<BucketSums>, 2> sums;
   for (int r = 0; r < 2; ++r) {
     sums[static_cast<std::size_t>(r)] = make_nccl_sums(
-        {.rank = r, .size = 2, .device = {DeviceKind::kCuda, r}, .timeout = patience},
+        {.rank = r, .size = 2, .device = {DeviceKind::kCuda, r}, .timeout = timeout},
         nccl_library());
   }
   ASSERT_EQ(nccl_library().get_unique_id(&id), ncclSuccess);

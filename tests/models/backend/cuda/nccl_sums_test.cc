@@ -65,14 +65,14 @@ class NcclSums : public testing::Test {
   }
 
   static std::unique_ptr<BucketSums> make(int rank, int size,
-                                          std::chrono::nanoseconds patience = seconds(60)) {
+                                          std::chrono::nanoseconds timeout = seconds(60)) {
     return make_nccl_sums(
-        {.rank = rank, .size = size, .device = {DeviceKind::kCuda, rank}, .timeout = patience},
+        {.rank = rank, .size = size, .device = {DeviceKind::kCuda, rank}, .timeout = timeout},
         fake_nccl(), milliseconds(1));
   }
   // Returns the sums of a job with only one rank, already connected.
-  std::unique_ptr<BucketSums> make_joined(std::chrono::nanoseconds patience = seconds(60)) {
-    auto sums = make(0, 1, patience);
+  std::unique_ptr<BucketSums> make_joined(std::chrono::nanoseconds timeout = seconds(60)) {
+    auto sums = make(0, 1, timeout);
     sums->join([](std::span<std::byte>) {});
     sums->attach(gradients_.data(), kBuckets);
     return sums;

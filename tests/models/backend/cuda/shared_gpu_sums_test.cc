@@ -36,9 +36,9 @@ struct Replica {
 };
 
 std::vector<std::unique_ptr<Replica>> make_replicas(
-    int count, std::chrono::nanoseconds patience = std::chrono::seconds(60)) {
+    int count, std::chrono::nanoseconds timeout = std::chrono::seconds(60)) {
   std::vector<std::unique_ptr<Replica>> replicas;
-  for (auto& sums : make_shared_gpu_sums(0, count, patience)) {
+  for (auto& sums : make_shared_gpu_sums(0, count, timeout)) {
     const auto value = static_cast<float>(replicas.size() + 1);
     replicas.push_back(std::make_unique<Replica>(std::move(sums), value));
   }
