@@ -9,16 +9,16 @@ namespace syncopate {
 namespace {
 
 TEST(Resnet50, AgreesWithTheInterpreter) {
-  constexpr std::int64_t kBatch = 4;
+  constexpr std::int64_t kImages = 4;
   const Graph graph =
       resnet50({.sample_shape = {64, 64, 3}, .classes = 10, .input = {.dtype = DType::kF32}});
   const reference::Variables variables = reference::random_variables(graph, 51);
-  const reference::Samples samples = reference::random_samples(graph, kBatch, 52);
+  const reference::Samples samples = reference::random_samples(graph, kImages, 52);
   const reference::Result expected =
-      reference::run(graph, variables, samples, kBatch, Mode::kTrain);
+      reference::run(graph, variables, samples, kImages, Mode::kTrain);
   BackendCase subject(graph, variables,
-                      {.lanes = 2, .batch_size = kBatch, .bucket_bytes = 4 << 20});
-  const Scores scores = subject.step(make_batch(graph, samples, kBatch));
+                      {.lanes = 2, .batch_size = kImages, .bucket_bytes = 4 << 20});
+  const Scores scores = subject.step(make_batch(graph, samples, kImages));
 
   // The tolerance of the logits, 2e-4, covers f32 rounding through 54 layers, normalised over the
   // 16 values that a channel has at the end. The measured distance is 3e-5.

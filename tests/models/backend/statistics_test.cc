@@ -72,14 +72,14 @@ std::vector<double> in_double(std::span<const float> values) {
 class SynchronisedBatchNorm : public testing::TestWithParam<int> {};
 
 TEST_P(SynchronisedBatchNorm, AgreesWithOneModelThatHasTheWholeBatch) {
-  constexpr std::int64_t kBatch = 8;
+  constexpr std::int64_t kSamples = 8;
   const Graph graph = resnet20({.sample_shape = {32, 32, 3}, .classes = 10, .input = {}});
-  Batch whole = {make_host_tensor({kBatch, 32, 32, 3}, DType::kU8),
-                 make_host_tensor({kBatch}, DType::kI32), kBatch};
+  Batch whole = {make_host_tensor({kSamples, 32, 32, 3}, DType::kU8),
+                 make_host_tensor({kSamples}, DType::kI32), kSamples};
   const RandomStream random(9, 1);
   for (std::size_t i = 0; i < whole.x.u8().size(); ++i)
     whole.x.u8()[i] = static_cast<std::uint8_t>(random.bits(i));
-  for (std::size_t i = 0; i < kBatch; ++i) whole.label.i32()[i] = static_cast<std::int32_t>(i);
+  for (std::size_t i = 0; i < kSamples; ++i) whole.label.i32()[i] = static_cast<std::int32_t>(i);
   const TrainedReplica one(graph, 1, whole, nullptr);
 
   SharedSums shared;
@@ -90,8 +90,8 @@ TEST_P(SynchronisedBatchNorm, AgreesWithOneModelThatHasTheWholeBatch) {
     for (int r = 0; r < kReplicas; ++r) {
       threads.emplace_back([&, r] {
         const std::int64_t begin = r == 0 ? 0 : GetParam();
-        const std::int64_t end = r == 0 ? GetParam() : kBatch;
-        const Batch part = {whole.x.rows(begin, end), whole.label.rows(begin, end), kBatch};
+        const std::int64_t end = r == 0 ? GetParam() : kSamples;
+        const Batch part = {whole.x.rows(begin, end), whole.label.rows(begin, end), kSamples};
         ReducerOfReplica reducer(shared, r);
         halves[static_cast<std::size_t>(r)] =
             std::make_unique<TrainedReplica>(graph, 2, part, &reducer);

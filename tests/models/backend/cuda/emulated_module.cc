@@ -67,8 +67,8 @@ class EmulatedModule final : public CudaModule {
                              [](cudaStream_t stream) { return make_emulated_operations(stream); });
   }
   std::vector<std::unique_ptr<DeviceCollective>> join_on_one_gpu(
-      const Device& device, int replicas, std::chrono::nanoseconds patience) const override {
-    auto sums = make_shared_gpu_sums(device.index, replicas, patience);
+      const Device& device, int replicas, std::chrono::nanoseconds timeout) const override {
+    auto sums = make_shared_gpu_sums(device.index, replicas, timeout);
     return {std::make_move_iterator(sums.begin()), std::make_move_iterator(sums.end())};
   }
   std::unique_ptr<DeviceCollective> join_by_nccl(const DeviceRank& rank) const override {
