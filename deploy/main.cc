@@ -91,8 +91,8 @@ int main(int argc, char** argv) {
   std::unique_ptr<syncopate::MpiSession> mpi;
   const int exit_code =
       syncopate::run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), mpi);
-  // The session is still open only if the run failed. MPI_Finalize could wait for the other tasks
-  // without end, so abort() ends them.
+  // The MPI session is still open only if the run failed. MPI_Finalize could wait for the other
+  // tasks without end, so MPI_Abort ends them.
   if (mpi != nullptr) mpi->abort(exit_code);
   return exit_code;
 }

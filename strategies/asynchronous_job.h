@@ -64,22 +64,22 @@ class AsynchronousJob {
   virtual JobStatus status() const = 0;
   // Whether this replica is the lowest live worker, which shows progress and writes metrics.
   virtual bool is_reporter() const = 0;
-  // Returns an assignment that has arrived, if any. Call between steps; does not wait. Throws
-  // PeerError when the job has failed.
+  // Returns the coordinator's next request (to evaluate or to write a checkpoint) if one has
+  // arrived. Call between steps; does not wait. Throws PeerError when the job has failed.
   virtual std::optional<Assignment> next_assignment() = 0;
-  // Call after the last batch. Waits for the next assignment; returns nothing when the job is over.
-  // Throws PeerError.
+  // Waits for the coordinator's next request to evaluate or to write a checkpoint; returns nothing
+  // when the job is over. Call after the last batch. Throws PeerError.
   virtual std::optional<Assignment> wait_assignment() = 0;
   // Returns the snapshot of an assignment in tensors that the caller owns; its `state` is the
   // average over workers. The slots are read only if asked for. Throws PeerError,
   // ps::SnapshotWithdrawn.
   virtual Snapshot read_snapshot(const Assignment& assignment, bool with_slots) = 0;
   virtual void done(const Assignment& assignment) = 0;
-  // Call between steps after a pause: the next step computes with the current values instead of
-  // those that came with the answers to the last pushes.
+  // Makes the next step compute with the current values of the variables instead of those that came
+  // with the answers to the last pushes. Call when an assignment has interrupted the training.
   virtual void refresh() = 0;
-  // This task was asked to stop: the coordinator hands out no more batches, makes a last snapshot,
-  // and ends the job.
+  // Reports to the coordinator that this task was asked to stop. The coordinator then hands out no
+  // more batches, makes a last snapshot, and ends the job.
   virtual void request_stop(ps::StopKind kind) = 0;
 };
 

@@ -59,7 +59,8 @@ struct CentralState {
   ps::Shard shard;
   std::mutex mutex;
   bool is_ready = false;  // false until the shard holds the restored values; guarded by mutex
-  // Incremented when the last replica has pushed a bucket, and when a bucket is updated.
+  // A counter that waiting replicas watch: it grows when the last replica has pushed a bucket, and
+  // when a bucket is updated.
   std::atomic<std::uint32_t> changes{0};
   std::atomic<bool> aborted{false};
 };
@@ -71,7 +72,8 @@ class CentralVariables final : public VariableStore {
 
   // Pulling copies nothing: the replica computes on the shard's values in host memory.
   void pull(const UpdateStep& update) override {
-    // Not ready any more: after a failed step the shard may hold the pushes of some replicas only.
+    // An aborted job cannot go on: after a failed step the shard may hold the pushes of only some
+    // replicas.
     if (central_.aborted.load(std::memory_order_acquire)) throw_aborted();
     update_ = update;
     central_.begin_step(update.step);
@@ -99,7 +101,8 @@ class CentralVariables final : public VariableStore {
                                       .num_elements = range.end - range.begin,
                                       .bytes = std::as_bytes(gradient)},
                          .values = {}});
-    // A piece of the update is available if this replica pushed last; other replicas may then help.
+    // claim() returns a piece of the bucket's update if this replica is the last one that pushed
+    // the bucket. Other replicas that wait may then take further pieces.
     if (const auto piece = central_.shard.claim(bucket, kPieceElements)) {
       central_.notify();
       update(*piece);

@@ -74,8 +74,8 @@ class LocalWorker final : public AsynchronousJob, public ShardTransport {
   ps::SampleRange batch_;  // the samples of the current step
 };
 
-// The snapshot is the server's tensors without a copy: each snapshot has its own, and the server
-// does not write to them after the snapshot is complete.
+// Returns the tensors of the server's snapshot without a copy: each snapshot has tensors of its
+// own, and the server does not write to them after the snapshot is complete.
 Snapshot LocalWorker::read_snapshot(const Assignment& assignment, bool with_slots) {
   const std::shared_ptr<const ps::ServedSnapshot> copy = job_.snapshot(assignment.snapshot_id);
   Snapshot snapshot{.values = copy->state.values, .slots = {}, .state = {}};

@@ -24,7 +24,7 @@ class FlagSet;
 
 // The options of `syncopate serve`, which starts one parameter server.
 struct ServeOptions {
-  ClusterSpec cluster;  // of the server: its role is kServer
+  ClusterSpec cluster;  // the cluster as this server sees it: cluster.role is kServer
   // The host name or address that workers connect to; "" uses the name that the cluster lists or,
   // without a list, the name of this host.
   std::string host;
@@ -34,7 +34,7 @@ struct ServeOptions {
   double snapshot_every = 10.0;  // seconds between two snapshots
   // Rendezvous timeout in seconds; long, because workers on GPUs plan their network for minutes.
   double rendezvous_timeout = 300.0;
-  double peer_timeout = 0.0;  // in seconds; 0 derives it from where the tasks run
+  double peer_timeout = 0.0;  // in seconds; 0: 5 s if all tasks are on one machine, else 15 s
   std::filesystem::path record;
   Link link;  // simulates a slow link for data
 };
@@ -45,7 +45,7 @@ struct EvaluateOptions {
   std::filesystem::path checkpoint;
   std::string model;                  // empty: the model in the checkpoint
   std::string data;                   // empty: the data set in the checkpoint
-  std::optional<std::uint64_t> seed;  // of synthetic data; nothing: the checkpoint's seed
+  std::optional<std::uint64_t> seed;  // seed of synthetic data; nullopt: the checkpoint's
   int lanes = 1;
   int input_threads = 1;
   std::filesystem::path cache_dir;

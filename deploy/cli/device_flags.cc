@@ -29,7 +29,7 @@ Device parse_cuda_device(const std::string& word, const std::string& all) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
   if (error != std::errc() || end != digits.data() + digits.size() || index < 0 ||
       index >= kMostDevices) {
-    // The suggestion reads "gpu", TensorFlow's word, as "cuda".
+    // A user of TensorFlow may give the device "gpu"; the error message then suggests "cuda".
     const std::string meant = word.starts_with("gpu") ? "cuda" : word;
     throw UsageError(fmt::format("--devices {}: no such device{}", all,
                                  suggest(meant, {"cpu", "cuda", "cuda:0,cuda:1"})));

@@ -12,7 +12,7 @@ constexpr double kLongestDelay = 60.0;  // of a slow link, in seconds
 constexpr double kLowestRate = 1000.0;  // of a slow link, in bytes per second
 constexpr double kHighestRate = 1000.0e9;
 
-// Returns one of the given link flags, with its value.
+// Returns a link flag that the user gave, as text for a message, such as "--link-rate 1gbit".
 std::string given_flag(const LinkFlags& flags) {
   return flags.delay.empty() ? "--link-rate " + flags.rate : "--link-delay " + flags.delay;
 }

@@ -28,8 +28,8 @@ std::optional<Number> parse_number(const std::string& text) {
   return number;
 }
 
-// Returns a description such as "a whole number from 1 to 100". `type_most` is the largest number
-// of the type; the description mentions it only if the value is larger.
+// Describes the numbers that the flag accepts, such as "a whole number from 1 to 100". `type_most`
+// is the largest number of the flag's type; it appears only if the refused `value` is larger.
 std::string describe_range(const Flag& flag, const std::string& value, bool is_whole,
                            double type_most) {
   const FlagRules& rules = flag.rules;

@@ -28,7 +28,7 @@ using FlagTarget =
 // initialisers.
 struct FlagRules {
   std::string value;  // the placeholder in --help; "" derives it from the type
-  // Replaces the placeholder and the noun in messages, as "seconds" does.
+  // A unit such as "seconds": --help shows SECONDS, and messages say "seconds" for "a number".
   std::string unit;
   std::string default_text;     // describes the default; "" shows the target's value, if any
   std::optional<double> least;  // numbers below this limit are refused
@@ -84,7 +84,7 @@ struct Choice {
 template <typename Value>
 Choice(std::string_view, Value) -> Choice<Value>;
 
-// Returns the names of the rows of a table, as choices of a flag.
+// Returns the names in a table, such as the table of optimizers, as the choices of a flag.
 template <typename Row>
 Names names_of(std::span<const Row> rows) {
   Names names;

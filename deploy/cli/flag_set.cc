@@ -33,7 +33,7 @@ bool is_false(const CLI::ConfigItem& item) {
   try {
     return CLI::detail::to_flag_value(item.inputs.front()) < 0;
   } catch (const std::invalid_argument&) {
-    return false;  // CLI11 itself refuses such a text later
+    return false;  // the text is no bool; CLI11 itself refuses it later
   }
 }
 

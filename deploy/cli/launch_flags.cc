@@ -42,7 +42,8 @@ Environment environment_of_worker(const LaunchOptions& options, bool under_mpiru
   return Environment(std::move(variables));
 }
 
-// Returns the rules for the job. On entry `options.rules` holds what the flags say about restarts.
+// Returns the job's rules for failed roles and restarts. On entry `options.rules` holds what the
+// flags say about restarts.
 LaunchRules rules_for(const LaunchOptions& options, OnFailure on_failure,
                       const std::optional<double>& restart_after, const TrainOptions& train) {
   LaunchRules rules = choose_rules(on_failure, options.rules.most_restarts,

@@ -13,8 +13,8 @@ namespace {
 
 // Counts edits: letters inserted, left out, replaced, or swapped with their neighbour.
 std::size_t count_edits(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> before(to.size() + 1);  // the row of the edit table for i - 1
-  std::vector<std::size_t> row(to.size() + 1);     // the row of the edit table for i
+  std::vector<std::size_t> before(to.size() + 1);  // row i - 1 of the edit-distance table
+  std::vector<std::size_t> row(to.size() + 1);     // row i of the edit-distance table
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < from.size(); ++i) {
     std::vector<std::size_t> next(to.size() + 1, i + 1);
@@ -38,8 +38,8 @@ std::string plain(std::string_view name) {
   return text;
 }
 
-// A ForeignFlag maps a flag of another program to ours. The row applies only to commands that have
-// the flag `ours`.
+// A ForeignFlag maps a flag of another program (`typed`) to our flag (`ours`). It applies only to
+// commands that have the flag `ours`.
 struct ForeignFlag {
   std::string_view typed;
   std::string_view ours;

@@ -90,8 +90,8 @@ TrainOptions check_train_flags(const SbatchOptions& options) {
 // Requests as many CPUs as the replicas of a task use. train would refuse fewer, but only after the
 // job has waited in the queue and started.
 void fit_cpus(const TrainOptions& train, SbatchOptions& options) {
-  // Only the user's own --share-devices counts here; check_train_flags() adds it too, so that the
-  // CPUs of this machine are not counted.
+  // Looks for --share-devices in the user's flags, not in `train`: check_train_flags() always adds
+  // the flag there, so that the CPUs of this machine are not counted.
   const bool shares = std::ranges::count(options.train_flags, "--share-devices") > 0;
   const int replicas = train.strategy.replicas;
   const bool is_on_gpus = train.strategy.devices.front().kind == DeviceKind::kCuda;

@@ -48,7 +48,8 @@ bool has_cpus_of_its_own(const ClusterSpec& cluster) {
   return static_cast<long>(usable) < sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-// Refuses a strategy of several tasks if a source of the cluster was found but is incomplete.
+// Refuses a strategy of several tasks if the only descriptions of the cluster that were found
+// (flags or environment variables) are incomplete.
 void require_source(const TrainOptions& options) {
   if (options.cluster.source != "none" || options.cluster.notes.empty()) return;
   throw UsageError(
@@ -110,7 +111,7 @@ void check_replicas(const TrainOptions& options) {
         "workers",
         replicas));
   }
-  if (is_on_gpus(options)) return;  // several GPUs can share one CPU
+  if (is_on_gpus(options)) return;  // replicas on several GPUs can share one CPU
   const std::size_t cpus = usable_cpus().size();
   if (static_cast<std::size_t>(replicas) > cpus && !options.shares_devices) {
     throw UsageError(fmt::format(
@@ -242,7 +243,7 @@ void take_strategy_flags(const FlagSet& flags, const StrategyFlags& words, Train
   options.strategy.bucket_bytes = words.bucket_mib << 20;
   options.rendezvous_timeout = timeout_of(words.rendezvous_timeout.value_or(0.0));
   options.peer_timeout = timeout_of(words.peer_timeout.value_or(0.0));
-  // 0 lanes mean that the CPUs are divided once the tasks of this host are known.
+  // lanes == 0: the number of compute threads is chosen once the tasks of this host are known.
   if (!flags.has("--threads")) options.strategy.lanes = 0;
 }
 

@@ -40,7 +40,7 @@ void check_cluster(const FlagSet& flags, const StrategyFlags& words, const Envir
                    TrainOptions& options);
 
 struct ConsistencyFlags {
-  std::string consistency;  // the rule's name; "" uses the default of the strategy
+  std::string consistency;  // name of the consistency rule; "" uses the strategy's default
   std::string staleness_rule = "none";
   std::string compress = "none";
   std::string partition;  // how variables are divided; "" splits large variables only

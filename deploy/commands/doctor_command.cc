@@ -45,14 +45,15 @@ JobUnderTest job_of(const TrainOptions& options) {
 
 std::vector<TaskReport> exchange_reports(const TrainOptions& options, Membership& membership,
                                          TaskReport mine) {
-  // The token's file name has a hash of the nonce, since not every nonce is a valid file name.
+  // The chief creates a file of this name, and all tasks look for it in the checkpoint folder. The
+  // name has a hash of the job's nonce, since not every nonce is a valid file name.
   const std::string token = fmt::format(".doctor-{:016x}", hash_name(membership.nonce()));
   const bool is_chief = membership.index() == 0;
   const FolderToken chiefs(is_chief ? options.loop.checkpoint_dir : "", token);
   if (is_chief && chiefs.has_failed() && mine.folder_problem.empty()) {
     mine.folder_problem = "cannot write to " + options.loop.checkpoint_dir.string();
   }
-  membership.exchange("");  // the token exists when all tasks have called exchange()
+  membership.exchange("");  // after this exchange, the chief's file exists
   mine.clock_seconds = system_clock_seconds();
   if (!options.loop.checkpoint_dir.empty() && mine.folder_problem.empty()) {
     mine.sees_chiefs_file = sees_token(options.loop.checkpoint_dir, token);
@@ -89,7 +90,8 @@ int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out) {
       out << describe(judge(job, reports)) << std::flush;
       throw;
     }
-    // The tasks of a job with servers exchange no GPUs before training, so doctor does not either.
+    // In a job with servers the tasks do not compare which GPUs they see before training, so doctor
+    // passes no membership.
     look_at_devices(options, has_servers(options) ? nullptr : membership.get(), mine);
     reports = exchange_reports(options, *membership, mine);
     membership->leave();

@@ -44,7 +44,7 @@ Json devices() {
     const auto found = load_cuda_module().devices();
     for (std::size_t i = 0; i < found.size(); ++i) list.push_back(fmt::format("cuda:{}", i));
   } catch (const UnavailableError&) {
-    return list;  // empty: cuda_state() gives the reason
+    return list;  // the list has no GPU; cuda_state() gives the reason
   }
   return list;
 }

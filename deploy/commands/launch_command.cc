@@ -12,7 +12,8 @@
 namespace syncopate {
 namespace {
 
-// Returns the path of this program as a path, since mpirun starts the program too.
+// Returns the absolute path of this program's file; "/proc/self/exe" would name mpirun's own file
+// when mpirun starts the roles.
 std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
 // Returns the arguments of the roles. When all roles are started again, they resume from the last

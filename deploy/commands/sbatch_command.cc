@@ -71,7 +71,7 @@ std::string bench_program_of(const std::filesystem::path& own) {
 
 int run_sbatch(const SbatchOptions& options, std::ostream& out) {
   SbatchOptions filled = options;
-  // Returns the bare name: inside a container image the programs are found through PATH.
+  // For a container `program` stays empty: inside the image the programs are found through PATH.
   if (filled.program.empty() && filled.container.empty()) {
     const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe");
     filled.program = own.string();

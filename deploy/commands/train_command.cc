@@ -134,7 +134,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
   if (outcome.progress.at.step == start.progress.at.step) {
     display->note(fmt::format("nothing left to train: {} steps are done", start.progress.at.step));
   }
-  // Under asynchronous consistency the worker that was appointed last reports for the whole job.
+  // In an asynchronous job, the worker that evaluated the final snapshot reports for the whole job.
   const bool reports =
       is_synchronous(options.strategy.consistency) ? is_chief : outcome.test.has_value();
   if (!reports) return 0;

@@ -17,8 +17,8 @@ namespace {
 
 using Kind = Finding::Kind;
 
-// The size in bytes below which the segments of MPI and NCCL may not fit into shared memory. It is
-// also the default of a container.
+// With at most this many bytes free in /dev/shm, the segments of MPI and NCCL may not fit. 64 MiB
+// is also the default size of /dev/shm in a container.
 constexpr std::int64_t kSmallSharedMemory = std::int64_t{64} << 20;
 // The number of open files that a task needs beside its connections to other tasks.
 constexpr std::int64_t kOwnFiles = 256;
@@ -222,7 +222,8 @@ class Judge {
       add(Kind::kGood, "data", "all workers that read it find the same");
   }
 
-  // Tasks that were given the same flags report the same refusal, which is printed once.
+  // Reports the errors with which train would end. Tasks with equal flags find equal errors; each
+  // error is printed once.
   void look_at_refusals() {
     std::set<std::string> said;
     for (const TaskReport& task : tasks_) {
@@ -243,7 +244,8 @@ class Judge {
           Kind::kNote, "checkpoints",
           "no --checkpoint-dir: a job that is stopped or loses a node begins again at step 0");
     }
-    // If the first task cannot write, the other tasks have no file to look for.
+    // Each task looks for a file that the first task creates in the checkpoint folder. If the first
+    // task cannot write there, the check is skipped.
     const bool is_there = tasks_.front().folder_problem.empty();
     const auto blind = std::ranges::find_if(tasks_, [](const TaskReport& task) {
       return !task.sees_chiefs_file && task.folder_problem.empty();

@@ -64,7 +64,7 @@ struct JobUnderTest {
   std::int64_t global_batch = 0;   // 0: each replica has its own batch
   bool shares_devices = false;     // true if the user passed --share-devices
   std::string checkpoint_dir;      // "": no checkpoints are written
-  std::vector<std::string> notes;  // why other sources of the cluster were ignored
+  std::vector<std::string> notes;  // why some descriptions of the cluster were ignored
 };
 
 std::vector<Finding> judge(const JobUnderTest& job, const std::vector<TaskReport>& tasks);

@@ -53,7 +53,7 @@ class TrainChecks {
   TrainChecks(const TrainOptions& options, const DataSplits& data)
       : options_(options), data_(data) {}
 
-  // Returns one line for each refusal, in the words of train. Throws nothing.
+  // Returns the messages of all errors with which train would end, one line each. Throws nothing.
   std::vector<std::string> all() {
     attempt([&] { graph_ = network_for_data(options_.model, options_.data, data_); });
     std::optional<std::int64_t> global_batch;
@@ -246,7 +246,7 @@ void look_at_devices(TrainOptions options, Membership* membership, TaskReport& r
     find_devices(options);
   } catch (const Error& error) {
     report.device_problem = error.what();
-    options.takes_own_gpus = false;  // the task still takes part in the exchange of GPUs
+    options.takes_own_gpus = false;  // deal_out_devices() then exchanges an empty list of GPUs
   }
   deal_out_devices(options, membership);
   if (!report.device_problem.empty() || devices.front().kind == DeviceKind::kCpu) return;

@@ -30,7 +30,8 @@ bool joins_later(const std::vector<Join>& joins, int worker) {
 
 LaunchRules choose_rules(OnFailure on_failure, int most_restarts, const LaunchedJob& job) {
   LaunchRules rules{.most_restarts = most_restarts, .restarts_together = job.has_checkpoints};
-  // A role that waits for a server to be started again cannot know that the server will not be.
+  // The roles of a job that can restart servers wait for a lost server. They do not notice that the
+  // server will not be started again.
   rules.servers.others_notice = most_restarts == 0 || !job.has_servers || !job.has_checkpoints;
   rules.workers.others_notice = !can_miss_a_worker(job);
   if (on_failure == OnFailure::kStop) return rules;

@@ -1,6 +1,6 @@
-// A role over all its incarnations in one group: its command and start time, its process while one
-// runs, its output, and how the last process ended. The group decides whether the role is started
-// again.
+// A role (a worker or a server) as the launcher sees it over all restarts: its command and start
+// time, its process while one runs, its output, and how the last process ended. The RoleGroup
+// decides whether the role is started again.
 #pragma once
 
 #include <chrono>

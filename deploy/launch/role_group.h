@@ -79,7 +79,7 @@ class RoleGroup {
   std::vector<LaunchedRole> roles_;
   Stage stage_ = Stage::kRunning;
   std::optional<Deadline> stage_end_;
-  std::string ending_because_;            // why the group ends, such as "another had failed"
+  std::string ending_because_;            // the reason for ending the roles, for log lines
   std::array<int, 65> times_received_{};  // signals received, by signal number
   bool asked_to_stop_ = false;
   bool stopped_by_failure_ = false;
@@ -90,10 +90,10 @@ class RoleGroup {
 // how often roles have been started again so far: 0 the first time, and more each later time.
 using LaunchPlan = std::function<std::vector<RoleCommand>(int restarts)>;
 
-// Runs the plan until its roles have ended. Blocks SIGINT, SIGTERM and SIGUSR1 during the run and
-// passes them on to the roles. Returns the worst exit code of each role's last incarnation
-// (exit_code.h). The caller must not have started a thread before. Throws FileError if a role
-// cannot be started.
+// Starts the roles whose commands `plan` returns, and runs until they have ended. Blocks SIGINT,
+// SIGTERM and SIGUSR1 during the run and passes them on to the roles. Returns the worst of the exit
+// codes (exit_code.h) of the roles' last incarnations. The caller must not have started a thread
+// before. Throws FileError if a role cannot be started.
 int launch(const LaunchPlan& plan, const LaunchRules& rules, const LaunchOutput& output);
 
 }  // namespace syncopate

@@ -123,7 +123,7 @@ RoleProcess::RoleProcess(const RoleCommand& command, const sigset_t& signal_mask
     waitpid(pid_, nullptr, 0);
     throw FileError(describe_errno("start", command.arguments.front(), error));
   }
-  // glibc 2.36 declares its wrapper without extern "C".
+  // Uses syscall(), because glibc 2.36 declares its pidfd_open() without extern "C".
   descriptor_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
   if (!descriptor_) {
     const int refused = errno;

@@ -20,7 +20,8 @@ std::string_view name(Role role) noexcept;  // the role as text, such as "worker
 struct Place {
   std::string node;
   int local_rank = 0;  // the task's number among the tasks on that node
-  // The launcher's variables leave several placements open, and this place is the most usual one.
+  // True if the launcher's variables do not tell which node runs this task; `node` and `local_rank`
+  // are then the most usual ones.
   bool is_assumed = false;
   bool operator==(const Place& other) const {
     return node == other.node && local_rank == other.local_rank;
@@ -38,7 +39,8 @@ struct Rendezvous {
   // The resolver computed host and port from node names and job numbers, without a choice of the
   // user's. The listening task then listens on every network interface.
   bool is_derived = false;
-  // The rendezvous port that the resolver computed, also when it found no host; 0 when it did not.
+  // The rendezvous port that the resolver computed from job numbers; 0 if it computed none. It may
+  // be known when the host is not.
   std::uint16_t derived_port = 0;
   // The address to connect to when endpoint->host cannot be looked up; "" when none is known.
   // Unless is_fallback_certain, it may be the address of another machine.
@@ -55,7 +57,7 @@ struct ClusterSpec {
   int index = 0;        // number among the tasks of its role; for workers this is the rank
   int world_size = 1;   // number of workers
   int num_servers = 0;  // number of parameter servers
-  int local_rank = 0;   // among the tasks on this host; meaningful if is_local_told
+  int local_rank = 0;   // number among the tasks on this host; meaningful if is_local_told
   int local_size = 1;   // number of tasks on this host; meaningful if is_local_told
   bool is_local_told = false;
   // The largest number of tasks of this role on any one node; 0 when only local_size is known.
@@ -63,8 +65,8 @@ struct ClusterSpec {
   bool is_bound = false;  // this task is bound to CPUs that no other task uses
   int num_cpus = 0;       // CPUs that the launcher gave this task; 0 when unknown
   std::string node;       // the node of this task, as the launcher names it; "" when unknown
-  // The places of all workers and servers by index, if the launcher tells them. When the tasks
-  // meet, these are compared with what each task reports.
+  // Node and local rank of all workers and servers by index, if the launcher tells them. When the
+  // tasks meet, these places are compared with the place that each task reports.
   std::vector<Place> worker_places;
   std::vector<Place> server_places;
   // The GPUs of this task, as indices into the list of GPUs that are visible to it.
@@ -75,7 +77,7 @@ struct ClusterSpec {
   std::vector<int> late_workers;   // workers that join after the start, in ascending order
   std::vector<Endpoint> workers;   // addresses of all workers, if the source lists them
   std::vector<Endpoint> servers;   // addresses of all servers, if the source lists them
-  std::vector<std::string> notes;  // one line per source that was ignored or outranked
+  std::vector<std::string> notes;  // why other descriptions of the cluster were ignored
 
   bool is_chief() const noexcept { return role == Role::kWorker && index == 0; }
   // Whether this task listens at the rendezvous and the other tasks connect to it.
@@ -91,12 +93,12 @@ std::string place_in_job(const ClusterSpec& spec);
 // Returns an error message with advice when they differ, "" when they agree or are unknown.
 std::string contradiction(const ClusterSpec& spec, Role role, int index, const Place& reported);
 
-// The spec as one JSON object, for `syncopate cluster`.
+// Returns the cluster spec as one JSON object, which `syncopate cluster` prints.
 std::string to_json(const ClusterSpec& spec);
 
-// The TF_CONFIG of this task, {"cluster": ..., "task": ...}, on one line. On each node, ports count
-// up from port_base by local rank; 0 means the source's own port. It lists workers and servers, and
-// worker 0 is the chief. Throws UsageError when the source does not tell the other tasks' nodes.
+// Returns this task's TF_CONFIG on one line: TensorFlow's JSON that lists workers and servers and
+// names this task. On each node, ports count up from port_base by local rank; 0 uses the derived
+// rendezvous port. Worker 0 is the chief. Throws UsageError if the other tasks' nodes are unknown.
 std::string to_tf_config(const ClusterSpec& spec, int port_base);
 
 }  // namespace syncopate

@@ -36,7 +36,8 @@ void FailureNotice::set(const std::string& reason) {
   try {
     callback(reason);
   } catch (...) {
-    // If caller_ stayed set, the next subscribe() would wait for a callback that never returns.
+    // The callback has ended with an exception. Without this call, the next subscribe() would wait
+    // for the end of the callback forever.
     set_returned();
     throw;
   }

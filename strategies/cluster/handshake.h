@@ -36,7 +36,7 @@ struct Hello {
   std::string boot_id;  // equal for tasks under one kernel; "" when unknown
   std::int64_t pid = 0;
   std::chrono::milliseconds peer_timeout{0};  // --peer-timeout; 0 when it is not given
-  Place place;                                // by the launcher; without a node when unknown
+  Place place;                                // this task's node and local rank; node "": unknown
   std::vector<Agreement> agreements;
 };
 
@@ -71,17 +71,20 @@ Refusal decode_refusal(const Frame& frame);
 // Returns the step that a heartbeat frame carries; -1 when the frame is malformed.
 std::int64_t decode_number(const Frame& frame) noexcept;
 
-// The hello of this process: host, boot id and pid of this machine, the rest from the arguments.
+// Returns the hello of this process, with the host name and boot id of this machine and the pid;
+// the other fields come from the arguments.
 Hello hello_of(const ClusterSpec& spec, const MembershipOptions& options);
 
 // Returns a task's name for messages, such as "rank 2 (host b, pid 77)".
 std::string describe(int index, const std::string& host, std::int64_t pid);
 
-// The agreements in which a task differs from rank 0, of those with must == `must`, for example
-// "rank 1 has --seed 2, rank 0 has --seed 1". "" when there are none.
+// Returns the settings in which a task differs from rank 0, as text such as "rank 1 has --seed 2,
+// rank 0 has --seed 1"; "" if none differs. must: compare the settings that must agree, or the
+// settings whose difference is only a warning.
 std::string differences(const Hello& rank_zero, const Hello& other, bool must);
 
-// The roster of a complete job. hellos: by index; addresses: as rank 0 sees the tasks.
+// Returns the roster (the list of all tasks). hellos: by task index; addresses: each task's address
+// as rank 0 sees it.
 Roster make_roster(const std::vector<Hello>& hellos, const std::vector<std::string>& addresses);
 
 }  // namespace syncopate

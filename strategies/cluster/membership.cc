@@ -21,7 +21,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLastMessageTimeout(1000);
 // Rank 0 knows the missing task. Other tasks wait this much longer to receive its verdict.
 constexpr milliseconds kVerdictGrace(1000);
-// A verdict follows a closed connection within this time: rank 0 sees the connection close too.
+// The time within which rank 0's message that names the lost task (the verdict) follows a closed
+// connection.
 constexpr milliseconds kVerdictTimeout(1000);
 constexpr std::size_t kMaxTextBytes = std::size_t{16} << 20U;
 
@@ -112,7 +113,8 @@ class StarMembership final : public Membership {
       queue_.post({kFailing, one_line(reason)});
       queue_.wait_until_closed(Deadline::after(kLastMessageTimeout));
     } catch (const std::exception&) {
-      // No memory is left for the message. The other tasks see the connection close.
+      // No memory is left for the message about the failure. The other tasks detect the failure
+      // because this task's connection closes.
     }
   }
 
@@ -164,8 +166,8 @@ ConnectedTask rendezvous(const Hello& hello, const ClusterSpec& spec,
   Listener listener =
       inherits ? Listener(FileDescriptor(spec.rendezvous.descriptor)) : Listener(*found);
   const Endpoint endpoint{found ? found->host : "localhost", listener.port()};
-  // Compares on rank 0: the launcher's variables say where each rank runs, and each task reports
-  // its place.
+  // Rank 0 compares the node and local rank that a task reports with those that the launcher's
+  // variables give for that rank.
   const auto is_misplaced = [&](const Hello& other) {
     return contradiction(spec, Role::kWorker, other.index, other.place);
   };

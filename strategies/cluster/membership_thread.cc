@@ -22,8 +22,8 @@ using std::chrono::nanoseconds;
 // a peer that does not read it must not keep this task alive.
 constexpr milliseconds kLinger(500);
 constexpr milliseconds kLongestPoll(1000);
-// After this thread was stopped and runs again, the thread sees within this time that the others
-// closed their connections.
+// When the I/O thread runs again after a stop (such as SIGSTOP), it detects within this time that
+// the other tasks have closed their connections to it.
 constexpr milliseconds kGivenUpWindow(1000);
 
 // A peer may be silent for a part of peer_timeout; the rest is for the verdict and for ending.
@@ -228,7 +228,8 @@ void MembershipThread::record_own_delay(nanoseconds delay) {
 // Whether the peers declared this task lost: it did not run for as long as they tolerate, and their
 // connections close right after that.
 bool MembershipThread::was_given_up() const {
-  // The silence is counted from the last heartbeat sent, which precedes this thread's stop.
+  // The peers count this task's silence from its last heartbeat, which precedes the stop of this
+  // thread: two heartbeat intervals are allowed for that.
   return own_delay_ >= longest_silence(peer_timeout_) - 2 * heartbeat_interval(peer_timeout_) &&
          Clock::now() - delayed_until_ < kGivenUpWindow;
 }
@@ -311,7 +312,8 @@ void MembershipThread::flush() {
     try {
       peer.connection.flush();
     } catch (const PeerError&) {
-      // Ignored: the next read fails too, after the last messages of the peer have been read.
+      // A failed send is ignored: the next read of the connection fails too, after the peer's last
+      // messages have been read.
     }
   }
 }
