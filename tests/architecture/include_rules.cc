@@ -61,11 +61,12 @@ constexpr std::array<std::string_view, 10> kRoot = {
     "models", "ps",    "strategies", "worker",         "deploy",
     "bench",  "tests", "README.md",  "CMakeLists.txt", "CMakePresets.json"};
 
-// These libraries are slow to compile, so that only .cc files may include them.
+// CLI11, spdlog, fmt and nlohmann-json are slow to compile, so that only .cc files may include
+// them.
 constexpr std::array<std::string_view, 4> kSourceOnlyLibraries = {"CLI/", "spdlog/", "fmt/",
                                                                   "nlohmann/"};
 
-// Conditional compilation on a macro whose name contains one of these marks depends on a library.
+// A preprocessor condition that contains one of these texts depends on a library.
 constexpr std::array<std::string_view, 4> kLibraryMarks = {"HAVE_", "WITH_", "USE_",
                                                            "__has_include"};
 

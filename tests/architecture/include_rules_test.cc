@@ -90,7 +90,7 @@ TEST(SourceRules, RefuseConditionalCompilationOnALibrary) {
 
 TEST(SourceRules, HoldHeadersToMoreThanSources) {
   const std::string text = "using namespace std;\n#define MAX(a, b) 1\n";
-  // The third violation in the header is the missing #pragma once.
+  // The header violates three rules: `using namespace`, the macro MAX, no #pragma once.
   EXPECT_EQ(check_source("worker/train/progress.h", text).size(), 3U);
   EXPECT_EQ(check_source("worker/train/progress.cc", text), Violations{});
   EXPECT_EQ(check_source("models/base/mutex.h", "#pragma once\n#define GUARDED_BY(x)\n"),

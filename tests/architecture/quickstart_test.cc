@@ -98,7 +98,7 @@ TEST_F(Quickstart, HasNothingToDoTheSecondTime) {
 TEST_F(Quickstart, PrintsTimeAndDiskBeforeItBegins) {
   stand_in("dpkg-query", "echo installed 99");
   stand_in("nproc", "echo 2");
-  stand_in("cmake", "exit 1");  // ends the script before its comparison runs
+  stand_in("cmake", "exit 1");  // ends quickstart.sh before it builds
   const Outcome outcome = run("");
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_EQ(outcome.output.find("quickstart: packages, build and comparison take about 6 minutes "

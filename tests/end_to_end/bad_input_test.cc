@@ -118,7 +118,7 @@ TEST(BadInput, DamagedMnistFoldersAreNamedWithWhatIsWrong) {
   refuse({.magic = 2052}, 1, "magic");
   refuse({.labels = 7}, 1, "7");
   refuse({.label = 10}, 1, "label");
-  // Training accepts the undamaged folder, so the refusals above are due to the damage alone.
+  // Training accepts the undamaged MNIST folder, so damaged folders are refused for the damage.
   IdxFolder{}.write(scratch / "mnist");
   EXPECT_EQ(
       run_syncopate(train({"--model", "mlp", "--data", "mnist:" + (scratch / "mnist").string(),

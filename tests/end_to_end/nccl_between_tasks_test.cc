@@ -223,8 +223,8 @@ TEST_F(AnNcclThatFails, ToMeetIsGivenUpByAll) {
 }
 
 TEST_F(AnNcclThatFails, ForWantOfItsLibraryIsSaidByEachTask) {
-  // Of several LD_LIBRARY_PATH variables the last takes effect. It points to a module that needs a
-  // library which does not exist.
+  // Of several values of LD_LIBRARY_PATH the last takes effect. Its folder has a CUDA module that
+  // needs an NCCL library which does not exist.
   const ProgramResult result =
       run_on_gpus(job(2, "nccl") + few_steps(10),
                   {std::string("LD_LIBRARY_PATH=") + SYNCOPATE_MODULE_WITHOUT_NCCL});

@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 using Kind = ps::OrderEntry::Kind;
 
-// Returns the order record files of a shard, by the shard's incarnation.
+// Returns the files to which --record wrote a shard's pushes, by the incarnation of its server.
 std::map<std::uint32_t, fs::path> files_of(const fs::path& file, int shard) {
   std::map<std::uint32_t, fs::path> files;
   const std::string first = fs::path(ps::order_record_path(file, shard, 1)).filename();

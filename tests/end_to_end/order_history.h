@@ -1,5 +1,6 @@
-// Collects, from the order records of all incarnations of a shard, the pushes that are in the
-// shard's values. Pushes that were undone because a server restored a snapshot are left out.
+// Collects the pushes that are in a shard's values, from the files that all incarnations of its
+// server wrote with --record. Pushes that were undone because a server restored a snapshot are left
+// out.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,9 @@ struct ShardHistory {
 // the record cannot be read.
 ShardHistory history_of(const std::filesystem::path& file, int shard);
 
-// Fails the test if a push is in the shard's values twice, or if an update between others is
-// missing. `pushes_per_update` is the number of synchronous workers under kSync, and 1 otherwise.
+// Fails the test if the shard's values contain a push twice, or if an update is missing between two
+// updates in the record. `pushes_per_update` is the number of synchronous workers under kSync, and
+// 1 otherwise.
 void expect_every_push_once(const ShardHistory& history, int pushes_per_update);
 
 }  // namespace syncopate::test

@@ -20,7 +20,7 @@ TEST(EvaluateProgram, FindsExactlyWhatTheTrainingRunFound) {
             0);
   const auto summary = summary_of(scratch / "m.jsonl");
   const std::string file = scratch / ("ck/" + names_in(scratch / "ck").at(0));
-  // A checkpoint records network, data set and seed; flags of `evaluate` may repeat them.
+  // A checkpoint records network, data set and seed; `evaluate` accepts flags with equal values.
   for (const std::vector<std::string>& flags :
        {std::vector<std::string>{},
         {"--model", "mlp", "--data", "synthetic:1x8x8:4", "--seed", "7"}}) {

@@ -138,7 +138,8 @@ class ARestartedServer : public testing::TestWithParam<int> {};
 // end were lost with that server.
 TEST_P(ARestartedServer, LosesNoMorePushesThanCameAfterItsLastSnapshot) {
   constexpr int kSteps = 3000;
-  // At most this number of pushes, of three workers, are not yet in their metrics.
+  // The maximum number of pushes of three workers that a server has applied but the workers'
+  // metrics do not show yet.
   constexpr std::int64_t kUnderWay = 20;
   const ScratchDir scratch;
   const auto metrics = scratch / "m.jsonl";
@@ -176,8 +177,8 @@ TEST_P(ARestartedServer, LosesNoMorePushesThanCameAfterItsLastSnapshot) {
     return static_cast<std::int64_t>(shard.applied.begin()->second.size());
   };
   EXPECT_LE(pushes(other) - pushes(killed), last_step - step_before + kUnderWay) << result.err;
-  // A step that server 0 had not recorded in a snapshot is trained once more, and its gradient is
-  // used.
+  // The shard of server 0 has a push for every step: a step that the restored snapshot of server 0
+  // does not contain is trained once more, and its gradient is used.
   EXPECT_GE(pushes(GetParam() == 0 ? killed : other), kSteps);
 }
 
@@ -304,7 +305,7 @@ TEST_P(AWorkerInStep, ThatIsKilledIsNamedByEverybodyWithinFiveSeconds) {
 
 INSTANTIATE_TEST_SUITE_P(Over, AWorkerInStep, testing::Values("auto", "tcp", "shm"));
 
-// Workers wait up to a minute for a server that is started again; this server is not.
+// Workers wait up to a minute for a lost server; in this test it is never started again.
 TEST(AServerThatIsLostForGood, EndsTheJobBeforeAnybodyHasToBeKilled) {
   const ScratchDir scratch;
   const auto metrics = scratch / "m.jsonl";

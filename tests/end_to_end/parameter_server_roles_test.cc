@@ -147,7 +147,8 @@ TEST_P(AJobStartedByHand, GoesOnWhenAServerIsStartedAgain) {
   for (const int rank : {0, 1}) tasks.push_back(train(rank));
   RunningProgram& chief = *tasks[2];
   // The kill must follow a snapshot of each shard, since a restarted server can only resume from a
-  // snapshot. The condition is checked whenever the metrics file grows, which is often.
+  // snapshot. The test looks for the snapshot files whenever the metrics file grows, which is
+  // often.
   ASSERT_TRUE(chief.wait_until((scratch / "m.jsonl").parent_path(), [&] {
     const std::vector<std::string> names = names_in(scratch / "ck");
     return std::ranges::all_of(std::array{"shard-0-", "shard-1-"}, [&](const char* shard) {
@@ -240,8 +241,8 @@ TEST_P(AStoppedLaunch, EndsWith75AndGoesOnFromItsCheckpoint) {
   program.send(GetParam());
   const ProgramResult stopped = program.wait();
   EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
-  // The last checkpoint was written when the job stopped. Earlier ones come from ends of epochs, on
-  // a machine that was slow to pass on the request.
+  // The newest checkpoint was written when the job stopped. Older checkpoints, from ends of epochs,
+  // exist if a slow machine delivered the stop signal late.
   const std::vector<std::string> checkpoints = names_in(scratch / "ck");
   ASSERT_FALSE(checkpoints.empty());
   // The name of a checkpoint has the form "checkpoint-000000000123.safetensors".

@@ -26,12 +26,13 @@ constexpr int kWorkers = 4;
 constexpr int kServers = 2;
 constexpr seconds kSoak(60);
 
-// Kills roles of a job until the time is over or the job has ended.
+// Kills workers and servers of a job until 60 s have passed or the job has ended.
 class Killer {
  public:
   explicit Killer(const RunningProgram& job) : job_(job) {}
 
-  // Kills roles at their times until 60 s are over; returns false if the job ended first.
+  // Kills a worker every 2 s and a server every 10 s for 60 s; returns false if the job ended
+  // first.
   bool work() {
     auto worker_at = begun_ + seconds(2);
     auto server_at = begun_ + seconds(10);
@@ -69,7 +70,7 @@ class Killer {
 
 struct Soak {
   const char* consistency;
-  int epochs;  // enough epochs to last longer than the minute
+  int epochs;  // enough epochs to train for longer than 60 s
 };
 std::ostream& operator<<(std::ostream& out, const Soak& soak) { return out << soak.consistency; }
 

@@ -60,7 +60,7 @@ TEST(AWorkerThatEvaluated, PushesAGradientOfValuesThatItPulledAfterwards) {
     }
     if (entry.kind != ps::OrderEntry::Kind::kApplied || !pulled.contains(entry.worker)) continue;
     EXPECT_EQ(entry.version_read, pulled[entry.worker]->version_after) << entry.sequence;
-    evaluations += entry.sequence > 1 ? 1 : 0;  // excludes first steps
+    evaluations += entry.sequence > 1 ? 1 : 0;  // no evaluation precedes a worker's first step
     pulled.erase(entry.worker);
   }
   EXPECT_GE(evaluations, 1) << "nobody pulled after an evaluation";
@@ -86,11 +86,11 @@ std::uint64_t largest_lead(const ps::OrderRecord& record, int workers) {
         std::min_element(clocks.begin(), clocks.end(), [](const auto& a, const auto& b) {
           return a.second < b.second;
         })->second;
-    // The push was computed with values that the server sent after it had applied this worker's
+    // A worker computes a push with values that the server sent after it had applied the worker's
     // previous push.
     lead = std::max(lead, entry.sequence - 1 - std::min(slowest, entry.sequence - 1));
     clocks[entry.worker] = entry.sequence;
-    if (entry.sequence == last[entry.worker]) break;  // a worker may end after its last push
+    if (entry.sequence == last[entry.worker]) break;  // an ended worker does not bound the others
   }
   return lead;
 }
@@ -141,7 +141,7 @@ TEST_P(Digits, AreLearntInAnEpoch) {
 INSTANTIATE_TEST_SUITE_P(
     With, Digits,
     testing::Values(Arguments{"--compress", "bf16"}, Arguments{"--compress", "topk:0.05"},
-                    // The inverse rule divides the learning rate by four most of the time.
+                    // The inverse rule divides the learning rate by a push's staleness, near 3.
                     Arguments{"--learning-rate", "0.003", "--staleness-rule", "inverse"},
                     Arguments{"--staleness-rule", "dc"},
                     Arguments{"--staleness-rule", "dc-adaptive"}),

@@ -132,8 +132,9 @@ std::int64_t samples_trained(const nlohmann::json& metadata) {
   return samples;
 }
 
-// The fixture provides a checkpoint from the middle of an epoch and of two workers' batches. Timing
-// decides which ranges are untrained; the fixture chooses a checkpoint that has such ranges.
+// The fixture provides a checkpoint that was written in the middle of an epoch, while two workers
+// trained batches. Timing decides which ranges of samples it records as untrained; the fixture
+// chooses a checkpoint that has such ranges.
 class ACheckpointOfAsynchronousWorkers : public testing::Test {
  protected:
   ACheckpointOfAsynchronousWorkers() {

@@ -15,7 +15,7 @@ namespace {
 
 const Arguments kSmall{"--model", "mlp", "--data", "synthetic:1x8x8:4:6400"};
 
-// With each of these strategies, other workers have to wait for a slow worker.
+// Under each of these strategies, the other workers have to wait for a slow worker.
 const std::vector<Arguments> kInStep{
     mirrored(2),
     Arguments{"train", "--strategy", "central-storage", "--replicas", "2", "--share-devices"},

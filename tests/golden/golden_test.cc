@@ -24,7 +24,8 @@ constexpr std::size_t kKeptInitialElements = 32;
 struct NetworkCase {
   std::string name;
   NetworkInput input;
-  // The relative error of the loss may grow by this factor per step, until it reaches `largest`.
+  // The allowed relative error of the loss is multiplied by growth_per_step after each step, up to
+  // the limit `largest`.
   double growth_per_step;
   double largest;
 };

@@ -58,7 +58,7 @@ TEST(GradientsOfReplicas, AreSummedOnTheHostIfTasksShareAGpuAndTheReasonIsGiven)
     EXPECT_EQ(choice.place, SumPlace::kHost);
     EXPECT_NE(choice.why_host.find("share a GPU (0000:1b)"), std::string::npos) << choice.why_host;
   }
-  // For replicas on CPUs the host is the expected place of sums, so no reason is given.
+  // For replicas on CPUs the host is the expected place of sums, so why_host, the reason, is empty.
   EXPECT_EQ(choose_sums("auto", kOneOnACpu).why_host, "");
   EXPECT_EQ(place("auto", kOneOnACpu), SumPlace::kHost);
 }

@@ -54,7 +54,7 @@ TEST_F(OneDeviceStrategy, ContinuesFromASnapshotBitForBit) {
   EXPECT_FALSE(same_blocks(saved, uninterrupted->snapshot()));
 
   const auto resumed = make("adam");
-  train(*resumed, 1, 1);  // makes working copies of other values
+  train(*resumed, 1, 1);  // makes working copies of values that restore() replaces
   resumed->restore(saved);
   train(*resumed, 4, 6);
   EXPECT_TRUE(same_blocks(resumed->snapshot(), uninterrupted->snapshot()));

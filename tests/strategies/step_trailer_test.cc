@@ -30,7 +30,7 @@ std::vector<Trailer> trailers_of(const std::vector<StepReport>& reports) {
   return trailers;
 }
 
-// Sums trailers in rank order, as the collectives of this program do.
+// Sums trailers (step reports as f32 elements) in rank order, as this program's collectives do.
 Trailer sum_in_rank_order(const std::vector<Trailer>& trailers) {
   Trailer sum = trailers.front();
   for (std::size_t r = 1; r < trailers.size(); ++r) {
@@ -39,7 +39,7 @@ Trailer sum_in_rank_order(const std::vector<Trailer>& trailers) {
   return sum;
 }
 
-// Sums the trailers of neighbours first, as MPI and NCCL may.
+// Sums trailers (step reports as f32 elements) of neighbours first, as MPI and NCCL may.
 Trailer sum_as_tree(std::vector<Trailer> trailers) {
   for (std::size_t step = 1; step < trailers.size(); step *= 2) {
     for (std::size_t r = 0; r + step < trailers.size(); r += 2 * step) {
@@ -92,7 +92,8 @@ TEST_P(Trailers, AreSummedExactlyInAnyOrderOfAdditions) {
 }
 
 TEST_P(Trailers, HoldTheLargestCountOfEveryReplica) {
-  constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;  // all digits at their largest
+  // All bits are set, so every digit into which the trailer splits a count is at its largest.
+  constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
   const auto n = static_cast<std::size_t>(GetParam());
   const std::vector<StepReport> reports(
       n, {.scores = {.loss = 0.0, .num_correct = kMost, .num_samples = kMost},
@@ -190,7 +191,7 @@ TEST(PeersWait, IsTheTimeBlockedLongerThanTheLastReplica) {
   TwoReplicas replicas;
   replicas.end_step({.first = 5.0, .second = 1.0});
   replicas.end_step({.first = 1.0, .second = 3.0});
-  replicas.end_step({});  // the least wait is known a step later
+  replicas.end_step({});  // PeersWait learns the least wait of a step one step later
   EXPECT_DOUBLE_EQ(replicas.first.waited_seconds(), 4.0);
   EXPECT_DOUBLE_EQ(replicas.second.waited_seconds(), 2.0);
 }

@@ -45,7 +45,8 @@ TEST(AllReduceSides, WithAnUnknownNameAreTheUsersError) {
   EXPECT_THROW(find_all_reduce_sides({.peers = {"nccl"}}, 4096), UsageError);
 }
 
-// No peer program lies beside the test program, as in a build without MPI and Gloo.
+// The folder of this test program has no program that runs the all-reduce of MPI or Gloo for
+// comparison, as in a build without these libraries.
 TEST(AllReduceSides, SayWhatIsMissingAndRefuseWhatWasAskedFor) {
   const AllReduceSides found = find_all_reduce_sides({}, 4096);
   EXPECT_EQ(found.sides.size(), 2U);

@@ -272,8 +272,8 @@ TEST(Compare, SlowsTheLinksOfStrategiesWithLinks) {
       << result.out;
   EXPECT_NE(read_text(scratch / "r" / "report.html").find("predicted from the link"),
             std::string::npos);
-  // A gradient and the values each cross a link with a delay of 2 ms; the bytes add their transfer
-  // time.
+  // The predicted communication of a step is 2 ms of link delay for the gradient, 2 ms for the
+  // values, and the short time that their bytes take.
   const std::string lines =
       read_text(scratch / "r" / "runs" / "parameter-server_async-seed1.jsonl");
   EXPECT_NE(lines.find("\"predicted_communication_seconds\":0.004"), std::string::npos)

@@ -27,7 +27,8 @@ TEST(Variant, HasAStrategyAndItsConsistency) {
   EXPECT_EQ(parse_variant("one-device", 4, 2).workers, 1);
   EXPECT_EQ(parse_variant("parameter-server", 4, 2).consistency.consistency,
             ps::Consistency::kAsync);
-  // The value is the paper's lambda_0, which train --staleness-rule dc-adaptive also sets.
+  // The expected compensation is the lambda_0 of Zheng et al. 2017, which train --staleness-rule
+  // dc-adaptive also sets.
   EXPECT_EQ(parse_variant("central-storage:async+dc-adaptive", 4, 2).consistency.compensation,
             2.0F);
 }

@@ -35,8 +35,8 @@ TEST(Spread, NamesTheExtremesBesideTheMedian) {
   EXPECT_EQ(spread.max, 5.0);
 }
 
-// Both sides are slow in the second round. The ratio of the medians would be 4 / 2; the ratio of
-// each round is not affected by the slow round.
+// Other load slows both compared programs in the second of three rounds. The ratio of the medians
+// would be 4 / 2; the ratios within each round are not affected by the slow round.
 TEST(Ratio, IsTakenRoundByRound) {
   const Spread ratio = ratio_of(Values{3, 40, 4}, Values{1, 10, 2});
   EXPECT_EQ(ratio.median, 3.0);

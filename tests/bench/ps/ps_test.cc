@@ -30,8 +30,8 @@ class PsSide : public testing::TestWithParam<std::tuple<const char*, const char*
   }
 };
 
-// This test runs one exchange twice, then an exchange of many small variables, each in a message of
-// its own.
+// This test exchanges 300,000 bytes twice, then 4 KiB in variables of 256 bytes, each variable in a
+// message of its own.
 TEST_P(PsSide, ExchangesTheValuesOfEverySizeAndTimesEachWorker) {
   Peer side(first_side(options()));
   for (int i = 0; i < 2; ++i) {

@@ -114,7 +114,7 @@ TEST(ScalingEfficiency, IsSpeedUpPerCpuAskedFor) {
   EXPECT_DOUBLE_EQ(scaling_efficiency(1.0, table.rows[0], table.rows[0]), 1.0);
   EXPECT_DOUBLE_EQ(scaling_efficiency(1.8, table.rows[1], table.rows[0]), 0.9);
   EXPECT_DOUBLE_EQ(scaling_efficiency(3.0, table.rows[2], table.rows[0]), 0.75);
-  // The row that the efficiency refers to has two CPUs.
+  // Here the efficiency is relative to the second row, which has two CPUs.
   EXPECT_DOUBLE_EQ(scaling_efficiency(1.5, table.rows[2], table.rows[1]), 0.75);
 }
 

@@ -1,5 +1,5 @@
-// Runs `syncopate-bench step --devices cuda` on an emulated GPU with a fake peer, and on a machine
-// without a GPU.
+// Runs `syncopate-bench step --devices cuda` on an emulated GPU, compared with a script that only
+// prints times, and on a machine without a GPU.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -37,7 +37,8 @@ TEST(StepProgramOnAGpu, SetsItsFiguresBesideThePeersAndTheDevicesCeilings) {
   const auto step = nlohmann::json::parse(read_text(scratch / "step.json")).at(0);
   EXPECT_EQ(step.at("precision"), "bf16");
   EXPECT_EQ(step.at("gpu").at("busy"), 0.5);
-  // The peer's turns take 0.5, 0.25 and 0.3 s. On a GPU, the steps of a turn are averaged.
+  // In each of its turns, the fake peer reports steps of 0.5, 0.25 and 0.3 s. On a GPU, the steps
+  // of a turn are averaged.
   EXPECT_NEAR(step.at("peer_step_seconds").at("median"), 0.35, 1e-9);
 }
 

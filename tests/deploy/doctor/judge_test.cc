@@ -159,7 +159,7 @@ TEST_F(ADoctor, PraisesNothingOfTasksThatHaveNotCome) {
 }
 
 TEST_F(ADoctor, ComparesDataOfWorkersOnly) {
-  tasks_[0].data.clear();  // a server reports no data
+  tasks_[0].data.clear();  // task 0 is a server, which reports no data set
   EXPECT_EQ(finds(Kind::kError, "data"), "");
   tasks_[3].data = "50000 samples";
   EXPECT_NE(finds(Kind::kError, "data").find("worker 3"), std::string::npos);

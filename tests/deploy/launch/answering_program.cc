@@ -1,5 +1,6 @@
-// This program stands in for the role that hosts the rendezvous: `answering_program WORD` accepts
-// one connection at the inherited socket and answers with WORD, which identifies the incarnation.
+// This program stands in for the server that hosts the rendezvous: `answering_program WORD` accepts
+// one connection at the inherited socket and answers with WORD, so that a test can tell the
+// server's first process from a restarted one.
 #include <sys/socket.h>
 #include <unistd.h>
 

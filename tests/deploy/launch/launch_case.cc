@@ -86,8 +86,9 @@ std::ptrdiff_t count_lines(const std::string& text) {
   return std::count(text.begin(), text.end(), '\n');
 }
 
-// The returned shell text waits with `wait`, because a trapped signal interrupts no other command.
-// Its `cat` reads a pipe to which the shell holds the only write end, so `cat` ends with the shell.
+// The shell text of wait_for_a_signal() uses `wait`, because a trapped signal interrupts no other
+// command. Its `cat` reads a pipe to which the shell holds the only write end, so `cat` ends with
+// the shell.
 std::string wait_for_a_signal() {
   return "mkfifo $FOLDER/$$; exec 3<>$FOLDER/$$; cat <$FOLDER/$$ >/dev/null 3>&- & "
          "while :; do wait; done";

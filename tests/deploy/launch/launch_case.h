@@ -32,8 +32,8 @@ class LaunchCase {
                     .timeout = std::chrono::milliseconds(50),
                     .grace = std::chrono::milliseconds(50)};
 
-  // Is called with each line that the launcher or a role writes to stderr, as soon as the line
-  // arrives.
+  // The launch calls on_err with each line that the launcher or a role writes to stderr, as soon as
+  // the line arrives.
   std::function<void(const std::string& lines)> on_err;
 
   // Returns a role that runs a script, in a job with workers and servers; its name is like "worker

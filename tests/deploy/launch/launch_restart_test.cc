@@ -14,8 +14,8 @@
 namespace syncopate::test {
 namespace {
 
-// Returns shell text that runs the command once per job, in the first incarnation of a role that
-// reaches the text.
+// Returns shell text that runs the command once per job: only the first process that executes the
+// text runs the command, and its restarts do not.
 std::string at_first(const std::string& command) {
   return "if mkdir $FOLDER/first 2>/dev/null; then " + command + "; fi; ";
 }

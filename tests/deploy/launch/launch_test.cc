@@ -246,7 +246,8 @@ Launched run_with_late_worker(const Scripts& scripts, std::chrono::milliseconds 
 }
 
 TEST(Launch, StartsALateRoleAfterTheOthers) {
-  // The server waits at the named pipe for the late worker.
+  // The server reads the named pipe to which the late worker writes, so it waits until launch has
+  // started that worker.
   const Launched result = run_with_late_worker({.server = "cat $FOLDER/meeting",
                                                 .worker = "echo early >&2",
                                                 .late_worker = "echo met >$FOLDER/meeting"},

@@ -64,7 +64,7 @@ TEST_F(RendezvousOfServers, KeepsACallForTheNextIncarnationOfServerZero) {
   job_.rules.timeout = std::chrono::seconds(60);
   FileDescriptor caller;
   job_.on_err = [&](const std::string& line) {
-    // When launch prints this line, server 0 has ended and has not been started again.
+    // When launch prints that signal 9 ended server 0, launch has not started server 0 again yet.
     if (contains(line, "server 0 was ended by signal 9")) caller = call(endpoint_);
   };
   const std::string server =

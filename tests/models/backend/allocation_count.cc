@@ -9,8 +9,8 @@
 #include <new>
 #include <sstream>
 
-// These functions of glibc allocate memory; the replacements of malloc and free below call them.
-// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
+// The functions __libc_malloc() to __libc_memalign() of glibc allocate memory; the replacements of
+// malloc and free in this file call them.
 extern "C" {
 void* __libc_malloc(std::size_t size);
 void* __libc_calloc(std::size_t count, std::size_t size);
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kKeptCallers = 16;
 
-// The state of the counter is global because an allocation function has no argument that could
+// The counter of allocations is global because an allocation function has no argument that could
 // refer to it.
 struct Counter {
   std::atomic<bool> counting{false};

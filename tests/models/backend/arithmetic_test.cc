@@ -86,7 +86,7 @@ TEST_P(BackendArithmetic, AgreesWithTheInterpreterInEvaluationAndKeepsTheState) 
 
 TEST_P(BackendArithmetic, AgreesWithTheInterpreterOnOlderInstructionSets) {
   for (const Isa isa : {Isa::kV2, Isa::kV3}) {
-    if (isa >= detect_isa()) continue;  // the tests above use the highest set of this machine
+    if (isa >= detect_isa()) continue;  // the tests above use the highest set of instructions
     for (const Mode mode : {Mode::kTrain, Mode::kEvaluate}) {
       const CaseOptions options{.lanes = 2, .isa = isa, .mode = mode};
       BackendCase subject(graph(), variables_, options);

@@ -43,7 +43,7 @@ TEST(FusedGroups, AbsorbTheResidualSumAndItsReluIntoTheSecondBatchNorm) {
     return group.kind == GroupKind::kBatchNorm && group.add && group.relu &&
            group.inputs.size() == 2;
   });
-  EXPECT_EQ(with_sum, 9);  // one sum in each block
+  EXPECT_EQ(with_sum, 9);  // one residual sum in each block of resnet20
   EXPECT_EQ(std::ranges::count(groups, GroupKind::kAdd, &FusedGroup::kind), 0);
   EXPECT_EQ(std::ranges::count(groups, GroupKind::kRelu, &FusedGroup::kind), 0);
 }

@@ -21,8 +21,8 @@ TEST(MemoryPlan, SeparatesBuffersThatShareAStep) {
 }
 
 TEST(MemoryPlan, PutsASmallBufferIntoFreedMemory) {
-  // Buffer 0 is free after step 1, so buffer 2, from step 2 on, takes its place. Buffer 1 is in use
-  // at all of these steps.
+  // Buffer 0 is in use in steps 0 and 1, so buffer 2, in use in steps 2 and 3, takes its place.
+  // Buffer 1 is in use in steps 1 to 3.
   const MemoryPlan plan = plan_memory({{4096, 0, 1}, {2048, 1, 3}, {1024, 2, 3}});
   EXPECT_EQ(plan.offsets[2], plan.offsets[0]);
   EXPECT_EQ(plan.total_bytes, 6144U);

@@ -46,7 +46,7 @@ TEST(Client, ListsItsBatchesWhenItReconnects) {
   server.send(*server.control, std::move(leases));
   const auto trained = first.get();
   EXPECT_EQ(trained->begin, 4);
-  EXPECT_EQ(client->next_lease()->begin, 6);  // on a thread that reads ahead
+  EXPECT_EQ(client->next_lease()->begin, 6);  // the input asks for batches ahead of the training
   client->begin_step({.batch = *trained, .samples = 2});
   client->push(0);
   server.await<wire::PushT>(*server.data);
@@ -95,7 +95,7 @@ TEST(Client, UsesAHigherNumberAndAnotherRoutingIdForEachSocket) {
   EXPECT_NE(server.data_peer(), name);
 }
 
-// A connection brings no answer when the shard's ROUTER has handed its routing id to another
+// A shard does not answer on a connection whose routing id its ROUTER socket has handed to another
 // connection.
 TEST(Client, ReconnectsWhenAnOpenConnectionBringsNoAnswer) {
   ScriptedServer server;
@@ -148,8 +148,9 @@ TEST(Client, DoesNotWriteASnapshotForACallerThatHasLeft) {
   EXPECT_EQ(copy, std::vector<float>(8, 7.0F));
 }
 
-// With a segment, the client stays within the credit of 32 bytes, which is one bucket. It ignores
-// an answer to a request that it has not sent, and sends the request over the next connection.
+// With a shared-memory segment, the client stays within the credit of 32 bytes, which is one
+// bucket. It ignores an answer to a request that it has not sent, and sends the request over the
+// next connection.
 TEST(Client, WithASegmentWritesWithinItsCredit) {
   ScriptedServer server;
   server.data_welcome.uses_segment = true;
@@ -196,8 +197,8 @@ TEST(Client, WithASegmentSendsCompressedPushesWithinItsCredit) {
   client->abort("enough");
 }
 
-// A shard never answers a read of a withdrawn snapshot, and the next snapshot may wait for this
-// push.
+// A shard never answers a read of a withdrawn snapshot. Such reads must not delay a push of the
+// client, because the next snapshot may wait for the push.
 TEST(Client, PushesWhileUnansweredReadsHoldAllItsCredit) {
   ScriptedServer server;
   server.data_welcome.credit_bytes = 32;

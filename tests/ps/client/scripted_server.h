@@ -45,7 +45,7 @@ class ScriptedServer {
     }
     socket.send(std::move(message));
   }
-  // Return messages of server 0 as this incarnation.
+  // Return messages that server 0 sends as the given incarnation.
   wire::WelcomeT welcome(std::uint32_t incarnation) const;
   wire::RosterT roster(std::uint32_t incarnation) const;
   // Ends the control connection. Returns the Hello of the client's next connection, and answers it.

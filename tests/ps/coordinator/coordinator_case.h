@@ -19,7 +19,7 @@ TaskId server(int index);
 // checkpoints.
 wire::DeclarationT make_declaration();
 wire::DeclarationT make_declaration(Consistency consistency);
-// Convert tables of messages to types that can be compared.
+// The following two functions convert lists in a message to types that tests can compare.
 std::vector<SampleRange> ranges_of(const wire::LeasesT& leases);
 std::vector<WorkerClock> entries_of(const wire::CutT& cut);
 wire::PushT make_push(std::uint64_t sequence, const SampleRange& batch);
@@ -67,7 +67,7 @@ class JobCase {
   SampleRange lease(int index);
   // Leases a batch for a worker and trains it with the worker's push `sequence`.
   void train(int index, std::uint64_t sequence);
-  // Answers as all servers: Freeze with `entries`, Cut with CutDone.
+  // For all servers, freeze_all() answers Freeze with `entries`, copy_all() Cut with CutDone.
   void freeze_all(const std::vector<WorkerClock>& entries);
   void copy_all();
   // Answers, as the server, the RollBack that it was sent; returns the number of the snapshot.

@@ -124,7 +124,7 @@ TEST(LeaseQueue, ReportsIdleWorkersToServersThatWouldWaitForThem) {
   EXPECT_EQ(resting->incarnation, 1U);
   EXPECT_EQ(resting->sequence, 1U);
   EXPECT_FALSE(job.take<wire::RestingT>(server(0)));
-  // The idle worker is granted a batch after all, and is idle again later.
+  // The idle worker is granted the batch of the dropped push, and is idle again later.
   job.dropped(0, 1, last);
   ask(job, 0, 1);
   const auto leases = job.take<wire::LeasesT>(worker(1));

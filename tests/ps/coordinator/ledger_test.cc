@@ -93,7 +93,7 @@ TEST(Ledger, CountsPushesAfterASnapshotAsUntrained) {
   const Ledger::AsOf as_of = ledger.as_of({{0, 1}, {1, 0}});
   EXPECT_EQ(as_of.batches_trained, 1);
   EXPECT_EQ(as_of.samples_trained, 3);
-  EXPECT_EQ(as_of.position, (DataPosition{0, 3, {}}));  // batches b and c are next in any case
+  EXPECT_EQ(as_of.position, (DataPosition{0, 3, {}}));  // batches b and c follow sample 3
   EXPECT_EQ(ledger.as_of({{1, 0}}).position, (DataPosition{1, 0, {b}}));
   EXPECT_EQ(ledger.as_of({}).position, (DataPosition{1, 0, {}}));
 }

@@ -237,7 +237,7 @@ TEST(ARestartedServer, GivesAllServersANewIncarnationAndSendsRollBackFirst) {
   wire::RollBackT back;
   back.cut = cut;
   job.send(server(0), back);
-  back.incarnation = 1;  // answers the previous server 0
+  back.incarnation = 1;  // an answer as the incarnation before the restart
   job.send(server(1), back);
   EXPECT_TRUE(job.received[worker(0)].empty());
   back.incarnation = 2;

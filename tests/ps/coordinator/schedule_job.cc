@@ -132,7 +132,8 @@ void ScheduledJob::add_choices_of_servers(Choices& can) {
         coordinator_->on_message(server_id(s), reply);
       });
     }
-    // The control thread receives a push before it receives the snapshot that contains the push.
+    // The coordinator receives all results of server 0's pushes before server 0 finishes a
+    // snapshot.
     if (server.has_copied() && (s != 0 || news_.empty())) {
       can.emplace_back([this, s, &server] {
         const bool asks = s == 0 && chance_.one_in(2);

@@ -150,7 +150,7 @@ void ScheduledServer::work() {
   answer();
 }
 
-// A worker that server 0 reports as idle rests once its last push has been processed here, too.
+// A worker that server 0 reports as idle rests here once this server has processed its last push.
 bool ScheduledServer::rest() {
   bool has_changed = false;
   for (const WorkerClock& clock : rule_.clocks()) {
@@ -234,8 +234,8 @@ void ScheduledServer::roll_back(const wire::RollBackT& back) {
   }
   applied_ = file->second.applied;
   version_ = file->second.version;
-  // A restored server starts with an empty rule: workers report their last push when they join
-  // again.
+  // A restored server begins with a rule that knows no worker: workers report their last push when
+  // they join again.
   rule_ = ScheduledRule(consistency_);
   waiting_.clear();
   owed_.clear();

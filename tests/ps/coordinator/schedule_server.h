@@ -20,7 +20,7 @@ namespace syncopate::ps {
 struct ServerNews {
   enum class Kind : std::uint8_t { kApplied, kDropped, kAnswered };
   Kind kind = Kind::kApplied;
-  TrainingPush push;  // if kAnswered, has the version of the values
+  TrainingPush push;  // for kAnswered, push.version is the version of the values in the answer
 };
 
 class ScheduledServer {
@@ -46,8 +46,9 @@ class ScheduledServer {
   void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
   void push(const TrainingPush& push);
   std::vector<ServerNews> take_ended_steps();
-  // Returns whether the last bucket of a snapshot is copied. finish_cut() then writes the file;
-  // that of server 0 gets these bytes, or those of the Cut message.
+  // Returns whether the last bucket of a snapshot is copied. finish_cut() then writes the file and
+  // puts the coordinator's state into it: its argument or, if that is empty, the bytes in the
+  // message Cut.
   bool has_copied() const noexcept { return has_copied_; }
   void finish_cut(std::vector<std::byte> coordinator);
 

@@ -67,8 +67,8 @@ void ScheduledWorker::on_message(const wire::MessageT& message) {
   const wire::BodyUnion& body = message.body;
   switch (body.type) {
     case wire::Body::Welcome:
-      // If the incarnation differs, server 0 was restarted and does not know the worker's previous
-      // one.
+      // If Welcome contains another incarnation than before, server 0 was restarted and does not
+      // know the previous incarnation of this worker.
       if (incarnation_ != body.AsWelcome()->incarnation) {
         roll_back();
         incarnation_ = body.AsWelcome()->incarnation;

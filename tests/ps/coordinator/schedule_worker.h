@@ -40,7 +40,7 @@ class ScheduledWorker {
   const std::optional<std::string>& failure() const noexcept { return failure_; }
   std::deque<wire::MessageT> sent;               // messages in transit to server 0
   std::deque<wire::MessageT> inbox;              // received messages, not yet processed
-  std::vector<wire::AppointmentT> appointments;  // all assignments of this process
+  std::vector<wire::AppointmentT> appointments;  // all evaluations and checkpoints to make
 
  private:
   enum class Stage : std::uint8_t { kRegistering, kConnecting, kReady, kTraining, kLeft };
@@ -79,7 +79,7 @@ class ScheduledWorker {
   SampleRange batch_;
   std::set<int> to_push_;
   std::set<int> unanswered_;
-  std::deque<std::uint64_t> undone_;  // assignments still to be done
+  std::deque<std::uint64_t> undone_;  // snapshots that are still to be evaluated or saved
   bool has_finished_ = false;
   std::optional<std::string> failure_;
 };

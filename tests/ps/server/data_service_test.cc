@@ -24,7 +24,7 @@ TEST(DataService, ReportsAPushOnceEvenIfItIsSentTwice) {
   second.receive<wire::DataWelcomeT>();
   first.send(push_of(1, 1), kGradient);
   first.send(push_of(1, 1), kGradient);
-  first.receive<wire::ConsumedT>();  // answers the second copy; the first copy waits
+  first.receive<wire::ConsumedT>();  // answers the second copy of the push; the first copy waits
   second.send(push_of(1, 1), kGradient);
   second.receive<wire::ValuesT>(1);
   const std::vector<EndedStep> steps = service.await_steps(2);

@@ -23,7 +23,7 @@ TEST(DelayCompensation, AddsLambdaTimesTheSquareTimesTheChangeOfTheValues) {
   const std::array read{0.0F, 7.0F};
   std::array<float, 2> result{};
   (void)compensate({.lambda = 0.5F, .read = read, .mean_square = {}}, gradient, values, result);
-  EXPECT_EQ(result, (std::array{4.0F, -12.0F}));  // 2 + 0.5 4 1; -3 + 0.5 9 -2
+  EXPECT_EQ(result, (std::array{4.0F, -12.0F}));  // 2 + 0.5 * 2^2 * 1; -3 + 0.5 * 3^2 * -2
 }
 
 TEST(DelayCompensation, DividesAnAdaptiveLambdaByTheRootOfTheMeanSquare) {
@@ -35,9 +35,9 @@ TEST(DelayCompensation, DividesAnAdaptiveLambdaByTheRootOfTheMeanSquare) {
   const DelayCompensation compensation{
       .lambda = 1.0F, .mean_square_decay = 0.75F, .read = read, .mean_square = mean_square};
   (void)compensate(compensation, gradient, values, result);
-  EXPECT_EQ(mean_square[0], 4.0F);  // 0.75 4 + 0.25 4
+  EXPECT_EQ(mean_square[0], 4.0F);  // 0.75 * 4 + 0.25 * 2^2
   // The tolerance is 1e-6, because the rule adds 1e-7 under the root.
-  EXPECT_NEAR(result[0], 4.0F, 1e-6F);  // 2 + 1/2 4 1
+  EXPECT_NEAR(result[0], 4.0F, 1e-6F);  // 2 + 1 / sqrt(4) * 2^2 * 1
 }
 
 TEST(DelayCompensation, LeavesAGradientOfCurrentValuesButUpdatesTheMeanSquare) {
@@ -57,9 +57,9 @@ TEST(CompensatingShard, KeepsTheValuesThatEachWorkerRead) {
   one.push(0, 1, 1, {.gradient = 4.0F});
   EXPECT_EQ(one.value(), 6.0F) << "the values have not changed since";
   one.push(1, 1, 1, {.gradient = 2.0F});
-  EXPECT_EQ(one.value(), 12.0F);  // 2 + 0.5 4 (6 - 10) = -6
+  EXPECT_EQ(one.value(), 12.0F);  // 6 - (2 + 0.5 * 2^2 * (6 - 10))
   one.push(0, 2, 2, {.gradient = 2.0F});
-  EXPECT_EQ(one.value(), -2.0F);  // 2 + 0.5 4 (12 - 6) = 14
+  EXPECT_EQ(one.value(), -2.0F);  // 12 - (2 + 0.5 * 2^2 * (12 - 6))
 }
 
 TEST(CompensatingShard, LeavesAGradientOfUnknownValues) {
@@ -81,9 +81,9 @@ TEST(CompensatingShard, KeepsOneMeanSquareForAllWorkers) {
   OneValue one(compensating(StalenessRule::kDelayCompensationAdaptive), 2, 10.0F);
   one.read(0);
   one.read(1);
-  one.push(0, 1, 1, {.gradient = 4.0F});  // mean square 0.25 16 = 4
+  one.push(0, 1, 1, {.gradient = 4.0F});  // the mean square becomes 0.25 * 4^2 = 4
   EXPECT_EQ(one.value(), 6.0F);
-  one.push(1, 1, 1, {.gradient = 2.0F});  // 0.75 4 + 0.25 4 = 4; 2 + 0.5/2 4 (6 - 10) = -2
+  one.push(1, 1, 1, {.gradient = 2.0F});  // 8 = 6 - (2 + 0.5 / sqrt(4) * 2^2 * (6 - 10))
   EXPECT_NEAR(one.value(), 8.0F, 1e-5F);
 }
 

@@ -176,7 +176,8 @@ TEST(GradientEncoder, LosesNothingOverManySteps) {
     GradientEncoder encoder(options, kElements);
     std::vector<double> wanted(kElements);
     std::vector<double> arrived(kElements);
-    // The last ten gradients are zero: ten steps, of a tenth of the elements each, send the rest.
+    // The last ten gradients are zero, so that the encoder sends the elements that it has held
+    // back: in each of ten steps a tenth of them.
     for (int step = 0; step < kSteps + 10; ++step) {
       const Floats gradient = step < kSteps ? random_gradient(kElements, 100 + step) : Floats(500);
       const Floats decoded = decode(encoder.encode(gradient));

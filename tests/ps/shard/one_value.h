@@ -24,7 +24,7 @@ class OneValue {
     std::uint32_t incarnation = 1;
     bool wants_values = true;
   };
-  // Each of the following functions also does the shard's work that becomes due.
+  // After its request, each of these functions makes the shard do all work that is due.
   void push(WorkerId worker, std::uint64_t sequence, std::uint64_t version, const Push& push);
   void push(WorkerId worker, std::uint64_t sequence, std::uint64_t version) {
     push(worker, sequence, version, Push{});

@@ -276,7 +276,7 @@ TEST(Imbalance, IsTheLargestShardOverTheMean) {
 }
 
 TEST(Placement, RefusesAPartThatIsTooLargeForAMessage) {
-  // The only part of large.weight has 77 MB.
+  // With one part per variable, the part of large.weight has 77 MB.
   const ArenaLayout layout({{"small", {3}, true}, {"large.weight", {4400, 4400}, true}});
   PlacementOptions options{.partition = {PartitionRule::Kind::kFixed, 1}};
   try {

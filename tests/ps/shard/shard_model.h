@@ -40,7 +40,7 @@ class ModelBucket {
     std::int64_t offset = 0;
     std::uint64_t accepted = 0;
     std::uint64_t done = 0;
-    bool rests = false;  // true from the moment `rests_after` is done
+    bool rests = false;  // if true, the worker rests once its push `rests_after` is done
     std::uint64_t rests_after = 0;
     bool is_awaited() const { return is_active && !(rests && done >= rests_after); }
     std::int64_t clock() const { return static_cast<std::int64_t>(done) + offset; }
@@ -52,8 +52,8 @@ class ModelBucket {
   // Returns whether a read may be answered. Ho et al., conditions (1) and (3): no worker is further
   // behind than the bound; (4): the values include the worker's own pushes.
   bool may_read(const ModelRequest& request);
-  // Each of these functions returns a description of a deviation of the shard from the model, or
-  // "".
+  // apply(), drop(), answer() and check_snapshot() return a description of a deviation of the shard
+  // from the model, or "".
   std::string apply(ModelRequest& push, const ShardEvent& event);
   std::string drop(ModelRequest& push);
   std::string answer(const ModelRequest& request, const ShardEvent& event);

@@ -189,8 +189,8 @@ TEST(SspRule, GivesAJoiningWorkerOneClockForAllBuckets) {
   shard.join(0, 1, 0);
   EXPECT_EQ(push(0, 0), 2U);
   shard.join(1, 1, 0);
-  // Worker 1 is at clock 1 on bucket 0, as worker 0 is. If it had joined with a clock per bucket,
-  // it would be ahead there.
+  // After its push, worker 1 is at clock 1 on bucket 0, like worker 0. If it had joined with a
+  // clock per bucket, it would be ahead of worker 0 on bucket 0.
   EXPECT_EQ(push(1, 0), 2U) << "applied and answered";
   EXPECT_EQ(push(1, 1), 1U) << "worker 0 is at clock 0 there";
   EXPECT_EQ(push(0, 1), 3U) << "applied, and both workers are answered";

@@ -141,7 +141,8 @@ void ShardSchedule::push(int worker) {
 }
 
 void ShardSchedule::push_again(int worker) {
-  // The push that is sent again is a delayed message of any incarnation of the worker.
+  // The push that is sent again imitates a delayed message, of this or an earlier incarnation of
+  // the worker.
   std::vector<std::size_t> sent;
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     if (requests_[i].is_push && requests_[i].worker == worker) sent.push_back(i);

@@ -16,8 +16,8 @@ void ShardSchedule::join(int worker, bool as_new) {
         .incarnation = client.incarnation + 1, .step = sequence + 1, .order = {}, .versions = {}};
     for (int b = 0; b < buckets_; ++b) client.order.push_back(b);
   } else {
-    // A worker that joins again continues at its own sequence. Pushes from before it left may still
-    // wait.
+    // A worker that joins again continues its own numbering of pushes. Pushes that it sent before
+    // it left may still wait.
     client.answers = static_cast<int>(std::ranges::count_if(requests_, [&](const auto& request) {
       return request.worker == worker && request.incarnation == client.incarnation &&
              !request.is_closed && !request.is_duplicate && request.wants_values;
@@ -29,7 +29,7 @@ void ShardSchedule::join(int worker, bool as_new) {
     if (one_in(2)) (void)claim(b);
   }
   shard_->join(worker, client.incarnation, client.step - 1);
-  // The model includes pushes that have begun when a worker joins.
+  // Updates that have begun end before the worker joins the model, which includes their pushes.
   for (int b = 0; b < buckets_; ++b) end_task(b);
   join_model(worker);
   for (int b = 0; b < buckets_; ++b) read(worker, b);

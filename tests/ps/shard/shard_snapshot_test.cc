@@ -74,8 +74,8 @@ TEST(Snapshot, UnderSyncDoesNotWaitForWorkersThatItHoldsBack) {
   one.shard().freeze(1);
   const auto copy = copy_for(one.shard());
   one.push(2, 1, 1);
-  // The snapshot's clocks: on another shard the update of the step has begun with the pushes of
-  // workers 0 and 1.
+  // The snapshot's clocks include push 1 of workers 0 and 1, because on another shard the update of
+  // this step has begun with these two pushes.
   one.shard().join(3, 1, 0);
   one.shard().begin_snapshot(1, std::vector<WorkerClock>{{0, 1, 1}, {1, 1, 1}, {2, 1, 0}}, copy);
   one.push(0, 1, 1, {.wants_values = false});

@@ -234,9 +234,9 @@ std::string header_of(const Envelope& message) {
   return {reinterpret_cast<const char*>(header.data()), header.size()};
 }
 
-// This is why every socket has a routing id of its own (PROTOCOL.md): of two sockets with one id,
-// the ROUTER serves the last caller; it neither reads from the earlier caller any more nor informs
-// it.
+// This test shows why every socket has a routing id of its own (PROTOCOL.md): of two sockets with
+// one id, the ROUTER serves the last caller; it neither reads from the earlier caller any more nor
+// informs it.
 TEST(TwoSocketsOfOneRoutingId, DisconnectTheFirstSilently) {
   Line line;
   LateCaller given_up(*line.server);

@@ -98,7 +98,7 @@ TEST(BorrowedMemory, IsReleasedIfItIsNeverSent) {
   EXPECT_EQ(given_back, 3);
 }
 
-// So many messages do not fit into the buffers of ZeroMQ and the system.
+// 600 messages of 64 KiB do not fit into the buffers of ZeroMQ and the system.
 constexpr int kMany = 600;
 
 TEST(SlowServer, MakesAWorkersMessagesWaitInOrder) {

@@ -19,10 +19,12 @@ using std::chrono::seconds;
 constexpr milliseconds kTimeout(3500);
 constexpr milliseconds kSleep(100);
 
-// The fixture is an observer with a clock of its own that sleeps for kSleep at a time.
+// The fixture plays the thread that observes the peers. It has a simulated clock and announces to
+// the failure detector sleeps of at most kSleep.
 class Detector : public testing::Test {
  protected:
-  // Sleeps for `time`. A time longer than kSleep means that the observer was stopped.
+  // Announces a sleep of kSleep and then sleeps for `time`. A time longer than kSleep means that
+  // the observing thread was stopped.
   void sleep(nanoseconds time) {
     detector_.update(now_, kSleep);
     now_ += time;

@@ -155,8 +155,8 @@ TEST_P(EveryCollective, CountsTheTimeOfItsAllReduces) {
     const std::string wrong = check_sum(rank, {}, 300'000, 0, DType::kF32);
     const CommunicationTimes times = rank.times();
     if (rank.size() > 1 && times.under_way_seconds <= 0.0) return "no time was under way";
-    // The exposed time may be 1 ms longer, because the caller wakes a little after the all-reduce
-    // ends.
+    // The exposed time, in which the caller waits, may exceed the time of the all-reduce by 1 ms,
+    // because the caller wakes a little after the all-reduce ends.
     if (times.exposed_seconds > times.under_way_seconds + 1e-3)
       return "more exposed than under way";
     return wrong;

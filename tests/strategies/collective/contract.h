@@ -26,7 +26,8 @@ std::string check_sum(Collective& collective, const Promise& promise, std::int64
                       std::int64_t index, DType dtype);
 // Sums tensors of all critical lengths and indices, in f32 and bf16.
 std::string check_sums(Collective& collective, const Promise& promise);
-// Sums parts of block() and of other memory concurrently, and waits for them in another order.
+// Sums parts of the collective's block() and of other memory concurrently, and waits for these sums
+// in another order.
 std::string check_several_under_way(Collective& collective, const Promise& promise);
 // Sums more than 256 small tensors one after the other.
 std::string check_many_small(Collective& collective, const Promise& promise);

@@ -119,8 +119,8 @@ TEST(BatchSource, LeavesABatchUnchangedUntilTheSecondNextCall) {
     const Batch& held = source->next();
     const Batch& newer = source->next();
     const auto ready_ahead = static_cast<std::int64_t>(options.prefetch) + 2;
-    // After these reads the readers have nothing left to do: if they had touched `held`, it would
-    // show.
+    // After these reads the reader threads have nothing left to do: if they had overwritten the
+    // batch `held`, the test would see it.
     ASSERT_TRUE(dataset.wait_for_reads((2 * i + ready_ahead) * 4));
     ASSERT_EQ(labels_of(held).front(), 8 * i);
     ASSERT_EQ(labels_of(newer).front(), 8 * i + 4);

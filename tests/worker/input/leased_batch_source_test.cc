@@ -19,7 +19,8 @@ using Ranges = std::vector<ps::SampleRange>;
 
 constexpr std::chrono::seconds kTimeout(10);
 
-// An Office grants these leases, and then: nothing, an error, or a wait until it is stopped.
+// An Office stands in for the job that leases ranges of samples. After the given leases it returns
+// no lease, throws an error, or waits until it is stopped.
 class Office {
  public:
   enum class End { kNothing, kError, kWait };
@@ -186,8 +187,8 @@ TEST(LeasedBatchSource, LeavesABatchUnchangedUntilTheSecondNextCall) {
     const Batch& held = source.next();
     const Batch& newer = source.next();
     ASSERT_NE(source.upcoming(), nullptr);
-    // The readers read two batches per round, the upcoming batch, and one ahead of it: then they
-    // have nothing left to do.
+    // In each round the test takes two batches. The readers read these, the upcoming batch, and one
+    // ahead of it: then they have nothing left to do.
     ASSERT_TRUE(dataset.wait_for_reads((2 * i + 4) * 4));
     ASSERT_EQ(labels_of(held).front(), 8 * i);
     ASSERT_EQ(labels_of(newer).front(), 8 * i + 4);

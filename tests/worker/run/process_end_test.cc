@@ -1,5 +1,5 @@
-// Tests that a lost peer wakes the training thread, and that the watch ends the process later. A
-// stand-in for the membership loses its peer when a test says so.
+// Tests that a lost peer wakes the training thread, and that PeerWatch ends a process that
+// continues nevertheless. A stand-in for the membership loses its peer when a test says so.
 #include "worker/run/process_end.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The timeout kNever is longer than any test takes, unless the watch is wrong.
+// The grace period kNever is longer than any test takes, unless PeerWatch has a bug.
 constexpr seconds kNever(20);
 constexpr seconds kTimeout(10);
 constexpr milliseconds kSoon(20);

@@ -1,5 +1,5 @@
 // Provides a small network on a few samples, and training runs of it: by train_asynchronously with
-// a scripted job, or by train, for comparison.
+// a ScriptedJob in place of parameter servers, or by train, for comparison.
 #pragma once
 
 #include <atomic>
@@ -59,7 +59,7 @@ class AsynchronousCase {
                             ScheduleOptions rates = {});
 
   std::unique_ptr<Strategy> make_one_device() const;
-  // Returns a strategy with one replica; the caller sets its jobs.
+  // Returns a strategy with one replica; the caller sets `jobs`, the job of each replica.
   std::unique_ptr<ScriptedStrategy> make_scripted() const {
     return std::make_unique<ScriptedStrategy>(make_one_device());
   }
@@ -76,7 +76,7 @@ class AsynchronousCase {
   }
 
   Progress start{.data = "synthetic", .seed = 5};
-  DeferredEvaluations* kept = nullptr;  // all replicas'; at most one evaluates
+  DeferredEvaluations* kept = nullptr;  // shared by all replicas, of which one evaluates at most
   TrainLoopOptions options{.total_epochs = 2, .log_every_steps = 2};
   RecordingMetrics metrics;
   RecordingDisplay display;
@@ -98,9 +98,10 @@ inline std::vector<std::string> strings(std::initializer_list<const char*> texts
   return {texts.begin(), texts.end()};
 }
 
-// A ScriptedRun trains one replica with its job; both stay, so that the test can inspect them.
+// A ScriptedRun trains one replica with a ScriptedJob, and keeps both, so that the test can inspect
+// them.
 struct ScriptedRun {
-  // Trains on `leases`, with the job as `script` has written it.
+  // Trains on the batches in `leases`; `script` fills in the job's script before.
   template <typename Script>
   TrainOutcome train(const Script& script,
                      const std::vector<ps::SampleRange>& leases = two_epochs()) {

@@ -26,8 +26,8 @@ class TwoReplicas : public testing::Test {
  protected:
   TwoReplicas() { first_.copy = second_.copy = before_; }
 
-  // Makes two replicas and sets `before` to their snapshot, which must be taken before their
-  // variables are replaced here.
+  // Makes two replicas, sets `before` to a copy of their snapshot, and then replaces their
+  // variables by IdleVariables, which have no values to copy.
   static std::unique_ptr<Strategy> make_two(const Graph& graph, std::optional<Snapshot>& before) {
     StrategyOptions options;
     options.name = "mirrored";

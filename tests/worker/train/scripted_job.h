@@ -1,5 +1,6 @@
-// A ScriptedJob is the job of one replica, without other workers. A test scripts its leases and
-// appointments; the replica's own strategy makes the updates. Records the requests of the loop.
+// A ScriptedJob is the asynchronous job of one replica. A test scripts its leases (batches) and its
+// assignments (evaluations and checkpoints); the replica's own strategy makes the updates. Records
+// the calls of the training loop.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +23,22 @@ class ScriptedJob final : public AsynchronousJob {
   // Counts the updates of the replica from now on. `strategy` must outlive the job.
   ScriptedJob(Strategy& strategy, std::vector<ps::SampleRange> leases, int replica = 0);
 
-  // The test fills in the following script before training begins. Status and position are set when
-  // they are due.
+  // The test fills in the following script before training begins. The job itself fills in the
+  // status and the position of an assignment, when the assignment is due.
   std::map<std::int64_t, Assignment> assignment_after_step;
   std::deque<Assignment> assignments_at_end;
   std::optional<Assignment> assignment_when_stopped;
   bool is_reporter_in_script = true;
-  // The number of steps that other workers train with each step of this replica, with the same
-  // scores.
+  // The number of steps that other workers are assumed to train with each step of this replica,
+  // each with the scores of this replica's step.
   std::int64_t steps_of_others = 0;
   // The values that the job returns as a snapshot in place of the live values.
   std::optional<Snapshot> copy;
   std::function<void()> before_lease = [] {};  // is called on the reader's thread
   std::function<void()> when_asked_to_stop = [] {};
 
-  // The events so far, in order: "step 16", "cut 1 with slots", "done 1", "refresh", "stop 1".
+  // The calls of the training loop so far, in order: "step 0:16" (epoch and first sample of the
+  // batch), "cut 1" or "cut 1 with slots" (a read of snapshot 1), "done 1", "refresh", "stop 1".
   std::vector<std::string> events;
   std::vector<ps::SampleRange> trained;
 
@@ -65,7 +67,8 @@ class ScriptedJob final : public AsynchronousJob {
   std::optional<std::uint64_t> open_cut_;
 };
 
-// A ScriptedStrategy is a strategy of one task whose replicas have jobs; `inner` does the rest.
+// A ScriptedStrategy is a strategy of one task that also has an AsynchronousJob for each replica;
+// `inner` does the rest.
 class ScriptedStrategy final : public Strategy {
  public:
   explicit ScriptedStrategy(std::unique_ptr<Strategy> inner) : inner_(std::move(inner)) {}

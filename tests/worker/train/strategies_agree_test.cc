@@ -1,6 +1,6 @@
 // Tests the invariants that make strategies comparable: the same network, initial bits and samples
 // under every strategy of one process. tests/end_to_end/strategies_test.cc compares strategies of
-// several processes with these.
+// several processes with strategies of one process.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct Training {
 
 struct Outcome {
   std::vector<float> first;   // values before training
-  std::vector<float> values;  // after it, equal on every replica
+  std::vector<float> values;  // values after training, equal on every replica
   std::vector<float> state;
   std::vector<StepReport> reports;
 };

@@ -148,7 +148,7 @@ TEST_F(RunFile, HasNoResultIfTheRunWasInterrupted) {
   EXPECT_FALSE(read("").has_value());
   EXPECT_FALSE(read(kHead).has_value());
   EXPECT_FALSE(read(kHead + kEval).has_value());
-  // A file whose last line is cut short, at any position, has no result.
+  // A metrics file whose last line, the summary, is cut short at any position has no result.
   for (std::size_t length = 1; length + 2 < kSummary.size(); length += 7) {
     EXPECT_FALSE(read(kHead + kSummary.substr(0, length)).has_value()) << length;
   }

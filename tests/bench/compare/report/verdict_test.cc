@@ -84,7 +84,8 @@ TEST(Verdict, SaysThatADifferenceIsNotSignificant) {
       made_up_comparison({made_up_variant("mirrored", 8, {100, 140, 120}, kGood),
                           asynchronous(made_up_variant("async", 8, {95, 135, 115}, kGood))});
   // The logarithms of the ratios of times are 0.0513, 0.0364 and 0.0426: mean 0.0434, half-width
-  // 4.303 * 0.0075 / sqrt(3) = 0.0187. The evaluations add a factor of 2 in both directions.
+  // 4.303 * 0.0075 / sqrt(3) = 0.0187. The distance between evaluations leaves each ratio uncertain
+  // by a factor of 2 in both directions.
   EXPECT_EQ(sentence(comparison, 0),
             "Use async: it reached 95 % soonest, in 115 s; mirrored may be as fast.");
   EXPECT_TRUE(says(sentence(comparison, 1),

@@ -33,7 +33,7 @@ class VirtualCase {
                        const std::string& model = "mlp");
 
   TrainOptions options;
-  FaultInjection faults;  // a step takes 10 ms
+  FaultInjection faults;  // by default a step takes 10 ms
   int workers = 1;
   int servers = 0;
 

@@ -48,7 +48,7 @@ TEST(VirtualNetwork, FillsTheLinksOfSeveralServersAtOnce) {
       last = std::max(last, network.up(milliseconds(0), w, (w + i) % 4, 10));
     }
   }
-  // The 100 messages to one server take 1000 ms, plus a wait at the beginning.
+  // Each server receives 100 messages, one after another in 10 ms each, once the first one arrives.
   EXPECT_LT(last, milliseconds(1100));
 }
 
@@ -93,7 +93,7 @@ TEST(StepTimes, IncludeTheValuesForAllButTheFirstWorkerAfterAKill) {
   faults.kills = {{.worker = 0, .at_seconds = 0.05, .restart_seconds = 0.1}};
   StepTimes times({.workers = 2, .value_bytes = {20}}, faults, 1);
   // After the kill all workers continue at 150 ms, and worker 1 has received 20 bytes of values at
-  // 171 ms. A step and two messages of 11 ms follow.
+  // 171 ms. Then follow a step of 100 ms and the all-reduce, two messages of 11 ms.
   EXPECT_EQ(times.step(1, {}), milliseconds(171 + 122));
   EXPECT_EQ(times.accounts()[0].compute, milliseconds(150)) << "50 ms of it in vain";
 }

@@ -38,7 +38,8 @@ struct BatchNormCase {
       inverse.push_back(1.0 / std::sqrt(variance + static_cast<double>(kEpsilon)));
     }
   }
-  // Returns, in double precision, the sums that the declaration of the kernel promises.
+  // Returns, in double precision, what the kernel batch_norm_sums() promises: per channel the sums
+  // of x - shift and of its square, then the number of rows.
   Values sums() const {
     const auto channels = static_cast<std::size_t>(shape.channels);
     Values result(2 * channels + 1);

@@ -69,14 +69,14 @@ TYPED_TEST(BatchNormGradientKernels, GiveGradientsOfAMaskedSum) {
         return Outputs{dgamma.values(), dbeta.values(), dx.values(),
                        options.wants_added ? dadded.values() : Values(dz.size(), 0.0)};
       });
-      // The error of each term is the rounding of the mean (near 4) to f32, times the inverse
-      // deviation.
+      // Each term of the sums over rows (dgamma and dbeta) may be wrong by the rounding of the mean
+      // (near 4) to f32, times the inverse deviation.
       const double term = 2.0 * 4.0 * subject.largest_inverse();
       const double rows_sum = term * static_cast<double>(rows.rows);
       expect_close<float>(expected.scale, found[0], kF32Additions, rows_sum);
       expect_close<float>(expected.shift, found[1], kF32Additions, rows_sum);
-      // The errors of the sums, averaged over the rows, are multiplied by gamma, the inverse
-      // deviation and xhat.
+      // In dx, the errors of dgamma and dbeta, averaged over the rows, are multiplied by gamma, the
+      // inverse deviation and xhat.
       const double largest_xhat = 2.0 * subject.largest_inverse();
       expect_close<T>(expected.x.values, found[2], 2 * kF32Additions,
                       1.5 * subject.largest_inverse() * term * (1.0 + largest_xhat));

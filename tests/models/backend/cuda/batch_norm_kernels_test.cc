@@ -28,7 +28,7 @@ TYPED_TEST(BatchNormKernels, SumWhatMomentsAreMadeOf) {
       batch_norm_sums(shape, x.data(), shift.data(), sums.data(), scratch.data(), kStream);
       return Outputs{sums.values()};
     });
-    // The sums have terms of up to 1.5, and squares of up to 2.25.
+    // The kernel sums terms x - shift of up to 1.5, and their squares of up to 2.25.
     expect_close<float>(subject.sums(), found[0], kF32Additions,
                         2.25 * static_cast<double>(rows.rows));
     EXPECT_EQ(found[0].back(), static_cast<double>(rows.rows));
@@ -71,8 +71,9 @@ TEST(BatchNormShiftSums, AreThoseAroundTheShift) {
                             shift.data(), sums.data(), kStream);
       return Outputs{sums.values()};
     });
-    // The sums of x (up to 4) and of its square are rounded to f32 once. The sum of squares around
-    // the shift contains the plain sum, times the shift (up to 3.5), twice.
+    // The inputs of the kernel, the sums of x (up to 4) and of its square, are rounded to f32 once.
+    // The sum of squares around the shift contains the sum of x, times the shift (up to 3.5),
+    // twice.
     expect_close<float>(subject.sums(), found[0], 1,
                         (16.0 + 2.0 * 3.5 * 4.0) * static_cast<double>(rows.rows));
     EXPECT_EQ(found[0].back(), static_cast<double>(rows.rows));
@@ -115,8 +116,8 @@ TEST(BatchNormFinish, LosesOfTheVarianceWhatSumsOfF32HaveLostOfSquares) {
       const Values found = LargeMean{mean, roundings}.finished();
       EXPECT_NEAR(found[0], mean, mean * 0x1p-23);
       const double variance = 1.0 / (found[1] * found[1]) - static_cast<double>(kEpsilon);
-      // The error of the variance consists of the given roundings and one rounding of each stored
-      // sum (the plain sum's counts twice).
+      // The error of the variance consists of `roundings` (up to 4) of the sum of squares, and of
+      // one rounding of each stored sum; the rounding of the sum of x counts twice.
       EXPECT_NEAR(variance, 1.0, (4.0 + 1.0 + 2.0) * 0x1p-24 * (mean * mean + 1.0) + 1e-6);
     }
   }
@@ -138,7 +139,7 @@ TEST(BatchNormFinish, GivesMomentsAndMovesTheRunningStatistics) {
                                                         operation(), rows.rows);
     const auto found = run_in_every_order([&] {
       DeviceArray<double> sums(subject.sums());
-      DeviceArray<float> running_mean(subject.shift);  // is also the shift, as in training
+      DeviceArray<float> running_mean(subject.shift);  // also passed as the shift, as in training
       DeviceArray<float> running_variance(variance);
       DeviceArray<float> mean(rows.channels);
       DeviceArray<float> inverse(rows.channels);
@@ -219,8 +220,8 @@ TYPED_TEST(BatchNormKernels, NormaliseScaleAddAndRectify) {
                            kStream);
           return Outputs{out.values()};
         });
-        // The error of y: the mean (near 4) is rounded to f32, and the inverse deviation multiplies
-        // that error by gamma.
+        // The error of batch norm's output y: the mean (near 4) is rounded to f32, and the inverse
+        // deviation multiplies that error by gamma.
         expect_close<T>(y.values, found[0], 4, 4.0 * 1.5 * subject.largest_inverse() + 2.0);
       }
     }

@@ -19,7 +19,8 @@ struct Case {
 // The numbers of rows are zero, one, and enough for more elements than a grid has threads.
 constexpr Case kCases[] = {{0, 3, 4}, {1, 1, 4}, {5, 3, 8}, {300'000, 3, 4}, {7, 8, 3}, {6, 4, 1}};
 
-// Returns element `i` of rows with y_channels channels.
+// Returns element `i` of the map after its number of channels was changed to y_channels: added
+// channels are zero, and surplus channels are left out.
 double at(const Values& x, int channels, std::int64_t i, int y_channels) {
   const std::int64_t channel = i % y_channels;
   if (channel >= channels) return 0.0;

@@ -42,8 +42,8 @@ Requests requests_of(const Graph& graph, const SumsOptions& options = {}) {
 }
 
 TEST(ConvolutionSums, AreLeftWhereABatchNormAloneReadsTheOutput) {
-  // Two of three requests are granted: the first convolution reads colours, and the two of the
-  // block read 16 channels.
+  // Three convolutions request sums of their output. The two of the residual block, which read 16
+  // channels, get them; the first one, which reads colours, does not.
   EXPECT_EQ(requests_of(network("ResidualBlock16")), (Requests{.asked = 3, .granted = 2}));
   EXPECT_EQ(requests_of(network("ResidualBlock16"), {.fuse = false}),
             (Requests{.asked = 3, .granted = 2}));

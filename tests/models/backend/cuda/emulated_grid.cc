@@ -38,7 +38,7 @@ class Block {
     jmp_buf place{};
     std::unique_ptr<char[]> stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
     unsigned thread = 0;
-    bool waits = false;  // true at a barrier; false when no thread is left
+    bool waits = false;  // true while its thread is at a barrier; false when no thread is left
   };
 
   static void run_fibre();

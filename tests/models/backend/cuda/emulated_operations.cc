@@ -13,8 +13,8 @@
 namespace syncopate::cuda {
 namespace {
 
-// Every run requests this workspace and overwrites it, so that a program that does not provide it
-// fails.
+// Each emulated operation requests a workspace of this size and overwrites it, so that a program
+// that does not provide the workspace fails.
 constexpr std::size_t kWorkspaceBytes = 300;
 constexpr std::size_t kRowsOfTile = 64;  // is the number of rows per block
 

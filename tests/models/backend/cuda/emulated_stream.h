@@ -36,7 +36,8 @@ class EmulatedPace {
   ~EmulatedPace();  // runs all pending work
 };
 
-// These functions implement the runtime's functions of their names (emulated_runtime.cc).
+// Each of these functions implements a function of the CUDA runtime: create_stream(), for example,
+// cudaStreamCreateWithFlags() (emulated_runtime.cc).
 cudaStream_t create_stream();
 void destroy_stream(cudaStream_t stream);  // runs the stream's work first
 cudaEvent_t create_event();

@@ -16,16 +16,17 @@ namespace {
 
 struct Communicator {
   std::shared_ptr<FakeNcclBoard> board;
-  FileDescriptor file;  // rank 0's file, by which the others find the board
+  FileDescriptor file;  // rank 0's shared file, which the other ranks open
   int size = 1;
-  int askings = 0;  // polls since all ranks have met
+  int askings = 0;  // polls of this communicator since all ranks have joined
   int sums = 0;
   bool leaves = false;
 };
 
 Communicator& in(ncclComm_t handle) { return *reinterpret_cast<Communicator*>(handle); }
 
-// Maps places to boards that this process has made and rank 0 has not yet opened.
+// Maps the paths of shared files that this process has made for communicators, and that rank 0 has
+// not yet opened, to their descriptors.
 std::map<std::string, FileDescriptor>& new_boards() {
   static std::map<std::string, FileDescriptor> boards;
   return boards;

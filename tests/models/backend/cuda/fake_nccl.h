@@ -21,8 +21,7 @@ struct FakeNcclTrouble {
   std::atomic<int> askings_to_meet{0};
   std::atomic<ncclResult_t> async_error{ncclSuccess};  // is what polling returns
   std::atomic<int> sums_to_break{0};                   // sums before an internal error; 0: no error
-  std::atomic<bool> notices_the_gone{false};           // a lost rank gives a remote error, as
-                                                       // it does where ranks use sockets
+  std::atomic<bool> notices_the_gone{false};           // polls report a lost rank: ncclRemoteError
   std::atomic<bool> sums_never_end{false};             // all_reduce() stays in progress
   std::atomic<bool> nobody_leaves{false};              // finalize() stays in progress
 };

@@ -29,7 +29,8 @@ constexpr std::chrono::milliseconds kNap{5};
 
 }  // namespace
 
-// The shared memory of a board; a new file consists of zero bytes, which are the initial values.
+// The memory that all ranks of a communicator share. A new file consists of zero bytes, which are
+// the initial values.
 struct FakeNcclBoard::Shared {
   struct Rank {
     std::atomic<std::int64_t> process;  // 0 until the rank has joined
@@ -61,7 +62,8 @@ std::unique_ptr<FakeNcclBoard> FakeNcclBoard::open(const std::string& place, int
   if (size > kMostRanks || rank < 0 || rank >= size) return nullptr;
   const FileDescriptor file(::open(place.c_str(), O_RDWR | O_CLOEXEC));
   struct stat found {};
-  // The number of the closed descriptor may have been reused for another file.
+  // The path contains the number of rank 0's descriptor, which another file may have by now, so the
+  // test checks seal and size.
   if (!file || fstat(file.get(), &found) != 0 || !is_sealed_against_shrinking(file.get()) ||
       std::cmp_not_equal(found.st_size, sizeof(Shared))) {
     return nullptr;

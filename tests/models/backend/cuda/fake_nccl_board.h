@@ -13,8 +13,8 @@
 
 namespace syncopate::cuda {
 
-// NewBoard has the place by which a process finds the board; the place is valid while `file` is
-// open in the process that made it.
+// A NewBoard is a new file of memory for the ranks to share, and the path by which a process opens
+// it. The path is valid while `file` is open in the process that made it.
 struct NewBoard {
   FileDescriptor file;
   std::string place;
@@ -28,7 +28,7 @@ class FakeNcclBoard {
   static constexpr int kMostRanks = 16;
   static std::size_t size_bytes();
 
-  // Opens a board; returns null if there is no board at that place.
+  // Opens the shared file at the path `place`; returns null if the path leads to no such file.
   static std::unique_ptr<FakeNcclBoard> open(const std::string& place, int rank, int size);
   FakeNcclBoard(const FakeNcclBoard&) = delete;
   FakeNcclBoard& operator=(const FakeNcclBoard&) = delete;

@@ -112,8 +112,8 @@ TEST_P(LossScalingOf, SkipsStepsUntilTheScaleFitsAndThenTrainsAsFromThatScale) {
     if (graph().state.empty()) {
       EXPECT_EQ(found, expected);
     }
-    // The values differ by roundings: skipped steps move the running means, around which batch norm
-    // sums.
+    // Compared with a run without skipped steps, the values differ by roundings: skipped steps move
+    // the running means, around which batch norm sums.
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const reference::Values right(expected[i].begin(), expected[i].end());
       EXPECT_LE(reference::relative_l2(right, found[i]), 1e-2);

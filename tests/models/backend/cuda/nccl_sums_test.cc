@@ -309,8 +309,8 @@ TEST_F(NcclSums, WakeWhoWaitsForAPeerWhenTheMembershipSaysThatItIsDead) {
   fake_nccl_trouble().sums_never_end = true;
   std::jthread watcher([&] { sums->abort("rank 1 (host b) died in step 3"); });
   try {
-    // The sum may begin before or after abort() is called with the verdict; in both cases the sum
-    // ends with the verdict.
+    // The sum may begin before or after another thread calls abort() with the reason; in both cases
+    // the sum throws an error with this reason.
     sums->start(0, compute_.get());
     FAIL() << "a sum without the others";
   } catch (const PeerError& error) {

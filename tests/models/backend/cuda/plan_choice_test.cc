@@ -134,7 +134,8 @@ TEST_F(SumsOfAConvolution, AreLeftByItWhereThatIsFasterThanReadingItsOutputForTh
 }
 
 TEST_F(SumsOfAConvolution, AreAKernelsWhereThatIsFasterAndThenAskNobodyAgain) {
-  // The first comparison is between 20 + 2 ns with sums, and 5 + 16 ns with a separate kernel.
+  // The first call compares a summing convolution with a kernel that shifts its sums (20 + 2 ns)
+  // and a plain convolution with a kernel that sums its output (5 + 16 ns).
   EXPECT_EQ(chosen(Times{.summing = nanoseconds(16), .shifting = nanoseconds(2)}),
             SumsOrApart::kApart);
   with_sums_.asked = plain_.asked = with_sums_.timed = plain_.timed = 0;

@@ -134,7 +134,7 @@ TEST(AnH200s, ConvolutionsButTheFirstSumInFp16ForTheBatchNormBehindThem) {
   }
 }
 
-// For such a convolution, the list of engines on offer is empty, without an error.
+// For a convolution that cannot sum its output, cuDNN's list of engines is empty, without an error.
 TEST(AnH200s, ConvolutionsDoNotSumInOtherTypesNorWhereChannelsFillNoPack) {
   const PlanTarget target = PlanTarget::described(text_of(SYNCOPATE_H200));
   constexpr ConvShape kShape{

@@ -113,8 +113,8 @@ TEST(Precedence, PrefersSlurmToHorovod) {
 }
 
 TEST(SingleTask, IsRefusedWhenAnotherSourceSaysSeveralTasks) {
-  // With an MPI that was built without support for this launcher, every process is a world of its
-  // own.
+  // If an MPI library was built without support for this launcher, every process has an MPI world
+  // of its own, of size 1.
   const Variables alone{{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}};
   const std::string line = refusal(alone + kSlurm);
   EXPECT_TRUE(contains(line,

@@ -75,7 +75,7 @@ TEST(Slurm, DividesTheVisibleGpusAmongTheTasksOfANode) {
   EXPECT_EQ(resolve(step("n1", "1", 1, 0, "n1", 0)).gpus, std::vector<int>{}) << "R10";
 }
 
-TEST(Slurm, GivesATaskOnANodeWithFewerTasksNoMoreGpus) {  // R3, R4: c8 has one task
+TEST(Slurm, GivesATaskOnANodeWithFewerTasksNoMoreGpus) {  // node c8 has one task
   const Variables last = step("c[3,5,8]", "2(x2),1", 5, 4, "c8", 0);
   EXPECT_EQ(resolve(last + Variables{{"CUDA_VISIBLE_DEVICES", "0,1,2,3"}}).gpus,
             std::vector({0, 1}));

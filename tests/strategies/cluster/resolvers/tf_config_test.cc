@@ -14,7 +14,7 @@ std::string refusal_of(const std::string& cluster, const std::string& task) {
   return refusal({{"TF_CONFIG", R"({"cluster": )" + cluster + R"(, "task": )" + task + "}"}});
 }
 
-TEST(TfConfig, TakesTheIndexOfAWorkerAsRankEvenIfItIsText) {  // T1
+TEST(TfConfig, TakesTheIndexOfAWorkerAsRankEvenIfItIsText) {
   const ClusterSpec spec =
       resolve_config(R"({"worker": ["a:1", "b:2"]})", R"({"type": "worker", "index": "1"})");
   EXPECT_EQ(spec.source, "TF_CONFIG");
@@ -25,7 +25,7 @@ TEST(TfConfig, TakesTheIndexOfAWorkerAsRankEvenIfItIsText) {  // T1
   EXPECT_EQ(spec.rendezvous.endpoint, (Endpoint{"a", 1}));
 }
 
-TEST(TfConfig, CountsTheChiefAsRankZero) {  // T2
+TEST(TfConfig, CountsTheChiefAsRankZero) {
   const std::string cluster = R"({"worker": ["a:1", "b:2"], "chief": ["c:3"]})";
   const ClusterSpec worker = resolve_config(cluster, R"({"type": "worker", "index": 1})");
   EXPECT_EQ(worker.index, 2);
@@ -36,7 +36,7 @@ TEST(TfConfig, CountsTheChiefAsRankZero) {  // T2
   EXPECT_FALSE(resolve_config(cluster, R"({"type": "worker", "index": 0})").is_chief());
 }
 
-TEST(TfConfig, DoesNotCountAnEvaluatorAsAWorker) {  // T3
+TEST(TfConfig, DoesNotCountAnEvaluatorAsAWorker) {
   const ClusterSpec spec = resolve_config(R"({"worker": ["a:1", "b:2"], "ps": ["p:3"]})",
                                           R"({"type": "evaluator", "index": 0})");
   EXPECT_EQ(spec.role, Role::kEvaluator);
@@ -127,7 +127,6 @@ const std::string kFirstWorker = R"({"type": "worker", "index": 0})";
 INSTANTIATE_TEST_SUITE_P(
     Each, WrongTfConfig,
     testing::Values(
-        // T4, T5, T6
         WrongConfig{R"({"worker": ["a:1", "b:1", "c:1"]})", R"({"type": "worker", "index": 3})",
                     "this task is worker 3, but cluster lists 3"},
         WrongConfig{R"({"chief": ["a:1", "b:1"]})", R"({"type": "chief", "index": 0})",
