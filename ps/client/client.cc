@@ -47,8 +47,9 @@ struct Client::State {
                          static_cast<std::size_t>(size_of(place(bucket))));
   }
 
-  // Sends the requests; returns when all are answered. Throws SnapshotWithdrawn when the `snapshot`
-  // that the requests read is no longer this worker's assignment.
+  // Sends requests to the shards; returns when all are answered. `snapshot`: the one that the
+  // requests read. Throws SnapshotWithdrawn when this worker is no longer assigned to that
+  // snapshot.
   void send_and_wait(std::unique_lock<std::mutex>& lock, std::vector<OutgoingRequest> requests,
                      std::optional<std::uint64_t> snapshot = std::nullopt);
 
@@ -85,8 +86,8 @@ Client::Client(const ClientOptions& options) {
   state_ = std::make_unique<State>(options);
   ClientState& shared = state_->shared;
   std::unique_lock lock(shared.mutex);
-  // The join does not wait by ClientState::wait(): a roll-back during the join does not concern
-  // this worker, which has begun nothing.
+  // The join does not use ClientState::wait(), which throws RolledBack: a roll-back during the join
+  // does not concern this worker, which has sent no requests.
   shared.changed.wait(lock, [&] {
     const bool has_joined = shared.welcome && shared.shards_met == options.servers;
     return has_joined || shared.failure.has_value();
@@ -153,7 +154,7 @@ RunPosition Client::wait_start() {
     return shared.failure.has_value() || (shared.start.has_value() && !shared.is_rolling_back);
   });
   shared.throw_if_failed();
-  shared.roll_backs_known = shared.roll_backs;  // the worker has no void requests left
+  shared.roll_backs_known = shared.roll_backs;  // no request from before the roll-back is open
   return *shared.start;
 }
 
@@ -263,7 +264,7 @@ wire::StepSumsT Client::finish_step() {
 void Client::flush() {
   ClientState& shared = state_->shared;
   std::unique_lock lock(shared.mutex);
-  // Waits for the last bucket first: when its answer has arrived, most others have arrived too.
+  // flush() waits for the last bucket first: when its answer has arrived, most others have, too.
   for (ClientState::Bucket& bucket : shared.buckets | std::views::reverse) {
     shared.wait_values(lock, bucket);
   }
@@ -398,8 +399,8 @@ void Client::leave() {
   }
   state_->io->send_control(wire::make_message(wire::LeavingT{}));
   std::unique_lock lock(shared.mutex);
-  // Shard 0 may end before its confirmation of Leaving arrives. It has then received the message,
-  // or the job is over for all tasks: no error either way.
+  // Shard 0 may end before its confirmation of Leaving arrives. Shard 0 has then received Leaving,
+  // or the job is over for all tasks: neither is an error.
   shared.changed.wait_for(lock, kLeaveTimeout,
                           [&] { return shared.finished || shared.is_stale(); });
   if (!shared.finished) shared.require_current(lock);

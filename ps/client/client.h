@@ -31,8 +31,8 @@ struct ClientOptions {
   std::string nonce;
   wire::DeclarationT declaration;
   CompressionOptions compression;
-  // The worker's memory of values and gradients, [arena total] f32 each, laid out as the
-  // declaration says. Must outlive the client.
+  // The worker's memory of values and gradients, [arena total] f32 each, laid out as `declaration`
+  // says. Must outlive the client.
   std::span<float> values;
   std::span<const float> gradients;
   // The name under which shards of this machine map the worker's memory (ps/net/segment.h). Empty:
@@ -40,8 +40,8 @@ struct ClientOptions {
   std::string segment;
   bool requires_segment = false;  // set by --transport shm
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
-  std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);  // server 0 may set another
-  bool insists_on_peer_timeout = false;  // another timeout of server 0 is a UsageError
+  std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);  // server 0's own replaces it
+  bool insists_on_peer_timeout = false;  // a different peer_timeout of server 0 is a UsageError
   // How long a shard may be gone before the job fails: the shard may be started again.
   std::chrono::milliseconds server_timeout = std::chrono::seconds(5);
   // How long an open connection to a shard may be silent after a request that is answered at once.
@@ -56,7 +56,7 @@ struct ClientOptions {
 // What a worker sends with the pushes of one step.
 struct StepInfo {
   float learning_rate = 0.0F;
-  SampleRange batch;  // empty under rules without leases
+  SampleRange batch;  // the batch that shard 0 has leased; empty if it leases none
   int lanes = 1;
   double loss = 0.0;
   std::int64_t correct = 0;
@@ -69,8 +69,8 @@ struct StepInfo {
 // away, and RolledBack when all shards went back to an earlier step, until resume() is called.
 class Client {
  public:
-  // Joins the job; returns when every shard has answered. Throws PeerError; UsageError for what
-  // shard 0 refuses and for an unknown host name.
+  // Joins the job; returns when every shard has answered. Throws PeerError; UsageError when shard 0
+  // refuses this worker's options or a host name is unknown; JobOver when the job has ended.
   explicit Client(const ClientOptions& options);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -86,11 +86,12 @@ class Client {
                        std::int64_t step);
   void write_state(std::span<const float> state);
   void initialised(const RunPosition& start);
-  // Returns when training begins. A worker that does not initialise reports here that it is ready.
+  // Returns when training begins. If this worker does not write the initial values, the call also
+  // reports to shard 0 that the worker is ready.
   RunPosition wait_start();
 
-  // Continues after RolledBack; no thread may still use earlier values or requests. The servers
-  // then send the restored values without pull().
+  // Makes the client usable again after RolledBack was thrown; no thread may still use earlier
+  // values or requests. The servers then send the restored values without pull().
   void resume();
 
   // Requests the values of all buckets, except those that arrive as answers to pushes.
@@ -101,8 +102,8 @@ class Client {
   void begin_step(const StepInfo& info);
   // Sends the bucket's gradient, which must not change until wait_values(bucket) returns.
   void push(int bucket);
-  // Ends the step. Returns the sums over all workers under sync (with backup workers: over those
-  // that were waited for), else this worker's own numbers.
+  // Ends the step. Returns its sums (loss, samples): under sync over all workers (with backup
+  // workers: over the workers that were waited for), else of this worker alone.
   wire::StepSumsT finish_step();
   // Returns when every push and pull of this worker has been answered.
   void flush();

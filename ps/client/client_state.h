@@ -25,7 +25,7 @@ struct ClientState {
     bool awaited = false;  // a push or a pull has not been answered yet
     int waiting = 0;       // number of callers in wait_values()
     std::uint64_t version = 0;
-    std::uint32_t shard_incarnation = 0;  // the shard incarnation that counts this version
+    std::uint32_t shard_incarnation = 0;  // incarnation of the shard that counted `version`
   };
 
   // Members that the I/O thread reads without the mutex.
@@ -44,8 +44,8 @@ struct ClientState {
   std::optional<RunPosition> start;
   // Counts how often the shards went back to an earlier step.
   int roll_backs = 0;
-  int roll_backs_known = 0;      // of these, how many callers know: set by Client::resume()
-  bool is_rolling_back = false;  // the last roll-back has not ended with a Start yet
+  int roll_backs_known = 0;      // roll_backs as of the last Client::resume() or wait_start()
+  bool is_rolling_back = false;  // shard 0 has not sent Start since the last roll-back
 
   // The state of variables and requests.
   std::vector<Bucket> buckets;

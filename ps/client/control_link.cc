@@ -62,8 +62,8 @@ ControlLink::Changes ControlLink::process_events() {
     if (const auto envelope = socket_->receive()) {
       busy = true;
       silent_until_ = Deadline::after(peer_timeout_ * 7 / 10);
-      // A server 0 that was only suspended still knows this worker; a restarted one refuses its old
-      // Hello.
+      // If the connection did not break, server 0 was only suspended and still knows this worker. A
+      // restarted server 0 may refuse this worker's Hello.
       if (is_welcome_) reconnect_.end();
       if (const auto message = wire::decode(envelope->frames.front().bytes())) on_message(*message);
     }
@@ -122,7 +122,7 @@ void ControlLink::on_message(const wire::MessageT& message) {
       changes_.start = position_of(*body.AsStart());
       return;
     case wire::Body::RollBack:
-      // A RollBack makes all earlier messages of shard 0 void.
+      // The message RollBack makes all earlier messages of shard 0 void.
       changes_.start.reset();
       changes_.assignment.reset();
       changes_.addresses.reset();
@@ -130,7 +130,8 @@ void ControlLink::on_message(const wire::MessageT& message) {
       roll_back_incarnation_ = body.AsRollBack()->incarnation;
       return;
     case wire::Body::Leases: {
-      // Leases of a lost connection are void: the last Hello did not list them; others have them.
+      // Leases of a lost connection are void: this worker's last Hello did not list their batches,
+      // so shard 0 gives them to other workers.
       if (!is_welcome_) return;
       const wire::LeasesT& leases = *body.AsLeases();
       for (const auto& range : leases.ranges) state_.leases.push_back(from_wire(range));
@@ -161,7 +162,8 @@ void ControlLink::on_message(const wire::MessageT& message) {
 }
 
 void ControlLink::check_timeouts() {
-  // While shard 0 sends messages, the join waits: shard 0 itself reports which task is missing.
+  // While shard 0 sends messages, this worker waits longer to be accepted: shard 0 itself reports
+  // which task is missing.
   const bool is_heard = is_connected_ && !silent_until_.passed() && !give_up_by_.passed();
   if (incarnation_ == 0 && join_by_.passed() && !is_heard) {
     return state_.fail(

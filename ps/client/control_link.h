@@ -22,13 +22,14 @@ class ControlLink {
 
   // Sends the message to shard 0, once that has accepted this worker.
   void send(wire::MessageT message);
-  // What the control link received that concerns the shard links too, in the order of handling.
+  // The received messages that concern the shard links too. IoThread handles the members in this
+  // order.
   struct Changes {
     std::optional<std::uint64_t> rolled_back;  // the number of the snapshot rolled back to
     std::optional<std::vector<wire::ServerAddressT>> addresses;
     std::optional<wire::AppointmentT> assignment;
     std::optional<RunPosition> start;
-    bool is_welcome_again = false;  // shard 0 may have lost messages sent before
+    bool is_welcome_again = false;  // after a reconnect: shard 0 may have lost earlier messages
   };
   // Receives messages of shard 0 and link events, and flushes the socket.
   Changes process_events();
@@ -39,7 +40,7 @@ class ControlLink {
   void append_descriptors(std::vector<int>& descriptors) const;
 
   std::uint32_t incarnation() const noexcept { return incarnation_; }
-  // Returns the incarnation in the last RollBack; 0: none was received.
+  // Returns the incarnation of server 0 named in the last RollBack message; 0: none was received.
   std::uint32_t roll_back_incarnation() const noexcept { return roll_back_incarnation_; }
 
  private:

@@ -13,7 +13,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPollTimeout(20);
-// A longer time between two rounds of the I/O thread means that it was stopped or starved.
+// A longer time between two passes of the I/O thread's loop means that the thread was stopped or
+// starved.
 constexpr milliseconds kSuspended(500);
 
 }  // namespace
@@ -161,8 +162,8 @@ void IoThread::send_ready() {
 void IoThread::send_unanswered_again() {
   if (initialised_) control_.send(wire::make_message(wire::InitialisedT(*initialised_)));
   if (awaits_start_) send_ready();
-  // The stop request is sent even if it was answered: a shard 0 that was started again may continue
-  // from a time before the request.
+  // The stop request is sent again even if shard 0 has answered it: a restarted shard 0 may
+  // continue from a time before the request.
   if (stop_request_) control_.send(wire::make_message(wire::StopRequestT(*stop_request_)));
   if (is_leaving_) control_.send(wire::make_message(wire::LeavingT{}));
   bool wants_lease = false;
@@ -190,8 +191,8 @@ void IoThread::on_control_changes(const ControlLink::Changes& changes) {
 }
 
 void IoThread::roll_back(std::uint64_t snapshot) {
-  // The shards and shard 0 are sent the same sequence number, although the worker may begin a step
-  // now, whose pushes will be void.
+  // The sequence of the last push is read once, so that the shards and shard 0 are sent the same
+  // number. The training thread may begin a step meanwhile, whose pushes will be void.
   sequence_at_roll_back_ = state_.sequence.load(std::memory_order_relaxed);
   for (const auto& link : links_) link->roll_back(sequence_at_roll_back_);
   must_send_ready_ = true;
@@ -208,8 +209,9 @@ void IoThread::roll_back(std::uint64_t snapshot) {
     state_.sums.reset();
     state_.open_exchange.reset();
     state_.exchanged.clear();
-    // Synchronous workers exchange texts by rounds, and had reached different rounds before the
-    // roll-back. All continue with a round that depends on the snapshot only.
+    // Synchronous workers exchange texts in numbered rounds (Client::exchange()), and had reached
+    // different rounds before the roll-back. All continue with a number that depends on the
+    // snapshot only.
     constexpr int kRoundBitsPerSnapshot = 20;
     state_.round = snapshot << kRoundBitsPerSnapshot;
   }

@@ -22,7 +22,7 @@ namespace syncopate::ps {
 struct OutgoingRequest {
   int shard = 0;
   ShardRequest request;
-  int roll_backs = 0;  // ClientState::roll_backs_known of the caller
+  int roll_backs = 0;  // ClientState::roll_backs_known when the request was made
 };
 
 wire::MessageT make_lease_request();
@@ -44,7 +44,8 @@ class IoThread {
   void run(const std::stop_token& stop);
   void wait_for_events();
   void process_queues();
-  // Returns whether a request predates its caller's knowledge of a roll-back or withdrawn snapshot.
+  // Returns whether a request was made before a roll-back, or reads a snapshot that this worker is
+  // no longer assigned to.
   bool is_void(const OutgoingRequest& outgoing);
   // Sends the message to shard 0, and remembers what must be repeated if the connection breaks.
   void send_and_remember(wire::MessageT message);
@@ -65,7 +66,7 @@ class IoThread {
   // Members that only the I/O thread uses.
   ControlLink control_;
   std::vector<std::unique_ptr<ShardLink>> links_;
-  bool must_send_ready_ = false;  // set by a roll-back; sent once all shards answered
+  bool must_send_ready_ = false;  // after a roll-back: Ready is due once all shards have answered
   bool awaits_start_ = false;
   std::uint64_t sequence_at_roll_back_ = 0;
   // Messages to repeat when the control connection broke: shard 0 may not have received them.

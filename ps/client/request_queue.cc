@@ -11,7 +11,8 @@ using std::chrono::milliseconds;
 
 // The time after which a shard that has not answered a push is asked whether it has received it.
 constexpr milliseconds kProbePush(2000);
-// Requests other than pushes, whose answers are larger, are repeated after this time.
+// The time after which a pull, a write or a read without an answer is sent again. Longer than for a
+// push: the messages are larger.
 constexpr milliseconds kRepeatRequest(10000);
 
 // Returns whether the request copies variables, at the start or for a snapshot, rather than
@@ -88,8 +89,9 @@ std::int64_t RequestQueue::bytes_in_frames(const ShardRequest& request) const {
   return in_segment ? 0 : static_cast<std::int64_t>(request.payload.front().size());
 }
 
-// A read of a withdrawn snapshot is never answered. The read is dropped with the next assignment,
-// which may wait for a push of this worker: so a push never waits for copies.
+// A push never waits for copies (writes, reads of a snapshot) alone, which could be a deadlock: a
+// read of a withdrawn snapshot is never answered, and is dropped only with the next assignment,
+// which may wait for a push of this worker.
 bool RequestQueue::fits(ShardRequest::Kind kind, std::int64_t bytes) const {
   const bool is_alone = (is_copy(kind) ? credit_used_ : credit_of_steps_) == 0;
   return bytes == 0 || is_alone || credit_used_ + bytes <= credit_;

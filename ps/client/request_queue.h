@@ -24,7 +24,7 @@ struct ShardRequest {
   wire::MessageT message;
   std::vector<std::span<const std::byte>> payload;  // of the request: frames behind the header
   std::vector<std::span<std::byte>> answer;         // memory for the frames of the answer
-  std::int64_t credit_bytes = 0;                    // taken unless shared memory is used
+  std::int64_t credit_bytes = 0;                    // credit it takes, unless memory is shared
 };
 
 inline std::int64_t size_of(const wire::BucketPlace& place) { return place.end() - place.begin(); }
@@ -46,7 +46,8 @@ class RequestQueue {
 
   // Adds a request. Precondition: no request of this kind for this bucket is open.
   void add(ShardRequest request);
-  // Called when a connection is up. `credit`: bytes. `uses_segment`: the shard maps our memory.
+  // Called when the connection to the shard is up. `credit`: the most bytes of unanswered requests.
+  // `uses_segment`: the shard maps this worker's shared memory.
   void begin_connection(std::int64_t credit, bool uses_segment);
   // Called when the connection is lost: all open requests must be sent again.
   void end_connection();

@@ -74,9 +74,9 @@ void ShardLink::send_hello() {
   hello.nonce = options_.nonce;
   hello.worker = options_.index;
   hello.incarnation = worker_incarnation_;
-  // Pushes without an answer will be sent again, and later ones are still to be computed: a
-  // restored shard must not take these pushes for known. In the middle of a step some buckets are
-  // one push ahead.
+  // The Hello names the last push that the shard has answered for every bucket; the buckets in
+  // `ahead` are one push further. A restored shard must not take later pushes for known: they will
+  // be sent again, or are still to be computed.
   const auto least =
       std::ranges::min_element(answered_, {}, [](const auto& bucket) { return bucket.second; });
   hello.sequence = least == answered_.end() ? 0 : least->second;
@@ -137,8 +137,8 @@ void ShardLink::send_request(ShardRequest& request) {
   }
   wire::Envelope message = envelope("", request.message);
   if (request.kind == ShardRequest::Kind::kWrite) {
-    // The frames of a kWrite are copied, under the mutex: after a failure the caller may be gone,
-    // and its memory with it. Credit bounds the memory of the copies.
+    // A write's frames are copied, under the mutex: after a failure the caller may be gone, and the
+    // memory of its values with it. Credit bounds the memory of the copies.
     const std::lock_guard lock(state_.mutex);
     if (state_.failure) return;
     for (const auto bytes : request.payload) message.frames.push_back(wire::Frame::copy_of(bytes));
@@ -223,7 +223,8 @@ void ShardLink::on_probe_answer(const wire::ProbeAnswerT& answer) {
   if (open == nullptr || answer.is_known) return;
   const wire::PushT& push = *open->request.message.body.AsPush();
   if (push.sequence != answer.sequence) return;
-  // A probe arrives after its push on the same connection, so the shard has dropped the push.
+  // The shard does not know the push. The probe that it answers was sent after the push on the same
+  // connection, so the shard has received the push and dropped it.
   if (++open->times_unknown > kMostResends) {
     return state_.fail(
         fmt::format("{} dropped this worker's push of bucket {} ({}, {} bytes) {} times; "

@@ -19,7 +19,8 @@
 namespace syncopate::ps {
 namespace {
 
-// More snapshots than a job makes between two starts of server 0: the distance of snapshot numbers.
+// How far the snapshot numbers of two successive starts of server 0 lie apart: more snapshots than
+// a job makes between the two.
 constexpr std::uint64_t kSnapshotsPerGeneration = 1'000'000;
 
 }  // namespace
@@ -61,8 +62,9 @@ Coordinator::HelloAnswer Coordinator::on_hello(const wire::HelloT& hello) {
   State& state = *state_;
   Job& job = state.job;
   if (auto refused = find_refusal(job, hello)) {
-    // While tasks still register, a refused task ends the job: others would wait for it until the
-    // rendezvous timeout. Not so a task of another job or a replaced one: no task waits for it.
+    // While tasks still register, the refusal of a task with wrong options ends the job: the others
+    // would wait for that task until the rendezvous timeout. The refusal of a task of another job,
+    // or of a replaced task, does not: no task waits for it.
     if (refused->is_usage_error && job.phase == Job::Phase::kRegistering) job.fail(refused->line);
     return {std::nullopt, 0, wire::make_message(std::move(*refused))};
   }
@@ -81,12 +83,13 @@ Coordinator::HelloAnswer Coordinator::on_hello(const wire::HelloT& hello) {
     answer.incarnation = job.worker(hello.index).incarnation;
   } else {
     if (is_new) {
-      // Before the task registers: removing its predecessor abandons the snapshot being made, of
-      // which the new incarnation may have a file. It must not be told to remove that file.
+      // The predecessor is removed before the new server registers. The removal abandons the
+      // snapshot being made and tells all registered servers to remove its file; the new server may
+      // have such a file and must not receive that message.
       state.failures.remove_server(hello.index);
       state.registration.on_new_server(hello);
     } else {
-      state.snapshots.abandon();  // the server may have missed the last messages
+      state.snapshots.abandon();  // the server may have missed messages about the snapshot
       state.registration.on_server_reconnect(hello);
     }
     answer.task = {TaskId::Role::kServer, hello.index};

@@ -58,8 +58,9 @@ class Coordinator {
   explicit Coordinator(CoordinatorOptions options);
   ~Coordinator();
 
-  // The result of a Hello. With a task: the task is registered, and its Welcome is among the
-  // outgoing messages, or follows when it can be admitted. Without a task: sends `refusal`.
+  // The coordinator's decision about a Hello. If `task` is set, the task is registered, and its
+  // Welcome is an outgoing message now or once the task can be admitted. Otherwise the caller sends
+  // `refusal`.
   struct HelloAnswer {
     std::optional<TaskId> task;
     std::uint32_t incarnation = 0;

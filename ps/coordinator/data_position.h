@@ -1,5 +1,5 @@
-// Positions in the training data, as every layer names them. wire_conversion.h converts them to
-// messages.
+// Positions in the training data: types that the coordinator, the client, the strategies and the
+// worker's input share. wire_conversion.h converts them to messages.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,8 @@
 namespace syncopate::ps {
 namespace {
 
-// Returns "worker 2 (host b, pid 77) failed: the loss is nan", or a reason that names the task.
+// Returns "worker 2 (host b, pid 77) failed: the loss is nan": the reason behind the worker's name,
+// or the reason alone if it contains the name.
 std::string with_name(const std::string& name, const WorkerRecord& worker,
                       const std::string& reason) {
   if (reason.find(name) != std::string::npos) return reason;
@@ -29,7 +30,8 @@ void FailureHandling::on_worker_lost(int worker, const std::string& reason) {
 void FailureHandling::on_worker_failed(int worker, const std::string& reason) {
   const std::string line =
       with_name(describe_worker(worker), job_.worker(worker), "failed: " + reason);
-  // The next worker with this assignment would fail in this way too, for example on a full disk.
+  // A worker that fails while it is assigned to a snapshot ends the job: the next worker assigned
+  // to it would fail for the same reason, for example a full disk.
   const bool was_assigned = snapshots_.is_assigned_to(worker);
   remove_worker(worker, line);
   job_.worker(worker).has_failed = true;
@@ -51,7 +53,8 @@ void FailureHandling::on_worker_left(int worker) {
   const bool has_trained_all = job_.is_synchronous() && job_.is_training(worker);
   if (job_.phase == Job::Phase::kFinishing || has_trained_all) {
     job_.worker(worker).phase = WorkerPhase::kLeft;
-    // A synchronous worker leaves after its last step by itself, and waits for Finished.
+    // A synchronous worker leaves by itself after its last step, and waits for the message
+    // Finished.
     if (has_trained_all) job_.send_to_worker(worker, wire::FinishedT{});
     return;
   }
@@ -109,7 +112,7 @@ void FailureHandling::advance() {
     wire::RefusedT refused;
     refused.line = "the job was over before this worker was admitted";
     refused.is_over =
-        !job_.options.nonce.empty();  // without a nonce the task may belong to another job
+        !job_.options.nonce.empty();  // without a nonce, the worker may be of another job
     for (int w = 0; w < job_.num_workers(); ++w) {
       if (job_.is_training(w)) {
         job_.send_to_worker(w, wire::FinishedT{});

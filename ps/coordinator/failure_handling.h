@@ -25,7 +25,8 @@ class FailureHandling {
   // Called when a new incarnation replaces the task: removes the old one if it is still present.
   void remove_worker(int worker, const std::string& reason);
   void remove_server(int server);
-  // Fails the job when the rendezvous timeout has passed; `waited`: "within 120 s at node3:13565".
+  // Fails the job when the rendezvous timeout has passed. `waited` is the end of the error message:
+  // "within 120 s at node3:13565".
   void fail_missing(const std::string& waited);
   // Ends the job after the final snapshot: the workers leave, then the servers.
   void advance();

@@ -27,7 +27,7 @@ std::string text_of(const std::vector<T>& values) {
   return text + "]";
 }
 
-// A field of a declaration that differs: its name, and both values as text.
+// A field in which a task's declaration differs from the job's: its name, and both values as text.
 struct Difference {
   std::string name;
   std::string job;
@@ -197,7 +197,8 @@ std::optional<wire::RefusedT> check_worker(const Job& job, const wire::HelloT& h
   if (job.workers.empty()) return std::nullopt;
   const WorkerRecord& record = job.worker(hello.index);
   if (hello.incarnation != 0) {
-    // A worker that is known from a restored snapshot may have been restarted since.
+    // A restarted server 0 knows the incarnations at the time of the snapshot; a disconnected
+    // worker may have been restarted since then.
     const bool is_disconnected =
         record.phase == WorkerPhase::kDisconnected && hello.incarnation >= record.incarnation;
     return check_return(is_disconnected ? hello.incarnation : record.incarnation, hello.incarnation,
@@ -265,7 +266,7 @@ std::optional<wire::RefusedT> find_refusal(const Job& job, const wire::HelloT& h
   if (is_over) {
     wire::RefusedT refused = refuse(name + " registered after the job was over", false);
     refused.is_over =
-        !job.options.nonce.empty();  // without a nonce the task may belong to another job
+        !job.options.nonce.empty();  // without a nonce, the task may be of another job
     return refused;
   }
   if (auto refused = check_size(job, hello, name)) return refused;

@@ -11,7 +11,8 @@ namespace syncopate::ps {
 
 namespace {
 
-// More restarts than a task has between two starts of server 0: the distance of incarnations.
+// How far the incarnations of a task that two successive starts of server 0 give out lie apart:
+// more restarts than the task has between the two.
 constexpr std::uint32_t kIncarnationsPerGeneration = 1000;
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The state that all parts of the coordinator share: the tasks and their phases, the declaration,
-// the phase of the job, and the messages to send. The rules that change it are in the parts.
+// the phase of the job, and the messages to send. Registration, Snapshots and the other parts hold
+// the rules that change it.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ struct WorkerRecord {
   std::uint64_t last_push = 0;  // sequence of the worker's last push that ended a step on shard 0
   // Pushes count only after this sequence: earlier ones were made before the servers rolled back.
   std::uint64_t counts_after = 0;
-  bool is_resting = false;  // the servers have been sent Resting for the worker
+  bool is_resting = false;  // the servers know that the worker has nothing to push for now
   // True when all servers have rolled back and the worker has not sent Ready since.
   bool must_roll_back = false;
   std::string host;
@@ -80,7 +81,7 @@ struct Job {
   bool has_lost_variables = false;  // the job failed: no snapshot exists on all servers
   std::optional<wire::DeclarationT> declaration;
   int declared_by = 0;                // the worker that sent the declaration
-  std::vector<WorkerRecord> workers;  // empty until the first Hello, which has the number
+  std::vector<WorkerRecord> workers;  // empty until the first Hello, which has their number
   std::vector<ServerRecord> servers;
   int initialiser = 0;  // index of the worker that writes the initial values
   // The number of restarts of server 0. A restarted server 0 does not know the numbers that were

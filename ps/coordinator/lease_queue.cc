@@ -153,8 +153,8 @@ void LeaseQueue::rest_idle_workers() {
   if (!ledger_->all_handed_out() && !stopped_by_) return;
   for (int w = 0; w < job_.num_workers(); ++w) {
     WorkerRecord& record = job_.worker(w);
-    // A worker that was sent the end of all batches does not push either, although it requests no
-    // batch.
+    // A worker that was told that no batches are left (dismissed_) does not push either, although
+    // it has no open request for a batch.
     const bool has_nothing = is_waiting(w) || is_finished();
     if (!job_.is_training(w) || record.is_resting || ledger_->holds_any(w) || !has_nothing) {
       continue;

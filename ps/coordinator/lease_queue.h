@@ -53,14 +53,15 @@ class LeaseQueue {
   void set_staleness(double mean, std::uint64_t max);
   wire::JobStatusT status() const;
 
-  // begin_snapshot() and end_snapshot() enclose calls of as_of() with a snapshot's limits.
+  // as_of() is called between begin_snapshot() and end_snapshot(). `limits`: by worker, the last
+  // push that the snapshot includes.
   void begin_snapshot();
   void end_snapshot();
   JobProgress as_of(const std::map<WorkerId, std::uint64_t>& limits) const {
     return progress_of(*ledger_, limits);
   }
-  // Fills in the progress as of a snapshot's limits. For synchronous workers the progress includes
-  // the batches of pushes within the limits that have not been reported yet.
+  // Fills in the progress as of a snapshot. `limits`: as for as_of(). For synchronous workers the
+  // progress includes the batches of pushes up to the limits that shard 0 has not reported yet.
   void save(const std::map<WorkerId, std::uint64_t>& limits, JobSnapshot& saved) const;
   void restore(const JobSnapshot& saved);
 
@@ -89,14 +90,15 @@ class LeaseQueue {
                           const std::map<WorkerId, std::uint64_t>& limits) const;
   void grant(Request& request);
   void finish(const Request& request);
-  // Sends Resting for workers without a batch to train, so that the servers do not wait for them.
+  // Tells the servers (message Resting) which workers have no batch left to train, so that the
+  // servers do not wait for pushes of these workers.
   void rest_idle_workers();
   bool is_waiting(int worker) const;
 
   Job& job_;
   std::optional<Ledger> ledger_;
   std::int64_t start_step_ = 0;
-  std::int64_t start_batches_of_step_ = 0;  // trained of the first step, before `start`
+  std::int64_t start_batches_of_step_ = 0;  // batches of the first step trained before a restore
   std::int64_t start_samples_ = 0;
   Sums sums_;
   std::optional<StopKind> stopped_by_;

@@ -19,7 +19,7 @@ namespace syncopate::ps {
 struct LedgerOptions {
   std::int64_t dataset_size = 0;
   std::int64_t batch_size = 0;     // samples per batch; the remainder of an epoch is dropped
-  std::int64_t total_batches = 0;  // to grant from `start` on, with `start.untrained`
+  std::int64_t total_batches = 0;  // number to grant from `start` on, `start.untrained` included
   DataPosition start;
 };
 

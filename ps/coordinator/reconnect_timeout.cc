@@ -9,10 +9,12 @@
 namespace syncopate::ps {
 namespace {
 
-// The wait of a stopping task for a server: less than launchers give their tasks to stop.
+// How long a task that was asked to stop waits for a server. Shorter than the time between a
+// launcher's request to stop and its kill.
 constexpr std::chrono::milliseconds kWhenAskedToStop = std::chrono::seconds(3);
 
-// The time to notice that a connection was closed while this process was suspended.
+// The time within which a process that continues after a suspension notices that a connection was
+// closed meanwhile.
 constexpr std::chrono::milliseconds kToNotice = std::chrono::seconds(1);
 
 }  // namespace

@@ -16,7 +16,7 @@ inline std::string resume_advice(bool has_checkpoints) {
   return has_checkpoints ? "; see its output, and start the job again with --resume"
                          : "; see its output";
 }
-// Returns the end of a message about a job that cannot continue by itself.
+// Returns the advice that ends an error message about a job that cannot continue by itself.
 inline std::string again_advice(bool has_checkpoints) {
   return has_checkpoints ? "; start the job again with --resume" : "; start the job again";
 }
@@ -48,7 +48,8 @@ class ReconnectTimeout {
   std::optional<Deadline> until_;  // set while the server is disconnected
   bool is_shortened_ = false;
   std::chrono::nanoseconds suspended_{0};
-  // A connection to a server that breaks before this deadline broke during a suspension.
+  // Set when this process continues after a suspension: if a connection to a server breaks before
+  // this deadline, it broke during the suspension.
   std::optional<Deadline> resumed_until_;
   // The connection broke during a suspension so long that the server may have given this task up.
   bool broke_while_suspended_ = false;

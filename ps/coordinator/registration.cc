@@ -36,8 +36,8 @@ void Registration::on_worker_reconnect(const wire::HelloT& hello) {
     record.incarnation = hello.incarnation;
     record.host = hello.host;
     record.pid = hello.pid;
-    // The pushes of a reconnected worker from before the restart of server 0 are in the values or
-    // lost; they will not be reported again.
+    // The pushes that a reconnected worker made before server 0 was restarted are in the restored
+    // values or lost. They will not be reported again, so they count as reported.
     record.last_push = hello.sequence;
   }
   admit(hello.index);
@@ -73,7 +73,8 @@ void Registration::on_server_reconnect(const wire::HelloT& hello) {
   ServerRecord& record = job_.server(hello.index);
   record.incarnation = hello.incarnation;
   record.endpoint = hello.server->endpoint;
-  // The server's current files; a previous server 0 may have known files that were replaced since.
+  // Takes the list of the server's files from its Hello: a previous server 0 may have known files
+  // that were replaced since.
   record.snapshots = snapshots_of_job(hello);
   job_.welcome_server(hello.index);
   // A snapshot that a previous server 0 began will not be completed by this one.
@@ -136,7 +137,8 @@ void Registration::on_initialised(int worker, const wire::InitialisedT& initiali
 
 void Registration::on_ready(int worker, const wire::ReadyT& ready) {
   WorkerRecord& record = job_.worker(worker);
-  // Pushes that were lost with a server's values will not be reported, so they count as reported.
+  // Pushes up to `ready.sequence` that were lost with a server's values will not be reported to the
+  // coordinator, so they count as reported.
   record.last_push = std::max(record.last_push, ready.sequence);
   // A worker that trains may send Ready a second time after it has reconnected.
   if (record.phase == WorkerPhase::kTraining) return start(worker);
@@ -144,7 +146,8 @@ void Registration::on_ready(int worker, const wire::ReadyT& ready) {
   // A Ready that was sent before the worker received the last RollBack refers to the old values.
   if (record.must_roll_back && ready.incarnation != server_0_incarnation_) return;
   record.must_roll_back = false;
-  // A worker that starts late is sent Finished here; the others have received it already.
+  // A worker that becomes ready while the job ends is sent Finished here; the other workers have
+  // been sent Finished already.
   if (job_.phase == Job::Phase::kFinishing) {
     start(worker);
     return job_.send_to_worker(worker, wire::FinishedT{});

@@ -18,7 +18,7 @@ std::optional<wire::RefusedT> find_refusal(const Job& job, const wire::HelloT& h
 
 // Returns "worker 2 has --model mlp, the job has mnist-cnn (worker 0's)": the first difference
 // between the job's declaration, which worker `by` sent, and that of `worker`; nothing if they
-// agree. Differences in agreements that need not hold are logged as warnings.
+// agree. Differences in options that need not be equal are logged as warnings.
 std::optional<std::string> find_difference(const wire::DeclarationT& job, int by,
                                            const wire::DeclarationT& found, int worker);
 
@@ -46,7 +46,7 @@ class Registration {
 
  private:
   void set_num_workers(const wire::HelloT& hello);
-  // The snapshots that a server has files of and that this job has begun.
+  // Returns the snapshots that this job has begun and that the server has files of.
   std::set<std::uint64_t> snapshots_of_job(const wire::HelloT& hello) const;
   void send_declaration(int server);
   void admit(int worker);

@@ -10,10 +10,11 @@ namespace syncopate::ps {
 void ServerRecovery::on_rolled_back(int server, const wire::RollBackT& back) {
   ServerRecord& record = job_.server(server);
   if (record.phase != ServerPhase::kRollingBack || targets_[server] != back.cut) return;
-  // Ignores an answer to a previous server 0, which may have sent an equal RollBack.
+  // Ignores an answer to a RollBack of a previous server 0, which may have named the same snapshot.
   if (back.incarnation != 0 && back.incarnation != record.incarnation) return;
   if (back.lost) {
-    // advance() chooses an older snapshot; if all servers roll back together, once all are ready.
+    // The server has no valid file of the snapshot. advance() chooses an older snapshot: at once if
+    // each server rolls back alone, otherwise once all servers have answered.
     record.snapshots.erase(back.cut);
     record.phase = ServerPhase::kEmpty;
     return;
@@ -65,7 +66,8 @@ void ServerRecovery::roll_back_together() {
   for (int s = 0; s < job_.num_servers(); ++s) {
     ServerRecord& server = job_.server(s);
     if (server.phase == ServerPhase::kServing) {
-      // A new incarnation: pushes sent before the roll-back that arrive later must not count.
+      // Gives the server a new incarnation, so that pushes that were sent before the roll-back and
+      // arrive later do not count.
       server.incarnation = job_.next_incarnation(server.incarnation);
       job_.welcome_server(s);
     }

@@ -9,7 +9,7 @@ namespace syncopate::ps {
 
 void Snapshots::request() {
   const bool is_being_copied = stage_ == Stage::kFreezing || stage_ == Stage::kCopying;
-  if (is_being_copied && purpose_.snapshot) return;  // the disk is slower than the interval
+  if (is_being_copied && purpose_.snapshot) return;  // the last timed snapshot is not complete yet
   // A timed snapshot stays due while a snapshot for another purpose is made: frequent checkpoints
   // would otherwise prevent it altogether.
   if (job_.options.writes_snapshots) due_.snapshot = true;
@@ -37,8 +37,9 @@ void Snapshots::on_batch_trained() {
 }
 
 bool Snapshots::may_begin() const {
-  // No snapshot begins while a worker connects to the shards: some would count it before the copy
-  // and others after it, and under kSync shards would wait for it while it waits for the snapshot.
+  // No snapshot begins while a worker connects to the shards: some shards would know the worker
+  // before the copy, others only after it. Under kSync a shard would also wait for the worker's
+  // push while the worker waits for the end of the snapshot.
   return job_.phase == Job::Phase::kTraining && !is_final_done_ && leases_.has_begun() &&
          job_.all_servers_serve() && !job_.is_rolling_back &&
          !job_.is_any(WorkerRecord::Phase::kJoining) && !job_.is_any(WorkerRecord::Phase::kReady);
@@ -125,7 +126,8 @@ void Snapshots::on_copied(int server, const wire::CutDoneT& done) {
 
 bool Snapshots::is_copied() const {
   if (!all_answered()) return false;
-  // The progress at the copy is known only once all pushes in the copy have been reported.
+  // The job's progress at the snapshot is known only once shard 0 has reported all pushes that the
+  // copies include.
   return std::all_of(limits_.begin(), limits_.end(), [&](const auto& entry) {
     const WorkerRecord& worker = job_.worker(entry.first);
     return !job_.is_training(entry.first) || worker.incarnation != entry.second.incarnation ||
@@ -134,7 +136,8 @@ bool Snapshots::is_copied() const {
 }
 
 std::map<WorkerId, std::uint64_t> Snapshots::sequences() const {
-  // If shard 0 had no session of a worker at the freeze, its copy holds no push of that worker.
+  // If shard 0 had no session of a worker when the servers froze for the snapshot, its copy holds
+  // no push of that worker.
   std::map<WorkerId, std::uint64_t> sequences;
   for (int w = 0; w < job_.num_workers(); ++w) sequences[w] = 0;
   for (const auto& [worker, limit] : limits_) {
@@ -213,7 +216,7 @@ void Snapshots::resend_assignment(int worker) {
 void Snapshots::abandon() {
   if (stage_ == Stage::kNone) return;
   due_.snapshot |=
-      purpose_.snapshot && stage_ != Stage::kAssigning;  // while assigning, its files are complete
+      purpose_.snapshot && stage_ != Stage::kAssigning;  // kAssigning: the snapshot's files exist
   due_.evaluates |= purpose_.evaluates && !is_final_;
   due_.writes_checkpoint |= purpose_.writes_checkpoint && !is_final_;
   if (stage_ != Stage::kAssigning) {

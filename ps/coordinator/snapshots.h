@@ -47,7 +47,8 @@ class Snapshots {
   // Returns whether the final snapshot has been evaluated and written.
   bool is_final_done() const noexcept { return is_final_done_; }
 
-  // Returns the coordinator's state as of the snapshot being made; if its limits are unknown, now.
+  // Returns the coordinator's state as of the snapshot being made; the current state while the
+  // snapshot's limits (the last push of each worker in it) are not known.
   JobSnapshot save_job() const;
   // Returns the snapshots that a roll-back can choose from, by number.
   const std::map<std::uint64_t, JobSnapshot>& kept() const noexcept { return kept_; }
@@ -64,7 +65,7 @@ class Snapshots {
   struct Limit {
     std::uint32_t incarnation = 0;
     std::uint64_t sequence = 0;
-    bool is_of_shard_0 = false;  // shard 0 had a session of the worker at the freeze
+    bool is_of_shard_0 = false;  // shard 0 had a session of the worker when it froze
   };
 
   bool may_begin() const;
@@ -90,7 +91,7 @@ class Snapshots {
   Stage stage_ = Stage::kNone;
   Purpose purpose_;
   bool is_final_ = false;
-  std::set<int> answered_;  // servers that have answered in this stage
+  std::set<int> answered_;  // servers that have answered the message of stage_
   std::map<WorkerId, Limit> limits_;
   std::map<WorkerId, StalenessHistogram> staleness_;
   JobProgress progress_;  // the job's progress as of the snapshot

@@ -5,7 +5,7 @@
 namespace syncopate::ps {
 
 void TextExchange::on_exchange(int worker, const wire::ExchangeT& exchange) {
-  // The worker sent this text before it received RollBack; it will repeat its rounds.
+  // The worker sent this text before it received RollBack, and will send its texts again.
   if (job_.worker(worker).must_roll_back) return;
   // A worker waits for one round of texts at a time, so its texts of earlier rounds are obsolete.
   for (auto& [round, texts] : open_) texts.erase(worker);

@@ -18,7 +18,8 @@ class TextExchange {
   void on_exchange(int worker, const wire::ExchangeT& exchange);
   // Answers complete rounds of texts; the loss of a worker can complete a round.
   void advance();
-  // Called when the servers have rolled back: the workers repeat the rounds since the snapshot.
+  // Called when the servers have rolled back: the workers exchange the texts since the snapshot
+  // again.
   void clear();
 
  private:

@@ -22,9 +22,11 @@ namespace {
 
 // The length of a listening socket's queue: all tasks of a job on this machine connect at once.
 constexpr int kUnixBacklog = 1024;
-// The number of callers served at the same time; further callers wait in the socket's queue.
+// The most callers whose requests the server reads at the same time; further callers wait in the
+// listening socket's queue.
 constexpr std::size_t kMostCallers = 256;
-// The pause in milliseconds before new callers are accepted again after the server was full.
+// The pause in milliseconds before a server with too many callers, or without free file
+// descriptors, accepts new callers again.
 constexpr int kFullMilliseconds = 100;
 
 struct AbstractAddress {
@@ -71,7 +73,8 @@ void warn_refused_caller(std::string_view why) {
                   why));
 }
 
-// Answers a caller that requests the descriptor. Returns false while its request is not complete.
+// Answers a caller's request for the file descriptor. Returns false while the request is
+// incomplete.
 bool answer_caller(Connection& caller, int descriptor, const DescriptorServer::Accepts& accepts) {
   try {
     const std::optional<Frame> request = caller.try_receive();

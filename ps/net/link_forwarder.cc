@@ -26,7 +26,7 @@ namespace {
 using Time = SlowLink::Time;
 using std::chrono::nanoseconds;
 
-// The pause before callers are accepted again after file descriptors had run out.
+// The pause before a forwarder without free file descriptors accepts callers again.
 constexpr std::chrono::milliseconds kAcceptPause(100);
 // Timer slack: by default Linux may wake a thread 50 us late. Source: prctl(2), PR_SET_TIMERSLACK.
 constexpr auto kTimerSlackNanoseconds = 1UL;

@@ -150,7 +150,7 @@ std::optional<Connection> Listener::accept(const Deadline& deadline) {
       throw FileError(describe_errno("accept", "a connection", errno) +
                       "; raise the limit on open files (ulimit -n)");
     }
-    // Any other error of accept() belongs to one caller that is gone already.
+    // Any other error of accept() concerns one caller, which has closed its connection already.
     if (!wait_ready(socket_.get(), POLLIN, deadline)) return std::nullopt;
   }
 }

@@ -28,9 +28,10 @@ namespace {
 
 constexpr std::string_view kSegmentPurpose = "values and gradients";
 constexpr std::size_t kPageBytes = 4096;
-// More elements than any segment has, and so few that sums of sizes do not overflow.
+// The limit of a segment's f32 elements: no job reaches it, and sums of sizes do not overflow.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 58;
-// More bytes than any nonce has, so that a caller of another job is told that its nonce is wrong.
+// The most bytes of a caller's nonce that are read. Longer than any nonce: a caller of another job
+// is then told that its nonce is wrong.
 constexpr std::size_t kLongestNonce = 4096;
 
 struct SegmentHeader {

@@ -79,7 +79,7 @@ class SlowStream {
   struct Chunk {
     std::vector<char> bytes;
     Time due;
-    End end = End::kOpen;  // the other values: an end, without bytes
+    End end = End::kOpen;  // kClosed, kReset: the stream's end, a chunk without bytes
     std::size_t written_bytes = 0;
   };
 

@@ -81,7 +81,8 @@ void ControlServer::serve() {
 // that were not read. So the message is sent repeatedly until sending fails, which shows that the
 // connection has ended.
 void ControlServer::send_final_messages() {
-  // A restarted server 0 that found snapshots would wait for the lost variables again.
+  // When variables are lost, the snapshots are removed: a restarted server 0 that found snapshots
+  // would continue the job, and wait for the lost variables again.
   if (coordinator_.has_lost_variables()) duties_.forget_snapshots();
   exchange_messages();
   for (const auto& [task, connection] : connections_)

@@ -35,7 +35,7 @@ class ControlServer {
   struct Connection {
     std::string peer;  // routing id of the connection
     std::uint32_t incarnation = 0;
-    Deadline lost_after;  // unless a message of the task arrives before
+    Deadline lost_after;  // the task counts as lost then, unless a message arrives before
     bool is_lost = false;
     std::optional<Deadline> ready_by;  // set while a worker is admitted but not ready
     std::string host;

@@ -14,10 +14,11 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kStopTimeout = std::chrono::seconds(600);
 constexpr milliseconds kPollInterval(20);
-// The interval between two looks at ended steps: those of small networks follow each other faster
-// than the control thread needs to run.
+// How often the control thread looks for ended steps: steps of small networks follow each other
+// faster than the control thread needs to run.
 constexpr milliseconds kStepsInterval(2);
-// A longer time between two passes means that the process was suspended or starved.
+// A longer time between two passes of the control loop means that the process was suspended or
+// starved.
 constexpr milliseconds kControlSuspended(500);
 
 std::unique_ptr<wire::Socket> open_control_socket(wire::Context& context, ServerOptions& options) {

@@ -54,15 +54,15 @@ class ControlSocket {
   // Returns the time since the last call if it is so long that this process was suspended or
   // starved, otherwise zero.
   std::chrono::nanoseconds wait();
-  // Waits for messages only.
+  // Waits briefly for a message on the socket; replies and ended steps do not end the wait.
   void wait_for_messages() const;
-  // True once in every tenth of the peer timeout.
+  // Returns true once in every tenth of the peer timeout: a heartbeat has to be sent.
   bool is_heartbeat_due();
-  // Called in every pass of the loop; see StopTimeout::check().
+  // Checks the stop timeout (StopTimeout::check()); called in every pass of the control loop.
   void check_stop(bool has_job, bool has_workers) { stop_timeout_.check(has_job, has_workers); }
 
  private:
-  // Polls these descriptors and those of the socket.
+  // Calls poll(2) for the descriptors in `polled` and those of the socket.
   void poll_with_socket(std::vector<pollfd>& polled, std::chrono::milliseconds timeout) const;
 
   const DataService& data_;
@@ -72,7 +72,7 @@ class ControlSocket {
   StopTimeout stop_timeout_;
   std::chrono::nanoseconds heartbeat_interval_;
   Deadline next_heartbeat_;
-  Deadline next_steps_;  // ended steps are not looked at before this
+  Deadline next_steps_;  // the control thread does not look for ended steps before this
   Deadline::Clock::time_point last_wait_ = Deadline::Clock::now();
 };
 

@@ -36,7 +36,7 @@ struct DataServiceOptions {
   std::int64_t credit_bytes = std::int64_t{8} << 20;  // of all workers together
   bool uses_segments = true;                          // shared memory of workers on this host
   int servers = 1;
-  std::filesystem::path record;  // emulated for the workers' connections
+  std::filesystem::path record;  // file of the order of pushes; empty: none
   Link link;                     // emulated for the connections of workers
 };
 
@@ -64,7 +64,8 @@ class DataService {
   void publish(std::shared_ptr<const ServedSnapshot> snapshot);
   void set_running_statistics(std::vector<float> values);
 
-  // The descriptor is readable when one of the next three functions may have a result.
+  // Returns a descriptor that is readable when take_ended_steps(), take_finished_snapshot() or
+  // failure() may have a result.
   int descriptor() const noexcept { return results_.descriptor(); }
   std::vector<EndedStep> take_ended_steps() { return results_.take_steps(); }
   std::shared_ptr<ServedSnapshot> take_finished_snapshot() { return results_.take_snapshot(); }

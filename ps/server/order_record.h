@@ -44,11 +44,11 @@ struct OrderEntry {
   std::uint32_t incarnation = 0;
   BucketId bucket = 0;
   std::uint64_t sequence = 0;       // of the push, for kApplied and kAnswered; 0: a pull
-  std::uint64_t version_read = 0;   // kApplied: of the values that the gradient is of
+  std::uint64_t version_read = 0;   // kApplied: of the values that the worker computed with
   std::uint64_t version_after = 0;  // version after kWritten or kApplied; for kAnswered: that sent
   std::uint64_t staleness = 0;      // set for kApplied
   float learning_rate = 0.0F;       // set for kApplied
-  // The field is set for kApplied on shard 0, if the push ends a step; otherwise lanes is 0.
+  // `lanes` and `batch` are set for kApplied on shard 0, if the push ends a step; else lanes is 0.
   int lanes = 0;  // the worker's lanes, which determine its order of additions
   SampleRange batch;
   bool operator==(const OrderEntry&) const = default;

@@ -12,7 +12,8 @@
 namespace syncopate::ps {
 namespace {
 
-// With fewer elements, passing an update to another thread takes longer than the update.
+// Updates of fewer elements are done by the data thread itself: to pass one to another thread takes
+// longer than the update.
 constexpr std::int64_t kInlineElements = 16384;
 constexpr std::chrono::microseconds kLongestPeersWait(std::numeric_limits<std::uint32_t>::max());
 
@@ -404,7 +405,8 @@ void RequestService::on_answered(const ShardEvent& event, OpenRequest& open) {
   values.bucket = open.bucket;
   values.version = event.version;
   values.sequence = open.push.sequence;
-  // As of the request: only now a worker that has greeted again since may have a segment.
+  // `in_segment` is as when the request came: a worker that has greeted again since then may have a
+  // shared-memory segment only now.
   values.in_segment = open.answer.num_elements() == 0;
   values.staleness = event.staleness;
   if (open.push.ends_step) {

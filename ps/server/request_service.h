@@ -87,7 +87,7 @@ class RequestService {
   struct StepTotals {
     std::uint64_t version = 0;
     wire::StepSumsT sums;
-    Clock::time_point last_received;  // when the last push in the sums was received
+    Clock::time_point last_received;  // when the update's last push was received
   };
   // The events of one bucket: the number of the next event, and those that came before their turn.
   struct EventOrder {
@@ -135,7 +135,7 @@ class RequestService {
   std::uint64_t next_token_ = 1;
   std::shared_ptr<BufferPool> buffers_ = std::make_shared<BufferPool>();
   std::unique_ptr<ServiceRecord> record_;
-  bool has_ended_steps_ = false;  // results_ has steps; not notified yet
+  bool has_ended_steps_ = false;  // results_ has ended steps; notify() was not called yet
   UpdateThreads updates_;
 };
 

@@ -24,7 +24,7 @@ struct ServerOptions {
   // The endpoint at which server 0 listens for control connections. A loopback host makes it listen
   // on loopback only, any other host on all interfaces. So does `host` for the data socket.
   Endpoint rendezvous;
-  FileDescriptor listening;        // server 0: a socket that listens there already; may be empty
+  FileDescriptor listening;        // server 0: may be empty, or a socket listening there
   std::string host = "127.0.0.1";  // the name under which workers reach this server
   std::uint16_t data_port = 0;     // of the data socket; 0: the system chooses
   std::string nonce;

@@ -236,7 +236,8 @@ int count_starts(const std::filesystem::path& dir, const std::string& nonce) {
   int starts = 0;
   std::ifstream before(start_count_path(dir), std::ios::binary);
   before >> starts;
-  // The job is the rest of the file, since a nonce may consist of several words.
+  // The rest of the file names the job; it is compared as a whole, since a nonce may consist of
+  // several words.
   const std::string rest{std::istreambuf_iterator<char>(before), std::istreambuf_iterator<char>()};
   const std::string job = " " + nonce + "\n";
   if (!before || rest != job) starts = 0;

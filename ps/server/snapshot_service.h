@@ -32,8 +32,8 @@ class SnapshotService {
   // Lets workers read this snapshot from now on; null: none.
   void publish(std::shared_ptr<const ServedSnapshot> snapshot) { published_ = std::move(snapshot); }
 
-  // Returns the answer to ReadCut: a part of the published snapshot, or of the live values. Nothing
-  // if there is no such snapshot or bucket.
+  // Returns the answer to ReadCut, a worker's request for a part of the published snapshot or of
+  // the live values. Nothing if there is no such snapshot or bucket.
   std::optional<wire::Envelope> read(WorkerSession& session, const wire::ReadCutT& header,
                                      const ServedVariables& served);
 

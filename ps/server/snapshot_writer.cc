@@ -253,7 +253,7 @@ void SnapshotWriter::run(const std::stop_token& stop) {
     {
       std::unique_lock lock(mutex_);
       if (!asked_.wait(lock, stop, [&] { return job_ || wanted_; })) return;
-      wanted = std::exchange(wanted_, std::nullopt);  // read first: the job waits for it
+      wanted = std::exchange(wanted_, std::nullopt);  // reads come first: the job waits for one
       if (!wanted) {
         job = std::exchange(job_, std::nullopt);
         writing_ = job->snapshot->cut;
@@ -295,7 +295,7 @@ void SnapshotWriter::read_file(std::uint64_t cut) {
   } catch (const FileError& error) {
     log(LogLevel::kWarning, std::string(error.what()) + "; it is removed");
     unreadable = cut;
-    std::error_code ignored;  // a file that stays is unreadable, too
+    std::error_code ignored;  // a damaged file that cannot be removed stays unreadable
     std::filesystem::remove(path_of(dir_, index_, cut), ignored);
   } catch (const std::exception& error) {
     problem = error.what();

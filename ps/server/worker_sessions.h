@@ -68,7 +68,7 @@ class WorkerSessions {
   const std::string nonce_;
   std::map<WorkerId, WorkerSession> sessions_;
   std::map<std::string, WorkerId> workers_by_peer_;
-  std::map<WorkerId, std::uint32_t> removed_;  // up to this incarnation
+  std::map<WorkerId, std::uint32_t> removed_;  // by worker: the last refused incarnation
   std::atomic<std::int64_t> unfit_messages_{0};
 };
 

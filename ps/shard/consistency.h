@@ -31,9 +31,9 @@ enum class StalenessRule : std::uint8_t {
 
 struct ConsistencyOptions {
   Consistency consistency = Consistency::kSync;
-  // The staleness bound of kSsp. Source: Ho et al. 2013, conditions (1) to (4). Pushes are applied
-  // one by one, so 0 differs from kSync: the gradients of a round are applied in turn, each at the
-  // full learning rate.
+  // The staleness bound of kSsp, in steps. Source: Ho et al. 2013, conditions (1) to (4). Pushes
+  // are applied one by one, so 0 differs from kSync: the gradients of a step are applied in turn,
+  // each at the full learning rate.
   int max_staleness = 0;
   // For kSync: an update does not wait for this many of a step's gradients; they are dropped when
   // they arrive. Source: Chen et al. 2016, "Revisiting distributed synchronous SGD", section 3.

@@ -221,7 +221,7 @@ void ConsistencyRule::choose(std::span<const PushRequest> waiting, std::uint64_t
     return;
   }
   const std::size_t awaited = num_awaited(waiting);
-  // Most pushes are not the last one of their step: for these the search below is skipped.
+  // While fewer pushes wait than an update needs, no update is due. Most pushes return here.
   if (waiting.size() < awaited) return;
   WorkerSet taken;
   std::size_t here = 0;

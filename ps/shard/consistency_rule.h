@@ -23,9 +23,9 @@ class ConsistencyRule {
   const ConsistencyOptions& options() const noexcept { return options_; }
   void set_options(const ConsistencyOptions& options);
 
-  // Makes the worker active. A new worker or a new incarnation has pushed up to `sequence`; the
-  // incarnation that left returns to its own sequence. The worker's clock is its sequence plus
-  // `offset`. Does nothing for an incarnation that is active already.
+  // Makes the worker active. The last push of a new worker or a new incarnation is `sequence`; an
+  // incarnation that left and joins again keeps its own sequence. The worker's clock is its
+  // sequence plus `offset`. Does nothing for an incarnation that is active already.
   void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
             std::int64_t offset);
   // The numbers from which the clock offset of a joining worker is computed.
@@ -91,7 +91,7 @@ class ConsistencyRule {
     std::uint64_t accepted = 0;  // sequence of the worker's last push
     std::uint64_t begun = 0;     // sequence of the last push that is applied, dropped or begun
     std::int64_t offset = 0;     // the worker's clock is begun + offset
-    std::uint64_t limit = 0;     // last push that may begin while limited
+    std::uint64_t limit = 0;     // during a snapshot: the last push that may begin
     bool is_restored = false;    // known from restore(); has not joined since
     bool rests = false;          // set once the push `rests_after` has begun
     std::uint64_t rests_after = 0;

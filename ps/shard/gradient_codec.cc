@@ -110,7 +110,7 @@ Cutoff find_cutoff(std::span<const float> values, std::int64_t k,
   std::array<std::int64_t, std::size_t{1} << (31 - kLowerBits)> counts{};
   for (const float value : values) ++counts[magnitude(value) >> kLowerBits];
   std::size_t upper = counts.size() - 1;
-  std::int64_t rank = k;  // rank of the k-th, from 1, in its group of upper bits
+  std::int64_t rank = k;  // of the k-th, from 1, among values with its upper bits
   for (; counts[upper] < rank; --upper) rank -= counts[upper];
   scratch.clear();
   for (const float value : values) {

@@ -60,7 +60,7 @@ class GradientEncoder {
   std::int64_t num_elements_;
   std::vector<float> error_;         // [num_elements] f32: not sent so far; empty under kF32
   std::vector<std::byte> bytes_;     // the encoded gradient
-  std::vector<std::uint32_t> ties_;  // scratch memory of kTopK
+  std::vector<std::uint32_t> ties_;  // top-k: scratch memory
 };
 
 }  // namespace syncopate::ps

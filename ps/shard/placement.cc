@@ -15,7 +15,7 @@ namespace syncopate::ps {
 namespace {
 
 constexpr std::int64_t kElementBytes = sizeof(float);
-// Bytes; the cost of a smaller message hardly depends on its size.
+// The least size in bytes that messages are planned with: smaller ones would hardly cost less.
 constexpr std::int64_t kSmallestMessage = std::int64_t{64} << 10;
 // The number of messages per shard: several, so that the first leave while backward runs, and the
 // load can be balanced.
@@ -82,7 +82,7 @@ std::vector<Bucket> join_evenly(const std::vector<Bucket>& parts, const Placemen
   const std::int64_t even =
       std::max<std::int64_t>(1, ceil_div(total, options.servers * per_server));
   std::vector<Bucket> ranges;
-  std::int64_t wanted_end = 0;  // bytes from the last element of the arena
+  std::int64_t wanted_end = 0;  // where the range should end, in bytes from the arena's end
   for (const Bucket part : parts) {
     const std::int64_t before = total - size_bytes({0, part.end});
     const std::int64_t after = before + size_bytes(part);
@@ -93,7 +93,8 @@ std::vector<Bucket> join_evenly(const std::vector<Bucket>& parts, const Placemen
       continue;
     }
     ranges.push_back(part);
-    // A range ends at least half a range away, so that it is not too short after a large part.
+    // The next range ends at least half a range from here, so that it is not too short after a
+    // large part.
     wanted_end = ceil_div(before + even / 2, even) * even;
   }
   return ranges;
@@ -191,7 +192,8 @@ std::int64_t count_parts(const PartitionRule& rule, std::int64_t rows, std::int6
       wanted = rule.value;
       break;
     case PartitionRule::Kind::kMinSize:
-      // The number of parts is rounded up, as TensorFlow does: a part may be smaller than `value`.
+      // The number of parts is rounded up, as in TensorFlow: a part may be smaller than
+      // `rule.value`.
       wanted = ceil_div(rows * row_bytes, rule.value);
       break;
     case PartitionRule::Kind::kAuto:
@@ -217,7 +219,8 @@ Placement place_variables(const ArenaLayout& layout, const PlacementOptions& opt
   for (int halvings = 0; halvings <= kHalvings + 1; ++halvings, target = (target + 1) / 2) {
     const std::vector<Bucket> parts = split_into_parts(layout, options, target);
     most_parts = parts.size();
-    // The last attempt at balance leaves every part alone.
+    // The last attempt is made only if no other found a placement. It joins no parts: each part is
+    // a range.
     if (halvings > kHalvings && !best.buckets.empty()) break;
     std::vector<Bucket> ranges =
         halvings <= kHalvings ? join_evenly(parts, options, target) : parts;

@@ -29,8 +29,8 @@ struct PartitionRule {
 PartitionRule parse_partition(std::string_view text, std::string_view what);
 
 // Returns the number of parts of a variable with `rows` rows (its axis 0) of `row_bytes` each: at
-// least 1, at most `rows` and, unless it is 0, `most_parts`. Source: as above,
-// FixedShardsPartitioner, MinSizePartitioner, MaxSizePartitioner; kAuto counts as kMaxSize does.
+// least 1, at most `rows` and, unless it is 0, `most_parts`. kAuto counts as kMaxSize does. Source:
+// TensorFlow's FixedShardsPartitioner, MinSizePartitioner, MaxSizePartitioner.
 std::int64_t count_parts(const PartitionRule& rule, std::int64_t rows, std::int64_t row_bytes,
                          std::int64_t most_parts);
 

@@ -41,7 +41,8 @@ struct Shard::Variable {
 
   ShardMemory::Window window;
   mutable std::mutex mutex;
-  // Guarded by mutex, except for a task's content while one of its pieces is under way.
+  // Guarded by `mutex`. Only the content of the task under way is read without it, by threads that
+  // work on one of its pieces.
   SharedBucket shared;
 };
 
@@ -299,7 +300,8 @@ bool Shard::write(BucketId bucket, std::uint64_t version,
                   std::span<const std::span<const std::byte>> values_and_slots) {
   Variable& to = at(bucket);
   memory_->check_blocks(bucket, to.window, values_and_slots);
-  // Writes values under the lock, so that no work begins now. No worker trains yet, so none waits.
+  // Holds the lock while it writes values, so that no update or copy of the bucket begins. No
+  // worker trains yet, so none waits for the lock.
   const std::lock_guard lock(to.mutex);
   if (!to.shared.set_version(version)) return false;
   memory_->write(to.window, values_and_slots);

@@ -67,7 +67,8 @@ class Shard {
   // until its next push, when its clock moves up to the slowest one. Does nothing for an unknown
   // worker or an earlier incarnation.
   void rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
-  // Sets the rule of all later decisions. Throws UsageError for options that contradict each other.
+  // Sets the consistency rule of all later decisions. Throws UsageError for options that contradict
+  // each other.
   void set_consistency(const ConsistencyOptions& consistency);
 
   // Accepts a push. Returns false, and keeps nothing, for an inactive worker or an old incarnation.
@@ -84,8 +85,8 @@ class Shard {
   };
   Reading view(BucketId bucket) const;
 
-  // Takes the next piece, of at most `most_elements`, of the bucket's task. The caller must pass
-  // every taken piece to update().
+  // Takes the next piece of the work that is due on the bucket, of at most `most_elements`; nothing
+  // if no work is due. The caller must pass every taken piece to update().
   std::optional<Piece> claim(BucketId bucket, std::int64_t most_elements = kPieceElements);
   // Does the work of a piece. The last piece of a task appends the task's events; the next task may
   // be due then. Throws InternalError for a piece that is not under way.

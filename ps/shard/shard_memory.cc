@@ -112,7 +112,7 @@ void ShardMemory::update_chunk(const BucketTask& task, const Window& window, Buc
   const std::int64_t position = window.position + offset;
   const std::int64_t count = chunk.end - chunk.begin;
   const auto n = static_cast<std::size_t>(count);
-  // The arrays are not initialised: both are written before they are read.
+  // `sum` and `scratch` are not initialised: both are written before they are read.
   alignas(kAlignmentBytes) std::array<float, kChunk> sum;
   alignas(kAlignmentBytes) std::array<float, kChunk> scratch;
   std::span<const float> gradient =

@@ -59,9 +59,9 @@ struct ShardEvent {
   std::uint64_t token = 0;      // of the request; kSnapshotCopied: number of the snapshot
   std::uint64_t version = 0;    // kApplied: after the update; others: of the values
   std::uint64_t staleness = 0;  // set for kApplied
-  bool is_duplicate = false;    // kDropped: the push that came first has events of its own
-  // Number of the event among those of the bucket, from 0. Where several threads work, events may
-  // reach the caller in another order.
+  bool is_duplicate = false;    // kDropped: a repeated push; its first copy has its own events
+  // The event's number among the events of its bucket, from 0. If several threads work on the
+  // bucket, its events may reach the caller in another order.
   std::uint64_t order = 0;
 };
 

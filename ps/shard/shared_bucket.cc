@@ -171,7 +171,8 @@ bool SharedBucket::set_version(std::uint64_t version) {
   if (version == 0 || was_pushed_to_ || is_at_work() || task_.kind == TaskKind::kSnapshot)
     return false;
   version_ = version;
-  // The copies of read values are not erased: a task that waits to be claimed may write to one.
+  // The copies of read values become invalid but keep their memory: a task that no thread has
+  // claimed yet may write to it.
   for (auto& [worker, copy] : read_copies_) copy.version = 0;
   return true;
 }
@@ -232,7 +233,8 @@ bool SharedBucket::begin_snapshot_copy() {
   begin(TaskKind::kSnapshot);
   task_.snapshot = std::exchange(snapshot_, {});
   held_for_ = 0;
-  // Records the clocks before the copy, during which workers may join and a new snapshot may begin.
+  // Records the clocks now: while the bucket is being copied, workers may join and a new snapshot
+  // may begin.
   task_.snapshot.target->buckets[static_cast<std::size_t>(bucket_)] = {version_, rule_.clocks()};
   rule_.release();
   return true;

@@ -24,7 +24,7 @@ struct Destination {
   std::uint64_t sequence = 0;  // of the push that the values answer; 0: of a read
   std::uint64_t token = 0;
   std::span<float> values{};
-  std::span<float> read_copy{};  // the shard's copy of what the worker reads; may be empty
+  std::span<float> read_copy{};  // copy of the values for delay compensation; or empty
 };
 
 // A snapshot that is being taken. The target is shared with the snapshot's owner: a snapshot that
@@ -91,7 +91,7 @@ class SharedBucket {
   bool push(const PushRequest& request);
   bool read(const ReadRequest& request);
 
-  // A part of a task: elements [begin, end) of the bucket, from the work of task().id.
+  // A part of the task under way, whose number is task().id: elements [begin, end) of the bucket.
   struct Part {
     std::int64_t begin = 0;
     std::int64_t end = 0;
@@ -102,7 +102,8 @@ class SharedBucket {
   // Called when a part is done. The task's last part appends all events and begins the next task.
   void finish(Part part, std::vector<ShardEvent>& events);
 
-  // A snapshot is taken in the order of these calls. hold() lets no push of the bucket begin.
+  // For a snapshot, hold(), limit() and begin_snapshot() are called in this order; thaw() withdraws
+  // it. hold() lets no push of the bucket begin.
   void hold(std::uint64_t number);
   std::vector<WorkerClock> clocks() const { return rule_.clocks(); }
   // limit() lets pushes up to these clocks begin.
@@ -167,7 +168,7 @@ class SharedBucket {
   std::uint64_t next_order_ = 0;
   BucketTask task_;
   std::uint64_t held_for_ = 0;  // number of the snapshot; 0: not held
-  SnapshotOrder snapshot_;      // not begun yet; no target: none
+  SnapshotOrder snapshot_;      // waits to be taken; no target: no snapshot
   std::map<WorkerId, StalenessHistogram> staleness_;
   std::map<WorkerId, ReadCopy> read_copies_;
   std::vector<float> mean_square_;

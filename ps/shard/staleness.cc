@@ -11,7 +11,8 @@
 namespace syncopate::ps {
 namespace {
 
-// Added to the mean square inside the root. Source: the code of the authors, Zheng et al. 2017.
+// Delay compensation divides lambda by the root of (mean square + epsilon). Source: the code of the
+// authors, Zheng et al. 2017.
 constexpr float kCompensationEpsilon = 1e-7F;
 
 }  // namespace

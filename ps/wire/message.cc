@@ -12,15 +12,16 @@ namespace {
 
 // Nesting of tables in a header: message, body, declaration, variable; one more for a future field.
 constexpr flatbuffers::uoffset_t kDeepest = 5;
-// The bytes of a FlatBuffers table without fields, with the reference to it.
+// The least bytes of a FlatBuffers table: one without fields, with the reference to it.
 constexpr std::size_t kSmallestTable = 8;
 // Checks what FlatBuffers' own verification does not. Offsets may point to one string a hundred
 // thousand times, which would decode to gigabytes of objects; and the elements of a vector may be
 // unaligned although its length is aligned.
 class Inspection final : public flatbuffers::IterationVisitor {
  public:
-  // The limit of Inspection: encode() stores no two parts at one place. So all parts of a header
-  // together, with structs in vectors counted twice, take at most twice its length.
+  // `header_bytes` limits what an Inspection reads: encode() stores no two parts at one place, so
+  // all parts of a header together, with structs in vectors counted twice, take at most twice its
+  // length.
   explicit Inspection(std::size_t header_bytes) : left_(2 * header_bytes) {}
   struct Failed {};
 

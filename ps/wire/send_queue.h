@@ -36,7 +36,7 @@ class SendQueue {
   using Messages = std::deque<std::vector<Frame>>;
 
   Outcome send_now(const std::string& peer, std::vector<Frame>& frames);
-  // Sends a peer's queued messages, the first one first. Returns the outcome of the last one tried.
+  // Sends a peer's queued messages in order until one cannot be sent. Returns the last outcome.
   Outcome drain(const std::string& peer, Messages& messages);
   void append(const std::string& peer, std::vector<Frame> frames);
   void drop(std::map<std::string, Messages>::iterator entry);

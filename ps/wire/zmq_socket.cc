@@ -36,8 +36,8 @@ constexpr std::size_t kLongestLoggedName = 64;
 
 struct BorrowedBytes {
   std::function<void()> release;
-  // The flag orders the writes of `release` before its call. ZeroMQ passes frames between threads
-  // in a way that ThreadSanitizer does not recognise as synchronisation.
+  // `is_written` is set after `release` and checked before the call of `release`. ZeroMQ passes
+  // frames between threads in a way that ThreadSanitizer does not recognise as synchronisation.
   std::atomic<bool> is_written = false;
 };
 
