@@ -150,7 +150,7 @@ std::optional<Connection> Listener::accept(const Deadline& deadline) {
       throw FileError(describe_errno("accept", "a connection", errno) +
                       "; raise the limit on open files (ulimit -n)");
     }
-    // Any other error of accept() concerns one caller, which has closed its connection already.
+    // Any other error of accept() means that no caller waits, or that the caller is gone already.
     if (!wait_ready(socket_.get(), POLLIN, deadline)) return std::nullopt;
   }
 }
