@@ -40,7 +40,8 @@ bool is_one_task(std::span<const ReplicaPlace> replicas) {
   return replicas.front().task == replicas.back().task;
 }
 
-// Returns the places of all replicas, by rank. Every task calls it.
+// Returns the task, the machine and the GPU of every replica, by rank. Every task must call it,
+// because the tasks exchange these places.
 std::vector<ReplicaPlace> find_places(const StrategyOptions& options) {
   std::vector<CudaDevice> visible;
   if (options.devices.front().kind == DeviceKind::kCuda) visible = load_cuda_module().devices();

@@ -31,7 +31,8 @@ void LocalJob::begin(const ps::RunPosition& start, std::span<const float> statis
   work_everywhere();
 }
 
-// Joins without a network: goes through the messages with which server and workers join a job.
+// Starts the job without a network: passes the messages with which a server and workers join a job
+// directly to the coordinator.
 void LocalJob::start_job(const ps::RunPosition& start) {
   coordinator_.on_hello(server_.hello());
   for (int w = 0; w < num_workers(); ++w) {
@@ -101,7 +102,7 @@ void LocalJob::on_message(Worker& worker, const ps::wire::MessageT& message) {
       worker.is_finished = true;
       return;
     default:
-      return;  // other messages concern the network, or repeat what coordinator_ can be asked
+      return;  // other messages matter only on a network, or repeat coordinator_'s state
   }
 }
 
@@ -155,8 +156,8 @@ std::optional<ps::wire::AppointmentT> LocalJob::next_assignment(int index) {
 }
 
 std::optional<ps::wire::AppointmentT> LocalJob::wait_assignment(int index) {
-  // This worker pushes nothing more. Resting tells the shard not to hold back answers to other
-  // workers until this one has caught up.
+  // This worker pushes nothing more. rest() tells this to the shard, which then answers the other
+  // workers without waiting for pushes of this one.
   rest(index);
   // Other workers' threads write to this worker's memory until its last answers have arrived.
   for (std::size_t b = 0; b < events_.size(); ++b) wait_values(index, static_cast<BucketId>(b));
@@ -197,7 +198,7 @@ void LocalJob::abort(std::string_view reason) noexcept {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::string(reason);
   } catch (...) {
-    return;  // out of memory: for_each_replica() still throws the first error
+    return;  // no memory for the reason; for_each_replica() still throws the first error
   }
   changed_.notify_all();
 }
@@ -267,12 +268,13 @@ void LocalJob::wait_values(int index, BucketId bucket) {
 
 // After its last step a worker rests: it pushes nothing more, and the shard waits for it no longer.
 void LocalJob::rest(int index) {
-  const Worker& mine = worker(index);  // no mutex: only this thread changes the sequence
+  const Worker& mine = worker(index);  // no mutex: only this thread changes mine.sequence
   shard().rest(index, mine.incarnation, mine.sequence);
   work_everywhere();
 }
 
-// Carries out the work that is due on the bucket, and on all buckets if that makes more work due.
+// Executes the shard's due work on the bucket, such as an update, and if this makes more work due,
+// the due work on all buckets.
 void LocalJob::work_on(BucketId bucket) {
   if (work_once(bucket)) work_everywhere();
 }
@@ -286,8 +288,8 @@ void LocalJob::work_everywhere() {
   }
 }
 
-// Carries out the bucket's work until none is left, so that no due work remains while all threads
-// wait. Returns whether work may have become due on any bucket.
+// Executes the shard's due work on the bucket until none is left, so that none remains while all
+// threads wait. Returns whether this may have made work due on any bucket.
 bool LocalJob::work_once(BucketId bucket) {
   bool is_due = false;
   std::vector<ps::ShardEvent> events;

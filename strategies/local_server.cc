@@ -64,7 +64,7 @@ void LocalServer::on_message(const ps::wire::MessageT& message) {
       is_due_ = true;
       return;
     default:
-      return;  // other messages concern lost workers; replicas have none
+      return;  // other messages need no action for workers in this process
   }
 }
 

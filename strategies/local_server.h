@@ -37,7 +37,8 @@ class LocalServer {
   void on_message(const ps::wire::MessageT& message);
   // Returns the messages to the coordinator that have accumulated since the last call.
   std::vector<ps::wire::MessageT> take_replies();
-  // Returns whether work may have become due on any bucket since the last call.
+  // Returns whether messages since the last call may have made the shard's work due on any bucket,
+  // such as an update that the shard held back.
   bool take_due() noexcept;
 
   // Records that the last push of a step was applied. statistics: the worker's running statistics.

@@ -21,7 +21,8 @@ class MirroredVariables final : public VariableStore {
  public:
   MirroredVariables(Replica& replica, const OptimizerOptions& optimizer)
       : replica_(replica), slots_(optimizer, replica.arena->layout().total()) {
-    // The last bucket begins at arena index 0, so the trailer in front of the arena joins it.
+    // The step report lies in front of arena index 0, as a trailer of the gradients. It is summed
+    // together with the bucket that begins at index 0, which is pushed last.
     const Tensor& block = replica.collective->block();
     for (const Bucket& bucket : replica.arena->buckets()) {
       const std::int64_t begin = bucket.begin == 0 ? -kTrailerElements : bucket.begin;

@@ -23,7 +23,8 @@
 namespace syncopate {
 namespace {
 
-// Smaller messages reach a fraction of the link's rate; larger ones overlap less with computation.
+// The size of a message with gradients or values. Smaller messages reach a fraction of the link's
+// rate; larger ones overlap less with computation.
 constexpr std::int64_t kMessageBytes = std::int64_t{1} << 20;
 
 ps::Placement place(const StrategyOptions& options, const ArenaLayout& layout) {

@@ -11,9 +11,10 @@ namespace {
 
 constexpr double kDigitBase = 16384.0;
 
-// In the trailer: where each number of the report begins, and how many digits it has.
+// The layout of the trailer, the step report as digits to base 2^14: the index of each number's
+// first digit, and the count of its digits.
 constexpr std::size_t kLoss = 0;
-constexpr std::size_t kLossDigits = 5;  // three of the fraction, then two of the whole part
+constexpr std::size_t kLossDigits = 5;  // three digits of the fraction, then two of the whole part
 constexpr std::size_t kCorrect = 5;
 constexpr std::size_t kSamples = 8;
 constexpr std::size_t kCountDigits = 3;
@@ -65,7 +66,8 @@ void write_trailer(const StepReport& report, std::span<float> trailer) {
   std::fill(trailer.begin(), trailer.end(), 0.0F);
   const double loss = report.scores.loss;
   if (loss >= 0.0 && loss < kMostLoss) {
-    // In two parts: a double has too few bits for all five digits of the loss in one product.
+    // Writes the fraction and the whole part of the loss apart: one double cannot hold the five
+    // digits, 70 bits, of a scaled loss.
     const double whole = std::floor(loss);
     write_digits(std::floor((loss - whole) * kFractionScale), trailer.subspan(kLoss, 3));
     write_digits(whole, trailer.subspan(kLoss + 3, kLossDigits - 3));

@@ -75,7 +75,8 @@ SynchronousStrategy::SynchronousStrategy(const StrategyOptions& options, const G
   });
 }
 
-// The replicas leave concurrently, since each may wait for the others of its machine.
+// Lets all replicas leave their device collectives concurrently, since each replica may wait for
+// the others of its machine.
 SynchronousStrategy::~SynchronousStrategy() {
   if (replicas_.empty() || replicas_.front().device_collective == nullptr) return;
   team_.run([&](int i) { replicas_[static_cast<std::size_t>(i)].device_collective->leave(); });

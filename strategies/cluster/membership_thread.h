@@ -55,7 +55,7 @@ class MembershipQueue {
  public:
   MembershipQueue();  // throws FileError when no descriptor is left
 
-  // The training thread calls the functions of this part.
+  // The functions from here to is_interrupted() are called by the training thread.
   void post(Frame frame);
   void wake() noexcept;  // wakes the I/O thread
   // Waits for `count` texts of exchange(). Returns fewer at the deadline or after interrupt().
@@ -66,7 +66,7 @@ class MembershipQueue {
   bool wait_until_closed(const Deadline& deadline);
   bool is_interrupted() const;
 
-  // The I/O thread calls the functions of this part.
+  // The functions from here to interrupt() are called by the I/O thread.
   int wake_descriptor() const noexcept { return wake_.get(); }  // readable after post() or wake()
   std::vector<Frame> take_posted();
   void deliver_text(std::string text);
@@ -135,7 +135,7 @@ class MembershipThread {
   const std::chrono::nanoseconds peer_timeout_;
   MembershipState state_;
   std::string own_name_;
-  std::vector<Peer> peers_;   // rank 0: all other tasks; other tasks: rank 0
+  std::vector<Peer> peers_;   // on rank 0: all other tasks; elsewhere: only rank 0
   FailureDetector detector_;  // numbers the peers by their position in peers_
   FailureDetector::Time next_heartbeat_;
   std::chrono::nanoseconds own_delay_{0};  // how long this thread was last kept from running

@@ -31,8 +31,8 @@ bool PendingConnections::is_full() const noexcept {
 }
 
 void PendingConnections::add_to(std::vector<pollfd>& sockets) const {
-  // A negative descriptor, which poll() ignores. With the listening socket, connections that cannot
-  // be accepted would make poll() return at once.
+  // While no connection can be accepted, -1 replaces the listening socket, and poll() ignores it.
+  // Otherwise waiting connections would make poll() return at once.
   sockets.push_back({is_full() ? -1 : listener_.descriptor(), POLLIN, 0});
   for (const Silent& silent : silent_) {
     sockets.push_back({silent.connection.descriptor(), POLLIN, 0});

@@ -106,8 +106,8 @@ std::string own_host_towards(const ClusterSpec& spec) {
   const Endpoint& rendezvous = *spec.rendezvous.endpoint;
   if (spec.hosts_rendezvous()) return rendezvous.host;
   const std::string address = address_towards(rendezvous);
-  // Our address is a loopback address: this task runs on the machine of the listening task, which
-  // other hosts reach by the rendezvous' name.
+  // If this task would connect from a loopback address, it runs on the machine that hosts the
+  // rendezvous, and other hosts reach that machine by the rendezvous' host name.
   return address.empty() || is_loopback(address) ? rendezvous.host : address;
 }
 

@@ -1,5 +1,5 @@
-// Checks and completes a rendezvous that a resolver derived from a scheduler's node names and
-// numbers: the resolver does not use the network, and this does.
+// Checks and completes a rendezvous address that a resolver derived from a scheduler's node names
+// and job numbers. Resolvers do not use the network; this file looks up names and opens the port.
 #pragma once
 
 #include <functional>

@@ -171,7 +171,7 @@ class TaskAcceptor {
     try {
       connection.send(encode(refusal), Deadline::after(std::chrono::seconds(1)));
     } catch (const PeerError&) {
-      // The connection cannot be written: the task is gone and needs no refusal.
+      // The refusal cannot be sent, so the task is gone and does not need it.
     }
   }
 
@@ -184,8 +184,8 @@ class TaskAcceptor {
   ConnectedTask send_rosters() {
     std::ranges::sort(tasks_, {}, [](const AcceptedTask& task) { return task.hello.index; });
     std::vector<Hello> hellos{own_};
-    // Rank 0's address as one of the tasks sees it. Each task replaces it by the address that it
-    // connected to.
+    // The first address in the roster is rank 0's as one of the tasks sees it. Each task replaces
+    // it by the address that the task connected to.
     std::vector<std::string> addresses{tasks_[0].connection.local_address()};
     ConnectedTask connected;
     for (AcceptedTask& task : tasks_) {

@@ -264,7 +264,7 @@ class MpiCollective final : public Collective {
   }
 
  private:
-  // The caller's thread runs the functions of this part.
+  // The functions from here to wake_communication() run on the caller's thread.
 
   void await_sum(WorkId work) {
     if (await(sum_progress_, work)) return;
@@ -304,7 +304,7 @@ class MpiCollective final : public Collective {
     futex_wake_all(wakes_);
   }
 
-  // The communication thread runs the functions of this part.
+  // The functions from here on run on the communication thread.
 
   void communicate(const std::stop_token& stop) {
     pthread_setname_np(pthread_self(), fmt::format("mpi-{}", rank_).c_str());

@@ -50,7 +50,8 @@ StreamOrder::StreamOrder(std::int64_t num_segments, int num_steps) noexcept
   begin_time();
 }
 
-// Sets step_ to the first step whose segment exists at the stream's time time_.
+// Sets step_ to the first step at time time_ whose segment exists: segment numbers begin at 0, and
+// the segment of a step is time_ - segments_apart_ * step.
 void StreamOrder::begin_time() noexcept {
   const std::int64_t segments_behind = time_ - num_segments_ + 1;
   step_ = segments_behind <= 0
@@ -106,8 +107,9 @@ bool RingAllReduce::progress(std::uint64_t submitted) {
   return received || sent;
 }
 
-// In step k the ring moves the chunk of residue r - 1 - k (sent) or r - 2 - k (received); `residue`
-// is the residue of step 0.
+// Returns the chunk that this rank sends or receives at a position of the stream. `residue` is the
+// residue of the chunk in step 0, and each step lowers it by 1: rank r sends the chunk of residue
+// r - 1 - k in step k and receives that of residue r - 2 - k.
 ChunkRange RingAllReduce::chunk(const Cursor& at, std::int64_t residue) const noexcept {
   const StreamOrder::Position position = at.order.position();
   return operation(at).partition.chunk(position.segment, residue - position.step);

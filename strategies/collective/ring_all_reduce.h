@@ -81,7 +81,7 @@ class StreamOrder {
   bool at_end() const noexcept { return time_ >= end_time_; }
   Position position() const noexcept { return {time_ - segments_apart_ * step_, step_}; }
   void advance() noexcept;
-  // Whether the stream sends `position` before position().
+  // Whether the chunk at `position` comes before the current chunk of the stream, position().
   bool is_past(Position position) const noexcept;
 
   static constexpr std::int64_t kSegmentsApart = 4;

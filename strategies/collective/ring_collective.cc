@@ -47,7 +47,7 @@ class RingCollective final : public Collective {
     std::chrono::nanoseconds timeout{};
     // The membership knows the cause of a closed connection, so the ring waits to be told by it.
     bool has_membership = false;
-    std::shared_ptr<LinkForwarder> forwarder;  // this task's; lives as long as the links
+    std::shared_ptr<LinkForwarder> forwarder;  // emulates this task's slow network link
   };
   // Makes rank `rank` of the ring. With one rank, `links` are not used and no thread is started.
   RingCollective(const Options& options, RingLinks links)
@@ -145,7 +145,7 @@ class RingCollective final : public Collective {
  private:
   using Clock = WorkProgress::Clock;
 
-  // The caller's thread runs the functions of this part.
+  // The functions from here to give_up() run on the caller's thread.
 
   void wait_until_ended(WorkId work) {
     const RingOperation& operation = operations_[(work - 1) % RingAllReduce::kMaxOperations];
@@ -211,7 +211,7 @@ class RingCollective final : public Collective {
     throw PeerError(abort_reason_.text());
   }
 
-  // The communication thread runs the functions of this part.
+  // The functions from here to sleep() run on the communication thread.
 
   void communicate(const std::stop_token& stop) {
     pthread_setname_np(pthread_self(), fmt::format("ring-{}", options_.rank).c_str());

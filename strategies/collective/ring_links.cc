@@ -136,7 +136,7 @@ class RingBuilder {
       const auto index = static_cast<std::size_t>(member.index);
       const bool is_own = index == own_task_;
       if (is_own) address_.host = member.address;
-      // Ranks of one task bypass the forwarder.
+      // Ranks of one task connect directly, not through the emulated slow link.
       tasks_.push_back({member.first_replica, member.num_replicas,
                         is_own ? Endpoint{"127.0.0.1", pending_.port()}
                                : Endpoint{member.address, port_of(member, ports[index])}});
@@ -184,8 +184,8 @@ class RingBuilder {
     std::erase_if(unanswered_, [&](Unanswered& unanswered) { return on_answer(unanswered); });
   }
 
-  // Returns whether the answer has come. Before the answer, the rank must not send bulk data: the
-  // peer would read it together with the hello.
+  // Returns whether the next rank has answered the hello, and then stores the connection's socket.
+  // Before the answer no bulk data may be sent: the peer would read it together with the hello.
   static bool on_answer(Unanswered& unanswered) {
     const std::optional<Frame> frame = unanswered.connection.try_receive();
     if (!frame) return false;
@@ -213,7 +213,8 @@ class RingBuilder {
     --num_missing_;
   }
 
-  // Returns the hello's socket; null if it names no link of this task or a connected one.
+  // Returns where to store the socket of the link that the hello names; null if this task has no
+  // such link or the link is already connected.
   FileDescriptor* link_for(const RingHello& hello) {
     const int local = hello.to - ring_.first_rank;
     if (local < 0 || local >= static_cast<int>(ring_.links.size())) return nullptr;

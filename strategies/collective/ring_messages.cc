@@ -32,7 +32,7 @@ RingMessages::RingMessages(FileDescriptor to_next, FileDescriptor from_previous,
 void RingMessages::all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
                               const AbortReason& abort_reason, const Deadline& deadline) {
   std::ranges::copy(mine, all.begin() + static_cast<std::ptrdiff_t>(mine.size()) * rank_);
-  // Message i carries the bytes of rank - i to the next rank.
+  // Message i carries the bytes of rank (rank_ - i) mod n_ to the next rank.
   const MessageSequence parts{.memory = all,
                               .part_bytes = mine.size(),
                               .num_parts = n_,

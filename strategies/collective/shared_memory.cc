@@ -26,7 +26,8 @@ namespace {
 constexpr std::int64_t kMaxPieceElements = 8 * kBlockElements;
 constexpr std::int64_t kMinPieceElements = 1024;
 
-// Pieces begin at multiples of this number in the arena: they are parts of a block or whole blocks.
+// Returns the number of elements in a piece of an all-reduce. Pieces begin at multiples of it in
+// the arena: each is a part of one block of kBlockElements elements, or consists of whole blocks.
 std::int64_t piece_elements(std::int64_t length, int num_ranks) {
   std::int64_t size = kMaxPieceElements;
   while (size > kMinPieceElements && length / size < std::int64_t{4} * num_ranks) size /= 2;
@@ -40,7 +41,7 @@ std::int64_t floor_multiple(std::int64_t value, std::int64_t factor) {
 
 // The memory that the ranks share, as this process sees it.
 struct SharedRanks {
-  std::shared_ptr<Buffer> memory;  // the queue's; the blocks may have memory of their own
+  std::shared_ptr<Buffer> memory;  // holds the queue; a mapped segment also holds the blocks
   std::unique_ptr<WorkQueue> queue;
   std::vector<Tensor> blocks;  // gradient block of every rank, [elements] f32
 };
@@ -84,12 +85,12 @@ class SharedMemoryCollective final : public Collective {
     const std::int64_t first = floor_multiple(index, operation.piece);
     const std::int64_t pieces =
         (index + operation.length - first + operation.piece - 1) / operation.piece;
-    // Pieces of the all-reduce that used this slot before may not be done yet.
+    // Waits for the all-reduce that used this slot of operations_ before, if it has not ended.
     if (num_operations_ >= operations_.size()) {
       queue_.wait(num_operations_ - operations_.size(), "an earlier all-reduce");
     }
-    // The operation's slot is that of the number that post() will return. The slot is filled first,
-    // because other pieces of this job may be executed before post() returns.
+    // The slot's index follows from the job number that post() will return. The slot is filled
+    // before the call, because post() may already execute pieces of this job.
     operations_[num_operations_ % operations_.size()] = operation;
     watch_.begin();
     const std::uint64_t job = queue_.post(pieces);
@@ -129,7 +130,7 @@ class SharedMemoryCollective final : public Collective {
   struct Operation {
     DType dtype = DType::kF32;
     std::int64_t offset = 0;  // in every rank's block, in elements of this type
-    std::int64_t index = 0;   // of the first element in the arena
+    std::int64_t index = 0;   // arena index of the tensor's first element
     std::int64_t length = 0;
     std::int64_t piece = 0;  // elements in each piece
   };

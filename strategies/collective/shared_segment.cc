@@ -46,7 +46,8 @@ struct SegmentLayout {
   std::size_t total() const { return block(num_ranks); }
 };
 
-// Returns a layout as text. Equal layouts have equal texts.
+// Returns the segment's layout as text, so that tasks can compare layouts: equal layouts have equal
+// texts.
 std::string layout_text(const SegmentLayout& layout, std::int64_t block_elements) {
   return fmt::format("{} gradients for each of {} ranks ({} bytes, of which header {})",
                      block_elements, layout.num_ranks, layout.total(), layout.header_bytes);
@@ -112,7 +113,8 @@ void send_to_tasks(DescriptorServer& server, const Membership& membership,
   }
 }
 
-// Rank 0's part: serves the descriptor that `make` returns once all tasks reached the socket.
+// Rank 0's part of share_descriptor(): when all tasks have reached its socket, it sends them the
+// descriptor that `make` returns.
 FileDescriptor hand_out_descriptor(Membership& membership, const std::string& layout,
                                    const std::function<FileDescriptor()>& make,
                                    nanoseconds timeout) {
@@ -143,7 +145,7 @@ FileDescriptor wait_for_descriptor(int socket, const Membership& membership,
   return descriptor;
 }
 
-// The part of all tasks but rank 0's: receives the descriptor.
+// The part of every task but rank 0's in share_descriptor(): asks rank 0 for the descriptor.
 FileDescriptor receive_from_rank_zero(Membership& membership, const std::string& layout,
                                       nanoseconds timeout) {
   FileDescriptor socket = call_name(membership.exchange("").front());
@@ -155,8 +157,8 @@ FileDescriptor receive_from_rank_zero(Membership& membership, const std::string&
   return wait_for_descriptor(rank_zero.descriptor(), membership, deadline);
 }
 
-// Returns, on every task, the descriptor that `make` returns on rank 0; an empty one on every task
-// when not all tasks reach rank 0's socket.
+// Passes the descriptor of a memory segment, which `make` returns on rank 0, to every task. Returns
+// it on every task; returns an empty one on every task when not all tasks reach rank 0's socket.
 FileDescriptor share_descriptor(Membership& membership, const std::string& layout,
                                 const std::function<FileDescriptor()>& make, nanoseconds timeout) {
   try {

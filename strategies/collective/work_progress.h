@@ -21,7 +21,7 @@ class AbortReason {
  public:
   AbortReason();  // throws FileError when no descriptor is left
 
-  // Has no effect when a reason is set already.
+  // Sets the reason why the collective is aborted, unless one is set already.
   void set(std::string_view reason) noexcept;
   bool is_set() const noexcept { return is_set_.load(std::memory_order_acquire); }
   std::string text() const;
@@ -80,7 +80,7 @@ class Stopwatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Its lifetime counts as exposed time, in which the caller waits for communication.
+  // Counts its own lifetime as exposed time, in which the caller waits for communication.
   class Exposed {
    public:
     explicit Exposed(Stopwatch& watch) : watch_(watch), begun_(Clock::now()) {}
@@ -93,7 +93,8 @@ class Stopwatch {
     Clock::time_point begun_;
   };
 
-  // Its lifetime counts as exposed time, and as communication unless an operation is in progress.
+  // Measures a blocking operation: its own lifetime counts as exposed time, and, unless an
+  // all-reduce is in progress, as time of communication.
   class Blocking {
    public:
     explicit Blocking(Stopwatch& watch)

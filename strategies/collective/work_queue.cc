@@ -25,8 +25,8 @@ constexpr int kQueueSpinsWhenCrowded = 20;
 // A sleeping rank checks the awaited state this often, which bounds the cost of a lost wake-up.
 constexpr std::chrono::milliseconds kLongestSleep(50);
 
-// Compares the ranks with the CPUs of the machine, not with those that this thread may use: a task
-// that is bound to one CPU does not share it with other ranks.
+// True if there are more ranks than CPUs in the machine. The CPUs that this thread may use are not
+// counted instead: a task that is bound to one CPU does not share it with other ranks.
 bool is_crowded(int num_ranks) { return num_ranks > sysconf(_SC_NPROCESSORS_ONLN); }
 
 }  // namespace

@@ -24,8 +24,8 @@ class WorkQueue {
   static constexpr std::size_t kMessageBytes = std::size_t{64} << 10;  // of a rank in all_gather()
 
   static std::size_t size_bytes(int num_ranks) noexcept;
-  // Makes a view. memory: size_bytes(num_ranks) bytes, zeroed before the first view is made,
-  // aligned to 64. It must outlive the view.
+  // Makes a view of the queue in `memory`: size_bytes(num_ranks) bytes, aligned to 64, zeroed
+  // before the first view is made. The memory must outlive the view.
   WorkQueue(std::byte* memory, int num_ranks) noexcept;
 
   int num_ranks() const noexcept { return num_ranks_; }

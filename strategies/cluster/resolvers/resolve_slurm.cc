@@ -21,7 +21,7 @@ struct Servers {
   bool contains(int rank) const { return begin <= rank && rank < end; }
 };
 
-// The role that the task's command line states, else the variable SYNCOPATE_ROLE.
+// Returns the role that the task's command line states, else that in the variable SYNCOPATE_ROLE.
 std::optional<Role> stated_role(const ClusterFlags& flags, const Environment& environment) {
   if (flags.role) return flags.role;
   const auto text = filled(environment, "SYNCOPATE_ROLE");
@@ -48,8 +48,8 @@ Servers component(const SlurmStep& step, int group) {
   return {begin, begin + *std::next(sizes, group)};
 }
 
-// The first component has the servers. In a job of two components, a task that states its role
-// decides which component serves.
+// Returns the servers of a heterogeneous job: all tasks of its first component. In a job of two
+// components, a task that states its role decides which component has the servers.
 Servers serving_component(const SlurmStep& step, std::optional<Role> stated) {
   const bool is_pair = step.group_sizes.size() == 2;
   if (is_pair && stated)

@@ -54,7 +54,8 @@ std::vector<Endpoint> parse_job(const std::string& type, const Json& value) {
   for (const auto& [key, address] : value.items()) {
     const std::string name = "TF_CONFIG: " + position(where, key);
     const int most = static_cast<int>(tasks.size()) - 1;
-    // Keys of a map that leave a gap are out of this range or come twice ("1" and "01").
+    // The keys of a map with n entries must be 0 to n - 1. If one is missing, another one is out of
+    // this range or comes twice, as "1" and "01".
     const int index = value.is_array() ? next : parse_number(name, key, 0, most);
     if (!address.is_string()) refuse_config(position(where, key) + ": expected \"HOST:PORT\"");
     if (!indices.insert(index).second) refuse_config(position(where, key) + " comes twice");

@@ -27,8 +27,9 @@ constexpr std::array kResolvers = {
     ResolverRow{"Horovod", "horovodrun: HOROVOD_RANK, HOROVOD_SIZE", resolve_horovod},
 };
 
-// Without this error, every task would believe that it is alone, train by itself and overwrite the
-// files of the others. Flags are an explicit choice, so they may name one task.
+// True if the chosen source describes a job of one task and another source one of several. This is
+// an error, because every task would train alone and overwrite the files of the others. Flags are
+// an explicit choice, so they may describe one task.
 bool is_silent_shrink(const ClusterSpec& winner, const ClusterSpec& loser) {
   return winner.source != "flags" && winner.world_size + winner.num_servers == 1 &&
          loser.world_size + loser.num_servers > 1;
@@ -39,8 +40,8 @@ bool is_same_task(const ClusterSpec& one, const ClusterSpec& other) {
          one.num_servers == other.num_servers;
 }
 
-// Flags and TF_CONFIG do not tell the task's place on its host. Without it, all tasks of a node
-// would use the same GPUs, so the place is taken from a later source.
+// Takes the task's local rank from a later source if the chosen source, such as TF_CONFIG, does not
+// tell it. Without a local rank, all tasks of a node would use the same GPUs.
 bool take_local_place(ClusterSpec& winner, const ClusterSpec& loser) {
   if (winner.is_local_told || !loser.is_local_told || !is_same_task(winner, loser)) return false;
   winner.node = loser.node;
@@ -98,7 +99,8 @@ void replace_rendezvous(ClusterSpec& spec, const std::string& text) {
       .endpoint = parse_endpoint(is_complete ? text : fmt::format("{}:{}", text, derived_port),
                                  "--rendezvous"),
       .derived_port = derived_port};
-  // The places of all tasks are compared only to make sure where the first task runs.
+  // The places of all tasks are needed only to check a rendezvous that follows from the scheduler's
+  // node names. --rendezvous replaces it.
   spec.worker_places.clear();
   spec.server_places.clear();
 }

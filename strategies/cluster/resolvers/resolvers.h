@@ -26,30 +26,32 @@ struct ClusterFlags {
   std::optional<bool> wants_servers;  // whether the strategy needs servers; absent: not known
 };
 
-// One line per source of the cluster that was ignored or outranked.
+// One line for each source that was not used. A source is a description of the cluster: the flags
+// or the environment variables of one launcher.
 using Notes = std::vector<std::string>;
 
 struct ResolverRow {
   std::string_view name;  // the source's name, such as "torchrun"
   std::string_view help;
-  // Fills all of ClusterSpec but `source`. Returns nothing when the source's variables are not set
-  // or not complete, and notes the latter. Throws UsageError when the variables are set and wrong.
+  // Fills all of ClusterSpec but `source`. Returns nothing when the source's variables are not set,
+  // and also, with a note, when some are missing. Throws UsageError when the variables are wrong.
   std::optional<ClusterSpec> (*resolve)(const ClusterFlags&, const Environment&, Notes&);
 };
 // All resolvers in order of precedence: flags, launch, torchrun, TF_CONFIG, Open MPI, PMI, MVAPICH,
 // JSM, Slurm, Horovod.
 std::span<const ResolverRow> resolvers() noexcept;
 
-// Returns what the first complete source says. Each later source becomes a note. A later source
-// completes the first one in one respect: the place of this task on its host, if both give the task
-// the same index in a job of the same size. Throws UsageError when
+// Returns the cluster as the first complete source (flags or a launcher's variables) describes it.
+// Each later source becomes a note. A later source adds one thing that the first one lacks: the
+// place of this task on its host, if both give the task one index in a job of one size. Throws
+// UsageError when
 // - a source is wrong that comes before every complete one,
 // - the chosen source is not the flags and says that there is one task, while another complete
 //   source says that there are several (each task would train alone),
 // - flags without a rank contradict the chosen source.
 ClusterSpec resolve_cluster(const ClusterFlags& flags, const Environment& environment);
 
-// The resolvers of the table's rows. The one of flags returns nothing without --rank.
+// The functions that resolvers() lists. resolve_flags() returns nothing without --rank.
 std::optional<ClusterSpec> resolve_flags(const ClusterFlags&, const Environment&, Notes&);
 // Resolves by the variables SYNCOPATE_*, which `syncopate launch` sets.
 std::optional<ClusterSpec> resolve_launch(const ClusterFlags&, const Environment&, Notes&);

@@ -66,7 +66,8 @@ std::vector<std::vector<std::string>> read_components(const Environment& environ
   std::vector<std::vector<std::string>> components;
   for (int i = 0; i < size; ++i) {
     std::string variable = fmt::format("SLURM_JOB_NODELIST_HET_GROUP_{}", i);
-    // `srun A : B` outside of a heterogeneous allocation sets only the old names.
+    // `srun A : B` outside of a heterogeneous allocation sets only variables with the old names,
+    // which have PACK instead of HET.
     if (!filled(environment, variable)) {
       variable = fmt::format("SLURM_JOB_NODELIST_PACK_GROUP_{}", i);
     }
@@ -183,7 +184,8 @@ SlurmStep read_slurm_step(const Environment& environment) {
       place_groups(groups, static_cast<std::size_t>(step.group), environment, step.distribution);
   if (step.places.size() != static_cast<std::size_t>(step.tasks)) step.places.clear();
 
-  // The places follow from the ranks where a recorded environment lacks the variables of places.
+  // If SLURMD_NODENAME or SLURM_LOCALID is missing, as in a recorded environment, the task's node
+  // and local rank follow from its rank.
   const Place expected =
       step.places.empty() ? Place{} : step.places[static_cast<std::size_t>(step.rank)];
   step.place.node = filled(environment, "SLURMD_NODENAME").value_or(expected.node);
