@@ -32,8 +32,8 @@ struct CompileOptions {
   // True: gradients may stay on the device, where only Backend::update() reads them, instead of
   // being copied to the arena.
   bool updates_on_device = false;
-  // With updates_on_device: sums the gradients of each bucket over all replicas before update()
-  // reads them. Made by the module that compiles the graph. Null: there is one replica.
+  // If updates_on_device is set, sums the gradients of each bucket over all replicas on the
+  // devices. The module that compiles the graph makes the collective. Null: there is one replica.
   DeviceCollective* device_collective = nullptr;
 };
 
@@ -50,7 +50,8 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual Device device() const noexcept = 0;
-  // Returns all that results depend on besides the inputs: "cpu, x86-64-v4, 2 lanes, oneDNN 2.6.3".
+  // Names what a model's results depend on besides its inputs: device, instruction set, threads and
+  // library versions, such as "cpu, x86-64-v4, 2 lanes, oneDNN 2.6.3".
   virtual std::string description() const = 0;
 
   // Compiles the graph for this device. The models of one replica share arena and state. Backend,
@@ -59,15 +60,16 @@ class Backend {
   virtual std::unique_ptr<Model> compile(const Graph& graph, ParameterArena& arena,
                                          StateBlock& state, const CompileOptions& options) = 0;
 
-  // Updates elements [range.begin, range.end) of the arena, which may cut parameters. slots[i] is
-  // [arena total] f32, one for each slot of the optimizer. The caller increments the versions.
+  // Updates elements [range.begin, range.end) of the arena, which may start or end inside a
+  // parameter. slots[i] is [arena total] f32, one for each slot of the optimizer. The caller
+  // increments the version numbers of the updated buckets.
   virtual void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
                       std::span<const Tensor> slots, Bucket range) = 0;
   // Copies values and optimizer slots from the device to the host, if updates are made on the
-  // device. Called before the host reads them, with the slots that update() is given.
+  // device. Called before the host reads values or slots; `slots` are those passed to update().
   virtual void to_host(ParameterArena& /*arena*/, std::span<const Tensor> /*slots*/) {}
-  // The loss scaling of the models that use `arena`, after all started steps; nullopt when losses
-  // are not scaled. Without scaling set_loss_scale() has no effect.
+  // Returns the fp16 loss scaling state of the models that use `arena`, after all started steps
+  // have ended. When losses are not scaled, returns nullopt, and set_loss_scale() has no effect.
   virtual std::optional<LossScaleState> loss_scale(const ParameterArena& /*arena*/) { return {}; }
   virtual void set_loss_scale(const ParameterArena& /*arena*/, const LossScaleState& /*state*/) {}
 };
@@ -104,7 +106,7 @@ struct BackendOptions {
 std::unique_ptr<Backend> make_backend(const BackendOptions& options);
 
 // Makes a CPU backend. `lanes` threads share the batch of the replica; `isa` selects kernels and
-// layouts. Throws UsageError unless 1 <= lanes <= 1024 and the system starts as many threads, and
+// layouts. Throws UsageError unless 1 <= lanes <= 1024 and the system starts `lanes` threads, and
 // UnavailableError when this machine does not support `isa`.
 std::unique_ptr<Backend> make_cpu_backend(int lanes, Isa isa = detect_isa());
 
@@ -117,9 +119,9 @@ struct LibraryVersion {
 // Returns the versions of the libraries of the CPU backend.
 std::vector<LibraryVersion> cpu_library_versions();
 
-// Throws ShapeError when the samples of a batch do not have the network's shape and type, when
-// there are more than `most`, when a label is not a class, or when the loss divisor is below 1. The
-// batch must be in host memory.
+// Throws ShapeError when the samples of a batch do not have the network's shape and type, when the
+// batch has more than `most` samples, when a label is not a class, or when the loss divisor is
+// below 1. The batch must be in host memory.
 void check_batch(const Graph& graph, const Batch& batch, std::int64_t most);
 
 }  // namespace syncopate

@@ -41,7 +41,8 @@ class CudaModule {
   // Returns the visible CUDA devices, at least one. Throws UnavailableError when there is no
   // driver, the driver is too old, or there is no device.
   virtual std::vector<CudaDevice> devices() const = 0;
-  // Throws UnavailableError like devices(), and if the device is missing or lacks the precision.
+  // Makes the backend of a GPU. Throws UnavailableError when there is no usable driver, when the
+  // device does not exist, or when it does not support the precision.
   virtual std::unique_ptr<Backend> make_backend(const BackendOptions& options) const = 0;
   // Makes the collectives, by rank, of a job whose replicas are all on one device. A sum that takes
   // longer than `timeout` fails. replicas <= kMostReplicasOnOneGpu. Throws DeviceError.

@@ -22,14 +22,16 @@ struct DeviceRank {
   std::chrono::nanoseconds timeout = std::chrono::seconds(600);
 };
 
-// Used by the thread of one replica, except abort(). Must outlive the models that sum through it.
+// A DeviceCollective sums the gradients of one replica with those of all others. It is used by the
+// replica's thread, except abort(), and must outlive the models that sum through it.
 class DeviceCollective {
  public:
   virtual ~DeviceCollective() = default;
 
   // Overwrites the bytes of a block of device memory on every rank with the bytes of rank 0.
   using Broadcast = std::function<void(std::span<std::byte>)>;
-  // Registers the replica's gradients. Called once by every rank, before the first step. May throw.
+  // Connects the replica to all others; `broadcast` exchanges the id of the connection. Called once
+  // by every rank, before the first step. Throws PeerError, DeviceError, UsageError.
   virtual void join(const Broadcast& broadcast) = 0;
   // Ends the use of the collective. Called by every rank after its last step; sums of other ranks
   // may fail if a rank does not call it. Does not block for long.

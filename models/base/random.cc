@@ -50,7 +50,8 @@ float RandomStream::uniform(std::uint64_t index) const noexcept {
 }
 
 std::uint32_t RandomStream::below(std::uint64_t index, std::uint32_t bound) const noexcept {
-  // Lemire's multiply-shift bounds the bits without division; its bias is below bound / 2^32.
+  // Maps 32 random bits to [0, bound) by multiply and shift (Lemire 2019) instead of a division.
+  // The bias is below bound / 2^32.
   return static_cast<std::uint32_t>((std::uint64_t{bits(index)} * bound) >> 32);
 }
 

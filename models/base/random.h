@@ -27,7 +27,7 @@ class RandomStream {
   float uniform(std::uint64_t index) const noexcept;
   // Returns a random number uniform in [0, bound), without bias beyond 2^-32. bound > 0.
   std::uint32_t below(std::uint64_t index, std::uint32_t bound) const noexcept;
-  // Returns words 4 * index to 4 * index + 3 of the stream, for callers that need several words.
+  // Returns four random 32-bit words at once: words 4 * index to 4 * index + 3 of the stream.
   std::array<std::uint32_t, 4> block(std::uint64_t index) const noexcept;
 
  private:

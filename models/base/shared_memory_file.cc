@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
-// Throws for a refused system call that asked for memory, from `errno`: OutOfMemoryError where
-// memory is short, FileError otherwise.
+// Throws after a system call failed to create or allocate shared memory: OutOfMemoryError if
+// `errno` says that memory is short, FileError otherwise.
 [[noreturn]] void report_refusal(const char* action, std::size_t bytes, std::string_view purpose) {
   const int reason = errno;
   // errno EFAULT: pages of the mapping could not be allocated, so a write would raise SIGBUS.

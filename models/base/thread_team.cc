@@ -12,7 +12,7 @@ namespace syncopate {
 namespace {
 
 // 1500 spins take 30 to 50 us. That is longer than the gap between two kernels of a step and
-// shorter than a step, so a busy team's members never sleep and an idle team's members do.
+// shorter than a step, so the threads of a team never sleep within a step but sleep when idle.
 constexpr int kSpins = 1500;
 
 // Waits, by spinning before sleeping, until `value` is no longer `old`.
@@ -66,7 +66,8 @@ void ThreadTeam::run_member(int member) noexcept {
   try {
     (*task_)(member);
   } catch (const Released&) {
-    // Another member of the team failed first and stored its exception.
+    // Released ends this thread's task because another thread of the team threw an exception, which
+    // run() rethrows.
   } catch (...) {
     {
       const std::lock_guard lock(failure_mutex_);

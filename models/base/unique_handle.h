@@ -6,7 +6,7 @@
 
 namespace syncopate {
 
-// Traits of a handle has `using Type`, `static Type none()` and `static void close(Type) noexcept`.
+// Traits must define `using Type`, `static Type none()` and `static void close(Type) noexcept`.
 template <typename Traits>
 class UniqueHandle {
  public:

@@ -30,7 +30,8 @@ void for_each_index(const Parameter& parameter,
   }
 }
 
-// Half the width of the uniform distribution of values. The variance is a third of its square.
+// Returns the limit a of the uniform distribution on [-a, a] from which a parameter's initial
+// values are drawn. Its variance is a * a / 3.
 float uniform_limit(const Parameter& parameter) {
   const double fans = parameter.init == Init::kHeUniform
                           ? static_cast<double>(parameter.fan_in)

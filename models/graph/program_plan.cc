@@ -244,11 +244,13 @@ BucketSchedule schedule_buckets(const Graph& graph, const std::vector<FusedGroup
       }
     }
     check(first < groups.size(), "every bucket holds a parameter");
-    // In the arena's order, the first group to use a bucket is the last to write its gradients.
+    // Parameters lie in the arena in forward order: the first group that reads a bucket in the
+    // forward pass is the last that writes its gradients in the backward pass.
     schedule.first_used_by[first].push_back(static_cast<BucketId>(b));
     schedule.completed_by[first].push_back(static_cast<BucketId>(b));
   }
-  // Buckets are numbered in backward order, so only the forward pass's lists have to be reversed.
+  // The lists of a group ascend by bucket number, which is the backward order. The forward pass
+  // uses buckets in descending order, so its lists are reversed.
   for (std::vector<BucketId>& used : schedule.first_used_by) std::ranges::reverse(used);
   return schedule;
 }

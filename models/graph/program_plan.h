@@ -34,7 +34,7 @@ MemoryPlan plan_memory(const std::vector<BufferLifetime>& buffers);
 // backward reads.
 struct GroupNeeds {
   std::size_t saved = 0;             // written by forward, read by backward
-  std::size_t output_sums = 0;       // written with the output, read by the forward of its readers
+  std::size_t output_sums = 0;       // written by forward for the batch norm that reads the output
   std::size_t forward_scratch = 0;   // used during forward only
   std::size_t backward_scratch = 0;  // used during backward only
   bool input_in_backward = false;    // backward reads the first input
@@ -50,7 +50,7 @@ struct GroupPlacement {
   using Offset = std::optional<std::size_t>;
   Offset output;
   Offset output_sums;
-  Offset input_sums;  // output_sums of the group that computes the first input
+  Offset input_sums;  // where the group that computes the first input writes its output_sums
   Offset saved;
   Offset forward_scratch;
   Offset backward_scratch;

@@ -47,7 +47,8 @@ class Optimizer {
   virtual void update(const UpdateStep& step, std::span<float> values,
                       std::span<const float> gradients, std::span<const std::span<float>> slots,
                       bool decays) const = 0;
-  // Returns the constants of this update, for a device that computes it with kernels of its own.
+  // Returns the constants of the update rule at `step`, for a device that applies the rule with
+  // kernels of its own.
   virtual UpdateConstants constants(const UpdateStep& step, bool decays) const = 0;
 };
 

@@ -16,7 +16,7 @@ struct ScheduleOptions {
   double total_epochs = 1.0;
   double warmup_epochs = 0.0;  // the rate rises linearly from warmup_start to learning_rate
   double warmup_start = 0.0;   // 0 stands for learning_rate / 100
-  // The schedule kStep multiplies the learning rate by `factor` at each of these epochs.
+  // The epochs at which the schedule kStep multiplies the learning rate by `factor`, ascending.
   std::vector<double> milestones;
   double factor = 0.1;
 };

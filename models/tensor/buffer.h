@@ -26,7 +26,7 @@ enum class DType : std::uint8_t { kF32, kBf16, kF16, kI32, kU8 };
 std::size_t size_bytes(DType dtype) noexcept;  // bytes of one element
 std::string_view name(DType dtype) noexcept;   // such as "f32"
 
-// Every block of memory and every parameter in the arena starts at a multiple of this, in bytes.
+// The alignment in bytes of every block of memory and of every parameter in the arena.
 inline constexpr std::size_t kAlignmentBytes = 256;
 
 class Buffer {

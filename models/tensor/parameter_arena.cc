@@ -16,7 +16,8 @@ Tensor window_of(const Tensor& block, const ArenaLayout& layout, std::size_t i) 
   return block.rows(begin, begin + layout.size(i)).reshaped(layout.entries()[i].shape);
 }
 
-// Returns the given block of the arena after checking it, or a new zeroed one.
+// Returns `given` if it is not null, else a new zeroed block of `total` f32 elements. Throws
+// ShapeError unless the given block is [total] f32.
 Tensor own_or_given(const Tensor* given, std::int64_t total) {
   if (given == nullptr) return make_host_tensor({total}, DType::kF32);
   if (given->shape() != Shape{total} || given->dtype() != DType::kF32) {

@@ -60,8 +60,8 @@ class BatchNormGroup final : public Group {
     needs.input_in_backward = true;
     needs.output_in_backward = group_.relu && group_.add;
     needs.takes_two_gradients = true;
-    // The gradient behind the ReLU is the addend's gradient. Without an addend no other group reads
-    // that gradient, so the input gradient may overwrite it.
+    // The addend's gradient is the output gradient, masked by the ReLU, and overwrites it in place.
+    // Without an addend, the gradient of batch norm's input overwrites the output gradient.
     needs.gradient_in_place = group_.add ? 1 : 0;
     return needs;
   }
@@ -85,8 +85,8 @@ class BatchNormGroup final : public Group {
   void backward(LaneStep& step) override {
     float* dy = memory_.output_gradients[0];
     const bool two = memory_.output_gradients.size() > 1;
-    // Without an addend, the ReLU's mask can be computed from x. Computing the mask twice is faster
-    // than storing the masked gradient and reading it again.
+    // If no map is added to batch norm's output, the ReLU's mask can be computed from the input x.
+    // Computing the mask twice is faster than storing the masked gradient and reading it again.
     const bool mask_again = group_.relu && !group_.add && !two;
     const bool store_sum = two || (group_.relu && !mask_again);
     float* dz =
@@ -186,7 +186,7 @@ class BatchNormGroup final : public Group {
   float* const running_mean_;
   float* const running_variance_;
   GroupMemory memory_;
-  // Arrays of one value per channel, padded with zeros to whole blocks of channels.
+  // Batch norm's constants, one value per channel, padded with zeros to whole blocks of channels.
   std::vector<float> scale_;
   std::vector<float> shift_;
   std::vector<float> mean_;

@@ -205,7 +205,8 @@ class ConvPoolGroup final : public Group {
   void bind(const GroupMemory& memory) override { memory_ = memory; }
 
   void forward(LaneStep& /*step*/) override {
-    // The first layer's few hundred weights are packed faster than checked for changes.
+    // The first layer's weights are packed in every step: packing a few hundred weights takes less
+    // time than checking whether they have changed.
     context_.kernels.conv_pool_pack(weight_, packed_.data(), shape_);
     context_.kernels.conv_pool(memory_.inputs[0], packed_.data(), bias_, memory_.output, winners(),
                                shape_);

@@ -51,8 +51,8 @@ memory::desc Convolution::bias_format() const {
 Forward::primitive_desc Convolution::forward_with(const dnnl::engine& engine,
                                                   ConvAlgorithm algorithm,
                                                   const dnnl::primitive_attr& attributes) const {
-  // Evaluation uses the kind forward_training too. For forward_inference, Winograd requires a
-  // weight format to which oneDNN cannot convert the format of the arena.
+  // Evaluation uses oneDNN's propagation kind forward_training, too. With forward_inference, oneDNN
+  // could not convert the arena's weights to the format that its Winograd convolution requires.
   constexpr auto kKind = dnnl::prop_kind::forward_training;
   const memory::desc weight = any_format(weight_dims());
   const auto desc = bias ? Forward::desc(kKind, to_onednn(algorithm), x(), weight, bias_format(),

@@ -89,7 +89,7 @@ class CpuBackend final : public Backend {
   const Isa isa_;
   const CpuKernels& kernels_;
   LanePool lanes_;
-  Update update_;  // the arguments of the current update()
+  Update update_;  // the arguments that the lanes read during update()
 };
 
 }  // namespace

@@ -47,7 +47,8 @@ CpuModel::Plan& CpuModel::plan_for(std::int64_t n) {
   for (const auto& plan : plans_) {
     if (plan->n == n) return *plan;
   }
-  // One more plan is kept besides the plan of the full batch, for the short last batch of an epoch.
+  // At most two plans (compiled programs for one batch size) are kept: that of the full batch, and
+  // one for the short last batch of an epoch.
   if (plans_.size() > 1) plans_.pop_back();
   auto plan = std::make_unique<Plan>();
   plan->n = n;
@@ -86,7 +87,7 @@ CpuModel::Plan& CpuModel::plan_for(std::int64_t n) {
 void CpuModel::start_forward(const Batch& batch, const ValuesHook& before_use) {
   check_batch(graph_, batch, options_.batch_size);
   const std::int64_t n = batch.size();
-  plan_ = nullptr;  // cleared first: plan_for() may delete the plan and then throw
+  plan_ = nullptr;  // must not dangle if plan_for() deletes the old plan and throws
   plan_ = &plan_for(n);
   before_use_ = &before_use;
   const std::size_t sample_bytes =

@@ -48,7 +48,8 @@ class CpuModel final : public Model {
   const std::vector<FusedGroup> groups_;
   const BucketSchedule schedule_;
   PackedWeights packed_;
-  // The batch-norm state that lanes share: one entry per group, null for groups without batch norm.
+  // The sums that lanes exchange for batch norm: one entry per fused group, null for groups without
+  // batch norm.
   std::vector<std::unique_ptr<BatchNormShared>> batch_norms_;
   std::vector<Tensor> lane_gradients_;        // [arena total] per lane; lane 0 uses the arena's own
   std::vector<std::unique_ptr<Plan>> plans_;  // plans_[0] is the plan of the full batch

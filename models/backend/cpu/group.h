@@ -51,11 +51,13 @@ struct GroupContext {
   float* gradients;  // [arena total], the gradients of this lane
 };
 
-// GroupMemory is the memory that a group is bound to; see GroupPlacement.
+// GroupMemory holds the addresses of a fused group's inputs, outputs, gradients and scratch memory.
+// GroupPlacement (program_plan.h) holds them as offsets.
 struct GroupMemory {
   std::vector<float*> inputs;
   float* output = nullptr;
-  // One gradient, or two if the group takes two. The group may overwrite the gradients.
+  // The gradients of the group's output, which the group may overwrite: one, or two if the group
+  // adds them itself (GroupNeeds::takes_two_gradients).
   std::vector<float*> output_gradients;
   std::vector<float*> input_gradients;  // null for an input whose gradient is not computed
   std::byte* saved = nullptr;

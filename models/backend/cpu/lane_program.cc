@@ -8,7 +8,8 @@
 namespace syncopate {
 namespace {
 
-// Returns the layout of the samples, the output of group i, which suits all groups that read it.
+// Returns the layout in which group i, the graph's input, stores the samples: one that all groups
+// which read the samples support.
 Layout layout_of_samples(const std::vector<FusedGroup>& groups, std::size_t i,
                          std::int64_t channels) {
   bool all_planar = channels <= 3;

@@ -36,7 +36,7 @@ class LaneProgram {
 
   const CpuKernels& kernels_;
   std::vector<std::unique_ptr<Group>> groups_;
-  std::vector<std::vector<GradientSum>> sums_before_backward_;  // of each group
+  std::vector<std::vector<GradientSum>> sums_before_backward_;  // by group
   Tensor workspace_;
   std::span<const float> logits_;
 };

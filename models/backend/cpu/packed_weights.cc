@@ -10,8 +10,8 @@ namespace syncopate {
 
 struct PackedWeights::Copy {
   int parameter;
-  BucketId first_bucket;                // lowest bucket of the parameter; the copy belongs to it
-  std::vector<std::uint64_t> versions;  // of the parameter's buckets, when the weights were copied
+  BucketId first_bucket;                // the lowest bucket that holds elements of the parameter
+  std::vector<std::uint64_t> versions;  // of all buckets of the parameter, when it was copied
   dnnl::memory::desc format;
   Tensor memory;
   BoundPrimitive reorder;

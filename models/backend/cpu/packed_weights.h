@@ -19,7 +19,7 @@ struct OneDnn;  // defined in onednn.h
 
 class PackedWeights {
  public:
-  // The arguments of the constructor must outlive this object.
+  // onednn, graph and arena must outlive the PackedWeights.
   PackedWeights(const OneDnn& onednn, const Graph& graph, const ParameterArena& arena);
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;

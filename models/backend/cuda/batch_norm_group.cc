@@ -121,8 +121,8 @@ class BatchNormGroup final : public PlainGroup {
     for (double& sum : gradients) sum *= static_cast<double>(scale.scale);
     check_cuda(
         cudaMemcpyAsync(sums, totals_.data(), sum_bytes(), cudaMemcpyHostToDevice, stream()));
-    // Callers may read `totals_` after this function returns: only the next sum overwrites it,
-    // after a wait for the stream.
+    // The copy from `totals_` to the device may still run when this function returns: the next copy
+    // that overwrites `totals_` is made on the same stream.
   }
 
   BatchNormShape shape_;

@@ -22,7 +22,8 @@ BatchUpload::~BatchUpload() { cudaStreamSynchronize(copies_.get()); }
 void BatchUpload::start(std::span<const std::byte> bytes, cudaStream_t compute) {
   Slot& slot = slots_[next_];
   next_ = (next_ + 1) % slots_.size();
-  // The wait for a slot's event returns at once if the event was never recorded.
+  // Waits until the slot's pinned memory has been copied to the device, which may be overwritten
+  // then; returns at once if the slot was never used.
   check_cuda(cudaEventSynchronize(slot.has_arrived.get()));
   std::ranges::copy(bytes, slot.pinned->data());
   check_cuda(cudaStreamWaitEvent(copies_.get(), slot.is_taken.get()));

@@ -31,7 +31,7 @@ class BatchUpload {
     std::shared_ptr<Buffer> pinned;
     std::shared_ptr<Buffer> arrived;  // holds the batch on the device
     StreamEvent has_arrived;
-    StreamEvent is_taken;  // recorded once the compute stream has read the batch
+    StreamEvent is_taken;  // recorded once the compute stream has read `arrived`
   };
 
   Stream copies_;

@@ -14,20 +14,20 @@
 
 namespace syncopate::cuda {
 
-// Every function but abort() is called by one thread only. All functions may throw DeviceError, and
-// PeerError once a sum is known to have failed.
+// BucketSums sums one replica's gradients with those of the others. Its functions except abort()
+// are called by one thread only. They may throw DeviceError, and PeerError once a sum has failed.
 class BucketSums : public DeviceCollective {
  public:
-  // attach() is called before the first step with the address of the replica's gradients and the
-  // slices in which they are summed.
+  // Sets the device address of the replica's gradients and the slices (buckets) in which gradients
+  // are summed. Called before the first step.
   virtual void attach(float* gradients, std::span<const Bucket> buckets) = 0;
   // Replaces a bucket's gradients by their sums. The sum starts after the work that `compute` has
   // been given so far and runs beside its later work. All ranks start the buckets in one order.
   virtual void start(BucketId bucket, cudaStream_t compute) = 0;
   // Makes later work on `compute` wait for the sums of all buckets, each of which was started once.
   virtual void finish(cudaStream_t compute) = 0;
-  // Throws if sums were aborted. Is called after each wait for the device, because an abort ends
-  // the wait, too.
+  // Throws PeerError if the sums were aborted. The caller checks after each wait for the device,
+  // because the wait ends both when the device has finished and when sums are aborted.
   virtual void check() = 0;
   // Returns once no sum reads or writes the replica's gradients any more.
   virtual void detach() noexcept = 0;

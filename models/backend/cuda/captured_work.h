@@ -14,7 +14,8 @@ namespace syncopate::cuda {
 // A CapturedWork is used by one thread only.
 class CapturedWork {
  public:
-  // The first runs_as_they_come runs start kernel by kernel, before the CUDA graph is captured.
+  // runs_as_they_come: the number of runs that start kernel by kernel before one is captured as a
+  // CUDA graph.
   explicit CapturedWork(int runs_as_they_come = 2) : runs_as_they_come_(runs_as_they_come) {}
 
   // Starts the kernels of `work` on `stream`. The first runs start kernel by kernel, since
@@ -33,7 +34,8 @@ class CapturedWork {
     static Type none() { return nullptr; }
     static void close(Type graph) noexcept { cudaGraphExecDestroy(graph); }
   };
-  // Returns false if the work cannot be captured as a CUDA graph; none of it has run then.
+  // Captures `work` as a CUDA graph. Returns false, and has run none of the work, if CUDA cannot
+  // capture it.
   bool capture(cudaStream_t stream, const std::function<void()>& work);
 
   UniqueHandle<GraphTraits> graph_;

@@ -58,7 +58,7 @@ class ConvGroup final : public PlainGroup {
         shape_(shape_of(context, group)) {
     if (context.n == 0) return;
     if (sums_output(context, group)) forward_ = plan(ConvPass::kForwardWithSums);
-    leaves_sums_ = forward_ != nullptr;  // null: the batch norm computes its sums
+    leaves_sums_ = forward_ != nullptr;  // null: no convolution that also sums is available
     if (!leaves_sums_) forward_ = plan(ConvPass::kForward);
     if (!context.trains()) return;
     weight_gradient_ = plan(ConvPass::kWeightGradient);
@@ -73,8 +73,8 @@ class ConvGroup final : public PlainGroup {
     if (!context().trains()) return needs;
     needs.input_in_backward = true;
     needs.output_in_backward = group().relu;
-    // A convolution's three gradients use the same scratch memory one after the other: the weights'
-    // gradient as cuDNN writes it, followed by the workspace; the input's gradient; the bias's.
+    // The gradients of a convolution are computed one after the other in one block of scratch,
+    // sized for the largest: the weights' (16-bit gradient, workspace), the input's, the bias's.
     const std::size_t weights = kIsF32 ? 0 : aligned(weight_bytes());
     needs.backward_scratch =
         std::max({weights + workspace_of(weight_gradient_), workspace_of(input_gradient_),

@@ -86,7 +86,7 @@ class CudaBackend final : public Backend {
       if (BucketSums* const sums = sums_of(arena)) sums->finish(handles_.compute.get());
       return variables->update(optimizer, step, slots, handles_.compute.get());
     }
-    // The host receives gradients and sums them, so the update is made on the host, too.
+    // Without updates_on_device the host sums the gradients, so it also applies the optimizer.
     const auto window = [&](const Tensor& block) {
       return block.f32().subspan(static_cast<std::size_t>(range.begin),
                                  static_cast<std::size_t>(range.end - range.begin));
@@ -110,8 +110,8 @@ class CudaBackend final : public Backend {
 
   const BackendOptions options_;
   ReplicaHandles handles_;
-  // The variables by arena: the replica's own arena and copies that are evaluated. All models of
-  // one arena share the ownership of its variables.
+  // The values and gradients on the device, by host arena: one entry for the trained arena, others
+  // for copies that are evaluated. The models compiled for an arena own its entry together.
   std::map<const ParameterArena*, std::weak_ptr<DeviceVariables>> variables_;
   // the sums of gradients over the replicas, by arena; no entry if there is one replica
   std::map<const ParameterArena*, BucketSums*> sums_;

@@ -64,7 +64,8 @@ Program& CudaModel::program_for(std::int64_t n) {
   for (const auto& program : programs_) {
     if (program->samples() == n) return *program;
   }
-  // Keeps the program of the full batch and one more, since an epoch ends in a smaller batch.
+  // At most two compiled programs are kept: one for the full batch, and one for another batch size,
+  // since the last batch of an epoch may be smaller.
   if (programs_.size() > 1) {
     check_cuda(cudaStreamSynchronize(handles_.compute.get()));
     programs_.pop_back();
@@ -92,7 +93,7 @@ bool CudaModel::has_values() const {
 bool CudaModel::asks_nobody() const { return has_values() && options_.statistics == nullptr; }
 
 void CudaModel::prepare(const Batch& batch) {
-  program_ = nullptr;  // cleared first, as program_for() may drop the program and throw
+  program_ = nullptr;  // must not dangle if program_for() deletes the old one and throws
   program_ = &program_for(batch.size());
   cudaStream_t stream = handles_.compute.get();
   samples_->start(batch.x.bytes(), stream);
@@ -126,8 +127,8 @@ void CudaModel::start_forward(const Batch& batch, const ValuesHook& before_use) 
       }
     }
     if (!all_current) refresh_all();
-    // The state is uploaded after the values, because only the values' versions show whether the
-    // device's statistics are outdated.
+    // Batch norm's running statistics are uploaded after the values: whether those of the device
+    // are outdated is known only after the versions of the values have been compared.
     variables_->upload_state(stream);
     if (asks_nobody()) {
       program_->forward_all(step_);
@@ -168,8 +169,8 @@ void CudaModel::backward(const GradientHook& on_ready) {
   check(program_ != nullptr, "backward follows a forward");
   use_device(handles_.device);
   cudaStream_t stream = handles_.compute.get();
-  // Gradients that the host sums are checked for infinities and NaN as a whole, before the first
-  // bucket leaves the device.
+  // With loss scaling, if the host sums the gradients, all of them are checked for infinities and
+  // NaN before the first bucket is copied to the host.
   const bool unscales = !options_.updates_on_device && variables_->loss_scale() != nullptr;
   std::vector<BucketId> started;
   for (std::size_t end = groups_.size(); end > 0;) {
@@ -193,8 +194,8 @@ void CudaModel::backward(const GradientHook& on_ready) {
     variables_->unscale_gradients(stream);
     for (const BucketId bucket : started) start_download(bucket);
   }
-  // The host starts all the work faster than the device completes it. Each bucket is passed on as
-  // soon as it has reached the host, while the device computes the next ones.
+  // All kernels of the backward pass have been started here, but the device still computes. Each
+  // bucket's gradients are reported to the caller as soon as they have been copied to the host.
   for (const BucketId bucket : started) {
     if (!options_.updates_on_device) {
       check_cuda(cudaEventSynchronize(arrived_[static_cast<std::size_t>(bucket)].get()));
@@ -203,8 +204,9 @@ void CudaModel::backward(const GradientHook& on_ready) {
   }
 }
 
-// A segment is the whole backward pass if nothing runs between groups, all groups up to the next
-// bucket's end if that bucket is then summed on the device, and one group in all other cases.
+// A segment is a range of fused groups whose backward passes are started together: all groups if
+// the host does nothing in between, the groups up to the end of the next bucket if buckets are
+// summed on the device, and one group in all other cases.
 std::size_t CudaModel::begin_of_segment(std::size_t end) const {
   if (!asks_nobody()) return end - 1;
   if (bucket_sums_ == nullptr) return 0;

@@ -20,7 +20,7 @@ namespace syncopate::cuda {
 
 // Streams and operations that the models of one replica share. Used by one thread only.
 struct ReplicaHandles {
-  // `plan` makes the operations that compute on the stream.
+  // `plan` makes the object that plans convolutions and matrix products for the stream `compute`.
   ReplicaHandles(int device_index, const PlanOperations& plan);
 
   int device;
@@ -31,8 +31,8 @@ struct ReplicaHandles {
 
 class CudaModel final : public Model {
  public:
-  // All objects given by reference outlive the model. `sums` adds the gradients over the replicas;
-  // null if there is one replica.
+  // The objects passed by reference must outlive the model. `sums` adds gradients over the replicas
+  // on the device; null if there is one replica or if the host sums gradients.
   CudaModel(ReplicaHandles& handles, const BackendOptions& backend, const Graph& graph,
             const ParameterArena& arena, std::shared_ptr<DeviceVariables> variables,
             BucketSums* sums, const CompileOptions& options);
@@ -48,10 +48,11 @@ class CudaModel final : public Model {
 
  private:
   Program& program_for(std::int64_t n);
-  // Returns whether all values are on the device when a pass begins, so that no bucket has to be
-  // fetched during the pass.
+  // Returns whether the device holds all parameter values when a forward or backward pass begins,
+  // so that no bucket of values has to be copied to the device during the pass.
   bool has_values() const;
-  // Returns whether a pass runs without any exchange of values or statistics in its middle.
+  // Returns whether the device computes a whole forward or backward pass without the host: the host
+  // copies no values to the device and sums no batch-norm statistics during the pass.
   bool asks_nobody() const;
   void prepare(const Batch& batch);
   void refresh_all();
@@ -69,15 +70,15 @@ class CudaModel final : public Model {
   const BucketSchedule schedule_;
   const std::shared_ptr<DeviceVariables> variables_;
   BucketSums* const bucket_sums_;
-  std::vector<std::unique_ptr<Program>> programs_;  // the program of the full batch comes first
+  std::vector<std::unique_ptr<Program>> programs_;  // by batch size; the full batch is first
   std::optional<BatchUpload> samples_;
   std::optional<BatchUpload> labels_;
-  std::shared_ptr<Buffer> sums_;       // holds LossSums on the device
+  std::shared_ptr<Buffer> sums_;       // LossSums (loss, correct predictions), on the device
   std::shared_ptr<Buffer> host_sums_;  // receives on the host the copy of sums_
   StreamEvent forward_ends_;
   std::vector<StreamEvent> computed_;  // by bucket: recorded when its gradient is computed
   std::vector<StreamEvent> arrived_;   // by bucket: recorded when its gradient is on the host
-  // The program of the last forward pass, for one number of samples.
+  // The compiled program that the last forward pass ran, one of programs_.
   Program* program_ = nullptr;
   Step step_;
 };

@@ -83,8 +83,8 @@ class DenseGroup final : public PlainGroup {
                                    .c = variables().gradient(main().parameters[0]),
                                    .row_sums = db,
                                    .workspace = m.backward_scratch});
-    // No product is planned for the input's gradient if the input is the samples, flattened by a
-    // group of its own.
+    // product is null if this dense layer reads the samples through a group that flattens them:
+    // nothing uses the gradient of the samples.
     if (!wants_input_gradient() || input_gradient_.product == nullptr) return;
     input_gradient_.product->run(
         {.a = dy, .b = weight(), .c = m.input_gradients[0], .workspace = m.backward_scratch});

@@ -10,8 +10,8 @@
 namespace syncopate::cuda {
 namespace {
 
-// The streams made here do not wait for the default stream, whose work may be in flight when a call
-// returns.
+// Called after a cudaMemset or cudaMemcpy, which may return before the default stream has done the
+// work: the non-blocking streams of this file do not wait for the default stream.
 void wait_for_the_default_stream() { check_cuda(cudaStreamSynchronize(nullptr)); }
 
 class DeviceBuffer final : public Buffer {
@@ -82,7 +82,7 @@ Stream make_stream() {
 
 Stream make_priority_stream() {
   int lowest = 0;
-  int highest = 0;  // the higher priority is the smaller number
+  int highest = 0;  // in CUDA the highest stream priority is the smallest number
   check_cuda(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
   cudaStream_t made = nullptr;
   check_cuda(cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, highest));

@@ -18,7 +18,7 @@ StreamEvent make_timed_event() {
 }
 
 constexpr int kRepeats = 10;
-constexpr std::size_t kCopyBytes = std::size_t{1} << 30;  // exceeds the largest cache many times
+constexpr std::size_t kCopyBytes = std::size_t{1} << 30;  // per copy; far larger than a GPU's cache
 constexpr std::int64_t kSide = 8192;
 
 double seconds_of(cudaStream_t stream, const std::function<void()>& work) {
@@ -28,7 +28,7 @@ double seconds_of(cudaStream_t stream, const std::function<void()>& work) {
 // Returns random numbers of either sign between one half and one. Zeros would cost less power and
 // so be multiplied faster.
 std::vector<std::uint32_t> random_numbers(Precision precision) {
-  // The odd number of random words keeps the rows of a matrix from being equal.
+  // A matrix is filled by repeating these words. Their number is odd, so that its rows differ.
   std::vector<std::uint32_t> words((std::size_t{1} << 20) - 3);
   const RandomStream random(1, 0);
   std::uint64_t index = 0;

@@ -80,7 +80,8 @@ std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const 
 std::unique_ptr<Group> make_dense_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_loss_group(const GroupContext& context, const FusedGroup& group);
 
-// Limits of planning: f32 is rounded to TF32 for the tensor cores, except under --deterministic.
+// Returns which algorithms a group's operations may use: f32 operands may be rounded to TF32 for
+// the tensor cores, except under --deterministic.
 constexpr PlanLimits limits_of(const GroupContext& context) {
   return {.deterministic = context.deterministic,
           .rounds_inputs = context.precision != Precision::kF32 || !context.deterministic};
@@ -97,7 +98,8 @@ inline void* behind(void* block, std::size_t bytes) {
 }
 
 // The sums of a convolution's output that GroupNeeds::output_sums reserves for a batch norm: per
-// channel the sum over all rows, and the sum of squares. A null block gives null pointers.
+// channel the sum over all rows, and the sum of squares. The pointers are null if no memory is
+// reserved.
 struct OutputSums {
   float* sums = nullptr;
   float* squares = nullptr;

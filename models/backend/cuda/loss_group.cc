@@ -15,7 +15,8 @@ class LossGroup final : public PlainGroup {
     needs.forward_scratch = scratch_bytes();
     if (!context().trains()) return needs;
     needs.input_in_backward = true;
-    // The scratch memory ends with LossSums for the loss's backward pass, whose sums are not used.
+    // The backward pass computes the loss again and needs memory for its LossSums, which nothing
+    // reads; they lie at the end of the scratch memory.
     needs.backward_scratch = aligned(scratch_bytes()) + sizeof(LossSums);
     return needs;
   }

@@ -23,7 +23,8 @@ class InputGroup final : public PlainGroup {
 
   void forward(const Step& step) override {
     T* const y = static_cast<T*>(memory().output);
-    // The channels are those of the first node, because the group may flatten the samples, too.
+    // The number of channels is read from the input node: the output of this group has no channels
+    // axis if the group also flattens the samples.
     const auto channels = static_cast<int>(main().shape.back());
     const auto y_channels = static_cast<int>(context().input_channels);
     const std::int64_t rows = output_elements() / channels;
@@ -123,8 +124,8 @@ class MaxPoolGroup final : public PlainGroup {
               .pad = op.pad};
   }
   GroupNeeds needs() const override {
-    // Memory for the chosen places is reserved in evaluation, too: it has no backward pass, but the
-    // forward kernel of max-pooling writes them in any case.
+    // One byte per output element is reserved for the position of the window's maximum. Evaluation
+    // reserves it, too, since the forward kernel of max-pooling always writes the positions.
     GroupNeeds needs;
     needs.saved = static_cast<std::size_t>(output_elements());
     return needs;
@@ -142,7 +143,7 @@ class MaxPoolGroup final : public PlainGroup {
   }
 
  private:
-  static constexpr int kLargestWindow = 16;  // at most 256 places: one is stored in one byte
+  static constexpr int kLargestWindow = 16;  // 16 * 16 positions fit into one byte
   PoolShape shape_;
 };
 

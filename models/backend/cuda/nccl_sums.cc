@@ -26,7 +26,7 @@ constexpr std::chrono::seconds kMostToMeet{120};
 constexpr std::chrono::seconds kMostToLeave{5};
 constexpr std::chrono::microseconds kBetweenAskings{20};
 constexpr const char* kSums = "the sums of a step";
-// The end of every error message.
+// The advice at the end of every error message about NCCL.
 constexpr const char* kAdvice =
     "; NCCL_DEBUG=INFO shows more, and --collective ring does without NCCL";
 
@@ -53,8 +53,8 @@ class NcclSums final : public BucketSums {
   }
 
   void join(const Broadcast& broadcast) override {
-    // This environment variable overrides the program's request for non-blocking NCCL calls, and a
-    // blocking call could not be ended by a deadline.
+    // NCCL_COMM_BLOCKING=1 would override config.blocking = 0 below, and a blocking NCCL call could
+    // not be ended by a deadline.
     if (Environment::of_process().get("NCCL_COMM_BLOCKING").value_or("0") != "0") {
       throw UsageError(
           "NCCL_COMM_BLOCKING is set: then no thread could stop waiting for a peer that is "
@@ -73,7 +73,8 @@ class NcclSums final : public BucketSums {
       const std::lock_guard lock(calls_);
       code = nccl_.init_rank(&communicator_, rank_.size, id, rank_.rank, &config);
     }
-    // The NCCL call has begun to contact the peers, and returns a preliminary status.
+    // ncclCommInitRank is non-blocking: `code` is the status of a call that still contacts the
+    // peers. succeed() waits for its result.
     if (!may_be_a_peers(code)) require_begun(code);
     succeed(code, timeout, what);
   }
@@ -216,7 +217,8 @@ class NcclSums final : public BucketSums {
   bool is_stuck() {
     const std::lock_guard lock(mutex_);
     if (!until_ || !until_->passed()) return false;
-    // Any other error of the event is reported by the replica's thread, which waits for the device.
+    // A CUDA error of the event other than "not ready" is ignored here: the replica's thread, which
+    // waits for the device, gets and reports it.
     if (cudaEventQuery(are_summed_.get()) == cudaErrorNotReady) return true;
     until_.reset();
     return false;
@@ -254,13 +256,13 @@ class NcclSums final : public BucketSums {
   const DeviceRank rank_;
   const NcclTable& nccl_;
   Stream side_;
-  StreamEvent are_summed_;  // recorded on side_ after all buckets of a step
+  StreamEvent are_summed_;  // recorded on side_ after the sums of all buckets of a step
   float* gradients_ = nullptr;
   std::vector<Bucket> buckets_;
   std::vector<StreamEvent> are_computed_;  // recorded on the compute stream, by bucket
 
-  // Locked during every call on the communicator, which allows one thread at a time; calls of a
-  // non-blocking communicator return at once.
+  // calls_ is locked during every NCCL call on the communicator, which only one thread at a time
+  // may use. It is held briefly, as calls of a non-blocking communicator return immediately.
   std::mutex calls_;
   ncclComm_t communicator_ = nullptr;  // guarded by calls_
 

@@ -193,7 +193,7 @@ class Matmul final : public Product {
                                        result_.get(), result_.get(), made, 1, &found, &count);
     const bool is_refused =
         status == CUBLAS_STATUS_NOT_SUPPORTED ||
-        // cuBLASLt returns this status (no algorithm) also for epilogues that it lacks.
+        // cuBLASLt returns CUBLAS_STATUS_INVALID_VALUE for an epilogue that it does not support.
         (has_vector_ && status == CUBLAS_STATUS_INVALID_VALUE);
     if (is_refused || (status == CUBLAS_STATUS_SUCCESS && count == 0)) {
       throw UnavailableError("cuBLAS has no algorithm for a product of " + to_string(shape));
@@ -206,8 +206,8 @@ class Matmul final : public Product {
   cublasLtHandle_t handle_;
   cudaStream_t stream_;
   UniqueHandle<OperationTraits> operation_;
-  Layout first_;   // describes b, as the library sees it by columns
-  Layout second_;  // describes a, the second factor of cuBLASLt
+  Layout first_;   // layout of our b: cuBLASLt's first factor (column-major)
+  Layout second_;  // layout of our a: cuBLASLt's second factor
   Layout result_;
   cublasLtMatmulAlgo_t algorithm_{};
   std::size_t workspace_bytes_ = 0;
@@ -216,8 +216,9 @@ class Matmul final : public Product {
 
 constexpr int kMostCandidates = 8;
 
-// Times our kernel that reads a convolution's output for a batch norm, and the one that takes over
-// its sums. Returns no value if there is no memory to try these kernels.
+// Times the two kernels with which a batch norm gets its forward sums: batch_norm_sums reads the
+// convolution's output, batch_norm_shift_sums converts sums that the convolution has computed.
+// Returns no value if the device has no memory for the measurement.
 std::optional<SumsOrApart::KernelTimes> time_kernels(const ConvShape& shape, cudaStream_t stream) {
   const BatchNormShape norm{.rows = shape.n * shape.out_height() * shape.out_width(),
                             .channels = static_cast<int>(shape.out_channels)};

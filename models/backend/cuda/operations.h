@@ -106,15 +106,16 @@ class Product {
   virtual void run(const ProductArrays& arrays) = 0;
 };
 
-// Plans operations for one stream. One thread only. Outlives the operations that it planned.
+// An Operations object plans the convolutions and matrix products of one stream. It is used by one
+// thread only and must outlive what it planned.
 class Operations {
  public:
   virtual ~Operations() = default;
   // Returns the versions of cuDNN and cuBLAS as text, such as "cuDNN 9.19.0".
   virtual std::string description() const = 0;
-  // convolution() and product() throw UnavailableError if no library has the operation; some
-  // products lack some epilogues. convolution() returns null for a forward pass with sums if no
-  // engine has it, or if a separate kernel is faster.
+  // convolution() and product() throw UnavailableError if no library has the operation; cuBLASLt
+  // lacks some epilogues for some products. convolution() returns null for kForwardWithSums if no
+  // engine supports it or if a separate kernel computes the sums faster.
   virtual std::unique_ptr<Convolution> convolution(ConvPass pass, const ConvShape& shape,
                                                    const PlanLimits& limits) = 0;
   virtual std::unique_ptr<Product> product(const ProductShape& shape, const PlanLimits& limits) = 0;

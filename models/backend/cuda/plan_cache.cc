@@ -17,8 +17,8 @@
 namespace syncopate::cuda {
 namespace {
 
-// The file of measured engines consists of this line, one line "KEY tab ENGINE" per entry, and
-// "end" with the number of entries, which shows that the file is complete.
+// The plan file, which stores measured engines, consists of the line kHeader, one line "KEY tab
+// ENGINE" per entry, and "end" with the number of entries, which shows that it is complete.
 constexpr const char* kHeader = "syncopate plans 1";
 constexpr std::chrono::seconds kLockTimeout(5);
 constexpr std::chrono::milliseconds kLook(5);
@@ -65,7 +65,7 @@ std::string PlanCache::settle(const std::string& key, const std::string& engine,
     if (file_.has_parent_path()) std::filesystem::create_directories(file_.parent_path());
     const FileDescriptor lock = lock_beside(file_);
     Entries kept = read();
-    // Entries that the plan file already has precede ours and win.
+    // put() does not replace an entry that another process has already written to the plan file.
     put(kept);
     write(kept);
     entries_ = std::move(kept);

@@ -18,10 +18,10 @@ class PlanCache {
   explicit PlanCache(std::filesystem::path file);
 
   std::optional<std::string> find(const std::string& key) const;
-  // Keeps `engine` for `key` beside all entries that other processes have written, and returns the
-  // engine that is kept from now on: the first process to settle a key decides, so that all agree
-  // (unless its choice is `in_place_of`, which has become unusable). If the file cannot be written,
-  // one warning is logged and the choice lasts as long as this object.
+  // Adds the entry `key`: `engine` to the plan file and returns the engine that the file then
+  // holds. An existing entry is kept, so that all processes use one engine, unless it is
+  // `in_place_of`, an engine that no longer works. If the file cannot be written, one warning is
+  // logged and the entry exists in this object only.
   std::string settle(const std::string& key, const std::string& engine,
                      const std::string& in_place_of = "");
 

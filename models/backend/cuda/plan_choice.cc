@@ -30,7 +30,7 @@ std::string choose_engine(EngineSource& source, PlanCache* cache, const std::str
   const std::string* const fastest = fastest_of(candidates, source);
   // No engine could be measured, so no choice is kept.
   if (fastest == nullptr) return candidates.front();
-  // Another process may have settled the operation's key first.
+  // settle() returns another engine if another process has already stored one for this operation.
   const std::string settled = cache->settle(key, *fastest, kept.value_or(""));
   return settled == *fastest || source.prepare(settled) ? settled : *fastest;
 }

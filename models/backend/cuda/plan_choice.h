@@ -43,12 +43,12 @@ class SumsOrApart final : public EngineSource {
   // The times of our kernels that sum a convolution's output; absent if they cannot be tried.
   struct KernelTimes {
     std::chrono::nanoseconds summing;   // of the kernel that sums the output
-    std::chrono::nanoseconds shifting;  // of the kernel that takes over a convolution's sums
+    std::chrono::nanoseconds shifting;  // of the kernel that converts a convolution's sums
   };
   using TimeKernels = std::function<std::optional<KernelTimes>()>;
 
-  // plain offers the engines of the same convolution without sums, kept under plain_key. All given
-  // references outlive this object.
+  // with_sums offers engines that also compute sums, plain those that only convolve. The cache
+  // keeps the fastest plain engine under plain_key. All three must outlive this object.
   SumsOrApart(EngineSource& with_sums, EngineSource& plain, PlanCache* cache, std::string plain_key,
               TimeKernels time_kernels);
 

@@ -14,8 +14,8 @@ namespace syncopate::cuda {
 // A Program is used by one thread only.
 class Program {
  public:
-  // `groups` are those of the graph's matching, without kConvReluPool. Throws UnavailableError,
-  // DeviceError, ShapeError, OutOfMemoryError.
+  // `groups` are the fused groups of the graph; kind kConvReluPool is not supported on a GPU.
+  // Throws UnavailableError, DeviceError, ShapeError, OutOfMemoryError.
   Program(const GroupContext& given, const std::vector<FusedGroup>& groups);
 
   std::int64_t samples() const noexcept { return context_.n; }
@@ -45,7 +45,7 @@ class Program {
   const void* logits_ = nullptr;
   // The passes captured as CUDA graphs, with the arguments they were captured with.
   CapturedWork forward_;
-  std::vector<CapturedWork> backward_;  // by the end of the segment
+  std::vector<CapturedWork> backward_;  // by backward_segment()'s `end`
   Step captured_;
 };
 

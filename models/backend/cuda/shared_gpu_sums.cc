@@ -32,7 +32,8 @@ class Board {
 
   int device() const noexcept { return device_; }
 
-  // attach() is called by one thread, before the first step.
+  // Registers the gradients of replica `rank`. All ranks are attached by one thread, before the
+  // first step, so no lock is needed.
   void attach(int rank, float* gradients, std::span<const Bucket> buckets) {
     use_device(device_);
     slices_.arenas[rank] = gradients;
@@ -69,8 +70,8 @@ class Board {
     changed_.notify_all();
   }
 
-  // Makes `compute` wait for the sums of round `round`. The host waits until they are started,
-  // because a stream can wait only for an event that has been recorded.
+  // Makes the stream `compute` wait for all sums of step `round` (counted from 1). The host blocks
+  // until these sums are started, because a stream can wait only for a recorded event.
   void finish(int rank, std::uint64_t round, cudaStream_t compute) {
     std::unique_lock lock(mutex_);
     for (const SharedBucket& bucket : buckets_) {
@@ -102,7 +103,8 @@ class Board {
     changed_.notify_all();
   }
 
-  // Sums that were started depend only on work that was started, so this wait ends.
+  // Waits until no sum runs on the device. The wait ends without a deadline, because a sum is
+  // started only after all work that it depends on.
   void settle() noexcept {
     cudaSetDevice(device_);
     cudaStreamSynchronize(side_.get());
@@ -113,8 +115,8 @@ class Board {
     Bucket range;
     std::vector<StreamEvent> is_computed;  // by rank: recorded when the rank's gradient is computed
     StreamEvent is_summed;
-    int arrived = 0;           // replicas in the current round; guarded by mutex_
-    std::uint64_t rounds = 0;  // sums that were started; guarded by mutex_
+    int arrived = 0;           // replicas ready for the next sum; guarded by mutex_
+    std::uint64_t rounds = 0;  // sums of this bucket started so far; guarded by mutex_
   };
 
   void throw_if_aborted() const {

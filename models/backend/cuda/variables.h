@@ -38,11 +38,12 @@ class LossScaler {
   void check(const float* gradients, std::int64_t count, cudaStream_t stream) {
     find_non_finite(gradients, count, scale(), stream);
   }
-  // Divides the gradients by the loss scale, or zeroes them after an overflow. Follows check().
+  // Divides gradients by the loss scale, or zeroes them if check() has found an infinity or NaN.
   void unscale(float* gradients, std::int64_t count, cudaStream_t stream) {
     cuda::unscale(scale(), gradients, count, stream);
   }
-  // Ends a step of loss scaling: called once per step, after the last reader of check()'s result.
+  // Adjusts the loss scale at the end of a step. Called once per step, after the last kernel that
+  // reads whether check() has found an infinity or NaN.
   void end_step(cudaStream_t stream) { adjust_scale(scale(), growth_interval_, stream); }
 
   // Reads the state of loss scaling between two steps; waits for the stream.
@@ -70,7 +71,7 @@ class LossScaler {
 // the given stream.
 class DeviceVariables {
  public:
-  // The arena and the state must outlive this object.
+  // arena and state must outlive the DeviceVariables.
   DeviceVariables(ParameterArena& arena, StateBlock& state, const BackendOptions& options);
 
   ~DeviceVariables();
@@ -97,8 +98,8 @@ class DeviceVariables {
   void unscale_gradients(cudaStream_t stream);
   void download_gradients(BucketId bucket, cudaStream_t stream);
   // Copy batch norm's running statistics to the device before a forward pass, and to the host after
-  // it. If updates are kept on the device, the statistics stay there as well: they are copied to it
-  // after a restore, and back by to_host().
+  // the pass. If updates are made on the device, upload_state() copies only after a restore, and
+  // to_host() copies the statistics to the host.
   void upload_state(cudaStream_t stream);
   void download_state(cudaStream_t stream);
 
@@ -110,7 +111,8 @@ class DeviceVariables {
   float* state(int index) const;
   // Returns the loss scale on the device, or null if losses are not scaled.
   const LossScale* loss_scale() const noexcept { return scaler_ ? scaler_->scale() : nullptr; }
-  // Loss scaling has a state in fp16 only. Reading waits for the stream; set it between steps only.
+  // Return and set the state of loss scaling, which exists in fp16 only. Returning it waits for the
+  // stream; it may be set between steps only.
   std::optional<LossScaleState> loss_scale_state(cudaStream_t stream) const;
   void set_loss_scale_state(const LossScaleState& state);
   void zero_gradients(BucketId bucket, cudaStream_t stream);
@@ -138,7 +140,7 @@ class DeviceVariables {
   std::vector<StreamEvent> uploaded_;  // by bucket: recorded when its values are on the device
   PinnedWindow pinned_values_;         // pins the arena's values
   PinnedWindow pinned_gradients_;
-  PinnedWindow pinned_state_;  // unpinned, a copy to the host would block the host
+  PinnedWindow pinned_state_;  // pinned so that a copy of the state does not block the host
 };
 
 }  // namespace syncopate::cuda

@@ -8,7 +8,7 @@ namespace syncopate::SYNCOPATE_ISA {
 namespace {
 
 constexpr int kTaps = 9;
-constexpr int kCut = 4;  // stored instead of a window position where the ReLU's output is 0
+constexpr int kCut = 4;  // stored instead of a maximum's position where the ReLU's output is 0
 
 std::int64_t blocks_of(const ConvPoolShape& shape) {
   return (shape.out_channels + kBlock - 1) / kBlock;

@@ -50,12 +50,12 @@ struct BatchNormBackward {
   const float* dy;
   const float* dy2;    // second output gradient, added to dy; may be null
   const float* x;      // the normalised input
-  const float* y;      // output; null if the ReLU's mask needs no addend
+  const float* y;      // the ReLU's output; null if its mask is computed from x
   const float* scale;  // of batch norm: y = x * scale + shift (+ added)
   const float* shift;
   const float* mean;
   const float* inverse_deviation;
-  float* dz;  // out: the gradient behind the ReLU; may be dy's memory; null: is not stored
+  float* dz;  // receives (dy + dy2), masked by the ReLU, unless null; may be dy's memory
   bool relu;
 };
 
@@ -67,7 +67,7 @@ struct BatchNormInputGradient {
   const float* m;
   const float* mean;
   const float* k;
-  // Null if the ReLU's mask was applied to dz already; else the mask needs y = x * scale + shift.
+  // Constants of the ReLU's mask, x * scale + shift > 0; null if dz has been masked already.
   const float* scale;
   const float* shift;
 };
@@ -75,8 +75,8 @@ struct BatchNormInputGradient {
 struct CpuKernels {
   int block;
 
-  // Normalises samples: y = x * scale[c] + shift[c] of u8 pixels [n, pixels, channels], into [n,
-  // channels, pixels] (planar), the same order (else), or blocked.
+  // Normalise u8 samples x [n, pixels, channels] to f32: y = x * scale[c] + shift[c]. y is [n,
+  // channels, pixels] (planar), [n, pixels, channels] (interleaved), or has blocked channels.
   void (*pixels_to_planar)(const std::uint8_t* x, float* y, std::int64_t n, std::int64_t pixels,
                            int channels, const float* scale, const float* shift);
   void (*pixels_to_interleaved)(const std::uint8_t* x, float* y, std::int64_t n,
@@ -133,8 +133,8 @@ struct CpuKernels {
   // of the maximum in its 2x2 window, or 4 where the ReLU's output is 0.
   void (*conv_pool)(const float* x, const float* packed, const float* bias, float* y,
                     std::uint8_t* winner, const ConvPoolShape& shape);
-  // Overwrites the fused layer's dweight [K, 3, 3, C] and dbias [K]. scratch is sized like
-  // `packed`.
+  // Overwrites the weight gradients dweight [K, 3, 3, C] and bias gradients dbias [K] of the fused
+  // first layer. scratch is [ceil(K / B), 3 * 3 * C, B] f32.
   void (*conv_pool_backward)(const float* x, const float* dy, const std::uint8_t* winner,
                              float* dweight, float* dbias, float* scratch,
                              const ConvPoolShape& shape);

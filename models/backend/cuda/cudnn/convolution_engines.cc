@@ -58,9 +58,9 @@ std::optional<std::chrono::nanoseconds> ConvolutionEngines::time(const std::stri
     };
     return time_on_device(stream_, kTimedRuns, run);
   } catch (const DeviceError&) {
-    // The error means that memory is short or the engine refuses to run, and another engine may
-    // succeed. The error is cleared, because the next call would report it as its own; a fault of
-    // the device is reported again by that call.
+    // A DeviceError here means that memory is short or the engine refuses to run; another engine
+    // may succeed. CUDA's stored error code is cleared, because the next CUDA call would report it
+    // again; a fault of the device itself cannot be cleared.
     cudaGetLastError();
     return std::nullopt;
   }

@@ -13,14 +13,14 @@
 
 namespace syncopate::cuda {
 
-// The number of runs whose mean is the measured time of an engine.
+// The number of runs of a convolution engine; their mean is the engine's measured time.
 constexpr int kTimedRuns = 5;
 
 // A ConvolutionEngines is used by one thread only.
 class ConvolutionEngines final : public EngineSource {
  public:
-  // The timed engines run on the handle's stream and the calling thread's device. most: the largest
-  // number of candidates that are made ready.
+  // stream is the stream of the cuDNN handle; engines are timed on it, on the calling thread's
+  // device. At most `most` engines are compiled and timed.
   ConvolutionEngines(ConvPass pass, const ConvShape& shape, const PlanLimits& limits,
                      cudnnHandle_t handle, cudaStream_t stream, int most);
 
@@ -28,10 +28,10 @@ class ConvolutionEngines final : public EngineSource {
   bool prepare(const std::string& engine) override;
   std::optional<std::chrono::nanoseconds> time(const std::string& engine) override;
 
-  // Returns cuDNN's message for the last engine that could not be made ready, or "". Used if
-  // candidates() is empty.
+  // Returns cuDNN's reason why the last engine that failed could not be compiled, or "" if none
+  // failed. For the error message when candidates() is empty.
   const std::string& refusal() const noexcept { return refusal_; }
-  // Moves the plan of a convolution engine that is ready to the caller. Called at most once.
+  // Moves the compiled plan of the named engine to the caller. Called at most once per object.
   ConvPlan take(const std::string& engine);
 
  private:

@@ -35,7 +35,8 @@ Descriptor tensor(std::int64_t name, const Four& nchw, Precision type) {
   return made;
 }
 
-// PassNames holds cuDNN's names for the operation of a pass and for its attributes.
+// PassNames holds cuDNN's enumerators for a convolution pass (forward, input or weight gradient):
+// the descriptor type of the operation and the names of its attributes.
 struct PassNames {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t x, w, y, convolution, alpha, beta;

@@ -18,7 +18,7 @@ struct NamedArray {
   std::int64_t name;
   void* data;
 };
-// Returns the arrays that cuDNN's graph of a convolution pass reads and writes.
+// Returns name and address of each array that cuDNN's graph of a convolution pass reads or writes.
 std::vector<NamedArray> named_arrays(ConvPass pass, const ConvArrays& arrays);
 
 // Owns cuDNN's graph and all descriptors it refers to. Used by one thread only. Throws DeviceError.

@@ -20,7 +20,7 @@ namespace syncopate::cuda {
 // be present. Used by one thread only.
 class PlanTarget {
  public:
-  // The cuDNN handle must outlive the target and the plans made for it.
+  // The cuDNN handle must outlive the PlanTarget and all ConvPlans made for it.
   explicit PlanTarget(cudnnHandle_t handle) : handle_(handle) {}
   // json holds the properties of a device in cuDNN's serialised form. Throws DeviceError.
   static PlanTarget described(std::string_view json);
@@ -54,12 +54,13 @@ class ConvPlan {
   std::int64_t workspace_bytes_ = 0;
 };
 
-// ConvOffers lists the engines that cuDNN offers, in the order of its own ranking. If the target is
-// a described device, engines that compile on the device are counted but not made ready.
+// ConvOffers lists the engines that cuDNN offers, in the order of its own ranking. If the
+// device is only described and not present, engines that must be compiled on the device are counted
+// but get no plan.
 struct ConvOffers {
   int engines = 0;              // number of engines that support the convolution
   int left_for_the_device = 0;  // engines that compile on the device at run time
-  std::vector<ConvPlan> plans;  // the plans that are ready, at most `most`
+  std::vector<ConvPlan> plans;  // compiled plans, not more than plan_convolution()'s `most`
   std::string refusal;          // cuDNN's reason for the last failure
 };
 ConvOffers plan_convolution(ConvPass pass, const ConvShape& shape, const PlanTarget& target,

@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kThreads)
   const double count = sums[2 * shape.channels];
   // If no replica has a sample, batch norm's running statistics keep their values.
   if (c >= shape.channels || !(count > 0.0)) return;
-  const double offset = sums[c] / count;  // the distance of the mean from shift
+  const double offset = sums[c] / count;  // mean - shift: sums[c] is the sum of x - shift[c]
   const double spread = sums[shape.channels + c] / count - offset * offset;
   const double variance = spread > 0.0 ? spread : spread == spread ? 0.0 : spread;  // lets NaN pass
   const double batch_mean = static_cast<double>(shift[c]) + offset;

@@ -9,7 +9,8 @@
 namespace syncopate::cuda {
 namespace {
 
-// Computes dz = (dy + dy2) * (y > 0), the output gradient of batch norm behind ReLU and addition.
+// Computes dz = (dy + dy2) * (y > 0): the gradient of batch norm's output before the addition and
+// the ReLU, whose output is y.
 template <typename T>
 struct MaskedGradient {
   const T* y;  // output of the ReLU; null if there is no ReLU

@@ -10,8 +10,8 @@
 namespace syncopate::cuda {
 namespace {
 
-// Source computes an element by at(row, channel). Each thread writes one element: rows are too
-// short for packs, and neighbouring threads write to the same memory lines.
+// Writes y [rows, y_channels]; Source::at(row, channel) computes an element. A thread writes single
+// elements: rows are too short for vector stores, and the writes of adjacent threads are coalesced.
 template <typename To, typename Source>
 __global__ void __launch_bounds__(kThreads)
     with_channels_kernel(Source source, int channels, To* y, int y_channels, std::int64_t count) {

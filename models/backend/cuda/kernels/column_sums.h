@@ -12,7 +12,8 @@
 namespace syncopate::cuda {
 
 inline constexpr int kRowsOfSumThread = 8;
-// Blocks of the second kernel are kSumColumns columns wide and divide the partial sums into slices.
+// A block of add_partial_sums_kernel adds the partial sums of kSumColumns columns; its threads
+// divide the partial sums of a column into kSumSlices slices.
 inline constexpr int kSumColumns = 8;
 inline constexpr int kSumSlices = kThreads / kSumColumns;
 
@@ -68,7 +69,8 @@ __global__ void __launch_bounds__(kThreads, kSumBlocksAtOnce)
   }
 }
 
-// Writes to out[column] the sum of partial[.][column], and `count` to count_out unless it is null.
+// The second kernel of column sums: out[column] = sum over row blocks b of partial[b][column],
+// added in f64. Writes `count` to count_out unless count_out is null.
 template <typename Out>
 __global__ void __launch_bounds__(kThreads)
     add_partial_sums_kernel(const double* partial, int row_blocks, int columns, Out* out,

@@ -31,7 +31,8 @@ struct ColumnGrid {
   int row_blocks = 1;
 };
 
-// rows_of_thread: the rows a thread should have before the launch gets another block.
+// Returns a grid for a map [rows, channels] in packs of `width` channels: one block per tile and
+// rows_of_thread rows of a thread, but at most about most_blocks blocks.
 inline ColumnGrid column_grid(std::int64_t rows, int channels, int width, int most_blocks,
                               int rows_of_thread) {
   ColumnGrid grid{rows, channels};
@@ -79,7 +80,7 @@ __device__ inline int channel_of_thread() {
   return static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
 }
 
-// The constants of an operation on maps that needs none per channel.
+// The constants type of an Operation on maps that uses no constants per channel.
 struct NoConstants {};
 
 // The kernel that applies Operation to a map. Operation provides constants<kWidth>(channel) and
@@ -94,7 +95,8 @@ __global__ void __launch_bounds__(kThreads) rows_kernel(Operation operation, Col
   }
 }
 
-// Applies Operation to each row. T determines a pack's width; `vectors`: maps may be read in packs.
+// Applies Operation to each element of a map [rows, channels]. A thread reads packs of 16 bytes of
+// T if `vectors`, else single elements.
 template <typename T, typename Operation>
 void for_each_row(const char* name, const Operation& operation, std::int64_t rows, int channels,
                   bool vectors, cudaStream_t stream) {
@@ -106,7 +108,8 @@ void for_each_row(const char* name, const Operation& operation, std::int64_t row
   });
 }
 
-// The sample, row and column of a pixel, whose number counts the pixels of all samples.
+// The sample, row and column of a pixel of maps [n, height, width]; pixel_of() computes them from
+// the pixel's index in memory.
 struct Pixel {
   std::int64_t n = 0;
   int row = 0, column = 0;

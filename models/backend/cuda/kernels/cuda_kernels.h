@@ -16,7 +16,7 @@
 
 namespace syncopate::cuda {
 
-// The next functions prepare samples.
+// Functions that convert a batch's samples to the first layer's input.
 
 // Normalises samples: y[i] = (x[i] / 255 - mean[c]) / stddev[c], where c = i mod channels. mean,
 // stddev: [channels] f32.
@@ -39,7 +39,7 @@ void normalise_with_channels(const std::uint8_t* x, const float* mean, const flo
                              int channels, T* y, int y_channels, std::int64_t rows,
                              cudaStream_t stream);
 
-// The next functions work element by element.
+// Element-wise functions: ReLU and addition.
 
 // Applies ReLU, y = max(x, 0). NaN stays NaN here and in every other function that applies ReLU.
 template <typename T>

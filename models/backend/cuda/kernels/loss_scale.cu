@@ -20,10 +20,10 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll 4
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
        i += threads) {
-    // The condition is true for NaN, too, as any comparison with NaN fails.
+    // `found` becomes true for a NaN gradient, too, as any comparison with NaN is false.
     found |= !(fabsf(gradients[i]) <= FLT_MAX);
   }
-  // Several threads may write found_non_finite here, all of them the same value.
+  // Several threads may write found_non_finite at once; the race is harmless, as all write 1.
   if (found) scale->found_non_finite = 1;
 }
 

@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t pack = thread; pack < packs; pack += threads) {
     sum_pack<kWidth>(slices, begin + pack * kWidth);
   }
-  // The elements behind the last whole pack are fewer than the threads of a block.
+  // The elements after the last whole pack are fewer than the threads of a block: one per thread.
   const std::int64_t last = packs * kWidth + thread;
   if (kWidth > 1 && last < count) sum_pack<1>(slices, begin + last);
 }
