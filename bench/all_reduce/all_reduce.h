@@ -13,7 +13,7 @@ struct AllReduceOptions {
   int ranks = 2;
   std::vector<std::string> sizes = {"4K", "64K", "1M", "4M", "16M", "64M"};
   std::vector<std::string> transports = {"shm", "tcp"};  // The transports of our side.
-  std::vector<std::string> peers;  // If empty, all peers that are built take part.
+  std::vector<std::string> peers;  // Other libraries to measure; empty: all that are built.
   bool mpi_jemalloc = false;       // Adds MPI with jemalloc preloaded.
   int rounds = 7;
   double seconds_per_turn = 0.25;
@@ -22,7 +22,7 @@ struct AllReduceOptions {
 };
 
 // Measures each size in turn and prints one table per size. Throws UsageError for an unknown name
-// or size and for a peer that is not built, PeerError for a side that fails.
+// or size and for a library that is not built, PeerError for a group of ranks that fails.
 void run_all_reduce(AllReduceOptions options);
 
 // Parses a size in bytes; K, M and G are powers of 1024, so "64K" is 65536. Throws UsageError

@@ -42,7 +42,7 @@ struct AllReduceRankOptions {
   std::int64_t largest_bytes = std::int64_t{64} << 20;
 };
 
-// Runs one rank of our side until rank 0's input ends. Throws PeerError.
+// Runs one rank of this program's ring all-reduce until rank 0's input ends. Throws PeerError.
 void run_all_reduce_rank(const AllReduceRankOptions& options) {
   const auto group = make_rank_group(
       options.rank, options.ranks,

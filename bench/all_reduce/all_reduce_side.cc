@@ -75,8 +75,8 @@ class Measurement {
     return slowest_of_ranks(group_, static_cast<std::size_t>(calls), deadline);
   }
 
-  // Returns the number of trial calls. Rank 0 decides from its `first_seconds` and shares the
-  // number.
+  // Returns how many trial calls each rank makes. Rank 0 decides from `first_seconds`, the times of
+  // its first calls, and sends the number to the other ranks.
   int trial_calls(const std::vector<double>& first_seconds) {
     int calls = 0;
     if (group_.rank() == 0) {

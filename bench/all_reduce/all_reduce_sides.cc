@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-// Returns the folder of the peers, which are installed beside this program.
+// Returns the folder of the programs that measure other libraries, which lies beside this program.
 fs::path peers_folder() { return fs::read_symlink("/proc/self/exe").parent_path() / "peers"; }
 
 void require_built(const std::string& program, const std::string& packages) {
@@ -56,7 +56,7 @@ Words gloo_command(const AllReduceOptions& options, const Words& settings) {
 struct PeerRow {
   const char* name;
   bool tcp;
-  bool unless_asked;  // whether the side takes part without being named
+  bool unless_asked;  // whether it is measured if --peers is not given
   Words (*command)(const AllReduceOptions&);
 };
 

@@ -10,12 +10,13 @@
 namespace syncopate::bench {
 
 struct AllReduceSides {
-  std::vector<ContestSide> sides;   // Our sides come first.
+  std::vector<ContestSide> sides;   // This program's all-reduce comes first.
   std::vector<std::string> absent;  // One line per peer that is not built and was not requested.
 };
 
-// Finds our sides and the peers. `largest_bytes` is the largest of all sizes. Throws UsageError for
-// an unknown transport or peer, and for a requested peer that is missing.
+// Finds what is measured: this program's all-reduce, once per transport, and other libraries.
+// `largest_bytes` is the largest of all sizes. Throws UsageError for an unknown transport or
+// library, and for a requested library that is missing.
 AllReduceSides find_all_reduce_sides(const AllReduceOptions& options, std::int64_t largest_bytes);
 
 }  // namespace syncopate::bench

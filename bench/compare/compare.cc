@@ -46,7 +46,7 @@ std::string seed_text(const RunSpec& run) {
   return fmt::format("{}, seed {}", run.variant.label, run.seed);
 }
 
-// Collects the progress of the virtual runs. Thread-safe.
+// Collects the progress of the runs under the virtual clock. Thread-safe.
 class VirtualProgress {
  public:
   void set(const RunSpec& run, double fraction) {

@@ -87,7 +87,8 @@ void apply_one_slow(CompareOptions& options) {
   options.faults.slow.push_back({.worker = 7, .factor = 4.0});
 }
 
-// A preset about the number of asynchronous workers that a learning rate allows, and two remedies.
+// A preset about the number of asynchronous workers that a learning rate allows, and two remedies:
+// the rate divided by the staleness, and the rate divided by the number of workers.
 void apply_staleness(CompareOptions& options) {
   train_mlp(options, "constant:1");
   options.epochs = 2;

@@ -137,7 +137,8 @@ double number_in(const nlohmann::json& line, const char* key) {
   return at != line.end() && at->is_number() ? at->get<double>() : 0.0;
 }
 
-// Returns "step 120/468, loss 0.0612, 41203 samples/s", "evaluated step 120/468" or "starting".
+// Describes a run's progress: "step 120/468, loss 0.0612, 41203 samples/s", "evaluated step
+// 120/468" or "starting".
 std::string progress_text(const RealRunOptions& options) {
   const auto line = last_progress_line(options.metrics);
   if (!line) return "starting";

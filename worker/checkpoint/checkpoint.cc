@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Format versions. The version is raised when an older program could misread a file: a program that
-// does not know of skipped samples would leave them out.
+// Versions of the checkpoint format. Version 2 lists skipped samples; a program that reads only
+// version 1 would leave them out of training.
 constexpr std::string_view kFormatVersion = "1";
 constexpr std::string_view kFormatVersionWithGaps = "2";
 constexpr std::string_view kSlotPrefix = "optimizer.";
@@ -32,13 +32,13 @@ std::string slot_name(const std::string& slot, const std::string& parameter) {
   return fmt::format("{}{}.{}", kSlotPrefix, slot, parameter);
 }
 
-// The elements of entry i of the layout in a block of values.
+// Returns the elements of tensor i, where `block` holds all tensors of the layout.
 std::span<float> elements(const Tensor& block, const ArenaLayout& layout, std::size_t i) {
   return block.f32().subspan(static_cast<std::size_t>(layout.offset(i)),
                              static_cast<std::size_t>(layout.size(i)));
 }
 
-// Returns the entries of the network's tensors: parameters, then state.
+// Returns names and shapes of the network's tensors in a checkpoint: parameters, then state.
 std::vector<TensorEntry> network_entries(const Graph& graph) {
   std::vector<TensorEntry> entries;
   for (const Parameter& parameter : graph.parameters) {
@@ -71,9 +71,9 @@ DamagedFileError damaged_checkpoint(const fs::path& path, std::string_view fault
   return DamagedFileError(fmt::format("checkpoint {} is damaged: {}", path.string(), fault));
 }
 
-// Calls visit(key, field, is_required) for each entry of the metadata. An entry that is not
-// required is absent if its field is empty or 0, and from the files of older programs. The format
-// version, the skipped samples and the loss scale are separate.
+// Calls visit(key, field, is_required) for each entry of a checkpoint's metadata except the format
+// version, the skipped samples and the loss scale. An entry that is not required is absent if its
+// field is empty or 0, and from the files of older programs.
 template <typename Info, typename Visit>
 void for_each_entry(Info& info, const Visit& visit) {
   visit("model", info.model, true);
@@ -188,7 +188,7 @@ void check_format_version(const SafetensorsReader& file, const fs::path& path) {
 
 bool is_slot(const std::string& name) { return name.starts_with(kSlotPrefix); }
 
-// Returns the first difference between the checkpoint and `wanted`; "" when there is none.
+// Returns the first difference between a checkpoint's tensors and `wanted`; "" if there is none.
 std::string first_difference(const SafetensorsReader& file,
                              const std::vector<TensorEntry>& wanted) {
   for (const TensorEntry& entry : wanted) {

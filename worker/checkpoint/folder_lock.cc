@@ -25,7 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kLook(50);
-// A shorter wait is not reported: tasks of one job that start together wait for each other briefly.
+// A shorter wait for the lock of a folder is not reported, because tasks of one job that start
+// together wait for each other briefly.
 constexpr std::chrono::milliseconds kUnremarkable(300);
 
 // The contents of the lock file, one line per field: which process of which run holds the lock.
@@ -97,8 +98,8 @@ std::optional<FileDescriptor> try_to_hold(const fs::path& path, const FolderLock
   if (lock.outcome == FileLock::Outcome::kHeld) {
     write_holder(lock.file, path, options.job);
     if (options.job.empty()) return std::move(lock.file);
-    // A different process may take the lock between the exclusive and the shared one; then the file
-    // names that process.
+    // A different process may take the lock while this one turns its exclusive lock into a shared
+    // one; then the lock file names that process.
     const bool is_shared = ::flock(lock.file.get(), LOCK_SH | LOCK_NB) == 0;
     if (is_shared && read_holder(lock.file).job == options.job) return std::move(lock.file);
     return std::nullopt;

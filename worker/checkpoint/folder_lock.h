@@ -19,8 +19,8 @@ struct FolderLockOptions {
   // A text that identifies the job: tasks with the same text share the lock. "": it is not shared.
   std::string job{};
   std::chrono::milliseconds timeout{0};  // how long to wait for another holder of the lock
-  // The timeout for a lock's holder on another host, if longer: a network file system keeps the
-  // locks of a host that went down for some time.
+  // The timeout if the lock's holder is on another host, when longer than `timeout`: a network
+  // file system keeps the locks of a host that went down for some time.
   std::chrono::milliseconds timeout_for_another_host{0};
   std::function<void(const std::string& line)> on_waiting{};  // called once before a wait
 };

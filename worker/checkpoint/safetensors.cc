@@ -60,7 +60,7 @@ std::uint64_t f32_bytes(const Shape& shape) {
   return bytes;
 }
 
-// The data types of the format that this program does not read.
+// The data types of the safetensors format that this program does not read.
 constexpr std::array kOtherTypes = {"BOOL", "U8",   "I8",  "F8_E5M2", "F8_E4M3", "I16", "U16",
                                     "F16",  "BF16", "I32", "U32",     "F64",     "I64", "U64"};
 

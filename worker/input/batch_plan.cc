@@ -74,7 +74,7 @@ bool in_order(const ps::SampleRange& a, const ps::SampleRange& b) {
   return std::pair(a.epoch, a.begin) < std::pair(b.epoch, b.begin);
 }
 
-// Checks a position and sorts its skipped ranges.
+// Checks that a data position fits the data set, and sorts its skipped ranges.
 void check_position(ps::DataPosition& position, std::int64_t dataset_size) {
   const auto wrong = [&](const std::string& what) {
     throw UsageError(
@@ -177,7 +177,7 @@ ps::DataPosition BatchPlan::position_in(std::vector<Rest>::const_iterator rest,
   const Rest& last = rests_.back();
   ps::DataPosition position{last.epoch, last.offset, {}};
   if (&*rest == &last) position.offset = std::max(begin, last.offset);
-  // Adds the skipped ranges of `rest` that earlier batches left, then those of later epochs.
+  // Adds the skipped ranges that earlier batches left: of the epoch `rest`, then of later epochs.
   std::int64_t taken = std::min(begin - rest->begin(), rest->untrained.count());
   for (; rest != rests_.end(); ++rest, taken = 0) {
     for (const ps::SampleRange& range : rest->untrained.without_first(taken)) {

@@ -12,9 +12,7 @@
 namespace syncopate {
 
 // The samples of one epoch that were skipped and still have to be trained: ranges of the epoch's
-// order, one after the other in a row. Immutable, thread-safe.
-
-// The skipped ranges of one epoch, joined to a row. Immutable, thread-safe.
+// order. Skipped samples are counted from 0 through all ranges. Immutable, thread-safe.
 class UntrainedSamples {
  public:
   UntrainedSamples() = default;
@@ -22,16 +20,17 @@ class UntrainedSamples {
   explicit UntrainedSamples(std::vector<ps::SampleRange> ranges);
 
   std::int64_t count() const noexcept { return ends_.empty() ? 0 : ends_.back(); }
-  // Returns the range of the epoch's order that begins at sample `i` of the row. i in [0, count).
+  // Returns the skipped samples from number `i` to the end of the range that holds sample `i`, as a
+  // range of the epoch's order. i in [0, count).
   ps::SampleRange range_at(std::int64_t i) const;
-  // Returns the ranges without the first `i` samples of the row. i in [0, count].
+  // Returns the ranges without the first `i` skipped samples. i in [0, count].
   std::vector<ps::SampleRange> without_first(std::int64_t i) const;
 
  private:
-  std::size_t range_of(std::int64_t i) const;  // ranges_.size() for i = count
+  std::size_t range_of(std::int64_t i) const;  // range that holds sample i; ranges_.size() if none
 
   std::vector<ps::SampleRange> ranges_;
-  std::vector<std::int64_t> ends_;  // where each range ends in the row
+  std::vector<std::int64_t> ends_;  // number of skipped samples up to the end of each range
 };
 
 // A batch of one epoch. Its samples are numbers in the row of that epoch: the samples trained
@@ -40,7 +39,7 @@ class UntrainedSamples {
 struct PlannedBatch {
   ps::DataPosition position;      // where the global batch starts
   std::int64_t epoch = 0;         // epoch of the samples; below position.epoch if skipped
-  std::int64_t begin = 0;         // the samples of this shard are [begin, end) of the row
+  std::int64_t begin = 0;         // this shard's samples: [begin, end) of the epoch's row (above)
   std::int64_t end = 0;           //
   std::int64_t global_count = 0;  // samples of the step over all shards
 };
@@ -54,8 +53,8 @@ class BatchPlan {
   // Returns batch `sequence` (from 0) after the start position; the epochs have no end. The share
   // is cut as strategies/input_shard.h says. Allocates only while skipped ranges are left.
   PlannedBatch batch(std::int64_t sequence) const;
-  // Returns the range of the epoch's order that holds the samples from `i` on, up to the first gap.
-  // i in [planned.begin, planned.end).
+  // Returns the samples of a batch from `i` up to the first gap or the end of the batch, as a range
+  // of the epoch's order. i in [planned.begin, planned.end).
   ps::SampleRange range_at(const PlannedBatch& planned, std::int64_t i) const;
 
   // Returns the number of batches from the start position to the end of all epochs below `epoch`.
@@ -67,11 +66,11 @@ class BatchPlan {
   std::int64_t most_samples() const noexcept;
 
  private:
-  // What is left of a begun epoch: its row has the skipped ranges right before `offset`, and the
-  // order continues there.
+  // The samples that are left of a begun epoch: its skipped ranges, then all samples from `offset`
+  // on. The skipped samples have the numbers right before `offset`.
   struct Rest {
     std::int64_t epoch = 0;
-    std::int64_t offset = 0;  // the data set's size when only skipped ranges are left
+    std::int64_t offset = 0;  // the data set's size if only skipped ranges are left
     UntrainedSamples untrained;
     std::int64_t begin() const noexcept { return offset - untrained.count(); }
   };
@@ -81,16 +80,17 @@ class BatchPlan {
   BatchShare share_of(std::int64_t samples) const noexcept;
   std::int64_t batches_in(std::int64_t samples) const noexcept;
   std::int64_t batches_in(const Rest& rest) const noexcept;
-  // Returns the batch that starts at sample `begin` of the row of an epoch.
+  // Returns the batch that starts at sample `begin` of an epoch, counted as in PlannedBatch.
   PlannedBatch cut(std::int64_t epoch, std::int64_t begin, ps::DataPosition position) const;
-  // Returns the position of the batch that begins at sample `begin` of the row of `rest`.
+  // Returns the data position of the batch that starts at sample `begin` of the epoch `rest`,
+  // counted as in PlannedBatch.
   ps::DataPosition position_in(std::vector<Rest>::const_iterator rest, std::int64_t begin) const;
 
   std::int64_t dataset_size_;
   std::int64_t global_batch_;
   bool drop_remainder_;
   InputShard shard_;
-  std::vector<Rest> rests_;  // begun epochs, ascending; the last one has all later samples
+  std::vector<Rest> rests_;  // unfinished epochs, ascending; the last one has all later samples
 };
 
 }  // namespace syncopate

@@ -120,7 +120,8 @@ void BatchReader::fill(const ps::SampleRange& samples, std::int64_t loss_divisor
 
 void BatchReader::resize(BatchSlot& slot, std::int64_t count) {
   if (slot.batch.size() == count) return;
-  // New windows allocate shapes, which happens only at the short last batch of an epoch.
+  // A view of another number of rows allocates its shape; the number changes only at the short last
+  // batch of an epoch.
   slot.batch.x = slot.whole.x.rows(0, count);
   slot.batch.label = slot.whole.label.rows(0, count);
 }

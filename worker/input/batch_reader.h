@@ -23,7 +23,8 @@ namespace syncopate {
 // epochs at a time.
 class EpochOrder {
  public:
-  // Shuffles if asked for. Throws UsageError for a shuffled data set of 2^32 or more samples.
+  // Makes the order of each epoch, shuffled if `shuffle` is true. Throws UsageError for a shuffled
+  // data set of 2^32 or more samples.
   EpochOrder(std::int64_t dataset_size, std::uint64_t seed, bool shuffle);
 
   // Returns the permutation of 0 .. dataset_size - 1; null stands for 0, 1, 2, ... The first caller
@@ -69,7 +70,8 @@ struct BatchSlot {
   std::vector<std::uint8_t> sample;  // an image before augmentation
 };
 
-// Reads the plan's batches into slots. Immutable and thread-safe: each thread passes its own slot.
+// Reads the plan's batches into slots, each of which is the memory of one batch. Immutable and
+// thread-safe: each thread passes its own slot.
 class BatchReader {
  public:
   // Makes a reader. Throws UsageError for options that make_batch_source refuses.
@@ -77,16 +79,16 @@ class BatchReader {
 
   const BatchPlan& plan() const noexcept { return plan_; }
 
-  // Allocates a slot for the largest batch. Throws OutOfMemoryError.
+  // Allocates the memory of the largest batch. Throws OutOfMemoryError.
   BatchSlot make_slot() const;
-  // Fills the slot with batch `sequence` of the plan. Throws what the data set throws.
+  // Reads batch `sequence` of the plan into `slot`. Throws what the data set throws.
   void fill(std::int64_t sequence, BatchSlot& slot) const;
-  // Fills the slot with the given samples, at most most_samples() of the plan.
+  // Reads the given samples, at most most_samples() of the plan, into `slot`.
   void fill(const ps::SampleRange& samples, std::int64_t loss_divisor, BatchSlot& slot) const;
 
  private:
   static void resize(BatchSlot& slot, std::int64_t count);
-  // Reads samples into the rows of the slot from `row` on.
+  // Reads samples into `slot`, the memory of one batch, from row `row` of the batch on.
   void read(const ps::SampleRange& samples, std::int64_t row, BatchSlot& slot) const;
 
   const Dataset& dataset_;

@@ -37,7 +37,7 @@ class BatchRing {
 
  private:
   void read_batches();
-  std::optional<std::int64_t> claim();  // the next sequence; nothing when the ring ends
+  std::optional<std::int64_t> claim();  // the next batch to fill; nothing: the ring ends
   void finish(std::int64_t sequence, std::exception_ptr error);
   void stop();
 
@@ -55,8 +55,8 @@ class BatchRing {
   std::condition_variable slot_freed_;
   std::condition_variable slot_filled_;
   std::vector<Slot> slots_;
-  std::int64_t claimed_ = 0;  // sequences given to readers
-  std::int64_t freed_ = 0;    // sequences that the consumer has released
+  std::int64_t claimed_ = 0;  // number of batches that readers have begun to fill
+  std::int64_t freed_ = 0;    // number of batches that the consumer has released
   bool stopping_ = false;
 
   std::vector<std::jthread> readers_;

@@ -13,7 +13,7 @@ std::vector<Glyph> digit_glyphs() {
   constexpr StrokeKind kCurve = StrokeKind::kCurve;
   constexpr StrokeKind kPolyline = StrokeKind::kPolyline;
   return {
-      // The shapes of 0: a closed oval; a narrow oval; an open oval that starts at the right.
+      // Glyphs of the digit 0: a closed oval; a narrow oval; an open oval that starts at the right.
       {0,
        {{kCurve,
          {{50, 4},
@@ -47,11 +47,11 @@ std::vector<Glyph> digit_glyphs() {
           {86, 58},
           {80, 24},
           {58, 8}}}}},
-      // The shapes of 1: a bare stem; a stem with a flag; a stem with a flag and a foot.
+      // Glyphs of the digit 1: a bare stem; a stem with a flag; a stem with a flag and a foot.
       {1, {{kPolyline, {{50, 4}, {50, 96}}}}},
       {1, {{kPolyline, {{28, 26}, {52, 4}, {52, 96}}}}},
       {1, {{kPolyline, {{30, 22}, {50, 5}, {50, 95}}}, {kPolyline, {{28, 95}, {74, 95}}}}},
-      // The shapes of 2: a straight foot; a loop at the foot; a round neck with a wavy foot.
+      // Glyphs of the digit 2: a straight foot; a loop at the foot; a round neck with a wavy foot.
       {2,
        {{kCurve, {{18, 26}, {34, 6}, {62, 5}, {80, 26}, {66, 54}, {18, 94}}},
         {kPolyline, {{18, 94}, {84, 94}}}}},
@@ -68,7 +68,7 @@ std::vector<Glyph> digit_glyphs() {
           {86, 90}}}}},
       {2,
        {{kCurve, {{22, 14}, {56, 4}, {80, 18}, {76, 42}, {46, 64}, {20, 92}, {46, 84}, {84, 94}}}}},
-      // The shapes of 3: two bows; a flat top with one bow.
+      // Glyphs of the digit 3: two bows; a flat top with one bow.
       {3,
        {{kCurve,
          {{20, 14},
@@ -86,11 +86,11 @@ std::vector<Glyph> digit_glyphs() {
       {3,
        {{kCurve, {{24, 8}, {62, 6}, {74, 24}, {40, 46}}},
         {kCurve, {{40, 46}, {78, 58}, {70, 90}, {20, 94}}}}},
-      // The shapes of 4: an open top; a closed top; a long bar through the stem.
+      // Glyphs of the digit 4: an open top; a closed top; a long bar through the stem.
       {4, {{kPolyline, {{30, 5}, {18, 56}, {84, 56}}}, {kPolyline, {{68, 12}, {66, 96}}}}},
       {4, {{kPolyline, {{66, 96}, {66, 5}, {14, 66}, {88, 66}}}}},
       {4, {{kCurve, {{24, 10}, {20, 40}, {34, 54}, {74, 48}}}, {kPolyline, {{78, 6}, {70, 96}}}}},
-      // The shapes of 5: an angular neck; a curved neck; the roof drawn as a stroke of its own.
+      // Glyphs of the digit 5: an angular neck; a curved neck; the roof as a stroke of its own.
       {5,
        {{kPolyline, {{78, 6}, {28, 6}, {24, 44}}},
         {kCurve, {{24, 44}, {56, 38}, {80, 62}, {62, 92}, {18, 90}}}}},
@@ -99,18 +99,18 @@ std::vector<Glyph> digit_glyphs() {
        {{kPolyline, {{32, 8}, {28, 42}}},
         {kCurve, {{28, 42}, {66, 44}, {76, 74}, {48, 95}, {20, 86}}},
         {kPolyline, {{32, 8}, {84, 4}}}}},
-      // The shapes of 6: a tall stem with a round belly; a nearly closed spiral.
+      // Glyphs of the digit 6: a tall stem with a round belly; a nearly closed spiral.
       {6,
        {{kCurve, {{68, 4}, {34, 30}, {18, 66}, {34, 94}, {66, 94}, {80, 70}, {58, 50}, {26, 62}}}}},
       {6,
        {{kCurve, {{42, 4}, {26, 44}, {22, 82}, {50, 97}, {76, 82}, {66, 58}, {40, 58}, {24, 76}}}}},
       {6,
        {{kCurve, {{80, 14}, {52, 6}, {26, 32}, {20, 72}, {46, 96}, {78, 80}, {68, 54}, {30, 60}}}}},
-      // The shapes of 7: plain; crossed; with a bent stem.
+      // Glyphs of the digit 7: a plain one; one with a bar through the stem; one with a bent stem.
       {7, {{kPolyline, {{16, 8}, {82, 8}, {42, 96}}}}},
       {7, {{kPolyline, {{18, 8}, {80, 8}, {44, 96}}}, {kPolyline, {{34, 50}, {78, 50}}}}},
       {7, {{kPolyline, {{18, 20}, {20, 8}}}, {kCurve, {{20, 8}, {80, 8}, {60, 44}, {50, 96}}}}},
-      // The shapes of 8: drawn in one line; drawn as two rings.
+      // Glyphs of the digit 8: drawn in one line; drawn as two rings.
       {8,
        {{kCurve,
          {{72, 14},
@@ -126,7 +126,7 @@ std::vector<Glyph> digit_glyphs() {
       {8,
        {{kCurve, {{50, 4}, {28, 24}, {50, 46}, {72, 24}, {50, 4}}},
         {kCurve, {{50, 46}, {22, 72}, {50, 96}, {78, 72}, {50, 46}}}}},
-      // The shapes of 9: a ring with a straight stem; with a curved tail; with a hook.
+      // Glyphs of the digit 9: a ring with a straight stem, with a curved tail, or with a hook.
       {9,
        {{kCurve, {{74, 30}, {56, 6}, {26, 20}, {30, 48}, {58, 50}, {76, 28}}},
         {kPolyline, {{76, 10}, {70, 96}}}}},
@@ -163,7 +163,7 @@ constexpr float kThinnestPen = 0.6F;     // radius in pixels
 constexpr float kThickestPen = 1.6F;     //
 constexpr float kFaintestInk = 0.6F;     // least ink, as a part of full white
 constexpr std::uint32_t kMostMarks = 3;  // stray marks: 0 .. kMostMarks
-constexpr float kMarkInk = 0.8F;         // of the digit's ink
+constexpr float kMarkInk = 0.8F;         // ink of a mark, as a part of the digit's ink
 constexpr float kStrongestNoise = 0.3F;  // peak, as a part of full white
 constexpr int kPiecesPerSpan = 5;        // segments that stand for one span of a curve
 

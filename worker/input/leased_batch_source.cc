@@ -12,8 +12,8 @@
 namespace syncopate {
 namespace {
 
-// Slots beside the batches ahead: two that the consumer holds (BatchSource::next), and the one of
-// upcoming() while the consumer still holds both.
+// Batch slots beside the `prefetch` batches read ahead: two that the consumer holds
+// (BatchSource::next), and that of the upcoming() batch while the consumer still holds both.
 constexpr std::int64_t kHeldWithUpcoming = 3;
 
 std::vector<BatchSlot> make_lease_slots(const BatchReader& reader, std::int64_t prefetch) {
@@ -96,8 +96,8 @@ void LeasedBatchSource::fill(std::int64_t sequence, std::size_t slot) {
   reader_.fill(*samples, loss_divisor_factor_ * count, slots_[slot]);
 }
 
-// Readers of later batches wait here for their turn. Leases are taken in order and no earlier than
-// `prefetch` allows, because no other worker can train the samples of a lease.
+// Leases the samples of batch `sequence` from the job, after those of all earlier batches and
+// at most `prefetch` batches ahead, because no other worker can train the samples of a lease.
 std::optional<ps::SampleRange> LeasedBatchSource::lease(std::int64_t sequence) {
   {
     std::unique_lock lock(mutex_);

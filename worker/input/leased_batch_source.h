@@ -17,12 +17,14 @@
 
 namespace syncopate {
 
-// The job's side of a source: hands out leases.
+// The functions through which a batch source leases ranges of samples from the job.
 struct LeaseOffice {
-  // Returns the next lease, or nothing when there is none left. May block. Reader threads call it
-  // one at a time and in order, and not again after it returned nothing or threw.
+  // Returns the next range of samples that the job leases to this worker, or nothing when none is
+  // left. May block. Reader threads call it one at a time and in order, and not again after it
+  // returned nothing or threw.
   std::function<std::optional<ps::SampleRange>()> next_lease;
-  // Ends a next_lease() that waits, and later calls at once. Called once, when the source ends.
+  // Ends a call of next_lease() that waits, and makes later calls end at once. Called once, when
+  // the source ends.
   std::function<void()> stop;
 };
 
@@ -45,10 +47,12 @@ class LeasedBatchSource final : public BatchSource {
   // but not for its samples. Valid until the next call of next(). Throws what next_lease threw, and
   // throws it again on every later call; UsageError for a lease that does not fit the data set.
   const ps::SampleRange* upcoming();
-  // Not called at the end. Throws what upcoming() and the data set throw.
+  // Returns the next batch; must not be called once upcoming() has returned null. Throws what
+  // upcoming() and the data set throw.
   const Batch& next() override;
-  // Returns the position of the upcoming() batch after that was called, else the end of the last
-  // batch. It does not cover the batches of other workers; the ledger of the job does.
+  // Returns the start of the batch that upcoming() returned, if it was called for the next batch;
+  // otherwise the end of the last batch. Batches of other workers are not covered; the job keeps
+  // account of all leased samples.
   ps::DataPosition position() const override { return position_; }
   std::int64_t batches_per_epoch() const override { return reader_.plan().batches_per_epoch(); }
   // The waits of the consumer: wait_seconds counts waiting for samples, not for leases.
@@ -75,7 +79,7 @@ class LeasedBatchSource final : public BatchSource {
   std::mutex mutex_;  // guards all members below but the ring
   std::condition_variable asked_;
   std::condition_variable leased_;
-  std::vector<ps::SampleRange> leases_;  // the lease of each slot
+  std::vector<ps::SampleRange> leases_;  // the range of samples leased for each batch slot
   std::int64_t num_asked_ = 0;           // batches that the consumer has requested
   std::int64_t num_leased_ = 0;
   bool ended_ = false;  // there are no more leases

@@ -36,7 +36,8 @@ bool is_second_hand(const Membership& membership, const std::string& reason) {
   });
 }
 
-// Returns the error that this task saw, without the advice that the verdict already has.
+// Returns the error that this task saw, without the advice (the text after "; ") that the error
+// message of the failed task, `verdict`, also has.
 std::string noticed_here(const std::string& seen, const std::string& verdict) {
   const std::size_t advice = seen.find("; ");
   const bool is_said = advice != std::string::npos && verdict.ends_with(seen.substr(advice));
@@ -83,8 +84,8 @@ void end_job(Membership& membership, const std::exception& error, bool peer_bega
   constexpr std::chrono::seconds kVerdictMayTake(1);
   constexpr std::chrono::milliseconds kLook(5);
   const std::string seen = error.what();
-  // A task that repeats the failure of another waits twice as long, so that it does not report
-  // first.
+  // A task whose error repeats that of another task waits twice as long for the other task's
+  // report, so that it does not report first.
   const Deadline deadline =
       Deadline::after(is_second_hand(membership, seen) ? 2 * kVerdictMayTake : kVerdictMayTake);
   while (peer_began && !membership.failure() && !deadline.passed()) {

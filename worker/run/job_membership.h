@@ -19,21 +19,22 @@ bool meets_through_mpi(const TrainOptions& options);
 // Returns the cluster with its rendezvous, which MPI may have to tell.
 ClusterSpec with_rendezvous(const TrainOptions& options, MpiSession* mpi);
 
-// Joins the other tasks; null for a job of one task and for a job that meets at servers. Throws
-// UsageError, PeerError.
+// Joins the other tasks at the rendezvous. Returns null for a job of one task and for a job with
+// parameter servers, whose tasks register with the servers. Throws UsageError, PeerError.
 std::unique_ptr<Membership> meet(const TrainOptions& options, MpiSession* mpi);
 
-// Returns the peer timeout of tasks that meet at servers: `given` unless it is 0, else 5 s on one
-// machine and 15 s otherwise.
+// Returns the peer timeout of tasks in a job with parameter servers: `given` unless it is 0, else
+// 5 s on one machine and 15 s otherwise.
 std::chrono::milliseconds served_peer_timeout(std::chrono::milliseconds given,
                                               const ClusterSpec& cluster);
 
-// Reports the error to the other tasks before anything here is destroyed, which may take long, and
-// throws. When a peer failed first, throws that peer's verdict, which may arrive a moment after the
-// broken connection.
+// Reports the error to the other tasks and throws it. Call before objects of the run are destroyed,
+// which may take long. If a peer failed first, throws the error that the peer reported, which may
+// arrive a moment after the broken connection.
 [[noreturn]] void end_job(Membership& membership, const std::exception& error, bool peer_began);
 
-// Calls `work`; an exception ends the job. strategy: null until the strategy has been made.
+// Calls `work`. An exception is reported to the other tasks or to the servers, which ends the job,
+// and is thrown again. strategy: null until the strategy has been made.
 template <typename Work>
 void report_failures(Membership* membership, const std::unique_ptr<Strategy>& strategy,
                      const Work& work) {

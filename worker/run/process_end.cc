@@ -84,8 +84,8 @@ EarlyStop::EarlyStop(StopSignal& signals, std::function<void(std::string_view)> 
       std::array<pollfd, 2> sources{pollfd{signals.descriptor(), POLLIN, 0},
                                     pollfd{ended_.get(), POLLIN, 0}};
       if (poll(sources.data(), sources.size(), -1) < 0) continue;
-      // Reads the signal first: it may arrive together with the end of the job, when a peer was
-      // asked to stop as well.
+      // Checks for a signal first: when a peer was also asked to stop, the signal may arrive while
+      // the job ends and this object is destroyed.
       if (const auto signal = signals.poll()) end(*signal);
       if (sources[1].revents != 0) return;
     }

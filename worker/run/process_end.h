@@ -29,7 +29,7 @@ class PeerWatch {
   PeerWatch& operator=(const PeerWatch&) = delete;
   ~PeerWatch();
 
-  // While an object lives, a failure of a peer calls `wake`, which must not wait.
+  // While a Waker lives, a failure of a peer calls its function `wake`, which must not wait.
   class Waker {
    public:
     Waker(PeerWatch& watch, Act wake);
@@ -70,7 +70,7 @@ class EarlyStop {
 
 struct EarlyEnd {
   std::string line;   // message for the user
-  int exit_code = 1;  // 75: --resume has a checkpoint
+  int exit_code = 1;  // 75 if --resume can continue from a checkpoint
 };
 // Returns the message and the exit code of a run that `signal` ended before it trained.
 EarlyEnd early_end(const TrainOptions& options, std::string_view signal);

@@ -23,8 +23,8 @@ FolderLock take_run_folder(const std::filesystem::path& folder, const ClusterSpe
 // Returns the error that a run with this folder would end with now; nothing if the folder is free.
 std::optional<std::string> run_folder_refusal(const std::filesystem::path& folder);
 
-// Takes the folder's lock for a worker that may have to write there later; nothing when it cannot
-// write there.
+// Takes the lock of the checkpoint folder for a worker that may have to write a checkpoint later;
+// returns nothing when the worker cannot write to the folder.
 std::optional<FolderLock> join_run_folder(const std::filesystem::path& folder,
                                           const ClusterSpec& cluster);
 

@@ -20,7 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns host memory of the same shapes, so that a damaged file leaves the live weights unchanged.
+// Returns a snapshot in host memory with the shapes of `live`. A file is loaded into it, so that a
+// damaged file leaves the live weights unchanged.
 Snapshot blank_like(const Snapshot& live, bool with_slots) {
   Snapshot blank;
   blank.values = make_host_tensor(live.values.shape(), DType::kF32);
@@ -92,7 +93,8 @@ void resume(const TrainOptions& options, const Graph& graph, const Progress& fre
       "; choose another --checkpoint-dir, or empty it to start again");
 }
 
-// Refuses a folder with checkpoints: pruning would keep the higher steps of the older run.
+// Refuses a new run in a folder with checkpoints: pruning would keep the higher steps of the older
+// run and remove the new ones.
 void require_empty_folder(const TrainOptions& options) {
   const auto newest = newest_checkpoint(options.loop.checkpoint_dir);
   if (!newest) return;
@@ -101,8 +103,8 @@ void require_empty_folder(const TrainOptions& options) {
                    "; resume it with --resume, or choose another folder");
 }
 
-// The chief sends its position and flags to every task. The ranges follow the numbers, because a
-// task must know the size of what it receives.
+// The position and flags that the chief broadcasts to every task. The skipped ranges are broadcast
+// after these numbers, because a task must know the size of what it receives.
 struct BroadcastStart {
   std::int64_t loads = 0;    // 1: the chief's values are restored on every task
   std::int64_t resumed = 0;  // 1: from a checkpoint of the run's own folder
@@ -201,8 +203,8 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const Progre
   if (is_synchronous(strategy)) {
     broadcast_start(synchronous_job(strategy), loads, start.resumed, start.progress.at);
   } else if (strategy.is_chief() && !start.resumed) {
-    // Asynchronous workers append to one metrics file, each from the time when it becomes the
-    // reporter. The lines of an earlier run must be gone before any of them begins.
+    // Asynchronous workers append to one metrics file, and one worker at a time reports steps.
+    // The lines of an earlier run must be gone before any worker begins.
     make_metrics_writer(options.metrics, false);
   }
   if (loads) strategy.restore(first);

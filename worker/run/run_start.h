@@ -18,8 +18,8 @@
 
 namespace syncopate {
 
-// The progress of a new run, with which a checkpoint is compared. global_batch: samples per step of
-// all synchronous replicas, or of each asynchronous worker.
+// Returns the progress of a run at its start; a checkpoint to resume is compared with it.
+// global_batch: samples per step of all synchronous replicas, or of each asynchronous worker.
 Progress fresh_progress(const TrainOptions& options, const DataSplits& data,
                         std::int64_t global_batch);
 

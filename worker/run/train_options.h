@@ -49,7 +49,8 @@ struct TrainOptions {
   std::filesystem::path record;                                            // empty: no record
 };
 
-// One flag of `train` and the field behind it. The place of a task in its cluster has no row.
+// One flag of `train` and the field behind it. Flags that place a task in its cluster are not in
+// this table.
 struct TrainOptionRow {
   // Whether the tasks of a job compare the value when they meet, and what a difference causes.
   enum class Agreement : std::uint8_t { kNone, kWarning, kRequired };
@@ -64,20 +65,21 @@ struct TrainOptionRow {
   Agreement agreement = Agreement::kNone;
   Condition applies = nullptr;  // whether the field matters in such a run; null: in every run
   Form form = Form::kValue;
-  Text compared = nullptr;  // the text that tasks compare; null: `text`
+  Text compared = nullptr;  // the text that tasks compare, if not `text`
 
   bool applies_to(const TrainOptions& options) const;
 };
 std::span<const TrainOptionRow> train_option_rows() noexcept;
 
-// Returns a flag's value as text; "absent" where it has none. `name`: of a row.
+// Returns a flag's value as text; "absent" where it has none. name: of a flag in the table of
+// train_option_rows().
 std::string text_of(const TrainOptions& options, std::string_view name);
 
-// Returns the words behind `syncopate train` that describe this run: every row that applies to it.
+// Returns the words behind `syncopate train` that describe this run: the flags that matter in it.
 std::vector<std::string> command_line_of(const TrainOptions& options);
 
-// What the tasks of a run compare when they meet: the rows, and the version and instruction set of
-// this program.
+// Returns what the tasks of a run compare when they meet: values of flags, and the version and the
+// instruction set of this program.
 std::vector<Agreement> agreements_of(const TrainOptions& options);
 
 }  // namespace syncopate

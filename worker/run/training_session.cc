@@ -47,15 +47,15 @@ void describe_job(const TrainOptions& options, const DataSplits& data, std::int6
   servers.peer_timeout = served_peer_timeout(options.peer_timeout, options.cluster);
   servers.insists_on_peer_timeout = options.peer_timeout.count() > 0;
   constexpr std::chrono::seconds kRestartMayTake(60);
-  // A server that is restarted returns with its snapshot or not at all. The verdict of server 0 on
-  // another server is more precise than ours, and should arrive first.
+  // A restarted server resumes from a snapshot, which takes time. A server that cannot return is
+  // given up a little later than server 0 gives it up, whose error message is more precise.
   const bool servers_return = options.cluster.restarts && !loop.checkpoint_dir.empty();
   servers.server_timeout =
       servers_return ? std::chrono::milliseconds(kRestartMayTake) : servers.peer_timeout * 8 / 10;
 }
 
 TrainLoopOptions loop_options(const TrainOptions& options, const RunStart& start) {
-  constexpr double kNothingLeft = 1e-9;  // least seconds left, since 0 means no limit
+  constexpr double kNothingLeft = 1e-9;  // used when no time is left, since 0 means no limit
   TrainLoopOptions loop = options.loop;
   if (loop.max_seconds > 0.0) {
     loop.max_seconds = std::max(kNothingLeft, loop.max_seconds - start.seconds_spent);

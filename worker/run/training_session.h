@@ -31,7 +31,7 @@ struct TrainingSession {
   std::unique_ptr<MetricsWriter> metrics;
   std::unique_ptr<Evaluator> evaluator;
   std::unique_ptr<BatchSource> input;
-  bool begins_again = false;  // after a roll-back: ending the readers does not end the task
+  bool begins_again = false;  // true: the input readers end for a roll-back, not with the task
   std::vector<std::unique_ptr<LeasedBatchSource>> leased_inputs;  // one per replica of this task
   std::vector<std::unique_ptr<DeferredEvaluations>>
       deferred_evaluations;  // one per replica of this task; empty without --eval-when end

@@ -48,7 +48,7 @@ bool AssignmentRunner::defer(const EvalMetrics& moment, const Snapshot& copy) {
     worker_.deferred->add(moment, copy);
     return true;
   } catch (const FileError& error) {
-    // Training goes on, so the evaluation is made now, as without --eval-when end.
+    // Evaluates the snapshot during training, since it cannot be stored for the end.
     if (!std::exchange(has_warned_, true)) {
       log(LogLevel::kWarning,
           std::string(error.what()) + "; evaluations are made during training instead");

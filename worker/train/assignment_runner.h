@@ -1,5 +1,5 @@
-// The duty of a worker that an asynchronous job has appointed to a snapshot of the variables: it
-// writes a checkpoint, evaluates, or defers the evaluation. Used by asynchronous_loop.cc.
+// What a worker does with a snapshot of the variables that an asynchronous job has assigned to it:
+// it writes a checkpoint, evaluates, or defers the evaluation. Used by asynchronous_loop.cc.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,8 @@
 
 namespace syncopate {
 
-// Carries out assignments on the replica's thread. All arguments must outlive the object.
+// Carries out the job's assignments (snapshots to evaluate or to write to a checkpoint) on the
+// replica's thread. All arguments must outlive the object.
 class AssignmentRunner {
  public:
   AssignmentRunner(const AsynchronousRun& run, const TrainLoopOptions& options,
@@ -22,9 +23,9 @@ class AssignmentRunner {
     std::optional<std::filesystem::path> checkpoint;
     std::optional<Evaluation> test;  // nothing when `stop` returned true or no evaluation is due
   };
-  // Does what an assignment asks with the snapshot `copy`. moment: step and time of the snapshot.
-  // learning_rate: the last one, for an error message. Throws DivergenceError before it writes a
-  // checkpoint that cannot be resumed; FileError.
+  // Evaluates the snapshot `copy` or writes it to a checkpoint, as the assignment asks. moment:
+  // step and time of the snapshot. learning_rate: the last one, for an error message. Throws
+  // DivergenceError before it writes a checkpoint that cannot be resumed; FileError.
   Done carry_out(const Assignment& assignment, const Snapshot& copy, const EvalMetrics& moment,
                  double learning_rate, const std::function<bool()>& stop);
   // Called when training has ended and another worker makes the final evaluation: evaluates the

@@ -72,7 +72,8 @@ class StopRelay {
     is_time_up_ = true;
     job_.request_stop(ps::StopKind::kTimeIsUp);
   }
-  // Returns this task's request to stop; else `of_job`, so that all tasks end in the same way.
+  // Returns this task's request to stop; if it has none, `of_job`, the request that stopped the
+  // job, so that all tasks end in the same way.
   std::optional<ps::StopKind> kind_or(std::optional<ps::StopKind> of_job) const {
     return request_.kind() ? request_.kind() : of_job;
   }
@@ -115,8 +116,8 @@ class OwnTimer {
     return std::min(1.0, StepTotals::ratio(exposed, seconds));
   }
 
-  // Returns this worker's line of the metrics. `seconds`: of the job. Call once, because it may
-  // wait for the device.
+  // Returns the metrics line with this worker's times. seconds: duration of training. Call once,
+  // because reading the loss scale may wait for the device.
   WorkerMetrics line(int worker, double seconds) const {
     const JobMetrics::OwnTimes own = times();
     const double exposed = own.communication.exposed_seconds;
@@ -148,14 +149,16 @@ class OwnTimer {
 class EpochLoss {
  public:
   bool has_begun() const noexcept { return epoch_.has_value(); }
-  // Called before each step. A batch of an earlier epoch may come back from another worker.
+  // Called before each step. `epoch` may be lower than at the last step, when the job leases
+  // samples again that another worker did not train.
   void begin_step(std::int64_t epoch, const JobStatus& status) {
     if (!epoch_) at_begin_ = status;
     if (epoch_ && epoch <= *epoch_) return;
     epoch_ = epoch;
     at_epoch_ = status;
   }
-  // Returns the mean loss since the worker began if no step of the epoch is known here yet.
+  // Returns the mean loss since the last epoch began, or since the worker began while `status` has
+  // no step of that epoch.
   double mean(const JobStatus& status) const {
     const JobStatus& from = status.step > at_epoch_.step ? at_epoch_ : at_begin_;
     return StepTotals{.loss = status.loss - from.loss, .steps = status.step - from.step}
@@ -193,19 +196,19 @@ class ReplicaLoop {
       train(*range);
       if (const auto assignment = job_.next_assignment()) {
         carry_out(*assignment);
-        // The replica's values are out of date after an evaluation. After the final one no worker
-        // trains, and servers end.
+        // After an evaluation the replica's values are out of date. After the final evaluation no
+        // worker trains, and the servers end.
         if (!assignment->is_final) job_.refresh();
       }
     }
-    // The worker's line is written when nothing is left to train, so that the summary comes later.
+    // Writes this worker's line of the metrics when no batch is left, before the summary line.
     if (own_.steps() > 0) {
       run_.workers.at(static_cast<std::size_t>(replica_.index))
           .metrics.write(own_.line(options_.first_worker + replica_.index, log_.seconds()));
     }
     stop_.pass_on();
     while (const auto assignment = job_.wait_assignment()) carry_out(*assignment);
-    // A request to stop that comes later has no effect, because the job has ended.
+    // Reads the request to stop now: a later one has no effect, because the job has ended.
     const std::optional<ps::StopKind> kind = stop_.kind_or(job_.status().stopped_by);
     duties_.end((kind && kind != ps::StopKind::kTimeIsUp) || outcome_.stopped_by,
                 [this] { return stop_.was_asked(); });
@@ -281,7 +284,8 @@ class ReplicaLoop {
     }
   }
 
-  // Fills the outcome by this worker's knowledge. kind: the request to stop that ended the job.
+  // Fills the outcome with what this worker knows of the job. kind: the request to stop that ended
+  // the job.
   void finish(const JobStatus& status, std::optional<ps::StopKind> kind) {
     outcome_.progress.at.step = status.step;
     outcome_.progress.at.samples = status.samples;
@@ -292,7 +296,7 @@ class ReplicaLoop {
     outcome_.communication_exposed_fraction = own_.exposed_fraction(outcome_.seconds);
     if (!kind || kind == ps::StopKind::kTimeIsUp) return;
     outcome_.stopped_by = ps::stop_name(*kind);
-    // Another task saved: the job ends only after its last snapshot has been written.
+    // Another task wrote a checkpoint: a stopped job ends only after its last snapshot is saved.
     outcome_.saved_by_another = !options_.checkpoint_dir.empty();
   }
 

@@ -1,9 +1,9 @@
 // The training loop of an asynchronous job. Each replica trains the batches that the job leases to
-// it. A replica that the job appoints evaluates a snapshot of the variables or writes it to a
-// checkpoint while the other replicas train on, or stores the snapshot for an evaluation after
-// training. Called by `syncopate train` under a strategy that has an AsynchronousJob; train_loop.h
-// is its counterpart for synchronous replicas. The batches of a replica and the order of updates
-// depend on timing.
+// it. A replica to which the job assigns a snapshot of the variables evaluates it or writes it to a
+// checkpoint while the other replicas train on, or stores it for an evaluation after training.
+// Called by `syncopate train` under a strategy that has an AsynchronousJob; train_loop.h is its
+// counterpart for synchronous replicas. The batches of a replica and the order of updates depend on
+// timing.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace syncopate {
 // The objects that one replica's thread uses alone.
 struct AsynchronousWorker {
   LeasedBatchSource& input;  // reads the batches that the job leases
-  MetricsWriter& metrics;    // from make_late_metrics_writer, because workers take turns
+  MetricsWriter& metrics;    // from make_late_metrics_writer, because one worker at a time reports
   ProgressDisplay& display;
   DeferredEvaluations* deferred = nullptr;  // null: evaluations are made when they are due
 };
@@ -49,12 +49,12 @@ struct AsynchronousRun {
 // `start` is the position at which the job of this task began. The job decides when evaluations and
 // checkpoints are due; of `options` only this task's folder and log interval are used.
 //
-// On the task that was appointed to the last snapshot the outcome describes the whole job and has
-// `test`, or, when the job was stopped, `checkpoint`; that task reports for the job. On other tasks
-// the outcome has the last progress and rates that the task received, without position, test and
-// hash, and `stopped_by` when this task was asked to stop. samples_per_second counts the samples
-// that the job trained from the first step of this task to the end. train_loss is the mean over
-// what the job trained since this task began its last epoch.
+// On the task to which the job assigned the last snapshot the outcome describes the whole job and
+// has `test`, or, when the job was stopped, `checkpoint`; that task reports for the job. On other
+// tasks the outcome has the last progress and rates that the task received, without position, test
+// and hash, and `stopped_by` when this task was asked to stop. samples_per_second counts the
+// samples that the job trained from the first step of this task to the end. train_loss is the mean
+// over what the job trained since this task began its last epoch.
 //
 // Throws DivergenceError with the last step that this task knows; FileError when a checkpoint
 // cannot be written; PeerError.

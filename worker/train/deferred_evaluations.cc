@@ -28,8 +28,8 @@ constexpr std::string_view kFileSuffix = ".copies";
 
 enum class Mark : std::uint64_t { kToEvaluate = 0x7c0b1e5aca11ab1eU, kDone = 0x7c0b1e5ad09eab1eU };
 
-// The head of each record; the values and the state follow it. In the byte order of this machine,
-// because only the same program on the same kind of machine reads the file.
+// The head of each record of a snapshot file; the values and the state follow it. In the byte order
+// of this machine, because only the same program on the same kind of machine reads the file.
 struct RecordHead {
   Mark mark = Mark::kToEvaluate;
   std::int64_t step = 0;
@@ -157,7 +157,8 @@ void SnapshotFile::append(const EvalMetrics& moment, const Snapshot& copy) {
     write(copy.values.bytes());
     write(copy.state.bytes());
   } catch (const FileError&) {
-    // Cuts off the torn record: the complete ones stay readable for a process that takes over.
+    // Cuts off the record that was written in part, so that a process that takes over the file can
+    // read the complete records.
     [[maybe_unused]] const int failed = ::ftruncate(file_.get(), static_cast<off_t>(size_));
     throw;
   }
@@ -190,8 +191,8 @@ Snapshot SnapshotFile::read(const Entry& entry) const {
 
 void SnapshotFile::done(const Entry& entry) {
   const Mark mark = Mark::kDone;
-  // If marking the entry fails, another process may evaluate the snapshot a second time, which does
-  // no harm.
+  // If marking the snapshot as evaluated fails, another process may evaluate it a second time,
+  // which does no harm.
   [[maybe_unused]] const ssize_t written =
       ::pwrite(file_.get(), &mark, sizeof(mark),
                static_cast<off_t>(entry.offset + offsetof(RecordHead, mark)));

@@ -48,8 +48,8 @@ class SnapshotFile {
   const std::vector<Entry>& entries() const noexcept { return entries_; }
   // Reads the snapshot of an entry. Throws FileError.
   Snapshot read(const Entry& entry) const;
-  // Marks the entry as evaluated, so that no later reader sees it. Removes the file after the last
-  // entry.
+  // Marks a snapshot of the file as evaluated, so that no process evaluates it again. Removes the
+  // file after the last snapshot.
   void done(const Entry& entry);
   // Removes all entries of the file and the file itself.
   void remove() noexcept;
@@ -80,8 +80,8 @@ struct DeferredEvaluationsOptions {
 // The deferred evaluations of one worker. One thread only.
 class DeferredEvaluations {
  public:
-  // The constructor creates no file, because most workers never need one. Throws FileError when
-  // none could be created.
+  // The constructor keeps no file, because most workers never store a snapshot. Throws FileError
+  // when the folder is not that of a run and no file can be created in it.
   explicit DeferredEvaluations(DeferredEvaluationsOptions options);
 
   // Removes the snapshots of an earlier run; called when a run starts at step 0.

@@ -30,7 +30,7 @@ PartialEvaluator::PartialEvaluator(Backend& backend, const Graph& graph, Paramet
 
 void PartialEvaluator::run(const std::function<bool()>& stop, std::span<BatchSums> sums,
                            const OnProgress& on_progress) {
-  // After a run that was stopped, the batch source is in the middle of the samples.
+  // An evaluation that was stopped leaves the batch source in the middle of the samples.
   if (batches_ != nullptr && batches_->position().offset != 0) {
     throw InternalError("an evaluation begins with its first batch");
   }

@@ -31,7 +31,7 @@ struct Evaluation {
 using StopPoll = std::function<std::optional<std::string_view>()>;
 
 struct EvaluationOptions {
-  // A constant, independent of training, so that the train loop and `evaluate` add in one order.
+  // Samples per batch: the same for `train` and `evaluate`, so that both add losses in one order.
   std::int64_t batch_size = 128;
   int threads = 1;  // number of reader threads
 };
@@ -53,9 +53,9 @@ class PartialEvaluator {
                    int parts = 1);
 
   std::int64_t batches_of_all() const noexcept { return batches_of_all_; }
-  // Evaluates: fills sums[b] of the batches of this part; sums has batches_of_all() elements, and
-  // those of other parts stay as they are. Ends early when `stop` returns true. on_progress counts
-  // the batches of this part; may be empty. Throws what the dataset throws.
+  // Evaluates the batches of this part and fills sums[b] of each; `sums` has batches_of_all()
+  // elements, and those of other parts stay as they are. Ends early when `stop` returns true.
+  // on_progress counts the batches of this part; may be empty. Throws what the data set throws.
   void run(const std::function<bool()>& stop, std::span<BatchSums> sums,
            const OnProgress& on_progress = {});
 

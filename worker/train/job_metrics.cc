@@ -23,7 +23,7 @@ StepTotals between(const JobStatus& from, const JobStatus& to, double seconds) {
           .samples = to.samples - from.samples};
 }
 
-// The numbers that a task sends: first its own, then those of each of its replicas.
+// Indices of the numbers that a task sends: first those of the task, then those of each replica.
 enum : std::ptrdiff_t { kFirst, kCount, kSeconds, kInputWait, kSent, kReceived, kOfTask };
 enum : std::ptrdiff_t { kExposed, kPeersWait, kOfReplica };
 constexpr std::int64_t kNotCounted = -1;

@@ -30,7 +30,7 @@ struct JobMetricsOptions {
 // between the JobStatus values that it receives. One thread only.
 class JobMetrics {
  public:
-  // This worker's own times since it was made; only differences are used.
+  // Totals of this worker's own steps and times. JobMetrics uses only differences between totals.
   struct OwnTimes {
     std::int64_t steps = 0;
     double step_seconds = 0.0;  // time in steps without waiting for input

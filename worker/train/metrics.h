@@ -18,8 +18,9 @@
 
 namespace syncopate {
 
-// Written when training begins in a process. Several processes may append to one file, and a
-// process may be restarted, so later lines repeat `began_at` to say whose clock their seconds use.
+// The line {"event":"begin"}, written when training begins in a process. Several processes may
+// append to one file, and a process may be restarted, so later lines repeat `began_at` to say whose
+// clock their seconds use.
 struct BeginMetrics {
   std::int64_t step = 0;     // updates applied before this process began
   std::int64_t samples = 0;  // samples trained before this process began
@@ -88,7 +89,8 @@ struct WorkerMetrics {
   std::optional<std::int64_t> skipped_steps = {};
 };
 
-// Returns "step 9000, epoch 3.00: test accuracy 98.10%, test loss 0.0612 (1000 samples, 0.4 s)".
+// Describes an evaluation for a log line, such as
+// "step 9000, epoch 3.00: test accuracy 98.10%, test loss 0.0612 (1000 samples, 0.4 s)".
 std::string describe(const EvalMetrics& metrics);
 
 struct Summary {
@@ -172,7 +174,8 @@ struct StepTotals {
 // Returns the sum of the staleness histograms of all workers.
 ps::StalenessHistogram merge_staleness(std::span<const WorkerStaleness> workers);
 
-// Returns "mean 2.98, max 11 over 2812 bucket pushes; by worker 2.97 2.99 3.01 2.95".
+// Describes the staleness of all workers' pushes, such as
+// "mean 2.98, max 11 over 2812 bucket pushes; by worker 2.97 2.99 3.01 2.95".
 std::string describe_staleness(std::span<const WorkerStaleness> workers);
 
 }  // namespace syncopate

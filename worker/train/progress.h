@@ -37,13 +37,13 @@ using OnProgress = std::function<void(std::int64_t done, std::int64_t total)>;
 class ProgressDisplay {
  public:
   virtual ~ProgressDisplay() = default;
-  // Updates the line, cheap enough for every step: draws at most ten times a second on a terminal,
-  // every ten seconds elsewhere.
+  // Updates the training line, cheap enough for every step: draws at most ten times a second on a
+  // terminal, every ten seconds elsewhere.
   virtual void update(const ProgressState& state) = 0;
-  // Draws the progress of work besides training at the same pace. On a terminal the line is removed
-  // when `done` reaches `total`.
+  // Draws the progress of work besides training, as often as the training line. On a terminal the
+  // line is removed when `done` reaches `total`.
   virtual void update(const ActivityState& state) = 0;
-  // Writes a line that stays, such as the result of an evaluation.
+  // Writes a line that is not redrawn, such as the result of an evaluation.
   virtual void note(const std::string& line) = 0;
   // Ends the redrawn line of the display, so that other output begins on a new line.
   virtual void finish() = 0;
@@ -84,8 +84,8 @@ struct ProgressOutput {
 
 // Makes a display that redraws one line, at most ten times a second; notes scroll above it.
 std::unique_ptr<ProgressDisplay> make_terminal_progress(ProgressOutput output);
-// Makes a display that writes a line every ten seconds, of other work the first one after two, and
-// the notes. `enabled` false: the notes only.
+// Makes a display that writes the notes, and a line of progress every ten seconds; of work besides
+// training the first line comes after two seconds. `enabled` false: writes the notes only.
 std::unique_ptr<ProgressDisplay> make_plain_progress(ProgressOutput output, bool enabled);
 
 }  // namespace syncopate

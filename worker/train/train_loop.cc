@@ -264,7 +264,7 @@ class TrainLoop {
   }
 
   TrainOutcome stopped(std::string_view signal) {
-    // Waits for the chief, which has then written its file: no task reports "saved" earlier.
+    // Waits until the chief has written its checkpoint, so that no task reports "saved" earlier.
     constexpr double kDone = 1.0;
     synchronous_job(run_.strategy).gather({&kDone, 1});
     TrainOutcome result = outcome();
@@ -311,7 +311,7 @@ double epochs_at(const ps::DataPosition& position, std::int64_t dataset_size,
                  std::int64_t global_batch) {
   const BatchPlan plan = plan_from(position, dataset_size, global_batch);
   const ps::DataPosition now = plan.batch(0).position;
-  // Skipped samples that are left of earlier epochs count only as far as they make whole batches.
+  // Skipped samples of earlier epochs are trained in whole batches, so only those are counted.
   std::int64_t passed_over = plan.batches_before(now.epoch) * global_batch;
   for (const ps::SampleRange& range : now.untrained) {
     if (range.epoch == now.epoch) passed_over += range.end - range.begin;

@@ -62,7 +62,7 @@ struct TrainingRun {
   MetricsWriter& metrics;
   ProgressDisplay& display;
   StopPoll stop;
-  // Is told the step count; null for a run of one task.
+  // Receives the number of this task's steps after each step; null for a run of one task.
   Membership* membership = nullptr;
 };
 

@@ -35,8 +35,8 @@ struct Chance {
   double share = 0.0;  // the part of the test samples that have this class
   int classes = 0;
   std::int64_t test_samples = 0;
-  // Returns the limit: an accuracy above it is better than chance. It is the share plus three
-  // standard errors. Three, because several variants are judged at once.
+  // Returns the limit above which an accuracy is better than chance: `share` plus three standard
+  // errors. Three, because several variants are judged at once.
   double limit() const noexcept;
 };
 

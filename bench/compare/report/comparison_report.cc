@@ -135,7 +135,8 @@ std::string run_line(const Comparison& comparison, const ComparedVariant& varian
 constexpr std::size_t kNarrowestName = 14;
 constexpr std::size_t kGap = 2;
 
-// Returns a table cell: "173 +- 12", or "2 of 3" if only some runs reached the target.
+// Returns the cell of the time to the target: "173 +- 12", or "2 of 3" if only some runs reached
+// the target.
 std::string target_cell(const VariantSummary& row, std::string_view plus_minus) {
   if (row.ended() == 0) return "-";
   if (row.seconds_to_target) {
@@ -146,7 +147,8 @@ std::string target_cell(const VariantSummary& row, std::string_view plus_minus) 
   return fmt::format("{} of {}", row.reached, row.ended());
 }
 
-// Returns "4 x 1" for 4 processes with 1 replica each; "4" if only the product is known.
+// Returns the cell of the workers: "4 x 1" for 4 processes with 1 replica each; "4" if only the
+// product is known.
 std::string workers_cell(const VariantSummary& row) {
   if (!row.is_distributed) return fmt::format("{}", row.workers);
   return *row.is_distributed ? fmt::format("{} x 1", row.workers)

@@ -27,7 +27,7 @@ std::optional<double> signed_mean(const std::optional<Sample>& sample, double si
   return sample ? std::optional(sign * sample->mean) : std::nullopt;
 }
 
-// Returns nothing if a value is not positive, because the logarithm would not exist.
+// Returns the logarithms of the values; nothing if a value is not positive and so has none.
 std::optional<std::vector<double>> logarithms(const std::vector<double>& values) {
   std::vector<double> all;
   for (const double value : values) {

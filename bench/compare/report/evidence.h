@@ -27,9 +27,9 @@ std::optional<Difference> difference(const VariantSummary& a, const VariantSumma
 // with the same seeds are compared seed by seed.
 struct TimeRatio {
   double value = 1.0;
-  // The 95 % interval; with fewer than kEnoughSeeds the range over the seeds. It is widened by the
-  // distance between evaluations, because the target was reached at some time since the previous
-  // one. `high` may be infinite.
+  // The 95 % interval of the ratio; with fewer than kEnoughSeeds its range over the seeds. It is
+  // widened by the distance between evaluations, because the target was reached at some time since
+  // the previous evaluation. `high` may be infinite.
   Interval interval;
   int seeds = 1;  // number of seeds of the row with fewer seeds
   bool is_significant() const noexcept { return !interval.contains(1.0); }

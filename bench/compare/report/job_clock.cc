@@ -27,13 +27,13 @@ void JobClock::set_synchronous(double began_at, bool is_synchronous) {
 
 std::map<double, double> JobClock::offsets(bool has_kills) const {
   std::map<double, double> offsets;
-  double group_began_at = 0.0;  // start of the processes that train together
+  double group_began_at = 0.0;  // wall clock at the start of the processes that train together
   double group_offset = 0.0;
-  double reached = 0.0;  // job's seconds at the end of all earlier processes
+  double reached = 0.0;  // the job's training time, in seconds, when the earlier processes ended
   double paused = 0.0;   // the time that evaluations paused all earlier processes
   std::size_t last_line = 0;
   for (const Process& one : processes_) {
-    // Earlier processes have no more lines, so this one belongs to a new start of the whole job.
+    // All earlier processes wrote their last line before this one began: the job was started again.
     const bool begins_again = offsets.empty() || last_line < one.first_line;
     if (begins_again) {
       group_began_at = one.began_at;

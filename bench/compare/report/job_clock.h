@@ -11,8 +11,8 @@ namespace syncopate::bench {
 // The clock of one job. One thread only.
 class JobClock {
  public:
-  // Takes a line of the process that started at `began_at` (wall clock), `seconds` after that
-  // start. Lines come in the order of the file.
+  // Takes a line of the metrics that a process wrote `seconds` after its start at `began_at` (wall
+  // clock). Lines come in the order of the file.
   void add(double began_at, double seconds);
   // Takes an evaluation, in which the process of `began_at` did not train for `seconds`.
   void add_evaluation(double began_at, double seconds);

@@ -195,7 +195,7 @@ Axis axis_of_workers(const std::set<int>& counts) {
 }
 
 struct Family {
-  std::size_t series = 0;                          // series number of the family's first variant
+  std::size_t series = 0;                          // plot series of the family's first variant
   std::map<double, std::vector<double>> measured;  // samples per second by workers
 };
 
@@ -218,8 +218,8 @@ std::vector<std::pair<std::string, Family>> families_of(const Comparison& compar
   return families;
 }
 
-// Adds the points of single runs and the line through their means; `most` becomes the largest
-// value.
+// Adds, for variants that differ only in the number of workers, the points of single runs and the
+// line through their means. Raises `most` to the largest value.
 void add_throughput(const Family& family, std::vector<Curve>& curves, double& most) {
   Curve dots{family.series, CurveStyle::kDots, {}};
   Curve means{family.series, CurveStyle::kMeasured, {}};

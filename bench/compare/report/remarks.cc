@@ -85,7 +85,8 @@ class RemarkWriter {
     }
   }
 
-  // Only if another variant did better than guessing; otherwise the recommendation tells it.
+  // Remarks on the variants at chance level, but only if another variant did better: otherwise the
+  // recommendation tells it.
   void add_guessing() {
     if (choices(rows_, comparison_.chance).empty()) return;
     std::vector<std::string> guessing;

@@ -240,7 +240,8 @@ class RunReader {
   JobClock clock_;
   std::map<double, bool> is_synchronous_;  // by `began_at`: evaluations pause training
   double paused_seconds_ = 0.0;
-  // The start of the process whose clock counts the seconds, for each point and each summary.
+  // When the process began whose clock gave the seconds, for each training point, evaluation and
+  // summary.
   std::vector<std::optional<double>> training_began_;
   std::vector<std::optional<double>> curve_began_;
   std::vector<std::optional<double>> summary_began_;

@@ -100,7 +100,7 @@ double student_t_quantile(double probability, double degrees) {
   double low = 0.0;
   double high = 1.0;
   while (central_probability(high, degrees) < central && high < 1e12) high *= 2.0;
-  // Bisection until low and high are neighbours; Newton's method could fail in the tails.
+  // Bisects until no number lies between low and high; Newton's method could fail in the tails.
   for (double middle = (low + high) / 2; low < middle && middle < high; middle = (low + high) / 2) {
     (central_probability(middle, degrees) < central ? low : high) = middle;
   }

@@ -25,7 +25,7 @@ struct TargetPoint {
   double wall_seconds = 0.0;  // since training began, with evaluations that paused training
 };
 
-// Returns nothing if the run never reached the target.
+// Returns the first evaluation of a run at or above the target; nothing if there is none.
 std::optional<TargetPoint> time_to_target(const RunResult& run, double target_accuracy);
 
 enum class Kind : std::uint8_t { kOneWorker, kSynchronous, kAsynchronous };
