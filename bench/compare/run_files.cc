@@ -37,7 +37,7 @@ std::string dump(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-// Returns the first line of a finished run; null if there is no such file or it is empty.
+// Returns the first line of a run's result file, a JSON object; null for a missing or empty file.
 Json head_in(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::string first;
@@ -69,7 +69,8 @@ struct Condition {
   const char* key;
   const char* words;
 };
-// The message reports the first condition that differs.
+// The conditions that must be equal for the result of an earlier run to be reused. An error message
+// names the first difference in this order.
 constexpr std::array kConditions = {Condition{"clock", "with another clock"},
                                     Condition{"workers", "with another number of workers"},
                                     Condition{"servers", "with another number of servers"},
@@ -77,7 +78,8 @@ constexpr std::array kConditions = {Condition{"clock", "with another clock"},
                                     Condition{"flags", "with other flags"},
                                     Condition{"program", "with another program"}};
 
-// Returns how the conditions of a finished run differ from those of `run`; "" if they do not.
+// Compares the first lines of two result files. Returns how the run of `found` differs from the run
+// of `wanted`, such as "with other flags"; "" if it does not.
 std::string difference_of(const Json& found, const Json& wanted) {
   const auto at = [](const Json& head, const char* key) {
     return head.contains(key) ? head.at(key) : Json(nullptr);
@@ -94,7 +96,8 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-// Joins the machines of the comparison in `earlier`, if it is not empty, followed by this machine.
+// Returns the machines that the earlier comparison's file `earlier` lists, if there is such a file,
+// followed by this machine if it is not the last of them.
 Json machines_of(const Machine& here, const fs::path& earlier) {
   Json machines = Json::array();
   const Json found = earlier.empty() ? Json() : Json::parse(text_of(earlier), nullptr, false);

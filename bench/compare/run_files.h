@@ -24,8 +24,8 @@ struct ComparisonFacts {
 
 struct RunEnding {
   std::optional<std::string> failure{};  // why the run failed
-  std::vector<std::string> notes{};      // for the reader of the run's numbers
-  std::string begin{};                   // first line of the metrics, if it may be overwritten
+  std::vector<std::string> notes{};      // remarks on the run for the report
+  std::string begin{};                   // first metrics line, which a restart may overwrite
 };
 
 class RunFiles {
@@ -34,7 +34,7 @@ class RunFiles {
   // and UsageError if another process has locked it.
   explicit RunFiles(std::filesystem::path dir);
 
-  std::filesystem::path result(const RunSpec& run) const;       // lines of the ended run
+  std::filesystem::path result(const RunSpec& run) const;       // all lines of a run that has ended
   std::filesystem::path lines(const RunSpec& run) const;        // metrics while the run trains
   std::filesystem::path log(const RunSpec& run) const;          // output of the run's processes
   std::filesystem::path checkpoints(const RunSpec& run) const;  // removed when the run ends

@@ -38,7 +38,7 @@ bool RunLog::read_from(std::size_t stream, int descriptor) {
 }
 
 void RunLog::keep(std::size_t stream, std::string_view text) {
-  // An error of the log is ignored; a full disk is reported for the run's other files.
+  // A failed write to the log file is ignored; writing the run's result reports a full disk.
   [[maybe_unused]] const ssize_t written = ::write(file_.get(), text.data(), text.size());
   std::string& line = unfinished_.at(stream);
   for (const char c : text) {
@@ -59,8 +59,9 @@ void RunLog::take_line(const std::string& line) {
   if (line.front() == '[' && end != std::string::npos) last_lines_[line.substr(1, end - 1)] = line;
 }
 
-// Matches lines of launch: "worker 1 exited with 1", "worker 1 was ended by signal 9 (SIGKILL) and
-// has no restart left", "worker 1 exited with 1; restarting it (1 of 2)", "restart 1 of 2".
+// Finds failed processes in lines that `launch` prints: "worker 1 exited with 1", "worker 1 was
+// ended by signal 9 (SIGKILL) and has no restart left", "worker 1 exited with 1; restarting it (1
+// of 2)", "restart 1 of 2".
 void RunLog::take_launch_line(std::string_view words) {
   if (words.starts_with("restart ")) return failures_.clear();
   std::size_t at = std::string_view::npos;

@@ -25,7 +25,7 @@ bool is_link_flag(const std::string& flag) {
   return flag == "--link-delay" || flag == "--link-rate";
 }
 
-// Leaves out the faults of workers and links that a variant does not have.
+// Returns the injected faults as flags, without those for workers and links that the variant lacks.
 std::vector<std::string> fault_flags_of(const CompareOptions& options, const Variant& variant) {
   std::vector<std::string> words;
   for (std::size_t i = 0; i + 1 < options.fault_flags.size(); i += 2) {
@@ -102,7 +102,8 @@ TrainOptions train_options_of(const CompareOptions& options, const Variant& vari
   }
   run.loop.eval_every_steps = std::max<std::int64_t>(1, updates / options.evaluations);
   run.loop.log_every_steps = run.loop.eval_every_steps;
-  // An evaluation in a real run would take a worker from the training of some variants alone.
+  // Evaluating during a real run would stop a training worker in some variants only. So real runs
+  // evaluate after training.
   if (options.clock == Clock::kReal) run.loop.eval_when = EvalWhen::kEnd;
   return run;
 }

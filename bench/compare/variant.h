@@ -22,7 +22,7 @@ struct Variant {
   bool is_synchronous = true;
   int backup_workers = 0;              // gradients that a step does not wait for
   ps::ConsistencyOptions consistency;  // for strategies with shared variables
-  // Sets the train options that only this variant has; may be null.
+  // A function that sets the train options that only this variant has; may be null.
   std::function<void(TrainOptions&)> adjust;
 
   // Whether real runs have several processes, with links between them.
@@ -53,7 +53,7 @@ struct RunSpec {
   // The injected faults that concern workers and links of this variant.
   FaultInjection faults{};
   std::vector<std::string> fault_flags{};  // the faults as flags of compare and their values
-  std::vector<std::string> notes{};        // for the report, whatever the run's result is
+  std::vector<std::string> notes{};        // remarks on this run for the report
   // The predicted communication seconds of a step on the emulated link; empty without one.
   std::optional<double> predicted_communication_seconds{};
 };

@@ -16,7 +16,7 @@ namespace {
 
 VirtualTime of_all_at_once(const VirtualPlan& plan, const Link& link) {
   const std::vector<std::int64_t> bytes = value_bytes_by_server(plan.placement, plan.servers());
-  // The compute time of a step must not be 0; it is subtracted below.
+  // A simulated step needs a compute time above 0, so each takes 1 ms, which is subtracted below.
   FaultInjection faults{
       .service_time = {.kind = ServiceTimeKind::kConstant, .mean_milliseconds = 1.0}, .link = link};
   StepTimes times({.strategy = plan.strategy.name,
@@ -72,7 +72,7 @@ std::optional<double> predict_communication(const RunSpec& run, const DataSplits
     const Link& link = run.faults.link;
     return seconds_of(plan.is_synchronous ? of_all_at_once(plan, link) : of_one_alone(plan, link));
   } catch (const UsageError&) {
-    return std::nullopt;  // the run will fail with this error
+    return std::nullopt;  // training refuses the same options and reports the error
   }
 }
 

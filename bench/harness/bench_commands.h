@@ -17,7 +17,7 @@ using Command = std::function<void()>;
 
 struct CommandRow {
   std::string_view name;
-  std::string_view help;  // empty if only syncopate-bench itself starts it
+  std::string_view help;  // empty: hidden, because only syncopate-bench starts the command
   // Declares the flags of the command. The returned Command owns the options.
   Command (*declare)(FlagSet& flags, const Environment& environment);
 };
@@ -31,7 +31,7 @@ Command declare_input(FlagSet& flags, const Environment& environment);
 Command declare_all_reduce(FlagSet& flags, const Environment& environment);
 Command declare_ps(FlagSet& flags, const Environment& environment);
 Command declare_scaling(FlagSet& flags, const Environment& environment);
-// The commands with which a benchmark starts one process of a side.
+// The hidden commands with which a benchmark starts a process of a program that it measures.
 Command declare_scaling_rank(FlagSet& flags, const Environment& environment);
 Command declare_all_reduce_rank(FlagSet& flags, const Environment& environment);
 Command declare_ps_rank(FlagSet& flags, const Environment& environment);

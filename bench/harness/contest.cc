@@ -18,12 +18,12 @@ constexpr int kTrialCalls = 3;
 constexpr int kFewestCalls = 3;
 
 struct PeerRatio {
-  std::string name;  // The name of the peer.
+  std::string name;  // name of the fastest peer, such as "zmq"
   Spread ratio;
 };
 
-// Compares a side of ours with the fastest peer. In the time of one call, every worker of our side
-// moves the bytes of one call.
+// Returns the fastest peer's seconds per byte divided by those of our side `index`. All workers of
+// our side make their calls at once, so in the time of one call they move workers * bytes.
 std::optional<PeerRatio> ratio_to_best_peer(const std::vector<Contestant>& contestants,
                                             std::size_t index, const Rounds& rounds) {
   const ContestSide& ours = contestants[index].side();

@@ -24,11 +24,11 @@ struct ContestSide {
   std::vector<std::string> command{};
 };
 
-// Describes the calls of one data size in a contest.
+// The calls that every side makes at one data size: an all-reduce, or a push and pull.
 struct ContestTask {
-  std::function<std::string(int calls)> command;  // Returns the command for a number of calls.
-  int uncounted_calls = 1;                        // further calls that each command makes
-  int most_calls = 5000;                          // largest number of calls in one command
+  std::function<std::string(int calls)> command;  // text of the command that makes `calls` calls
+  int uncounted_calls = 1;                        // calls of a command that are not timed
+  int most_calls = 5000;                          // most timed calls in one command
 };
 
 // Owns the processes of one side and records their times at the current size. One thread only.
@@ -50,7 +50,7 @@ class Contestant {
   double take_turn();
   // Sends another command and returns the `count` times of its answer.
   std::vector<double> ask(const std::string& command, int count);
-  // Returns a percentile of the seconds of all calls in the rounds that quiet_rounds selects.
+  // Returns a percentile of the seconds of all calls in the rounds without disturbing foreign load.
   double percentile_seconds(double share, const Rounds& rounds) const;
 
  private:
@@ -65,15 +65,15 @@ class Contestant {
   std::vector<std::vector<double>> seconds_;
 };
 
-// Runs all turns of the contestants at one size. sides[s] of the result belongs to contestant s.
+// Measures all contestants in turns at one data size. Rounds::sides[s] belongs to contestants[s].
 Rounds take_contest_rounds(std::vector<Contestant>& contestants, const ContestTask& task,
                            int rounds, double seconds_per_turn);
 
-// Returns the best peer's time divided by that of contestant `ours`, per byte, and the peer's name,
-// as a table shows it; "" for a peer. A side over TCP is compared only with peers over TCP.
+// Returns a table's cell: the best peer's time per byte divided by that of contestant `ours`, and
+// the peer's name; "" for a peer. A side over TCP is compared only with peers over TCP.
 std::string ratio_cell(const std::vector<Contestant>& contestants, std::size_t ours,
                        const Rounds& rounds);
-// Returns the name, description and seconds of a contestant, and the ratio of ratio_cell.
+// Returns a contestant's name, description and seconds, and its speed relative to the best peer.
 nlohmann::json contestant_json(const std::vector<Contestant>& contestants, std::size_t index,
                                const Rounds& rounds);
 

@@ -11,7 +11,8 @@
 namespace syncopate::bench {
 namespace {
 
-// Removes one field from `fields` and returns its value. Throws UsageError when it is missing.
+// Removes the field `name` of a parsed fault flag and returns its value. Throws UsageError with the
+// text `refusal` when the field is missing.
 std::string take(Fields& fields, const std::string& name, const std::string& refusal) {
   const auto at = fields.find(name);
   if (at == fields.end()) throw UsageError(refusal);

@@ -47,14 +47,14 @@ constexpr double kNearGbPerSecond = 4.0;
 
 struct Ring {
   std::vector<std::byte> memory = std::vector<std::byte>(kSlotBytes * kNumSlots);
-  alignas(64) std::atomic<std::size_t> written{0};  // both counters count slots
+  alignas(64) std::atomic<std::size_t> written{0};  // number of slots written so far
   alignas(64) std::atomic<std::size_t> taken{0};
 
   std::byte* slot(std::size_t number) { return memory.data() + number % kNumSlots * kSlotBytes; }
 };
 
-// Spins first, because waking a thread takes longer than passing a slot, and then yields, so that
-// other threads of a busy machine can run.
+// Waits for a condition: spins first, because waking a thread takes longer than copying a slot,
+// and then yields, so that other threads of a busy machine can run.
 template <typename Condition>
 void wait_until(const Condition& holds) {
   for (int spins = 0; !holds(); ++spins) {

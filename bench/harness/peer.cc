@@ -75,7 +75,7 @@ void Peer::stop() noexcept {
 void Peer::await_end() noexcept {
   ::shutdown(socket_.get(), SHUT_WR);
   const Clock::time_point deadline = Clock::now() + kEndTimeout;
-  for (;;) {  // discards later output until the ended child's socket ends
+  for (;;) {  // discards output until the child closes its socket
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
     pollfd readable{.fd = socket_.get(), .events = POLLIN, .revents = 0};

@@ -179,7 +179,7 @@ void RankGroup::join(const std::string& name, const Deadline& deadline) {
   const auto [address, length] = abstract_address(name);
   while (::connect(socket, reinterpret_cast<const sockaddr*>(&address), length) != 0) {
     if (deadline.passed()) throw PeerError(describe_errno("connect to rank 0 at", name, errno));
-    ::poll(nullptr, 0, 1);  // rank 0 may not listen yet
+    ::poll(nullptr, 0, 1);  // retries after 1 ms: rank 0 may not be listening yet
   }
   send_text(socket, std::to_string(rank_) + " " + std::to_string(::getpid()), 0);
   wait_readable(socket, deadline, "rank 0 of " + name);
@@ -233,7 +233,7 @@ void RankGroup::barrier(const Deadline& deadline) {
     shared_->generation.fetch_add(1, std::memory_order_release);
     return;
   }
-  // Yields: with more ranks than cores, the awaited rank may need this core.
+  // With more ranks than cores, a waiting rank yields at once: the awaited rank may need this core.
   const bool crowded = static_cast<unsigned>(size_) > std::thread::hardware_concurrency();
   for (std::uint64_t spins = 0; shared_->generation.load(std::memory_order_acquire) == generation;
        ++spins) {

@@ -13,8 +13,8 @@ namespace {
 
 std::string percent_text(double share) { return number_text(100.0 * share) + "%"; }
 
-// Prints "?" for a disturbed round, because foreign processes used the cores that the ring was
-// measured on.
+// Returns the cores' placement in each round, "near" or "far"; "?" for a round in which foreign
+// processes disturbed the measurement of the cores' bandwidth.
 std::string describe_placement(const Rounds& rounds) {
   if (rounds.ring_gb_per_s.empty()) return "cores: one only, no placement to tell";
   std::string modes;

@@ -34,8 +34,7 @@ class GlooReducer final : public syncopate::bench::Reducer {
 
   std::vector<std::string> algorithms() const override {
     std::vector<std::string> all = {"ring (old)", "ring, chunked", "halving, doubling"};
-    // With more than two ranks, Debian's Gloo pauses in this algorithm for tenths of a second per
-    // MB.
+    // With more than two ranks, the new ring of Debian's Gloo pauses for tenths of a second per MB.
     if (context_->size == 2) all.emplace_back("ring (new)");
     return all;
   }
@@ -59,7 +58,7 @@ class GlooReducer final : public syncopate::bench::Reducer {
       case 2:
         old_ = std::make_unique<gloo::AllreduceHalvingDoubling<float>>(context_, values, count);
         return;
-      default:  // the newer interface needs no preparation
+      default:  // gloo::allreduce() needs no preparation
         return;
     }
   }

@@ -11,7 +11,8 @@
 
 namespace {
 
-// Sets reno. Errors are ignored: the default remains, and sockets of other families always refuse.
+// Sets the congestion control reno. Errors are ignored: the default remains, and sockets other than
+// TCP always refuse.
 void use_reno(int socket) {
   constexpr std::string_view kName = "reno";
   ::setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, kName.data(), kName.size());

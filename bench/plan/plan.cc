@@ -166,7 +166,7 @@ class Planner {
     return timing.gradients_per_second() * static_cast<double>(options_.batch_size_per_replica);
   }
 
-  // Simulates one worker without slowness that waits for no other worker.
+  // Simulates a job of one worker without slowdown, which is the reference for all speed-ups.
   TimingResult one_worker() const {
     FaultInjection alone = faults_;
     alone.slow.clear();

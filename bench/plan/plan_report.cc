@@ -89,7 +89,7 @@ json json_of(const PlanRow& row) {
 }
 
 constexpr double kAlike = 0.9;        // a smaller gain is not worth more workers or staleness
-constexpr double kStillScales = 0.5;  // least efficiency of a row that scales
+constexpr double kStillScales = 0.5;  // least efficiency at which adding workers still pays
 
 using Rows = std::vector<const PlanRow*>;
 

@@ -12,10 +12,10 @@ namespace {
 
 // The tolerance for a tick that misses the end of the axis by a rounding error only.
 constexpr double kSlack = 1e-9;
-// A logarithmic axis whose ends have a smaller ratio has too few round numbers.
+// The least ratio of the ends of a logarithmic axis; below it, too few ticks would fit.
 constexpr double kLeastRatio = 8.0;
 
-// The least distance to 100 %: values closer to 100 % are drawn at this distance.
+// An axis that is logarithmic in the distance to 100 % draws smaller distances at this one, in %.
 constexpr double kLeastMissing = 0.01;
 constexpr int kMostTicks = 7;
 
@@ -57,7 +57,8 @@ std::string near_hundred_text(double tick) {
                       std::max(0, -static_cast<int>(std::floor(std::log10(missing) + kSlack))));
 }
 
-// Returns 1, 2 and 5 times powers of ten, from the last up to low to the first from high on.
+// Returns the numbers 1, 2 and 5 times powers of ten, from the largest that is at most `low` to the
+// smallest that is at least `high`.
 std::vector<double> decade_steps(double low, double high) {
   std::vector<double> steps;
   for (double power = std::pow(10.0, std::floor(std::log10(low))); power <= high * 10.0;

@@ -34,8 +34,8 @@ Axis linear_axis(const std::string& title, double low, double high, int most, bo
 // Makes a logarithmic axis from the tick below low to the tick above high. Linear if low is not
 // positive or if high is less than 8 times low.
 Axis logarithmic_axis(const std::string& title, double low, double high);
-// Makes an axis for percentages with low and high in [0, 100]: kNearHundred, because accuracies
-// climb from 10 to 90 at once and differ by tenths in the end. Linear if the ends are close.
+// Makes an axis for percentages in [0, 100], logarithmic in the distance to 100, because accuracies
+// climb from 10 to 90 at once and differ by tenths in the end. Linear if low and high are close.
 Axis percent_axis(const std::string& title, double low, double high);
 // Makes a linear axis with ticks at whole numbers only.
 Axis counting_axis(const std::string& title, double low, double high, int most);

@@ -9,7 +9,7 @@
 namespace syncopate::bench {
 namespace {
 
-// Screen readers skip a swatch, because the text beside it says the same.
+// Draws the symbol of a legend entry. Screen readers skip it, because they read the entry's text.
 std::string swatch(const std::string& body) {
   return fmt::format("<svg class=\"key\" viewBox=\"0 0 28 12\" aria-hidden=\"true\">{}</svg>",
                      body);

@@ -8,7 +8,7 @@
 namespace syncopate::bench {
 
 struct LegendEntry {
-  std::string swatch;  // a drawing made by one of the functions below
+  std::string swatch;  // SVG of the symbol, such as series_swatch() returns
   std::string text;
 };
 
@@ -33,7 +33,7 @@ std::string panels_html(const Figure& common, const std::vector<Panel>& panels);
 std::string series_swatch(std::size_t series);        // draws a line with the series' marker
 std::string line_swatch(const std::string& classes);  // draws a line
 std::string box_swatch(const std::string& classes);   // draws a filled area
-std::string whisker_swatch();                         // draws the sign of mean and deviation
-std::string dot_swatch();                             // draws the sign of one run
+std::string whisker_swatch();                         // draws a mean with its deviation
+std::string dot_swatch();                             // draws the symbol of a single run
 
 }  // namespace syncopate::bench

@@ -12,9 +12,9 @@ namespace syncopate::bench {
 namespace {
 
 constexpr std::size_t kColours = 7;
-constexpr double kTitleHeight = 20.0;  // height of the y axis's title above the area
+constexpr double kTitleHeight = 20.0;  // height of the y axis's title above the plot area
 constexpr double kBelow = 42.0;        // height of the ticks and the title of the x axis
-constexpr double kTickGap = 6.0;       // between a tick's label and the area
+constexpr double kTickGap = 6.0;       // between a tick's label and the plot area
 constexpr double kLeastRightMargin = 10.0;
 
 // The corners of a marker of size 1 around the origin; a circle has no corners.

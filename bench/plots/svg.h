@@ -18,7 +18,7 @@ struct Point {
 // A drawing in units of its view box, y downwards. Text is escaped here; class names are trusted.
 class Svg {
  public:
-  // Makes a fragment for another drawing; use body().
+  // Makes shapes without an <svg> element, for use inside another drawing through body().
   Svg() = default;
   // Makes a whole drawing. Screen readers read `title`.
   Svg(double width, double height, std::string_view title);

@@ -83,7 +83,8 @@ class Side {
     group_.barrier(Deadline::after(kSideTimeout));
   }
 
-  // Server 0 publishes its port in its row, because only rank 0 may call share() with a text.
+  // Server 0 publishes its port in its row of the group's shared memory, because only rank 0 may
+  // share a text.
   void meet(const ExchangeShape& shape) {
     const int first_server = job_.workers;
     Endpoint rendezvous{"127.0.0.1", 0};

@@ -40,7 +40,8 @@ struct ScalingOptions {
 // DivergenceError.
 void run_scaling(ScalingOptions options);
 
-// Does the work of run_scaling() if there is a grid. Throws FileError too.
+// Measures every combination of a grid of threads and replicas. Called by run_scaling(). Throws
+// what run_scaling() throws, and FileError.
 void run_scaling_grid(const ScalingOptions& options);
 
 // Returns the threads of each replica. Throws UsageError unless they divide evenly.

@@ -22,7 +22,7 @@ ScalingGrid parse_scaling_grid(const std::vector<std::string>& words);
 void require_scaling_strategy(const std::string& strategy);
 
 struct ScalingCombination {
-  std::string strategy;  // one-device for one replica
+  std::string strategy;  // name of the strategy; "one-device" with one replica
   int replicas = 1;
   int threads = 1;  // number of threads per replica
 };

@@ -86,7 +86,8 @@ Axis cpu_axis(const std::set<double>& counts) {
   return axis;
 }
 
-// A quantity of a table's row, with its minimum and maximum, in the unit of the axis.
+// A function that returns the value to plot for a row, with minimum and maximum, in the axis's
+// unit.
 using Quantity = std::function<Spread(const ScalingRow& row, const ScalingRow& base)>;
 
 Spread scaled(const Spread& spread, double factor) {
@@ -113,7 +114,8 @@ bool has_limit(const ScalingTable& table, const LineChart& chart) {
   return table.cpus >= chart.x.low && table.cpus < chart.x.high;
 }
 
-// Draws the limit and the ideal, then the curves on top of them. The legend has the curves first.
+// Draws a line at the number of CPUs and the ideal speed, then the curves on top. The legend lists
+// the curves first.
 std::string scaling_figure(const ScalingTable& table, const Quantity& quantity, const Curve& ideal,
                            const std::string& ideal_name, LineChart& chart) {
   const double cpus = table.cpus;

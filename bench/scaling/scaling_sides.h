@@ -43,11 +43,13 @@ struct ScalingEntry {
   std::unique_ptr<ScalingSide> side;
 };
 
-// Makes one entry per combination of the grid, in order. Throws UsageError, PeerError.
+// Makes one side to measure per combination of threads and replicas, in order. Throws UsageError,
+// PeerError.
 std::vector<ScalingEntry> make_grid_entries(const ScalingOptions& options, const Workload& workload,
                                             const std::vector<ScalingCombination>& combinations);
 
-// Makes the entries of a run without a grid; the peer comes last. Throws UsageError, PeerError.
+// Makes the sides to measure in a run without a grid, the peer (PyTorch) last. Throws UsageError,
+// PeerError.
 std::vector<ScalingEntry> make_scaling_entries(const ScalingOptions& options,
                                                const Workload& workload);
 
@@ -60,11 +62,11 @@ struct ScalingResult {
   Rounds rounds;
 };
 
-// Measures all entries in turns, round by round. Throws PeerError, DivergenceError, FileError.
+// Measures all sides in turns, round by round. Throws PeerError, DivergenceError, FileError.
 ScalingResult measure_scaling(const ScalingOptions& options, const Workload& workload,
                               std::vector<ScalingEntry> entries);
 
-// Returns the spread of one number of the turns over the rounds that quiet_rounds selects.
+// Returns median and range of one number of an entry's turns over the undisturbed rounds.
 Spread spread_of_turns(const ScalingResult& result, std::size_t entry, double ScalingTurn::*number);
 
 }  // namespace syncopate::bench

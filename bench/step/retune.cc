@@ -12,7 +12,7 @@
 namespace syncopate::bench {
 namespace {
 
-// The least gain: a smaller one does not justify the different rounding of another algorithm.
+// The least speed-up of Winograd over direct convolution that justifies its different rounding.
 constexpr double kWorthwhile = 1.05;
 constexpr int kRepeats = 30;
 

@@ -29,7 +29,7 @@ namespace {
 
 struct StepOptions {
   std::vector<std::string> models = {"mnist-cnn", "resnet20", "resnet56"};
-  // The next three options use the workload's own value if they are 0 or empty.
+  // If batch_size or steps_per_round is 0 or optimizer is empty, the workload's own value is used.
   std::int64_t batch_size = 0;
   std::string optimizer;
   int steps_per_round = 0;
@@ -39,7 +39,7 @@ struct StepOptions {
   std::string peer;
   std::string peer_python;
   std::string json_file;
-  std::string retune_file;  // if set, only this file with the algorithm table is made
+  std::string retune_file;  // if set, only the convolution table is written, here
   bool quick = false;
   bool no_fuse = false;
   bool no_winograd = false;

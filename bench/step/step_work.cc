@@ -34,8 +34,8 @@ class Count {
     } else if (std::holds_alternative<DenseOp>(node.operation)) {
       multiply(node, out * in, in + out);
     } else if (std::holds_alternative<BatchNormOp>(node.operation)) {
-      elements_ += 3.0 * out;  // forward computes statistics, then the output
-      // Backward computes sums over input and gradient, then the input's gradient.
+      elements_ += 3.0 * out;  // batch norm reads x twice, writes y
+      // Batch norm's backward reads x and dy for its sums, reads both again for dx, and writes dx.
       elements_ += 5.0 * out;
     } else if (std::holds_alternative<MaxPoolOp>(node.operation)) {
       elements_ += 2.0 * (in + out);
@@ -43,9 +43,9 @@ class Count {
       elements_ += 2.0 * in;
     } else if (std::holds_alternative<AddOp>(node.operation) ||
                std::holds_alternative<ShortcutOp>(node.operation)) {
-      elements_ += 2.0 * out;  // reads the addend and its gradient
+      elements_ += 2.0 * out;  // forward reads the addend, backward its gradient
     }
-    // A gradient that arrives from two consumers is read from both.
+    // The gradient of an output with two consumers is the sum of two tensors, so one more is read.
     if (consumers_[index] > 1) elements_ += out;
   }
 

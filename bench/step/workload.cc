@@ -15,13 +15,13 @@ namespace {
 
 constexpr int kWarmUpSteps = 3;
 constexpr std::uint64_t kSeed = 1;
-// The number of batches, which the peers use too. It is large enough that a step does not find its
-// samples in the nearest cache.
+// The number of random batches to train on in turn, as NUM_BATCHES of the peer torch_step.py. It is
+// large enough that a step does not find its samples in the nearest cache.
 constexpr std::size_t kNumBatches = 8;
 constexpr std::size_t kNumLargeBatches = 2;
 constexpr std::int64_t kLargeBytes = std::int64_t{16} << 20;
 
-// Repeats a few batches; each is this task's share of a full batch for every replica.
+// Returns a few random batches over and over. Each has batch_size samples per replica of this task.
 class SyntheticBatches final : public BatchSource {
  public:
   SyntheticBatches(const Workload& workload, const InputShard& shard) {

@@ -60,7 +60,7 @@ class InMemoryTraining {
   // Trains `steps` steps and returns the seconds of each, after one uncounted step that starts the
   // lanes. Throws DivergenceError when the loss is not a number.
   std::vector<double> run(int steps);
-  // Measures the parts of the steps separately, on one replica without communication.
+  // Times forward, backward and update of `steps` steps, on one replica without communication.
   StepParts profile(int steps);
   // Returns the communication times of this task's first replica since construction.
   CommunicationTimes communication() const;

@@ -54,7 +54,7 @@ struct VariantSummary {
   std::optional<Sample> samples_to_target;
   // Values of each run that reached the target, in the order of seeds:
   std::vector<double> reached_seconds;
-  std::vector<double> reached_gaps;  // one TargetPoint::gap_seconds per run
+  std::vector<double> reached_gaps;  // seconds from the last evaluation below the target
   std::vector<std::uint64_t> seeds;
   std::vector<std::string> weights;  // hashes of the final weights of all successful runs
   std::optional<Sample> updates;
@@ -68,7 +68,7 @@ struct VariantSummary {
                                           : std::nullopt;
   }
   bool is_complete() const noexcept { return done > 0 && failed == 0 && pending == 0; }
-  // Whether the mean final accuracy is not above chance, or is NaN.
+  // Whether the variant's mean final accuracy is NaN or not significantly better than chance.
   bool is_at_chance(const std::optional<Chance>& chance) const noexcept;
 };
 

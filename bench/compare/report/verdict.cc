@@ -21,13 +21,15 @@ std::string setting(const Comparison& comparison) {
                      faults.empty() ? "" : fmt::format("with {}, ", faults));
 }
 
-// Returns ", on the evidence of one seed" or of two; "" if there are enough seeds.
+// Returns words that warn of a result from few seeds: ", on the evidence of one seed" or ", on the
+// evidence of two seeds"; "" if the variant ran with enough seeds.
 std::string few_seeds_words(const VariantSummary& row) {
   if (row.done >= kEnoughSeeds) return "";
   return row.done == 1 ? ", on the evidence of one seed" : ", on the evidence of two seeds";
 }
 
-// Returns the rows that may be as fast as row `first` and are not certainly less accurate.
+// Returns the names of the variants whose time to the target does not differ significantly from
+// that of `first`, and whose final accuracy is not significantly lower.
 std::vector<std::string> equals_of(const Rows& pool, const VariantSummary& first) {
   std::vector<std::string> equals;
   for (const VariantSummary* row : not_later_than(pool, first)) {
@@ -38,7 +40,8 @@ std::vector<std::string> equals_of(const Rows& pool, const VariantSummary& first
   return equals;
 }
 
-// Returns text such as "; A and B may be as fast". others: the number of rows that might be named.
+// Returns the end of a recommendation, "; A and B may be as fast" for variants A and B. `others` is
+// the number of variants beside the recommended one.
 std::string or_others(const std::vector<std::string>& equals, std::size_t others,
                       std::string_view what) {
   constexpr std::size_t kMostNames = 2;
@@ -48,7 +51,8 @@ std::string or_others(const std::vector<std::string>& equals, std::size_t others
   return fmt::format("; {} of the others may be as {} ({})", equals.size(), what, listed(equals));
 }
 
-// Returns text such as " or A, identical in weights and times".
+// Returns " or A, identical in weights and times" if variant A trained exactly as `first` did; ""
+// if there is no such variant.
 std::string or_identical(const Rows& pool, const VariantSummary& first) {
   std::vector<std::string> same;
   for (const VariantSummary* row : identical_to(pool, first)) same.push_back(named(*row));
@@ -171,7 +175,7 @@ const VariantSummary& best_of(const Rows& rows) {
   return first != nullptr ? *first : *most_accurate(rows);
 }
 
-// The sentence that compares the best synchronous with the best asynchronous variant.
+// Writes the sentence that compares the best synchronous with the best asynchronous variant.
 class KindSentence {
  public:
   KindSentence(const Comparison& comparison, const VariantSummary& a, const VariantSummary& b)
@@ -188,7 +192,8 @@ class KindSentence {
     return "in time to " + percent_text(*comparison_.target_accuracy);
   }
 
-  // The beginning of the verdict's sentence: which kind of synchronization was better, how surely.
+  // Returns the beginning of a sentence: which of synchronous and asynchronous training beats the
+  // other, and how certain this is.
   std::string claim(bool is_significant, bool has_enough_seeds, const VariantSummary& better,
                     const VariantSummary& worse, std::string_view in_what) const {
     std::string beats = fmt::format("{} beats {} {} here", kind_words(better.kind),
@@ -248,7 +253,8 @@ class KindSentence {
     return factor == factor_text(1.0) ? "as many samples/s" : factor + " the samples/s";
   }
 
-  // Returns "A had 3.9x the samples/s and 1.40 points less final accuracy (95 % interval ...)".
+  // Compares throughput and final accuracy of two variants in words: "A had 3.9x the samples/s and
+  // 1.40 points less final accuracy (95 % interval ...)".
   static std::string speed_words(const VariantSummary& first, const VariantSummary& second) {
     const double gain = first.accuracy->mean - second.accuracy->mean;
     const std::string size = points_text(std::abs(gain));
@@ -269,7 +275,7 @@ class KindSentence {
   const int seeds_;
 };
 
-// Compares both kinds of training; empty unless variants of both kinds were compared.
+// Compares synchronous with asynchronous training; empty unless variants of both were compared.
 std::optional<std::string> synchronous_or_asynchronous(const Comparison& comparison,
                                                        const Rows& rows, const Rows& pool) {
   const bool has_both =

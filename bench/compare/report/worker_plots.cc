@@ -110,7 +110,7 @@ std::string draw_histogram(const Histogram& one, const HistogramScale& scale) {
 // The parts of a worker's time, in stacking order.
 enum Part : std::size_t { kCompute, kCommunication, kPeers, kInput, kOther, kParts };
 
-// Sums of one part of the time over the runs of a variant.
+// Where one worker's time went: seconds of each part, summed over the runs of a variant.
 struct WorkerParts {
   std::array<double, kParts> seconds{};
   double total = 0.0;
@@ -160,7 +160,7 @@ StackedChart time_chart(const std::string& name, const std::map<int, WorkerParts
 constexpr double kMegabyte = 1e6;
 constexpr double kMilliseconds = 1e3;
 
-// Returns the known values of `amount` for each worker of every run that is done.
+// Returns amount(metrics) for each worker of every finished run, without unknown values.
 template <typename Amount>
 std::vector<double> over_workers(const ComparedVariant& variant, Amount amount) {
   std::vector<double> values;
@@ -184,7 +184,8 @@ std::optional<double> megabytes(const std::optional<std::int64_t>& bytes) {
   return bytes ? std::optional(static_cast<double>(*bytes) / kMegabyte) : std::nullopt;
 }
 
-// Returns the milliseconds per step of a worker, one value per run that has both numbers.
+// The communication time of a worker in milliseconds per step. Each finished run that has both a
+// predicted and a measured time adds one element to each vector.
 struct Communication {
   std::vector<double> predicted;
   std::vector<double> measured;

@@ -41,7 +41,7 @@ class EventQueue {
     int worker = 0;
     std::uint64_t order = 0;
     Event event;
-    bool operator<(const Entry& other) const noexcept {  // the queue takes the largest first
+    bool operator<(const Entry& other) const noexcept {  // std::priority_queue pops the largest
       if (at != other.at) return at > other.at;
       if (worker != other.worker) return worker > other.worker;
       return order > other.order;

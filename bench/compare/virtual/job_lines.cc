@@ -8,7 +8,7 @@
 namespace syncopate::bench {
 namespace {
 
-// Returns the tally of the steps after sums.step up to `last`.
+// Returns the totals of the steps from sums.step + 1 to `last`, which took `seconds`.
 StepTotals tally_of(const JobSums& sums, std::int64_t last, double seconds) {
   return {.loss = sums.loss,
           .seconds = seconds,

@@ -72,7 +72,8 @@ class JobLines {
   MetricsWriter& metrics_;
   const std::function<void(double)>& progress_;
   JobSums sums_;
-  // Sums since begin_epoch() and since the last line; `step` is the last one before them.
+  // Sums since the epoch began and since the last line of metrics. Their `step` is the last step
+  // that they do not include.
   JobSums epoch_;
   JobSums line_;
   VirtualTime line_at_{0};

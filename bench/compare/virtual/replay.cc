@@ -30,11 +30,11 @@ using EntryKind = ps::OrderEntry::Kind;
 
 struct RecordedPush {
   ps::SampleRange batch;
-  int lanes = 0;                             // compute lanes; 0: the push's end was not recorded
-  std::vector<std::uint64_t> versions_read;  // by bucket of the job; 0: not recorded
+  int lanes = 0;                             // compute threads; 0: the record lacks the push's end
+  std::vector<std::uint64_t> versions_read;  // read values' version by bucket; 0: unknown
 };
 
-// The order records of all shards of a job, joined.
+// What all shards of a job recorded: the order in which they applied pushes and sent values.
 struct RecordedJob {
   struct PushName {
     int worker = 0;
@@ -136,7 +136,7 @@ void take_entries(RecordedJob& job, const RecordedJob::RecordedShard& shard) {
   }
 }
 
-// Throws what replay_order throws.
+// Reads the order records of all shards of one job. Throws UsageError and FileError.
 RecordedJob read_recorded_job(std::span<const std::filesystem::path> files) {
   if (files.empty()) throw UsageError("no order record given; give FILE.shard0 and the others");
   RecordedJob job;
@@ -214,7 +214,8 @@ class Replay {
   }
 
   ReplayOutcome run() {
-    // A shard advances until it needs a gradient of values that another shard has not sent yet.
+    // Each shard in turn applies recorded pushes until its next push needs values that another
+    // shard has not sent yet.
     for (bool is_advancing = true; is_advancing;) {
       is_advancing = false;
       for (std::size_t s = 0; s < next_.size(); ++s) {
@@ -279,7 +280,8 @@ class Replay {
     return worker;
   }
 
-  // Replays one entry. Returns false if the entry needs values that were not sent yet.
+  // Replays one entry of shard s's record, such as an applied push. Returns false if the push was
+  // computed from values that another shard has not sent yet in this replay.
   bool replay(std::size_t s, const ps::OrderEntry& entry) {
     if (entry.kind == EntryKind::kWritten) return true;
     if (entry.kind == EntryKind::kAnswered) {

@@ -58,7 +58,8 @@ VirtualTime StepTimes::simulate(std::int64_t step, std::span<const std::int64_t>
     restart_after(kill, next_);
     const std::int64_t every = options_.checkpoint_every;
     const std::int64_t saved = every > 0 ? (step - 1) / every * every : 0;
-    // Repeated steps give the values of the first try, so only their time counts.
+    // After the restart the job repeats the steps since its last checkpoint. They give the same
+    // values again, so only their time is simulated.
     for (std::int64_t lost = saved + 1; lost < step; ++lost) simulate(lost, gradient_bytes);
   }
 }
@@ -92,9 +93,10 @@ VirtualTime StepTimes::exchange(State& state, std::span<const std::int64_t> grad
   std::vector<std::size_t> order(workers);
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t w) { return state.computed[w]; });
-  std::vector<std::pair<VirtualTime, std::size_t>> updates(servers);  // time, server of each one
+  std::vector<std::pair<VirtualTime, std::size_t>> updates(
+      servers);  // update's time, server number
   for (std::size_t s = 0; s < servers; ++s) updates[s].second = s;
-  std::vector<VirtualTime> sent(workers);  // when the last part arrived
+  std::vector<VirtualTime> sent(workers);  // when a worker's whole gradient has arrived
   for (const std::size_t w : order) {
     WorkerAccount& account = state.accounts[w];
     for (std::size_t i = 0; i < servers; ++i) {

@@ -34,7 +34,8 @@ class Network {
   Network(const Link& link, int workers, int servers);
 
   bool is_plain() const noexcept { return link_.is_plain(); }
-  // Return when the message arrives. Gradients go up to servers, values go down to workers.
+  // Send `bytes` at time `now`, up (a gradient to a server) or down (values to a worker). Return
+  // the time at which they arrive.
   VirtualTime up(VirtualTime now, int worker, int server, std::int64_t bytes);
   VirtualTime down(VirtualTime now, int server, int worker, std::int64_t bytes);
 

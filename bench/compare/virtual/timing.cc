@@ -44,19 +44,19 @@ class TimingWindow {
 
   bool is_open() const noexcept { return done_ >= warm_up_; }
   bool is_over() const noexcept { return done_ >= warm_up_ + updates_; }
-  // Takes an update at time `at`. accounts: those of all workers at that time.
+  // Counts an update of the values at time `at`. `accounts` has every worker's use of time so far.
   void update(VirtualTime at, std::span<const WorkerAccount> accounts);
   void stale(std::uint64_t versions) {
     if (is_open()) staleness_.add(versions);
   }
-  // Computes the result of the window once is_over() is true.
+  // Computes rates and staleness of the counted updates. Called when all of them were counted.
   TimingResult result() const;
 
  private:
   const std::int64_t warm_up_;
-  const std::int64_t updates_;  // a multiple of the number of parts
+  const std::int64_t updates_;  // updates to count, a multiple of kParts
   std::int64_t done_ = 0;
-  std::vector<VirtualTime> marks_;  // limits of the ten parts
+  std::vector<VirtualTime> marks_;  // begin and end times of the kParts parts
   WorkerAccount begin_;             // sum of the accounts at the window's beginning
   WorkerAccount end_;
   ps::StalenessHistogram staleness_;
@@ -118,7 +118,7 @@ struct TimedPush {
   std::uint64_t sequence = 0;
 };
 
-// The bucket of values of one server, as ps/shard/shared_bucket.h but without values.
+// Simulates ps/shard/shared_bucket.h: one server's consistency rule and pushes, without values.
 class TimedBucket {
  public:
   TimedBucket(const ps::ConsistencyOptions& consistency, int workers)
@@ -151,7 +151,7 @@ class TimedBucket {
       return answer(true, events);
     }
     waiting_.push_back(request);
-    // With fewer pushes no update is due, and a call of the rule for each push would check all
+    // Before awaited_ pushes the server cannot update. Asking the rule would cost a pass over all
     // workers.
     if (waiting_.size() >= awaited_) update(events);
   }
@@ -176,7 +176,8 @@ class TimedBucket {
     answer(!is_bounded_ || slowest_has_advanced(), events);
   }
 
-  // Looks at all workers' clocks only if one of the slowest workers has pushed.
+  // Returns whether the clock of the slowest worker has advanced, which ssp's bound counts from.
+  // Checks all workers' clocks only if one of the slowest workers has pushed.
   bool slowest_has_advanced() {
     const bool may_have = std::ranges::any_of(pushes_, [&](const ps::PushRequest& push) {
       return static_cast<std::int64_t>(push.id.sequence) == slowest_ + 1;
@@ -186,8 +187,9 @@ class TimedBucket {
     return slowest_ != before;
   }
 
-  // Answers the pushes whose workers may read. all: the slowest worker has advanced, so workers
-  // that had to wait may continue; otherwise only the pushes that were just applied are checked.
+  // Answers the pushes of workers that may read new values under the consistency rule. With `all`,
+  // also checks pushes that had to wait, because the slowest worker may have advanced; without,
+  // only the newest pushes.
   void answer(bool all, Events& events) {
     const std::size_t fresh = all ? 0 : known_waiting_;
     const auto answered = std::remove_if(unanswered_.begin() + static_cast<std::ptrdiff_t>(fresh),
@@ -211,8 +213,8 @@ class TimedBucket {
   std::vector<ps::PushRequest> waiting_;
   std::vector<std::size_t> chosen_;
   std::vector<ps::PushRequest> pushes_;
-  std::vector<TimedPush> unanswered_;  // applied or dropped, in this order
-  std::size_t known_waiting_ = 0;      // number of first pushes whose workers must wait
+  std::vector<TimedPush> unanswered_;  // applied or dropped pushes whose workers wait for values
+  std::size_t known_waiting_ = 0;      // number of pushes in unanswered_ that were checked before
 };
 
 // Simulates the timing of async, ssp, and sync with backup workers.

@@ -33,7 +33,7 @@ struct TimingOptions {
 struct TimingResult {
   std::int64_t updates = 0;  // The number of updates counted after the warm-up.
   double updates_per_second = 0.0;
-  double gradients_per_update = 1.0;  // without dropped gradients
+  double gradients_per_update = 1.0;  // gradients summed per update; dropped ones do not count
   // Standard error of updates_per_second, relative to it, from ten parts of the run.
   double relative_error = 0.0;
   double staleness_mean = 0.0;  // mean over all servers

@@ -232,7 +232,8 @@ void VirtualAsynchronousJob::count_batch(const Scores& scores) {
                    {.step = lines_.sums().step, .learning_rate = learning_rate_});
   }
   lines_.step(moment(), accounts_, false);
-  // The last evaluation comes after messages to other servers have arrived.
+  // The evaluation after the last batch is not made here: its gradients may not have reached all
+  // servers yet.
   if (!is_over() && evaluation_due()) evaluate();
 }
 

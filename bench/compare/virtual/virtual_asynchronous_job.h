@@ -61,7 +61,7 @@ struct VirtualWorker {
 // Trains one asynchronous job under the virtual clock. One thread only.
 class VirtualAsynchronousJob {
  public:
-  // Makes the job. All arguments must outlive the job.
+  // All arguments must outlive the object.
   VirtualAsynchronousJob(const VirtualRun& run, const VirtualPlan& plan, VirtualDevice& device,
                          MetricsWriter& metrics, const std::function<void(double)>& progress);
 
@@ -73,9 +73,9 @@ class VirtualAsynchronousJob {
     enum class Kind : std::uint8_t { kComputed, kPushed, kAnswered, kKill, kJoin };
     Kind kind = Kind::kComputed;
     int worker = 0;
-    std::uint32_t incarnation = 0;            // of the worker; unused for kKill, kJoin
-    int server = 0;                           // set for kPushed, kAnswered
-    std::optional<double> restart_seconds{};  // set for kKill
+    std::uint32_t incarnation = 0;            // the worker's; unused in kKill and kJoin events
+    int server = 0;                           // the server of a kPushed or kAnswered event
+    std::optional<double> restart_seconds{};  // from a worker's kill; empty: no restart
   };
 
   VirtualWorker& worker(int w) { return workers_[static_cast<std::size_t>(w)]; }
@@ -100,7 +100,6 @@ class VirtualAsynchronousJob {
   void end_step(const ps::ShardEvent& event);
   bool rest_idle_workers();
 
-  // The functions below count progress and collect results.
   void count_batch(const Scores& scores);
   bool evaluation_due() const;
   Evaluation evaluate();
@@ -109,7 +108,6 @@ class VirtualAsynchronousJob {
   std::vector<WorkerStaleness> staleness() const;
   std::string describe_standstill() const;
 
-  // The functions below pass values and gradients between servers and workers.
   void join(int w);
   void push(int w);
   void pushed(int w, int server);
@@ -136,7 +134,7 @@ class VirtualAsynchronousJob {
   std::deque<int> waiting_;  // workers that wait for a batch, in order of arrival
   std::vector<ps::ShardEvent> events_;
   ps::StalenessHistogram staleness_;  // staleness of all applied gradients
-  BucketId last_of_server_0_ = 0;     // a push of this bucket ends a step
+  BucketId last_of_server_0_ = 0;     // a step ends when its gradient of this bucket is done
   std::int64_t epoch_ = -1;           // the last epoch that has begun
   double learning_rate_ = 0.0;
   VirtualTime end_{0};  // when the last push was applied

@@ -17,7 +17,7 @@ VirtualDevice::VirtualDevice(const StrategyOptions& options, const Graph& graph,
                              const Dataset& test, const EvaluationOptions& evaluation)
     : backend_(make_cpu_backend(options.lanes)), test_size_(test.size()) {
   const ArenaLayout layout = graph.parameter_layout();
-  // The arena's buckets have no effect, because the shard applies gradients by its own buckets.
+  // The arena's buckets have no effect: the server's shard splits gradients into its own buckets.
   arena_ = std::make_unique<ParameterArena>(layout, plan_buckets(layout, options.bucket_bytes));
   state_ = std::make_unique<StateBlock>(graph.state_layout());
   fill_initial_values(graph, options.seed, *arena_);

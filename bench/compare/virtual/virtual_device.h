@@ -27,7 +27,7 @@ class VirtualDevice {
   const Tensor& gradients() const noexcept { return arena_->gradients(); }  // f32, [total]
   std::span<float> state() const noexcept { return state_->values.f32(); }
 
-  // Tells the device that values() was written directly.
+  // Must be called after a caller has written to the tensor values().
   void note_written() { arena_->bump_all_versions(); }
   // Sets the device's values. values: [total] f32, or values() itself.
   void load(std::span<const float> values);

@@ -215,7 +215,7 @@ class VirtualSynchronousJob {
   StepTimes times_;
   const std::int64_t total_steps_;
   JobLines lines_;
-  // Each of the next four members has one element per worker.
+  // gradients_, states_, samples_ and samples_in_statistics_ have one element per worker.
   std::vector<OutgoingGradient> gradients_;
   std::vector<std::vector<float>> states_;  // running statistics of each worker
   std::vector<std::int64_t> samples_;

@@ -1,4 +1,5 @@
-// Makes the raw transports; each has one row of the table in ps_peers.cc.
+// Makes the raw transports that `syncopate-bench ps` measures beside our parameter server: ZeroMQ,
+// TCP and shared memory.
 #pragma once
 
 #include <memory>

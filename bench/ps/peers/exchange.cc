@@ -50,7 +50,7 @@ class Measurement {
       seconds.push_back(seconds_since(start));
     }
     check_exchange(outgoing);
-    group_.barrier(Deadline::after(kExchangeTimeout));  // the server has completed its check too
+    group_.barrier(Deadline::after(kExchangeTimeout));  // waits until the server has also checked
     return seconds;
   }
 

@@ -1,6 +1,6 @@
 // Defines an exchange, which all sides of `syncopate-bench ps` have in common: a worker pushes a
-// number of bytes to a server and pulls an equal number. The clock and the check around the
-// measured transport are here too, and the tables of the results. Our side uses only the command.
+// number of bytes to a server and pulls an equal number. The clock and the check around the raw
+// transports are here too, and the tables of the results.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ namespace syncopate::bench {
 // Describes the data of one exchange.
 struct ExchangeShape {
   std::size_t bytes = 0;
-  // The chunk: how many bytes may be sent before the first byte is answered. The default is the
-  // size of a large message of our side.
+  // The size of a chunk: how many bytes a worker may send before the server begins to answer. The
+  // default is the size of a large message of our parameter server.
   std::size_t message_bytes = std::size_t{1} << 20;
   // Size of each variable of our side in bytes; with 0, one variable holds all.
   std::size_t variable_bytes = 0;
@@ -42,7 +42,7 @@ using Take = std::function<void(std::size_t offset_bytes, std::span<const std::b
 class ExchangeEnd {
  public:
   virtual ~ExchangeEnd() = default;
-  // Does all setup for a size before its first exchange, such as allocation.
+  // Sets up exchanges of one size, such as their buffers. Called before the first of them.
   virtual void prepare(const ExchangeShape& shape) = 0;
   // The worker pushes `outgoing` and returns when an equal number of bytes has come back. The
   // server answers each chunk with its own bytes as soon as the chunk has arrived. `outgoing` has
@@ -57,7 +57,7 @@ class ExchangeEnd {
 // lost rank, UsageError for an unknown command.
 void serve_exchanges(RankGroup& group, ExchangeEnd& end, std::string_view description);
 
-// Runs all turns of the contestants at one size. sides[s] of the result belongs to contestant s.
+// Measures exchanges of one size by all contestants in turns. Rounds::sides[s] is contestant s's.
 Rounds take_exchange_rounds(std::vector<Contestant>& contestants, const ExchangeShape& shape,
                             int rounds, double seconds_per_turn);
 

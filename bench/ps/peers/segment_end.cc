@@ -23,7 +23,8 @@ constexpr std::size_t kLargestPiece = std::size_t{128} << 10;
 // Spinning lasts about 10 us, then the thread yields, because the other end may need this core.
 constexpr int kSpinsBeforeYield = 256;
 
-// Counts the written pieces. The counter lies behind a block's elements on a cache line of its own.
+// The counter of pieces written to a shared block. It lies behind the block's elements on a cache
+// line of its own.
 using Counter = std::atomic<std::uint32_t>;
 constexpr std::size_t kCounterFloats = 64;
 
@@ -65,8 +66,8 @@ class SegmentEnd final : public ExchangeEnd {
     return *std::move(segment);
   }
   static Counter* begin_counter(const Tensor& block, std::size_t elements) {
-    // Both ends create the counter. The counter is zero after either creation, because no end
-    // counts before both have passed a barrier.
+    // Worker and server each construct the counter in shared memory with value zero. Neither counts
+    // before both have passed a barrier, so the second construction loses nothing.
     return new (block.f32().data() + elements) Counter(0);
   }
 

@@ -101,8 +101,8 @@ class ZeroMqEnd final : public ExchangeEnd {
     require(zmq_setsockopt(socket_.get(), option, &value, sizeof value) == 0, "set an option");
   }
 
-  // Connects the sockets; called by both ranks. The server publishes its port in its row, because
-  // only rank 0 may call share() with a text.
+  // Connects the sockets; called by both ranks. The server publishes its port in its row of the
+  // group's shared memory, because only rank 0 may share a text.
   void meet(RankGroup& group) {
     const Deadline deadline =
         Deadline::after(std::chrono::milliseconds(kZeroMqTimeoutMilliseconds));
