@@ -50,7 +50,8 @@ class Contestant {
   double take_turn();
   // Sends another command and returns the `count` times of its answer.
   std::vector<double> ask(const std::string& command, int count);
-  // Returns a percentile of the seconds of all calls in the rounds without disturbing foreign load.
+  // Returns a percentile of the seconds of all calls in the undisturbed rounds (of all rounds if
+  // fewer than three are undisturbed by other processes).
   double percentile_seconds(double share, const Rounds& rounds) const;
 
  private:

@@ -48,8 +48,8 @@ struct ScalingEntry {
 std::vector<ScalingEntry> make_grid_entries(const ScalingOptions& options, const Workload& workload,
                                             const std::vector<ScalingCombination>& combinations);
 
-// Makes the sides to measure in a run without a grid, the peer (PyTorch) last. Throws UsageError,
-// PeerError.
+// Makes the sides to measure in a run without a grid, the peer, such as PyTorch, last. Throws
+// UsageError, PeerError.
 std::vector<ScalingEntry> make_scaling_entries(const ScalingOptions& options,
                                                const Workload& workload);
 
@@ -66,7 +66,8 @@ struct ScalingResult {
 ScalingResult measure_scaling(const ScalingOptions& options, const Workload& workload,
                               std::vector<ScalingEntry> entries);
 
-// Returns median and range of one number of an entry's turns over the undisturbed rounds.
+// Returns median and range of one number of an entry's turns over the undisturbed rounds (over all
+// rounds if fewer than three are undisturbed by other processes).
 Spread spread_of_turns(const ScalingResult& result, std::size_t entry, double ScalingTurn::*number);
 
 }  // namespace syncopate::bench
