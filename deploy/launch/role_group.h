@@ -27,7 +27,7 @@ class RoleGroup {
   RoleGroup(std::vector<RoleCommand> commands, const LaunchRules& rules, int restarts,
             const LaunchOutput& output, StopSignal& stop);
 
-  // Returns when all roles have ended: the worst exit code (exit_code.h) of their last
+  // Returns when all roles have ended: the worst exit code (exit_codes.h) of their last
   // incarnations. There is no deadline, because training may last any time.
   int run();
   // True if a signal asked the group to stop. Roles that end after that signal have not failed.
@@ -92,7 +92,7 @@ using LaunchPlan = std::function<std::vector<RoleCommand>(int restarts)>;
 
 // Starts the roles whose commands `plan` returns, and runs until they have ended. Blocks SIGINT,
 // SIGTERM and SIGUSR1 during the run and passes them on to the roles. Returns the worst of the exit
-// codes (exit_code.h) of the roles' last incarnations. The caller must not have started a thread
+// codes (exit_codes.h) of the roles' last incarnations. The caller must not have started a thread
 // before. Throws FileError if a role cannot be started.
 int launch(const LaunchPlan& plan, const LaunchRules& rules, const LaunchOutput& output);
 

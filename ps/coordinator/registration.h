@@ -1,5 +1,5 @@
 // Registration of tasks: Hello, declaration, Welcome, initial values, Start. At the beginning all
-// tasks start together, later ones one by one. Source: the flow of ps/wire/PROTOCOL.md, "Meeting".
+// tasks start together, later ones one by one. Source: ps/wire/PROTOCOL.md, "Rules, Join".
 #pragma once
 
 #include <cstdint>
