@@ -139,6 +139,9 @@ class RunReader {
       }
     }
     if (event == "worker") run_.times.push_back(read_worker(line));
+    if (event == "machine") {
+      run_.others_cpu_share = line.get_optional<double>("others_cpu_share");
+    }
     if (event == "note") run_.notes.push_back(line.get<std::string>("text"));
     if (event == "failure") run_.failure = line.get<std::string>("reason");
     if (event == "summary") {

@@ -24,6 +24,11 @@ struct CurvePoint {
   double paused_seconds = 0.0;  // time of earlier evaluations that paused training
 };
 
+// The largest share of the CPU time that other processes may take during a run. Above it the
+// machine was busy, and the run's times are not evidence. Quiet machines of 2 CPUs have 0.00 to
+// 0.03.
+inline constexpr double kMostOthersCpuShare = 0.10;
+
 struct RunResult {
   std::string label;  // the name of its variant
   std::uint64_t seed = 1;
@@ -37,12 +42,21 @@ struct RunResult {
   Summary summary;
   // Communication seconds per step, predicted from latency and bandwidth of the link; may be empty.
   std::optional<double> predicted_communication_seconds;
+  // The share, from 0 to 1, of the machine's CPU time that other processes took during the run.
+  // Empty under the virtual clock and if unknown.
+  std::optional<double> others_cpu_share;
+
+  // Whether other processes took more than kMostOthersCpuShare, so that times claim nothing.
+  bool is_disturbed() const noexcept {
+    return others_cpu_share.value_or(0.0) > kMostOthersCpuShare;
+  }
 };
 
 // Reads a file of JSON lines, one object each:
 //   {"event":"run","label":L,"seed":S,"workers":N,...}        the first; "trouble": list of faults
 //   {"event":"begin",...} {"event":"step",...} {"event":"eval",...}  as train writes them
 //   {"event":"worker","worker":W,...}                          one per worker, at its end
+//   {"event":"machine","others_cpu_share":S,...}               real runs: where the run was made
 //   {"event":"note","text":T}
 //   {"event":"summary",...}  or  {"event":"failure","reason":R}
 // Seconds of training points, curve and summary are converted to those of the job (job_clock.h). A

@@ -89,6 +89,19 @@ TEST_F(RunFile, HasTheReasonOfAFailure) {
   EXPECT_TRUE(read(kHead + kSummary + R"({"event":"failure","reason":"no"})")->failure.has_value());
 }
 
+TEST_F(RunFile, HasTheShareOfTheCpusThatOtherProcessesTook) {
+  const auto with_share = [&](const std::string& share) {
+    return *read(kHead + R"({"event":"machine","host":"n1","others_cpu_share":)" + share + "}\n" +
+                 kSummary);
+  };
+  EXPECT_EQ(with_share("0.41").others_cpu_share, 0.41);
+  EXPECT_TRUE(with_share("0.41").is_disturbed());
+  EXPECT_FALSE(with_share("0.1").is_disturbed());
+  EXPECT_FALSE(with_share("null").others_cpu_share.has_value());
+  EXPECT_FALSE(read(kHead + kSummary)->others_cpu_share.has_value());
+  EXPECT_FALSE(read(kHead + kSummary)->is_disturbed());
+}
+
 TEST_F(RunFile, HasAnAscendingCurve) {
   std::string earlier = kEval;
   earlier.replace(earlier.find("\"step\":20"), 9, "\"step\":10");
