@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -121,6 +122,12 @@ std::string budget_words(const CompareOptions& options) {
                      options.data);
 }
 
+// Returns the learning rate rule of a comparison whose variants have these rules.
+std::string rule_of_all(const std::set<std::string>& rules) {
+  if (rules.size() == 1) return *rules.begin();
+  return rules.contains("none") ? "none" : "given";
+}
+
 }  // namespace
 
 RunFiles::RunFiles(fs::path dir) : dir_(std::move(dir)) {
@@ -153,17 +160,25 @@ void RunFiles::begin(const CompareOptions& options, const std::vector<RunSpec>& 
   const bool goes_on =
       std::ranges::any_of(runs, [&](const RunSpec& run) { return fs::exists(result(run)); });
   Json variants = Json::array();
+  std::set<std::string> rules;
   for (const Variant& variant : options.variants) {
     Json files = Json::array();
+    const RunSpec* any = nullptr;  // the runs of a variant differ in their seeds only
     for (const RunSpec& run : runs) {
-      if (run.variant.label == variant.label) {
-        files.push_back((fs::path("runs") / result(run).filename()).string());
-      }
+      if (run.variant.label != variant.label) continue;
+      any = &run;
+      files.push_back((fs::path("runs") / result(run).filename()).string());
     }
+    check(any != nullptr, "every variant has a run");
+    rules.insert(any->learning_rate_rule);
     variants.push_back({{"label", variant.label},
                         {"workers", variant.workers},
                         {"keeps_step", variant.is_synchronous},
                         {"distributed", variant.has_tasks()},
+                        {"learning_rate_rule", any->learning_rate_rule},
+                        {"learning_rate", any->train.schedule.learning_rate},
+                        {"learning_rate_factor", any->learning_rate_factor},
+                        {"threads_per_worker", any->train.strategy.lanes},
                         {"runs", files}});
   }
   const fs::path file = dir_ / "comparison.json";
@@ -175,7 +190,8 @@ void RunFiles::begin(const CompareOptions& options, const std::vector<RunSpec>& 
                      {"clock", name_of(options.clock)},
                      {"trouble", joined(options.fault_flags)},
                      {"machines", machines_of(facts.machine, goes_on ? file : fs::path())},
-                     {"threads_per_worker", threads_per_worker(options)}};
+                     {"threads_per_worker", threads_per_worker(options)},
+                     {"learning_rate_rule", rule_of_all(rules)}};
   if (facts.chance) {
     comparison["chance"] = {{"share", facts.chance->share},
                             {"classes", facts.chance->classes},

@@ -54,6 +54,9 @@ struct RunSpec {
   FaultInjection faults{};
   std::vector<std::string> fault_flags{};  // the faults as flags of compare and their values
   std::vector<std::string> notes{};        // remarks on this run for the report
+  // The factor of the given learning rate, and the rule it follows from (report/comparison.h).
+  double learning_rate_factor = 1.0;
+  std::string learning_rate_rule = "none";
   // The predicted communication seconds of a step on the emulated link; empty without one.
   std::optional<double> predicted_communication_seconds{};
 };

@@ -24,9 +24,10 @@ std::string string_field(const json& object, const char* key) {
   return found->is_string() ? found->get<std::string>() : found->dump();
 }
 
-std::optional<bool> bool_field(const json& object, const char* key) {
+template <typename Value>
+std::optional<Value> optional_field(const json& object, const char* key) {
   const auto found = object.find(key);
-  return found == object.end() ? std::nullopt : std::optional(found->get<bool>());
+  return found == object.end() ? std::nullopt : std::optional(found->get<Value>());
 }
 
 Machine read_machine(const json& object) {
@@ -58,8 +59,12 @@ ComparedVariant read_variant(const fs::path& dir, const json& object) {
   ComparedVariant variant{.label = object.at("label").get<std::string>(),
                           .workers = object.at("workers").get<int>(),
                           .runs = {}};
-  variant.is_synchronous = bool_field(object, "keeps_step");
-  variant.is_distributed = bool_field(object, "distributed");
+  variant.is_synchronous = optional_field<bool>(object, "keeps_step");
+  variant.is_distributed = optional_field<bool>(object, "distributed");
+  variant.learning_rate_rule = string_field(object, "learning_rate_rule");
+  variant.learning_rate = optional_field<double>(object, "learning_rate");
+  variant.learning_rate_factor = optional_field<double>(object, "learning_rate_factor");
+  variant.threads_per_worker = optional_field<int>(object, "threads_per_worker");
   for (const json& name : object.at("runs")) {
     variant.runs.push_back(read_compared_run(dir, name.get<std::string>()));
   }
@@ -86,6 +91,7 @@ Comparison comparison_of(const fs::path& dir, const json& object) {
     comparison.machines.push_back(read_machine(machine));
   }
   comparison.threads_per_worker = object.value("threads_per_worker", 0);
+  comparison.learning_rate_rule = string_field(object, "learning_rate_rule");
   if (object.contains("chance")) comparison.chance = read_chance(object.at("chance"));
   for (const json& variant : object.at("variants")) {
     comparison.variants.push_back(read_variant(dir, variant));

@@ -28,6 +28,10 @@ struct ComparedVariant {
   // The following fields are empty if comparison.json does not have them.
   std::optional<bool> is_synchronous{};  // all workers but backups contribute to each update
   std::optional<bool> is_distributed{};  // workers are processes, which may run on several machines
+  std::string learning_rate_rule{};      // as in Comparison, of this variant; "" if unknown
+  std::optional<double> learning_rate{};         // the rate as given, without the factor
+  std::optional<double> learning_rate_factor{};  // the run trains at learning_rate times this
+  std::optional<int> threads_per_worker{};
 };
 
 // The accuracy of a classifier that always answers with the most frequent class.
@@ -50,6 +54,14 @@ struct Comparison {
   std::vector<Machine> machines{};  // machines of the runs, in order of time; empty if unknown
   int threads_per_worker = 0;       // 0 if unknown
   std::optional<Chance> chance{};   // empty if unknown
+  // How the learning rates of the variants follow from the given rate; "" if unknown.
+  //   linear, sqrt     proportional to the samples of an update, or to their square root
+  //   inverse-workers  divided by the number of workers
+  //   none             equal for all variants, whatever the size of their updates
+  //   given            chosen for each variant, in braces
+  //   preset           chosen by the preset
+  // Variants of several rules make it "none" if one of them has that rule, else "given".
+  std::string learning_rate_rule{};
 };
 
 // Reads DIR/comparison.json and the runs it names, relative to DIR or to DIR/runs. A missing file
@@ -57,8 +69,10 @@ struct Comparison {
 //   {"command":C, "target_accuracy":A, "budget":B, "clock":"real"|"virtual", "trouble":FAULTS,
 //    "machines":[{"host":H, "processor":P, "cpus":N, "gpus":[G, ...], "version":V, "date":D}, ...],
 //    "threads_per_worker":N, "chance":{"share":S, "classes":K, "test_samples":N},
+//    "learning_rate_rule":RULE,
 //    "variants":[{"label":L, "workers":N, "keeps_step":IS_SYNCHRONOUS, "distributed":B,
-//                 "runs":["FILE", ...]}, ...]}
+//                 "learning_rate_rule":RULE, "learning_rate":R, "learning_rate_factor":F,
+//                 "threads_per_worker":N, "runs":["FILE", ...]}, ...]}
 // Only clock, variants, label, workers and runs are required.
 Comparison read_comparison(const std::filesystem::path& dir);
 
