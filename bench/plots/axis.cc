@@ -19,10 +19,20 @@ constexpr double kLeastRatio = 8.0;
 constexpr double kLeastMissing = 0.01;
 constexpr int kMostTicks = 7;
 
-// Widens an empty range of values, so that a single value still gets an axis.
+// Values that differ by less than this part of their size count as one value: they differ by
+// rounding, and the labels of ticks between them would be equal.
+constexpr double kLeastExtent = 1e-9;
+// Sizes outside these are drawn as if they were the limit; powers of ten beyond them are not
+// finite.
+constexpr double kLeastSize = 1e-300;
+constexpr double kLargestSize = 1e300;
+
+// Widens a range of values that is empty or as narrow as rounding errors, so that a single value
+// still gets an axis.
 void give_extent(double& low, double& high) {
-  if (high > low) return;
-  const double around = low == 0.0 ? 1.0 : std::abs(low) / 10;
+  const double size = std::max(std::abs(low), std::abs(high));
+  if (high - low > std::max(kLeastExtent * size, kLeastSize)) return;
+  const double around = size <= kLeastSize ? 1.0 : size / 10;
   low -= around;
   high += around;
 }
@@ -31,7 +41,12 @@ std::vector<double> ticks_between(double low, double high, double step) {
   std::vector<double> ticks;
   const double first = std::ceil(low / step - kSlack);
   const double last = std::floor(high / step + kSlack);
-  for (double i = first; i <= last; i += 1.0) ticks.push_back(i == 0.0 ? 0.0 : i * step);
+  // Counts with an integer: adding 1 to a large double may leave it unchanged.
+  const int count = last >= first ? static_cast<int>(last - first) + 1 : 0;
+  for (int i = 0; i < count; ++i) {
+    const double multiple = first + i;
+    ticks.push_back(multiple == 0.0 ? 0.0 : multiple * step);  // never -0
+  }
   return ticks;
 }
 
@@ -134,7 +149,8 @@ Axis linear_axis(const std::string& title, double low, double high, int most, bo
 Axis logarithmic_axis(const std::string& title, double low, double high) {
   if (low <= 0.0 || high < kLeastRatio * low)
     return linear_axis(title, low, high, kMostTicks, true);
-  const std::vector<double> steps = decade_steps(low, high);
+  const std::vector<double> steps =
+      decade_steps(std::max(low, kLeastSize), std::min(high, kLargestSize));
   return {title, steps.front(), steps.back(), Scale::kLogarithmic, marked(steps)};
 }
 

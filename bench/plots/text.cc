@@ -102,7 +102,7 @@ std::string decimal_text(double value, int decimals) {
   return value < 0.0 && !is_zero ? "-" + text : text;
 }
 
-std::string exact_text(double value) { return fmt::format("{}", value); }
+std::string exact_text(double value) { return fmt::format("{:.7g}", value); }
 
 std::string short_text(double value) { return decimal_text(value, decimals_for(value)); }
 

@@ -32,7 +32,8 @@ std::string listed(const std::vector<std::string>& words);
 
 // Returns a number such as "12,345.6", with this many decimals; "-" for NaN and infinities.
 std::string decimal_text(double value, int decimals);
-// Returns a number such as "0.1": the shortest text that reads back as the same number.
+// Returns a number that a user chose, such as "0.1", with at most the seven significant digits of a
+// float: rounding in a mean or in a float does not appear.
 std::string exact_text(double value);
 // Returns a number with three significant digits: "12,345", "173", "0.52".
 std::string short_text(double value);

@@ -26,6 +26,31 @@ TEST(LinearAxis, OfOneValueHasExtent) {
   EXPECT_GT(axis.high, 3.0);
 }
 
+TEST(LinearAxis, OfValuesThatDifferByRoundingIsThatOfOneValue) {
+  const double mean = 0.09999999999999999;  // of ten times 0.1
+  for (const bool extend : {false, true}) {
+    const Axis axis = linear_axis("", mean, 0.1, 5, extend);
+    EXPECT_LE(axis.ticks.size(), 8U);
+    EXPECT_GE(axis.ticks.size(), 2U);
+    EXPECT_LT(axis.low, 0.095);
+    EXPECT_GT(axis.high, 0.105);
+  }
+  EXPECT_LE(logarithmic_axis("", mean, 0.1).ticks.size(), 8U);
+  EXPECT_LE(percent_axis("", 100 * mean, 10.0).ticks.size(), 8U);
+  EXPECT_LE(counting_axis("", 1e17, 1e17 + 16.0, 7).ticks.size(), 8U);
+}
+
+TEST(LinearAxis, MarksSmallDifferencesOfLargeValues) {
+  const Axis axis = linear_axis("", 1e9, 1e9 + 10.0, 5, false);
+  EXPECT_EQ(axis.ticks.size(), 6U);
+  EXPECT_EQ(axis.ticks[1] - axis.ticks[0], 2.0);
+}
+
+TEST(LogarithmicAxis, AcceptsTheLargestAndSmallestNumbers) {
+  EXPECT_LE(logarithmic_axis("", 5e-324, 1.0).ticks.size(), 8U);
+  EXPECT_LE(logarithmic_axis("", 1.0, 1.7e308).ticks.size(), 8U);
+}
+
 TEST(LogarithmicAxis, MarksOneTwoAndFive) {
   EXPECT_EQ(tick_texts(logarithmic_axis("", 0.03, 1.5)),
             (Texts{"0.02", "0.05", "0.1", "0.2", "0.5", "1", "2"}));

@@ -40,9 +40,13 @@ TEST(Numbers, HaveThreeDigitsAndThousandsSeparators) {
   EXPECT_EQ(percent_text(1.0), "100 %");
 }
 
-TEST(Numbers, OfExactTextReadBackUnchanged) {
+TEST(Numbers, OfExactTextHaveTheDigitsThatAUserTyped) {
   EXPECT_EQ(exact_text(0.1), "0.1");
   EXPECT_EQ(exact_text(60.0), "60");
+  EXPECT_EQ(exact_text(0.0123456), "0.0123456");
+  EXPECT_EQ(exact_text(86400.5), "86400.5");
+  EXPECT_EQ(exact_text((0.1 + 0.1 + 0.1) / 3), "0.1") << "the mean over three seeds";
+  EXPECT_EQ(exact_text(static_cast<double>(0.1F)), "0.1");
 }
 
 TEST(Listed, JoinsWordsWithCommasAndAnd) {
