@@ -1,5 +1,5 @@
 #!/bin/bash
-# Prints how many compilers may run at once: one per core, as long as each has 1.5 GB of free memory.
+# Prints the number of compilers to run at once: one per core, but at most one per 1.5 GB of free memory.
 set -euo pipefail
 cores=$(nproc)
 free_kib=$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo)

@@ -1,6 +1,6 @@
 #!/bin/bash
-# What people run before they push, and continuous integration after: layout, clang-tidy, build, tests.
-# Ends at the first stage that fails and says which; every stage prints how long it took.
+# Checks a change before and after a push: layout, clang-tidy, build, tests. Stops at the first stage that fails,
+# names it, and prints the duration of every stage.
 set -euo pipefail
 
 usage() {
@@ -20,7 +20,7 @@ TEXT
 
 say() { printf '%s\n' "check: $*"; }
 
-# Tracked and new C++ files, without those that git lists but that are gone.
+# Prints the tracked and the new C++ files, without deleted ones that git still lists.
 sources() {
   git ls-files --cached --others --exclude-standard -- '*.h' '*.cc' '*.cu' | while IFS= read -r file; do
     if [[ -e $file ]]; then echo "$file"; fi
@@ -34,7 +34,7 @@ base_revision() {
     [[ $(git merge-base HEAD origin/main) != $(git rev-parse HEAD) ]]; then
     git merge-base HEAD origin/main
   else
-    git rev-parse --verify --quiet HEAD~1 || git hash-object -t tree /dev/null  # the first commit: all is new
+    git rev-parse --verify --quiet HEAD~1 || git hash-object -t tree /dev/null  # compares the first commit with an empty tree
   fi
 }
 
@@ -46,7 +46,7 @@ changed() {
 }
 
 format() {
-  # Other major versions lay out differently, and then the machine would argue with itself.
+  # Other major versions of clang-format produce another layout.
   clang-format --version | grep -q 'version 14\.' ||
     { say "clang-format 14 is wanted, found: $(clang-format --version)" && return 1; }
   sources | xargs --no-run-if-empty clang-format --dry-run -Werror
@@ -54,7 +54,7 @@ format() {
 
 configure() { cmake --preset release >/dev/null; }
 
-# A header is read through the translation unit that tests/architecture makes of it.
+# Runs clang-tidy on a header through the translation unit that tests/architecture generates for it.
 tidy() {
   local files units="" file unit
   if $all; then files=$(sources); else files=$(changed); fi
@@ -69,7 +69,7 @@ tidy() {
       clang-tidy -p build/release --quiet 2> >(grep -v 'warnings\? generated\|^Suppressed\|^Use -header' >&2)
 }
 
-# Arguments: the preset, then targets; everything when there are none.
+# build PRESET [TARGET...]: builds these targets, or everything.
 build() {
   local preset=$1
   shift
@@ -84,7 +84,7 @@ run_tests() {
 
 address_sanitizer() { cmake --preset asan >/dev/null && build asan && run_tests asan; }
 
-# Every OpenMP region would be a false alarm, hence one thread of it.
+# OpenMP runs with one thread, because ThreadSanitizer reports false races in parallel regions.
 thread_sanitizer() {
   cmake --preset tsan >/dev/null && build tsan tsan_tests && OMP_NUM_THREADS=1 run_tests tsan --label-regex '^tsan$'
 }
@@ -94,7 +94,7 @@ stage() {
   current=$1
   shift
   say "$current ..."
-  "$@"  # not in a condition, which would switch errexit off inside
+  "$@"  # must not be part of a condition, in which bash ignores errexit
   say "$current: $((SECONDS - start)) s"
   current=""
 }

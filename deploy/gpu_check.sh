@@ -1,7 +1,7 @@
 #!/bin/bash
-# Everything that waits for a GPU, in one go: correctness first, then speed beside PyTorch. Runs from a source tree, from an
-# installed folder, or from a bundle (deploy/bundle.sh) on a machine where nothing is installed. What each step said is
-# kept, and is on disk when it ends; one table at the end.
+# Runs all checks that need a GPU: correctness first, then speed compared with PyTorch. It runs from a source tree, from an
+# installed folder, or from a bundle (deploy/bundle.sh) on a machine without syncopate's dependencies. The output of each
+# step is on disk when the step ends; table.txt has one line per step.
 set -uo pipefail
 
 usage() {
@@ -12,13 +12,13 @@ usage: gpu_check.sh [--build DIR | --bundle FILE.tgz] [--out DIR] [--limit SECON
   --bundle FILE     unpack this bundle and check what is in it
   --out DIR         a few small files: table.txt, log.txt, device.json, results.jsonl, cuda_plans (a copy of --cache-dir's:
                     which engines of cuDNN were the fastest). Default: build/gpu_check; of a bundle ./gpu_check
-  --limit SECONDS   all steps together; what has no time left is not run, and counts as failed
+  --limit SECONDS   limit for all steps together; a step without time left is not run, and counts as failed
   --only GROUPS     separated by commas: tests accuracy strategies sanitizer torch speed (default: all)
   --quick           --only tests,accuracy
 
-PyTorch is held eager and as a CUDA graph. torch.compile has steps of its own (torch-*-compile), which take minutes: where
-one fails or runs out of time the table says so, and it does not count as failed. Speed is beside the fastest of all ways;
-resnet50 at other batches is beside the fastest of eager and graph. Where PyTorch's side fails, ours is measured alone.
+PyTorch runs eagerly and as a CUDA graph. torch.compile has its own steps (torch-*-compile), which take minutes: if one
+fails or runs out of time, the table says so, and it does not count as failed. Speed is compared with the fastest way;
+resnet50 at other batch sizes with the faster of eager and graph. If PyTorch's side fails, ours is measured alone.
 
 NVIDIA's libraries are looked for in LD_LIBRARY_PATH, in Python's packages (nvidia/cudnn and nvidia/nccl where nvidia/cu13 is
 beside them), then in CUDA_PATH or /usr/local/cuda.
@@ -57,7 +57,7 @@ wants() { [[ ,$only, == *,$1,* ]]; }
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 
-# One layout for all: that of an installed folder.
+# A build is installed into a temporary folder, so that all three sources have the layout of an installed folder.
 here=$(dirname "$(readlink -f "$0")")
 top="" source=""
 if [[ -n $bundle ]]; then
@@ -86,12 +86,13 @@ out=${out:-${source:+$source/build/}gpu_check}
 mkdir -p "$out" || exit 2
 out=$(cd "$out" && pwd)
 rm -f "$out"/{table.txt,log.txt,device.json,results.jsonl,cuda_plans}
-# The default of --cache-dir.
+# The default of the flag --cache-dir of syncopate, which this script does not set.
 cache=${SYNCOPATE_CACHE_DIR:-${XDG_CACHE_HOME:+$XDG_CACHE_HOME/syncopate}}
 cache=${cache:-${HOME:+$HOME/.cache/syncopate}}
 cache=${cache:-${TMPDIR:-/tmp}/syncopate-cache}
 
-# Folders of NVIDIA's libraries, one a line. What is set already comes first: it may name the driver's.
+# Prints the folders of NVIDIA's libraries, one per line. The caller puts the given LD_LIBRARY_PATH before them, because it
+# may name the driver's libraries.
 nvidia_folders() {
   local folder part
   python3 - 2>/dev/null <<'TEXT' | while read -r folder; do
@@ -99,7 +100,7 @@ import importlib.util
 spec = importlib.util.find_spec("nvidia")
 print(*(spec.submodule_search_locations if spec else []), sep="\n")
 TEXT
-    # CUDA 12's cudnn and nccl have the same names.
+    # Without cu13 these are the packages of CUDA 12, whose cudnn and nccl have the same names.
     [[ -d $folder/cu13 ]] || continue
     for part in cudnn nccl cu13 cublas cuda_runtime cuda_nvrtc; do
       if [[ -d $folder/$part/lib ]]; then printf '%s\n' "$folder/$part/lib"; fi
@@ -109,7 +110,7 @@ TEXT
     if [[ -d $folder ]]; then printf '%s\n' "$folder"; fi
   done
 }
-# Python keeps its own surroundings: a library of the bundle in front of the system's could break it.
+# Python runs with the original LD_LIBRARY_PATH, because libraries of the bundle could break it.
 if [[ -n ${LD_LIBRARY_PATH+set} ]]; then
   python=(env "LD_LIBRARY_PATH=$LD_LIBRARY_PATH" python3)
 else
@@ -141,12 +142,12 @@ say "$seen"
 } >"$out/log.txt" 2>&1
 
 end=$((limit > 0 ? SECONDS + limit : SECONDS + 86400)) step_end=$end failed=0
-# What is left of the step's time is the command's limit.
+# within COMMAND...: runs COMMAND with the rest of the step's time as its limit.
 # shellcheck disable=SC2317
 within() { timeout --kill-after=5 "$((step_end > SECONDS ? step_end - SECONDS : 1))" "$@"; }
 
-# step NAME SECONDS COMMAND...: what it says goes to the log, its last line into the table. What skips its tests has not
-# passed. may_fail=true: whatever comes of it is in the table and does not count.
+# step NAME SECONDS COMMAND...: writes the command's output to the log and its last line to the table. A step whose tests are
+# skipped has not passed. With may_fail=true a failure is in the table but does not count.
 may_fail=false
 step() {
   local name=$1 seconds=$2 log=$work/$1.log begun=$SECONDS code verdict does_not_count=""
@@ -168,11 +169,11 @@ step() {
     "$does_not_count$(tail -n 1 "$log" | cut -c 1-140)" |
     tee -a "$out/table.txt"
   { printf '\n== %s: %s\n' "$name" "$verdict"; tail -c 200000 "$log"; } >>"$out/log.txt"
-  # Now, for we may be stopped.
+  # The copy is made after each step, because this script may be stopped.
   if [[ -f $cache/cuda_plans ]]; then cp "$cache/cuda_plans" "$out/"; fi
 }
 
-# shellcheck disable=SC2317  # these are called through step
+# shellcheck disable=SC2317  # step calls this function
 all_libraries() {
   local missing
   missing=$(ldd "$top"/bin/* "$top"/programs/* "$top"/lib/syncopate/* "$tests"/* 2>/dev/null | grep 'not found' | sort -u)
@@ -194,16 +195,16 @@ if wants tests; then
   fi
   for test in "$tests"/gpu_*_test; do
     seconds=200
-    # It makes some hundred small networks ready, for cuDNN one by one.
+    # This test compiles a few hundred small networks; cuDNN prepares them one by one.
     if [[ $test == */gpu_arithmetic_test ]]; then seconds=400; fi
     step "$(basename "$test")" "$seconds" within "$test" --gtest_brief=1 --gtest_filter="$filter"
   done
 fi
 
-# summary FIELD FILE: of a training's last line.
+# summary FIELD FILE: prints a field of the summary in a metrics file.
 # shellcheck disable=SC2317
 summary() { sed -n 's/.*"event":"summary".*"'"$1"'":"\{0,1\}\([^",}]*\).*/\1/p' "$2"; }
-# reaches NAME LEAST COMMAND...: an epoch of the embedded digits comes to what it does on the CPU.
+# reaches NAME LEAST ARGUMENT...: succeeds if one epoch of the embedded digits reaches the test accuracy LEAST.
 # shellcheck disable=SC2317
 reaches() {
   local metrics=$work/$1.jsonl least=$2
@@ -245,8 +246,8 @@ fi
 
 if wants sanitizer; then
   if command -v compute-sanitizer >/dev/null; then
-    # Our kernels only: what cuDNN and cuBLAS do inside, and which calls they try in vain, is theirs. The flag's name is the
-    # version's.
+    # Only our kernels are checked, and failed API calls are not reported, because cuDNN and cuBLAS make such calls. The name
+    # of the filter flag depends on the version.
     ours=$(compute-sanitizer --help 2>&1 | grep -oE -- '--kernel-(name|regex)' | head -n 1)
     for tool in memcheck racecheck; do
       step "$tool" 300 within compute-sanitizer --tool "$tool" --error-exitcode 3 --report-api-errors no \
@@ -258,7 +259,7 @@ if wants sanitizer; then
   fi
 fi
 
-# Networks in the order of what a run that is cut short should have: model:batch:optimizer:steps of a round.
+# Workloads as model:batch:optimizer:steps per round, the most important first, because a run may be cut short.
 workloads=(resnet50:256:momentum:20 resnet20:128:momentum:100 mnist-cnn:64:adam:300)
 has_torch=false
 if wants torch || wants speed; then
@@ -268,8 +269,7 @@ if wants torch || wants speed; then
     say "no PyTorch with CUDA here: its side is left out"
   fi
 fi
-# torch_ways NAME WAYS MODEL BATCH OPTIMIZER STEPS: PyTorch's ways by themselves. What was timed before one took too long
-# is kept.
+# torch_ways NAME WAYS MODEL BATCH OPTIMIZER STEPS: times PyTorch's ways alone. Results from before a time-out are kept.
 # shellcheck disable=SC2317
 torch_ways() {
   local results=$work/$1.json code
@@ -292,24 +292,24 @@ if wants torch && $has_torch; then
   may_fail=false
 fi
 
-# was_compiled MODEL BATCH: what was compiled for one batch would be compiled anew, for minutes, for another.
+# was_compiled MODEL BATCH: succeeds if torch.compile has results for this batch. Another batch would take minutes to compile.
 was_compiled() { [[ -s $work/torch-$1-compile.json && " ${workloads[*]}" == *" $1:$2:"* ]]; }
-# bench_step NAME MODEL BATCH OPTIMIZER STEPS FLAG...: the bench, its table in $work/NAME.table.
+# bench_step NAME MODEL BATCH OPTIMIZER STEPS FLAG...: runs `syncopate-bench step`; its table is in $work/NAME.table.
 # shellcheck disable=SC2317
 bench_step() {
   within "$top/bin/syncopate-bench" step --devices cuda:0 --precision bf16 --model "$2" --batch-size "$3" \
     --optimizer "$4" --steps-per-round "$5" --json "$work/$1.json" "${@:6}" | tee "$work/$1.table" || return
   [[ -s $work/$1.json ]] && grep -q "^$2 " "$work/$1.table"
 }
-# speed NAME MODEL BATCH OPTIMIZER STEPS: ours and PyTorch's fastest way in turns; its line of the table is the last one.
+# speed NAME MODEL BATCH OPTIMIZER STEPS: times our step and PyTorch's fastest way in turns, and prints the table's line last.
 # shellcheck disable=SC2317
 speed() {
   local name=$1 model=$2 batch=$3 all_ends=$step_end peer alone=""
   if $has_torch; then
-    # Where nothing says which way is the fastest, the two that need no minutes to begin.
+    # Without earlier results that name the fastest way, eager and graph are timed, which start quickly.
     peer="${python[*]} $peers/torch_gpu_step.py --precision bf16,fp16 --ways eager,graph --ways-of $work/torch-$model.json"
     if was_compiled "$model" "$batch"; then peer+=" --ways-of $work/torch-$model-compile.json"; fi
-    step_end=$((all_ends - 60))  # the rest is for ours alone
+    step_end=$((all_ends - 60))  # keeps a minute to time our step alone
     if bench_step "$@" --peer "$peer"; then
       grep "^$model " "$work/$name.table"
       return
@@ -321,7 +321,7 @@ speed() {
 if wants speed; then
   for workload in "${workloads[@]}" resnet50:128:momentum:40 resnet50:400:momentum:12; do
     IFS=: read -r model batch optimizer steps <<<"$workload"
-    # PyTorch may have to compile once more.
+    # The longer limit covers another compilation by PyTorch.
     if was_compiled "$model" "$batch"; then seconds=420; else seconds=230; fi
     step "speed-$model-$batch" "$seconds" speed "speed-$model-$batch" "$model" "$batch" "$optimizer" "$steps"
     tr -d '\n' <"$work/speed-$model-$batch.json" 2>/dev/null >>"$out/results.jsonl" && echo >>"$out/results.jsonl"
@@ -329,8 +329,8 @@ if wants speed; then
 fi
 
 if ((failed > 0)); then
-  say "$failed failed; what they said is in $out/log.txt"
+  say "$failed failed; their output is in $out/log.txt"
 else
-  say "all passed; what they said is in $out/log.txt"
+  say "all passed; their output is in $out/log.txt"
 fi
 exit $((failed > 0))

@@ -1,6 +1,6 @@
 #!/bin/bash
-# From an empty Debian 12 machine to a comparison of all strategies: installs what is missing, builds, trains.
-# With `test`: the same set-up, then the tests. Safe to run again: what is done is not done twice.
+# Sets up an empty Debian 12 machine and compares all strategies: installs missing packages, builds, trains.
+# With `test` it runs the tests instead of the comparison. A second run skips the steps that are done.
 set -euo pipefail
 
 usage() {
@@ -23,18 +23,18 @@ fail() {
   exit 1
 }
 
-kinds=build  # of packages
+kinds=build  # kinds of packages to install, as in dependencies.txt; separated by |
 
-# Lines "package minimum" that are needed today.
+# Prints a line "package minimum" for each needed package.
 needed_packages() { awk -v kinds="$kinds" '$1 ~ "^(" kinds ")$" { print $2, $3 }' deploy/dependencies.txt; }
 
-# Those of them that are absent or older than needed, one per line.
+# Prints the needed packages that are absent or too old, one per line.
 missing_packages() {
   local package minimum version
   while read -r package minimum; do
     version=$(dpkg-query --show --showformat='${db:Status-Status} ${Version}\n' "$package" 2>/dev/null |
       awk '$1 == "installed" { print $2; exit }') || version=""
-    version=${version#*:}  # the epoch is Debian's own count and not in our list
+    version=${version#*:}  # the minimum versions in the list have no Debian epoch
     if [[ -z $version ]]; then
       echo "$package"
     elif [[ $minimum != any ]] && ! dpkg --compare-versions "$version" ge "$minimum"; then
@@ -73,7 +73,7 @@ install_packages() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "${install[@]}"
 }
 
-# Arguments: what to build; everything when there are none.
+# build [TARGET...]: builds these targets, or everything.
 build() {
   local jobs
   jobs=$(deploy/build_jobs.sh)
@@ -87,7 +87,7 @@ run_tests() {
   ctest --preset release --parallel "$(nproc)" --label-exclude soak
 }
 
-# A minute of hostile bytes; libFuzzer is clang's.
+# Fuzzes the decoder of messages for a minute. libFuzzer requires clang.
 run_fuzzer() {
   if ! command -v clang++ >/dev/null; then
     say "not fuzzing: there is no clang++"

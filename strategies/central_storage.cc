@@ -16,6 +16,7 @@
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
 #include "models/base/shared_memory_file.h"
+#include "models/tensor/sums.h"
 #include "ps/shard/shard.h"
 #include "strategies/collective/work_progress.h"
 #include "strategies/step_trailer.h"

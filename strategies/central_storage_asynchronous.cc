@@ -19,7 +19,8 @@
 namespace syncopate {
 namespace {
 
-// A replica of this process in the part of a worker of an asynchronous job.
+// Connects one replica to the shard of this process (local_job.h), as a worker of an asynchronous
+// job.
 class LocalWorker final : public AsynchronousJob, public ShardTransport {
  public:
   // The constructor keeps references: `job` and `replica` outlive the worker.

@@ -92,10 +92,7 @@ ps::wire::DeclarationT declare_job(const StrategyOptions& options, const Graph& 
   declaration.optimizer_constants = {optimizer.momentum, optimizer.beta1, optimizer.beta2,
                                      optimizer.epsilon, optimizer.weight_decay};
   declaration.nesterov = optimizer.nesterov;
-  declaration.consistency = static_cast<std::uint8_t>(options.consistency.consistency);
-  declaration.max_staleness = options.consistency.max_staleness;
-  declaration.backup_workers = options.consistency.backup_workers;
-  declaration.staleness_rule = static_cast<std::uint8_t>(options.consistency.staleness_rule);
+  set_consistency(declaration, options.consistency);
   declaration.workers = workers;
   for (const Agreement& agreement : options.parameter_server.agreements) {
     auto one = std::make_unique<ps::wire::AgreementT>();

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "models/base/errors.h"
-#include "models/base/random.h"
 #include "models/optim/optimizer.h"
 #include "ps/coordinator/wire_conversion.h"
 #include "ps/net/segment.h"
@@ -38,7 +37,7 @@ std::string as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Returns optimizer slots of zeros for `elements` variables.
+// Returns the optimizer's slots filled with zeros, each with one element per variable element.
 std::vector<Snapshot::Slot> blank_slots(const OptimizerOptions& optimizer, std::int64_t elements) {
   return OptimizerSlots(optimizer, elements).named();
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs two builds with the same commands and compares the hashes of the trained weights: a change that should not
-# alter results is held against the build before it. No hash is stored, because hashes differ between machines.
+# Runs two builds with the same commands and compares the hashes of the trained weights, to check that a change does not
+# alter results. No hash is stored, because hashes differ between machines.
 # Exit codes: 0 all equal; 1 a hash differs or a run failed; 2 wrong usage.
 set -uo pipefail
 
@@ -27,12 +27,12 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch" || exit 1
 
-readonly kLimit=120  # seconds for one training, ten times the usual at least
+readonly kLimit=120  # seconds for one training, at least ten times the usual duration
 failures=0 runs=0
 
 hash_in() { grep -ohE 'weights hash +[0-9a-f]{16}' "$1" | grep -oE '[0-9a-f]{16}$' | sort -u | tr '\n' ' '; }
 
-# hash_of BUILD COMMAND...: the hash that a training prints, or why there is none.
+# hash_of BUILD COMMAND...: prints the hash that a training prints, or the reason for its absence.
 hash_of() {
   local build=$1 hash
   shift
@@ -61,7 +61,7 @@ compare_training() {
   verdict "$what" "$(hash_of "$old" "$@")" "$(hash_of "$new" "$@")"
 }
 
-# Both builds compute the order again that the old build's servers recorded.
+# Both builds replay the order that the old build's servers recorded.
 compare_replay() {
   local model=$1 data=$2 build
   local -a hashes=()

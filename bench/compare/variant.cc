@@ -108,9 +108,7 @@ class WordParser {
       refuse(fmt::format("has both {} and {}; give one of them", rule_, words[0]));
     rule_ = words[0];
     variant_.consistency.staleness_rule = row->rule;
-    if (row->rule == ps::StalenessRule::kDelayCompensationAdaptive) {
-      variant_.consistency.compensation = 2.0F;  // the paper's lambda_0 of delay compensation
-    }
+    variant_.consistency.compensation = ps::compensation_of(row->rule);
   }
 
   int number(const std::string& text) const {

@@ -2,12 +2,12 @@
 // load and the core placement recorded for each round.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
-
-#include "bench/harness/machine_load.h"
 
 namespace syncopate::bench {
 

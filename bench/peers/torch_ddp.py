@@ -114,7 +114,7 @@ def main():
     parser.add_argument("--rank", type=int, default=0, help="of a replica that rank 0 started")
     parser.add_argument("--store", help="the file through which replicas meet")
     args = torch_step.parse_arguments(parser)
-    # Not OMP_PROC_BIND: it would put the only thread of every replica on the first core.
+    # OMP_PROC_BIND is not set, because it would put the only thread of every replica on the first core.
     torch_step.start_again_tuned(args, {"LD_PRELOAD": args.preload} if args.preload else {})
     torch = torch_step.import_torch()
     if torch is None:

@@ -23,7 +23,7 @@ import time
 
 from torch_step import MODELS, answer, build_model, make_optimizer, serve
 
-# Sample shape [C, H, W] and classes; the others are torch_step's.
+# Sample shape [C, H, W] and number of classes; torch_step.py has the shapes of the other networks.
 LARGE_MODELS = {"resnet50": ((3, 224, 224), 1000)}
 PRECISIONS = ("f32", "bf16", "fp16")
 WAYS = ("eager", "graph", "compile")
@@ -87,7 +87,7 @@ class Step:
         self.dtype = {"f32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
         model = build(args.model, torch).to(device, memory_format=torch.channels_last)
         self.optimizer = make_fused_optimizer(args, model.parameters(), torch)
-        self.scaler = torch.cuda.amp.GradScaler() if precision == "fp16" else None  # the name that all versions have
+        self.scaler = torch.cuda.amp.GradScaler() if precision == "fp16" else None  # this name exists in all versions
         self.x = torch.rand(args.batch_size, *shape, device=device).contiguous(memory_format=torch.channels_last)
         self.label = torch.randint(classes, (args.batch_size,), device=device)
         self.loss_of = torch.nn.CrossEntropyLoss()
@@ -97,7 +97,7 @@ class Step:
             self.run = self.capture(args.warm_up)
 
     def step(self):
-        # In a graph gradients keep their places.
+        # A captured graph requires that gradients keep their addresses.
         self.optimizer.zero_grad(set_to_none=self.way != "graph")
         with self.torch.autocast(self.device, dtype=self.dtype or self.torch.bfloat16, enabled=self.dtype is not None):
             loss = self.loss_of(self.forward(self.x), self.label)
@@ -157,7 +157,7 @@ class Fastest:
                 step.seconds(max(1, args.warm_up))
                 rounds = 1 if args.serve else args.rounds
                 rate = args.batch_size / statistics.median(step.seconds(args.steps) for _ in range(rounds))
-            except Exception as error:  # whatever one way lacks, the others count
+            except Exception as error:  # a way that fails is left out
                 say(f"{name}: failed: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
                 step = None
                 give_memory_back(args, torch)
@@ -183,7 +183,7 @@ def candidates(args):
                 best = json.load(file)["best"]
             found.append((best["samples_per_second"], best["precision"], best["way"]))
         except (OSError, ValueError, KeyError):
-            pass  # it came to nothing: where all did, all ways are tried
+            pass  # an unusable file of results is skipped; without any, all ways are tried
     if found:
         return [max(found)[1:]]
     return [(precision, way) for way in args.ways for precision in args.precision]

@@ -22,17 +22,17 @@ import statistics
 import sys
 import time
 
-# Between rounds the other side is measured, so the worker threads must sleep soon: libgomp's default is to spin
-# for a few milliseconds and then to wait in the kernel. OMP_WAIT_POLICY=active would spin on for minutes.
+# The other side is measured between rounds, so the worker threads must sleep soon. By default libgomp spins for a few
+# milliseconds and then waits in the kernel; OMP_WAIT_POLICY=active would spin for minutes.
 THREAD_ENVIRONMENT = {"OMP_PROC_BIND": "true"}
 MALLOC_ENVIRONMENT = {
     "MALLOC_TRIM_THRESHOLD_": "8589934592",
     "MALLOC_TOP_PAD_": "268435456",
-    "MALLOC_MMAP_THRESHOLD_": "33554432",  # glibc ignores anything larger without a word
+    "MALLOC_MMAP_THRESHOLD_": "33554432",  # glibc silently ignores larger values
 }
 STARTED_AGAIN = "SYNCOPATE_PEER_STARTED_AGAIN"
 
-# Sample shape [C, H, W], batch size and optimizer where the command line names none.
+# Sample shape [C, H, W], and the default batch size and optimizer.
 MODELS = {
     "mnist-cnn": ((1, 28, 28), 64, "adam"),
     "mlp": ((1, 28, 28), 64, "adam"),
@@ -181,7 +181,7 @@ def answer(**fields):
 
 
 def serve(trainer):
-    # readline, not iteration: that would wait for a full buffer.
+    # readline() returns each line at once; iteration would wait for a full buffer.
     for line in iter(sys.stdin.readline, ""):
         words = line.split()
         if words == ["quit"]:

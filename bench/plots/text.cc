@@ -124,12 +124,6 @@ std::string factor_text(double factor) {
   return decimal_text(factor, factor < 1.995 ? 2 : factor < 9.95 ? 1 : 0) + "x";
 }
 
-std::string interval_text(double low, double high) {
-  // Both ends of an interval have the number of decimals of the larger end.
-  const int decimals = decimals_for(std::max(std::abs(low), std::abs(high)));
-  return fmt::format("{} to {}", decimal_text(low, decimals), decimal_text(high, decimals));
-}
-
 std::string count_text(int count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }

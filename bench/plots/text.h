@@ -41,7 +41,6 @@ std::string seconds_text(double seconds);                  // "173 s"
 std::string percent_text(double fraction);                 // "95 %", "97.25 %"
 std::string points_text(double fraction);                  // percentage points: "1.42"
 std::string factor_text(double factor);                    // "3.9x"
-std::string interval_text(double low, double high);        // "480 to 526"
 std::string count_text(int count, std::string_view noun);  // "1 seed", "3 seeds"
 // Returns "97.21 +- 0.15" with `plus_minus` between mean and deviation; three significant digits of
 // the mean unless `decimals` says otherwise. Only the mean where there is no deviation.

@@ -7,7 +7,7 @@
 
 #include "deploy/cli/flag_set.h"
 #include "ps/net/slow_link.h"
-#include "strategies/strategy.h"
+#include "strategies/strategy_options.h"
 #include "worker/run/train_options.h"
 
 namespace syncopate {

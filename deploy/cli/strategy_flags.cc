@@ -336,9 +336,7 @@ void check_consistency(const FlagSet& flags, const ConsistencyFlags& words, Trai
         "--staleness-rule {}: under --consistency sync no gradient is stale; choose async or ssp",
         words.staleness_rule));
   }
-  if (consistency.staleness_rule == ps::StalenessRule::kDelayCompensationAdaptive) {
-    consistency.compensation = 2.0F;  // lambda_0 of the paper on delay compensation
-  }
+  consistency.compensation = ps::compensation_of(consistency.staleness_rule);
   const int workers = options.cluster.world_size;
   if (has_servers && consistency.backup_workers >= workers) {
     throw UsageError(

@@ -1,4 +1,4 @@
-# How everything is compiled: C++20, warnings as errors, one floating-point contract, sanitizers on request.
+# Sets how everything is compiled: C++20, warnings as errors, no floating-point contraction, sanitizers on request.
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
@@ -17,13 +17,13 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
 
-# Every target of ours links this.
+# Every target of this project links syncopate_settings.
 add_library(syncopate_settings INTERFACE)
 target_include_directories(syncopate_settings INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(syncopate_settings INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers)
 if(SYNCOPATE_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # A class of one file may have members of another file's unnamed namespace. GCC 12 takes the value of an empty
-  # std::optional for used once more of it is inlined.
+  # In a unity build a class may have members from the unnamed namespace of another file, and GCC 12 inlines more: it then
+  # warns falsely that the value of an empty std::optional is used.
   target_compile_options(syncopate_settings INTERFACE -Wno-subobject-linkage -Wno-maybe-uninitialized)
 endif()
 if(SYNCOPATE_WERROR)
@@ -37,7 +37,7 @@ endif()
 find_package(Threads REQUIRED)
 target_link_libraries(syncopate_settings INTERFACE Threads::Threads)
 
-# The library and programs outside kernels/ run on any x86-64-v2 machine. No contraction: the same bits everywhere.
+# All code outside kernels/ runs on any x86-64-v2 machine. Contraction is off, so that all machines compute equal bits.
 add_library(syncopate_baseline INTERFACE)
 target_link_libraries(syncopate_baseline INTERFACE syncopate_settings)
 target_compile_options(syncopate_baseline INTERFACE -march=x86-64-v2 -ffp-contract=off)

@@ -1,9 +1,9 @@
-# Decides whether the CUDA module is built, and makes CMake fit to compile it. Sets SYNCOPATE_HAS_CUDA.
-# SYNCOPATE_CUDA: AUTO builds it where the toolkit, cuDNN and NCCL are; ON asks for them; OFF does without.
+# Decides whether the CUDA module is built, and sets up CMake to compile it. Sets SYNCOPATE_HAS_CUDA.
+# SYNCOPATE_CUDA=AUTO builds the module if the toolkit, cuDNN and NCCL are found; ON requires them; OFF does not build it.
 set(SYNCOPATE_CUDA AUTO CACHE STRING "The CUDA module: AUTO, ON or OFF")
 set_property(CACHE SYNCOPATE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(SYNCOPATE_NVIDIA_WHEELS "" CACHE PATH "The folder `nvidia` of Python's site-packages, to find libraries in")
-# One real architecture is half the time to build; 80-real is for releases.
+# One real architecture halves the build time. Releases add 80-real.
 set(CMAKE_CUDA_ARCHITECTURES "90a-real;90-virtual" CACHE STRING "As nvcc names them")
 
 set(SYNCOPATE_HAS_CUDA OFF)
@@ -35,7 +35,7 @@ else()
 endif()
 
 if(SYNCOPATE_HAS_CUDA)
-  # CMake 3.25.1 does not know nvcc's switch for C++20.
+  # CMake 3.25.1 lacks nvcc's option for C++20.
   foreach(kind STANDARD EXTENSION)
     if(NOT CMAKE_CUDA20_${kind}_COMPILE_OPTION)
       set(CMAKE_CUDA20_${kind}_COMPILE_OPTION -std=c++20)
@@ -43,9 +43,9 @@ if(SYNCOPATE_HAS_CUDA)
   endforeach()
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-  # One runtime for us, cuDNN and NCCL. Nothing links the driver: it is there only where a GPU is.
+  # The shared runtime serves this module, cuDNN and NCCL. The driver is not linked, because machines without a GPU lack it.
   set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
-  # The program finds the module as any library: here where it is built. Installation.cmake says where it is then.
+  # The program finds the module through its run path: in a build tree in deploy/, after installation as in Installation.cmake.
   set(CMAKE_BUILD_RPATH "$ORIGIN;${PROJECT_BINARY_DIR}/deploy")
   message(STATUS "CUDA module: yes, CUDA ${CUDAToolkit_VERSION}, cuDNN ${CUDNN_VERSION}, NCCL ${NCCL_VERSION}")
 elseif(SYNCOPATE_CUDA STREQUAL ON)

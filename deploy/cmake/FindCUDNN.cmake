@@ -1,6 +1,6 @@
-# cuDNN 9, which has no CMake package. Defines CUDNN::cudnn: the small library that loads the others.
-# Hints, in this order: CUDNN_ROOT; SYNCOPATE_NVIDIA_WHEELS, the folder `nvidia` of Python's packages, whose libraries
-# have their version in the name only; the CUDA toolkit.
+# Finds cuDNN 9, which has no CMake package. Defines CUDNN::cudnn, the small library that loads the others.
+# It looks, in this order, in CUDNN_ROOT; in SYNCOPATE_NVIDIA_WHEELS, the folder `nvidia` of Python's packages, which has
+# libcudnn.so.9 without a link libcudnn.so; and in the CUDA toolkit.
 find_path(CUDNN_INCLUDE_DIR cudnn_version.h
   HINTS ${CUDNN_ROOT} ${SYNCOPATE_NVIDIA_WHEELS}/cudnn ${CUDAToolkit_TARGET_DIR} ${CUDAToolkit_INCLUDE_DIRS}
   PATH_SUFFIXES include)

@@ -1,4 +1,4 @@
-# NCCL 2, which has no CMake package. Defines NCCL::nccl. Hints as FindCUDNN's, with NCCL_ROOT.
+# Finds NCCL 2, which has no CMake package. Defines NCCL::nccl. It looks where FindCUDNN.cmake does, with NCCL_ROOT first.
 find_path(NCCL_INCLUDE_DIR nccl.h
   HINTS ${NCCL_ROOT} ${SYNCOPATE_NVIDIA_WHEELS}/nccl ${CUDAToolkit_TARGET_DIR} ${CUDAToolkit_INCLUDE_DIRS}
   PATH_SUFFIXES include)

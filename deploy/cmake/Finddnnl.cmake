@@ -1,5 +1,5 @@
-# oneDNN without its own package file, which aborts configuration where OpenCL's headers are missing.
-# Defines DNNL::dnnl. Hint: DNNL_ROOT.
+# Finds oneDNN without oneDNN's own package file, which aborts the configuration if OpenCL's headers are missing.
+# Defines DNNL::dnnl. It looks in DNNL_ROOT first.
 find_path(DNNL_INCLUDE_DIR dnnl.h HINTS ${DNNL_ROOT} PATH_SUFFIXES include)
 find_library(DNNL_LIBRARY dnnl HINTS ${DNNL_ROOT} PATH_SUFFIXES lib)
 if(DNNL_INCLUDE_DIR AND EXISTS ${DNNL_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h)

@@ -1,9 +1,9 @@
-# What `cmake --install BUILD --prefix P` puts where. Component `tests`, which is asked for by name, has the tests that
-# need a GPU: they run from where they are installed.
+# Sets what `cmake --install BUILD --prefix P` installs, and where. The component `tests`, installed only on request, has the
+# tests that need a GPU; they run from the folder in which they are installed.
 #   bin/                          the programs
-#   lib/syncopate/                the CUDA module, which the programs find from where they are
+#   lib/syncopate/                the CUDA module, which the programs find relative to bin/
 #   share/syncopate/deploy        gpu_check.sh, and the job scripts to copy
-#   share/syncopate/bench/peers   what benchmarks are held against
+#   share/syncopate/bench/peers   the programs that benchmarks are compared with
 #   share/doc/syncopate           README.md
 #   libexec/syncopate/tests       component tests
 set(SYNCOPATE_MODULE_DESTINATION lib/syncopate)

@@ -1,13 +1,13 @@
 #!/bin/bash
-# Prints the Debian packages, one per line, of the libraries that the given programs were linked with: what
-# an image needs that only runs them. The second stages of the images beside this script install them.
+# Prints the Debian packages, one per line, of the libraries that the given programs were linked with. The runtime images
+# in the Dockerfile of this folder install them.
 set -euo pipefail
 if (($# == 0)); then
   echo "usage: deploy/container/runtime_packages.sh PROGRAM..." >&2
   exit 2
 fi
 owner_of() {
-  # Some packages list their files in /lib, some in /usr/lib, which are one folder.
+  # Some packages list their files under /lib, others under /usr/lib; both are the same folder.
   dpkg-query --search "$1" 2>/dev/null || dpkg-query --search "$(realpath "$1")" 2>/dev/null ||
     echo "runtime_packages: no package has $1" >&2
 }

@@ -229,8 +229,6 @@ void RoleGroup::start_those_due() {
   }
 }
 
-// True if the servers ended well before they let the late worker in, and launch then ended this
-// worker.
 bool RoleGroup::came_too_late(const LaunchedRole& role) const noexcept {
   const bool was_ended = stage_ == Stage::kGrace || stage_ == Stage::kKilled;
   return role.comes_late() && was_ended && !asked_to_stop_ && !stopped_by_failure_ &&
@@ -242,8 +240,6 @@ bool RoleGroup::slept_through_the_end(const LaunchedRole& role) const noexcept {
          have_servers_ended_well(roles_) && has_a_worker_ended_well(roles_);
 }
 
-// True if server 0 was lost after the last worker had sent its last message. When that server is
-// started again, it meets no worker, and the other servers wait for it.
 bool RoleGroup::outlived_the_job(const LaunchedRole& role) const noexcept {
   return role.is_server() && stage_ == Stage::kGrace && !asked_to_stop_ && !stopped_by_failure_ &&
          have_workers_ended_well(roles_) && ended_as_asked(role);

@@ -52,14 +52,17 @@ class RoleGroup {
   void conclude(LaunchedRole& role);
   // Reports `what` happened to a role that ended badly, and applies the rule for roles of its kind.
   void judge(LaunchedRole& role, const std::string& what);
-  // True if the late worker joined when no training was left.
+  // True if the servers ended well before they admitted the late worker, and launch then ended that
+  // worker.
   bool came_too_late(const LaunchedRole& role) const noexcept;
   // True if the worker was stopped by SIGSTOP while the others completed the job.
   bool slept_through_the_end(const LaunchedRole& role) const noexcept;
+  // True if the server ended badly after the last worker had ended well. A server 0 that is started
+  // again at that time meets no worker, and the other servers wait for it.
   bool outlived_the_job(const LaunchedRole& role) const noexcept;
   void start_those_due();
-  // Cancels planned restarts that no other role waits for, and ends servers that have no worker
-  // left.
+  // Cancels planned starts of roles that the job can no longer admit, and begins to end the other
+  // roles when the last worker or the last server has ended.
   void settle();
   // Shortens the wait for late workers when the training is complete, because the servers may never
   // let them in.

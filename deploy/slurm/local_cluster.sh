@@ -1,8 +1,8 @@
 #!/bin/bash
-# A Slurm cluster of its own on this machine, for as long as one command runs: munge, slurmctld and
-# several slurmd on loopback. For tests of job scripts, heterogeneous jobs, signals and requeueing.
-# Needs neither root nor systemd nor cgroups; what it cannot show is in the README beside it.
-# shellcheck disable=SC2317  # conditions are functions handed to until_true
+# Runs a private Slurm cluster on this machine while one command runs: munge, slurmctld and several slurmd
+# on loopback. It serves tests of job scripts, heterogeneous jobs, signals and requeueing, and needs neither
+# root nor systemd nor cgroups. The README of this folder lists what it cannot test.
+# shellcheck disable=SC2317  # the functions that look unreachable are arguments of until_true
 set -euo pipefail
 
 usage() {
@@ -34,14 +34,14 @@ nodes=4
 cpus=8
 timeout=300
 keep_logs=""
-folder=""  # of everything the cluster writes
-guard=""   # its process id
-port=0     # of slurmctld; the nodes' and those that Slurm reserves for steps follow
+folder=""  # holds all files of the cluster
+guard=""   # process id of guard()
+port=0     # port of slurmctld; the ports of the nodes, and those that Slurm reserves for steps, follow
 readonly ports_of_a_cluster=400
 readonly first_reserved_port=100
 
-# Processes of the cluster in folder $1: those that overwrite their environment are known by their open log;
-# all others, the command's own children among them, by what SLURM_CONF says.
+# Prints the processes of the cluster in folder $1. slurmstepd and slurmscriptd overwrite their environment and are
+# recognised by an open file in the folder; all others, also children of the command, by their variable SLURM_CONF.
 processes_of() {
   local entry
   while read -r entry; do
@@ -54,7 +54,7 @@ processes_of() {
   done < <(grep -lazxF "SLURM_CONF=$1/slurm.conf" /proc/[0-9]*/environ 2>/dev/null)
 }
 
-# until SECONDS COMMAND...: false when it has not come true in that time.
+# until_true SECONDS COMMAND...: repeats COMMAND until it succeeds; false when it has not succeeded in that time.
 until_true() {
   local deadline=$((SECONDS + $1))
   shift
@@ -67,7 +67,7 @@ until_true() {
 no_jobs() { [[ -z $(timeout 5 squeue --noheader 2>/dev/null) ]]; }
 no_processes() { [[ -z $(processes_of "$folder") ]]; }
 
-# Jobs before daemons: a step whose slurmctld went away first stays and asks for it.
+# Ends the jobs before the daemons, because a step does not end without its slurmctld.
 tear_down() {
   [[ -d $folder ]] || return 0
   if ! no_jobs; then
@@ -76,7 +76,7 @@ tear_down() {
     until_true 4 no_jobs || true
   fi
   timeout 5 scontrol shutdown >/dev/null 2>&1 || true
-  # munged is not Slurm's and hears nothing of that.
+  # scontrol does not stop munged, which is not part of Slurm.
   [[ ! -s $folder/munge/pid ]] || kill "$(<"$folder/munge/pid")" 2>/dev/null || true
   until_true 3 no_processes || kill_processes
   if [[ -n $keep_logs ]]; then
@@ -92,8 +92,8 @@ kill_processes() {
   until_true 5 no_processes || say "these are still there: $(processes_of "$folder" | paste -s)"
 }
 
-# Reads from a pipe that ends with this script, and then tears down what is left: all of it when the
-# script was killed.
+# Waits for the end of this script, which closes the pipe, and tears down what is left of the cluster: all of
+# it when the script was killed.
 guard() {
   trap '' INT TERM HUP
   cat >/dev/null
@@ -123,7 +123,7 @@ listening_ports() {
   done < <(cat /proc/net/tcp /proc/net/tcp6 2>/dev/null)
 }
 
-# Below the ports that the kernel gives to whoever asks for none.
+# Chooses free ports below 32768, where the kernel's ephemeral ports begin.
 choose_ports() {
   local listening taken
   listening=$(listening_ports)
@@ -137,7 +137,7 @@ choose_ports() {
   exit 1
 }
 
-# Why a setting is as it is stands in the README beside this script.
+# The README of this folder gives the reasons for the settings.
 write_configuration() {
   local user
   user=$(id -un)
@@ -185,7 +185,7 @@ PartitionName=main Nodes=n[1-$nodes] Default=YES MaxTime=INFINITE State=UP
 CONF
 }
 
-# In the foreground as they see it, so that they stay this script's children.
+# Starts a daemon in foreground mode, so that it remains a child of this script.
 start_daemon() {
   local name=$1
   shift
@@ -194,7 +194,7 @@ start_daemon() {
 }
 
 start_munge() {
-  mkdir -m 711 "$folder/munge"  # munged refuses 700
+  mkdir -m 711 "$folder/munge"  # munged refuses a folder with mode 700
   (umask 077 && head -c 128 /dev/urandom >"$folder/munge/key")
   start_daemon munged munged --foreground --num-threads=2 --key-file="$folder/munge/key" \
     --socket="$folder/munge/socket" --pid-file="$folder/munge/pid" --log-file="$folder/log/munged.log" \
@@ -222,13 +222,13 @@ start_slurm() {
 start_cluster() {
   local lock
   umask 022
-  folder=$(mktemp -d /tmp/slurm.XXXXXX)  # short: sockets live in it
+  folder=$(mktemp -d /tmp/slurm.XXXXXX)  # a short path, because the length of a socket's path is limited
   chmod 755 "$folder"
   exec 3> >(guard)
   guard=$!
   mkdir "$folder"/{log,state,spool,tmp}
   export SLURM_CONF=$folder/slurm.conf
-  # One at a time from choosing the ports until they are taken. The file is one that all share.
+  # The lock lets one cluster at a time choose and open its ports. All users can lock slurmctld's file.
   exec {lock}<"$(command -v slurmctld)"
   flock --timeout 120 "$lock" || say "going on without a lock: another cluster has been starting for two minutes"
   choose_ports
@@ -242,7 +242,7 @@ start_cluster() {
   exec {lock}<&-
 }
 
-# Whoever runs this may be a job, or under mpirun, itself.
+# This script itself may run in a Slurm job or under mpirun, whose variables must not reach the cluster.
 forget_surroundings() {
   local variable
   for variable in "${!SLURM@}" "${!SBATCH_@}" "${!SALLOC_@}" "${!SRUN_@}" "${!PMI@}" "${!OMPI_@}"; do
@@ -250,8 +250,8 @@ forget_surroundings() {
   done
 }
 
-# All nodes are one machine, with fewer CPUs than they claim and one name, by which Open MPI's shared
-# memory would take two nodes for one.
+# All nodes are this machine, which has fewer CPUs than they claim. They share its host name, so Open MPI's shared
+# memory would treat two nodes as one; TCP over loopback is used instead.
 prepare_open_mpi() {
   export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
@@ -262,14 +262,14 @@ run_command() {
   local code=0 command begin=$SECONDS
   timeout --kill-after=5 "$timeout" "$@" <&0 3>&- &
   command=$!
-  # timeout has a process group of its own and passes signals on to it.
+  # `timeout` runs in its own process group, to which it passes on signals.
   trap 'kill -TERM "$command" 2>/dev/null || true' TERM INT HUP
   wait "$command" || code=$?
-  while kill -0 "$command" 2>/dev/null; do  # a signal ended wait, not the command
+  while kill -0 "$command" 2>/dev/null; do  # a signal interrupted wait; the command still runs
     code=0
     wait "$command" || code=$?
   done
-  if ((code == 137 && SECONDS - begin >= timeout)); then code=124; fi  # it did not mind SIGTERM
+  if ((code == 137 && SECONDS - begin >= timeout)); then code=124; fi  # the command ignored SIGTERM
   if ((code == 124)); then say "the command took longer than $timeout s (--timeout)"; fi
   return "$code"
 }
@@ -306,7 +306,7 @@ done
 [[ ${1:-} == -- ]] && shift
 (($# > 0)) || wrong_usage "which command? Give it behind two dashes"
 
-PATH=$PATH:/usr/sbin:/sbin  # where Debian has the daemons
+PATH=$PATH:/usr/sbin:/sbin  # Debian installs the daemons there
 require_programs
 forget_surroundings
 trap finish EXIT

@@ -5,12 +5,9 @@
 
 namespace syncopate {
 
-enum class LogLevel { kDebug, kInfo, kWarning, kError };
+enum class LogLevel { kInfo, kWarning, kError };
 
+// Writes one line. `launch` puts the role's name in front of the lines of each role.
 void log(LogLevel level, std::string_view message);
-
-// Sets the text in brackets at the start of every log line, and the lowest level that is shown.
-// Called once by `main` before any thread starts.
-void set_log_prefix(std::string_view prefix, LogLevel lowest_shown);
 
 }  // namespace syncopate

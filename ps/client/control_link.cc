@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "models/base/errors.h"
-#include "models/base/log.h"
 #include "ps/coordinator/wire_conversion.h"
 #include "ps/net/endpoint.h"
 

@@ -37,8 +37,8 @@ class ShardLink {
   bool is_welcome() const noexcept { return is_welcome_; }
   // Receives the shard's messages and link events, and sends what can be sent to the shard.
   void process_events();
-  // Probes overdue requests to the shard; connects again, or fails the client, when the shard was
-  // silent for too long.
+  // Asks the shard about overdue pushes, and sends overdue pulls, writes and reads of snapshots
+  // again. Connects again, or fails the client, when the shard was silent for too long.
   void check_timeouts();
   // Ignores silence of the shard during `suspended`, a time in which this process did not run.
   void extend_deadlines(std::chrono::nanoseconds suspended);

@@ -129,13 +129,6 @@ struct Job {
                         server(index).incarnation,
                         wire::make_message(std::move(body))});
   }
-  // Sends a message to all admitted workers.
-  template <typename BodyT>
-  void send_to_workers(const BodyT& body) {
-    for (int w = 0; w < num_workers(); ++w) {
-      if (is_admitted(w)) send_to_worker(w, body);
-    }
-  }
   // Sends a message to all registered servers.
   template <typename BodyT>
   void send_to_servers(const BodyT& body) {

@@ -4,8 +4,6 @@
 
 #include <utility>
 
-#include "models/base/log.h"
-
 namespace syncopate::ps {
 namespace {
 

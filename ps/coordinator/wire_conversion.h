@@ -46,6 +46,10 @@ StopCounts stop_counts_from_wire(std::span<const int> stops);
 // fields that every task sends.
 wire::HelloT make_hello(int role, int index, int workers, int servers, const std::string& nonce);
 
+void set_consistency(wire::DeclarationT& declaration, const ConsistencyOptions& options);
+// Reads the consistency of a declaration. Throws UsageError for a consistency or a staleness rule
+// that this version does not know.
+ConsistencyOptions consistency_options(const wire::DeclarationT& declaration);
 // Returns the consistency of a declaration, which a server must have accepted as valid.
 inline Consistency consistency_of(const wire::DeclarationT& declaration) {
   return static_cast<Consistency>(declaration.consistency);

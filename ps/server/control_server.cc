@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "models/base/errors.h"
-#include "models/base/log.h"
 #include "ps/coordinator/reconnect_timeout.h"
 #include "ps/coordinator/wire_conversion.h"
 #include "ps/net/endpoint.h"
@@ -221,7 +220,6 @@ void ControlServer::on_hello(const std::string& peer, const wire::HelloT& hello)
       *answer.task, Connection{.peer = peer,
                                .incarnation = answer.incarnation,
                                .lost_after = Deadline::after(options_.peer_timeout * 7 / 10),
-                               .is_lost = false,
                                .ready_by = std::nullopt,
                                .host = hello.host,
                                .pid = hello.pid});
@@ -286,8 +284,7 @@ void ControlServer::check_connections() {
                                     describe(task, connection), in_seconds(options_.join_timeout)));
       continue;
     }
-    if (connection.is_lost || !connection.lost_after.passed()) continue;
-    connection.is_lost = true;
+    if (!connection.lost_after.passed()) continue;
     const bool is_worker = task.role == TaskId::Role::kWorker;
     const std::int64_t step = is_worker ? connection.step : coordinator_.status().step;
     lost.emplace_back(

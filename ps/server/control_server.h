@@ -36,7 +36,6 @@ class ControlServer {
     std::string peer;  // routing id of the connection
     std::uint32_t incarnation = 0;
     Deadline lost_after;  // the task counts as lost then, unless a message arrives before
-    bool is_lost = false;
     std::optional<Deadline> ready_by;  // set while a worker is admitted but not ready
     std::string host;
     std::int64_t pid = 0;

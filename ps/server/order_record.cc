@@ -269,7 +269,6 @@ OrderRecord read_order_record(const std::string& path) {
     }
     record.entries.push_back(entry_of(entry));
   }
-  record.is_truncated = cursor.left() > 0;
   return record;
 }
 

@@ -80,9 +80,9 @@ class OrderRecordWriter {
 
 struct OrderRecord {
   OrderHeader header;
-  std::vector<OrderEntry> entries;  // in the order of the file
-  // True if the last entry was incomplete, because the server was killed, and is left out.
-  bool is_truncated = false;
+  // The entries in the order of the file. The last one is left out if it is incomplete because the
+  // server was killed.
+  std::vector<OrderEntry> entries;
 };
 
 // Throws FileError if the order record cannot be read, is of another kind, or is damaged.

@@ -51,25 +51,6 @@ OptimizerOptions optimizer_of(const wire::DeclarationT& declaration) {
           .weight_decay = constants[4]};
 }
 
-ConsistencyOptions consistency_options(const wire::DeclarationT& declaration) {
-  if (declaration.consistency > static_cast<std::uint8_t>(Consistency::kAsync) ||
-      declaration.staleness_rule >
-          static_cast<std::uint8_t>(StalenessRule::kDelayCompensationAdaptive)) {
-    throw UsageError(
-        "declaration: unknown consistency or staleness rule; start all tasks with the same program "
-        "version");
-  }
-  ConsistencyOptions options;
-  options.consistency = consistency_of(declaration);
-  options.max_staleness = declaration.max_staleness;
-  options.backup_workers = declaration.backup_workers;
-  options.staleness_rule = static_cast<StalenessRule>(declaration.staleness_rule);
-  if (options.staleness_rule == StalenessRule::kDelayCompensationAdaptive) {
-    options.compensation = 2.0F;
-  }
-  return options;
-}
-
 }  // namespace
 
 std::uint64_t fingerprint_of(const wire::DeclarationT& declaration) {

@@ -9,8 +9,10 @@ namespace syncopate::ps {
 using WorkerId = int;
 
 enum class Consistency : std::uint8_t {
-  kSync,   // one update per step: the sum of all workers' gradients of the same values
-  kSsp,    // a worker waits while it is more than `max_staleness` steps ahead of the slowest
+  kSync,  // one update per step: the sum of all workers' gradients of the same values
+  // Stale synchronous parallel: a worker waits while it is more than `max_staleness` steps ahead of
+  // the slowest worker.
+  kSsp,
   kAsync,  // no worker waits
 };
 
@@ -29,6 +31,12 @@ enum class StalenessRule : std::uint8_t {
   kDelayCompensationAdaptive,
 };
 
+// Returns lambda of delay compensation; 0.04 unless the rule is adaptive. Source: 2 is lambda_0 of
+// the adaptive rule in Zheng et al. 2017.
+constexpr float compensation_of(StalenessRule rule) noexcept {
+  return rule == StalenessRule::kDelayCompensationAdaptive ? 2.0F : 0.04F;
+}
+
 struct ConsistencyOptions {
   Consistency consistency = Consistency::kSync;
   // The staleness bound of kSsp, in steps. Source: Ho et al. 2013, conditions (1) to (4). Pushes
@@ -39,7 +47,7 @@ struct ConsistencyOptions {
   // they arrive. Source: Chen et al. 2016, "Revisiting distributed synchronous SGD", section 3.
   int backup_workers = 0;
   StalenessRule staleness_rule = StalenessRule::kNone;
-  float compensation = 0.04F;  // lambda; the paper uses 2 for the adaptive rule
+  float compensation = compensation_of(StalenessRule::kNone);  // lambda of delay compensation
   float mean_square_decay = 0.95F;
 };
 

@@ -179,7 +179,7 @@ bool ConsistencyRule::may_read(WorkerId worker, std::uint64_t sequence) const no
   });
 }
 
-bool ConsistencyRule::may_begin(const PushId& id) const noexcept {
+bool ConsistencyRule::snapshot_lets_begin(const PushId& id) const noexcept {
   if (!is_limited_) return true;
   const Member* member = find(id.worker);
   return member != nullptr && id.sequence <= member->limit;
@@ -195,7 +195,7 @@ std::size_t ConsistencyRule::num_awaited(std::span<const PushRequest> waiting) c
   WorkerSet able_here;
   if (is_limited_) {
     for (const PushRequest& push : waiting) {
-      if (may_begin(push.id)) able_here.insert(push.id.worker);
+      if (snapshot_lets_begin(push.id)) able_here.insert(push.id.worker);
     }
   }
   std::size_t active = 0;
@@ -213,8 +213,8 @@ std::size_t ConsistencyRule::num_awaited(std::span<const PushRequest> waiting) c
 void ConsistencyRule::choose(std::span<const PushRequest> waiting, std::uint64_t version,
                              std::vector<std::size_t>& chosen) const {
   if (options_.consistency != Consistency::kSync) {
-    const auto first =
-        std::ranges::find_if(waiting, [&](const PushRequest& push) { return may_begin(push.id); });
+    const auto first = std::ranges::find_if(
+        waiting, [&](const PushRequest& push) { return snapshot_lets_begin(push.id); });
     if (first != waiting.end()) {
       chosen.push_back(static_cast<std::size_t>(first - waiting.begin()));
     }
@@ -227,7 +227,7 @@ void ConsistencyRule::choose(std::span<const PushRequest> waiting, std::uint64_t
   std::size_t here = 0;
   for (std::size_t i = 0; i < waiting.size(); ++i) {
     const PushRequest& push = waiting[i];
-    if (push.version != version || !may_begin(push.id)) continue;
+    if (push.version != version || !snapshot_lets_begin(push.id)) continue;
     // A second push of one worker for this version is late once its first push is applied.
     if (taken.contains(push.id.worker)) continue;
     if (takes_part(push.id.worker, push.id.incarnation)) {

@@ -55,18 +55,19 @@ class ConsistencyRule {
   void advance(const PushId& id) noexcept;
 
   // Returns whether the values include all of the worker's own pushes up to `sequence`
-  // (read-my-writes) and the worker is not too far ahead. Source: Ho et al. 2013, conditions (1),
-  // (3), (4): a worker at clock c sees all updates of clocks up to c - max_staleness - 1.
+  // (read-my-writes) and the worker is not too far ahead. Source: Ho et al. 2013, "More effective
+  // distributed ML via a stale synchronous parallel parameter server", conditions (1), (3), (4): a
+  // worker at clock c sees all updates of clocks up to c - max_staleness - 1.
   bool may_read(WorkerId worker, std::uint64_t sequence) const noexcept;
-  // Returns whether a snapshot that is being taken lets this push begin.
-  bool may_begin(const PushId& id) const noexcept;
+  // Returns whether the limits of a snapshot let this push begin; true when no snapshot is taken.
+  bool snapshot_lets_begin(const PushId& id) const noexcept;
   // Returns whether the values have been updated since the worker of this push read them, under a
   // rule that drops such pushes.
   bool is_late(const PushRequest& push, std::uint64_t version) const noexcept;
   // Appends to `chosen`, which must be empty, the positions in `waiting` (in order of arrival) of
   // the pushes that make up the next update of this version. No position: no update is due. kSync:
   // the first to arrive of all active workers but `backup_workers`, and those of workers that have
-  // left. Other rules: the first push that may begin.
+  // left. Other rules: the first push that snapshot_lets_begin() accepts.
   void choose(std::span<const PushRequest> waiting, std::uint64_t version,
               std::vector<std::size_t>& chosen) const;
 

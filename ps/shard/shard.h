@@ -118,8 +118,9 @@ class Shard {
   void restore(const ShardSnapshot& snapshot);
   // Writes one bucket's initial values: [bucket] f32 in bytes of any alignment, then either every
   // slot or none, which leaves the slots unchanged. Active workers stay active. Returns false, and
-  // changes nothing, for version 0 and after the first push to the bucket. Throws ShapeError;
-  // InternalError for an unknown bucket.
+  // changes nothing, for version 0, after the first push to the bucket, and while a thread works on
+  // the bucket or a snapshot of it is being copied. Throws ShapeError; InternalError for an unknown
+  // bucket.
   bool write(BucketId bucket, std::uint64_t version,
              std::span<const std::span<const std::byte>> values_and_slots);
   // The place of a bucket's elements in values(), slots() and snapshots.

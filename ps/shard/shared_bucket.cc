@@ -201,7 +201,7 @@ void SharedBucket::begin(TaskKind kind) {
 // worker's clock, and the snapshot must contain exactly the clocks that it names.
 void SharedBucket::drop_late_pushes() {
   std::erase_if(waiting_, [&](const PushRequest& push) {
-    if (!rule_.is_late(push, version_) || !rule_.may_begin(push.id)) return false;
+    if (!rule_.is_late(push, version_) || !rule_.snapshot_lets_begin(push.id)) return false;
     rule_.advance(push.id);
     add_event(ShardEvent::Kind::kDropped, push.id, push.token);
     answer_later(push);
@@ -226,8 +226,8 @@ void SharedBucket::answer_later(const PushRequest& push) {
 bool SharedBucket::begin_snapshot_copy() {
   if (snapshot_.target == nullptr || !rule_.has_reached_limits()) return false;
   // A snapshot includes the waiting pushes of workers that have left, too.
-  if (std::ranges::any_of(waiting_,
-                          [&](const PushRequest& push) { return rule_.may_begin(push.id); })) {
+  if (std::ranges::any_of(
+          waiting_, [&](const PushRequest& push) { return rule_.snapshot_lets_begin(push.id); })) {
     return false;
   }
   begin(TaskKind::kSnapshot);

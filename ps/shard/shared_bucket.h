@@ -113,13 +113,15 @@ class SharedBucket {
   void begin_snapshot(std::span<const WorkerClock> clocks, const SnapshotOrder& order);
   void thaw();
 
-  // The next functions require that no other thread uses the bucket.
+  // Returns whether a thread has claimed a part of the task under way.
   bool is_at_work() const noexcept {
     return task_.kind != BucketTask::Kind::kNone && task_.is_taken;
   }
+  // Precondition: no thread holds a part of the task.
   void restore(const ShardSnapshot::Variable& snapshot);
   // Called before the bucket's values of this version are written. Returns false, and changes
-  // nothing, for version 0 and after the first push.
+  // nothing, for version 0, after the first push, while a thread works on the task under way, and
+  // while a snapshot is being copied.
   bool set_version(std::uint64_t version);
 
  private:

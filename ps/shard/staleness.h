@@ -1,5 +1,6 @@
-// Staleness is the version of a variable when a gradient was applied minus the version that its
-// worker read. Here it is counted, and a stale gradient is corrected for it.
+// The staleness of a gradient is the version of its bucket when the gradient was applied minus the
+// version that the worker read: SharedBucket::staleness_of() in shared_bucket.cc. This file has the
+// histogram of staleness and the formula that compensates a gradient for it.
 #pragma once
 
 #include <cstdint>

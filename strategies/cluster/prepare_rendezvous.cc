@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "models/base/errors.h"
-#include "models/base/log.h"
 #include "ps/net/connection.h"
 #include "ps/net/endpoint.h"
 
@@ -80,8 +79,6 @@ void use_fallback_host(ClusterSpec& spec, const NetworkNames& names) {
                     "all tasks --rendezvous HOST with a name or an address of that machine",
                     host, spec.source));
   }
-  log(LogLevel::kDebug,
-      fmt::format("the host '{}' is unknown: using {}, where srun runs, instead", host, fallback));
   host = fallback;
 }
 

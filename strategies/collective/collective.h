@@ -17,7 +17,6 @@
 #include <string_view>
 #include <vector>
 
-#include "models/tensor/sums.h"
 #include "models/tensor/tensor.h"
 
 namespace syncopate {

@@ -19,8 +19,9 @@ namespace syncopate {
 
 // Thrown when the wait for the previous rank exceeds the timeout; caught inside the ring's files.
 struct LateRank {
-  std::string what;                // name of the operation
-  bool previous_has_come = false;  // the previous rank started, and waits for another rank
+  std::string what;  // name of the operation
+  // True if data of the operation came from the previous rank, which then waits for another rank.
+  bool previous_has_come = false;
 };
 
 // All-gather, broadcast and reasons of one rank. One thread only: the caller's.

@@ -1,6 +1,6 @@
 #!/bin/bash
-# deploy/bundle.sh and what is done with a bundle: bundle_test.sh TEST BUILD WORK. WORK is a folder that the tests share; the
-# first one, is_packed, makes the bundle in it. Exit code: 77, skipped, with a reason.
+# Tests deploy/bundle.sh and the use of a bundle: bundle_test.sh TEST BUILD WORK. The tests share the folder WORK; the first
+# one, is_packed, makes the bundle in it. Exit code 77: skipped, with a reason.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 test=$1 build=$2 work=$3
@@ -9,7 +9,7 @@ fail() {
   printf '%s\n' "$*" >&2
   exit 1
 }
-# expect_code CODE COMMAND...: what it says is in $said.
+# expect_code CODE COMMAND...: fails if COMMAND exits with another code. Its output is in $said.
 expect_code() {
   local expected=$1 code=0
   shift
@@ -17,7 +17,7 @@ expect_code() {
   ((code == expected)) || fail "$*: exit code $code, not $expected: $said"
 }
 expect_said() { [[ $said == *"$1"* ]] || fail "expected '$1' in: $said"; }
-# A machine that has a GPU would check it, for minutes.
+# The test is skipped on a machine with a GPU, whose check would take minutes.
 skip_with_a_gpu() {
   if "$build/deploy/syncopate" info | grep -q '^devices .*cuda:0'; then
     echo "skipped: a GPU is here"
@@ -30,7 +30,7 @@ is_packed() {
   mkdir -p "$work"
   expect_code 0 "$root/deploy/bundle.sh" --build "$build" "$work/bundle.tgz"
   tar xzf "$work/bundle.tgz" -C "$work"
-  # With the source tree it has to travel in 64 MiB.
+  # The bundle and the source tree together may have 64 MiB.
   (($(stat -c %s "$work/bundle.tgz") < 40 << 20)) || fail "$said"
 }
 
@@ -43,7 +43,7 @@ programs_run_in_an_empty_environment() {
   expect_code 0 env -i "$work/syncopate/bin/syncopate-bench" step --help
 }
 
-# By a link from elsewhere, and from a folder with a blank in its name.
+# The programs start through a link from another folder, and from a folder with a blank in its name.
 programs_run_wherever_they_lie() {
   mkdir -p "$work/a folder"
   mv "$work/syncopate" "$work/a folder/"
@@ -79,7 +79,7 @@ gpu_check_says_why_it_checks_nothing() {
   expect_said "nothing was checked"
 }
 
-# With the emulated device, in one second: steps that have no time left are in the table, and have not passed.
+# The check has one second on the emulated device. Steps without time left are in the table and have not passed.
 gpu_check_keeps_to_its_limit() {
   skip_with_a_gpu
   [[ -f $build/tests/models/backend/cuda/libsyncopate_cuda.so ]] || { echo "skipped: a build without CUDA"; exit 77; }

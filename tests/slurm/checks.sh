@@ -1,5 +1,5 @@
-# What the scripts of this folder share: a scratch folder, comparisons that say what was found, and waiting
-# with a deadline. Sourced.
+# Sourced by the scripts of this folder: a scratch folder, comparisons that print what was found, and waiting
+# with a deadline.
 # shellcheck shell=bash
 
 scratch=$(mktemp -d)
@@ -17,7 +17,7 @@ skip() {
 
 expect_equal() { [[ $1 == "$2" ]] || fail "expected '$2', found '$1'"; }
 
-# expect_exit CODE COMMAND...: what it says is shown when it is wrong.
+# expect_exit CODE COMMAND...: fails, and prints the command's output, if it does not exit with CODE.
 expect_exit() {
   local expected=$1 code=0 said
   shift
@@ -25,7 +25,7 @@ expect_exit() {
   ((code == expected)) || fail "expected exit code $expected, found $code from: $* -- $said"
 }
 
-# wait_until SECONDS COMMAND...: until the command is true; false when it has not been in that time.
+# wait_until SECONDS COMMAND...: repeats COMMAND until it succeeds; false when it has not succeeded in that time.
 wait_until() {
   local deadline=$((SECONDS + $1))
   shift
@@ -35,7 +35,7 @@ wait_until() {
   done
 }
 
-# Of a cluster that had this slurm.conf: processes that speak to it, and its folder.
+# is_gone CONF: succeeds if the cluster with this slurm.conf has left neither its folder nor processes.
 is_gone() { [[ ! -e ${1%/*} && -z $(processes_with "$1") ]]; }
 expect_gone() {
   [[ -n $1 ]] || fail "the cluster did not say where it was"
@@ -55,7 +55,7 @@ need_slurm() {
   done
 }
 
-# in_cluster NODES SCRIPT TEST: the script's test on a Slurm of its own.
+# in_cluster NODES SCRIPT TEST: runs a test of the script on a private Slurm cluster.
 in_cluster() {
   need_slurm
   PATH=$SYNCOPATE_PROGRAMS:$PATH

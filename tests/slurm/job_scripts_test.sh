@@ -1,7 +1,7 @@
 #!/bin/bash
-# The job scripts of deploy/slurm as they stand, on a Slurm of their own. The argument names the test, which runs
-# inside the cluster; CMakeLists.txt lists them. Exit code 77: skipped, there is no Slurm here.
-# SYNCOPATE_PROGRAMS: folders of syncopate and syncopate-bench, with colons between.
+# Tests the job scripts of deploy/slurm on a private Slurm cluster. The argument names the test, which runs inside
+# the cluster; CMakeLists.txt lists the tests. Exit code 77: skipped, because Slurm is not installed.
+# SYNCOPATE_PROGRAMS has the folders of syncopate and syncopate-bench, separated by colons.
 # shellcheck disable=SC2016  # other shells expand these
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -14,7 +14,7 @@ submit() { sbatch --parsable "$@"; }
 state_of() { scontrol -o show job "$1" | grep -o 'JobState=[A-Z_]*'; }
 has_ended() { ! state_of "$1" | grep -qE 'PENDING|CONFIGURING|RUNNING|COMPLETING|SUSPENDED'; }
 
-# All of its components.
+# Fails unless all components of the job complete.
 expect_completed() {
   wait_until 150 has_ended "$1" || true
   [[ $(state_of "$1" | sort -u) == JobState=COMPLETED ]] ||
@@ -31,7 +31,7 @@ one_node_trains_in_one_process() {
   expect_equal "$(summaries_in "runs/syncopate-one-node-$job/metrics.jsonl")" 1
 }
 
-# goes_back_and_resumes SCRIPT NAME: with the job's name in the script.
+# goes_back_and_resumes SCRIPT NAME: NAME is the job's name in the script.
 goes_back_and_resumes() {
   local job output
   job=$(submit "$scripts/$1.sbatch" "${quick[@]}" --steps 1000 --service-time constant:50)
@@ -53,7 +53,7 @@ parameter_server_goes_back_into_the_queue_and_resumes() {
   goes_back_and_resumes parameter_server_het parameter-server
 }
 
-# Before there is a step, or before the program can hear it: Slurm says it once.
+# The signal comes before the step starts, or before the program handles signals; Slurm sends it once.
 a_request_that_comes_early_is_not_lost() {
   local job
   job=$(submit "$scripts/one_node.sbatch" "${quick[@]}" --steps 100000 --service-time constant:50)
@@ -74,7 +74,7 @@ multi_node_trains_under_srun() {
 }
 
 multi_node_trains_under_mpirun() {
-  export ASAN_OPTIONS=detect_leaks=0  # of a build with sanitizers: what leaks is MPI's
+  export ASAN_OPTIONS=detect_leaks=0  # in a build with sanitizers, MPI leaks
   command -v mpirun >/dev/null || skip "there is no mpirun here"
   local job
   sed 's/^LAUNCHER=srun/LAUNCHER=mpirun/' "$scripts/multi_node.sbatch" >multi_node.sbatch
@@ -126,12 +126,12 @@ compare_goes_on_where_it_stopped() {
   expect_line '^parameter-server:sync  ' "syncopate-compare-$job.out"
 }
 
-# Synchronised statistics are not for parameter servers, and the others are compared all the same.
+# Parameter servers refuse synchronised statistics; the other strategies are still compared.
 compare_tells_what_failed_and_why() {
   local job
   job=$(submit "$scripts/compare.sbatch" "${quick[@]}" --steps 10 --batch-norm sync)
   expect_completed "$job"
-  # 2, or what srun says of a task that it ended because another had.
+  # The exit code is 2, or that of a task that srun ended because another had failed.
   expect_line '  failed with [0-9]*: syncopate: --batch-norm sync' "syncopate-compare-$job.out"
   expect_line '^mirrored .* [0-9]' "syncopate-compare-$job.out"
   expect_line '"event": "failure", "reason": "syncopate: --batch-norm sync' "runs/syncopate-compare-$job/runs/parameter-server_sync-1.jsonl"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# deploy/slurm/local_cluster.sh: starts, runs, passes on how it ended, leaves nothing. The argument names the test;
-# CMakeLists.txt lists them. Exit code 77: skipped, there is no Slurm here.
+# Tests deploy/slurm/local_cluster.sh: start, command, exit code, and clean-up. The argument names the test;
+# CMakeLists.txt lists the tests. Exit code 77: skipped, because Slurm is not installed.
 # shellcheck disable=SC2016  # other shells expand these
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -1,6 +1,6 @@
 #!/bin/bash
-# What the job scripts of deploy/slurm start, line by line: programs that only say how they were called stand in for
-# srun, mpirun and ours. The argument names the test; CMakeLists.txt lists them. Needs no Slurm.
+# Tests the commands that the job scripts of deploy/slurm start. Programs that record their arguments stand in for srun,
+# mpirun and syncopate. The argument names the test; CMakeLists.txt lists the tests. Slurm is not needed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=tests/slurm/checks.sh
@@ -9,13 +9,13 @@ scripts=$PWD/deploy/slurm
 
 mkdir "$scratch/bin"
 for name in srun mpirun scontrol syncopate-bench; do
-  # shellcheck disable=SC2016  # the stand-in expands it
+  # shellcheck disable=SC2016  # the recording program expands this text
   printf '%s\n' '#!/bin/bash' 'echo "export=${SLURM_EXPORT_ENV:-} ${0##*/} $*" >>called' >"$scratch/bin/$name"
 done
 chmod +x "$scratch/bin/"*
 cd "$scratch"
 
-# In a job of three tasks; where it is heterogeneous, one of them serves.
+# Runs a script in a job of three tasks; in a heterogeneous job one of them is a server.
 run_script() {
   env PATH="$scratch/bin:$PATH" SLURM_EXPORT_ENV=NONE SLURM_JOB_NAME=job SLURM_JOB_ID=1 SLURM_NTASKS=3 \
     SLURM_NTASKS_HET_GROUP_0=1 SLURM_NTASKS_HET_GROUP_1=2 "${@:2}" bash "$1" >said 2>&1
@@ -32,7 +32,7 @@ srun_hands_the_environment_on_to_every_component() {
     components=$(called | grep ' srun ' | sed 's/ : /\n/g' | wc -l)
     expect_equal "$(called | grep ' srun ' | sed 's/ : /\n/g' | grep -c -- ' --export=ALL ')" "$components"
   done
-  expect_equal "$components" 2  # of the heterogeneous one, the last
+  expect_equal "$components" 2  # the last script is that of the heterogeneous job
 }
 
 mpirun_hands_the_environment_on_to_its_daemons() {
@@ -41,7 +41,7 @@ mpirun_hands_the_environment_on_to_its_daemons() {
   expect_call '^export=ALL mpirun '
 }
 
-# Those that would train alone where nobody tells them of the others.
+# A task that does not know the number of tasks would train alone.
 tasks_are_told_how_many_they_are() {
   run_script "$scripts/multi_node.sbatch"
   expect_call ' train --world-size 3 '

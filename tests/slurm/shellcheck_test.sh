@@ -1,5 +1,5 @@
 #!/bin/bash
-# Our scripts give shellcheck nothing to say. Exit code 77: skipped, it is not installed.
+# Checks that shellcheck has no remarks on our scripts. Exit code 77: skipped, because shellcheck is not installed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 if ! command -v shellcheck >/dev/null; then

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Jobs on a Slurm of their own: who each task is, what is trained, and what becomes of it when tasks and nodes
-# go. The argument names the test, which runs inside the cluster; CMakeLists.txt lists them. Exit code 77: skipped,
-# there is no Slurm here. SYNCOPATE_PROGRAMS: folders of syncopate and syncopate-bench, with colons between.
+# Tests jobs on a private Slurm cluster: the roles of tasks, the trained weights, and the loss of tasks and nodes. The
+# argument names the test, which runs inside the cluster; CMakeLists.txt lists the tests. Exit code 77: skipped, because
+# Slurm is not installed. SYNCOPATE_PROGRAMS has the folders of syncopate and syncopate-bench, separated by colons.
 # shellcheck disable=SC2016  # other shells expand these
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -14,7 +14,7 @@ served=(syncopate train --strategy parameter-server --optimizer sgd)
 expect_line() { grep -q "$1" "$2" || fail "no line '$1' in $2: $(cat "$2")"; }
 hash_in() { grep -o 'weights hash *[0-9a-f]*' "$1" | grep -o '[0-9a-f]*$'; }
 
-# role_lines FILE...: "worker 1 of 4", one for each task that wrote such a file, sorted.
+# role_lines FILE...: prints a line such as "worker 1 of 4" for each task that wrote such a file, sorted.
 roles() {
   local file
   for file in "$@"; do
@@ -23,7 +23,7 @@ roles() {
 }
 field() { grep -oE "^ *\"$1\": [^,]*" "$2" | sed 's/.*: //; s/"//g'; }
 
-# In a step whose tasks say where their answers go.
+# Each task of a step runs this command, which writes the task's role to a file.
 ask='syncopate cluster "$@" >who.$SLURMD_NODENAME.$SLURM_LOCALID.$OMPI_COMM_WORLD_LOCAL_RANK'
 
 a_step_gives_every_task_its_rank() {
@@ -45,7 +45,7 @@ mpirun_in_a_job_outranks_the_step_of_its_daemons() {
   expect_equal "$(field source who.*.0 | sort -u)" "Open MPI"
 }
 
-# multi_node NODES: trained over so many, with the bits of as many replicas of one process.
+# multi_node NODES: training on NODES nodes gives the bits of that many replicas of one process.
 trains_over() {
   srun -K1 --nodes="$1" --ntasks="$1" "${in_step[@]}" "${quick[@]}" --steps 30 >over.out 2>&1 || fail "$(cat over.out)"
   syncopate train --strategy mirrored --replicas "$1" --share-devices "${quick[@]}" --steps 30 >one.out 2>&1
@@ -62,7 +62,7 @@ two_servers_and_four_workers_learn_digits() {
   awk -v a="$accuracy" 'BEGIN { exit !(a >= 0.97) }' || fail "test accuracy $accuracy"
 }
 
-# No variable says where the servers end there.
+# In a normal job no variable of Slurm says which tasks are servers.
 a_normal_job_serves_where_both_sides_say_servers() {
   printf '%s\n' '#!/bin/bash' 'srun -K1 --mpi=none --nodes=1 --ntasks=1 syncopate serve --servers 1 : --mpi=none --nodes=2 --ntasks=2 "$@"' >job
   sbatch --wait --quiet --nodes=3 --ntasks-per-node=1 --output=out job "${served[@]}" --servers 1 "${quick[@]}" --steps 20 \
@@ -70,7 +70,7 @@ a_normal_job_serves_where_both_sides_say_servers() {
   expect_line '"event":"summary"' m.jsonl
 }
 
-# The process of a task, by its rank in the step.
+# Prints the process id of a task, given its rank in the step.
 process_of() {
   local environ
   for environ in /proc/[0-9]*/environ; do
@@ -82,7 +82,7 @@ process_of() {
 }
 trains() { grep -qs '"event":"step"' m.jsonl; }
 
-# Without -K1, which would end the others before they can say anything.
+# The option -K1 is left out, because it would end the other tasks before they can report.
 a_worker_in_step_that_is_killed_is_named() {
   srun --kill-on-bad-exit=0 --nodes=3 --ntasks=3 "${in_step[@]}" "${quick[@]}" --steps 100000 \
     --service-time constant:20 --metrics m.jsonl >out 2>&1 &
@@ -101,7 +101,7 @@ a_worker_of_servers_that_is_killed_is_not_missed() {
     --metrics m.jsonl >out 2>&1 &
   wait_until 60 trains || fail "$(cat out)"
   kill -9 "$(process_of 2)"  # worker 1
-  wait $! || true  # srun tells that one was killed
+  wait $! || true  # srun reports the killed task in its exit code
   expect_line '"event":"summary"' m.jsonl
   grep '"event":"summary"' m.jsonl | grep -q '"steps":900' || fail "$(tail --lines=1 m.jsonl)"
 }
@@ -120,7 +120,7 @@ a_node_that_is_taken_away_ends_the_job_with_a_line() {
 }
 job_failed() { scontrol -o show job "$1" | grep -q 'JobState=NODE_FAIL'; }
 
-# Four nodes for workers and one for servers.
+# This test has four nodes for workers and one for servers.
 [[ ${1:-} == --inside ]] || in_cluster 5 tests/slurm/training_test.sh "$@"
 shift
 cd "$scratch"

@@ -33,14 +33,15 @@ class UntrainedSamples {
   std::vector<std::int64_t> ends_;  // number of skipped samples up to the end of each range
 };
 
-// A batch of one epoch. Its samples are numbers in the row of that epoch: the samples trained
-// before the start of the plan, then the rest in the epoch's order. Without skipped samples the row
-// is the order.
+// A batch of one epoch. A plan numbers the samples of an epoch by their index in the epoch's order.
+// In an epoch that was begun before the plan started, the skipped samples have the numbers just
+// below the first sample that was not begun; BatchPlan::range_at() finds their indices.
 struct PlannedBatch {
-  ps::DataPosition position;      // where the global batch starts
-  std::int64_t epoch = 0;         // epoch of the samples; below position.epoch if skipped
-  std::int64_t begin = 0;         // this shard's samples: [begin, end) of the epoch's row (above)
-  std::int64_t end = 0;           //
+  ps::DataPosition position;  // where the global batch starts
+  std::int64_t epoch = 0;     // epoch of the samples; before position.epoch for skipped samples
+  // The task's share has the samples numbered from `begin` up to, but not including, `end`.
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
   std::int64_t global_count = 0;  // samples of the step over all shards
 };
 

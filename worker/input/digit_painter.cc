@@ -153,14 +153,14 @@ constexpr int kPixels = DigitPainter::kPixels;
 
 // The variation between images of one digit. Chosen so that a linear model stays well under 93%
 // while mnist-cnn passes 98% (README.md, Decisions).
-constexpr float kPointJitter = 8.0F;     // of a stroke's point, in percent of the box
-constexpr float kRotation = 0.14F;       // tangent of half the angle: +- 15 degrees
-constexpr float kShear = 0.25F;          //
+constexpr float kPointJitter = 8.0F;     // largest move of a stroke's point, in percent of the box
+constexpr float kRotation = 0.14F;       // tangent of half the largest angle, 15 degrees
+constexpr float kShear = 0.25F;          // largest horizontal move per vertical distance
 constexpr float kSmallestScale = 0.16F;  // image pixels per percent of the box
-constexpr float kLargestScale = 0.21F;   //
-constexpr float kShift = 2.2F;           // of the glyph, in pixels
+constexpr float kLargestScale = 0.21F;   // image pixels per percent of the box
+constexpr float kShift = 2.2F;           // largest move of the glyph, in pixels
 constexpr float kThinnestPen = 0.6F;     // radius in pixels
-constexpr float kThickestPen = 1.6F;     //
+constexpr float kThickestPen = 1.6F;     // radius in pixels
 constexpr float kFaintestInk = 0.6F;     // least ink, as a part of full white
 constexpr std::uint32_t kMostMarks = 3;  // stray marks: 0 .. kMostMarks
 constexpr float kMarkInk = 0.8F;         // ink of a mark, as a part of the digit's ink

@@ -11,6 +11,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/random.h"
+#include "models/zoo/zoo.h"
 
 namespace syncopate {
 

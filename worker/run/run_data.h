@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "models/zoo/zoo.h"
+#include "models/graph/graph.h"
 #include "strategies/cluster/membership.h"
 #include "worker/input/dataset.h"
 

@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <iosfwd>
 
+#include "models/graph/graph.h"
 #include "models/optim/schedule.h"
 #include "strategies/strategy.h"
-#include "worker/run/run_data.h"
+#include "worker/input/dataset.h"
 #include "worker/run/train_options.h"
 #include "worker/train/progress.h"
 #include "worker/train/train_loop.h"

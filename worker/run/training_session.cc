@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "worker/run/job_membership.h"
+#include "worker/run/run_data.h"
 #include "worker/run/run_sizes.h"
 
 namespace syncopate {

@@ -9,11 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "models/graph/graph.h"
 #include "ps/client/client_errors.h"
 #include "strategies/strategy.h"
+#include "worker/input/dataset.h"
 #include "worker/input/leased_batch_source.h"
 #include "worker/run/process_end.h"
-#include "worker/run/run_data.h"
 #include "worker/run/run_start.h"
 #include "worker/run/train_options.h"
 #include "worker/train/asynchronous_loop.h"

@@ -108,7 +108,9 @@ std::chrono::nanoseconds service_time(const ServiceTimeOptions& options, int wor
     milliseconds *= -std::log1p(-static_cast<double>(draws.uniform(index)));
   }
   if (options.kind == ServiceTimeKind::kLognormal) {
-    // Returns Box and Muller's normal deviate z; the mean of exp(sigma z) is exp(sigma^2 / 2).
+    // The factor is exp(sigma z - sigma^2 / 2), where z = radius * cos(angle) is a normal deviate.
+    // Its mean is 1, because exp(sigma z) has the mean exp(sigma^2 / 2). Source: Box and Muller
+    // 1958, "A note on the generation of random normal deviates".
     const double radius =
         std::sqrt(-2.0 * std::log1p(-static_cast<double>(draws.uniform(2 * index))));
     const double angle = 2.0 * std::numbers::pi * static_cast<double>(draws.uniform(2 * index + 1));

@@ -305,6 +305,15 @@ class TrainLoop {
   std::optional<Evaluation> test_;
 };
 
+bool all_finite(const Tensor& values) {
+  // A sum of 0 * x tests for NaN: 0 * x is 0 for a finite x and NaN otherwise, so the sum needs no
+  // branches and the compiler unrolls it.
+  std::array<float, 8> sums{};
+  const std::span<const float> elements = values.f32();
+  for (std::size_t i = 0; i < elements.size(); ++i) sums[i % sums.size()] += 0.0F * elements[i];
+  return std::all_of(sums.begin(), sums.end(), [](float sum) { return sum == 0.0F; });
+}
+
 }  // namespace
 
 double epochs_at(const ps::DataPosition& position, std::int64_t dataset_size,
@@ -338,19 +347,6 @@ TrainOutcome train(const TrainingRun& run, const TrainLoopOptions& options, cons
     throw;
   }
 }
-
-namespace {
-
-bool all_finite(const Tensor& values) {
-  // A sum of 0 * x tests for NaN: 0 * x is 0 for a finite x and NaN otherwise, so the sum needs no
-  // branches and the compiler unrolls it.
-  std::array<float, 8> sums{};
-  const std::span<const float> elements = values.f32();
-  for (std::size_t i = 0; i < elements.size(); ++i) sums[i % sums.size()] += 0.0F * elements[i];
-  return std::all_of(sums.begin(), sums.end(), [](float sum) { return sum == 0.0F; });
-}
-
-}  // namespace
 
 bool all_finite(const Snapshot& snapshot) {
   return all_finite(snapshot.values) && all_finite(snapshot.state) &&

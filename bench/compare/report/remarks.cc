@@ -85,8 +85,8 @@ class RemarkWriter {
     }
   }
 
-  // Remarks on the variants at chance level, but only if another variant did better: otherwise the
-  // recommendation tells it.
+  // Names the variants that are no more accurate than guessing. If all variants are, the
+  // recommendation says so and this remark is left out.
   void add_guessing() {
     if (choices(rows_, comparison_.chance).empty()) return;
     std::vector<std::string> guessing;

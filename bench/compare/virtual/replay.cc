@@ -170,12 +170,10 @@ RecordedJob read_recorded_job(std::span<const std::filesystem::path> files) {
 // Returns the consistency that applies pushes in the order of arrival, with the staleness rule of
 // the job.
 ps::ConsistencyOptions replay_consistency(const ps::wire::DeclarationT& declaration) {
-  ps::ConsistencyOptions options{.consistency = ps::Consistency::kAsync};
-  options.staleness_rule = static_cast<ps::StalenessRule>(declaration.staleness_rule);
-  if (options.staleness_rule == ps::StalenessRule::kDelayCompensationAdaptive) {
-    options.compensation = 2.0F;  // the value of make_served_variables()
-  }
-  return options;
+  const ps::ConsistencyOptions declared = ps::consistency_options(declaration);
+  return {.consistency = ps::Consistency::kAsync,
+          .staleness_rule = declared.staleness_rule,
+          .compensation = declared.compensation};
 }
 
 InputOptions input_options_of(const RecordedJob& job, std::uint64_t seed) {

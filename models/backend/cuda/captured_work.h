@@ -25,8 +25,6 @@ class CapturedWork {
   void run(cudaStream_t stream, const std::function<void()>& work);
   // Drops the captured CUDA graph, because the next run starts different work.
   void forget();
-  // Tells tests whether the work runs as one CUDA graph.
-  bool is_captured() const noexcept { return static_cast<bool>(graph_); }
 
  private:
   struct GraphTraits {

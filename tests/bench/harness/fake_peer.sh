@@ -1,7 +1,7 @@
-# A peer that speaks the protocol of bench/peers/*.py and computes nothing. Its only argument says how it behaves:
+# A peer with the protocol of bench/peers/*.py that computes nothing. Its only argument selects its behaviour:
 # well | silent | broken | lost | short | dies.
 case "$1" in
-  silent) read -r _ ;;  # until whoever started us goes away
+  silent) read -r _ ;;  # waits until the starting process ends
   broken) echo '{"event": "error", "message": "no such library here"}'; exit 2 ;;
   dies) exit 3 ;;
 esac

@@ -66,7 +66,7 @@ bool ScheduledRule::may_read(WorkerId worker, std::uint64_t sequence) const {
   });
 }
 
-bool ScheduledRule::may_begin(const PushId& id) const {
+bool ScheduledRule::snapshot_lets_begin(const PushId& id) const {
   return !is_limited_ || id.sequence <= members_.at(id.worker).limit;
 }
 
@@ -79,7 +79,7 @@ std::vector<std::size_t> ScheduledRule::choose(const std::vector<TrainingPush>& 
   std::vector<std::size_t> chosen;
   if (options_.consistency != Consistency::kSync) {
     for (std::size_t i = 0; i < waiting.size() && chosen.empty(); ++i) {
-      if (may_begin(waiting[i].id)) chosen.push_back(i);
+      if (snapshot_lets_begin(waiting[i].id)) chosen.push_back(i);
     }
     return chosen;
   }
@@ -95,7 +95,7 @@ std::vector<std::size_t> ScheduledRule::choose(const std::vector<TrainingPush>& 
   const int awaited = std::min(std::max(active - options_.backup_workers, 1), able);
   int here = 0;
   for (std::size_t i = 0; i < waiting.size(); ++i) {
-    if (waiting[i].version != version || !may_begin(waiting[i].id)) continue;
+    if (waiting[i].version != version || !snapshot_lets_begin(waiting[i].id)) continue;
     if (takes_part(waiting[i].id.worker, waiting[i].id.incarnation)) {
       if (options_.backup_workers > 0 && here == awaited) continue;
       ++here;
@@ -120,7 +120,7 @@ void ScheduledRule::limit(const std::vector<WorkerClock>& entries) {
 }
 
 bool ScheduledRule::has_reached_limits(const std::vector<TrainingPush>& waiting) const {
-  const auto is_due = [&](const TrainingPush& push) { return may_begin(push.id); };
+  const auto is_due = [&](const TrainingPush& push) { return snapshot_lets_begin(push.id); };
   if (std::any_of(waiting.begin(), waiting.end(), is_due)) return false;
   return std::all_of(members_.begin(), members_.end(), [](const auto& member) {
     const Member& its = member.second;

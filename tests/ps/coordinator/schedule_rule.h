@@ -37,7 +37,7 @@ class ScheduledRule {
   void advance(const PushId& id);
 
   bool may_read(WorkerId worker, std::uint64_t sequence) const;
-  bool may_begin(const PushId& id) const;
+  bool snapshot_lets_begin(const PushId& id) const;
   bool is_late(const TrainingPush& push, std::uint64_t version) const;
   // Returns the indices of the pushes that form the next update.
   std::vector<std::size_t> choose(const std::vector<TrainingPush>& waiting,

@@ -169,7 +169,7 @@ bool ScheduledServer::rest() {
 
 bool ScheduledServer::drop_late() {
   for (auto push = waiting_.begin(); push != waiting_.end(); ++push) {
-    if (!rule_.is_late(*push, version_) || !rule_.may_begin(push->id)) continue;
+    if (!rule_.is_late(*push, version_) || !rule_.snapshot_lets_begin(push->id)) continue;
     rule_.advance(push->id);
     news_.push_back({ServerNews::Kind::kDropped, *push});
     owed_.push_back(*push);

@@ -36,7 +36,6 @@ class ScheduledWorker {
   bool is_alive = false;
   bool is_training() const noexcept { return stage_ == Stage::kTraining; }
   bool has_left() const noexcept { return stage_ == Stage::kLeft; }
-  bool has_finished() const noexcept { return has_finished_; }
   const std::optional<std::string>& failure() const noexcept { return failure_; }
   std::deque<wire::MessageT> sent;               // messages in transit to server 0
   std::deque<wire::MessageT> inbox;              // received messages, not yet processed

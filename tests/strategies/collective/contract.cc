@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "models/tensor/sums.h"
+
 namespace syncopate {
 namespace {
 

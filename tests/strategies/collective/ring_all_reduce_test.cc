@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/base/errors.h"
+#include "models/tensor/sums.h"
 #include "strategies/collective/collectives.h"
 #include "strategies/collective/ring_all_reduce.h"
 #include "tests/strategies/collective/contract.h"

@@ -27,14 +27,11 @@ Bytes records(const Bytes& labels) {
 class Cifar10Folder : public testing::Test {
  protected:
   Cifar10Folder() {
-    set_log_prefix("syncopate",
-                   LogLevel::kError);  // these files are smaller than the official ones
     for (std::uint8_t i = 1; i <= 5; ++i) {
       put("data_batch_" + std::to_string(i) + ".bin", records({i, 0}));
     }
     put("test_batch.bin", records({9}));
   }
-  ~Cifar10Folder() override { set_log_prefix("syncopate", LogLevel::kInfo); }
 
   void put(const std::string& name, const Bytes& bytes) {
     write_file(folder_.path() / name, bytes);
@@ -101,7 +98,6 @@ TEST_F(Cifar10Folder, RefusesAFileCutInsideARecord) {
 }
 
 TEST_F(Cifar10Folder, WarnsWhenAFileIsCutBetweenRecords) {
-  set_log_prefix("syncopate", LogLevel::kWarning);
   testing::internal::CaptureStderr();
   open();
   EXPECT_NE(testing::internal::GetCapturedStderr().find("test_batch.bin holds 1 records"),

@@ -75,8 +75,8 @@ struct BatchNormInputGradient {
 struct CpuKernels {
   int block;
 
-  // Normalise u8 samples x [n, pixels, channels] to f32: y = x * scale[c] + shift[c]. y is [n,
-  // channels, pixels] (planar), [n, pixels, channels] (interleaved), or has blocked channels.
+  // These functions normalise u8 samples x [n, pixels, channels] to f32: y = x * scale[c] +
+  // shift[c]. The planar y is [n, channels, pixels], the interleaved y [n, pixels, channels].
   void (*pixels_to_planar)(const std::uint8_t* x, float* y, std::int64_t n, std::int64_t pixels,
                            int channels, const float* scale, const float* shift);
   void (*pixels_to_interleaved)(const std::uint8_t* x, float* y, std::int64_t n,
