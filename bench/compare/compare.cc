@@ -12,7 +12,10 @@
 #include <ostream>
 #include <stdexcept>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "bench/compare/comparison_file.h"
 #include "bench/compare/real_run.h"
 #include "bench/compare/report/comparison.h"
 #include "bench/compare/report/comparison_report.h"
@@ -22,6 +25,7 @@
 #include "bench/compare/run_plan.h"
 #include "bench/compare/virtual/replay.h"
 #include "bench/compare/virtual_run.h"
+#include "bench/harness/machine_load.h"
 #include "bench/harness/measure.h"
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
@@ -35,11 +39,23 @@ namespace {
 
 // The interval between checks of signals and progress.
 constexpr std::chrono::milliseconds kTick(100);
+// How long the load of the machine is measured before runs are repeated.
+constexpr std::chrono::seconds kLookForQuiet(1);
+
+// Returns such as "others took 41 % of the CPUs".
+std::string others_text(double share) {
+  return fmt::format("others took {:.0f} % of the CPUs", 100.0 * share);
+}
 
 // Describes a result, such as "test accuracy 98.12%, 12.3 s, 41203 samples/s".
-std::string result_text(const Summary& result) {
-  return fmt::format("test accuracy {:.2f}%, {:.1f} s, {:.0f} samples/s",
-                     100.0 * result.test_accuracy, result.seconds, result.samples_per_second);
+std::string result_text(const RunResult& result) {
+  std::string text = fmt::format("test accuracy {:.2f}%, {:.1f} s, {:.0f} samples/s",
+                                 100.0 * result.summary.test_accuracy, result.summary.seconds,
+                                 result.summary.samples_per_second);
+  if (result.is_disturbed()) {
+    text += fmt::format(" (busy machine: {})", others_text(*result.others_cpu_share));
+  }
+  return text;
 }
 
 std::string seed_text(const RunSpec& run) {
@@ -96,27 +112,40 @@ std::vector<std::string> kills_after(double seconds, const std::vector<Kill>& ki
   return notes;
 }
 
+// Returns the runs of the comparison, with the predicted times of their messages.
+std::vector<RunSpec> runs_of(const CompareOptions& options, const DataSplits& data) {
+  CompareOptions up_to_last = options;
+  up_to_last.seeds = options.first_seed + options.seeds - 1;
+  std::vector<RunSpec> runs = plan_runs(up_to_last, data.train->size());
+  std::erase_if(runs, [&](const RunSpec& run) {
+    return run.seed < static_cast<std::uint64_t>(options.first_seed);
+  });
+  for (RunSpec& run : runs) run.predicted_communication_seconds = predict_communication(run, data);
+  return runs;
+}
+
 // Trains the runs of a comparison that its folder does not have yet.
 class Comparer {
  public:
-  Comparer(const CompareOptions& options, StopSignal& signals)
+  Comparer(const CompareOptions& options, const std::string& command, StopSignal& signals)
       : options_(options),
         signals_(signals),
         data_(open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = 1})),
-        files_(options.report),
-        runs_(plan_runs(options, data_.train->size())),
-        display_(make_progress_display(options.show_progress)) {
-    for (RunSpec& run : runs_) {
-      run.predicted_communication_seconds = predict_communication(run, data_);
-    }
-  }
+        runs_(runs_of(options, data_)),
+        facts_{.command = command,
+               .machine = machine_here(std::string(program_version())),
+               .chance = chance_of(*data_.test)},
+        heads_(planned_heads(options, runs_, facts_.chance)),
+        folder_(options.report.empty() ? numbered_folder("comparison", heads_) : options.report),
+        files_(folder_),
+        display_(make_progress_display(options.show_progress)) {}
+
+  const std::filesystem::path& folder() const noexcept { return folder_; }
 
   // Trains the missing runs. Returns false if a signal stopped the training.
-  bool run(const std::string& command) {
-    files_.begin(options_, runs_,
-                 {.command = command,
-                  .machine = machine_here(std::string(program_version())),
-                  .chance = chance_of(*data_.test)});
+  bool run() {
+    files_.begin(heads_, facts_, options_.replace);
+    if (options_.report.empty()) display_->note("the results go to the folder " + folder_.string());
     for (const std::string& one : options_.left_out) display_->note("left out: " + one);
     display_->note(fmt::format("comparing {}: {}, with {} each",
                                count_text(static_cast<int>(options_.variants.size()), "variant"),
@@ -135,7 +164,9 @@ class Comparer {
       display_->note(count_text(static_cast<int>(failed), "run") +
                      " failed before and will be tried again");
     }
-    const bool ended = options_.clock == Clock::kVirtual ? run_virtual_ones() : run_real_ones();
+    const bool ended = options_.clock == Clock::kVirtual
+                           ? run_virtual_ones()
+                           : run_real_ones() && repeat_disturbed_ones();
     display_->finish();
     return ended;
   }
@@ -143,22 +174,70 @@ class Comparer {
  private:
   bool run_real_ones() {
     for (const RunSpec* run : missing_) {
-      const RealRunOutcome outcome =
-          run_really(*run,
-                     {.program = options_.program,
-                      .progress_name = fmt::format("[{}] {}", number_text(), seed_text(*run)),
-                      .metrics = files_.lines(*run),
-                      .log = files_.log(*run),
-                      .total_updates = updates_of(options_, run->variant, data_.train->size()),
-                      .max_seconds = options_.seconds,
-                      .kills = run->faults.kills,
-                      .joins = run->faults.joins,
-                      .checkpoints = files_.checkpoints(*run)},
-                     signals_, *display_);
+      const RealRunOutcome outcome = run_one_really(*run, number_text());
       if (outcome.end == RunEnd::kStopped) return false;
-      std::optional<std::string> failure;
-      if (outcome.end == RunEnd::kFailed) failure = outcome.reason;
-      finish(*run, {.failure = failure, .notes = outcome.notes, .begin = outcome.begin});
+      finish(*run, ending_of(outcome));
+    }
+    return true;
+  }
+
+  RealRunOutcome run_one_really(const RunSpec& run, const std::string& number) {
+    return run_really(run,
+                      {.program = options_.program,
+                       .progress_name = fmt::format("[{}] {}", number, seed_text(run)),
+                       .metrics = files_.lines(run),
+                       .log = files_.log(run),
+                       .total_updates = updates_of(options_, run.variant, data_.train->size()),
+                       .max_seconds = options_.seconds,
+                       .kills = run.faults.kills,
+                       .joins = run.faults.joins,
+                       .checkpoints = files_.checkpoints(run)},
+                      signals_, *display_);
+  }
+
+  static RunEnding ending_of(const RealRunOutcome& outcome) {
+    RunEnding ending{.notes = outcome.notes,
+                     .begin = outcome.begin,
+                     .others_cpu_share = outcome.others_cpu_share};
+    if (outcome.end == RunEnd::kFailed) ending.failure = outcome.reason;
+    return ending;
+  }
+
+  // Trains the runs again during which other processes took much of the CPUs, once each, and keeps
+  // the result of the quieter time. Does nothing if the machine is still busy: a comparison on a
+  // busy machine would take twice as long for no better result. Returns false if a signal stopped
+  // the training.
+  bool repeat_disturbed_ones() {
+    std::vector<std::pair<const RunSpec*, double>> disturbed;
+    for (const RunSpec& run : runs_) {
+      if (!files_.is_done(run)) continue;
+      const auto result = read_run(files_.result(run));
+      if (result->is_disturbed()) disturbed.emplace_back(&run, *result->others_cpu_share);
+    }
+    if (disturbed.empty()) return true;
+    const std::string count = count_text(static_cast<int>(disturbed.size()), "run");
+    const OthersMeter others;
+    std::this_thread::sleep_for(kLookForQuiet);
+    if (const double share = others.share(); share > kMostOthersCpuShare) {
+      display_->note(fmt::format(
+          "the machine was busy during {} and still is: {}; the same command with --report {} "
+          "trains them again when it is quiet",
+          count, others_text(share), folder_.string()));
+      return true;
+    }
+    display_->note(fmt::format("the machine was busy during {}, which are trained again", count));
+    for (std::size_t i = 0; i < disturbed.size(); ++i) {
+      const auto& [run, share] = disturbed[i];
+      const std::string number = fmt::format("again {}/{}", i + 1, disturbed.size());
+      const RealRunOutcome outcome = run_one_really(*run, number);
+      if (outcome.end == RunEnd::kStopped) return false;
+      if (outcome.end == RunEnd::kFailed || *outcome.others_cpu_share >= share) {
+        files_.discard(*run);
+        display_->note(fmt::format("[{}] {}: the earlier result stays", number, seed_text(*run)));
+        continue;
+      }
+      files_.finish(*run, ending_of(outcome));
+      note_result(*run, number);
     }
     return true;
   }
@@ -228,21 +307,28 @@ class Comparer {
 
   void finish(const RunSpec& run, const RunEnding& ending) {
     const std::lock_guard lock(mutex_);
-    files_.finish(options_, run, ending);
+    files_.finish(run, ending);
     const std::string number = number_text();
     ++done_;
+    note_result(run, number);
+  }
+
+  void note_result(const RunSpec& run, const std::string& number) {
     const auto result = read_run(files_.result(run));
     const std::string text = !result           ? "failed: it left no result"
                              : result->failure ? "failed: " + *result->failure
-                                               : result_text(result->summary);
+                                               : result_text(*result);
     display_->note(fmt::format("[{}] {}: {}", number, seed_text(run), text));
   }
 
   const CompareOptions& options_;
   StopSignal& signals_;
   const DataSplits data_;
-  const RunFiles files_;
-  std::vector<RunSpec> runs_;
+  const std::vector<RunSpec> runs_;
+  const ComparisonFacts facts_;
+  const std::vector<RunHead> heads_;
+  const std::filesystem::path folder_;
+  RunFiles files_;
   std::unique_ptr<ProgressDisplay> display_;
   std::vector<const RunSpec*> missing_;
   VirtualProgress virtual_progress_;
@@ -258,9 +344,10 @@ void print_paragraph(std::ostream& out, const std::string& text) {
 
 void compare(const CompareOptions& options, const std::string& command, StopSignal& signals,
              std::ostream& out) {
-  const bool ended = Comparer(options, signals).run(command);
-  const Comparison comparison = read_comparison(options.report);
-  write_and_print_report(options.report, comparison, out);
+  Comparer comparer(options, command, signals);
+  const bool ended = comparer.run();
+  const Comparison comparison = read_comparison(comparer.folder());
+  write_and_print_report(comparer.folder(), comparison, out);
   if (!ended) throw std::runtime_error("stopped; the same command continues with the missing runs");
   const auto is_done = [](const ComparedVariant& variant) {
     return std::ranges::any_of(variant.runs, &ComparedRun::is_done);

@@ -11,10 +11,11 @@
 
 namespace syncopate::bench {
 
-// Trains the runs that options.report does not have yet, one after the other (under the virtual
-// clock several at once), and writes the report. A run that fails becomes a note in its row. Throws
-// UsageError, FileError, and std::runtime_error if every run failed or if a signal stopped it; the
-// same command continues with the missing runs.
+// Trains the runs that the folder of the report does not have yet, one after the other (under the
+// virtual clock several at once), and writes the report. A run that fails becomes a note in its
+// row. A real run during which other processes took much of the CPUs is trained again once, if the
+// machine is quiet at the end. Throws UsageError, FileError, and std::runtime_error if every run
+// failed or if a signal stopped it; the same command continues with the missing runs.
 void compare(const CompareOptions& options, const std::string& command, StopSignal& signals,
              std::ostream& out);
 

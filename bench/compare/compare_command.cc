@@ -13,6 +13,7 @@
 
 #include "bench/compare/compare.h"
 #include "bench/compare/compare_options.h"
+#include "bench/compare/comparison_file.h"
 #include "bench/compare/presets.h"
 #include "bench/compare/report/comparison.h"
 #include "bench/compare/train_flags.h"
@@ -75,7 +76,6 @@ class CompareFlags {
  public:
   // Declares the flags of compare. `flags` outlives this object.
   explicit CompareFlags(FlagSet& flags) : flags_(flags) {
-    options_.report = "comparison";
     declare_variants();
     declare_training();
     declare_faults();
@@ -134,17 +134,20 @@ void CompareFlags::declare_variants() {
   flags_.add("--workers", &workers_, "workers of each variant", {.least = 1, .most = 1024});
   flags_.add("--servers", &servers_, "servers of parameter-server", {.least = 1, .most = 1024});
   flags_.add("--clock", &clock_,
-             "clock of the runs (real: processes on this machine; virtual: simulated time, equal "
-             "on every machine)",
+             "clock of the runs (real: processes on this machine; virtual: simulated time, the "
+             "same on one instruction set and oneDNN)",
              {.choices = {"real", "virtual"}});
   flags_.add("--jobs", &jobs_, "virtual runs at a time",
              {.default_text = "the number of CPUs", .least = 1, .most = 1024});
   flags_.add("--program", &options_.program, "syncopate program of the real runs",
              {.value = "FILE", .default_text = "the one beside this program"});
   flags_.begin_group("Checkpoints and output");
-  flags_.add("--report", &options_.report, "folder of the results", {.value = "DIR"});
+  flags_.add("--report", &options_.report,
+             "folder of the results; an interrupted comparison goes on there, also with more seeds "
+             "or variants",
+             {.value = "DIR", .default_text = "comparison, or the next free of comparison-2, ..."});
   flags_.add("--replace", &options_.replace,
-             "removal of what another comparison has left in that folder");
+             "removal of the runs and pages of another comparison in that folder");
   flags_.add("--no-progress", &hides_progress_, "notes only, no progress line");
 }
 
@@ -165,8 +168,12 @@ void CompareFlags::declare_training() {
              {.default_text = "none", .least = 1});
   flags_.add("--seconds", &options_.seconds, "training time, with --budget seconds",
              {.unit = "seconds", .default_text = "none", .above = 0.0});
-  flags_.add("--seeds", &seeds_, "runs of each variant, with seeds from 1",
+  flags_.add("--seeds", &seeds_, "runs of each variant, with seeds from --first-seed",
              {.default_text = "3", .least = 1, .most = 1000});
+  flags_.add("--first-seed", &options_.first_seed,
+             "seed of each variant's first run; a folder keeps all its seeds, so other seeds alone "
+             "need another folder",
+             {.least = 1, .most = 1000});
   flags_.add("--evaluations", &evaluations_, "evaluations of a run",
              {.default_text = "20", .least = 1, .most = 10000});
   flags_.add("--target-accuracy", &target_accuracy_,
@@ -240,6 +247,7 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
     throw UsageError("--program " + options.program.string() +
                      ": no such file; build syncopate, or say where it is");
   }
+  if (options.replace && options.report.empty()) options.report = "comparison";
   options.cache_dir = default_cache_dir(environment);
   return options;
 }
@@ -323,7 +331,10 @@ Command declare_compare(FlagSet& flags, const Environment& environment) {
 Command declare_report(FlagSet& flags, const Environment& /*environment*/) {
   const auto dir = std::make_shared<std::filesystem::path>();
   flags.add("DIR", dir.get(), "folder of --report that compare has written", {.required = true});
-  return [dir] { write_and_print_report(*dir, read_comparison(*dir), std::cout); };
+  return [dir] {
+    restore_comparison_file(*dir, std::cout);
+    write_and_print_report(*dir, read_comparison(*dir), std::cout);
+  };
 }
 
 }  // namespace syncopate::bench

@@ -15,7 +15,7 @@ namespace syncopate::bench {
 
 enum class Clock : std::uint8_t {
   kReal,     // processes on this machine, started by syncopate launch
-  kVirtual,  // simulated time, with the same numbers on every machine
+  kVirtual,  // simulated time; equal numbers on one instruction set and version of oneDNN
 };
 
 enum class Budget : std::uint8_t {
@@ -27,7 +27,8 @@ enum class Budget : std::uint8_t {
 struct CompareOptions {
   std::vector<Variant> variants;
   std::vector<std::string> left_out;  // default variants left out as impossible, with reasons
-  int seeds = 3;                      // runs of each variant have seeds 1 .. seeds
+  int seeds = 3;                      // runs of each variant
+  int first_seed = 1;                 // they have seeds first_seed .. first_seed + seeds - 1
   Clock clock = Clock::kReal;
   Budget budget = Budget::kSamples;
   std::int64_t epochs = 2;
@@ -41,8 +42,10 @@ struct CompareOptions {
   int evaluations = 20;  // evaluations per run; with kSeconds, per `epochs` epochs
   FaultInjection faults;
   std::vector<std::string> fault_flags;  // the injected faults as flags of compare and their values
-  std::filesystem::path report;          // folder of the report
-  std::filesystem::path program;         // path of the program syncopate
+  // Folder of the report. Empty: the first of comparison, comparison-2, comparison-3, ... that is
+  // free or has this comparison, interrupted.
+  std::filesystem::path report;
+  std::filesystem::path program;  // path of the program syncopate
   std::filesystem::path cache_dir;
   int jobs = 1;          // number of virtual runs at once
   bool replace = false;  // whether to remove runs of another comparison

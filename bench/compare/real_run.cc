@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "bench/compare/run_log.h"
+#include "bench/harness/machine_load.h"
 #include "bench/harness/measure.h"
 #include "deploy/launch/role_process.h"
 #include "models/base/deadline.h"
@@ -193,6 +194,7 @@ RealRunOutcome run_really(const RunSpec& run, const RealRunOptions& options, Sto
   if (!run.refusal.empty()) return {.end = RunEnd::kFailed, .reason = run.refusal};
   std::filesystem::remove(options.metrics);
   RunLog log(options.log);
+  const OthersMeter others;
   RoleProcess process({.name = run.variant.label,
                        .arguments = command_of(run, options),
                        .environment = Environment::of_process().variables()},
@@ -237,6 +239,7 @@ RealRunOutcome run_really(const RunSpec& run, const RealRunOptions& options, Sto
     const RoleEnding ending = process.reap();
     if (stop_deadline) return {.end = RunEnd::kStopped};
     RealRunOutcome outcome;
+    outcome.others_cpu_share = others.share();
     if (begin) outcome.begin = begin->line;
     for (const Kill& kill : kills.left()) {
       outcome.notes.push_back(never_took_place(kill));

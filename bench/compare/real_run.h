@@ -40,6 +40,9 @@ struct RealRunOutcome {
   // The first line of the metrics if there were kills: a job that restarts without a checkpoint
   // overwrites it.
   std::string begin{};
+  // The share of the machine's CPU time that other processes took, from the start of the run's
+  // processes to their end. Empty for a run that was not started.
+  std::optional<double> others_cpu_share{};
 };
 
 // Runs the processes of a run to their end. A signal from `signals` is passed on to them. Throws

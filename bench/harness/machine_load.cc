@@ -1,7 +1,5 @@
 #include "bench/harness/machine_load.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -12,12 +10,15 @@
 #include <cstddef>
 #include <cstring>
 #include <fstream>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bench/harness/measure.h"
+#include "models/base/affinity.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
@@ -25,16 +26,19 @@ namespace {
 
 double seconds_of_ticks(double ticks) { return ticks / static_cast<double>(sysconf(_SC_CLK_TCK)); }
 
-// Time stolen by the host counts as busy, because the measured processes did not get it either.
-// Source: proc(5), /proc/stat.
-double machine_busy_seconds() {
-  std::ifstream file("/proc/stat");
-  std::string label;
-  std::array<double, 8> ticks{};  // in the order user nice system idle iowait irq softirq steal
-  file >> label;
-  for (double& value : ticks) file >> value;
-  if (!file) throw FileError("/proc/stat: expected a first line with 8 counts; is /proc mounted?");
-  return seconds_of_ticks(ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6] + ticks[7]);
+// Returns the user and system time of this process (RUSAGE_SELF), or of its descendants that have
+// been waited for (RUSAGE_CHILDREN).
+double cpu_seconds_of(int processes) {
+  rusage usage{};
+  getrusage(processes, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+double family_cpu_seconds() {
+  return cpu_seconds_of(RUSAGE_SELF) + cpu_seconds_of(RUSAGE_CHILDREN);
 }
 
 constexpr std::size_t kSlotBytes = std::size_t{128} << 10;
@@ -84,35 +88,9 @@ double receive(Ring& ring) {
   return seconds_since(start);
 }
 
-// Returns the first two cores that this process may use, or fewer when it may use fewer.
-std::vector<int> two_cores() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE && cores.size() < 2; ++core) {
-    if (CPU_ISSET(core, &allowed)) cores.push_back(core);
-  }
-  return cores;
-}
-
-void bind_this_thread(int core) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(core, &one);
-  pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
-}
-
 }  // namespace
 
-double this_process_cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
+double this_process_cpu_seconds() { return cpu_seconds_of(RUSAGE_SELF); }
 
 // Reads the CPU time, fields 14 and 15 of /proc/PID/stat. The name before them is in parentheses
 // and may contain spaces.
@@ -133,11 +111,59 @@ double other_process_cpu_seconds(pid_t pid) {
   return seconds_of_ticks(user_ticks + system_ticks);
 }
 
+std::string read_proc_stat() {
+  const std::ifstream file("/proc/stat");
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+CpuTimes cpu_times_in(const std::string& stat, const std::vector<int>& cpus) {
+  CpuTimes times;
+  bool has_cpu = false;
+  std::istringstream lines(stat);
+  for (std::string line; std::getline(lines, line) && line.starts_with("cpu");) {
+    std::istringstream fields(line.substr(3));
+    const bool is_sum = line.starts_with("cpu ");
+    int cpu = -1;
+    if (!is_sum) fields >> cpu;
+    if (cpus.empty() ? !is_sum : std::ranges::find(cpus, cpu) == cpus.end()) continue;
+    std::array<double, 8> ticks{};  // in the order user nice system idle iowait irq softirq steal
+    for (double& value : ticks) fields >> value;
+    if (!fields) break;
+    has_cpu = true;
+    const double total = std::accumulate(ticks.begin(), ticks.end(), 0.0);
+    times.busy_seconds += seconds_of_ticks(ticks[0] + ticks[1] + ticks[2] + ticks[7]);
+    times.interrupt_seconds += seconds_of_ticks(ticks[5] + ticks[6]);
+    times.total_seconds += seconds_of_ticks(total);
+  }
+  if (!has_cpu) {
+    throw FileError("/proc/stat: expected a line with 8 counts for each CPU; is /proc mounted?");
+  }
+  return times;
+}
+
+OthersMeter::OthersMeter(std::function<std::string()> read_stat)
+    : read_stat_(std::move(read_stat)),
+      cpus_(usable_cpus()),
+      first_(cpu_times_in(read_stat_(), cpus_)),
+      own_seconds_(family_cpu_seconds()) {}
+
+double OthersMeter::share() const {
+  const CpuTimes now = cpu_times_in(read_stat_(), cpus_);
+  const double total = now.total_seconds - first_.total_seconds;
+  const double busy = now.busy_seconds - first_.busy_seconds;
+  if (total <= 0.0) return 0.0;
+  return std::clamp((busy - (family_cpu_seconds() - own_seconds_)) / total, 0.0, 1.0);
+}
+
 ForeignLoadMeter::ForeignLoadMeter(std::vector<pid_t> other_side)
     : other_side_(std::move(other_side)), last_(read()) {}
 
 ForeignLoadMeter::Reading ForeignLoadMeter::read() const {
-  Reading reading{machine_busy_seconds(), this_process_cpu_seconds(), SteadyClock::now()};
+  const CpuTimes machine = cpu_times_in(read_proc_stat());
+  Reading reading{machine.busy_seconds + machine.interrupt_seconds, this_process_cpu_seconds(),
+                  SteadyClock::now()};
   for (const pid_t pid : other_side_) reading.own_seconds += other_process_cpu_seconds(pid);
   return reading;
 }
@@ -152,18 +178,18 @@ double ForeignLoadMeter::take() {
 }
 
 std::optional<double> measure_core_ring() {
-  const std::vector<int> cores = two_cores();
+  const std::vector<int> cores = usable_cpus();
   if (cores.size() < 2) return std::nullopt;
   double best_seconds = 0.0;
   for (int attempt = 0; attempt < kTries; ++attempt) {
     Ring ring;
     double seconds = 0.0;
     std::jthread sender([&] {
-      bind_this_thread(cores[0]);
+      bind_this_thread({cores[0]});
       send(ring);
     });
     std::jthread receiver([&] {
-      bind_this_thread(cores[1]);
+      bind_this_thread({cores[1]});
       seconds = receive(ring);
     });
     sender.join();

@@ -5,7 +5,9 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,6 +18,39 @@ namespace syncopate::bench {
 double this_process_cpu_seconds();
 // Returns the CPU time of a process. Throws FileError when the process has ended.
 double other_process_cpu_seconds(pid_t pid);
+
+// The time of a machine's CPUs since it was started, summed over CPUs.
+struct CpuTimes {
+  // The time of processes, and the time that the host gave to other machines ("steal"), which the
+  // measured processes did not get either.
+  double busy_seconds = 0.0;
+  double interrupt_seconds = 0.0;
+  double total_seconds = 0.0;  // busy, in interrupts and idle
+};
+// Reads the text of /proc/stat. Counts these CPUs, or all if `cpus` is empty. The resolution is 10
+// ms. Throws FileError if the text has no such CPU. Source: proc(5), /proc/stat.
+CpuTimes cpu_times_in(const std::string& stat, const std::vector<int>& cpus = {});
+std::string read_proc_stat();  // returns the text of /proc/stat
+
+// Measures the share of CPU time that processes other than this one and its descendants take, on
+// the CPUs that this process may use. One thread only.
+class OthersMeter {
+ public:
+  // `read_stat` returns the text of /proc/stat; tests pass a made-up one. Throws FileError.
+  explicit OthersMeter(std::function<std::string()> read_stat = read_proc_stat);
+
+  // Returns the share, from 0 to 1, since construction. A descendant counts as this process's own
+  // from the time at which its parent has waited for its end, so measure when all have ended.
+  // Interrupts are left out: those of the family's own messages are among them, and kernels differ
+  // in whether they charge them to the process. Throws FileError.
+  double share() const;
+
+ private:
+  std::function<std::string()> read_stat_;
+  std::vector<int> cpus_;
+  CpuTimes first_;
+  double own_seconds_;
+};
 
 // Measures foreign load between calls of take(): the busy time of the machine minus the time of the
 // measured processes. One thread only.

@@ -2,10 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <memory>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/end_to_end/run_program.h"
@@ -225,17 +228,102 @@ TEST(Compare, HasOneClockForARestartedWorker) {
   EXPECT_GT(last, 2.5);
 }
 
-TEST(Compare, RefusesRunsOfAnotherComparison) {
+TEST(Compare, RefusesAFolderOfAnotherComparisonAndReplacesItOnRequest) {
   const ScratchDir scratch;
-  const Words command = compare(scratch / "r", kSmall + Words{"--clock", "virtual", "--strategies",
-                                                              "parameter-server:async"});
-  ASSERT_EQ(RunningProgram(command).wait().exit_code, 0);
-  for (const Words& more : {Words{"--workers", "3"}, Words{"--link-delay", "10ms"},
-                            Words{"--kill", "worker=1,at=0.1s"}, Words{"--clock", "real"}}) {
+  const fs::path dir = scratch / "r";
+  const Words command = compare(dir, kSmall + Words{"--clock", "virtual"});
+  const Words both{"--strategies", "parameter-server:async,mirrored"};
+  ASSERT_EQ(RunningProgram(command + both).wait().exit_code, 0);
+  const std::string before = read_text(dir / "comparison.json");
+  for (const Words& more :
+       {both + Words{"--workers", "3"}, both + Words{"--link-delay", "10ms"},
+        both + Words{"--kill", "worker=1,at=0.1s"}, both + Words{"--clock", "real"},
+        both + Words{"--target-accuracy", "0.6"}, both + Words{"--first-seed", "2"},
+        Words{"--strategies", "one-device"}, Words{"--strategies", "mirrored"}}) {
     const ProgramResult result = RunningProgram(command + more).wait();
-    EXPECT_EQ(result.exit_code, 2) << more.front();
-    EXPECT_NE(result.err.find("has another comparison"), std::string::npos) << result.err;
+    EXPECT_EQ(result.exit_code, 2) << more.back();
+    EXPECT_NE(result.err.find("has another comparison, 2 runs of 2 variants: "), std::string::npos)
+        << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_EQ(read_text(dir / "comparison.json"), before) << more.back();
   }
+  const ProgramResult more_seeds = RunningProgram(command + both + Words{"--seeds", "2"}).wait();
+  EXPECT_EQ(more_seeds.exit_code, 0) << more_seeds.err;
+  EXPECT_NE(more_seeds.err.find("2 of 4 runs are there already"), std::string::npos)
+      << more_seeds.err;
+  const ProgramResult replaced =
+      RunningProgram(command + Words{"--strategies", "one-device", "--replace"}).wait();
+  EXPECT_EQ(replaced.exit_code, 0) << replaced.err;
+  EXPECT_EQ(names_in(dir / "runs"), Words{"one-device-seed1.jsonl"});
+}
+
+TEST(Compare, NumbersItsFoldersWithoutReport) {
+  const ScratchDir scratch;
+  fs::create_directories(scratch / "here");
+  const Words in_folder{"/bin/sh", "-c", R"(cd "$1" && shift && exec "$@")", "sh",
+                        scratch / "here"};
+  const auto run = [&](const Words& more) {
+    Words words = compare("", kSmall + Words{"--clock", "virtual", "--strategies", "one-device"});
+    const auto report = std::ranges::find(words, "--report");
+    words.erase(report, report + 2);
+    const ProgramResult result = RunningProgram(in_folder + words + more).wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return last_line(result.out);
+  };
+  EXPECT_EQ(run({}), "comparison/report.html");
+  EXPECT_EQ(run({}), "comparison-2/report.html") << "the first is finished";
+  EXPECT_EQ(run({"--seeds", "2"}), "comparison-3/report.html");
+  fs::remove(scratch / "here" / "comparison-2" / "runs" / "one-device-seed1.jsonl");
+  EXPECT_EQ(run({}), "comparison-2/report.html") << "its run is missing";
+  EXPECT_EQ(run({"--replace", "--seeds", "3"}), "comparison/report.html");
+}
+
+TEST(Compare, TrainsTheSeedsFromTheFirstOn) {
+  const ScratchDir scratch;
+  const Words more = kSmall + Words{"--clock", "virtual", "--strategies", "one-device"};
+  const ProgramResult result =
+      run_compare(scratch / "r", more + Words{"--first-seed", "5", "--seeds", "2"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(names_in(scratch / "r" / "runs"),
+            (Words{"one-device-seed5.jsonl", "one-device-seed6.jsonl"}));
+  ASSERT_EQ(run_compare(scratch / "all", more + Words{"--seeds", "5"}).exit_code, 0);
+  EXPECT_EQ(read_text(scratch / "r" / "runs" / "one-device-seed5.jsonl"),
+            read_text(scratch / "all" / "runs" / "one-device-seed5.jsonl"));
+}
+
+TEST(Compare, MakesTheReportAgainFromTheRuns) {
+  const ScratchDir scratch;
+  const fs::path dir = scratch / "r";
+  ASSERT_EQ(run_compare(dir, kSmall + Words{"--clock", "virtual"}).exit_code, 0);
+  const std::string runs = read_text(dir / "runs.csv");
+  for (const char* page : {"comparison.json", "report.html", "runs.csv", "curves.csv"}) {
+    fs::remove(dir / page);
+  }
+  const ProgramResult result = RunningProgram({SYNCOPATE_BENCH, "report", dir}).wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("comparison.json was missing; it is made of the 7 runs"),
+            std::string::npos)
+      << result.out;
+  EXPECT_EQ(read_text(dir / "runs.csv"), runs);
+  EXPECT_TRUE(fs::exists(dir / "report.html"));
+}
+
+TEST(Compare, MarksRunsDuringWhichOtherProcessesTookTheCpus) {
+  const ScratchDir scratch;
+  std::vector<std::unique_ptr<RunningProgram>> others;
+  for (unsigned i = 0; i < std::thread::hardware_concurrency(); ++i) {
+    others.push_back(std::make_unique<RunningProgram>(Words{"/bin/sh", "-c", "while :; do :; done"},
+                                                      std::chrono::seconds(120)));
+  }
+  const ProgramResult busy =
+      run_compare(scratch / "r", Words{"--data", "synthetic:1x8x8:4:2048", "--service-time",
+                                       "constant:20", "--strategies", "mirrored"});
+  ASSERT_EQ(busy.exit_code, 0) << busy.err;
+  EXPECT_NE(busy.err.find(" samples/s (busy machine: others took "), std::string::npos) << busy.err;
+  EXPECT_NE(busy.err.find("the machine was busy during 1 run and still is"), std::string::npos)
+      << busy.err;
+  const std::string lines = read_text(scratch / "r" / "runs" / "mirrored-seed1.jsonl");
+  EXPECT_NE(lines.find("\"others_cpu_share\":0."), std::string::npos) << lines;
 }
 
 TEST(Compare, TriesFailedRunsAgain) {

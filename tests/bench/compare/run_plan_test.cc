@@ -1,23 +1,18 @@
-// Tests the list of runs that a comparison plans, and the folder in which it keeps them.
+// Tests the list of runs that a comparison plans.
 #include "bench/compare/run_plan.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <memory>
 
 #include "bench/compare/presets.h"
 #include "bench/compare/real_run.h"
-#include "bench/compare/report/run_result.h"
-#include "bench/compare/run_files.h"
 #include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
 namespace {
 
-namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
 CompareOptions two_variants() {
@@ -219,115 +214,6 @@ TEST(RealRun, KeepsACheckpointAtEachEvaluationIfAWorkerRestarts) {
   EXPECT_EQ(value_of(command, "--checkpoint-every"), value_of(command, "--eval-every-steps"));
   options.kills[0].restart_seconds.reset();
   EXPECT_EQ(value_of(command_of(runs[0], options), "--checkpoint-dir"), "");
-}
-
-class RunFilesTest : public testing::Test {
- protected:
-  void SetUp() override {
-    dir_ = fs::path(testing::TempDir()) / ("run-files-" + std::to_string(getpid()));
-    fs::remove_all(dir_);
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-  fs::path dir_;
-};
-
-// Leaves the files of a run that trained successfully, as train does.
-void train(const RunFiles& files, const RunSpec& run) {
-  std::ofstream(files.lines(run))
-      << R"({"event":"summary","steps":2,"samples":64,"seconds":1.0,"samples_per_second":64,)"
-      << R"("train_loss":0.4,"test_accuracy":0.9,"test_loss":0.5,"staleness_mean":0,)"
-      << R"("staleness_max":0,"input_wait_fraction":0,"communication_exposed_fraction":0,)"
-      << R"("weights_hash":"cafe","staleness":[]})"
-      << "\n";
-}
-
-TEST_F(RunFilesTest, KnowWhichRunsAreDoneWhenTheyAreOpenedAgain) {
-  const CompareOptions options = two_variants();
-  const auto runs = plan_runs(options, 1000);
-  {
-    const RunFiles files(dir_);
-    files.begin(options, runs, {.command = "the command", .machine = {}});
-    train(files, runs[0]);
-    files.finish(options, runs[0], {});
-    files.finish(options, runs[1], {.failure = "worker 1 fell over"});
-  }
-  const RunFiles files(dir_);
-  files.begin(options, runs, {.command = "the command", .machine = {}});
-  EXPECT_TRUE(files.is_done(runs[0]));
-  EXPECT_FALSE(files.is_done(runs[1])) << "it is tried again";
-  EXPECT_TRUE(files.has_failed(runs[1]));
-  EXPECT_FALSE(files.has_failed(runs[2]));
-  EXPECT_TRUE(fs::exists(dir_ / "comparison.json"));
-}
-
-TEST_F(RunFilesTest, TreatARunWithoutASummaryAsFailed) {
-  const CompareOptions options = two_variants();
-  const auto runs = plan_runs(options, 1000);
-  const RunFiles files(dir_);
-  files.begin(options, runs, {.command = "the command", .machine = {}});
-  files.finish(options, runs[0], {});
-  EXPECT_FALSE(files.is_done(runs[0]));
-  EXPECT_EQ(read_run(files.result(runs[0]))->failure, "it ended without a summary");
-}
-
-TEST_F(RunFilesTest, BelongToOneComparisonAtATime) {
-  const auto first = std::make_unique<RunFiles>(dir_);
-  EXPECT_THROW(RunFiles second(dir_), UsageError);
-}
-
-TEST_F(RunFilesTest, RefuseRunsOfAnotherComparison) {
-  const auto differs = [&](const char* words, auto change) {
-    fs::remove_all(dir_);
-    CompareOptions options = two_variants();
-    auto runs = plan_runs(options, 1000);
-    const RunFiles files(dir_);
-    files.begin(options, runs, {.command = "the command", .machine = {}});
-    train(files, runs[1]);
-    files.finish(options, runs[1], {});
-    EXPECT_NO_THROW(files.begin(options, runs, {.command = "the command", .machine = {}}));
-    change(options);
-    runs = plan_runs(options, 1000);
-    try {
-      files.begin(options, runs, {.command = "another command", .machine = {}});
-      ADD_FAILURE() << words << ": was taken for the same";
-    } catch (const UsageError& error) {
-      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
-    }
-    options.replace = true;
-    files.begin(options, runs, {.command = "another command", .machine = {}});
-    EXPECT_FALSE(files.is_done(runs[1]));
-  };
-  using Options = CompareOptions&;
-  differs("with other flags", [](Options options) { options.epochs = 7; });
-  differs("with another clock", [](Options options) { options.clock = Clock::kVirtual; });
-  differs("with another program", [](Options options) { options.program = "/other"; });
-  differs("with another number of workers",
-          [](Options options) { options.variants[1].workers = 5; });
-  differs("with another number of servers",
-          [](Options options) { options.variants[1].servers = 1; });
-  differs("with other fault injection", [](Options options) {
-    options.fault_flags = {"--kill", "worker=1,at=1s"};
-    options.faults.kills = {{.worker = 1, .at_seconds = 1.0}};
-  });
-}
-
-TEST_F(RunFilesTest, NameEveryMachineOfTheRuns) {
-  const CompareOptions options = two_variants();
-  const auto runs = plan_runs(options, 1000);
-  const RunFiles files(dir_);
-  const auto hosts_after = [&](const std::string& host) {
-    files.begin(options, runs,
-                {.command = "the command", .machine = {.host = host, .date = "today"}});
-    std::vector<std::string> hosts;
-    for (const Machine& machine : read_comparison(dir_).machines) hosts.push_back(machine.host);
-    return hosts;
-  };
-  EXPECT_EQ(hosts_after("a"), Words{"a"});
-  EXPECT_EQ(hosts_after("b"), Words{"b"}) << "nothing was made on a";
-  train(files, runs[0]);
-  files.finish(options, runs[0], {});
-  EXPECT_EQ(hosts_after("b"), Words{"b"});
-  EXPECT_EQ(hosts_after("c"), (Words{"b", "c"}));
 }
 
 TEST(Threads, AreOnePerWorkerByDefault) {

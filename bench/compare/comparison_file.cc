@@ -1,0 +1,435 @@
+#include "bench/compare/comparison_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <ostream>
+#include <set>
+#include <tuple>
+
+#include "bench/compare/report/run_result.h"
+#include "bench/compare/run_plan.h"
+#include "bench/plots/document.h"
+#include "bench/plots/text.h"
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+constexpr std::array kPages = {"comparison.json", "report.html", "runs.csv", "curves.csv"};
+
+struct Condition {
+  const char* key;
+  const char* words;
+};
+// What the runs of a comparison have in common. A message names the first difference in this order.
+constexpr std::array kOfComparison = {Condition{"model", "model"},
+                                      Condition{"data", "data set"},
+                                      Condition{"clock", "clock"},
+                                      Condition{"budget", "budget"},
+                                      Condition{"target_accuracy", "target accuracy"},
+                                      Condition{"trouble", "fault injection"},
+                                      Condition{"threads_per_worker", "threads per worker"}};
+// What a run must have in common with an earlier one for that one's result to be kept.
+constexpr std::array kOfRun = {Condition{"label", "variant"},   Condition{"seed", "seed"},
+                               Condition{"clock", "clock"},     Condition{"workers", "workers"},
+                               Condition{"servers", "servers"}, Condition{"trouble", "faults"},
+                               Condition{"program", "program"}};
+
+Json value_at(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() ? Json(nullptr) : *found;
+}
+
+// Returns a JSON value as words of a message: a list with blanks, "none" for nothing.
+std::string words_of(const Json& value) {
+  if (value.is_string() && !value.get<std::string>().empty()) return value.get<std::string>();
+  if (value.is_number()) return value.dump();
+  std::string words;
+  if (value.is_array()) {
+    for (const Json& one : value) words += (words.empty() ? "" : " ") + words_of(one);
+  }
+  return words.empty() ? "none" : words;
+}
+
+// Returns the flags of train, each with its values: {"--epochs 2", "--deterministic"}.
+std::vector<std::string> flags_of(const Json& head) {
+  std::vector<std::string> flags;
+  for (const Json& word : value_at(head, "flags")) {
+    const std::string text = words_of(word);
+    if (flags.empty() || text.starts_with("--")) {
+      flags.push_back(text);
+    } else {
+      flags.back() += " " + text;
+    }
+  }
+  return flags;
+}
+
+// Returns the first of `flags` that `others` lacks; "" if there is none.
+std::string first_missing(const std::vector<std::string>& flags,
+                          const std::vector<std::string>& others) {
+  for (const std::string& flag : flags) {
+    if (std::ranges::find(others, flag) == others.end()) return flag;
+  }
+  return "";
+}
+
+// Returns how a run that is there differs from the run that is planned under its name.
+std::string difference_of_run(const Json& found, const Json& wanted) {
+  const std::string label = words_of(value_at(wanted, "label"));
+  for (const Condition& condition : kOfRun) {
+    const Json was = value_at(found, condition.key);
+    const Json is = value_at(wanted, condition.key);
+    if (was == is) continue;
+    return fmt::format("{} was trained with {} {}, not {}", label, condition.words, words_of(was),
+                       words_of(is));
+  }
+  if (value_at(found, "flags") == value_at(wanted, "flags")) return "";
+  const std::string was = first_missing(flags_of(found), flags_of(wanted));
+  const std::string is = first_missing(flags_of(wanted), flags_of(found));
+  if (was.empty()) return fmt::format("{} was trained without {}", label, is);
+  return fmt::format("{} was trained with {}, {}", label, was,
+                     is.empty() ? "which is not given here" : "not " + is);
+}
+
+std::string text_in(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Returns comparison.json of the folder; an empty object if it is missing or damaged.
+Json comparison_in(const fs::path& dir) {
+  const Json found = Json::parse(text_in(dir / "comparison.json"), nullptr, false);
+  return found.is_object() ? found : Json::object();
+}
+
+// Returns the heads of the runs in the folder, by name. A file whose first line is not a JSON
+// object has an empty one.
+std::vector<RunHead> heads_in(const fs::path& dir) {
+  std::vector<RunHead> heads;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(dir / "runs", error)) {
+    if (entry.path().extension() != ".jsonl") continue;
+    std::ifstream in(entry.path(), std::ios::binary);
+    std::string first;
+    if (!std::getline(in, first)) continue;  // an empty file has no result
+    const Json line = Json::parse(first, nullptr, false);
+    heads.push_back({entry.path().filename().string(), line.is_object() ? line : Json::object()});
+  }
+  std::ranges::sort(heads, {}, &RunHead::file);
+  return heads;
+}
+
+std::set<std::string> files_of(const std::vector<RunHead>& heads) {
+  std::set<std::string> files;
+  for (const RunHead& head : heads) files.insert(head.file);
+  return files;
+}
+
+// Returns the names of the run files that comparison.json lists.
+std::set<std::string> files_listed_in(const Json& comparison) {
+  std::set<std::string> files;
+  for (const Json& variant : value_at(comparison, "variants")) {
+    for (const Json& file : value_at(variant, "runs")) {
+      files.insert(fs::path(words_of(file)).filename().string());
+    }
+  }
+  return files;
+}
+
+// Returns what a head says of its comparison, with the clock.
+Json comparison_of(const Json& head) {
+  Json comparison = head.value("comparison", Json::object());
+  comparison["clock"] = value_at(head, "clock");
+  return comparison;
+}
+
+// Returns how two comparisons differ, in words. Properties that one of them does not say are equal:
+// earlier versions recorded fewer.
+std::string difference_of_comparisons(const Json& found, const Json& wanted) {
+  for (const Condition& condition : kOfComparison) {
+    if (!found.contains(condition.key) || !wanted.contains(condition.key)) continue;
+    const Json& was = found.at(condition.key);
+    const Json& is = wanted.at(condition.key);
+    if (was == is) continue;
+    return fmt::format("the {} is {}, not {}", condition.words, words_of(was), words_of(is));
+  }
+  return "";
+}
+
+// Returns how the comparison in the folder differs from the planned one, whose runs may be more.
+std::string difference_in(const fs::path& dir, const std::vector<RunHead>& heads,
+                          const std::vector<RunHead>& planned) {
+  const Json wanted = comparison_of(planned.front().line);
+  std::string difference = difference_of_comparisons(comparison_in(dir), wanted);
+  if (!difference.empty()) return difference;
+  for (const RunHead& head : heads) {
+    if (head.line.empty()) return fmt::format("the first line of {} is damaged", head.file);
+    difference = difference_of_comparisons(comparison_of(head.line), wanted);
+    if (!difference.empty()) return difference;
+    const auto same = std::ranges::find(planned, head.file, &RunHead::file);
+    if (same == planned.end()) {
+      return fmt::format("this command leaves out {} with seed {}",
+                         words_of(value_at(head.line, "label")),
+                         words_of(value_at(head.line, "seed")));
+    }
+    difference = difference_of_run(head.line, same->line);
+    if (!difference.empty()) return difference;
+  }
+  return "";
+}
+
+bool is_run_done(const fs::path& file) {
+  if (!fs::exists(file)) return false;
+  const auto run = read_run(file);
+  return run && !run->failure;
+}
+
+// Whether the folder is missing or has nothing but what a comparison makes before its first file.
+bool is_free(const fs::path& dir) {
+  if (!fs::exists(dir)) return true;
+  if (!fs::is_directory(dir)) return false;
+  return std::ranges::all_of(fs::directory_iterator(dir), [](const fs::directory_entry& entry) {
+    return entry.path().filename() == ".lock" ||
+           (entry.path().filename() == "runs" && fs::is_empty(entry.path()));
+  });
+}
+
+// Whether the folder has exactly the planned comparison, and runs are missing or failed.
+bool is_interrupted(const fs::path& dir, const std::vector<RunHead>& planned) {
+  if (files_listed_in(comparison_in(dir)) != files_of(planned)) return false;
+  if (!difference_in(dir, heads_in(dir), planned).empty()) return false;
+  return !std::ranges::all_of(
+      planned, [&](const RunHead& head) { return is_run_done(dir / "runs" / head.file); });
+}
+
+Json without_date(Json machine) {
+  machine.erase("date");
+  return machine;
+}
+
+// Adds a machine unless it is there already.
+void add_machine(Json& machines, const Json& machine) {
+  const bool is_there = std::ranges::any_of(
+      machines, [&](const Json& one) { return without_date(one) == without_date(machine); });
+  if (!is_there) machines.push_back(machine);
+}
+
+// Returns the machines that real runs name in their files.
+Json machines_of_runs(const fs::path& dir, const std::vector<RunHead>& heads) {
+  Json machines = Json::array();
+  for (const RunHead& head : heads) {
+    std::ifstream in(dir / "runs" / head.file, std::ios::binary);
+    for (std::string text; std::getline(in, text);) {
+      if (!text.starts_with(R"({"event":"machine")")) continue;
+      Json machine = Json::parse(text, nullptr, false);
+      if (!machine.is_object()) continue;
+      machine.erase("event");
+      machine.erase("others_cpu_share");
+      add_machine(machines, machine);
+    }
+  }
+  return machines;
+}
+
+std::string budget_words(const CompareOptions& options) {
+  if (options.budget == Budget::kUpdates) return fmt::format("{} updates", options.updates);
+  if (options.budget == Budget::kSeconds) return exact_text(options.seconds) + " s of training";
+  return fmt::format("{} of {}", count_text(static_cast<int>(options.epochs), "epoch"),
+                     options.data);
+}
+
+Json head_of(const CompareOptions& options, const RunSpec& run,
+             const std::optional<Chance>& chance) {
+  Json comparison = {{"model", options.model},
+                     {"data", options.data},
+                     {"target_accuracy", options.target_accuracy},
+                     {"budget", budget_words(options)},
+                     {"trouble", fmt::format("{}", fmt::join(options.fault_flags, " "))},
+                     {"threads_per_worker", threads_per_worker(options)}};
+  if (chance) {
+    comparison["chance"] = {{"share", chance->share},
+                            {"classes", chance->classes},
+                            {"test_samples", chance->test_samples}};
+  }
+  const bool is_virtual = options.clock == Clock::kVirtual;
+  Json head = {{"event", "run"},
+               {"label", run.variant.label},
+               {"seed", run.seed},
+               {"workers", run.variant.workers},
+               {"servers", run.variant.servers},
+               {"clock", is_virtual ? "virtual" : "real"}};
+  if (!is_virtual) head["program"] = options.program.string();
+  head["trouble"] = run.fault_flags;
+  if (run.predicted_communication_seconds) {
+    head["predicted_communication_seconds"] = *run.predicted_communication_seconds;
+  }
+  head["flags"] = command_line_of(run.train);
+  const auto row = std::ranges::find(options.variants, run.variant.label, &Variant::label);
+  head["variant"] = {{"row", row - options.variants.begin()},
+                     {"keeps_step", run.variant.is_synchronous},
+                     {"distributed", run.variant.has_tasks()},
+                     {"learning_rate_rule", run.learning_rate_rule},
+                     {"learning_rate", run.train.schedule.learning_rate},
+                     {"learning_rate_factor", run.learning_rate_factor},
+                     {"threads_per_worker", run.train.strategy.lanes}};
+  head["comparison"] = comparison;
+  return head;
+}
+
+// Returns the learning rate rule of a comparison whose variants have these rules.
+std::string rule_of_all(const std::set<std::string>& rules) {
+  if (rules.size() == 1) return *rules.begin();
+  return rules.contains("none") ? "none" : "given";
+}
+
+// Returns comparison.json without command and machines.
+Json comparison_of_heads(const std::vector<RunHead>& heads) {
+  Json comparison = comparison_of(heads.front().line);
+  Json variants = Json::array();
+  std::set<std::string> rules;
+  for (const RunHead& head : heads) {
+    const std::string label = head.line.at("label").get<std::string>();
+    auto variant =
+        std::ranges::find_if(variants, [&](const Json& one) { return one.at("label") == label; });
+    if (variant == variants.end()) {
+      Json added = {{"label", label}, {"workers", head.line.at("workers")}};
+      added.update(head.line.value("variant", Json::object()));
+      added.erase("row");
+      added["runs"] = Json::array();
+      if (added.contains("learning_rate_rule")) rules.insert(added.at("learning_rate_rule"));
+      variants.push_back(added);
+      variant = variants.end() - 1;
+    }
+    variant->at("runs").push_back("runs/" + head.file);
+  }
+  if (!comparison.contains("trouble")) {  // of an earlier version: the faults of the run with most
+    const auto trouble = [](const RunHead& head) { return value_at(head.line, "trouble"); };
+    const Json most = trouble(*std::ranges::max_element(
+        heads, {}, [&](const RunHead& head) { return trouble(head).size(); }));
+    comparison["trouble"] = most.empty() ? "" : words_of(most);
+  }
+  if (!rules.empty()) comparison["learning_rate_rule"] = rule_of_all(rules);
+  comparison["variants"] = variants;
+  return comparison;
+}
+
+void write_json(const fs::path& dir, const Json& comparison) {
+  write_whole(dir / "comparison.json",
+              comparison.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace
+
+Json machine_json(const Machine& machine) {
+  return {{"host", machine.host}, {"processor", machine.processor}, {"cpus", machine.cpus},
+          {"gpus", machine.gpus}, {"version", machine.version},     {"date", machine.date}};
+}
+
+std::vector<RunHead> planned_heads(const CompareOptions& options, const std::vector<RunSpec>& runs,
+                                   const std::optional<Chance>& chance) {
+  std::vector<RunHead> heads;
+  for (const RunSpec& run : runs) {
+    heads.push_back({run_name(run) + ".jsonl", head_of(options, run, chance)});
+  }
+  return heads;
+}
+
+std::string conflict_in(const fs::path& dir, const std::vector<RunHead>& planned) {
+  const std::vector<RunHead> heads = heads_in(dir);
+  if (heads.empty()) return "";
+  const std::string difference = difference_in(dir, heads, planned);
+  if (difference.empty()) return "";
+  std::set<std::string> labels;
+  for (const RunHead& head : heads) labels.insert(words_of(value_at(head.line, "label")));
+  return fmt::format(
+      "has another comparison, {} of {}: {}", count_text(static_cast<int>(heads.size()), "run"),
+      labels.size() == 1 ? *labels.begin() : count_text(static_cast<int>(labels.size()), "variant"),
+      difference);
+}
+
+fs::path numbered_folder(const fs::path& base, const std::vector<RunHead>& planned) {
+  fs::path dir = base;
+  for (int number = 2; !is_free(dir) && !is_interrupted(dir, planned); ++number) {
+    dir = fmt::format("{}-{}", base.string(), number);
+  }
+  return dir;
+}
+
+void remove_comparison(const fs::path& dir) {
+  for (const RunHead& head : heads_in(dir)) {
+    for (const char* extension : {".jsonl", ".lines", ".log", ".checkpoints"}) {
+      fs::remove_all((dir / "runs" / head.file).replace_extension(extension));
+    }
+  }
+  for (const char* page : kPages) fs::remove(dir / page);
+}
+
+void write_comparison_file(const fs::path& dir, const std::vector<RunHead>& planned,
+                           const ComparisonFacts& facts) {
+  const bool goes_on = std::ranges::any_of(
+      planned, [&](const RunHead& head) { return fs::exists(dir / "runs" / head.file); });
+  Json machines = goes_on ? value_at(comparison_in(dir), "machines") : Json();
+  if (!machines.is_array()) machines = Json::array();
+  const Json here = machine_json(facts.machine);
+  if (machines.empty() || without_date(machines.back()) != without_date(here)) {
+    machines.push_back(here);
+  }
+  Json comparison = {{"command", facts.command}, {"machines", machines}};
+  comparison.update(comparison_of_heads(planned));
+  write_json(dir, comparison);
+}
+
+void restore_comparison_file(const fs::path& dir, std::ostream& out) {
+  std::vector<RunHead> heads = heads_in(dir);
+  if (fs::exists(dir / "comparison.json")) {
+    const std::set<std::string> listed = files_listed_in(comparison_in(dir));
+    std::erase_if(heads, [&](const RunHead& head) { return listed.contains(head.file); });
+    if (heads.empty()) return;
+    out << fmt::format(
+        "{} in {} {} left out, because comparison.json does not name {}, such as {}; without "
+        "comparison.json the report is made of all runs\n",
+        count_text(static_cast<int>(heads.size()), "run"), (dir / "runs").string(),
+        heads.size() == 1 ? "is" : "are", heads.size() == 1 ? "it" : "them", heads.front().file);
+    return;
+  }
+  if (heads.empty()) return;  // reading comparison.json reports the error
+  for (const RunHead& head : heads) {
+    const std::string file = (dir / "runs" / head.file).string();
+    for (const char* key : {"label", "seed", "workers", "clock"}) {
+      if (head.line.contains(key)) continue;
+      throw FileError(fmt::format("{}: the first line has no \"{}\"; remove the file", file, key));
+    }
+    const std::string difference =
+        difference_of_comparisons(comparison_of(heads.front().line), comparison_of(head.line));
+    if (difference.empty()) continue;
+    throw FileError(fmt::format(
+        "{} and {} are of different comparisons: in the first, {}; move the files of one "
+        "comparison to the folder runs of another folder",
+        (dir / "runs" / heads.front().file).string(), head.file, difference));
+  }
+  std::ranges::stable_sort(heads, {}, [](const RunHead& head) {
+    const Json variant = head.line.value("variant", Json::object());
+    return std::tuple(variant.value("row", std::numeric_limits<int>::max()),
+                      head.line.at("seed").get<std::uint64_t>());
+  });
+  Json comparison = comparison_of_heads(heads);
+  comparison["machines"] = machines_of_runs(dir, heads);
+  write_json(dir, comparison);
+  out << fmt::format("comparison.json was missing; it is made of the {} in {}{}\n",
+                     count_text(static_cast<int>(heads.size()), "run"), (dir / "runs").string(),
+                     comparison.contains("target_accuracy")
+                         ? ""
+                         : ", which do not say the target accuracy, so no time to it is compared; "
+                           "add \"target_accuracy\" to comparison.json");
+}
+
+}  // namespace syncopate::bench

@@ -1,0 +1,361 @@
+// Tests the folder in which a comparison keeps its runs: what it reuses, refuses, numbers, removes
+// and restores.
+#include "bench/compare/run_files.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "bench/compare/report/run_result.h"
+#include "bench/compare/run_plan.h"
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+CompareOptions a_comparison() {
+  CompareOptions options;
+  for (const char* word : {"mirrored", "parameter-server:sync+backup:1"}) {
+    options.variants.push_back(parse_variant(word, 4, 2));
+  }
+  options.seeds = 2;
+  options.batch_size_per_replica = 10;
+  options.evaluations = 5;
+  options.program = "/here/syncopate";
+  return options;
+}
+
+std::string content_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// A comparison with its runs in a folder.
+struct Planned {
+  explicit Planned(CompareOptions chosen)
+      : options(std::move(chosen)),
+        runs(plan_runs(options, 1000)),
+        heads(planned_heads(options, runs, std::nullopt)) {}
+
+  void begin(RunFiles& files, const std::string& host = "") const {
+    files.begin(heads, {.command = "the command", .machine = {.host = host, .date = "today"}},
+                options.replace);
+  }
+  // Returns why the folder refuses the comparison; "" if it does not.
+  std::string refusal(const fs::path& dir) const {
+    try {
+      RunFiles files(dir);
+      begin(files);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  CompareOptions options;
+  std::vector<RunSpec> runs;
+  std::vector<RunHead> heads;
+};
+
+// Leaves the files of a run that trained successfully, as train does.
+void train(const RunFiles& files, const RunSpec& run) {
+  std::ofstream(files.lines(run))
+      << R"({"event":"summary","steps":2,"samples":64,"seconds":1.0,"samples_per_second":64,)"
+      << R"("train_loss":0.4,"test_accuracy":0.9,"test_loss":0.5,"staleness_mean":0,)"
+      << R"("staleness_max":0,"input_wait_fraction":0,"communication_exposed_fraction":0,)"
+      << R"("weights_hash":"cafe","staleness":[]})"
+      << "\n";
+}
+
+class RunFilesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = fs::path(testing::TempDir()) / ("run-files-" + std::to_string(getpid()));
+    fs::remove_all(dir_);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  // Trains the first `count` runs of a comparison into a folder.
+  static void train_first(const Planned& planned, std::size_t count, const fs::path& dir,
+                          const std::string& host = "") {
+    RunFiles files(dir);
+    planned.begin(files, host);
+    for (std::size_t i = 0; i < count; ++i) {
+      train(files, planned.runs.at(i));
+      files.finish(planned.runs.at(i), {});
+    }
+  }
+
+  fs::path dir_;
+};
+
+TEST_F(RunFilesTest, KnowWhichRunsAreDoneWhenTheyAreOpenedAgain) {
+  const Planned planned(a_comparison());
+  {
+    RunFiles files(dir_);
+    planned.begin(files);
+    train(files, planned.runs[0]);
+    files.finish(planned.runs[0], {});
+    files.finish(planned.runs[1], {.failure = "worker 1 fell over"});
+  }
+  RunFiles files(dir_);
+  planned.begin(files);
+  EXPECT_TRUE(files.is_done(planned.runs[0]));
+  EXPECT_FALSE(files.is_done(planned.runs[1])) << "it is tried again";
+  EXPECT_TRUE(files.has_failed(planned.runs[1]));
+  EXPECT_FALSE(files.has_failed(planned.runs[2]));
+  EXPECT_TRUE(fs::exists(dir_ / "comparison.json"));
+}
+
+TEST_F(RunFilesTest, TreatARunWithoutASummaryAsFailed) {
+  const Planned planned(a_comparison());
+  RunFiles files(dir_);
+  planned.begin(files);
+  files.finish(planned.runs[0], {});
+  EXPECT_FALSE(files.is_done(planned.runs[0]));
+  EXPECT_EQ(read_run(files.result(planned.runs[0]))->failure, "it ended without a summary");
+}
+
+TEST_F(RunFilesTest, KeepWhatOtherProcessesTookAndWhere) {
+  const Planned planned(a_comparison());
+  RunFiles files(dir_);
+  planned.begin(files, "n1");
+  train(files, planned.runs[0]);
+  files.finish(planned.runs[0], {.others_cpu_share = 0.41});
+  EXPECT_EQ(read_run(files.result(planned.runs[0]))->others_cpu_share, 0.41);
+  EXPECT_NE(content_of(files.result(planned.runs[0])).find(R"("host":"n1")"), std::string::npos);
+}
+
+TEST_F(RunFilesTest, BelongToOneComparisonAtATime) {
+  const auto first = std::make_unique<RunFiles>(dir_);
+  EXPECT_THROW(RunFiles second(dir_), UsageError);
+}
+
+TEST_F(RunFilesTest, RefuseAnotherComparisonAndKeepIt) {
+  const auto differs = [&](const std::string& words, const auto& change) {
+    fs::remove_all(dir_);
+    train_first(Planned(a_comparison()), 2, dir_);
+    const std::string before = content_of(dir_ / "comparison.json");
+    CompareOptions options = a_comparison();
+    change(options);
+    const std::string error = Planned(options).refusal(dir_);
+    EXPECT_NE(error.find(words), std::string::npos) << words << " was expected in: " << error;
+    EXPECT_NE(error.find("has another comparison, 2 runs of 2 variants: "), std::string::npos)
+        << error;
+    EXPECT_NE(error.find("choose another folder, or add --replace"), std::string::npos) << error;
+    EXPECT_EQ(content_of(dir_ / "comparison.json"), before) << words;
+
+    std::ofstream(dir_ / "report.html") << "the page";
+    options.replace = true;
+    const Planned other(options);
+    EXPECT_EQ(other.refusal(dir_), "");
+    EXPECT_TRUE(fs::is_empty(dir_ / "runs")) << words;
+    EXPECT_FALSE(fs::exists(dir_ / "report.html"));
+  };
+  using Options = CompareOptions&;
+  differs("the model is mnist-cnn, not mlp", [](Options o) { o.model = "mlp"; });
+  differs("the data set is digits, not mnist", [](Options o) { o.data = "mnist"; });
+  differs("the clock is real, not virtual", [](Options o) { o.clock = Clock::kVirtual; });
+  differs("the budget is 2 epochs of digits, not 7 epochs", [](Options o) { o.epochs = 7; });
+  differs("the target accuracy is 0.95, not 0.9", [](Options o) { o.target_accuracy = 0.9; });
+  differs("the fault injection is none, not --kill worker=1,at=1s", [](Options o) {
+    o.fault_flags = {"--kill", "worker=1,at=1s"};
+    o.faults.kills = {{.worker = 1, .at_seconds = 1.0}};
+  });
+  differs("the threads per worker is 1, not 2", [](Options o) {
+    o.shared = parse_shared_train_flags({"--threads", "2"});
+  });
+  differs("mirrored was trained with program /here/syncopate, not /other",
+          [](Options o) { o.program = "/other"; });
+  differs("was trained with workers 4, not 5", [](Options o) { o.variants[1].workers = 5; });
+  differs("was trained with servers 2, not 1", [](Options o) { o.variants[1].servers = 1; });
+  differs("mirrored was trained without --deterministic",
+          [](Options o) { o.shared = parse_shared_train_flags({"--deterministic"}); });
+  differs("mirrored was trained with --learning-rate 0.001, not --learning-rate 0.1",
+          [](Options o) {
+            o.shared = parse_shared_train_flags({"--learning-rate", "0.1"});
+          });
+  differs("mirrored was trained with --batch-size-per-replica 10, not --batch-size-per-replica 20",
+          [](Options o) { o.batch_size_per_replica = 20; });
+  differs("this command leaves out mirrored with seed 1",
+          [](Options o) { o.variants.erase(o.variants.begin()); });
+  differs("this command leaves out mirrored with seed 1",
+          [](Options o) { o.variants = {parse_variant("one-device", 4, 2)}; });
+}
+
+TEST_F(RunFilesTest, TakeMoreSeedsAndMoreVariants) {
+  train_first(Planned(a_comparison()), 2, dir_);
+  CompareOptions options = a_comparison();
+  options.seeds = 3;
+  options.variants.insert(options.variants.begin(), parse_variant("one-device", 4, 2));
+  const Planned more(options);
+  ASSERT_EQ(more.refusal(dir_), "");
+  const Comparison found = read_comparison(dir_);
+  ASSERT_EQ(found.variants.size(), 3U);
+  EXPECT_EQ(found.variants[0].label, "one-device");
+  EXPECT_TRUE(found.variants[1].runs.at(0).is_done());
+  EXPECT_EQ(found.variants[1].runs.size(), 3U);
+}
+
+TEST_F(RunFilesTest, RefuseFewerSeedsThanTheyHave) {
+  train_first(Planned(a_comparison()), 4, dir_);
+  CompareOptions options = a_comparison();
+  options.seeds = 1;
+  EXPECT_NE(Planned(options).refusal(dir_).find("this command leaves out mirrored with seed 2"),
+            std::string::npos);
+}
+
+TEST_F(RunFilesTest, TakeAnyComparisonAsLongAsNoRunHasEnded) {
+  train_first(Planned(a_comparison()), 0, dir_);
+  CompareOptions options = a_comparison();
+  options.epochs = 7;
+  EXPECT_EQ(Planned(options).refusal(dir_), "");
+}
+
+TEST_F(RunFilesTest, NameEveryMachineOfTheRuns) {
+  const Planned planned(a_comparison());
+  RunFiles files(dir_);
+  const auto hosts_after = [&](const std::string& host) {
+    planned.begin(files, host);
+    std::vector<std::string> hosts;
+    for (const Machine& machine : read_comparison(dir_).machines) hosts.push_back(machine.host);
+    return hosts;
+  };
+  EXPECT_EQ(hosts_after("a"), Words{"a"});
+  EXPECT_EQ(hosts_after("b"), Words{"b"}) << "nothing was made on a";
+  train(files, planned.runs[0]);
+  files.finish(planned.runs[0], {});
+  EXPECT_EQ(hosts_after("b"), Words{"b"});
+  EXPECT_EQ(hosts_after("c"), (Words{"b", "c"}));
+}
+
+TEST_F(RunFilesTest, AreNumberedWithoutAFolderOfTheUser) {
+  const Planned planned(a_comparison());
+  const fs::path base = dir_ / "comparison";
+  const fs::path second = dir_ / "comparison-2";
+  EXPECT_EQ(numbered_folder(base, planned.heads), base);
+  train_first(planned, 3, base);
+  EXPECT_EQ(numbered_folder(base, planned.heads), base) << "one run is missing";
+
+  CompareOptions options = a_comparison();
+  options.epochs = 7;
+  EXPECT_EQ(numbered_folder(base, Planned(options).heads), second) << "another comparison";
+  options = a_comparison();
+  options.seeds = 3;
+  EXPECT_EQ(numbered_folder(base, Planned(options).heads), second) << "other runs";
+
+  train_first(planned, 4, base);
+  EXPECT_EQ(numbered_folder(base, planned.heads), second) << "the first is finished";
+  fs::create_directories(second);
+  std::ofstream(second / "thesis.tex") << "of the user";
+  EXPECT_EQ(numbered_folder(base, planned.heads), dir_ / "comparison-3");
+}
+
+// Returns comparison.json without what only the command knows.
+nlohmann::json restorable(const fs::path& dir) {
+  auto comparison = nlohmann::json::parse(content_of(dir / "comparison.json"));
+  for (const char* key : {"command", "machines"}) comparison.erase(key);
+  return comparison;
+}
+
+TEST_F(RunFilesTest, SayAllOfTheComparison) {
+  CompareOptions options = a_comparison();
+  options.variants.push_back(parse_variant("central-storage", 4, 2));  // first by name
+  options.target_accuracy = 0.8;
+  const Planned planned(options);
+  train_first(planned, 6, dir_);
+  const auto before = restorable(dir_);
+  fs::remove(dir_ / "comparison.json");
+  std::ostringstream said;
+  restore_comparison_file(dir_, said);
+  EXPECT_EQ(restorable(dir_), before);
+  EXPECT_EQ(said.str(), "comparison.json was missing; it is made of the 6 runs in " +
+                            (dir_ / "runs").string() + "\n");
+  EXPECT_EQ(read_comparison(dir_).target_accuracy, 0.8);
+}
+
+TEST_F(RunFilesTest, NameTheMachinesOfRealRunsWhenTheyAreRestored) {
+  const Planned planned(a_comparison());
+  RunFiles files(dir_);
+  for (std::size_t i = 0; i < 3; ++i) {
+    planned.begin(files, i == 0 ? "a" : "b");
+    train(files, planned.runs[i]);
+    files.finish(planned.runs[i], {.others_cpu_share = 0.0});
+  }
+  fs::remove(dir_ / "comparison.json");
+  std::ostringstream said;
+  restore_comparison_file(dir_, said);
+  const auto machines = read_comparison(dir_).machines;
+  ASSERT_EQ(machines.size(), 2U);
+  EXPECT_EQ(machines[0].host, "a");
+  EXPECT_EQ(machines[1].host, "b");
+}
+
+TEST_F(RunFilesTest, OfAnEarlierVersionAreRestoredWithoutATarget) {
+  RunFiles files(dir_);
+  std::ofstream(dir_ / "runs" / "async-seed1.jsonl")
+      << R"({"event":"run","label":"async","seed":1,"workers":2,"servers":1,"clock":"virtual",)"
+      << R"("trouble":["--slow","worker=1,factor=4"],"flags":[]})"
+      << "\n"
+      << R"({"event":"failure","reason":"it was tired"})"
+      << "\n";
+  std::ostringstream said;
+  restore_comparison_file(dir_, said);
+  EXPECT_NE(said.str().find("which do not say the target accuracy"), std::string::npos)
+      << said.str();
+  const Comparison found = read_comparison(dir_);
+  EXPECT_FALSE(found.target_accuracy.has_value());
+  EXPECT_EQ(found.faults, "--slow worker=1,factor=4");
+  EXPECT_TRUE(found.has_virtual_clock);
+  EXPECT_TRUE(found.variants.at(0).runs.at(0).has_failed());
+}
+
+TEST_F(RunFilesTest, OfTwoComparisonsAreNotRestoredAsOne) {
+  CompareOptions options = a_comparison();
+  train_first(Planned(options), 1, dir_);
+  options.variants = {parse_variant("one-device", 4, 2)};
+  options.target_accuracy = 0.8;
+  train_first(Planned(options), 1, dir_ / "other");
+  fs::copy(dir_ / "other" / "runs" / "one-device-seed1.jsonl", dir_ / "runs");
+  fs::remove(dir_ / "comparison.json");
+  std::ostringstream said;
+  try {
+    restore_comparison_file(dir_, said);
+    ADD_FAILURE() << "no error";
+  } catch (const FileError& error) {
+    EXPECT_NE(std::string(error.what())
+                  .find("one-device-seed1.jsonl are of different comparisons: in the first, the "
+                        "target accuracy is 0.95, not 0.8"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_FALSE(fs::exists(dir_ / "comparison.json"));
+}
+
+TEST_F(RunFilesTest, ThatComparisonJsonLeavesOutAreNamed) {
+  const Planned planned(a_comparison());
+  train_first(planned, 4, dir_);
+  const auto restored = [&] {
+    std::ostringstream said;
+    restore_comparison_file(dir_, said);
+    return said.str();
+  };
+  EXPECT_EQ(restored(), "");
+  const fs::path runs = dir_ / "runs";
+  fs::copy(runs / "mirrored-seed1.jsonl", runs / "async-seed1.jsonl");
+  EXPECT_EQ(restored(), "1 run in " + runs.string() +
+                            " is left out, because comparison.json does not name it, such as "
+                            "async-seed1.jsonl; without comparison.json the report is made of all "
+                            "runs\n");
+}
+
+}  // namespace
+}  // namespace syncopate::bench
