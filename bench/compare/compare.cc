@@ -336,10 +336,6 @@ class Comparer {
   std::size_t done_ = 0;
 };
 
-void print_paragraph(std::ostream& out, const std::string& text) {
-  for (const std::string& line : wrapped(plain_text(text), kTerminalWidth)) out << line << '\n';
-}
-
 }  // namespace
 
 void compare(const CompareOptions& options, const std::string& command, StopSignal& signals,
@@ -379,14 +375,11 @@ void replay(const std::filesystem::path& record, const CompareOptions& options, 
 void write_and_print_report(const std::filesystem::path& dir, const Comparison& comparison,
                             std::ostream& out) {
   print_table(out, comparison);
-  const Verdict said = verdict(comparison);
-  out << '\n';
-  for (const std::string& sentence : said.answer) print_paragraph(out, sentence);
-  if (!said.remarks.empty()) print_paragraph(out << '\n', paragraph_of(said.remarks));
-  out << '\n';
-  keep_verdict(dir, said);
+  const Verdict found = verdict(comparison);
+  print_verdict(out, comparison, found);
+  keep_verdict(dir, comparison, found);
   write_comparison_report(dir, comparison);
-  out << (dir / "report.html").string() << "\n";
+  out << '\n' << (dir / "report.html").string() << "\n";
 }
 
 }  // namespace syncopate::bench

@@ -25,7 +25,10 @@ h1{font-size:1.6rem;line-height:1.25;margin:0 0 .75rem;font-weight:600}
 h2{break-after:avoid;font-size:1.15rem;margin:2.2rem 0 .6rem;padding-top:.6rem;border-top:1px solid var(--rule);font-weight:600}
 .verdict{font-size:1.06rem;max-width:48em;margin:0 0 .5rem;overflow-wrap:anywhere}
 .verdict:first-of-type{font-weight:600}
-.remarks{max-width:52em;margin:1rem 0 1.25rem;overflow-wrap:anywhere}
+table.warnings{max-width:60rem;margin:1rem 0 0}
+.warnings th,.warnings td{text-align:left;white-space:normal;overflow-wrap:anywhere;padding:.2rem .8rem .2rem 0}
+.warnings tbody th{min-width:7rem;color:var(--red)}
+td small{color:var(--soft)}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1rem;margin:0;font-size:.9rem;max-width:60rem}
 dt{color:var(--soft)}
 dd{margin:0;overflow-wrap:anywhere;min-width:0}
@@ -74,7 +77,7 @@ font:.78rem/1.4 system-ui,"DejaVu Sans",Arial,sans-serif}
 .dot{fill:var(--paper);stroke:var(--ink);stroke-width:1}
 .p0{fill:var(--green)}.p1{fill:var(--red)}.p2{fill:var(--orange)}.p3{fill:var(--sky)}.p4{fill:var(--rest)}
 .p0,.p1,.p2,.p3,.p4{stroke:var(--paper);stroke-width:.6}
-@media (max-width:600px){.plot text,.small .plot text{font-size:12px}.small .plot text{font-size:10.5px}}
+@media (max-width:600px){.detail{display:none}tbody th{min-width:8rem}th,td{padding:.3rem .4rem}.plot text,.small .plot text{font-size:12px}.small .plot text{font-size:10.5px}}
 @media print{:root{--paper:#fff;--ink:#000;--soft:#444;--rule:#ccc;--blue:#0072b2;--red:#d55e00;--green:#009e73;
 --purple:#b5588f;--orange:#e69f00;--sky:#56b4e9;--grey:#6e6e6e;--rest:#b4b4b4}
 body{font-size:11pt}main{max-width:none;padding:0}.scroll{overflow:visible}
@@ -109,10 +112,14 @@ std::string note_html(std::string_view text) {
   return fmt::format("<p class=\"note\">{}</p>\n", lines);
 }
 
+std::string_view class_of(const TableHead& head) {
+  return head.is_detail ? " class=\"detail\"" : "";
+}
+
 std::string table_html(const std::vector<TableHead>& heads, std::string_view rows) {
   std::string html;
   for (const TableHead& head : heads) {
-    html += fmt::format("<th scope=\"col\">{}", html_text(head.name));
+    html += fmt::format("<th scope=\"col\"{}>{}", class_of(head), html_text(head.name));
     if (!head.unit.empty()) html += fmt::format("<br/><small>{}</small>", html_text(head.unit));
     html += "</th>";
   }

@@ -13,7 +13,11 @@ namespace syncopate::bench {
 struct TableHead {
   std::string name;
   std::string unit;
+  bool is_detail = false;  // a narrow page leaves the column out
 };
+// Returns the attribute that a <th> or <td> of the column needs, with a blank before it; "" if
+// none.
+std::string_view class_of(const TableHead& head);
 
 struct TableRow {
   std::string name;

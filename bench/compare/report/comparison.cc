@@ -7,8 +7,6 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "bench/compare/report/verdict.h"
-#include "bench/plots/document.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
@@ -121,22 +119,6 @@ double Chance::limit() const noexcept {
   constexpr double kStandardErrors = 3.0;
   const auto samples = static_cast<double>(test_samples);
   return std::min(1.0, share + kStandardErrors * std::sqrt(share * (1.0 - share) / samples));
-}
-
-void keep_verdict(const std::filesystem::path& dir, const Verdict& verdict) {
-  using Json = nlohmann::ordered_json;
-  const std::filesystem::path file = dir / "comparison.json";
-  std::ifstream in(file, std::ios::binary);
-  Json comparison = Json::parse(in, nullptr, false);
-  if (!comparison.is_object()) {
-    throw FileError(
-        fmt::format("{}: expected a JSON object that describes a comparison", file.string()));
-  }
-  Json sentences = verdict.answer;
-  for (const std::string& remark : verdict.remarks) sentences.push_back(remark);
-  comparison["recommended"] = verdict.recommended ? Json(*verdict.recommended) : Json(nullptr);
-  comparison["verdict"] = sentences;
-  write_whole(file, comparison.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace syncopate::bench

@@ -76,9 +76,4 @@ struct Comparison {
 // Only clock, variants, label, workers and runs are required.
 Comparison read_comparison(const std::filesystem::path& dir);
 
-struct Verdict;
-// Writes {"recommended":LABEL or null, "verdict":[SENTENCE, ...]} into DIR/comparison.json and
-// replaces an earlier verdict. Throws FileError.
-void keep_verdict(const std::filesystem::path& dir, const Verdict& verdict);
-
 }  // namespace syncopate::bench

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <ostream>
 
+#include "bench/compare/report/claims.h"
 #include "bench/compare/report/comparison_plots.h"
 #include "bench/compare/report/machine.h"
 #include "bench/compare/report/summary.h"
@@ -26,12 +27,17 @@ std::string kept_together(std::string html) {
 
 std::string verdict_html(const Verdict& verdict) {
   std::string html;
-  for (const std::string& sentence : verdict.answer) {
+  for (const std::string& sentence : verdict.sentences) {
     html += fmt::format("<p class=\"verdict\">{}</p>\n", kept_together(html_text(sentence)));
   }
-  if (verdict.remarks.empty()) return html;
-  return html + fmt::format("<p class=\"remarks\">{}</p>\n",
-                            kept_together(html_text(paragraph_of(verdict.remarks))));
+  std::string rows;
+  for (const Warning& warning : verdict.warnings) {
+    if (&warning - verdict.warnings.data() == kShownWarnings) break;
+    rows += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n",
+                        html_text(warning.subject), kept_together(html_text(warning.text)));
+  }
+  if (rows.empty()) return html;
+  return html + fmt::format("<table class=\"warnings\"><tbody>\n{}</tbody></table>\n", rows);
 }
 
 std::string facts_html(const Comparison& comparison) {
@@ -41,9 +47,11 @@ std::string facts_html(const Comparison& comparison) {
   if (comparison.target_accuracy) {
     html += fact_html("Target", percent_text(*comparison.target_accuracy) + " test accuracy");
   }
-  html += fact_html("Clock", comparison.has_virtual_clock
-                                 ? "virtual: seconds are simulated and the same on every machine"
-                                 : "real: seconds were measured on this machine");
+  html +=
+      fact_html("Clock", comparison.has_virtual_clock
+                             ? "virtual: seconds are simulated, and the same on one instruction "
+                               "set and version of oneDNN"
+                             : "real: seconds were measured on this machine");
   for (const Machine& machine : comparison.machines) {
     html += fact_html("Machine", html_text(describe(machine)));
   }
@@ -56,12 +64,22 @@ std::string facts_html(const Comparison& comparison) {
   return html + "</dl>\n";
 }
 
+// Returns a cell of the page: its second line, if there is one, in small type.
+std::string cell_html(const std::string& cell) {
+  const std::size_t end = cell.find('\n');
+  if (end == std::string::npos) return html_text(cell);
+  return fmt::format("{}<br/><small>{}</small>", html_text(cell.substr(0, end)),
+                     html_text(cell.substr(end + 1)));
+}
+
 std::string results_html(const Comparison& comparison) {
-  const Table table = make_table(comparison, " ± ");
+  const Table table = make_table(comparison, "± ");
   std::string rows;
   for (const TableRow& row : table.rows) {
     rows += fmt::format("<tr><th scope=\"row\">{}</th>", html_text(row.name));
-    for (const std::string& cell : row.cells) rows += fmt::format("<td>{}</td>", html_text(cell));
+    for (std::size_t i = 0; i < row.cells.size(); ++i) {
+      rows += fmt::format("<td{}>{}</td>", class_of(table.heads[i + 1]), cell_html(row.cells[i]));
+    }
     rows += "</tr>\n";
     for (const std::string& note : row.notes) {
       rows += fmt::format("<tr class=\"failure\"><td colspan=\"{}\">{}</td></tr>\n",
@@ -69,21 +87,6 @@ std::string results_html(const Comparison& comparison) {
     }
   }
   return table_html(table.heads, rows);
-}
-
-std::string table_note(const Comparison& comparison) {
-  const bool by_time = speed_up_kind(summarise(comparison)) == SpeedUpKind::kTimeToTarget;
-  return fmt::format(
-      "± is one standard deviation over seeds. The speed-up is relative to the first row, in {}. "
-      "Staleness is the mean over all gradients, and - for synchronous variants.{} A batch is the "
-      "samples of one update, over all workers that contribute to it. Intervals in the summary "
-      "are 95 % each, for one comparison at a time: Welch's interval for accuracies; for times, "
-      "the interval of the factor between two variants, seed by seed, widened by the distance "
-      "between evaluations. With fewer than three seeds, the range over the seeds replaces the "
-      "interval.",
-      by_time ? "time to the target" : "samples per second",
-      comparison.target_accuracy ? " A row has a time to the target if every seed reached it."
-                                 : "");
 }
 
 // A number in a CSV file has all its digits, so that it reads back unchanged.
@@ -135,24 +138,36 @@ std::string run_line(const Comparison& comparison, const ComparedVariant& varian
 constexpr std::size_t kNarrowestName = 14;
 constexpr std::size_t kGap = 2;
 
-// Returns the cell of the time to the target: "173 +- 12", or "2 of 3" if only some runs reached
-// the target.
+// Returns a value with its deviation, if there is one, in a second line.
+template <typename Text>
+std::string with_deviation(const std::string& value, const std::optional<double>& deviation,
+                           std::string_view plus_minus, Text text) {
+  return deviation ? fmt::format("{}\n{}{}", value, plus_minus, text(*deviation)) : value;
+}
+
+// Returns the cell of the time to the target: "173" and "+- 12", or "2 of 3" and the median if only
+// some runs reached the target.
 std::string target_cell(const VariantSummary& row, std::string_view plus_minus) {
   if (row.ended() == 0) return "-";
   if (row.seconds_to_target) {
-    return deviation_text(row.seconds_to_target->mean, row.seconds_to_target->deviation,
-                          plus_minus);
+    return with_deviation(short_text(row.seconds_to_target->mean), row.seconds_to_target->deviation,
+                          plus_minus, short_text);
   }
   if (row.reached == 0) return "not reached";
-  return fmt::format("{} of {}", row.reached, row.ended());
+  const auto median = censored_median(row.reached_seconds, row.ended());
+  return fmt::format("{} of {}{}", row.reached, row.ended(),
+                     median ? "\nmedian " + short_text(*median) : "");
 }
 
 // Returns the cell of the workers: "4 x 1" for 4 processes with 1 replica each; "4" if only the
-// product is known.
-std::string workers_cell(const VariantSummary& row) {
-  if (!row.is_distributed) return fmt::format("{}", row.workers);
-  return *row.is_distributed ? fmt::format("{} x 1", row.workers)
-                             : fmt::format("1 x {}", row.workers);
+// product is known. Its second line marks workers that share CPUs.
+std::string workers_cell(const Comparison& comparison, std::size_t index,
+                         const VariantSummary& row) {
+  const std::string marked =
+      shares_cpus(comparison, comparison.variants[index]) ? "\nshared CPUs" : "";
+  if (!row.is_distributed) return fmt::format("{}{}", row.workers, marked);
+  return *row.is_distributed ? fmt::format("{} x 1{}", row.workers, marked)
+                             : fmt::format("1 x {}{}", row.workers, marked);
 }
 
 // Returns the cell of the updates: "1,875 x 32" is 1,875 updates with 32 samples each.
@@ -165,28 +180,39 @@ std::vector<std::string> row_notes(const VariantSummary& row) {
   std::vector<std::string> notes;
   for (const std::string& failure : row.failures) notes.push_back("failed, " + failure);
   notes.insert(notes.end(), row.notes.begin(), row.notes.end());
+  if (row.disturbed > 0) {
+    notes.push_back(fmt::format("busy machine: other programs took up to {} of the CPUs during {}",
+                                percent_text(std::round(100.0 * row.most_disturbance) / 100.0),
+                                count_text(row.disturbed, "run")));
+  }
   if (row.pending > 0) notes.push_back("pending: " + count_text(row.pending, "run"));
   return notes;
 }
 
-std::string accuracy_text(const Sample& accuracy, std::string_view plus_minus) {
-  const auto deviation =
-      accuracy.deviation ? std::optional(100.0 * *accuracy.deviation) : std::nullopt;
-  return deviation_text(100.0 * accuracy.mean, deviation, plus_minus, 2);
+std::string accuracy_cell(const Sample& accuracy, std::string_view plus_minus) {
+  const auto points = [](double share) { return decimal_text(100.0 * share, 2); };
+  return with_deviation(points(accuracy.mean), accuracy.deviation, plus_minus, points);
 }
 
-std::string optional_cell(const std::optional<double>& value, std::string (*text)(double)) {
-  return value ? text(*value) : "-";
+// Returns the cell of the speed-up over the first row, with the interval of times to the target.
+std::string speed_up_cell(const Rows& rows, const Claims& claims, std::size_t index) {
+  const auto factor = speed_up(rows, index);
+  if (!factor) return "-";
+  const auto ratio = claims.difference(0, index, Measure::kTime);
+  const bool has_interval = index > 0 && speed_up_kind(rows) == SpeedUpKind::kTimeToTarget && ratio;
+  return factor_text(*factor) + (has_interval ? "\n" + interval_words(*ratio) : "");
 }
 
-TableRow row_of(const Rows& rows, std::size_t index, bool has_target, std::string_view plus_minus) {
+TableRow row_of(const Comparison& comparison, const Rows& rows, const Claims& claims,
+                std::size_t index, std::string_view plus_minus) {
   const VariantSummary& row = rows[index];
-  TableRow line{.name = row.name, .cells = {workers_cell(row)}, .notes = row_notes(row)};
+  TableRow line{
+      .name = row.name, .cells = {workers_cell(comparison, index, row)}, .notes = row_notes(row)};
   line.cells.push_back(updates_cell(row));
-  line.cells.push_back(row.accuracy ? accuracy_text(*row.accuracy, plus_minus) : "-");
-  if (has_target) line.cells.push_back(target_cell(row, plus_minus));
+  line.cells.push_back(row.accuracy ? accuracy_cell(*row.accuracy, plus_minus) : "-");
+  if (comparison.target_accuracy) line.cells.push_back(target_cell(row, plus_minus));
   line.cells.push_back(row.samples_per_second ? short_text(row.samples_per_second->mean) : "-");
-  line.cells.push_back(optional_cell(speed_up(rows, index), factor_text));
+  line.cells.push_back(speed_up_cell(rows, claims, index));
   line.cells.push_back(row.staleness ? decimal_text(row.staleness->mean, 2) : "-");
   return line;
 }
@@ -196,17 +222,24 @@ std::vector<TableHead> heads_of(const Comparison& comparison, const Rows& rows) 
   const bool has_replicas = std::ranges::any_of(
       rows, [](const VariantSummary& row) { return row.is_distributed.has_value(); });
   std::vector<TableHead> heads = {{"strategy", ""},
-                                  {"workers", has_replicas ? "x replicas" : ""},
-                                  {"updates", "x batch"},
+                                  {"workers", has_replicas ? "x replicas" : "", true},
+                                  {"updates", "x batch", true},
                                   {"accuracy", "final, %"}};
   if (comparison.target_accuracy) {
     heads.push_back({"to " + percent_text(*comparison.target_accuracy),
                      comparison.has_virtual_clock ? "virtual s" : "s"});
   }
-  heads.push_back({"samples/s", "mean"});
+  heads.push_back({"samples/s", "mean", true});
   heads.push_back({"speed-up", by_time ? "to target" : "samples/s"});
-  heads.push_back({"staleness", "mean"});
+  heads.push_back({"staleness", "mean", true});
   return heads;
+}
+
+// Returns the lines of a cell: its value, and its deviation or interval.
+std::vector<std::string> lines_of_cell(const std::string& cell) {
+  const std::size_t end = cell.find('\n');
+  if (end == std::string::npos) return {cell};
+  return {cell.substr(0, end), cell.substr(end + 1)};
 }
 
 std::vector<std::size_t> cell_widths(const Table& table) {
@@ -214,7 +247,9 @@ std::vector<std::size_t> cell_widths(const Table& table) {
   for (std::size_t i = 1; i < table.heads.size(); ++i) {
     std::size_t widest = std::max(width_of(table.heads[i].name), width_of(table.heads[i].unit));
     for (const TableRow& row : table.rows) {
-      widest = std::max(widest, width_of(row.cells[i - 1]));
+      for (const std::string& line : lines_of_cell(row.cells[i - 1])) {
+        widest = std::max(widest, width_of(line));
+      }
     }
     widths.push_back(widest);
   }
@@ -233,29 +268,54 @@ std::size_t name_width(const Table& table, const std::vector<std::size_t>& width
 
 void print_line(std::ostream& out, const std::string& name, std::size_t width,
                 const std::vector<std::string>& cells, const std::vector<std::size_t>& widths) {
-  out << name << std::string(width - std::min(width, width_of(name)), ' ');
+  std::string line = name + std::string(width - std::min(width, width_of(name)), ' ');
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    out << std::string(kGap + widths[i] - width_of(cells[i]), ' ') << cells[i];
+    line += std::string(kGap + widths[i] - width_of(cells[i]), ' ') + cells[i];
   }
-  out << '\n';
+  line.erase(line.find_last_not_of(' ') + 1);
+  out << line << '\n';
+}
+
+void print_wrapped(std::ostream& out, std::string_view text, std::size_t indent = 0) {
+  for (const std::string& line : wrapped(plain_text(text), kTerminalWidth - indent)) {
+    out << std::string(indent, ' ') << line << '\n';
+  }
+}
+
+// Prints the lines of a row: its wrapped name beside the lines of its cells.
+void print_row(std::ostream& out, const TableRow& row, std::size_t width,
+               const std::vector<std::size_t>& widths) {
+  const std::vector<std::string> names = wrapped(plain_text(row.name), width);
+  std::vector<std::vector<std::string>> cells;
+  std::size_t height = names.size();
+  for (const std::string& cell : row.cells) {
+    cells.push_back(lines_of_cell(cell));
+    height = std::max(height, cells.back().size());
+  }
+  for (std::size_t i = 0; i < height; ++i) {
+    std::vector<std::string> line;
+    for (const auto& cell : cells) line.push_back(i < cell.size() ? cell[i] : "");
+    print_line(out, i < names.size() ? names[i] : "", width, line, widths);
+  }
+  for (const std::string& note : row.notes) print_wrapped(out, note, 2);
 }
 
 }  // namespace
 
 std::string html_page(const Comparison& comparison) {
-  std::string html = verdict_html(verdict(comparison)) + facts_html(comparison) +
-                     "<h2>Results</h2>\n" + results_html(comparison);
-  html += note_html(table_note(comparison));
-  const std::string learning =
-      curve_plots(comparison) + target_plot(comparison) + throughput_plot(comparison);
-  if (!learning.empty()) {
-    html += fmt::format("<h2>Learning and speed</h2>\n<div class=\"grid\">\n{}</div>\n", learning);
-  }
+  std::string html = verdict_html(verdict(comparison)) + "<h2>Results</h2>\n" +
+                     results_html(comparison) +
+                     note_html(explanation(comparison, summarise(comparison)));
+  const auto add_grid = [&](std::string_view heading, const std::string& figures) {
+    if (figures.empty()) return;
+    if (!heading.empty()) html += fmt::format("<h2>{}</h2>\n", heading);
+    html += fmt::format("<div class=\"grid\">\n{}</div>\n", figures);
+  };
+  add_grid("", target_plot(comparison) + throughput_plot(comparison));
+  html += "<h2>Conditions</h2>\n" + facts_html(comparison);
+  add_grid("Learning", curve_plots(comparison));
   html += staleness_plots(comparison) + time_plots(comparison);
-  const std::string traffic = bytes_plot(comparison) + prediction_plot(comparison);
-  if (!traffic.empty()) {
-    html += fmt::format("<h2>Communication</h2>\n<div class=\"grid\">\n{}</div>\n", traffic);
-  }
+  add_grid("Communication", bytes_plot(comparison) + prediction_plot(comparison));
   return html_document("Comparison of distribution strategies", "", html);
 }
 
@@ -302,15 +362,16 @@ void write_comparison_report(const std::filesystem::path& dir, const Comparison&
 
 Table make_table(const Comparison& comparison, std::string_view plus_minus) {
   const Rows rows = summarise(comparison);
+  const Claims claims(rows);
   Table table{.heads = heads_of(comparison, rows), .rows = {}};
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    table.rows.push_back(row_of(rows, i, comparison.target_accuracy.has_value(), plus_minus));
+    table.rows.push_back(row_of(comparison, rows, claims, i, plus_minus));
   }
   return table;
 }
 
 void print_table(std::ostream& out, const Comparison& comparison) {
-  const Table table = make_table(comparison, " +- ");
+  const Table table = make_table(comparison, "+- ");
   const std::vector<std::size_t> widths = cell_widths(table);
   const std::size_t width = name_width(table, widths);
   std::vector<std::string> names;
@@ -321,19 +382,28 @@ void print_table(std::ostream& out, const Comparison& comparison) {
   }
   print_line(out, table.heads[0].name, width, names, widths);
   print_line(out, table.heads[0].unit, width, units, widths);
-  for (const TableRow& row : table.rows) {
-    const std::vector<std::string> pieces = wrapped(plain_text(row.name), width);
-    print_line(out, pieces.front(), width, row.cells, widths);
-    for (std::size_t i = 1; i < pieces.size(); ++i) out << pieces[i] << '\n';
-    for (const std::string& note : row.notes) {
-      for (const auto& line : wrapped(plain_text(note), kTerminalWidth - 2)) {
-        out << "  " << line << '\n';
-      }
+  for (const TableRow& row : table.rows) print_row(out, row, width, widths);
+  for (const std::string& text : machine_lines(comparison)) print_wrapped(out, text);
+}
+
+void print_verdict(std::ostream& out, const Comparison& comparison, const Verdict& verdict) {
+  for (const std::string& sentence : verdict.sentences) print_wrapped(out << '\n', sentence);
+  std::size_t shown = std::min(kShownWarnings, verdict.warnings.size());
+  if (shown > 0) out << '\n';
+  std::size_t width = 0;
+  for (std::size_t i = 0; i < shown; ++i) {
+    width = std::max(width, width_of(verdict.warnings[i].subject));
+  }
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Warning& warning = verdict.warnings[i];
+    std::string name = warning.subject;
+    for (const auto& line : wrapped(plain_text(warning.text), kTerminalWidth - width - kGap)) {
+      out << name << std::string(width + kGap - width_of(name), ' ') << line << '\n';
+      name.clear();
     }
   }
-  for (const std::string& text : machine_lines(comparison)) {
-    for (const auto& line : wrapped(plain_text(text), kTerminalWidth)) out << line << '\n';
-  }
+  const std::string notes = explanation(comparison, summarise(comparison));
+  if (!notes.empty()) print_wrapped(out << '\n', notes);
 }
 
 }  // namespace syncopate::bench

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "bench/compare/report/comparison.h"
+#include "bench/compare/report/verdict.h"
 #include "bench/plots/document.h"
 
 namespace syncopate::bench {
@@ -25,11 +26,16 @@ std::string curves_csv(const Comparison& comparison);
 // at all. Throws FileError.
 void write_comparison_report(const std::filesystem::path& dir, const Comparison& comparison);
 
-// Returns the table's cells. plus_minus: the text to print between a mean and its deviation.
+// Returns the table's cells. A cell has a value and, in a second line, its deviation or interval.
+// plus_minus: the text to print before a deviation.
 Table make_table(const Comparison& comparison, std::string_view plus_minus);
 
 // Prints the comparison's table in aligned columns for a terminal of 100 characters, with long
 // labels on several lines, and the machines below it.
 void print_table(std::ostream& out, const Comparison& comparison);
+
+// Prints the sentences of the verdict, its most important warnings as rows of a table, and what the
+// numbers of the comparison's table mean.
+void print_verdict(std::ostream& out, const Comparison& comparison, const Verdict& verdict);
 
 }  // namespace syncopate::bench

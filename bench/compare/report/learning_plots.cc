@@ -237,6 +237,30 @@ void add_throughput(const Family& family, std::vector<Curve>& curves, double& mo
   curves.push_back(std::move(means));
 }
 
+// Plots samples per second as bars, for variants with equal numbers of workers.
+std::string throughput_bars(const std::vector<VariantSummary>& rows) {
+  BarChart chart{.title = "Throughput", .axis_title = "throughput (samples/s)", .groups = {}};
+  bool has_dots = false;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!rows[i].samples_per_second) continue;
+    const Sample& speed = *rows[i].samples_per_second;
+    Bar bar{.value = speed.mean,
+            .deviation = speed.deviation,
+            .dots = {},
+            .note = short_text(speed.mean),
+            .classes = series_classes(i) + " bar"};
+    if (speed.values.size() > 1) bar.dots = speed.values;
+    has_dots = has_dots || !bar.dots.empty();
+    chart.groups.push_back({rows[i].name, {bar}});
+  }
+  std::vector<LegendEntry> legend = {{box_swatch("s0 bar"), "mean over seeds"}};
+  if (has_dots) {
+    legend.push_back({whisker_swatch(), "± one standard deviation"});
+    legend.push_back({dot_swatch(), "one seed"});
+  }
+  return figure_html({chart.title, draw(chart), legend, ""});
+}
+
 }  // namespace
 
 std::string curve_plots(const Comparison& comparison) {
@@ -295,7 +319,8 @@ std::string throughput_plot(const Comparison& comparison) {
   for (const VariantSummary& row : rows) {
     if (row.samples_per_second) counts.insert(row.workers);
   }
-  if (counts.size() < 2) return "";
+  if (counts.empty()) return "";
+  if (counts.size() < 2) return throughput_bars(rows);
   const auto base = std::ranges::find_if(
       rows, [](const VariantSummary& row) { return row.samples_per_second.has_value(); });
   const double per_worker = base->samples_per_second->mean / base->workers;

@@ -76,6 +76,13 @@ std::string describe(const Machine& machine) {
                      gpu_words(machine.gpus), machine.version, machine.date);
 }
 
+bool shares_cpus(const Comparison& comparison, const ComparedVariant& variant) {
+  if (comparison.machines.empty() || comparison.has_virtual_clock) return false;
+  const int cpus = std::ranges::min_element(comparison.machines, {}, &Machine::cpus)->cpus;
+  const int threads = variant.threads_per_worker.value_or(comparison.threads_per_worker);
+  return variant.workers * threads > cpus;
+}
+
 std::optional<CpuUse> cpu_use(const Comparison& comparison) {
   const bool is_known = !comparison.machines.empty() && comparison.threads_per_worker > 0;
   if (!is_known || comparison.variants.empty() || comparison.has_virtual_clock) return std::nullopt;

@@ -1,5 +1,6 @@
 #include "bench/compare/report/statistics.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -9,8 +10,6 @@
 
 namespace syncopate::bench {
 namespace {
-
-constexpr double kConfidence = 0.95;
 
 double away_from_zero(double value) {
   constexpr double kTiny = 1e-300;
@@ -107,29 +106,84 @@ double student_t_quantile(double probability, double degrees) {
   return high;
 }
 
-std::optional<Difference> welch_difference(std::span<const double> a, std::span<const double> b) {
+double WelchTest::p_value() const {
+  if (difference == 0.0) return 1.0;
+  if (standard_error == 0.0) return 0.0;
+  const double t = difference / standard_error;
+  if (std::isinf(degrees)) return std::erfc(std::abs(t) / std::sqrt(2.0));
+  return incomplete_beta(degrees / 2.0, 0.5, degrees / (degrees + t * t));
+}
+
+WelchTest WelchTest::with_systematic_error(double variance) const {
+  const double squared = standard_error * standard_error;
+  if (variance == 0.0) return *this;
+  // The degrees of freedom follow Welch-Satterthwaite, where this source of error has infinitely
+  // many.
+  const double share = (squared + variance) / squared;
+  return {difference, std::sqrt(squared + variance),
+          squared == 0.0 ? std::numeric_limits<double>::infinity() : degrees * share * share};
+}
+
+double WelchTest::reach(double level) const {
+  if (standard_error == 0.0) return 0.0;
+  return student_t_quantile(1.0 - level / 2.0, degrees) * standard_error;
+}
+
+std::optional<WelchTest> welch_test(std::span<const double> a, std::span<const double> b) {
   if (a.size() < 2 || b.size() < 2) return std::nullopt;
-  const double value = mean(a) - mean(b);
+  const double difference = mean(a) - mean(b);
   const MeanError error_a = mean_error(a);
   const MeanError error_b = mean_error(b);
   const double squared = error_a.squared + error_b.squared;
-  if (squared == 0.0) return Difference{value, {value, value}};
-  const double degrees = squared * squared / (error_a.share + error_b.share);
-  const double reach = student_t_quantile((1.0 + kConfidence) / 2, degrees) * std::sqrt(squared);
-  return Difference{value, {value - reach, value + reach}};
+  if (!std::isfinite(difference) || !std::isfinite(squared)) return std::nullopt;
+  const double degrees = squared == 0.0 ? std::numeric_limits<double>::infinity()
+                                        : squared * squared / (error_a.share + error_b.share);
+  return WelchTest{difference, std::sqrt(squared), degrees};
 }
 
-std::optional<Difference> paired_difference(std::span<const double> a, std::span<const double> b) {
-  check(a.size() == b.size(), "paired_difference needs as many values on both sides");
-  std::vector<double> differences;
-  for (std::size_t i = 0; i < a.size(); ++i) differences.push_back(a[i] - b[i]);
-  const auto deviation = standard_deviation(differences);
-  if (!deviation) return std::nullopt;
-  const auto count = static_cast<double>(differences.size());
-  const double reach =
-      student_t_quantile((1.0 + kConfidence) / 2, count - 1.0) * *deviation / std::sqrt(count);
-  const double value = mean(differences);
-  return Difference{value, {value - reach, value + reach}};
+std::vector<HolmStep> holm(std::span<const double> p_values, double family_level) {
+  std::vector<std::size_t> order(p_values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return p_values[i]; });
+  std::vector<HolmStep> steps(p_values.size());
+  double adjusted = 0.0;
+  double level = 0.0;
+  bool rejects = true;
+  for (std::size_t rank = 0; rank < order.size(); ++rank) {
+    const auto left = static_cast<double>(order.size() - rank);
+    adjusted = std::max(adjusted, std::min(1.0, left * p_values[order[rank]]));
+    // All hypotheses after the first that is not rejected are accepted at that one's level.
+    if (rejects) level = family_level / left;
+    rejects = rejects && adjusted <= family_level;
+    steps[order[rank]] = {level, adjusted};
+  }
+  return steps;
+}
+
+double fisher_exact_p(int k, int n, int m, int l) {
+  check(0 <= k && k <= n && 0 <= m && m <= l, "fisher_exact_p needs counts from 0 to their totals");
+  const auto log_choose = [](int of, int chosen) {
+    return std::lgamma(of + 1.0) - std::lgamma(chosen + 1.0) - std::lgamma(of - chosen + 1.0);
+  };
+  const int successes = k + m;
+  const auto log_probability = [&](int first) {
+    return log_choose(n, first) + log_choose(l, successes - first) - log_choose(n + l, successes);
+  };
+  constexpr double kRounding = 1e-9;  // probabilities that are equal differ by rounding
+  const double observed = log_probability(k) + kRounding;
+  double sum = 0.0;
+  for (int first = std::max(0, successes - l); first <= std::min(n, successes); ++first) {
+    const double one = log_probability(first);
+    if (one <= observed) sum += std::exp(one);
+  }
+  return std::min(1.0, sum);
+}
+
+std::optional<double> censored_median(std::vector<double> ended, int runs) {
+  const std::size_t needed = (static_cast<std::size_t>(std::max(runs, 0)) + 1) / 2;
+  if (needed == 0 || ended.size() < needed) return std::nullopt;
+  std::ranges::sort(ended);
+  return ended[needed - 1];
 }
 
 }  // namespace syncopate::bench

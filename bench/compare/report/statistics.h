@@ -1,10 +1,12 @@
-// Statistics of a few repeated runs: mean and spread of one variant, and whether the difference of
-// two variants is significant. Median and percentiles are in bench/harness/measure.h.
+// Statistics of a few repeated runs: mean and spread of one variant, the difference of two
+// variants, and a procedure for many differences at once. Median and percentiles are in
+// bench/harness/measure.h.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace syncopate::bench {
 
@@ -32,20 +34,45 @@ struct Interval {
   bool contains(double value) const noexcept { return low <= value && value <= high; }
 };
 
-struct Difference {
-  double value = 0.0;
-  Interval interval;  // the 95 % confidence interval
-  bool is_significant() const noexcept { return !interval.contains(0.0); }
+// Welch's comparison of two means, which allows for different variances. Source: B. L. Welch,
+// Biometrika 34 (1947), 28-35; degrees of freedom of Welch-Satterthwaite.
+struct WelchTest {
+  double difference = 0.0;  // mean(a) - mean(b)
+  double standard_error = 0.0;
+  double degrees = 0.0;  // degrees of freedom; infinite if neither sample has any spread
+
+  // Returns the probability of a difference at least as large as `difference` if the true
+  // difference is zero, to both sides.
+  double p_value() const;
+  // Returns the test with another source of error, of this variance, that more values would not
+  // reduce. Source: JCGM 100:2008 (GUM), sections 4.3.7 and G.4.
+  WelchTest with_systematic_error(double variance) const;
+  // Returns half the width of the interval that has the true difference with probability 1 - level.
+  double reach(double level) const;
 };
 
-// Returns mean(a) - mean(b) with Welch's interval, which allows for different variances. Empty if
-// either has fewer than two values. If neither has any spread, the interval is one point. Source:
-// B. L. Welch, Biometrika 34 (1947), 28-35; degrees of freedom of Welch-Satterthwaite.
-std::optional<Difference> welch_difference(std::span<const double> a, std::span<const double> b);
+// Returns nothing if either sample has fewer than two values or a value that is not finite.
+std::optional<WelchTest> welch_test(std::span<const double> a, std::span<const double> b);
 
-// Returns the mean of a[i] - b[i] with Student's interval, which is not widened by what both values
-// of a pair have in common, such as the seed. Empty for fewer than two pairs. Throws InternalError
-// if the sizes differ.
-std::optional<Difference> paired_difference(std::span<const double> a, std::span<const double> b);
+// What Holm's procedure decides about one of several hypotheses.
+struct HolmStep {
+  double level = 0.0;       // the level at which the hypothesis was tested
+  double adjusted_p = 1.0;  // at most `family_level` if the hypothesis is rejected
+};
+
+// Tests several hypotheses so that the probability of rejecting any true one is at most
+// `family_level`, however they depend on each other. Returns one step per p-value, in their order.
+// Source: S. Holm, Scandinavian Journal of Statistics 6 (1979), 65-70.
+std::vector<HolmStep> holm(std::span<const double> p_values, double family_level);
+
+// Returns the two-sided probability that k of n and m of l successes differ by chance at least as
+// much as they do. Source: R. A. Fisher, Journal of the Royal Statistical Society 85 (1922), 87-94.
+double fisher_exact_p(int k, int n, int m, int l);
+
+// Returns the median of `runs` durations of which only `ended` are known and all others are longer:
+// the smallest duration that at least half of the runs have reached. Empty if fewer than half
+// ended. Source: E. L. Kaplan, P. Meier, Journal of the American Statistical Association 53 (1958),
+// 457-481.
+std::optional<double> censored_median(std::vector<double> ended, int runs);
 
 }  // namespace syncopate::bench

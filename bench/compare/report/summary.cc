@@ -34,6 +34,9 @@ void count_runs(const ComparedVariant& variant, VariantSummary& row) {
   for (const ComparedRun& run : variant.runs) {
     if (run.is_done()) {
       ++row.done;
+      row.most_disturbance =
+          std::max(row.most_disturbance, run.result->others_cpu_share.value_or(0.0));
+      if (run.result->is_disturbed()) ++row.disturbed;
     } else if (run.has_failed()) {
       ++row.failed;
       row.failures.push_back(fmt::format("seed {}: {}", run.result->seed, *run.result->failure));
@@ -185,6 +188,27 @@ Rows summarise(const Comparison& comparison) {
     }
   }
   return rows;
+}
+
+std::vector<std::size_t> choices(const Rows& rows, const std::optional<Chance>& chance) {
+  std::vector<std::size_t> done;
+  std::vector<std::size_t> complete;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].done == 0 || rows[i].is_at_chance(chance)) continue;
+    done.push_back(i);
+    if (rows[i].is_complete()) complete.push_back(i);
+  }
+  return complete.empty() ? done : complete;
+}
+
+std::string named(const VariantSummary& row) {
+  const std::string bare = row.name.substr(0, row.name.find('{'));
+  const bool is_one_word = bare.find_first_of(" ,") == std::string::npos;
+  return is_one_word ? row.name : fmt::format("\"{}\"", row.name);
+}
+
+std::string accuracy_of(const VariantSummary& row) {
+  return decimal_text(100.0 * row.accuracy->mean, 2) + " %";
 }
 
 SpeedUpKind speed_up_kind(const Rows& rows) {

@@ -41,6 +41,8 @@ struct VariantSummary {
   int failed = 0;
   int pending = 0;
   int reached = 0;                    // successful runs that reached the target
+  int disturbed = 0;                  // successful runs during which other programs were busy
+  double most_disturbance = 0.0;      // the largest share of the CPUs that they took
   std::vector<std::string> failures;  // one per failed run, "seed 2: REASON"
   std::vector<std::string> notes;     // on successful runs; "seed 2: NOTE" if not on all of them
   std::optional<Sample> accuracy;     // final accuracy, a fraction
@@ -77,11 +79,20 @@ using Rows = std::vector<VariantSummary>;
 // Returns one row per variant, in the order of the comparison.
 Rows summarise(const Comparison& comparison);
 
-// Returns the speed-up of a row over the first row: the ratio of times to the target, or of samples
-// per second for all rows if the first row has no time to the target. Ratios are of geometric means
-// over seeds.
+// Returns the name of the row, in quotes if it has blanks or commas outside braces.
+std::string named(const VariantSummary& row);
+// Returns text such as "97.21 %" for a row that has an accuracy.
+std::string accuracy_of(const VariantSummary& row);
+
+// Returns the row indices that may be recommended: better than chance, and complete; if no row is
+// complete, those with a successful run.
+std::vector<std::size_t> choices(const Rows& rows, const std::optional<Chance>& chance);
+
+// The quantity that speed-ups are ratios of: times to the target, or samples per second for all
+// rows if the first row has no time to the target.
 enum class SpeedUpKind : std::uint8_t { kTimeToTarget, kThroughput };
 SpeedUpKind speed_up_kind(const Rows& rows);
+// Returns the speed-up of a row over the first row, the ratio of geometric means over seeds.
 std::optional<double> speed_up(const Rows& rows, std::size_t row);
 
 }  // namespace syncopate::bench

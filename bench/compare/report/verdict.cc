@@ -5,323 +5,448 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <limits>
 
-#include "bench/compare/report/evidence.h"
-#include "bench/compare/report/machine.h"
 #include "bench/compare/report/reported_faults.h"
 #include "bench/plots/text.h"
 
 namespace syncopate::bench {
 namespace {
 
-// Returns the comparison's conditions: "under the virtual clock, with worker 7 slowed 4x, ".
-std::string setting(const Comparison& comparison) {
-  const std::string faults = describe_faults(effective_faults(comparison));
-  return fmt::format("{}{}", comparison.has_virtual_clock ? "under the virtual clock, " : "",
-                     faults.empty() ? "" : fmt::format("with {}, ", faults));
+using Indices = std::vector<std::size_t>;
+
+std::string capitalised(std::string text) {
+  if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
 }
 
-// Returns words that warn of a result from few seeds: ", on the evidence of one seed" or ", on the
-// evidence of two seeds"; "" if the variant ran with enough seeds.
-std::string few_seeds_words(const VariantSummary& row) {
-  if (row.done >= kEnoughSeeds) return "";
-  return row.done == 1 ? ", on the evidence of one seed" : ", on the evidence of two seeds";
-}
-
-// Returns the names of the variants whose time to the target does not differ significantly from
-// that of `first`, and whose final accuracy is not significantly lower.
-std::vector<std::string> equals_of(const Rows& pool, const VariantSummary& first) {
-  std::vector<std::string> equals;
-  for (const VariantSummary* row : not_later_than(pool, first)) {
-    const auto gain = difference(*row, first, &VariantSummary::accuracy);
-    const bool has_lost = gain && gain->is_significant() && gain->value < 0.0;
-    if (!has_lost) equals.push_back(named(*row));
-  }
-  return equals;
-}
-
-// Returns the end of a recommendation, "; A and B may be as fast" for variants A and B. `others` is
-// the number of variants beside the recommended one.
-std::string or_others(const std::vector<std::string>& equals, std::size_t others,
-                      std::string_view what) {
-  constexpr std::size_t kMostNames = 2;
-  if (equals.empty()) return "";
-  if (equals.size() <= kMostNames) return fmt::format("; {} may be as {}", listed(equals), what);
-  if (equals.size() >= others) return fmt::format("; any of the others may be as {}", what);
-  return fmt::format("; {} of the others may be as {} ({})", equals.size(), what, listed(equals));
-}
-
-// Returns " or A, identical in weights and times" if variant A trained exactly as `first` did; ""
-// if there is no such variant.
-std::string or_identical(const Rows& pool, const VariantSummary& first) {
-  std::vector<std::string> same;
-  for (const VariantSummary* row : identical_to(pool, first)) same.push_back(named(*row));
-  return same.empty() ? "" : fmt::format(" or {}, identical in weights and times", listed(same));
-}
-
-std::string recommend_fastest(const Comparison& comparison, const Rows& rows, const Rows& pool,
-                              const VariantSummary& first) {
-  const bool is_alone = std::ranges::none_of(rows, [&](const VariantSummary& row) {
-    return row.seconds_to_target && row.name != first.name;
-  });
-  return fmt::format("Use {}{}{}: {}it {}reached {} {}, in {}{}", named(first),
-                     or_identical(pool, first), few_seeds_words(first), setting(comparison),
-                     is_alone ? "alone " : "", percent_text(*comparison.target_accuracy),
-                     is_alone ? "with every seed" : "soonest", time_of(first, comparison),
-                     or_others(equals_of(pool, first), pool.size() - 1, "fast"));
-}
-
-std::string recommend_most_accurate(const Comparison& comparison, const Rows& pool,
-                                    const VariantSummary& best) {
-  std::vector<std::string> equals;
-  for (const VariantSummary* row : not_told_from(pool, best, &VariantSummary::accuracy)) {
-    equals.push_back(named(*row));
-  }
-  std::string unreached;
-  if (comparison.target_accuracy) {
-    unreached =
-        fmt::format(", and none reached {} with every seed, which a larger budget may change",
-                    percent_text(*comparison.target_accuracy));
-  }
-  return fmt::format("Use {}{}, if one must be chosen: {}it ended with the best accuracy, {}{}{}",
-                     named(best), few_seeds_words(best), setting(comparison), accuracy_of(best),
-                     unreached, or_others(equals, pool.size() - 1, "good"));
-}
-
-std::string why_nothing(const Comparison& comparison, const Rows& rows) {
-  if (reference(rows) == nullptr) return "Nothing is recommended: no run succeeded";
-  if (!comparison.chance) return "Nothing is recommended: no final accuracy is a number";
-  const Chance& chance = *comparison.chance;
-  return fmt::format(
-      "Nothing is recommended: no variant ended above {}, which guessing may reach (the most "
-      "frequent of {} classes is {} of {} test samples, plus three standard errors)",
-      percent_text(chance.limit()), chance.classes, percent_text(chance.share),
-      decimal_text(static_cast<double>(chance.test_samples), 0));
-}
-
-struct Recommendation {
-  const VariantSummary* row = nullptr;  // null: no row can be recommended
-  std::string sentence;                 // the recommendation without its full stop
-};
-
-Recommendation recommend(const Comparison& comparison, const Rows& rows, const Rows& pool) {
-  if (pool.empty()) return {.sentence = why_nothing(comparison, rows)};
-  if (rows.size() < 2) {
-    return {.sentence = fmt::format("Nothing is recommended: there is nothing to compare {} with",
-                                    named(rows.front()))};
-  }
-  if (const VariantSummary* first = fastest(pool)) {
-    return {.row = first, .sentence = recommend_fastest(comparison, rows, pool, *first)};
-  }
-  const VariantSummary* best = most_accurate(pool);
-  return {.row = best, .sentence = recommend_most_accurate(comparison, pool, *best)};
-}
-
-// If the recommended row runs on one machine only, names the row to use over several machines.
-std::optional<std::string> best_distributed(const Comparison& comparison, const Rows& pool,
-                                            const VariantSummary& taken) {
-  if (taken.is_distributed.value_or(true)) return std::nullopt;
-  Rows distributed;
-  for (const VariantSummary& row : pool) {
-    if (row.is_distributed.value_or(false) && row.workers > 1) distributed.push_back(row);
-  }
-  if (distributed.empty()) return std::nullopt;
-  const VariantSummary* best = fastest(distributed);
-  if (best == nullptr) {
-    best = most_accurate(distributed);
-    return fmt::format(
-        "Over several machines, use {}: it had the best accuracy of those that can span them, {}",
-        named(*best), accuracy_of(*best));
-  }
-  const auto later = time_ratio(*best, taken);
-  const std::string factor =
-      later && later->is_significant()
-          ? fmt::format(", {} as long as {}", factor_text(later->value), named(taken))
-          : "";
-  return fmt::format(
-      "Over several machines, use {}: of those that can span them it reached {} soonest here, in "
-      "{}{}{}",
-      named(*best), percent_text(*comparison.target_accuracy), time_of(*best, comparison), factor,
-      or_others(equals_of(distributed, *best), distributed.size() - 1, "fast"));
-}
-
-// Names the row that ended certainly more accurate than the recommended row.
-std::optional<std::string> more_accurate(const Comparison& comparison, const Rows& pool,
-                                         const VariantSummary& taken) {
-  if (!comparison.target_accuracy || !taken.seconds_to_target) return std::nullopt;
-  const VariantSummary* best = most_accurate(pool);
-  const auto gain = difference(*best, taken, &VariantSummary::accuracy);
-  if (!gain || !gain->is_significant() || gain->value < 0.0) return std::nullopt;
-  return fmt::format(
-      "Where the final accuracy counts more than time, use {}: {} points more than {} ({})",
-      named(*best), points_text(gain->value), named(taken), interval_words(*gain));
-}
-
-std::string_view kind_words(Kind kind) {
-  return kind == Kind::kSynchronous ? "synchronous" : "asynchronous";
-}
-
-Rows of_kind(const Rows& rows, Kind kind) {
-  Rows found;
-  for (const VariantSummary& row : rows) {
-    if (row.kind == kind) found.push_back(row);
-  }
-  return found;
-}
-
-// Returns the fastest row, or the most accurate row if none reached the target.
-const VariantSummary& best_of(const Rows& rows) {
-  const VariantSummary* first = fastest(rows);
-  return first != nullptr ? *first : *most_accurate(rows);
-}
-
-// Writes the sentence that compares the best synchronous with the best asynchronous variant.
-class KindSentence {
+// Composes the sentences of a verdict from the claims. The rows are those of the comparison.
+class VerdictWriter {
  public:
-  KindSentence(const Comparison& comparison, const VariantSummary& a, const VariantSummary& b)
-      : comparison_(comparison), a_(a), b_(b), seeds_(std::min(a.done, b.done)) {}
+  explicit VerdictWriter(const Comparison& comparison)
+      : comparison_(comparison),
+        rows_(summarise(comparison)),
+        claims_(rows_),
+        pool_(choices(rows_, comparison.chance)) {}
 
-  std::string write() const {
-    if (const auto ratio = time_ratio(a_, b_)) return by_time(*ratio);
-    if (a_.seconds_to_target.has_value() != b_.seconds_to_target.has_value()) return by_reaching();
-    return by_accuracy();
+  Verdict write() {
+    recommend();
+    if (!pool_.empty()) {
+      compare_kinds();
+      recommend_distributed();
+      name_more_accurate();
+    }
+    verdict_.warnings = warnings(comparison_, rows_);
+    return std::move(verdict_);
   }
 
  private:
-  std::string in_time_to_target() const {
-    return "in time to " + percent_text(*comparison_.target_accuracy);
+  void add(const std::string& sentence) { verdict_.sentences.push_back(sentence + "."); }
+
+  std::string name(std::size_t row) const { return named(rows_[row]); }
+  std::string names(const Indices& rows) const {
+    std::vector<std::string> words;
+    for (const std::size_t row : rows) words.push_back(name(row));
+    return listed(words);
+  }
+  std::string target() const { return percent_text(*comparison_.target_accuracy); }
+  std::string seconds(double value) const {
+    return fmt::format("{}{}", short_text(value),
+                       comparison_.has_virtual_clock ? " virtual s" : " s");
+  }
+  double mean_seconds(std::size_t row) const { return rows_[row].seconds_to_target->mean; }
+  int fewest_seeds(const Indices& rows) const {
+    int fewest = rows_[rows.front()].done;
+    for (const std::size_t row : rows) fewest = std::min(fewest, rows_[row].done);
+    return fewest;
   }
 
-  // Returns the beginning of a sentence: which of synchronous and asynchronous training beats the
-  // other, and how certain this is.
-  std::string claim(bool is_significant, bool has_enough_seeds, const VariantSummary& better,
-                    const VariantSummary& worse, std::string_view in_what) const {
-    std::string beats = fmt::format("{} beats {} {} here", kind_words(better.kind),
-                                    kind_words(worse.kind), in_what);
-    if (!has_enough_seeds) {
-      return fmt::format(
-          "{} too few to {}: ", seeds_ == 1 ? "One seed is" : "Two seeds are",
-          is_significant
-              ? "be sure that " + beats
-              : fmt::format("tell whether synchronous or asynchronous is better {}", in_what));
+  // Returns the conditions that a result holds under: the learning rates, the virtual clock and the
+  // injected faults, "with ..., "; "" if there is nothing to say.
+  std::string setting() const {
+    const std::string faults = describe_faults(effective_faults(comparison_));
+    return fmt::format("{}{}{}", rates_words(),
+                       comparison_.has_virtual_clock ? "under the virtual clock, " : "",
+                       faults.empty() ? "" : fmt::format("with {}, ", faults));
+  }
+
+  std::string rates_words() const {
+    const std::string& rule = comparison_.learning_rate_rule;
+    if (rule == "linear") return "with learning rates scaled linearly with the batch, not tuned, ";
+    if (rule == "sqrt")
+      return "with learning rates scaled with the batch's square root, not tuned, ";
+    if (rule == "inverse-workers") return "with learning rates divided by the workers, not tuned, ";
+    if (rule == "preset") return "at the preset's learning rates, ";
+    if (rule == "given") return "at the learning rates given for each variant, ";
+    std::optional<double> rate;
+    for (const VariantSummary& row : rows_) {
+      if (!row.learning_rate) continue;
+      if (rate && std::abs(*rate - row.learning_rate->mean) > 0.01 * *rate) return "";
+      rate = row.learning_rate->mean;
     }
-    if (!is_significant) {
-      return fmt::format("Synchronous or asynchronous makes no significant difference {} here: ",
-                         in_what);
+    return rate ? fmt::format("at one learning rate, {}, not tuned, ", exact_text(*rate)) : "";
+  }
+
+  // Whether the learning rate of each variant was chosen for it or scaled with its updates. If not,
+  // a difference may be that of the rate, and no kind of training "beats" the other.
+  bool has_suitable_rates() const {
+    const std::string& rule = comparison_.learning_rate_rule;
+    return !rule.empty() && rule != "none";
+  }
+
+  bool has_time(std::size_t row) const { return has_claimable_time(rows_[row]); }
+
+  // Returns the rows of `among` that no claim excludes: no other row reached the target sooner, and
+  // for a row that missed the target, no row that reached it ended more accurate.
+  Indices best_by_time(const Indices& among) const {
+    Indices best;
+    for (const std::size_t row : among) {
+      const bool is_excluded = std::ranges::any_of(among, [&](std::size_t other) {
+        return claims_.is_sooner(other, row) ||
+               (!has_time(row) && has_time(other) && claims_.is_more_accurate(other, row));
+      });
+      if (!is_excluded) best.push_back(row);
     }
-    beats[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(beats[0])));
-    return beats + ": ";
+    std::ranges::stable_sort(best, {}, [&](std::size_t row) {
+      return has_time(row) ? mean_seconds(row) : std::numeric_limits<double>::infinity();
+    });
+    return best;
   }
 
-  std::string by_time(const TimeRatio& ratio) const {
-    const VariantSummary& first = ratio.value < 1.0 ? a_ : b_;
-    const VariantSummary& second = ratio.value < 1.0 ? b_ : a_;
-    const TimeRatio later = *time_ratio(second, first);
+  // Returns the rows of `among` than which no row is claimed to be more accurate.
+  Indices best_by_accuracy(const Indices& among) const {
+    Indices best;
+    for (const std::size_t row : among) {
+      const bool is_excluded = std::ranges::any_of(
+          among, [&](std::size_t other) { return claims_.is_more_accurate(other, row); });
+      if (!is_excluded && rows_[row].accuracy) best.push_back(row);
+    }
+    std::ranges::stable_sort(best, {}, [&](std::size_t row) { return -rows_[row].accuracy->mean; });
+    return best;
+  }
+
+  // Returns the largest difference between two of the rows that their seeds could not have shown,
+  // as words; "" if it is not known.
+  std::string detectable_words(const Indices& rows, Measure measure) const {
+    double most = 0.0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      for (std::size_t j = i + 1; j < rows.size(); ++j) {
+        const auto pair = claims_.difference(rows[i], rows[j], measure);
+        if (pair) most = std::max(most, pair->detectable);
+      }
+    }
+    if (!(most > 0.0) || !std::isfinite(most)) return "";
+    return measure == Measure::kTime
+               ? fmt::format("; a factor of {} could have been seen", factor_text(std::exp(most)))
+               : fmt::format("; {} points could have been seen", points_text(most));
+  }
+
+  void recommend() {
+    if (pool_.empty()) return add(why_nothing());
+    if (rows_.size() < 2) {
+      return add(fmt::format("Nothing is recommended: there is nothing to compare {} with",
+                             named(rows_.front())));
+    }
+    const bool has_target = comparison_.target_accuracy.has_value();
+    if (has_target && std::ranges::any_of(pool_, [&](std::size_t row) { return has_time(row); })) {
+      return recommend_by_time();
+    }
+    const bool was_reached = std::ranges::any_of(
+        pool_, [&](std::size_t row) { return rows_[row].seconds_to_target.has_value(); });
+    if (has_target && was_reached) return decline_by_time();
+    recommend_by_accuracy();
+  }
+
+  std::string why_nothing() const {
+    const bool has_result =
+        std::ranges::any_of(rows_, [](const auto& row) { return row.done > 0; });
+    if (!has_result) return "Nothing is recommended: no run succeeded";
+    if (!comparison_.chance) return "Nothing is recommended: no final accuracy is a number";
+    const Chance& chance = *comparison_.chance;
     return fmt::format(
-        "{}{} took {}, {} {} as long ({}); {}",
-        claim(later.is_significant(), later.has_enough_seeds(), first, second, in_time_to_target()),
-        named(first), time_of(first, comparison_), named(second), factor_text(later.value),
-        interval_words(later), speed_words(first, second));
+        "Nothing is recommended: no variant ended above {}, which guessing may reach (the most "
+        "frequent of {} classes is {} of {} test samples, plus three standard errors)",
+        percent_text(chance.limit()), chance.classes, percent_text(chance.share),
+        decimal_text(static_cast<double>(chance.test_samples), 0));
   }
 
-  std::string by_reaching() const {
-    const VariantSummary& first = a_.seconds_to_target ? a_ : b_;
-    const VariantSummary& second = a_.seconds_to_target ? b_ : a_;
+  void take(const Indices& rows) {
+    for (const std::size_t row : rows) verdict_.recommended.push_back(rows_[row].label);
+  }
+
+  void recommend_by_time() {
+    const Indices best = best_by_time(pool_);
+    const std::size_t others = pool_.size() - best.size();
+    if (others == 0) {
+      Indices timed;
+      std::ranges::copy_if(best, std::back_inserter(timed),
+                           [&](auto row) { return has_time(row); });
+      if (timed.size() < 2) {
+        return add(
+            fmt::format("Nothing is recommended: {}{} reached {} with every seed, the others "
+                        "with some, and so few seeds show no difference",
+                        setting(), names(timed), target()));
+      }
+      return add(fmt::format(
+          "{}no variant is recommended over another: times to {}, {} ({}) to {} ({}), cannot be "
+          "told "
+          "apart with {}{}",
+          capitalised(setting()), target(), seconds(mean_seconds(timed.front())),
+          name(timed.front()), seconds(mean_seconds(timed.back())), name(timed.back()),
+          count_text(fewest_seeds(timed), "seed"), detectable_words(timed, Measure::kTime)));
+    }
+    take(best);
+    const std::string rest = others == 1 ? "the other variant was slower or less accurate"
+                                         : fmt::format(
+                                               "each of the other {} variants was slower or "
+                                               "less accurate than one of these",
+                                               others);
+    if (best.size() == 1) return add(only_one(best.front(), others));
+    add(fmt::format("Use {}: {}they reached {} soonest ({}) and cannot be told apart with {}; {}",
+                    either(best), setting(), target(), times_of(best),
+                    count_text(fewest_seeds(best), "seed"), rest));
+  }
+
+  // Returns the recommendation of a row that all others are worse than.
+  std::string only_one(std::size_t row, std::size_t others) const {
+    std::string text = fmt::format("Use {}: {}it reached {} soonest, in {}", name(row), setting(),
+                                   target(), seconds(mean_seconds(row)));
+    std::optional<std::size_t> next;
+    for (const std::size_t other : pool_) {
+      if (other == row || !has_time(other)) continue;
+      if (!next || mean_seconds(other) < mean_seconds(*next)) next = other;
+    }
+    if (!next) {
+      return fmt::format("{}; the {} missed it and ended less accurate", text,
+                         others == 1 ? "other" : "others");
+    }
+    const PairDifference later = *claims_.difference(*next, row, Measure::kTime);
+    return fmt::format("{}; {}{} took {} as long ({})", text, others == 1 ? "" : "the next, ",
+                       fmt::format("{}{}", name(*next), others == 1 ? "" : ","),
+                       factor_text(std::exp(later.value)), interval_words(later));
+  }
+
+  std::string times_of(const Indices& rows) const {
+    std::vector<std::string> words;
+    for (const std::size_t row : rows) {
+      words.push_back(has_time(row)
+                          ? seconds(mean_seconds(row))
+                          : fmt::format("{} of {} seeds", rows_[row].reached, rows_[row].ended()));
+    }
+    return listed(words);
+  }
+
+  std::string either(const Indices& rows) const {
+    std::string text = names(rows);
+    const std::size_t at = text.rfind(" and ");
+    if (at != std::string::npos) text.replace(at, 5, " or ");
+    return text;
+  }
+
+  // Says why no variant is recommended although a variant reached the target with every seed.
+  void decline_by_time() {
+    const bool is_disturbed =
+        std::ranges::any_of(pool_, [&](std::size_t row) { return rows_[row].disturbed > 0; });
+    std::optional<std::size_t> first;
+    for (const std::size_t row : pool_) {
+      const auto median = median_of(row);
+      if (median && (!first || *median < *median_of(*first))) first = row;
+    }
+    const std::string why = fewest_seeds(pool_) < kSeedsForTime
+                                ? fmt::format("{} too few for a claim about time ({} are needed)",
+                                              few(fewest_seeds(pool_)), kSeedsForTime)
+                            : is_disturbed
+                                ? std::string("the machine was too busy for a claim about time")
+                                : std::string("times to the target of 0 s allow no claim");
+    add(fmt::format("Nothing is recommended: {}; {}the shortest median time to {} was {}, {}", why,
+                    setting(), target(), name(*first) + "'s", seconds(*median_of(*first))));
+  }
+
+  static std::string few(int seeds) {
+    return seeds == 1 ? "1 seed is" : fmt::format("{} seeds are", seeds);
+  }
+
+  std::optional<double> median_of(std::size_t row) const {
+    return censored_median(rows_[row].reached_seconds, rows_[row].ended());
+  }
+
+  void recommend_by_accuracy() {
+    const Indices best = best_by_accuracy(pool_);
+    std::string unreached;
+    if (comparison_.target_accuracy) {
+      unreached = fmt::format(
+          ". No variant reached {} with every seed, which a larger budget may change", target());
+    }
+    std::vector<std::string> accuracies;
+    for (const std::size_t row : best) accuracies.push_back(accuracy_of(rows_[row]));
+    if (best.size() == pool_.size()) {
+      return add(fmt::format(
+          "{}no variant is recommended over another: final accuracies, {} ({}) to {} ({}), cannot "
+          "be told apart with {}{}{}",
+          capitalised(setting()), accuracies.front(), name(best.front()), accuracies.back(),
+          name(best.back()), count_text(fewest_seeds(best), "seed"),
+          detectable_words(best, Measure::kAccuracy), unreached));
+    }
+    take(best);
+    add(fmt::format("Use {}: {}{} ended with the best accuracy ({}){}{}", either(best), setting(),
+                    best.size() == 1 ? "it" : "they", listed(accuracies),
+                    best.size() == 1 ? ""
+                                     : fmt::format(" and cannot be told apart with {}",
+                                                   count_text(fewest_seeds(best), "seed")),
+                    unreached));
+  }
+
+  // Returns the row of a kind that the comparison of kinds is about: the fastest, or the most
+  // accurate if no row of this kind reached the target with every seed.
+  std::optional<std::size_t> best_of(Kind kind) const {
+    std::optional<std::size_t> best;
+    const auto is_better = [&](std::size_t a, std::size_t b) {
+      const auto& time_a = rows_[a].seconds_to_target;
+      const auto& time_b = rows_[b].seconds_to_target;
+      if (time_a.has_value() != time_b.has_value()) return time_a.has_value();
+      return time_a ? time_a->mean < time_b->mean
+                    : rows_[a].accuracy->mean > rows_[b].accuracy->mean;
+    };
+    for (const std::size_t row : pool_) {
+      if (rows_[row].kind == kind && (!best || is_better(row, *best))) best = row;
+    }
+    return best;
+  }
+
+  // Compares the best synchronous with the best asynchronous variant.
+  void compare_kinds() {
+    const auto synchronous = best_of(Kind::kSynchronous);
+    const auto asynchronous = best_of(Kind::kAsynchronous);
+    if (!synchronous || !asynchronous) return;
+    const bool is_timed = comparison_.target_accuracy.has_value() &&
+                          (rows_[*synchronous].reached > 0 || rows_[*asynchronous].reached > 0);
+    const auto time = claims_.difference(*asynchronous, *synchronous, Measure::kTime);
+    if (time) return compare_times(*time);
+    const std::string accuracy = accuracy_words(*asynchronous, *synchronous);
+    if (!is_timed) return add(capitalised(rates_words() + accuracy));
+    add(capitalised(fmt::format("{}{} and {}; no claim about time is made{}; {}", rates_words(),
+                                reached_words(*asynchronous), reached_words(*synchronous),
+                                counts_words(*asynchronous, *synchronous), accuracy)));
+  }
+
+  // Returns "async reached 95 % with 3 of 5 seeds (median 1.2 s)".
+  std::string reached_words(std::size_t row) const {
+    const auto median = median_of(row);
+    return fmt::format("{} reached {} with {} of {}{}", name(row), target(), rows_[row].reached,
+                       count_text(rows_[row].ended(), "seed"),
+                       median ? fmt::format(" (median {})", seconds(*median)) : "");
+  }
+
+  // Returns the probability of the counts of runs that reached the target, if the counts differ.
+  std::string counts_words(std::size_t a, std::size_t b) const {
+    if (rows_[a].reached == rows_[a].ended() && rows_[b].reached == rows_[b].ended()) return "";
     return fmt::format(
-        "{}{} took {}, and {}, the best that was {}, did not get there with every seed; {}",
-        claim(true, seeds_ >= kEnoughSeeds, first, second, in_time_to_target()), named(first),
-        time_of(first, comparison_), named(second), kind_words(second.kind),
-        speed_words(first, second));
+        " (Fisher's exact test of these counts alone: p = {:.2g})",
+        fisher_exact_p(rows_[a].reached, rows_[a].ended(), rows_[b].reached, rows_[b].ended()));
   }
 
-  std::string by_accuracy() const {
-    const VariantSummary& first = a_.accuracy->mean > b_.accuracy->mean ? a_ : b_;
-    const VariantSummary& second = a_.accuracy->mean > b_.accuracy->mean ? b_ : a_;
-    const auto gain = difference(first, second, &VariantSummary::accuracy);
-    const bool has_enough_seeds = seeds_ >= kEnoughSeeds;
-    const bool is_told = has_enough_seeds && gain && gain->is_significant();
-    return fmt::format("{}{} ended at {}, {} at {}{}; {} had {}",
-                       claim(is_told, has_enough_seeds, first, second, "in final accuracy"),
-                       named(first), accuracy_of(first), named(second), accuracy_of(second),
-                       is_told ? fmt::format(" ({} points less)", interval_words(*gain)) : "",
-                       named(first), samples_words(first, second));
+  void compare_times(const PairDifference& time) {
+    const std::size_t first = time.value < 0.0 ? time.a : time.b;
+    const std::size_t second = first == time.a ? time.b : time.a;
+    const PairDifference later = *claims_.difference(second, first, Measure::kTime);
+    const std::string facts =
+        fmt::format("{} took {}, {} {} as long ({})", name(first), seconds(mean_seconds(first)),
+                    name(second), factor_text(std::exp(later.value)), interval_words(later));
+    std::string claim;
+    if (!later.is_claimed()) {
+      claim = later.is_equal()
+                  ? fmt::format(
+                        "synchronous and asynchronous training took equally long to {}, "
+                        "within a factor of {}: ",
+                        target(), factor_text(kEqualTime))
+                  : fmt::format(
+                        "synchronous and asynchronous training cannot be told apart in time "
+                        "to {} with {}: ",
+                        target(), count_text(later.seeds, "seed"));
+    } else if (has_suitable_rates()) {
+      claim = fmt::format("{} beats {} in time to {}: ", kind_words(first), kind_words(second),
+                          target());
+    } else {
+      claim = fmt::format("in time to {}, ", target());
+    }
+    const std::string seen = later.is_claimed() || later.is_equal()
+                                 ? ""
+                                 : detectable_words({first, second}, Measure::kTime);
+    add(capitalised(fmt::format("{}{}{}{}; {}", rates_words(), claim, facts, seen,
+                                accuracy_words(first, second))));
   }
 
-  static std::string samples_words(const VariantSummary& first, const VariantSummary& second) {
-    const std::string factor =
-        factor_text(first.samples_per_second->mean / second.samples_per_second->mean);
-    return factor == factor_text(1.0) ? "as many samples/s" : factor + " the samples/s";
+  std::string_view kind_words(std::size_t row) const {
+    return rows_[row].kind == Kind::kSynchronous ? "synchronous" : "asynchronous";
   }
 
-  // Compares throughput and final accuracy of two variants in words: "A had 3.9x the samples/s and
-  // 1.40 points less final accuracy (95 % interval ...)".
-  static std::string speed_words(const VariantSummary& first, const VariantSummary& second) {
-    const double gain = first.accuracy->mean - second.accuracy->mean;
-    const std::string size = points_text(std::abs(gain));
-    const std::string begin =
-        fmt::format("{} had {} and ", named(first), samples_words(first, second));
-    if (size == points_text(0.0)) return begin + "the same final accuracy";
-    const auto sure = difference(first, second, &VariantSummary::accuracy);
-    return fmt::format("{}{} points {} final accuracy ({})", begin, size,
-                       gain < 0.0 ? "less" : "more",
-                       !sure                    ? "too few seeds to tell"
-                       : sure->is_significant() ? interval_words(*sure)
-                                                : "not significant");
+  // Compares two final accuracies: "a ended 1.40 points lower than b (1.17 to 1.63)".
+  std::string accuracy_words(std::size_t a, std::size_t b) const {
+    const auto pair = claims_.difference(a, b, Measure::kAccuracy);
+    const std::string both = fmt::format("{} ({}) and {} ({})", accuracy_of(rows_[a]), name(a),
+                                         accuracy_of(rows_[b]), name(b));
+    if (!pair) {
+      return have_same_weights(rows_[a], rows_[b])
+                 ? "both ended with the same weights"
+                 : fmt::format("final accuracies were {}, without a claim", both);
+    }
+    if (pair->is_claimed()) {
+      return fmt::format("{} ended {} points {} than {} ({})", name(a),
+                         points_text(std::abs(pair->value)), pair->value < 0.0 ? "lower" : "higher",
+                         name(b), interval_words(*pair));
+    }
+    if (pair->is_equal()) {
+      return fmt::format("final accuracies, {}, are equal within {} points", both,
+                         points_text(kEqualAccuracy));
+    }
+    return fmt::format("final accuracies, {}, cannot be told apart{}", both,
+                       detectable_words({a, b}, Measure::kAccuracy));
+  }
+
+  bool is_taken(std::size_t row) const {
+    return std::ranges::find(verdict_.recommended, rows_[row].label) != verdict_.recommended.end();
+  }
+
+  // If only variants of one machine are recommended, names those to use over several machines.
+  void recommend_distributed() {
+    Indices distributed;
+    for (const std::size_t row : pool_) {
+      if (is_taken(row) && rows_[row].is_distributed.value_or(true)) return;
+      if (rows_[row].is_distributed.value_or(false) && rows_[row].workers > 1) {
+        distributed.push_back(row);
+      }
+    }
+    const bool is_timed =
+        std::ranges::any_of(distributed, [&](std::size_t row) { return has_time(row); });
+    const Indices best = is_timed ? best_by_time(distributed) : best_by_accuracy(distributed);
+    const bool is_choice = best.size() < distributed.size() || distributed.size() == 1;
+    if (verdict_.recommended.empty() || best.empty() || !is_choice) return;
+    add(fmt::format("Of the variants that can span several machines, use {} ({})", either(best),
+                    is_timed ? times_of(best) : accuracy_of(rows_[best.front()])));
+  }
+
+  // Names the row that ended more accurate than all recommended rows.
+  void name_more_accurate() {
+    if (verdict_.recommended.empty() || !comparison_.target_accuracy) return;
+    const std::size_t best = best_by_accuracy(pool_).front();
+    Indices taken;
+    std::ranges::copy_if(pool_, std::back_inserter(taken), [&](auto row) { return is_taken(row); });
+    const bool is_above_all = std::ranges::all_of(
+        taken, [&](std::size_t row) { return claims_.is_more_accurate(best, row); });
+    if (!is_above_all) return;
+    add(fmt::format("Where the final accuracy counts more than time, use {}: {}", name(best),
+                    accuracy_words(best, taken.front())));
   }
 
   const Comparison& comparison_;
-  const VariantSummary& a_;
-  const VariantSummary& b_;
-  const int seeds_;
+  const Rows rows_;
+  const Claims claims_;
+  const Indices pool_;
+  Verdict verdict_;
 };
-
-// Compares synchronous with asynchronous training; empty unless variants of both were compared.
-std::optional<std::string> synchronous_or_asynchronous(const Comparison& comparison,
-                                                       const Rows& rows, const Rows& pool) {
-  const bool has_both =
-      !of_kind(rows, Kind::kSynchronous).empty() && !of_kind(rows, Kind::kAsynchronous).empty();
-  if (!has_both || pool.empty()) return std::nullopt;
-  const Rows synchronous = of_kind(pool, Kind::kSynchronous);
-  const Rows asynchronous = of_kind(pool, Kind::kAsynchronous);
-  if (synchronous.empty() && asynchronous.empty()) return std::nullopt;
-  if (synchronous.empty() || asynchronous.empty()) {
-    const Kind missing = synchronous.empty() ? Kind::kSynchronous : Kind::kAsynchronous;
-    return fmt::format(
-        "Synchronous and asynchronous cannot be compared: no {} variant succeeded with every seed "
-        "and was better than guessing",
-        kind_words(missing));
-  }
-  return KindSentence(comparison, best_of(synchronous), best_of(asynchronous)).write();
-}
 
 }  // namespace
 
-Verdict verdict(const Comparison& comparison) {
-  const Rows rows = summarise(comparison);
-  const Rows pool = choices(rows, comparison.chance);
-  Verdict verdict{.answer = {}, .remarks = remarks(comparison, rows)};
-  const auto add = [&](const std::optional<std::string>& sentence) {
-    if (sentence) verdict.answer.push_back(*sentence + ".");
-  };
-  const Recommendation recommendation = recommend(comparison, rows, pool);
-  if (recommendation.row != nullptr) verdict.recommended = recommendation.row->label;
-  add(recommendation.sentence);
-  add(synchronous_or_asynchronous(comparison, rows, pool));
-  if (recommendation.row != nullptr) {
-    add(best_distributed(comparison, pool, *recommendation.row));
-    add(more_accurate(comparison, pool, *recommendation.row));
-  }
-  const auto use = cpu_use(comparison);
-  if (use && use->is_shared && !pool.empty()) {
-    add(use->words + ": with a CPU for each thread, times and their order may differ");
-  }
-  return verdict;
-}
-
-std::string paragraph_of(const std::vector<std::string>& sentences) {
-  std::string text;
-  for (const std::string& sentence : sentences) text += (text.empty() ? "" : " ") + sentence;
-  return text;
-}
+Verdict verdict(const Comparison& comparison) { return VerdictWriter(comparison).write(); }
 
 }  // namespace syncopate::bench

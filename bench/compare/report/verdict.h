@@ -1,33 +1,51 @@
-// What a comparison shows, as sentences of plain text. Every number is computed from the runs, and
-// no sentence claims more than they show.
+// What a comparison shows: which variants to use, whether synchronous or asynchronous training was
+// better, and what the reader should know before believing it. All claims come from claims.h.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/compare/report/claims.h"
 #include "bench/compare/report/comparison.h"
 #include "bench/compare/report/summary.h"
 
 namespace syncopate::bench {
 
-// The verdict: sentences with full stops. Labels and failure reasons in them are not escaped.
-struct Verdict {
-  // The sentences of the verdict, in this order, each if it applies: which variant to use, whether
-  // synchronous or asynchronous training was better, which variant to use over several machines,
-  // which variant ended more accurate, and whether workers shared CPUs.
-  std::vector<std::string> answer;
-  std::vector<std::string>
-      remarks;  // failures, missing runs and other facts that the reader should know
-  std::optional<std::string> recommended{};  // the label of the variant to use
+// One row of the table of warnings.
+struct Warning {
+  std::string subject;  // one to three words
+  std::string text;     // without a full stop
 };
+
+// Labels and failure reasons in the texts are not escaped.
+struct Verdict {
+  // Sentences with full stops, each if it applies: which variants to use, synchronous against
+  // asynchronous, which variants to use over several machines, and which ended more accurate.
+  std::vector<std::string> sentences;
+  std::vector<Warning> warnings;         // the most important first
+  std::vector<std::string> recommended;  // labels of the variants to use; empty: none
+};
+
+// The number of warnings that the terminal and the page show.
+inline constexpr std::size_t kShownWarnings = 5;
 
 Verdict verdict(const Comparison& comparison);
 
-// Joins the sentences of the verdict with blanks between them.
-std::string paragraph_of(const std::vector<std::string>& sentences);
+// Returns the warnings of a comparison. rows: summarise(comparison).
+std::vector<Warning> warnings(const Comparison& comparison, const Rows& rows);
 
-// Returns the remarks of a comparison's verdict (Verdict::remarks). rows: summarise(comparison).
-std::vector<std::string> remarks(const Comparison& comparison, const Rows& rows);
+// Returns what the table and its numbers mean, for one paragraph below it: the number of seeds,
+// what the deviations and intervals are, and which variants ended with equal weights.
+std::string explanation(const Comparison& comparison, const Rows& rows);
+
+// Writes the verdict and the numbers behind it into DIR/comparison.json, in place of an earlier
+// verdict. Throws FileError.
+//   "recommended": [LABEL, ...], "verdict": [SENTENCE, ...],
+//   "warnings": [{"subject":S, "text":T}, ...],
+//   "claims": {"family_level":P, "pairs":[{"measure":"accuracy"|"log_time", "a":LABEL, "b":LABEL,
+//     "difference":D, "low":L, "high":H, "adjusted_p":P, "detectable":D, "claimed":B}, ...]}
+void keep_verdict(const std::filesystem::path& dir, const Comparison& comparison,
+                  const Verdict& verdict);
 
 }  // namespace syncopate::bench

@@ -152,8 +152,9 @@ TEST(Page, BeginsWithTheRecommendationAndNamesTheMachine) {
   comparison.threads_per_worker = 3;
   const std::string html = html_page(comparison);
   EXPECT_EQ(flaw_in_xml(html), "");
-  const std::size_t use = html.find("<p class=\"verdict\">Use ");
-  EXPECT_LT(use, html.find("<dl>"));
+  const std::size_t first = html.find("<p class=\"verdict\">");
+  EXPECT_LT(first, html.find("<table"));
+  EXPECT_LT(html.find("Time to 95 % test accuracy"), html.find("<dl>"));
   EXPECT_NE(html.find("node&lt;7&gt;: 2 CPUs, no GPU; syncopate 0.1.0, today"), std::string::npos);
   EXPECT_NE(html.find("2 workers of 3 threads shared 2 CPUs"), std::string::npos);
 }
@@ -161,8 +162,9 @@ TEST(Page, BeginsWithTheRecommendationAndNamesTheMachine) {
 TEST(Page, DrawsAThinLinePerSeedAndAThickMean) {
   const auto plots =
       all_between(html_page(with_everything({"mirrored", kEvil})), "<svg class=\"plot\"", "</svg>");
-  EXPECT_EQ(count_of(plots[0], " seed\""), 6U);
-  EXPECT_EQ(count_of(plots[0], " mean\""), 2U);
+  // The first two plots are the time to the target and the throughput.
+  EXPECT_EQ(count_of(plots[2], " seed\""), 6U);
+  EXPECT_EQ(count_of(plots[2], " mean\""), 2U);
 }
 
 TEST(Page, LeavesOutPlotsWithoutData) {
@@ -170,6 +172,27 @@ TEST(Page, LeavesOutPlotsWithoutData) {
       html_page(made_up_comparison({ComparedVariant{"a", 1, {pending_run()}}}));
   EXPECT_EQ(html.find("class=\"plot\""), std::string::npos);
   EXPECT_EQ(flaw_in_xml(html), "");
+}
+
+TEST(Page, ShowsAtMostFiveWarningsAsRowsOfATable) {
+  Comparison comparison = with_everything({"mirrored", kEvil});
+  comparison.variants.push_back(ComparedVariant{"a", 2, {pending_run()}});
+  for (const char* label : {"b", "c", "d", "e", "f", "g"}) {
+    comparison.variants.push_back(ComparedVariant{label, 2, {failed_run(1, "it broke")}});
+  }
+  const std::string html = html_page(comparison);
+  const auto tables = all_between(html, "<table class=\"warnings\">", "</table>");
+  ASSERT_EQ(tables.size(), 1U);
+  EXPECT_EQ(count_of(tables[0], "<tr>"), kShownWarnings);
+}
+
+TEST(Page, DrawsThroughputAsBarsUntilThereAreTwoNumbersOfWorkers) {
+  const Comparison comparison =
+      made_up_comparison({made_up_variant("a", 4, {40, 41, 42}, {0.97, 0.97, 0.97}),
+                          made_up_variant("b", 4, {20, 21, 22}, {0.97, 0.97, 0.97})});
+  const std::string html = html_page(comparison);
+  EXPECT_EQ(html.find("Throughput against workers"), std::string::npos);
+  EXPECT_NE(html.find("<figcaption>Throughput</figcaption>"), std::string::npos);
 }
 
 TEST(Page, LeavesOutNaN) {

@@ -6,7 +6,6 @@
 #include <fstream>
 
 #include "bench/compare/report/summary.h"
-#include "bench/compare/report/verdict.h"
 #include "models/base/errors.h"
 #include "tests/bench/compare/report/made_up.h"
 
@@ -139,18 +138,6 @@ TEST_F(ComparisonFolder, HasTheMachineAndTheAccuracyOfGuessing) {
   EXPECT_EQ(rows[0].is_distributed, true);
   EXPECT_EQ(rows[1].kind, Kind::kSynchronous);
   EXPECT_FALSE(rows[1].is_distributed.has_value());
-}
-
-TEST_F(ComparisonFolder, KeepsOnlyTheLatestVerdict) {
-  write("comparison.json", R"({"clock":"real","variants":[]})");
-  keep_verdict(dir_, {.answer = {"Use a."}, .remarks = {"So."}, .recommended = "a"});
-  keep_verdict(dir_, {.answer = {"Use b."}, .remarks = {"So."}, .recommended = "b"});
-  std::ifstream in(dir_ / "comparison.json");
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  EXPECT_NE(text.find("\"recommended\": \"b\""), std::string::npos) << text;
-  EXPECT_NE(text.find("\"Use b.\",\n    \"So.\""), std::string::npos) << text;
-  EXPECT_EQ(text.find("Use a."), std::string::npos) << text;
-  EXPECT_NO_THROW(read_comparison(dir_));
 }
 
 TEST_F(ComparisonFolder, WithoutAValidDescriptionIsAnErrorThatNamesTheFile) {

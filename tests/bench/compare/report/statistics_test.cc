@@ -67,46 +67,82 @@ TEST(StudentT, IsSymmetricAndConvergesToTheNormalDistribution) {
   EXPECT_NEAR(student_t_quantile(0.975, std::numeric_limits<double>::infinity()), 1.959964, 1e-6);
 }
 
-TEST(WelchDifference, OfEqualVariancesEqualsStudents) {
+TEST(WelchTest, OfEqualVariancesEqualsStudents) {
   // Both samples have variance 1 and n = 3, so the difference has standard error sqrt(2/3), with 4
   // degrees of freedom and t = 2.776445.
-  const auto apart = welch_difference(Values{11, 12, 13}, Values{1, 2, 3});
-  ASSERT_TRUE(apart.has_value());
-  EXPECT_DOUBLE_EQ(apart->value, 10.0);
-  EXPECT_NEAR(apart->interval.high, 10.0 + 2.776445 * std::sqrt(2.0 / 3.0), 1e-5);
-  EXPECT_NEAR(apart->interval.low, 10.0 - 2.776445 * std::sqrt(2.0 / 3.0), 1e-5);
-  EXPECT_TRUE(apart->is_significant());
+  const auto test = welch_test(Values{11, 12, 13}, Values{1, 2, 3});
+  ASSERT_TRUE(test.has_value());
+  EXPECT_DOUBLE_EQ(test->difference, 10.0);
+  EXPECT_DOUBLE_EQ(test->degrees, 4.0);
+  EXPECT_NEAR(test->reach(0.05), 2.776445 * std::sqrt(2.0 / 3.0), 1e-5);
 }
 
-TEST(WelchDifference, OfUnequalVariancesHasFewerDegreesOfFreedom) {
+TEST(WelchTest, OfUnequalVariancesHasFewerDegreesOfFreedom) {
   // The samples have variances 1 and 100 and n = 3, so s = 101/3 and the degrees of freedom are
   // (101/3)^2 / ((1/3)^2/2 + (100/3)^2/2) = 2.04.
-  const auto apart = welch_difference(Values{1, 2, 3}, Values{-10, 0, 10});
-  const double reach =
-      student_t_quantile(0.975, 2 * 101.0 * 101.0 / 10001.0) * std::sqrt(101.0 / 3.0);
-  EXPECT_NEAR(apart->interval.high, 2.0 + reach, 1e-9);
-  EXPECT_FALSE(apart->is_significant());
+  const auto test = welch_test(Values{1, 2, 3}, Values{-10, 0, 10});
+  EXPECT_NEAR(test->degrees, 2 * 101.0 * 101.0 / 10001.0, 1e-12);
+  EXPECT_NEAR(test->standard_error, std::sqrt(101.0 / 3.0), 1e-12);
 }
 
-TEST(WelchDifference, OfValuesWithoutSpreadIsCertain) {
-  const auto apart = welch_difference(Values{5, 5}, Values{3, 3});
-  EXPECT_EQ(apart->interval.low, 2.0);
-  EXPECT_EQ(apart->interval.high, 2.0);
-  EXPECT_FALSE(welch_difference(Values{5, 5}, Values{5, 5})->is_significant());
+TEST(WelchTest, HasAPValueThatEqualsPrintedTables) {
+  // The difference is t = 2.776445 standard errors of 4 degrees of freedom, hence p = 0.05.
+  const WelchTest test{.difference = 2.776445, .standard_error = 1.0, .degrees = 4.0};
+  EXPECT_NEAR(test.p_value(), 0.05, 1e-6);
+  const WelchTest normal{.difference = -1.959964,
+                         .standard_error = 1.0,
+                         .degrees = std::numeric_limits<double>::infinity()};
+  EXPECT_NEAR(normal.p_value(), 0.05, 1e-6);
 }
 
-TEST(PairedDifference, IsNotWidenedByTheSpreadOverPairs) {
-  // The differences 1, 1 and 4 have mean 2, deviation sqrt(3) and standard error 1; with 2 degrees
-  // of freedom, t = 4.302653.
-  const auto apart = paired_difference(Values{101, 201, 304}, Values{100, 200, 300});
-  ASSERT_TRUE(apart.has_value());
-  EXPECT_DOUBLE_EQ(apart->value, 2.0);
-  EXPECT_NEAR(apart->interval.high, 2.0 + 4.302653, 1e-5);
-  EXPECT_FALSE(paired_difference(Values{5}, Values{3}).has_value());
+TEST(WelchTest, OfValuesWithoutSpreadIsCertain) {
+  EXPECT_EQ(welch_test(Values{5, 5}, Values{3, 3})->p_value(), 0.0);
+  EXPECT_EQ(welch_test(Values{5, 5}, Values{3, 3})->reach(0.05), 0.0);
+  EXPECT_EQ(welch_test(Values{5, 5}, Values{5, 5})->p_value(), 1.0);
 }
 
-TEST(WelchDifference, OfASingleValueIsUnknown) {
-  EXPECT_FALSE(welch_difference(Values{5}, Values{3, 4}).has_value());
+TEST(WelchTest, AddsASystematicErrorThatMoreValuesDoNotReduce) {
+  // The squared errors 4 and 12 add to 16, and the degrees of freedom 5 grow by (16 / 4)^2.
+  const WelchTest test{.difference = 1.0, .standard_error = 2.0, .degrees = 5.0};
+  EXPECT_DOUBLE_EQ(test.with_systematic_error(12.0).standard_error, 4.0);
+  EXPECT_DOUBLE_EQ(test.with_systematic_error(12.0).degrees, 80.0);
+  EXPECT_DOUBLE_EQ(test.with_systematic_error(0.0).degrees, 5.0);
+}
+
+TEST(WelchTest, OfASingleValueOrOfNaNIsUnknown) {
+  EXPECT_FALSE(welch_test(Values{5}, Values{3, 4}).has_value());
+  EXPECT_FALSE(welch_test(Values{5, NAN}, Values{3, 4}).has_value());
+}
+
+TEST(Holm, TestsTheSmallestPValueAtTheStrictestLevel) {
+  // Holm's levels for four hypotheses are 0.05 / 4, / 3, / 2 and / 1. The second smallest p-value,
+  // 0.02, exceeds 0.05 / 3, so that all after it are accepted at that level too.
+  const auto steps = holm(Values{0.04, 0.01, 0.02, 0.9}, 0.05);
+  ASSERT_EQ(steps.size(), 4U);
+  EXPECT_DOUBLE_EQ(steps[1].level, 0.0125);
+  EXPECT_DOUBLE_EQ(steps[1].adjusted_p, 0.04);
+  for (const std::size_t accepted : {0, 2, 3}) {
+    EXPECT_DOUBLE_EQ(steps[accepted].level, 0.05 / 3) << accepted;
+    EXPECT_GT(steps[accepted].adjusted_p, 0.05) << accepted;
+  }
+  EXPECT_DOUBLE_EQ(steps[2].adjusted_p, 0.06);
+  EXPECT_DOUBLE_EQ(steps[0].adjusted_p, 0.08);
+  EXPECT_TRUE(holm({}, 0.05).empty());
+}
+
+TEST(FisherExact, EqualsHandComputedProbabilities) {
+  // With 3 of 3 against 0 of 3, the two extreme tables have probability 1 / C(6, 3) each.
+  EXPECT_NEAR(fisher_exact_p(3, 3, 0, 3), 0.1, 1e-12);
+  EXPECT_NEAR(fisher_exact_p(3, 3, 2, 3), 1.0, 1e-12);
+  // With 5 of 5 against 2 of 5: C(5,5) C(5,2) / C(10,7) = 10/120 for each of the two extremes.
+  EXPECT_NEAR(fisher_exact_p(5, 5, 2, 5), 2.0 * 10.0 / 120.0, 1e-12);
+}
+
+TEST(CensoredMedian, CountsUnfinishedRunsAsLonger) {
+  EXPECT_EQ(censored_median({3.0, 1.0, 2.0}, 3), 2.0);
+  EXPECT_EQ(censored_median({3.0, 1.0, 2.0}, 5), 3.0);
+  EXPECT_FALSE(censored_median({1.0, 2.0}, 5).has_value());
+  EXPECT_FALSE(censored_median({}, 0).has_value());
 }
 
 }  // namespace

@@ -1,0 +1,52 @@
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include <fmt/format.h>
+
+#include "bench/compare/report/verdict.h"
+#include "bench/plots/document.h"
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+
+void keep_verdict(const std::filesystem::path& dir, const Comparison& comparison,
+                  const Verdict& verdict) {
+  using Json = nlohmann::ordered_json;
+  const std::filesystem::path file = dir / "comparison.json";
+  std::ifstream in(file, std::ios::binary);
+  Json object = Json::parse(in, nullptr, false);
+  if (!object.is_object()) {
+    throw FileError(
+        fmt::format("{}: expected a JSON object that describes a comparison", file.string()));
+  }
+  const Rows rows = summarise(comparison);
+  Json pairs = Json::array();
+  const auto number = [](double value) {
+    return std::isfinite(value) ? Json(value) : Json(nullptr);
+  };
+  const Claims claims(rows);
+  for (const PairDifference& pair : claims.all()) {
+    pairs.push_back({{"measure", pair.measure == Measure::kTime ? "log_time" : "accuracy"},
+                     {"a", rows[pair.a].name},
+                     {"b", rows[pair.b].name},
+                     {"difference", pair.value},
+                     {"low", number(pair.interval.low)},
+                     {"high", number(pair.interval.high)},
+                     {"adjusted_p", pair.adjusted_p},
+                     {"detectable", number(pair.detectable)},
+                     {"claimed", pair.is_claimed()}});
+  }
+  Json warned = Json::array();
+  for (const Warning& warning : verdict.warnings) {
+    warned.push_back({{"subject", warning.subject}, {"text", warning.text}});
+  }
+  object["recommended"] = verdict.recommended;
+  object["verdict"] = verdict.sentences;
+  object["warnings"] = warned;
+  object["claims"] = {{"family_level", kFamilyLevel}, {"pairs", pairs}};
+  write_whole(file, object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace syncopate::bench

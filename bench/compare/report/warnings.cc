@@ -1,0 +1,284 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "bench/compare/report/machine.h"
+#include "bench/compare/report/reported_faults.h"
+#include "bench/compare/report/verdict.h"
+#include "bench/plots/text.h"
+
+namespace syncopate::bench {
+namespace {
+
+// Collects the warnings of a comparison, the most important first.
+class WarningWriter {
+ public:
+  WarningWriter(const Comparison& comparison, const Rows& rows)
+      : comparison_(comparison), rows_(rows) {}
+
+  std::vector<Warning> write() {
+    add_unfinished();
+    add_disturbed();
+    add_shared_cpus();
+    add_seeds();
+    add_guessing();
+    if (comparison_.target_accuracy) {
+      add_unreached();
+      add_late_faults();
+    }
+    add_machines();
+    add_rates();
+    add_occasion();
+    if (comparison_.target_accuracy) add_precision();
+    return std::move(warnings_);
+  }
+
+ private:
+  void add(std::string subject, std::string text) {
+    warnings_.push_back({std::move(subject), std::move(text)});
+  }
+
+  // Returns the names of the rows for which `holds` is true.
+  template <typename Predicate>
+  std::vector<std::string> names_of(Predicate holds) const {
+    std::vector<std::string> names;
+    for (const VariantSummary& row : rows_) {
+      if (holds(row)) names.push_back(named(row));
+    }
+    return names;
+  }
+
+  std::string target() const { return percent_text(*comparison_.target_accuracy); }
+
+  void add_unfinished() {
+    std::vector<std::string> pending;
+    for (const VariantSummary& row : rows_) {
+      if (row.pending > 0) {
+        pending.push_back(fmt::format("{} ({})", named(row), count_text(row.pending, "run")));
+      }
+      if (row.failed == 0) continue;
+      add("failed runs",
+          fmt::format("{}: {} of {} ({})", named(row), row.failed, count_text(row.ended(), "run"),
+                      shortened(row.failures.front(), 160)));
+    }
+    if (!pending.empty()) add("missing runs", "not yet trained: " + listed(pending));
+  }
+
+  void add_disturbed() {
+    const auto names = names_of([](const VariantSummary& row) { return row.disturbed > 0; });
+    if (names.empty()) return;
+    double most = 0.0;
+    for (const VariantSummary& row : rows_) most = std::max(most, row.most_disturbance);
+    add("busy machine",
+        fmt::format(
+            "other programs took up to {} of the CPUs during runs of {}; nothing is claimed "
+            "from these rows: repeat the comparison with --replace on a quiet machine",
+            decimal_text(100.0 * most, 0) + " %", listed(names)));
+  }
+
+  void add_shared_cpus() {
+    const auto use = cpu_use(comparison_);
+    if (!use || !use->is_shared) return;
+    add("shared CPUs",
+        use->words + ": with a CPU for each thread, times and their order may differ");
+  }
+
+  void add_seeds() {
+    int fewest = std::numeric_limits<int>::max();
+    for (const VariantSummary& row : rows_) {
+      if (row.done > 0) fewest = std::min(fewest, row.done);
+    }
+    const bool has_target = comparison_.target_accuracy.has_value();
+    const int needed = has_target ? kSeedsForTime : kSeedsForAccuracy;
+    if (fewest >= needed) return;
+    add("few seeds", fmt::format("{}: claims need {} for accuracy and {} for time",
+                                 count_text(fewest, "seed"), kSeedsForAccuracy, kSeedsForTime));
+  }
+
+  // Names the variants at chance level if another variant did better. Otherwise the recommendation
+  // has this fact.
+  void add_guessing() {
+    if (choices(rows_, comparison_.chance).empty()) return;
+    std::vector<std::string> guessing;
+    for (const VariantSummary& row : rows_) {
+      if (row.is_at_chance(comparison_.chance)) {
+        guessing.push_back(fmt::format("{} ({})", named(row), accuracy_of(row)));
+      }
+    }
+    if (guessing.empty()) return;
+    add("no learning",
+        fmt::format("{} ended no better than guessing{}", listed(guessing),
+                    comparison_.chance
+                        ? ", which may reach " + percent_text(comparison_.chance->limit())
+                        : ""));
+  }
+
+  void add_unreached() {
+    std::vector<std::string> counts;
+    for (const VariantSummary& row : rows_) {
+      if (row.done == 0 || row.reached == row.ended()) continue;
+      counts.push_back(fmt::format("{} with {} of {}", named(row), row.reached,
+                                   count_text(row.ended(), "seed")));
+    }
+    if (counts.empty()) return;
+    add("target missed",
+        fmt::format("{} was reached by {}; nothing is claimed about the times of these rows",
+                    target(), listed(counts)));
+  }
+
+  void add_late_faults() {
+    for (const LateFault& fault : late_faults(comparison_)) {
+      std::vector<std::string> names;
+      for (const std::size_t row : fault.rows) names.push_back(named(rows_[row]));
+      const std::string what = describe_faults(fault.flag + " " + fault.value);
+      add("late fault",
+          fault.is_for_all
+              ? fmt::format("no time to {} shows the effect of {}, which came later", target(),
+                            what)
+              : fmt::format("the time of {} to {} does not show the effect of {}, which came later",
+                            listed(names), target(), what));
+    }
+  }
+
+  void add_machines() {
+    if (comparison_.has_virtual_clock || comparison_.machines.size() < 2) return;
+    add("several machines",
+        fmt::format("the runs were made on {} machines or versions, whose times cannot be compared",
+                    comparison_.machines.size()));
+  }
+
+  // Different batches at one learning rate explain a difference without the strategy.
+  void add_rates() {
+    constexpr double kApart = 1.5;      // ratio of batches from which the rate matters
+    constexpr double kSameRate = 1.05;  // ratio of rates that count as one
+    const VariantSummary* fewest = nullptr;
+    const VariantSummary* most = nullptr;
+    double lowest_rate = std::numeric_limits<double>::infinity();
+    double highest_rate = 0.0;
+    for (const VariantSummary& row : rows_) {
+      if (!row.batch()) continue;
+      if (!row.learning_rate) return;
+      lowest_rate = std::min(lowest_rate, row.learning_rate->mean);
+      highest_rate = std::max(highest_rate, row.learning_rate->mean);
+      if (fewest == nullptr || *row.batch() < *fewest->batch()) fewest = &row;
+      if (most == nullptr || *row.batch() > *most->batch()) most = &row;
+    }
+    const bool is_scaled =
+        !comparison_.learning_rate_rule.empty() && comparison_.learning_rate_rule != "none";
+    if (fewest == nullptr || is_scaled || highest_rate > kSameRate * lowest_rate ||
+        *most->batch() < kApart * *fewest->batch()) {
+      return;
+    }
+    const auto work_of = [](const VariantSummary& row) {
+      return fmt::format("{} made {} updates of {} samples", named(row),
+                         decimal_text(row.updates->mean, 0), decimal_text(*row.batch(), 0));
+    };
+    add("one learning rate",
+        fmt::format("at {}, {} and {}: times and accuracies may differ for that reason alone, "
+                    "whatever the strategy",
+                    exact_text(most->learning_rate->mean), work_of(*most), work_of(*fewest)));
+  }
+
+  // The seeds of one occasion do not show how a result that depends on timing varies over
+  // occasions.
+  void add_occasion() {
+    if (comparison_.has_virtual_clock) return;
+    const auto names = names_of(
+        [](const VariantSummary& row) { return row.kind == Kind::kAsynchronous && row.done > 0; });
+    add("one occasion",
+        fmt::format("all times are of one machine on one occasion{}",
+                    names.empty()
+                        ? ""
+                        : fmt::format(", and so are the accuracies of {}: which gradients "
+                                      "are stale depends on timing, and +- does not include "
+                                      "how that varies from day to day",
+                                      listed(names))));
+  }
+
+  // The distance between evaluations bounds the precision of every time to the target.
+  void add_precision() {
+    double least = std::numeric_limits<double>::infinity();
+    double most = 0.0;
+    for (const VariantSummary& row : rows_) {
+      if (!row.seconds_to_target) continue;
+      for (const double gap : row.reached_gaps) {
+        least = std::min(least, gap);
+        most = std::max(most, gap);
+      }
+    }
+    if (!(most > 0.0)) return;
+    const std::string low = seconds_text(least);
+    const std::string high = seconds_text(most);
+    add("evaluations",
+        fmt::format("a time to the target is that of the first evaluation that reached it, and "
+                    "evaluations are {} apart; the intervals include this",
+                    low == high ? high : fmt::format("{} to {}", low, high)));
+  }
+
+  const Comparison& comparison_;
+  const Rows& rows_;
+  std::vector<Warning> warnings_;
+};
+
+// Returns the groups of rows that ended with equal weights, "a, b and c", each of at least two
+// rows.
+std::vector<std::string> identical_rows(const Rows& rows) {
+  std::vector<std::string> groups;
+  std::set<std::size_t> grouped;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (grouped.contains(i)) continue;
+    std::vector<std::string> names = {named(rows[i])};
+    for (std::size_t other = i + 1; other < rows.size(); ++other) {
+      if (grouped.contains(other) || !have_same_weights(rows[i], rows[other])) continue;
+      grouped.insert(other);
+      names.push_back(named(rows[other]));
+    }
+    if (names.size() > 1) groups.push_back(listed(names));
+  }
+  return groups;
+}
+
+}  // namespace
+
+std::vector<Warning> warnings(const Comparison& comparison, const Rows& rows) {
+  return WarningWriter(comparison, rows).write();
+}
+
+std::string explanation(const Comparison& comparison, const Rows& rows) {
+  int fewest = std::numeric_limits<int>::max();
+  int most = 0;
+  for (const VariantSummary& row : rows) {
+    fewest = std::min(fewest, row.done);
+    most = std::max(most, row.done);
+  }
+  if (most == 0) return "";
+  const std::string seeds =
+      fewest == most ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most);
+  std::string text =
+      fmt::format("n = {} seeds per row; +- is one standard deviation over them. ", seeds);
+  text += speed_up_kind(rows) == SpeedUpKind::kTimeToTarget
+              ? fmt::format(
+                    "Speed-up: time to the target of the first row divided by that of the "
+                    "row, with its interval from {} seeds on. ",
+                    kSeedsForTime)
+              : std::string(
+                    "Speed-up: samples per second of the row divided by those of the first "
+                    "row. ");
+  text += fmt::format(
+      "Intervals and claims hold together with a probability of {}: Welch's test of every pair of "
+      "rows, for accuracies and for logarithms of times, with Holm's adjustment; in "
+      "times the distance between evaluations counts as a source of error.",
+      percent_text(1.0 - kFamilyLevel));
+  for (const std::string& group : identical_rows(rows)) {
+    text += fmt::format(" {} ended with the same weights, bit for bit.", group);
+  }
+  text +=
+      " A batch is the samples of one update; the last, shorter batch of an epoch is not trained.";
+  if (comparison.has_virtual_clock) text += " Seconds are simulated.";
+  return text;
+}
+
+}  // namespace syncopate::bench
