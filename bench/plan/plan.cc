@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
+#include <array>
 #include <exception>
 #include <iostream>
 #include <memory>
@@ -17,19 +16,17 @@
 #include "bench/compare/virtual/outgoing_gradient.h"
 #include "bench/compare/virtual_run.h"
 #include "bench/harness/bench_commands.h"
-#include "bench/harness/measure.h"
 #include "bench/harness/report.h"
+#include "bench/plan/calibration.h"
 #include "bench/plan/plan_report.h"
+#include "bench/plan/plan_verdict.h"
 #include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
 #include "models/base/flag_values.h"
 #include "ps/shard/placement.h"
-#include "strategies/strategy.h"
 #include "strategies/strategy_options.h"
-#include "worker/input/batch_source.h"
 #include "worker/run/run_data.h"
 #include "worker/train/metrics.h"
-#include "worker/train/train_step.h"
 
 namespace syncopate::bench {
 namespace {
@@ -82,46 +79,6 @@ TargetTime time_to_target(const PlanOptions& options, const Variant& variant,
   return watch.result();
 }
 
-constexpr int kWarmUpSteps = 10;
-// The learning rate does not change the time of a step. It is small, so that numbers stay finite.
-constexpr float kLearningRate = 1e-3F;
-
-Calibration calibrate(const Graph& graph, const Dataset& train, std::int64_t batch_size,
-                      int steps) {
-  if (batch_size > train.size()) {
-    throw UsageError(
-        fmt::format("--batch-size-per-replica {}: the data has {} samples; choose a smaller batch",
-                    batch_size, train.size()));
-  }
-  const auto strategy = make_strategy({.name = "one-device",
-                                       .batch_size_per_replica = batch_size,
-                                       .optimizer = {.name = "sgd"},
-                                       .consistency = {},
-                                       .parameter_server = {}},
-                                      graph);
-  strategy->begin({});
-  const auto batches =
-      make_batch_source(train, {.batch_size = batch_size, .shard = strategy->input_shard()});
-  std::vector<double> seconds;
-  for (int step = 1; step <= kWarmUpSteps + steps; ++step) {
-    const auto begun = SteadyClock::now();
-    const StepReport report =
-        train_step(*strategy, *batches, {.learning_rate = kLearningRate, .step = step});
-    if (step > kWarmUpSteps) seconds.push_back(seconds_since(begun));
-    if (!std::isfinite(report.scores.loss)) {
-      throw DivergenceError(fmt::format(
-          "calibration: the loss is not a number in step {}; is the data what the network expects?",
-          step));
-    }
-  }
-  const Spread spread = spread_of(seconds);
-  return {.step_seconds = spread.median,
-          .lowest_seconds = spread.min,
-          .highest_seconds = spread.max,
-          .steps = steps,
-          .device = strategy->replicas().front().backend->description()};
-}
-
 // The largest message of parameter-server; equals the constant in parameter_server.cc.
 constexpr std::int64_t kMessageBytes = std::int64_t{1} << 20;
 constexpr std::string_view kAdded = "compute+";
@@ -133,19 +90,31 @@ std::int64_t parameters_of(const ArenaLayout& layout) {
   return elements;
 }
 
+ps::Placement placement_of(const Graph& graph, int servers) {
+  return ps::place_variables(graph.parameter_layout(),
+                             {.servers = servers, .message_bytes = kMessageBytes});
+}
+
+// The algorithms that are shown beside the ring.
+constexpr std::array kWhatIf = {AllReduce::kHalvingDoubling, AllReduce::kTree,
+                                AllReduce::kHierarchical};
+
 class Planner {
  public:
   explicit Planner(const PlanOptions& options)
       : options_(options),
         data_(open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = 1})),
-        graph_(network_for_data(options.model, options.data, data_)) {
+        graph_(network_for_data(options.model, options.data, data_)),
+        placement_(placement_of(graph_, options.servers)) {
     plan_.parameters = parameters_of(graph_.parameter_layout());
-    plan_.server_bytes = server_bytes_of(graph_, options.servers);
+    plan_.server_bytes = value_bytes_by_server(placement_, options.servers);
   }
 
   Plan run() {
-    plan_.calibration =
-        calibrate(graph_, *data_.train, options_.batch_size_per_replica, options_.calibrate_steps);
+    plan_.calibration = calibrate_step(graph_, *data_.train, options_.batch_size_per_replica,
+                                       options_.calibrate_steps);
+    plan_.server = calibrate_server(graph_, placement_, options_.servers);
+    check_prediction();
     faults_.slow = options_.slow;
     faults_.link = options_.link;
     set_service_time(options_.service_time, plan_.calibration.step_seconds, faults_);
@@ -156,6 +125,7 @@ class Planner {
           options_.link.bytes_per_second /
           static_cast<double>(*std::ranges::max_element(plan_.server_bytes));
     }
+    plan_.most_updates_per_second = 1.0 / plan_.server.update_seconds;
     plan_.one_worker_samples_per_second = samples_per_second(one_worker());
     for (const std::string& word : options_.strategies) add_rows(word);
     return std::move(plan_);
@@ -164,6 +134,22 @@ class Planner {
  private:
   double samples_per_second(const TimingResult& timing) const {
     return timing.gradients_per_second() * static_cast<double>(options_.batch_size_per_replica);
+  }
+
+  // Predicts what two replicas in one process of this machine do, and lets them do it.
+  void check_prediction() {
+    FaultInjection here;
+    here.compute_seconds = plan_.calibration.step_seconds;
+    here.link = kInsideMachine;
+    TimingOptions timing = timing_of(parse_variant("mirrored", kCheckedWorkers, 0),
+                                     plan_.server_bytes, here, options_.seed);
+    timing.gradients = 1;  // Every step is the same.
+    const auto measured =
+        measure_two_replicas(graph_, *data_.train, options_.batch_size_per_replica);
+    if (!measured) return;
+    plan_.check = {.predicted = samples_per_second(simulate_timing(timing)),
+                   .measured = measured->samples_per_second,
+                   .foreign_share = measured->foreign_share};
   }
 
   // Simulates a job of one worker without slowdown, which is the reference for all speed-ups.
@@ -186,18 +172,41 @@ class Planner {
                                              variant.label, variant.workers));
         continue;
       }
-      add_row(variant);
+      add_row(variant, AllReduce::kRing);
+    }
+    for (const AllReduce what_if : kWhatIf) add_what_if_rows(word, what_if);
+  }
+
+  // Adds rows of a job whose workers sum with an algorithm that this program does not have.
+  void add_what_if_rows(const std::string& word, AllReduce what_if) {
+    if (what_if == AllReduce::kHierarchical && options_.workers_per_machine == 1) return;
+    std::set<int> seen;
+    for (const int workers : options_.workers) {
+      Variant variant = parse_variant(word, workers, options_.servers);
+      if (variant.strategy != "multi-worker-mirrored" || workers < kFewestWhatIfWorkers ||
+          !seen.insert(workers).second) {
+        continue;
+      }
+      variant.label += fmt::format(" ({})", name_of(what_if));
+      add_row(variant, what_if);
     }
   }
 
-  void add_row(const Variant& variant) {
+  void add_row(const Variant& variant, AllReduce all_reduce) {
     TimingOptions timing = timing_of(variant, plan_.server_bytes, faults_, options_.seed);
     timing.gradients = options_.gradients;
-    PlanRow row{.variant = variant, .timing = simulate_timing(timing), .target = std::nullopt};
+    timing.all_reduce = {.algorithm = all_reduce,
+                         .ranks_per_machine = options_.workers_per_machine,
+                         .inside = kInsideMachine};
+    timing.server_bytes_per_second = plan_.server.bytes_per_second();
+    PlanRow row{.variant = variant,
+                .all_reduce = all_reduce,
+                .timing = simulate_timing(timing),
+                .target = std::nullopt};
     row.samples_per_second = samples_per_second(row.timing);
     row.speed_up = row.samples_per_second / plan_.one_worker_samples_per_second;
     row.efficiency = row.speed_up / variant.workers;
-    if (options_.time_to_target && variant.workers <= kMostTrainedWorkers) {
+    if (options_.time_to_target && variant.workers <= kMostTrainedWorkers && !row.is_what_if()) {
       row.target = time_to_target(options_, variant, faults_, data_);
     }
     plan_.rows.push_back(std::move(row));
@@ -206,6 +215,7 @@ class Planner {
   const PlanOptions& options_;
   const DataSplits data_;
   const Graph graph_;
+  const ps::Placement placement_;
   FaultInjection faults_;
   Plan plan_;
 };
@@ -296,9 +306,7 @@ std::int64_t Plan::model_bytes() const noexcept {
 }
 
 std::vector<std::int64_t> server_bytes_of(const Graph& graph, int servers) {
-  const ps::Placement placement = ps::place_variables(
-      graph.parameter_layout(), {.servers = servers, .message_bytes = kMessageBytes});
-  return value_bytes_by_server(placement, servers);
+  return value_bytes_by_server(placement_of(graph, servers), servers);
 }
 
 void set_service_time(const std::string& text, double step_seconds, FaultInjection& faults) {

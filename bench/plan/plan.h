@@ -1,5 +1,6 @@
 // Predicts what each strategy would do on a cluster that exists only as a description. It measures
-// the step on this machine and simulates the waiting (compare/virtual/timing.h).
+// a step and a server's update on this machine (calibration.h) and simulates the waiting
+// (compare/virtual/timing.h).
 #pragma once
 
 #include <cstdint>
@@ -12,17 +13,10 @@
 #include "bench/compare/variant.h"
 #include "bench/compare/virtual/timing.h"
 #include "bench/harness/fault_injection.h"
+#include "bench/plan/calibration.h"
 #include "models/graph/graph.h"
 
 namespace syncopate::bench {
-
-struct Calibration {
-  double step_seconds = 0.0;  // median of input, forward, backward and update on one thread
-  double lowest_seconds = 0.0;
-  double highest_seconds = 0.0;
-  int steps = 0;  // number of timed steps
-  std::string device;
-};
 
 struct PlanOptions {
   std::vector<std::string> strategies;  // strategies, in the words of compare/variant.h
@@ -51,6 +45,12 @@ struct PlanOptions {
 };
 
 inline constexpr int kMostTrainedWorkers = 64;
+// Large clusters sum with other algorithms than a ring; jobs from this size on have rows for them.
+inline constexpr int kFewestWhatIfWorkers = 16;
+// The link between two workers of one machine. Source: the all-reduce of two ranks in shared memory
+// (bench/README.md, All-reduce), which is two messages of half the size: 4 KB in 3.27 us and 64 MB
+// in 3.2 ms.
+inline constexpr Link kInsideMachine{.delay_seconds = 1.6e-6, .bytes_per_second = 20e9};
 
 // The result of training under the virtual clock.
 struct TargetTime {
@@ -62,21 +62,37 @@ struct TargetTime {
 // A row of the plan: one strategy with one number of workers.
 struct PlanRow {
   Variant variant;
+  AllReduce all_reduce = AllReduce::kRing;
   TimingResult timing;
   double samples_per_second = 0.0;
   double speed_up = 0.0;    // relative to one worker that never waits
   double efficiency = 0.0;  // speed_up / workers
   std::optional<TargetTime> target;
+
+  // Whether the row shows an all-reduce that `train` does not have.
+  bool is_what_if() const noexcept { return all_reduce != AllReduce::kRing; }
+};
+
+// A prediction beside the same job in reality, both in samples per second.
+struct PredictionCheck {
+  double predicted = 0.0;
+  double measured = 0.0;
+  double foreign_share = 0.0;  // share of one core that other processes used in the measurement
+  double error() const noexcept { return predicted / measured - 1.0; }
 };
 
 struct Plan {
   Calibration calibration;
+  ServerCalibration server;
+  // kCheckedWorkers replicas of mirrored in this process; empty if the data is too small.
+  std::optional<PredictionCheck> check;
   std::int64_t parameters = 0;
   std::vector<std::int64_t> server_bytes;  // bytes of the values on each server
   double mean_step_seconds = 0.0;          // simulated mean of a worker that is not slow
   // The highest number of gradients per second that the servers' links carry. Empty without a
   // limit.
   std::optional<double> most_pushes_per_second;
+  double most_updates_per_second = 0.0;  // highest number of gradients that the servers apply
   double one_worker_samples_per_second = 0.0;
   std::vector<PlanRow> rows;          // Ordered by strategy, then by workers, ascending.
   std::vector<std::string> left_out;  // impossible combinations, with the reason

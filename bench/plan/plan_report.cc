@@ -7,7 +7,9 @@
 #include <ostream>
 #include <vector>
 
+#include "bench/harness/measure.h"
 #include "bench/harness/report.h"
+#include "bench/plan/plan_verdict.h"
 #include "bench/plots/text.h"
 
 namespace syncopate::bench {
@@ -45,22 +47,32 @@ std::string target_cell(const std::optional<TargetTime>& target) {
   return number_text(*target->seconds);
 }
 
+std::string staleness_cell(const PlanRow& row) {
+  const TimingResult& timing = row.timing;
+  const std::string mean = timing.staleness_max == 0 ? "0" : number_text(timing.staleness_mean);
+  return is_too_stale(row) ? mean + " !" : mean;
+}
+
 std::vector<std::string> cells_of(const PlanRow& row, bool has_target) {
   const TimingResult& timing = row.timing;
-  std::vector<std::string> cells = {
-      row.variant.label,
-      std::to_string(row.variant.workers),
-      number_text(timing.updates_per_second),
-      number_text(row.samples_per_second),
-      number_text(row.speed_up) + "x",
-      percent(row.efficiency),
-      timing.staleness_max == 0 ? "0" : number_text(timing.staleness_mean),
-      std::to_string(timing.staleness_max),
-      percent(timing.compute_share),
-      percent(timing.communication_share),
-      percent(timing.peers_share)};
+  std::vector<std::string> cells = {row.variant.label,
+                                    std::to_string(row.variant.workers),
+                                    number_text(timing.updates_per_second),
+                                    number_text(row.samples_per_second),
+                                    number_text(row.speed_up) + "x",
+                                    percent(row.efficiency),
+                                    staleness_cell(row),
+                                    std::to_string(timing.staleness_max),
+                                    percent(timing.compute_share),
+                                    percent(timing.communication_share),
+                                    percent(timing.peers_share),
+                                    percent(timing.server_share)};
   if (has_target) cells.push_back(target_cell(row.target));
   return cells;
+}
+
+json name_of(const PlanRow& row) {
+  return {{"strategy", row.variant.label}, {"workers", row.variant.workers}};
 }
 
 json json_of(const PlanRow& row) {
@@ -78,7 +90,13 @@ json json_of(const PlanRow& row) {
                  {"staleness_max", timing.staleness_max},
                  {"compute_share", timing.compute_share},
                  {"communication_share", timing.communication_share},
-                 {"peers_share", timing.peers_share}};
+                 {"peers_share", timing.peers_share},
+                 {"server_share", timing.server_share},
+                 {"is_too_stale", is_too_stale(row)}};
+  if (row.variant.strategy == "multi-worker-mirrored" || row.variant.strategy == "mirrored") {
+    object["all_reduce"] = name_of(row.all_reduce);
+    object["is_what_if"] = row.is_what_if();
+  }
   if (row.target) {
     json target = {{"test_accuracy", row.target->accuracy}};
     if (row.target->seconds) target["virtual_seconds"] = *row.target->seconds;
@@ -88,181 +106,27 @@ json json_of(const PlanRow& row) {
   return object;
 }
 
-constexpr double kAlike = 0.9;        // a smaller gain is not worth more workers or staleness
-constexpr double kStillScales = 0.5;  // least efficiency at which adding workers still pays
-
-using Rows = std::vector<const PlanRow*>;
-
-// Groups the rows by strategy, in the order of the plan.
-std::vector<Rows> by_strategy(const Plan& plan) {
-  std::vector<Rows> all;
-  for (const PlanRow& row : plan.rows) {
-    const bool is_new = all.empty() || all.back().back()->variant.label != row.variant.label;
-    if (is_new) all.emplace_back();
-    all.back().push_back(&row);
-  }
-  return all;
-}
-
-// Whether a row can be used: a strategy of one process cannot span several machines.
-bool fits(const PlanOptions& options, const PlanRow& row) {
-  return row.variant.has_tasks() || row.variant.workers <= options.workers_per_machine;
-}
-
-// Returns the merit of a row; a higher merit is better, and 0 excludes the row.
-double merit(const PlanOptions& options, const PlanRow& row) {
-  if (!fits(options, row)) return 0.0;
-  if (!options.time_to_target) return row.samples_per_second;
-  return row.target && row.target->seconds ? 1.0 / std::max(*row.target->seconds, 1e-9) : 0.0;
-}
-
-bool is_better(const PlanOptions& options, const PlanRow* a, const PlanRow* b) {
-  return merit(options, *a) < merit(options, *b);
-}
-
-// Keeps only efficient rows, because a thousand workers that are a quarter faster than one are a
-// bad choice.
-Rows candidates(const PlanOptions& options, const Plan& plan) {
-  Rows all;
-  Rows efficient;
-  for (const PlanRow& row : plan.rows) {
-    if (merit(options, row) <= 0.0) continue;
-    all.push_back(&row);
-    if (row.efficiency >= kStillScales) efficient.push_back(&row);
-  }
-  return options.time_to_target || efficient.empty() ? all : efficient;
-}
-
-std::string what_fills_it(const TimingResult& timing) {
-  if (timing.communication_share >= timing.peers_share) {
-    return fmt::format("{:.0f}% of the workers' time is communication",
-                       100.0 * timing.communication_share);
-  }
-  return fmt::format("{:.0f}% of the workers' time is waiting for each other",
-                     100.0 * timing.peers_share);
-}
-
-std::string scaling_of(const Rows& rows) {
-  const std::string name = rows.front()->variant.label + ": ";
-  const auto best = *std::ranges::max_element(rows, {}, &PlanRow::samples_per_second);
-  const auto below =
-      std::ranges::find_if(rows, [](const PlanRow* row) { return row->efficiency < kStillScales; });
-  std::string text = name;
-  if (below == rows.end()) {
-    text += "above half of linear at all counts that were tried; " +
-            fmt::format("{:.3g}x", rows.back()->speed_up) + " with " +
-            count_text(rows.back()->variant.workers, "worker");
-  } else {
-    const PlanRow& first = **below;
-    text += "below half of linear with " + count_text(first.variant.workers, "worker");
-    if (below != rows.begin()) {
-      text += fmt::format(" (not yet with {})", (*std::prev(below))->variant.workers);
-    }
-    text += ", where " + what_fills_it(first.timing);
-  }
-  if (best != rows.back()) {
-    text += "; more than " + count_text(best->variant.workers, "worker") +
-            " train no more samples per second";
-  }
-  return text + ".\n";
-}
-
-const PlanRow* fewest_alike(const PlanOptions& options, const Rows& rows) {
-  double best = 0.0;
-  for (const PlanRow* row : rows) best = std::max(best, merit(options, *row));
-  const PlanRow* fewest = nullptr;
-  for (const PlanRow* row : rows) {
-    if (merit(options, *row) < kAlike * best || merit(options, *row) == 0.0) continue;
-    if (fewest == nullptr || row->variant.workers < fewest->variant.workers) fewest = row;
-  }
-  return fewest;
-}
-
-std::string recommendation(const PlanOptions& options, const Plan& plan) {
-  const PlanRow* row = recommended(options, plan);
-  if (row == nullptr && !options.time_to_target) {
-    return "No row can be recommended: none is of a strategy that reaches over several machines.\n";
-  }
-  if (row == nullptr) {
-    return fmt::format(
-        "No row reached {:.4g}%; give more --epochs, other flags of train, or another "
-        "--target-accuracy.\n",
-        100.0 * options.target_accuracy);
-  }
-  std::string text =
-      "Use " + row->variant.label + " with " + count_text(row->variant.workers, "worker") + ": " +
-      number_text(row->samples_per_second) + " samples/s, " +
-      fmt::format("{:.3g}x one worker, efficiency {:.3g}%", row->speed_up, 100.0 * row->efficiency);
-  if (options.time_to_target) {
-    text += ", " + number_text(*row->target->seconds) + " virtual s to " +
-            fmt::format("{:.4g}%", 100.0 * options.target_accuracy);
-  }
-  text += row->timing.staleness_max == 0
-              ? "; no gradient is stale.\n"
-              : fmt::format("; gradients are {} versions old on average, {} at most.\n",
-                            number_text(row->timing.staleness_mean), row->timing.staleness_max);
-  return text;
-}
-
-// Names the row with the most samples per second if it is faster than the recommended row but less
-// efficient.
-std::string fastest_text(const PlanOptions& options, const Plan& plan) {
-  const PlanRow* used = recommended(options, plan);
-  const auto speed = [&](const PlanRow& row) {
-    return fits(options, row) ? row.samples_per_second : 0.0;
-  };
-  const auto fastest = std::ranges::max_element(plan.rows, {}, speed);
-  if (used == nullptr || options.time_to_target ||
-      kAlike * fastest->samples_per_second <= used->samples_per_second) {
-    return "";
-  }
-  return "The most samples per second of all: " + fastest->variant.label + " with " +
-         count_text(fastest->variant.workers, "worker") + ", " +
-         number_text(fastest->samples_per_second) +
-         fmt::format(", at an efficiency of {:.3g}%.\n", 100.0 * fastest->efficiency);
-}
-
-// Returns the line below the table that marks rows shown only for comparison.
-std::string one_process_text(const PlanOptions& options, const Plan& plan) {
-  std::string names;
-  std::string last;
-  for (const PlanRow& row : plan.rows) {
-    if (fits(options, row) || row.variant.label == last) continue;
-    last = row.variant.label;
-    names += (names.empty() ? "" : ", ") + last;
-  }
-  if (names.empty()) return "";
-  return names + ": one process on one machine. With more than " +
-         count_text(options.workers_per_machine, "worker") +
-         " (--workers-per-machine) the rows say what replicas would do that had such links between "
-         "them; they are not recommended.\n";
-}
-
-std::string caveat(const PlanOptions& options) {
-  constexpr std::string_view kAlways =
-      " Servers' computing, and links shared with other jobs, are not in it.";
-  if (options.time_to_target) {
-    return fmt::format(
-        "The recommendation is by time to target, from one run with seed {} of each row with up to "
-        "{} workers; rows with more were not trained.{}",
-        options.seed, kMostTrainedWorkers, kAlways);
-  }
-  return fmt::format(
-      "The recommendation is by samples per second at an efficiency of at least half. Statistical "
-      "efficiency is not in it: how many samples a target takes with these batches and this "
-      "staleness; --time-to-target trains rows with up to {} workers to find out.{}",
-      kMostTrainedWorkers, kAlways);
-}
-
-}  // namespace
-
-void print_plan(std::ostream& out, const PlanOptions& options, const Plan& plan) {
+void print_measurements(std::ostream& out, const PlanOptions& options, const Plan& plan) {
   const Calibration& measured = plan.calibration;
   out << "measured here: a step of " << options.model << " with " << options.batch_size_per_replica
       << " samples takes " << time_text(measured.step_seconds) << " on one thread (median of "
       << measured.steps << ", " << time_text(measured.lowest_seconds) << " to "
       << time_text(measured.highest_seconds) << "); " << plan.parameters << " parameters, "
       << bytes_text(plan.model_bytes()) << "\n";
+  out << "measured here: a server applies a gradient of " << bytes_text(plan.server.bytes)
+      << " and copies the new values in " << time_text(plan.server.update_seconds)
+      << " on one thread (SGD, median of " << plan.server.pushes << "), "
+      << number_text(plan.server.bytes_per_second() / 1e9) << " GB/s\n";
+  if (plan.check) {
+    out << "prediction for " << kCheckedWorkers
+        << " workers on this machine: " << number_text(plan.check->predicted)
+        << " samples/s, measured " << number_text(plan.check->measured)
+        << fmt::format(" (error {:+.1f}%; other processes used {:.0f}% of one CPU{})",
+                       100.0 * plan.check->error(), 100.0 * plan.check->foreign_share,
+                       plan.check->foreign_share > kForeignLimit ? ", NOT QUIET" : "")
+        << ". Two replicas of mirrored in one process: this checks neither links, servers and "
+           "delays nor more workers\n";
+  }
   out << "assumed: a step takes " << time_text(plan.mean_step_seconds)
       << (options.service_time.empty() ? ", as measured, each time"
                                        : " on average (" + options.service_time + ")")
@@ -277,15 +141,52 @@ void print_plan(std::ostream& out, const PlanOptions& options, const Plan& plan)
                        static_cast<double>(options.batch_size_per_replica))
         << " samples/s";
   }
-  out << "\n\n";
+  out << "; the servers apply at most " << number_text(plan.most_updates_per_second)
+      << " pushes/s\n\n";
+}
+
+// Prints the lines that explain marks and names in the table.
+void print_notes(std::ostream& out, const PlanOptions& options, const Plan& plan) {
+  if (std::ranges::any_of(plan.rows, is_too_stale)) {
+    out << "! mean staleness above " << kMostStaleness << ": not recommended\n";
+  }
+  if (!std::ranges::any_of(plan.rows, &PlanRow::is_what_if)) return;
+  out << "in brackets: another all-reduce than the ring. Not implemented by train; shown because "
+         "large clusters use it.";
+  if (options.workers_per_machine > 1) {
+    out << " hierarchical: " << options.workers_per_machine << " workers per machine, links of "
+        << link_text(kInsideMachine) << " inside it.";
+  }
+  out << "\n";
+}
+
+}  // namespace
+
+std::string_view name_of(AllReduce all_reduce) {
+  switch (all_reduce) {
+    case AllReduce::kRing:
+      return "ring";
+    case AllReduce::kHalvingDoubling:
+      return "halving-doubling";
+    case AllReduce::kTree:
+      return "tree";
+    case AllReduce::kHierarchical:
+      return "hierarchical";
+  }
+  return "";
+}
+
+void print_plan(std::ostream& out, const PlanOptions& options, const Plan& plan) {
+  print_measurements(out, options, plan);
   std::vector<std::vector<std::string>> cells = {{"strategy", "workers", "updates/s", "samples/s",
                                                   "speed-up", "efficiency", "staleness", "max",
-                                                  "computing", "links", "peers"}};
+                                                  "computing", "links", "peers", "servers"}};
   if (options.time_to_target) {
     cells.front().push_back("to " + percent(options.target_accuracy) + ", virtual s");
   }
   for (const PlanRow& row : plan.rows) cells.push_back(cells_of(row, options.time_to_target));
   out << format_table(cells);
+  print_notes(out, options, plan);
   for (const std::string& left_out : plan.left_out) out << "left out: " << left_out << "\n";
   for (const PlanRow& row : plan.rows) {
     if (row.target && !row.target->failure.empty()) {
@@ -307,46 +208,42 @@ std::string json_of(const PlanOptions& options, const Plan& plan) {
                    {"highest_seconds", plan.calibration.highest_seconds},
                    {"steps", plan.calibration.steps},
                    {"device", plan.calibration.device}}},
+                 {"server_calibration",
+                  {{"bytes", plan.server.bytes},
+                   {"update_seconds", plan.server.update_seconds},
+                   {"bytes_per_second", plan.server.bytes_per_second()},
+                   {"pushes", plan.server.pushes},
+                   {"optimizer", "sgd"}}},
                  {"parameters", plan.parameters},
                  {"server_bytes", plan.server_bytes},
                  {"service_time", options.service_time},
                  {"mean_step_seconds", plan.mean_step_seconds},
                  {"link_delay_seconds", options.link.delay_seconds},
                  {"link_bytes_per_second", options.link.bytes_per_second},
+                 {"inside_machine_link",
+                  {{"delay_seconds", kInsideMachine.delay_seconds},
+                   {"bytes_per_second", kInsideMachine.bytes_per_second}}},
+                 {"workers_per_machine", options.workers_per_machine},
+                 {"most_updates_per_second", plan.most_updates_per_second},
+                 {"most_staleness", kMostStaleness},
                  {"one_worker_samples_per_second", plan.one_worker_samples_per_second},
                  {"seed", options.seed},
                  {"left_out", plan.left_out},
                  {"rows", rows}};
   if (plan.most_pushes_per_second) object["most_pushes_per_second"] = *plan.most_pushes_per_second;
+  if (plan.check) {
+    object["prediction_check"] = {{"strategy", "mirrored"},
+                                  {"workers", kCheckedWorkers},
+                                  {"predicted_samples_per_second", plan.check->predicted},
+                                  {"measured_samples_per_second", plan.check->measured},
+                                  {"relative_error", plan.check->error()},
+                                  {"foreign_share_of_a_core", plan.check->foreign_share}};
+  }
+  if (const PlanRow* row = fastest(options, plan)) {
+    object["most_samples_per_second"] = name_of(*row);
+  }
+  if (const PlanRow* row = recommended(options, plan)) object["recommended"] = name_of(*row);
   return object.dump(2);
-}
-
-const PlanRow* recommended(const PlanOptions& options, const Plan& plan) {
-  const Rows rows = candidates(options, plan);
-  if (rows.empty()) return nullptr;
-  const auto less = [&](const PlanRow* a, const PlanRow* b) { return is_better(options, a, b); };
-  const PlanRow* best = *std::ranges::max_element(rows, less);
-  Rows synchronous;
-  for (const PlanRow* row : rows) {
-    if (row->variant.is_synchronous) synchronous.push_back(row);
-  }
-  if (!synchronous.empty()) {
-    const PlanRow* other = *std::ranges::max_element(synchronous, less);
-    if (merit(options, *other) >= kAlike * merit(options, *best)) best = other;
-  }
-  Rows of_strategy;
-  for (const PlanRow* row : rows) {
-    if (row->variant.label == best->variant.label) of_strategy.push_back(row);
-  }
-  return fewest_alike(options, of_strategy);
-}
-
-std::string verdict_of(const PlanOptions& options, const Plan& plan) {
-  std::string text = one_process_text(options, plan);
-  for (const Rows& rows : by_strategy(plan)) {
-    if (rows.size() > 1) text += scaling_of(rows);
-  }
-  return text + recommendation(options, plan) + fastest_text(options, plan) + caveat(options);
 }
 
 }  // namespace syncopate::bench

@@ -26,6 +26,7 @@ WorkerAccount sum_of(std::span<const WorkerAccount> workers) {
     sum.compute += worker.compute;
     sum.communication += worker.communication;
     sum.peers += worker.peers;
+    sum.servers += worker.servers;
   }
   return sum;
 }

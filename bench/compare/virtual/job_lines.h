@@ -25,9 +25,10 @@ struct WorkerAccount {
   VirtualTime compute{0};        // computation with its delays and pauses
   VirtualTime communication{0};  // messages in flight or waiting for a link
   VirtualTime peers{0};          // wait time for other workers and for batches
+  VirtualTime servers{0};        // wait time for the updates of servers; 0 unless they take time
   std::int64_t bytes_sent = 0;
   std::int64_t bytes_received = 0;
-  VirtualTime all() const noexcept { return compute + communication + peers; }
+  VirtualTime all() const noexcept { return compute + communication + peers + servers; }
 };
 
 // Sums over the trained batches of a virtual job.

@@ -74,7 +74,8 @@ void StepTimes::compute(State& state, std::int64_t step) const {
 
 VirtualTime StepTimes::all_reduce(State& state) const {
   const VirtualTime begin = *std::ranges::max_element(state.computed);
-  const VirtualTime time = ring_all_reduce_time(link_, options_.workers, total_bytes_);
+  const VirtualTime time =
+      all_reduce_time(options_.all_reduce, link_, options_.workers, total_bytes_);
   const std::int64_t bytes = ring_all_reduce_bytes(options_.workers, total_bytes_);
   for (std::size_t w = 0; w < state.ready.size(); ++w) {
     WorkerAccount& account = state.accounts[w];
@@ -108,8 +109,14 @@ VirtualTime StepTimes::exchange(State& state, std::span<const std::int64_t> grad
       account.bytes_sent += gradient_bytes[s];
     }
   }
+  // A server begins its update when it has all gradients.
+  for (auto& [at, s] : updates) {
+    at += update_time(options_.server_bytes_per_second, gradient_bytes[s], options_.workers);
+  }
   std::ranges::sort(updates);
   const VirtualTime answered = updates.back().first;
+  const VirtualTime update = update_time(options_.server_bytes_per_second,
+                                         gradient_bytes[updates.back().second], options_.workers);
   VirtualTime end{0};
   for (std::size_t w = 0; w < workers; ++w) state.ready[w] = VirtualTime(0);
   for (const auto& [at, s] : updates) {
@@ -122,9 +129,11 @@ VirtualTime StepTimes::exchange(State& state, std::span<const std::int64_t> grad
     }
   }
   for (std::size_t w = 0; w < workers; ++w) {
-    const VirtualTime peers = answered - sent[w];
-    state.accounts[w].peers += peers;
-    state.accounts[w].communication += state.ready[w] - state.computed[w] - peers;
+    const VirtualTime waited = answered - sent[w];
+    const VirtualTime on_server = std::min(waited, update);
+    state.accounts[w].servers += on_server;
+    state.accounts[w].peers += waited - on_server;
+    state.accounts[w].communication += state.ready[w] - state.computed[w] - waited;
   }
   return end;
 }

@@ -3,7 +3,8 @@
 // mirrored, multi-worker-mirrored: all workers wait for the slowest one, then for one ring
 // all-reduce. central-storage, parameter-server: a worker sends its gradient to each server as soon
 // as it is computed; a server that has all gradients sends the new values to all workers; a worker
-// continues when it has the values of every server.
+// continues when it has the values of every server. Updates take no time unless
+// server_bytes_per_second is set.
 //
 // A kill ends the job as in real jobs (launch --restart): the current step is lost, all workers
 // wait until the killed one is back and all but rank 0 have received the values, and the steps
@@ -27,6 +28,9 @@ struct StepTimesOptions {
   std::vector<std::int64_t> value_bytes;  // bytes of the values on each server
   bool has_servers = false;               // false: the workers all-reduce all bytes
   std::int64_t checkpoint_every = 0;      // steps between checkpoints; 0: none
+  // The next two are set by `plan` alone. Accounts have the bytes of a ring for every algorithm.
+  AllReduceOptions all_reduce{};
+  double server_bytes_per_second = 0.0;  // of gradients that a server applies; 0: no limit
 };
 
 // Simulates the steps of one job. One thread only.

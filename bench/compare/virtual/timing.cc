@@ -91,6 +91,7 @@ TimingResult TimingWindow::result() const {
     result.compute_share = seconds_of(end_.compute - begin_.compute) / all;
     result.communication_share = seconds_of(end_.communication - begin_.communication) / all;
     result.peers_share = seconds_of(end_.peers - begin_.peers) / all;
+    result.server_share = seconds_of(end_.servers - begin_.servers) / all;
   }
   return result;
 }
@@ -103,11 +104,18 @@ struct TimedWorker {
   VirtualTime computed{0};     // when the worker had the gradient
   VirtualTime sent{0};         // when the gradient's last part arrived
   VirtualTime answered{0};     // when the answer's last part was sent
+  VirtualTime on_server{0};    // how long the server of that part took to apply gradients
   int parts_missing = 0;       // servers whose part of the answer has not arrived
 };
 
 struct TimedEvent {
-  enum class Kind : std::uint8_t { kComputed, kPushed, kAnswered };
+  enum class Kind : std::uint8_t {
+    kComputed,
+    kPushed,    // a part of the gradient has arrived at a server
+    kApplied,   // the server has applied this part
+    kReleased,  // the server has applied all parts of a summed update, and answers
+    kAnswered,
+  };
   Kind kind = Kind::kComputed;
   int worker = 0;
   int server = 0;
@@ -222,9 +230,12 @@ class AsynchronousTiming {
  public:
   AsynchronousTiming(const TimingOptions& options, TimingWindow& window)
       : bytes_(options.server_bytes),
+        bytes_per_second_(options.server_bytes_per_second),
+        is_summed_(options.consistency.consistency == ps::Consistency::kSync),
         window_(window),
         network_(options.faults.link, options.workers, static_cast<int>(bytes_.size())),
         delays_(options.faults, options.seed),
+        server_free_(bytes_.size()),
         workers_(static_cast<std::size_t>(options.workers)),
         accounts_(workers_.size()) {
     for (std::size_t s = 0; s < bytes_.size(); ++s) {
@@ -251,6 +262,8 @@ class AsynchronousTiming {
     using Kind = TimedEvent::Kind;
     if (event.kind == Kind::kComputed) return computed(event.worker);
     if (event.kind == Kind::kPushed) return pushed(event.worker, event.server);
+    if (event.kind == Kind::kApplied) return apply(event.worker, event.server);
+    if (event.kind == Kind::kReleased) return send_values(event.worker, event.server);
     answered(event.worker);
   }
 
@@ -278,14 +291,44 @@ class AsynchronousTiming {
     }
   }
 
+  // A server that sums waits for all gradients of an update. Any other server applies gradients one
+  // by one, in the order of their arrival.
   void pushed(int w, int server) {
     worker(w).sent = now();
+    if (is_summed_) return apply(w, server);
+    const VirtualTime done = occupy(server, 1);
+    if (done == now()) return apply(w, server);
+    queue_.add(done, w, {TimedEvent::Kind::kApplied, w, server});
+  }
+
+  // Adds an update from this many gradients to the server's work. Returns when it is done.
+  VirtualTime occupy(int server, std::size_t gradients) {
+    VirtualTime& free = server_free_[static_cast<std::size_t>(server)];
+    free = std::max(free, now()) +
+           update_time(bytes_per_second_, bytes_to(server), static_cast<std::int64_t>(gradients));
+    return free;
+  }
+
+  void apply(int w, int server) {
     buckets_[static_cast<std::size_t>(server)].push(w, worker(w).sequence, events_);
     for (const std::uint64_t staleness : events_.applied) window_.stale(staleness);
     if (events_.is_update && server == 0) window_.update(now(), accounts_);
     // Copied: a worker that is answered at once may push at once and thereby change events_.
     const std::vector<int> let_go = std::exchange(events_.answered, {});
-    for (const int other : let_go) send_values(other, server);
+    if (!is_summed_) {
+      worker(w).on_server = now() - worker(w).sent;
+      for (const int other : let_go) send_values(other, server);
+      return;
+    }
+    const VirtualTime done = occupy(server, events_.applied.size());
+    for (const int other : let_go) {
+      worker(other).on_server = done - now();
+      if (done == now()) {
+        send_values(other, server);
+      } else {
+        queue_.add(done, other, {TimedEvent::Kind::kReleased, other, server});
+      }
+    }
   }
 
   void send_values(int w, int server) {
@@ -298,17 +341,22 @@ class AsynchronousTiming {
   void answered(int w) {
     TimedWorker& of = worker(w);
     if (--of.parts_missing > 0) return;
-    const VirtualTime peers = std::max(VirtualTime(0), of.answered - of.sent);
-    account(w).peers += peers;
-    account(w).communication += now() - of.computed - peers;
+    const VirtualTime waited = std::max(VirtualTime(0), of.answered - of.sent);
+    const VirtualTime on_server = std::min(waited, of.on_server);
+    account(w).servers += on_server;
+    account(w).peers += waited - on_server;
+    account(w).communication += now() - of.computed - waited;
     begin(w);
   }
 
   const std::vector<std::int64_t>& bytes_;
+  const double bytes_per_second_;
+  const bool is_summed_;
   TimingWindow& window_;
   Network network_;
   ComputeDelays delays_;
-  std::vector<TimedBucket> buckets_;  // one bucket per server
+  std::vector<TimedBucket> buckets_;      // one bucket per server
+  std::vector<VirtualTime> server_free_;  // when each server has done the updates it has begun
   std::vector<TimedWorker> workers_;
   std::vector<WorkerAccount> accounts_;
   EventQueue<TimedEvent> queue_;
@@ -334,7 +382,9 @@ TimingResult simulate_synchronous(const TimingOptions& options, std::int64_t rou
   StepTimes times({.strategy = options.strategy,
                    .workers = options.workers,
                    .value_bytes = options.server_bytes,
-                   .has_servers = options.has_servers},
+                   .has_servers = options.has_servers,
+                   .all_reduce = options.all_reduce,
+                   .server_bytes_per_second = options.server_bytes_per_second},
                   options.faults, options.seed);
   TimingWindow window(kWarmUpRounds, rounds);
   for (std::int64_t step = 1; !window.is_over(); ++step) {

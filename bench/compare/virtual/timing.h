@@ -4,13 +4,14 @@
 // backup workers may do. A job of thousands of workers takes seconds, and a small one gets the
 // times of train_virtually. Called by `plan`.
 //
-// As under the virtual clock, a server spends time only on sending and receiving.
+// Unlike under the virtual clock, a server may also need time to apply gradients.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "bench/compare/virtual/time_model.h"
 #include "bench/harness/fault_injection.h"
 #include "ps/shard/consistency.h"
 
@@ -19,10 +20,13 @@ namespace syncopate::bench {
 struct TimingOptions {
   std::string strategy;  // name of the strategy, for error messages
   int workers = 1;
-  bool has_servers = false;  // false: a synchronous ring all-reduce
+  bool has_servers = false;  // false: a synchronous all-reduce
+  AllReduceOptions all_reduce{};
   ps::ConsistencyOptions consistency;
   // Bytes of the values, and of a gradient, by server; one element with all bytes for a ring.
   std::vector<std::int64_t> server_bytes;
+  // Bytes of gradients that a server applies per second, one update at a time; 0: no limit.
+  double server_bytes_per_second = 0.0;
   FaultInjection faults;  // compute delays, slow workers, pauses, link
   std::uint64_t seed = 1;
   // The least number of gradients to simulate, over all workers; more if each worker would compute
@@ -42,6 +46,7 @@ struct TimingResult {
   double compute_share = 0.0;
   double communication_share = 0.0;
   double peers_share = 0.0;
+  double server_share = 0.0;  // waiting for the updates of servers
 
   double gradients_per_second() const noexcept { return updates_per_second * gradients_per_update; }
 };

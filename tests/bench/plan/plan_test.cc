@@ -1,12 +1,19 @@
 // Checks what plan predicts for a described cluster and what it recommends.
 #include "bench/plan/plan.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "bench/plan/plan_report.h"
+#include "bench/plan/plan_verdict.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
@@ -37,6 +44,14 @@ PlanRow row(const std::string& word, int workers, double samples_per_second) {
   row.speed_up = samples_per_second / 100.0;
   row.efficiency = row.speed_up / workers;
   return row;
+}
+
+PlanRow stale_row(const std::string& word, int workers, double samples_per_second, double mean,
+                  std::int64_t most) {
+  PlanRow stale = row(word, workers, samples_per_second);
+  stale.timing.staleness_mean = mean;
+  stale.timing.staleness_max = most;
+  return stale;
 }
 
 TEST(PlanRecommendation, IsTheFastest) {
@@ -74,6 +89,70 @@ TEST(PlanRecommendation, KeepsStepWhereThatCostsLittle) {
   EXPECT_EQ(recommended({}, plan)->variant.label, "multi-worker-mirrored");
 }
 
+TEST(PlanRecommendation, IsNeverAboveTheStalenessAtWhichPresetsWereSeenToFail) {
+  Plan plan;
+  plan.rows = {row("multi-worker-mirrored", 8, 400.0),
+               stale_row("parameter-server:async", 4, 390.0, 3.0, 9),
+               stale_row("parameter-server:async", 8, 790.0, 7.0, 21),
+               stale_row("parameter-server:async", 64, 6000.0, 63.0, 781)};
+  const PlanRow* use = recommended({}, plan);
+  ASSERT_NE(use, nullptr);
+  EXPECT_LE(use->timing.staleness_mean, kMostStaleness);
+  EXPECT_EQ(use->variant.label, "multi-worker-mirrored");
+  const std::string verdict = verdict_of({}, plan);
+  EXPECT_TRUE(verdict.starts_with(
+      "Most samples per second: parameter-server:async with 64 workers: 6000 samples/s, 60x one "
+      "worker, efficiency 93.8%; mean staleness 63, maximum 781.\n"
+      "It is not recommended: its mean staleness is above 3.5"))
+      << verdict;
+  EXPECT_NE(verdict.find("Most samples per second with a mean staleness of at most 3.5: "
+                         "multi-worker-mirrored with 8 workers: 400 samples/s, 4x one worker, "
+                         "efficiency 50%; mean staleness 0, maximum 0."),
+            std::string::npos)
+      << verdict;
+  std::ostringstream table;
+  print_plan(table, {}, plan);
+  EXPECT_NE(table.str().find("63.0 !"), std::string::npos) << table.str();
+  EXPECT_EQ(table.str().find("3.00 !"), std::string::npos) << table.str();
+  EXPECT_NE(table.str().find("! mean staleness above 3.5: not recommended"), std::string::npos);
+
+  plan.rows.erase(plan.rows.begin(), plan.rows.begin() + 2);
+  EXPECT_EQ(recommended({}, plan), nullptr);
+  EXPECT_NE(verdict_of({}, plan).find("No row has a mean staleness of at most 3.5"),
+            std::string::npos);
+}
+
+TEST(PlanRecommendation, IsARowThatReachedTheTargetHoweverStaleItsGradients) {
+  PlanOptions options;
+  options.time_to_target = true;
+  Plan plan;
+  plan.rows = {row("multi-worker-mirrored", 8, 300.0),
+               stale_row("parameter-server:async", 8, 700.0, 7.0, 20)};
+  plan.rows[0].target = {.seconds = 10.0};
+  plan.rows[1].target = {.seconds = 2.0};
+  EXPECT_EQ(recommended(options, plan)->variant.label, "parameter-server:async");
+  EXPECT_NE(verdict_of(options, plan)
+                .find("Shortest time to 95%: 2.00 virtual s by "
+                      "parameter-server:async with 8 workers"),
+            std::string::npos)
+      << verdict_of(options, plan);
+}
+
+TEST(PlanRecommendation, IsNoAllReduceThatTrainDoesNotHave) {
+  Plan plan;
+  plan.rows = {row("multi-worker-mirrored", 64, 3300.0), row("multi-worker-mirrored", 64, 6000.0)};
+  plan.rows[1].variant.label += " (tree)";
+  plan.rows[1].all_reduce = AllReduce::kTree;
+  EXPECT_EQ(recommended({}, plan)->variant.label, "multi-worker-mirrored");
+  EXPECT_TRUE(verdict_of({}, plan).starts_with(
+      "Most samples per second: multi-worker-mirrored with 64 workers: 3300 samples/s"))
+      << verdict_of({}, plan);
+  EXPECT_EQ(verdict_of({}, plan).find("one process"), std::string::npos);
+  std::ostringstream table;
+  print_plan(table, {}, plan);
+  EXPECT_NE(table.str().find("Not implemented by train"), std::string::npos) << table.str();
+}
+
 TEST(PlanRecommendation, DoesNotSpendWorkersOnNothing) {
   Plan plan;
   plan.rows = {row("parameter-server:async", 8, 650.0), row("parameter-server:async", 12, 700.0)};
@@ -84,9 +163,14 @@ TEST(PlanRecommendation, IsNotAThousandWorkersThatAreHardlyFasterThanOne) {
   Plan plan;
   plan.rows = {row("one-device", 1, 100.0), row("multi-worker-mirrored", 1000, 128.0)};
   EXPECT_EQ(recommended({}, plan)->variant.label, "one-device");
-  EXPECT_NE(verdict_of({}, plan).find(
-                "most samples per second of all: multi-worker-mirrored with 1000 workers"),
-            std::string::npos);
+  const std::string verdict = verdict_of({}, plan);
+  EXPECT_TRUE(
+      verdict.starts_with("Most samples per second: multi-worker-mirrored with 1000 workers"))
+      << verdict;
+  EXPECT_NE(verdict.find("Recommended, with an efficiency of at least 50% (rows within 10% count "
+                         "as equal): one-device with 1 worker:"),
+            std::string::npos)
+      << verdict;
 }
 
 TEST(PlanRecommendation, IsByTimeToTargetWhereThatIsKnown) {
@@ -140,7 +224,43 @@ TEST(Plan, SaysWhatItMeasuredAndHasARowForEachStrategyAndNumberOfWorkers) {
   }
   EXPECT_NE(out.str().find("left out: parameter-server:sync+backup:1 with 1:"), std::string::npos)
       << out.str();
-  EXPECT_NE(out.str().find("Use "), std::string::npos);
+  EXPECT_NE(out.str().find("\n\nMost samples per second: "), std::string::npos) << out.str();
+  EXPECT_EQ(out.str().find("Use "), std::string::npos);
+  EXPECT_NE(out.str().find("measured here: a server applies a gradient of"), std::string::npos);
+  EXPECT_NE(out.str().find("prediction for 2 workers on this machine:"), std::string::npos);
+  EXPECT_NE(out.str().find("multi-worker-mirrored (tree)"), std::string::npos) << out.str();
+  EXPECT_EQ(out.str().find("(hierarchical)"), std::string::npos) << "one worker per machine";
+}
+
+TEST(Plan, WritesItsMeasurementsAndRowsAsJson) {
+  const std::filesystem::path file =
+      std::filesystem::path(testing::TempDir()) / fmt::format("plan-{}.json", ::getpid());
+  PlanOptions options = small_plan();
+  options.workers = {64};
+  options.workers_per_machine = 8;
+  options.strategies = {"multi-worker-mirrored", "parameter-server:async"};
+  options.json = file;
+  std::ostringstream out;
+  run_plan(options, out);
+  const auto plan = nlohmann::json::parse(std::ifstream(file));
+  std::filesystem::remove(file);
+  EXPECT_GT(plan.at("server_calibration").at("bytes_per_second").get<double>(), 0.0);
+  EXPECT_NEAR(plan.at("most_updates_per_second").get<double>() *
+                  plan.at("server_calibration").at("update_seconds").get<double>(),
+              1.0, 1e-9);
+  const auto& check = plan.at("prediction_check");
+  EXPECT_NEAR(check.at("relative_error").get<double>(),
+              check.at("predicted_samples_per_second").get<double>() /
+                      check.at("measured_samples_per_second").get<double>() -
+                  1.0,
+              1e-9);
+  std::vector<std::string> sums;
+  for (const auto& row : plan.at("rows")) sums.push_back(row.value("all_reduce", "none"));
+  EXPECT_EQ(sums,
+            (std::vector<std::string>{"ring", "halving-doubling", "tree", "hierarchical", "none"}));
+  EXPECT_TRUE(plan.at("rows").back().at("is_too_stale").get<bool>());
+  EXPECT_EQ(plan.at("recommended").at("strategy"), "multi-worker-mirrored");
+  EXPECT_EQ(plan.at("most_staleness").get<double>(), kMostStaleness);
 }
 
 TEST(Plan, TrainsForTheTimeToATarget) {
@@ -151,8 +271,8 @@ TEST(Plan, TrainsForTheTimeToATarget) {
   options.target_accuracy = 0.0;  // The first evaluation reaches this target.
   std::ostringstream out;
   run_plan(options, out);
-  EXPECT_NE(out.str().find("virtual s to 0%"), std::string::npos) << out.str();
-  EXPECT_NE(out.str().find("Use multi-worker-mirrored with 2 workers"), std::string::npos)
+  EXPECT_NE(out.str().find("Shortest time to 0%: "), std::string::npos) << out.str();
+  EXPECT_NE(out.str().find("virtual s by multi-worker-mirrored with 2 workers"), std::string::npos)
       << out.str();
 }
 

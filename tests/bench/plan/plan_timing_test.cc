@@ -155,6 +155,47 @@ TEST(SimulatedTiming, OfTenThousandAsynchronousWorkersIsThatOfTheServersLinks) {
   EXPECT_GT(timing.communication_share, 0.99);
 }
 
+// A server applies 50 MB/s, so a gradient of 1 MB takes it 20 ms, longer than a step of 10 ms.
+TEST(SimulatedTiming, OfAsyncIsThatOfAServerThatIsSlowerThanItsWorkers) {
+  TimingOptions options = job_of("parameter-server:async", 8);
+  EXPECT_NEAR(simulate_timing(options).updates_per_second, 800.0, 1.0);
+  options.server_bytes_per_second = 50e6;
+  TimingResult timing = simulate_timing(options);
+  EXPECT_NEAR(timing.updates_per_second, 50.0, 0.1);
+  // In 160 ms a worker computes for 10 ms and waits for its server for the rest.
+  EXPECT_NEAR(timing.server_share, 150.0 / 160.0, 1e-3);
+  EXPECT_NEAR(timing.compute_share + timing.server_share, 1.0, 1e-9);
+  EXPECT_NEAR(timing.staleness_mean, 7.0, 0.05);
+  // With one worker the update follows the step: 30 ms.
+  options = job_of("parameter-server:async", 1);
+  options.server_bytes_per_second = 50e6;
+  EXPECT_NEAR(simulate_timing(options).updates_per_second, 1.0 / 0.03, 0.01);
+}
+
+TEST(SimulatedTiming, OfASynchronousUpdateHasTheTimeOfAllItsGradients) {
+  TimingOptions options = job_of("parameter-server:sync", 4);
+  options.server_bytes_per_second = 50e6;
+  TimingResult timing = simulate_timing(options);
+  EXPECT_NEAR(timing.updates_per_second, 1.0 / 0.09, 1e-6);  // 10 ms, then 4 gradients of 20 ms
+  EXPECT_NEAR(timing.server_share, 80.0 / 90.0, 1e-6);
+  // The slow worker's gradients come late and are dropped; an update has the 3 others.
+  options = job_of("parameter-server:sync+backup:1", 4);
+  options.faults.slow = {{.worker = 1, .factor = 40.0}};
+  options.server_bytes_per_second = 50e6;
+  timing = simulate_timing(options);
+  EXPECT_NEAR(timing.updates_per_second, 1.0 / 0.07, 0.1);  // 10 ms, then 3 gradients of 20 ms
+}
+
+TEST(SimulatedTiming, OfAnAllReduceIsThatOfItsAlgorithm) {
+  TimingOptions options = job_of("multi-worker-mirrored", 8);
+  options.faults.link = kSlow;
+  // d = 1 ms, t = 10 ms. Ring: 14 messages of 1.25 ms and 1 ms of delay.
+  EXPECT_NEAR(simulate_timing(options).updates_per_second, 1.0 / (0.010 + 0.0315), 1e-6);
+  // Halving and doubling: 6 delays and 2 * 7 / 8 of 10 ms.
+  options.all_reduce.algorithm = AllReduce::kHalvingDoubling;
+  EXPECT_NEAR(simulate_timing(options).updates_per_second, 1.0 / (0.010 + 0.0235), 1e-6);
+}
+
 TEST(SimulatedTiming, RefusesMoreBackupsThanWorkers) {
   EXPECT_THROW(simulate_timing(job_of("parameter-server:sync+backup:2", 2)), UsageError);
 }

@@ -1,0 +1,182 @@
+#include "bench/plan/calibration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "bench/compare/virtual/outgoing_gradient.h"
+#include "bench/harness/machine_load.h"
+#include "bench/harness/measure.h"
+#include "models/base/errors.h"
+#include "models/optim/optimizer.h"
+#include "ps/shard/shard.h"
+#include "strategies/strategy.h"
+#include "strategies/strategy_options.h"
+#include "worker/input/batch_source.h"
+#include "worker/train/train_step.h"
+
+namespace syncopate::bench {
+namespace {
+
+constexpr int kWarmUpSteps = 10;
+// The learning rate does not change the time of a step. It is small, so that numbers stay finite.
+constexpr float kLearningRate = 1e-3F;
+
+// Takes the steps of one strategy with `replicas` replicas in this process.
+class MeasuredTraining {
+ public:
+  MeasuredTraining(const std::string& strategy, const Graph& graph, const Dataset& train,
+                   std::int64_t batch_size, int replicas)
+      : strategy_(make_strategy({.name = strategy,
+                                 .batch_size_per_replica = batch_size,
+                                 .replicas = replicas,
+                                 .optimizer = {.name = "sgd"},
+                                 .consistency = {},
+                                 .parameter_server = {}},
+                                graph)) {
+    strategy_->begin({});
+    batches_ = make_batch_source(
+        train, {.batch_size = batch_size * replicas, .shard = strategy_->input_shard()});
+    for (int i = 0; i < kWarmUpSteps; ++i) step();
+  }
+
+  // Returns the seconds of one step.
+  double step() {
+    const auto begun = SteadyClock::now();
+    const StepReport report =
+        train_step(*strategy_, *batches_, {.learning_rate = kLearningRate, .step = ++steps_});
+    const double seconds = seconds_since(begun);
+    if (std::isfinite(report.scores.loss)) return seconds;
+    throw DivergenceError(fmt::format(
+        "calibration: the loss is not a number in step {}; is the data what the network expects?",
+        steps_));
+  }
+  std::string device() const { return strategy_->replicas().front().backend->description(); }
+
+ private:
+  const std::unique_ptr<Strategy> strategy_;
+  std::unique_ptr<BatchSource> batches_;
+  std::int64_t steps_ = 0;
+};
+
+constexpr int kPushes = 400;
+constexpr double kMostUpdateSeconds = 0.5;
+// Pushes take turns among gradients of this size in all, so that most gradients come from memory,
+// as those of many workers do, and not from a cache.
+constexpr std::int64_t kGradientBytes = std::int64_t{64} << 20;
+
+// One shard and a worker that pushes to it.
+class MeasuredServer {
+ public:
+  MeasuredServer(const ArenaLayout& layout, std::vector<Bucket> buckets, std::int64_t elements)
+      : elements_(elements),
+        shard_(layout, std::move(buckets), make_optimizer({.name = "sgd"}),
+               {.consistency = ps::Consistency::kAsync}, make_host_tensor({elements}, DType::kF32)),
+        gradients_(static_cast<std::size_t>(
+                       elements * std::max<std::int64_t>(kGradientBytes / (4 * elements), 1)),
+                   1e-3F),
+        answer_(static_cast<std::size_t>(elements)) {
+    shard_.join(0, 1, 0);
+  }
+
+  // Pushes one gradient to every bucket. Returns the seconds until all answers are copied.
+  double push() {
+    const auto turns = gradients_.size() / answer_.size();
+    std::span<const float> gradient = std::span<const float>(gradients_)
+                                          .subspan(++sequence_ % turns * answer_.size())
+                                          .first(answer_.size());
+    std::span<float> answer = answer_;
+    events_.clear();
+    const auto begun = SteadyClock::now();
+    for (std::size_t b = 0; b < shard_.buckets().size(); ++b) {
+      const Bucket& bucket = shard_.buckets()[b];
+      const auto count = static_cast<std::size_t>(bucket.end - bucket.begin);
+      shard_.push({.id = {0, 1, sequence_},
+                   .bucket = static_cast<BucketId>(b),
+                   .learning_rate = kLearningRate,
+                   .gradient = {.num_elements = static_cast<std::int64_t>(count),
+                                .bytes = std::as_bytes(gradient.first(count))},
+                   .values = answer.first(count)});
+      shard_.work(static_cast<BucketId>(b), events_);
+      gradient = gradient.subspan(count);
+      answer = answer.subspan(count);
+    }
+    const double seconds = seconds_since(begun);
+    check(events_.size() == 2 * shard_.buckets().size(), "a push is applied and answered at once");
+    return seconds;
+  }
+  std::int64_t bytes() const noexcept { return 4 * elements_; }
+
+ private:
+  const std::int64_t elements_;
+  ps::Shard shard_;
+  std::vector<float> gradients_;
+  std::vector<float> answer_;
+  std::vector<ps::ShardEvent> events_;
+  std::uint64_t sequence_ = 0;
+};
+
+}  // namespace
+
+Calibration calibrate_step(const Graph& graph, const Dataset& train, std::int64_t batch_size,
+                           int steps) {
+  if (batch_size > train.size()) {
+    throw UsageError(
+        fmt::format("--batch-size-per-replica {}: the data has {} samples; choose a smaller batch",
+                    batch_size, train.size()));
+  }
+  MeasuredTraining training("one-device", graph, train, batch_size, 1);
+  std::vector<double> seconds;
+  for (int i = 0; i < steps; ++i) seconds.push_back(training.step());
+  const Spread spread = spread_of(seconds);
+  return {.step_seconds = spread.median,
+          .lowest_seconds = spread.min,
+          .highest_seconds = spread.max,
+          .steps = steps,
+          .device = training.device()};
+}
+
+ServerCalibration calibrate_server(const Graph& graph, const ps::Placement& placement,
+                                   int servers) {
+  const std::vector<std::int64_t> bytes = value_bytes_by_server(placement, servers);
+  const auto most = std::ranges::max_element(bytes);
+  std::vector<Bucket> buckets;
+  for (std::size_t b = 0; b < placement.buckets.size(); ++b) {
+    if (placement.owner[b] == most - bytes.begin()) buckets.push_back(placement.buckets[b]);
+  }
+  MeasuredServer server(graph.parameter_layout(), std::move(buckets), *most / 4);
+  for (int i = 0; i < kWarmUpSteps; ++i) server.push();
+  std::vector<double> seconds;
+  const auto begun = SteadyClock::now();
+  while (std::ssize(seconds) < kWarmUpSteps ||
+         (std::ssize(seconds) < kPushes && seconds_since(begun) < kMostUpdateSeconds)) {
+    seconds.push_back(server.push());
+  }
+  return {.bytes = server.bytes(),
+          .update_seconds = median(seconds),
+          .pushes = static_cast<int>(seconds.size())};
+}
+
+std::optional<ReplicaMeasurement> measure_two_replicas(const Graph& graph, const Dataset& train,
+                                                       std::int64_t batch_size) {
+  constexpr double kMeasuredSeconds = 1.0;
+  if (kCheckedWorkers * batch_size > train.size()) return std::nullopt;
+  MeasuredTraining training("mirrored", graph, train, batch_size, kCheckedWorkers);
+  ForeignLoadMeter foreign({});
+  const auto begun = SteadyClock::now();
+  std::vector<double> seconds;
+  while (std::ssize(seconds) < kWarmUpSteps || seconds_since(begun) < kMeasuredSeconds) {
+    seconds.push_back(training.step());
+  }
+  return ReplicaMeasurement{
+      .samples_per_second = static_cast<double>(kCheckedWorkers * batch_size) / median(seconds),
+      .foreign_share = foreign.take()};
+}
+
+}  // namespace syncopate::bench
