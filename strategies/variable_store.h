@@ -34,8 +34,8 @@ struct StepReport {
 class VariableStore {
  public:
   virtual ~VariableStore() = default;
-  // Starts to fetch the variables' values for this step. `update` must be known here, because a
-  // bucket may be updated before the last one is pushed.
+  // Starts to fetch the variables' values for this step. `update` has the learning rate and the
+  // number of the step's update; a bucket may be updated with them before the last one is pushed.
   virtual void pull(const UpdateStep& update) = 0;
   // Returns when the bucket's values may be read, after a pull.
   virtual void wait_values(BucketId bucket) = 0;

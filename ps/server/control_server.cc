@@ -15,7 +15,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Tasks that have not ended this long after the job are suspended, or do not belong to the job.
+// The time that tasks have to end after the job has ended. The server does not wait longer for a
+// task: it is suspended or does not belong to the job.
 constexpr milliseconds kFinalTimeout(1000);
 constexpr milliseconds kFinalInterval(50);
 

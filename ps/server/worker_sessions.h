@@ -36,7 +36,8 @@ class WorkerSessions {
     bool is_new = false;               // this incarnation had no session before
     std::optional<wire::RefusedT> refusal = {};
   };
-  // `served` is what the server serves; null before the job is declared.
+  // Opens or refuses the session of the worker that sent `hello`. `served`: the variables of this
+  // server; null before the coordinator has declared the job.
   Greeting greet(const std::string& peer, const wire::DataHelloT& hello,
                  const ServedVariables* served);
   // Maps the worker's shared memory, which has `elements` values. A failure is logged; values then

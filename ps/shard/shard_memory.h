@@ -30,7 +30,7 @@ class ShardMemory {
   // The place of a bucket's elements.
   struct Window {
     Bucket range;               // elements in the arena
-    std::int64_t position = 0;  // of the first element, in the tensors
+    std::int64_t position = 0;  // index of the bucket's first element in the tensors
     std::int64_t elements() const noexcept { return range.end - range.begin; }
   };
 

@@ -129,8 +129,8 @@ struct Socket::State {
         socket(make_socket(context, type, limits)),
         monitor(context, socket),
         queue(socket, is_router) {
-    // A DEALER without a connection holds messages back: for a moment ZeroMQ would accept messages
-    // for a connection that has ended.
+    // A DEALER starts without a connection, so its queue keeps messages until there is one. ZeroMQ
+    // itself would for a moment accept messages for a connection that has ended, and lose them.
     queue.hold(!is_router);
   }
 

@@ -6,7 +6,9 @@ namespace syncopate::cuda {
 namespace {
 
 enum : std::int64_t { kX = 'x', kW = 'w', kY = 'y', kSums = 's', kSquares = 'q' };
-constexpr std::int64_t kAlignment = 16;  // in bytes; values are placed on multiples of 256
+// The alignment in bytes that cuDNN may rely on. The arena aligns values more strictly, to 256
+// bytes.
+constexpr std::int64_t kAlignment = 16;
 
 using Four = std::array<std::int64_t, 4>;
 

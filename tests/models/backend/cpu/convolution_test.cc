@@ -69,7 +69,7 @@ TEST(AlgorithmTable, DeterminesTheChoiceForEveryBatchSize) {
                            .stride = 1,
                            .pad = 1};
     EXPECT_EQ(choose_algorithm(problem, ConvPass::kForward), row.forward);
-    // The choice of an algorithm does not depend on the batch size, nor on the number of lanes.
+    // The choice of an algorithm does not depend on the batch size, nor on the number of threads.
     problem.n = 64;
     EXPECT_EQ(choose_algorithm(problem, ConvPass::kBackwardWeights), row.backward_weights);
     problem.stride = 2;
