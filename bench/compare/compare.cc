@@ -225,7 +225,7 @@ class Comparer {
           count, others_text(share), folder_.string()));
       return true;
     }
-    display_->note(fmt::format("the machine was busy during {}, which are trained again", count));
+    display_->note(fmt::format("the machine was busy during {}; training again", count));
     for (std::size_t i = 0; i < disturbed.size(); ++i) {
       const auto& [run, share] = disturbed[i];
       const std::string number = fmt::format("again {}/{}", i + 1, disturbed.size());

@@ -110,7 +110,7 @@ Comparison read_comparison(const fs::path& dir) {
     return comparison_of(dir, json::parse(in));
   } catch (const json::exception& error) {
     throw FileError(
-        fmt::format("{}: does not describe a comparison: {}; let compare write it again",
+        fmt::format("{}: does not describe a comparison: {}; remove it, and report makes it again",
                     file.string(), error.what()));
   }
 }

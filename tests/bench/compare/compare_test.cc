@@ -5,10 +5,14 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <iomanip>
 #include <memory>
 #include <sstream>
+#include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/end_to_end/run_program.h"
@@ -324,6 +328,71 @@ TEST(Compare, MarksRunsDuringWhichOtherProcessesTookTheCpus) {
       << busy.err;
   const std::string lines = read_text(scratch / "r" / "runs" / "mirrored-seed1.jsonl");
   EXPECT_NE(lines.find("\"others_cpu_share\":0."), std::string::npos) << lines;
+}
+
+// A made-up /proc/stat, which a program in a mount namespace of its own reads. Its time passes in
+// steps of 10 s per CPU, of which other processes take 60 % until the file `quiet` exists.
+class MadeUpStat {
+ public:
+  MadeUpStat(const fs::path& file, fs::path quiet)
+      : file_(file), quiet_(std::move(quiet)), clock_([this](const std::stop_token& stop) {
+          for (double busy = 0.0, idle = 0.0; !stop.stop_requested();) {
+            const double share = fs::exists(quiet_) ? 0.0 : 0.6;
+            busy += 1000.0 * share;
+            idle += 1000.0 * (1.0 - share);
+            write(busy, idle);
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+          }
+        }) {}
+
+ private:
+  // All texts have the same length, so that a reader never sees a cut one.
+  void write(double busy, double idle) const {
+    std::ostringstream text;
+    text << std::fixed << std::setprecision(0);
+    for (int cpu = 0; cpu < 256; ++cpu) {
+      text << "cpu" << cpu << std::setw(12) << busy << " 0 0 " << std::setw(12) << idle
+           << " 0 0 0 0 0 0\n";
+    }
+    std::fstream out(file_, fs::exists(file_) ? std::ios::in | std::ios::out : std::ios::out);
+    out << text.str();
+  }
+
+  fs::path file_;
+  fs::path quiet_;
+  std::jthread clock_;
+};
+
+TEST(Compare, TrainsAgainWhatABusyMachineDisturbed) {
+  const ScratchDir scratch;
+  const fs::path stat = scratch / "stat";
+  const fs::path result = scratch / "r" / "runs" / "mirrored-seed1.jsonl";
+  const MadeUpStat made_up(stat, result);
+  const Words in_namespace{"/usr/bin/unshare",
+                           "-rm",
+                           "/bin/sh",
+                           "-c",
+                           R"(mount --bind "$1" /proc/stat && shift && exec "$@")",
+                           "sh",
+                           stat};
+  if (RunningProgram(in_namespace + Words{"true"}).wait().exit_code != 0) {
+    GTEST_SKIP() << "needs permission to mount a file in a namespace of its own";
+  }
+  const ProgramResult ended =
+      RunningProgram(
+          in_namespace +
+          compare(scratch / "r", Words{"--data", "synthetic:1x8x8:4:2048", "--service-time",
+                                       "constant:20", "--strategies", "mirrored", "--seeds", "2"}))
+          .wait();
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_NE(ended.err.find("samples/s (busy machine: others took "), std::string::npos)
+      << ended.err;
+  EXPECT_NE(ended.err.find("the machine was busy during 1 run; training again"), std::string::npos)
+      << ended.err;
+  EXPECT_NE(ended.err.find("[again 1/1] mirrored, seed 1: test accuracy"), std::string::npos)
+      << ended.err;
+  EXPECT_NE(read_text(result).find("\"others_cpu_share\":0.0}"), std::string::npos)
+      << read_text(result);
 }
 
 TEST(Compare, TriesFailedRunsAgain) {
