@@ -12,6 +12,7 @@
 #include "deploy/cli/flag_set.h"
 #include "deploy/cli/names.h"
 #include "models/base/errors.h"
+#include "worker/run/exit_codes.h"
 
 namespace {
 
@@ -29,7 +30,7 @@ constexpr std::array kCommands = {
     CommandRow{"compare",
                "Trains the same network under several strategies and reports which is best.",
                syncopate::bench::declare_compare},
-    CommandRow{"report", "Writes the report of a comparison again.",
+    CommandRow{"report", "Writes the report of a comparison again, from the files of its runs.",
                syncopate::bench::declare_report},
     CommandRow{"plan", "Predicts speed and staleness of each strategy on a described cluster.",
                syncopate::bench::declare_plan},
@@ -66,7 +67,7 @@ Names command_names() {
 std::string usage() {
   constexpr std::size_t kColumn = 14;
   std::string text =
-      "Measures syncopate. The two sides of a comparison take turns in one run.\n\n"
+      "Measures the speed of syncopate. The two sides of a comparison take turns in one run.\n\n"
       "Usage: syncopate-bench COMMAND [FLAGS]\n\n";
   for (const CommandRow& row : kCommands) {
     if (row.help.empty()) continue;
@@ -74,16 +75,24 @@ std::string usage() {
     name.resize(kColumn, ' ');
     text += name + syncopate::wrapped(std::string(row.help), kColumn, kColumn) + "\n";
   }
-  return text + "\n`syncopate-bench COMMAND --help` lists a command's flags.\n";
+  return text +
+         "\n`syncopate-bench COMMAND --help` lists the flags of a command; --version prints the "
+         "version.\n";
 }
 
 int run(const std::vector<std::string>& arguments) {
   if (arguments.empty()) {
-    throw UsageError("a command is missing" + syncopate::suggest("", command_names()));
+    std::cerr << usage() << std::flush;
+    return kWrongUsage;
   }
   const std::string& name = arguments.front();
+  if (name == "help" && arguments.size() > 1) return run({arguments[1], "--help"});
   if (name == "--help" || name == "-h" || name == "help") {
     std::cout << usage() << std::flush;
+    return 0;
+  }
+  if (name == "--version" || name == "-V") {
+    std::cout << "syncopate-bench " << syncopate::program_version() << '\n' << std::flush;
     return 0;
   }
   const auto row = std::ranges::find(kCommands, std::string_view(name), &CommandRow::name);

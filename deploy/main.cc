@@ -46,8 +46,8 @@ struct RunCommand {
   }
   int operator()(const SbatchOptions& options) const { return run_sbatch(options, std::cout); }
   int operator()(const TextOptions& options) const {
-    std::cout << options.text << std::flush;
-    return 0;
+    (options.is_error ? std::cerr : std::cout) << options.text << std::flush;
+    return options.is_error ? kExitUsage : 0;
   }
 };
 

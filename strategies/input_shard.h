@@ -21,7 +21,7 @@ struct BatchShare {
 
 // The share of replica `replica` in a global batch of `samples`. Each replica gets
 // ceil(samples / total) samples until none are left, so the last shares may be short or empty.
-// Source: TensorFlow's rule for distributed datasets.
+// Source: TensorFlow's rule for distributed data sets.
 constexpr BatchShare share_of_replica(std::int64_t samples, int replica, int total) noexcept {
   const std::int64_t share = (samples + total - 1) / total;
   return {std::min(replica * share, samples), std::min((replica + 1) * share, samples)};

@@ -24,6 +24,7 @@
 #include "deploy/cli/flag_set.h"
 #include "models/base/environment.h"
 #include "models/base/errors.h"
+#include "models/zoo/zoo.h"
 
 namespace syncopate::bench {
 namespace {
@@ -121,7 +122,8 @@ class CompareFlags {
 void CompareFlags::declare_variants() {
   flags_.begin_group("Strategy and devices");
   flags_.add("--strategies", &strategies_,
-             "variants: STRATEGY[:CONSISTENCY[:N]][+backup:K][+inverse|+dc|+dc-adaptive]",
+             "variants: STRATEGY[:CONSISTENCY[:N]][+backup:K][+inverse|+dc|+dc-adaptive], such as "
+             "one-device,parameter-server:ssp:2 (N: --max-staleness, K: --backup-workers)",
              {.value = "VARIANT,...",
               .default_text = "every strategy",
               .separator = ',',
@@ -143,7 +145,8 @@ void CompareFlags::declare_variants() {
              {.value = "FILE", .default_text = "the one beside this program"});
   flags_.begin_group("Checkpoints and output");
   flags_.add("--report", &options_.report,
-             "folder of the results; an interrupted comparison goes on there, also with more seeds "
+             "folder for comparison.json and the report with its plots; an interrupted comparison "
+             "goes on there, also with more seeds "
              "or variants",
              {.value = "DIR", .default_text = "comparison, or the next free of comparison-2, ..."});
   flags_.add("--replace", &options_.replace,
@@ -153,8 +156,8 @@ void CompareFlags::declare_variants() {
 
 void CompareFlags::declare_training() {
   flags_.begin_group("Model and data");
-  flags_.add("--model", &options_.model, "network of train", {.value = "NAME"});
-  flags_.add("--data", &options_.data, "data set of train", {.value = "NAME"});
+  flags_.add("--model", &options_.model, "network", {.choices = names_of(networks())});
+  flags_.add("--data", &options_.data, "data set, as in train", {.value = "NAME"});
   flags_.add("--batch-size-per-replica", &options_.batch_size_per_replica,
              "samples per worker and step", {.least = 1});
   flags_.begin_group("Optimizer and schedule");
@@ -177,7 +180,7 @@ void CompareFlags::declare_training() {
   flags_.add("--evaluations", &evaluations_, "evaluations of a run",
              {.default_text = "20", .least = 1, .most = 10000});
   flags_.add("--target-accuracy", &target_accuracy_,
-             "test accuracy from 0 to 1 up to which time is compared",
+             "test accuracy from 0 to 1; the times until it is reached are compared",
              {.default_text = "0.95", .least = 0.0, .most = 1.0});
   flags_.take_rest(train_flags_, "[FLAGS OF train]", "flags of train");
 }
@@ -193,7 +196,8 @@ void CompareFlags::declare_faults() {
   flags_.add("--pause", &pauses_, "one pause of worker W",
              {.value = "worker=W,at=TIME,for=TIME", .repeats = true});
   flags_.add("--kill", &kills_,
-             "SIGKILL of worker W after the start of training; without restart it stays away",
+             "SIGKILL of worker W at a time after its first step, such as worker=1,at=5s; without "
+             "restart the worker does not return",
              {.value = "worker=W,at=TIME[,restart=TIME]", .repeats = true});
   flags_.add("--join", &joins_, "later start of worker W, with servers under async or ssp",
              {.value = "worker=W,at=TIME", .repeats = true});
@@ -245,7 +249,7 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
   if (options.program.empty()) options.program = find_program();
   if (options.clock == Clock::kReal && !fs::exists(options.program)) {
     throw UsageError("--program " + options.program.string() +
-                     ": no such file; build syncopate, or say where it is");
+                     ": no such file; expected the syncopate program: build it, or give its path");
   }
   if (options.replace && options.report.empty()) options.report = "comparison";
   options.cache_dir = default_cache_dir(environment);

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string_view>
 
+#include "deploy/cli/flag.h"
+#include "deploy/cli/names.h"
 #include "models/base/errors.h"
 #include "strategies/strategy.h"
 
@@ -56,9 +58,8 @@ class WordParser {
       return row.name == variant_.strategy;
     });
     if (!is_known) {
-      std::string all;
-      for (const StrategyRow& row : rows) all += (all.empty() ? "" : ", ") + std::string(row.name);
-      refuse("unknown strategy; choose from " + all);
+      refuse("no such strategy" +
+             suggest_value("--strategy", variant_.strategy, names_of(strategies())));
     }
     has_servers_ = variant_.strategy == "parameter-server";
     if (variant_.strategy == "one-device") variant_.workers = 1;

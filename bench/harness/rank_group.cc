@@ -154,7 +154,7 @@ void RankGroup::meet(const std::string& name, const Deadline& deadline) {
                       std::to_string(size_) + " have come");
     FileDescriptor socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (socket.get() < 0) throw FileError(describe_errno("accept at", name, errno));
-    wait_readable(socket.get(), deadline, "a rank of " + name + " to say which it is");
+    wait_readable(socket.get(), deadline, "a rank of " + name + " to send its number");
     std::istringstream hello(receive_text(socket.get()));
     int rank = 0;
     pid_t pid = 0;

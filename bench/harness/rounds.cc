@@ -16,7 +16,7 @@ std::string percent_text(double share) { return number_text(100.0 * share) + "%"
 // Returns the cores' placement in each round, "near" or "far"; "?" for a round in which foreign
 // processes disturbed the measurement of the cores' bandwidth.
 std::string describe_placement(const Rounds& rounds) {
-  if (rounds.ring_gb_per_s.empty()) return "cores: one only, no placement to tell";
+  if (rounds.ring_gb_per_s.empty()) return "cores: only one, so there is no placement";
   std::string modes;
   for (std::size_t i = 0; i < rounds.ring_gb_per_s.size(); ++i) {
     const bool quiet = rounds.foreign[i] <= kForeignLimit;

@@ -23,6 +23,7 @@
 #include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
 #include "models/base/flag_values.h"
+#include "models/zoo/zoo.h"
 #include "ps/shard/placement.h"
 #include "strategies/strategy_options.h"
 #include "worker/run/run_data.h"
@@ -240,9 +241,12 @@ void add_job_flags(FlagSet& flags, PlanFlags& words) {
   flags.add("--workers-per-machine", &options.workers_per_machine,
             "workers that one machine holds, the limit for strategies of one process",
             {.least = 1, .most = kMostWorkers});
-  flags.add("--link-rate", &words.link_rate, "rate of each task's link, each way; none: unlimited",
+  flags.add("--link-rate", &words.link_rate,
+            "rate of each task's link, each way, such as 10gbit; none: unlimited",
             {.value = "RATE"});
-  flags.add("--link-delay", &words.link_delay, "delay of a link, one way", {.value = "TIME"});
+  flags.add("--link-delay", &words.link_delay,
+            "delay of a link, one way, such as 50us or 1ms; a number alone is in seconds",
+            {.value = "TIME"});
   flags.begin_group("Fault injection");
   flags.add("--service-time", &options.service_time,
             "compute delay of a step: exponential | lognormal around the measured time; "
@@ -256,8 +260,8 @@ void add_job_flags(FlagSet& flags, PlanFlags& words) {
 void add_training_flags(FlagSet& flags, PlanFlags& words) {
   PlanOptions& options = words.options;
   flags.begin_group("Model and data");
-  flags.add("--model", &options.model, "network of train", {.value = "NAME"});
-  flags.add("--data", &options.data, "data set of train", {.value = "NAME"});
+  flags.add("--model", &options.model, "network", {.choices = names_of(networks())});
+  flags.add("--data", &options.data, "data set, as in train", {.value = "NAME"});
   flags.add("--batch-size-per-replica", &options.batch_size_per_replica,
             "samples per worker and step", {.least = 1});
   flags.add("--seed", &options.seed, "seed of compute delays and of training");

@@ -14,6 +14,7 @@
 #include "bench/harness/report.h"
 #include "bench/scaling/scaling_sides.h"
 #include "models/base/errors.h"
+#include "models/zoo/zoo.h"
 
 namespace syncopate::bench {
 namespace {
@@ -138,7 +139,8 @@ void run_scaling(ScalingOptions options) {
 Command declare_scaling(FlagSet& flags, const Environment& /*environment*/) {
   const auto options = std::make_shared<ScalingOptions>();
   options->threads_total = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  flags.add("--model", &options->models, "networks", {.value = "NAME,...", .separator = ','});
+  flags.add("--model", &options->models, "networks",
+            {.choices = names_of(networks()), .separator = ','});
   flags.add("--replicas", &options->replicas, "numbers of replicas, the first one the base",
             {.least = 1, .most = kMostCount, .separator = ','});
   flags.add("--strategy", &options->strategies,

@@ -135,11 +135,11 @@ std::string scaling_verdict(const ScalingTable& table) {
 
 std::string scaling_note(const ScalingTable& table) {
   std::string text =
-      "Speed-up is over the first row, round by round; efficiency is speed-up per CPU asked for "
+      "Speed-up is over the first row, round by round; efficiency is speed-up per requested CPU "
       "(replicas x threads), that of the first row being 100 %. One pass is " +
       decimal_text(kSamplesPerPass, 0) +
       " samples. Utilisation is the CPU time of all tasks, spinning included, over wall time times "
-      "the CPUs asked for.";
+      "the requested CPUs.";
   text += " " + batch_note(table);
   if (!any_oversubscribed(table)) return text;
   return text + " Oversubscribed: more threads than the machine's " +

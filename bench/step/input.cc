@@ -14,6 +14,7 @@
 #include "bench/harness/rounds.h"
 #include "bench/step/workload.h"
 #include "deploy/cli/command_line.h"
+#include "models/zoo/zoo.h"
 #include "worker/input/batch_source.h"
 #include "worker/input/dataset.h"
 
@@ -115,7 +116,7 @@ Command declare_input(FlagSet& flags, const Environment& environment) {
             {.least = 1, .most = kMostCount});
   flags.add("--augment", &options->augment, "augmentation", {.choices = {"none", "crop-flip"}});
   flags.add("--model", &options->model, "network that consumes samples of its usual size",
-            {.value = "NAME"});
+            {.choices = names_of(networks())});
   flags.add("--threads", &options->lanes, "compute threads of the network",
             {.least = 1, .most = kMostCount});
   flags.add("--rounds", &options->rounds, "turns of each side", {.least = 1, .most = kMostCount});

@@ -23,6 +23,8 @@
 #include "deploy/cli/command_line.h"
 #include "deploy/cli/device_flags.h"
 #include "models/base/errors.h"
+#include "models/optim/optimizer.h"
+#include "models/zoo/zoo.h"
 
 namespace syncopate::bench {
 namespace {
@@ -249,11 +251,12 @@ void run_step(StepOptions options) {
 Command declare_step(FlagSet& flags, const Environment& environment) {
   const auto options = std::make_shared<StepOptions>();
   options->training.lanes = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  flags.add("--model", &options->models, "networks", {.value = "NAME,...", .separator = ','});
+  flags.add("--model", &options->models, "networks",
+            {.choices = names_of(networks()), .separator = ','});
   flags.add("--batch-size", &options->batch_size, "samples per step",
             {.default_text = "each network's usual one", .least = 1, .most = kMostCount});
   flags.add("--optimizer", &options->optimizer, "update rule",
-            {.value = "NAME", .default_text = "each network's usual one"});
+            {.default_text = "each network's usual one", .choices = names_of(optimizers())});
   flags.add("--threads", &options->training.lanes, "compute threads of both sides",
             {.least = 1, .most = kMostCount});
   flags.add("--learning-rate", &options->training.learning_rate, "learning rate of both sides",

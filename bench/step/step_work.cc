@@ -103,7 +103,7 @@ std::string describe(const DeviceFigures& figures, double step_seconds) {
                      share_text(bytes, figures.ceilings.copy_bytes_per_second) + " of the " +
                      number_text(figures.ceilings.copy_bytes_per_second / kTera) +
                      " of a large copy; ";
-  if (figures.busy.empty()) return text + "how busy it was the driver does not say";
+  if (figures.busy.empty()) return text + "the driver does not report how busy it was";
   return text + number_text(100.0 * median(figures.busy)) + "% busy, " +
          number_text(figures.memory_bytes / (1 << 30)) + " GiB in use";
 }

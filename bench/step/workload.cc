@@ -1,10 +1,12 @@
 #include "bench/step/workload.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
 
 #include "bench/harness/measure.h"
+#include "deploy/cli/flag.h"
 #include "models/base/errors.h"
 #include "models/base/random.h"
 #include "models/zoo/zoo.h"
@@ -83,12 +85,10 @@ Workload find_workload(std::string_view model) {
       {"resnet56", {32, 32, 3}, 128, "momentum", 3},
       {"resnet50", {224, 224, 3}, 256, "momentum", 1, 1000},
   }};
-  std::string known;
-  for (const Workload& workload : workloads) {
-    if (workload.model == model) return workload;
-    known += (known.empty() ? "" : ", ") + workload.model;
-  }
-  throw UsageError("--model " + std::string(model) + ": no benchmark for it; choose from " + known);
+  require_name("--model", std::string(model), names_of(networks()));
+  const auto* const row = std::ranges::find(workloads, model, &Workload::model);
+  check(row != workloads.end(), "a network without a workload");
+  return *row;
 }
 
 InMemoryTraining::InMemoryTraining(const Workload& workload, const TrainingOptions& options)

@@ -23,7 +23,7 @@ struct Workload {
   int classes = 10;
 };
 
-// Returns the workload of a model. Throws UsageError for an unknown model and lists the known ones.
+// Returns the workload of a model. Throws UsageError for an unknown model.
 Workload find_workload(std::string_view model);
 
 // Builds the network for the workload's samples.

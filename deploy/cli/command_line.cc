@@ -39,8 +39,10 @@ void require_data_name(const std::string& text) {
     const auto row = std::ranges::find(datasets(), *nearest, &DatasetRow::name);
     meant = fmt::format("; did you mean '{}'?", row->pattern);
   }
-  throw UsageError(fmt::format("--data {}: no such data set{} Choose one of {}", text,
-                               meant.empty() ? "." : meant, fmt::join(data_patterns(), ", ")));
+  throw UsageError(fmt::format("--data {}: no such data set{} {} one of {}",
+                               text.empty() ? "''" : text, meant.empty() ? ";" : meant,
+                               meant.empty() ? "choose" : "Choose",
+                               fmt::join(data_patterns(), ", ")));
 }
 
 CommandOptions parse_evaluate(std::span<const std::string> arguments,
@@ -83,13 +85,15 @@ CommandOptions parse_doctor(std::span<const std::string> arguments,
   };
   if (std::ranges::any_of(arguments, asks_for_help)) {
     return TextOptions{
-        "Checks this machine, or all tasks of a job, for the usual mistakes before anything is\n"
-        "trained. Takes the flags of train, and is started as train would be:\n\n"
+        "Checks this machine, or all tasks of a job, for common mistakes without training. Takes\n"
+        "the flags of train and is started in the same way, with doctor in place of train:\n\n"
+        "Usage: syncopate doctor [FLAGS OF train]\n\n"
         "  syncopate doctor --strategy mirrored --replicas 2\n"
         "  srun syncopate doctor --strategy multi-worker-mirrored --checkpoint-dir /shared/run\n"
         "  syncopate launch --workers 2 -- doctor --strategy multi-worker-mirrored\n\n"
-        "The first task prints what is wrong with what to try, and what is in order. Exit codes:\n"
-        "0 nothing is wrong; 1 an error was found; 2 wrong usage.\n"};
+        "`syncopate train --help` lists the flags. The first task prints each fault with what to\n"
+        "try, and then what is in order. Exit codes: 0 no error; 1 an error was found; 2 wrong\n"
+        "usage.\n"};
   }
   CommandOptions options = parse_train(arguments, environment);
   auto* train = std::get_if<TrainOptions>(&options);
@@ -105,15 +109,19 @@ constexpr std::array kCommands = {std::string_view("train"),  std::string_view("
 constexpr std::string_view kUsage =
     "Trains a network under any distribution strategy, chosen by one flag: with the same initial\n"
     "values, on the same samples.\n\n"
-    "  syncopate train [FLAGS]                    trains; without flags mnist-cnn on digits\n"
-    "  syncopate evaluate --checkpoint F          measures a checkpoint on the test split\n"
-    "  syncopate launch --workers N -- train ...  trains with N processes on this machine\n"
-    "  syncopate serve [FLAGS]                    serves variables to the workers of a job\n"
-    "  syncopate sbatch --strategy S ...          submits a job to Slurm, or prints its script\n"
-    "  syncopate cluster                          prints this task's cluster and its source\n"
-    "  syncopate doctor [FLAGS OF train]          finds mistakes before anything is trained\n"
-    "  syncopate info [--json]                    lists what is built in\n\n"
-    "`syncopate COMMAND --help` lists a command's flags.\n";
+    "Usage: syncopate COMMAND [FLAGS]\n\n"
+    "  train      trains a network; without flags mnist-cnn on digits that it renders itself\n"
+    "  launch     starts a job of several processes on this machine: launch --workers N -- train\n"
+    "  serve      runs a parameter server, which holds variables for the workers of a job\n"
+    "  evaluate   measures a checkpoint on the test split: evaluate --checkpoint FILE\n"
+    "  cluster    prints this task's rank and cluster, as flags and environment describe them\n"
+    "  doctor     checks a machine or a job for mistakes before training; takes the flags of "
+    "train\n"
+    "  sbatch     submits a job to Slurm, or prints its script: sbatch --strategy NAME --print\n"
+    "  info       lists what is built in: strategies, networks, data sets, libraries\n\n"
+    "  --help     this text; `syncopate COMMAND --help` lists the flags of a command\n"
+    "  --version  the version of the program\n\n"
+    "Exit codes: 0 done; 1 failed; 2 wrong usage; 75 stopped on request after a checkpoint.\n";
 
 bool is_local_rank(std::string_view word) {
   return word.starts_with("--local-rank=") || word.starts_with("--local_rank=");
@@ -159,8 +167,7 @@ CommandOptions parse_command_line(std::span<const std::string> arguments,
   // With --no-python, torch.distributed.launch puts this flag in front of the user's arguments.
   if (!arguments.empty() && is_local_rank(arguments.front())) arguments = arguments.subspan(1);
   if (arguments.empty()) {
-    throw UsageError(
-        fmt::format("a command is missing; choose one of {}, --help", fmt::join(kCommands, ", ")));
+    return TextOptions{.text = std::string(kUsage), .is_error = true};
   }
   const std::string& command = arguments.front();
   const auto rest = arguments.subspan(1);
@@ -172,10 +179,15 @@ CommandOptions parse_command_line(std::span<const std::string> arguments,
   if (command == "launch") return parse_launch(rest, environment);
   if (command == "doctor") return parse_doctor(rest, environment);
   if (command == "cluster") return parse_cluster(rest, environment);
+  if (command == "help" && !rest.empty()) {
+    return parse_command_line(std::vector<std::string>{rest.front(), "--help"}, environment);
+  }
   if (command == "--help" || command == "-h" || command == "help") {
     return TextOptions{std::string(kUsage)};
   }
-  if (command == "--version") return TextOptions{fmt::format("syncopate {}\n", program_version())};
+  if (command == "--version" || command == "-V") {
+    return TextOptions{fmt::format("syncopate {}\n", program_version())};
+  }
   Names known(kCommands.begin(), kCommands.end());
   known.insert(known.end(), {"--help", "--version"});
   throw UsageError(fmt::format("unknown command {}{}", command, suggest(command, known)));

@@ -82,9 +82,10 @@ struct DoctorOptions {
   Environment environment;
 };
 
-// TextOptions holds a text that the program prints, for --help and --version.
+// TextOptions holds a text that the program prints, for --help, --version and a missing command.
 struct TextOptions {
   std::string text;
+  bool is_error = false;  // the text goes to standard error, and the exit code is 2
 };
 
 using CommandOptions =

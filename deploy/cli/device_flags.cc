@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <sstream>
 #include <utility>
 #include <vector>
 
-#include "deploy/cli/names.h"
 #include "models/backend/cuda_module.h"
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
@@ -22,6 +22,26 @@ namespace {
 
 constexpr int kMostDevices = 1024;
 
+// Returns the devices that a list in another program's words probably means: "cuda:0,cuda:1" for
+// "gpu:0,1" and for TensorFlow's "/GPU:0,/GPU:1"; "" if the list has a word of another kind.
+std::string meant_devices(const std::string& all) {
+  std::string meant;
+  std::istringstream words(all);
+  for (std::string word; std::getline(words, word, ',');) {
+    std::ranges::transform(word, word.begin(), [](unsigned char letter) {
+      return static_cast<char>(std::tolower(letter));
+    });
+    for (const std::string_view prefix : {"/", "device:", "cuda", "gpu", ":"}) {
+      if (word.starts_with(prefix)) word.erase(0, prefix.size());
+    }
+    if (word.starts_with("cpu")) return "cpu";
+    const bool is_number = word.find_first_not_of("0123456789") == std::string::npos;
+    if (!is_number || (word.empty() && all.find(',') != std::string::npos)) return "";
+    meant += (meant.empty() ? "" : ",") + (word.empty() ? "cuda" : "cuda:" + word);
+  }
+  return meant == all ? "" : meant;
+}
+
 Device parse_cuda_device(const std::string& word, const std::string& all) {
   constexpr std::string_view kPrefix = "cuda:";
   int index = -1;
@@ -29,10 +49,12 @@ Device parse_cuda_device(const std::string& word, const std::string& all) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
   if (error != std::errc() || end != digits.data() + digits.size() || index < 0 ||
       index >= kMostDevices) {
-    // A user of TensorFlow may give the device "gpu"; the error message then suggests "cuda".
-    const std::string meant = word.starts_with("gpu") ? "cuda" : word;
-    throw UsageError(fmt::format("--devices {}: no such device{}", all,
-                                 suggest(meant, {"cpu", "cuda", "cuda:0,cuda:1"})));
+    const std::string meant = meant_devices(all);
+    throw UsageError(fmt::format(
+        "--devices {}: no such device; {} cpu, cuda (the GPUs of this task) or a list such as "
+        "cuda:0,cuda:1",
+        all.empty() ? "''" : all,
+        meant.empty() ? "expected" : "did you mean '" + meant + "'? Expected"));
   }
   return {DeviceKind::kCuda, index};
 }

@@ -28,8 +28,8 @@ void require_worker(const char* flag, const std::string& text, int worker, int w
 void add_link_flags(FlagSet& flags, LinkFlags& link) {
   flags.begin_group("Fault injection");
   flags.add("--link-delay", &link.delay,
-            "delay of gradients and values, one way, over TCP, such as 1ms; the rendezvous and "
-            "heartbeats are not delayed",
+            "delay of gradients and values, one way, over TCP, such as 1ms (a number alone is in "
+            "seconds); the rendezvous and heartbeats are not delayed",
             {.value = "TIME", .default_text = "none"});
   flags.add("--link-rate", &link.rate,
             "rate of each task's link, each way, such as 1gbit, 100mbit or 50mb (bytes)",

@@ -16,7 +16,7 @@ namespace syncopate {
 namespace {
 
 [[noreturn]] void refuse(const Flag& flag, const std::string& text, const std::string& why) {
-  throw UsageError(fmt::format("{} {}: {}", flag.first_name(), text, why));
+  throw UsageError(fmt::format("{} {}: {}", flag.first_name(), text.empty() ? "''" : text, why));
 }
 
 template <typename Number>
@@ -269,8 +269,8 @@ std::string default_of(const Flag& flag) {
 
 void require_name(std::string_view flag, const std::string& value, const Names& names) {
   if (std::ranges::find(names, std::string_view(value)) != names.end()) return;
-  throw UsageError(
-      fmt::format("{} {}: no such name{}", flag, value, suggest_value(flag, value, names)));
+  throw UsageError(fmt::format("{} {}: no such name{}", flag, value.empty() ? "''" : value,
+                               suggest_value(flag, value, names)));
 }
 
 std::string wrapped(const std::string& text, std::size_t column, std::size_t indent) {

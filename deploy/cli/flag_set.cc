@@ -189,9 +189,9 @@ void FlagSet::parse_words(std::vector<std::string> arguments) {
 void FlagSet::check_together() const {
   for (const Flag& flag : flags_) {
     if (flag.rules.required && !flag.is_given) {
+      const std::string form = flag.name.starts_with('-') ? placeholder_of(flag) : flag.help;
       throw UsageError(fmt::format("{} is missing; give {} {}", flag.name,
-                                   flag.name.starts_with('-') ? flag.name : "a",
-                                   flag.name.starts_with('-') ? placeholder_of(flag) : flag.name));
+                                   flag.name.starts_with('-') ? flag.name : "the", form));
     }
     if (!flag.is_given) continue;
     for (const std::string& other : flag.rules.excludes) {

@@ -94,7 +94,7 @@ std::optional<std::string> check_role_arguments(LaunchOptions& options, OnFailur
   }
   if (arguments.front() != "train" && arguments.front() != "doctor") {
     throw UsageError(fmt::format(
-        "launch starts train or doctor, not {}; expected syncopate launch --workers 2 -- train "
+        "launch starts train or doctor, not {}; give syncopate launch --workers 2 -- train "
         "[FLAGS]",
         arguments.front()));
   }
@@ -195,8 +195,8 @@ CommandOptions parse_launch(std::span<const std::string> arguments,
   flags.begin_group("Failures");
   add_choice(
       flags, "--on-failure", on_failure, kOnFailures,
-      "effect of a failed role on the others (auto: stop, but continue under async, ssp, and "
-      "sync with backup workers)");
+      "effect of a failed role on the others (auto: continue under async, under ssp, and under "
+      "sync with backup workers; else stop)");
   flags.add("--restart", &options.rules.most_restarts,
             "number of restarts after failures: of all roles from the newest checkpoint, or, in a "
             "job with servers, of the failed role where the others can go on",
@@ -209,10 +209,10 @@ CommandOptions parse_launch(std::span<const std::string> arguments,
              .most = kLongestRestart});
   flags.begin_group("Fault injection");
   flags.add("--join", &joins,
-            "start of worker W so much later than the others, such as worker=4,at=30s, in a job "
-            "with servers under async or ssp; W from --workers on is an additional worker",
+            "delay of the start of worker W, such as worker=4,at=30s, in a job with servers under "
+            "async or ssp; a W of at least --workers is an additional worker",
             {.value = "worker=W,at=TIME", .repeats = true});
-  flags.take_rest(options.role_arguments, "train [FLAGS]", "train and its flags");
+  flags.take_rest(options.role_arguments, "train|doctor [FLAGS]", "train and its flags");
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   options.bind_workers = bind == "auto";
   add_variables(assignments, options);

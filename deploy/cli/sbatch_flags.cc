@@ -135,7 +135,7 @@ void check_strategy(const FlagSet& flags, SbatchOptions& options) {
   const bool is_one_task = options.script == "one_node" || options.script == "build";
   if (is_one_task && tasks_of(options) > 1) {
     throw UsageError(fmt::format(
-        "{} is one process, but --nodes and --tasks-per-node ask for {}; choose --strategy "
+        "{} is one process, but --nodes and --tasks-per-node request {}; choose --strategy "
         "multi-worker-mirrored or parameter-server",
         options.strategy.empty() ? "--script " + options.script : "--strategy " + options.strategy,
         tasks_of(options)));
@@ -150,9 +150,9 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options) {
             {.choices = names_of(strategies()), .excludes = {"--script"}});
   flags.add("--script", &options.script, "script, in place of --strategy",
             {.choices = script_names()});
-  flags.add("--print", &options.print, "print the script in place of submitting it");
+  flags.add("--print", &options.print, "output of the script in place of its submission");
   flags.begin_group("Size of the job");
-  flags.add("--nodes", &options.nodes, "nodes, of the workers where there are servers",
+  flags.add("--nodes", &options.nodes, "nodes; in a job with servers, nodes of the workers",
             count(kMostNodes, "the script's"));
   flags.add("--tasks-per-node", &options.tasks_per_node, "processes on each node",
             count(kMostJobTasks, "the script's"));
@@ -161,10 +161,11 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options) {
   flags.add("--servers", &options.servers, "parameter servers",
             count(kMostJobTasks, "one for each server node"));
   flags.add("--server-nodes", &options.server_nodes, "nodes of the servers", count(kMostNodes, ""));
-  flags.add("--time", &options.time, "time limit of the job, as sbatch takes it",
+  flags.add("--time", &options.time,
+            "time limit of the job in the format of sbatch, such as 2:00:00",
             {.value = "TIME", .default_text = "the script's"});
   flags.begin_group("Place of the job");
-  flags.add("--partition", &options.partition, "partition of Slurm",
+  flags.add("--partition", &options.partition, "partition of Slurm in which the job runs",
             {.value = "NAME", .default_text = "Slurm's"});
   flags.add("--server-partition", &options.server_partition, "partition of the servers",
             {.value = "NAME", .default_text = "--partition"});
@@ -176,8 +177,8 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options) {
             {.value = "FILE", .default_text = "none"});
   flags.add(
       "--container-flags", &options.container_flags,
-      "flags of apptainer exec, such as \"--nv --bind /scratch\"; the folder of submission is "
-      "bound without them",
+      "flags of apptainer exec, such as \"--nv --bind /scratch\"; the folder in which the job is "
+      "submitted is bound without them",
       {.value = "FLAGS", .needs = "--container"});
   flags.add("--program", &options.program, "syncopate program that the job runs",
             {.value = "FILE", .default_text = "this program; with --container: syncopate"});
@@ -190,8 +191,9 @@ CommandOptions parse_sbatch(std::span<const std::string> arguments) {
   SbatchOptions options;
   FlagSet flags(
       "syncopate sbatch", "Submits a training job to Slurm, or prints its script to be edited.",
-      "The script writes runs below the folder of submission, ends with a checkpoint 60 s before\n"
-      "the time limit, returns to the queue and resumes.\n\n"
+      "The job writes its results below the folder in which it is submitted. 60 s before the time\n"
+      "limit it writes a checkpoint and returns to the queue; then it resumes from the "
+      "checkpoint.\n\n"
       "Examples:\n"
       "  syncopate sbatch --nodes 2 --strategy multi-worker-mirrored --print -- --epochs 3\n"
       "  syncopate sbatch --nodes 4 --strategy parameter-server --servers 2 --partition cpu\n"

@@ -57,7 +57,7 @@ ClusterSpec cluster_of(const JobFlags& flags, const Environment& environment) {
                                          .wants_servers = true},
                                         environment);
   if (flags.index && *flags.index != cluster.index) {
-    throw UsageError(fmt::format("--index {}: {} says {}; leave it out", *flags.index,
+    throw UsageError(fmt::format("--index {}: {} gives {}; leave it out", *flags.index,
                                  cluster.source, cluster.index));
   }
   if (!cluster.rendezvous.endpoint) {
@@ -84,7 +84,7 @@ void add_serve_flags(FlagSet& flags, JobFlags& job, ServeOptions& options, LinkF
   flags.add("--rendezvous", &job.rendezvous, "address where server 0 listens",
             {.value = "HOST:PORT"});
   flags.add("--host", &options.host, "name or address by which workers reach this server",
-            {.default_text = "this host's name"});
+            {.value = "HOST", .default_text = "this host's name"});
   flags.add("--port", &options.port, "port of this server's data",
             {.value = "PORT", .default_text = "the system chooses", .least = 0, .most = 65535});
   flags.add("--nonce", &job.nonce,
@@ -116,15 +116,15 @@ CommandOptions parse_serve(std::span<const std::string> arguments, const Environ
   JobFlags job;
   LinkFlags link;
   FlagSet flags(
-      "syncopate serve",
-      "Serves a part of a job's variables.\n"
-      "Under srun: one component runs servers, srun syncopate serve : syncopate train --strategy "
-      "parameter-server. A heterogeneous job (#SBATCH hetjob) needs no flag, a normal one "
-      "--servers "
-      "M on both sides.\n"
-      "By hand: with --workers N and --rendezvous HOST:PORT; the workers are syncopate train "
-      "--strategy parameter-server --servers M --world-size N --rank I --rendezvous HOST:PORT.\n"
-      "launch and TF_CONFIG start servers through train.");
+      "syncopate serve", "Runs one parameter server, which holds a part of a job's variables.",
+      "By hand, start each server and each worker with the same rendezvous:\n"
+      "  syncopate serve --servers M --index I --workers N --rendezvous HOST:PORT\n"
+      "  syncopate train --strategy parameter-server --servers M --world-size N --rank R \\\n"
+      "      --rendezvous HOST:PORT\n"
+      "Under Slurm, in a heterogeneous job (#SBATCH hetjob); a normal job also needs --servers M\n"
+      "on both sides of the colon:\n"
+      "  srun syncopate serve : syncopate train --strategy parameter-server\n"
+      "syncopate launch --servers M, and tasks of the type ps in TF_CONFIG, need no serve.");
   add_serve_flags(flags, job, options, link);
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   options.cluster = cluster_of(job, environment);

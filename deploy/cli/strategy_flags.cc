@@ -71,7 +71,7 @@ void check_servers(const TrainOptions& options) {
   }
   if (has_servers && !cluster.rendezvous.endpoint) {
     throw UsageError(fmt::format(
-        "--strategy parameter-server: {} does not say where server 0 runs; give all tasks "
+        "--strategy parameter-server: {} does not give the address of server 0; give all tasks "
         "--rendezvous HOST:PORT",
         cluster.source));
   }

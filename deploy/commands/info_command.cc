@@ -6,6 +6,7 @@
 #include <ostream>
 #include <thread>
 
+#include "deploy/cli/flag.h"
 #include "deploy/commands/commands.h"
 #include "deploy/doctor/look.h"
 #include "models/backend/cuda_module.h"
@@ -22,6 +23,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::size_t kInfoColumn = 20;
+
 template <typename Row>
 Json rows_as_json(std::span<const Row> rows) {
   Json list = Json::array();
@@ -29,12 +32,21 @@ Json rows_as_json(std::span<const Row> rows) {
   return list;
 }
 
+// Prints one line of a table, with the text broken at the width of --help. Columns count from 0.
+void print_line(std::string name, std::size_t column, const std::string& text, std::ostream& out) {
+  name.resize(std::max(name.size(), column), ' ');
+  out << name << wrapped(text, column, column) << '\n';
+}
+
 void print_rows(std::string_view title, const Json& rows, std::ostream& out) {
-  out << title << '\n';
+  std::size_t longest = 0;
   for (const Json& row : rows) {
-    std::string name = row.at("name");
-    name.resize(std::max<std::size_t>(name.size() + 1, 18), ' ');
-    out << "  " << name << row.at("help").get<std::string>() << '\n';
+    longest = std::max(longest, row.at("name").get_ref<const std::string&>().size());
+  }
+  const std::size_t column = std::max(kInfoColumn, longest + 4);
+  out << '\n' << title << '\n';
+  for (const Json& row : rows) {
+    print_line("  " + row.at("name").get<std::string>(), column, row.at("help"), out);
   }
 }
 
@@ -68,13 +80,11 @@ Json collectives_here() {
   Json list = rows_as_json(collectives());
   for (Json& row : list) {
     if (row.at("name") != "nccl") continue;
-    std::string state;
     try {
       (void)load_cuda_module().devices();
-    } catch (const UnavailableError& error) {
-      state = std::string("; not here: ") + error.what();
+    } catch (const UnavailableError&) {
+      row["help"] = row.at("help").get<std::string>() + "; not here, see cuda";
     }
-    row["help"] = row.at("help").get<std::string>() + state;
   }
   return list;
 }
@@ -112,24 +122,28 @@ int run_info(const InfoOptions& options, std::ostream& out) {
     out << json.dump(2) << std::endl;
     return 0;
   }
-  out << "syncopate " << program_version() << ", built with " << compiler_version() << '\n'
-      << "instruction set   " << name(detect_isa()) << ", " << json.at("cpus") << " CPUs\n"
-      << "devices          ";
-  for (const Json& device : json.at("devices")) out << ' ' << device.get<std::string>();
-  out << "\ncuda              " << json.at("cuda").get<std::string>() << '\n';
-  print_rows("strategies", json.at("strategies"), out);
-  print_rows("collectives", json.at("collectives"), out);
-  print_rows("clusters are read from", json.at("resolvers"), out);
-  print_rows("networks", json.at("networks"), out);
-  print_rows("datasets", json.at("datasets"), out);
-  print_rows("optimizers", json.at("optimizers"), out);
-  out << "libraries\n";
+  out << "syncopate " << program_version() << ", built with " << compiler_version() << '\n';
+  print_line("instruction set", kInfoColumn, std::string(name(detect_isa())), out);
+  print_line("CPUs", kInfoColumn, json.at("cpus").dump(), out);
+  std::string devices;
+  for (const Json& device : json.at("devices")) {
+    devices += (devices.empty() ? "" : " ") + device.get<std::string>();
+  }
+  print_line("devices", kInfoColumn, devices, out);
+  print_line("cuda", kInfoColumn, json.at("cuda"), out);
+  print_rows("strategies (--strategy)", json.at("strategies"), out);
+  print_rows("collectives (--collective)", json.at("collectives"), out);
+  print_rows("sources of the cluster, in the order of precedence", json.at("resolvers"), out);
+  print_rows("networks (--model; parameters in millions, M)", json.at("networks"), out);
+  print_rows("data sets (--data; pixels, training + test samples)", json.at("datasets"), out);
+  print_rows("optimizers (--optimizer)", json.at("optimizers"), out);
+  out << "\nlibraries (version)\n";
   for (const LibraryVersion& library : library_versions()) {
-    std::string padded = library.name;
-    padded.resize(18, ' ');
-    out << "  " << padded << library.loaded
-        << (library.loaded == library.built ? "" : " (built against " + library.built + ")")
-        << '\n';
+    print_line(
+        "  " + library.name, kInfoColumn,
+        library.loaded +
+            (library.loaded == library.built ? "" : " (built against " + library.built + ")"),
+        out);
   }
   out << std::flush;
   return 0;

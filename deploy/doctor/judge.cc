@@ -130,7 +130,8 @@ class Judge {
       add(Kind::kWarning, "processors",
           place(*other) + " has " + other->isa + ", " + place(tasks_.front()) + " " +
               tasks_.front().isa +
-              ": runs repeat bit for bit only on nodes of one kind; ask for such (--constraint)");
+              ": runs repeat bit for bit only on nodes of one kind; request such nodes "
+              "(--constraint)");
     }
   }
 
@@ -168,7 +169,7 @@ class Judge {
           if (is_first || owner->second == task || job_.shares_devices) continue;
           add(Kind::kError, "GPUs",
               place(*owner->second) + " and " + task->name + " have the same GPU " + gpu +
-                  ": ask for one per task (--gpus-per-task=1), or say --share-devices");
+                  ": request one per task (--gpus-per-task=1), or add --share-devices");
         }
       }
     }

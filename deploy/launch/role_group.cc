@@ -197,7 +197,7 @@ void RoleGroup::judge(LaunchedRole& role, const std::string& what) {
     return role.let_go();
   }
   if (outlived_the_job(role)) {
-    say_("launch: " + role.name() + " did not hear that the job was over\n");
+    say_("launch: " + role.name() + " did not receive the message that the job was over\n");
     role.excuse();
     return role.let_go();
   }

@@ -27,14 +27,14 @@ std::int64_t untrained_batches(const LedgerOptions& options) {
 void check_options(const LedgerOptions& options) {
   if (options.batch_size < 1 || options.batch_size > options.dataset_size) {
     throw UsageError(
-        fmt::format("a batch of {} samples does not fit a dataset of {}; use a batch "
+        fmt::format("a batch of {} samples does not fit a data set of {}; use a batch "
                     "size from 1 to {}",
                     options.batch_size, options.dataset_size, options.dataset_size));
   }
   const DataPosition& start = options.start;
   const auto wrong = [&](const std::string& what) {
     throw UsageError(
-        fmt::format("the data position (epoch {}, sample {}{}) does not fit a dataset of "
+        fmt::format("the data position (epoch {}, sample {}{}) does not fit a data set of "
                     "{} samples; check that the run is given the data it was started on",
                     start.epoch, start.offset, what, options.dataset_size));
   };

@@ -32,7 +32,7 @@ std::int64_t batches_before(const LedgerOptions& options);
 // A Ledger is used by one thread at a time.
 class Ledger {
  public:
-  // Throws UsageError when the start position does not fit the dataset, or when no batch fits.
+  // Throws UsageError when the start position does not fit the data set, or when no batch fits.
   explicit Ledger(LedgerOptions options);
 
   // Grants the next batch to this worker: first batches that were given back, then

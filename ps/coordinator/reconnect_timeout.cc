@@ -56,7 +56,7 @@ std::optional<std::string> ReconnectTimeout::expired(const std::string& server,
   }
   return fmt::format("{} {} {}{}", server,
                      is_shortened_ ? "was disconnected when " + waiting_ +
-                                         " was asked to stop, and did not reconnect within"
+                                         " was requested to stop, and did not reconnect within"
                                    : "has been disconnected for",
                      in_seconds(until_->timeout()), resume_advice(has_checkpoints));
 }

@@ -69,7 +69,7 @@ struct DescriptorMessage {
 
 void warn_refused_caller(std::string_view why) {
   log(LogLevel::kWarning,
-      fmt::format("refused a process of this machine that asked for this task's shared memory: {}",
+      fmt::format("refused a process of this machine that requested this task's shared memory: {}",
                   why));
 }
 

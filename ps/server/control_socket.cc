@@ -35,7 +35,7 @@ void StopTimeout::check(bool has_job, bool has_workers) {
     if (!stop_()) return;
     ends_ = Deadline::after(kStopTimeout);
     if (has_job) {
-      note_(fmt::format("asked to stop; waits up to {} for the workers to end",
+      note_(fmt::format("stop requested; waits up to {} for the workers to end",
                         in_seconds(kStopTimeout)));
     }
   }

@@ -118,11 +118,10 @@ std::string to_tf_config(const ClusterSpec& spec, int port_base) {
     if (!spec.server_places.empty()) cluster["ps"] = addresses_of(spec.server_places, first);
   } else {
     throw UsageError(fmt::format(
-        "--as tf-config: {}; expected Slurm or TF_CONFIG to say so, with --port-base where there "
-        "is "
-        "one task only",
+        "--as tf-config: {}; expected a list of hosts from Slurm or TF_CONFIG, and --port-base for "
+        "a job of one task",
         spec.source == "none" ? "this task is alone"
-                              : spec.source + " does not say where the other tasks run"));
+                              : spec.source + " does not list the hosts of the tasks"));
   }
   const char* type = "worker";
   if (spec.role == Role::kServer) type = "ps";

@@ -158,7 +158,7 @@ ConnectedTask rendezvous(const Hello& hello, const ClusterSpec& spec,
   const bool inherits = spec.index == 0 && spec.rendezvous.descriptor >= 0;
   if (!found && !inherits) {
     throw UsageError(
-        fmt::format("this task is rank {} of {}, but nothing says where rank 0 listens; give "
+        fmt::format("this task is rank {} of {}, but the address of rank 0 is missing; give "
                     "--rendezvous HOST:PORT",
                     spec.index, spec.world_size));
   }

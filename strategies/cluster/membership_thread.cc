@@ -31,8 +31,8 @@ nanoseconds longest_silence(nanoseconds peer_timeout) { return peer_timeout * 7 
 nanoseconds heartbeat_interval(nanoseconds peer_timeout) { return peer_timeout / 10; }
 
 std::string last_step_text(std::int64_t step) {
-  return step < 0 ? "; it was last heard before its first step"
-                  : fmt::format("; it was last heard at step {}", step);
+  return step < 0 ? "; its last message came before its first step"
+                  : fmt::format("; its last message came at step {}", step);
 }
 
 template <typename Flags, typename IsMissing>

@@ -123,7 +123,7 @@ class TaskAcceptor {
   std::string find_conflict(const Hello& hello) const {
     if (hello.world_size != own_.world_size) {
       return fmt::format(
-          "rank {} was told a world of {} tasks, rank 0 a world of {}; give all tasks the same "
+          "rank {} has a world of {} tasks, rank 0 a world of {}; give all tasks the same "
           "--world-size",
           hello.index, hello.world_size, own_.world_size);
     }
@@ -138,7 +138,7 @@ class TaskAcceptor {
     }
     if (first != nullptr && first != &hello) {
       return fmt::format(
-          "two tasks say that they are rank {}: pid {} on host {} and pid {} on host {}; give each "
+          "two tasks have rank {}: pid {} on host {} and pid {} on host {}; give each "
           "its own --rank",
           hello.index, first->pid, first->host, hello.pid, hello.host);
     }

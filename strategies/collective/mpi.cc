@@ -293,7 +293,7 @@ class MpiCollective final : public Collective {
 
   [[noreturn]] void give_up(const std::string& what) {
     abort(
-        fmt::format("rank {} waited {} in {} for the other ranks, and MPI does not tell for which; "
+        fmt::format("rank {} waited {} in {} for the other ranks, and MPI does not report which; "
                     "is one stopped, or busy?",
                     rank_, in_seconds(timeout_), what));
     throw PeerError(abort_reason_.text());

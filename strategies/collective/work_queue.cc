@@ -76,7 +76,7 @@ void WorkQueue::throw_aborted() const {
   const Deadline deadline = Deadline::after(std::chrono::seconds(1));
   while (sleep_->aborted.load(std::memory_order_acquire) != 2 && !deadline.passed()) _mm_pause();
   if (sleep_->aborted.load(std::memory_order_acquire) != 2) {
-    throw PeerError("another replica failed and could not say why");
+    throw PeerError("another replica failed and could not report why; see the job's other lines");
   }
   throw PeerError(sleep_->reason.data());
 }

@@ -69,7 +69,6 @@ struct IdxFolder {
 };
 
 TEST(BadInput, UnknownNamesAndFlagsExitWith2AndTheRightOnes) {
-  expect_refusal({}, 2, "train, evaluate, launch");
   expect_refusal({"trian"}, 2, "did you mean 'train'");
   expect_refusal({"serv"}, 2, "did you mean 'serve'");
   expect_refusal(train({"--modle", "mlp"}), 2, "did you mean '--model'");

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/end_to_end/metrics_lines.h"
@@ -35,6 +36,18 @@ TEST(EvaluateProgram, FindsExactlyWhatTheTrainingRunFound) {
     EXPECT_EQ(found.at("step"), 100);
     EXPECT_EQ(found.at("model"), "mlp");
     EXPECT_EQ(found.at("data"), "synthetic:1x8x8:4");
+  }
+}
+
+TEST(EvaluateProgram, ShowsWhatAPathShouldBeThatIsNoCheckpoint) {
+  const ScratchDir scratch;
+  std::ofstream(scratch / "text") << "hello";
+  for (const std::string& name : {std::string("absent"), std::string("text"), std::string()}) {
+    const ProgramResult result =
+        run_syncopate({"evaluate", "--checkpoint", (scratch / name).string()});
+    EXPECT_EQ(result.exit_code, 1) << name;
+    EXPECT_NE(result.err.find("expected a checkpoint of syncopate train"), std::string::npos)
+        << result.err;
   }
 }
 
@@ -78,6 +91,17 @@ TEST(HelpProgram, ExitsWith0AndShowsTheCommands) {
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_NE(result.out.find("syncopate"), std::string::npos) << result.out;
   }
+}
+
+TEST(HelpProgram, ListsTheCommandsOnStandardErrorWhenTheCommandIsMissing) {
+  const ProgramResult result = run_syncopate({});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.err, run_syncopate({"--help"}).out);
+}
+
+TEST(HelpProgram, ShowsTheHelpOfACommandForTheWordHelpBeforeIt) {
+  EXPECT_EQ(run_syncopate({"help", "serve"}).out, run_syncopate({"serve", "--help"}).out);
 }
 
 TEST(HelpProgram, IsSilentWhereItsReaderClosesThePipe) {

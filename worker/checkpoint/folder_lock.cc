@@ -66,7 +66,7 @@ Holder read_holder(const FileDescriptor& file) {
   const ssize_t size = ::pread(file.get(), bytes.data(), bytes.size(), 0);
   std::string text(bytes.data(), static_cast<std::size_t>(size > 0 ? size : 0));
   Holder holder{take_line(text), take_line(text), take_line(text)};
-  if (holder.words.empty()) holder.words = "a process that does not say which";
+  if (holder.words.empty()) holder.words = "an unknown process";
   return holder;
 }
 

@@ -34,6 +34,8 @@ using Json = nlohmann::json;
 constexpr std::uint64_t kLengthBytes = sizeof(std::uint64_t);
 // The size of the largest header that the safetensors format allows.
 constexpr std::uint64_t kLongestHeader = 100'000'000;
+constexpr const char* kCheckpointAdvice =
+    "a checkpoint of syncopate train, such as DIR/checkpoint-000000001234.safetensors";
 constexpr std::string_view kChecksumKey = "\"checksum\":\"";
 constexpr std::size_t kChecksumDigits = 8;
 
@@ -99,13 +101,17 @@ TensorEntry parse_entry(const std::filesystem::path& path, const std::string& na
 
 SafetensorsReader::SafetensorsReader(std::filesystem::path path)
     : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (!file_) throw FileError(describe_errno("open checkpoint", path_.string(), errno));
+  if (!file_) {
+    throw FileError(describe_errno("open checkpoint", path_.string(), errno) + "; expected " +
+                    kCheckpointAdvice);
+  }
   struct stat status {};
   if (::fstat(file_.get(), &status) != 0) {
     throw FileError(describe_errno("open checkpoint", path_.string(), errno));
   }
   if (!S_ISREG(status.st_mode)) {
-    throw FileError("open checkpoint " + path_.string() + ": expected a file");
+    throw FileError("open checkpoint " + path_.string() + ": not a file; expected " +
+                    kCheckpointAdvice);
   }
   file_size_ = static_cast<std::uint64_t>(status.st_size);
   if (file_size_ < kLengthBytes) cut_short(path_, kLengthBytes, file_size_);

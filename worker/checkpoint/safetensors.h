@@ -30,7 +30,8 @@ struct TensorEntry {
 class DamagedFileError : public FileError {
  public:
   explicit DamagedFileError(const std::string& fault)
-      : FileError(fault + "; use an older one"), fault_(fault) {}
+      : FileError(fault + "; expected a checkpoint of syncopate train; try an older one"),
+        fault_(fault) {}
   const std::string& fault() const noexcept { return fault_; }  // what() without its advice
 
  private:

@@ -64,7 +64,7 @@ void check_options(std::int64_t dataset_size, const InputOptions& options) {
   }
   if (options.drop_remainder && options.batch_size > dataset_size) {
     throw UsageError(
-        fmt::format("a batch of {} samples over {} replica(s) is larger than the dataset of {}; "
+        fmt::format("a batch of {} samples over {} replica(s) is larger than the data set of {}; "
                     "use a smaller batch size",
                     options.batch_size, shard.total, dataset_size));
   }
@@ -78,7 +78,7 @@ bool in_order(const ps::SampleRange& a, const ps::SampleRange& b) {
 void check_position(ps::DataPosition& position, std::int64_t dataset_size) {
   const auto wrong = [&](const std::string& what) {
     throw UsageError(
-        fmt::format("the data position (epoch {}, sample {}{}) does not fit a dataset of {} "
+        fmt::format("the data position (epoch {}, sample {}{}) does not fit a data set of {} "
                     "samples; was the run started on other data?",
                     position.epoch, position.offset, what, dataset_size));
   };

@@ -82,7 +82,7 @@ BatchReader::BatchReader(const Dataset& dataset, const InputOptions& options,
       plan_(dataset.size(), options, std::move(start)),
       order_(dataset.size(), options.seed, options.shuffle) {
   if (options.augment == Augment::kCropFlip && dataset.sample_shape().size() != 3) {
-    throw UsageError("crop-flip needs images [H, W, C]; this dataset's samples are " +
+    throw UsageError("crop-flip needs images [H, W, C]; this data set's samples are " +
                      to_string(dataset.sample_shape()));
   }
 }

@@ -1,5 +1,8 @@
 #include "worker/input/dataset.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <filesystem>
@@ -12,8 +15,11 @@ namespace {
 
 constexpr std::array<DatasetRow, 4> kDatasets = {{
     {"digits", "digits", "drawn digits, 28x28 grey, 60,000 + 10,000, made here", open_digits},
-    {"mnist", "mnist:DIR", "the four IDX files of MNIST, plain or .gz", open_mnist},
-    {"cifar10", "cifar10:DIR", "CIFAR-10, binary version, plain, .gz or .zst", open_cifar10},
+    {"mnist", "mnist:DIR",
+     "folder of the four IDX files from https://ossci-datasets.s3.amazonaws.com/mnist/",
+     open_mnist},
+    {"cifar10", "cifar10:DIR",
+     "folder of the binary version from https://www.cs.toronto.edu/~kriz/cifar.html", open_cifar10},
     {"synthetic", "synthetic:CxHxW:CLASSES[:SAMPLES]",
      "noise on a pattern per class, made in memory", open_synthetic},
 }};
@@ -31,7 +37,7 @@ class MemoryDataset final : public Dataset {
         sample_bytes_(static_cast<std::size_t>(num_elements(sample_shape_))),
         num_classes_(num_classes) {
     check(block_.pixels.size() == block_.labels.size() * sample_bytes_,
-          "a memory dataset needs one label for each sample");
+          "a data set in memory needs one label for each sample");
   }
 
   std::int64_t size() const noexcept override {
@@ -69,22 +75,25 @@ DataSplits open_dataset(std::string_view specification, const DataOptions& optio
     if (row.name == name) {
       const bool wants_argument = row.pattern != row.name;
       if (wants_argument != !argument.empty() || (has_argument && !wants_argument)) {
-        throw UsageError("--data '" + std::string(specification) + "'; expected " +
-                         std::string(row.pattern));
+        const std::string_view missing =
+            wants_argument ? row.pattern.substr(row.name.size() + 1) : std::string_view();
+        throw UsageError(fmt::format("--data {}: {}{} --data {} ({})", specification, missing,
+                                     wants_argument ? " is missing; give" : "expected", row.pattern,
+                                     row.help));
       }
       return row.open(argument, options);
     }
     known += (known.empty() ? "" : ", ") + std::string(row.pattern);
   }
-  throw UsageError("no dataset is called '" + std::string(name) + "'; expected one of " + known);
+  throw UsageError(fmt::format("--data {}: no such data set; choose one of {}", name, known));
 }
 
 void check_is_folder(std::string_view data_name, std::string_view folder) {
   std::error_code error;
   if (std::filesystem::is_directory(folder, error)) return;
-  throw UsageError(std::string(data_name) + ": there is no folder " + std::string(folder) +
-                   "; expected --data " + std::string(data_name) +
-                   ":DIR with the dataset's files in DIR");
+  const auto row = std::ranges::find(kDatasets, data_name, &DatasetRow::name);
+  throw UsageError(fmt::format("--data {0}:{1}: there is no folder {1}; expected --data {2} ({3})",
+                               data_name, folder, row->pattern, row->help));
 }
 
 SampleBlock make_sample_block(std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels) {

@@ -137,7 +137,7 @@ std::optional<ps::SampleRange> LeasedBatchSource::ask_office() {
     return leased;
   }
   throw UsageError(
-      fmt::format("leased samples {} to {} of epoch {}; expected 1 to {} of a dataset of {}; have "
+      fmt::format("leased samples {} to {} of epoch {}; expected 1 to {} of a data set of {}; have "
                   "all tasks the same --data and batch size?",
                   leased->begin, leased->end, leased->epoch, most, dataset_size_));
 }

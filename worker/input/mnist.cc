@@ -116,7 +116,8 @@ std::filesystem::path find_idx_file(const std::filesystem::path& dir, const std:
     if (const auto path = find_packed(dir, stem + joint + rank)) return *path;
   }
   throw UsageError("mnist: " + dir.string() + " has no " + stem + "-" + rank +
-                   " (nor with .gz); expected the four IDX files of MNIST there");
+                   " (nor with .gz); expected the four IDX files of "
+                   "https://ossci-datasets.s3.amazonaws.com/mnist/ there");
 }
 
 std::unique_ptr<Dataset> open_split(const std::filesystem::path& dir, const std::string& split) {

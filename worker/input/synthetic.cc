@@ -79,7 +79,7 @@ class SyntheticDataset final : public Dataset {
     const auto row_bytes = static_cast<std::size_t>(layout.width * layout.channels);
     check(index >= 0 && index < size_ &&
               pixels.size() == row_bytes * static_cast<std::size_t>(layout.height),
-          "a sample outside the dataset, or of another size");
+          "a sample outside the data set, or of another size");
     const auto words = draws_.block(static_cast<std::uint64_t>(index));
     const auto label = static_cast<std::int32_t>(
         (std::uint64_t{words[0]} * static_cast<std::uint64_t>(layout.classes)) >> 32);

@@ -70,7 +70,8 @@ void make_checkpoint_folder(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder, error);
   if (error || !std::filesystem::is_directory(folder)) {
     throw FileError("--checkpoint-dir " + folder.string() + ": cannot create the folder: " +
-                    (error ? error.message() : "a file of that name exists"));
+                    (error ? error.message() : "a file of that name exists") +
+                    "; choose another folder");
   }
   if (access(folder.c_str(), W_OK | X_OK) != 0) {
     throw FileError(describe_errno("write into --checkpoint-dir", folder.string(), errno));

@@ -58,7 +58,10 @@ class JsonLines final : public MetricsWriter {
     // A writer that appends also reads, to find out how the file ends.
     const int flags = O_CREAT | O_APPEND | O_CLOEXEC | (append_ ? O_RDWR : O_WRONLY | O_TRUNC);
     file_ = FileDescriptor(::open(path_.c_str(), flags, kBeforeUmask));
-    if (!file_) fail("open metrics file");
+    if (!file_) {
+      throw FileError(describe_errno("open --metrics", path_.string(), errno) +
+                      "; give a file in a folder that exists");
+    }
     if (append_) end_broken_line();
   }
 

@@ -17,7 +17,7 @@ namespace syncopate::bench {
 // The network on which all virtual workers compute. One thread only.
 class VirtualDevice {
  public:
-  // The device begins with the seed's initial values. Graph and dataset must outlive the device.
+  // The device begins with the seed's initial values. Graph and data set must outlive the device.
   // Throws what Backend::compile throws.
   VirtualDevice(const StrategyOptions& options, const Graph& graph, const Dataset& test,
                 const EvaluationOptions& evaluation);

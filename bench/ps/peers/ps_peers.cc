@@ -43,7 +43,8 @@ constexpr std::array kPeers = {
 const PeerRow& find_row(std::string_view name) {
   const auto* row = std::ranges::find(kPeers, name, &PeerRow::name);
   if (row != kPeers.end()) return *row;
-  throw UsageError("peer '" + std::string(name) + "': choose from " + ps_peer_names());
+  throw UsageError("--peers " + std::string(name) + ": no such peer; choose from " +
+                   ps_peer_names() + ", or none");
 }
 
 Words command_of(const PeerRow& row, const fs::path& program) {

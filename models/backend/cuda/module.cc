@@ -47,10 +47,10 @@ int count_devices() {
   if (code == cudaErrorNoDevice || (code == cudaSuccess && count == 0)) {
     throw UnavailableError(
         "no GPU is visible: CUDA_VISIBLE_DEVICES may hide them, or the job has none; choose "
-        "--devices cpu, or ask for GPUs (--gpus-per-task)");
+        "--devices cpu, or request GPUs (--gpus-per-task)");
   }
   if (code == cudaSuccess) return count;
-  std::string advice = "nvidia-smi may say more";
+  std::string advice = "nvidia-smi may show the cause";
   if (code == cudaErrorSystemNotReady) advice = "see whether nvidia-fabricmanager runs";
   if (code == cudaErrorSystemDriverMismatch) advice = "the driver was changed: restart the machine";
   throw UnavailableError(fmt::format("the GPUs cannot be used ({}: {}); {}", cudaGetErrorName(code),

@@ -86,11 +86,11 @@ bool tells_how_many(const Environment& environment) {
 }
 
 [[noreturn]] void refuse_rank_alone(const std::string& variable, const std::string& rank) {
-  throw UsageError(
-      fmt::format("{0}={1}: a launcher started this task as one of several, but no variable says "
-                  "how many; give each --rank, --world-size and --rendezvous, or unset {0} if it "
-                  "is alone",
-                  variable, rank));
+  throw UsageError(fmt::format(
+      "{0}={1}: a launcher started this task as one of several, but no variable gives "
+      "their number; give each --rank, --world-size and --rendezvous, or unset {0} if it "
+      "is alone",
+      variable, rank));
 }
 
 void require_size(const Environment& environment) {
@@ -122,7 +122,7 @@ std::optional<ClusterSpec> resolve_open_mpi(const ClusterFlags& /*unused*/,
 std::optional<ClusterSpec> resolve_pmi(const ClusterFlags& /*unused*/,
                                        const Environment& environment, Notes& notes) {
   if (is_set_by_srun(environment)) {
-    notes.emplace_back("PMI: set by srun, whose own variables say more");
+    notes.emplace_back("PMI: set by srun, whose own variables are more complete");
     return std::nullopt;
   }
   require_size(environment);

@@ -37,7 +37,7 @@ Servers first_tasks(const SlurmStep& step, int count) {
   if (servers < step.tasks) return {0, servers};
   throw UsageError(
       fmt::format("--servers {}: Slurm's step {} has {} tasks, and at least one must train; start "
-                  "more, or ask for fewer servers",
+                  "more, or give fewer servers",
                   servers, step.id, step.tasks));
 }
 
@@ -64,11 +64,11 @@ Servers find_servers(const SlurmStep& step, const ClusterFlags& flags, std::opti
     if (stated != Role::kServer) return {};
     // In `srun SERVERS : WORKERS` of a job that is not heterogeneous, no variable tells how many
     // tasks belong to each side.
-    throw UsageError(
-        fmt::format("this task is a server, but which others are? Slurm's step {} is not of a "
-                    "heterogeneous job (#SBATCH hetjob), whose components say so; give all its "
-                    "tasks --servers M, on both sides of srun SERVERS : WORKERS: the first M serve",
-                    step.id));
+    throw UsageError(fmt::format(
+        "this task is a server, but the other servers are unknown: Slurm's step {} is not of "
+        "a heterogeneous job (#SBATCH hetjob), whose components show them; give all its "
+        "tasks --servers M, on both sides of srun SERVERS : WORKERS: the first M serve",
+        step.id));
   }
   return serving_component(step, stated);
 }
@@ -142,10 +142,10 @@ void derive_rendezvous(const SlurmStep& step, ClusterSpec& spec, Notes& notes) {
   spec.rendezvous.derived_port = step.port;
   const std::vector<Place>& hosts = spec.num_servers > 0 ? spec.server_places : spec.worker_places;
   if (hosts.empty()) {
-    notes.push_back(
-        fmt::format("Slurm: SLURM_DISTRIBUTION={} does not say where the first task runs; give "
-                    "--rendezvous HOST, or start with srun --distribution=block",
-                    step.distribution));
+    notes.push_back(fmt::format(
+        "Slurm: SLURM_DISTRIBUTION={} does not determine where the first task runs; give "
+        "--rendezvous HOST, or start with srun --distribution=block",
+        step.distribution));
     return;
   }
   spec.rendezvous.endpoint = Endpoint{hosts.front().node, step.port};

@@ -56,16 +56,16 @@ bool take_local_place(ClusterSpec& winner, const ClusterSpec& loser) {
 void judge_loser(ClusterSpec& winner, const ClusterSpec& loser, Notes& notes) {
   if (is_silent_shrink(winner, loser)) {
     throw UsageError(
-        fmt::format("{} says that this task is alone, but {} says that it is {}: each task would "
+        fmt::format("by {} this task is alone, but by {} it is {}: each task would "
                     "train by itself; unset the variables of the one that is wrong, or give "
                     "--rank, --world-size and --rendezvous",
                     winner.source, loser.source, place_in_job(loser)));
   }
   const bool agrees = place_in_job(winner) == place_in_job(loser);
-  std::string note = fmt::format("{}: outranked by {}; it says {}{}", loser.source, winner.source,
-                                 agrees ? "the same, " : "", place_in_job(loser));
+  std::string note = fmt::format("{}: outranked by {}; {} {}", loser.source, winner.source,
+                                 agrees ? "it agrees:" : "it gives", place_in_job(loser));
   if (take_local_place(winner, loser)) {
-    note += fmt::format(", and tells that it is task {} of {} on its host", loser.local_rank,
+    note += fmt::format(", and adds that it is task {} of {} on its host", loser.local_rank,
                         loser.local_size);
   }
   notes.push_back(std::move(note));
@@ -109,7 +109,7 @@ void require_same(const char* flag, const std::optional<int>& given, int found,
                   const std::string& source) {
   if (!given || *given == found) return;
   throw UsageError(
-      fmt::format("{} {}: {} says {}; leave it out, or give all of --rank, --world-size and "
+      fmt::format("{} {}: {} gives {}; leave it out, or give all of --rank, --world-size and "
                   "--rendezvous",
                   flag, *given, source, found));
 }
@@ -166,9 +166,9 @@ void require_all_or_none(const ClusterFlags& flags) {
     const bool is_lost = flags.world_size && !flags.rank;
     throw UsageError(
         fmt::format("--rank, --world-size and --rendezvous belong together: missing {}; give all "
-                    "three, or none to let the environment decide{}",
+                    "three, or none under launch, srun, mpirun or torchrun{}",
                     missing,
-                    is_lost ? " (no variable of a launcher says which task this is: not started "
+                    is_lost ? " (no variable of a launcher gives this task's rank: not started "
                               "by srun or mpirun? A container drops their variables under "
                               "--cleanenv and --containall)"
                             : ""));
@@ -200,8 +200,8 @@ void complete(ClusterSpec& spec, const ClusterFlags& flags) {
   require_same("--servers", flags.servers, spec.num_servers, spec.source);
   if (flags.role && *flags.role != spec.role) {
     throw UsageError(
-        fmt::format("this task is started as a {}, but {} says that it is {}; start it as what it "
-                    "is, or give all of its numbers by flags",
+        fmt::format("this task is started as a {}, but by {} it is {}; start it as that, or give "
+                    "--rank, --world-size and --rendezvous",
                     name(*flags.role), spec.source, place_in_job(spec)));
   }
   if (!flags.nonce.empty()) spec.nonce = flags.nonce;

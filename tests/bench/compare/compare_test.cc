@@ -493,7 +493,9 @@ TEST(Compare, LeavesOutADefaultThatNeedsSeveralWorkers) {
 TEST(Compare, RefusesMistakesWithOneLine) {
   const ScratchDir scratch;
   const std::pair<Words, const char*> mistakes[] = {
-      {{"--strategies", "mirorred"}, "unknown strategy"},
+      {{"--strategies", "mirorred"}, "no such strategy"},
+      {{"--model", "resnet18"}, "no such name; did you mean 'resnet20'?"},
+      {{"--json", "x"}, "did you mean '--report DIR'?"},
       {{"--preset", "momentun"}, "momentum"},
       {{"--clock", "sand"}, "--clock"},
       {{"--strategies", "parameter-server:sync+backup:2"}, "give --workers 3 or more"},

@@ -35,8 +35,8 @@ TEST(Variant, HasAStrategyAndItsConsistency) {
 
 TEST(Variant, IsRefusedWithAReason) {
   const std::pair<const char*, const char*> refused[] = {
-      {"", "unknown strategy"},
-      {"mirorred", "choose from one-device, mirrored"},
+      {"", "no such strategy"},
+      {"mirorred", "did you mean 'mirrored'? Choose one of one-device, mirrored"},
       {"mirrored:async", "have a consistency to choose"},
       {"central-storage:sspp", "expected async, ssp or sync"},
       {"central-storage:async:2", "only ssp takes a number"},

@@ -57,7 +57,9 @@ TEST(PsPeers, WithAnUnknownNameAreTheUsersError) {
     (void)find_ps_peers({"udp"}, "/nowhere/syncopate-bench");
     FAIL() << "found a peer 'udp'";
   } catch (const UsageError& error) {
-    EXPECT_STREQ(error.what(), "peer 'udp': choose from zmq, zmq-copied, tcp, shm-copied");
+    EXPECT_STREQ(
+        error.what(),
+        "--peers udp: no such peer; choose from zmq, zmq-copied, tcp, shm-copied, or none");
   }
 }
 

@@ -23,7 +23,7 @@ TEST(DeviceFigures, StandBesideWhatTheDeviceReachesAtMost) {
 TEST(DeviceFigures, SayWhenTheDriverDoesNotSayHowBusyItWas) {
   DeviceFigures figures = some_figures();
   figures.busy.clear();
-  EXPECT_NE(describe(figures, 0.01).find("does not say"), std::string::npos);
+  EXPECT_NE(describe(figures, 0.01).find("does not report"), std::string::npos);
   EXPECT_FALSE(figures_json(figures, 0.01).contains("busy"));
 }
 

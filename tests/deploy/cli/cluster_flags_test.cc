@@ -92,7 +92,7 @@ TEST(InAStepOfSeveralTasks, AJobWithServersMustKnowWhereTheyMeet) {
   const Variables spread = kStep + Variables{{"SLURM_DISTRIBUTION", "arbitrary"}};
   const std::string line =
       complaint({"train", "--strategy", "parameter-server", "--servers", "1"}, spread);
-  EXPECT_TRUE(contains(line, "Slurm does not say where server 0 runs")) << line;
+  EXPECT_TRUE(contains(line, "Slurm does not give the address of server 0")) << line;
   EXPECT_EQ(
       complaint({"train", "--strategy", "parameter-server", "--servers", "1", "--rendezvous", "n5"},
                 spread),
@@ -125,7 +125,7 @@ TEST(Serve, TakesItsNumbersFromTheStep) {
   EXPECT_EQ(cluster.num_servers, 1);
   EXPECT_EQ(cluster.world_size, 2);
   EXPECT_EQ(cluster.rendezvous.endpoint->host, "n5");
-  EXPECT_TRUE(contains(complaint({"serve", "--index", "1"}, first), "--index 1: Slurm says 0"));
+  EXPECT_TRUE(contains(complaint({"serve", "--index", "1"}, first), "--index 1: Slurm gives 0"));
   EXPECT_TRUE(contains(complaint({"serve", "--workers", "5"}, first),
                        "1 servers and 5 workers make 6 tasks"));
 }

@@ -272,8 +272,15 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{{"--momentum", "0.5"}, "--optimizer momentum"},
         BadFlags{{"--devices", "cuda:x"}, "no such device"},
         BadFlags{{"--devices", "cuda:0,cpu"}, "no such device"},
-        BadFlags{{"--devices", "tpu"}, "Choose one of cpu, cuda"},
+        BadFlags{{"--devices", "tpu"}, "; expected cpu, cuda (the GPUs of this task)"},
         BadFlags{{"--devices", "gpu"}, "did you mean 'cuda'"},
+        BadFlags{{"--devices", "gpu:0,1"}, "did you mean 'cuda:0,cuda:1'"},
+        BadFlags{{"--devices", "/GPU:0,/GPU:1"}, "did you mean 'cuda:0,cuda:1'"},
+        BadFlags{{"--devices", ""}, "--devices '': no such device"},
+        BadFlags{{"--nproc_per_node=2"}, "did you mean 'syncopate launch --workers N"},
+        BadFlags{{"-np", "2"}, "did you mean 'syncopate launch --workers N"},
+        BadFlags{{"--model", ""}, "--model '': no such name; choose one of"},
+        BadFlags{{"--data", "imagenet"}, "no such data set; choose one of digits, mnist:DIR"},
         BadFlags{{"--replicas", "2"}, "one-device has one replica"},
         BadFlags{{"--replicas", "0"}, "--replicas 0: expected"},
         BadFlags{{"--precision", "bf16"}, "choose f32"},
@@ -301,7 +308,12 @@ TEST(CommandLine, NamesTheCommandsWhenOneIsUnknown) {
     EXPECT_NE(std::string(error.what()).find("did you mean 'train'"), std::string::npos)
         << error.what();
   }
-  EXPECT_THROW(parse({}), UsageError);
+}
+
+TEST(CommandLine, WithoutACommandIsAnErrorThatListsTheCommands) {
+  const auto text = std::get<TextOptions>(parse({}));
+  EXPECT_TRUE(text.is_error);
+  EXPECT_EQ(text.text, std::get<TextOptions>(parse({"--help"})).text);
 }
 
 TEST(CommandLine, HelpOfTrainShowsEveryTableAndDefault) {

@@ -88,7 +88,7 @@ TEST(FlagSet, QuotesTheNumberThatWasTypedAndSaysWhatWasExpected) {
             "--count 99999999999999999999: expected a whole number from 1 to 100");
   EXPECT_EQ(message_of({"--port", "x"}), "--port x: expected a whole number, at least 1");
   EXPECT_EQ(message_of({"--rate", "nan"}), "--rate nan: expected a number above 0, such as 0.1");
-  EXPECT_EQ(message_of({"--sizes", "1,,2"}), "--sizes : expected a whole number, at least 1");
+  EXPECT_EQ(message_of({"--sizes", "1,,2"}), "--sizes '': expected a whole number, at least 1");
 }
 
 TEST(FlagSet, NamesTheNumberThatWasProbablyMeant) {

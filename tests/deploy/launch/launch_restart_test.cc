@@ -110,7 +110,8 @@ TEST_F(AsynchronousLaunch, ForgivesAServerThatIsAskedToStopWhenAllWorkersHaveEnd
   const std::string asked = "trap 'exit 1' TERM; echo started; " + wait_for_a_signal();
   const Launched result = job_.run_job({"true"}, {asked});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_TRUE(contains(result.err, "launch: server 0 did not hear that the job was over\n"))
+  EXPECT_TRUE(
+      contains(result.err, "launch: server 0 did not receive the message that the job was over\n"))
       << result.err;
   EXPECT_EQ(job_.run_job({"exit 1"}, {asked}).exit_code, 1);
 }
@@ -130,7 +131,7 @@ TEST_F(AsynchronousLaunch, CountsAServerThatCrashesWhenItIsAskedToStop) {
         {"ulimit -c 0; trap '" + end + "' TERM; : >$FOLDER/meeting; " + wait_for_a_signal()});
     EXPECT_EQ(result.exit_code, 1) << end;
     EXPECT_TRUE(contains(result.err, "SIGTERM to server 0")) << result.err;
-    EXPECT_FALSE(contains(result.err, "did not hear")) << result.err;
+    EXPECT_FALSE(contains(result.err, "did not receive")) << result.err;
   }
 }
 

@@ -129,7 +129,7 @@ TEST(SbatchCommand, SaysInOneLineWhatItWillNotSubmit) {
   EXPECT_EQ(complaint({"--strategy", "mirrored"}),
             "--strategy mirrored requires a number of replicas behind --, such as -- --replicas 2");
   EXPECT_EQ(complaint({"--strategy", "one-device", "--nodes", "2"}),
-            "--strategy one-device is one process, but --nodes and --tasks-per-node ask for 2; "
+            "--strategy one-device is one process, but --nodes and --tasks-per-node request 2; "
             "choose --strategy multi-worker-mirrored or parameter-server");
   EXPECT_EQ(
       complaint({"--strategy", "parameter-server", "--servers", "3", "--server-nodes", "2"}),

@@ -56,10 +56,9 @@ TEST(ServerControlClient, EndsSoonAfterAStopRequestIfServer0IsGone) {
   stop = true;
   ASSERT_EQ(ends.wait_for(seconds(20)), std::future_status::ready);
   const std::string reason = ends.get();
-  EXPECT_NE(
-      reason.find(
-          "was disconnected when this server was asked to stop, and did not reconnect within 3 s"),
-      std::string::npos)
+  EXPECT_NE(reason.find("was disconnected when this server was requested to stop, and did not "
+                        "reconnect within 3 s"),
+            std::string::npos)
       << reason;
 }
 

@@ -27,7 +27,7 @@ TEST_F(StopTimeoutTest, NotesOnceThatItWaitsForTheWorkers) {
   asked_ = true;
   for (int i = 0; i < 3; ++i) timeout_.check(true, true);
   EXPECT_EQ(notes_,
-            (std::vector<std::string>{"asked to stop; waits up to 600 s for the workers to end"}));
+            (std::vector<std::string>{"stop requested; waits up to 600 s for the workers to end"}));
 }
 
 TEST_F(StopTimeoutTest, EndsAtOnceBeforeTheJobHasBegun) {

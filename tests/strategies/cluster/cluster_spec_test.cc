@@ -75,7 +75,7 @@ TEST(TfConfigText, IsRefusedWhenTheOtherNodesAreUnknown) {
     }
     return std::string();
   };
-  EXPECT_TRUE(contains(refused(resolve(kTorchrunTask), 1), "torchrun does not say where"));
+  EXPECT_TRUE(contains(refused(resolve(kTorchrunTask), 1), "torchrun does not list the hosts"));
   EXPECT_TRUE(contains(refused(resolve({}), 0), "this task is alone"));
   EXPECT_TRUE(contains(refused(resolve(step("n1", "2", 2, 0, "n1", 0)), 65535), "beyond port"));
 }

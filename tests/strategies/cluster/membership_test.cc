@@ -119,9 +119,10 @@ TEST_P(LostTask, IsNamedByAllOthersWithTheLastStep) {
   const auto lost = static_cast<std::size_t>(GetParam());
   Tasks tasks = meet(3);
   tasks[lost].reset();
-  expect_verdict(tasks, rank(GetParam()) +
-                            " was lost: its connection closed; it was last heard before its first "
-                            "step");
+  expect_verdict(tasks,
+                 rank(GetParam()) +
+                     " was lost: its connection closed; its last message came before its first "
+                     "step");
 }
 
 INSTANTIATE_TEST_SUITE_P(OfRank, LostTask, testing::Values(0, 1, 2));
@@ -166,16 +167,18 @@ class JobWithAFakeTask : public testing::Test {
 TEST_F(JobWithAFakeTask, NamesASilentTaskWithinThePeerTimeout) {
   fake_.send({kHeartbeat, "120"}, Deadline::after(seconds(1)));
   const Deadline in_time = Deadline::after(milliseconds(2000));
-  expect_verdict(tasks_,
-                 "rank 2 (host b, pid 77) was lost: it has been silent for 1.4 s; it was last "
-                 "heard at step 120");
+  expect_verdict(
+      tasks_,
+      "rank 2 (host b, pid 77) was lost: it has been silent for 1.4 s; its last message came "
+      "at step 120");
   EXPECT_FALSE(in_time.passed());
 }
 
 TEST_F(JobWithAFakeTask, SendsTheVerdictToTheSilentTaskToo) {
-  expect_verdict(tasks_,
-                 "rank 2 (host b, pid 77) was lost: it has been silent for 1.4 s; it was last "
-                 "heard before its first step");
+  expect_verdict(
+      tasks_,
+      "rank 2 (host b, pid 77) was lost: it has been silent for 1.4 s; its last message came "
+      "before its first step");
   Frame frame;
   while (frame.type != kVerdict) frame = fake_.receive(Deadline::after(seconds(5)));
   EXPECT_EQ(frame.payload, tasks_[0]->failure());
@@ -210,7 +213,7 @@ TEST(Membership, NamesASilentRankZero) {
   ASSERT_TRUE(joined.membership) << joined.peer_error;
   EXPECT_TRUE(eventually([&] { return joined.membership->failure().has_value(); }));
   EXPECT_EQ(joined.membership->failure(),
-            "rank 0 (host a, pid 0) was lost: it has been silent for 0.35 s; it was last heard "
+            "rank 0 (host a, pid 0) was lost: it has been silent for 0.35 s; its last message came "
             "before its first step");
 }
 
@@ -282,7 +285,7 @@ TEST(Membership, WakesTasksThatWaitForALostTask) {
       std::async(std::launch::async, [&] { return peer_error_of([&] { tasks[1]->leave(); }); });
   tasks[2].reset();
   const std::string line =
-      rank(2) + " was lost: its connection closed; it was last heard before its first step";
+      rank(2) + " was lost: its connection closed; its last message came before its first step";
   EXPECT_EQ(exchanging.get(), line);
   EXPECT_EQ(leaving.get(), line);
 }

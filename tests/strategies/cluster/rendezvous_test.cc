@@ -105,13 +105,13 @@ void expect_usage_error(const std::vector<Joined>& joined, const std::string& li
 TEST(RendezvousTest, RefusesAnotherWorldSizeAndNamesBoth) {
   TestRendezvous place;
   expect_usage_error(join_all({place.spec(0, 4), place.spec(2, 3)}),
-                     "rank 2 was told a world of 3 tasks, rank 0 a world of 4");
+                     "rank 2 has a world of 3 tasks, rank 0 a world of 4");
 }
 
 TEST(RendezvousTest, RefusesTwoTasksOfOneRank) {
   TestRendezvous place;
   expect_usage_error(join_all({place.spec(0, 3), place.spec(1, 3), place.spec(1, 3)}),
-                     "two tasks say that they are rank 1: pid " + std::to_string(getpid()));
+                     "two tasks have rank 1: pid " + std::to_string(getpid()));
 }
 
 TEST(RendezvousTest, RefusesARankOutOfRange) {

@@ -121,7 +121,7 @@ TEST_F(DamagedCheckpoint, IsNotTheSameAsAFileOfAnotherProgram) {
   const std::string error = error_of(file_of("{}", 0));
   EXPECT_PRED_FORMAT2(testing::IsSubstring,
                       "has no format version: it was not written by this program", error);
-  EXPECT_PRED_FORMAT2(testing::IsNotSubstring, "use an older one", error);
+  EXPECT_PRED_FORMAT2(testing::IsNotSubstring, "try an older one", error);
   const std::string integers =
       error_of(file_of(R"({"w":{"dtype":"I64","shape":[2],"data_offsets":[0,16]}})", 16));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "tensor w has the type I64, expected F32", integers);

@@ -14,14 +14,17 @@ std::string complaint(const std::string& specification) {
 
 TEST(OpenDataset, ListsTheRightNamesForAWrongOne) {
   EXPECT_EQ(complaint("minst:/data"),
-            "no dataset is called 'minst'; expected one of digits, mnist:DIR, cifar10:DIR, "
+            "--data minst: no such data set; choose one of digits, mnist:DIR, cifar10:DIR, "
             "synthetic:CxHxW:CLASSES[:SAMPLES]");
 }
 
 TEST(OpenDataset, ShowsTheFormWhenTheArgumentIsMissingOrTooMuch) {
-  EXPECT_EQ(complaint("mnist"), "--data 'mnist'; expected mnist:DIR");
-  EXPECT_EQ(complaint("mnist:"), "--data 'mnist:'; expected mnist:DIR");
-  EXPECT_EQ(complaint("digits:big"), "--data 'digits:big'; expected digits");
+  const std::string advice =
+      "DIR is missing; give --data mnist:DIR (folder of the four IDX files from "
+      "https://ossci-datasets.s3.amazonaws.com/mnist/)";
+  EXPECT_EQ(complaint("mnist"), "--data mnist: " + advice);
+  EXPECT_EQ(complaint("mnist:"), "--data mnist:: " + advice);
+  EXPECT_TRUE(complaint("digits:big").starts_with("--data digits:big: expected --data digits ("));
   EXPECT_FALSE(complaint("").empty());
 }
 

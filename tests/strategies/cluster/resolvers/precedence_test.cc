@@ -33,14 +33,14 @@ TEST(Precedence, PrefersMpirunToTheSlurmStepOfItsDaemons) {  // SLURM_PROCID is 
   EXPECT_EQ(spec.index, 3);
   EXPECT_EQ(spec.world_size, 4);
   EXPECT_EQ(spec.local_rank, 1);
-  EXPECT_TRUE(contains(notes_of(spec), "Slurm: outranked by Open MPI; it says rank 0 of 2"));
+  EXPECT_TRUE(contains(notes_of(spec), "Slurm: outranked by Open MPI; it gives rank 0 of 2"));
 }
 
 TEST(Precedence, PrefersTorchrunToTheSlurmStepThatStartedIt) {
   const ClusterSpec spec = resolve(kTorchrunVariables + kSlurm);
   EXPECT_EQ(spec.source, "torchrun");
   EXPECT_EQ(spec.index, 5);
-  EXPECT_TRUE(contains(notes_of(spec), "Slurm: outranked by torchrun; it says rank 2 of 4"));
+  EXPECT_TRUE(contains(notes_of(spec), "Slurm: outranked by torchrun; it gives rank 2 of 4"));
 }
 
 TEST(Precedence, SkipsIncompleteTorchrunVariables) {
@@ -118,7 +118,7 @@ TEST(SingleTask, IsRefusedWhenAnotherSourceSaysSeveralTasks) {
   const Variables alone{{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}};
   const std::string line = refusal(alone + kSlurm);
   EXPECT_TRUE(contains(line,
-                       "PMI says that this task is alone, but Slurm says that it is rank 2 "
+                       "by PMI this task is alone, but by Slurm it is rank 2 "
                        "of 4: each task would train by itself"))
       << line;
   EXPECT_NE(refusal(kOpenMpiVariables + kSlurm +
@@ -133,7 +133,7 @@ TEST(SingleTask, IsRefusedWhenTheOtherTaskIsAServer) {
                                                          {"SLURM_JOB_NODELIST_HET_GROUP_1", "n1"}};
   const Variables alone{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}};
   const std::string line = refusal(alone + pair, {.wants_servers = true});
-  EXPECT_TRUE(contains(line, "Open MPI says that this task is alone, but Slurm says")) << line;
+  EXPECT_TRUE(contains(line, "by Open MPI this task is alone, but by Slurm")) << line;
 }
 
 TEST(SingleTask, IsRefusedWhenPalsSetsARankAndNoVariableASize) {
@@ -149,7 +149,7 @@ TEST(SingleTask, IsRefusedWhenPalsSetsARankAndNoVariableASize) {
 
 TEST(SingleTask, IsRefusedWhenTheVariablesOfItsLauncherAreLost) {
   const std::string line = refusal({}, {.world_size = 4});
-  EXPECT_TRUE(contains(line, "no variable of a launcher says which task this is")) << line;
+  EXPECT_TRUE(contains(line, "no variable of a launcher gives this task's rank")) << line;
   EXPECT_TRUE(contains(line, "--cleanenv")) << line;
   EXPECT_EQ(refusal(kSlurm, {.world_size = 4}), "");
 }
@@ -180,8 +180,7 @@ TEST(SourceWithoutLocalRank, TakesItFromAnotherSourceThatAgrees) {
     EXPECT_EQ(spec.num_cpus, 3);
     EXPECT_EQ(spec.gpus, std::vector({1}));
     EXPECT_EQ(spec.rendezvous.endpoint, (Endpoint{"n1", 5000}));
-    EXPECT_TRUE(
-        contains(notes_of(spec), "it says the same, rank 1 of 4, and tells that it is task 1 of 2"))
+    EXPECT_TRUE(contains(notes_of(spec), "it agrees: rank 1 of 4, and adds that it is task 1 of 2"))
         << notes_of(spec);
   }
 }
@@ -218,11 +217,11 @@ TEST(FlagsWithoutARank, ReplaceTheRendezvous) {
 
 TEST(FlagsWithoutARank, MustAgreeWithTheEnvironment) {
   EXPECT_TRUE(
-      contains(refusal(kTorchrunVariables, {.world_size = 7}), "--world-size 7: torchrun says 8"));
+      contains(refusal(kTorchrunVariables, {.world_size = 7}), "--world-size 7: torchrun gives 8"));
   EXPECT_TRUE(
-      contains(refusal(kTorchrunVariables, {.servers = 1}), "--servers 1: torchrun says 0"));
+      contains(refusal(kTorchrunVariables, {.servers = 1}), "--servers 1: torchrun gives 0"));
   EXPECT_TRUE(contains(refusal(kTorchrunVariables, {.role = Role::kServer}),
-                       "started as a server, but torchrun says that it is rank 5 of 8"));
+                       "started as a server, but by torchrun it is rank 5 of 8"));
   EXPECT_EQ(refusal(kTorchrunVariables, {.world_size = 8, .role = Role::kWorker}), "");
 }
 

@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
               .source = "flags",
               .world_size = 2,
               .rendezvous = {"::1", 5},
-              .note = "torchrun: outranked by flags; it says rank 5 of 8"},
+              .note = "torchrun: outranked by flags; it gives rank 5 of 8"},
         Found{.name = "FlagsMayDescribeASingleTask",
               .variables = kTorchrun,
               .flags = {.rank = 0, .world_size = 1},
@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
               .world_size = 3,
               .local_rank = 2,
               .rendezvous = {"127.0.0.1", 4000},
-              .note = "torchrun: outranked by launch; it says rank 5 of 8"},
+              .note = "torchrun: outranked by launch; it gives rank 5 of 8"},
         Found{.name = "IncompleteLaunchIsIgnored",
               .variables = {{"SYNCOPATE_INDEX", "1"}},
               .source = "none",
@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(
               .world_size = 4,
               .local_rank = 1,
               .rendezvous = {"node7", 29501},
-              .note = "Open MPI: outranked by torchrun; it says the same, rank 3 of 4"},
+              .note = "Open MPI: outranked by torchrun; it agrees: rank 3 of 4"},
         Found{.name = "TorchrunWithThePortInTheAddress",
               .variables = kTorchrun + Variables{{"MASTER_ADDR", "node7:29500"}},
               .source = "torchrun",
@@ -271,7 +271,7 @@ INSTANTIATE_TEST_SUITE_P(
               kOpenMpi + kTorchrun +
                   Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}},
               {},
-              "torchrun says that this task is alone, but Open MPI says that it is rank 3 of 4"}),
+              "by torchrun this task is alone, but by Open MPI it is rank 3 of 4"}),
     [](const auto& row) { return row.param.name; });
 
 TEST(LaunchResolver, PassesTheInheritedSocketToTheChiefOnly) {

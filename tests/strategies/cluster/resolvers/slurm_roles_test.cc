@@ -186,7 +186,7 @@ TEST(HeterogeneousStep, OfANormalJobRequiresTheNumberOfServersOnBothSides) {
   const Variables server = step("n[1-2]", "1,2", 3, 0, "n1", 0);
   const Variables worker = step("n[1-2]", "1,2", 3, 2, "n2", 1);
   const std::string line = refusal(server, {.role = Role::kServer, .wants_servers = true});
-  EXPECT_TRUE(contains(line, "this task is a server, but which others are?")) << line;
+  EXPECT_TRUE(contains(line, "this task is a server, but the other servers are unknown")) << line;
   EXPECT_TRUE(contains(line, "is not of a heterogeneous job (#SBATCH hetjob)")) << line;
   EXPECT_TRUE(contains(line, "--servers M, on both sides of srun SERVERS : WORKERS")) << line;
   EXPECT_EQ(role_of(resolve(server, {.servers = 1, .role = Role::kServer, .wants_servers = true})),
