@@ -428,7 +428,7 @@ void restore_comparison_file(const fs::path& dir, std::ostream& out) {
                      count_text(static_cast<int>(heads.size()), "run"), (dir / "runs").string(),
                      comparison.contains("target_accuracy")
                          ? ""
-                         : ", which do not say the target accuracy, so no time to it is compared; "
+                         : ", which lack the target accuracy, so no time to it is compared; "
                            "add \"target_accuracy\" to comparison.json");
 }
 

@@ -189,8 +189,8 @@ std::string one_process_text(const PlanOptions& options, const Plan& plan) {
   if (names.empty()) return "";
   return names + ": one process on one machine. With more than " +
          count_text(options.workers_per_machine, "worker") +
-         " (--workers-per-machine) the rows say what replicas would do that had such links between "
-         "them; they are not recommended.\n";
+         " (--workers-per-machine) the rows predict replicas with such links between them; they "
+         "are not recommended.\n";
 }
 
 std::string caveat(const PlanOptions& options) {
