@@ -172,7 +172,7 @@ void CompareFlags::declare_training() {
   flags_.add("--seconds", &options_.seconds, "training time, with --budget seconds",
              {.unit = "seconds", .default_text = "none", .above = 0.0});
   flags_.add("--seeds", &seeds_, "runs of each variant, with seeds from --first-seed",
-             {.default_text = "3", .least = 1, .most = 1000});
+             {.default_text = "5", .least = 1, .most = 1000});
   flags_.add("--first-seed", &options_.first_seed,
              "seed of each variant's first run; a folder keeps all its seeds, so other seeds alone "
              "need another folder",

@@ -27,7 +27,7 @@ enum class Budget : std::uint8_t {
 struct CompareOptions {
   std::vector<Variant> variants;
   std::vector<std::string> left_out;  // default variants left out as impossible, with reasons
-  int seeds = 3;                      // runs of each variant
+  int seeds = 5;                      // runs of each variant
   int first_seed = 1;                 // they have seeds first_seed .. first_seed + seeds - 1
   Clock clock = Clock::kReal;
   Budget budget = Budget::kSamples;

@@ -43,6 +43,7 @@ thead small{font-weight:400;color:var(--soft)}
 tbody tr{border-bottom:1px solid var(--rule)}
 .failure td{color:var(--soft);white-space:normal;font-style:italic;overflow-wrap:anywhere;padding-top:0}
 .note{color:var(--soft);font-size:.85rem;margin:.5rem 0 0;max-width:60em;overflow-wrap:anywhere}
+.note+.grid{margin-top:1.2rem}
 .grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,440px),1fr));gap:2rem 2.5rem;align-items:start}
 .grid.small{grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),1fr));gap:1.6rem 2.2rem;margin-top:1rem}
 figure{margin:0;max-width:540px;min-width:0;break-inside:avoid}
@@ -77,7 +78,8 @@ font:.78rem/1.4 system-ui,"DejaVu Sans",Arial,sans-serif}
 .dot{fill:var(--paper);stroke:var(--ink);stroke-width:1}
 .p0{fill:var(--green)}.p1{fill:var(--red)}.p2{fill:var(--orange)}.p3{fill:var(--sky)}.p4{fill:var(--rest)}
 .p0,.p1,.p2,.p3,.p4{stroke:var(--paper);stroke-width:.6}
-@media (max-width:600px){.detail{display:none}tbody th{min-width:8rem}th,td{padding:.3rem .4rem}.plot text,.small .plot text{font-size:12px}.small .plot text{font-size:10.5px}}
+@media (max-width:600px){.detail{display:none}table{font-size:.76rem}tbody th,
+.warnings tbody th{min-width:5.2rem}th,td{padding:.3rem .2rem}.plot text,.small .plot text{font-size:12px}.small .plot text{font-size:10.5px}}
 @media print{:root{--paper:#fff;--ink:#000;--soft:#444;--rule:#ccc;--blue:#0072b2;--red:#d55e00;--green:#009e73;
 --purple:#b5588f;--orange:#e69f00;--sky:#56b4e9;--grey:#6e6e6e;--rest:#b4b4b4}
 body{font-size:11pt}main{max-width:none;padding:0}.scroll{overflow:visible}

@@ -305,7 +305,7 @@ void print_row(std::ostream& out, const TableRow& row, std::size_t width,
 std::string html_page(const Comparison& comparison) {
   std::string html = verdict_html(verdict(comparison)) + "<h2>Results</h2>\n" +
                      results_html(comparison) +
-                     note_html(explanation(comparison, summarise(comparison)));
+                     note_html(explanation(comparison, summarise(comparison), "±"));
   const auto add_grid = [&](std::string_view heading, const std::string& figures) {
     if (figures.empty()) return;
     if (!heading.empty()) html += fmt::format("<h2>{}</h2>\n", heading);
@@ -402,7 +402,7 @@ void print_verdict(std::ostream& out, const Comparison& comparison, const Verdic
       name.clear();
     }
   }
-  const std::string notes = explanation(comparison, summarise(comparison));
+  const std::string notes = explanation(comparison, summarise(comparison), "+-");
   if (!notes.empty()) print_wrapped(out << '\n', notes);
 }
 

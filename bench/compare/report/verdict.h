@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/compare/report/claims.h"
@@ -36,8 +37,10 @@ Verdict verdict(const Comparison& comparison);
 std::vector<Warning> warnings(const Comparison& comparison, const Rows& rows);
 
 // Returns what the table and its numbers mean, for one paragraph below it: the number of seeds,
-// what the deviations and intervals are, and which variants ended with equal weights.
-std::string explanation(const Comparison& comparison, const Rows& rows);
+// what the deviations and intervals are, and which variants ended with equal weights. plus_minus:
+// the sign before a deviation in the table.
+std::string explanation(const Comparison& comparison, const Rows& rows,
+                        std::string_view plus_minus);
 
 // Writes the verdict and the numbers behind it into DIR/comparison.json, in place of an earlier
 // verdict. Throws FileError.

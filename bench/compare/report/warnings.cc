@@ -210,8 +210,9 @@ class WarningWriter {
       }
     }
     if (!(most > 0.0)) return;
-    const std::string low = seconds_text(least);
-    const std::string high = seconds_text(most);
+    const std::string unit = comparison_.has_virtual_clock ? " virtual s" : " s";
+    const std::string low = short_text(least) + unit;
+    const std::string high = short_text(most) + unit;
     add("evaluations",
         fmt::format("a time to the target is that of the first evaluation that reached it, and "
                     "evaluations are {} apart; the intervals include this",
@@ -247,7 +248,8 @@ std::vector<Warning> warnings(const Comparison& comparison, const Rows& rows) {
   return WarningWriter(comparison, rows).write();
 }
 
-std::string explanation(const Comparison& comparison, const Rows& rows) {
+std::string explanation(const Comparison& comparison, const Rows& rows,
+                        std::string_view plus_minus) {
   int fewest = std::numeric_limits<int>::max();
   int most = 0;
   for (const VariantSummary& row : rows) {
@@ -257,8 +259,8 @@ std::string explanation(const Comparison& comparison, const Rows& rows) {
   if (most == 0) return "";
   const std::string seeds =
       fewest == most ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most);
-  std::string text =
-      fmt::format("n = {} seeds per row; +- is one standard deviation over them. ", seeds);
+  std::string text = fmt::format("n = {} seeds per row; {} is one standard deviation over them. ",
+                                 seeds, plus_minus);
   text += speed_up_kind(rows) == SpeedUpKind::kTimeToTarget
               ? fmt::format(
                     "Speed-up: time to the target of the first row divided by that of the "

@@ -287,7 +287,7 @@ TEST(Explanation, NamesTheVariantsWithEqualWeights) {
   };
   const Comparison comparison =
       scaled({hashed("a"), hashed("b"), made_up_variant("c", 4, kSlow, kGood)});
-  const std::string text = explanation(comparison, summarise(comparison));
+  const std::string text = explanation(comparison, summarise(comparison), "+-");
   EXPECT_TRUE(says(text, "a and b ended with the same weights, bit for bit."));
   EXPECT_TRUE(says(text, "n = 5 seeds per row"));
   EXPECT_TRUE(says(text, "the last, shorter batch of an epoch is not trained"));
