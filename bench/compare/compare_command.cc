@@ -16,12 +16,14 @@
 #include "bench/compare/comparison_file.h"
 #include "bench/compare/presets.h"
 #include "bench/compare/report/comparison.h"
+#include "bench/compare/run_plan.h"
 #include "bench/compare/train_flags.h"
 #include "bench/harness/bench_commands.h"
 #include "bench/harness/report.h"
 #include "deploy/cli/command_line.h"
 #include "deploy/cli/fault_flags.h"
 #include "deploy/cli/flag_set.h"
+#include "models/base/affinity.h"
 #include "models/base/environment.h"
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
@@ -89,6 +91,7 @@ class CompareFlags {
   void declare_variants();
   void declare_training();
   void declare_faults();
+  void add_default_variants(CompareOptions& options) const;
   void apply_preset(CompareOptions& options) const;
   // Adds the faults of the flags to options.faults and, as text, to options.fault_flags; clock and
   // variants are known. Throws UsageError, also for a worker that no variant has.
@@ -121,14 +124,15 @@ class CompareFlags {
 
 void CompareFlags::declare_variants() {
   flags_.begin_group("Strategy and devices");
-  flags_.add("--strategies", &strategies_,
-             "variants: STRATEGY[:CONSISTENCY[:N]][+backup:K][+inverse|+dc|+dc-adaptive], such as "
-             "one-device,parameter-server:ssp:2 (N: --max-staleness, K: --backup-workers)",
-             {.value = "VARIANT,...",
-              .default_text = "every strategy",
-              .separator = ',',
-              .repeats = true});
-  std::string help = "experiment with its own variants, in place of --strategies:";
+  flags_.add(
+      "--strategies", &strategies_,
+      "variants: STRATEGY[:CONSISTENCY[:N]][+backup:K][+inverse|+dc|+dc-adaptive]"
+      "[{FLAG=VALUE,...}], such as one-device,parameter-server:ssp:2 (N: --max-staleness, K: "
+      "--backup-workers) or mirrored{learning-rate=0.1}; in braces stand flags of train "
+      "without dashes, and a learning rate there is not scaled",
+      {.value = "VARIANT,...", .default_text = "every strategy", .repeats = true});
+  std::string help =
+      "experiment with its own variants and learning rates, in place of --strategies:";
   for (const PresetRow& row : presets()) {
     help += "\n" + std::string(row.name) + ": " + std::string(row.help);
   }
@@ -165,7 +169,9 @@ void CompareFlags::declare_training() {
              "quantity that all variants have in common: samples (--epochs), updates (--updates) "
              "or seconds (--seconds)",
              {.choices = {"samples", "updates", "seconds"}});
-  flags_.add("--epochs", &epochs_, "passes of every variant over the data",
+  flags_.add("--epochs", &epochs_,
+             "passes of every variant over the data; samples that do not fill an update at the end "
+             "of a pass are not trained",
              {.default_text = "2", .least = 1});
   flags_.add("--updates", &options_.updates, "updates of every variant, with --budget updates",
              {.default_text = "none", .least = 1});
@@ -183,6 +189,11 @@ void CompareFlags::declare_training() {
              "test accuracy from 0 to 1; the times until it is reached are compared",
              {.default_text = "0.95", .least = 0.0, .most = 1.0});
   flags_.take_rest(train_flags_, "[FLAGS OF train]", "flags of train");
+  flags_.set_footer(
+      "A variant with larger updates than one worker's batch has a larger learning rate:\n"
+      "proportional to the samples of an update with sgd and momentum, to their square root with\n"
+      "adam and adamw, after a warm-up of 5/90 of the run. `-- --learning-rate-scale none` leaves\n"
+      "all rates equal; `-- --warmup-epochs 0` leaves out the warm-up.");
 }
 
 void CompareFlags::declare_faults() {
@@ -226,18 +237,16 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
   if (!preset_.empty()) {
     apply_preset(options);
   } else if (strategies_.empty()) {
-    for (const char* word : kEveryStrategy) {
-      const Variant variant = parse_variant(word, workers_, servers_);
-      if (variant.backup_workers < variant.workers) {
-        options.variants.push_back(variant);
-      } else {
-        options.left_out.push_back(variant.label + ": at least one worker must be waited for");
+    add_default_variants(options);
+  } else {
+    for (const std::string& words : strategies_) {
+      for (const std::string& word : split_variants(words)) {
+        options.variants.push_back(parse_variant(word, workers_, servers_));
       }
     }
-  } else {
-    for (const std::string& word : strategies_) {
-      options.variants.push_back(parse_variant(word, workers_, servers_));
-    }
+  }
+  for (const Variant& variant : options.variants) {
+    add_flags(options.shared, variant.flags, variant.label);  // throws for a wrong value
   }
   override_if_given(options.epochs, epochs_);
   override_if_given(options.seeds, seeds_);
@@ -256,6 +265,25 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
   return options;
 }
 
+void CompareFlags::add_default_variants(CompareOptions& options) const {
+  for (const char* word : kEveryStrategy) {
+    const Variant variant = parse_variant(word, workers_, servers_);
+    if (variant.backup_workers < variant.workers) {
+      options.variants.push_back(variant);
+    } else {
+      options.left_out.push_back(variant.label + ": at least one worker must be waited for");
+    }
+    // One device is also shown with all CPUs, which several workers would share.
+    const int cpus = static_cast<int>(usable_cpus().size());
+    const bool has_cpu = options.shared.options.strategy.devices.front().kind == DeviceKind::kCpu;
+    const bool is_one_device = variant.strategy == "one-device" && options.clock == Clock::kReal;
+    if (is_one_device && has_cpu && cpus > threads_per_worker(options)) {
+      options.variants.push_back(
+          parse_variant(fmt::format("{}{{threads={}}}", word, cpus), workers_, servers_));
+    }
+  }
+}
+
 void CompareFlags::apply_preset(CompareOptions& options) const {
   Names names;
   for (const PresetRow& row : presets()) names.emplace_back(row.name);
@@ -267,11 +295,27 @@ void CompareFlags::apply_preset(CompareOptions& options) const {
     }
   }
   const auto row = std::ranges::find(presets(), std::string_view(preset_), &PresetRow::name);
-  if (!row->data.empty() && !flags_.has("--data")) {
-    throw UsageError("--preset " + preset_ + ": its data set is missing; give --data " +
-                     std::string(row->data));
+  const std::string data(row->data);
+  if (data != CompareOptions().data && !flags_.has("--data")) {
+    throw UsageError("--preset " + preset_ + ": its data set is missing; give --data " + data);
+  }
+  const auto kind_of = [](const std::string& name) { return name.substr(0, name.find(':')); };
+  if (kind_of(options.data) != kind_of(data) && !target_accuracy_) {
+    throw UsageError(
+        fmt::format("--preset {} --data {}: the target of the preset holds for --data {}; give "
+                    "--target-accuracy, such as 0.95 for MNIST",
+                    preset_, options.data, data));
   }
   row->apply(options);
+  options.preset = preset_;
+  for (const std::string& flag : options.shared.given) {
+    const auto sets = [&](const Variant& variant) { return variant.has_flag(flag); };
+    if (!std::ranges::any_of(options.variants, sets) && flag != "--learning-rate-scale") continue;
+    throw UsageError(
+        fmt::format("{} after --: --preset {} sets the learning rates and what "
+                    "belongs to them; leave one of them out",
+                    flag, preset_));
+  }
 }
 
 void CompareFlags::apply_faults(CompareOptions& options) const {

@@ -25,6 +25,7 @@ enum class Budget : std::uint8_t {
 };
 
 struct CompareOptions {
+  std::string preset;  // the name of the preset that set these options; "" for none
   std::vector<Variant> variants;
   std::vector<std::string> left_out;  // default variants left out as impossible, with reasons
   int seeds = 5;                      // runs of each variant

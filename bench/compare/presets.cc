@@ -8,28 +8,27 @@
 namespace syncopate::bench {
 namespace {
 
-using Adjust = std::function<void(TrainOptions&)>;
+using Words = std::vector<std::string>;
 
-Variant with(const std::string& word, int workers, const std::string& label, Adjust adjust) {
+Words operator+(Words words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+Variant with(const std::string& word, int workers, const std::string& label, Words flags) {
   Variant variant = parse_variant(word, workers, 1);
   variant.label = label;
-  variant.adjust = std::move(adjust);
+  variant.flags = std::move(flags);
   return variant;
 }
 
-Adjust sgd(double learning_rate) {
-  return [=](TrainOptions& train) {
-    train.strategy.optimizer.name = "sgd";
-    train.schedule.learning_rate = learning_rate;
-  };
+Words sgd(double learning_rate) {
+  return {"--optimizer=sgd", "--learning-rate=" + exact_text(learning_rate)};
 }
 
-Adjust momentum_optimizer(double momentum, double learning_rate) {
-  return [=](TrainOptions& train) {
-    train.strategy.optimizer.name = "momentum";
-    train.strategy.optimizer.momentum = momentum;
-    train.schedule.learning_rate = learning_rate;
-  };
+Words momentum_optimizer(double momentum, double learning_rate) {
+  return {"--optimizer=momentum", "--momentum=" + exact_text(momentum),
+          "--learning-rate=" + exact_text(learning_rate)};
 }
 
 // Sets the mlp of the small presets: 784-128-10, ReLU, batches of 32.
@@ -48,7 +47,7 @@ void apply_momentum(CompareOptions& options) {
   options.seeds = 5;
   options.target_accuracy = 0.95;
   for (const double momentum : {0.0, 0.5, 0.9}) {
-    const Adjust flags = momentum_optimizer(momentum, 0.02);
+    const Words flags = momentum_optimizer(momentum, 0.02);
     const std::string suffix = ", momentum " + exact_text(momentum);
     options.variants.push_back(with("one-device", 1, "one-device" + suffix, flags));
     options.variants.push_back(
@@ -64,8 +63,8 @@ void compare_consistencies(CompareOptions& options, const std::string& service_t
   options.seeds = 3;
   options.target_accuracy = 0.95;
   options.evaluations = 60;
-  const Adjust synchronous = sgd(0.4);
-  const Adjust asynchronous = sgd(0.1);
+  const Words synchronous = sgd(0.4);
+  const Words asynchronous = sgd(0.1);
   const std::string many = std::to_string(backups);
   options.variants.push_back(with("parameter-server:sync", 8, "sync", synchronous));
   options.variants.push_back(with("parameter-server:sync+backup:" + many, 8,
@@ -94,19 +93,15 @@ void apply_staleness(CompareOptions& options) {
   options.epochs = 2;
   options.seeds = 3;
   options.target_accuracy = 0.95;
-  const Adjust plain_flags = sgd(0.1);
+  const Words plain_flags = sgd(0.1);
   for (const int workers : {1, 2, 4, 8, 16}) {
     const std::string many = std::to_string(workers) + (workers == 1 ? " worker" : " workers");
     options.variants.push_back(with("parameter-server:async", workers, many, plain_flags));
     if (workers < 8) continue;
     options.variants.push_back(
         with("parameter-server:async+inverse", workers, many + ", rate / staleness", plain_flags));
-    const Adjust lower = [plain_flags](TrainOptions& train) {
-      plain_flags(train);
-      train.learning_rate_scale = LearningRateScale::kInverseWorkers;
-    };
-    options.variants.push_back(
-        with("parameter-server:async", workers, many + ", rate / workers", lower));
+    options.variants.push_back(with("parameter-server:async", workers, many + ", rate / workers",
+                                    plain_flags + Words{"--learning-rate-scale=inverse-workers"}));
   }
 }
 
@@ -121,14 +116,10 @@ void train_resnet20(CompareOptions& options, std::int64_t epochs) {
   options.faults.service_time = parse_service_time("constant:1", "--service-time");
 }
 
-Adjust resnet20_recipe(double momentum, std::vector<double> milestones) {
-  return [=, milestones = std::move(milestones)](TrainOptions& train) {
-    momentum_optimizer(momentum, 0.1)(train);
-    train.strategy.optimizer.weight_decay = 1e-4;
-    train.schedule.kind = ScheduleKind::kStep;
-    train.schedule.milestones = milestones;
-    train.input.augment = Augment::kCropFlip;
-  };
+Words resnet20_recipe(double momentum, const std::string& milestones) {
+  return momentum_optimizer(momentum, 0.1) + Words{"--weight-decay=1e-4", "--lr-schedule=step",
+                                                   "--lr-milestones=" + milestones,
+                                                   "--augment=crop-flip"};
 }
 
 // A preset of Table 1 of Zheng et al. 2017 at a smaller scale: the cost of asynchrony and the gain
@@ -137,7 +128,7 @@ void apply_dc_asgd(CompareOptions& options) {
   train_resnet20(options, 40);
   options.target_accuracy = 0.85;
   for (const double momentum : {0.0, 0.9}) {
-    const Adjust flags = resnet20_recipe(momentum, {20, 30});
+    const Words flags = resnet20_recipe(momentum, "20,30");
     const std::string suffix = ", momentum " + exact_text(momentum);
     options.variants.push_back(with("one-device", 1, "one-device" + suffix, flags));
     for (const int workers : {4, 8}) {
@@ -157,16 +148,10 @@ void apply_dc_asgd(CompareOptions& options) {
 void apply_large_batch(CompareOptions& options) {
   train_resnet20(options, 30);
   options.target_accuracy = 0.85;
-  const Adjust flags = [recipe = resnet20_recipe(0.9, {15, 22})](TrainOptions& train) {
-    recipe(train);
-    train.learning_rate_scale = LearningRateScale::kLinear;
-    train.reference_batch_size = 128;
-  };
+  const Words flags = resnet20_recipe(0.9, "15,22") +
+                      Words{"--learning-rate-scale=linear", "--reference-batch-size=128"};
   options.variants.push_back(with("one-device", 1, "batch 128", flags));
-  const Adjust warm = [flags](TrainOptions& train) {
-    flags(train);
-    train.schedule.warmup_epochs = 5.0;
-  };
+  const Words warm = flags + Words{"--warmup-epochs=5"};
   for (const int workers : {8, 32}) {
     const std::string batch = "batch " + std::to_string(workers * 128);
     options.variants.push_back(with("mirrored", workers, batch, flags));
@@ -176,13 +161,15 @@ void apply_large_batch(CompareOptions& options) {
 
 constexpr std::array kPresets = {
     PresetRow{"momentum", "momentum with stale gradients: one device and 8 asynchronous workers",
-              "", apply_momentum},
-    PresetRow{"stragglers", "exponential compute delays: sync, backup workers, ssp, async", "",
-              apply_stragglers},
-    PresetRow{"one-slow", "sync, backup workers, ssp, async with one worker that is 4x slower", "",
-              apply_one_slow},
+              "digits", apply_momentum},
+    PresetRow{"stragglers",
+              "exponential compute delays: sync, backup workers (late ones finish their step, and "
+              "their gradients are dropped), ssp, async",
+              "digits", apply_stragglers},
+    PresetRow{"one-slow", "sync, backup workers, ssp, async with one worker that is 4x slower",
+              "digits", apply_one_slow},
     PresetRow{"staleness", "asynchronous workers, 1 to 16, at one learning rate, and two remedies",
-              "", apply_staleness},
+              "digits", apply_staleness},
     PresetRow{"dc-asgd",
               "resnet20 on CIFAR-10: delay compensation; needs --data cifar10:DIR and a GPU",
               "cifar10:DIR", apply_dc_asgd},

@@ -13,7 +13,9 @@ namespace syncopate::bench {
 struct PresetRow {
   std::string_view name;
   std::string_view help;
-  std::string_view data;  // the --data that the user must give, "cifar10:DIR"; "" if none
+  // The --data that the target accuracy holds for: "digits", the default, or "cifar10:DIR", which
+  // the user must give. With other data, the user must give a target.
+  std::string_view data;
   // Sets the variants, the compute delays and the other options of the preset's experiment.
   void (*apply)(CompareOptions& options);
 };

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "models/base/errors.h"
+#include "worker/run/run_sizes.h"
 
 namespace syncopate::bench {
 namespace {
@@ -48,20 +49,53 @@ FaultInjection faults_of(const CompareOptions& options, const Variant& variant) 
   return faults;
 }
 
-// Whether the learning rate is to grow with the batch of all workers, but the variant has no such
-// batch, and the user did not give the batch that the rate was chosen for.
-bool has_no_batch_to_scale_by(const CompareOptions& options, const Variant& variant) {
-  const TrainOptions& shared = options.shared.options;
-  const bool is_synchronous = variant.is_synchronous && variant.backup_workers == 0;
-  const bool scales = shared.learning_rate_scale == LearningRateScale::kLinear ||
-                      shared.learning_rate_scale == LearningRateScale::kSqrt;
-  return scales && !is_synchronous && shared.reference_batch_size == 0;
+// The share of a run over which a scaled learning rate rises from the given one. Source: Goyal et
+// al. 2017, section 5.1, 5 of 90 epochs.
+constexpr double kWarmupShare = 5.0 / 90.0;
+
+// Returns how the learning rate grows with the samples of an update. Sources: linearly for gradient
+// descent, Goyal et al. 2017, section 2.1; with the square root for Adam, Krizhevsky 2014, section
+// 5, and Malladi et al. 2022.
+LearningRateScale scale_for(const OptimizerOptions& optimizer) {
+  return optimizer.name.starts_with("adam") ? LearningRateScale::kSqrt : LearningRateScale::kLinear;
 }
 
-TrainOptions train_options_of(const CompareOptions& options, const Variant& variant,
-                              const FaultInjection& faults, std::uint64_t seed,
-                              std::int64_t updates) {
-  TrainOptions run = options.shared.options;
+double factor_of(const TrainOptions& train) {
+  const int replicas = expected_replicas(train);
+  return learning_rate_factor(train, replicas, train.strategy.batch_size_per_replica * replicas);
+}
+
+// Scales the learning rate of a run with the samples of its updates, with a warm-up, unless the
+// user chose otherwise. `flags` are all flags of train that the user gave for the run. Stores the
+// rule and the factor in `run`.
+void scale_learning_rate(const CompareOptions& options, const SharedTrainFlags& flags,
+                         double total_epochs, RunSpec& run) {
+  TrainOptions& train = run.train;
+  const bool has_own_rate = run.variant.has_flag("--learning-rate");
+  const bool has_own_scale = run.variant.has_flag("--learning-rate-scale");
+  if (has_own_rate && !has_own_scale) {
+    train.learning_rate_scale = LearningRateScale::kNone;
+  } else if (!flags.has("--learning-rate-scale")) {
+    train.learning_rate_scale = scale_for(train.strategy.optimizer);
+  }
+  const bool is_preset = !options.preset.empty();
+  run.learning_rate_rule = is_preset      ? "preset"
+                           : has_own_rate ? "given"
+                                          : text_of(train, "--learning-rate-scale");
+  run.learning_rate_factor = factor_of(train);
+  if (run.learning_rate_factor == 1.0 && train.reference_batch_size == 0) {
+    train.learning_rate_scale = LearningRateScale::kNone;  // train scales no rate of one worker
+  }
+  const bool warms_up = run.learning_rate_factor > 1.0 && !is_preset;
+  if (warms_up && !flags.has("--warmup-epochs")) {
+    train.schedule.warmup_epochs = kWarmupShare * total_epochs;
+  }
+}
+
+TrainOptions train_options_of(const CompareOptions& options, const SharedTrainFlags& flags,
+                              const Variant& variant, const FaultInjection& faults,
+                              std::uint64_t seed, std::int64_t updates) {
+  TrainOptions run = flags.options;
   run.model = options.model;
   run.data = options.data;
   run.show_progress = false;
@@ -70,17 +104,13 @@ TrainOptions train_options_of(const CompareOptions& options, const Variant& vari
   strategy.consistency = variant.consistency;
   strategy.seed = seed;
   strategy.batch_size_per_replica = options.batch_size_per_replica;
-  strategy.lanes = threads_per_worker(options);
-  if (has_no_batch_to_scale_by(options, variant)) {
-    run.reference_batch_size = options.batch_size_per_replica;  // scales the rate by 1
-  }
+  strategy.lanes = std::max(1, strategy.lanes);
   run.loop.service_time = faults.service_time;
   run.loop.service_time.slow = faults.slow;
   run.loop.service_time.pauses = faults.pauses;
   run.loop.service_time.seed = seed;
   // The virtual clock computes the time of messages, so its runs need no emulated links.
   if (options.clock == Clock::kReal) strategy.link = faults.link;
-  if (variant.adjust) variant.adjust(run);
   if (variant.has_tasks()) {
     run.cluster.world_size = variant.workers;
     run.cluster.num_servers = variant.servers;
@@ -109,20 +139,21 @@ TrainOptions train_options_of(const CompareOptions& options, const Variant& vari
 }
 
 RunSpec run_of(const CompareOptions& options, const Variant& variant, std::uint64_t seed,
-               std::int64_t updates) {
+               std::int64_t train_samples) {
+  const SharedTrainFlags flags = add_flags(options.shared, variant.flags, variant.label);
+  const std::int64_t updates = updates_of(options, variant, train_samples);
   const FaultInjection faults = faults_of(options, variant);
-  const TrainOptions train = train_options_of(options, variant, faults, seed, updates);
   RunSpec run{.variant = variant,
               .seed = seed,
-              .train = train,
-              .refusal = ignored_flag(options.shared, train, variant.label),
+              .train = train_options_of(options, flags, variant, faults, seed, updates),
               .faults = faults,
               .fault_flags = fault_flags_of(options, variant)};
-  if (has_no_batch_to_scale_by(options, variant)) {
-    run.notes.emplace_back(
-        "--learning-rate-scale has no effect on this variant: its updates take the batch of one "
-        "worker");
-  }
+  const std::int64_t per_epoch = train_samples / samples_per_update(options, variant);
+  scale_learning_rate(
+      options, flags,
+      static_cast<double>(updates) / static_cast<double>(std::max<std::int64_t>(per_epoch, 1)),
+      run);
+  run.refusal = ignored_flag(flags, run.train, variant.label);
   return run;
 }
 
@@ -146,7 +177,7 @@ std::int64_t updates_of(const CompareOptions& options, const Variant& variant,
 }
 
 std::vector<RunSpec> plan_runs(const CompareOptions& options, std::int64_t train_samples) {
-  std::set<std::string> labels;
+  std::map<std::string, std::string> labels;  // of the names of the variants' files
   for (const Variant& variant : options.variants) {
     if (variant.backup_workers >= variant.workers) {
       throw UsageError(
@@ -155,15 +186,20 @@ std::vector<RunSpec> plan_runs(const CompareOptions& options, std::int64_t train
                       "leave it out of --strategies",
                       variant.label, variant.workers, variant.backup_workers + 1));
     }
-    if (!labels.insert(variant.label).second) {
+    const auto [other, is_new] = labels.emplace(run_name({.variant = variant}), variant.label);
+    if (is_new) continue;
+    if (other->second == variant.label) {
       throw UsageError(fmt::format("{} is named twice; name each variant once", variant.label));
     }
+    throw UsageError(
+        fmt::format("the files of {} and {} would have the same names; write one of "
+                    "the variants in another way",
+                    other->second, variant.label));
   }
   std::vector<RunSpec> runs;
   for (int seed = 1; seed <= options.seeds; ++seed) {
     for (const Variant& variant : options.variants) {
-      const std::int64_t updates = updates_of(options, variant, train_samples);
-      runs.push_back(run_of(options, variant, static_cast<std::uint64_t>(seed), updates));
+      runs.push_back(run_of(options, variant, static_cast<std::uint64_t>(seed), train_samples));
     }
   }
   return runs;

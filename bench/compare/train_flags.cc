@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <string_view>
 
 #include "deploy/cli/command_line.h"
+#include "deploy/cli/names.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
@@ -64,12 +66,79 @@ constexpr std::array kOwned = {
     OwnedFlag{"--help", "see syncopate train --help"},
     OwnedFlag{"-h", "see syncopate train --help"}};
 
+std::string name_in(const std::string& word) { return word.substr(0, word.find('=')); }
+
+// Throws UsageError unless `name`, without dashes, is a flag of train that a variant may have.
+void require_flag_of_variant(const std::string& name) {
+  const std::string flag = "--" + name;
+  const auto owned = std::ranges::find(kOwned, std::string_view(flag), &OwnedFlag::flag);
+  if (owned != kOwned.end()) {
+    throw UsageError(fmt::format("compare sets {} for each run; {}", owned->flag, owned->instead));
+  }
+  std::vector<std::string_view> known;
+  for (const TrainOptionRow& row : train_option_rows()) {
+    if (std::ranges::find(kOwned, row.name, &OwnedFlag::flag) == kOwned.end()) {
+      known.push_back(row.name);
+    }
+  }
+  if (std::ranges::find(known, flag) != known.end()) return;
+  const auto meant =
+      flag_meant_by("--" + name.substr(std::min(name.find_first_not_of('-'), name.size())), known);
+  const std::string text(meant.value_or(""));
+  throw UsageError(fmt::format(
+      "train has no flag \"{}\"; {}", name,
+      meant ? fmt::format("did you mean {}?", text.substr(text.starts_with("--") ? 2 : 0))
+            : "syncopate train --help lists its flags"));
+}
+
 }  // namespace
+
+bool SharedTrainFlags::has(const std::string& flag) const {
+  return std::ranges::find(given, flag) != given.end();
+}
+
+std::vector<std::string> parse_flags_in_braces(const std::string& text) {
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    begin = end + 1;
+    const bool has_digit = !part.empty() && std::isdigit(static_cast<unsigned char>(part[0])) != 0;
+    if (has_digit && !words.empty() && words.back().find('=') != std::string::npos) {
+      words.back() += "," + part;
+      continue;
+    }
+    if (part.empty() || part.front() == '=') {
+      throw UsageError("expected flags of train in the braces, as in {learning-rate=0.1}");
+    }
+    const std::string name = name_in(part);
+    require_flag_of_variant(name);
+    const auto is_same = [&](const std::string& word) { return name_in(word) == "--" + name; };
+    if (std::ranges::any_of(words, is_same)) {
+      throw UsageError(name + " is given twice; give it once");
+    }
+    words.push_back("--" + part);
+  }
+  return words;
+}
+
+SharedTrainFlags add_flags(const SharedTrainFlags& shared, const std::vector<std::string>& words,
+                           const std::string& label) {
+  if (words.empty()) return shared;
+  std::vector<std::string> all = shared.words;
+  all.insert(all.end(), words.begin(), words.end());
+  try {
+    return parse_shared_train_flags(all);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}", label, error.what()));
+  }
+}
 
 SharedTrainFlags parse_shared_train_flags(const std::vector<std::string>& words) {
   SharedTrainFlags shared;
+  shared.words = words;
   for (const std::string& word : words) {
-    const std::string flag = word.substr(0, word.find('='));
+    const std::string flag = name_in(word);
     const auto owned = std::ranges::find(kOwned, std::string_view(flag), &OwnedFlag::flag);
     if (owned != kOwned.end()) {
       throw UsageError(
@@ -84,7 +153,7 @@ SharedTrainFlags parse_shared_train_flags(const std::vector<std::string>& words)
 std::string ignored_flag(const SharedTrainFlags& shared, const TrainOptions& run,
                          const std::string& label) {
   for (const TrainOptionRow& row : train_option_rows()) {
-    if (std::ranges::find(shared.given, row.name) == shared.given.end()) continue;
+    if (!shared.has(std::string(row.name))) continue;
     if (row.applies_to(run)) continue;
     return fmt::format("{} {}: not applicable to {}; leave out the flag or the variant", row.name,
                        text_of(run, row.name), label);

@@ -1,4 +1,5 @@
-// The flags of train that a user of compare may give for every run, after `--`.
+// The flags of train that a user of compare may give: for every run behind `--`, and for one
+// variant in braces.
 #pragma once
 
 #include <string>
@@ -11,11 +12,25 @@ namespace syncopate::bench {
 struct SharedTrainFlags {
   TrainOptions options;            // without strategy and cluster, which compare sets for each run
   std::vector<std::string> given;  // the names of the flags that the user gave
+  std::vector<std::string> words;  // the words that were parsed
+
+  bool has(const std::string& flag) const;  // whether the user gave the flag
 };
 
 // Parses the words after `--`. Throws UsageError for a flag that train refuses, and for a flag that
 // compare sets in each run itself; the error names the flag and the alternative.
 SharedTrainFlags parse_shared_train_flags(const std::vector<std::string>& words);
+
+// Returns the flags of train in a text such as "learning-rate=0.03,nesterov" as the words
+// --learning-rate=0.03 and --nesterov. A part that begins with a digit belongs to the value before
+// it, as in lr-milestones=15,22. Does not look at the values. Throws UsageError for an unknown
+// flag, with the nearest right name, and for a flag that compare sets itself.
+std::vector<std::string> parse_flags_in_braces(const std::string& text);
+
+// Returns the shared flags followed by those of one variant, words from parse_flags_in_braces();
+// the flags of the variant take precedence. Throws UsageError, which names the variant.
+SharedTrainFlags add_flags(const SharedTrainFlags& shared, const std::vector<std::string>& words,
+                           const std::string& label);
 
 // Returns why a run with the options `run` ignores one of the given flags; "" if it ignores none.
 std::string ignored_flag(const SharedTrainFlags& shared, const TrainOptions& run,

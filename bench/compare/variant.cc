@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "bench/compare/train_flags.h"
 #include "deploy/cli/flag.h"
 #include "deploy/cli/names.h"
 #include "models/base/errors.h"
@@ -44,13 +45,30 @@ class WordParser {
   }
 
   Variant parse() {
-    std::vector<std::string> parts = split(word_, '+');
+    const std::size_t brace = word_.find('{');
+    if (brace != std::string::npos) parse_flags(word_.substr(brace));
+    std::vector<std::string> parts = split(word_.substr(0, brace), '+');
     parse_strategy(split(parts.front(), ':'));
     for (std::size_t i = 1; i < parts.size(); ++i) parse_addition(split(parts[i], ':'));
     return std::move(variant_);
   }
 
  private:
+  // Parses the end of the word, "{learning-rate=0.1}".
+  void parse_flags(const std::string& text) {
+    const std::size_t end = text.find('}');
+    if (end == std::string::npos) refuse("expected } at the end");
+    if (end + 1 != text.size()) {
+      refuse(fmt::format("expected the end after }}, found \"{}\"; flags in braces come last",
+                         text.substr(end + 1)));
+    }
+    try {
+      variant_.flags = parse_flags_in_braces(text.substr(1, end - 1));
+    } catch (const UsageError& error) {
+      refuse(error.what());
+    }
+  }
+
   void parse_strategy(const std::vector<std::string>& words) {
     variant_.strategy = words.front();
     const auto rows = strategies();
@@ -136,6 +154,26 @@ class WordParser {
 
 Variant parse_variant(const std::string& word, int workers, int servers) {
   return WordParser(word, workers, servers).parse();
+}
+
+bool Variant::has_flag(const std::string& name) const {
+  return std::ranges::any_of(
+      flags, [&](const std::string& word) { return word.substr(0, word.find('=')) == name; });
+}
+
+std::vector<std::string> split_variants(const std::string& text) {
+  std::vector<std::string> variants(1);
+  bool is_in_braces = false;
+  for (const char c : text) {
+    if (c == '{') is_in_braces = true;
+    if (c == '}') is_in_braces = false;
+    if (c == ',' && !is_in_braces) {
+      variants.emplace_back();
+    } else {
+      variants.back() += c;
+    }
+  }
+  return variants;
 }
 
 std::string run_name(const RunSpec& run) {

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,18 +21,25 @@ struct Variant {
   bool is_synchronous = true;
   int backup_workers = 0;              // gradients that a step does not wait for
   ps::ConsistencyOptions consistency;  // for strategies with shared variables
-  // A function that sets the train options that only this variant has; may be null.
-  std::function<void(TrainOptions&)> adjust;
+  // The flags of train that only this variant has, such as --learning-rate=0.03. They take
+  // precedence over the flags for every run.
+  std::vector<std::string> flags{};
+
+  bool has_flag(const std::string& name) const;  // name: such as --learning-rate
 
   // Whether real runs have several processes, with links between them.
   bool has_tasks() const { return strategy == "multi-worker-mirrored" || servers > 0; }
 };
 
 // Returns the variant that a word of --strategies stands for:
-//   STRATEGY[:CONSISTENCY[:MAX_STALENESS]][+backup:K][+inverse|+dc|+dc-adaptive]
-// such as mirrored, central-storage:async, parameter-server:ssp:2, parameter-server:sync+backup:1.
+//   STRATEGY[:CONSISTENCY[:MAX_STALENESS]][+backup:K][+inverse|+dc|+dc-adaptive][{FLAG=VALUE,...}]
+// such as mirrored, central-storage:async, parameter-server:ssp:2, parameter-server:sync+backup:1,
+// mirrored{learning-rate=0.1,nesterov}. In braces stand flags of train without their dashes.
 // Throws UsageError naming the word and what is wrong with it.
 Variant parse_variant(const std::string& word, int workers, int servers);
+
+// Splits a value of --strategies into its variants, at each comma that is not in braces.
+std::vector<std::string> split_variants(const std::string& text);
 
 // Returns the variants of the default of --strategies.
 inline constexpr std::array kEveryStrategy = {"one-device",
@@ -56,12 +62,13 @@ struct RunSpec {
   std::vector<std::string> notes{};        // remarks on this run for the report
   // The factor of the given learning rate, and the rule it follows from (report/comparison.h).
   double learning_rate_factor = 1.0;
-  std::string learning_rate_rule = "none";
+  std::string learning_rate_rule{};
   // The predicted communication seconds of a step on the emulated link; empty without one.
   std::optional<double> predicted_communication_seconds{};
 };
 
 // Returns the name of the run's files: label and seed, with letters, digits, . _ and - only.
+// plan_runs() refuses two variants whose runs would have one name.
 std::string run_name(const RunSpec& run);
 
 }  // namespace syncopate::bench

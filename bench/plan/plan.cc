@@ -266,9 +266,8 @@ void add_training_flags(FlagSet& flags, PlanFlags& words) {
             "samples per worker and step", {.least = 1});
   flags.add("--seed", &options.seed, "seed of compute delays and of training");
   flags.begin_group("Strategy and devices");
-  flags.add(
-      "--strategies", &options.strategies, "strategies, as compare takes them",
-      {.value = "NAME,...", .default_text = "every strategy", .separator = ',', .repeats = true});
+  flags.add("--strategies", &options.strategies, "strategies, as compare takes them",
+            {.value = "NAME,...", .default_text = "every strategy", .repeats = true});
   flags.begin_group("Time to a target");
   flags.add("--time-to-target", &options.time_to_target,
             "training of rows with up to " + std::to_string(kMostTrainedWorkers) +
@@ -294,6 +293,10 @@ PlanOptions options_of(const PlanFlags& flags, const Environment& environment) {
     if (options.slow.back().worker < most) continue;
     throw UsageError("--slow " + word + ": expected a worker from 0 to " +
                      std::to_string(most - 1) + ", or more --workers");
+  }
+  options.strategies.clear();
+  for (const std::string& words : flags.options.strategies) {
+    for (std::string& word : split_variants(words)) options.strategies.push_back(std::move(word));
   }
   if (options.strategies.empty()) {
     options.strategies.assign(kEveryStrategy.begin(), kEveryStrategy.end());

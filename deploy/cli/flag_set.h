@@ -34,6 +34,7 @@ class FlagSet {
   // Makes parse() store the words behind `--` in `words`. `usage` is a text such as "[FLAGS OF
   // train]", `what` a noun such as "flags of train".
   void take_rest(std::vector<std::string>& words, std::string usage, std::string what);
+  void set_footer(std::string footer) { footer_ = std::move(footer); }
 
   // Parses the arguments and stores the values. Returns the text of --help if the arguments ask for
   // it. Throws UsageError for an unknown flag, with a suggestion, and for a refused value.

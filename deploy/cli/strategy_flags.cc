@@ -189,7 +189,8 @@ void check_asynchronous(const FlagSet& flags, const TrainOptions& options) {
   }
   const bool scales = options.learning_rate_scale == LearningRateScale::kLinear ||
                       options.learning_rate_scale == LearningRateScale::kSqrt;
-  if (scales && !flags.has("--reference-batch-size")) {
+  const bool is_summed = options.strategy.consistency.consistency == ps::Consistency::kSync;
+  if (scales && !is_summed && !flags.has("--reference-batch-size")) {
     throw UsageError(
         "--learning-rate-scale linear and sqrt: under --consistency async and ssp there is no "
         "global batch; give --reference-batch-size, or choose inverse-workers");

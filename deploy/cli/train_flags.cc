@@ -93,7 +93,9 @@ void add_optimizer_flags(FlagSet& flags, TrainFlags& words) {
 void add_schedule_flags(FlagSet& flags, TrainFlags& words) {
   TrainOptions& options = words.options;
   flags.begin_group("Optimizer and schedule");
-  flags.add("--epochs", &options.loop.total_epochs, "passes over the data",
+  flags.add("--epochs", &options.loop.total_epochs,
+            "passes over the data; samples that do not fill a batch of all synchronous replicas at "
+            "the end of a pass are not trained",
             {.least = 1, .most = kMostEpochs});
   flags.add("--steps", &words.steps, "updates, in place of --epochs",
             {.default_text = "--epochs decides",

@@ -1,7 +1,8 @@
 // The ledger of batches: it divides each epoch's order into batches, grants them to workers on
 // request, and records which batches are trained. Batches of a lost worker are granted to others.
-// Every sample is trained exactly once per epoch, or at least once if workers are lost. A pure
-// state machine, part of the coordinator.
+// Each whole batch is trained exactly once per epoch, or at least once if workers are lost; samples
+// at the end of an epoch that fill no batch are not trained. A pure state machine, part of the
+// coordinator.
 #pragma once
 
 #include <cstdint>

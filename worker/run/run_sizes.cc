@@ -15,6 +15,15 @@ namespace {
 
 constexpr int kMostDefaultLanes = 8;
 
+// Returns the batches whose gradients make one update: more than one only with backup workers,
+// whose steps a coordinator counts, because otherwise the global batch is the batch of an update.
+std::int64_t batches_per_update(const TrainOptions& options) {
+  const ps::ConsistencyOptions& consistency = options.strategy.consistency;
+  const bool is_summed = consistency.consistency == ps::Consistency::kSync;
+  if (!is_summed || is_synchronous(consistency)) return 1;
+  return count_workers(options) - consistency.backup_workers;
+}
+
 }  // namespace
 
 bool has_servers(const TrainOptions& options) {
@@ -34,39 +43,43 @@ int expected_replicas(const TrainOptions& options) {
   return options.cluster.world_size * options.strategy.replicas;
 }
 
-ScheduleOptions schedule_of(const TrainOptions& options, int replicas, std::int64_t global_batch,
-                            std::int64_t steps_per_epoch) {
-  ScheduleOptions schedule = options.schedule;
-  const TrainLoopOptions& loop = options.loop;
-  schedule.total_epochs = loop.total_steps ? static_cast<double>(*loop.total_steps) /
-                                                 static_cast<double>(steps_per_epoch)
-                                           : static_cast<double>(loop.total_epochs);
-  if (options.learning_rate_scale == LearningRateScale::kNone) return schedule;
+double learning_rate_factor(const TrainOptions& options, int replicas, std::int64_t global_batch) {
+  if (options.learning_rate_scale == LearningRateScale::kNone) return 1.0;
   if (options.learning_rate_scale == LearningRateScale::kInverseWorkers) {
-    schedule.learning_rate /= options.cluster.world_size * options.strategy.replicas;
-    return schedule;
+    return 1.0 / count_workers(options);
   }
   const double reference = options.reference_batch_size > 0
                                ? static_cast<double>(options.reference_batch_size)
                                : static_cast<double>(global_batch) / static_cast<double>(replicas);
-  const double ratio = static_cast<double>(global_batch) / reference;
-  const double scale =
-      options.learning_rate_scale == LearningRateScale::kLinear ? ratio : std::sqrt(ratio);
+  const double ratio = static_cast<double>(samples_per_update(options, global_batch)) / reference;
+  return options.learning_rate_scale == LearningRateScale::kLinear ? ratio : std::sqrt(ratio);
+}
+
+ScheduleOptions schedule_of(const TrainOptions& options, int replicas, std::int64_t global_batch,
+                            std::int64_t steps_per_epoch) {
+  ScheduleOptions schedule = options.schedule;
+  const TrainLoopOptions& loop = options.loop;
+  schedule.total_epochs =
+      loop.total_steps ? static_cast<double>(*loop.total_steps * batches_per_update(options)) /
+                             static_cast<double>(steps_per_epoch)
+                       : static_cast<double>(loop.total_epochs);
+  if (options.learning_rate_scale == LearningRateScale::kInverseWorkers) {
+    schedule.learning_rate /= count_workers(options);  // rounds once, unlike a factor
+    return schedule;
+  }
+  const double factor = learning_rate_factor(options, replicas, global_batch);
   // Warm-up starts at the rate of the reference batch. Source: Goyal et al. 2017, section 2.2.
-  if (scale > 1.0) schedule.warmup_start = schedule.learning_rate;
-  schedule.learning_rate *= scale;
+  if (factor > 1.0) schedule.warmup_start = schedule.learning_rate;
+  schedule.learning_rate *= factor;
   return schedule;
 }
 
 int count_workers(const TrainOptions& options) {
-  return has_servers(options) ? options.cluster.world_size : options.strategy.replicas;
+  return options.cluster.world_size * options.strategy.replicas;
 }
 
 std::int64_t samples_per_update(const TrainOptions& options, std::int64_t batch) {
-  const ps::ConsistencyOptions& consistency = options.strategy.consistency;
-  const bool is_summed = consistency.consistency == ps::Consistency::kSync;
-  if (!is_summed || is_synchronous(consistency)) return batch;
-  return batch * (count_workers(options) - consistency.backup_workers);
+  return batch * batches_per_update(options);
 }
 
 std::int64_t choose_batch(const TrainOptions& options, int replicas, std::int64_t dataset_size,

@@ -19,7 +19,7 @@ int count_replicas(const TrainOptions& options, const Membership* membership);
 // replicas as this one.
 int expected_replicas(const TrainOptions& options);
 
-// Returns an asynchronous job's number of workers: the replicas of this process or of all tasks.
+// Returns an asynchronous job's number of workers: the replicas of all tasks.
 int count_workers(const TrainOptions& options);
 
 // Returns the samples of a step over all replicas, and stores the largest share of a replica in
@@ -40,6 +40,11 @@ int lanes_of(int cpus, int sharing) noexcept;
 // Returns the lanes of a replica: --threads, or else the CPUs divided among the replicas of all
 // tasks on this host.
 int choose_lanes(const TrainOptions& options, const Membership* membership);
+
+// Returns the factor of --learning-rate that --learning-rate-scale stands for. `replicas` and
+// `global_batch` come from count_replicas() and choose_batch(). With backup workers, the batch that
+// the rate grows with is that of the gradients that make an update.
+double learning_rate_factor(const TrainOptions& options, int replicas, std::int64_t global_batch);
 
 // Returns the learning rate schedule of this run, scaled as --learning-rate-scale says.
 ScheduleOptions schedule_of(const TrainOptions& options, int replicas, std::int64_t global_batch,

@@ -510,6 +510,8 @@ TEST(Compare, RefusesMistakesWithOneLine) {
       {{"--clock", "virtual", "--service-time", "constant:0"}, "all steps would end at time 0"},
       {{"--kill", "worker=1,at=1s", "--kill", "worker=0,at=1s,restart=1s"}, "the same restart="},
       {{"--preset", "momentum", "--strategies", "mirrored"}, "--strategies"},
+      {{"--strategies", "mirrored{momentun=0.1,nesterov}"}, "did you mean momentum?"},
+      {{"--strategies", "mirrored{learning-rate=x}"}, "mirrored{learning-rate=x}: --learning-rate"},
       {{"--", "--data", "digits"}, "--data after --"},
       {{"--", "--steps=5"}, "--budget updates --updates N"},
       {{"--data", "mnist:/nowhere"}, "/nowhere"},
@@ -554,6 +556,22 @@ TEST(Compare, RefusesAPresetWithoutItsData) {
     EXPECT_EQ(result.exit_code, 2) << result.err;
     EXPECT_NE(result.err.find("give --data cifar10:DIR"), std::string::npos) << result.err;
     EXPECT_FALSE(fs::exists(scratch / "r"));
+  }
+}
+
+TEST(Compare, RefusesWhatWouldChangeTheMeaningOfAPreset) {
+  const std::pair<Words, const char*> mistakes[] = {
+      {{"--data", "mnist:/nowhere"}, "holds for --data digits; give --target-accuracy"},
+      {{"--data", "mnist:/nowhere", "--target-accuracy", "0.95"}, "/nowhere"},
+      {{"--", "--learning-rate", "1"}, "--learning-rate after --: --preset momentum sets"},
+      {{"--", "--learning-rate-scale=none"}, "--learning-rate-scale after --"}};
+  for (const auto& [words, says] : mistakes) {
+    const ScratchDir scratch;
+    const Words command{SYNCOPATE_BENCH, "compare", "--preset", "momentum",
+                        "--clock",       "virtual", "--report", scratch / "r"};
+    const ProgramResult result = RunningProgram(command + words).wait();
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find(says), std::string::npos) << result.err;
   }
 }
 

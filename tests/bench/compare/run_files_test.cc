@@ -134,6 +134,29 @@ TEST_F(RunFilesTest, KeepWhatOtherProcessesTookAndWhere) {
   EXPECT_NE(content_of(files.result(planned.runs[0])).find(R"("host":"n1")"), std::string::npos);
 }
 
+TEST_F(RunFilesTest, HaveTheLearningRatesOfTheVariants) {
+  const auto written = [&](const char* word) {
+    fs::remove_all(dir_);
+    CompareOptions options = a_comparison();
+    options.shared = parse_shared_train_flags({"--optimizer", "sgd"});
+    options.variants[0] = parse_variant(word, 4, 2);
+    RunFiles files(dir_);
+    Planned(options).begin(files);
+    return read_comparison(dir_);
+  };
+  const Comparison scaled = written("mirrored");
+  EXPECT_EQ(scaled.learning_rate_rule, "linear");
+  EXPECT_EQ(scaled.variants[0].learning_rate, 0.01);
+  EXPECT_EQ(scaled.variants[0].learning_rate_factor, 4.0);
+  EXPECT_EQ(scaled.variants[1].learning_rate_factor, 3.0);
+  EXPECT_EQ(scaled.variants[0].threads_per_worker, 1);
+  const Comparison given = written("mirrored{learning-rate=0.2}");
+  EXPECT_EQ(given.learning_rate_rule, "given") << "of linear and given";
+  EXPECT_EQ(given.variants[0].learning_rate_rule, "given");
+  EXPECT_EQ(given.variants[0].learning_rate, 0.2);
+  EXPECT_EQ(written("mirrored{learning-rate-scale=none}").learning_rate_rule, "none");
+}
+
 TEST_F(RunFilesTest, BelongToOneComparisonAtATime) {
   const auto first = std::make_unique<RunFiles>(dir_);
   EXPECT_THROW(RunFiles second(dir_), UsageError);

@@ -9,6 +9,7 @@
 #include "bench/compare/real_run.h"
 #include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
+#include "worker/run/run_sizes.h"
 
 namespace syncopate::bench {
 namespace {
@@ -123,19 +124,105 @@ TEST(RunPlan, HasTheFaultsOfWorkersAndLinksThatAVariantHas) {
   EXPECT_EQ(value_of(plan_runs(options, 1000)[1], "--link-delay"), "");
 }
 
-TEST(RunPlan, ScalesTheRateOfSynchronousVariantsOnly) {
+// Returns options with a variant for each size of an update: 40, 30 and 10 samples.
+CompareOptions three_sizes(const Words& train_flags) {
   CompareOptions options = two_variants();
   options.variants.push_back(parse_variant("parameter-server:async", 4, 2));
-  options.shared = parse_shared_train_flags({"--learning-rate-scale", "linear"});
-  const auto runs = plan_runs(options, 1000);
-  EXPECT_EQ(value_of(runs[0], "--reference-batch-size"), "") << "mirrored";
-  EXPECT_TRUE(runs[0].notes.empty());
-  for (const std::size_t asynchronous : {1U, 2U}) {
-    EXPECT_EQ(value_of(runs[asynchronous], "--reference-batch-size"), "10");
-    EXPECT_EQ(runs[asynchronous].notes.size(), 1U);
+  options.shared = parse_shared_train_flags(train_flags);
+  return options;
+}
+
+// Returns the rate at which train would run this plan after the warm-up.
+double rate_of(const RunSpec& run) {
+  const int replicas = expected_replicas(run.train);
+  return schedule_of(run.train, replicas, 10 * replicas, 1000).learning_rate;
+}
+
+TEST(RunPlan, ScalesTheRateOfGradientDescentLinearlyWithTheSamplesOfAnUpdate) {
+  for (const char* optimizer : {"sgd", "momentum"}) {
+    CompareOptions options = three_sizes({"--optimizer", optimizer});
+    options.epochs = 90;
+    const auto runs = plan_runs(options, 1000);
+    const double factors[] = {4.0, 3.0, 1.0};  // mirrored, one backup worker, async
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_DOUBLE_EQ(rate_of(runs[i]), 0.01 * factors[i]) << runs[i].variant.label;
+      EXPECT_EQ(runs[i].learning_rate_rule, "linear");
+      EXPECT_DOUBLE_EQ(runs[i].learning_rate_factor, factors[i]);
+      EXPECT_EQ(runs[i].train.schedule.learning_rate, 0.01) << "the rate as given";
+      EXPECT_TRUE(runs[i].notes.empty());
+    }
+    EXPECT_EQ(value_of(runs[0], "--warmup-epochs"), "5");
+    EXPECT_EQ(value_of(runs[1], "--learning-rate-scale"), "linear");
+    EXPECT_EQ(value_of(runs[2], "--learning-rate-scale"), "none");
+    EXPECT_EQ(value_of(runs[2], "--warmup-epochs"), "0");
   }
-  options.shared.options.reference_batch_size = 40;
-  EXPECT_TRUE(plan_runs(options, 1000)[2].notes.empty()) << "the user gave the batch";
+}
+
+TEST(RunPlan, ScalesTheRateOfAdamWithTheSquareRoot) {
+  for (const Words& flags : {Words{}, Words{"--optimizer", "adamw"}}) {
+    const auto runs = plan_runs(three_sizes(flags), 1000);
+    EXPECT_DOUBLE_EQ(rate_of(runs[0]), 0.001 * 2.0);
+    EXPECT_DOUBLE_EQ(rate_of(runs[2]), 0.001);
+    EXPECT_EQ(runs[0].learning_rate_rule, "sqrt");
+  }
+}
+
+TEST(RunPlan, WarmsUpOverTheSameShareOfEveryBudget) {
+  CompareOptions options = three_sizes({});
+  options.budget = Budget::kUpdates;
+  options.updates = 450;  // 18 epochs of 25 updates of 40 samples
+  EXPECT_EQ(value_of(plan_runs(options, 1000)[0], "--warmup-epochs"), "1");
+}
+
+TEST(RunPlan, ScalesAndWarmsUpAsTheUserSays) {
+  const auto none = plan_runs(three_sizes({"--learning-rate-scale", "none"}), 1000);
+  EXPECT_DOUBLE_EQ(rate_of(none[0]), 0.001);
+  EXPECT_EQ(none[0].learning_rate_rule, "none");
+  EXPECT_EQ(value_of(none[0], "--warmup-epochs"), "0");
+  const auto linear =
+      plan_runs(three_sizes({"--learning-rate-scale=linear", "--warmup-epochs", "0.5"}), 1000);
+  EXPECT_DOUBLE_EQ(rate_of(linear[0]), 0.004) << "adam";
+  EXPECT_EQ(value_of(linear[0], "--warmup-epochs"), "0.5");
+  EXPECT_EQ(value_of(linear[2], "--warmup-epochs"), "0.5");
+  const auto reference =
+      plan_runs(three_sizes({"--optimizer", "sgd", "--reference-batch-size", "5"}), 1000);
+  EXPECT_DOUBLE_EQ(reference[1].learning_rate_factor, 6.0);
+  EXPECT_DOUBLE_EQ(rate_of(reference[2]), 0.02) << "async";
+  EXPECT_EQ(reference[2].refusal, "");
+}
+
+TEST(RunPlan, LeavesARateInBracesAsItIs) {
+  CompareOptions options = three_sizes({"--optimizer", "sgd"});
+  options.variants[0] = parse_variant("mirrored{learning-rate=0.5}", 4, 2);
+  options.variants[1] = parse_variant("mirrored{learning-rate=0.5,learning-rate-scale=sqrt}", 4, 2);
+  options.variants.push_back(parse_variant("mirrored{optimizer=adam}", 4, 2));
+  options.variants.push_back(parse_variant("one-device{threads=3}", 4, 2));
+  const auto runs = plan_runs(options, 1000);
+  EXPECT_DOUBLE_EQ(rate_of(runs[0]), 0.5);
+  EXPECT_EQ(value_of(runs[0], "--warmup-epochs"), "0");
+  EXPECT_EQ(runs[0].learning_rate_rule, "given");
+  EXPECT_DOUBLE_EQ(rate_of(runs[1]), 1.0);
+  EXPECT_EQ(runs[1].learning_rate_rule, "given");
+  EXPECT_EQ(runs[2].learning_rate_rule, "linear");
+  EXPECT_DOUBLE_EQ(rate_of(runs[3]), 0.002) << "the default rate of adam, by the square root";
+  EXPECT_EQ(value_of(runs[4], "--threads"), "3");
+  EXPECT_EQ(value_of(runs[0], "--threads"), "1");
+}
+
+TEST(RunPlan, RefusesAFlagInBracesThatTheVariantIgnores) {
+  CompareOptions options = two_variants();
+  options.variants[0] = parse_variant("mirrored{compress=bf16}", 4, 2);
+  EXPECT_NE(plan_runs(options, 1000)[0].refusal.find("not applicable to mirrored{compress=bf16}"),
+            std::string::npos);
+  options.variants[0] = parse_variant("mirrored{learning-rate=-1}", 4, 2);
+  try {
+    plan_runs(options, 1000);
+    ADD_FAILURE() << "was accepted";
+  } catch (const UsageError& error) {
+    EXPECT_EQ(std::string(error.what()).rfind("mirrored{learning-rate=-1}: --learning-rate -1", 0),
+              0U)
+        << error.what();
+  }
 }
 
 TEST(RunPlan, RefusesVariantsThatCannotBeCompared) {
@@ -146,6 +233,10 @@ TEST(RunPlan, RefusesVariantsThatCannotBeCompared) {
   CompareOptions only_backups = two_variants();
   only_backups.variants.back().workers = 1;
   EXPECT_THROW(plan_runs(only_backups, 1000), UsageError) << "all workers are backups";
+  CompareOptions alike = two_variants();
+  alike.variants = {parse_variant("mirrored{init-from=a/b}", 4, 2),
+                    parse_variant("mirrored{init-from=a=b}", 4, 2)};
+  EXPECT_THROW(plan_runs(alike, 1000), UsageError) << "their files would have the same names";
 }
 
 // Under the virtual clock, compare runs the options that train parses from the run's command line.
@@ -188,6 +279,21 @@ TEST(Preset, HasFlagsThatTrainAccepts) {
       }
       EXPECT_NO_THROW(parse_train(command_line_of(run.train), Environment(variables)))
           << row.name << ": " << run.variant.label;
+    }
+  }
+}
+
+TEST(Preset, StatesItsLearningRates) {
+  for (const PresetRow& row : presets()) {
+    CompareOptions options;
+    options.preset = row.name;
+    row.apply(options);
+    for (const RunSpec& run : plan_runs(options, 60'000)) {
+      EXPECT_EQ(run.learning_rate_rule, "preset") << row.name << ": " << run.variant.label;
+      EXPECT_TRUE(run.variant.has_flag("--learning-rate"));
+      if (run.variant.has_flag("--learning-rate-scale")) continue;
+      EXPECT_EQ(value_of(run, "--learning-rate-scale"), "none") << run.variant.label;
+      EXPECT_EQ(value_of(run, "--warmup-epochs"), "0") << run.variant.label;
     }
   }
 }

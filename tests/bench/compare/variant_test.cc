@@ -48,7 +48,19 @@ TEST(Variant, IsRefusedWithAReason) {
       {"parameter-server:sync+backup:1+backup:2", "backup:K is given twice"},
       {"parameter-server:sync+inverse", "requires async or ssp"},
       {"mirrored+dc", "requires async or ssp"},
-      {"parameter-server:async+fast", "expected backup:K, inverse, dc or dc-adaptive"}};
+      {"parameter-server:async+fast", "expected backup:K, inverse, dc or dc-adaptive"},
+      {"mirrored{learning-rte=0.1}",
+       "--strategies mirrored{learning-rte=0.1}: train has no flag \"learning-rte\"; did you mean "
+       "learning-rate?"},
+      {"mirrored{--learning-rate=0.1}", "did you mean learning-rate?"},
+      {"mirrored{xyzzy}", "train --help lists its flags"},
+      {"mirrored{max-staleness=2}", "compare sets --max-staleness for each run"},
+      {"mirrored{batch-size-per-replica=2}", "give it before the --"},
+      {"mirrored{momentum=0.1,momentum=0.2}", "momentum is given twice"},
+      {"mirrored{}", "expected flags of train in the braces"},
+      {"mirrored{learning-rate=0.1", "expected } at the end"},
+      {"mirrored{learning-rate=0.1}+dc", "flags in braces come last"},
+      {"{learning-rate=0.1}", "unknown strategy"}};
   for (const auto& [word, reason] : refused) {
     try {
       parse_variant(word, 4, 2);
@@ -57,6 +69,25 @@ TEST(Variant, IsRefusedWithAReason) {
       EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
     }
   }
+}
+
+TEST(Variant, HasItsOwnFlagsInBraces) {
+  const std::string word = "parameter-server:sync+backup:1{learning-rate=0.03,nesterov}";
+  const Variant variant = parse_variant(word, 4, 2);
+  EXPECT_EQ(variant.label, word);
+  EXPECT_EQ(variant.backup_workers, 1);
+  EXPECT_EQ(variant.flags, (std::vector<std::string>{"--learning-rate=0.03", "--nesterov"}));
+  EXPECT_TRUE(variant.has_flag("--learning-rate"));
+  EXPECT_FALSE(variant.has_flag("--learning"));
+  EXPECT_EQ(parse_variant("mirrored{lr-milestones=1,2.5,nesterov}", 4, 2).flags,
+            (std::vector<std::string>{"--lr-milestones=1,2.5", "--nesterov"}));
+}
+
+TEST(Variants, AreSeparatedByCommasOutsideBraces) {
+  EXPECT_EQ(
+      split_variants("mirrored{a=1,b},one-device,parameter-server:async{c=2}"),
+      (std::vector<std::string>{"mirrored{a=1,b}", "one-device", "parameter-server:async{c=2}"}));
+  EXPECT_EQ(split_variants("mirrored"), std::vector<std::string>{"mirrored"});
 }
 
 TEST(RunName, HasVariantAndSeed) {
