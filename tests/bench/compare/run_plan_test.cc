@@ -171,7 +171,10 @@ TEST(RunPlan, WarmsUpOverTheSameShareOfEveryBudget) {
   CompareOptions options = three_sizes({});
   options.budget = Budget::kUpdates;
   options.updates = 450;  // 18 epochs of 25 updates of 40 samples
-  EXPECT_EQ(value_of(plan_runs(options, 1000)[0], "--warmup-epochs"), "1");
+  const auto runs = plan_runs(options, 1000);
+  EXPECT_EQ(value_of(runs[0], "--warmup-epochs"), "1");
+  EXPECT_DOUBLE_EQ(schedule_of(runs[1].train, 1, 10, 100).total_epochs, 13.5)
+      << "updates of three batches, with 100 batches in an epoch";
 }
 
 TEST(RunPlan, ScalesAndWarmsUpAsTheUserSays) {
@@ -262,22 +265,34 @@ TEST(RunSpec, IsUnchangedAfterItsCommandLineIsParsed) {
   }());
 }
 
+// Returns the environment that launch gives to the first worker of a run.
+Environment environment_of(const RunSpec& run) {
+  if (!run.variant.has_tasks()) return Environment(Environment::Variables{});
+  return Environment({{"SYNCOPATE_ROLE", "worker"},
+                      {"SYNCOPATE_INDEX", "0"},
+                      {"SYNCOPATE_WORKERS", std::to_string(run.variant.workers)},
+                      {"SYNCOPATE_SERVERS", std::to_string(run.variant.servers)},
+                      {"SYNCOPATE_NONCE", "a"},
+                      {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:1"}});
+}
+
+TEST(RunPlan, HasScaledRatesThatTrainAccepts) {
+  for (const Words& flags :
+       {Words{}, Words{"--learning-rate-scale=linear"}, Words{"--reference-batch-size=5"}}) {
+    for (const RunSpec& run : plan_runs(three_sizes(flags), 1000)) {
+      EXPECT_NO_THROW(parse_train(command_line_of(run.train), environment_of(run)))
+          << run.variant.label;
+    }
+  }
+}
+
 TEST(Preset, HasFlagsThatTrainAccepts) {
   for (const PresetRow& row : presets()) {
     CompareOptions options;
     options.data = "synthetic:1x28x28:10:4096";
     row.apply(options);
     for (const RunSpec& run : plan_runs(options, 4096)) {
-      Environment::Variables variables;
-      if (run.variant.has_tasks()) {
-        variables = {{"SYNCOPATE_ROLE", "worker"},
-                     {"SYNCOPATE_INDEX", "0"},
-                     {"SYNCOPATE_WORKERS", std::to_string(run.variant.workers)},
-                     {"SYNCOPATE_SERVERS", std::to_string(run.variant.servers)},
-                     {"SYNCOPATE_NONCE", "a"},
-                     {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:1"}};
-      }
-      EXPECT_NO_THROW(parse_train(command_line_of(run.train), Environment(variables)))
+      EXPECT_NO_THROW(parse_train(command_line_of(run.train), environment_of(run)))
           << row.name << ": " << run.variant.label;
     }
   }
