@@ -1,12 +1,16 @@
 #include "strategies/coordinated_worker.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "models/base/errors.h"
 #include "ps/coordinator/wire_conversion.h"
 #include "strategies/collective/work_progress.h"
+#include "strategies/snapshot.h"
 
 namespace syncopate {
 namespace {
@@ -68,6 +72,67 @@ class WorkerVariables final : public VariableStore {
 std::unique_ptr<VariableStore> make_worker_variables(Replica& replica, ShardTransport& transport,
                                                      int lanes) {
   return std::make_unique<WorkerVariables>(replica, transport, lanes);
+}
+
+void ServedWorker::begin_step(ps::StepInfo step) {
+  step.state = {};  // running statistics are averaged by agree(), not on the servers
+  client_.begin_step(step);
+}
+
+std::optional<StepReport> ServedWorker::finish_step() {
+  const ps::wire::StepSumsT sums = client_.finish_step();
+  return StepReport{.scores = {sums.loss, sums.correct, sums.samples},
+                    .stops = ps::stop_counts_from_wire(sums.stops)};
+}
+
+CommunicationTimes ServedWorker::with_traffic(CommunicationTimes times) const {
+  const ps::Client::Traffic traffic = client_.traffic();
+  times.bytes_sent = traffic.bytes_pushed;
+  times.bytes_received = traffic.bytes_pulled;
+  // Servers may hold back answers while the worker computes; that time costs the worker nothing.
+  times.peers_wait_seconds = std::min(traffic.peers_wait_seconds, times.exposed_seconds);
+  return times;
+}
+
+void LeasedWorker::begin_step(ps::StepInfo step) {
+  step.batch = batch_;
+  client().begin_step(step);
+}
+
+std::optional<StepReport> LeasedWorker::finish_step() {
+  client().finish_step();
+  return std::nullopt;
+}
+
+JobStatus LeasedWorker::status() const { return job_status_of(client().status()); }
+
+std::optional<Assignment> LeasedWorker::next_assignment() {
+  const auto next = client().assignment();
+  return next ? std::optional(assignment_of(*next)) : std::nullopt;
+}
+
+std::optional<Assignment> LeasedWorker::wait_assignment() {
+  client().flush();  // servers write to this worker's memory until it returns
+  const auto next = client().wait_assignment();
+  return next ? std::optional(assignment_of(*next)) : std::nullopt;
+}
+
+Snapshot LeasedWorker::read_snapshot(const Assignment& assignment, bool with_slots) {
+  Snapshot copy;
+  copy.values = make_host_tensor(replica_.arena->values().shape(), DType::kF32);
+  if (with_slots) copy.slots = OptimizerSlots(optimizer_, copy.values.num_elements()).named();
+  client().read_snapshot(assignment.snapshot_id, copy.values.f32(), memory_of(copy.slots));
+  copy.state = make_host_tensor(replica_.state->values.shape(), DType::kF32);
+  const std::vector<float> state = client().read_snapshot_state(assignment.snapshot_id);
+  check(state.size() == copy.state.f32().size(),
+        "servers hold as many running statistics as the network has");
+  std::ranges::copy(state, copy.state.f32().begin());
+  return copy;
+}
+
+void LeasedWorker::refresh() {
+  client().flush();  // waits for answers that are on their way
+  client().pull();
 }
 
 ps::wire::DeclarationT declare_job(const StrategyOptions& options, const Graph& graph,

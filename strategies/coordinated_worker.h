@@ -1,6 +1,7 @@
-// What the workers of a job with a coordinator share, whether the variables are on parameter
-// servers (parameter_server.cc) or in a shard of this process (central_storage_asynchronous.cc):
-// the variable store, and the conversion of the coordinator's messages (ps/wire/messages.fbs).
+// The workers of a job with a coordinator: the variable store that they share, whether the
+// variables are on parameter servers or in a shard of this process
+// (central_storage_asynchronous.cc); the workers of parameter servers; and the conversion of the
+// coordinator's messages (ps/wire/messages.fbs).
 #pragma once
 
 #include <memory>
@@ -8,6 +9,7 @@
 #include <span>
 
 #include "models/graph/graph.h"
+#include "models/optim/optimizer.h"
 #include "models/tensor/parameter_arena.h"
 #include "ps/client/client.h"
 #include "ps/wire/message.h"
@@ -33,6 +35,57 @@ class ShardTransport {
   virtual std::optional<StepReport> finish_step() = 0;
   // Adds the transport's bytes and waits to the times that the store has measured.
   virtual CommunicationTimes with_traffic(CommunicationTimes times) const = 0;
+};
+
+// The transport of a synchronous worker of parameter servers: the client of the servers.
+class ServedWorker : public ShardTransport {
+ public:
+  explicit ServedWorker(ps::Client& client) : client_(client) {}
+
+  void begin_step(ps::StepInfo step) override;
+  void push(BucketId bucket) override { client_.push(bucket); }
+  void wait_values(BucketId bucket) override { client_.wait_values(bucket); }
+  std::optional<StepReport> finish_step() override;
+  CommunicationTimes with_traffic(CommunicationTimes times) const override;
+
+ protected:
+  ps::Client& client() const noexcept { return client_; }
+
+ private:
+  ps::Client& client_;
+};
+
+// The transport of an asynchronous worker of parameter servers, and its view of the job.
+class LeasedWorker final : public ServedWorker, public AsynchronousJob {
+ public:
+  // The constructor keeps references: `replica` and `client` outlive the worker.
+  LeasedWorker(Replica& replica, ps::Client& client, const StrategyOptions& options)
+      : ServedWorker(client),
+        replica_(replica),
+        index_(options.parameter_server.cluster.index),
+        optimizer_(options.optimizer) {}
+
+  void begin_step(ps::StepInfo step) override;
+  std::optional<StepReport> finish_step() override;
+
+  std::optional<ps::SampleRange> next_lease() override { return client().next_lease(); }
+  void begin_step(const ps::SampleRange& batch) override { batch_ = batch; }
+  JobStatus status() const override;
+  bool is_reporter() const override { return client().status().lowest_worker == index_; }
+  std::optional<Assignment> next_assignment() override;
+  std::optional<Assignment> wait_assignment() override;
+  Snapshot read_snapshot(const Assignment& assignment, bool with_slots) override;
+  void done(const Assignment& assignment) override {
+    client().complete_assignment(assignment.snapshot_id);
+  }
+  void refresh() override;
+  void request_stop(ps::StopKind kind) override { client().request_stop(kind); }
+
+ private:
+  Replica& replica_;
+  const int index_;
+  const OptimizerOptions optimizer_;
+  ps::SampleRange batch_;  // the samples of the current step
 };
 
 // Returns the variables of a worker: one VariableStore over either transport. Values arrive in the

@@ -11,8 +11,6 @@
 #include <utility>
 
 #include "models/base/errors.h"
-#include "models/optim/optimizer.h"
-#include "ps/coordinator/wire_conversion.h"
 #include "ps/net/segment.h"
 #include "ps/shard/placement.h"
 #include "strategies/asynchronous_job.h"
@@ -36,110 +34,6 @@ ps::Placement place(const StrategyOptions& options, const ArenaLayout& layout) {
 std::string as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
-
-// Returns the optimizer's slots filled with zeros, each with one element per variable element.
-std::vector<Snapshot::Slot> blank_slots(const OptimizerOptions& optimizer, std::int64_t elements) {
-  return OptimizerSlots(optimizer, elements).named();
-}
-
-std::vector<std::span<float>> memory_of(std::span<const Snapshot::Slot> slots) {
-  std::vector<std::span<float>> memory;
-  for (const Snapshot::Slot& slot : slots) memory.push_back(slot.values.f32());
-  return memory;
-}
-
-// The transport of a synchronous worker: the client of the servers.
-class ServedWorker : public ShardTransport {
- public:
-  explicit ServedWorker(ps::Client& client) : client_(client) {}
-
-  void begin_step(ps::StepInfo step) override {
-    step.state = {};  // running statistics are averaged by agree(), not on the servers
-    client_.begin_step(step);
-  }
-  void push(BucketId bucket) override { client_.push(bucket); }
-  void wait_values(BucketId bucket) override { client_.wait_values(bucket); }
-  std::optional<StepReport> finish_step() override {
-    const ps::wire::StepSumsT sums = client_.finish_step();
-    return StepReport{.scores = {sums.loss, sums.correct, sums.samples},
-                      .stops = ps::stop_counts_from_wire(sums.stops)};
-  }
-  CommunicationTimes with_traffic(CommunicationTimes times) const override {
-    const ps::Client::Traffic traffic = client_.traffic();
-    times.bytes_sent = traffic.bytes_pushed;
-    times.bytes_received = traffic.bytes_pulled;
-    // Servers may hold back answers while the worker computes; that time costs the worker nothing.
-    times.peers_wait_seconds = std::min(traffic.peers_wait_seconds, times.exposed_seconds);
-    return times;
-  }
-
- protected:
-  ps::Client& client() const noexcept { return client_; }
-
- private:
-  ps::Client& client_;
-};
-
-// The transport of an asynchronous worker, and its view of the job.
-class LeasedWorker final : public ServedWorker, public AsynchronousJob {
- public:
-  LeasedWorker(Replica& replica, ps::Client& client, const StrategyOptions& options)
-      : ServedWorker(client),
-        replica_(replica),
-        index_(options.parameter_server.cluster.index),
-        optimizer_(options.optimizer) {}
-
-  void begin_step(ps::StepInfo step) override {
-    step.batch = batch_;
-    client().begin_step(step);
-  }
-  std::optional<StepReport> finish_step() override {
-    client().finish_step();
-    return std::nullopt;
-  }
-
-  std::optional<ps::SampleRange> next_lease() override { return client().next_lease(); }
-  void begin_step(const ps::SampleRange& batch) override { batch_ = batch; }
-  JobStatus status() const override { return job_status_of(client().status()); }
-  bool is_reporter() const override { return client().status().lowest_worker == index_; }
-  std::optional<Assignment> next_assignment() override {
-    const auto next = client().assignment();
-    return next ? std::optional(assignment_of(*next)) : std::nullopt;
-  }
-  std::optional<Assignment> wait_assignment() override {
-    client().flush();  // servers write to this worker's memory until it returns
-    const auto next = client().wait_assignment();
-    return next ? std::optional(assignment_of(*next)) : std::nullopt;
-  }
-
-  Snapshot read_snapshot(const Assignment& assignment, bool with_slots) override {
-    Snapshot copy;
-    copy.values = make_host_tensor(replica_.arena->values().shape(), DType::kF32);
-    if (with_slots) copy.slots = blank_slots(optimizer_, copy.values.num_elements());
-    client().read_snapshot(assignment.snapshot_id, copy.values.f32(), memory_of(copy.slots));
-    copy.state = make_host_tensor(replica_.state->values.shape(), DType::kF32);
-    const std::vector<float> state = client().read_snapshot_state(assignment.snapshot_id);
-    check(state.size() == copy.state.f32().size(),
-          "servers hold as many running statistics as the network has");
-    std::ranges::copy(state, copy.state.f32().begin());
-    return copy;
-  }
-
-  void done(const Assignment& assignment) override {
-    client().complete_assignment(assignment.snapshot_id);
-  }
-  void refresh() override {
-    client().flush();  // waits for answers that are on their way
-    client().pull();
-  }
-  void request_stop(ps::StopKind kind) override { client().request_stop(kind); }
-
- private:
-  Replica& replica_;
-  const int index_;
-  const OptimizerOptions optimizer_;
-  ps::SampleRange batch_;  // the samples of the current step
-};
 
 // The base of synchronous and asynchronous workers of parameter servers.
 class ParameterServer : public Strategy {
@@ -234,7 +128,8 @@ void ParameterServer::join_job() {
 
 Snapshot ParameterServer::local_snapshot() const {
   const Tensor& values = replica_.arena->values();
-  return {values, blank_slots(options_.optimizer, values.num_elements()), replica_.state->values};
+  return {values, OptimizerSlots(options_.optimizer, values.num_elements()).named(),
+          replica_.state->values};
 }
 
 void ParameterServer::restore(const Snapshot& saved) {

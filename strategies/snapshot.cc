@@ -34,6 +34,12 @@ std::vector<Snapshot::Slot> named_slots(const Optimizer& optimizer,
   return slots;
 }
 
+std::vector<std::span<float>> memory_of(std::span<const Snapshot::Slot> slots) {
+  std::vector<std::span<float>> memory;
+  for (const Snapshot::Slot& slot : slots) memory.push_back(slot.values.f32());
+  return memory;
+}
+
 void check_snapshot(const Snapshot& saved, const Snapshot& live) {
   check_block(saved.values, live.values, "values");
   check_block(saved.state, live.state, "state");

@@ -35,6 +35,9 @@ struct Snapshot {
 std::vector<Snapshot::Slot> named_slots(const Optimizer& optimizer,
                                         std::span<const Tensor> tensors);
 
+// Returns the memory of each slot.
+std::vector<std::span<float>> memory_of(std::span<const Snapshot::Slot> slots);
+
 // Throws ShapeError unless `saved` has the blocks, shapes and slot names of `live`.
 void check_snapshot(const Snapshot& saved, const Snapshot& live);
 // Copies every block of `saved` into the memory of `live`. Precondition: check_snapshot() passed.

@@ -58,13 +58,13 @@ ControlLink::Changes ControlLink::process_events() {
         reconnect_.begin();
       }
     }
-    if (const auto envelope = socket_->receive()) {
+    if (const auto received = socket_->receive()) {
       busy = true;
       silent_until_ = Deadline::after(peer_timeout_ * 7 / 10);
       // If the connection did not break, server 0 was only suspended and still knows this worker. A
       // restarted server 0 may refuse this worker's Hello.
       if (is_welcome_) reconnect_.end();
-      if (const auto message = wire::decode(envelope->frames.front().bytes())) on_message(*message);
+      on_message(received->header);
     }
     socket_->flush();
   }

@@ -171,25 +171,23 @@ void ShardLink::process_events() {
         disconnect();
       }
     }
-    if (const auto message = socket_->receive()) {
+    if (const auto received = socket_->receive()) {
       busy = true;
-      on_message(*message);
+      on_message(*received);
     }
     socket_->flush();
   }
   send_sendable();
 }
 
-void ShardLink::on_message(const wire::Envelope& envelope) {
-  const auto message = wire::decode(envelope.frames.front().bytes());
-  if (!message) return;
+void ShardLink::on_message(const wire::Received& message) {
   answers_until_.reset();
-  const wire::BodyUnion& body = message->body;
+  const wire::BodyUnion& body = message.header.body;
   switch (body.type) {
     case wire::Body::DataWelcome:
       return on_welcome(*body.AsDataWelcome());
     case wire::Body::Values:
-      return on_values(*body.AsValues(), envelope);
+      return on_values(*body.AsValues(), message);
     case wire::Body::Consumed: {
       OpenRequest* const open =
           requests_.find_sent({ShardRequest::Kind::kPush, body.AsConsumed()->bucket});
@@ -200,14 +198,14 @@ void ShardLink::on_message(const wire::Envelope& envelope) {
       return on_probe_answer(*body.AsProbeAnswer());
     case wire::Body::Written:
       return on_copy_answer(ShardRequest::Kind::kWrite,
-                            body.AsWritten()->state ? -1 : body.AsWritten()->bucket, envelope);
+                            body.AsWritten()->state ? -1 : body.AsWritten()->bucket, message);
     case wire::Body::CutValues: {
       const wire::CutValuesT& copy = *body.AsCutValues();
       const int bucket = copy.state ? -1 : copy.bucket;
       const OpenRequest* const open =
           requests_.find_sent({ShardRequest::Kind::kReadSnapshot, bucket});
       if (open == nullptr || open->request.message.body.AsReadCut()->cut != copy.cut) return;
-      return on_copy_answer(ShardRequest::Kind::kReadSnapshot, bucket, envelope);
+      return on_copy_answer(ShardRequest::Kind::kReadSnapshot, bucket, message);
     }
     case wire::Body::Refused:
       return state_.fail(

@@ -52,7 +52,7 @@ class ShardLink {
   void send_sendable();
   void send_request(ShardRequest& request);
   void send_pulls(const std::vector<const ShardRequest*>& requests);
-  void on_message(const wire::Envelope& envelope);
+  void on_message(const wire::Received& message);
   void on_welcome(const wire::DataWelcomeT& welcome);
   void on_probe_answer(const wire::ProbeAnswerT& answer);
   void on_values(const wire::ValuesT& header, const wire::Envelope& envelope);

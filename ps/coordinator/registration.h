@@ -13,12 +13,13 @@
 namespace syncopate::ps {
 
 // Returns the reason to refuse a task, because it does not fit the job by nonce, size or
-// declaration, or its incarnation may not register; nothing when it may. In hello_check.cc.
+// declaration, or its incarnation may not register; nothing when it may.
 std::optional<wire::RefusedT> find_refusal(const Job& job, const wire::HelloT& hello);
 
 // Returns "worker 2 has --model mlp, the job has mnist-cnn (worker 0's)": the first difference
 // between the job's declaration, which worker `by` sent, and that of `worker`; nothing if they
-// agree. Differences in options that need not be equal are logged as warnings.
+// agree. Differences in options that need not be equal are logged as warnings. In
+// declaration_difference.cc.
 std::optional<std::string> find_difference(const wire::DeclarationT& job, int by,
                                            const wire::DeclarationT& found, int worker);
 

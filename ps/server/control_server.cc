@@ -103,7 +103,7 @@ void ControlServer::send_final_messages() {
   while (!end.passed() && !final_messages_.empty()) {
     socket_.wait_for_messages();
     socket_->flush();
-    while (const auto envelope = socket_->receive()) on_final_envelope(*envelope);
+    while (const auto message = socket_->receive()) on_final_message(*message);
     if (!next_send.passed()) continue;
     next_send = Deadline::after(kFinalInterval);
     std::erase_if(final_messages_, [this](const auto& entry) {
@@ -119,33 +119,32 @@ wire::MessageT ControlServer::final_message() const {
   return wire::make_message(std::move(failing));
 }
 
-void ControlServer::on_final_envelope(const wire::Envelope& envelope) {
-  const auto message = wire::decode(envelope.frames.front().bytes());
-  if (!message) return;
-  if (message->body.type == wire::Body::Hello) {
+void ControlServer::on_final_message(const wire::Received& message) {
+  const wire::BodyUnion& body = message.header.body;
+  if (body.type == wire::Body::Hello) {
     // A task that reconnects receives the final message over the new connection; a new task is
     // refused.
-    const wire::HelloT& hello = *message->body.AsHello();
+    const wire::HelloT& hello = *body.AsHello();
     const TaskId task{hello.role == 1 ? TaskId::Role::kServer : TaskId::Role::kWorker, hello.index};
     const bool is_known = connections_.contains(task) &&
                           (task.role == TaskId::Role::kServer || hello.incarnation != 0);
     final_messages_.insert_or_assign(
-        envelope.peer, is_known ? final_message() : coordinator_.on_hello(hello).refusal);
-    if (is_known) tasks_[envelope.peer] = task;
+        message.peer, is_known ? final_message() : coordinator_.on_hello(hello).refusal);
+    if (is_known) tasks_[message.peer] = task;
     return;
   }
-  const auto task = tasks_.find(envelope.peer);
-  const bool has_left = message->body.type == wire::Body::Leaving && task != tasks_.end() &&
+  const auto task = tasks_.find(message.peer);
+  const bool has_left = body.type == wire::Body::Leaving && task != tasks_.end() &&
                         task->second.role == TaskId::Role::kServer;
-  if (has_left || message->body.type == wire::Body::Failing) final_messages_.erase(envelope.peer);
+  if (has_left || body.type == wire::Body::Failing) final_messages_.erase(message.peer);
 }
 
 void ControlServer::run_once() {
   for (bool busy = true; busy;) {
     busy = false;
-    if (const auto envelope = socket_->receive()) {
+    if (const auto message = socket_->receive()) {
       busy = true;
-      on_envelope(*envelope);
+      on_message(*message);
     }
     socket_->flush();
   }
@@ -160,35 +159,33 @@ void ControlServer::run_once() {
   exchange_messages();
 }
 
-void ControlServer::on_envelope(const wire::Envelope& envelope) {
-  const auto message = wire::decode(envelope.frames.front().bytes());
-  if (!message) return;
-  if (message->body.type == wire::Body::Hello)
-    return on_hello(envelope.peer, *message->body.AsHello());
-  const auto task = tasks_.find(envelope.peer);
+void ControlServer::on_message(const wire::Received& message) {
+  const wire::BodyUnion& body = message.header.body;
+  if (body.type == wire::Body::Hello) return on_hello(message.peer, *body.AsHello());
+  const auto task = tasks_.find(message.peer);
   if (task == tasks_.end()) {
     wire::RefusedT refused;
     refused.line =
         "this task sent nothing for longer than the peer timeout; the job continued without it";
-    socket_->send(wire::envelope(envelope.peer, make_message(std::move(refused))));
+    socket_->send(wire::envelope(message.peer, make_message(std::move(refused))));
     return;
   }
   Connection& connection = connections_.at(task->second);
   connection.lost_after = Deadline::after(options_.peer_timeout * 7 / 10);
-  if (message->body.type == wire::Body::Heartbeat) {
-    connection.step = message->body.AsHeartbeat()->step;
+  if (body.type == wire::Body::Heartbeat) {
+    connection.step = body.AsHeartbeat()->step;
     return;
   }
   const TaskId from = task->second;
   const std::string name = describe(from, connection);
-  coordinator_.on_message(from, *message);
-  if (message->body.type == wire::Body::Failing && from.role == TaskId::Role::kServer &&
+  coordinator_.on_message(from, message.header);
+  if (body.type == wire::Body::Failing && from.role == TaskId::Role::kServer &&
       !options_.servers_return) {
-    coordinator_.on_task_lost(from, name + " failed: " + message->body.AsFailing()->reason);
+    coordinator_.on_task_lost(from, name + " failed: " + body.AsFailing()->reason);
   }
-  if (message->body.type == wire::Body::Failing) {
+  if (body.type == wire::Body::Failing) {
     // A task that sent Failing sends no more, and its timeout would be reported as a second loss.
-    tasks_.erase(envelope.peer);
+    tasks_.erase(message.peer);
     connections_.erase(from);
   }
   exchange_messages();

@@ -44,7 +44,7 @@ class ControlServer {
 
   void serve();
   void run_once();
-  void on_envelope(const wire::Envelope& envelope);
+  void on_message(const wire::Received& message);
   void on_hello(const std::string& peer, const wire::HelloT& hello);
   // Refuses the previous connection of a task, because another process has taken the task's place.
   void refuse_replaced(const std::string& peer, const std::string& name,
@@ -61,7 +61,7 @@ class ControlServer {
   // After the job's end: sends every task the final message until its connection has ended.
   void send_final_messages();
   wire::MessageT final_message() const;
-  void on_final_envelope(const wire::Envelope& envelope);
+  void on_final_message(const wire::Received& message);
   std::string describe(const TaskId& task, const Connection& connection) const;
 
   ServerOptions& options_;

@@ -104,9 +104,9 @@ void DataService::run(const std::stop_token& stop) {
     for (bool busy = true; busy;) {
       run_posted();
       busy = false;
-      if (auto envelope = socket_->receive()) {
+      if (auto message = socket_->receive()) {
         busy = true;
-        on_envelope(*envelope);
+        on_message(*message);
       }
       socket_->flush();
     }
@@ -121,22 +121,20 @@ void DataService::run_posted() {
   requests_->release_retired();
 }
 
-void DataService::on_envelope(wire::Envelope& envelope) {
-  const auto message = wire::decode(envelope.frames.front().bytes());
-  if (!message) return;
-  const wire::BodyUnion& body = message->body;
-  if (body.type == wire::Body::DataHello) return on_hello(envelope.peer, *body.AsDataHello());
-  WorkerSession* const session = sessions_.find(envelope.peer);
+void DataService::on_message(wire::Received& message) {
+  const wire::BodyUnion& body = message.header.body;
+  if (body.type == wire::Body::DataHello) return on_hello(message.peer, *body.AsDataHello());
+  WorkerSession* const session = sessions_.find(message.peer);
   if (session == nullptr) return;
   switch (body.type) {
     case wire::Body::Push:
-      return requests_->push(*session, envelope, *body.AsPush());
+      return requests_->push(*session, message, *body.AsPush());
     case wire::Body::Pull:
       return requests_->pull(*session, *body.AsPull());
     case wire::Body::Probe:
       return requests_->probe(*session, *body.AsProbe());
     case wire::Body::Write:
-      return requests_->write(*session, envelope, *body.AsWrite());
+      return requests_->write(*session, message, *body.AsWrite());
     case wire::Body::ReadCut:
       if (auto answer = snapshots_.read(*session, *body.AsReadCut(), *served_)) {
         socket_->send(std::move(*answer));

@@ -81,7 +81,7 @@ class DataService {
   void open_socket();
   void run(const std::stop_token& stop);
   void run_posted();
-  void on_envelope(wire::Envelope& envelope);
+  void on_message(wire::Received& message);
   void on_hello(const std::string& peer, const wire::DataHelloT& hello);
 
   const DataServiceOptions options_;

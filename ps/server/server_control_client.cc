@@ -79,17 +79,15 @@ void ServerControlClient::run_once() {
       if (is_registered_) reconnect_.begin();
       if (*event == wire::LinkEvent::kConnected) send_hello();
     }
-    if (const auto envelope = socket_->receive()) {
+    if (const auto message = socket_->receive()) {
       busy = true;
       lost_after_ = Deadline::after(server_0_timeout());
-      if (const auto message = wire::decode(envelope->frames.front().bytes())) {
-        if (message->body.type == wire::Body::Welcome) {
-          is_registered_ = is_accepted_ = true;
-          reconnect_.end();
-          for (wire::MessageT& unsent : std::exchange(unsent_, {})) send(std::move(unsent));
-        }
-        duties_.on_message(*message);
+      if (message->header.body.type == wire::Body::Welcome) {
+        is_registered_ = is_accepted_ = true;
+        reconnect_.end();
+        for (wire::MessageT& unsent : std::exchange(unsent_, {})) send(std::move(unsent));
       }
+      duties_.on_message(message->header);
     }
     socket_->flush();
   }

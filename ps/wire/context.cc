@@ -5,6 +5,10 @@
 #include <zmq.h>
 
 #include <cerrno>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
 
 #include "models/base/errors.h"
 
@@ -22,6 +26,20 @@ constexpr int kBufferedMessages = 64;
 void keep_freed_memory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
+}
+
+struct BorrowedBytes {
+  std::function<void()> release;
+  // `is_written` is set after `release` and checked before the call of `release`. ZeroMQ passes
+  // frames between threads in a way that ThreadSanitizer does not recognise as synchronisation.
+  std::atomic<bool> is_written = false;
+};
+
+void give_back(void* /*bytes*/, void* hint) {
+  const std::unique_ptr<BorrowedBytes> borrowed(static_cast<BorrowedBytes*>(hint));
+  if (borrowed->is_written.load(std::memory_order_acquire) && borrowed->release) {
+    borrowed->release();
+  }
 }
 
 }  // namespace
@@ -58,5 +76,44 @@ SocketHandle Context::make_socket(int type) {
 }
 
 std::string Context::unused_name() { return fmt::format("inproc://{}", names_.fetch_add(1)); }
+
+Frame::Frame() : content_(new zmq_msg_t) { zmq_msg_init(content_.get()); }
+Frame::Frame(Frame&& other) noexcept = default;
+Frame& Frame::operator=(Frame&& other) noexcept = default;
+Frame::~Frame() = default;
+
+// A ZeroMQ message that was sent is empty, and closing it does nothing.
+void Frame::Close::operator()(zmq_msg_t* message) const noexcept {
+  zmq_msg_close(message);
+  delete message;
+}
+
+Frame Frame::copy_of(std::span<const std::byte> bytes) {
+  Frame frame;
+  if (zmq_msg_init_size(&frame.content(), bytes.size()) != 0) throw std::bad_alloc();
+  if (!bytes.empty()) std::memcpy(zmq_msg_data(&frame.content()), bytes.data(), bytes.size());
+  return frame;
+}
+
+Frame Frame::borrow(std::span<const std::byte> bytes, std::function<void()> release) {
+  Frame frame;
+  auto borrowed = std::make_unique<BorrowedBytes>();
+  borrowed->release = std::move(release);
+  borrowed->is_written.store(true, std::memory_order_release);
+  // ZeroMQ's interface takes mutable bytes of a frame but does not write to them.
+  auto* data = const_cast<std::byte*>(bytes.data());
+  if (zmq_msg_init_data(&frame.content(), data, bytes.size(), give_back, borrowed.get()) != 0) {
+    zmq_msg_init(&frame.content());
+    throw std::bad_alloc();
+  }
+  (void)borrowed.release();  // give_back() owns the bytes now
+  return frame;
+}
+
+std::span<const std::byte> Frame::bytes() const noexcept {
+  if (!content_) return {};
+  return {static_cast<const std::byte*>(zmq_msg_data(content_.get())),
+          zmq_msg_size(content_.get())};
+}
 
 }  // namespace syncopate::ps::wire

@@ -1,11 +1,18 @@
-// ZeroMQ's context, which owns its I/O threads, and handles for contexts and sockets.
+// ZeroMQ's context, which owns its I/O threads, handles for contexts and sockets, and the frames of
+// messages.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
 #include <string>
 
 #include "models/base/unique_handle.h"
+
+struct zmq_msg_t;
 
 namespace syncopate::ps::wire {
 
@@ -40,6 +47,31 @@ class Context {
  private:
   UniqueHandle<ContextTraits> context_;
   std::atomic<std::uint64_t> names_ = 0;
+};
+
+// One frame of a message. A received frame owns memory of ZeroMQ's; a frame to be sent owns a copy
+// or borrows its bytes.
+class Frame {
+ public:
+  Frame();
+  static Frame copy_of(std::span<const std::byte> bytes);
+  // Borrows `bytes`, which must not change until `release` is called: by a thread of ZeroMQ's, or,
+  // for a frame that is never sent, by the thread that destroys the frame. `release` must not
+  // throw.
+  static Frame borrow(std::span<const std::byte> bytes, std::function<void()> release);
+  Frame(Frame&& other) noexcept;
+  Frame& operator=(Frame&& other) noexcept;
+  ~Frame();
+
+  // Returns the frame's bytes: empty after the frame was sent or moved from.
+  std::span<const std::byte> bytes() const noexcept;
+  zmq_msg_t& content() noexcept { return *content_; }
+
+ private:
+  struct Close {
+    void operator()(zmq_msg_t* message) const noexcept;
+  };
+  std::unique_ptr<zmq_msg_t, Close> content_;
 };
 
 // Checks the `result` of a ZeroMQ call that can fail only for lack of resources. Throws FileError,

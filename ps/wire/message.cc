@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "models/base/errors.h"
 
@@ -146,18 +147,10 @@ std::string problem_of(std::span<const std::byte> aligned) {
 }
 
 // Copies a header: frames arrive at any address; memory from new is aligned for all of a header.
+// Returns nothing for a header that is too long to copy.
 std::vector<std::byte> aligned_copy(std::span<const std::byte> header) {
   const std::size_t length = header.size() > kLongestFrame ? 0 : header.size();
   return {header.begin(), header.begin() + static_cast<std::ptrdiff_t>(length)};
-}
-
-// Checks a header. `aligned` is a copy of it, or empty when `header` is too long to copy.
-bool check_header(std::span<const std::byte> header, std::span<const std::byte> aligned,
-                  std::string* problem) {
-  std::string found = problem_of(aligned.size() == header.size() ? aligned : header);
-  const bool is_fine = found.empty();
-  if (problem != nullptr) *problem = std::move(found);
-  return is_fine;
 }
 
 }  // namespace
@@ -177,14 +170,13 @@ std::vector<std::byte> encode(const MessageT& message) {
 
 std::optional<MessageT> decode(std::span<const std::byte> header, std::string* problem) {
   const std::vector<std::byte> aligned = aligned_copy(header);
-  if (!check_header(header, aligned, problem)) return std::nullopt;
+  std::string found = problem_of(aligned.size() == header.size() ? aligned : header);
+  const bool is_fine = found.empty();
+  if (problem != nullptr) *problem = std::move(found);
+  if (!is_fine) return std::nullopt;
   std::optional<MessageT> message(std::in_place);
   GetMessage(aligned.data())->UnPackTo(&*message);
   return message;
-}
-
-bool is_header(std::span<const std::byte> header, std::string* problem) {
-  return check_header(header, aligned_copy(header), problem);
 }
 
 std::string_view name_of(const MessageT& message) noexcept {

@@ -44,9 +44,6 @@ std::vector<std::byte> encode(const MessageT& message);
 // may be out of range: the caller checks.
 std::optional<MessageT> decode(std::span<const std::byte> header, std::string* problem = nullptr);
 
-// Returns whether decode() would return a message. Creates no objects.
-bool is_header(std::span<const std::byte> header, std::string* problem = nullptr);
-
 // Returns the kind of the message as text, such as "Push".
 std::string_view name_of(const MessageT& message) noexcept;
 

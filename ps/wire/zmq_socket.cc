@@ -4,24 +4,22 @@
 #include <zmq.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cctype>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <deque>
-#include <new>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "ps/net/connection.h"
 #include "ps/net/wake_event.h"
 #include "ps/wire/link_monitor.h"
-#include "ps/wire/send_queue.h"
 
 namespace syncopate::ps::wire {
 namespace {
@@ -33,20 +31,6 @@ constexpr milliseconds kNextTry(5);
 // Limits the log entries about messages that are not of this protocol.
 constexpr std::size_t kMostLoggedPeers = 20;
 constexpr std::size_t kLongestLoggedName = 64;
-
-struct BorrowedBytes {
-  std::function<void()> release;
-  // `is_written` is set after `release` and checked before the call of `release`. ZeroMQ passes
-  // frames between threads in a way that ThreadSanitizer does not recognise as synchronisation.
-  std::atomic<bool> is_written = false;
-};
-
-void give_back(void* /*bytes*/, void* hint) {
-  const std::unique_ptr<BorrowedBytes> borrowed(static_cast<BorrowedBytes*>(hint));
-  if (borrowed->is_written.load(std::memory_order_acquire) && borrowed->release) {
-    borrowed->release();
-  }
-}
 
 bool receive_frame(const SocketHandle& socket, Frame& frame) {
   while (zmq_msg_recv(&frame.content(), socket.get(), ZMQ_DONTWAIT) < 0) {
@@ -75,46 +59,143 @@ std::string printable_name(std::string_view peer) {
   return text;
 }
 
-}  // namespace
-
-Frame::Frame() : content_(new zmq_msg_t) { zmq_msg_init(content_.get()); }
-Frame::Frame(Frame&& other) noexcept = default;
-Frame& Frame::operator=(Frame&& other) noexcept = default;
-Frame::~Frame() = default;
-
-// A ZeroMQ message that was sent is empty, and closing it does nothing.
-void Frame::Close::operator()(zmq_msg_t* message) const noexcept {
-  zmq_msg_close(message);
-  delete message;
+std::int64_t total_bytes(const std::vector<Frame>& frames) {
+  std::int64_t bytes = 0;
+  for (const Frame& frame : frames) bytes += static_cast<std::int64_t>(frame.bytes().size());
+  return bytes;
 }
 
-Frame Frame::copy_of(std::span<const std::byte> bytes) {
-  Frame frame;
-  if (zmq_msg_init_size(&frame.content(), bytes.size()) != 0) throw std::bad_alloc();
-  if (!bytes.empty()) std::memcpy(zmq_msg_data(&frame.content()), bytes.data(), bytes.size());
-  return frame;
-}
-
-Frame Frame::borrow(std::span<const std::byte> bytes, std::function<void()> release) {
-  Frame frame;
-  auto borrowed = std::make_unique<BorrowedBytes>();
-  borrowed->release = std::move(release);
-  borrowed->is_written.store(true, std::memory_order_release);
-  // ZeroMQ's interface takes mutable bytes of a frame but does not write to them.
-  auto* data = const_cast<std::byte*>(bytes.data());
-  if (zmq_msg_init_data(&frame.content(), data, bytes.size(), give_back, borrowed.get()) != 0) {
-    zmq_msg_init(&frame.content());
-    throw std::bad_alloc();
+// Sends one frame. Returns 0, or the value of errno.
+int send_frame(void* socket, Frame& frame, bool more) {
+  for (;;) {
+    if (zmq_msg_send(&frame.content(), socket, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0) {
+      return 0;
+    }
+    if (errno != EINTR) return errno;
   }
-  (void)borrowed.release();  // give_back() owns the bytes now
-  return frame;
 }
 
-std::span<const std::byte> Frame::bytes() const noexcept {
-  if (!content_) return {};
-  return {static_cast<const std::byte*>(zmq_msg_data(content_.get())),
-          zmq_msg_size(content_.get())};
+// Sends messages into a ZeroMQ socket, and queues those that ZeroMQ does not take yet, per peer.
+// Used by the socket's thread only; the socket must outlive the queue.
+class SendQueue {
+ public:
+  // `is_router`: every message on the socket begins with the routing id of its peer.
+  SendQueue(const SocketHandle& socket, bool is_router) : socket_(socket), is_router_(is_router) {}
+
+  // Holds the queue or releases it. While the queue is held, all messages wait in it.
+  void hold(bool held) noexcept { is_held_ = held; }
+
+  // Sends or queues the message, in order per peer. Returns false, and drops it, when the peer is
+  // not connected.
+  bool send(Envelope message);
+  // Tries to send the messages in the queue to their peers.
+  void flush();
+  void clear();
+
+  bool empty() const noexcept { return waiting_.empty(); }
+  std::int64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  enum class Outcome : std::uint8_t { kSent, kNotNow, kNoPeer };
+  using Messages = std::deque<std::vector<Frame>>;
+
+  Outcome send_now(const std::string& peer, std::vector<Frame>& frames);
+  // Sends a peer's queued messages in order until one cannot be sent. Returns the last outcome.
+  Outcome drain(const std::string& peer, Messages& messages);
+  void append(const std::string& peer, std::vector<Frame> frames);
+  void drop(std::map<std::string, Messages>::iterator entry);
+
+  const SocketHandle& socket_;
+  const bool is_router_;
+  bool is_held_ = false;
+  std::map<std::string, Messages> waiting_;  // messages by peer; no entry is empty
+  std::int64_t bytes_ = 0;
+};
+
+bool SendQueue::send(Envelope message) {
+  check(!message.frames.empty(), "a message has a header frame");
+  const std::string peer = is_router_ ? std::move(message.peer) : "";
+  const auto before = waiting_.find(peer);
+  if (before == waiting_.end()) {
+    const Outcome outcome = send_now(peer, message.frames);
+    if (outcome == Outcome::kNotNow) append(peer, std::move(message.frames));
+    return outcome != Outcome::kNoPeer;
+  }
+  append(peer, std::move(message.frames));
+  const Outcome outcome = drain(peer, before->second);
+  if (outcome != Outcome::kNotNow) drop(before);
+  return outcome != Outcome::kNoPeer;
 }
+
+void SendQueue::flush() {
+  // Sending makes ZeroMQ process its commands, which can free the pipe of a peer that was tried
+  // before: passes over the peers repeat until no message is sent.
+  for (bool moved = true; moved && !waiting_.empty();) {
+    moved = false;
+    for (auto next = waiting_.begin(); next != waiting_.end();) {
+      const auto current = next++;
+      const std::int64_t before = bytes_;
+      if (drain(current->first, current->second) != Outcome::kNotNow) {
+        drop(current);
+        moved = true;
+      }
+      moved |= bytes_ != before;
+    }
+  }
+}
+
+void SendQueue::clear() {
+  const auto dropped = std::exchange(waiting_, {});
+  bytes_ = 0;
+}
+
+SendQueue::Outcome SendQueue::drain(const std::string& peer, Messages& messages) {
+  while (!messages.empty()) {
+    const std::int64_t size =
+        total_bytes(messages.front());  // taken before sending: sent frames are empty
+    const Outcome outcome = send_now(peer, messages.front());
+    if (outcome != Outcome::kSent) return outcome;
+    bytes_ -= size;
+    messages.pop_front();
+  }
+  return Outcome::kSent;
+}
+
+SendQueue::Outcome SendQueue::send_now(const std::string& peer, std::vector<Frame>& frames) {
+  if (is_held_) return Outcome::kNotNow;
+  const auto outcome_of = [](int reason) {
+    if (reason == EAGAIN) return Outcome::kNotNow;
+    if (reason == EHOSTUNREACH) return Outcome::kNoPeer;
+    errno = reason;
+    check_zmq(-1, "zmq_msg_send");
+    return Outcome::kNoPeer;
+  };
+  if (is_router_) {
+    Frame address = Frame::copy_of(std::as_bytes(std::span(peer)));
+    if (const int reason = send_frame(socket_.get(), address, true)) return outcome_of(reason);
+  }
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    const int reason = send_frame(socket_.get(), frames[i], i + 1 < frames.size());
+    if (reason == 0) continue;
+    if (i == 0 && !is_router_) return outcome_of(reason);
+    // The connection broke in the middle of the message. The message's remaining frames must still
+    // be passed to ZeroMQ, which drops them: it would else append the next message to this one.
+    if (reason != EAGAIN) return outcome_of(reason);
+  }
+  return Outcome::kSent;
+}
+
+void SendQueue::append(const std::string& peer, std::vector<Frame> frames) {
+  bytes_ += total_bytes(frames);
+  waiting_[peer].push_back(std::move(frames));
+}
+
+void SendQueue::drop(std::map<std::string, Messages>::iterator entry) {
+  for (const std::vector<Frame>& frames : entry->second) bytes_ -= total_bytes(frames);
+  waiting_.erase(entry);
+}
+
+}  // namespace
 
 Envelope envelope(std::string peer, const MessageT& message) {
   Envelope made{std::move(peer), {}};
@@ -144,8 +225,9 @@ struct Socket::State {
   void set_timer();
   // Receives a whole message; frames of a message beyond `most_frames` + 1 are dropped.
   std::optional<Envelope> next_message();
-  // Checks a received message. Returns "" for a valid message, else why it is dropped.
-  std::string problem_of(const Envelope& message) const;
+  // Decodes the header of a received message. Returns nothing, and sets `problem` to the reason,
+  // for a message that is dropped.
+  std::optional<MessageT> header_of(const Envelope& message, std::string& problem) const;
   void count_foreign_message(const std::string& peer, const std::string& problem);
 
   const SocketLimits limits;
@@ -219,7 +301,7 @@ std::optional<Envelope> Socket::State::next_message() {
   }
   while (more) {
     more = has_more(frame);
-    // Keeps one frame beyond the limit: problem_of() recognises a message of too many frames by it.
+    // Keeps one frame beyond the limit: header_of() recognises a message of too many frames by it.
     if (std::cmp_less_equal(message.frames.size(), limits.most_frames)) {
       message.frames.push_back(std::move(frame));
       frame = Frame();
@@ -229,14 +311,17 @@ std::optional<Envelope> Socket::State::next_message() {
   return message;
 }
 
-std::string Socket::State::problem_of(const Envelope& message) const {
-  if (message.frames.empty()) return "a message without a frame";
-  if (std::cmp_greater(message.frames.size(), limits.most_frames)) {
-    return fmt::format("a message of more than {} frames", limits.most_frames);
+std::optional<MessageT> Socket::State::header_of(const Envelope& message,
+                                                 std::string& problem) const {
+  if (message.frames.empty()) {
+    problem = "a message without a frame";
+    return std::nullopt;
   }
-  std::string problem;
-  is_header(message.frames.front().bytes(), &problem);
-  return problem;
+  if (std::cmp_greater(message.frames.size(), limits.most_frames)) {
+    problem = fmt::format("a message of more than {} frames", limits.most_frames);
+    return std::nullopt;
+  }
+  return decode(message.frames.front().bytes(), &problem);
 }
 
 void Socket::State::count_foreign_message(const std::string& peer, const std::string& problem) {
@@ -308,11 +393,13 @@ void Socket::flush() {
 
 std::int64_t Socket::queued_bytes() const noexcept { return state_->queue.bytes(); }
 
-std::optional<Envelope> Socket::receive() {
+std::optional<Received> Socket::receive() {
   State& state = *state_;
   while (std::optional<Envelope> message = state.next_message()) {
-    const std::string problem = state.problem_of(*message);
-    if (problem.empty()) return message;
+    std::string problem;
+    if (std::optional<MessageT> header = state.header_of(*message, problem)) {
+      return Received{std::move(*message), std::move(*header)};
+    }
     state.count_foreign_message(
         state.reconnector ? std::string(state.reconnector->target()) : message->peer, problem);
   }

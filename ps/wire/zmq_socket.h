@@ -1,14 +1,11 @@
 // ZeroMQ sockets that never block and never drop a message silently, and the messages that these
-// sockets carry. One thread owns each socket. Frames are received without a copy, and sent from
-// memory that a callback gives back.
+// sockets carry. One thread owns each socket. Frames (context.h) are received without a copy, and
+// sent from memory that a callback gives back.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -17,34 +14,7 @@
 #include "ps/wire/context.h"
 #include "ps/wire/message.h"
 
-struct zmq_msg_t;
-
 namespace syncopate::ps::wire {
-
-// One frame of a message. A received frame owns memory of ZeroMQ's; a frame to be sent owns a copy
-// or borrows its bytes.
-class Frame {
- public:
-  Frame();
-  static Frame copy_of(std::span<const std::byte> bytes);
-  // Borrows `bytes`, which must not change until `release` is called: by a thread of ZeroMQ's, or,
-  // for a frame that is never sent, by the thread that destroys the frame. `release` must not
-  // throw.
-  static Frame borrow(std::span<const std::byte> bytes, std::function<void()> release);
-  Frame(Frame&& other) noexcept;
-  Frame& operator=(Frame&& other) noexcept;
-  ~Frame();
-
-  // Returns the frame's bytes: empty after the frame was sent or moved from.
-  std::span<const std::byte> bytes() const noexcept;
-  zmq_msg_t& content() noexcept { return *content_; }
-
- private:
-  struct Close {
-    void operator()(zmq_msg_t* message) const noexcept;
-  };
-  std::unique_ptr<zmq_msg_t, Close> content_;
-};
 
 // A whole message, as frames with the peer's routing id.
 struct Envelope {
@@ -52,6 +22,11 @@ struct Envelope {
   std::vector<Frame> frames;  // frames[0] is the header
 };
 Envelope envelope(std::string peer, const MessageT& message);  // with the header frame only
+
+// A message that was received, with its header decoded.
+struct Received : Envelope {
+  MessageT header;
+};
 
 struct SocketLimits {
   std::int64_t longest_frame = kLongestFrame;  // a longer frame closes the connection
@@ -96,7 +71,7 @@ class Socket {
 
   // Returns the next message, if one has arrived. Messages without a valid header or with too many
   // frames are counted, logged once per peer, and skipped.
-  std::optional<Envelope> receive();
+  std::optional<Received> receive();
   std::optional<LinkEvent> link_event();  // always empty for a ROUTER
   std::int64_t foreign_messages() const noexcept;
 

@@ -1,5 +1,5 @@
-// Tests hello_check.cc: a refusal names the first difference between two declarations, with both
-// values.
+// Tests declaration_difference.cc: a refusal names the first difference between two declarations,
+// with both values.
 #include <gtest/gtest.h>
 
 #include <functional>
