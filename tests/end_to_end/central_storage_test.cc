@@ -34,7 +34,7 @@ Arguments central(int replicas, const Arguments& consistency) {
 class CentralStorage : public testing::TestWithParam<Arguments> {
  protected:
   ProgramResult run(const Arguments& arguments) {
-    return run_syncopate(arguments + Arguments{"--metrics", metrics_}, std::chrono::seconds(180));
+    return run_syncopate(arguments + Arguments{"--metrics", metrics_});
   }
   nlohmann::json summary() const { return summary_of(metrics_); }
 

@@ -1,6 +1,5 @@
 #include "tests/end_to_end/gpu_program.h"
 
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string_view>
@@ -24,7 +23,7 @@ std::vector<std::string> gpu_program(const std::vector<std::string>& arguments,
 
 ProgramResult run_on_gpus(const std::vector<std::string>& arguments,
                           const std::vector<std::string>& emulation) {
-  return RunningProgram(gpu_program(arguments, emulation), std::chrono::seconds(120)).wait();
+  return RunningProgram(gpu_program(arguments, emulation)).wait();
 }
 
 std::string why_fewer_gpus_than(std::size_t wanted) {

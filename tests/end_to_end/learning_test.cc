@@ -25,7 +25,7 @@ nlohmann::json three_epochs_of_mnist_cnn(const std::string& data,
                                         "--cache-dir", SYNCOPATE_TEST_CACHE,
                                         "--metrics",   metrics};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  const ProgramResult result = run_syncopate(arguments, std::chrono::seconds(180));
+  const ProgramResult result = run_syncopate(arguments);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   return summary_of(metrics);
 }
@@ -85,7 +85,7 @@ class AParameterServer : public testing::TestWithParam<const char*> {
     if (GetParam() == std::string("ssp")) {
       arguments.insert(arguments.end(), {"--max-staleness", "2"});
     }
-    const ProgramResult result = run_syncopate(arguments, std::chrono::seconds(180));
+    const ProgramResult result = run_syncopate(arguments);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return summary_of(metrics);
   }

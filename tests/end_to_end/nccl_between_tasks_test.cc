@@ -4,7 +4,6 @@
 // share.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "tests/end_to_end/checkpoint_values.h"
+#include "tests/end_to_end/end_timer.h"
 #include "tests/end_to_end/gpu_program.h"
 #include "tests/end_to_end/metrics_lines.h"
 #include "tests/end_to_end/role_processes.h"
@@ -20,8 +20,6 @@
 
 namespace syncopate::test {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 Arguments job(int workers, const std::string& collective) {
   return multi_worker(workers) +
@@ -145,14 +143,14 @@ TEST_P(ATaskLostToNccl, EndsAllOthersWithinFiveSeconds) {
   const auto victim = worker_of(launch.pid(), loss.worker);
   ASSERT_TRUE(victim);
   ASSERT_TRUE(launch.wait_until_file_has(dir_ / "m.jsonl", "\"step\":20,"));
-  const auto begun = Clock::now();
+  const EndTimer since_loss;
   ASSERT_EQ(kill(*victim, loss.signal), 0);
   for (int i = 0; i < workers; ++i) {
     if (i == loss.worker) continue;
     EXPECT_TRUE(
         launch.wait_until_err_has("launch: worker " + std::to_string(i) + " exited with 1"));
   }
-  EXPECT_LE(std::chrono::duration<double>(Clock::now() - begun).count(), 5.0);
+  expect_ended_in_time(since_loss);
   const ProgramResult result = launch.wait();
   EXPECT_EQ(result.exit_code, 1) << result.err;
   for (int i = 0; i < workers; ++i) {

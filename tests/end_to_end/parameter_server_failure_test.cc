@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <sstream>
@@ -14,6 +14,7 @@
 #include <tuple>
 #include <vector>
 
+#include "tests/end_to_end/end_timer.h"
 #include "tests/end_to_end/metrics_lines.h"
 #include "tests/end_to_end/order_history.h"
 #include "tests/end_to_end/role_processes.h"
@@ -203,6 +204,7 @@ StepTimes times_between(const std::vector<json>& steps, std::size_t first, std::
 TEST(AWorkerThatIsStopped, DoesNotSlowTheOthers) {
   const ScratchDir scratch;
   const auto metrics = scratch / "m.jsonl";
+  const EndTimer since_start;
   RunningProgram job(syncopate_command(
       launch(4, 1, 1) + Arguments{"--steps", "3000", "--service-time", "constant:20", "--metrics",
                                   metrics, "--batch-size-per-replica", "8"}));
@@ -211,14 +213,22 @@ TEST(AWorkerThatIsStopped, DoesNotSlowTheOthers) {
   ASSERT_TRUE(victim);
   ASSERT_EQ(kill(*victim, SIGSTOP), 0);
   const std::size_t stopped_at = steps_so_far(metrics).size();
+  // 15 steps take 0.3 s, a tenth of the time until the servers declare the worker dead: workers
+  // that waited for it would take them only then.
+  ASSERT_TRUE(job.wait_until_file_has(metrics, kStep, static_cast<int>(stopped_at) + 15));
+  EXPECT_EQ(job.err_so_far().find("worker 3 "), std::string::npos) << job.err_so_far();
   // The wait covers the 3.5 s until the servers declare the stopped worker dead, and some time
   // beyond.
   ASSERT_TRUE(job.wait_until_file_has(metrics, kStep, static_cast<int>(stopped_at) + 250));
   const std::vector<json> steps = steps_so_far(metrics);
   const StepTimes before = times_between(steps, 20, stopped_at - 1);
   const StepTimes after = times_between(steps, stopped_at - 1, steps.size() - 1);
-  EXPECT_NEAR(after.median / before.median, 1.0, 0.05);
-  EXPECT_LT(after.longest, 1.0) << "they waited for it";
+  if (const auto starvation = since_start.starvation()) {
+    std::cerr << "the times of steps are not compared, because " << *starvation << "\n";
+  } else {
+    EXPECT_NEAR(after.median / before.median, 1.0, 0.05);
+    EXPECT_LT(after.longest, 1.0) << "they waited for it";
+  }
 
   // The worker continues and learns that the servers declared it dead; its next process joins the
   // running job.
@@ -292,9 +302,10 @@ TEST_P(AWorkerInStep, ThatIsKilledIsNamedByEverybodyWithinFiveSeconds) {
   ASSERT_TRUE(job.wait_until_file_has(scratch / "m.jsonl", kStep, 20));
   const auto victim = process_of(job.pid(), {"worker", 1});
   ASSERT_TRUE(victim);
+  const EndTimer since_death;
   ASSERT_EQ(kill(*victim, SIGKILL), 0);
-  EXPECT_TRUE(job.ends_within(std::chrono::milliseconds(5000)));
   const ProgramResult result = job.wait();
+  expect_ended_in_time(since_death);
   EXPECT_EQ(result.exit_code, 1) << result.err;
   for (const char* task : {"worker 0", "worker 2", "worker 3", "server 0", "server 1"}) {
     EXPECT_NE(result.err.find("[" + std::string(task) + "] syncopate: worker 1 (host "),
@@ -323,9 +334,9 @@ TEST(AServerThatIsLostForGood, EndsTheJobBeforeAnybodyHasToBeKilled) {
   };
   ASSERT_TRUE(job.wait_until(metrics.parent_path(), has_come_back));
   ASSERT_EQ(kill(*process_of(job.pid(), {"server", 1}), SIGKILL), 0);
-  const auto lost = std::chrono::steady_clock::now();
+  const EndTimer since_loss;
   const ProgramResult result = job.wait();
-  EXPECT_LT(std::chrono::steady_clock::now() - lost, std::chrono::seconds(8)) << result.err;
+  EXPECT_LT(since_loss.seconds(), 30.0) << "half of a worker's wait\n" << result.err;
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_NE(result.err.find("has no restart left"), std::string::npos) << result.err;
   EXPECT_EQ(result.err.find("SIGKILL to"), std::string::npos) << result.err;

@@ -181,7 +181,7 @@ TEST(Serve, RefusesWrongFlags) {
         std::pair{where + workers + Arguments{"--record", ""}, "--record is empty"},
         std::pair{where + workers + Arguments{"--checkpoint-dir", ""}, "--checkpoint-dir is empty"},
         std::pair{workers + Arguments{"--rendezvous", port.endpoint()}, "in use"}}) {
-    const ProgramResult result = run_syncopate(serve + wrong, std::chrono::seconds(20));
+    const ProgramResult result = run_syncopate(serve + wrong);
     EXPECT_EQ(result.exit_code, 2) << word;
     expect_one_line(result, {word});
   }
@@ -192,8 +192,7 @@ TEST(AServer, SaysAtOnceWhatItCannotWrite) {
        {std::pair{"--checkpoint-dir", "/proc/nope"}, std::pair{"--record", "/proc/nope/order"}}) {
     const Port port(false);
     const ProgramResult result =
-        run_syncopate({"serve", "--workers", "1", "--rendezvous", port.endpoint(), flag, path},
-                      std::chrono::seconds(20));
+        run_syncopate({"serve", "--workers", "1", "--rendezvous", port.endpoint(), flag, path});
     EXPECT_EQ(result.exit_code, 1);
     expect_one_line(result, {flag, path});
   }

@@ -51,7 +51,7 @@ class ListedJob {
 
   // Returns whether no task has ended and both servers listen at their addresses.
   bool are_servers_reached() const {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (std::chrono::steady_clock::now() < end) {
       if (first_server_.answers() && second_server_.answers()) return true;
       sched_yield();

@@ -130,6 +130,8 @@ bool RunningProgram::wait_until_err_has(const std::string& text) const {
   return false;
 }
 
+std::string RunningProgram::err_so_far() const { return contents(err_); }
+
 bool RunningProgram::ends_within(std::chrono::milliseconds time) const {
   pollfd ended{pidfd_, POLLIN, 0};
   const int left = std::min(static_cast<int>(time.count()), remaining_milliseconds());

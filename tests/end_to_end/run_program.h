@@ -18,6 +18,10 @@ inline std::vector<std::string> operator+(std::vector<std::string> a,
   return a;
 }
 
+// Limits how long a program that hangs is waited for. More than ten times the usual duration of
+// most programs of the tests, which is a few seconds, and less than the time limit of a test.
+inline constexpr std::chrono::seconds kProgramLimit(300);
+
 struct ProgramResult {
   int exit_code = -1;       // -1 if a signal ended the process
   int ended_by_signal = 0;  // also SIGKILL, if the time limit passed
@@ -31,7 +35,7 @@ class RunningProgram {
  public:
   // Starts the program arguments[0]. The time limit counts from this call.
   explicit RunningProgram(const std::vector<std::string>& arguments,
-                          std::chrono::seconds limit = std::chrono::seconds(60));
+                          std::chrono::seconds limit = kProgramLimit);
   RunningProgram(const RunningProgram&) = delete;
   RunningProgram& operator=(const RunningProgram&) = delete;
   ~RunningProgram();  // kills the process if it still runs
@@ -46,6 +50,7 @@ class RunningProgram {
                            int times = 1) const;
   // Waits until the stderr of the process contains the text.
   bool wait_until_err_has(const std::string& text) const;
+  std::string err_so_far() const;  // what the process has written to stderr
   // Waits up to `time`. Returns whether the process ended, or reached its own limit, within `time`.
   bool ends_within(std::chrono::milliseconds time) const;
   ProgramResult wait();
@@ -63,7 +68,7 @@ class RunningProgram {
 
 // Runs `syncopate` with these arguments and waits until it ends.
 ProgramResult run_syncopate(std::vector<std::string> arguments,
-                            std::chrono::seconds limit = std::chrono::seconds(60));
+                            std::chrono::seconds limit = kProgramLimit);
 std::vector<std::string> syncopate_command(std::vector<std::string> arguments);
 
 // Returns the content of the file; "" if the file does not exist.

@@ -36,7 +36,7 @@ class Scratch {
     if (!checkpoint_dir.empty()) {
       command = command + Arguments{"--checkpoint-dir", dir_ / checkpoint_dir};
     }
-    const ProgramResult result = run_syncopate(command + what + more, std::chrono::seconds(120));
+    const ProgramResult result = run_syncopate(command + what + more);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     if (result.exit_code != 0) return {};
     return summary_of(metrics);

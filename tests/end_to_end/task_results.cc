@@ -10,7 +10,7 @@ std::vector<ProgramResult> run_all(const std::vector<std::vector<std::string>>& 
   std::vector<std::unique_ptr<RunningProgram>> running;
   running.reserve(commands.size());
   for (const auto& command : commands) {
-    running.push_back(std::make_unique<RunningProgram>(command, std::chrono::seconds(30)));
+    running.push_back(std::make_unique<RunningProgram>(command));
   }
   std::vector<ProgramResult> results;
   results.reserve(running.size());

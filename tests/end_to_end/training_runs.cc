@@ -9,8 +9,6 @@
 namespace syncopate::test {
 namespace {
 
-constexpr std::chrono::seconds kLimit(120);
-
 std::string metrics_name(int run) { return "metrics" + std::to_string(run) + ".jsonl"; }
 
 }  // namespace
@@ -50,7 +48,7 @@ Arguments few_steps(int steps) {
 ProgramResult TrainingRuns::train(const Arguments& where, const Arguments& what) {
   const Arguments common{
       "--threads", "1", "--no-progress", "--seed", "7", "--metrics", dir_ / metrics_name(++runs_)};
-  ProgramResult result = run_syncopate(where + common + what, kLimit);
+  ProgramResult result = run_syncopate(where + common + what);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   return result;
 }

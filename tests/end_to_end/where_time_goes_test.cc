@@ -38,7 +38,7 @@ TEST_P(AJobOfTwo, EndsAsWholeWhenItsTimeIsUp) {
                                                  "--service-time", "constant:5"});
   const nlohmann::json summary = runs_.summary();
   EXPECT_GT(summary.at("seconds"), 0.9);
-  EXPECT_LT(summary.at("seconds"), 10.0) << "of a busy machine";
+  EXPECT_LT(summary.at("seconds"), 30.0) << "of a busy machine";
   EXPECT_GT(summary.at("test_accuracy"), 0.0) << result.err;
   EXPECT_EQ(runs_.evaluations().back().at("step"), summary.at("steps"));
   EXPECT_EQ(result.err.find("stopped by"), std::string::npos) << result.err;

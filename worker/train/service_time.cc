@@ -127,22 +127,22 @@ StepDelays::StepDelays(const ServiceTimeOptions& options, int worker)
   }
 }
 
-void StepDelays::spend(std::int64_t step) {
-  if (!begun_) begun_ = std::chrono::steady_clock::now();
-  const std::chrono::nanoseconds delay = service_time(options_, worker_, step) + due_pauses();
-  if (delay.count() > 0) std::this_thread::sleep_for(delay);
-}
-
-std::chrono::nanoseconds StepDelays::due_pauses() {
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - *begun_).count();
+std::chrono::nanoseconds StepDelays::due(std::int64_t step,
+                                         std::chrono::steady_clock::time_point now) {
+  if (!begun_) begun_ = now;
+  const double seconds = std::chrono::duration<double>(now - *begun_).count();
   double sum = 0.0;
   std::erase_if(pauses_, [&](const Pause& pause) {
     if (pause.at_seconds > seconds) return false;
     sum += pause.for_seconds;
     return true;
   });
-  return std::chrono::nanoseconds(std::llround(sum * 1e9));
+  return service_time(options_, worker_, step) + std::chrono::nanoseconds(std::llround(sum * 1e9));
+}
+
+void StepDelays::spend(std::int64_t step) {
+  const std::chrono::nanoseconds delay = due(step, std::chrono::steady_clock::now());
+  if (delay.count() > 0) std::this_thread::sleep_for(delay);
 }
 
 }  // namespace syncopate

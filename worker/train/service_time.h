@@ -50,12 +50,13 @@ std::chrono::nanoseconds service_time(const ServiceTimeOptions& options, int wor
 class StepDelays {
  public:
   StepDelays(const ServiceTimeOptions& options, int worker);
-  // Sleeps before the worker's `step`-th step: for its compute delay and the pauses that are due.
+  // Returns how long the worker's `step`-th step is delayed when it begins at `now`: its compute
+  // delay and the pauses that are due. Each pause is due once. Training begins with the first call.
+  std::chrono::nanoseconds due(std::int64_t step, std::chrono::steady_clock::time_point now);
+  // Sleeps for the delay that is due now.
   void spend(std::int64_t step);
 
  private:
-  std::chrono::nanoseconds due_pauses();
-
   const ServiceTimeOptions& options_;
   const int worker_;
   std::vector<Pause> pauses_;  // pauses of this worker, not yet made

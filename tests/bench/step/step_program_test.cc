@@ -22,7 +22,7 @@ ProgramResult run_step(const Arguments& more, const std::string& library_path) {
                           "--batch-size",      "2",
                           "--rounds",          "3",
                           "--steps-per-round", "3"};
-  return RunningProgram(command + more, std::chrono::seconds(120)).wait();
+  return RunningProgram(command + more).wait();
 }
 
 TEST(StepProgramOnAGpu, SetsItsFiguresBesideThePeersAndTheDevicesCeilings) {

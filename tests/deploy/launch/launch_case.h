@@ -29,8 +29,8 @@ class LaunchCase {
   // The launch rules have short delays, so that a test that provokes a failure is quick.
   LaunchRules rules{.first_back_off = std::chrono::milliseconds(1),
                     .longest_back_off = std::chrono::milliseconds(1),
-                    .timeout = std::chrono::milliseconds(50),
-                    .grace = std::chrono::milliseconds(50)};
+                    .timeout = std::chrono::milliseconds(500),
+                    .grace = std::chrono::milliseconds(500)};
 
   // The launch calls on_err with each line that the launcher or a role writes to stderr, as soon as
   // the line arrives.

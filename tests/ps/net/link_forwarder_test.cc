@@ -124,6 +124,17 @@ TEST(LinkForwarder, ForwardsAllBytesInOrderInBothDirections) {
   EXPECT_TRUE(came_back == back);
 }
 
+// The link computes when bytes arrive from the time that is passed to it. The tests of the
+// forwarder below check against a clock only that bytes arrive no earlier.
+TEST(SlowLink, DelaysBytesByItsRateAndItsDelay) {
+  SlowLink link({.delay_seconds = 0.005, .bytes_per_second = 20e6});
+  const SlowLink::Time begin;
+  EXPECT_EQ(link.send(begin, 8'000'000), begin + milliseconds(405));
+  EXPECT_EQ(link.send(begin, 2'000'000), begin + milliseconds(505)) << "behind the first bytes";
+  EXPECT_EQ(link.send(begin + seconds(2), 2'000'000), begin + milliseconds(2105))
+      << "after a pause";
+}
+
 TEST(LinkForwarder, DelaysARoundTripTwice) {
   Slowed slowed({.delay_seconds = 0.02});
   const Pair pair = slowed.call();
@@ -137,7 +148,7 @@ TEST(LinkForwarder, DelaysARoundTripTwice) {
     shortest = std::min(shortest, seconds_since(begin));
   }
   EXPECT_GE(shortest, 0.04);
-  EXPECT_LE(shortest, 0.06);
+  EXPECT_LE(shortest, 0.4) << "ten times the delay of the link";
 }
 
 // Returns the seconds that `bytes` take through each of several connections that send at the same
@@ -162,7 +173,7 @@ TEST(LinkForwarder, LimitsTheRate) {
   double shortest = 1e9;
   for (int i = 0; i < 3; ++i) shortest = std::min(shortest, time_of(pairs, 8'000'000));
   EXPECT_GE(shortest, 0.40 + 0.005);
-  EXPECT_LE(shortest, 0.46) << "15 % more";
+  EXPECT_LE(shortest, 4.05) << "ten times the time of the link";
 }
 
 TEST(LinkForwarder, SharesItsRateBetweenConnections) {
@@ -172,7 +183,7 @@ TEST(LinkForwarder, SharesItsRateBetweenConnections) {
   double shortest = 1e9;
   for (int i = 0; i < 3; ++i) shortest = std::min(shortest, time_of(pairs, 1'500'000));
   EXPECT_GE(shortest, 0.30);
-  EXPECT_LE(shortest, 0.345) << "15 % more";
+  EXPECT_LE(shortest, 3.0) << "ten times the time of the link";
 }
 
 TEST(LinkForwarder, StopsReadingWhenTheReceiverDoesAndLosesNothing) {
@@ -245,7 +256,8 @@ TEST(LinkForwarder, ResetsCallersWhenNoSocketListens) {
   }
   const LinkForwarder forwarder(Listener(Endpoint{"127.0.0.1", 0}), nobodys_port,
                                 {.delay_seconds = 0.001});
-  Connection caller = connect_to({"127.0.0.1", forwarder.port()}, "the forwarder", twenty_seconds());
+  Connection caller =
+      connect_to({"127.0.0.1", forwarder.port()}, "the forwarder", twenty_seconds());
   const Received received = receive(caller.release(), kToTheEnd);
   EXPECT_TRUE(received.has_ended || received.error_number == ECONNRESET) << received.error_number;
 }
@@ -256,7 +268,7 @@ TEST(LinkForwarder, EndsAtOnceWithUndeliveredBytes) {
   send_all(pair.caller, "late");
   const auto begin = Clock::now();
   slowed.end();
-  EXPECT_LT(seconds_since(begin), 5.0);
+  EXPECT_LT(seconds_since(begin), 30.0) << "it waited for the delay of 60 s";
   const Received received = receive(pair.callee, kToTheEnd);
   EXPECT_EQ(received.bytes, "");
   EXPECT_TRUE(received.has_ended || received.error_number == ECONNRESET);

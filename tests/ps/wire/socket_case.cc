@@ -11,7 +11,7 @@
 namespace syncopate::ps::wire {
 
 bool wait_until(const std::vector<Socket*>& sockets, const std::function<bool()>& condition) {
-  const Deadline deadline = Deadline::after(std::chrono::seconds(10));
+  const Deadline deadline = Deadline::after(std::chrono::seconds(60));
   std::vector<pollfd> waiting;
   for (const Socket* socket : sockets) {
     for (const int descriptor : socket->descriptors()) waiting.push_back({descriptor, POLLIN, 0});

@@ -164,14 +164,14 @@ class JobWithAFakeTask : public testing::Test {
   Tasks tasks_{2};
 };
 
+// The verdict contains after which silence a task is lost: 70 % of the peer timeout of 2 s.
+// failure_detector_test.cc checks under a fake clock that it comes no later.
 TEST_F(JobWithAFakeTask, NamesASilentTaskWithinThePeerTimeout) {
-  fake_.send({kHeartbeat, "120"}, Deadline::after(seconds(1)));
-  const Deadline in_time = Deadline::after(milliseconds(2000));
+  fake_.send({kHeartbeat, "120"}, Deadline::after(seconds(10)));
   expect_verdict(
       tasks_,
       "rank 2 (host b, pid 77) was lost: it has been silent for 1.4 s; its last message came "
       "at step 120");
-  EXPECT_FALSE(in_time.passed());
 }
 
 TEST_F(JobWithAFakeTask, SendsTheVerdictToTheSilentTaskToo) {
@@ -180,7 +180,7 @@ TEST_F(JobWithAFakeTask, SendsTheVerdictToTheSilentTaskToo) {
       "rank 2 (host b, pid 77) was lost: it has been silent for 1.4 s; its last message came "
       "before its first step");
   Frame frame;
-  while (frame.type != kVerdict) frame = fake_.receive(Deadline::after(seconds(5)));
+  while (frame.type != kVerdict) frame = fake_.receive(Deadline::after(seconds(20)));
   EXPECT_EQ(frame.payload, tasks_[0]->failure());
 }
 
@@ -221,14 +221,15 @@ TEST(Membership, StaysAliveByHeartbeatsAlone) {
   TestRendezvous place;
   const std::vector<ClusterSpec> specs = {place.spec(0, 2), place.spec(1, 2)};
   MembershipOptions options = quick_options();
-  options.peer_timeout = milliseconds(600);
+  options.peer_timeout = milliseconds(2000);
   Tasks tasks(2);
   at_once(2, [&](int i) {
     tasks[static_cast<std::size_t>(i)] = join_cluster(specs[static_cast<std::size_t>(i)], options);
   });
-  // The test waits 1.3 s, three times the longest allowed silence.
+  // The test waits for three times the longest allowed silence of 1.4 s. Heartbeats come every
+  // 0.2 s.
   EXPECT_FALSE(
-      eventually([&] { return tasks[0]->failure() || tasks[1]->failure(); }, milliseconds(1300)));
+      eventually([&] { return tasks[0]->failure() || tasks[1]->failure(); }, milliseconds(4200)));
 }
 
 class FailingTask : public testing::TestWithParam<int> {};

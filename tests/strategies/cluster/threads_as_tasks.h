@@ -46,11 +46,11 @@ inline void at_once(int count, const std::function<void(int)>& task) {
 
 // Waits until `condition` holds. Returns false when `condition` does not hold within the timeout.
 inline bool eventually(const std::function<bool()>& condition,
-                       std::chrono::milliseconds timeout = std::chrono::seconds(10)) {
+                       std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
   const Deadline deadline = Deadline::after(timeout);
   while (!condition()) {
     if (deadline.passed()) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::yield();
   }
   return true;
 }
@@ -81,9 +81,9 @@ class TestRendezvous {
 };
 
 inline MembershipOptions quick_options() {
-  return {.rendezvous_timeout = std::chrono::seconds(10),
-          .exchange_timeout = std::chrono::seconds(20),
-          .peer_timeout = std::chrono::milliseconds(2000)};
+  return {.rendezvous_timeout = std::chrono::seconds(60),
+          .exchange_timeout = std::chrono::seconds(60),
+          .peer_timeout = std::chrono::seconds(20)};
 }
 
 // Joins all tasks of a job and returns their memberships by index.

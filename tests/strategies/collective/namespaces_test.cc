@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <string>
 #include <vector>
 
@@ -12,7 +11,6 @@
 namespace syncopate {
 namespace {
 
-using std::chrono::seconds;
 using test::ProgramResult;
 using test::RunningProgram;
 
@@ -21,7 +19,7 @@ ProgramResult run(std::vector<std::string> command) {
   // The command begins with env, which searches for the program, and prints an error when it is
   // missing.
   command.insert(command.begin(), "env");
-  return RunningProgram(command, seconds(20)).wait();
+  return RunningProgram(command).wait();
 }
 
 // Makes two network namespaces that are joined by a pair of virtual interfaces.
@@ -67,8 +65,8 @@ class TasksInSeparateNetworks : public testing::Test {
             "-1"};
   }
   std::vector<ProgramResult> run_job(const std::string& transport) const {
-    RunningProgram rank_zero(task(first_, transport, 0), seconds(60));
-    RunningProgram rank_one(task(second_, transport, 1), seconds(60));
+    RunningProgram rank_zero(task(first_, transport, 0));
+    RunningProgram rank_one(task(second_, transport, 1));
     return {rank_zero.wait(), rank_one.wait()};
   }
 

@@ -13,7 +13,6 @@
 namespace syncopate {
 namespace {
 
-using std::chrono::seconds;
 using test::ProgramResult;
 using test::RunningProgram;
 
@@ -37,12 +36,10 @@ TEST_P(RingBetweenProcesses, KeepsThePromisesOfACollective) {
   std::vector<std::unique_ptr<RunningProgram>> tasks;
   tasks.reserve(static_cast<std::size_t>(job.tasks));
   for (int index = 0; index < job.tasks; ++index) {
-    tasks.push_back(std::make_unique<RunningProgram>(
-        std::vector<std::string>{SYNCOPATE_RANK_PROGRAM, job.collective, std::to_string(index),
-                                 std::to_string(job.tasks), std::to_string(job.ranks_per_task),
-                                 "127.0.0.1:" + std::to_string(rendezvous.port()),
-                                 std::to_string(rendezvous.descriptor())},
-        seconds(60)));
+    tasks.push_back(std::make_unique<RunningProgram>(std::vector<std::string>{
+        SYNCOPATE_RANK_PROGRAM, job.collective, std::to_string(index), std::to_string(job.tasks),
+        std::to_string(job.ranks_per_task), "127.0.0.1:" + std::to_string(rendezvous.port()),
+        std::to_string(rendezvous.descriptor())}));
   }
   for (int index = 0; index < job.tasks; ++index) {
     const ProgramResult result = tasks[static_cast<std::size_t>(index)]->wait();
@@ -67,9 +64,8 @@ TEST_P(MpiBetweenProcesses, KeepsThePromisesOfACollective) {
   const std::string mpirun = SYNCOPATE_MPIRUN;
   if (mpirun.empty()) GTEST_SKIP() << "this build found no MPI, or there is no mpirun";
   RunningProgram job({"env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", mpirun,
-                      "--oversubscribe", "--timeout", "100", "-n", std::to_string(GetParam()),
-                      SYNCOPATE_RANK_PROGRAM, "mpi"},
-                     seconds(120));
+                      "--oversubscribe", "--timeout", "280", "-n", std::to_string(GetParam()),
+                      SYNCOPATE_RANK_PROGRAM, "mpi"});
   const ProgramResult result = job.wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_FALSE(result.timed_out);

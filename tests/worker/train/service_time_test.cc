@@ -63,17 +63,25 @@ TEST(ServiceTime, IsParsedFromItsFlags) {
 
 TEST(StepDelays, PauseOnlyTheirOwnWorkerAndOnlyOnce) {
   ServiceTimeOptions options;
-  options.pauses.push_back({.worker = 1, .at_seconds = 0.0, .for_seconds = 0.05});
-  const auto time = [](StepDelays& delays) {
-    const auto begun = std::chrono::steady_clock::now();
-    delays.spend(1);
-    return std::chrono::steady_clock::now() - begun;
-  };
+  options.pauses.push_back({.worker = 1, .at_seconds = 0.5, .for_seconds = 0.05});
+  const std::chrono::steady_clock::time_point begin;
   StepDelays other(options, 0);
-  EXPECT_LT(time(other), milliseconds(50));
+  EXPECT_EQ(other.due(1, begin), milliseconds(0));
+  EXPECT_EQ(other.due(2, begin + milliseconds(500)), milliseconds(0));
   StepDelays paused(options, 1);
-  EXPECT_GE(time(paused), milliseconds(50));
-  EXPECT_LT(time(paused), milliseconds(50)) << "again";
+  EXPECT_EQ(paused.due(1, begin), milliseconds(0));
+  EXPECT_EQ(paused.due(2, begin + milliseconds(499)), milliseconds(0));
+  EXPECT_EQ(paused.due(3, begin + milliseconds(500)), milliseconds(50));
+  EXPECT_EQ(paused.due(4, begin + milliseconds(501)), milliseconds(0)) << "again";
+}
+
+TEST(StepDelays, AreSpentByTheCaller) {
+  ServiceTimeOptions options;
+  options.pauses.push_back({.worker = 0, .at_seconds = 0.0, .for_seconds = 0.05});
+  StepDelays delays(options, 0);
+  const auto begin = std::chrono::steady_clock::now();
+  delays.spend(1);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(50));
 }
 
 TEST(ServiceTime, RefusesOtherText) {
