@@ -10,7 +10,7 @@ namespace {
 
 constexpr ps::TaskId kLocalServer{ps::TaskId::Role::kServer, 0};
 
-ps::TaskId party_of(int worker) { return {ps::TaskId::Role::kWorker, worker}; }
+ps::TaskId worker_task(int worker) { return {ps::TaskId::Role::kWorker, worker}; }
 
 }  // namespace
 
@@ -47,11 +47,11 @@ void LocalJob::start_job(const ps::RunPosition& start) {
   exchange_messages();
   for (int w = 0; w < num_workers(); ++w) {
     server_.join(w, worker(w).incarnation, worker(w).sequence);
-    if (w > 0) deliver(party_of(w), ps::wire::make_message(ps::wire::ReadyT{}));
+    if (w > 0) deliver(worker_task(w), ps::wire::make_message(ps::wire::ReadyT{}));
   }
   ps::wire::InitialisedT initialised;
   ps::set_position(initialised, start);
-  deliver(party_of(0), ps::wire::make_message(std::move(initialised)));
+  deliver(worker_task(0), ps::wire::make_message(std::move(initialised)));
   if (coordinator_.failure()) throw UsageError(*coordinator_.failure());
   check(coordinator_.has_started(), "the job starts when all replicas are ready");
 }
@@ -115,7 +115,7 @@ void LocalJob::send(int worker, Body body) {
   bool is_due = false;
   {
     const std::lock_guard lock(mutex_);
-    deliver(party_of(worker), ps::wire::make_message(std::move(body)));
+    deliver(worker_task(worker), ps::wire::make_message(std::move(body)));
     is_due = server_.take_due();
   }
   changed_.notify_all();
@@ -256,12 +256,12 @@ void LocalJob::wait_values(int index, BucketId bucket) {
   for (;;) {
     throw_if_failed();
     if (!own.are_awaited) return;
-    const std::uint64_t calls = calls_for_help_;
+    const std::uint64_t calls = help_requests_;
     ++waiting_;
     lock.unlock();
     work_everywhere();
     lock.lock();
-    changed_.wait(lock, [&] { return failure_ || !own.are_awaited || calls_for_help_ != calls; });
+    changed_.wait(lock, [&] { return failure_ || !own.are_awaited || help_requests_ != calls; });
     --waiting_;
   }
 }
@@ -309,7 +309,7 @@ void LocalJob::call_helpers() {
   if (waiting_ == 0) return;
   {
     const std::lock_guard lock(mutex_);
-    ++calls_for_help_;
+    ++help_requests_;
   }
   changed_.notify_all();
 }
@@ -344,7 +344,7 @@ void LocalJob::on_event(const ps::ShardEvent& event) {
     case Kind::kAnswered:
       values = {.are_awaited = false, .version = event.version};
       return;
-    case Kind::kForgotten:
+    case Kind::kCancelled:
       values.are_awaited = false;
       return;
     default:

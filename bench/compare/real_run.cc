@@ -247,9 +247,9 @@ RealRunOutcome run_really(const RunSpec& run, const RealRunOptions& options, Sto
     const bool only_wanted =
         log.has_only_wanted_failures(kills.killed_roles()) && has_summary(options.metrics);
     if (ending.is_good() || only_wanted) return outcome;
-    const std::string said = log.reason(kills.killed_roles());
+    const std::string last_error = log.reason(kills.killed_roles());
     outcome.end = RunEnd::kFailed;
-    outcome.reason = said.empty() ? "it " + describe(ending) : said;
+    outcome.reason = last_error.empty() ? "it " + describe(ending) : last_error;
     return outcome;
   }
   throw InternalError("a run's process ends only here");

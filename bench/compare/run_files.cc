@@ -86,10 +86,10 @@ bool RunFiles::has_failed(const RunSpec& run) const {
 void RunFiles::finish(const RunSpec& run, const RunEnding& ending) const {
   const auto head = std::ranges::find(heads_, result(run).filename().string(), &RunHead::file);
   check(head != heads_.end(), "a run that ends was planned");
-  const std::string said = text_of(lines(run));
+  const std::string log_text = text_of(lines(run));
   std::string text = dump(head->line) + "\n";
-  if (!ending.begin.empty() && !said.starts_with(ending.begin)) text += ending.begin + "\n";
-  text += said;
+  if (!ending.begin.empty() && !log_text.starts_with(ending.begin)) text += ending.begin + "\n";
+  text += log_text;
   if (!text.ends_with('\n')) text += '\n';
   if (ending.others_cpu_share) {
     Json machine = {{"event", "machine"}};

@@ -83,8 +83,8 @@ bool RunLog::has_only_wanted_failures(const std::set<std::string>& killed) const
 std::string RunLog::reason(const std::set<std::string>& killed) const {
   for (const Failure& end : failures_) {
     if (end.is_wanted(killed)) continue;
-    const auto said = last_lines_.find(end.role);
-    return said == last_lines_.end() ? end.role + " " + end.how : said->second;
+    const auto last_line = last_lines_.find(end.role);
+    return last_line == last_lines_.end() ? end.role + " " + end.how : last_line->second;
   }
   if (!failures_.empty()) {
     return failures_.front().role + " was killed by --kill, and the job ended with it";

@@ -28,7 +28,7 @@ namespace {
 // Spinning lasts about 10 us. A rank that spins longer would keep a library's own thread, which
 // other ranks may wait for, off the processor for a whole tick of the scheduler.
 constexpr int kSpinsBeforeYield = 256;
-constexpr std::chrono::seconds kMeetingPatience(30);
+constexpr std::chrono::seconds kRendezvousTimeout(30);
 
 std::string rank_name(int rank) { return "rank " + std::to_string(rank); }
 
@@ -148,9 +148,9 @@ void RankGroup::meet(const std::string& name, const Deadline& deadline) {
   }
   sockets_.resize(static_cast<std::size_t>(size_) - 1);
   pids_.assign(static_cast<std::size_t>(size_), ::getpid());
-  for (int come = 1; come < size_; ++come) {
+  for (int arrived = 1; arrived < size_; ++arrived) {
     wait_readable(listener.get(), deadline,
-                  "the ranks of " + name + ": " + std::to_string(come) + " of " +
+                  "the ranks of " + name + ": " + std::to_string(arrived) + " of " +
                       std::to_string(size_) + " have come");
     FileDescriptor socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (socket.get() < 0) throw FileError(describe_errno("accept at", name, errno));
@@ -268,7 +268,7 @@ std::unique_ptr<RankGroup> make_rank_group(int rank, int size,
   }
   const pid_t first = rank == 0 ? ::getpid() : ::getppid();
   return std::make_unique<RankGroup>(rank, size, "syncopate-bench-" + std::to_string(first),
-                                     Deadline::after(kMeetingPatience));
+                                     Deadline::after(kRendezvousTimeout));
 }
 
 void serve_commands(RankGroup& group, std::string_view description,

@@ -31,9 +31,9 @@ std::string describe_load(const Rounds& rounds) {
   std::string text = "foreign load of one core, per round:";
   std::size_t above = 0;
   for (const double share : rounds.foreign) {
-    const bool loud = share > kForeignLimit;
-    above += loud ? 1 : 0;
-    text += " " + percent_text(share) + (loud ? "!" : "");
+    const bool is_above_limit = share > kForeignLimit;
+    above += is_above_limit ? 1 : 0;
+    text += " " + percent_text(share) + (is_above_limit ? "!" : "");
   }
   if (above == 0) return text;
   const std::string count = fmt::format("{} of {}", above, rounds.foreign.size());

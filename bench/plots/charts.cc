@@ -29,7 +29,7 @@ std::string curve_classes(const Curve& curve) {
   }
 }
 
-std::vector<Point> finite_points(const Frame& frame, const std::vector<Point>& points) {
+std::vector<Point> finite_points(const PlotFrame& frame, const std::vector<Point>& points) {
   std::vector<Point> drawn;
   for (const Point& point : points) {
     if (std::isfinite(point.x) && std::isfinite(point.y))
@@ -49,7 +49,7 @@ void draw_some_markers(Svg& svg, const Curve& curve, const std::vector<Point>& p
   }
 }
 
-void draw_curve(Svg& svg, const Frame& frame, const Curve& curve) {
+void draw_curve(Svg& svg, const PlotFrame& frame, const Curve& curve) {
   const std::vector<Point> points = finite_points(frame, curve.points);
   if (curve.style != CurveStyle::kDots) svg.polyline(points, curve_classes(curve));
   if (curve.style == CurveStyle::kMean) draw_some_markers(svg, curve, points);
@@ -133,7 +133,7 @@ std::size_t characters_in(double width) {
 
 std::string draw(const LineChart& chart) {
   Svg svg(kPlotWidth, kPlotHeight, chart.title);
-  const Frame frame(svg, kPlotWidth, kPlotHeight, chart.x, chart.y);
+  const PlotFrame frame(svg, kPlotWidth, kPlotHeight, chart.x, chart.y);
   for (const Curve& curve : chart.curves) draw_curve(svg, frame, curve);
   return svg.finish();
 }

@@ -104,7 +104,7 @@ std::string series_classes(std::size_t series) {
 
 std::size_t series_marker(std::size_t series) { return series % kColours; }
 
-Frame::Frame(Svg& svg, double width, double height, Axis x, Axis y)
+PlotFrame::PlotFrame(Svg& svg, double width, double height, Axis x, Axis y)
     : x_(std::move(x)), y_(std::move(y)) {
   left_ = widest_tick(y_) + kTickGap + 2.0;
   top_ = kTitleHeight + 8.0;
@@ -117,11 +117,11 @@ Frame::Frame(Svg& svg, double width, double height, Axis x, Axis y)
   draw_x(svg);
 }
 
-Point Frame::at(double x, double y) const {
+Point PlotFrame::at(double x, double y) const {
   return {left_ + width_ * x_.place(x), top_ + height_ * (1.0 - y_.place(y))};
 }
 
-void Frame::draw_x(Svg& svg) const {
+void PlotFrame::draw_x(Svg& svg) const {
   const double bottom = top_ + height_;
   svg.line({left_, bottom}, {left_ + width_, bottom}, "axis");
   const std::vector<std::string> texts = tick_texts(x_);
@@ -133,7 +133,7 @@ void Frame::draw_x(Svg& svg) const {
   svg.text({left_ + width_ / 2, bottom + 36.0}, x_.title, "middle", "title");
 }
 
-void Frame::draw_y(Svg& svg) const {
+void PlotFrame::draw_y(Svg& svg) const {
   const std::vector<std::string> texts = tick_texts(y_);
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const double y = top_ + height_ * (1.0 - y_.place(y_.ticks[i]));

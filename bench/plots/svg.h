@@ -46,10 +46,10 @@ std::string series_classes(std::size_t series);
 std::size_t series_marker(std::size_t series);
 
 // A plot's frame: two axes around an area, with titles, ticks and thin lines at the ticks of y.
-class Frame {
+class PlotFrame {
  public:
   // Draws the frame into `svg`. The margins follow from the labels of the axes.
-  Frame(Svg& svg, double width, double height, Axis x, Axis y);
+  PlotFrame(Svg& svg, double width, double height, Axis x, Axis y);
 
   Point at(double x, double y) const;
 

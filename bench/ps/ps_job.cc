@@ -174,8 +174,8 @@ void PsJobWorker::require_values(std::int64_t exchanges) {
 void PsJobWorker::end() {
   if (options_.consistency != "sync") {
     while (const auto batch = client_->next_lease()) exchange(*batch);
-    while (const auto appointment = client_->wait_assignment())
-      client_->complete_assignment(appointment->cut);
+    while (const auto assignment = client_->wait_assignment())
+      client_->complete_assignment(assignment->cut);
   }
   client_->leave();
 }

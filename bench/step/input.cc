@@ -72,14 +72,14 @@ void run_input(InputBenchOptions options) {
                    [&] { return samples / median(training.run(workload.steps_per_round)); }},
                   {});
   const std::vector<double> delivered = rounds.counted(0);
-  const std::vector<double> eaten = rounds.counted(1);
-  const Spread ratio = ratio_of(delivered, eaten);
+  const std::vector<double> consumed = rounds.counted(1);
+  const Spread ratio = ratio_of(delivered, consumed);
   std::cout << format_table(
                    {{"data", "batch", "input threads", "samples/s [min-max]",
                      options.model + " eats samples/s", "ratio [min-max]"},
                     {data.name, std::to_string(options.input.batch_size),
                      std::to_string(options.input.threads), spread_text(spread_of(delivered)),
-                     spread_text(spread_of(eaten)),
+                     spread_text(spread_of(consumed)),
                      spread_text(ratio) + (is_quiet(rounds.foreign) ? " x" : " x NOT QUIET")}})
             << "ours: " << training.description() << '\n'
             << describe_conditions(rounds);

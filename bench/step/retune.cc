@@ -13,7 +13,7 @@ namespace syncopate::bench {
 namespace {
 
 // The least speed-up of Winograd over direct convolution that justifies its different rounding.
-constexpr double kWorthwhile = 1.05;
+constexpr double kLeastGain = 1.05;
 constexpr int kRepeats = 30;
 
 bool same_shape(const ConvProblem& a, const ConvProblem& b) {
@@ -95,7 +95,7 @@ void retune(const std::vector<Graph>& graphs, const std::filesystem::path& file)
     fmt::print("{:>5} {:>5} {:>5}   {:>7.2f}x {:>13.2f}x {:>16.2f}x\n", problem.c, problem.k,
                problem.h, forward, data, weights);
     const auto choose = [](double gain) {
-      return gain > kWorthwhile ? ConvAlgorithm::kWinograd : ConvAlgorithm::kDirect;
+      return gain > kLeastGain ? ConvAlgorithm::kWinograd : ConvAlgorithm::kDirect;
     };
     rows.push_back(
         {problem.c, problem.k, problem.h, choose(forward), choose(data), choose(weights)});

@@ -65,8 +65,8 @@ std::string meant_number(const Flag& flag, const std::string& text, bool is_whol
   };
   const bool is_percent = !is_whole && rules.most && *rules.most <= 1.0 && *number > 1.0;
   if (is_percent) *number /= 100.0;
-  const bool is_slip = had_comma || is_percent || is_whole;
-  if (!is_slip || !is_accepted(*number)) return "";
+  const bool is_typing_error = had_comma || is_percent || is_whole;
+  if (!is_typing_error || !is_accepted(*number)) return "";
   return is_whole ? fmt::format("; did you mean {:.0f}?", *number)
                   : fmt::format("; did you mean {}?", *number);
 }

@@ -6,8 +6,8 @@
 #include <ostream>
 
 #include "deploy/commands/commands.h"
-#include "deploy/doctor/judge.h"
-#include "deploy/doctor/look.h"
+#include "deploy/doctor/diagnosis.h"
+#include "deploy/doctor/inspection.h"
 #include "models/base/errors.h"
 #include "models/base/random.h"
 #include "strategies/cluster/prepare_rendezvous.h"
@@ -74,7 +74,7 @@ int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out) {
     return 0;
   }
   const JobUnderTest job = job_of(options);
-  TaskReport mine = look_at_task(options, asked.environment);
+  TaskReport mine = inspect_task(options, asked.environment);
   std::vector<TaskReport> reports;
   prepare_rendezvous(options.cluster);
   const ClusterSpec world = one_world(with_rendezvous(options, mpi));
@@ -84,23 +84,23 @@ int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out) {
       membership = join_cluster(world, {.rendezvous_timeout = options.rendezvous_timeout,
                                         .peer_timeout = options.peer_timeout});
     } catch (const Error&) {
-      look_at_devices(options, nullptr, mine);
+      inspect_devices(options, nullptr, mine);
       reports.push_back(mine);
       // Without a membership, the report covers this task only.
-      out << describe(judge(job, reports)) << std::flush;
+      out << describe(diagnose(job, reports)) << std::flush;
       throw;
     }
     // In a job with servers the tasks do not compare which GPUs they see before training, so doctor
     // passes no membership.
-    look_at_devices(options, has_servers(options) ? nullptr : membership.get(), mine);
+    inspect_devices(options, has_servers(options) ? nullptr : membership.get(), mine);
     reports = exchange_reports(options, *membership, mine);
     membership->leave();
   } else {
-    look_at_devices(options, nullptr, mine);
+    inspect_devices(options, nullptr, mine);
     reports.push_back(mine);
   }
-  if (world.index != 0) return has_errors(judge(job, reports)) ? 1 : 0;
-  const std::vector<Finding> findings = judge(job, reports);
+  if (world.index != 0) return has_errors(diagnose(job, reports)) ? 1 : 0;
+  const std::vector<Finding> findings = diagnose(job, reports);
   out << describe(findings) << std::flush;
   return has_errors(findings) ? 1 : 0;
 }

@@ -29,7 +29,7 @@
 namespace syncopate {
 namespace {
 
-constexpr std::chrono::milliseconds kLook(200);
+constexpr std::chrono::milliseconds kPollInterval(200);
 
 // Decides whether the job can still write another checkpoint. Server 0 of a job with servers
 // listens at the rendezvous address as long as the job lives or is about to be started again. A job
@@ -42,19 +42,19 @@ class JobWatch {
                                                 : std::nullopt),
         timeout_(options.peer_timeout.count() > 0 ? options.peer_timeout : kPeerTimeout) {
     timeout_ += kLonger;
-    silence_ = Deadline::after(std::max(options.rendezvous_timeout, timeout_));
+    silent_until_ = Deadline::after(std::max(options.rendezvous_timeout, timeout_));
   }
 
   // Records that the job is alive, because a new checkpoint or an answer has been seen.
-  void heard() { silence_ = Deadline::after(timeout_); }
+  void on_answer() { silent_until_ = Deadline::after(timeout_); }
 
   // Connects to server 0 if the last attempt was more than kCall ago. Throws PeerError if the
   // address has not answered for longer than the timeout.
-  void look() {
+  void check_server() {
     if (!server_ || !next_call_.passed()) return;
     try {
       connect_to(*server_, "server 0 at " + to_string(*server_), Deadline::after(kCall));
-      heard();
+      on_answer();
     } catch (const PeerError&) {
       check_timeout();
     } catch (const UsageError&) {  // the host's name is not known yet, or no longer
@@ -65,9 +65,9 @@ class JobWatch {
 
  private:
   void check_timeout() const {
-    if (!silence_.passed()) return;
+    if (!silent_until_.passed()) return;
     throw PeerError("no task has listened at server 0's " + to_string(*server_) + " for " +
-                    in_seconds(silence_.timeout()) +
+                    in_seconds(silent_until_.timeout()) +
                     ", and no checkpoint was the run's last: the job has ended early; start the "
                     "evaluator again with it, or measure a checkpoint with syncopate evaluate");
   }
@@ -80,7 +80,7 @@ class JobWatch {
 
   const std::optional<Endpoint> server_;
   std::chrono::milliseconds timeout_;
-  Deadline silence_ = Deadline::after({});
+  Deadline silent_until_ = Deadline::after({});
   Deadline next_call_ = Deadline::after({});
 };
 
@@ -150,8 +150,8 @@ int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ost
   while (!signals.poll()) {
     const auto info = newest.load_another();
     if (!info) {
-      watch.look();
-      std::this_thread::sleep_for(kLook);
+      watch.check_server();
+      std::this_thread::sleep_for(kPollInterval);
       continue;
     }
     arena.bump_all_versions();
@@ -167,7 +167,7 @@ int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ost
                   static_cast<long long>(test.samples));
     out << line.data() << std::flush;
     if (remaining_steps(loop, info->progress, data.train->size(), batch) <= 0) return 0;
-    watch.heard();
+    watch.on_answer();
   }
   return 0;
 }

@@ -8,7 +8,7 @@
 
 #include "deploy/cli/flag.h"
 #include "deploy/commands/commands.h"
-#include "deploy/doctor/look.h"
+#include "deploy/doctor/inspection.h"
 #include "models/backend/cuda_module.h"
 #include "models/base/errors.h"
 #include "models/base/isa.h"

@@ -74,9 +74,9 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     if (has_servers(options) || !is_synchronous(options.strategy.consistency)) {
       // The coordinator counts either the synchronous steps of all workers together or the steps of
       // each worker separately; the batch size of a step differs accordingly.
-      const bool in_step = is_synchronous(options.strategy.consistency);
+      const bool are_synchronous = is_synchronous(options.strategy.consistency);
       describe_job(options, data,
-                   in_step ? global_batch : run_options.strategy.batch_size_per_replica,
+                   are_synchronous ? global_batch : run_options.strategy.batch_size_per_replica,
                    run_options.strategy);
       run_options.strategy.parameter_server.asked_to_stop = [&signals] {
         return signals.was_asked();

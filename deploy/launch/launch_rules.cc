@@ -14,7 +14,7 @@ namespace {
 
 // True if the other workers do not wait for the steps of a worker that is lost: under every
 // consistency but kSync, and under kSync with backup workers.
-bool can_miss_a_worker(const LaunchedJob& job) {
+bool can_go_on_without_a_worker(const LaunchedJob& job) {
   return job.has_servers && (job.consistency.consistency != ps::Consistency::kSync ||
                              job.consistency.backup_workers > 0);
 }
@@ -32,15 +32,16 @@ LaunchRules choose_rules(OnFailure on_failure, int most_restarts, const Launched
   LaunchRules rules{.most_restarts = most_restarts, .restarts_together = job.has_checkpoints};
   // The roles of a job that can restart servers wait for a lost server. They do not notice that the
   // server will not be started again.
-  rules.servers.others_notice = most_restarts == 0 || !job.has_servers || !job.has_checkpoints;
-  rules.workers.others_notice = !can_miss_a_worker(job);
+  rules.servers.others_detect_failure =
+      most_restarts == 0 || !job.has_servers || !job.has_checkpoints;
+  rules.workers.others_detect_failure = !can_go_on_without_a_worker(job);
   if (on_failure == OnFailure::kStop) return rules;
-  rules.workers.restarts_alone = can_miss_a_worker(job);
+  rules.workers.restarts_alone = can_go_on_without_a_worker(job);
   rules.servers.restarts_alone = job.has_servers && job.has_checkpoints;
   if (on_failure == OnFailure::kContinue) {
     rules.workers.on_failure = FailureRule::kContinue;
     rules.servers.on_failure = FailureRule::kContinue;
-  } else if (can_miss_a_worker(job)) {
+  } else if (can_go_on_without_a_worker(job)) {
     rules.workers.on_failure = FailureRule::kContinue;
   }
   return rules;

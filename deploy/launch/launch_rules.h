@@ -21,7 +21,7 @@ struct RoleRule {
   bool restarts_alone = false;
   // True if the other roles detect a failed role and end by themselves; false if launch asks them
   // to end at once.
-  bool others_notice = true;
+  bool others_detect_failure = true;
 };
 
 struct LaunchRules {

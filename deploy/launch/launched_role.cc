@@ -24,7 +24,7 @@ LaunchedRole::LaunchedRole(RoleCommand command, int restarts, LaunchOutput outpu
       restarts_(restarts),
       output_(std::move(output)),
       signal_mask_(&signal_mask) {
-  if (comes_late()) {
+  if (starts_late()) {
     start_time_ = Deadline::after(command_.start_after);
   } else {
     start_process();
@@ -52,7 +52,7 @@ void LaunchedRole::restart_after(std::chrono::milliseconds back_off) {
 
 void LaunchedRole::start() {
   start_time_.reset();
-  if (has_come()) {
+  if (was_started()) {
     ++restarts_;
   } else {
     exit_code_ = kExitFailed;  // remains if start_process() throws
@@ -60,12 +60,12 @@ void LaunchedRole::start() {
   start_process();
 }
 
-void LaunchedRole::wake() {
-  was_woken_ = true;
+void LaunchedRole::continue_if_stopped() {
+  was_continued_ = true;
   process_->send(SIGCONT);
 }
 
-void LaunchedRole::let_go() noexcept {
+void LaunchedRole::release() noexcept {
   start_time_.reset();
   command_.inherited.reset();
 }
@@ -93,11 +93,12 @@ bool have_workers_ended_well(const std::vector<LaunchedRole>& roles) {
 
 bool has_a_worker_ended_well(const std::vector<LaunchedRole>& roles) {
   return std::any_of(roles.begin(), roles.end(), [](const LaunchedRole& role) {
-    return role.is_worker() && role.has_come() && role.has_ended() && role.exit_code() == kExitDone;
+    return role.is_worker() && role.was_started() && role.has_ended() &&
+           role.exit_code() == kExitDone;
   });
 }
 
-bool are_servers_gone(const std::vector<LaunchedRole>& roles) {
+bool have_servers_ended(const std::vector<LaunchedRole>& roles) {
   bool has_servers = false;
   for (const LaunchedRole& role : roles) {
     if (!role.is_server()) continue;
@@ -108,15 +109,15 @@ bool are_servers_gone(const std::vector<LaunchedRole>& roles) {
 }
 
 bool have_servers_ended_well(const std::vector<LaunchedRole>& roles) {
-  return are_servers_gone(roles) &&
+  return have_servers_ended(roles) &&
          std::all_of(roles.begin(), roles.end(), [](const LaunchedRole& role) {
            return !role.is_server() || role.exit_code() == kExitDone;
          });
 }
 
-bool do_only_late_ones_run(const std::vector<LaunchedRole>& roles) {
+bool do_only_late_workers_run(const std::vector<LaunchedRole>& roles) {
   return std::all_of(roles.begin(), roles.end(), [](const LaunchedRole& role) {
-    return !role.is_running() || role.comes_late();
+    return !role.is_running() || role.starts_late();
   });
 }
 

@@ -84,8 +84,8 @@ class LaunchedRole {
   bool is_worker() const noexcept { return command_.role == Role::kWorker; }
   int restarts() const noexcept { return restarts_; }
 
-  bool comes_late() const noexcept { return command_.start_after.count() > 0; }
-  bool has_come() const noexcept { return process_ != nullptr; }
+  bool starts_late() const noexcept { return command_.start_after.count() > 0; }
+  bool was_started() const noexcept { return process_ != nullptr; }
 
   // Returns the role's process. The role must have been started before.
   RoleProcess& process() noexcept { return *process_; }
@@ -93,7 +93,7 @@ class LaunchedRole {
   RoleOutput& out() noexcept { return *out_; }
   RoleOutput& err() noexcept { return *err_; }
 
-  bool is_running() const noexcept { return has_come() && process_->is_running(); }
+  bool is_running() const noexcept { return was_started() && process_->is_running(); }
   // Returns when the role is to be started or started again; empty if no start is planned.
   const std::optional<Deadline>& start_time() const noexcept { return start_time_; }
   bool has_ended() const noexcept { return !is_running() && !start_time_; }
@@ -111,12 +111,12 @@ class LaunchedRole {
   void start();
   // Closes the descriptor that the role's next incarnation would inherit, because the role will not
   // be started again.
-  void let_go() noexcept;
+  void release() noexcept;
   // Continues the role's process with SIGCONT if it is stopped, so that it can end.
-  void wake();
-  bool was_woken() const noexcept { return was_woken_; }
+  void continue_if_stopped();
+  bool was_continued() const noexcept { return was_continued_; }
   // Sets the exit code to 0, because the way in which the role ended is not a failure of the job.
-  void excuse() noexcept { exit_code_ = 0; }
+  void clear_exit_code() noexcept { exit_code_ = 0; }
 
  private:
   void start_process();
@@ -131,7 +131,7 @@ class LaunchedRole {
   std::optional<Deadline> start_time_;
   int exit_code_ = 0;
   int signal_ = 0;
-  bool was_woken_ = false;
+  bool was_continued_ = false;
 };
 
 // True if the role ended as a server does that receives SIGTERM before its job is over: by that
@@ -144,10 +144,10 @@ bool have_workers_left(const std::vector<LaunchedRole>& roles);
 bool have_workers_ended_well(const std::vector<LaunchedRole>& roles);
 bool has_a_worker_ended_well(const std::vector<LaunchedRole>& roles);
 // True if the job has servers, all of them have ended, and none is going to be started again.
-bool are_servers_gone(const std::vector<LaunchedRole>& roles);
+bool have_servers_ended(const std::vector<LaunchedRole>& roles);
 // True if the job has servers and all of them have ended well, so that the job is over.
 bool have_servers_ended_well(const std::vector<LaunchedRole>& roles);
 // True if all roles that still run are late workers.
-bool do_only_late_ones_run(const std::vector<LaunchedRole>& roles);
+bool do_only_late_workers_run(const std::vector<LaunchedRole>& roles);
 
 }  // namespace syncopate

@@ -18,12 +18,12 @@ namespace {
 // The number of deliveries of one signal after which the roles are killed. A batch system may send
 // a warning signal and a final signal, once each. A user who presses Ctrl-C three times does not
 // want to wait for a checkpoint.
-constexpr int kTimesThatKill = 3;
+constexpr int kSignalsThatKill = 3;
 // The time that a late worker has to print its last line after the servers have ended.
-constexpr std::chrono::seconds kLastMoments(1);
+constexpr std::chrono::seconds kLateWorkerTimeout(1);
 // The time that the other tasks have to report a wrong command line after one task has reported it.
 // All tasks were given the same flags, so the lines of the others would only hide the first report.
-constexpr std::chrono::milliseconds kToSayTheSame(1000);
+constexpr std::chrono::milliseconds kOtherReportsTimeout(1000);
 // The limit for doublings of the back-off. More doublings would overflow, and the longest back-off
 // is reached long before.
 constexpr int kMostDoublings = 16;
@@ -62,12 +62,12 @@ bool pause(std::chrono::milliseconds duration, StopSignal& stop) {
 
 RoleGroup::RoleGroup(std::vector<RoleCommand> commands, const LaunchRules& rules, int restarts,
                      const LaunchOutput& output, StopSignal& stop)
-    : rules_(rules), say_(output.err), stop_(stop) {
+    : rules_(rules), log_(output.err), stop_(stop) {
   for (RoleCommand& command : commands) {
     roles_.emplace_back(std::move(command), restarts, output, stop.previous_mask());
     LaunchedRole& role = roles_.back();
-    const bool may_come_again = rule_of(role).restarts_alone && restarts < rules_.most_restarts;
-    if (role.has_come() && !may_come_again) role.let_go();
+    const bool may_restart_later = rule_of(role).restarts_alone && restarts < rules_.most_restarts;
+    if (role.was_started() && !may_restart_later) role.release();
   }
 }
 
@@ -75,10 +75,10 @@ int RoleGroup::run() {
   while (!std::all_of(roles_.begin(), roles_.end(),
                       [](const LaunchedRole& role) { return role.has_ended(); })) {
     wait_for_events();
-    settle();
-    hurry_late_ones();
-    start_those_due();
-    press_on();
+    end_job_if_done();
+    shorten_wait_for_late_workers();
+    start_due_roles();
+    advance_stage();
   }
   int worst = kExitDone;
   for (const LaunchedRole& role : roles_) worst = worse_exit_code(worst, role.exit_code());
@@ -86,13 +86,13 @@ int RoleGroup::run() {
 }
 
 bool RoleGroup::has_failed() const noexcept {
-  const auto is_missed = [&](const LaunchedRole& role) {
+  const auto ended_badly = [&](const LaunchedRole& role) {
     return role.is_worker() && role.exit_code() != kExitDone && !rules_.workers.restarts_alone;
   };
   const auto ended_well = [](const LaunchedRole& role) {
     return role.is_worker() && role.exit_code() == kExitDone;
   };
-  return stopped_by_failure_ || std::any_of(roles_.begin(), roles_.end(), is_missed) ||
+  return stopped_by_failure_ || std::any_of(roles_.begin(), roles_.end(), ended_badly) ||
          std::none_of(roles_.begin(), roles_.end(), ended_well);
 }
 
@@ -106,7 +106,7 @@ const RoleRule& RoleGroup::rule_of(const LaunchedRole& role) const noexcept {
   return role.is_server() ? rules_.servers : rules_.workers;
 }
 
-bool RoleGroup::takes_back(const LaunchedRole& role) const noexcept {
+bool RoleGroup::accepts_restart(const LaunchedRole& role) const noexcept {
   const auto is_lost = [&](const LaunchedRole& other) {
     return &other != &role && other.is_server() && other.has_ended();
   };
@@ -116,13 +116,13 @@ bool RoleGroup::takes_back(const LaunchedRole& role) const noexcept {
 
 bool RoleGroup::may_restart(const LaunchedRole& role) const noexcept {
   return rule_of(role).restarts_alone && role.restarts() < rules_.most_restarts &&
-         is_failure(role) && takes_back(role);
+         is_failure(role) && accepts_restart(role);
 }
 
 void RoleGroup::wait_for_events() {
   std::vector<pollfd> sources{{stop_.descriptor(), POLLIN, 0}};
   for (LaunchedRole& role : roles_) {
-    if (!role.has_come()) continue;
+    if (!role.was_started()) continue;
     for (const int descriptor :
          {role.out().descriptor(), role.err().descriptor(), role.process().descriptor()}) {
       sources.push_back({descriptor, POLLIN, 0});
@@ -137,7 +137,7 @@ void RoleGroup::wait_for_events() {
   pass_on_signals();
   const pollfd* source = &sources[1];
   for (LaunchedRole& role : roles_) {
-    if (!role.has_come()) continue;
+    if (!role.was_started()) continue;
     if (source[0].revents != 0) role.out().forward();
     if (source[1].revents != 0) role.err().forward();
     if (source[2].revents != 0) conclude(role);
@@ -159,12 +159,12 @@ void RoleGroup::pass_on_signals() {
   while (const std::optional<int> signal = stop_.poll_number()) {
     asked_to_stop_ = true;
     int& times = times_received_.at(static_cast<std::size_t>(*signal));
-    if (++times == kTimesThatKill) {
+    if (++times == kSignalsThatKill) {
       send_to_all(SIGKILL, "the same signal came three times");
       continue;
     }
     for (const LaunchedRole& role : roles_) {
-      if (role.has_come()) role.process().ask_to_stop(*signal);
+      if (role.was_started()) role.process().ask_to_stop(*signal);
     }
   }
 }
@@ -172,29 +172,29 @@ void RoleGroup::pass_on_signals() {
 void RoleGroup::conclude(LaunchedRole& role) {
   const RoleEnding ending = role.conclude();
   if (ending.is_good()) {
-    role.let_go();
+    role.release();
   } else {
-    judge(role, role.name() + " " + describe(ending));
+    evaluate_exit(role, role.name() + " " + describe(ending));
   }
 }
 
-void RoleGroup::judge(LaunchedRole& role, const std::string& what) {
-  if (is_command_wrong_) return role.let_go();
+void RoleGroup::evaluate_exit(LaunchedRole& role, const std::string& what) {
+  if (is_command_wrong_) return role.release();
   if (may_restart(role)) {
-    say_(fmt::format("launch: {}; restarting it ({} of {})\n", what, role.restarts() + 1,
+    log_(fmt::format("launch: {}; restarting it ({} of {})\n", what, role.restarts() + 1,
                      rules_.most_restarts));
     role.restart_after(back_off_before(role.restarts(), rules_));
     return;
   }
-  if (came_too_late(role)) {
-    say_("launch: " + role.name() + " came too late: the job was over\n");
-    role.excuse();
-    return role.let_go();
+  if (started_too_late(role)) {
+    log_("launch: " + role.name() + " came too late: the job was over\n");
+    role.clear_exit_code();
+    return role.release();
   }
-  if (slept_through_the_end(role)) {
-    say_("launch: " + role.name() + " was stopped when the job was completed without it\n");
-    role.excuse();
-    return role.let_go();
+  if (was_stopped_at_the_end(role)) {
+    log_("launch: " + role.name() + " was stopped when the job was completed without it\n");
+    role.clear_exit_code();
+    return role.release();
   }
   if (outlived_the_job(role)) {
     say_("launch: " + role.name() + " did not receive the message that the job was over\n");
@@ -203,88 +203,89 @@ void RoleGroup::judge(LaunchedRole& role, const std::string& what) {
   }
   const RoleRule& rule = rule_of(role);
   const bool used_up = rule.restarts_alone && role.restarts() > 0 && is_failure(role);
-  say_("launch: " + what + (used_up ? " and has no restart left\n" : "\n"));
-  role.let_go();
+  log_("launch: " + what + (used_up ? " and has no restart left\n" : "\n"));
+  role.release();
   if (role.exit_code() == kExitUsage && role.restarts() == 0 && stage_ == Stage::kRunning) {
     is_command_wrong_ = stopped_by_failure_ = true;
-    return begin_ending("the command line is wrong", std::min(rules_.timeout, kToSayTheSame));
+    return begin_ending("the command line is wrong",
+                        std::min(rules_.timeout, kOtherReportsTimeout));
   }
   const bool failed = role.exit_code() != kExitStopped;
   if (failed && rule.on_failure == FailureRule::kStop && stage_ == Stage::kRunning) {
     stopped_by_failure_ = true;
-    const bool end_by_themselves = rule.others_notice;
+    const bool end_by_themselves = rule.others_detect_failure;
     begin_ending("another had failed", end_by_themselves ? rules_.timeout : milliseconds(0));
   }
 }
 
-void RoleGroup::start_those_due() {
+void RoleGroup::start_due_roles() {
   for (LaunchedRole& role : roles_) {
     if (!role.start_time() || !role.start_time()->passed()) continue;
     try {
       role.start();
     } catch (const FileError& error) {
-      judge(role, role.name() + ": " + error.what());
+      evaluate_exit(role, role.name() + ": " + error.what());
     }
-    if (!rule_of(role).restarts_alone || role.restarts() >= rules_.most_restarts) role.let_go();
+    if (!rule_of(role).restarts_alone || role.restarts() >= rules_.most_restarts) role.release();
   }
 }
 
-bool RoleGroup::came_too_late(const LaunchedRole& role) const noexcept {
+bool RoleGroup::started_too_late(const LaunchedRole& role) const noexcept {
   const bool was_ended = stage_ == Stage::kGrace || stage_ == Stage::kKilled;
-  return role.comes_late() && was_ended && !asked_to_stop_ && !stopped_by_failure_ &&
+  return role.starts_late() && was_ended && !asked_to_stop_ && !stopped_by_failure_ &&
          have_servers_ended_well(roles_);
 }
 
-bool RoleGroup::slept_through_the_end(const LaunchedRole& role) const noexcept {
-  return role.is_worker() && role.was_woken() && !asked_to_stop_ && !stopped_by_failure_ &&
+bool RoleGroup::was_stopped_at_the_end(const LaunchedRole& role) const noexcept {
+  return role.is_worker() && role.was_continued() && !asked_to_stop_ && !stopped_by_failure_ &&
          have_servers_ended_well(roles_) && has_a_worker_ended_well(roles_);
 }
 
-bool RoleGroup::outlived_the_job(const LaunchedRole& role) const noexcept {
+bool RoleGroup::ended_after_the_job(const LaunchedRole& role) const noexcept {
   return role.is_server() && stage_ == Stage::kGrace && !asked_to_stop_ && !stopped_by_failure_ &&
          have_workers_ended_well(roles_) && ended_as_asked(role);
 }
 
-void RoleGroup::settle() {
+void RoleGroup::end_job_if_done() {
   for (LaunchedRole& role : roles_) {
-    if (!role.start_time() || takes_back(role)) continue;
-    say_("launch: " + role.name() + (role.has_come() ? " is not restarted" : " is not started") +
+    if (!role.start_time() || accepts_restart(role)) continue;
+    log_("launch: " + role.name() + (role.was_started() ? " is not restarted" : " is not started") +
          ": the job is ending\n");
-    if (role.is_server() && have_workers_ended_well(roles_)) role.excuse();
-    role.let_go();
+    if (role.is_server() && have_workers_ended_well(roles_)) role.clear_exit_code();
+    role.release();
   }
   if (stage_ != Stage::kRunning) return;
   const bool has_workers = std::any_of(roles_.begin(), roles_.end(), is_worker);
   if (has_workers && !have_workers_left(roles_)) {
     begin_ending("the last worker had ended", rules_.timeout);
-  } else if (are_servers_gone(roles_)) {
+  } else if (have_servers_ended(roles_)) {
     // A stopped worker detects neither the end of the job nor a request to stop.
     begin_ending("the last server had ended", rules_.timeout);
   }
 }
 
-void RoleGroup::hurry_late_ones() {
-  if (stage_ != Stage::kWaiting || stage_end_->remaining() <= kLastMoments) return;
-  if (stopped_by_failure_ || !do_only_late_ones_run(roles_)) return;
-  if (have_servers_ended_well(roles_)) stage_end_ = Deadline::after(kLastMoments);
+void RoleGroup::shorten_wait_for_late_workers() {
+  if (stage_ != Stage::kWaiting || stage_end_->remaining() <= kLateWorkerTimeout) return;
+  if (stopped_by_failure_ || !do_only_late_workers_run(roles_)) return;
+  if (have_servers_ended_well(roles_)) stage_end_ = Deadline::after(kLateWorkerTimeout);
 }
 
 void RoleGroup::begin_ending(std::string because, milliseconds timeout) {
   stage_ = Stage::kWaiting;
   stage_end_ = Deadline::after(timeout);
   ending_because_ = std::move(because);
-  wake_stopped();
+  continue_stopped_roles();
 }
 
-void RoleGroup::wake_stopped() {
+void RoleGroup::continue_stopped_roles() {
   for (LaunchedRole& role : roles_) {
     if (!role.is_running() || !role.process().is_stopped()) continue;
-    say_("launch: " + role.name() + " is stopped: SIGCONT, so that it can end\n");
-    role.wake();
+    log_("launch: " + role.name() + " is stopped: SIGCONT, so that it can end\n");
+    role.continue_if_stopped();
   }
 }
 
-void RoleGroup::press_on() {
+void RoleGroup::advance_stage() {
   if (!stage_end_ || !stage_end_->passed()) return;
   if (is_command_wrong_) {
     for (const LaunchedRole& role : roles_) {
@@ -312,7 +313,7 @@ void RoleGroup::send_to_all(int signal, const std::string& why) {
   const std::string end = ": " + why + "\n";
   for (const LaunchedRole& role : roles_) {
     if (!role.is_running()) continue;
-    say_(std::string(begin).append(role.name()).append(end));
+    log_(std::string(begin).append(role.name()).append(end));
     role.process().send(signal);
   }
 }

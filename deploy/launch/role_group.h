@@ -43,7 +43,7 @@ class RoleGroup {
 
   const RoleRule& rule_of(const LaunchedRole& role) const noexcept;
   // True if the job runs and no other server is missing, so that the role can be accepted again.
-  bool takes_back(const LaunchedRole& role) const noexcept;
+  bool accepts_restart(const LaunchedRole& role) const noexcept;
   bool may_restart(const LaunchedRole& role) const noexcept;
 
   void wait_for_events();
@@ -51,33 +51,33 @@ class RoleGroup {
   void pass_on_signals();
   void conclude(LaunchedRole& role);
   // Reports `what` happened to a role that ended badly, and applies the rule for roles of its kind.
-  void judge(LaunchedRole& role, const std::string& what);
+  void evaluate_exit(LaunchedRole& role, const std::string& what);
   // True if the servers ended well before they admitted the late worker, and launch then ended that
   // worker.
-  bool came_too_late(const LaunchedRole& role) const noexcept;
+  bool started_too_late(const LaunchedRole& role) const noexcept;
   // True if the worker was stopped by SIGSTOP while the others completed the job.
-  bool slept_through_the_end(const LaunchedRole& role) const noexcept;
+  bool was_stopped_at_the_end(const LaunchedRole& role) const noexcept;
   // True if the server ended badly after the last worker had ended well. A server 0 that is started
   // again at that time meets no worker, and the other servers wait for it.
-  bool outlived_the_job(const LaunchedRole& role) const noexcept;
-  void start_those_due();
+  bool ended_after_the_job(const LaunchedRole& role) const noexcept;
+  void start_due_roles();
   // Cancels planned starts of roles that the job can no longer admit, and begins to end the other
   // roles when the last worker or the last server has ended.
-  void settle();
+  void end_job_if_done();
   // Shortens the wait for late workers when the training is complete, because the servers may never
   // let them in.
-  void hurry_late_ones();
+  void shorten_wait_for_late_workers();
   // Waits up to `timeout` for the roles to end by themselves, and continues stopped roles so that
   // they can. `because` is the reason that the log gives.
   void begin_ending(std::string because, std::chrono::milliseconds timeout);
-  void wake_stopped();
+  void continue_stopped_roles();
   // Enters the next stage of ending the job (SIGTERM, then SIGKILL) when the deadline of the
   // current stage has passed.
-  void press_on();
+  void advance_stage();
   void send_to_all(int signal, const std::string& why);
 
   LaunchRules rules_;
-  WriteLines say_;
+  WriteLines log_;
   StopSignal& stop_;
   std::vector<LaunchedRole> roles_;
   Stage stage_ = Stage::kRunning;

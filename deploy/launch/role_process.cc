@@ -74,7 +74,7 @@ struct ChildPlan {
   sigprocmask(SIG_SETMASK, plan.signal_mask, nullptr);
   execve(plan.argv[0], plan.argv, plan.environment);
   const int error = errno;
-  [[maybe_unused]] const ssize_t told = write(plan.report, &error, sizeof error);
+  [[maybe_unused]] const ssize_t written = write(plan.report, &error, sizeof error);
   _exit(127);
 }
 

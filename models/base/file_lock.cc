@@ -31,13 +31,13 @@ bool is_in_place(const FileDescriptor& file, const std::filesystem::path& path) 
 }  // namespace
 
 FileLock try_lock_file(const std::filesystem::path& path, LockKind kind) {
-  constexpr mode_t kAnyone = 0666;
+  constexpr mode_t kReadWriteForAll = 0666;
   for (;;) {
-    FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kAnyone));
+    FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kReadWriteForAll));
     if (!file) throw FileError(describe_errno("open", path.string(), errno));
     // Sets the lock file's mode whatever the umask: every user that may replace files in the folder
     // must be able to lock. On another user's file the call is refused, and not needed.
-    static_cast<void>(::fchmod(file.get(), kAnyone));
+    static_cast<void>(::fchmod(file.get(), kReadWriteForAll));
     const int wanted = kind == LockKind::kShared ? LOCK_SH : LOCK_EX;
     if (::flock(file.get(), wanted | LOCK_NB) == 0) {
       if (is_in_place(file, path)) return {FileLock::Outcome::kHeld, std::move(file)};

@@ -285,7 +285,7 @@ std::optional<SampleRange> Client::next_lease() {
   if (shared.leases.empty()) return std::nullopt;
   const SampleRange range = shared.leases.front();
   shared.leases.pop_front();
-  shared.in_hand.push_back(range);
+  shared.leased_batches.push_back(range);
   return range;
 }
 

@@ -31,7 +31,7 @@ void ControlLink::send_hello() {
   {
     const std::lock_guard lock(state_.mutex);
     for (const SampleRange& range : state_.leases) hello.held.push_back(to_wire(range));
-    for (const SampleRange& range : state_.in_hand) hello.held.push_back(to_wire(range));
+    for (const SampleRange& range : state_.leased_batches) hello.held.push_back(to_wire(range));
   }
   hello.declaration = std::make_unique<wire::DeclarationT>(options_.declaration);
   socket_->send(envelope("", make_message(std::move(hello))));
@@ -163,8 +163,8 @@ void ControlLink::on_message(const wire::MessageT& message) {
 void ControlLink::check_timeouts() {
   // While shard 0 sends messages, this worker waits longer to be accepted: shard 0 itself reports
   // which task is missing.
-  const bool is_heard = is_connected_ && !silent_until_.passed() && !give_up_by_.passed();
-  if (incarnation_ == 0 && join_by_.passed() && !is_heard) {
+  const bool is_server_alive = is_connected_ && !silent_until_.passed() && !give_up_by_.passed();
+  if (incarnation_ == 0 && join_by_.passed() && !is_server_alive) {
     return state_.fail(
         fmt::format("{} did not accept this worker within {}; "
                     "is it running, and have all workers "

@@ -202,7 +202,7 @@ void IoThread::roll_back(std::uint64_t snapshot) {
     ++state_.roll_backs;
     state_.is_rolling_back = true;
     state_.leases.clear();
-    state_.in_hand.clear();
+    state_.leased_batches.clear();
     state_.leases_finished = false;
     state_.assignments.clear();
     state_.assigned_snapshot = 0;

@@ -141,12 +141,13 @@ void ShardLink::send_request(ShardRequest& request) {
     // memory of its values with it. Credit bounds the memory of the copies.
     const std::lock_guard lock(state_.mutex);
     if (state_.failure) return;
-    for (const auto bytes : request.payload) message.frames.push_back(wire::Frame::copy_of(bytes));
+    for (const auto bytes : request.payload)
+      message.frames.push_back(wire::ZmqFrame::copy_of(bytes));
   } else {
     for (std::size_t i = first; i < request.payload.size(); ++i) {
       // A push's frames are borrowed: the bytes outlive the client and do not change before the
       // answer, which shows that the push has arrived.
-      message.frames.push_back(wire::Frame::borrow(request.payload[i], {}));
+      message.frames.push_back(wire::ZmqFrame::borrow(request.payload[i], {}));
     }
   }
   socket_->send(std::move(message));
@@ -291,7 +292,7 @@ void ShardLink::on_values(const wire::ValuesT& header, const wire::Envelope& env
   {
     const std::lock_guard lock(state_.mutex);
     if (push != nullptr && push->ends_step && push->batch != nullptr) {
-      std::erase(state_.in_hand, from_wire(*push->batch));
+      std::erase(state_.leased_batches, from_wire(*push->batch));
     }
     ClientState::Bucket& bucket = state_.buckets[static_cast<std::size_t>(header.bucket)];
     bucket.version = header.version;

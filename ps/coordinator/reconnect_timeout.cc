@@ -9,11 +9,11 @@ namespace {
 
 // How long a task that was asked to stop waits for a server. Shorter than the time between a
 // launcher's request to stop and its kill.
-constexpr std::chrono::milliseconds kWhenAskedToStop = std::chrono::seconds(3);
+constexpr std::chrono::milliseconds kReconnectTimeoutWhenStopping = std::chrono::seconds(3);
 
 // The time within which a process that continues after a suspension notices that a connection was
 // closed meanwhile.
-constexpr std::chrono::milliseconds kToNotice = std::chrono::seconds(1);
+constexpr std::chrono::milliseconds kDetectionDelay = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -30,17 +30,17 @@ void ReconnectTimeout::begin() {
 
 void ReconnectTimeout::extend(std::chrono::nanoseconds suspended) {
   suspended_ = suspended;
-  resumed_until_ = Deadline::after(kToNotice);
+  resumed_until_ = Deadline::after(kDetectionDelay);
   if (!until_) return;
   end();
   begin();
 }
 
 void ReconnectTimeout::shorten_if_asked_to_stop() {
-  if (is_shortened_ || until_->remaining() <= kWhenAskedToStop) return;
+  if (is_shortened_ || until_->remaining() <= kReconnectTimeoutWhenStopping) return;
   if (!asked_to_stop_ || !asked_to_stop_()) return;
   is_shortened_ = true;
-  until_ = Deadline::after(kWhenAskedToStop);
+  until_ = Deadline::after(kReconnectTimeoutWhenStopping);
 }
 
 std::optional<std::string> ReconnectTimeout::expired(const std::string& server,

@@ -171,24 +171,24 @@ void Snapshots::send_assignment() {
   }
   if (!assigned_ || is_assignment_sent_ || !job_.is_training(*assigned_)) return;
   is_assignment_sent_ = true;
-  wire::AppointmentT appointment;
-  appointment.cut = job_.last_snapshot;
-  appointment.evaluates = purpose_.evaluates;
-  appointment.writes_checkpoint = purpose_.writes_checkpoint;
-  appointment.is_final = is_final_;
-  appointment.stopped_by = to_wire(is_final_ ? leases_.stopped_by() : std::nullopt);
-  set_position(appointment, progress_.at);
-  appointment.loss = progress_.loss;
-  appointment.correct = progress_.correct;
+  wire::AppointmentT assignment;
+  assignment.cut = job_.last_snapshot;
+  assignment.evaluates = purpose_.evaluates;
+  assignment.writes_checkpoint = purpose_.writes_checkpoint;
+  assignment.is_final = is_final_;
+  assignment.stopped_by = to_wire(is_final_ ? leases_.stopped_by() : std::nullopt);
+  set_position(assignment, progress_.at);
+  assignment.loss = progress_.loss;
+  assignment.correct = progress_.correct;
   for (const auto& [worker, histogram] : staleness_) {
     auto entry = std::make_unique<wire::StalenessT>();
     entry->worker = worker;
     entry->counts = histogram.counts();
     entry->sum = histogram.sum();
     entry->max = histogram.max();
-    appointment.staleness.push_back(std::move(entry));
+    assignment.staleness.push_back(std::move(entry));
   }
-  job_.send_to_worker(*assigned_, std::move(appointment));
+  job_.send_to_worker(*assigned_, std::move(assignment));
 }
 
 void Snapshots::on_assignment_done(int worker, const wire::AppointmentDoneT& done) {

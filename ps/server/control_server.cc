@@ -83,7 +83,7 @@ void ControlServer::serve() {
 void ControlServer::send_final_messages() {
   // When variables are lost, the snapshots are removed: a restarted server 0 that found snapshots
   // would continue the job, and wait for the lost variables again.
-  if (coordinator_.has_lost_variables()) duties_.forget_snapshots();
+  if (coordinator_.has_lost_variables()) duties_.drop_snapshots();
   exchange_messages();
   for (const auto& [task, connection] : connections_)
     final_messages_.emplace(connection.peer, final_message());
@@ -226,12 +226,12 @@ void ControlServer::on_hello(const std::string& peer, const wire::HelloT& hello)
 }
 
 void ControlServer::refuse_replaced(const std::string& peer, const std::string& name,
-                                    const wire::HelloT& newcomer) {
+                                    const wire::HelloT& new_task) {
   wire::RefusedT refused;
   refused.line = fmt::format(
       "another process (host {}, pid {}) has replaced this one as {}; give "
       "each task its own index",
-      newcomer.host, newcomer.pid, name);
+      new_task.host, new_task.pid, name);
   refused.is_usage_error = true;
   socket_->send(wire::envelope(peer, make_message(std::move(refused))));
 }

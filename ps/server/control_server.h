@@ -48,7 +48,7 @@ class ControlServer {
   void on_hello(const std::string& peer, const wire::HelloT& hello);
   // Refuses the previous connection of a task, because another process has taken the task's place.
   void refuse_replaced(const std::string& peer, const std::string& name,
-                       const wire::HelloT& newcomer);
+                       const wire::HelloT& new_task);
   // Passes messages between the coordinator and this server's duties, and sends messages for other
   // tasks, until there are none left.
   void exchange_messages();

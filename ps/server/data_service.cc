@@ -146,12 +146,12 @@ void DataService::on_message(wire::Received& message) {
 }
 
 void DataService::on_hello(const std::string& peer, const wire::DataHelloT& hello) {
-  WorkerSessions::Greeting greeting = sessions_.greet(peer, hello, served_.get());
-  if (greeting.refusal) {
-    socket_->send(wire::envelope(peer, wire::make_message(std::move(*greeting.refusal))));
+  WorkerSessions::HelloResult result = sessions_.on_hello(peer, hello, served_.get());
+  if (result.refusal) {
+    socket_->send(wire::envelope(peer, wire::make_message(std::move(*result.refusal))));
   }
-  if (greeting.session == nullptr) return;
-  if (greeting.is_new) {
+  if (result.session == nullptr) return;
+  if (result.is_new) {
     snapshots_.statistics().forget(hello.worker);
     std::vector<BucketId> ahead;
     for (const int bucket : hello.ahead) {
@@ -166,13 +166,13 @@ void DataService::on_hello(const std::string& peer, const wire::DataHelloT& hell
     for (const wire::BucketPlace& place : served_->declaration.buckets) {
       total = std::max(total, place.end());
     }
-    sessions_.map_segment(*greeting.session, hello.segment, total);
+    sessions_.map_segment(*result.session, hello.segment, total);
   }
   wire::DataWelcomeT welcome;
   welcome.incarnation = requests_->incarnation();
   welcome.credit_bytes =
       std::max<std::int64_t>(1, options_.credit_bytes / std::max(1, options_.workers));
-  welcome.uses_segment = greeting.session->segment != nullptr;
+  welcome.uses_segment = result.session->segment != nullptr;
   socket_->send(wire::envelope(peer, wire::make_message(welcome)));
 }
 

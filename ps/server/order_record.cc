@@ -218,9 +218,9 @@ std::string order_record_path(const std::string& file, int shard, std::uint32_t 
 
 OrderRecordWriter::OrderRecordWriter(std::string path, const OrderHeader& header)
     : path_(std::move(path)) {
-  constexpr mode_t kAnyone = 0666;
+  constexpr mode_t kReadWriteForAll = 0666;
   constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
-  file_ = FileDescriptor(::open(path_.c_str(), kFlags, kAnyone));
+  file_ = FileDescriptor(::open(path_.c_str(), kFlags, kReadWriteForAll));
   if (!file_) throw FileError(describe_errno("open order record", path_, errno));
   buffer_ = header_bytes(header);
   flush();

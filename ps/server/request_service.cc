@@ -316,7 +316,7 @@ void RequestService::take_events(const std::vector<ShardEvent>& events) {
     OpenRequest& open = found->second;
     if (event.kind == ShardEvent::Kind::kAnswered) {
       on_answered(event, open);
-    } else if (event.kind == ShardEvent::Kind::kForgotten) {
+    } else if (event.kind == ShardEvent::Kind::kCancelled) {
       if (open.answer.num_elements() > 0) buffers_->give_back(std::move(open.answer));
     } else {
       on_processed(event, open);
@@ -421,8 +421,8 @@ void RequestService::on_answered(const ShardEvent& event, OpenRequest& open) {
   wire::Envelope message = envelope(session->peer, make_message(std::move(values)));
   if (in_frame) {
     const std::span<const std::byte> bytes = std::as_bytes(open.answer.f32());
-    message.frames.push_back(
-        wire::Frame::borrow(bytes, [buffers = buffers_, buffer = std::move(open.answer)]() mutable {
+    message.frames.push_back(wire::ZmqFrame::borrow(
+        bytes, [buffers = buffers_, buffer = std::move(open.answer)]() mutable {
           buffers->give_back(std::move(buffer));
         }));
   }

@@ -92,7 +92,7 @@ void ServerDuties::on_message(const wire::MessageT& message) {
       return;
     case wire::Body::Finished:
       is_finished_ = true;
-      forget_snapshots();
+      drop_snapshots();
       if (options_.index == 0) forget_starts(options_.snapshot_dir);
       return;
     default:
@@ -105,7 +105,7 @@ void ServerDuties::declare(const wire::DeclaredT& declared) {
   if (!is_known) {
     if (incarnation_ == kFirstIncarnation) {
       // When the job begins without a nonce, the folder may hold snapshot files of an older job.
-      forget_snapshots();
+      drop_snapshots();
     }
     served_ = make_served_variables(*declared.declaration, options_.index);
     data_.set_running_statistics(
@@ -117,7 +117,7 @@ void ServerDuties::declare(const wire::DeclaredT& declared) {
   reply(wire::make_message(std::move(answer)));
 }
 
-void ServerDuties::forget_snapshots() {
+void ServerDuties::drop_snapshots() {
   writer_.remove_all();
   snapshots_.clear();
 }

@@ -30,7 +30,7 @@ class ServerDuties {
   // Returns the numbers of the snapshots that this server has files of, ascending.
   const std::vector<std::uint64_t>& snapshots() const noexcept { return snapshots_; }
   // Removes all snapshot files of this server.
-  void forget_snapshots();
+  void drop_snapshots();
   // On server 0: returns the coordinator's part of the snapshots, the oldest first. The values are
   // not read, since all tasks wait while the coordinator restarts. Throws FileError.
   std::vector<std::vector<std::byte>> job_snapshots() const;

@@ -39,8 +39,8 @@ std::optional<wire::Envelope> SnapshotService::read(WorkerSession& session,
   // its frame is sent.
   const auto add = [&](std::span<const std::byte> bytes) {
     message.frames.push_back(
-        is_live ? wire::Frame::copy_of(bytes)
-                : wire::Frame::borrow(bytes, [kept = published_]() mutable { kept.reset(); }));
+        is_live ? wire::ZmqFrame::copy_of(bytes)
+                : wire::ZmqFrame::borrow(bytes, [kept = published_]() mutable { kept.reset(); }));
   };
   if (header.state) {
     add(std::as_bytes(
@@ -51,7 +51,7 @@ std::optional<wire::Envelope> SnapshotService::read(WorkerSession& session,
       sessions_.shard_bucket(session, served, "request for a snapshot", header.bucket);
   if (bucket < 0) return std::nullopt;
   const Shard& shard = *served.shard;
-  const auto [begin, count] = shard.window(bucket);
+  const auto [begin, count] = shard.element_range(bucket);
   const auto part = [&, begin = begin, count = count](const Tensor& block) {
     return std::as_bytes(
         block.f32().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count)));

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kMapTimeout(1000);
 
-WorkerSessions::Greeting refuse_greeting(std::string line, bool is_usage_error) {
+WorkerSessions::HelloResult refuse_hello(std::string line, bool is_usage_error) {
   wire::RefusedT refused;
   refused.line = std::move(line);
   refused.is_usage_error = is_usage_error;
@@ -26,15 +26,15 @@ WorkerSessions::Greeting refuse_greeting(std::string line, bool is_usage_error) 
 WorkerSessions::WorkerSessions(int workers, std::string nonce)
     : workers_(workers), nonce_(std::move(nonce)) {}
 
-WorkerSessions::Greeting WorkerSessions::greet(const std::string& peer,
-                                               const wire::DataHelloT& hello,
-                                               const ServedVariables* served) {
-  if (hello.nonce != nonce_) return refuse_greeting("it serves another job", false);
+WorkerSessions::HelloResult WorkerSessions::on_hello(const std::string& peer,
+                                                     const wire::DataHelloT& hello,
+                                                     const ServedVariables* served) {
+  if (hello.nonce != nonce_) return refuse_hello("it serves another job", false);
   // No declaration has reached the server yet, or it was restarted: the worker will greet again.
   if (served == nullptr) return {};
   if (hello.worker < 0 || hello.worker >= workers_) return {};
   if (hello.fingerprint != 0 && hello.fingerprint != served->fingerprint) {
-    return refuse_greeting(
+    return refuse_hello(
         fmt::format(
             "it serves another network than worker {} trains; start all tasks with the same "
             "program and flags",
@@ -43,7 +43,7 @@ WorkerSessions::Greeting WorkerSessions::greet(const std::string& peer,
   }
   // A worker's greeting may have been in transit for longer than the peer timeout.
   if (hello.incarnation <= removed_[hello.worker]) {
-    return refuse_greeting(
+    return refuse_hello(
         fmt::format(
             "worker {} sent nothing for longer than the peer timeout, and the job continued "
             "without it",
@@ -52,7 +52,7 @@ WorkerSessions::Greeting WorkerSessions::greet(const std::string& peer,
   }
   const auto known = sessions_.find(hello.worker);
   if (known != sessions_.end() && known->second.incarnation > hello.incarnation) {
-    return refuse_greeting(
+    return refuse_hello(
         fmt::format("a later incarnation of worker {} has replaced this one", hello.worker), false);
   }
   // A late greeting came over a socket that the worker has closed: no answer would arrive there.

@@ -31,15 +31,15 @@ class WorkerSessions {
  public:
   WorkerSessions(int workers, std::string nonce);
 
-  struct Greeting {
+  struct HelloResult {
     WorkerSession* session = nullptr;  // null: refused, or ignored as the worker greets again
     bool is_new = false;               // this incarnation had no session before
     std::optional<wire::RefusedT> refusal = {};
   };
   // Opens or refuses the session of the worker that sent `hello`. `served`: the variables of this
   // server; null before the coordinator has declared the job.
-  Greeting greet(const std::string& peer, const wire::DataHelloT& hello,
-                 const ServedVariables* served);
+  HelloResult on_hello(const std::string& peer, const wire::DataHelloT& hello,
+                       const ServedVariables* served);
   // Maps the worker's shared memory, which has `elements` values. A failure is logged; values then
   // travel in message frames.
   void map_segment(WorkerSession& session, const std::string& segment, std::int64_t elements);

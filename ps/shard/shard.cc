@@ -308,7 +308,7 @@ bool Shard::write(BucketId bucket, std::uint64_t version,
   return true;
 }
 
-Shard::Window Shard::window(BucketId bucket) const {
+Shard::ElementRange Shard::element_range(BucketId bucket) const {
   const Variable& of = at(bucket);
   return {of.window.position, of.elements()};
 }

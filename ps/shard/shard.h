@@ -110,10 +110,10 @@ class Shard {
   // copied. A copy that has begun still ends with its event.
   void thaw();
 
-  // The functions below require that no other thread uses the shard, except window() and write().
-  // snapshot() copies tensors, versions and clocks. restore() replaces them: waiting requests are
-  // dropped without an event and no worker is active. The tensors may be the shard's own. Throws
-  // ShapeError, and then has changed nothing.
+  // The functions below require that no other thread uses the shard, except element_range() and
+  // write(). snapshot() copies tensors, versions and clocks. restore() replaces them: waiting
+  // requests are dropped without an event and no worker is active. The tensors may be the shard's
+  // own. Throws ShapeError, and then has changed nothing.
   ShardSnapshot snapshot() const;
   void restore(const ShardSnapshot& snapshot);
   // Writes one bucket's initial values: [bucket] f32 in bytes of any alignment, then either every
@@ -124,11 +124,11 @@ class Shard {
   bool write(BucketId bucket, std::uint64_t version,
              std::span<const std::span<const std::byte>> values_and_slots);
   // The place of a bucket's elements in values(), slots() and snapshots.
-  struct Window {
+  struct ElementRange {
     std::int64_t begin = 0;
     std::int64_t count = 0;
   };
-  Window window(BucketId bucket) const;
+  ElementRange element_range(BucketId bucket) const;
   const Tensor& values() const noexcept;
   std::span<const Tensor> slots() const noexcept;
 

@@ -26,9 +26,9 @@ struct PushRequest {
   BucketId bucket = 0;
   std::uint64_t version = 0;  // of the values that the gradient was computed from; 0: unknown
   float learning_rate = 0.0F;
-  EncodedGradient gradient;  // borrowed until kApplied, kDropped or kForgotten
+  EncodedGradient gradient;  // borrowed until kApplied, kDropped or kCancelled
   // Memory [bucket] f32 for the worker's next values, which are copied there as soon as the rule
-  // lets it read; borrowed until kAnswered or kForgotten. Empty: the worker reads the shard's own
+  // lets it read; borrowed until kAnswered or kCancelled. Empty: the worker reads the shard's own
   // memory, and no kAnswered follows.
   std::span<float> values;
   std::uint64_t token = 0;  // chosen by the caller; returned in events
@@ -38,18 +38,18 @@ struct ReadRequest {
   WorkerId worker = 0;
   std::uint32_t incarnation = 0;
   BucketId bucket = 0;
-  std::span<float> values;  // [bucket] f32, borrowed until kAnswered or kForgotten
+  std::span<float> values;  // [bucket] f32, borrowed until kAnswered or kCancelled
   std::uint64_t token = 0;
 };
 
 // An event of a request. A push ends in kApplied or kDropped and then, if values were asked for, in
-// kAnswered or kForgotten; or in kForgotten alone. A read ends in kAnswered or kForgotten.
+// kAnswered or kCancelled; or in kCancelled alone. A read ends in kAnswered or kCancelled.
 struct ShardEvent {
   enum class Kind : std::uint8_t {
     kApplied,    // the values include the push; its gradient is no longer used
     kDropped,    // late or a duplicate: the push is not applied; its gradient is no longer used
     kAnswered,   // the requested values have been copied
-    kForgotten,  // the worker has left: the request is dropped and its memory no longer used
+    kCancelled,  // the worker has left: the request is dropped and its memory no longer used
     kSnapshotCopied,  // the bucket's part of a snapshot is copied, which may be withdrawn by now
   };
   Kind kind = Kind::kApplied;

@@ -31,13 +31,13 @@ void SharedBucket::join(WorkerId worker, std::uint32_t incarnation, std::uint64_
   };
   std::erase_if(waiting_, [&](const PushRequest& push) {
     if (!is_of_an_earlier_one(push.id.worker, push.id.incarnation)) return false;
-    add_event(ShardEvent::Kind::kForgotten, push.id, push.token);
+    add_event(ShardEvent::Kind::kCancelled, push.id, push.token);
     return true;
   });
   std::erase_if(reads_, [&](const WaitingRead& read) {
     const Destination& to = read.destination;
     if (!is_of_an_earlier_one(to.worker, to.incarnation)) return false;
-    add_event(ShardEvent::Kind::kForgotten, {to.worker, to.incarnation, to.sequence}, to.token);
+    add_event(ShardEvent::Kind::kCancelled, {to.worker, to.incarnation, to.sequence}, to.token);
     return true;
   });
   begin_next();
@@ -49,7 +49,7 @@ void SharedBucket::leave(WorkerId worker, std::uint32_t incarnation) {
   std::erase_if(reads_, [&](const WaitingRead& read) {
     const Destination& to = read.destination;
     if (to.worker != worker) return false;
-    add_event(ShardEvent::Kind::kForgotten, {to.worker, to.incarnation, to.sequence}, to.token);
+    add_event(ShardEvent::Kind::kCancelled, {to.worker, to.incarnation, to.sequence}, to.token);
     return true;
   });
   begin_next();
@@ -212,7 +212,7 @@ void SharedBucket::drop_late_pushes() {
 void SharedBucket::answer_later(const PushRequest& push) {
   if (push.values.empty()) return;
   if (!rule_.takes_part(push.id.worker, push.id.incarnation)) {
-    add_event(ShardEvent::Kind::kForgotten, push.id, push.token);
+    add_event(ShardEvent::Kind::kCancelled, push.id, push.token);
     return;
   }
   reads_.push_back({.after = push.id.sequence,
@@ -337,7 +337,7 @@ void SharedBucket::end_update() {
   }
   ++version_;
   for (const auto& [id, token] : task_.unanswered)
-    add_event(ShardEvent::Kind::kForgotten, id, token);
+    add_event(ShardEvent::Kind::kCancelled, id, token);
 }
 
 void SharedBucket::answer() {

@@ -77,26 +77,26 @@ SocketHandle Context::make_socket(int type) {
 
 std::string Context::unused_name() { return fmt::format("inproc://{}", names_.fetch_add(1)); }
 
-Frame::Frame() : content_(new zmq_msg_t) { zmq_msg_init(content_.get()); }
-Frame::Frame(Frame&& other) noexcept = default;
-Frame& Frame::operator=(Frame&& other) noexcept = default;
-Frame::~Frame() = default;
+ZmqFrame::ZmqFrame() : content_(new zmq_msg_t) { zmq_msg_init(content_.get()); }
+ZmqFrame::ZmqFrame(ZmqFrame&& other) noexcept = default;
+ZmqFrame& ZmqFrame::operator=(ZmqFrame&& other) noexcept = default;
+ZmqFrame::~ZmqFrame() = default;
 
 // A ZeroMQ message that was sent is empty, and closing it does nothing.
-void Frame::Close::operator()(zmq_msg_t* message) const noexcept {
+void ZmqFrame::Close::operator()(zmq_msg_t* message) const noexcept {
   zmq_msg_close(message);
   delete message;
 }
 
-Frame Frame::copy_of(std::span<const std::byte> bytes) {
-  Frame frame;
+ZmqFrame ZmqFrame::copy_of(std::span<const std::byte> bytes) {
+  ZmqFrame frame;
   if (zmq_msg_init_size(&frame.content(), bytes.size()) != 0) throw std::bad_alloc();
   if (!bytes.empty()) std::memcpy(zmq_msg_data(&frame.content()), bytes.data(), bytes.size());
   return frame;
 }
 
-Frame Frame::borrow(std::span<const std::byte> bytes, std::function<void()> release) {
-  Frame frame;
+ZmqFrame ZmqFrame::borrow(std::span<const std::byte> bytes, std::function<void()> release) {
+  ZmqFrame frame;
   auto borrowed = std::make_unique<BorrowedBytes>();
   borrowed->release = std::move(release);
   borrowed->is_written.store(true, std::memory_order_release);
@@ -110,7 +110,7 @@ Frame Frame::borrow(std::span<const std::byte> bytes, std::function<void()> rele
   return frame;
 }
 
-std::span<const std::byte> Frame::bytes() const noexcept {
+std::span<const std::byte> ZmqFrame::bytes() const noexcept {
   if (!content_) return {};
   return {static_cast<const std::byte*>(zmq_msg_data(content_.get())),
           zmq_msg_size(content_.get())};

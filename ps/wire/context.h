@@ -51,17 +51,17 @@ class Context {
 
 // One frame of a message. A received frame owns memory of ZeroMQ's; a frame to be sent owns a copy
 // or borrows its bytes.
-class Frame {
+class ZmqFrame {
  public:
-  Frame();
-  static Frame copy_of(std::span<const std::byte> bytes);
+  ZmqFrame();
+  static ZmqFrame copy_of(std::span<const std::byte> bytes);
   // Borrows `bytes`, which must not change until `release` is called: by a thread of ZeroMQ's, or,
   // for a frame that is never sent, by the thread that destroys the frame. `release` must not
   // throw.
-  static Frame borrow(std::span<const std::byte> bytes, std::function<void()> release);
-  Frame(Frame&& other) noexcept;
-  Frame& operator=(Frame&& other) noexcept;
-  ~Frame();
+  static ZmqFrame borrow(std::span<const std::byte> bytes, std::function<void()> release);
+  ZmqFrame(ZmqFrame&& other) noexcept;
+  ZmqFrame& operator=(ZmqFrame&& other) noexcept;
+  ~ZmqFrame();
 
   // Returns the frame's bytes: empty after the frame was sent or moved from.
   std::span<const std::byte> bytes() const noexcept;

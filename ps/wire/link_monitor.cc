@@ -33,7 +33,7 @@ struct MonitorEvent {
   std::int32_t value = 0;
 };
 
-bool receive_part(void* socket, Frame& part) {
+bool receive_part(void* socket, ZmqFrame& part) {
   while (zmq_msg_recv(&part.content(), socket, ZMQ_DONTWAIT) < 0) {
     if (errno != EINTR) return false;
   }
@@ -41,7 +41,7 @@ bool receive_part(void* socket, Frame& part) {
 }
 
 std::optional<MonitorEvent> receive_event(void* socket) {
-  Frame first;
+  ZmqFrame first;
   if (!receive_part(socket, first)) return std::nullopt;
   MonitorEvent event;
   const std::span<const std::byte> bytes = first.bytes();
@@ -50,7 +50,7 @@ std::optional<MonitorEvent> receive_event(void* socket) {
     std::memcpy(&event.value, bytes.data() + sizeof event.number, sizeof event.value);
   }
   for (bool more = zmq_msg_more(&first.content()) != 0; more;) {
-    Frame rest;
+    ZmqFrame rest;
     more = receive_part(socket, rest) && zmq_msg_more(&rest.content()) != 0;
   }
   return event;

@@ -32,7 +32,7 @@ constexpr milliseconds kNextTry(5);
 constexpr std::size_t kMostLoggedPeers = 20;
 constexpr std::size_t kLongestLoggedName = 64;
 
-bool receive_frame(const SocketHandle& socket, Frame& frame) {
+bool receive_frame(const SocketHandle& socket, ZmqFrame& frame) {
   while (zmq_msg_recv(&frame.content(), socket.get(), ZMQ_DONTWAIT) < 0) {
     if (errno == EAGAIN) return false;
     if (errno != EINTR) check_zmq(-1, "zmq_msg_recv");
@@ -40,7 +40,7 @@ bool receive_frame(const SocketHandle& socket, Frame& frame) {
   return true;
 }
 
-bool has_more(Frame& frame) { return zmq_msg_more(&frame.content()) != 0; }
+bool has_more(ZmqFrame& frame) { return zmq_msg_more(&frame.content()) != 0; }
 
 SocketHandle make_socket(Context& context, int type, const SocketLimits& limits) {
   SocketHandle socket = context.make_socket(type);
@@ -59,14 +59,14 @@ std::string printable_name(std::string_view peer) {
   return text;
 }
 
-std::int64_t total_bytes(const std::vector<Frame>& frames) {
+std::int64_t total_bytes(const std::vector<ZmqFrame>& frames) {
   std::int64_t bytes = 0;
-  for (const Frame& frame : frames) bytes += static_cast<std::int64_t>(frame.bytes().size());
+  for (const ZmqFrame& frame : frames) bytes += static_cast<std::int64_t>(frame.bytes().size());
   return bytes;
 }
 
 // Sends one frame. Returns 0, or the value of errno.
-int send_frame(void* socket, Frame& frame, bool more) {
+int send_frame(void* socket, ZmqFrame& frame, bool more) {
   for (;;) {
     if (zmq_msg_send(&frame.content(), socket, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0) {
       return 0;
@@ -97,12 +97,12 @@ class SendQueue {
 
  private:
   enum class Outcome : std::uint8_t { kSent, kNotNow, kNoPeer };
-  using Messages = std::deque<std::vector<Frame>>;
+  using Messages = std::deque<std::vector<ZmqFrame>>;
 
-  Outcome send_now(const std::string& peer, std::vector<Frame>& frames);
+  Outcome send_now(const std::string& peer, std::vector<ZmqFrame>& frames);
   // Sends a peer's queued messages in order until one cannot be sent. Returns the last outcome.
   Outcome drain(const std::string& peer, Messages& messages);
-  void append(const std::string& peer, std::vector<Frame> frames);
+  void append(const std::string& peer, std::vector<ZmqFrame> frames);
   void drop(std::map<std::string, Messages>::iterator entry);
 
   const SocketHandle& socket_;
@@ -161,7 +161,7 @@ SendQueue::Outcome SendQueue::drain(const std::string& peer, Messages& messages)
   return Outcome::kSent;
 }
 
-SendQueue::Outcome SendQueue::send_now(const std::string& peer, std::vector<Frame>& frames) {
+SendQueue::Outcome SendQueue::send_now(const std::string& peer, std::vector<ZmqFrame>& frames) {
   if (is_held_) return Outcome::kNotNow;
   const auto outcome_of = [](int reason) {
     if (reason == EAGAIN) return Outcome::kNotNow;
@@ -171,7 +171,7 @@ SendQueue::Outcome SendQueue::send_now(const std::string& peer, std::vector<Fram
     return Outcome::kNoPeer;
   };
   if (is_router_) {
-    Frame address = Frame::copy_of(std::as_bytes(std::span(peer)));
+    ZmqFrame address = ZmqFrame::copy_of(std::as_bytes(std::span(peer)));
     if (const int reason = send_frame(socket_.get(), address, true)) return outcome_of(reason);
   }
   for (std::size_t i = 0; i < frames.size(); ++i) {
@@ -185,13 +185,13 @@ SendQueue::Outcome SendQueue::send_now(const std::string& peer, std::vector<Fram
   return Outcome::kSent;
 }
 
-void SendQueue::append(const std::string& peer, std::vector<Frame> frames) {
+void SendQueue::append(const std::string& peer, std::vector<ZmqFrame> frames) {
   bytes_ += total_bytes(frames);
   waiting_[peer].push_back(std::move(frames));
 }
 
 void SendQueue::drop(std::map<std::string, Messages>::iterator entry) {
-  for (const std::vector<Frame>& frames : entry->second) bytes_ -= total_bytes(frames);
+  for (const std::vector<ZmqFrame>& frames : entry->second) bytes_ -= total_bytes(frames);
   waiting_.erase(entry);
 }
 
@@ -199,7 +199,7 @@ void SendQueue::drop(std::map<std::string, Messages>::iterator entry) {
 
 Envelope envelope(std::string peer, const MessageT& message) {
   Envelope made{std::move(peer), {}};
-  made.frames.push_back(Frame::copy_of(encode(message)));
+  made.frames.push_back(ZmqFrame::copy_of(encode(message)));
   return made;
 }
 
@@ -290,7 +290,7 @@ void Socket::State::set_timer() {
 
 std::optional<Envelope> Socket::State::next_message() {
   Envelope message;
-  Frame frame;
+  ZmqFrame frame;
   if (!receive_frame(socket, frame)) return std::nullopt;
   bool more = true;
   if (is_router) {
@@ -304,7 +304,7 @@ std::optional<Envelope> Socket::State::next_message() {
     // Keeps one frame beyond the limit: header_of() recognises a message of too many frames by it.
     if (std::cmp_less_equal(message.frames.size(), limits.most_frames)) {
       message.frames.push_back(std::move(frame));
-      frame = Frame();
+      frame = ZmqFrame();
     }
     if (more) receive_frame(socket, frame);
   }

@@ -18,8 +18,8 @@ namespace syncopate::ps::wire {
 
 // A whole message, as frames with the peer's routing id.
 struct Envelope {
-  std::string peer;           // ROUTER: routing id of the sender or the receiver; DEALER: unused
-  std::vector<Frame> frames;  // frames[0] is the header
+  std::string peer;              // ROUTER: routing id of the sender or the receiver; DEALER: unused
+  std::vector<ZmqFrame> frames;  // frames[0] is the header
 };
 Envelope envelope(std::string peer, const MessageT& message);  // with the header frame only
 

@@ -57,9 +57,9 @@ struct ClusterSpec {
   int index = 0;        // number among the tasks of its role; for workers this is the rank
   int world_size = 1;   // number of workers
   int num_servers = 0;  // number of parameter servers
-  int local_rank = 0;   // number among the tasks on this host; meaningful if is_local_told
-  int local_size = 1;   // number of tasks on this host; meaningful if is_local_told
-  bool is_local_told = false;
+  int local_rank = 0;   // number among the tasks on this host; meaningful if has_local_rank
+  int local_size = 1;   // number of tasks on this host; meaningful if has_local_rank
+  bool has_local_rank = false;
   // The largest number of tasks of this role on any one node; 0 when only local_size is known.
   int most_local_tasks = 0;
   bool is_bound = false;  // this task is bound to CPUs that no other task uses

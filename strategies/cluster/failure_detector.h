@@ -24,14 +24,16 @@ class FailureDetector {
 
   // Observes `count` peers, at least 1, whose last messages count as received at `now`.
   FailureDetector(int count, std::chrono::nanoseconds timeout, Time now)
-      : last_heard_(static_cast<std::size_t>(count), now), timeout_(timeout), expected_(now) {}
+      : last_message_times_(static_cast<std::size_t>(count), now),
+        timeout_(timeout),
+        expected_(now) {}
 
   // The observing thread calls update() before each sleep with the longest duration of the sleep,
   // and after the sleep with 0. When it runs later than announced, by more than kTolerance, the
   // delay is added to the time of every peer's last message. Returns that delay, else 0.
   std::chrono::nanoseconds update(Time now, std::chrono::nanoseconds sleep);
 
-  void heard(int peer, Time now) { last_heard_[static_cast<std::size_t>(peer)] = now; }
+  void on_message(int peer, Time now) { last_message_times_[static_cast<std::size_t>(peer)] = now; }
 
   // Returns the peer that has been silent longest, if its silence exceeds the timeout.
   std::optional<int> silent(Time now) const;
@@ -41,7 +43,7 @@ class FailureDetector {
   static constexpr std::chrono::milliseconds kTolerance{500};
 
  private:
-  std::vector<Time> last_heard_;
+  std::vector<Time> last_message_times_;
   std::chrono::nanoseconds timeout_;
   Time expected_;  // when update() announced that the observer runs again
 };

@@ -179,7 +179,7 @@ void MembershipThread::run(const std::stop_token& stop) {
     send_posted();
     for (std::size_t i = 0; i < peers_.size(); ++i) {
       if (peers_[i].is_open() && (ready[i].revents & ~POLLOUT) != 0) {
-        detector_.heard(static_cast<int>(i), Clock::now());
+        detector_.on_message(static_cast<int>(i), Clock::now());
         receive_from(peers_[i]);
       }
     }

@@ -104,14 +104,14 @@ class MpiRequests {
 
  private:
   Communicator for_sums_ = duplicate_world();
-  Communicator for_smalls_ = duplicate_world();
+  Communicator small_communicator_ = duplicate_world();
   MPI_Op add_bf16_op_ = MPI_OP_NULL;
   std::array<ChunkRequest, kMostRequests> requests_;  // chunks oldest_ to newest_ - 1 are started
   std::uint64_t oldest_ = 0;
   std::uint64_t newest_ = 0;
   std::size_t started_bytes_ = 0;  // bytes of the current sum that are started
   MPI_Request small_ = MPI_REQUEST_NULL;
-  std::uint64_t completed_smalls_ = 0;
+  std::uint64_t completed_small_ = 0;
 };
 
 MpiRequests::MpiRequests() {
@@ -126,7 +126,7 @@ MpiRequests::~MpiRequests() {
   // After a failure, requests may never complete, and freeing their communicators could block. Both
   // are left to MPI_Abort.
   (void)for_sums_.release();
-  (void)for_smalls_.release();
+  (void)small_communicator_.release();
 }
 
 bool MpiRequests::start_chunk(const Tensor& tensor) {
@@ -164,11 +164,11 @@ void MpiRequests::start_small(const SmallOperation& operation) {
   const auto each = static_cast<int>(operation.mine.size());
   if (operation.root < 0) {
     check_mpi(MPI_Iallgather(operation.mine.data(), each, MPI_BYTE, operation.bytes.data(), each,
-                             MPI_BYTE, for_smalls_.get(), &small_),
+                             MPI_BYTE, small_communicator_.get(), &small_),
               "MPI_Iallgather");
   } else {
-    check_mpi(MPI_Ibcast(operation.bytes.data(), all, MPI_BYTE, operation.root, for_smalls_.get(),
-                         &small_),
+    check_mpi(MPI_Ibcast(operation.bytes.data(), all, MPI_BYTE, operation.root,
+                         small_communicator_.get(), &small_),
               "MPI_Ibcast");
   }
 }
@@ -177,13 +177,13 @@ bool MpiRequests::test_small() {
   int done = 0;
   check_mpi(MPI_Test(&small_, &done, MPI_STATUS_IGNORE), "MPI_Test");
   if (done == 0) return false;
-  ++completed_smalls_;
+  ++completed_small_;
   return true;
 }
 
 bool MpiRequests::has_room() const noexcept { return newest_ - oldest_ < kMostRequests; }
 
-std::uint64_t MpiRequests::completed() const noexcept { return oldest_ + completed_smalls_; }
+std::uint64_t MpiRequests::completed() const noexcept { return oldest_ + completed_small_; }
 
 bool MpiRequests::idle() const noexcept { return oldest_ == newest_ && small_ == MPI_REQUEST_NULL; }
 
@@ -276,8 +276,8 @@ class MpiCollective final : public Collective {
   void run_small(const SmallOperation& small) {
     abort_reason_.throw_if_set();
     small_ = small;
-    const std::uint64_t work = submitted_smalls_.load(std::memory_order_relaxed) + 1;
-    submitted_smalls_.store(work, std::memory_order_release);
+    const std::uint64_t work = submitted_small_.load(std::memory_order_relaxed) + 1;
+    submitted_small_.store(work, std::memory_order_release);
     wake_communication();
     if (await(small_progress_, work)) return;
     give_up(fmt::format("{} of {} bytes", small.root < 0 ? "an all-gather" : "a broadcast",
@@ -347,10 +347,10 @@ class MpiCollective final : public Collective {
     for (; started_sums_ < sums && requests_.has_room(); started = true) {
       if (requests_.start_chunk(sums_[started_sums_ % kMaxSums].tensor)) ++started_sums_;
     }
-    const std::uint64_t smalls = submitted_smalls_.load(std::memory_order_acquire);
-    if (started_smalls_ < smalls) {
+    const std::uint64_t submitted = submitted_small_.load(std::memory_order_acquire);
+    if (started_small_ < submitted) {
       requests_.start_small(small_);
-      started_smalls_ = smalls;
+      started_small_ = submitted;
       started = true;
     }
     return started;
@@ -364,8 +364,8 @@ class MpiCollective final : public Collective {
                         submitted_sums_.load(std::memory_order_acquire),
                         sums_[before % kMaxSums].begun);
     }
-    if (small_progress_.ended() < started_smalls_ && requests_.test_small()) {
-      small_progress_.end(started_smalls_, started_smalls_, Clock::now());
+    if (small_progress_.ended() < started_small_ && requests_.test_small()) {
+      small_progress_.end(started_small_, started_small_, Clock::now());
     }
   }
 
@@ -379,7 +379,7 @@ class MpiCollective final : public Collective {
   std::atomic<std::uint64_t> submitted_sums_{0};
   WorkProgress sum_progress_;
   SmallOperation small_;
-  std::atomic<std::uint64_t> submitted_smalls_{0};
+  std::atomic<std::uint64_t> submitted_small_{0};
   WorkProgress small_progress_;
   std::atomic<std::uint32_t> wakes_{0};  // the futex that the communication thread sleeps on
   double exposed_seconds_ = 0.0;         // how long the caller's thread waited
@@ -387,7 +387,7 @@ class MpiCollective final : public Collective {
   // The state below is used by the communication thread only.
   MpiRequests requests_;
   std::uint64_t started_sums_ = 0;
-  std::uint64_t started_smalls_ = 0;
+  std::uint64_t started_small_ = 0;
 
   std::jthread communication_;  // last, since the thread uses all members above
 };

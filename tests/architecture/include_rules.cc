@@ -76,8 +76,8 @@ constexpr std::array<std::string_view, 7> kAllowedMacros = {
     "GUARDED_BY",  "CAPABILITY", "SCOPED_CAPABILITY", "REQUIRES", "ACQUIRE",
     "TRY_ACQUIRE", "RELEASE"};
 
-bool starts_with_any(std::string_view text, const auto& beginnings) {
-  return std::any_of(beginnings.begin(), beginnings.end(),
+bool starts_with_any(std::string_view text, const auto& prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(),
                      [&](std::string_view beginning) { return text.starts_with(beginning); });
 }
 
@@ -123,7 +123,7 @@ std::string_view target(std::string_view rest) {
 }
 
 // Returns which rule this #include breaks, as printable text; "" if the #include breaks none.
-std::string judge_include(std::string_view path, std::string_view rest, bool is_header) {
+std::string check_include(std::string_view path, std::string_view rest, bool is_header) {
   const std::string included(target(rest));
   if (rest.starts_with('<')) {
     const bool only_declares = included.ends_with("_fwd.hpp");
@@ -152,7 +152,7 @@ bool asks_for_library(const Line& line) {
 }
 
 // Returns why a header must not contain this line; "" if a header may contain it.
-std::string judge_header_line(const Line& line) {
+std::string check_header_line(const Line& line) {
   if (line.directive.empty() && line.rest.starts_with("using namespace")) {
     return "a header says `using namespace`: everybody who includes it would";
   }
@@ -189,12 +189,12 @@ Violations check_source(std::string_view path, std::string_view text) {
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
 
     if (line.directive == "pragma" && line.rest == "once") has_pragma_once = true;
-    if (line.directive == "include") report(judge_include(path, line.rest, is_header));
+    if (line.directive == "include") report(check_include(path, line.rest, is_header));
     if (asks_for_library(line)) {
       report("asks at compile time for a library (" + std::string(line.rest) +
              "); let CMake choose the source file");
     }
-    if (is_header) report(judge_header_line(line));
+    if (is_header) report(check_header_line(line));
   }
   number = 1;
   if (is_header && !has_pragma_once) report("a header without #pragma once");

@@ -35,13 +35,13 @@ class OnAGpu : public testing::Test {
     const std::string folder = dir_ / ("ck" + std::to_string(runs_++));
     const ProgramResult result = run_on_gpus(where + what_is_trained(10, folder) + more);
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    said_ = result.err;
+    output_ = result.err;
     return newest_checkpoint_values(folder);
   }
 
   ScratchDir dir_;
   int runs_ = 0;
-  std::string said_;  // the output of the last run
+  std::string output_;  // the output of the last run
 };
 
 const Arguments kOnCuda{"--devices", "cuda:0", "--deterministic"};
@@ -57,7 +57,7 @@ Arguments one_device(const Arguments& devices) {
 
 TEST_F(OnAGpu, SaysOnWhatItTrains) {
   train(one_device(kOnCuda));
-  EXPECT_NE(said_.find("cuda:0, "), std::string::npos) << said_;
+  EXPECT_NE(output_.find("cuda:0, "), std::string::npos) << output_;
 }
 
 TEST_F(OnAGpu, TrainsAsTheCpuDoes) {
@@ -168,7 +168,8 @@ TEST_F(OnAGpu, TasksThatShareOneGpuTrainAsOneReplicaDoes) {
   const std::vector<float> one = train(one_device(kOnCuda));
   const std::vector<float> ring = train(kTwoTasks + kOnCuda);
   ASSERT_EQ(one.size(), ring.size());
-  EXPECT_NE(said_.find("summed there: replicas 0 and 1 share a GPU"), std::string::npos) << said_;
+  EXPECT_NE(output_.find("summed there: replicas 0 and 1 share a GPU"), std::string::npos)
+      << output_;
   EXPECT_LE(relative_distance(ring, one), 1e-3);
   const std::vector<float> served =
       train(Arguments{"launch", "--workers", "2", "--servers", "2", "--", "train", "--strategy",

@@ -69,10 +69,10 @@ TEST(Doctor, FindsDataThatOneTaskCannotRead) {
   };
   const auto first = start(0, "synthetic:1x8x8:4:640");
   const auto second = start(1, "mnist:/nowhere");
-  const ProgramResult said = first->wait();
-  EXPECT_EQ(said.exit_code, 1);
-  EXPECT_TRUE(has(said.out, "ERROR    data")) << said.out;
-  EXPECT_TRUE(has(said.out, "worker 1")) << said.out;
+  const ProgramResult result = first->wait();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(has(result.out, "ERROR    data")) << result.out;
+  EXPECT_TRUE(has(result.out, "worker 1")) << result.out;
   EXPECT_EQ(second->wait().exit_code, 1);
 }
 
@@ -110,13 +110,13 @@ TEST(Doctor, FindsWhatTrainWouldRefuse) {
 }
 
 TEST(Doctor, SaysWhoCannotBeReached) {
-  const Port nobody(false);
+  const Port unused_port(false);
   const ProgramResult result = run_syncopate(
       Arguments{"doctor", "--strategy", "multi-worker-mirrored", "--world-size", "2", "--rank", "1",
-                "--rendezvous", nobody.endpoint(), "--rendezvous-timeout", "1"} +
+                "--rendezvous", unused_port.endpoint(), "--rendezvous-timeout", "1"} +
       kSmall);
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_TRUE(has(result.err, nobody.endpoint())) << result.err;
+  EXPECT_TRUE(has(result.err, unused_port.endpoint())) << result.err;
   EXPECT_FALSE(has(result.out, "ERROR")) << result.out;
 }
 

@@ -47,84 +47,84 @@ Arguments endless(const ScratchDir& scratch, const Arguments& more = {}) {
 }
 
 // Expects that every worker but `culprit` printed a line that names `culprit`.
-void expect_all_name(const ProgramResult& result, int culprit, int workers) {
+void expect_all_name(const ProgramResult& result, int failed, int workers) {
   for (int i = 0; i < workers; ++i) {
-    if (i == culprit) continue;
+    if (i == failed) continue;
     const std::string prefix = "[worker " + std::to_string(i) + "] syncopate: ";
     const std::size_t begin = result.err.find(prefix);
     ASSERT_NE(begin, std::string::npos) << "worker " << i << " says nothing:\n" << result.err;
     const std::string line = result.err.substr(begin, result.err.find('\n', begin) - begin);
-    EXPECT_NE(line.find("rank " + std::to_string(culprit) + " (host "), std::string::npos) << line;
+    EXPECT_NE(line.find("rank " + std::to_string(failed) + " (host "), std::string::npos) << line;
   }
 }
 
-struct Death {
+struct Fault {
   const char* name;
   int worker;
   int signal;
   const char* transport;
 };
-std::ostream& operator<<(std::ostream& out, const Death& death) { return out << death.name; }
+std::ostream& operator<<(std::ostream& out, const Fault& fault) { return out << fault.name; }
 
-class AWorker : public testing::TestWithParam<Death> {};
+class AWorker : public testing::TestWithParam<Fault> {};
 
 TEST_P(AWorker, ThatDiesInTheMiddleOfAStepEndsAllOthersWithinFiveSeconds) {
-  const Death& death = GetParam();
+  const Fault& fault = GetParam();
   const ScratchDir scratch;
   RunningProgram launch(syncopate_command(Arguments{"launch", "--workers", "3", "--"} +
-                                          endless(scratch, {"--transport", death.transport})));
-  const auto victim = worker_of(launch.pid(), death.worker);
+                                          endless(scratch, {"--transport", fault.transport})));
+  const auto victim = worker_of(launch.pid(), fault.worker);
   ASSERT_TRUE(victim);
   ASSERT_TRUE(launch.wait_until_file_has(scratch / "m.jsonl", "\"step\":50,"));
-  const EndTimer since_death;
-  ASSERT_EQ(kill(*victim, death.signal), 0);
+  const EndTimer since_fault;
+  ASSERT_EQ(kill(*victim, fault.signal), 0);
   const ProgramResult result = launch.wait();
-  expect_ended_in_time(since_death);
+  expect_ended_in_time(since_fault);
   EXPECT_EQ(result.exit_code, 1) << result.err;
-  expect_all_name(result, death.worker, 3);
+  expect_all_name(result, fault.worker, 3);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Each, AWorker,
-    testing::Values(Death{"Killed0Shm", 0, SIGKILL, "shm"}, Death{"Killed1Shm", 1, SIGKILL, "shm"},
-                    Death{"Killed2Shm", 2, SIGKILL, "shm"}, Death{"Killed0Tcp", 0, SIGKILL, "tcp"},
-                    Death{"Killed1Tcp", 1, SIGKILL, "tcp"}, Death{"Killed2Tcp", 2, SIGKILL, "tcp"},
-                    Death{"Stopped0Shm", 0, SIGSTOP, "shm"},
-                    Death{"Stopped2Shm", 2, SIGSTOP, "shm"},
-                    Death{"Stopped1Tcp", 1, SIGSTOP, "tcp"}),
+    testing::Values(Fault{"Killed0Shm", 0, SIGKILL, "shm"}, Fault{"Killed1Shm", 1, SIGKILL, "shm"},
+                    Fault{"Killed2Shm", 2, SIGKILL, "shm"}, Fault{"Killed0Tcp", 0, SIGKILL, "tcp"},
+                    Fault{"Killed1Tcp", 1, SIGKILL, "tcp"}, Fault{"Killed2Tcp", 2, SIGKILL, "tcp"},
+                    Fault{"Stopped0Shm", 0, SIGSTOP, "shm"},
+                    Fault{"Stopped2Shm", 2, SIGSTOP, "shm"},
+                    Fault{"Stopped1Tcp", 1, SIGSTOP, "tcp"}),
     [](const auto& parameters) { return std::string(parameters.param.name); });
 
 // Expects that launch sees the other workers end in time. A stopped worker cannot end by itself, so
 // the total time of launch does not count.
-void expect_others_end_in_time(const RunningProgram& launch, int culprit,
-                               const EndTimer& since_death) {
+void expect_others_end_in_time(const RunningProgram& launch, int failed,
+                               const EndTimer& since_fault) {
   for (int i = 0; i < 3; ++i) {
-    if (i == culprit) continue;
+    if (i == failed) continue;
     EXPECT_TRUE(
         launch.wait_until_err_has("launch: worker " + std::to_string(i) + " exited with 1"));
   }
-  expect_ended_in_time(since_death);
+  expect_ended_in_time(since_fault);
 }
 
 class AWorkerAtStartUp : public testing::TestWithParam<std::tuple<int, int>> {};
 
 TEST_P(AWorkerAtStartUp, ThatDiesAfterTheMeetingEndsAllOthers) {
-  const auto [culprit, signal] = GetParam();
+  const auto [failed, signal] = GetParam();
   const ScratchDir scratch;
   // The tasks generate the digits for a second or more after the rendezvous, so the kill precedes
   // the training.
   RunningProgram launch(syncopate_command(
       {"launch", "--workers", "3", "--", "train", "--strategy", "multi-worker-mirrored",
        "--cache-dir", scratch / "cache", "--no-progress", "--threads", "1", "--epochs", "1000"}));
-  const auto victim = worker_of(launch.pid(), culprit);
+  const auto victim = worker_of(launch.pid(), failed);
   ASSERT_TRUE(victim);
   ASSERT_TRUE(launch.wait_until_err_has("3 tasks have met"));
-  const EndTimer since_death;
+  const EndTimer since_fault;
   ASSERT_EQ(kill(*victim, signal), 0);
-  expect_others_end_in_time(launch, culprit, since_death);
+  expect_others_end_in_time(launch, failed, since_fault);
   const ProgramResult result = launch.wait();
   EXPECT_EQ(result.exit_code, 1) << result.err;
-  expect_all_name(result, culprit, 3);
+  expect_all_name(result, failed, 3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, AWorkerAtStartUp,
@@ -139,9 +139,9 @@ TEST(AChiefThatIsStoppedAmongItsCheckpoints, EndsAllOthers) {
   const auto chief = worker_of(launch.pid(), 0);
   ASSERT_TRUE(chief);
   ASSERT_TRUE(launch.wait_until_file_has(scratch / "m.jsonl", "\"step\":30,"));
-  const EndTimer since_death;
+  const EndTimer since_fault;
   ASSERT_EQ(kill(*chief, SIGSTOP), 0);
-  expect_others_end_in_time(launch, 0, since_death);
+  expect_others_end_in_time(launch, 0, since_fault);
   expect_all_name(launch.wait(), 0, 3);
 }
 

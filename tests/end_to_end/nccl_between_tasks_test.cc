@@ -40,7 +40,7 @@ class NcclBetweenTasks : public testing::Test {
     const ProgramResult result =
         run_on_gpus(how + few_steps(10) + Arguments{"--checkpoint-dir", folder}, emulation);
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    said_ = result.err;
+    output_ = result.err;
     return newest_checkpoint_values(folder);
   }
 
@@ -52,7 +52,7 @@ class NcclBetweenTasks : public testing::Test {
 
   ScratchDir dir_;
   int runs_ = 0;
-  std::string said_;  // the output of the last run
+  std::string output_;  // the output of the last run
 };
 
 // Returns the error lines that this worker printed before its end.
@@ -85,7 +85,7 @@ TEST_F(NcclBetweenTasks, SumsToTheBitsOfTheRing) {
   ASSERT_FALSE(ring.empty());
   EXPECT_EQ(train(job(2, "nccl")), ring);
   EXPECT_EQ(train(job(2, "auto")), ring);
-  EXPECT_EQ(said_.find("summed there"), std::string::npos) << said_;
+  EXPECT_EQ(output_.find("summed there"), std::string::npos) << output_;
 }
 
 TEST_F(NcclBetweenTasks, JoinsTwoReplicasOfEach) {
@@ -162,7 +162,7 @@ constexpr const char* kWaits = "EMULATED_NCCL=waits";
 INSTANTIATE_TEST_SUITE_P(
     Each, ATaskLostToNccl,
     testing::Values(Loss{"Killed0", 0, SIGKILL, kWaits}, Loss{"Killed1", 1, SIGKILL, kWaits},
-                    Loss{"KilledAndNcclNotices", 2, SIGKILL, "EMULATED_NCCL=notices-the-gone:0"},
+                    Loss{"KilledAndNcclNotices", 2, SIGKILL, "EMULATED_NCCL=reports-lost-ranks:0"},
                     Loss{"Stopped0", 0, SIGSTOP, kWaits}, Loss{"Stopped1", 1, SIGSTOP, kWaits}),
     [](const auto& which) { return std::string(which.param.name); });
 
@@ -172,34 +172,34 @@ class AnNcclThatFails : public NcclBetweenTasks {
   void SetUp() override {
     if (!is_emulated()) GTEST_SKIP() << "a real NCCL cannot be told to fail";
   }
-  ProgramResult run_with(const std::string& trouble) const {
+  ProgramResult run_with(const std::string& fault) const {
     return run_on_gpus(job(2, "nccl") + few_steps(10),
-                       {"EMULATED_NCCL=" + trouble, "EMULATED_NCCL_PATIENCE=1"});
+                       {"EMULATED_NCCL=" + fault, "EMULATED_NCCL_TIMEOUT=1"});
   }
 };
 
 TEST_F(AnNcclThatFails, AtTheMeetingIsSaidByAllToBeWhereItIs) {
-  for (const int culprit : {0, 1}) {
-    const ProgramResult result = run_with("init-fails:" + std::to_string(culprit));
+  for (const int failed : {0, 1}) {
+    const ProgramResult result = run_with("init-fails:" + std::to_string(failed));
     EXPECT_EQ(result.exit_code, 1) << result.err;
     const std::string why = "NCCL failed (unhandled system error) while replica " +
-                            std::to_string(culprit) + " (cuda:" + std::to_string(culprit) + ")";
-    expect_one_line(result, culprit, {"syncopate: " + why, "--collective ring"});
-    expect_one_line(result, 1 - culprit, {rank(culprit), why, "--collective ring"});
+                            std::to_string(failed) + " (cuda:" + std::to_string(failed) + ")";
+    expect_one_line(result, failed, {"syncopate: " + why, "--collective ring"});
+    expect_one_line(result, 1 - failed, {rank(failed), why, "--collective ring"});
   }
 }
 
 // When the NCCL of one worker fails, the others receive the failure at once, through the shared
 // memory in which the tasks sum on the host.
 TEST_F(AnNcclThatFails, InAStepIsSaidByAllToBeWhereItIs) {
-  for (const int culprit : {0, 1}) {
+  for (const int failed : {0, 1}) {
     const ProgramResult result =
-        run_on_gpus(endless(2), {"EMULATED_NCCL=breaks:" + std::to_string(culprit)});
+        run_on_gpus(endless(2), {"EMULATED_NCCL=breaks:" + std::to_string(failed)});
     EXPECT_EQ(result.exit_code, 1) << result.err;
     const std::string why = "NCCL failed (internal error: the fake was told so) while replica " +
-                            std::to_string(culprit) + " (cuda:" + std::to_string(culprit) + ")";
-    expect_one_line(result, culprit, {"syncopate: " + why, "--collective ring"});
-    expect_one_line(result, 1 - culprit, {"syncopate: " + rank(culprit), why, "--collective ring"});
+                            std::to_string(failed) + " (cuda:" + std::to_string(failed) + ")";
+    expect_one_line(result, failed, {"syncopate: " + why, "--collective ring"});
+    expect_one_line(result, 1 - failed, {"syncopate: " + rank(failed), why, "--collective ring"});
   }
 }
 
@@ -212,7 +212,7 @@ TEST_F(AnNcclThatFails, ToMakeAnIdIsRankZeros) {
 }
 
 TEST_F(AnNcclThatFails, ToMeetIsGivenUpByAll) {
-  const ProgramResult result = run_with("never-meets:1");
+  const ProgramResult result = run_with("never-connects:1");
   EXPECT_EQ(result.exit_code, 1) << result.err;
   for (const int worker : {0, 1}) {
     expect_one_line(result, worker,

@@ -27,7 +27,7 @@ std::map<std::uint32_t, fs::path> files_of(const fs::path& file, int shard) {
   return files;
 }
 
-void go_back(ShardHistory& history, BucketId bucket, std::uint64_t version) {
+void roll_back(ShardHistory& history, BucketId bucket, std::uint64_t version) {
   std::vector<ps::OrderEntry>& applied = history.applied[bucket];
   std::erase_if(applied, [&](const auto& entry) { return entry.version_after > version; });
   if (applied.empty()) history.first_versions[bucket] = version;
@@ -40,7 +40,7 @@ ShardHistory history_of(const fs::path& file, int shard) {
   for (const auto& [incarnation, path] : files_of(file, shard)) {
     ++history.starts;
     for (const ps::OrderEntry& entry : ps::read_order_record(path).entries) {
-      if (entry.kind == Kind::kWritten) go_back(history, entry.bucket, entry.version_after);
+      if (entry.kind == Kind::kWritten) roll_back(history, entry.bucket, entry.version_after);
       if (entry.kind == Kind::kApplied) history.applied[entry.bucket].push_back(entry);
     }
   }

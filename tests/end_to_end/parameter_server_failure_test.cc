@@ -170,10 +170,10 @@ TEST_P(ARestartedServer, LosesNoMorePushesThanCameAfterItsLastSnapshot) {
   const ShardHistory killed = history_of(scratch / "order", GetParam());
   const ShardHistory other = history_of(scratch / "order", 1 - GetParam());
   EXPECT_EQ(killed.starts, 2);
-  const std::string went_back = "rolled back to snapshot ";
-  const std::size_t said = result.err.find(went_back);
-  ASSERT_NE(said, std::string::npos) << result.err;
-  EXPECT_GE(std::stoull(result.err.substr(said + went_back.size())), newest);
+  const std::string rolled_back = "rolled back to snapshot ";
+  const std::size_t at = result.err.find(rolled_back);
+  ASSERT_NE(at, std::string::npos) << result.err;
+  EXPECT_GE(std::stoull(result.err.substr(at + rolled_back.size())), newest);
   const auto pushes = [](const ShardHistory& shard) {
     return static_cast<std::int64_t>(shard.applied.begin()->second.size());
   };

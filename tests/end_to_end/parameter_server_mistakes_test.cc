@@ -49,7 +49,7 @@ Arguments command(const Port& port, const Task& task, const Arguments& flags = k
          flags;
 }
 
-bool is_said(const std::vector<ProgramResult>& results, const std::string& text) {
+bool contains_text(const std::vector<ProgramResult>& results, const std::string& text) {
   return std::any_of(results.begin(), results.end(), [&](const ProgramResult& result) {
     return result.err.find(text) != std::string::npos;
   });
@@ -126,7 +126,7 @@ TEST(TwoWorkersOfOneIndex, AreToldSo) {
   const auto results = run_all({command(port, {.role = "server"}), command(port, {.index = 1}),
                                 command(port, {.index = 1})});
   expect_failures(results);
-  EXPECT_TRUE(is_said({results.begin() + 1, results.end()}, "worker 1"));
+  EXPECT_TRUE(contains_text({results.begin() + 1, results.end()}, "worker 1"));
 }
 
 TEST(WorkersThatNeverCome, AreNamed) {

@@ -24,10 +24,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::milliseconds kLook(50);
+constexpr std::chrono::milliseconds kLockPollInterval(50);
 // A shorter wait for the lock of a folder is not reported, because tasks of one job that start
 // together wait for each other briefly.
-constexpr std::chrono::milliseconds kUnremarkable(300);
+constexpr std::chrono::milliseconds kNoticeDelay(300);
 
 // The contents of the lock file, one line per field: which process of which run holds the lock.
 struct Holder {
@@ -134,8 +134,8 @@ std::string refusal_of(const fs::path& folder, const FolderLockOptions& options)
 FolderLock::FolderLock(const fs::path& folder, const FolderLockOptions& options) {
   const fs::path path = file_in(folder);
   const auto begun = std::chrono::steady_clock::now();
-  const Deadline unremarkable = Deadline::after(kUnremarkable);
-  for (bool has_said = false;;) {
+  const Deadline notice_time = Deadline::after(kNoticeDelay);
+  for (bool has_reported = false;;) {
     if (auto file = try_to_hold(path, options)) {
       file_ = *std::move(file);
       return;
@@ -146,12 +146,12 @@ FolderLock::FolderLock(const fs::path& folder, const FolderLockOptions& options)
     if (std::chrono::steady_clock::now() - begun >= timeout) {
       throw UsageError(refusal_of(folder, options));
     }
-    if (!has_said && unremarkable.passed() && options.on_waiting) {
+    if (!has_reported && notice_time.passed() && options.on_waiting) {
       options.on_waiting(taken_words(folder, options) + "; waiting up to " + in_seconds(timeout) +
                          " for its end");
-      has_said = true;
+      has_reported = true;
     }
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kLockPollInterval);
   }
 }
 

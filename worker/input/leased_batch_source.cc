@@ -27,9 +27,9 @@ std::vector<BatchSlot> make_lease_slots(const BatchReader& reader, std::int64_t 
 }  // namespace
 
 LeasedBatchSource::LeasedBatchSource(const Dataset& dataset, const LeasedInputOptions& options,
-                                     LeaseOffice office)
+                                     LeaseSource source)
     : reader_(dataset, for_whole_batches(options.input), {}),
-      office_(std::move(office)),
+      lease_source_(std::move(source)),
       prefetch_(options.input.prefetch),
       loss_divisor_factor_(options.loss_divisor_factor),
       dataset_size_(dataset.size()),
@@ -53,7 +53,7 @@ void LeasedBatchSource::stop() noexcept {
   }
   asked_.notify_all();
   try {
-    office_.stop();
+    lease_source_.stop();
   } catch (const std::exception& error) {
     log(LogLevel::kError, std::string("while the input stopped: ") + error.what());
   }
@@ -109,7 +109,7 @@ std::optional<ps::SampleRange> LeasedBatchSource::lease(std::int64_t sequence) {
   std::optional<ps::SampleRange> leased;
   std::exception_ptr error;
   try {
-    leased = ask_office();
+    leased = request_lease();
   } catch (...) {
     error = std::current_exception();
   }
@@ -128,8 +128,8 @@ std::optional<ps::SampleRange> LeasedBatchSource::lease(std::int64_t sequence) {
   return leased;
 }
 
-std::optional<ps::SampleRange> LeasedBatchSource::ask_office() {
-  const std::optional<ps::SampleRange> leased = office_.next_lease();
+std::optional<ps::SampleRange> LeasedBatchSource::request_lease() {
+  const std::optional<ps::SampleRange> leased = lease_source_.next_lease();
   if (!leased) return leased;
   const std::int64_t most = reader_.plan().most_samples();
   if (leased->epoch >= 0 && leased->begin >= 0 && leased->begin < leased->end &&

@@ -18,7 +18,7 @@
 namespace syncopate {
 
 // The functions through which a batch source leases ranges of samples from the job.
-struct LeaseOffice {
+struct LeaseSource {
   // Returns the next range of samples that the job leases to this worker, or nothing when none is
   // left. May block. Reader threads call it one at a time and in order, and not again after it
   // returned nothing or threw.
@@ -41,7 +41,7 @@ struct LeasedInputOptions {
 class LeasedBatchSource final : public BatchSource {
  public:
   // The data set must outlive the source. Throws what make_batch_source throws.
-  LeasedBatchSource(const Dataset& dataset, const LeasedInputOptions& options, LeaseOffice office);
+  LeasedBatchSource(const Dataset& dataset, const LeasedInputOptions& options, LeaseSource source);
 
   // Returns the samples of the batch that next() will return; null at the end. Waits for the lease,
   // but not for its samples. Valid until the next call of next(). Throws what next_lease threw, and
@@ -62,11 +62,11 @@ class LeasedBatchSource final : public BatchSource {
   static InputOptions for_whole_batches(InputOptions options);
   void fill(std::int64_t sequence, std::size_t slot);
   std::optional<ps::SampleRange> lease(std::int64_t sequence);
-  std::optional<ps::SampleRange> ask_office();
+  std::optional<ps::SampleRange> request_lease();
   void stop() noexcept;
 
   const BatchReader reader_;
-  const LeaseOffice office_;
+  const LeaseSource lease_source_;
   const std::int64_t prefetch_;
   const std::int64_t loss_divisor_factor_;
   std::int64_t dataset_size_;

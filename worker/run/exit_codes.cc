@@ -3,7 +3,7 @@
 namespace syncopate {
 namespace {
 
-int badness(int exit_code) {
+int severity(int exit_code) {
   switch (exit_code) {
     case kExitDone:
       return 0;
@@ -23,8 +23,8 @@ std::string_view program_version() noexcept { return SYNCOPATE_VERSION; }
 std::string_view compiler_version() noexcept { return SYNCOPATE_COMPILER; }
 
 int worse_exit_code(int left, int right) noexcept {
-  const int worse = badness(left) >= badness(right) ? left : right;
-  return badness(worse) == badness(kExitFailed) ? kExitFailed : worse;
+  const int worse = severity(left) >= severity(right) ? left : right;
+  return severity(worse) == severity(kExitFailed) ? kExitFailed : worse;
 }
 
 }  // namespace syncopate

@@ -29,7 +29,7 @@ Listener choose_rendezvous(MpiSession& mpi, ClusterSpec& cluster) {
 
 // Whether the error begins with the name of another task: that task reported it through shared
 // memory.
-bool is_second_hand(const Membership& membership, const std::string& reason) {
+bool repeats_failure(const Membership& membership, const std::string& reason) {
   return std::ranges::any_of(membership.members(), [&](const Member& member) {
     return member.index != membership.index() &&
            reason.starts_with(describe(member.index, member.host, member.pid));
@@ -40,8 +40,8 @@ bool is_second_hand(const Membership& membership, const std::string& reason) {
 // message of the failed task, `verdict`, also has.
 std::string noticed_here(const std::string& seen, const std::string& verdict) {
   const std::size_t advice = seen.find("; ");
-  const bool is_said = advice != std::string::npos && verdict.ends_with(seen.substr(advice));
-  return " (noticed here as: " + seen.substr(0, is_said ? advice : std::string::npos) + ")";
+  const bool is_repeated = advice != std::string::npos && verdict.ends_with(seen.substr(advice));
+  return " (noticed here as: " + seen.substr(0, is_repeated ? advice : std::string::npos) + ")";
 }
 
 }  // namespace
@@ -82,14 +82,14 @@ std::chrono::milliseconds served_peer_timeout(std::chrono::milliseconds given,
 
 void end_job(Membership& membership, const std::exception& error, bool peer_began) {
   constexpr std::chrono::seconds kVerdictMayTake(1);
-  constexpr std::chrono::milliseconds kLook(5);
+  constexpr std::chrono::milliseconds kVerdictPollInterval(5);
   const std::string seen = error.what();
   // A task whose error repeats that of another task waits twice as long for the other task's
   // report, so that it does not report first.
   const Deadline deadline =
-      Deadline::after(is_second_hand(membership, seen) ? 2 * kVerdictMayTake : kVerdictMayTake);
+      Deadline::after(repeats_failure(membership, seen) ? 2 * kVerdictMayTake : kVerdictMayTake);
   while (peer_began && !membership.failure() && !deadline.passed()) {
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kVerdictPollInterval);
   }
   const std::optional<std::string> verdict = membership.failure();
   if (!verdict || !peer_began) {

@@ -82,7 +82,7 @@ TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
     AsynchronousJob& job = asynchronous_job(strategy, replica.index);
     session.leased_inputs.push_back(std::make_unique<LeasedBatchSource>(
         *session.data.train, input,
-        LeaseOffice{.next_lease = [&job] { return job.next_lease(); },
+        LeaseSource{.next_lease = [&job] { return job.next_lease(); },
                     .stop =
                         [&session, &strategy] {
                           if (!session.begins_again) strategy.abort("this task has ended");

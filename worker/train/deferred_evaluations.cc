@@ -73,10 +73,10 @@ bool read_all(int file, std::span<std::byte> bytes, std::uint64_t offset) {
 
 }  // namespace
 
-SnapshotFile::SnapshotFile(FileDescriptor file, fs::path path, fs::path folder)
+DeferredEvaluationFile::DeferredEvaluationFile(FileDescriptor file, fs::path path, fs::path folder)
     : file_(std::move(file)), path_(std::move(path)), folder_(std::move(folder)) {}
 
-SnapshotFile SnapshotFile::create(const fs::path& folder) {
+DeferredEvaluationFile DeferredEvaluationFile::create(const fs::path& folder) {
   // The number in the file name distinguishes the replicas of one process, and this process from a
   // killed one that had the same process id.
   const std::string stem = fmt::format("{}{}-{}-", kFilePrefix, host_name(), ::getpid());
@@ -90,7 +90,7 @@ SnapshotFile SnapshotFile::create(const fs::path& folder) {
   }
 }
 
-SnapshotFile SnapshotFile::create_nameless(const fs::path& folder) {
+DeferredEvaluationFile DeferredEvaluationFile::create_nameless(const fs::path& folder) {
   std::string name = (folder / "syncopate-XXXXXX").string();
   FileDescriptor file(::mkostemp(name.data(), O_CLOEXEC));
   if (!file) cannot("create a file for deferred evaluations in", folder, false);
@@ -98,17 +98,17 @@ SnapshotFile SnapshotFile::create_nameless(const fs::path& folder) {
   return {std::move(file), {}, folder};
 }
 
-std::optional<SnapshotFile> SnapshotFile::take_over(const fs::path& path) {
+std::optional<DeferredEvaluationFile> DeferredEvaluationFile::take_over(const fs::path& path) {
   FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file || !lock(file.get())) return std::nullopt;
   struct stat status {};
   if (::fstat(file.get(), &status) != 0 || status.st_nlink == 0) return std::nullopt;
-  SnapshotFile taken(std::move(file), path, path.parent_path());
+  DeferredEvaluationFile taken(std::move(file), path, path.parent_path());
   taken.read_entries();
   return taken;
 }
 
-std::vector<fs::path> SnapshotFile::in_folder(const fs::path& folder) {
+std::vector<fs::path> DeferredEvaluationFile::in_folder(const fs::path& folder) {
   std::vector<fs::path> paths;
   std::error_code error;
   fs::directory_iterator file(folder, error);
@@ -120,7 +120,7 @@ std::vector<fs::path> SnapshotFile::in_folder(const fs::path& folder) {
   return paths;
 }
 
-void SnapshotFile::read_entries() {
+void DeferredEvaluationFile::read_entries() {
   struct stat status {};
   if (::fstat(file_.get(), &status) != 0) fail("read a deferred evaluation in");
   const auto size = static_cast<std::uint64_t>(status.st_size);
@@ -144,7 +144,7 @@ void SnapshotFile::read_entries() {
   }
 }
 
-void SnapshotFile::append(const EvalMetrics& moment, const Snapshot& copy) {
+void DeferredEvaluationFile::append(const EvalMetrics& moment, const Snapshot& copy) {
   const RecordHead head{.step = moment.step,
                         .trained_samples = moment.trained_samples,
                         .epoch = moment.epoch,
@@ -167,7 +167,7 @@ void SnapshotFile::append(const EvalMetrics& moment, const Snapshot& copy) {
   size_ += bytes_in(head);
 }
 
-void SnapshotFile::write(std::span<const std::byte> bytes) {
+void DeferredEvaluationFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
@@ -176,7 +176,7 @@ void SnapshotFile::write(std::span<const std::byte> bytes) {
   }
 }
 
-Snapshot SnapshotFile::read(const Entry& entry) const {
+Snapshot DeferredEvaluationFile::read(const Entry& entry) const {
   Snapshot copy{make_host_tensor({static_cast<std::int64_t>(entry.values)}, DType::kF32),
                 {},
                 make_host_tensor({static_cast<std::int64_t>(entry.state)}, DType::kF32)};
@@ -189,7 +189,7 @@ Snapshot SnapshotFile::read(const Entry& entry) const {
   return copy;
 }
 
-void SnapshotFile::done(const Entry& entry) {
+void DeferredEvaluationFile::done(const Entry& entry) {
   const Mark mark = Mark::kDone;
   // If marking the snapshot as evaluated fails, another process may evaluate it a second time,
   // which does no harm.
@@ -200,54 +200,58 @@ void SnapshotFile::done(const Entry& entry) {
   if (entries_.empty()) remove();
 }
 
-void SnapshotFile::remove() noexcept {
+void DeferredEvaluationFile::remove() noexcept {
   entries_.clear();
   if (!path_.empty()) ::unlink(path_.c_str());
 }
 
-void SnapshotFile::fail(const char* action) const { cannot(action, folder_, !path_.empty()); }
+void DeferredEvaluationFile::fail(const char* action) const {
+  cannot(action, folder_, !path_.empty());
+}
 
 DeferredEvaluations::DeferredEvaluations(DeferredEvaluationsOptions options)
     : options_(std::move(options)) {
   // An unusable folder is reported here rather than at the first evaluation. The folder of a run is
   // checked with its checkpoints.
-  if (!options_.is_of_run) SnapshotFile::create_nameless(options_.folder);
+  if (!options_.is_of_run) DeferredEvaluationFile::create_nameless(options_.folder);
 }
 
 void DeferredEvaluations::forget_earlier_run() {
   if (!options_.is_of_run) return;
-  for (const auto& path : SnapshotFile::in_folder(options_.folder)) {
-    if (auto left = SnapshotFile::take_over(path)) left->remove();
+  for (const auto& path : DeferredEvaluationFile::in_folder(options_.folder)) {
+    if (auto left = DeferredEvaluationFile::take_over(path)) left->remove();
   }
 }
 
 void DeferredEvaluations::add(const EvalMetrics& moment, const Snapshot& copy) {
   if (!own_) {
-    own_.emplace(options_.is_of_run ? SnapshotFile::create(options_.folder)
-                                    : SnapshotFile::create_nameless(options_.folder));
+    own_.emplace(options_.is_of_run ? DeferredEvaluationFile::create(options_.folder)
+                                    : DeferredEvaluationFile::create_nameless(options_.folder));
   }
   own_->append(moment, copy);
 }
 
 void DeferredEvaluations::take_over() {
   if (!options_.is_of_run) return;
-  for (const auto& path : SnapshotFile::in_folder(options_.folder)) {
+  for (const auto& path : DeferredEvaluationFile::in_folder(options_.folder)) {
     if (own_ && own_->path() == path) continue;
-    if (auto left = SnapshotFile::take_over(path)) taken_over_.push_back(std::move(*left));
+    if (auto left = DeferredEvaluationFile::take_over(path))
+      taken_over_.push_back(std::move(*left));
   }
 }
 
 std::int64_t DeferredEvaluations::size() const noexcept {
   std::size_t count = own_ ? own_->entries().size() : 0;
-  for (const SnapshotFile& file : taken_over_) count += file.entries().size();
+  for (const DeferredEvaluationFile& file : taken_over_) count += file.entries().size();
   return static_cast<std::int64_t>(count);
 }
 
 void DeferredEvaluations::evaluate(
     const std::function<bool(const EvalMetrics&, const Snapshot&)>& evaluate) {
-  std::vector<std::pair<SnapshotFile*, SnapshotFile::Entry>> all;
-  const auto add = [&](SnapshotFile& file) {
-    for (const SnapshotFile::Entry& entry : file.entries()) all.emplace_back(&file, entry);
+  std::vector<std::pair<DeferredEvaluationFile*, DeferredEvaluationFile::Entry>> all;
+  const auto add = [&](DeferredEvaluationFile& file) {
+    for (const DeferredEvaluationFile::Entry& entry : file.entries())
+      all.emplace_back(&file, entry);
     if (file.entries().empty()) file.remove();
   };
   if (own_) add(*own_);

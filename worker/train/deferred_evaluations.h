@@ -21,15 +21,15 @@ namespace syncopate {
 // it; that process, or another one after it has ended, reads the snapshots back.
 
 // A file of snapshots of one process. One thread only. The file is locked while its process lives.
-class SnapshotFile {
+class DeferredEvaluationFile {
  public:
   // Create an empty file of snapshots. The kernel removes a nameless file when its process ends.
   // Throw FileError.
-  static SnapshotFile create(const std::filesystem::path& folder);
-  static SnapshotFile create_nameless(const std::filesystem::path& folder);
+  static DeferredEvaluationFile create(const std::filesystem::path& folder);
+  static DeferredEvaluationFile create_nameless(const std::filesystem::path& folder);
   // Takes over the snapshot file of a process that has ended; nothing while that process lives, or
   // when another process has taken the file over.
-  static std::optional<SnapshotFile> take_over(const std::filesystem::path& path);
+  static std::optional<DeferredEvaluationFile> take_over(const std::filesystem::path& path);
   // Returns the paths of all snapshot files in the folder, of any process.
   static std::vector<std::filesystem::path> in_folder(const std::filesystem::path& folder);
 
@@ -57,7 +57,8 @@ class SnapshotFile {
   const std::filesystem::path& path() const noexcept { return path_; }  // empty for a nameless file
 
  private:
-  SnapshotFile(FileDescriptor file, std::filesystem::path path, std::filesystem::path folder);
+  DeferredEvaluationFile(FileDescriptor file, std::filesystem::path path,
+                         std::filesystem::path folder);
   void read_entries();
   void write(std::span<const std::byte> bytes);
   [[noreturn]] void fail(const char* action) const;
@@ -102,8 +103,8 @@ class DeferredEvaluations {
 
  private:
   const DeferredEvaluationsOptions options_;
-  std::optional<SnapshotFile> own_;
-  std::vector<SnapshotFile> taken_over_;
+  std::optional<DeferredEvaluationFile> own_;
+  std::vector<DeferredEvaluationFile> taken_over_;
 };
 
 }  // namespace syncopate

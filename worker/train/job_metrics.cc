@@ -52,8 +52,10 @@ void JobMetrics::begin_as_reporter(const JobStatus& status) {
 
 void JobMetrics::write_begin(const JobStatus& status) {
   began_at_ = wall_clock_seconds();
-  metrics_.write(BeginMetrics{
-      .step = status.step, .samples = status.samples, .in_step = false, .began_at = *began_at_});
+  metrics_.write(BeginMetrics{.step = status.step,
+                              .samples = status.samples,
+                              .is_synchronous = false,
+                              .began_at = *began_at_});
 }
 
 void JobMetrics::step(const JobStatus& status, bool is_reporter, double learning_rate,
@@ -180,14 +182,14 @@ void WorkerTimes::write(const Totals& totals, MetricsWriter& metrics) const {
   const std::vector<double> counts = synchronous_job(strategy_).gather({&count, 1});
   const auto most = static_cast<std::size_t>(*std::ranges::max_element(counts));
   mine.resize(kOfTask + kOfReplica * most);
-  auto replica_says = mine.begin() + kOfTask;
+  auto values_of_replica = mine.begin() + kOfTask;
   for (const Replica& replica : strategy_.replicas()) {
     const CommunicationTimes its = replica.variables->times();
     const CommunicationTimes& before = at_start_[static_cast<std::size_t>(replica.index)];
-    replica_says[kExposed] = its.exposed_seconds - before.exposed_seconds;
-    replica_says[kPeersWait] =
+    values_of_replica[kExposed] = its.exposed_seconds - before.exposed_seconds;
+    values_of_replica[kPeersWait] =
         its.peers_wait_seconds.value_or(0.0) - before.peers_wait_seconds.value_or(0.0);
-    replica_says += kOfReplica;
+    values_of_replica += kOfReplica;
   }
   const std::vector<double> all = synchronous_job(strategy_).gather(mine);
   for (auto task = all.begin(); task != all.end(); task += std::ssize(mine)) {

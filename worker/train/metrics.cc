@@ -70,7 +70,7 @@ class JsonLines final : public MetricsWriter {
     write_line({{"event", "begin"},
                 {"step", metrics.step},
                 {"samples", metrics.samples},
-                {"in_step", metrics.in_step}});
+                {"in_step", metrics.is_synchronous}});
   }
 
   void write(const StepMetrics& metrics) override {

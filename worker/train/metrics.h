@@ -26,7 +26,7 @@ struct BeginMetrics {
   std::int64_t samples = 0;  // samples trained before this process began
   // True: all replicas are synchronous; training pauses for evaluations and checkpoints, and
   // seconds leave them out.
-  bool in_step = true;
+  bool is_synchronous = true;
   double began_at = 0.0;  // wall clock, seconds since 1970 UTC
 };
 // Returns the wall clock's time now, in seconds since 1970 UTC.

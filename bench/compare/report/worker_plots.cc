@@ -92,7 +92,8 @@ std::string draw_histogram(const Histogram& one, const HistogramScale& scale) {
   });
   const std::vector<double> shares = shares_of(one.counts, scale.shown, scale.width);
   const double most = *std::max_element(shares.begin(), shares.end());
-  const Frame frame(svg, kPanelWidth, kHeight, x, linear_axis("gradients (%)", 0.0, most, 4, true));
+  const PlotFrame frame(svg, kPanelWidth, kHeight, x,
+                        linear_axis("gradients (%)", 0.0, most, 4, true));
   for (std::size_t i = 0; i < shares.size(); ++i) {
     if (shares[i] <= 0.0) continue;
     const double from = static_cast<double>(i * scale.width) - 0.5;

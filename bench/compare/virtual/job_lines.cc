@@ -94,7 +94,7 @@ void JobLines::evaluation(const Moment& moment, const Evaluation& test) {
 void JobLines::workers(std::span<const WorkerAccount> workers) {
   for (std::size_t w = 0; w < workers.size(); ++w) {
     const WorkerAccount& account = workers[w];
-    if (!account.took_part) continue;
+    if (!account.has_joined) continue;
     metrics_.write(WorkerMetrics{.worker = static_cast<int>(w),
                                  .steps = account.steps,
                                  .samples = account.samples,

@@ -19,7 +19,7 @@ namespace syncopate::bench {
 
 // The parts of one worker's time, and the bytes that it sent and received.
 struct WorkerAccount {
-  bool took_part = false;
+  bool has_joined = false;
   std::int64_t steps = 0;
   std::int64_t samples = 0;
   VirtualTime compute{0};        // computation with its delays and pauses

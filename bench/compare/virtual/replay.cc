@@ -205,7 +205,7 @@ class Replay {
           throw UsageError(fmt::format("{}: the variables are not those of {} on this data",
                                        job.shards[s].file.string(), graph_.name));
         }
-        const auto window = shard.window(static_cast<BucketId>(b));
+        const auto window = shard.element_range(static_cast<BucketId>(b));
         std::ranges::copy(part_of(first.f32(), range), shard.values().f32().begin() + window.begin);
       }
     }

@@ -24,7 +24,7 @@ StepTimes::StepTimes(StepTimesOptions options, const FaultInjection& faults, std
   now_.ready.resize(n);
   now_.computed.resize(n);
   now_.accounts.resize(n);
-  for (WorkerAccount& account : now_.accounts) account.took_part = true;
+  for (WorkerAccount& account : now_.accounts) account.has_joined = true;
   std::ranges::sort(kills_, [](const Kill& a, const Kill& b) {
     return std::tie(a.at_seconds, a.worker) > std::tie(b.at_seconds, b.worker);
   });

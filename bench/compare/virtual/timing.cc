@@ -314,14 +314,14 @@ class AsynchronousTiming {
     for (const std::uint64_t staleness : events_.applied) window_.stale(staleness);
     if (events_.is_update && server == 0) window_.update(now(), accounts_);
     // Copied: a worker that is answered at once may push at once and thereby change events_.
-    const std::vector<int> let_go = std::exchange(events_.answered, {});
+    const std::vector<int> released = std::exchange(events_.answered, {});
     if (!is_summed_) {
       worker(w).on_server = now() - worker(w).sent;
-      for (const int other : let_go) send_values(other, server);
+      for (const int other : released) send_values(other, server);
       return;
     }
     const VirtualTime done = occupy(server, events_.applied.size());
-    for (const int other : let_go) {
+    for (const int other : released) {
       worker(other).on_server = done - now();
       if (done == now()) {
         send_values(other, server);

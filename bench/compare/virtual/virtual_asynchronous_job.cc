@@ -64,7 +64,7 @@ VirtualAsynchronousJob::VirtualAsynchronousJob(const VirtualRun& run, const Virt
 VirtualOutcome VirtualAsynchronousJob::run() {
   while (!queue_.empty()) {
     on_event(queue_.take());
-    settle();
+    process_due_work();
   }
   if (!is_over()) throw PeerError(describe_standstill());
   finish_accounts();
@@ -180,7 +180,7 @@ void VirtualAsynchronousJob::computed(int w) {
   push(w);
 }
 
-void VirtualAsynchronousJob::settle() {
+void VirtualAsynchronousJob::process_due_work() {
   for (bool is_busy = true; is_busy;) {
     events_.clear();
     for (std::size_t b = 0; b < shard_.buckets().size(); ++b) {
@@ -311,7 +311,7 @@ void VirtualAsynchronousJob::join(int w) {
   of.computed = of.sent = of.answered = now();
   of.unanswered.assign(static_cast<std::size_t>(plan_.servers()), 0);
   of.parts_missing = plan_.servers();
-  account(w).took_part = true;
+  account(w).has_joined = true;
   shard_.join(w, of.incarnation, of.sequence);
   // The shard must answer reads itself, because delay compensation needs the values that were sent.
   for (std::size_t b = 0; b < of.versions.size(); ++b) {

@@ -96,7 +96,7 @@ class VirtualAsynchronousJob {
   void begin(int w, const ps::SampleRange& lease);
   void computed(int w);
   // Runs the shard until it has nothing to do, and leases batches to waiting workers.
-  void settle();
+  void process_due_work();
   void end_step(const ps::ShardEvent& event);
   bool rest_idle_workers();
 

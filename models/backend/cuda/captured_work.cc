@@ -11,7 +11,7 @@ namespace syncopate::cuda {
 
 void CapturedWork::run(cudaStream_t stream, const std::function<void()>& work) {
   if (graph_) return check_cuda(cudaGraphLaunch(graph_.get(), stream));
-  if (runs_ < runs_as_they_come_ || is_uncapturable_) {
+  if (runs_ < uncaptured_runs_ || is_uncapturable_) {
     ++runs_;
     return work();
   }

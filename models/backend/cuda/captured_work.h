@@ -14,9 +14,9 @@ namespace syncopate::cuda {
 // A CapturedWork is used by one thread only.
 class CapturedWork {
  public:
-  // runs_as_they_come: the number of runs that start kernel by kernel before one is captured as a
+  // uncaptured_runs: the number of runs that start kernel by kernel before one is captured as a
   // CUDA graph.
-  explicit CapturedWork(int runs_as_they_come = 2) : runs_as_they_come_(runs_as_they_come) {}
+  explicit CapturedWork(int uncaptured_runs = 2) : uncaptured_runs_(uncaptured_runs) {}
 
   // Starts the kernels of `work` on `stream`. The first runs start kernel by kernel, since
   // libraries load kernels then, which a capture forbids; later runs start the captured graph.
@@ -37,7 +37,7 @@ class CapturedWork {
   bool capture(cudaStream_t stream, const std::function<void()>& work);
 
   UniqueHandle<GraphTraits> graph_;
-  int runs_as_they_come_;
+  int uncaptured_runs_;
   int runs_ = 0;
   bool is_uncapturable_ = false;
 };

@@ -90,7 +90,7 @@ bool CudaModel::has_values() const {
   return options_.updates_on_device || options_.mode == Mode::kEvaluate;
 }
 
-bool CudaModel::asks_nobody() const { return has_values() && options_.statistics == nullptr; }
+bool CudaModel::runs_without_host() const { return has_values() && options_.statistics == nullptr; }
 
 void CudaModel::prepare(const Batch& batch) {
   program_ = nullptr;  // must not dangle if program_for() deletes the old one and throws
@@ -130,7 +130,7 @@ void CudaModel::start_forward(const Batch& batch, const ValuesHook& before_use) 
     // Batch norm's running statistics are uploaded after the values: whether those of the device
     // are outdated is known only after the versions of the values have been compared.
     variables_->upload_state(stream);
-    if (asks_nobody()) {
+    if (runs_without_host()) {
       program_->forward_all(step_);
     } else {
       for (std::size_t i = 0; i < groups_.size(); ++i) program_->forward(i, step_);
@@ -175,7 +175,7 @@ void CudaModel::backward(const GradientHook& on_ready) {
   std::vector<BucketId> started;
   for (std::size_t end = groups_.size(); end > 0;) {
     const std::size_t begin = begin_of_segment(end);
-    if (asks_nobody()) {
+    if (runs_without_host()) {
       program_->backward_segment(begin, end, step_);
     } else {
       program_->backward(begin, step_);
@@ -208,7 +208,7 @@ void CudaModel::backward(const GradientHook& on_ready) {
 // the host does nothing in between, the groups up to the end of the next bucket if buckets are
 // summed on the device, and one group in all other cases.
 std::size_t CudaModel::begin_of_segment(std::size_t end) const {
-  if (!asks_nobody()) return end - 1;
+  if (!runs_without_host()) return end - 1;
   if (bucket_sums_ == nullptr) return 0;
   std::size_t begin = end - 1;
   while (begin > 0 && schedule_.completed_by[begin].empty()) --begin;

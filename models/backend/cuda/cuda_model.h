@@ -53,7 +53,7 @@ class CudaModel final : public Model {
   bool has_values() const;
   // Returns whether the device computes a whole forward or backward pass without the host: the host
   // copies no values to the device and sums no batch-norm statistics during the pass.
-  bool asks_nobody() const;
+  bool runs_without_host() const;
   void prepare(const Batch& batch);
   void refresh_all();
   // Returns the first group of the segment that ends before group `end`. The groups of a segment of

@@ -94,7 +94,7 @@ std::chrono::nanoseconds time_on_device(cudaStream_t stream, int repeats,
                                         const std::function<void()>& work) {
   const StreamEvent begun = make_timed_event();
   const StreamEvent ended = make_timed_event();
-  CapturedWork all(/*runs_as_they_come=*/1);
+  CapturedWork all(/*uncaptured_runs=*/1);
   for (int run = 0; run < 2; ++run) {
     check_cuda(cudaEventRecord(begun.get(), stream));
     all.run(stream, [&] {

@@ -22,9 +22,9 @@ namespace {
 
 // The timeout for connecting the GPUs by NCCL. All tasks have already started then, so it covers
 // only NCCL's search for connections.
-constexpr std::chrono::seconds kMostToMeet{120};
-constexpr std::chrono::seconds kMostToLeave{5};
-constexpr std::chrono::microseconds kBetweenAskings{20};
+constexpr std::chrono::seconds kNcclConnectTimeout{120};
+constexpr std::chrono::seconds kNcclFinalizeTimeout{5};
+constexpr std::chrono::microseconds kNcclPollInterval{20};
 constexpr const char* kSums = "the sums of a step";
 // The advice at the end of every error message about NCCL.
 constexpr const char* kAdvice =
@@ -62,7 +62,7 @@ class NcclSums final : public BucketSums {
     }
     ncclUniqueId id{};
     const std::string what = fmt::format("all {} replicas to meet", rank_.size);
-    const auto timeout = std::min<std::chrono::nanoseconds>(rank_.timeout, kMostToMeet);
+    const auto timeout = std::min<std::chrono::nanoseconds>(rank_.timeout, kNcclConnectTimeout);
     if (rank_.rank == 0) require_begun(nccl_.get_unique_id(&id));
     broadcast(std::as_writable_bytes(std::span(&id, 1)));
     use_device(rank_.device.index);
@@ -80,7 +80,7 @@ class NcclSums final : public BucketSums {
   }
 
   void leave() noexcept override {
-    const Deadline deadline = Deadline::after(kMostToLeave);
+    const Deadline deadline = Deadline::after(kNcclFinalizeTimeout);
     ncclResult_t code = ncclSuccess;
     {
       const std::lock_guard lock(calls_);
@@ -88,7 +88,7 @@ class NcclSums final : public BucketSums {
       code = nccl_.finalize(communicator_);
     }
     while (code == ncclInProgress && !deadline.passed() && !is_given_up()) {
-      std::this_thread::sleep_for(kBetweenAskings);
+      std::this_thread::sleep_for(kNcclPollInterval);
       code = state();
     }
     if (code != ncclSuccess) return fail("another replica did not leave NCCL");
@@ -179,7 +179,7 @@ class NcclSums final : public BucketSums {
       code = state();
       if (code != ncclInProgress) break;
       if (deadline.passed()) fail(describe_late(what, timeout));
-      std::this_thread::sleep_for(kBetweenAskings);
+      std::this_thread::sleep_for(kNcclPollInterval);
     }
     if (is_error(code)) fail(describe(code, "waited for " + what));
     check();

@@ -21,7 +21,7 @@ namespace {
 // ENGINE" per entry, and "end" with the number of entries, which shows that it is complete.
 constexpr const char* kHeader = "syncopate plans 1";
 constexpr std::chrono::seconds kLockTimeout(5);
-constexpr std::chrono::milliseconds kLook(5);
+constexpr std::chrono::milliseconds kPlanCachePollInterval(5);
 
 // Locks the plan file, by a lock file beside it, while the plan file is read and replaced. The lock
 // excludes other processes and other threads of this process.
@@ -39,7 +39,7 @@ FileDescriptor lock_beside(const std::filesystem::path& file) {
       throw FileError(fmt::format("lock {}: another process has held it for {}", path,
                                   in_seconds(deadline.timeout())));
     }
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kPlanCachePollInterval);
   }
 }
 
@@ -53,8 +53,8 @@ std::optional<std::string> PlanCache::find(const std::string& key) const {
   return found->second;
 }
 
-std::string PlanCache::settle(const std::string& key, const std::string& engine,
-                              const std::string& in_place_of) {
+std::string PlanCache::get_or_store(const std::string& key, const std::string& engine,
+                                    const std::string& in_place_of) {
   const auto put = [&](Entries& entries) {
     const auto [entry, is_new] = entries.try_emplace(key, engine);
     if (entry->second == in_place_of) entry->second = engine;

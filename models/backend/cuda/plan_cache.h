@@ -14,7 +14,7 @@ namespace syncopate::cuda {
 class PlanCache {
  public:
   // Reads the plan file if there is one. A file that is damaged or has another version counts as
-  // empty, with a warning, and settle() replaces it.
+  // empty, with a warning, and get_or_store() replaces it.
   explicit PlanCache(std::filesystem::path file);
 
   std::optional<std::string> find(const std::string& key) const;
@@ -22,8 +22,8 @@ class PlanCache {
   // holds. An existing entry is kept, so that all processes use one engine, unless it is
   // `in_place_of`, an engine that no longer works. If the file cannot be written, one warning is
   // logged and the entry exists in this object only.
-  std::string settle(const std::string& key, const std::string& engine,
-                     const std::string& in_place_of = "");
+  std::string get_or_store(const std::string& key, const std::string& engine,
+                           const std::string& in_place_of = "");
 
  private:
   using Entries = std::map<std::string, std::string, std::less<>>;

@@ -30,9 +30,10 @@ std::string choose_engine(EngineSource& source, PlanCache* cache, const std::str
   const std::string* const fastest = fastest_of(candidates, source);
   // No engine could be measured, so no choice is kept.
   if (fastest == nullptr) return candidates.front();
-  // settle() returns another engine if another process has already stored one for this operation.
-  const std::string settled = cache->settle(key, *fastest, kept.value_or(""));
-  return settled == *fastest || source.prepare(settled) ? settled : *fastest;
+  // get_or_store() returns another engine if another process has already stored one for this
+  // operation.
+  const std::string stored = cache->get_or_store(key, *fastest, kept.value_or(""));
+  return stored == *fastest || source.prepare(stored) ? stored : *fastest;
 }
 
 SumsOrApart::SumsOrApart(EngineSource& with_sums, EngineSource& plain, PlanCache* cache,

@@ -19,10 +19,10 @@ namespace {
 
 static_assert(kMostSummedReplicas == kMostReplicasOnOneGpu);
 
-// Board holds the state that the replicas on one GPU share. Thread-safe.
-class Board {
+// SharedState holds the state that the replicas on one GPU share. Thread-safe.
+class SharedState {
  public:
-  Board(int device, int replicas, std::chrono::nanoseconds timeout)
+  SharedState(int device, int replicas, std::chrono::nanoseconds timeout)
       : device_(device), timeout_(timeout), started_(static_cast<std::size_t>(replicas), 0) {
     check(replicas <= kMostSummedReplicas, "the kernel sums this number of replicas");
     use_device(device);
@@ -75,8 +75,8 @@ class Board {
   void finish(int rank, std::uint64_t round, cudaStream_t compute) {
     std::unique_lock lock(mutex_);
     for (const SharedBucket& bucket : buckets_) {
-      const auto has_come = [&] { return aborted_ || bucket.rounds >= round; };
-      if (!changed_.wait_for(lock, timeout_, has_come)) {
+      const auto is_started = [&] { return aborted_ || bucket.rounds >= round; };
+      if (!changed_.wait_for(lock, timeout_, is_started)) {
         throw PeerError(fmt::format(
             "replica {} waited {} for the gradients of {}, which share its GPU; look what holds "
             "them up",
@@ -105,7 +105,7 @@ class Board {
 
   // Waits until no sum runs on the device. The wait ends without a deadline, because a sum is
   // started only after all work that it depends on.
-  void settle() noexcept {
+  void wait_for_sums() noexcept {
     cudaSetDevice(device_);
     cudaStreamSynchronize(side_.get());
   }
@@ -146,24 +146,25 @@ class Board {
 
 class SharedGpuSums final : public BucketSums {
  public:
-  SharedGpuSums(std::shared_ptr<Board> board, int rank) : board_(std::move(board)), rank_(rank) {}
+  SharedGpuSums(std::shared_ptr<SharedState> shared, int rank)
+      : shared_(std::move(shared)), rank_(rank) {}
 
   void join(const Broadcast& /*broadcast*/) override {}
   void leave() noexcept override {}
-  void abort(std::string_view reason) noexcept override { board_->abort(reason); }
+  void abort(std::string_view reason) noexcept override { shared_->abort(reason); }
 
   void attach(float* gradients, std::span<const Bucket> buckets) override {
-    board_->attach(rank_, gradients, buckets);
+    shared_->attach(rank_, gradients, buckets);
   }
   void start(BucketId bucket, cudaStream_t compute) override {
-    board_->start(rank_, bucket, compute);
+    shared_->start(rank_, bucket, compute);
   }
-  void finish(cudaStream_t compute) override { board_->finish(rank_, ++round_, compute); }
-  void check() override { board_->throw_if_aborted_now(); }
-  void detach() noexcept override { board_->settle(); }
+  void finish(cudaStream_t compute) override { shared_->finish(rank_, ++round_, compute); }
+  void check() override { shared_->throw_if_aborted_now(); }
+  void detach() noexcept override { shared_->wait_for_sums(); }
 
  private:
-  const std::shared_ptr<Board> board_;
+  const std::shared_ptr<SharedState> shared_;
   const int rank_;
   std::uint64_t round_ = 0;
 };
@@ -172,11 +173,11 @@ class SharedGpuSums final : public BucketSums {
 
 std::vector<std::unique_ptr<BucketSums>> make_shared_gpu_sums(int device, int replicas,
                                                               std::chrono::nanoseconds timeout) {
-  const auto board = std::make_shared<Board>(device, replicas, timeout);
+  const auto shared = std::make_shared<SharedState>(device, replicas, timeout);
   std::vector<std::unique_ptr<BucketSums>> ranks;
   ranks.reserve(static_cast<std::size_t>(replicas));
   for (int rank = 0; rank < replicas; ++rank) {
-    ranks.push_back(std::make_unique<SharedGpuSums>(board, rank));
+    ranks.push_back(std::make_unique<SharedGpuSums>(shared, rank));
   }
   return ranks;
 }

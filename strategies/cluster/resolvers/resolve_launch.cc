@@ -59,7 +59,7 @@ std::optional<ClusterSpec> resolve_launch(const ClusterFlags& /*unused*/,
   if (spec.role == Role::kServer) {
     require_below("SYNCOPATE_INDEX", spec.index, "SYNCOPATE_SERVERS", spec.num_servers);
   }
-  spec.is_local_told = true;
+  spec.has_local_rank = true;
   spec.local_rank = spec.index;
   spec.local_size = number_of(environment, "SYNCOPATE_LOCAL_SIZE", 1, kMostTasks, spec.world_size);
   spec.is_bound = number_of(environment, "SYNCOPATE_BOUND", 0, 1, 0) == 1;

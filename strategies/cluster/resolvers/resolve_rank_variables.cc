@@ -49,7 +49,7 @@ std::optional<ClusterSpec> read_rank(const Environment& environment, std::string
   spec.index = number_of(environment, names.rank, 0, kMostTasks, 0);
   spec.world_size = number_of(environment, names.size, 1, kMostTasks, 1);
   require_below(names.rank, spec.index, names.size, spec.world_size);
-  spec.is_local_told = filled(environment, names.local_rank).has_value();
+  spec.has_local_rank = filled(environment, names.local_rank).has_value();
   spec.local_rank = number_of(environment, names.local_rank, 0, kMostTasks, 0);
   spec.local_size = number_of(environment, names.local_size, 1, kMostTasks, spec.local_rank + 1);
   require_below(names.local_rank, spec.local_rank, names.local_size, spec.local_size);
@@ -74,7 +74,7 @@ bool is_set_by_srun(const Environment& environment) {
          is_unset_or_same(environment, "PMI_SIZE", "SLURM_STEP_NUM_TASKS");
 }
 
-bool tells_how_many(const Environment& environment) {
+bool has_world_size_variable(const Environment& environment) {
   constexpr std::array kNumbers = {std::pair{kPmi.rank, kPmi.size},
                                    std::pair{kMvapich.rank, kMvapich.size},
                                    std::pair{kJsm.rank, kJsm.size},
@@ -96,7 +96,7 @@ bool tells_how_many(const Environment& environment) {
 void require_size(const Environment& environment) {
   for (const char* variable : {"PMIX_RANK", "PALS_RANKID"}) {
     const auto rank = filled(environment, variable);
-    if (rank && !tells_how_many(environment)) refuse_rank_alone(variable, *rank);
+    if (rank && !has_world_size_variable(environment)) refuse_rank_alone(variable, *rank);
   }
 }
 

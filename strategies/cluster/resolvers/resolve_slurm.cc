@@ -177,7 +177,7 @@ std::optional<ClusterSpec> resolve_slurm(const ClusterFlags& flags, const Enviro
     spec.index = step.rank < servers.begin ? step.rank : step.rank - servers.count();
   }
   spec.node = step.place.node;
-  spec.is_local_told = true;
+  spec.has_local_rank = true;
   spec.local_rank = step.place.local_rank;
   spec.most_local_tasks = most_local_tasks(step, servers);
   spec.local_size = std::max(step.local_tasks, step.place.local_rank + 1);

@@ -82,7 +82,7 @@ std::optional<ClusterSpec> resolve_torchrun(const ClusterFlags& /*unused*/,
   spec.index = number_of(environment, "RANK", 0, kMostTasks, 0);
   spec.world_size = number_of(environment, "WORLD_SIZE", 1, kMostTasks, 1);
   require_below("RANK", spec.index, "WORLD_SIZE", spec.world_size);
-  spec.is_local_told = true;
+  spec.has_local_rank = true;
   spec.local_rank = number_of(environment, "LOCAL_RANK", 0, kMostTasks, 0);
   spec.local_size = number_of(environment, "LOCAL_WORLD_SIZE", 1, kMostTasks, spec.local_rank + 1);
   require_below("LOCAL_RANK", spec.local_rank, "LOCAL_WORLD_SIZE", spec.local_size);

@@ -30,9 +30,9 @@ constexpr std::array kResolvers = {
 // True if the chosen source describes a job of one task and another source one of several. This is
 // an error, because every task would train alone and overwrite the files of the others. Flags are
 // an explicit choice, so they may describe one task.
-bool is_silent_shrink(const ClusterSpec& winner, const ClusterSpec& loser) {
+bool is_silent_shrink(const ClusterSpec& winner, const ClusterSpec& other) {
   return winner.source != "flags" && winner.world_size + winner.num_servers == 1 &&
-         loser.world_size + loser.num_servers > 1;
+         other.world_size + other.num_servers > 1;
 }
 
 bool is_same_task(const ClusterSpec& one, const ClusterSpec& other) {
@@ -42,24 +42,24 @@ bool is_same_task(const ClusterSpec& one, const ClusterSpec& other) {
 
 // Takes the task's local rank from a later source if the chosen source, such as TF_CONFIG, does not
 // tell it. Without a local rank, all tasks of a node would use the same GPUs.
-bool take_local_place(ClusterSpec& winner, const ClusterSpec& loser) {
-  if (winner.is_local_told || !loser.is_local_told || !is_same_task(winner, loser)) return false;
-  winner.node = loser.node;
-  winner.local_rank = loser.local_rank;
-  winner.local_size = loser.local_size;
-  winner.most_local_tasks = loser.most_local_tasks;
-  winner.num_cpus = loser.num_cpus;
-  winner.is_local_told = true;
+bool take_local_place(ClusterSpec& winner, const ClusterSpec& other) {
+  if (winner.has_local_rank || !other.has_local_rank || !is_same_task(winner, other)) return false;
+  winner.node = other.node;
+  winner.local_rank = other.local_rank;
+  winner.local_size = other.local_size;
+  winner.most_local_tasks = other.most_local_tasks;
+  winner.num_cpus = other.num_cpus;
+  winner.has_local_rank = true;
   return true;
 }
 
-void judge_loser(ClusterSpec& winner, const ClusterSpec& loser, Notes& notes) {
-  if (is_silent_shrink(winner, loser)) {
+void check_other_source(ClusterSpec& winner, const ClusterSpec& other, Notes& notes) {
+  if (is_silent_shrink(winner, other)) {
     throw UsageError(
         fmt::format("by {} this task is alone, but by {} it is {}: each task would "
                     "train by itself; unset the variables of the one that is wrong, or give "
                     "--rank, --world-size and --rendezvous",
-                    winner.source, loser.source, place_in_job(loser)));
+                    winner.source, other.source, place_in_job(other)));
   }
   const bool agrees = place_in_job(winner) == place_in_job(loser);
   std::string note = fmt::format("{}: outranked by {}; {} {}", loser.source, winner.source,
@@ -133,7 +133,7 @@ ClusterSpec resolve_cluster(const ClusterFlags& flags, const Environment& enviro
     if (!found) continue;
     found->source = row.name;
     if (winner) {
-      judge_loser(*winner, *found, notes);
+      check_other_source(*winner, *found, notes);
     } else {
       winner = std::move(found);
     }

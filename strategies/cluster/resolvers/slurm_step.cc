@@ -111,9 +111,9 @@ std::vector<Place> place_groups(const std::vector<std::vector<NodeTasks>>& group
   const int plane = number_of(environment, "SLURM_DIST_PLANESIZE", 1, kMostTasks, 1);
   std::vector<Place> places;
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    const bool is_told = g == own && !is_arbitrary;
-    for (Place& place : place_tasks(groups[g], is_told ? distribution : "block", plane)) {
-      place.is_assumed = !is_told && groups[g].size() > 1;
+    const bool is_known = g == own && !is_arbitrary;
+    for (Place& place : place_tasks(groups[g], is_known ? distribution : "block", plane)) {
+      place.is_assumed = !is_known && groups[g].size() > 1;
       places.push_back(std::move(place));
     }
   }

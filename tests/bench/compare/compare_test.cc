@@ -208,9 +208,9 @@ TEST(Compare, AcceptsAJobThatFinishedWithoutAKilledWorker) {
       << result.err;
   EXPECT_NE(result.out.find("the kill of worker 0 at 1000 s never took place"), std::string::npos)
       << result.out;
-  const std::string said = in_one_line(result.out);
-  EXPECT_NE(said.find("worker 1 killed at 0s"), std::string::npos) << result.out;
-  EXPECT_EQ(said.find("with worker 0 killed at 1000s"), std::string::npos) << result.out;
+  const std::string output = in_one_line(result.out);
+  EXPECT_NE(output.find("worker 1 killed at 0s"), std::string::npos) << result.out;
+  EXPECT_EQ(output.find("with worker 0 killed at 1000s"), std::string::npos) << result.out;
 }
 
 TEST(Compare, HasOneClockForARestartedWorker) {
@@ -520,10 +520,10 @@ TEST(Compare, RefusesMistakesWithOneLine) {
       {{"mirrored"}, "unexpected argument mirrored; put -- before mirrored"},
       {{"--optimizer", "sgd"}, "flags of train stand behind --"},
       {{"--program", "/nowhere/syncopate"}, "/nowhere/syncopate"}};
-  for (const auto& [words, says] : mistakes) {
+  for (const auto& [words, expected] : mistakes) {
     const ProgramResult result = run_compare(scratch / "r", kSmall + words);
     EXPECT_EQ(result.exit_code, 2) << result.err;
-    EXPECT_NE(result.err.find(says), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find(expected), std::string::npos) << result.err;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
   }
 }

@@ -297,11 +297,11 @@ TEST_F(RunFilesTest, SayAllOfTheComparison) {
   train_first(planned, 6, dir_);
   const auto before = restorable(dir_);
   fs::remove(dir_ / "comparison.json");
-  std::ostringstream said;
-  restore_comparison_file(dir_, said);
+  std::ostringstream messages;
+  restore_comparison_file(dir_, messages);
   EXPECT_EQ(restorable(dir_), before);
-  EXPECT_EQ(said.str(), "comparison.json was missing; it is made of the 6 runs in " +
-                            (dir_ / "runs").string() + "\n");
+  EXPECT_EQ(messages.str(), "comparison.json was missing; it is made of the 6 runs in " +
+                                (dir_ / "runs").string() + "\n");
   EXPECT_EQ(read_comparison(dir_).target_accuracy, 0.8);
 }
 
@@ -314,8 +314,8 @@ TEST_F(RunFilesTest, NameTheMachinesOfRealRunsWhenTheyAreRestored) {
     files.finish(planned.runs[i], {.others_cpu_share = 0.0});
   }
   fs::remove(dir_ / "comparison.json");
-  std::ostringstream said;
-  restore_comparison_file(dir_, said);
+  std::ostringstream messages;
+  restore_comparison_file(dir_, messages);
   const auto machines = read_comparison(dir_).machines;
   ASSERT_EQ(machines.size(), 2U);
   EXPECT_EQ(machines[0].host, "a");
@@ -349,9 +349,9 @@ TEST_F(RunFilesTest, OfTwoComparisonsAreNotRestoredAsOne) {
   train_first(Planned(options), 1, dir_ / "other");
   fs::copy(dir_ / "other" / "runs" / "one-device-seed1.jsonl", dir_ / "runs");
   fs::remove(dir_ / "comparison.json");
-  std::ostringstream said;
+  std::ostringstream messages;
   try {
-    restore_comparison_file(dir_, said);
+    restore_comparison_file(dir_, messages);
     ADD_FAILURE() << "no error";
   } catch (const FileError& error) {
     EXPECT_NE(std::string(error.what())
@@ -367,9 +367,9 @@ TEST_F(RunFilesTest, ThatComparisonJsonLeavesOutAreNamed) {
   const Planned planned(a_comparison());
   train_first(planned, 4, dir_);
   const auto restored = [&] {
-    std::ostringstream said;
-    restore_comparison_file(dir_, said);
-    return said.str();
+    std::ostringstream messages;
+    restore_comparison_file(dir_, messages);
+    return messages.str();
   };
   EXPECT_EQ(restored(), "");
   const fs::path runs = dir_ / "runs";

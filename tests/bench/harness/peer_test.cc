@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-PeerOptions straw(const std::string& behaviour) {
+PeerOptions fake_peer(const std::string& behaviour) {
   return {.command = {"sh", SYNCOPATE_FAKE_PEER, behaviour},
           .ready_timeout = milliseconds(10'000),
           .answer_timeout = milliseconds(10'000)};
@@ -32,21 +32,21 @@ std::string message_of(const PeerOptions& options) {
 }
 
 TEST(Peer, AnswersTheSecondsOfEachStep) {
-  Peer peer(straw("well"));
+  Peer peer(fake_peer("well"));
   EXPECT_EQ(peer.description(), "a peer of straw");
   EXPECT_EQ(peer.run(3), (std::vector<double>{0.5, 0.25, 0.3}));
   EXPECT_EQ(peer.run(3), (std::vector<double>{0.5, 0.25, 0.3}));
 }
 
 TEST(Peer, AnswersOtherCommandsWithAllItHasToSay) {
-  Peer peer(straw("well"));
+  Peer peer(fake_peer("well"));
   const PeerAnswer answer = peer.ask("run 3", 3);
   EXPECT_EQ(answer.seconds.size(), 3U);
   EXPECT_NE(answer.text.find("\"event\":\"steps\""), std::string::npos);
 }
 
 TEST(Peer, ThatSaysWhyItCannotRunIsTheUsersError) {
-  EXPECT_NE(message_of<UsageError>(straw("broken")).find("no such library here"),
+  EXPECT_NE(message_of<UsageError>(fake_peer("broken")).find("no such library here"),
             std::string::npos);
 }
 
@@ -56,33 +56,33 @@ TEST(Peer, ThatIsNoProgramIsTheUsersError) {
 }
 
 TEST(Peer, ThatDiesBeforeItIsReadyIsNamedAtOnce) {
-  EXPECT_NE(message_of<PeerError>(straw("dies")).find("waited for it to be ready"),
+  EXPECT_NE(message_of<PeerError>(fake_peer("dies")).find("waited for it to be ready"),
             std::string::npos);
 }
 
 TEST(Peer, ThatDiesWhileItWorksIsNamedAtOnce) {
-  const std::string message = message_of<PeerError>(straw("lost"));
+  const std::string message = message_of<PeerError>(fake_peer("lost"));
   EXPECT_TRUE(message.find("3 steps") != std::string::npos ||
               message.find("send") != std::string::npos)
       << message;
 }
 
 TEST(Peer, ThatIsSilentIsGivenUpAtTheDeadline) {
-  PeerOptions options = straw("silent");
+  PeerOptions options = fake_peer("silent");
   options.ready_timeout = milliseconds(50);
   EXPECT_NE(message_of<PeerError>(options).find("waited 0.05 s for it to be ready"),
             std::string::npos);
 }
 
 TEST(Peer, ThatMeasuredFewerStepsThanAskedIsRefused) {
-  EXPECT_NE(message_of<PeerError>(straw("short")).find("expected the seconds of 3 steps"),
+  EXPECT_NE(message_of<PeerError>(fake_peer("short")).find("expected the seconds of 3 steps"),
             std::string::npos);
 }
 
 TEST(Peer, IsGoneWhenItsOwnerIs) {
   pid_t pid = 0;
   {
-    const Peer peer(straw("well"));
+    const Peer peer(fake_peer("well"));
     pid = peer.pid();
     EXPECT_EQ(kill(pid, 0), 0);
   }

@@ -48,14 +48,14 @@ std::vector<std::string> on_all_ranks(const std::string& name, int size,
 const std::vector<std::string> kNoErrors3 = {"", "", ""};
 
 TEST(RankGroup, SharesWhatRankZeroSays) {
-  std::vector<std::string> heard(3);
+  std::vector<std::string> received(3);
   EXPECT_EQ(on_all_ranks("share", 3,
                          [&](RankGroup& group) {
-                           heard[static_cast<std::size_t>(group.rank())] =
+                           received[static_cast<std::size_t>(group.rank())] =
                                group.share(group.rank() == 0 ? "port 7" : "");
                          }),
             kNoErrors3);
-  EXPECT_EQ(heard, (std::vector<std::string>{"port 7", "port 7", "port 7"}));
+  EXPECT_EQ(received, (std::vector<std::string>{"port 7", "port 7", "port 7"}));
 }
 
 TEST(RankGroup, PassesNobodyAtABarrierBeforeAllHaveCome) {
@@ -107,18 +107,18 @@ TEST(RankGroup, GivesUpABarrierAtTheDeadline) {
 TEST(RankGroup, PassesCommandsOnUntilTheInputEnds) {
   std::istringstream input("run 4096 5\n\nrun 8192 5\n");
   std::streambuf* const standard = std::cin.rdbuf(input.rdbuf());
-  std::vector<std::vector<std::string>> heard(3);
+  std::vector<std::vector<std::string>> received(3);
   EXPECT_EQ(on_all_ranks("commands", 3,
                          [&](RankGroup& group) {
                            while (const auto command = group.next_command()) {
-                             heard[static_cast<std::size_t>(group.rank())].push_back(*command);
+                             received[static_cast<std::size_t>(group.rank())].push_back(*command);
                            }
                            group.barrier(Deadline::after(seconds(10)));
                          }),
             kNoErrors3);
   std::cin.rdbuf(standard);
   const std::vector<std::string> commands = {"run 4096 5", "run 8192 5"};
-  EXPECT_EQ(heard, (std::vector<std::vector<std::string>>{commands, commands, commands}));
+  EXPECT_EQ(received, (std::vector<std::vector<std::string>>{commands, commands, commands}));
 }
 
 TEST(RankGroup, HasNoMoreCommandsWhenRankZeroHasGone) {

@@ -32,7 +32,7 @@ TEST(BatchOfAReplica, IsAShareOfTheGlobalOneWhenThatIsGiven) {
 using Words = std::vector<std::string>;
 
 // Returns the error message that parse_scaling_grid() gives for these words.
-std::string complaint_about(const Words& words) {
+std::string error_for(const Words& words) {
   try {
     parse_scaling_grid(words);
   } catch (const UsageError& error) {
@@ -62,10 +62,10 @@ TEST(GridWords, ThatAreWrongAreRefusedInOneLineThatSaysWhatIsRight) {
            {{"replicas=99999999999"}, "found '99999999999'"},
            {{"replicas=2,1,2"}, "2 stands there twice"},
            {{"threads=1", "threads=2"}, "threads stands there twice"}}) {
-    const std::string complaint = complaint_about(words);
-    EXPECT_NE(complaint.find(expected), std::string::npos) << words[0] << ": " << complaint;
-    EXPECT_EQ(complaint.find("--grid " + words.back()), 0U) << complaint;
-    EXPECT_EQ(complaint.find('\n'), std::string::npos) << complaint;
+    const std::string error = error_for(words);
+    EXPECT_NE(error.find(expected), std::string::npos) << words[0] << ": " << error;
+    EXPECT_EQ(error.find("--grid " + words.back()), 0U) << error;
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
   }
 }
 

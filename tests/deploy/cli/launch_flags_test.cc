@@ -175,8 +175,8 @@ TEST(LaunchFlags, NameWorkersThatComeLater) {
 
 TEST(LaunchFlags, RefuseLateWorkersWhereTheyHaveNoMeaning) {
   const Arguments served{"--strategy", "parameter-server"};
-  const Arguments in_step{"--strategy", "parameter-server", "--consistency", "sync"};
-  EXPECT_NE(complaint(with_joins({"worker=1,at=3s"}, in_step)).find("fixed number of workers"),
+  const Arguments synchronous{"--strategy", "parameter-server", "--consistency", "sync"};
+  EXPECT_NE(complaint(with_joins({"worker=1,at=3s"}, synchronous)).find("fixed number of workers"),
             std::string::npos);
   EXPECT_NE(complaint(with_joins({"worker=0,at=3s", "worker=1,at=3s"}, served))
                 .find("one worker must be there from the start"),

@@ -33,7 +33,7 @@ class AsynchronousLaunch : public testing::Test {
   }
 
   // Runs `act` once, when launch prints a line that contains `text`.
-  void when_said(const std::string& text, const std::function<void()>& act) {
+  void on_output(const std::string& text, const std::function<void()>& act) {
     job_.on_err = [=, done = false](const std::string& lines) mutable {
       if (done || !contains(lines, text)) return;
       done = true;
@@ -77,7 +77,7 @@ TEST_F(AsynchronousLaunch, StartsItAsTheSameOne) {
 }
 
 TEST_F(AsynchronousLaunch, GoesOnWithoutAWorkerThatHasUsedUpItsRestarts) {
-  when_said("launch: worker 0 exited with 1 and has no restart left\n",
+  on_output("launch: worker 0 exited with 1 and has no restart left\n",
             [&] { open_pipe("meeting"); });
   const Launched result =
       job_.run_job({"echo started; exit 1", ": <$FOLDER/meeting; echo went on"}, {});
@@ -138,7 +138,7 @@ TEST_F(AsynchronousLaunch, CountsAServerThatCrashesWhenItIsAskedToStop) {
 TEST_F(AsynchronousLaunch, ForgivesAServerThatWasKilledWhenAllWorkersWereAboutToEndWell) {
   job_.rules.first_back_off = job_.rules.longest_back_off = kForever;
   ASSERT_EQ(mkfifo((job_.folder() / "go").c_str(), 0600), 0);
-  when_said("restarting it", [&] { open_pipe("go"); });
+  on_output("restarting it", [&] { open_pipe("go"); });
   const Launched result = job_.run_job({": <$FOLDER/go"}, {"kill -KILL $$"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(contains(result.err, "launch: server 0 is not restarted: the job is ending\n"))
@@ -215,7 +215,7 @@ TEST_F(AsynchronousLaunch, EndsWithAWorkerThatIsStoppedAndCannotHearTheSignal) {
 TEST_F(AsynchronousLaunch, ForgetsAWaitingRestartWhenAskedToStop) {
   job_.rules.first_back_off = job_.rules.longest_back_off = kForever;
   job_.rules.timeout = kForever;
-  when_said("worker 0 exited with 1; restarting it (1 of 2)", [] { kill(getpid(), SIGTERM); });
+  on_output("worker 0 exited with 1; restarting it (1 of 2)", [] { kill(getpid(), SIGTERM); });
   // Worker 0 fails as soon as worker 1 has set its trap for SIGTERM.
   const Launched result =
       job_.run_job({"echo started; : <$FOLDER/meeting; exit 1",
@@ -244,7 +244,7 @@ TEST_F(AsynchronousLaunch, ForgetsAWaitingRestartWhenTheJobIsDone) {
   job_.rules.first_back_off = job_.rules.longest_back_off = kForever;
   job_.rules.timeout = kForever;
   ASSERT_EQ(mkfifo((job_.folder() / "go").c_str(), 0600), 0);
-  when_said("worker 0 exited with 1; restarting it", [&] { open_pipe("go"); });
+  on_output("worker 0 exited with 1; restarting it", [&] { open_pipe("go"); });
   // The server ends after worker 1 has ended.
   const Launched result = job_.run_job(
       {"echo started; exit 1", "exec 3>$FOLDER/meeting; : <$FOLDER/go"}, {"cat <$FOLDER/meeting"});
@@ -263,7 +263,7 @@ TEST_F(AsynchronousLaunch, GoesOnWithoutAWorkerThatCannotBeStartedAgain) {
   const std::filesystem::path program = job_.folder() / "program";
   std::ofstream(program) << "#!/bin/sh\nrm $0\nexit 1\n";
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
-  when_said("and has no restart left\n", [&] { open_pipe("meeting"); });
+  on_output("and has no restart left\n", [&] { open_pipe("meeting"); });
   const Launched result = job_.run_plan([&](int) {
     std::vector<RoleCommand> commands;
     commands.push_back(job_.role(Role::kWorker, 0, ""));

@@ -85,21 +85,22 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& row) { return row.param.name; });
 
 TEST(AWorkerThatFailed, IsMissedByThoseWhoWaitForItOnly) {
-  const auto is_missed = [](const ps::ConsistencyOptions& consistency) {
-    return choose_rules(OnFailure::kStop, 0, job_with_servers(consistency)).workers.others_notice;
+  const auto ends_the_job = [](const ps::ConsistencyOptions& consistency) {
+    return choose_rules(OnFailure::kStop, 0, job_with_servers(consistency))
+        .workers.others_detect_failure;
   };
-  EXPECT_TRUE(is_missed(kSync));
-  EXPECT_FALSE(is_missed(kAsync));
-  EXPECT_TRUE(choose_rules(OnFailure::kStop, 0, {}).workers.others_notice) << "no servers";
+  EXPECT_TRUE(ends_the_job(kSync));
+  EXPECT_FALSE(ends_the_job(kAsync));
+  EXPECT_TRUE(choose_rules(OnFailure::kStop, 0, {}).workers.others_detect_failure) << "no servers";
 }
 
 TEST(AServerThatFailed, IsTakenForOneThatComesBackWhereServersAreStartedAgain) {
-  const auto is_missed = [](int most_restarts) {
+  const auto ends_the_job = [](int most_restarts) {
     return choose_rules(OnFailure::kAuto, most_restarts, job_with_servers(kAsync))
-        .servers.others_notice;
+        .servers.others_detect_failure;
   };
-  EXPECT_TRUE(is_missed(0));
-  EXPECT_FALSE(is_missed(1)) << "workers wait for it";
+  EXPECT_TRUE(ends_the_job(0));
+  EXPECT_FALSE(ends_the_job(1)) << "workers wait for it";
 }
 
 }  // namespace

@@ -72,12 +72,12 @@ TEST(Launch, EndsWithTheWorstExitCode) {
 
 TEST(Launch, LetsTheLineOnAWrongCommandLineBeTheLast) {
   LaunchCase job;
-  const std::string said = "launch: worker 0 exited with 2\n";
+  const std::string text = "launch: worker 0 exited with 2\n";
   const Launched result = job.run_job({"echo 'syncopate: --batch-size is wrong' >&2; exit 2"},
                                       {"trap 'echo noise >&2' TERM; " + wait_for_a_signal()});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_TRUE(contains(result.err, "--batch-size is wrong")) << result.err;
-  EXPECT_TRUE(result.err.ends_with(said)) << result.err;
+  EXPECT_TRUE(result.err.ends_with(text)) << result.err;
   EXPECT_EQ(count_lines(result.err), 2) << result.err;
 }
 
@@ -123,7 +123,7 @@ TEST(LaunchAfterAFailure, LetsTheOthersEndByThemselvesFirst) {
 
 TEST(LaunchAfterAFailure, AsksAtOnceThoseWhoDoNotMissTheOneThatFailed) {
   LaunchCase job;
-  job.rules.workers.others_notice = false;
+  job.rules.workers.others_detect_failure = false;
   job.rules.timeout = std::chrono::seconds(60);
   job.rules.grace = std::chrono::seconds(60);
   const Launched result =

@@ -41,7 +41,7 @@ class ScriptedServer {
   void send(wire::Socket& socket, BodyT body, const std::vector<float>& behind = {}) {
     wire::Envelope message = wire::envelope(peer_of(socket), wire::make_message(std::move(body)));
     if (!behind.empty()) {
-      message.frames.push_back(wire::Frame::copy_of(std::as_bytes(std::span(behind))));
+      message.frames.push_back(wire::ZmqFrame::copy_of(std::as_bytes(std::span(behind))));
     }
     socket.send(std::move(message));
   }

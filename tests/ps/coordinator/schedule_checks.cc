@@ -19,11 +19,11 @@ std::map<Key, int> count_batches(const std::vector<TrainingPush>& applied) {
   return counts;
 }
 
-bool is_untrained(const wire::AppointmentT& appointment, const SampleRange& batch) {
-  if (std::pair(batch.epoch, batch.begin) >= std::pair(appointment.epoch, appointment.offset)) {
+bool is_untrained(const wire::AppointmentT& assignment, const SampleRange& batch) {
+  if (std::pair(batch.epoch, batch.begin) >= std::pair(assignment.epoch, assignment.offset)) {
     return true;
   }
-  return std::any_of(appointment.untrained.begin(), appointment.untrained.end(),
+  return std::any_of(assignment.untrained.begin(), assignment.untrained.end(),
                      [&](const wire::SampleRange& range) {
                        return range.epoch() == batch.epoch && range.begin() == batch.begin;
                      });
@@ -31,27 +31,28 @@ bool is_untrained(const wire::AppointmentT& appointment, const SampleRange& batc
 
 }  // namespace
 
-void ScheduledJob::check_appointment(const wire::AppointmentT& appointment) {
-  const auto copy = servers_[0].copies().find(appointment.cut);
-  if (copy == servers_[0].copies().end()) return blame("an appointment without a copy");
+void ScheduledJob::check_assignment(const wire::AppointmentT& assignment) {
+  const auto copy = servers_[0].copies().find(assignment.cut);
+  if (copy == servers_[0].copies().end()) return add_mistake("an appointment without a copy");
   const bool is_exact = !lost_workers_ && !lost_servers_;
   const std::map<Key, int> copied = count_batches(copy->second.applied);
   std::int64_t trained = 0;
   for (const SampleRange& batch : batches_) {
     const auto found = copied.find(key_of(batch));
     const int times = found == copied.end() ? 0 : found->second;
-    const bool is_trained = !is_untrained(appointment, batch);
+    const bool is_trained = !is_untrained(assignment, batch);
     trained += is_trained ? 1 : 0;
-    if (is_trained && times == 0) blame("a cut counts a batch that is not in the copy");
-    if (is_exact && times != (is_trained ? 1 : 0)) blame("a cut does not count what is in it");
+    if (is_trained && times == 0) add_mistake("a cut counts a batch that is not in the copy");
+    if (is_exact && times != (is_trained ? 1 : 0))
+      add_mistake("a cut does not count what is in it");
   }
-  if (appointment.step != start_.step + trained / batches_per_step())
-    blame("step and position of a cut differ");
-  if (appointment.loss != static_cast<double>(trained)) blame("step and loss of a cut differ");
+  if (assignment.step != start_.step + trained / batches_per_step())
+    add_mistake("step and position of a cut differ");
+  if (assignment.loss != static_cast<double>(trained)) add_mistake("step and loss of a cut differ");
   if (is_exact && declaration_.backup_workers == 0) {
     for (const ScheduledServer& server : servers_) {
-      if (count_batches(server.copies().at(appointment.cut).applied) != copied) {
-        blame("two servers' copies of a cut differ");
+      if (count_batches(server.copies().at(assignment.cut).applied) != copied) {
+        add_mistake("two servers' copies of a cut differ");
       }
     }
   }
@@ -59,12 +60,13 @@ void ScheduledJob::check_appointment(const wire::AppointmentT& appointment) {
 
 void ScheduledJob::check_end() {
   for (const ScheduledServer& server : servers_) {
-    for (const std::string& mistake : server.mistakes()) blame(mistake);
+    for (const std::string& mistake : server.mistakes()) add_mistake(mistake);
   }
-  if (!coordinator_->is_over()) return blame("no event is possible, and the job is not over");
+  if (!coordinator_->is_over()) return add_mistake("no event is possible, and the job is not over");
   if (coordinator_->failure()) return;
   for (const ScheduledWorker& worker : workers_) {
-    if (worker.is_alive && !worker.has_left() && !worker.failure()) blame("a worker has not left");
+    if (worker.is_alive && !worker.has_left() && !worker.failure())
+      add_mistake("a worker has not left");
   }
   if (is_synchronous()) {
     const std::int64_t steps = std::max<std::int64_t>(declaration_.total_steps - start_.step, 0);
@@ -72,7 +74,8 @@ void ScheduledJob::check_end() {
       // A server that is restarted after all workers have left has no job, so its version is not
       // checked.
       if (lost_servers_ && !server.is_finished()) continue;
-      if (server.version() != static_cast<std::uint64_t>(steps) + 1) blame("steps are missing");
+      if (server.version() != static_cast<std::uint64_t>(steps) + 1)
+        add_mistake("steps are missing");
     }
     return;
   }
@@ -80,12 +83,12 @@ void ScheduledJob::check_end() {
   const std::map<Key, int> counts = count_batches(servers_[0].applied());
   for (const SampleRange& batch : batches_) {
     const auto found = counts.find(key_of(batch));
-    if (found == counts.end()) return blame("a batch was not trained");
+    if (found == counts.end()) return add_mistake("a batch was not trained");
     if (found->second > 1 && !lost_workers_ && !lost_servers_) {
-      return blame("a batch was trained twice although no task was lost");
+      return add_mistake("a batch was trained twice although no task was lost");
     }
   }
-  if (counts.size() != batches_.size()) blame("batches of another job were trained");
+  if (counts.size() != batches_.size()) add_mistake("batches of another job were trained");
 }
 
 void ScheduledJob::disturb() {
@@ -126,7 +129,7 @@ void ScheduledJob::kill_worker() {
   });
   // Before the start every worker is needed, as no other worker writes the initial values.
   const bool is_needed = is_last || !coordinator_->has_started();
-  if (!is_needed && chance_.one_in(3)) stays_dead_.insert(w);
+  if (!is_needed && chance_.one_in(3)) not_restarted_.insert(w);
 }
 
 void ScheduledJob::kill_server() {
@@ -135,7 +138,7 @@ void ScheduledJob::kill_server() {
   ScheduledServer& server = servers_[static_cast<std::size_t>(s)];
   if (!server.is_alive || server.files().empty()) return;
   server.is_alive = false;
-  to_greet_.erase(s);
+  to_send_hello_.erase(s);
   lost_servers_ = true;
 }
 
@@ -146,11 +149,11 @@ void ScheduledJob::kill_server_0() {
   servers_[0].restart();
   processes_[{TaskId::Role::kServer, 0}] = next_process_++;
   links_.clear();
-  news_.clear();
+  events_.clear();
   lost_servers_ = true;
   for (int s = 0; s < static_cast<int>(servers_.size()); ++s) {
     servers_[static_cast<std::size_t>(s)].replies.clear();
-    if (servers_[static_cast<std::size_t>(s)].is_alive) to_greet_.insert(s);
+    if (servers_[static_cast<std::size_t>(s)].is_alive) to_send_hello_.insert(s);
   }
   for (ScheduledWorker& worker : workers_) {
     if (worker.is_alive) worker.call_again();

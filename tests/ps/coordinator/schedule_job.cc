@@ -24,7 +24,7 @@ ScheduledJob::ScheduledJob(std::uint64_t seed)
   const int servers = 1 + chance_.below(3);
   for (int s = 0; s < servers; ++s) {
     servers_.emplace_back(s, consistency);
-    to_greet_.insert(s);
+    to_send_hello_.insert(s);
     processes_[server_id(s)] = next_process_++;
   }
   for (int w = 0; w < declaration_.workers; ++w) {
@@ -41,7 +41,7 @@ std::unique_ptr<Coordinator> ScheduledJob::make_coordinator() {
       CoordinatorOptions{.nonce = "",
                          .servers = static_cast<int>(servers_.size()),
                          .writes_snapshots = true,
-                         .life = lives_++});
+                         .life = restarts_++});
 }
 
 void ScheduledJob::run() {
@@ -51,27 +51,27 @@ void ScheduledJob::run() {
       return;
     }
   }
-  if (mistakes_.empty()) blame("the job does not end");
+  if (mistakes_.empty()) add_mistake("the job does not end");
 }
 
 bool ScheduledJob::step() {
   if (disturbances_left_ > 0 && chance_.one_in(60)) disturb();
   if (chance_.one_in(50)) coordinator_->request_snapshot();
-  settle();
+  deliver_outgoing();
   Choices can = choices();
   if (can.empty() && !coordinator_->is_over()) {
     // When no event is possible, only a timeout can make progress possible.
     if (!coordinator_->missing_tasks()) {
-      blame("all tasks wait, and no timeout applies");
+      add_mistake("all tasks wait, and no timeout applies");
       return false;
     }
     coordinator_->on_rendezvous_timeout("within 120 s at h:4000");
-    settle();
+    deliver_outgoing();
     can = choices();
   }
   if (can.empty()) return false;
   can[static_cast<std::size_t>(chance_.below(can.size()))]();
-  settle();
+  deliver_outgoing();
   return true;
 }
 
@@ -92,18 +92,18 @@ ScheduledJob::Choices ScheduledJob::choices() {
   }
   if (coordinator_->is_over()) return can;
   add_choices_of_servers(can);
-  add_choices_of_the_dead(can);
-  if (!news_.empty()) {
+  add_choices_of_lost_tasks(can);
+  if (!events_.empty()) {
     can.emplace_back([this] {
-      const ServerNews news = news_.front();
-      news_.pop_front();
+      const ServerEvent event = events_.front();
+      events_.pop_front();
       wire::PushT push;
-      push.sequence = news.push.id.sequence;
+      push.sequence = event.push.id.sequence;
       push.loss = 1.0;
-      const SampleRange& batch = news.push.batch;
+      const SampleRange& batch = event.push.batch;
       push.batch = std::make_unique<wire::SampleRange>(batch.epoch, batch.begin, batch.end);
-      const PushId& id = news.push.id;
-      if (news.kind == ServerNews::Kind::kApplied) {
+      const PushId& id = event.push.id;
+      if (event.kind == ServerEvent::Kind::kApplied) {
         coordinator_->on_push_applied(id.worker, id.incarnation, push);
       } else {
         coordinator_->on_push_dropped(id.worker, id.incarnation, push);
@@ -117,7 +117,7 @@ void ScheduledJob::add_choices_of_servers(Choices& can) {
   for (int s = 0; s < static_cast<int>(servers_.size()); ++s) {
     ScheduledServer& server = servers_[static_cast<std::size_t>(s)];
     if (!server.is_alive) continue;
-    if (to_greet_.contains(s)) can.emplace_back([this, s] { greet(s); });
+    if (to_send_hello_.contains(s)) can.emplace_back([this, s] { send_hello(s); });
     if (!server.orders.empty()) {
       can.emplace_back([&server] {
         const wire::MessageT order = std::move(server.orders.front());
@@ -125,7 +125,7 @@ void ScheduledJob::add_choices_of_servers(Choices& can) {
         server.on_message(order);
       });
     }
-    if (!server.replies.empty() && !to_greet_.contains(s)) {
+    if (!server.replies.empty() && !to_send_hello_.contains(s)) {
       can.emplace_back([this, s, &server] {
         const wire::MessageT reply = std::move(server.replies.front());
         server.replies.pop_front();
@@ -134,7 +134,7 @@ void ScheduledJob::add_choices_of_servers(Choices& can) {
     }
     // The coordinator receives all results of server 0's pushes before server 0 finishes a
     // snapshot.
-    if (server.has_copied() && (s != 0 || news_.empty())) {
+    if (server.has_copied() && (s != 0 || events_.empty())) {
       can.emplace_back([this, s, &server] {
         const bool asks = s == 0 && chance_.one_in(2);
         server.finish_cut(asks ? coordinator_->save() : std::vector<std::byte>{});
@@ -143,7 +143,7 @@ void ScheduledJob::add_choices_of_servers(Choices& can) {
   }
 }
 
-void ScheduledJob::add_choices_of_the_dead(Choices& can) {
+void ScheduledJob::add_choices_of_lost_tasks(Choices& can) {
   for (const auto& [task, link] : links_) {
     const bool is_worker = task.role == TaskId::Role::kWorker;
     const auto index = static_cast<std::size_t>(task.index);
@@ -155,7 +155,7 @@ void ScheduledJob::add_choices_of_the_dead(Choices& can) {
     });
   }
   for (int w = 0; w < declaration_.workers; ++w) {
-    if (workers_[static_cast<std::size_t>(w)].is_alive || stays_dead_.contains(w)) continue;
+    if (workers_[static_cast<std::size_t>(w)].is_alive || not_restarted_.contains(w)) continue;
     can.emplace_back([this, w] {
       workers_[static_cast<std::size_t>(w)].start();
       processes_[worker_id(w)] = next_process_++;
@@ -166,19 +166,19 @@ void ScheduledJob::add_choices_of_the_dead(Choices& can) {
     can.emplace_back([this, s] {
       servers_[static_cast<std::size_t>(s)].restart();
       processes_[server_id(s)] = next_process_++;
-      to_greet_.insert(s);
+      to_send_hello_.insert(s);
     });
   }
 }
 
-void ScheduledJob::greet(int server) {
-  to_greet_.erase(server);
+void ScheduledJob::send_hello(int server) {
+  to_send_hello_.erase(server);
   wire::HelloT hello = servers_[static_cast<std::size_t>(server)].make_hello();
   hello.world_size = declaration_.workers;
   hello.num_servers = static_cast<int>(servers_.size());
   const auto answered = coordinator_->on_hello(hello);
   if (!answered.task) {
-    if (!has_ended_) blame("refused: " + answered.refusal.body.AsRefused()->line);
+    if (!has_ended_) add_mistake("refused: " + answered.refusal.body.AsRefused()->line);
     return;
   }
   links_[server_id(server)] = processes_[server_id(server)];
@@ -201,12 +201,12 @@ void ScheduledJob::deliver(int index) {
   }
 }
 
-void ScheduledJob::settle() {
+void ScheduledJob::deliver_outgoing() {
   for (Outgoing& outgoing : coordinator_->take_outgoing()) {
     const TaskId& to = outgoing.to;
     const auto index = static_cast<std::size_t>(to.index);
     if (outgoing.message.body.type == wire::Body::Appointment) {
-      check_appointment(*outgoing.message.body.AsAppointment());
+      check_assignment(*outgoing.message.body.AsAppointment());
     }
     has_ended_ = has_ended_ || outgoing.message.body.type == wire::Body::Finished;
     if (!links_.contains(to) || links_[to] != processes_[to]) continue;  // the receiver is dead
@@ -217,12 +217,12 @@ void ScheduledJob::settle() {
     }
   }
   for (int s = 0; s < static_cast<int>(servers_.size()); ++s) {
-    for (const ServerNews& news : servers_[static_cast<std::size_t>(s)].take_ended_steps()) {
-      const auto index = static_cast<std::size_t>(news.push.id.worker);
-      if (news.kind == ServerNews::Kind::kAnswered) {
-        workers_[index].answered(s, news.push);
+    for (const ServerEvent& event : servers_[static_cast<std::size_t>(s)].take_ended_steps()) {
+      const auto index = static_cast<std::size_t>(event.push.id.worker);
+      if (event.kind == ServerEvent::Kind::kAnswered) {
+        workers_[index].answered(s, event.push);
       } else if (s == 0) {
-        news_.push_back(news);
+        events_.push_back(event);
       }
     }
   }

@@ -66,8 +66,8 @@ class ScheduledJob {
   bool step();
   Choices choices();
   void add_choices_of_servers(Choices& can);
-  void add_choices_of_the_dead(Choices& can);
-  void greet(int server);
+  void add_choices_of_lost_tasks(Choices& can);
+  void send_hello(int server);
   void deliver(int index);
   void disturb();
   void kill_worker();
@@ -75,11 +75,11 @@ class ScheduledJob {
   void kill_server_0();
   // Sends the messages of the coordinator and the results of the servers, which are then in
   // transit.
-  void settle();
+  void deliver_outgoing();
 
-  void check_appointment(const wire::AppointmentT& appointment);
+  void check_assignment(const wire::AppointmentT& assignment);
   void check_end();
-  void blame(const std::string& mistake) { mistakes_.push_back(mistake); }
+  void add_mistake(const std::string& mistake) { mistakes_.push_back(mistake); }
 
   Chance chance_;
   wire::DeclarationT declaration_;
@@ -88,13 +88,13 @@ class ScheduledJob {
   std::deque<ScheduledServer> servers_;
   std::deque<ScheduledWorker> workers_;
   std::unique_ptr<Coordinator> coordinator_;
-  std::set<int> to_greet_;           // servers that must send Hello
+  std::set<int> to_send_hello_;      // servers that must send Hello
   std::map<TaskId, int> links_;      // the process that server 0 is connected to
   std::map<TaskId, int> processes_;  // the process of each task that runs
   int next_process_ = 1;
-  int lives_ = 0;                // counts restarts of server 0
-  std::set<int> stays_dead_;     // dead workers without a restart
-  std::deque<ServerNews> news_;  // from server 0 to the coordinator, in transit
+  int restarts_ = 0;                // counts restarts of server 0
+  std::set<int> not_restarted_;     // dead workers without a restart
+  std::deque<ServerEvent> events_;  // from server 0 to the coordinator, in transit
   int disturbances_left_ = 0;
   bool has_ended_ = false;  // true once a task was told that the job is over
   bool lost_workers_ = false;

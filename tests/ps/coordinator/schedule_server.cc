@@ -15,7 +15,7 @@ void ScheduledServer::restart() {
   incarnation_ = 0;
   is_declared_ = is_serving_ = false;
   waiting_.clear();
-  owed_.clear();
+  unanswered_pushes_.clear();
   resting_.clear();
   applied_.clear();
   version_ = 1;
@@ -23,7 +23,7 @@ void ScheduledServer::restart() {
   cut_.reset();
   has_copied_ = false;
   copies_.clear();
-  news_.clear();
+  events_.clear();
   replies.clear();
   orders.clear();
   files_ = std::move(files);
@@ -61,7 +61,7 @@ void ScheduledServer::on_message(const wire::MessageT& message) {
       const wire::WorkerLeftT& left = *body.AsWorkerLeft();
       rule_.leave(left.worker, left.incarnation);
       resting_.erase(left.worker);
-      std::erase_if(owed_, [&](const TrainingPush& push) {
+      std::erase_if(unanswered_pushes_, [&](const TrainingPush& push) {
         return push.id.worker == left.worker && push.id.incarnation == left.incarnation;
       });
       return work();
@@ -120,7 +120,7 @@ void ScheduledServer::join(WorkerId worker, std::uint32_t incarnation, std::uint
     return id.worker == worker && id.incarnation != incarnation;
   };
   std::erase_if(waiting_, [&](const TrainingPush& push) { return is_older(push.id); });
-  std::erase_if(owed_, [&](const TrainingPush& push) { return is_older(push.id); });
+  std::erase_if(unanswered_pushes_, [&](const TrainingPush& push) { return is_older(push.id); });
   work();
 }
 
@@ -171,8 +171,8 @@ bool ScheduledServer::drop_late() {
   for (auto push = waiting_.begin(); push != waiting_.end(); ++push) {
     if (!rule_.is_late(*push, version_) || !rule_.snapshot_lets_begin(push->id)) continue;
     rule_.advance(push->id);
-    news_.push_back({ServerNews::Kind::kDropped, *push});
-    owed_.push_back(*push);
+    events_.push_back({ServerEvent::Kind::kDropped, *push});
+    unanswered_pushes_.push_back(*push);
     waiting_.erase(push);
     return true;
   }
@@ -187,8 +187,8 @@ bool ScheduledServer::apply_next() {
     const TrainingPush& push = waiting_[at];
     rule_.advance(push.id);
     applied_.push_back(push);
-    news_.push_back({ServerNews::Kind::kApplied, push});
-    owed_.push_back(push);
+    events_.push_back({ServerEvent::Kind::kApplied, push});
+    unanswered_pushes_.push_back(push);
   }
   std::sort(chosen.rbegin(), chosen.rend());
   for (const std::size_t at : chosen) {
@@ -198,17 +198,17 @@ bool ScheduledServer::apply_next() {
 }
 
 void ScheduledServer::answer() {
-  std::erase_if(owed_, [&](TrainingPush& push) {
+  std::erase_if(unanswered_pushes_, [&](TrainingPush& push) {
     const bool may_read = rule_.is_resting(push.id.worker, push.id.incarnation) ||
                           rule_.may_read(push.id.worker, push.id.sequence);
     if (!may_read) return false;
     push.version = version_;
-    news_.push_back({ServerNews::Kind::kAnswered, push});
+    events_.push_back({ServerEvent::Kind::kAnswered, push});
     return true;
   });
 }
 
-std::vector<ServerNews> ScheduledServer::take_ended_steps() { return std::exchange(news_, {}); }
+std::vector<ServerEvent> ScheduledServer::take_ended_steps() { return std::exchange(events_, {}); }
 
 void ScheduledServer::finish_cut(std::vector<std::byte> coordinator) {
   wire::CutDoneT done;
@@ -238,7 +238,7 @@ void ScheduledServer::roll_back(const wire::RollBackT& back) {
   // they join again.
   rule_ = ScheduledRule(consistency_);
   waiting_.clear();
-  owed_.clear();
+  unanswered_pushes_.clear();
   resting_.clear();
   frozen_.reset();
   cut_.reset();

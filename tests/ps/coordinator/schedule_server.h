@@ -16,8 +16,8 @@
 
 namespace syncopate::ps {
 
-// ServerNews is the result of a push, for the coordinator (server 0), or an answer to a worker.
-struct ServerNews {
+// ServerEvent is the result of a push, for the coordinator (server 0), or an answer to a worker.
+struct ServerEvent {
   enum class Kind : std::uint8_t { kApplied, kDropped, kAnswered };
   Kind kind = Kind::kApplied;
   TrainingPush push;  // for kAnswered, push.version is the version of the values in the answer
@@ -45,7 +45,7 @@ class ScheduledServer {
 
   void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
   void push(const TrainingPush& push);
-  std::vector<ServerNews> take_ended_steps();
+  std::vector<ServerEvent> take_ended_steps();
   // Returns whether the last bucket of a snapshot is copied. finish_cut() then writes the file and
   // puts the coordinator's state into it: its argument or, if that is empty, the bytes in the
   // message Cut.
@@ -82,15 +82,15 @@ class ScheduledServer {
   bool is_finished_ = false;
   ScheduledRule rule_;
   std::vector<TrainingPush> waiting_;
-  std::vector<TrainingPush> owed_;             // pushes that are still to be answered
-  std::map<WorkerId, std::uint64_t> resting_;  // maps resting workers to their last push
+  std::vector<TrainingPush> unanswered_pushes_;  // pushes that are still to be answered
+  std::map<WorkerId, std::uint64_t> resting_;    // maps resting workers to their last push
   std::vector<TrainingPush> applied_;
   std::uint64_t version_ = 1;
   std::optional<std::uint64_t> frozen_;  // the snapshot for which pushes are held
   std::optional<wire::CutT> cut_;
   bool has_copied_ = false;
   std::map<std::uint64_t, Copy> copies_;
-  std::vector<ServerNews> news_;
+  std::vector<ServerEvent> events_;
   std::vector<std::string> mistakes_;
 };
 

@@ -13,13 +13,13 @@ constexpr std::size_t kAhead = 2;
 void ScheduledWorker::start() {
   sent.clear();
   inbox.clear();
-  appointments.clear();
+  assignments.clear();
   stage_ = Stage::kRegistering;
   incarnation_ = 0;
   sequence_ = 0;
   server_0_incarnation_ = 0;
   leases_.clear();
-  asked_ = 0;
+  requested_ = 0;
   is_dismissed_ = has_finished_ = initialises_ = false;
   to_push_.clear();
   unanswered_.clear();
@@ -28,15 +28,15 @@ void ScheduledWorker::start() {
   shards_.clear();
   to_join_.clear();
   is_alive = true;
-  greet();
+  send_hello();
 }
 
 void ScheduledWorker::call_again() {
   sent.clear();
-  greet();
+  send_hello();
 }
 
-void ScheduledWorker::greet() {
+void ScheduledWorker::send_hello() {
   wire::HelloT hello;
   hello.role = 0;
   hello.index = index_;
@@ -75,7 +75,7 @@ void ScheduledWorker::on_message(const wire::MessageT& message) {
       }
       // After Welcome the worker repeats the request whose answer it waits for.
       if (stage_ == Stage::kReady) stage_ = Stage::kConnecting;
-      asked_ = 0;
+      requested_ = 0;
       is_dismissed_ = false;
       initialises_ = body.AsWelcome()->initialises;
       return learn(body.AsWelcome()->servers);
@@ -87,7 +87,7 @@ void ScheduledWorker::on_message(const wire::MessageT& message) {
       return;
     case wire::Body::Leases: {
       const wire::LeasesT& leases = *body.AsLeases();
-      asked_ = std::max(asked_ - static_cast<int>(leases.ranges.size()), 0);
+      requested_ = std::max(requested_ - static_cast<int>(leases.ranges.size()), 0);
       for (const wire::SampleRange& range : leases.ranges) {
         leases_.push_back({range.epoch(), range.begin(), range.end()});
       }
@@ -95,7 +95,7 @@ void ScheduledWorker::on_message(const wire::MessageT& message) {
       return;
     }
     case wire::Body::Appointment:
-      appointments.push_back(*body.AsAppointment());
+      assignments.push_back(*body.AsAppointment());
       undone_.push_back(body.AsAppointment()->cut);
       return;
     case wire::Body::RollBack:
@@ -120,7 +120,7 @@ void ScheduledWorker::roll_back() {
   stage_ = Stage::kConnecting;
   initialises_ = false;
   leases_.clear();
-  asked_ = 0;
+  requested_ = 0;
   is_dismissed_ = false;
   to_push_.clear();
   unanswered_.clear();
@@ -203,10 +203,10 @@ std::vector<std::function<void()>> ScheduledWorker::choices() {
   const bool is_idle = to_push_.empty() && unanswered_.empty();
   const bool has_work = is_synchronous() ? steps_left_ > 0 : !leases_.empty();
   if (is_idle && has_work && to_join_.empty()) can.emplace_back([this] { begin_step(); });
-  const bool wants_more = leases_.size() + static_cast<std::size_t>(asked_) < kAhead;
+  const bool wants_more = leases_.size() + static_cast<std::size_t>(requested_) < kAhead;
   if (!is_synchronous() && !is_dismissed_ && wants_more) {
     can.emplace_back([this] {
-      ++asked_;
+      ++requested_;
       wire::LeaseRequestT request;
       request.count = 1;
       send(request);

@@ -37,14 +37,14 @@ class ScheduledWorker {
   bool is_training() const noexcept { return stage_ == Stage::kTraining; }
   bool has_left() const noexcept { return stage_ == Stage::kLeft; }
   const std::optional<std::string>& failure() const noexcept { return failure_; }
-  std::deque<wire::MessageT> sent;               // messages in transit to server 0
-  std::deque<wire::MessageT> inbox;              // received messages, not yet processed
-  std::vector<wire::AppointmentT> appointments;  // all evaluations and checkpoints to make
+  std::deque<wire::MessageT> sent;              // messages in transit to server 0
+  std::deque<wire::MessageT> inbox;             // received messages, not yet processed
+  std::vector<wire::AppointmentT> assignments;  // all evaluations and checkpoints to make
 
  private:
   enum class Stage : std::uint8_t { kRegistering, kConnecting, kReady, kTraining, kLeft };
 
-  void greet();
+  void send_hello();
   template <typename BodyT>
   void send(BodyT body) {
     sent.push_back(wire::make_message(std::move(body)));
@@ -72,7 +72,7 @@ class ScheduledWorker {
   std::uint32_t server_0_incarnation_ = 0;  // as in the last RollBack
   std::map<int, std::uint64_t> versions_;
   std::deque<SampleRange> leases_;
-  int asked_ = 0;
+  int requested_ = 0;
   bool is_dismissed_ = false;
   std::int64_t steps_left_ = 0;  // used by synchronous jobs only
   SampleRange batch_;

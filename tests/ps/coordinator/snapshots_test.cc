@@ -15,7 +15,7 @@ wire::StalenessT staleness(int index, std::vector<std::int64_t> counts, double s
   return entry;
 }
 
-void finish_appointment(JobCase& job, int index, std::uint64_t cut) {
+void finish_assignment(JobCase& job, int index, std::uint64_t cut) {
   wire::AppointmentDoneT done;
   done.cut = cut;
   job.send(worker(index), done);
@@ -105,25 +105,25 @@ TEST(Snapshots, AreDueAtTheEndOfAnEpochForEvaluationAndCheckpoint) {
   done.cut = job.take<wire::CutT>(server(0))->cut;
   done.staleness.push_back(std::make_unique<wire::StalenessT>(staleness(1, {1, 0, 1}, 2.0, 2)));
   job.send(server(0), std::move(done));
-  const auto appointment = job.take<wire::AppointmentT>(worker(0));
-  ASSERT_TRUE(appointment);
-  EXPECT_TRUE(appointment->evaluates);
-  EXPECT_TRUE(appointment->writes_checkpoint);
-  EXPECT_FALSE(appointment->is_final);
-  EXPECT_EQ(appointment->stopped_by, -1);
-  EXPECT_EQ(appointment->step, 6);
-  EXPECT_EQ(appointment->samples, 12);
-  EXPECT_EQ(appointment->epoch, 1);
-  EXPECT_EQ(appointment->offset, 0);
-  EXPECT_TRUE(appointment->untrained.empty());
-  EXPECT_EQ(appointment->loss, 3.0);
-  EXPECT_EQ(appointment->correct, 6);
-  ASSERT_EQ(appointment->staleness.size(), 1U);
-  EXPECT_EQ(appointment->staleness[0]->max, 2U);
+  const auto assignment = job.take<wire::AppointmentT>(worker(0));
+  ASSERT_TRUE(assignment);
+  EXPECT_TRUE(assignment->evaluates);
+  EXPECT_TRUE(assignment->writes_checkpoint);
+  EXPECT_FALSE(assignment->is_final);
+  EXPECT_EQ(assignment->stopped_by, -1);
+  EXPECT_EQ(assignment->step, 6);
+  EXPECT_EQ(assignment->samples, 12);
+  EXPECT_EQ(assignment->epoch, 1);
+  EXPECT_EQ(assignment->offset, 0);
+  EXPECT_TRUE(assignment->untrained.empty());
+  EXPECT_EQ(assignment->loss, 3.0);
+  EXPECT_EQ(assignment->correct, 6);
+  ASSERT_EQ(assignment->staleness.size(), 1U);
+  EXPECT_EQ(assignment->staleness[0]->max, 2U);
   EXPECT_EQ(job.coordinator->status().staleness_mean, 1.0);
   EXPECT_EQ(job.coordinator->status().step, 7);
   EXPECT_FALSE(job.take<wire::ReleaseT>(server(0)));
-  finish_appointment(job, 0, appointment->cut);
+  finish_assignment(job, 0, assignment->cut);
   EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
 }
 
@@ -165,10 +165,10 @@ TEST(Snapshots, AreEvaluatedByStepsIfThatIsSet) {
   job.train(0, 4);
   job.freeze_all({{0, 1, 4}});
   job.copy_all();
-  const auto appointment = job.take<wire::AppointmentT>(worker(0));
-  ASSERT_TRUE(appointment);
-  EXPECT_TRUE(appointment->evaluates);
-  finish_appointment(job, 0, appointment->cut);
+  const auto assignment = job.take<wire::AppointmentT>(worker(0));
+  ASSERT_TRUE(assignment);
+  EXPECT_TRUE(assignment->evaluates);
+  finish_assignment(job, 0, assignment->cut);
   job.train(0, 5);
   job.train(0, 6);  // ends epoch 0
   EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
@@ -203,14 +203,14 @@ TEST(Snapshots, CombinePurposesThatBecomeDueTogether) {
   const auto first = job.take<wire::AppointmentT>(worker(0));
   EXPECT_TRUE(first->writes_checkpoint);
   EXPECT_FALSE(first->evaluates);
-  finish_appointment(job, 0, first->cut);
+  finish_assignment(job, 0, first->cut);
   job.freeze_all({{0, 1, 6}});
   job.copy_all();
   const auto second = job.take<wire::AppointmentT>(worker(0));
   ASSERT_TRUE(second);
   EXPECT_TRUE(second->writes_checkpoint);
   EXPECT_TRUE(second->evaluates);
-  finish_appointment(job, 0, second->cut);
+  finish_assignment(job, 0, second->cut);
   EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
 }
 
@@ -223,7 +223,7 @@ TEST(Snapshots, AreWrittenToFilesAfterACheckpointInProgress) {
   const auto checkpoint = job.take<wire::AppointmentT>(worker(0));
   ASSERT_TRUE(checkpoint);
   job.coordinator->request_snapshot();
-  finish_appointment(job, 0, checkpoint->cut);
+  finish_assignment(job, 0, checkpoint->cut);
   job.freeze_all({});
   // The snapshot takes longer than the interval, so it is still being written when the next one is
   // due.
@@ -252,7 +252,7 @@ TEST(Snapshots, AreAssignedToTheNextWorkerIfTheFirstIsLost) {
   const auto second = job.take<wire::AppointmentT>(worker(1));
   ASSERT_TRUE(second);
   EXPECT_EQ(second->cut, first->cut);
-  finish_appointment(job, 1, second->cut);
+  finish_assignment(job, 1, second->cut);
   EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
 }
 
@@ -303,13 +303,13 @@ TEST(FinalSnapshot, IsEvaluatedAndWrittenAndEndsTheJob) {
   for (std::uint64_t step = 1; step <= 6; ++step) job.train(0, step);
   job.freeze_all({{0, 1, 6}});
   job.copy_all();
-  const auto appointment = job.take<wire::AppointmentT>(worker(0));
-  ASSERT_TRUE(appointment);
-  EXPECT_TRUE(appointment->is_final);
-  EXPECT_TRUE(appointment->evaluates);
-  EXPECT_TRUE(appointment->writes_checkpoint);
+  const auto assignment = job.take<wire::AppointmentT>(worker(0));
+  ASSERT_TRUE(assignment);
+  EXPECT_TRUE(assignment->is_final);
+  EXPECT_TRUE(assignment->evaluates);
+  EXPECT_TRUE(assignment->writes_checkpoint);
   wire::AppointmentDoneT done;
-  done.cut = appointment->cut;
+  done.cut = assignment->cut;
   job.send(worker(0), done);
   for (int w = 0; w < 2; ++w) {
     EXPECT_TRUE(job.take<wire::FinishedT>(worker(w)));
@@ -332,13 +332,13 @@ TEST(FinalSnapshot, OfAStoppedJobWaitsForHeldBatchesAndIsNotEvaluated) {
   job.trained(0, 1, batch);
   job.freeze_all({{0, 1, 1}});
   job.copy_all();
-  const auto appointment = job.take<wire::AppointmentT>(worker(0));
-  ASSERT_TRUE(appointment);
-  EXPECT_TRUE(appointment->is_final);
-  EXPECT_FALSE(appointment->evaluates);
-  EXPECT_TRUE(appointment->writes_checkpoint);
-  EXPECT_EQ(appointment->stopped_by, 1);
-  EXPECT_EQ(appointment->step, 1);
+  const auto assignment = job.take<wire::AppointmentT>(worker(0));
+  ASSERT_TRUE(assignment);
+  EXPECT_TRUE(assignment->is_final);
+  EXPECT_FALSE(assignment->evaluates);
+  EXPECT_TRUE(assignment->writes_checkpoint);
+  EXPECT_EQ(assignment->stopped_by, 1);
+  EXPECT_EQ(assignment->step, 1);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace syncopate::ps {
 namespace {
 
-wire::DeclarationT in_step() {
+wire::DeclarationT synchronous_declaration() {
   wire::DeclarationT declaration = make_declaration();
   declaration.consistency = static_cast<std::uint8_t>(Consistency::kSync);
   declaration.writes_checkpoints = true;
@@ -24,7 +24,7 @@ void push(JobCase& job, int index, std::uint64_t sequence) {
 }
 
 TEST(SynchronousJob, FailsIfAWorkerIsLost) {
-  JobCase job(in_step(), 2);
+  JobCase job(synchronous_declaration(), 2);
   job.start();
   job.lose(worker(0), "worker 0 was not heard of for 3.5 s");
   EXPECT_EQ(job.take<wire::FailingT>(worker(1))->reason, "worker 0 was not heard of for 3.5 s");
@@ -35,14 +35,14 @@ TEST(SynchronousJob, FailsIfAWorkerIsLost) {
 }
 
 TEST(SynchronousJob, DoesNotAdmitARestartedWorker) {
-  JobCase job(in_step());
+  JobCase job(synchronous_declaration());
   job.start();
   EXPECT_NE(job.send_hello(job.worker_hello(1)).find("--consistency sync"), std::string::npos);
   EXPECT_FALSE(job.coordinator->is_over());
 }
 
 TEST(SynchronousJob, IsOverWhenAllWorkersHaveLeft) {
-  JobCase job(in_step());
+  JobCase job(synchronous_declaration());
   job.start();
   job.send(worker(1), wire::LeavingT{});
   EXPECT_FALSE(job.coordinator->is_over());
@@ -53,7 +53,7 @@ TEST(SynchronousJob, IsOverWhenAllWorkersHaveLeft) {
 }
 
 TEST(SynchronousJob, MakesSnapshotsForFilesOnly) {
-  JobCase job(in_step(), 1, true);
+  JobCase job(synchronous_declaration(), 1, true);
   job.start();
   for (std::uint64_t step = 1; step <= 12; ++step) {
     push(job, 0, step);
@@ -69,7 +69,7 @@ TEST(SynchronousJob, MakesSnapshotsForFilesOnly) {
 }
 
 TEST(SynchronousJob, CountsAStepOnce) {
-  JobCase job(in_step());
+  JobCase job(synchronous_declaration());
   job.start();
   push(job, 0, 1);
   push(job, 1, 1);
@@ -80,7 +80,7 @@ TEST(SynchronousJob, CountsAStepOnce) {
 }
 
 TEST(SynchronousJob, IsSavedAsOfTheSnapshotBeforeAllPushesAreReported) {
-  JobCase job(in_step(), 1, true);
+  JobCase job(synchronous_declaration(), 1, true);
   job.start();
   push(job, 0, 1);
   push(job, 1, 1);
@@ -95,7 +95,7 @@ TEST(SynchronousJob, IsSavedAsOfTheSnapshotBeforeAllPushesAreReported) {
 }
 
 TEST(SynchronousJob, FailsIfAServerIsLostAfterSomeWorkersHaveLeft) {
-  JobCase job(in_step(), 2, true);
+  JobCase job(synchronous_declaration(), 2, true);
   job.start();
   job.coordinator->request_snapshot();
   job.collect();
@@ -109,7 +109,7 @@ TEST(SynchronousJob, FailsIfAServerIsLostAfterSomeWorkersHaveLeft) {
 }
 
 TEST(SynchronousJob, RollsBackAWorkerThatIsAboutToLeave) {
-  JobCase job(in_step(), 2, true);
+  JobCase job(synchronous_declaration(), 2, true);
   job.start();
   const std::uint64_t cut = job.make_snapshot({});
   job.lose(server(1));
@@ -128,7 +128,7 @@ TEST(SynchronousJob, RollsBackAWorkerThatIsAboutToLeave) {
 }
 
 TEST(SynchronousJob, RollsBackWithARestartedServer) {
-  JobCase job(in_step(), 2, true);
+  JobCase job(synchronous_declaration(), 2, true);
   job.start();
   push(job, 0, 1);
   push(job, 1, 1);

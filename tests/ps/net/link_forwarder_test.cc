@@ -117,11 +117,11 @@ TEST(LinkForwarder, ForwardsAllBytesInOrderInBothDirections) {
   const std::string back = pattern(2'000'003, 2);
   const std::jthread sends([&] { send_all(pair.caller, there); });
   const std::jthread answers([&] { send_all(pair.callee, back); });
-  std::string came_back;
-  std::jthread receives([&] { came_back = receive(pair.caller, back.size()).bytes; });
+  std::string received;
+  std::jthread receives([&] { received = receive(pair.caller, back.size()).bytes; });
   EXPECT_TRUE(receive(pair.callee, there.size()).bytes == there);
   receives.join();
-  EXPECT_TRUE(came_back == back);
+  EXPECT_TRUE(received == back);
 }
 
 // The link computes when bytes arrive from the time that is passed to it. The tests of the

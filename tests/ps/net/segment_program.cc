@@ -21,7 +21,7 @@
 namespace syncopate::ps {
 namespace {
 
-constexpr std::chrono::seconds kPatience(30);
+constexpr std::chrono::seconds kTimeout(30);
 
 void own(const std::string& file, const std::string& nonce, std::int64_t elements) {
   const SegmentOwner owner(elements, nonce);
@@ -31,7 +31,7 @@ void own(const std::string& file, const std::string& nonce, std::int64_t element
 }
 
 void map(const std::string& name, const std::string& nonce, std::int64_t elements) {
-  const auto segment = map_segment(name, nonce, elements, Deadline::after(kPatience));
+  const auto segment = map_segment(name, nonce, elements, Deadline::after(kTimeout));
   if (!segment) throw std::runtime_error("the owner is out of reach");
   const auto values = segment->values.f32();
   for (std::size_t i = 0; i < values.size(); ++i) {

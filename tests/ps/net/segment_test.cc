@@ -121,7 +121,8 @@ TEST(Segment, IsRefusedToAnotherJob) {
 
 TEST(Segment, OfAnotherSizeIsRefusedByTheShard) {
   const SegmentOwner owner(kSegmentElements, "a job");
-  const std::string few = error_of<UsageError>([&] { (void)map(owner, "a job", kSegmentElements - 1); });
+  const std::string few =
+      error_of<UsageError>([&] { (void)map(owner, "a job", kSegmentElements - 1); });
   EXPECT_NE(few.find(" has 1000 values, expected 999; start all tasks"), std::string::npos) << few;
   const std::string many =
       error_of<UsageError>([&] { (void)map(owner, "a job", std::int64_t{1} << 20); });
@@ -149,7 +150,8 @@ TEST(Segment, WithoutTheNonceIsRefusedByTheShard) {
 }
 
 TEST(Segment, IsNotMappedWhenTheNameIsUnknown) {
-  EXPECT_FALSE(map_segment(random_socket_name(), "a job", kSegmentElements, Deadline::after(seconds(20))));
+  EXPECT_FALSE(
+      map_segment(random_socket_name(), "a job", kSegmentElements, Deadline::after(seconds(20))));
 }
 
 TEST(Segment, StaysMappedWhenItsOwnerHasEnded) {
@@ -189,8 +191,8 @@ TEST(Segment, IsNotGivenToACallerOfAnotherProtocol) {
 // A Linux thread has credentials of its own, so one thread can act as another user; the C library
 // hides this.
 bool become_another_user() {
-  constexpr int kNobody = 65534;
-  return syscall(SYS_setresuid, -1, kNobody, -1) == 0;
+  constexpr int kUnprivilegedUser = 65534;
+  return syscall(SYS_setresuid, -1, kUnprivilegedUser, -1) == 0;
 }
 
 FileDescriptor connect_to_name(const std::string& name) {

@@ -25,7 +25,7 @@ class WorkerConnection {
   void send(BodyT body, const std::vector<float>& frame = {}) {
     wire::Envelope message = envelope("", wire::make_message(std::move(body)));
     if (!frame.empty()) {
-      message.frames.push_back(wire::Frame::copy_of(std::as_bytes(std::span(frame))));
+      message.frames.push_back(wire::ZmqFrame::copy_of(std::as_bytes(std::span(frame))));
     }
     socket_->send(std::move(message));
   }

@@ -12,7 +12,7 @@
 namespace syncopate::ps::testing {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience(10000);
+constexpr std::chrono::milliseconds kTimeout(10000);
 
 ArenaLayout layout_of(const JobShape& shape) {
   std::vector<ArenaEntry> entries;
@@ -77,7 +77,7 @@ ServedJob::ServedJob(const JobShape& shape) : failures_(static_cast<std::size_t>
                           .threads = 2,
                           .snapshot_dir = {},
                           .record = {},
-                          .rendezvous_timeout = kPatience,
+                          .rendezvous_timeout = kTimeout,
                           .join_timeout = shape.join_timeout};
     if (index == 0) options.listening = std::move(listening);
     threads_.emplace_back(
@@ -122,7 +122,7 @@ TestWorker::TestWorker(const JobShape& shape, const ServedJob& job, int index,
                                                   .values = values,
                                                   .gradients = gradients,
                                                   .segment = "",
-                                                  .rendezvous_timeout = kPatience});
+                                                  .rendezvous_timeout = kTimeout});
 }
 
 void TestWorker::begin(float first) {

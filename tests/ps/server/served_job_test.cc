@@ -38,8 +38,8 @@ int train(TestWorker& worker) {
     worker.step(1.0F, *batch);
     ++steps;
   }
-  while (const auto appointment = worker.client->wait_assignment()) {
-    worker.client->complete_assignment(appointment->cut);
+  while (const auto assignment = worker.client->wait_assignment()) {
+    worker.client->complete_assignment(assignment->cut);
   }
   worker.client->leave();
   return steps;
@@ -121,7 +121,7 @@ TEST(AServedJob, SendsEveryWorkerTheReasonOfItsFailure) {
   for (int round = 0; round < 12; ++round) {
     const JobShape shape{.workers = 4, .consistency = 0};
     ServedJob job(shape);
-    std::vector<std::string> heard(4);
+    std::vector<std::string> messages(4);
     for_each_worker(shape, job, [&](int index, TestWorker& worker) {
       if (index == 0) {
         worker.step(1.0F);
@@ -132,11 +132,12 @@ TEST(AServedJob, SendsEveryWorkerTheReasonOfItsFailure) {
         // one.
         for (int more = 0; more < 10000; ++more) worker.step(1.0F);
       } catch (const PeerError& error) {
-        heard[static_cast<std::size_t>(index)] = error.what();
+        messages[static_cast<std::size_t>(index)] = error.what();
       }
     });
     for (std::size_t index = 1; index < 4; ++index) {
-      EXPECT_NE(heard[index].find("failed: the disk is full"), std::string::npos) << heard[index];
+      EXPECT_NE(messages[index].find("failed: the disk is full"), std::string::npos)
+          << messages[index];
     }
   }
 }

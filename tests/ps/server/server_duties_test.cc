@@ -92,7 +92,7 @@ class ServerDutiesWithFiles : public ::testing::Test {
     file.seekp(-20, std::ios::end);  // a place before the 8-byte checksum
     file.write("\x7f\x7f\x7f\x7f", 4);
   }
-  std::optional<wire::RollBackT> go_back(ServerDuties& duties, std::uint64_t cut) {
+  std::optional<wire::RollBackT> roll_back(ServerDuties& duties, std::uint64_t cut) {
     wire::RollBackT back;
     back.cut = cut;
     duties.on_message(wire::make_message(back));
@@ -110,7 +110,7 @@ TEST_F(ServerDutiesWithFiles, RemoveFilesOfVoidSnapshots) {
   make_cut(duties, 2, false);
   make_cut(duties, 3, true);
   EXPECT_EQ(duties.snapshots(), (Snapshots{1, 2}));
-  ASSERT_TRUE(go_back(duties, 1));
+  ASSERT_TRUE(roll_back(duties, 1));
   EXPECT_EQ(duties.snapshots(), (Snapshots{1}));
 }
 
@@ -125,13 +125,13 @@ TEST_F(ServerDutiesWithFiles, ReportADamagedFileAndKeepTheOthers) {
   ServerDuties duties = start();
   EXPECT_EQ(duties.job_snapshots().size(), 3U) << "values are not looked at before they are wanted";
   declare(duties, 2);
-  const std::optional<wire::RollBackT> damaged = go_back(duties, 3);
+  const std::optional<wire::RollBackT> damaged = roll_back(duties, 3);
   ASSERT_TRUE(damaged);
   EXPECT_TRUE(damaged->lost);
   EXPECT_EQ(damaged->cut, 3U);
   EXPECT_FALSE(duties.failure());
   EXPECT_EQ(duties.snapshots(), (Snapshots{1, 2}));
-  const std::optional<wire::RollBackT> sound = go_back(duties, 2);
+  const std::optional<wire::RollBackT> sound = roll_back(duties, 2);
   ASSERT_TRUE(sound);
   EXPECT_FALSE(sound->lost);
 }

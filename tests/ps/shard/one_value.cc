@@ -22,7 +22,7 @@ const char* word(ShardEvent::Kind kind) {
       return "dropped";
     case ShardEvent::Kind::kAnswered:
       return "answered";
-    case ShardEvent::Kind::kForgotten:
+    case ShardEvent::Kind::kCancelled:
       return "forgotten";
     case ShardEvent::Kind::kSnapshotCopied:
       return "snapshot";
@@ -75,7 +75,7 @@ void OneValue::work() {
     if (event.kind != ShardEvent::Kind::kSnapshotCopied) {
       text << " " << event.worker << ":" << event.sequence;
     }
-    if (event.kind != ShardEvent::Kind::kDropped && event.kind != ShardEvent::Kind::kForgotten) {
+    if (event.kind != ShardEvent::Kind::kDropped && event.kind != ShardEvent::Kind::kCancelled) {
       text << " v" << event.version;
     }
     if (event.staleness > 0) text << " s" << event.staleness;

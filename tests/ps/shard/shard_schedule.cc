@@ -276,7 +276,7 @@ void ShardSchedule::on_event(const ShardEvent& event) {
         client.versions[static_cast<std::size_t>(event.bucket)] = event.version;
       }
       break;
-    case Kind::kForgotten:
+    case Kind::kCancelled:
       // The worker of the request may have left and joined again since.
       if (is_current && !request.is_consumed && request.is_push) expect("a push was forgotten");
       request.is_closed = true;

@@ -264,7 +264,7 @@ TEST(Shard, DecodesGradientsWhileItUpdates) {
 
 TEST(Shard, AcceptsFirstValuesUntilTheFirstPush) {
   const auto shard = make_shard(decaying("momentum"), 1);
-  const Shard::Window window = shard->window(1);
+  const Shard::ElementRange window = shard->element_range(1);
   EXPECT_EQ(window.count, shard->buckets()[1].end - shard->buckets()[1].begin);
   EXPECT_EQ(shard->view(1).values.data(), shard->values().f32().data() + window.begin);
 

@@ -15,11 +15,11 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// Dice draws random numbers by xorshift, which is fast; the numbers do not depend on the order of
-// the tests.
-class Dice {
+// RandomNumbers draws random numbers by xorshift, which is fast; the numbers do not depend on the
+// order of the tests.
+class RandomNumbers {
  public:
-  std::uint64_t throw_below(std::uint64_t limit) {
+  std::uint64_t below(std::uint64_t limit) {
     state_ ^= state_ << 13U;
     state_ ^= state_ >> 7U;
     state_ ^= state_ << 17U;
@@ -45,24 +45,24 @@ void expect_in_proportion(const MessageT& message, std::size_t header_bytes) {
   ASSERT_LE(again, 4 * header_bytes + 4096) << name_of(message);
 }
 
-void mutate(Bytes& header, Dice& dice) {
-  for (std::uint64_t changes = 1 + dice.throw_below(4); changes > 0; --changes) {
-    const std::size_t at = dice.throw_below(header.size());
-    switch (dice.throw_below(8)) {
+void mutate(Bytes& header, RandomNumbers& random) {
+  for (std::uint64_t changes = 1 + random.below(4); changes > 0; --changes) {
+    const std::size_t at = random.below(header.size());
+    switch (random.below(8)) {
       case 0:  // flips a bit of the header
       case 1:
-        header[at] ^= std::byte{1} << dice.throw_below(8);
+        header[at] ^= std::byte{1} << random.below(8);
         break;
       case 2:  // changes a byte of the header
       case 3:
-        header[at] = std::byte(dice.throw_below(2) == 0 ? 0xFF : dice.throw_below(256));
+        header[at] = std::byte(random.below(2) == 0 ? 0xFF : random.below(256));
         break;
       case 4:  // changes an offset or a length, to a small or to any number
       case 5:
       case 6: {
         if (at + 4 > header.size()) break;
         const auto value = static_cast<std::uint32_t>(
-            dice.throw_below(2) == 0 ? dice.throw_below(2 * header.size()) : dice.throw_below(~0U));
+            random.below(2) == 0 ? random.below(2 * header.size()) : random.below(~0U));
         std::memcpy(header.data() + at / 4 * 4, &value, 4);
         break;
       }
@@ -73,10 +73,10 @@ void mutate(Bytes& header, Dice& dice) {
 }
 
 TEST(RandomBytes, AreNotAHeader) {
-  Dice dice;
+  RandomNumbers random;
   for (int i = 0; i < 100000; ++i) {
-    Bytes bytes(dice.throw_below(200));
-    for (std::byte& byte : bytes) byte = std::byte(dice.throw_below(256));
+    Bytes bytes(random.below(200));
+    for (std::byte& byte : bytes) byte = std::byte(random.below(256));
     // Half of the random byte strings begin with the file identifier, to get past the first check.
     if (i % 2 == 0 && bytes.size() >= 8) std::memcpy(bytes.data() + 4, MessageIdentifier(), 4);
     ASSERT_FALSE(decode(bytes));
@@ -85,14 +85,14 @@ TEST(RandomBytes, AreNotAHeader) {
 
 TEST(AMillionMutatedHeaders, AreRefusedOrDecodedInBoundedTimeAndMemory) {
   const std::vector<Bytes> headers = sample_headers();
-  Dice dice;
+  RandomNumbers random;
   // A million headers take one second to decode; ten times as long under a sanitizer.
   const Deadline deadline = Deadline::after(std::chrono::seconds(60));
   std::int64_t decoded = 0;
   Bytes header;
   for (int i = 0; i < 1000000; ++i) {
     header = headers[static_cast<std::size_t>(i) % headers.size()];
-    mutate(header, dice);
+    mutate(header, random);
     const auto message = decode(header);
     if (!message) continue;
     ++decoded;

@@ -81,14 +81,14 @@ TEST(Message, WithDataOfEveryWorkerAllowsFor512Workers) {
   constexpr int kWorkers = 512;
   ExchangedT exchanged;
   CutDoneT done;
-  AppointmentT appointment;
+  AppointmentT assignment;
   for (int w = 0; w < kWorkers; ++w) {
     exchanged.texts.push_back(std::make_unique<TextT>());
     exchanged.texts.back()->text.assign(28 << 10, 7);  // as running statistics of resnet56
     done.staleness.push_back(std::make_unique<StalenessT>());
     done.staleness.back()->worker = w;
     done.staleness.back()->counts.assign(1024, 1);
-    appointment.staleness.push_back(std::make_unique<StalenessT>(*done.staleness.back()));
+    assignment.staleness.push_back(std::make_unique<StalenessT>(*done.staleness.back()));
   }
   const auto texts = decode(encode(make_message(std::move(exchanged))));
   ASSERT_TRUE(texts);
@@ -96,7 +96,7 @@ TEST(Message, WithDataOfEveryWorkerAllowsFor512Workers) {
   const auto cut = decode(encode(make_message(std::move(done))));
   ASSERT_TRUE(cut);
   EXPECT_EQ(cut->body.AsCutDone()->staleness.back()->worker, kWorkers - 1);
-  EXPECT_TRUE(decode(encode(make_message(std::move(appointment)))));
+  EXPECT_TRUE(decode(encode(make_message(std::move(assignment)))));
 }
 
 TEST(Message, IsNotEncodedWithoutABodyOrTooLong) {

@@ -51,7 +51,7 @@ Envelope numbered(std::string peer, std::int64_t number,
   HeartbeatT heartbeat;
   heartbeat.step = number;
   Envelope message = envelope(std::move(peer), make_message(std::move(heartbeat)));
-  for (const auto& frame : bytes) message.frames.push_back(Frame::copy_of(frame));
+  for (const auto& frame : bytes) message.frames.push_back(ZmqFrame::copy_of(frame));
   return message;
 }
 

@@ -46,7 +46,7 @@ TEST(Socket, SendsEmptyFrames) {
   Line line;
   const auto worker = line.call("w0.1");
   Envelope message = numbered("", 1, {Bytes{}});
-  message.frames.push_back(Frame::borrow({}, nullptr));
+  message.frames.push_back(ZmqFrame::borrow({}, nullptr));
   worker->send(std::move(message));
   const Envelope arrived = await_message(*line.server, {worker.get()});
   ASSERT_EQ(arrived.frames.size(), 3U);
@@ -59,7 +59,7 @@ TEST(BorrowedMemory, IsReleasedAfterItIsSent) {
   const Bytes memory = pattern(std::size_t{1} << 20);
   std::atomic<int> given_back = 0;
   Envelope message = numbered("", 1);
-  message.frames.push_back(Frame::borrow(memory, [&] { ++given_back; }));
+  message.frames.push_back(ZmqFrame::borrow(memory, [&] { ++given_back; }));
   EXPECT_EQ(message.frames[1].bytes().data(), memory.data());
   worker->send(std::move(message));
   const Envelope arrived = await_message(*line.server, {worker.get()});
@@ -76,11 +76,11 @@ TEST(BorrowedMemory, IsReleasedIfItIsNeverSent) {
   const Bytes memory = pattern(100);
   const auto message = [&] {
     Envelope made = numbered("w7.1", 1);
-    made.frames.push_back(Frame::borrow(memory, [&] { ++given_back; }));
+    made.frames.push_back(ZmqFrame::borrow(memory, [&] { ++given_back; }));
     return made;
   };
   {
-    const Frame unused = Frame::borrow(memory, [&] { ++given_back; });
+    const ZmqFrame unused = ZmqFrame::borrow(memory, [&] { ++given_back; });
   }
   EXPECT_EQ(given_back, 1);
   Line line;
@@ -107,7 +107,7 @@ TEST(SlowServer, MakesAWorkersMessagesWaitInOrder) {
   const Bytes gradient = pattern(65536);
   for (int i = 0; i < kMany; ++i) {
     Envelope message = numbered("", i);
-    message.frames.push_back(Frame::borrow(gradient, nullptr));
+    message.frames.push_back(ZmqFrame::borrow(gradient, nullptr));
     EXPECT_TRUE(worker->send(std::move(message)));
   }
   EXPECT_GT(worker->queued_bytes(), 65536);
@@ -129,7 +129,7 @@ TEST(SlowWorker, DoesNotDelayOtherWorkers) {
   const Bytes values = pattern(65536);
   for (int i = 0; i < kMany; ++i) {
     Envelope message = numbered("w0.1", i);
-    message.frames.push_back(Frame::borrow(values, nullptr));
+    message.frames.push_back(ZmqFrame::borrow(values, nullptr));
     EXPECT_TRUE(line.server->send(std::move(message)));
     if (i % 100 == 99) {
       EXPECT_TRUE(line.server->send(numbered("w1.1", i)));
@@ -161,7 +161,7 @@ TEST(WorkerThatHasLeft, LeavesNoQueuedMessages) {
   const Bytes values = pattern(65536);
   for (int i = 0; i < kMany; ++i) {
     Envelope message = numbered("w0.1", i);
-    message.frames.push_back(Frame::borrow(values, nullptr));
+    message.frames.push_back(ZmqFrame::borrow(values, nullptr));
     line.server->send(std::move(message));
   }
   EXPECT_GT(line.server->queued_bytes(), 0);
@@ -176,7 +176,7 @@ TEST(SocketThatSends, StillWakesItsOwnerForMessages) {
   const auto worker = line.call("w0.1");
   std::int64_t sent = 0;
   std::int64_t answered = 0;
-  const auto talk = [&] {
+  const auto exchange_messages = [&] {
     if (sent < 2000 && sent - answered < 10) worker->send(numbered("", sent++));
     while (const auto message = line.server->receive()) {
       line.server->send(numbered(message->peer, number_of(*message)));
@@ -187,7 +187,7 @@ TEST(SocketThatSends, StillWakesItsOwnerForMessages) {
     }
     return answered == 2000;
   };
-  EXPECT_TRUE(wait_until({worker.get(), line.server.get()}, talk)) << answered;
+  EXPECT_TRUE(wait_until({worker.get(), line.server.get()}, exchange_messages)) << answered;
 }
 
 TEST(ListeningSocket, MayBeInherited) {

@@ -69,7 +69,7 @@ TEST(MessageWithoutAValidHeader, IsCountedAndSkipped) {
   Line line;
   const auto worker = line.call("w0.1");
   Envelope foreign;
-  foreign.frames.push_back(Frame::copy_of(std::as_bytes(std::span("no header"sv))));
+  foreign.frames.push_back(ZmqFrame::copy_of(std::as_bytes(std::span("no header"sv))));
   EXPECT_TRUE(worker->send(std::move(foreign)));
   Envelope empty;
   empty.frames.emplace_back();
@@ -108,14 +108,14 @@ TEST(MessageOfTheMostFrames, IsReceived) {
 TEST(TooLongFrame, ClosesTheConnectionOfItsSenderOnly) {
   Line line({.longest_frame = 10000});
   const auto worker = line.call("w0.1");
-  const auto rude = line.call("w1.1");
-  rude->send(numbered("", 1, {std::vector<std::byte>(10001)}));
-  await_link(*rude, LinkEvent::kDisconnected, {line.server.get()});
+  const auto oversized = line.call("w1.1");
+  oversized->send(numbered("", 1, {std::vector<std::byte>(10001)}));
+  await_link(*oversized, LinkEvent::kDisconnected, {line.server.get()});
   expect_in_service(*line.server, *worker);
   EXPECT_EQ(line.server->foreign_messages(), 0);
-  await_link(*rude, LinkEvent::kConnected, {line.server.get()});
-  rude->send(numbered("", 2, {std::vector<std::byte>(10000)}));
-  EXPECT_EQ(number_of(await_message(*line.server, {rude.get()})), 2);
+  await_link(*oversized, LinkEvent::kConnected, {line.server.get()});
+  oversized->send(numbered("", 2, {std::vector<std::byte>(10000)}));
+  EXPECT_EQ(number_of(await_message(*line.server, {oversized.get()})), 2);
 }
 
 }  // namespace

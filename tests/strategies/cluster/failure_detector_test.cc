@@ -40,7 +40,7 @@ class Detector : public testing::Test {
 
 TEST_F(Detector, NamesThePeerThatIsSilentForTooLong) {
   sleep_as_planned(seconds(2));
-  detector_.heard(0, now_);
+  detector_.on_message(0, now_);
   sleep_as_planned(milliseconds(1400));
   EXPECT_EQ(detector_.silent(now_), std::nullopt);
   EXPECT_EQ(detector_.time_left(now_), milliseconds(100));
@@ -72,7 +72,7 @@ TEST_F(Detector, DoesNotCountLongTimesBetweenSleeps) {
 
 TEST_F(Detector, DetectsSilenceAfterTheObserverWasStopped) {
   sleep(seconds(600));
-  detector_.heard(0, now_);
+  detector_.on_message(0, now_);
   sleep_as_planned(kTimeout - kSleep);
   EXPECT_EQ(detector_.silent(now_), 1);
 }
@@ -87,11 +87,11 @@ TEST(FailureNotice, AcceptsASubscriptionAfterASubscriberHasThrown) {
   notice->subscribe([](const std::string&) { throw std::runtime_error("no"); });
   EXPECT_THROW(notice->set("rank 2 was lost"), std::runtime_error);
 
-  const auto told = std::make_shared<std::promise<std::string>>();
-  std::future<std::string> reason = told->get_future();
+  const auto promise = std::make_shared<std::promise<std::string>>();
+  std::future<std::string> reason = promise->get_future();
   // The subscribing thread is detached, so that the test ends even if subscribe() blocks.
-  std::thread([notice, told] {
-    notice->subscribe([told](const std::string& text) { told->set_value(text); });
+  std::thread([notice, promise] {
+    notice->subscribe([promise](const std::string& text) { promise->set_value(text); });
   }).detach();
   ASSERT_EQ(reason.wait_for(std::chrono::seconds(10)), std::future_status::ready);
   EXPECT_EQ(reason.get(), "rank 2 was lost");

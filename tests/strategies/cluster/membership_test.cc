@@ -255,10 +255,10 @@ TEST(Membership, KeepsTheFirstVerdict) {
 
 TEST(Membership, CallsTheSubscriberOnceAndALaterOneImmediately) {
   Tasks tasks = meet(2);
-  std::promise<std::string> told;
-  tasks[0]->on_failure([&](const std::string& reason) { told.set_value(reason); });
+  std::promise<std::string> failure;
+  tasks[0]->on_failure([&](const std::string& reason) { failure.set_value(reason); });
   tasks[1].reset();
-  std::future<std::string> reason = told.get_future();
+  std::future<std::string> reason = failure.get_future();
   ASSERT_EQ(reason.wait_for(seconds(10)), std::future_status::ready);
   EXPECT_EQ(reason.get(), tasks[0]->failure());
 

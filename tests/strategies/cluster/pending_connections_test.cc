@@ -69,8 +69,8 @@ TEST_F(PendingConnectionsTest, StayOpenWhileThereIsRoom) {
 }
 
 TEST_F(PendingConnectionsTest, AreClosedForALongMessageOrAnotherProtocol) {
-  Connection talkative = call();
-  talkative.send({1, std::string(101, 'x')}, soon());
+  Connection oversized = call();
+  oversized.send({1, std::string(101, 'x')}, soon());
   const Connection browser = call();
   ASSERT_EQ(::write(browser.descriptor(), "GET / HTTP/1.1\r\n", 16), 16);
   Connection good = call();

@@ -181,11 +181,11 @@ TEST(RendezvousTest, NamesATaskThatDiesBeforeTheOthersHaveCome) {
   Joined rank_zero;
   {
     const std::jthread waiting([&] { rank_zero = join(spec, quick_options()); });
-    Connection dying =
+    Connection closing =
         connect_to(place.endpoint(), "rank 0", Deadline::after(quick_options().rendezvous_timeout));
-    dying.send(encode(Hello{.nonce = "job", .index = 2, .world_size = 3, .host = "b", .pid = 77}),
-               Deadline::after(seconds(5)));
-    EXPECT_EQ(dying.receive(Deadline::after(seconds(5))).type, kWelcome);
+    closing.send(encode(Hello{.nonce = "job", .index = 2, .world_size = 3, .host = "b", .pid = 77}),
+                 Deadline::after(seconds(5)));
+    EXPECT_EQ(closing.receive(Deadline::after(seconds(5))).type, kWelcome);
   }
   EXPECT_EQ(rank_zero.peer_error,
             "rank 2 (host b, pid 77): its connection closed before all 3 tasks had come to " +

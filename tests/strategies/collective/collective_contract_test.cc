@@ -46,23 +46,23 @@ class EveryCollective : public testing::TestWithParam<std::tuple<Kind, int>> {
   // the other ranks.
   static void run(const std::vector<std::unique_ptr<Collective>>& ranks,
                   const std::function<std::string(Collective&)>& rank_main) {
-    std::vector<std::string> complaints(ranks.size());
+    std::vector<std::string> errors(ranks.size());
     {
       std::vector<std::jthread> threads;
       for (std::size_t r = 0; r < ranks.size(); ++r) {
         threads.emplace_back([&, r] {
           try {
-            complaints[r] = rank_main(*ranks[r]);
+            errors[r] = rank_main(*ranks[r]);
           } catch (const std::exception& error) {
-            complaints[r] = std::string("threw ") + error.what();
+            errors[r] = std::string("threw ") + error.what();
           }
-          if (complaints[r].empty()) return;
+          if (errors[r].empty()) return;
           for (const auto& rank : ranks) rank->abort("rank " + std::to_string(r) + " complained");
         });
       }
     }
     for (std::size_t r = 0; r < ranks.size(); ++r) {
-      EXPECT_EQ(complaints[r], "") << "rank " << r;
+      EXPECT_EQ(errors[r], "") << "rank " << r;
     }
   }
 

@@ -107,7 +107,7 @@ void fill_addend(const Tensor& tensor, int rank, std::int64_t index) {
 }
 
 std::string compare_with_sum(const Tensor& tensor, int n, std::int64_t index,
-                             const Promise& promise) {
+                             const SumContract& contract) {
   // The tolerance for another order of additions: half a unit in the last place of the largest sum,
   // per addition.
   const float tolerance =
@@ -115,9 +115,9 @@ std::string compare_with_sum(const Tensor& tensor, int n, std::int64_t index,
   for (std::int64_t i = 0; i < tensor.num_elements(); ++i) {
     const float found = element_of(tensor, i);
     const float expected = reference_sum(index + i, n, tensor.dtype());
-    const bool same = promise.one_order ? std::bit_cast<std::uint32_t>(found) ==
-                                              std::bit_cast<std::uint32_t>(expected)
-                                        : std::abs(found - expected) <= tolerance;
+    const bool same = contract.one_order ? std::bit_cast<std::uint32_t>(found) ==
+                                               std::bit_cast<std::uint32_t>(expected)
+                                         : std::abs(found - expected) <= tolerance;
     if (!same) {
       return describe(tensor, index) + ": element " + std::to_string(i) + " is " +
              std::to_string(found) + ", expected " + std::to_string(expected);
@@ -126,12 +126,12 @@ std::string compare_with_sum(const Tensor& tensor, int n, std::int64_t index,
   return "";
 }
 
-std::string check_sum(Collective& collective, const Promise& promise, std::int64_t length,
+std::string check_sum(Collective& collective, const SumContract& contract, std::int64_t length,
                       std::int64_t index, DType dtype) {
   const Tensor tensor = make_host_tensor({length}, dtype);
   fill_addend(tensor, collective.rank(), index);
   collective.wait(collective.all_reduce(tensor, index));
-  const std::string wrong = compare_with_sum(tensor, collective.size(), index, promise);
+  const std::string wrong = compare_with_sum(tensor, collective.size(), index, contract);
   // This rank compares its bits even if its sum is wrong, because the other ranks take part in the
   // comparison.
   const std::string differs = compare_between_ranks(collective, tensor);
@@ -139,26 +139,26 @@ std::string check_sum(Collective& collective, const Promise& promise, std::int64
   return differs.empty() ? "" : describe(tensor, index) + ": " + differs;
 }
 
-std::string check_sums(Collective& collective, const Promise& promise) {
+std::string check_sums(Collective& collective, const SumContract& contract) {
   const std::int64_t n = collective.size();
   const std::vector<std::int64_t> lengths = {0, 1, n - 1, 10007, 3 * kBlockElements * n + 17};
   const std::vector<std::int64_t> middles = {1, kBlockElements - 1, 2 * kBlockElements + 5000};
   std::string wrong;
   for (const DType dtype : {DType::kF32, DType::kBf16}) {
     for (const std::int64_t length : lengths) {
-      if (wrong.empty()) wrong = check_sum(collective, promise, length, 0, dtype);
+      if (wrong.empty()) wrong = check_sum(collective, contract, length, 0, dtype);
     }
     for (const std::int64_t index : middles) {
-      if (wrong.empty()) wrong = check_sum(collective, promise, 10007, index, dtype);
+      if (wrong.empty()) wrong = check_sum(collective, contract, 10007, index, dtype);
       if (wrong.empty()) {
-        wrong = check_sum(collective, promise, kBlockElements * (n + 1) + 3, index, dtype);
+        wrong = check_sum(collective, contract, kBlockElements * (n + 1) + 3, index, dtype);
       }
     }
   }
   return wrong;
 }
 
-std::string check_several_under_way(Collective& collective, const Promise& promise) {
+std::string check_several_under_way(Collective& collective, const SumContract& contract) {
   struct Piece {
     Tensor tensor;
     std::int64_t index = 0;
@@ -184,7 +184,7 @@ std::string check_several_under_way(Collective& collective, const Promise& promi
   for (const std::size_t i : order) {
     collective.wait(pieces[i].work);
     const std::string found =
-        compare_with_sum(pieces[i].tensor, collective.size(), pieces[i].index, promise);
+        compare_with_sum(pieces[i].tensor, collective.size(), pieces[i].index, contract);
     if (wrong.empty()) wrong = found;
   }
   for (const Piece& piece : pieces) {
@@ -194,7 +194,7 @@ std::string check_several_under_way(Collective& collective, const Promise& promi
   return wrong;
 }
 
-std::string check_many_small(Collective& collective, const Promise& promise) {
+std::string check_many_small(Collective& collective, const SumContract& contract) {
   constexpr int kRounds = 6;
   constexpr std::size_t kAtOnce = 100;
   std::vector<Tensor> tensors;
@@ -211,7 +211,7 @@ std::string check_many_small(Collective& collective, const Promise& promise) {
     for (std::size_t i = 0; i < kAtOnce; ++i) {
       collective.wait(works[i]);
       const auto index = static_cast<std::int64_t>(i) * 1000;
-      const std::string wrong = compare_with_sum(tensors[i], collective.size(), index, promise);
+      const std::string wrong = compare_with_sum(tensors[i], collective.size(), index, contract);
       if (!wrong.empty()) return wrong;
     }
   }
@@ -255,23 +255,23 @@ std::string check_broadcast(Collective& collective) {
   return "";
 }
 
-std::string check_small_beside_large(Collective& collective, const Promise& promise) {
+std::string check_small_beside_large(Collective& collective, const SumContract& contract) {
   const Tensor tensor = make_host_tensor({5 * kBlockElements + 1}, DType::kF32);
   fill_addend(tensor, collective.rank(), 9);
   const WorkId work = collective.all_reduce(tensor, 9);
   std::string wrong = check_all_gather(collective);
   if (wrong.empty()) wrong = check_broadcast(collective);
   collective.wait(work);
-  return wrong.empty() ? compare_with_sum(tensor, collective.size(), 9, promise) : wrong;
+  return wrong.empty() ? compare_with_sum(tensor, collective.size(), 9, contract) : wrong;
 }
 
-std::string check_contract(Collective& collective, const Promise& promise) {
-  std::string wrong = check_sums(collective, promise);
-  if (wrong.empty()) wrong = check_several_under_way(collective, promise);
-  if (wrong.empty()) wrong = check_many_small(collective, promise);
+std::string check_contract(Collective& collective, const SumContract& contract) {
+  std::string wrong = check_sums(collective, contract);
+  if (wrong.empty()) wrong = check_several_under_way(collective, contract);
+  if (wrong.empty()) wrong = check_many_small(collective, contract);
   if (wrong.empty()) wrong = check_all_gather(collective);
   if (wrong.empty()) wrong = check_broadcast(collective);
-  if (wrong.empty()) wrong = check_small_beside_large(collective, promise);
+  if (wrong.empty()) wrong = check_small_beside_large(collective, contract);
   return wrong;
 }
 

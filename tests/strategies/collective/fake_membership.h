@@ -33,9 +33,9 @@ class FakeMembership final : public Membership {
   std::vector<std::string> exchange(const std::string& mine) override {
     return {mine, answer_(mine)};
   }
-  // Returns no value for the first `askings_before_verdict` calls, and `verdict` after that.
+  // Returns no value for the first `polls_before_verdict` calls, and `verdict` after that.
   std::optional<std::string> failure() const override {
-    if (askings_before_verdict-- > 0) return std::nullopt;
+    if (polls_before_verdict-- > 0) return std::nullopt;
     return verdict;
   }
   void on_failure(std::function<void(const std::string&)> /*callback*/) override {}
@@ -44,7 +44,7 @@ class FakeMembership final : public Membership {
   void fail(std::string_view /*reason*/) noexcept override {}
 
   std::optional<std::string> verdict;
-  mutable int askings_before_verdict = 0;
+  mutable int polls_before_verdict = 0;
 
  private:
   std::function<std::string(const std::string&)> answer_;

@@ -32,23 +32,23 @@ CollectiveOptions options_for(std::string name, int num_local_ranks) {
 }
 
 // Runs every rank on a thread of its own. Returns the first description of an error, or "".
-std::string check_ranks(const CollectiveOptions& options, const Promise& promise) {
+std::string check_ranks(const CollectiveOptions& options, const SumContract& contract) {
   const auto ranks = make_collectives(options);
-  std::vector<std::string> complaints(ranks.size());
+  std::vector<std::string> errors(ranks.size());
   std::vector<std::jthread> threads;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     threads.emplace_back([&, r] {
       try {
-        complaints[r] = check_contract(*ranks[r], promise);
+        errors[r] = check_contract(*ranks[r], contract);
       } catch (const std::exception& error) {
-        complaints[r] = error.what();
+        errors[r] = error.what();
       }
-      if (!complaints[r].empty()) ranks[r]->abort("a rank complained: " + complaints[r]);
+      if (!errors[r].empty()) ranks[r]->abort("a rank complained: " + errors[r]);
     });
   }
   threads.clear();
-  for (const std::string& complaint : complaints) {
-    if (!complaint.empty()) return complaint;
+  for (const std::string& error : errors) {
+    if (!error.empty()) return error;
   }
   return "";
 }
@@ -56,7 +56,7 @@ std::string check_ranks(const CollectiveOptions& options, const Promise& promise
 std::string check_mpi() {
   MpiSession session;
   const std::string wrong =
-      check_ranks(options_for("mpi", 1), Promise{.one_order = session.size() == 1});
+      check_ranks(options_for("mpi", 1), SumContract{.one_order = session.size() == 1});
   if (wrong.empty()) {
     session.close();
   } else {

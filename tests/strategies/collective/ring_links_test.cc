@@ -60,7 +60,7 @@ TEST(RingLinks, ReportTheVerdictInsteadOfAClosedConnection) {
   Listener listener(Endpoint{"127.0.0.1", 0});
   FakeMembership membership([&](const std::string&) { return std::to_string(listener.port()); });
   membership.verdict = "rank 1 failed: the disk is full";
-  membership.askings_before_verdict = 5;
+  membership.polls_before_verdict = 5;
   const std::jthread other([&] {
     for (int channel = 0; channel < 2; ++channel) {
       (void)listener.accept(Deadline::after(std::chrono::seconds(10)));

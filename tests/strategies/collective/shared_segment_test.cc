@@ -42,7 +42,7 @@ FileDescriptor call(const std::string& name) {
 
 // Connects to the socket at which this process hands out memory; returns nothing while there is
 // none. Every program of the host can read the socket's name in /proc/net/unix.
-FileDescriptor intrude() {
+FileDescriptor call_socket() {
   std::ifstream sockets("/proc/net/unix");
   for (std::string line; std::getline(sockets, line);) {
     const std::size_t at = line.find("@syncopate-");
@@ -114,16 +114,16 @@ TEST(SharedSegment, IsSentToTheTasksOfTheJobOnly) {
   std::vector<Shared> shared(2);
   std::jthread rank_zero([&] { shared[0] = share(*tasks[0]); });
   FileDescriptor silent;
-  ASSERT_TRUE(eventually([&] { return static_cast<bool>(silent = intrude()); }));
-  Connection guessing(intrude(), "rank 0's task");
+  ASSERT_TRUE(eventually([&] { return static_cast<bool>(silent = call_socket()); }));
+  Connection guessing(call_socket(), "rank 0's task");
   guessing.send({0x5347, "1 jab"}, Deadline::after(seconds(1)));
-  Connection out_of_range(intrude(), "rank 0's task");
+  Connection out_of_range(call_socket(), "rank 0's task");
   out_of_range.send({0x5347, "2 " + tasks[0]->nonce()}, Deadline::after(seconds(1)));
   shared[1] = share(*tasks[1]);
   rank_zero.join();
   for (const Shared& task : shared) EXPECT_NE(task.segment, nullptr) << task.peer_error;
-  for (const int stranger : {silent.get(), guessing.descriptor(), out_of_range.descriptor()}) {
-    EXPECT_FALSE(receives_a_descriptor(stranger));
+  for (const int caller : {silent.get(), guessing.descriptor(), out_of_range.descriptor()}) {
+    EXPECT_FALSE(receives_a_descriptor(caller));
   }
 }
 

@@ -74,16 +74,16 @@ TEST_F(FolderLockTest, AdvisesForAHolderWhoseHostIsDown) {
 // The host of the locking process may be down while its lock on a network file system is still in
 // place.
 TEST_F(FolderLockTest, WaitsLongerForARunOnAnotherHost) {
-  FolderLockOptions patient = by();
-  patient.timeout_for_another_host = std::chrono::seconds(30);
+  FolderLockOptions with_timeout = by();
+  with_timeout.timeout_for_another_host = std::chrono::seconds(30);
   std::optional<FolderLock> first(std::in_place, folder_, by());
-  patient.on_waiting = [&](const std::string& line) {
+  with_timeout.on_waiting = [&](const std::string& line) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "waiting up to 30 s", line);
     first.reset();
   };
-  EXPECT_THROW(FolderLock(folder_, patient), UsageError) << "of this host it is known at once";
+  EXPECT_THROW(FolderLock(folder_, with_timeout), UsageError) << "of this host it is known at once";
   std::ofstream(folder_ / ".lock") << "process 7 on host elsewhere, since then\nelsewhere\n\n";
-  EXPECT_NO_THROW(FolderLock(folder_, patient));
+  EXPECT_NO_THROW(FolderLock(folder_, with_timeout));
   EXPECT_FALSE(first);
 }
 

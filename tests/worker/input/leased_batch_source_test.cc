@@ -19,14 +19,15 @@ using Ranges = std::vector<ps::SampleRange>;
 
 constexpr std::chrono::seconds kTimeout(10);
 
-// An Office stands in for the job that leases ranges of samples. After the given leases it returns
-// no lease, throws an error, or waits until it is stopped.
-class Office {
+// A FakeLeaseSource stands in for the job that leases ranges of samples. After the given leases it
+// returns no lease, throws an error, or waits until it is stopped.
+class FakeLeaseSource {
  public:
   enum class End { kNothing, kError, kWait };
-  explicit Office(Ranges leases, End end = End::kNothing) : leases_(std::move(leases)), end_(end) {}
+  explicit FakeLeaseSource(Ranges leases, End end = End::kNothing)
+      : leases_(std::move(leases)), end_(end) {}
 
-  LeaseOffice hooks() {
+  LeaseSource hooks() {
     return {.next_lease = [this] { return next_lease(); }, .stop = [this] { stop(); }};
   }
   std::size_t given() const {
@@ -95,11 +96,11 @@ TEST(LeasedBatchSource, GivesTheBatchesOfItsLeasesInOrder) {
   const Ranges leases = {{0, 10, 14}, {0, 2, 4}, {3, 96, 100}, {1, 7, 8}};
   for (const int threads : {1, 2, 8}) {
     for (const int prefetch : {0, 1, 6}) {
-      Office office(leases);
+      FakeLeaseSource lease_source(leases);
       LeasedBatchSource source(
           dataset,
           {.input = {.batch_size = 4, .shuffle = false, .threads = threads, .prefetch = prefetch}},
-          office.hooks());
+          lease_source.hooks());
       for (const ps::SampleRange& lease : leases) {
         const ps::SampleRange* upcoming = source.upcoming();
         ASSERT_NE(upcoming, nullptr);
@@ -112,7 +113,7 @@ TEST(LeasedBatchSource, GivesTheBatchesOfItsLeasesInOrder) {
       }
       EXPECT_EQ(source.upcoming(), nullptr);
       EXPECT_EQ(source.upcoming(), nullptr);
-      EXPECT_EQ(office.ended(), 1) << "no lease is requested after the end";
+      EXPECT_EQ(lease_source.ended(), 1) << "no lease is requested after the end";
       EXPECT_EQ(source.counters().batches, 4);
     }
   }
@@ -128,8 +129,8 @@ TEST(LeasedBatchSource, HasTheBitsOfABatchSourceOverTheSameSamples) {
                              .threads = 3};
   const auto expected = make_batch_source(dataset, options);
   const Ranges leases = whole_epochs(3, 38, 8);
-  Office office(leases);
-  LeasedBatchSource source(dataset, {.input = options}, office.hooks());
+  FakeLeaseSource lease_source(leases);
+  LeasedBatchSource source(dataset, {.input = options}, lease_source.hooks());
   for (std::size_t i = 0; i < leases.size(); ++i) {
     const Batch& batch = source.next();
     const Batch& same = expected->next();
@@ -142,10 +143,10 @@ TEST(LeasedBatchSource, HasTheBitsOfABatchSourceOverTheSameSamples) {
 
 TEST(LeasedBatchSource, AugmentsASampleByItsEpoch) {
   const CountingDataset dataset(100, {6, 6, 3});
-  Office office({{0, 0, 4}, {1, 0, 4}, {0, 0, 4}});
+  FakeLeaseSource lease_source({{0, 0, 4}, {1, 0, 4}, {0, 0, 4}});
   LeasedBatchSource source(
       dataset, {.input = {.batch_size = 4, .shuffle = false, .augment = Augment::kCropFlip}},
-      office.hooks());
+      lease_source.hooks());
   const auto first = pixels_of(source.next());
   EXPECT_NE(pixels_of(source.next()), first);
   EXPECT_EQ(pixels_of(source.next()), first);
@@ -153,9 +154,9 @@ TEST(LeasedBatchSource, AugmentsASampleByItsEpoch) {
 
 TEST(LeasedBatchSource, DividesTheLossByAMultipleOfTheBatch) {
   const CountingDataset dataset(100);
-  Office office({{0, 0, 8}, {0, 8, 13}});
+  FakeLeaseSource lease_source({{0, 0, 8}, {0, 8, 13}});
   LeasedBatchSource source(dataset, {.input = {.batch_size = 8}, .loss_divisor_factor = 3},
-                           office.hooks());
+                           lease_source.hooks());
   EXPECT_EQ(source.next().loss_divisor, 24);
   EXPECT_EQ(source.next().loss_divisor, 15);
 }
@@ -163,26 +164,26 @@ TEST(LeasedBatchSource, DividesTheLossByAMultipleOfTheBatch) {
 TEST(LeasedBatchSource, TakesNoMoreLeasesThanPrefetchAllows) {
   const CountingDataset dataset(1000);
   for (const int prefetch : {0, 1, 3}) {
-    Office office(whole_epochs(1, 1000, 10));
+    FakeLeaseSource lease_source(whole_epochs(1, 1000, 10));
     {
       LeasedBatchSource source(dataset,
                                {.input = {.batch_size = 10, .threads = 3, .prefetch = prefetch}},
-                               office.hooks());
+                               lease_source.hooks());
       for (std::size_t taken = 1; taken <= 5; ++taken) {
         source.next();
-        ASSERT_TRUE(office.wait_until_asked(taken + static_cast<std::size_t>(prefetch)));
+        ASSERT_TRUE(lease_source.wait_until_asked(taken + static_cast<std::size_t>(prefetch)));
       }
     }
-    EXPECT_EQ(office.given(), 5U + static_cast<std::size_t>(prefetch));
+    EXPECT_EQ(lease_source.given(), 5U + static_cast<std::size_t>(prefetch));
   }
 }
 
 TEST(LeasedBatchSource, LeavesABatchUnchangedUntilTheSecondNextCall) {
   const CountingDataset dataset(1000);
-  Office office(whole_epochs(1, 1000, 4));
+  FakeLeaseSource lease_source(whole_epochs(1, 1000, 4));
   LeasedBatchSource source(
       dataset, {.input = {.batch_size = 4, .shuffle = false, .threads = 2, .prefetch = 1}},
-      office.hooks());
+      lease_source.hooks());
   for (std::int32_t i = 0; i < 50; ++i) {
     const Batch& held = source.next();
     const Batch& newer = source.next();
@@ -197,8 +198,8 @@ TEST(LeasedBatchSource, LeavesABatchUnchangedUntilTheSecondNextCall) {
 
 TEST(LeasedBatchSource, HasThePositionOfTheUpcomingBatch) {
   const CountingDataset dataset(100);
-  Office office({{2, 10, 14}, {1, 50, 52}});
-  LeasedBatchSource source(dataset, {.input = {.batch_size = 4}}, office.hooks());
+  FakeLeaseSource lease_source({{2, 10, 14}, {1, 50, 52}});
+  LeasedBatchSource source(dataset, {.input = {.batch_size = 4}}, lease_source.hooks());
   source.upcoming();
   EXPECT_EQ(source.position(), (ps::DataPosition{2, 10}));
   source.next();
@@ -211,15 +212,15 @@ TEST(LeasedBatchSource, HasThePositionOfTheUpcomingBatch) {
 TEST(LeasedBatchSource, WakesALeaseThatBlocksWhenItIsDestroyed) {
   const CountingDataset dataset(100);
   for (const int threads : {1, 4}) {
-    Office office({{0, 0, 4}}, Office::End::kWait);
+    FakeLeaseSource lease_source({{0, 0, 4}}, FakeLeaseSource::End::kWait);
     auto source = std::make_unique<LeasedBatchSource>(
         dataset, LeasedInputOptions{.input = {.batch_size = 4, .threads = threads}},
-        office.hooks());
+        lease_source.hooks());
     source->next();
-    ASSERT_TRUE(office.wait_until_asked(2));
+    ASSERT_TRUE(lease_source.wait_until_asked(2));
     const auto destroyed = std::async(std::launch::async, [&] { source.reset(); });
     EXPECT_EQ(destroyed.wait_for(kTimeout), std::future_status::ready);
-    EXPECT_EQ(office.stopped(), 1);
+    EXPECT_EQ(lease_source.stopped(), 1);
   }
 }
 
@@ -227,9 +228,9 @@ TEST(LeasedBatchSource, CanBeDestroyedAtAnyMoment) {
   const CountingDataset dataset(100);
   for (int taken = 0; taken < 10; ++taken) {
     for (const int threads : {1, 4}) {
-      Office office(whole_epochs(1, 100, 10), Office::End::kWait);
+      FakeLeaseSource lease_source(whole_epochs(1, 100, 10), FakeLeaseSource::End::kWait);
       LeasedBatchSource source(dataset, {.input = {.batch_size = 10, .threads = threads}},
-                               office.hooks());
+                               lease_source.hooks());
       for (int i = 0; i < taken; ++i) source.next();
     }
   }
@@ -237,22 +238,22 @@ TEST(LeasedBatchSource, CanBeDestroyedAtAnyMoment) {
 
 TEST(LeasedBatchSource, DeliversAnErrorOfTheJobAfterTheEarlierBatches) {
   const CountingDataset dataset(100);
-  Office office({{0, 0, 4}, {0, 4, 8}}, Office::End::kError);
+  FakeLeaseSource lease_source({{0, 0, 4}, {0, 4, 8}}, FakeLeaseSource::End::kError);
   LeasedBatchSource source(dataset, {.input = {.batch_size = 4, .threads = 2, .prefetch = 4}},
-                           office.hooks());
+                           lease_source.hooks());
   source.next();
   source.next();
   EXPECT_THROW(source.upcoming(), PeerError);
   EXPECT_THROW(source.next(), PeerError);
   EXPECT_THROW(source.upcoming(), PeerError);
-  EXPECT_EQ(office.ended(), 1);
+  EXPECT_EQ(lease_source.ended(), 1);
 }
 
 TEST(LeasedBatchSource, DeliversAnErrorOfTheDatasetAtTheBatchItBelongsTo) {
   const BrokenDataset dataset(100, 5);
-  Office office({{0, 0, 4}, {0, 4, 8}, {0, 8, 12}});
+  FakeLeaseSource lease_source({{0, 0, 4}, {0, 4, 8}, {0, 8, 12}});
   LeasedBatchSource source(dataset, {.input = {.batch_size = 4, .shuffle = false, .prefetch = 4}},
-                           office.hooks());
+                           lease_source.hooks());
   source.next();
   EXPECT_NE(source.upcoming(), nullptr);
   EXPECT_THROW(source.next(), FileError);
@@ -263,8 +264,8 @@ TEST(LeasedBatchSource, RefusesALeaseOfOtherData) {
   const CountingDataset dataset(100);
   for (const ps::SampleRange& lease :
        Ranges{{0, 98, 101}, {0, -1, 2}, {-1, 0, 2}, {0, 5, 5}, {0, 0, 5}}) {
-    Office office({lease});
-    LeasedBatchSource source(dataset, {.input = {.batch_size = 4}}, office.hooks());
+    FakeLeaseSource lease_source({lease});
+    LeasedBatchSource source(dataset, {.input = {.batch_size = 4}}, lease_source.hooks());
     EXPECT_THROW(source.upcoming(), UsageError) << lease.begin << " to " << lease.end;
   }
 }

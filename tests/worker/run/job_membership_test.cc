@@ -25,7 +25,7 @@ class TwoTasks final : public Membership {
   // Makes a membership that reports `verdict` as the cause of a failure from the time `after` on.
   TwoTasks(std::string verdict, milliseconds after)
       : verdict_(std::move(verdict)), is_known_(Deadline::after(after)) {}
-  const std::string& told() const { return told_; }
+  const std::string& last_failure() const { return last_failure_; }
 
   int index() const noexcept override { return 1; }
   const std::vector<Member>& members() const noexcept override { return members_; }
@@ -39,7 +39,7 @@ class TwoTasks final : public Membership {
   void on_failure(std::function<void(const std::string&)> /*callback*/) override {}
   void report_step(std::int64_t /*step*/) noexcept override {}
   void leave() override {}
-  void fail(std::string_view reason) noexcept override { told_ = reason; }
+  void fail(std::string_view reason) noexcept override { last_failure_ = reason; }
 
  private:
   std::vector<Member> members_{{.index = 0, .host = "a", .pid = 10},
@@ -47,7 +47,7 @@ class TwoTasks final : public Membership {
   std::string nonce_;
   std::string verdict_;
   Deadline is_known_;
-  std::string told_;
+  std::string last_failure_;
 };
 
 // Returns the error with which this task ends.
@@ -66,7 +66,7 @@ std::string ends_with(Membership& membership, const std::string& seen) {
 TEST(ATaskThatFails, ReportsItsErrorWhenNoOtherTaskDid) {
   TwoTasks tasks("", milliseconds(0));
   EXPECT_EQ(ends_with(tasks, kWhatFailed), kWhatFailed);
-  EXPECT_EQ(tasks.told(), kWhatFailed);
+  EXPECT_EQ(tasks.last_failure(), kWhatFailed);
 }
 
 TEST(ATaskThatFails, ReportsTheVerdictOnAPeer) {
@@ -74,7 +74,7 @@ TEST(ATaskThatFails, ReportsTheVerdictOnAPeer) {
   EXPECT_EQ(ends_with(tasks, "NCCL failed; try something else"),
             "rank 0 (host a, pid 10) was lost: it has been silent for 3.5 s (noticed here as: NCCL "
             "failed; try something else)");
-  EXPECT_EQ(tasks.told(), "");
+  EXPECT_EQ(tasks.last_failure(), "");
 }
 
 // A task that learned of a failure through shared memory waits for the verdict, so that the verdict
@@ -82,7 +82,7 @@ TEST(ATaskThatFails, ReportsTheVerdictOnAPeer) {
 TEST(ATaskThatRepeatsAFailure, LetsTheFailedTaskReportFirst) {
   TwoTasks tasks(kRankZeroFailed, milliseconds(1300));
   EXPECT_EQ(ends_with(tasks, kRankZeroFailed), kRankZeroFailed);
-  EXPECT_EQ(tasks.told(), "");
+  EXPECT_EQ(tasks.last_failure(), "");
 }
 
 TEST(TheErrorOfATask, DoesNotRepeatTheAdviceOfTheVerdict) {

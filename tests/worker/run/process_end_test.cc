@@ -28,7 +28,7 @@ constexpr seconds kNever(20);
 constexpr seconds kTimeout(10);
 constexpr milliseconds kSoon(20);
 
-class LosablePeers final : public Membership {
+class FakePeers final : public Membership {
  public:
   void lose(const std::string& reason) { notice_.set(reason); }
   bool has_subscriber() const { return has_subscriber_; }
@@ -98,7 +98,7 @@ using Reasons = std::vector<std::string>;
 
 class APeerWatch : public testing::Test {
  protected:
-  LosablePeers peers_;
+  FakePeers peers_;
   Calls ends_;
   Calls wakes_;
 };
@@ -216,7 +216,7 @@ TEST_F(APeerWatch, LetsAWakerEndOnlyWhenItsCallHasReturned) {
 
 TEST_F(APeerWatch, CanBeDestroyedWhileAPeerIsBeingLost) {
   for (int round = 0; round < 200; ++round) {
-    LosablePeers peers;
+    FakePeers peers;
     std::atomic<int> woken = 0;
     std::atomic<bool> begun = false;
     std::jthread membership;

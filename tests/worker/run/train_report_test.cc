@@ -52,9 +52,9 @@ TEST(AStoppedRun, WithoutACheckpointHasFailed) {
 
 TEST(AResult, HasTheStalenessOfTheJob) {
   Summary summary{.replicas = 2, .seconds = 2.0, .staleness_mean = 1.0, .staleness_max = 2};
-  std::ostringstream in_step;
-  print_result({}, summary, {}, in_step);
-  EXPECT_EQ(in_step.str().find("staleness"), std::string::npos);
+  std::ostringstream synchronous;
+  print_result({}, summary, {}, synchronous);
+  EXPECT_EQ(synchronous.str().find("staleness"), std::string::npos);
 
   summary.staleness = {{0, ps::StalenessHistogram::of({0, 2}, 2.0, 1)},
                        {1, ps::StalenessHistogram::of({1, 0, 1}, 2.0, 2)}};

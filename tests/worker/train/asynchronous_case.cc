@@ -32,7 +32,7 @@ std::unique_ptr<LeasedBatchSource> AsynchronousCase::make_input(ScriptedJob& job
   return std::make_unique<LeasedBatchSource>(
       *data.train,
       LeasedInputOptions{.input = {.batch_size = kBatch, .seed = start.seed, .prefetch = 0}},
-      LeaseOffice{.next_lease = [&job] { return job.next_lease(); }, .stop = [] {}});
+      LeaseSource{.next_lease = [&job] { return job.next_lease(); }, .stop = [] {}});
 }
 
 Evaluation AsynchronousCase::evaluate(Strategy& strategy) const {
@@ -40,7 +40,7 @@ Evaluation AsynchronousCase::evaluate(Strategy& strategy) const {
   return *evaluator.run([] { return std::nullopt; });
 }
 
-TrainOutcome AsynchronousCase::train_in_step(Strategy& strategy, const Progress& from) {
+TrainOutcome AsynchronousCase::train_synchronously(Strategy& strategy, const Progress& from) {
   Evaluator evaluator(strategy, graph, *data.test, evaluation);
   const auto input =
       make_batch_source(*data.train, {.batch_size = kBatch, .seed = from.seed}, from.at.position);

@@ -68,7 +68,7 @@ class AsynchronousCase {
   Evaluation evaluate(Strategy& strategy) const;
 
   // Trains synchronously from `start`, whatever values the strategy holds.
-  TrainOutcome train_in_step(Strategy& strategy, const Progress& start);
+  TrainOutcome train_synchronously(Strategy& strategy, const Progress& start);
   // Trains asynchronously, with one job for each replica.
   TrainOutcome train_apart(ScriptedStrategy& strategy, std::vector<ScriptedJob*> jobs);
   TrainOutcome train_apart(ScriptedStrategy& strategy, ScriptedJob& job) {

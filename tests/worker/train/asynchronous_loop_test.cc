@@ -32,8 +32,8 @@ TEST_P(OneWorkerAlone, EndsWithTheBitsOfTheSynchronousLoop) {
   const auto& [model, optimizer] = GetParam();
   AsynchronousCase run(model, optimizer,
                        {.kind = ScheduleKind::kCosine, .learning_rate = 0.02, .total_epochs = 2.0});
-  const auto in_step = run.make_one_device();
-  const TrainOutcome expected = run.train_in_step(*in_step, run.start);
+  const auto synchronous = run.make_one_device();
+  const TrainOutcome expected = run.train_synchronously(*synchronous, run.start);
   const std::vector<EvalMetrics> expected_evaluations = std::exchange(run.metrics.evaluations, {});
   const std::vector<StepMetrics> expected_steps = std::exchange(run.metrics.steps, {});
 
@@ -114,7 +114,7 @@ TEST_F(AsynchronousLoop, EvaluatesTheSnapshotAndLeavesTheReplicaUnchanged) {
 TEST_F(AsynchronousLoop, WritesACheckpointThatTheSynchronousLoopResumes) {
   const TemporaryFolder folder;
   const auto uninterrupted = run_.make_one_device();
-  const TrainOutcome expected = run_.train_in_step(*uninterrupted, run_.start);
+  const TrainOutcome expected = run_.train_synchronously(*uninterrupted, run_.start);
 
   run_.options.checkpoint_dir = folder.path();
   train([](ScriptedJob& job) {
@@ -132,7 +132,7 @@ TEST_F(AsynchronousLoop, WritesACheckpointThatTheSynchronousLoopResumes) {
   EXPECT_EQ(info.progress.data, "synthetic");
   EXPECT_EQ(info.progress.seed, 5U);
   resumed->restore(target);
-  const TrainOutcome found = run_.train_in_step(*resumed, info.progress);
+  const TrainOutcome found = run_.train_synchronously(*resumed, info.progress);
   EXPECT_EQ(found.weights_hash, expected.weights_hash);
   EXPECT_EQ(found.test->loss, expected.test->loss);
 }

@@ -119,7 +119,7 @@ TEST_F(DeferredEvaluationsTest, ThatAKilledProcessLeftIncompleteAreIgnored) {
     DeferredEvaluations killed(of_run());
     killed.add(at_step(2), two_values_and_a_statistic(2.0F));
     killed.add(at_step(4), two_values_and_a_statistic(4.0F));
-    file = SnapshotFile::in_folder(folder_.path()).at(0);
+    file = DeferredEvaluationFile::in_folder(folder_.path()).at(0);
   }
   std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
   DeferredEvaluations kept(of_run());

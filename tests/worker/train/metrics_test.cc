@@ -99,7 +99,8 @@ TEST_F(MetricsTest, HaveTheLossScaleWhereLossesAreScaled) {
 
 TEST_F(MetricsTest, NameTheProcessWhoseClockTheirSecondsUse) {
   const auto metrics = make_metrics_writer(path_, false);
-  metrics->write(BeginMetrics{.step = 3, .samples = 96, .in_step = false, .began_at = 1000.25});
+  metrics->write(
+      BeginMetrics{.step = 3, .samples = 96, .is_synchronous = false, .began_at = 1000.25});
   metrics->write(EvalMetrics{.step = 4});
   metrics->write(Summary{.steps = 4});
   ASSERT_EQ(lines().size(), 3U);

@@ -34,7 +34,7 @@ std::string find_browser() {
 
 // This script checks the page inside a frame, because a window cannot be narrower than 500 pixels.
 // The script appends one line of text per flaw.
-const std::string kLook = R"(
+const std::string kPageScript = R"(
 function boxes(list) {
   return Array.from(list).map(e => ({text: e.textContent.trim(), box: e.getBoundingClientRect()}))
       .filter(e => e.text && e.box.width > 0 && e.box.height > 0);
@@ -73,7 +73,7 @@ onload = () => {
 )";
 
 std::string framed(const std::string& page, int width) {
-  return "<!DOCTYPE html><meta charset=\"utf-8\"><body style=\"margin:0\"><script>" + kLook +
+  return "<!DOCTYPE html><meta charset=\"utf-8\"><body style=\"margin:0\"><script>" + kPageScript +
          "</script><iframe id=\"page\" style=\"border:0\" width=\"" + std::to_string(width) +
          "\" height=\"" + std::to_string(kHeight) + "\" srcdoc=\"" + html_text(page) +
          "\"></iframe>";

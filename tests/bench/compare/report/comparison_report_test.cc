@@ -58,7 +58,7 @@ std::string flaw_in_xml(std::string_view text) {
   return open.empty() ? "" : "never closed: " + open.back();
 }
 
-const std::string kEvil = "<script>alert(\"x\")</script> & 'co'";
+const std::string kMarkup = "<script>alert(\"x\")</script> & 'co'";
 
 // Returns every part of `html` from `begin` to the next `end`, both included. A regular expression
 // would run out of stack on a page.
@@ -89,11 +89,11 @@ std::size_t count_of(const std::string& text, const std::string& words) {
 }
 
 TEST(Page, IsWellFormedXml) {
-  EXPECT_EQ(flaw_in_xml(html_page(with_everything({"mirrored", kEvil}))), "");
+  EXPECT_EQ(flaw_in_xml(html_page(with_everything({"mirrored", kMarkup}))), "");
 }
 
 TEST(Page, HasEveryPlot) {
-  const std::string html = html_page(with_everything({"mirrored", kEvil}));
+  const std::string html = html_page(with_everything({"mirrored", kMarkup}));
   for (const char* title :
        {"Test accuracy against samples", "Test accuracy against time", "Test loss against samples",
         "Test loss against time", "Time to 95 % test accuracy", "Throughput against workers",
@@ -103,8 +103,8 @@ TEST(Page, HasEveryPlot) {
 }
 
 TEST(Page, GivesEveryPlotTitlesOfItsAxesWithUnits) {
-  const auto plots =
-      all_between(html_page(with_everything({"mirrored", kEvil})), "<svg class=\"plot\"", "</svg>");
+  const auto plots = all_between(html_page(with_everything({"mirrored", kMarkup})),
+                                 "<svg class=\"plot\"", "</svg>");
   // The page has ten plots: four curves, target, throughput, staleness, times, bytes and
   // prediction.
   ASSERT_EQ(plots.size(), 10U);
@@ -121,7 +121,7 @@ TEST(Page, GivesEveryPlotTitlesOfItsAxesWithUnits) {
 }
 
 TEST(Page, GivesEveryPlotALegend) {
-  const std::string html = html_page(with_everything({"mirrored", kEvil}));
+  const std::string html = html_page(with_everything({"mirrored", kMarkup}));
   for (const std::string& figure : all_between(html, "<div class=\"grid\">", "</div>")) {
     EXPECT_EQ(count_of(figure, "<figure>"), count_of(figure, "<ul class=\"legend\">"));
   }
@@ -132,7 +132,7 @@ TEST(Page, GivesEveryPlotALegend) {
 }
 
 TEST(Page, NeedsNoNetworkAndNoScript) {
-  const std::string html = html_page(with_everything({"mirrored", kEvil}));
+  const std::string html = html_page(with_everything({"mirrored", kMarkup}));
   EXPECT_EQ(count_of(html, "http"), count_of(html, "xmlns=\"http://www.w3.org/2000/svg\""));
   EXPECT_EQ(html.find("<script"), std::string::npos);
   EXPECT_EQ(html.find("@import"), std::string::npos);
@@ -141,13 +141,13 @@ TEST(Page, NeedsNoNetworkAndNoScript) {
 }
 
 TEST(Page, EscapesLabelsAndReasons) {
-  EXPECT_NE(html_page(with_everything({"mirrored", kEvil}))
+  EXPECT_NE(html_page(with_everything({"mirrored", kMarkup}))
                 .find("&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt; &amp; &#39;co&#39;"),
             std::string::npos);
 }
 
 TEST(Page, BeginsWithTheRecommendationAndNamesTheMachine) {
-  Comparison comparison = with_everything({"mirrored", kEvil});
+  Comparison comparison = with_everything({"mirrored", kMarkup});
   comparison.machines = {{.host = "node<7>", .cpus = 2, .version = "0.1.0", .date = "today"}};
   comparison.threads_per_worker = 3;
   const std::string html = html_page(comparison);
@@ -160,8 +160,8 @@ TEST(Page, BeginsWithTheRecommendationAndNamesTheMachine) {
 }
 
 TEST(Page, DrawsAThinLinePerSeedAndAThickMean) {
-  const auto plots =
-      all_between(html_page(with_everything({"mirrored", kEvil})), "<svg class=\"plot\"", "</svg>");
+  const auto plots = all_between(html_page(with_everything({"mirrored", kMarkup})),
+                                 "<svg class=\"plot\"", "</svg>");
   // The first two plots are the time to the target and the throughput.
   EXPECT_EQ(count_of(plots[2], " seed\""), 6U);
   EXPECT_EQ(count_of(plots[2], " mean\""), 2U);
@@ -175,7 +175,7 @@ TEST(Page, LeavesOutPlotsWithoutData) {
 }
 
 TEST(Page, ShowsAtMostFiveWarningsAsRowsOfATable) {
-  Comparison comparison = with_everything({"mirrored", kEvil});
+  Comparison comparison = with_everything({"mirrored", kMarkup});
   comparison.variants.push_back(ComparedVariant{"a", 2, {pending_run()}});
   for (const char* label : {"b", "c", "d", "e", "f", "g"}) {
     comparison.variants.push_back(ComparedVariant{label, 2, {failed_run(1, "it broke")}});
@@ -208,7 +208,7 @@ TEST(ComparisonReport, HasThreeFiles) {
   const auto dir =
       std::filesystem::temp_directory_path() / ("syncopate_report_" + std::to_string(getpid()));
   std::filesystem::create_directory(dir);
-  write_comparison_report(dir, with_everything({"mirrored", kEvil}));
+  write_comparison_report(dir, with_everything({"mirrored", kMarkup}));
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(dir)) {
     names.push_back(entry.path().filename().string());
@@ -218,8 +218,8 @@ TEST(ComparisonReport, HasThreeFiles) {
   std::filesystem::remove_all(dir);
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names, (std::vector<std::string>{"curves.csv", "report.html", "runs.csv"}));
-  EXPECT_EQ(html, html_page(with_everything({"mirrored", kEvil})));
-  EXPECT_THROW(write_comparison_report(dir, with_everything({"mirrored", kEvil})), FileError);
+  EXPECT_EQ(html, html_page(with_everything({"mirrored", kMarkup})));
+  EXPECT_THROW(write_comparison_report(dir, with_everything({"mirrored", kMarkup})), FileError);
 }
 
 std::vector<std::string> lines_of(const std::string& text) {

@@ -117,10 +117,10 @@ std::string eval_at(int step, double seconds, double began_at) {
          R"(,"began_at":)" + std::to_string(began_at) + "}\n";
 }
 
-std::string begin_at(double began_at, bool in_step) {
+std::string begin_at(double began_at, bool is_synchronous) {
   return R"({"event":"begin","step":0,"samples":0,"in_step":)" +
-         std::string(in_step ? "true" : "false") + R"(,"began_at":)" + std::to_string(began_at) +
-         "}\n";
+         std::string(is_synchronous ? "true" : "false") + R"(,"began_at":)" +
+         std::to_string(began_at) + "}\n";
 }
 
 const std::string kKilledHead =

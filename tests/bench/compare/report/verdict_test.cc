@@ -13,7 +13,7 @@
 namespace syncopate::bench {
 namespace {
 
-testing::AssertionResult says(const std::string& text, const std::string& words) {
+testing::AssertionResult contains_words(const std::string& text, const std::string& words) {
   if (text.find(words) != std::string::npos) return testing::AssertionSuccess();
   return testing::AssertionFailure() << "\"" << words << "\" is not in: " << text;
 }
@@ -70,10 +70,11 @@ TEST(Verdict, RecommendsTheOnlyVariantThatNoOtherEquals) {
   Comparison comparison = scaled(
       {made_up_variant("mirrored", 8, kSlow, kGood), made_up_variant("ring", 8, kFast, kGood)});
   comparison.faults = "one worker 4x slower";
-  EXPECT_TRUE(says(sentence(comparison, 0),
-                   "Use ring: with learning rates scaled linearly with the batch, not tuned, with "
-                   "one worker 4x slower, it reached 95 % soonest, in 173 s; mirrored took 3.9x as "
-                   "long ("));
+  EXPECT_TRUE(contains_words(
+      sentence(comparison, 0),
+      "Use ring: with learning rates scaled linearly with the batch, not tuned, with "
+      "one worker 4x slower, it reached 95 % soonest, in 173 s; mirrored took 3.9x as "
+      "long ("));
   EXPECT_EQ(verdict(comparison).recommended, std::vector<std::string>{"ring"});
 }
 
@@ -81,31 +82,34 @@ TEST(Verdict, RecommendsAllVariantsThatCannotBeToldApartFromTheBest) {
   const Comparison comparison = scaled({made_up_variant("a", 8, {100, 120, 110, 90, 105}, kGood),
                                         made_up_variant("b", 8, {105, 115, 108, 95, 101}, kGood),
                                         made_up_variant("c", 8, kSlow, kGood)});
-  EXPECT_TRUE(says(sentence(comparison, 0), "Use b or a: "));
-  EXPECT_TRUE(
-      says(sentence(comparison, 0), "cannot be told apart with 5 seeds; the other variant"));
+  EXPECT_TRUE(contains_words(sentence(comparison, 0), "Use b or a: "));
+  EXPECT_TRUE(contains_words(sentence(comparison, 0),
+                             "cannot be told apart with 5 seeds; the other variant"));
   EXPECT_EQ(verdict(comparison).recommended, (std::vector<std::string>{"b", "a"}));
 }
 
 TEST(Verdict, RecommendsNothingIfNoVariantsCanBeToldApart) {
   const Comparison comparison = scaled({made_up_variant("a", 8, {100, 120, 110, 90, 105}, kGood),
                                         made_up_variant("b", 8, {105, 115, 108, 95, 101}, kGood)});
-  EXPECT_TRUE(
-      says(sentence(comparison, 0), "no variant is recommended over another: times to 95 %"));
-  EXPECT_TRUE(says(sentence(comparison, 0), "could have been seen"));
+  EXPECT_TRUE(contains_words(sentence(comparison, 0),
+                             "no variant is recommended over another: times to 95 %"));
+  EXPECT_TRUE(contains_words(sentence(comparison, 0), "could have been seen"));
   EXPECT_TRUE(verdict(comparison).recommended.empty());
 }
 
 TEST(Verdict, ComparesSynchronousWithAsynchronous) {
   const Comparison comparison = scaled({made_up_variant("mirrored", 8, kSlow, kGood),
                                         asynchronous(made_up_variant("async", 8, kFast, kPoor))});
-  EXPECT_TRUE(says(sentence(comparison, 1),
-                   "With learning rates scaled linearly with the batch, not tuned, asynchronous "
-                   "beats synchronous in time to 95 %: async took 173 s, mirrored 3.9x as long ("));
-  EXPECT_TRUE(says(sentence(comparison, 1), "async ended 1.40 points lower than mirrored ("));
-  EXPECT_TRUE(says(all_of(comparison),
-                   "Where the final accuracy counts more than time, use mirrored: mirrored ended "
-                   "1.40 points higher than async ("));
+  EXPECT_TRUE(contains_words(
+      sentence(comparison, 1),
+      "With learning rates scaled linearly with the batch, not tuned, asynchronous "
+      "beats synchronous in time to 95 %: async took 173 s, mirrored 3.9x as long ("));
+  EXPECT_TRUE(
+      contains_words(sentence(comparison, 1), "async ended 1.40 points lower than mirrored ("));
+  EXPECT_TRUE(
+      contains_words(all_of(comparison),
+                     "Where the final accuracy counts more than time, use mirrored: mirrored ended "
+                     "1.40 points higher than async ("));
 }
 
 TEST(Verdict, DoesNotWriteBeatsAtOneUnscaledLearningRate) {
@@ -116,10 +120,12 @@ TEST(Verdict, DoesNotWriteBeatsAtOneUnscaledLearningRate) {
   }
   for (const char* rule : {"none", ""}) {
     comparison.learning_rate_rule = rule;
-    EXPECT_FALSE(says(all_of(comparison), "beats")) << rule;
-    EXPECT_TRUE(says(sentence(comparison, 0), "at one learning rate, 0.01, not tuned, ")) << rule;
-    EXPECT_TRUE(says(sentence(comparison, 1),
-                     "At one learning rate, 0.01, not tuned, in time to 95 %, async took 173 s"));
+    EXPECT_FALSE(contains_words(all_of(comparison), "beats")) << rule;
+    EXPECT_TRUE(contains_words(sentence(comparison, 0), "at one learning rate, 0.01, not tuned, "))
+        << rule;
+    EXPECT_TRUE(
+        contains_words(sentence(comparison, 1),
+                       "At one learning rate, 0.01, not tuned, in time to 95 %, async took 173 s"));
   }
 }
 
@@ -130,23 +136,24 @@ TEST(Verdict, ComparesTheBestOfEachKind) {
               asynchronous(made_up_variant("async", 8, {900, 901, 902, 899, 903}, kGood)),
               asynchronous(made_up_variant("ssp", 8, {800, 801, 802, 799, 803}, kGood))}),
       1);
-  EXPECT_TRUE(
-      says(text, "synchronous beats asynchronous in time to 95 %: ring took 173 s, ssp 4.6x"));
+  EXPECT_TRUE(contains_words(
+      text, "synchronous beats asynchronous in time to 95 %: ring took 173 s, ssp 4.6x"));
 }
 
 TEST(Verdict, SaysEqualOnlyWhereTheIntervalLiesWithinTheMargin) {
   const std::vector<double> near = {100, 100.1, 99.9, 100.05, 99.95};
-  EXPECT_TRUE(says(sentence(scaled({made_up_variant("mirrored", 8, near, kGood),
-                                    asynchronous(made_up_variant("async", 8, near, kGood))}),
-                            1),
-                   "took equally long to 95 %, within a factor of 1.10x"));
+  EXPECT_TRUE(
+      contains_words(sentence(scaled({made_up_variant("mirrored", 8, near, kGood),
+                                      asynchronous(made_up_variant("async", 8, near, kGood))}),
+                              1),
+                     "took equally long to 95 %, within a factor of 1.10x"));
   const std::vector<double> wide = {100, 140, 120, 90, 110};
   const std::string text =
       sentence(scaled({made_up_variant("mirrored", 8, wide, kGood),
                        asynchronous(made_up_variant("async", 8, wide, kGood))}),
                1);
-  EXPECT_TRUE(says(text, "cannot be told apart in time to 95 % with 5 seeds"));
-  EXPECT_FALSE(says(text, "equally"));
+  EXPECT_TRUE(contains_words(text, "cannot be told apart in time to 95 % with 5 seeds"));
+  EXPECT_FALSE(contains_words(text, "equally"));
 }
 
 TEST(Verdict, ClaimsNothingAboutTimeWithFewerThanFiveSeeds) {
@@ -154,14 +161,16 @@ TEST(Verdict, ClaimsNothingAboutTimeWithFewerThanFiveSeeds) {
   Comparison comparison =
       scaled({made_up_variant("mirrored", 8, {676, 680, 672}, good),
               asynchronous(made_up_variant("async", 8, {173, 174, 172}, good))});
-  EXPECT_TRUE(says(sentence(comparison, 0),
-                   "Nothing is recommended: 3 seeds are too few for a claim about time (5 are "
-                   "needed); with learning rates scaled linearly with the batch, not tuned, the "
-                   "shortest median time to 95 % was async's, 173 s."));
-  EXPECT_TRUE(says(sentence(comparison, 1),
-                   "async reached 95 % with 3 of 3 seeds (median 173 s) and mirrored reached 95 % "
-                   "with 3 of 3 seeds (median 676 s); no claim about time is made"));
-  EXPECT_TRUE(says(all_of(comparison), "few seeds: 3 seeds"));
+  EXPECT_TRUE(
+      contains_words(sentence(comparison, 0),
+                     "Nothing is recommended: 3 seeds are too few for a claim about time (5 are "
+                     "needed); with learning rates scaled linearly with the batch, not tuned, the "
+                     "shortest median time to 95 % was async's, 173 s."));
+  EXPECT_TRUE(contains_words(
+      sentence(comparison, 1),
+      "async reached 95 % with 3 of 3 seeds (median 173 s) and mirrored reached 95 % "
+      "with 3 of 3 seeds (median 676 s); no claim about time is made"));
+  EXPECT_TRUE(contains_words(all_of(comparison), "few seeds: 3 seeds"));
   EXPECT_TRUE(verdict(comparison).recommended.empty());
 }
 
@@ -171,14 +180,15 @@ TEST(Verdict, PrintsCountsAndMediansWhereARunMissedTheTarget) {
   sometimes.runs.push_back(made_up_run(5, {0.5, 0.6, 0.9}, 0.1));
   const Comparison comparison =
       scaled({made_up_variant("mirrored", 8, kSlow, kGood), asynchronous(sometimes)});
-  EXPECT_TRUE(says(sentence(comparison, 1),
-                   "async reached 95 % with 4 of 5 seeds (median 22.0 s) and mirrored reached 95 % "
-                   "with 5 of 5 seeds (median 676 s); no claim about time is made (Fisher's exact "
-                   "test of these counts alone: p = 1)"));
-  EXPECT_FALSE(says(all_of(comparison), "beats"));
-  EXPECT_FALSE(says(all_of(comparison), "alone reached"));
-  EXPECT_TRUE(
-      says(all_of(comparison), "target missed: 95 % was reached by async with 4 of 5 seeds"));
+  EXPECT_TRUE(contains_words(
+      sentence(comparison, 1),
+      "async reached 95 % with 4 of 5 seeds (median 22.0 s) and mirrored reached 95 % "
+      "with 5 of 5 seeds (median 676 s); no claim about time is made (Fisher's exact "
+      "test of these counts alone: p = 1)"));
+  EXPECT_FALSE(contains_words(all_of(comparison), "beats"));
+  EXPECT_FALSE(contains_words(all_of(comparison), "alone reached"));
+  EXPECT_TRUE(contains_words(all_of(comparison),
+                             "target missed: 95 % was reached by async with 4 of 5 seeds"));
 }
 
 TEST(Verdict, ExcludesARowThatMissedTheTargetOnlyIfItEndedLessAccurate) {
@@ -189,8 +199,9 @@ TEST(Verdict, ExcludesARowThatMissedTheTargetOnlyIfItEndedLessAccurate) {
   }
   const Comparison comparison =
       scaled({made_up_variant("ring", 8, kFast, kGood), asynchronous(stuck)});
-  EXPECT_TRUE(says(sentence(comparison, 0), "Use ring: "));
-  EXPECT_TRUE(says(sentence(comparison, 0), "the other missed it and ended less accurate."));
+  EXPECT_TRUE(contains_words(sentence(comparison, 0), "Use ring: "));
+  EXPECT_TRUE(
+      contains_words(sentence(comparison, 0), "the other missed it and ended less accurate."));
 }
 
 TEST(Verdict, ClaimsNothingFromRowsThatOtherProgramsDisturbed) {
@@ -198,11 +209,11 @@ TEST(Verdict, ClaimsNothingFromRowsThatOtherProgramsDisturbed) {
                                   asynchronous(made_up_variant("async", 8, kFast, kPoor))});
   comparison.variants[1].runs[2].result->others_cpu_share = 0.41;
   EXPECT_TRUE(verdict(comparison).recommended.empty());
-  EXPECT_FALSE(says(all_of(comparison), "beats"));
-  EXPECT_FALSE(says(all_of(comparison), " ended 1.40 points"));
-  EXPECT_TRUE(
-      says(all_of(comparison),
-           "busy machine: other programs took up to 41 % of the CPUs during runs of async"));
+  EXPECT_FALSE(contains_words(all_of(comparison), "beats"));
+  EXPECT_FALSE(contains_words(all_of(comparison), " ended 1.40 points"));
+  EXPECT_TRUE(contains_words(
+      all_of(comparison),
+      "busy machine: other programs took up to 41 % of the CPUs during runs of async"));
 }
 
 TEST(Verdict, NamesTheBestVariantOverSeveralMachinesIfOneMachineWins) {
@@ -210,11 +221,11 @@ TEST(Verdict, NamesTheBestVariantOverSeveralMachinesIfOneMachineWins) {
       {distributed(false, made_up_variant("one-device", 1, {17, 18, 17.5, 18.5, 16.5}, kGood)),
        distributed(true, made_up_variant("ring", 8, kFast, kGood)),
        distributed(true, asynchronous(made_up_variant("async", 8, kSlow, kGood)))});
-  EXPECT_TRUE(says(all_of(comparison),
-                   "Of the variants that can span several machines, use ring (173 s)."));
+  EXPECT_TRUE(contains_words(all_of(comparison),
+                             "Of the variants that can span several machines, use ring (173 s)."));
   Comparison already = comparison;
   already.variants.erase(already.variants.begin());
-  EXPECT_FALSE(says(all_of(already), "several machines, use"));
+  EXPECT_FALSE(contains_words(all_of(already), "several machines, use"));
 }
 
 TEST(Verdict, SaysThatWorkersSharedCpus) {
@@ -222,12 +233,13 @@ TEST(Verdict, SaysThatWorkersSharedCpus) {
       {made_up_variant("one-device", 1, kSlow, kGood), made_up_variant("ring", 4, kFast, kGood)});
   comparison.machines = {{.host = "node7", .cpus = 2}};
   comparison.threads_per_worker = 1;
-  EXPECT_TRUE(says(all_of(comparison), "shared CPUs: 4 workers of 1 thread shared 2 CPUs"));
+  EXPECT_TRUE(
+      contains_words(all_of(comparison), "shared CPUs: 4 workers of 1 thread shared 2 CPUs"));
   comparison.machines.front().cpus = 4;
-  EXPECT_FALSE(says(all_of(comparison), "shared"));
+  EXPECT_FALSE(contains_words(all_of(comparison), "shared"));
   comparison.machines.front().cpus = 2;
   comparison.has_virtual_clock = true;
-  EXPECT_FALSE(says(all_of(comparison), "shared"));
+  EXPECT_FALSE(contains_words(all_of(comparison), "shared"));
 }
 
 TEST(Verdict, DoesNotRecommendAVariantThatIsNoBetterThanGuessing) {
@@ -240,8 +252,8 @@ TEST(Verdict, DoesNotRecommendAVariantThatIsNoBetterThanGuessing) {
             "Nothing is recommended: no variant ended above 33.12 %, which guessing may reach (the "
             "most frequent of 4 classes is 25 % of 256 test samples, plus three standard errors).");
   comparison.variants.push_back(ComparedVariant{"ring", 4, {made_up_run(1, {0.9, 0.34}, 0.1)}});
-  EXPECT_TRUE(
-      says(all_of(comparison), "no learning: async (23.44 %) ended no better than guessing"));
+  EXPECT_TRUE(contains_words(all_of(comparison),
+                             "no learning: async (23.44 %) ended no better than guessing"));
 }
 
 TEST(Verdict, NamesFailedAndMissingRuns) {
@@ -250,8 +262,9 @@ TEST(Verdict, NamesFailedAndMissingRuns) {
   const std::string text =
       all_of(scaled({made_up_variant("mirrored", 8, kSlow, kGood), failing,
                      ComparedVariant{"later", 8, {pending_run(), pending_run()}}}));
-  EXPECT_TRUE(says(text, "failed runs: failing: 1 of 3 runs (seed 3: worker 3 fell silent)"));
-  EXPECT_TRUE(says(text, "missing runs: not yet trained: later (2 runs)"));
+  EXPECT_TRUE(
+      contains_words(text, "failed runs: failing: 1 of 3 runs (seed 3: worker 3 fell silent)"));
+  EXPECT_TRUE(contains_words(text, "missing runs: not yet trained: later (2 runs)"));
 }
 
 TEST(Verdict, ComparesAccuraciesIfNoVariantReachedTheTarget) {
@@ -264,17 +277,18 @@ TEST(Verdict, ComparesAccuraciesIfNoVariantReachedTheTarget) {
   };
   const Comparison comparison =
       scaled({variant("a", 0.90), asynchronous(variant("b", 0.93)), variant("c", 0.9301)});
-  EXPECT_TRUE(says(sentence(comparison, 0), "Use c or b: "));
-  EXPECT_TRUE(says(sentence(comparison, 0), "No variant reached 95 % with every seed"));
+  EXPECT_TRUE(contains_words(sentence(comparison, 0), "Use c or b: "));
+  EXPECT_TRUE(contains_words(sentence(comparison, 0), "No variant reached 95 % with every seed"));
   EXPECT_EQ(verdict(comparison).recommended, (std::vector<std::string>{"c", "b"}));
 }
 
 TEST(Verdict, WithoutAResultRecommendsNothing) {
-  EXPECT_TRUE(says(all_of(made_up_comparison({ComparedVariant{"a", 1, {failed_run(1, "no")}}})),
-                   "Nothing is recommended: no run succeeded."));
-  EXPECT_TRUE(says(all_of(made_up_comparison({})), "Nothing is recommended"));
-  EXPECT_TRUE(says(all_of(made_up_comparison({made_up_variant("a", 1, kFast, kGood)})),
-                   "there is nothing to compare a with"));
+  EXPECT_TRUE(
+      contains_words(all_of(made_up_comparison({ComparedVariant{"a", 1, {failed_run(1, "no")}}})),
+                     "Nothing is recommended: no run succeeded."));
+  EXPECT_TRUE(contains_words(all_of(made_up_comparison({})), "Nothing is recommended"));
+  EXPECT_TRUE(contains_words(all_of(made_up_comparison({made_up_variant("a", 1, kFast, kGood)})),
+                             "there is nothing to compare a with"));
 }
 
 TEST(Explanation, NamesTheVariantsWithEqualWeights) {
@@ -310,10 +324,10 @@ TEST_F(VerdictFile, HasTheLatestVerdictAndItsNumbers) {
   keep_verdict(dir_, comparison, verdict(comparison));
   std::ifstream in(dir_ / "comparison.json");
   const std::string text{std::istreambuf_iterator<char>(in), {}};
-  EXPECT_TRUE(says(text, "\"recommended\": [\n    \"b\"\n  ]"));
-  EXPECT_TRUE(says(text, "\"measure\": \"log_time\""));
-  EXPECT_TRUE(says(text, "\"claimed\": true"));
-  EXPECT_FALSE(says(text, "Use a."));
+  EXPECT_TRUE(contains_words(text, "\"recommended\": [\n    \"b\"\n  ]"));
+  EXPECT_TRUE(contains_words(text, "\"measure\": \"log_time\""));
+  EXPECT_TRUE(contains_words(text, "\"claimed\": true"));
+  EXPECT_FALSE(contains_words(text, "Use a."));
   EXPECT_NO_THROW(read_comparison(dir_));
 }
 

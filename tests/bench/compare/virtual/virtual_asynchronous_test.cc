@@ -33,7 +33,7 @@ TEST(VirtualAsynchronousJob, WithOneWorkerEqualsOneDeviceBitForBit) {
       run.options.loop.total_epochs = 2;
       const Summary found = run.train_virtually();
       const std::vector<EvalMetrics> evaluations = run.lines.evaluations;
-      const TrainOutcome expected = run.train_really("one-device", 1);
+      const TrainOutcome expected = run.train_in_real_time("one-device", 1);
       EXPECT_EQ(found.weights_hash, expected.weights_hash);
       EXPECT_EQ(found.steps, expected.progress.at.step);
       EXPECT_EQ(found.train_loss, expected.train_loss);

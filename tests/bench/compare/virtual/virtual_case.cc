@@ -33,7 +33,7 @@ Summary VirtualCase::train_virtually() {
                                 lines, [&](double fraction) { progress.push_back(fraction); });
 }
 
-TrainOutcome VirtualCase::train_really(const std::string& name, int replicas) {
+TrainOutcome VirtualCase::train_in_real_time(const std::string& name, int replicas) {
   lines = {};
   TrainOptions real = options;
   real.strategy.name = name;

@@ -40,7 +40,7 @@ class VirtualCase {
   // Trains under the virtual clock and replaces the metrics lines of the previous run.
   Summary train_virtually();
   // Trains by the real loop, as `syncopate train --strategy S --replicas N` does.
-  TrainOutcome train_really(const std::string& strategy, int replicas);
+  TrainOutcome train_in_real_time(const std::string& strategy, int replicas);
 
   const Graph& graph() const noexcept { return *graph_; }
 

@@ -23,7 +23,7 @@ void expect_the_bits_of(VirtualCase& run, const std::string& strategy, int repli
   const Summary found = run.train_virtually();
   const std::vector<double> found_losses = losses_of(run.lines);
   const std::vector<StepMetrics> found_steps = run.lines.steps;
-  const TrainOutcome expected = run.train_really(strategy, replicas);
+  const TrainOutcome expected = run.train_in_real_time(strategy, replicas);
   EXPECT_EQ(found.weights_hash, expected.weights_hash) << replicas << " replicas";
   EXPECT_EQ(found.test_accuracy, expected.test->accuracy);
   EXPECT_EQ(found_losses, losses_of(run.lines));

@@ -2,9 +2,9 @@
 // strategy without a GPU. Tests load it in place of the real module, and configure it by
 // environment variables: EMULATED_GPUS=4 is the number of devices (2 by default).
 // EMULATED_GPUS_FROM=2 is the machine's number of the first device (0 by default).
-// EMULATED_NCCL_PATIENCE=2 caps the strategy's timeout, in seconds. EMULATED_NCCL=init-fails:1
-// injects a fault into the process of that rank; other faults are never-meets:1, id-fails:0,
-// breaks:1 (in some step), notices-the-gone:0.
+// EMULATED_NCCL_TIMEOUT=2 caps the strategy's timeout, in seconds. EMULATED_NCCL=init-fails:1
+// injects a fault into the process of that rank; other faults are never-connects:1, id-fails:0,
+// breaks:1 (in some step), reports-lost-ranks:0.
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
@@ -26,17 +26,17 @@ std::string variable(const char* name, const char* otherwise) {
 }
 
 // Returns whether EMULATED_NCCL names this fault for this rank.
-bool goes_wrong(const std::string& what, int rank) {
+bool is_injected(const std::string& what, int rank) {
   return variable("EMULATED_NCCL", "") == what + ":" + std::to_string(rank);
 }
 
-void take_trouble(int rank) {
-  FakeNcclTrouble& trouble = fake_nccl_trouble();
-  if (goes_wrong("id-fails", rank)) trouble.id_fails = true;
-  if (goes_wrong("init-fails", rank)) trouble.init_error = ncclSystemError;
-  if (goes_wrong("never-meets", rank)) trouble.never_meets = true;
-  if (goes_wrong("breaks", rank)) trouble.sums_to_break = 20;
-  if (goes_wrong("notices-the-gone", rank)) trouble.notices_the_gone = true;
+void inject_faults(int rank) {
+  FakeNcclFaults& faults = fake_nccl_faults();
+  if (is_injected("id-fails", rank)) faults.id_fails = true;
+  if (is_injected("init-fails", rank)) faults.init_error = ncclSystemError;
+  if (is_injected("never-connects", rank)) faults.never_connects = true;
+  if (is_injected("breaks", rank)) faults.sums_until_error = 20;
+  if (is_injected("reports-lost-ranks", rank)) faults.reports_lost_ranks = true;
 }
 
 class HalfBusy final : public DeviceMonitor {
@@ -72,9 +72,9 @@ class EmulatedModule final : public CudaModule {
     return {std::make_move_iterator(sums.begin()), std::make_move_iterator(sums.end())};
   }
   std::unique_ptr<DeviceCollective> join_by_nccl(const DeviceRank& rank) const override {
-    take_trouble(rank.rank);
+    inject_faults(rank.rank);
     DeviceRank own = rank;
-    const std::chrono::seconds most(std::stoi(variable("EMULATED_NCCL_PATIENCE", "600")));
+    const std::chrono::seconds most(std::stoi(variable("EMULATED_NCCL_TIMEOUT", "600")));
     own.timeout = std::min<std::chrono::nanoseconds>(own.timeout, most);
     return make_nccl_sums(own, fake_nccl());
   }

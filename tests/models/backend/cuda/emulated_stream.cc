@@ -42,7 +42,7 @@ struct Stream {
   std::jthread worker;  // runs the items without a pace; starts with the first item
 
   std::uint64_t end() const { return num_done + pending.size(); }
-  bool can_go_on() const {
+  bool can_continue() const {
     return !pending.empty() && (pending.front().awaited == nullptr ||
                                 pending.front().awaited->num_done >= pending.front().position);
   }
@@ -76,7 +76,7 @@ struct Stream {
     worker = std::jthread([this](const std::stop_token& stop) {
       pthread_setname_np(pthread_self(), "emulated-stream");
       std::unique_lock lock(mutex());
-      while (changed().wait(lock, stop, [this] { return can_go_on(); })) do_one(lock);
+      while (changed().wait(lock, stop, [this] { return can_continue(); })) do_one(lock);
     });
   }
 };
@@ -98,7 +98,7 @@ struct Pace {
   }
   void go_on(std::unique_lock<std::mutex>& lock) {
     for (const auto& stream : streams) {
-      while (stream->can_go_on() &&
+      while (stream->can_continue() &&
              (stream->pace == 2 || (stream->pace == 1 && random() % 2 == 0))) {
         stream->do_one(lock);
       }

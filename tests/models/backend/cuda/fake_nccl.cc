@@ -9,58 +9,58 @@
 #include "models/base/errors.h"
 #include "tests/models/backend/cuda/emulated_journal.h"
 #include "tests/models/backend/cuda/emulated_stream.h"
-#include "tests/models/backend/cuda/fake_nccl_board.h"
+#include "tests/models/backend/cuda/fake_nccl_memory.h"
 
 namespace syncopate::cuda {
 namespace {
 
 struct Communicator {
-  std::shared_ptr<FakeNcclBoard> board;
+  std::shared_ptr<FakeNcclMemory> memory;
   FileDescriptor file;  // rank 0's shared file, which the other ranks open
   int size = 1;
-  int askings = 0;  // polls of this communicator since all ranks have joined
+  int polls = 0;  // polls of this communicator since all ranks have joined
   int sums = 0;
-  bool leaves = false;
+  bool is_finalizing = false;
 };
 
 Communicator& in(ncclComm_t handle) { return *reinterpret_cast<Communicator*>(handle); }
 
 // Maps the paths of shared files that this process has made for communicators, and that rank 0 has
 // not yet opened, to their descriptors.
-std::map<std::string, FileDescriptor>& new_boards() {
-  static std::map<std::string, FileDescriptor> boards;
-  return boards;
+std::map<std::string, FileDescriptor>& unopened_files() {
+  static std::map<std::string, FileDescriptor> files;
+  return files;
 }
-std::mutex& new_boards_mutex() {
+std::mutex& unopened_files_mutex() {
   static std::mutex mutex;
   return mutex;
 }
 
 ncclResult_t get_unique_id(ncclUniqueId* id) {
-  if (fake_nccl_trouble().id_fails) return ncclSystemError;
-  NewBoard made = make_fake_nccl_board();
+  if (fake_nccl_faults().id_fails) return ncclSystemError;
+  NewFakeNcclMemory made = make_fake_nccl_memory();
   *id = {};
-  std::strncpy(id->internal, made.place.c_str(), sizeof id->internal - 1);
-  const std::lock_guard lock(new_boards_mutex());
-  new_boards()[made.place] = std::move(made.file);
+  std::strncpy(id->internal, made.path.c_str(), sizeof id->internal - 1);
+  const std::lock_guard lock(unopened_files_mutex());
+  unopened_files()[made.path] = std::move(made.file);
   return ncclSuccess;
 }
 
 ncclResult_t init_rank(ncclComm_t* made, int size, ncclUniqueId id, int rank,
                        ncclConfig_t* config) {
   if (config->blocking != 0 || rank < 0 || rank >= size) return ncclInvalidArgument;
-  if (const ncclResult_t error = fake_nccl_trouble().init_error; error != ncclSuccess) return error;
+  if (const ncclResult_t error = fake_nccl_faults().init_error; error != ncclSuccess) return error;
   note_call({.what = "init"});
-  const std::string place(id.internal);
+  const std::string path(id.internal);
   auto communicator = std::make_unique<Communicator>();
-  communicator->board = FakeNcclBoard::open(place, rank, size);
+  communicator->memory = FakeNcclMemory::open(path, rank, size);
   communicator->size = size;
-  if (communicator->board == nullptr) return ncclSystemError;
+  if (communicator->memory == nullptr) return ncclSystemError;
   if (rank == 0) {
-    const std::lock_guard lock(new_boards_mutex());
-    if (auto mine = new_boards().extract(place)) communicator->file = std::move(mine.mapped());
+    const std::lock_guard lock(unopened_files_mutex());
+    if (auto mine = unopened_files().extract(path)) communicator->file = std::move(mine.mapped());
   }
-  if (!fake_nccl_trouble().never_meets) communicator->board->join();
+  if (!fake_nccl_faults().never_connects) communicator->memory->join();
   *made = reinterpret_cast<ncclComm_t>(communicator.release());
   return ncclInProgress;
 }
@@ -72,43 +72,43 @@ ncclResult_t all_reduce(const void* from, void* to, size_t count, ncclDataType_t
   Communicator& mine = in(handle);
   ++mine.sums;
   if (mine.size > 1) {
-    add_slow_work(stream,
-                  [board = mine.board, to, count] { board->sum(static_cast<float*>(to), count); });
+    add_slow_work(
+        stream, [memory = mine.memory, to, count] { memory->sum(static_cast<float*>(to), count); });
   }
   return ncclInProgress;
 }
 
 ncclResult_t get_async_error(ncclComm_t handle, ncclResult_t* state) {
   Communicator& mine = in(handle);
-  const FakeNcclTrouble& trouble = fake_nccl_trouble();
-  const bool all_met = mine.board->all_have_joined();
-  const bool meets = !all_met || mine.askings++ < trouble.askings_to_meet;
-  const bool leaves = mine.leaves && trouble.nobody_leaves;
-  const bool is_broken = trouble.sums_to_break > 0 && mine.sums > trouble.sums_to_break;
-  *state = is_broken                                                    ? ncclInternalError
-           : trouble.async_error != ncclSuccess                         ? trouble.async_error.load()
-           : trouble.notices_the_gone && mine.board->somebody_is_gone() ? ncclRemoteError
-           : meets || leaves || trouble.sums_never_end                  ? ncclInProgress
-                                                                        : ncclSuccess;
+  const FakeNcclFaults& faults = fake_nccl_faults();
+  const bool all_met = mine.memory->all_have_joined();
+  const bool is_connecting = !all_met || mine.polls++ < faults.polls_to_connect;
+  const bool is_finalizing = mine.is_finalizing && faults.finalize_never_ends;
+  const bool is_broken = faults.sums_until_error > 0 && mine.sums > faults.sums_until_error;
+  *state = is_broken                                                   ? ncclInternalError
+           : faults.async_error != ncclSuccess                         ? faults.async_error.load()
+           : faults.reports_lost_ranks && mine.memory->has_lost_rank() ? ncclRemoteError
+           : is_connecting || is_finalizing || faults.sums_never_end   ? ncclInProgress
+                                                                       : ncclSuccess;
   return ncclSuccess;
 }
 
 ncclResult_t finalize(ncclComm_t handle) {
   note_call({.what = "finalize"});
-  in(handle).leaves = true;
+  in(handle).is_finalizing = true;
   return ncclInProgress;
 }
 
 ncclResult_t destroy(ncclComm_t handle) {
   note_call({.what = "destroy"});
-  in(handle).board->leave();
+  in(handle).memory->leave();
   delete &in(handle);
   return ncclSuccess;
 }
 
 ncclResult_t abort(ncclComm_t handle) {
   note_call({.what = "abort"});
-  in(handle).board->release();
+  in(handle).memory->release();
   delete &in(handle);
   return ncclSuccess;
 }
@@ -135,9 +135,9 @@ const NcclTable& fake_nccl() {
   return kFake;
 }
 
-FakeNcclTrouble& fake_nccl_trouble() {
-  static FakeNcclTrouble trouble;
-  return trouble;
+FakeNcclFaults& fake_nccl_faults() {
+  static FakeNcclFaults faults;
+  return faults;
 }
 
 }  // namespace syncopate::cuda

@@ -12,19 +12,19 @@ namespace syncopate::cuda {
 
 const NcclTable& fake_nccl();
 
-// FakeNcclTrouble injects faults into every communicator of this process; a test resets it.
-struct FakeNcclTrouble {
+// FakeNcclFaults injects faults into every communicator of this process; a test resets it.
+struct FakeNcclFaults {
   std::atomic<bool> id_fails{false};                  // makes get_unique_id() fail
   std::atomic<ncclResult_t> init_error{ncclSuccess};  // is the result of init_rank()
-  std::atomic<bool> never_meets{false};  // init_rank() stays in progress, so on all ranks
+  std::atomic<bool> never_connects{false};  // init_rank() stays in progress, so on all ranks
   // The number of polls that return "in progress" after all ranks have called init_rank().
-  std::atomic<int> askings_to_meet{0};
+  std::atomic<int> polls_to_connect{0};
   std::atomic<ncclResult_t> async_error{ncclSuccess};  // is what polling returns
-  std::atomic<int> sums_to_break{0};                   // sums before an internal error; 0: no error
-  std::atomic<bool> notices_the_gone{false};           // polls report a lost rank: ncclRemoteError
+  std::atomic<int> sums_until_error{0};                // sums before an internal error; 0: no error
+  std::atomic<bool> reports_lost_ranks{false};         // polls report a lost rank: ncclRemoteError
   std::atomic<bool> sums_never_end{false};             // all_reduce() stays in progress
-  std::atomic<bool> nobody_leaves{false};              // finalize() stays in progress
+  std::atomic<bool> finalize_never_ends{false};        // finalize() stays in progress
 };
-FakeNcclTrouble& fake_nccl_trouble();
+FakeNcclFaults& fake_nccl_faults();
 
 }  // namespace syncopate::cuda

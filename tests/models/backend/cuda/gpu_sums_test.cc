@@ -134,13 +134,13 @@ TEST_F(GpuSums, DoNotWaitForEverForAReplicaThatNeverMeets) {
 }
 
 // Runs two replicas, the second of which may not take part in the sum.
-void run_two(bool second_comes, std::chrono::nanoseconds timeout) {
+void run_two(bool second_joins, std::chrono::nanoseconds timeout) {
   ncclUniqueId id{};
   std::array<std::unique_ptr<BucketSums>, 2> sums;
   for (int r = 0; r < 2; ++r) {
-    sums[static_cast<std::size_t>(r)] = make_nccl_sums(
-        {.rank = r, .size = 2, .device = {DeviceKind::kCuda, r}, .timeout = timeout},
-        nccl_library());
+    sums[static_cast<std::size_t>(r)] =
+        make_nccl_sums({.rank = r, .size = 2, .device = {DeviceKind::kCuda, r}, .timeout = timeout},
+                       nccl_library());
   }
   ASSERT_EQ(nccl_library().get_unique_id(&id), ncclSuccess);
   const std::vector<float> expected =
@@ -154,19 +154,19 @@ void run_two(bool second_comes, std::chrono::nanoseconds timeout) {
         std::ranges::copy(std::as_bytes(std::span(&id, 1)), bytes.begin());
       });
       Gradients replica(mine, r, random_gradients(r));
-      if (r == 0 || second_comes) {
+      if (r == 0 || second_joins) {
         try {
           replica.start();
           const std::vector<float> found = replica.values();
           mine.check();
           EXPECT_EQ(found, expected);  // the order of two addends does not matter
-          EXPECT_TRUE(second_comes);
+          EXPECT_TRUE(second_joins);
         } catch (const PeerError& error) {
-          EXPECT_FALSE(second_comes) << error.what();
+          EXPECT_FALSE(second_joins) << error.what();
         }
       }
       mine.detach();
-      if (second_comes) mine.leave();
+      if (second_joins) mine.leave();
     });
   }
 }

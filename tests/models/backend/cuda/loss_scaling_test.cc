@@ -69,7 +69,7 @@ class Training {
   }
   LossScaleState loss_scale() { return case_.backend->loss_scale(case_.arena).value(); }
   // Copies values and loss scale of `other`, as if resumed from a checkpoint of `other`.
-  void go_on_from(Training& other) {
+  void resume_from(Training& other) {
     const auto before = other.values_and_slots();
     std::ranges::copy(before[0], case_.arena.values().f32().begin());
     std::ranges::copy(before[1], slots_[0].f32().begin());
@@ -176,7 +176,7 @@ TEST_P(LossScalingOf, GoesOnFromWhereTheScaleStood) {
   EXPECT_GT(run.loss_scale().skipped_steps, 0);
   EXPECT_NE(run.loss_scale().scale, scaling.first);
   Training resumed(graph(), {.scaling = scaling});
-  resumed.go_on_from(run);
+  resumed.resume_from(run);
   EXPECT_EQ(resumed.loss_scale(), run.loss_scale());
   for (Training* one : {&run, &resumed}) {
     for (int step = 0; step < 6; ++step) one->step();

@@ -54,13 +54,13 @@ class NcclSums : public testing::Test {
  protected:
   void SetUp() override { take_calls(); }
   void TearDown() override {
-    FakeNcclTrouble& trouble = fake_nccl_trouble();
-    trouble.id_fails = false;
-    trouble.init_error = ncclSuccess;
-    trouble.askings_to_meet = 0;
-    trouble.async_error = ncclSuccess;
-    trouble.sums_never_end = false;
-    trouble.nobody_leaves = false;
+    FakeNcclFaults& faults = fake_nccl_faults();
+    faults.id_fails = false;
+    faults.init_error = ncclSuccess;
+    faults.polls_to_connect = 0;
+    faults.async_error = ncclSuccess;
+    faults.sums_never_end = false;
+    faults.finalize_never_ends = false;
     emulated_device_is_stuck() = false;
   }
 
@@ -198,7 +198,7 @@ TEST_F(NcclSums, EndAWaitForTheDeviceWithTheVerdictOnAPeer) {
 }
 
 TEST_F(NcclSums, AsksUntilAllHaveMet) {
-  fake_nccl_trouble().askings_to_meet = 5;
+  fake_nccl_faults().polls_to_connect = 5;
   const auto sums = make(0, 1);
   sums->join([](std::span<std::byte>) {});
   EXPECT_NO_THROW(sums->check());
@@ -211,16 +211,16 @@ TEST_F(NcclSums, TellWhatFailedHereFromWhatAPeerMayHaveCaused) {
       sums->join([](std::span<std::byte>) {});
       FAIL() << "met somebody";
     } catch (const DeviceError& error) {
-      const std::string said = error.what();
-      EXPECT_NE(said.find("unhandled system error"), std::string::npos) << said;
-      EXPECT_NE(said.find("replica 0 (cuda:0)"), std::string::npos) << said;
-      EXPECT_NE(said.find("--collective ring"), std::string::npos) << said;
+      const std::string text = error.what();
+      EXPECT_NE(text.find("unhandled system error"), std::string::npos) << text;
+      EXPECT_NE(text.find("replica 0 (cuda:0)"), std::string::npos) << text;
+      EXPECT_NE(text.find("--collective ring"), std::string::npos) << text;
     }
   };
-  fake_nccl_trouble().id_fails = true;
+  fake_nccl_faults().id_fails = true;
   expect_own_error(make(0, 2));
-  fake_nccl_trouble().id_fails = false;
-  fake_nccl_trouble().init_error = ncclSystemError;
+  fake_nccl_faults().id_fails = false;
+  fake_nccl_faults().init_error = ncclSystemError;
   expect_own_error(make(0, 2));
 }
 
@@ -228,7 +228,7 @@ TEST_F(NcclSums, TellWhatFailedHereFromWhatAPeerMayHaveCaused) {
 // cause.
 TEST_F(NcclSums, TakeForAPeersWhatAPeerMayHaveCausedWhileTheyMeet) {
   const auto error_of = [](int rank, ncclResult_t code) -> std::string {
-    fake_nccl_trouble().init_error = code;
+    fake_nccl_faults().init_error = code;
     const auto sums = make(rank, 2);
     try {
       sums->join([](std::span<std::byte>) {});
@@ -243,9 +243,9 @@ TEST_F(NcclSums, TakeForAPeersWhatAPeerMayHaveCausedWhileTheyMeet) {
   EXPECT_EQ(error_of(1, ncclUnhandledCudaError), "its own");
   for (const auto& [rank, code] :
        {std::pair{0, ncclRemoteError}, {1, ncclRemoteError}, {1, ncclSystemError}}) {
-    const std::string said = error_of(rank, code);
-    EXPECT_TRUE(said.starts_with("a peer's: ")) << rank << ": " << said;
-    EXPECT_NE(said.find("waited for all 2 replicas to meet"), std::string::npos) << said;
+    const std::string text = error_of(rank, code);
+    EXPECT_TRUE(text.starts_with("a peer's: ")) << rank << ": " << text;
+    EXPECT_NE(text.find("waited for all 2 replicas to meet"), std::string::npos) << text;
   }
 }
 
@@ -255,16 +255,16 @@ TEST_F(NcclSums, DoNotWaitForEverForAReplicaThatNeverComes) {
     sums->join([](std::span<std::byte>) {});
     FAIL() << "met somebody";
   } catch (const PeerError& error) {
-    const std::string said = error.what();
-    EXPECT_NE(said.find("waited 0.02 s for all 2 replicas to meet"), std::string::npos) << said;
-    EXPECT_NE(said.find("--collective ring"), std::string::npos) << said;
+    const std::string text = error.what();
+    EXPECT_NE(text.find("waited 0.02 s for all 2 replicas to meet"), std::string::npos) << text;
+    EXPECT_NE(text.find("--collective ring"), std::string::npos) << text;
   }
   EXPECT_EQ(names_of(take_calls()), (std::vector<std::string>{"init", "abort"}));
 }
 
 TEST_F(NcclSums, GiveUpASumThatDoesNotBegin) {
   const auto sums = make_joined(milliseconds(500));
-  fake_nccl_trouble().sums_never_end = true;
+  fake_nccl_faults().sums_never_end = true;
   EXPECT_THROW(sums->start(0, compute_.get()), PeerError);
   EXPECT_NE(reason_of(*sums).find("the sum of bucket 0"), std::string::npos);
   EXPECT_EQ(take_calls().back().what, "abort");
@@ -293,7 +293,7 @@ TEST_F(NcclSums, AbortTheCommunicatorWhenAPeerIsGone) {
   const auto sums = make_joined();
   start_all(*sums);
   sums->finish(compute_.get());
-  fake_nccl_trouble().async_error = ncclRemoteError;
+  fake_nccl_faults().async_error = ncclRemoteError;
   const std::string reason = reason_of(*sums);
   EXPECT_NE(reason.find("remote process exited: the fake was told so"), std::string::npos)
       << reason;
@@ -306,7 +306,7 @@ TEST_F(NcclSums, AbortTheCommunicatorWhenAPeerIsGone) {
 
 TEST_F(NcclSums, WakeWhoWaitsForAPeerWhenTheMembershipSaysThatItIsDead) {
   const auto sums = make_joined();
-  fake_nccl_trouble().sums_never_end = true;
+  fake_nccl_faults().sums_never_end = true;
   std::jthread watcher([&] { sums->abort("rank 1 (host b) died in step 3"); });
   try {
     // The sum may begin before or after another thread calls abort() with the reason; in both cases

@@ -43,8 +43,8 @@ TEST_F(APlanCache, IsEmptyWithoutAFileAndWritesNoneUntilSomethingIsKept) {
 
 TEST_F(APlanCache, KeepsWhatWasSettledForTheNextRun) {
   PlanCache cache(file_);
-  EXPECT_EQ(cache.settle("a convolution", "42 2=5"), "42 2=5");
-  EXPECT_EQ(cache.settle("another one", "7"), "7");
+  EXPECT_EQ(cache.get_or_store("a convolution", "42 2=5"), "42 2=5");
+  EXPECT_EQ(cache.get_or_store("another one", "7"), "7");
   const PlanCache next(file_);
   EXPECT_EQ(next.find("a convolution"), "42 2=5");
   EXPECT_EQ(next.find("another one"), "7");
@@ -53,31 +53,31 @@ TEST_F(APlanCache, KeepsWhatWasSettledForTheNextRun) {
 TEST_F(APlanCache, LetsTheFirstOfSeveralDecide) {
   PlanCache one(file_);
   PlanCache other(file_);
-  EXPECT_EQ(one.settle("a convolution", "42"), "42");
-  EXPECT_EQ(other.settle("a convolution", "7"), "42");
+  EXPECT_EQ(one.get_or_store("a convolution", "42"), "42");
+  EXPECT_EQ(other.get_or_store("a convolution", "7"), "42");
   EXPECT_EQ(other.find("a convolution"), "42");
 }
 
 TEST_F(APlanCache, PutsAnotherEngineInThePlaceOfOneThatIsOfNoUse) {
   PlanCache cache(file_);
-  cache.settle("a convolution", "42");
-  EXPECT_EQ(cache.settle("a convolution", "7", "42"), "7");
+  cache.get_or_store("a convolution", "42");
+  EXPECT_EQ(cache.get_or_store("a convolution", "7", "42"), "7");
   EXPECT_EQ(PlanCache(file_).find("a convolution"), "7");
 }
 
 TEST_F(APlanCache, LosesNothingWhenManyWriteAtOnce) {
   constexpr int kWriters = 4;
   constexpr int kKeys = 10;
-  std::vector<std::vector<std::string>> settled(kWriters);
+  std::vector<std::vector<std::string>> stored(kWriters);
   {
     std::vector<std::jthread> writers;
     for (int w = 0; w < kWriters; ++w) {
       writers.emplace_back([&, w] {
         PlanCache cache(file_);
         for (int k = 0; k < kKeys; ++k) {
-          settled[static_cast<std::size_t>(w)].push_back(
-              cache.settle("shared " + std::to_string(k), std::to_string(w)));
-          cache.settle("of " + std::to_string(w) + " " + std::to_string(k), "1");
+          stored[static_cast<std::size_t>(w)].push_back(
+              cache.get_or_store("shared " + std::to_string(k), std::to_string(w)));
+          cache.get_or_store("of " + std::to_string(w) + " " + std::to_string(k), "1");
         }
       });
     }
@@ -87,13 +87,13 @@ TEST_F(APlanCache, LosesNothingWhenManyWriteAtOnce) {
     for (int w = 0; w < kWriters; ++w) {
       EXPECT_EQ(all.find("of " + std::to_string(w) + " " + std::to_string(k)), "1");
       EXPECT_EQ(all.find("shared " + std::to_string(k)),
-                settled[static_cast<std::size_t>(w)][static_cast<std::size_t>(k)]);
+                stored[static_cast<std::size_t>(w)][static_cast<std::size_t>(k)]);
     }
   }
 }
 
 TEST_F(APlanCache, IgnoresADamagedFileWithOneWarningAndWritesItAnew) {
-  PlanCache(file_).settle("a convolution", "42");
+  PlanCache(file_).get_or_store("a convolution", "42");
   const std::string whole = text();
   for (const std::string& damaged :
        {std::string(), std::string("syncopate plans 2\nend 0\n"), whole.substr(0, whole.size() - 1),
@@ -104,10 +104,10 @@ TEST_F(APlanCache, IgnoresADamagedFileWithOneWarningAndWritesItAnew) {
     testing::internal::CaptureStderr();
     PlanCache cache(file_);
     EXPECT_EQ(cache.find("a convolution"), std::nullopt);
-    EXPECT_EQ(cache.settle("a convolution", "7"), "7");
-    const std::string said = testing::internal::GetCapturedStderr();
-    EXPECT_NE(said.find("measured again"), std::string::npos) << said;
-    EXPECT_EQ(said.find("measured again"), said.rfind("measured again")) << said;
+    EXPECT_EQ(cache.get_or_store("a convolution", "7"), "7");
+    const std::string log = testing::internal::GetCapturedStderr();
+    EXPECT_NE(log.find("measured again"), std::string::npos) << log;
+    EXPECT_EQ(log.find("measured again"), log.rfind("measured again")) << log;
     EXPECT_EQ(PlanCache(file_).find("a convolution"), "7");
   }
 }
@@ -118,12 +118,12 @@ TEST_F(APlanCache, GoesOnWithOneWarningWhereNothingCanBeWritten) {
   std::filesystem::create_directories(file_);  // no file can be written there
   testing::internal::CaptureStderr();
   PlanCache cache(file_);
-  EXPECT_EQ(cache.settle("a convolution", "42"), "42");
-  EXPECT_EQ(cache.settle("another one", "7"), "7");
+  EXPECT_EQ(cache.get_or_store("a convolution", "42"), "42");
+  EXPECT_EQ(cache.get_or_store("another one", "7"), "7");
   EXPECT_EQ(cache.find("a convolution"), "42");
-  const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_NE(said.find("--cache-dir"), std::string::npos) << said;
-  EXPECT_EQ(said.find("--cache-dir"), said.rfind("--cache-dir")) << said;
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("--cache-dir"), std::string::npos) << log;
+  EXPECT_EQ(log.find("--cache-dir"), log.rfind("--cache-dir")) << log;
 }
 
 }  // namespace

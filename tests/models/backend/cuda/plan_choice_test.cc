@@ -94,7 +94,7 @@ TEST_F(AnEngine, IsTheLibrarysFirstAndNotKeptWhereNoneCanBeTimed) {
 }
 
 TEST_F(AnEngine, ThatIsKeptAndNoLongerOfferedIsReplaced) {
-  PlanCache(file()).settle("key", "0");
+  PlanCache(file()).get_or_store("key", "0");
   FakeEngines engines({"1", "2"});
   engines.times = {{"1", nanoseconds(9)}, {"2", nanoseconds(5)}};
   PlanCache cache(file());
@@ -107,7 +107,7 @@ TEST_F(AnEngine, IsTheOneThatAnotherProcessSettledMeanwhile) {
   engines.times = {{"1", nanoseconds(9)}, {"2", nanoseconds(5)}};
   engines.also_offered = "3";
   PlanCache cache(file());
-  PlanCache(file()).settle("key", "3");
+  PlanCache(file()).get_or_store("key", "3");
   EXPECT_EQ(choose_engine(engines, &cache, "key"), "3");
 }
 

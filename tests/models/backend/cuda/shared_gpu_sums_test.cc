@@ -126,10 +126,10 @@ TEST(SharedGpuSums, NameTheReplicaThatDoesNotCome) {
     replicas[0]->sums->finish(replicas[0]->compute.get());
     FAIL() << "two replicas summed without the third";
   } catch (const PeerError& error) {
-    const std::string said = error.what();
-    EXPECT_NE(said.find("replica 0 waited 0.02 s for the gradients of replica 1,"),
+    const std::string text = error.what();
+    EXPECT_NE(text.find("replica 0 waited 0.02 s for the gradients of replica 1,"),
               std::string::npos)
-        << said;
+        << text;
   }
 }
 

@@ -85,12 +85,12 @@ TEST(Precedence, ReadsThePmiRanksOfTasksWhoseDaemonsSrunStarted) {
 TEST(Precedence, PrefersMpirunRshAndJsrunToTheSlurmStepOfTheirDaemons) {
   for (const auto& [source, prefix] : {std::pair{"MVAPICH", std::string("MV2_COMM_WORLD_")},
                                        std::pair{"JSM", std::string("JSM_NAMESPACE_")}}) {
-    const Variables told{{prefix + "RANK", "3"},
-                         {prefix + "SIZE", "4"},
-                         {prefix + "LOCAL_RANK", "1"},
-                         {prefix + "LOCAL_SIZE", "2"}};
+    const Variables variables{{prefix + "RANK", "3"},
+                              {prefix + "SIZE", "4"},
+                              {prefix + "LOCAL_RANK", "1"},
+                              {prefix + "LOCAL_SIZE", "2"}};
     for (const Variables& others : {Variables{}, step("n[1-2]", "1(x2)", 2, 0, "n1", 0)}) {
-      const ClusterSpec spec = resolve(told + others);
+      const ClusterSpec spec = resolve(variables + others);
       EXPECT_EQ(spec.source, source);
       EXPECT_EQ(place_in_job(spec), "rank 3 of 4");
       EXPECT_EQ(spec.local_rank, 1);
@@ -193,9 +193,9 @@ TEST(SourceWithoutLocalRank, IgnoresASourceWithAnotherIndex) {
 }
 
 TEST(SourceWithLocalRank, KeepsIt) {
-  const Variables told{
+  const Variables variables{
       {"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "4"}};
-  const ClusterSpec spec = resolve(kSecondOfTwo + told);
+  const ClusterSpec spec = resolve(kSecondOfTwo + variables);
   EXPECT_EQ(spec.source, "PMI");
   EXPECT_EQ(spec.local_rank, 0);
   EXPECT_EQ(spec.local_size, 4);

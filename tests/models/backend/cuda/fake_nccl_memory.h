@@ -1,4 +1,4 @@
-// The board is the memory that the ranks of the fake NCCL share, as threads or processes: an
+// The memory is the memory that the ranks of the fake NCCL share, as threads or processes: an
 // unnamed file, which rank 0 makes and the others open through rank 0's process. It disappears with
 // the last process, however the processes end.
 #pragma once
@@ -13,26 +13,26 @@
 
 namespace syncopate::cuda {
 
-// A NewBoard is a new file of memory for the ranks to share, and the path by which a process opens
-// it. The path is valid while `file` is open in the process that made it.
-struct NewBoard {
+// A NewFakeNcclMemory is a new file of memory for the ranks to share, and the path by which a
+// process opens it. The path is valid while `file` is open in the process that made it.
+struct NewFakeNcclMemory {
   FileDescriptor file;
-  std::string place;
+  std::string path;
 };
-// Makes a board. Throws FileError.
-NewBoard make_fake_nccl_board();
+// Makes a memory. Throws FileError.
+NewFakeNcclMemory make_fake_nccl_memory();
 
-// FakeNcclBoard is one rank's view of the board. Thread-safe.
-class FakeNcclBoard {
+// FakeNcclMemory is one rank's view of the memory. Thread-safe.
+class FakeNcclMemory {
  public:
   static constexpr int kMostRanks = 16;
   static std::size_t size_bytes();
 
-  // Opens the shared file at the path `place`; returns null if the path leads to no such file.
-  static std::unique_ptr<FakeNcclBoard> open(const std::string& place, int rank, int size);
-  FakeNcclBoard(const FakeNcclBoard&) = delete;
-  FakeNcclBoard& operator=(const FakeNcclBoard&) = delete;
-  ~FakeNcclBoard();
+  // Opens the shared file at the path `path`; returns null if the path leads to no such file.
+  static std::unique_ptr<FakeNcclMemory> open(const std::string& path, int rank, int size);
+  FakeNcclMemory(const FakeNcclMemory&) = delete;
+  FakeNcclMemory& operator=(const FakeNcclMemory&) = delete;
+  ~FakeNcclMemory();
 
   // Announces this rank to the other ranks.
   void join();
@@ -46,12 +46,12 @@ class FakeNcclBoard {
   void leave();
   // Returns whether a rank is lost: it has joined and not left, but was released or its process has
   // ended.
-  bool somebody_is_gone() const;
+  bool has_lost_rank() const;
 
  private:
   struct Shared;
 
-  FakeNcclBoard(SharedMapping mapping, int rank, int size);
+  FakeNcclMemory(SharedMapping mapping, int rank, int size);
   bool wait_until(const std::function<bool()>& is_true) const;
 
   const SharedMapping mapping_;

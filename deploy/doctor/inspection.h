@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "deploy/cli/command_line.h"
-#include "deploy/doctor/judge.h"
+#include "deploy/doctor/diagnosis.h"
 #include "models/backend/backend.h"
 #include "models/base/environment.h"
 #include "strategies/cluster/membership.h"
@@ -17,11 +17,11 @@ namespace syncopate {
 // Fills the whole report except the devices, the clock and sees_chiefs_file, which need the other
 // tasks. Opens the data and runs train's first checks. Throws nothing: a fact that cannot be found
 // stays empty, and data that cannot be read is reported as a problem.
-TaskReport look_at_task(const TrainOptions& options, const Environment& environment);
+TaskReport inspect_task(const TrainOptions& options, const Environment& environment);
 
 // Finds the devices of this task's replicas and divides them as train does. With a membership every
 // task must call it. Throws PeerError if the exchange with another task fails.
-void look_at_devices(TrainOptions options, Membership* membership, TaskReport& report);
+void inspect_devices(TrainOptions options, Membership* membership, TaskReport& report);
 
 // Returns the name of a task, such as "worker 1".
 std::string task_name(const ClusterSpec& spec);

@@ -1,4 +1,4 @@
-#include "deploy/doctor/look.h"
+#include "deploy/doctor/inspection.h"
 
 #include <fmt/format.h>
 
@@ -162,7 +162,7 @@ std::int64_t open_file_limit() {
                                          : static_cast<std::int64_t>(limit.rlim_cur);
 }
 
-void look_at_data(const TrainOptions& options, TaskReport& report) {
+void inspect_data(const TrainOptions& options, TaskReport& report) {
   try {
     const DataSplits data =
         open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = options.strategy.seed});
@@ -204,7 +204,7 @@ double system_clock_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-TaskReport look_at_task(const TrainOptions& options, const Environment& environment) {
+TaskReport inspect_task(const TrainOptions& options, const Environment& environment) {
   const bool computes = options.cluster.role == Role::kWorker;
   TaskReport report{
       .name = task_name(options.cluster),
@@ -230,7 +230,7 @@ TaskReport look_at_task(const TrainOptions& options, const Environment& environm
   for (const LibraryVersion& library : library_versions()) {
     report.libraries[library.name] = library.loaded;
   }
-  if (computes) look_at_data(options, report);
+  if (computes) inspect_data(options, report);
   if (!options.loop.checkpoint_dir.empty()) {
     std::error_code unseen;
     report.folder_is_missing = !fs::exists(options.loop.checkpoint_dir, unseen);
@@ -239,7 +239,7 @@ TaskReport look_at_task(const TrainOptions& options, const Environment& environm
   return report;
 }
 
-void look_at_devices(TrainOptions options, Membership* membership, TaskReport& report) {
+void inspect_devices(TrainOptions options, Membership* membership, TaskReport& report) {
   if (options.cluster.role != Role::kWorker) return;
   const std::vector<Device>& devices = options.strategy.devices;
   try {
@@ -273,12 +273,12 @@ FolderToken::~FolderToken() {
 bool sees_token(const fs::path& folder, const std::string& name) {
   const fs::path path = nearest_existing_folder(folder) / name;
   constexpr std::chrono::seconds kVisibilityTimeout(2);
-  constexpr std::chrono::milliseconds kLook(50);
+  constexpr std::chrono::milliseconds kSampleInterval(50);
   for (const Deadline deadline = Deadline::after(kVisibilityTimeout);;) {
     std::error_code error;
     if (fs::exists(path, error)) return true;
     if (deadline.passed()) return false;
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kSampleInterval);
   }
 }
 

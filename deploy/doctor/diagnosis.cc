@@ -1,4 +1,4 @@
-#include "deploy/doctor/judge.h"
+#include "deploy/doctor/diagnosis.h"
 
 #include <fmt/format.h>
 
@@ -54,23 +54,24 @@ const TaskReport* first_that_differs(const std::vector<TaskReport>& tasks,
   return other == tasks.end() ? nullptr : &*other;
 }
 
-class Judge {
+class Diagnosis {
  public:
-  Judge(const JobUnderTest& job, const std::vector<TaskReport>& tasks) : job_(job), tasks_(tasks) {}
+  Diagnosis(const JobUnderTest& job, const std::vector<TaskReport>& tasks)
+      : job_(job), tasks_(tasks) {}
 
   std::vector<Finding> all() {
-    look_at_size();
-    look_at_programs();
-    look_at_cpus();
-    look_at_gpus();
-    look_at_batch();
-    look_at_clocks();
-    look_at_data();
-    look_at_refusals();
-    look_at_folders();
-    look_at_memory();
-    look_at_limits();
-    look_at_network();
+    check_size();
+    check_programs();
+    check_cpus();
+    check_gpus();
+    check_batch();
+    check_clocks();
+    inspect_data();
+    check_refusals();
+    check_folders();
+    check_memory();
+    check_limits();
+    check_network();
     for (const std::string& note : job_.notes) add(Kind::kNote, "cluster", note);
     return std::move(findings_);
   }
@@ -81,13 +82,13 @@ class Judge {
   }
 
   // True if every task has reported. Findings about all tasks are possible only then.
-  bool have_all_met() const { return std::cmp_greater_equal(tasks_.size(), job_.tasks); }
+  bool have_all_joined() const { return std::cmp_greater_equal(tasks_.size(), job_.tasks); }
 
-  void look_at_size() {
+  void check_size() {
     const auto machines = by_machine(tasks_).size();
     const bool wants_several =
         job_.strategy == "multi-worker-mirrored" || job_.strategy == "parameter-server";
-    if (!have_all_met()) return;
+    if (!have_all_joined()) return;
     if (wants_several && tasks_.size() == 1) {
       return add(Kind::kError, "tasks",
                  "--strategy " + job_.strategy +
@@ -98,14 +99,14 @@ class Judge {
     add(Kind::kGood, "tasks", size + (tasks_.size() == 1 ? "" : " met"));
   }
 
-  void look_at_programs() {
+  void check_programs() {
     if (const TaskReport* other =
             first_that_differs(tasks_, [](const TaskReport& task) { return task.program; })) {
       add(Kind::kError, "program",
           place(*other) + " runs another build (" + other->version + ", " + other->program +
               ") than " + place(tasks_.front()) + " (" + tasks_.front().version + ", " +
               tasks_.front().program + "): start all tasks with the same file");
-    } else if (have_all_met()) {
+    } else if (have_all_joined()) {
       add(Kind::kGood, "program",
           tasks_.front().version + ", build " + tasks_.front().program + ", everywhere");
     }
@@ -135,7 +136,7 @@ class Judge {
     }
   }
 
-  void look_at_cpus() {
+  void check_cpus() {
     for (const auto& [machine, tasks] : by_machine(tasks_)) {
       std::set<int> cpus;
       int threads = 0;
@@ -154,7 +155,7 @@ class Judge {
     }
   }
 
-  void look_at_gpus() {
+  void check_gpus() {
     if (!job_.devices.starts_with("cuda")) return;
     for (const TaskReport& task : tasks_) {
       if (!task.device_problem.empty()) {
@@ -175,7 +176,7 @@ class Judge {
     }
   }
 
-  void look_at_batch() {
+  void check_batch() {
     if (job_.global_batch == 0 || job_.replicas < 1) return;
     if (job_.global_batch < job_.replicas) {
       return add(
@@ -191,7 +192,7 @@ class Judge {
                     job_.global_batch, job_.replicas));
   }
 
-  void look_at_clocks() {
+  void check_clocks() {
     const auto [first, last] = std::ranges::minmax_element(tasks_, {}, &TaskReport::clock_seconds);
     const double skew = last->clock_seconds - first->clock_seconds;
     if (skew > kSkewNoticed) {
@@ -205,7 +206,7 @@ class Judge {
   }
 
   // Servers read no data, so their reports are left out.
-  void look_at_data() {
+  void inspect_data() {
     const TaskReport* first = nullptr;
     for (const TaskReport& task : tasks_) {
       if (!task.data_problem.empty()) {
@@ -219,22 +220,22 @@ class Judge {
                  place(task) + " finds other samples than " + place(*first) +
                      ": give all tasks the same --data");
     }
-    if (first != nullptr && have_all_met())
+    if (first != nullptr && have_all_joined())
       add(Kind::kGood, "data", "all workers that read it find the same");
   }
 
   // Reports the errors with which train would end. Tasks with equal flags find equal errors; each
   // error is printed once.
-  void look_at_refusals() {
-    std::set<std::string> said;
+  void check_refusals() {
+    std::set<std::string> reported;
     for (const TaskReport& task : tasks_) {
       for (const std::string& line : task.refusals) {
-        if (said.insert(line).second) add(Kind::kError, "train", place(task) + ": " + line);
+        if (reported.insert(line).second) add(Kind::kError, "train", place(task) + ": " + line);
       }
     }
   }
 
-  void look_at_folders() {
+  void check_folders() {
     for (const TaskReport& task : tasks_) {
       if (!task.folder_problem.empty()) {
         add(Kind::kError, "checkpoints", place(task) + ": " + task.folder_problem);
@@ -260,14 +261,14 @@ class Judge {
     }
     const bool is_broken = std::ranges::any_of(
         tasks_, [](const TaskReport& task) { return !task.folder_problem.empty(); });
-    if (is_broken || !have_all_met()) return;
+    if (is_broken || !have_all_joined()) return;
     add(Kind::kGood, "checkpoints",
         job_.checkpoint_dir + (tasks_.front().folder_is_missing
                                    ? " does not exist; train will create it where all tasks see it"
                                    : " is seen by all"));
   }
 
-  void look_at_memory() {
+  void check_memory() {
     const bool uses_it = job_.collective == "mpi" || job_.collective == "nccl";
     for (const auto& [machine, tasks] : by_machine(tasks_)) {
       const TaskReport& task = *tasks.front();
@@ -279,7 +280,7 @@ class Judge {
     }
   }
 
-  void look_at_limits() {
+  void check_limits() {
     const std::int64_t needed = kOwnFiles + job_.tasks;
     for (const TaskReport& task : tasks_) {
       if (task.open_files >= needed) continue;
@@ -290,7 +291,7 @@ class Judge {
     }
   }
 
-  void look_at_network() {
+  void check_network() {
     const TaskReport& first = tasks_.front();
     if (!first.proxies.empty()) {
       add(Kind::kNote, "proxies",
@@ -340,8 +341,8 @@ TaskReport decode_task_report(const std::string& text) {
   }
 }
 
-std::vector<Finding> judge(const JobUnderTest& job, const std::vector<TaskReport>& tasks) {
-  return Judge(job, tasks).all();
+std::vector<Finding> diagnose(const JobUnderTest& job, const std::vector<TaskReport>& tasks) {
+  return Diagnosis(job, tasks).all();
 }
 
 std::string describe(std::vector<Finding> findings) {

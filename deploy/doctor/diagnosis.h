@@ -67,6 +67,6 @@ struct JobUnderTest {
   std::vector<std::string> notes;  // why some descriptions of the cluster were ignored
 };
 
-std::vector<Finding> judge(const JobUnderTest& job, const std::vector<TaskReport>& tasks);
+std::vector<Finding> diagnose(const JobUnderTest& job, const std::vector<TaskReport>& tasks);
 
 }  // namespace syncopate

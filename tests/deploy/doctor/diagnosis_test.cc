@@ -1,5 +1,5 @@
 // Tests that doctor finds the usual mistakes in reports such as tasks send.
-#include "deploy/doctor/judge.h"
+#include "deploy/doctor/diagnosis.h"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ class ADoctor : public testing::Test {
 
   // Returns doctor's finding of the given kind about `what`; "" if there is none.
   std::string finds(Kind kind, const std::string& what) const {
-    for (const Finding& finding : judge(job_, tasks_)) {
+    for (const Finding& finding : diagnose(job_, tasks_)) {
       if (finding.kind == kind && finding.what == what) return finding.line;
     }
     return "";
@@ -54,7 +54,7 @@ class ADoctor : public testing::Test {
 };
 
 TEST_F(ADoctor, FindsNothingWrongWithAHealthyJob) {
-  for (const Finding& finding : judge(job_, tasks_)) {
+  for (const Finding& finding : diagnose(job_, tasks_)) {
     EXPECT_EQ(finding.kind, Kind::kGood) << finding.what << ": " << finding.line;
   }
 }
@@ -131,7 +131,7 @@ TEST_F(ADoctor, ComparesClocks) {
 TEST_F(ADoctor, SaysOnceWhatAllTasksWouldBeRefusedWith) {
   for (TaskReport& task : tasks_) task.refusals = {"--model m does not fit --data d"};
   tasks_[0].refusals.emplace_back("--checkpoint-dir D already holds one");
-  const auto found = judge(job_, tasks_);
+  const auto found = diagnose(job_, tasks_);
   EXPECT_EQ(std::ranges::count(found, "train", &Finding::what), 2);
 }
 
@@ -145,7 +145,7 @@ TEST_F(ADoctor, SeesAFolderThatIsNotShared) {
 TEST_F(ADoctor, SeesOneMistakeInAFolderThatTheFirstTaskCannotWriteTo) {
   tasks_[0].folder_problem = "cannot write to /shared/run: permission denied";
   for (TaskReport& task : tasks_) task.sees_chiefs_file = false;
-  const auto findings = judge(job_, tasks_);
+  const auto findings = diagnose(job_, tasks_);
   EXPECT_EQ(std::ranges::count(findings, Kind::kError, &Finding::kind), 1);
   EXPECT_NE(finds(Kind::kError, "checkpoints").find("permission denied"), std::string::npos);
   EXPECT_EQ(finds(Kind::kGood, "checkpoints"), "");
@@ -183,10 +183,10 @@ TEST_F(ADoctor, CallsProxiesHarmlessAndShowsRoce) {
 TEST_F(ADoctor, PutsTheWorstFirst) {
   tasks_[2].program = "4567";
   job_.checkpoint_dir.clear();
-  const std::string text = describe(judge(job_, tasks_));
+  const std::string text = describe(diagnose(job_, tasks_));
   EXPECT_TRUE(text.starts_with("ERROR")) << text;
   EXPECT_LT(text.find("note"), text.find("ok "));
-  EXPECT_TRUE(has_errors(judge(job_, tasks_)));
+  EXPECT_TRUE(has_errors(diagnose(job_, tasks_)));
 }
 
 TEST(ATaskReport, IsReadBack) {
