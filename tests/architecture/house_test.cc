@@ -54,9 +54,9 @@ std::string lines(const Violations& violations) {
   return text;
 }
 
-TEST(TheHouse, HasSourcesOnItsFloors) { EXPECT_GT(source_files().size(), 30U); }
+TEST(SourceTree, HasSourcesInItsLayers) { EXPECT_GT(source_files().size(), 30U); }
 
-TEST(TheHouse, KeepsItsSourceRules) {
+TEST(SourceTree, KeepsItsSourceRules) {
   Violations all;
   for (const std::string& path : source_files()) {
     const Violations found = check_source(path, read(root() / path));
@@ -65,7 +65,7 @@ TEST(TheHouse, KeepsItsSourceRules) {
   EXPECT_TRUE(all.empty()) << lines(all);
 }
 
-TEST(TheHouse, KeepsItsRootTidy) {
+TEST(SourceTree, KeepsItsRootTidy) {
   std::vector<std::string> entries;
   for (const fs::directory_entry& entry : fs::directory_iterator(root())) {
     entries.push_back(entry.path().filename().string());
@@ -74,7 +74,7 @@ TEST(TheHouse, KeepsItsRootTidy) {
   EXPECT_TRUE(found.empty()) << lines(found);
 }
 
-TEST(TheHouse, HasAGuideInEveryRoom) {
+TEST(SourceTree, HasAReadmeInEveryFolder) {
   for (const char* floor :
        {".", "models", "ps", "strategies", "worker", "deploy", "bench", "tests"}) {
     EXPECT_TRUE(fs::exists(root() / floor / "README.md")) << floor;

@@ -7,7 +7,7 @@
 namespace syncopate::architecture {
 namespace {
 
-TEST(IncludeFloors, PointDown) {
+TEST(IncludeLayers, PointDown) {
   EXPECT_TRUE(may_include("bench/main.cc", "deploy/cli/command_line.h"));
   EXPECT_TRUE(may_include("worker/train/train_step.cc", "strategies/strategy.h"));
   EXPECT_TRUE(may_include("strategies/parameter_server.cc", "ps/client/client.h"));
@@ -16,7 +16,7 @@ TEST(IncludeFloors, PointDown) {
   EXPECT_TRUE(may_include("models/backend/cpu/conv.cc", "models/backend/model.h"));
 }
 
-TEST(IncludeFloors, NeverPointUp) {
+TEST(IncludeLayers, NeverPointUp) {
   EXPECT_FALSE(may_include("models/base/log.cc", "models/tensor/tensor.h"));
   EXPECT_FALSE(may_include("models/graph/graph.h", "strategies/strategy.h"));
   EXPECT_FALSE(may_include("ps/shard/shard.cc", "strategies/strategy.h"));
@@ -26,7 +26,7 @@ TEST(IncludeFloors, NeverPointUp) {
   EXPECT_FALSE(may_include("bench/main.cc", "tests/reference/interpreter.h"));
 }
 
-TEST(IncludeFloors, KeepNeighboursApart) {
+TEST(IncludeLayers, KeepNeighboursApart) {
   EXPECT_FALSE(may_include("models/zoo/zoo.cc", "models/backend/backend.h"));
   EXPECT_FALSE(may_include("models/backend/cpu/backend.cc", "models/zoo/zoo.h"));
   EXPECT_FALSE(may_include("models/graph/graph.cc", "models/optim/optimizer.h"));
@@ -97,12 +97,12 @@ TEST(SourceRules, HoldHeadersToMoreThanSources) {
             Violations{});
 }
 
-TEST(SourceRules, RefuseAFileOutsideTheHouse) {
+TEST(SourceRules, RefuseAFileOutsideTheSourceTree) {
   EXPECT_EQ(check_source("common/strings.cc", "").size(), 1U);
   EXPECT_EQ(check_source("models/graph.cc", "").size(), 1U);
 }
 
-TEST(RootRules, KnowWhatTheRootHolds) {
+TEST(RootRules, ListTheFilesOfTheRoot) {
   std::vector<std::string> entries = {
       "models", "ps",    "strategies", "worker",         "deploy",
       "bench",  "tests", "README.md",  "CMakeLists.txt", "CMakePresets.json",

@@ -75,7 +75,7 @@ TEST_F(Quickstart, RefusesAnUnknownWordWithOneLine) {
   EXPECT_EQ(outcome.commands, "");
 }
 
-TEST_F(Quickstart, SaysWhatItWillInstallAndInstallsIt) {
+TEST_F(Quickstart, NamesWhatItWillInstallAndInstallsIt) {
   const Outcome outcome = run("packages");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("about to install"), std::string::npos);
@@ -124,7 +124,7 @@ TEST_F(Quickstart, InstallsAgainWhatIsTooOld) {
   EXPECT_NE(run("packages").commands.find("apt-get install"), std::string::npos);
 }
 
-TEST_F(Quickstart, AsksSudoWhenItIsNotRoot) {
+TEST_F(Quickstart, UsesSudoWhenItIsNotRoot) {
   stand_in("id", "echo 1000");
   stand_in("sudo", "echo \"sudo $*\" >> \"$STAND_IN_LOG\"");
   const Outcome outcome = run("packages");
@@ -134,7 +134,7 @@ TEST_F(Quickstart, AsksSudoWhenItIsNotRoot) {
       << outcome.commands;
 }
 
-TEST_F(Quickstart, PrintsTheCommandWhenNobodyMayInstall) {
+TEST_F(Quickstart, PrintsTheCommandWithoutPermissionToInstall) {
   stand_in("id", "echo 1000");
   const Outcome outcome = run("packages");
   EXPECT_EQ(outcome.exit_code, 1);
@@ -153,7 +153,7 @@ TEST_F(Quickstart, NamesThePackagesWhereThereIsNoApt) {
   EXPECT_NE(outcome.output.find("libdnnl-dev"), std::string::npos);
 }
 
-TEST(Dependencies, SayWhenWhichHowOldForWhomAndWhy) {
+TEST(Dependencies, StateVersionAgePurposeAndReason) {
   std::ifstream in(SYNCOPATE_SOURCE_DIR "/deploy/dependencies.txt");
   const std::vector<std::string> kinds = {"build", "test", "later", "dev", "peer"};
   int packages = 0;

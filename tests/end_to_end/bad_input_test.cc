@@ -157,7 +157,7 @@ TEST(BadInput, CheckpointsOfOthersAndDamagedOnesAreRefused) {
   expect_refusal({"evaluate", "--checkpoint", scratch / "none"}, 1, "none");
 }
 
-TEST(BadInput, EvaluateAsksForTheFolderOfACheckpointThatWasTrainedOnFiles) {
+TEST(BadInput, EvaluateNamesTheFolderFlagForACheckpointOfFileData) {
   const ScratchDir scratch;
   const auto write_data = [&](const std::string& name, char label) {
     IdxFolder{.label = label}.write(scratch / name);

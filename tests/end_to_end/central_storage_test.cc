@@ -52,7 +52,7 @@ TEST_P(CentralStorage, OfOneReplicaIsOneDeviceBitForBit) {
   EXPECT_EQ(summary().at("test_loss"), alone.at("test_loss"));
 }
 
-TEST_P(CentralStorage, LeavesACheckpointThatMirroredGoesOnFrom) {
+TEST_P(CentralStorage, LeavesACheckpointThatMirroredResumes) {
   const Arguments what = kSmall + Arguments{"--checkpoint-dir", scratch_ / "ck"};
   const ProgramResult first = run(central(3, GetParam()) + what + Arguments{"--epochs", "2"});
   ASSERT_EQ(first.exit_code, 0) << first.err;
@@ -84,7 +84,7 @@ TEST(AsynchronousCentralStorage, StopsOnASignalWithACheckpoint) {
   EXPECT_FALSE(names_in(scratch / "ck").empty());
 }
 
-TEST(AsynchronousCentralStorage, WantsMoreReplicasThanBackups) {
+TEST(AsynchronousCentralStorage, RequiresMoreReplicasThanBackups) {
   const ProgramResult result =
       run_syncopate(central(2, {"--consistency", "sync", "--backup-workers", "2"}) + kSmall);
   EXPECT_EQ(result.exit_code, 2);

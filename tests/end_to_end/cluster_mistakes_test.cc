@@ -51,14 +51,14 @@ TEST(ThreeTasksOfAWorldOfFour, NameTheMissingOne) {
   for (const ProgramResult& result : results) expect_one_line(result, {"3 of 4", "rank 2"});
 }
 
-TEST(TwoTasksOfOneRank, AreToldSo) {
+TEST(TwoTasksOfOneRank, AreRefused) {
   const Port port(false);
   const auto results = run_all(
       {task(0, 3, port.endpoint()), task(1, 3, port.endpoint()), task(1, 3, port.endpoint())});
   for (const ProgramResult& result : results) expect_one_line(result, {"rank 1"});
 }
 
-TEST(TasksOfTwoWorlds, AreToldSo) {
+TEST(TasksOfTwoWorlds, AreRefused) {
   const Port port(false);
   const auto results = run_all({task(0, 2, port.endpoint()), task(1, 3, port.endpoint())});
   for (const ProgramResult& result : results) {
@@ -68,7 +68,7 @@ TEST(TasksOfTwoWorlds, AreToldSo) {
 
 class TasksThatDiffer : public testing::TestWithParam<Difference> {};
 
-TEST_P(TasksThatDiffer, AreToldInWhat) {
+TEST_P(TasksThatDiffer, AreRefusedWithTheDifference) {
   const auto& [flag, first, second] = GetParam();
   const Port port(false);
   Arguments one = task(0, 2, port.endpoint());
@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(In, TasksThatDiffer,
                            return name;
                          });
 
-TEST(TasksWithOtherData, AreToldSo) {
+TEST(TasksWithOtherData, AreRefused) {
   const Port port(false);
   Arguments other = task(1, 2, port.endpoint());
   *(std::find(other.begin(), other.end(), "--data") + 1) = "synthetic:1x8x8:4:512";
@@ -107,7 +107,7 @@ TEST(TasksWithOtherData, AreToldSo) {
   }
 }
 
-TEST(TasksWhoseSamplesDifferInShape, AreToldSo) {
+TEST(TasksWithSamplesOfDifferentShape, AreRefused) {
   const Port port(false);
   Arguments other = task(1, 2, port.endpoint());
   *(std::find(other.begin(), other.end(), "--data") + 1) = "synthetic:1x16x16:4:256";
@@ -133,7 +133,7 @@ TEST(AnUnknownHost, IsNamed) {
   }
 }
 
-TEST(ARankZeroThatNeverComes, IsNamedWithItsAddress) {
+TEST(ARankZeroThatNeverStarts, IsNamedWithItsAddress) {
   const Port port(false);
   const auto result = run_all({task(1, 2, port.endpoint())}).front();
   expect_one_line(result, {"rank 0", port.endpoint(), "2 s"});
@@ -141,7 +141,7 @@ TEST(ARankZeroThatNeverComes, IsNamedWithItsAddress) {
 
 class AWaitingTask : public testing::TestWithParam<int> {};
 
-TEST_P(AWaitingTask, EndsAtOnceWhenAskedTo) {
+TEST_P(AWaitingTask, EndsAtOnceOnRequest) {
   const Port port(false);
   RunningProgram waiting(task(0, 2, port.endpoint(), {"--rendezvous-timeout", "600"}));
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -165,14 +165,14 @@ TEST(Nccl, OnCpusEndsEveryTask) {
   }
 }
 
-TEST(MoreReplicasThanCpus, AreRefusedWithoutLeave) {
+TEST(MoreReplicasThanCpus, AreRefusedUnlessAllowed) {
   const ProgramResult result = run_syncopate(
       {"train", "--strategy", "mirrored", "--replicas", "1000", "--data", "synthetic:1x8x8:4:256"});
   EXPECT_EQ(result.exit_code, 2);
   expect_one_line(result, {"--replicas 1000", "--share-devices"});
 }
 
-TEST(MpiWithoutMpirun, IsToldHowToStart) {
+TEST(MpiWithoutMpirun, IsRefusedWithTheCommandToUse) {
   const Port port(false);
   // The timeout is 40 s, because MPI needs time to find that the task is alone, and more time where
   // host names cannot be resolved.

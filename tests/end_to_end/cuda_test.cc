@@ -55,7 +55,7 @@ Arguments one_device(const Arguments& devices) {
   return Arguments{"train", "--strategy", "one-device"} + devices;
 }
 
-TEST_F(OnAGpu, SaysOnWhatItTrains) {
+TEST_F(OnAGpu, NamesItsDevice) {
   train(one_device(kOnCuda));
   EXPECT_NE(output_.find("cuda:0, "), std::string::npos) << output_;
 }
@@ -99,7 +99,7 @@ TEST_F(OnAGpu, SumsAndUpdatesThereWithTheBitsOfTheHost) {
   EXPECT_EQ(there, on_the_host);
 }
 
-TEST_F(OnAGpu, ReplicasGoOnFromACheckpointAsIfTheyHadNeverStopped) {
+TEST_F(OnAGpu, ReplicasResumeACheckpointBitForBit) {
   const std::vector<float> uninterrupted = train(kTwoReplicas + kOnCuda);
   const std::string folder = dir_ / "stopped";
   ASSERT_EQ(run_on_gpus(kTwoReplicas + kOnCuda + what_is_trained(4, folder)).exit_code, 0);
@@ -123,7 +123,7 @@ TEST_F(OnAGpu, ReplicasWithAGpuEachTrainAsOneReplicaDoes) {
   }
 }
 
-TEST_F(OnAGpu, OneReplicaMeetsItselfOverNccl) {
+TEST_F(OnAGpu, OneReplicaConnectsToItselfOverNccl) {
   EXPECT_EQ(train(one_device(kOnCuda)),
             train(Arguments{"train", "--strategy", "mirrored", "--collective", "nccl"} + kOnCuda));
 }
@@ -225,7 +225,7 @@ TEST_F(OnAGpu, TrainsInFp16UnderEveryStrategyAsInF32) {
   }
 }
 
-TEST_F(OnAGpu, GoesOnInFp16WithTheBitsOfARunThatWasNotStopped) {
+TEST_F(OnAGpu, ResumesInFp16WithTheBitsOfAnUninterruptedRun) {
   const auto values_after = [&](int steps, const std::string& folder, const Arguments& more = {}) {
     const ProgramResult result = run_on_gpus(
         Arguments{"train", "--precision", "fp16", "--log-every", "1"} + more + kOnCuda +
@@ -257,7 +257,7 @@ TEST_F(OnAGpu, LearnsDigitsIn16Bits) {
   }
 }
 
-TEST_F(OnAGpu, FindsNothingWrongWithAJobThatMeansToShareIt) {
+TEST_F(OnAGpu, DoctorAcceptsAJobThatSharesItOnPurpose) {
   const ProgramResult result =
       run_on_gpus({"launch", "--workers", "2", "--", "doctor", "--strategy",
                    "multi-worker-mirrored", "--devices", "cuda:0", "--model", "mlp", "--data",
@@ -266,7 +266,7 @@ TEST_F(OnAGpu, FindsNothingWrongWithAJobThatMeansToShareIt) {
   EXPECT_EQ(result.out.find("GPUs"), std::string::npos) << result.out;
 }
 
-TEST_F(OnAGpu, SaysWhichGpusThereAre) {
+TEST_F(OnAGpu, ListsTheGpus) {
   const ProgramResult result = run_on_gpus({"train", "--devices", "cuda:99"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.err.find("cuda:99: "), std::string::npos) << result.err;

@@ -22,14 +22,14 @@ bool has(const std::string& text, const std::string& words) {
   return text.find(words) != std::string::npos;
 }
 
-TEST(Doctor, FindsNothingWrongWithThisMachine) {
+TEST(Doctor, AcceptsThisMachine) {
   const ProgramResult result = run_syncopate(Arguments{"doctor"} + kSmall);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_FALSE(has(result.out, "ERROR")) << result.out;
   EXPECT_TRUE(has(result.out, "1 task on 1 machine")) << result.out;
 }
 
-TEST(Doctor, MeetsWorkersAndLeavesNothingBehind) {
+TEST(Doctor, ContactsWorkersAndLeavesNoFiles) {
   const ScratchDir scratch;
   const ProgramResult result = run_syncopate(
       Arguments{"launch", "--workers", "2", "--", "doctor", "--strategy", "multi-worker-mirrored",
@@ -51,7 +51,7 @@ TEST(Doctor, CreatesNoFolder) {
   EXPECT_FALSE(std::filesystem::exists(scratch / "absent"));
 }
 
-TEST(Doctor, MeetsServersToo) {
+TEST(Doctor, ContactsServersToo) {
   const ProgramResult result =
       run_syncopate(Arguments{"launch", "--workers", "2", "--servers", "2", "--", "doctor",
                               "--strategy", "parameter-server"} +
@@ -109,7 +109,7 @@ TEST(Doctor, FindsWhatTrainWouldRefuse) {
   EXPECT_FALSE(std::filesystem::exists(scratch / "m.jsonl"));
 }
 
-TEST(Doctor, SaysWhoCannotBeReached) {
+TEST(Doctor, NamesTheTaskThatCannotBeReached) {
   const Port unused_port(false);
   const ProgramResult result = run_syncopate(
       Arguments{"doctor", "--strategy", "multi-worker-mirrored", "--world-size", "2", "--rank", "1",
@@ -120,7 +120,7 @@ TEST(Doctor, SaysWhoCannotBeReached) {
   EXPECT_FALSE(has(result.out, "ERROR")) << result.out;
 }
 
-TEST(Doctor, SaysThatABatchScriptIsNoStep) {
+TEST(Doctor, StatesThatABatchScriptIsNoStep) {
   setenv("SLURM_JOB_ID", "7", 1);
   setenv("SLURM_NTASKS", "4", 1);
   setenv("SLURM_PROCID", "0", 1);

@@ -46,7 +46,7 @@ Arguments endless(const ScratchDir& scratch, const Arguments& more = {}) {
                    Arguments{"--epochs", "100000", "--eval-every", "0"} + more);
 }
 
-// Expects that every worker but `culprit` printed a line that names `culprit`.
+// Expects that every worker but `failed` printed a line that names `failed`.
 void expect_all_name(const ProgramResult& result, int failed, int workers) {
   for (int i = 0; i < workers; ++i) {
     if (i == failed) continue;
@@ -68,7 +68,7 @@ std::ostream& operator<<(std::ostream& out, const Fault& fault) { return out << 
 
 class AWorker : public testing::TestWithParam<Fault> {};
 
-TEST_P(AWorker, ThatDiesInTheMiddleOfAStepEndsAllOthersWithinFiveSeconds) {
+TEST_P(AWorker, ThatFailsInTheMiddleOfAStepEndsAllOthersWithinFiveSeconds) {
   const Fault& fault = GetParam();
   const ScratchDir scratch;
   RunningProgram launch(syncopate_command(Arguments{"launch", "--workers", "3", "--"} +
@@ -108,7 +108,7 @@ void expect_others_end_in_time(const RunningProgram& launch, int failed,
 
 class AWorkerAtStartUp : public testing::TestWithParam<std::tuple<int, int>> {};
 
-TEST_P(AWorkerAtStartUp, ThatDiesAfterTheMeetingEndsAllOthers) {
+TEST_P(AWorkerAtStartUp, ThatFailsAfterTheRendezvousEndsAllOthers) {
   const auto [failed, signal] = GetParam();
   const ScratchDir scratch;
   // The tasks generate the digits for a second or more after the rendezvous, so the kill precedes
@@ -148,7 +148,7 @@ TEST(AChiefThatIsStoppedAmongItsCheckpoints, EndsAllOthers) {
 class Restart : public testing::TestWithParam<int> {};
 
 // Checkpoints are written at every step, so that the kill falls close to a write or into one.
-TEST_P(Restart, GoesOnFromTheLastCheckpointWithTheSameBits) {
+TEST_P(Restart, ResumesTheLastCheckpointBitForBit) {
   const ScratchDir scratch;
   const auto run = [&](const std::string& name) {
     return small_job(scratch / (name + ".jsonl"), {"--steps", "400", "--checkpoint-every", "1",

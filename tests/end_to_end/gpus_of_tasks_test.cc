@@ -67,24 +67,26 @@ TEST_F(GpusOfTasks, AreAllThatATaskSeesWhereTheOthersSeeOthers) {
   }
 }
 
-TEST_F(GpusOfTasks, AreSharedWhereAllSeeTheSameAndEachSaysWhichItHas) {
+TEST_F(GpusOfTasks, AreSharedWhereAllSeeEqualOnesAndEachTaskNamesItsOwn) {
   const Arguments four{"EMULATED_GPUS=4"};
   const std::vector<ProgramResult> results = train_two({four, four});
   EXPECT_FALSE(has(results[0].err, "summed there")) << results[0].err;
-  EXPECT_TRUE(has(results[0].err, "2 tasks share 4 GPUs of this host: this task has cuda:0, cuda:1"))
+  EXPECT_TRUE(
+      has(results[0].err, "2 tasks share 4 GPUs of this host: this task has cuda:0, cuda:1"))
       << results[0].err;
-  EXPECT_TRUE(has(results[1].err, "2 tasks share 4 GPUs of this host: this task has cuda:2, cuda:3"))
+  EXPECT_TRUE(
+      has(results[1].err, "2 tasks share 4 GPUs of this host: this task has cuda:2, cuda:3"))
       << results[1].err;
 }
 
-TEST_F(GpusOfTasks, AreNothingToADoctorWhereEachTaskHasItsOwn) {
+TEST_F(GpusOfTasks, AreAcceptedByDoctorWhereEachTaskHasItsOwn) {
   for (const Arguments& visible : {Arguments{}, Arguments{"CUDA_VISIBLE_DEVICES=0,1"}}) {
     const ProgramResult result = ask_doctor(2, {}, visible);
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   }
 }
 
-TEST_F(GpusOfTasks, AreADoctorsErrorWhereTwoTrainOnOneUnlessTheyMeanTo) {
+TEST_F(GpusOfTasks, AreReportedByDoctorWhereTwoTasksShareOneUnlessRequested) {
   for (const Arguments& visible : {Arguments{}, Arguments{"CUDA_VISIBLE_DEVICES=0,1"}}) {
     const ProgramResult result = ask_doctor(3, {}, visible);
     EXPECT_EQ(result.exit_code, 1) << result.out << result.err;

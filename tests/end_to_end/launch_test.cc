@@ -46,7 +46,7 @@ std::vector<pid_t> children_of(pid_t parent) {
 // Returns the worker processes of the one launch that this test has started.
 std::vector<pid_t> workers() { return children_of(children_of(getpid()).at(0)); }
 
-TEST(LaunchProgram, TrainsWithTwoWorkersAndLetsOneReport) {
+TEST(LaunchProgram, TrainsWithTwoWorkersOfWhichOneReports) {
   const ScratchDir scratch;
   const ProgramResult result = run_syncopate(
       launch({"--workers", "2"}, {"--steps", "20", "--metrics", scratch / "m.jsonl"}));
@@ -56,7 +56,7 @@ TEST(LaunchProgram, TrainsWithTwoWorkersAndLetsOneReport) {
   EXPECT_EQ(summary_of(scratch / "m.jsonl").at("steps"), 20);
 }
 
-TEST(LaunchProgram, EndsWith2WhereTheUserMustAct) {
+TEST(LaunchProgram, EndsWith2ForAUsageError) {
   for (const Arguments& arguments :
        {Arguments{"launch"}, Arguments{"launch", "--workers", "2", "--", "info"},
         Arguments{"launch", "--workers", "2", "--servers", "1", "--", "train"}}) {
@@ -102,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(Each, LaunchStopSignals,
                                   sigabbrev_np(std::get<1>(parameters.param));
                          });
 
-TEST(LaunchProgram, StartsAgainFromTheCheckpointWhenAWorkerDies) {
+TEST(LaunchProgram, RestartsFromTheCheckpointWhenAWorkerFails) {
   const ScratchDir scratch;
   RunningProgram program(
       syncopate_command(launch({"--workers", "2", "--restart", "1"},
@@ -119,7 +119,7 @@ TEST(LaunchProgram, StartsAgainFromTheCheckpointWhenAWorkerDies) {
   EXPECT_TRUE(contains(kept.back(), "1500")) << kept.back();
 }
 
-TEST(LaunchProgram, TakesItsWorkersAlongWhenItIsKilled) {
+TEST(LaunchProgram, EndsItsWorkersWhenItIsKilled) {
   const ScratchDir scratch;
   // The test becomes the parent of processes that launch leaves behind, so that it can see how they
   // end.
@@ -146,7 +146,7 @@ TEST(LaunchProgram, TakesItsWorkersAlongWhenItIsKilled) {
   prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
-TEST(ClusterProgram, PrintsWhatTheEnvironmentSaysAsJson) {
+TEST(ClusterProgram, PrintsTheClusterOfTheEnvironmentAsJson) {
   const ProgramResult result =
       RunningProgram({"/usr/bin/env", "RANK=1", "WORLD_SIZE=4", "LOCAL_RANK=1", "MASTER_ADDR=node7",
                       "MASTER_PORT=29500", SYNCOPATE_PROGRAM, "cluster"})

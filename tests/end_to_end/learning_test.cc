@@ -30,7 +30,7 @@ nlohmann::json three_epochs_of_mnist_cnn(const std::string& data,
   return summary_of(metrics);
 }
 
-TEST(MnistCnn, Reaches98PercentOnDigitsAndHardlyWaitsForInput) {
+TEST(MnistCnn, Reaches98PercentOnDigitsAndBarelyWaitsForInput) {
   if (SYNCOPATE_SANITIZED)
     GTEST_SKIP() << "too slow under a sanitizer; the optimised build runs it";
   const auto summary = three_epochs_of_mnist_cnn("digits");

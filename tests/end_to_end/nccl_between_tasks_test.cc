@@ -101,7 +101,7 @@ TEST_F(NcclBetweenTasks, JoinsTwoReplicasOfEach) {
   EXPECT_LE(relative_distance(nccl, ring), 1e-3);
 }
 
-TEST_F(NcclBetweenTasks, GoesOnAfterADeathFromTheLastCheckpointWithTheSameBits) {
+TEST_F(NcclBetweenTasks, ResumesTheLastCheckpointBitForBitAfterAFailure) {
   const auto run = [&](const std::string& name, int steps) {
     return job(2, "nccl") + few_steps(steps) +
            Arguments{"--log-every",        "1", "--metrics",        dir_ / (name + ".jsonl"),
@@ -178,7 +178,7 @@ class AnNcclThatFails : public NcclBetweenTasks {
   }
 };
 
-TEST_F(AnNcclThatFails, AtTheMeetingIsSaidByAllToBeWhereItIs) {
+TEST_F(AnNcclThatFails, AtTheRendezvousIsAttributedToItsRankByAll) {
   for (const int failed : {0, 1}) {
     const ProgramResult result = run_with("init-fails:" + std::to_string(failed));
     EXPECT_EQ(result.exit_code, 1) << result.err;
@@ -191,7 +191,7 @@ TEST_F(AnNcclThatFails, AtTheMeetingIsSaidByAllToBeWhereItIs) {
 
 // When the NCCL of one worker fails, the others receive the failure at once, through the shared
 // memory in which the tasks sum on the host.
-TEST_F(AnNcclThatFails, InAStepIsSaidByAllToBeWhereItIs) {
+TEST_F(AnNcclThatFails, InAStepIsAttributedToItsRankByAll) {
   for (const int failed : {0, 1}) {
     const ProgramResult result =
         run_on_gpus(endless(2), {"EMULATED_NCCL=breaks:" + std::to_string(failed)});
@@ -203,7 +203,7 @@ TEST_F(AnNcclThatFails, InAStepIsSaidByAllToBeWhereItIs) {
   }
 }
 
-TEST_F(AnNcclThatFails, ToMakeAnIdIsRankZeros) {
+TEST_F(AnNcclThatFails, ToMakeAnIdIsAttributedToRankZero) {
   const ProgramResult result = run_with("id-fails:0");
   EXPECT_EQ(result.exit_code, 1) << result.err;
   const std::string why = "NCCL failed (unhandled system error) while replica 0";
@@ -211,7 +211,7 @@ TEST_F(AnNcclThatFails, ToMakeAnIdIsRankZeros) {
   expect_one_line(result, 1, {"syncopate: " + rank(0), why, "--collective ring"});
 }
 
-TEST_F(AnNcclThatFails, ToMeetIsGivenUpByAll) {
+TEST_F(AnNcclThatFails, ToConnectIsGivenUpByAll) {
   const ProgramResult result = run_with("never-connects:1");
   EXPECT_EQ(result.exit_code, 1) << result.err;
   for (const int worker : {0, 1}) {
@@ -220,7 +220,7 @@ TEST_F(AnNcclThatFails, ToMeetIsGivenUpByAll) {
   }
 }
 
-TEST_F(AnNcclThatFails, ForWantOfItsLibraryIsSaidByEachTask) {
+TEST_F(AnNcclThatFails, ForLackOfItsLibraryIsReportedByEachTask) {
   // Of several values of LD_LIBRARY_PATH the last takes effect. Its folder has a CUDA module that
   // needs an NCCL library which does not exist.
   const ProgramResult result =

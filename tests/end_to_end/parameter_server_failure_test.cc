@@ -89,7 +89,7 @@ std::vector<Loss> all_losses() {
 
 class ARole : public testing::TestWithParam<Loss> {};
 
-TEST_P(ARole, ThatIsKilledComesBackAndTheJobEndsWithAllItsSteps) {
+TEST_P(ARole, ThatIsKilledIsRestartedAndTheJobEndsWithAllItsSteps) {
   const Loss& loss = GetParam();
   const bool is_synchronous = std::string(loss.consistency) == "sync";
   const int steps = is_synchronous ? 120 : 300;
@@ -137,7 +137,7 @@ class ARestartedServer : public testing::TestWithParam<int> {};
 
 // Both shards receive the same pushes, so the pushes that the killed server's shard lacks at the
 // end were lost with that server.
-TEST_P(ARestartedServer, LosesNoMorePushesThanCameAfterItsLastSnapshot) {
+TEST_P(ARestartedServer, LosesOnlyPushesAfterItsLastSnapshot) {
   constexpr int kSteps = 3000;
   // The maximum number of pushes of three workers that a server has applied but the workers'
   // metrics do not show yet.
@@ -241,7 +241,7 @@ TEST(AWorkerThatIsStopped, DoesNotSlowTheOthers) {
   EXPECT_EQ(summary_of(metrics).at("staleness").size(), 4U);
 }
 
-TEST(AWorkerThatIsStopped, WhenTheOthersCompleteTheJobIsNoFailureOfIt) {
+TEST(AWorkerThatIsStopped, WhenTheOthersCompleteTheJobDoesNotFailTheJob) {
   const ScratchDir scratch;
   const auto metrics = scratch / "m.jsonl";
   RunningProgram job(
@@ -263,7 +263,7 @@ TEST(AWorkerThatIsStopped, WhenTheOthersCompleteTheJobIsNoFailureOfIt) {
 class AnyWorkerThatIsStopped
     : public testing::TestWithParam<std::tuple<std::vector<std::string>, int>> {};
 
-TEST_P(AnyWorkerThatIsStopped, IsWaitedForNoLongerThanItIsTakenForAlive) {
+TEST_P(AnyWorkerThatIsStopped, IsAwaitedUntilItsPeerTimeout) {
   const auto& [consistency, index] = GetParam();
   const ScratchDir scratch;
   RunningProgram job(syncopate_command(launch(3, 2, 0) + consistency +
@@ -291,9 +291,9 @@ INSTANTIATE_TEST_SUITE_P(Each, AnyWorkerThatIsStopped,
                                   std::to_string(std::get<1>(parameters.param));
                          });
 
-class AWorkerInStep : public testing::TestWithParam<const char*> {};
+class ASynchronousWorker : public testing::TestWithParam<const char*> {};
 
-TEST_P(AWorkerInStep, ThatIsKilledIsNamedByEverybodyWithinFiveSeconds) {
+TEST_P(ASynchronousWorker, ThatIsKilledIsNamedByAllOthersWithinFiveSeconds) {
   const ScratchDir scratch;
   RunningProgram job(syncopate_command(launch(4, 2, 0) +
                                        Arguments{"--consistency", "sync", "--transport", GetParam(),
@@ -314,10 +314,10 @@ TEST_P(AWorkerInStep, ThatIsKilledIsNamedByEverybodyWithinFiveSeconds) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, AWorkerInStep, testing::Values("auto", "tcp", "shm"));
+INSTANTIATE_TEST_SUITE_P(Over, ASynchronousWorker, testing::Values("auto", "tcp", "shm"));
 
 // Workers wait up to a minute for a lost server; in this test it is never started again.
-TEST(AServerThatIsLostForGood, EndsTheJobBeforeAnybodyHasToBeKilled) {
+TEST(AServerThatIsNotRestarted, EndsTheJobBeforeAnyTaskIsKilled) {
   const ScratchDir scratch;
   const auto metrics = scratch / "m.jsonl";
   RunningProgram job(syncopate_command(

@@ -66,7 +66,7 @@ void expect_failures(const std::vector<ProgramResult>& results) {
 
 class WorkersThatDiffer : public testing::TestWithParam<Difference> {};
 
-TEST_P(WorkersThatDiffer, AreToldInWhat) {
+TEST_P(WorkersThatDiffer, AreRefusedWithTheDifference) {
   const auto& [flag, first, second] = GetParam();
   const Port port(false);
   Arguments other = kTrain;
@@ -113,7 +113,7 @@ TEST(AWorkerOfAnotherJob, IsRefused) {
   expect_one_line(results.back(), {"\"other\"", "\"nonce\""});
 }
 
-TEST(AWorkerOfAWorldOfAnotherSize, IsToldBoth) {
+TEST(AWorkerOfAWorldOfAnotherSize, IsRefusedWithBothSizes) {
   const Port port(false);
   const auto results =
       run_all({command(port, {.role = "server", .workers = 2}), command(port, {.workers = 3})});
@@ -121,7 +121,7 @@ TEST(AWorkerOfAWorldOfAnotherSize, IsToldBoth) {
   expect_one_line(results.back(), {"3", "2", "workers"});
 }
 
-TEST(TwoWorkersOfOneIndex, AreToldSo) {
+TEST(TwoWorkersOfOneIndex, AreRefused) {
   const Port port(false);
   const auto results = run_all({command(port, {.role = "server"}), command(port, {.index = 1}),
                                 command(port, {.index = 1})});
@@ -129,7 +129,7 @@ TEST(TwoWorkersOfOneIndex, AreToldSo) {
   EXPECT_TRUE(contains_text({results.begin() + 1, results.end()}, "worker 1"));
 }
 
-TEST(WorkersThatNeverCome, AreNamed) {
+TEST(WorkersThatNeverStart, AreNamed) {
   const Port port(false);
   const auto results = run_all({command(port, {.role = "server", .workers = 3}),
                                 command(port, {.index = 0, .workers = 3}),
@@ -139,7 +139,7 @@ TEST(WorkersThatNeverCome, AreNamed) {
     expect_one_line(result, {"worker 1 did not register within 2 s at " + port.endpoint()});
 }
 
-TEST(AServerThatNeverComes, IsNamed) {
+TEST(AServerThatNeverStarts, IsNamed) {
   const Port port(false);
   const auto results = run_all({command(port, {.role = "server", .workers = 1, .servers = 2}),
                                 command(port, {.workers = 1, .servers = 2})});
@@ -148,7 +148,7 @@ TEST(AServerThatNeverComes, IsNamed) {
     expect_one_line(result, {"server 1 did not register within 2 s at " + port.endpoint()});
 }
 
-TEST(AServerZeroThatNeverComes, IsNamedWithItsAddress) {
+TEST(AServerZeroThatNeverStarts, IsNamedWithItsAddress) {
   const Port port(false);
   const auto results = run_all({command(port, {.workers = 1})});
   expect_failures(results);
@@ -187,7 +187,7 @@ TEST(Serve, RefusesWrongFlags) {
   }
 }
 
-TEST(AServer, SaysAtOnceWhatItCannotWrite) {
+TEST(AServer, ReportsAtOnceWhatItCannotWrite) {
   for (const auto& [flag, path] :
        {std::pair{"--checkpoint-dir", "/proc/nope"}, std::pair{"--record", "/proc/nope/order"}}) {
     const Port port(false);
@@ -198,7 +198,7 @@ TEST(AServer, SaysAtOnceWhatItCannotWrite) {
   }
 }
 
-TEST(ALaunch, SaysOnceThatCheckpointsCannotBeWritten) {
+TEST(ALaunch, ReportsOnceThatCheckpointsCannotBeWritten) {
   const ProgramResult result = run_syncopate(
       Arguments{"launch", "--workers", "2", "--servers", "1", "--", "train"} + kTrain +
       Arguments{"--strategy", "parameter-server", "--checkpoint-dir", "/proc/nope"});
@@ -206,7 +206,7 @@ TEST(ALaunch, SaysOnceThatCheckpointsCannotBeWritten) {
   expect_one_line(result, {"--checkpoint-dir /proc/nope"});
 }
 
-TEST(Servers, AreForParameterServerOnlyAndItCannotDoWithout) {
+TEST(Servers, AreRequiredByParameterServerAndRefusedByOthers) {
   const Arguments train = Arguments{"--", "train"} + kTrain;
   for (const auto& [launch, word] :
        {std::pair{Arguments{"launch", "--workers", "2", "--servers", "1"} + train +

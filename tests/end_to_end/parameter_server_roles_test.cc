@@ -101,7 +101,7 @@ TEST(ATfConfigJob, TrainsServesAndEvaluatesInTheRolesItLists) {
 // The test parameter is the index of the server that is killed.
 class AJobStartedByHand : public testing::TestWithParam<int> {};
 
-TEST_P(AJobStartedByHand, GoesOnWhenAServerIsStartedAgain) {
+TEST_P(AJobStartedByHand, ContinuesWhenAServerIsRestarted) {
   const ScratchDir scratch;
   const Port meeting_point(false);
   const Arguments meet{"--rendezvous", meeting_point.endpoint(), "--nonce",
@@ -172,7 +172,7 @@ TEST_P(AJobStartedByHand, GoesOnWhenAServerIsStartedAgain) {
 
 INSTANTIATE_TEST_SUITE_P(WithServer, AJobStartedByHand, testing::Values(0, 1));
 
-TEST(AnEvaluator, WhoseJobDiesEndsToo) {
+TEST(AnEvaluator, EndsWithItsJob) {
   const ScratchDir scratch;
   ListedJob job({"--steps", "1000000", "--checkpoint-dir", scratch / "ck", "--checkpoint-every",
                  "20", "--peer-timeout", "0.5", "--metrics", scratch / "m.jsonl"});
@@ -190,7 +190,7 @@ TEST(AnEvaluator, WhoseJobDiesEndsToo) {
   EXPECT_NE(result.err.find("10.5 s"), std::string::npos) << result.err;
 }
 
-TEST(AnEvaluator, PassesOverADamagedCheckpointWithALine) {
+TEST(AnEvaluator, SkipsADamagedCheckpointWithALine) {
   const ScratchDir scratch;
   ASSERT_EQ(run_syncopate({"train", "--model", "mlp", "--data", "synthetic:1x8x8:4:1600", "--steps",
                            "5", "--no-progress", "--checkpoint-dir", scratch / "ck"})
@@ -229,7 +229,7 @@ INSTANTIATE_TEST_SUITE_P(Under, OneWorkerThatIsAskedToStop,
 
 class AStoppedLaunch : public testing::TestWithParam<int> {};
 
-TEST_P(AStoppedLaunch, EndsWith75AndGoesOnFromItsCheckpoint) {
+TEST_P(AStoppedLaunch, EndsWith75AndResumesItsCheckpoint) {
   const ScratchDir scratch;
   const Arguments job =
       parameter_servers({.workers = 3, .servers = 2},
@@ -263,9 +263,9 @@ struct Described {
   int samples_per_update = 0;
 };
 
-class AJobWithoutACommonStep : public testing::TestWithParam<Described> {};
+class AnAsynchronousJob : public testing::TestWithParam<Described> {};
 
-TEST_P(AJobWithoutACommonStep, SaysAtTheStartWhatItTrainsAndHow) {
+TEST_P(AnAsynchronousJob, PrintsItsSettingsAtTheStart) {
   const ScratchDir scratch;
   const ProgramResult result = run_syncopate(Arguments{"launch",
                                                        "--workers",
@@ -298,7 +298,7 @@ TEST_P(AJobWithoutACommonStep, SaysAtTheStartWhatItTrainsAndHow) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Under, AJobWithoutACommonStep,
+    Under, AnAsynchronousJob,
     testing::Values(Described{{},
                               {"384 samples, 6 steps per epoch",
                                "parameter-server: 3 workers, without a common step, 64 samples"},

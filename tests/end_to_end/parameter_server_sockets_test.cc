@@ -60,7 +60,7 @@ std::vector<std::string> addresses_of_a_server(const std::string& rendezvous) {
   return addresses_listened_at(server.pid());
 }
 
-TEST(AServerThatIsMetAtLoopback, ListensNowhereElse) {
+TEST(AServerAtALoopbackRendezvous, ListensAtLoopbackOnly) {
   const std::string port = Port(false).endpoint().substr(std::string("127.0.0.1").size());
   for (const char* host : {"127.0.0.1", "localhost"}) {
     const std::vector<std::string> addresses = addresses_of_a_server(host + port);
@@ -69,7 +69,7 @@ TEST(AServerThatIsMetAtLoopback, ListensNowhereElse) {
   }
 }
 
-TEST(AServerThatIsMetByAnotherName, ListensAtEveryInterface) {
+TEST(AServerAtANamedRendezvous, ListensAtEveryInterface) {
   const std::string port = Port(false).endpoint().substr(std::string("127.0.0.1").size());
   const std::vector<std::string> addresses = addresses_of_a_server("0.0.0.0" + port);
   EXPECT_EQ(addresses.size(), 2U);
@@ -78,7 +78,7 @@ TEST(AServerThatIsMetByAnotherName, ListensAtEveryInterface) {
 
 class ServersUnderLaunch : public testing::TestWithParam<Arguments> {};
 
-TEST_P(ServersUnderLaunch, ListenAtLoopbackAlone) {
+TEST_P(ServersUnderLaunch, ListenAtLoopbackOnly) {
   const TrainingRuns runs;
   const auto metrics = runs / "m.jsonl";
   const Arguments what{"--model",     "mlp", "--data",    "synthetic:1x8x8:4:800",

@@ -112,7 +112,7 @@ TEST_P(StaleSynchronousWorkers, AreNeverFurtherAheadThanAllowed) {
 
 INSTANTIATE_TEST_SUITE_P(By, StaleSynchronousWorkers, testing::Values(0, 1));
 
-TEST(APartition, ChangesNothingButWhereVariablesLie) {
+TEST(APartition, ChangesOnlyThePlacementOfVariables) {
   TrainingRuns runs;
   const Arguments what = kSmall + Arguments{"--steps", "12"};
   const auto alone = runs.summary_of(one_device(), what);

@@ -169,7 +169,7 @@ class ACheckpointOfAsynchronousWorkers : public testing::Test {
   int moves_ = 0;
 };
 
-TEST_F(ACheckpointOfAsynchronousWorkers, GoesOnAnywhere) {
+TEST_F(ACheckpointOfAsynchronousWorkers, IsResumedByAnyStrategy) {
   ASSERT_FALSE(source_.empty());
   const std::int64_t before = std::int64_t{step_} * 24;
   for (const auto& [where, batch] :
@@ -184,7 +184,7 @@ TEST_F(ACheckpointOfAsynchronousWorkers, GoesOnAnywhere) {
   }
 }
 
-TEST(ASynchronousJobOfServers, ThatIsResumedEndsWhereAnUninterruptedOneDoes) {
+TEST(ASynchronousJobOfServers, ThatIsResumedEndsLikeAnUninterruptedOne) {
   TrainingRuns runs;
   const Arguments batch = Arguments{"--batch-size", "24"} + kSync;
   runs.train(parameter_servers({.workers = 2, .servers = 3}),
@@ -204,7 +204,7 @@ TEST(ASynchronousJobOfServers, ThatIsResumedEndsWhereAnUninterruptedOneDoes) {
 
 // A worker that replaced the running statistics by initial values would change the average of all
 // workers.
-TEST(ManyAsynchronousWorkers, GoOnWithTheRunningStatisticsOfACheckpoint) {
+TEST(ManyAsynchronousWorkers, ResumeWithTheRunningStatisticsOfACheckpoint) {
   TrainingRuns runs;
   const Arguments what{"--model",
                        "resnet20",
@@ -228,7 +228,7 @@ TEST(ManyAsynchronousWorkers, GoOnWithTheRunningStatisticsOfACheckpoint) {
   EXPECT_NEAR(after.at("test_loss").get<double>(), before.at("test_loss").get<double>(), 0.1);
 }
 
-TEST(AMetricsFile, OfAnEarlierRunIsEmptiedByAFreshOneAndGoesOnUnderResume) {
+TEST(AMetricsFile, OfAnEarlierRunIsEmptiedByANewRunAndContinuedByAResumedOne) {
   TrainingRuns runs;
   const Arguments run =
       Arguments{"--model", "mlp", "--data", "synthetic:1x8x8:4:256", "--metrics", runs / "m.jsonl"};

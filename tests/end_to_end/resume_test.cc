@@ -103,7 +103,7 @@ TEST(Resume, OfAFinishedRunOnlyEvaluates) {
   EXPECT_EQ(metrics_lines(scratch / "m.jsonl", "summary").size(), 2U) << "a resumed run appends";
 }
 
-TEST(Resume, OfADirectoryInUseMustBeAskedFor) {
+TEST(Resume, OfADirectoryInUseMustBeRequested) {
   const ScratchDir scratch;
   const Arguments run{
       "train",   "--model", "mlp",           "--data",           "synthetic:1x8x8:4",

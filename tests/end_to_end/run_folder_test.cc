@@ -45,7 +45,7 @@ void expect_refused(RunningProgram& run) {
   EXPECT_NE(result.err.find("choose another folder"), std::string::npos) << result.err;
 }
 
-TEST(ARun, KeepsItsCheckpointFolderFromOthersHoweverManyTasksTheyHave) {
+TEST(ARun, LocksItsCheckpointFolderAgainstRunsOfAnySize) {
   const ScratchDir scratch;
   const auto first = start(endless(
       scratch, {"--checkpoint-every", "20", "--log-every", "1", "--metrics", scratch / "m.jsonl"}));
@@ -68,7 +68,7 @@ TEST(ARun, KeepsItsCheckpointFolderFromOthersHoweverManyTasksTheyHave) {
   EXPECT_EQ(result.exit_code, 75) << "it goes on meanwhile: " << result.err;
 }
 
-TEST(ARun, TakesTheFolderOfOneThatIsKilled) {
+TEST(ARun, TakesTheFolderOfAKilledRun) {
   const ScratchDir scratch;
   const auto first = start(endless(
       scratch, {"--checkpoint-every", "20", "--log-every", "1", "--metrics", scratch / "m.jsonl"}));
@@ -83,7 +83,7 @@ TEST(ARun, TakesTheFolderOfOneThatIsKilled) {
 
 class AJobWithServers : public testing::TestWithParam<const char*> {};
 
-TEST_P(AJobWithServers, KeepsItsFolderWhileATaskIsKilledAndComesBack) {
+TEST_P(AJobWithServers, KeepsItsFolderWhileATaskIsRestarted) {
   const ScratchDir scratch;
   const auto job =
       start(Arguments{"launch", "--workers", "2", "--servers", "1", "--restart", "2", "--"} +

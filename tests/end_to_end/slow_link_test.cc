@@ -51,7 +51,7 @@ INSTANTIATE_TEST_SUITE_P(
                                                                       {"--consistency", "async"})}),
     [](const auto& parameters) { return std::string(parameters.param.first); });
 
-TEST(SlowLinks, AreSaidWhenTrainingBegins) {
+TEST(SlowLinks, ArePrintedWhenTrainingBegins) {
   TrainingRuns runs;
   const ProgramResult result = runs.train(multi_worker(2), kNetwork + kSlow);
   EXPECT_NE(result.err.find("links slowed on purpose: 5 ms one way, 25 MB/s each way"),
@@ -59,7 +59,7 @@ TEST(SlowLinks, AreSaidWhenTrainingBegins) {
       << result.err;
 }
 
-TEST(SlowLinks, AreRefusedWhereThereAreNone) {
+TEST(SlowLinks, AreRefusedByStrategiesWithoutLinks) {
   const Arguments ring{"train",        "--strategy", "multi-worker-mirrored", "--rank", "0",
                        "--world-size", "1"};
   const std::pair<Arguments, std::vector<std::string>> mistakes[] = {

@@ -47,7 +47,7 @@ const Arguments kTrain = {
     "train", "--model",   "mlp", "--data",        "synthetic:1x8x8:4:1600", "--steps",
     "20",    "--threads", "1",   "--no-progress", "--rendezvous-timeout",   "20"};
 
-TEST(ASlurmStep, TrainsWithoutAnyFlagAboutWhoTakesPart) {
+TEST(ASlurmStep, TrainsWithoutFlagsForItsTasks) {
   Step step(2);
   for (int task = 0; task < 2; ++task) {
     step.start(kTrain + Arguments{"--strategy", "multi-worker-mirrored"});
@@ -80,7 +80,7 @@ TEST(ASlurmStep, EndsWithALineWhenARankIsNotWhereItWasPlaced) {
   }
 }
 
-TEST(ASlurmStep, NamesItsPortWhenSomebodyElseHasIt) {
+TEST(ASlurmStep, NamesItsPortIfAnotherProcessUsesIt) {
   Step step(2, true);
   step.start(kTrain + Arguments{"--strategy", "multi-worker-mirrored"});
   const ProgramResult result = step.wait().front();

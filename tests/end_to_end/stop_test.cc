@@ -33,7 +33,7 @@ Arguments long_run(const ScratchDir& scratch, Arguments more = {}) {
 
 class StopSignals : public testing::TestWithParam<int> {};
 
-TEST_P(StopSignals, SaveACheckpointThatGoesOnAndExitWith75) {
+TEST_P(StopSignals, SaveAResumableCheckpointAndExitWith75) {
   const ScratchDir scratch;
   RunningProgram program(
       syncopate_command(long_run(scratch, {"--checkpoint-dir", scratch / "ck"})));
@@ -70,7 +70,7 @@ TEST(StopSignal, SentMoreThanOnceStillEndsWith75) {
   EXPECT_FALSE(names_in(scratch / "ck").empty());
 }
 
-TEST(StopSignal, WithoutACheckpointFolderSaysThatNothingWasSaved) {
+TEST(StopSignal, WithoutACheckpointFolderReportsThatNothingWasSaved) {
   const ScratchDir scratch;
   RunningProgram program(syncopate_command(long_run(scratch)));
   ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"step\":20,"));
@@ -105,7 +105,7 @@ TEST(StopSignal, BeforeTrainingBeganExitsWith75WhereResumeHasACheckpoint) {
   EXPECT_EQ(names_in(scratch / "ck"), before);
 }
 
-TEST(StopSignal, BeforeTrainingBeganIsAFailureWhereNothingIsToGoOnFrom) {
+TEST(StopSignal, BeforeTrainingBeganIsAFailureWithoutACheckpoint) {
   const ScratchDir scratch;
   for (const Arguments& flags : {Arguments{}, Arguments{"--resume"}}) {
     const ProgramResult stopped = stopped_before_training(scratch, flags);

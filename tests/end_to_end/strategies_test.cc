@@ -120,7 +120,7 @@ TEST(WorkersWithSeveralReplicas, AreRanksOfOneCollective) {
   }
 }
 
-TEST(ACheckpointOfFourWorkers, GoesOnAsOneDeviceAndAsMirrored) {
+TEST(ACheckpointOfFourWorkers, IsResumedByOneDeviceAndMirrored) {
   Scratch scratch;
   const Arguments what = network("resnet20");
   scratch.train(one_process("one-device", 1), what, 10, "alone");
@@ -138,7 +138,7 @@ TEST(ACheckpointOfFourWorkers, GoesOnAsOneDeviceAndAsMirrored) {
   }
 }
 
-TEST(ARunOfTwoWorkers, ThatIsResumedHasTheBitsOfOneThatNeverStopped) {
+TEST(ARunOfTwoWorkers, ThatIsResumedHasTheBitsOfAnUninterruptedOne) {
   Scratch scratch;
   const Arguments what = {"--model", "resnet20", "--data", "synthetic:3x32x32:10:500"};
   scratch.train(workers(2), what, 4, "stopped", {"--checkpoint-every", "4"});
@@ -172,7 +172,7 @@ TEST(AnHttpProxy, ChangesNothing) {
   EXPECT_EQ(behind.at("weights_hash"), mirrored.at("weights_hash"));
 }
 
-TEST(AStrategyOfOneProcess, RefusesToBeToldHowProcessesTalk) {
+TEST(AStrategyOfOneProcess, RefusesFlagsForCommunicationBetweenProcesses) {
   for (const auto& [strategy, flag, value] :
        {std::tuple{"one-device", "--collective", "mpi"},
         std::tuple{"one-device", "--transport", "tcp"},

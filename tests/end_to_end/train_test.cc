@@ -87,7 +87,7 @@ TEST(TrainProgram, WritesMetricsWithTheAgreedKeys) {
   EXPECT_GT(summary.at("peak_memory_bytes"), 1 << 20);
 }
 
-TEST(TrainProgram, EvaluatesEverySoManySteps) {
+TEST(TrainProgram, EvaluatesAtTheGivenStepInterval) {
   const ScratchDir scratch;
   ASSERT_EQ(run_syncopate(small_run(scratch, "m", {"--steps", "70", "--eval-every-steps", "30"}))
                 .exit_code,
@@ -98,7 +98,7 @@ TEST(TrainProgram, EvaluatesEverySoManySteps) {
   EXPECT_EQ(steps, (std::vector<std::int64_t>{30, 60, 70}));
 }
 
-TEST(TrainProgram, GoesOnWhenNobodyReadsItsNotes) {
+TEST(TrainProgram, ContinuesWhenItsOutputIsNotRead) {
   const ScratchDir scratch;
   // stderr is a pipe without a reader: opening the pipe waits for a reader, which exits at once.
   Arguments command{"/bin/sh", "-c",

@@ -32,7 +32,7 @@ class AJobOfTwo : public testing::TestWithParam<Arguments> {
 };
 using AJobThatWaits = AJobOfTwo;
 
-TEST_P(AJobOfTwo, EndsAsWholeWhenItsTimeIsUp) {
+TEST_P(AJobOfTwo, EndsAllTasksWhenItsTimeIsUp) {
   const ProgramResult result =
       runs_.train(GetParam(), kSmall + Arguments{"--epochs", "1000000", "--max-seconds", "1",
                                                  "--service-time", "constant:5"});
@@ -44,7 +44,7 @@ TEST_P(AJobOfTwo, EndsAsWholeWhenItsTimeIsUp) {
   EXPECT_EQ(result.err.find("stopped by"), std::string::npos) << result.err;
 }
 
-TEST_P(AJobThatWaits, SaysForHowLongItDidSoForASlowOne) {
+TEST_P(AJobThatWaits, ReportsHowLongItWaitedForASlowWorker) {
   runs_.train(GetParam(), kSmall + Arguments{"--steps", "60", "--service-time", "constant:4",
                                              "--slow", "worker=1,factor=5"});
   std::vector<nlohmann::json> workers = runs_.lines("worker");

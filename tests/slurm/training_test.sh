@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=tests/slurm/checks.sh
 source tests/slurm/checks.sh
 quick=(--model mlp --data synthetic:1x8x8:4:2048 --batch-size-per-replica 16 --threads 1 --no-progress --log-every 1)
-in_step=(syncopate train --strategy multi-worker-mirrored)
+synchronous=(syncopate train --strategy multi-worker-mirrored)
 served=(syncopate train --strategy parameter-server --optimizer sgd)
 
 expect_line() { grep -q "$1" "$2" || fail "no line '$1' in $2: $(cat "$2")"; }
@@ -47,7 +47,7 @@ mpirun_in_a_job_outranks_the_step_of_its_daemons() {
 
 # multi_node NODES: training on NODES nodes gives the bits of that many replicas of one process.
 trains_over() {
-  srun -K1 --nodes="$1" --ntasks="$1" "${in_step[@]}" "${quick[@]}" --steps 30 >over.out 2>&1 || fail "$(cat over.out)"
+  srun -K1 --nodes="$1" --ntasks="$1" "${synchronous[@]}" "${quick[@]}" --steps 30 >over.out 2>&1 || fail "$(cat over.out)"
   syncopate train --strategy mirrored --replicas "$1" --share-devices "${quick[@]}" --steps 30 >one.out 2>&1
   expect_equal "$(hash_in over.out)" "$(hash_in one.out)"
 }
@@ -83,8 +83,8 @@ process_of() {
 trains() { grep -qs '"event":"step"' m.jsonl; }
 
 # The option -K1 is left out, because it would end the other tasks before they can report.
-a_worker_in_step_that_is_killed_is_named() {
-  srun --kill-on-bad-exit=0 --nodes=3 --ntasks=3 "${in_step[@]}" "${quick[@]}" --steps 100000 \
+a_synchronous_worker_that_is_killed_is_named() {
+  srun --kill-on-bad-exit=0 --nodes=3 --ntasks=3 "${synchronous[@]}" "${quick[@]}" --steps 100000 \
     --service-time constant:20 --metrics m.jsonl >out 2>&1 &
   wait_until 60 trains || fail "$(cat out)"
   kill -9 "$(process_of 1)"
@@ -109,7 +109,7 @@ a_worker_of_servers_that_is_killed_is_not_missed() {
 a_node_that_is_taken_away_ends_the_job_with_a_line() {
   printf '%s\n' '#!/bin/bash' 'srun -K1 "$@"' >job
   local job began=0
-  job=$(sbatch --parsable --nodes=3 --ntasks-per-node=1 --no-requeue --output=out job "${in_step[@]}" "${quick[@]}" \
+  job=$(sbatch --parsable --nodes=3 --ntasks-per-node=1 --no-requeue --output=out job "${synchronous[@]}" "${quick[@]}" \
     --steps 100000 --service-time constant:20 --metrics m.jsonl)
   wait_until 60 trains || fail "$(cat out)"
   began=$SECONDS

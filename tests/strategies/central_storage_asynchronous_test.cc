@@ -191,7 +191,7 @@ TEST_P(Replicas, ContinueFromASnapshot) {
   }
 }
 
-TEST_P(Replicas, TakeALastSnapshotWhenAskedToStop) {
+TEST_P(Replicas, TakeALastSnapshotOnARequestToStop) {
   const auto strategy = make(3, GetParam().options);
   strategy->begin({});
   before_step = [&](Replica& replica, const ps::SampleRange& lease) {

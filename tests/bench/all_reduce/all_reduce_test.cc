@@ -16,7 +16,7 @@ TEST(SizeText, CountsInPowersOf1024) {
   EXPECT_EQ(parse_size_bytes("4G"), std::int64_t{4} << 30);
 }
 
-TEST(SizeText, ThatIsNoNumberOfWholeFloatsIsTheUsersError) {
+TEST(SizeText, ThatIsNoNumberOfWholeFloatsIsAUsageError) {
   for (const char* text : {"", "K", "0", "-4", "6", "4k", "4KB", "1.5M", "5G",
                            "99999999999999999999", "9223372036854775807G"}) {
     EXPECT_THROW(parse_size_bytes(text), UsageError) << text;
@@ -40,14 +40,14 @@ TEST(AllReduceSides, AreOursAloneWhenNoPeerIsWanted) {
   EXPECT_TRUE(found.absent.empty());
 }
 
-TEST(AllReduceSides, WithAnUnknownNameAreTheUsersError) {
+TEST(AllReduceSides, WithAnUnknownNameAreAUsageError) {
   EXPECT_THROW(find_all_reduce_sides({.transports = {"udp"}, .peers = {"none"}}, 4096), UsageError);
   EXPECT_THROW(find_all_reduce_sides({.peers = {"nccl"}}, 4096), UsageError);
 }
 
 // The folder of this test program has no program that runs the all-reduce of MPI or Gloo for
 // comparison, as in a build without these libraries.
-TEST(AllReduceSides, SayWhatIsMissingAndRefuseWhatWasAskedFor) {
+TEST(AllReduceSides, NameWhatIsMissingAndRefuseWhatWasRequested) {
   const AllReduceSides found = find_all_reduce_sides({}, 4096);
   EXPECT_EQ(found.sides.size(), 2U);
   EXPECT_EQ(found.absent.size(), 3U);

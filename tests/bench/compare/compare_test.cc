@@ -79,7 +79,7 @@ TEST(Compare, TrainsEveryStrategyAndWritesTheReport) {
   }
 }
 
-TEST(Compare, DoesNotRecommendAVariantThatLearntNothing) {
+TEST(Compare, DoesNotRecommendAVariantThatDidNotLearn) {
   const ScratchDir scratch;
   const ProgramResult result = run_compare(
       scratch / "r", kSmall + Words{"--clock", "virtual", "--strategies", "one-device,mirrored",

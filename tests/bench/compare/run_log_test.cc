@@ -46,7 +46,7 @@ TEST_F(RunLogTest, HasTheReasonOfTheFailedProcessAndNotTheLastLine) {
   EXPECT_EQ(log_.reason({"worker 1"}), "[worker 0] syncopate: rank 1 was lost");
 }
 
-TEST_F(RunLogTest, ForgetsRestartedProcesses) {
+TEST_F(RunLogTest, IgnoresRestartedProcesses) {
   write(1,
         "launch: worker 1 was ended by signal 9 (SIGKILL); restarting it (1 of 1)\n"
         "launch: worker 0 exited with 1\n"

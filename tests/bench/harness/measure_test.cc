@@ -56,13 +56,13 @@ TEST(QuietRounds, AreAllWhenTooFewWouldStay) {
   EXPECT_EQ(quiet_rounds(Values{0.01, 0.5, 0.12, 0.2}), (std::vector<std::size_t>{0, 1, 2, 3}));
 }
 
-TEST(QuietRounds, SayWhetherTheNumbersMayBeQuoted) {
+TEST(QuietRounds, DetermineWhetherTheNumbersMayBeQuoted) {
   EXPECT_TRUE(is_quiet(Values{0.01, 0.5, 0.12, 0.0}));
   EXPECT_FALSE(is_quiet(Values{0.01, 0.5, 0.12, 0.2}));
   EXPECT_FALSE(is_quiet(Values{0.01, 0.5}));
 }
 
-TEST(QuietRounds, PickTheSameRoundsOfEverySide) {
+TEST(QuietRounds, SelectEqualRoundsOfEverySide) {
   EXPECT_EQ(select(Values{10, 20, 30}, std::vector<std::size_t>{0, 2}), (Values{10, 30}));
 }
 

@@ -38,19 +38,19 @@ TEST(Peer, AnswersTheSecondsOfEachStep) {
   EXPECT_EQ(peer.run(3), (std::vector<double>{0.5, 0.25, 0.3}));
 }
 
-TEST(Peer, AnswersOtherCommandsWithAllItHasToSay) {
+TEST(Peer, AnswersOtherCommandsWithItsWholeOutput) {
   Peer peer(fake_peer("well"));
   const PeerAnswer answer = peer.ask("run 3", 3);
   EXPECT_EQ(answer.seconds.size(), 3U);
   EXPECT_NE(answer.text.find("\"event\":\"steps\""), std::string::npos);
 }
 
-TEST(Peer, ThatSaysWhyItCannotRunIsTheUsersError) {
+TEST(Peer, ThatReportsWhyItCannotRunIsAUsageError) {
   EXPECT_NE(message_of<UsageError>(fake_peer("broken")).find("no such library here"),
             std::string::npos);
 }
 
-TEST(Peer, ThatIsNoProgramIsTheUsersError) {
+TEST(Peer, ThatIsNoProgramIsAUsageError) {
   EXPECT_NE(message_of<UsageError>({.command = {"no-such-program-anywhere"}}).find("cannot start"),
             std::string::npos);
 }
@@ -74,12 +74,12 @@ TEST(Peer, ThatIsSilentIsGivenUpAtTheDeadline) {
             std::string::npos);
 }
 
-TEST(Peer, ThatMeasuredFewerStepsThanAskedIsRefused) {
+TEST(Peer, ThatMeasuredFewerStepsThanRequestedIsRefused) {
   EXPECT_NE(message_of<PeerError>(fake_peer("short")).find("expected the seconds of 3 steps"),
             std::string::npos);
 }
 
-TEST(Peer, IsGoneWhenItsOwnerIs) {
+TEST(Peer, EndsWithItsOwner) {
   pid_t pid = 0;
   {
     const Peer peer(fake_peer("well"));

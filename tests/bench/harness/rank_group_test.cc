@@ -47,7 +47,7 @@ std::vector<std::string> on_all_ranks(const std::string& name, int size,
 
 const std::vector<std::string> kNoErrors3 = {"", "", ""};
 
-TEST(RankGroup, SharesWhatRankZeroSays) {
+TEST(RankGroup, BroadcastsTheTextOfRankZero) {
   std::vector<std::string> received(3);
   EXPECT_EQ(on_all_ranks("share", 3,
                          [&](RankGroup& group) {
@@ -58,7 +58,7 @@ TEST(RankGroup, SharesWhatRankZeroSays) {
   EXPECT_EQ(received, (std::vector<std::string>{"port 7", "port 7", "port 7"}));
 }
 
-TEST(RankGroup, PassesNobodyAtABarrierBeforeAllHaveCome) {
+TEST(RankGroup, HoldsRanksAtABarrierUntilAllHaveArrived) {
   constexpr int kRounds = 200;
   std::atomic<int> come = 0;
   std::atomic<int> early = 0;
@@ -87,7 +87,7 @@ TEST(RankGroup, ShowsEveryRanksRowToRankZero) {
   EXPECT_EQ(sum, 6.0);
 }
 
-TEST(RankGroup, EndsTheBarrierOfThoseWhoWaitForARankThatFailed) {
+TEST(RankGroup, EndsTheBarrierThatWaitsForAFailedRank) {
   const std::vector<std::string> errors = on_all_ranks("fail", 2, [](RankGroup& group) {
     if (group.rank() == 1) return group.fail();
     group.barrier(Deadline::after(seconds(10)));
@@ -121,7 +121,7 @@ TEST(RankGroup, PassesCommandsOnUntilTheInputEnds) {
   EXPECT_EQ(received, (std::vector<std::vector<std::string>>{commands, commands, commands}));
 }
 
-TEST(RankGroup, HasNoMoreCommandsWhenRankZeroHasGone) {
+TEST(RankGroup, HasNoMoreCommandsWhenRankZeroHasEnded) {
   std::optional<std::string> command = "none yet";
   EXPECT_EQ(on_all_ranks("gone", 2,
                          [&](RankGroup& group) {
@@ -131,7 +131,7 @@ TEST(RankGroup, HasNoMoreCommandsWhenRankZeroHasGone) {
   EXPECT_EQ(command, std::nullopt);
 }
 
-TEST(RankGroup, SaysHowManyCameWhenOneDidNot) {
+TEST(RankGroup, ReportsHowManyRanksArrivedWhenOneDidNot) {
   try {
     const RankGroup group(0, 2, unique_name("missing"), Deadline::after(milliseconds(20)));
     FAIL() << "a group of one of two";

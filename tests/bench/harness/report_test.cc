@@ -31,7 +31,7 @@ TEST(Table, AlignsItsColumns) {
   EXPECT_EQ(format_table({{"model", "ms"}, {"mlp", "1.00"}}), "model  ms\nmlp    1.00\n");
 }
 
-TEST(ShellWord, IsInQuotesWhereAShellWouldTakeItForSomethingElse) {
+TEST(ShellWord, IsQuotedWhereAShellWouldInterpretIt) {
   EXPECT_EQ(shell_word("synthetic:1x8x8:4:256"), "synthetic:1x8x8:4:256");
   EXPECT_EQ(shell_word("--kill=worker=1,at=1s"), "--kill=worker=1,at=1s");
   EXPECT_EQ(shell_word("/tmp/a folder"), "'/tmp/a folder'");
@@ -40,7 +40,7 @@ TEST(ShellWord, IsInQuotesWhereAShellWouldTakeItForSomethingElse) {
   EXPECT_EQ(shell_word(""), "''");
 }
 
-TEST(ReportFile, ThatCannotBeWrittenIsTheUsersErrorAndLeavesNothing) {
+TEST(ReportFile, ThatCannotBeWrittenIsAUsageErrorAndLeavesNoFile) {
   const auto folder =
       std::filesystem::temp_directory_path() / ("syncopate_report_" + std::to_string(getpid()));
   EXPECT_THROW(require_writable(folder / "report.json"), UsageError);

@@ -19,7 +19,7 @@
 namespace syncopate::bench {
 namespace {
 
-TEST(PlanServiceTime, IsWhatWasMeasuredUnlessSomethingElseIsSaid) {
+TEST(PlanServiceTime, IsTheMeasuredTimeUnlessAnotherIsGiven) {
   FaultInjection faults;
   set_service_time("", 0.002, faults);
   EXPECT_EQ(faults.compute_seconds, 0.002);
@@ -83,7 +83,7 @@ TEST(PlanRecommendation, IsNoProcessThatReachesOverSeveralMachines) {
   EXPECT_NE(verdict_of(options, plan).find("No row can be recommended"), std::string::npos);
 }
 
-TEST(PlanRecommendation, KeepsStepWhereThatCostsLittle) {
+TEST(PlanRecommendation, IsSynchronousWhereThatCostsLittle) {
   Plan plan;
   plan.rows = {row("multi-worker-mirrored", 8, 650.0), row("parameter-server:async", 8, 700.0)};
   EXPECT_EQ(recommended({}, plan)->variant.label, "multi-worker-mirrored");
@@ -153,13 +153,13 @@ TEST(PlanRecommendation, IsNoAllReduceThatTrainDoesNotHave) {
   EXPECT_NE(table.str().find("Not implemented by train"), std::string::npos) << table.str();
 }
 
-TEST(PlanRecommendation, DoesNotSpendWorkersOnNothing) {
+TEST(PlanRecommendation, DoesNotAddWorkersWithoutAGain) {
   Plan plan;
   plan.rows = {row("parameter-server:async", 8, 650.0), row("parameter-server:async", 12, 700.0)};
   EXPECT_EQ(recommended({}, plan)->variant.workers, 8);
 }
 
-TEST(PlanRecommendation, IsNotAThousandWorkersThatAreHardlyFasterThanOne) {
+TEST(PlanRecommendation, IsNotAThousandWorkersThatAreBarelyFasterThanOne) {
   Plan plan;
   plan.rows = {row("one-device", 1, 100.0), row("multi-worker-mirrored", 1000, 128.0)};
   EXPECT_EQ(recommended({}, plan)->variant.label, "one-device");
@@ -187,7 +187,7 @@ TEST(PlanRecommendation, IsByTimeToTargetWhereThatIsKnown) {
   EXPECT_NE(verdict_of(options, plan).find("No row reached 95%"), std::string::npos);
 }
 
-TEST(PlanVerdict, SaysWhereScalingEndsAndWhatWasNotLookedAt) {
+TEST(PlanVerdict, StatesWhereScalingEndsAndWhatWasNotExamined) {
   Plan plan;
   plan.rows = {row("multi-worker-mirrored", 2, 190.0), row("multi-worker-mirrored", 8, 600.0),
                row("multi-worker-mirrored", 64, 1900.0), row("multi-worker-mirrored", 1000, 400.0)};
@@ -213,7 +213,7 @@ PlanOptions small_plan() {
   return options;
 }
 
-TEST(Plan, SaysWhatItMeasuredAndHasARowForEachStrategyAndNumberOfWorkers) {
+TEST(Plan, ReportsItsMeasurementsAndHasARowForEachStrategyAndNumberOfWorkers) {
   PlanOptions options = small_plan();
   options.workers = {1, 8, 300};
   std::ostringstream out;

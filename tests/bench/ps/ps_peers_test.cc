@@ -24,7 +24,7 @@ class PsPeer : public testing::TestWithParam<const char*> {};
 
 // The peer exchanges 256 bytes, one full frame, three frames of which the last is partial, and a
 // smaller size again.
-TEST_P(PsPeer, BringsEveryByteThereAndBack) {
+TEST_P(PsPeer, TransfersEveryByteInBothDirections) {
   Peer peer({.command = command_for(GetParam())});
   for (const char* bytes : {"256", "1048576", "2500004", "4"}) {
     const PeerAnswer answer = peer.ask("run " + std::string(bytes) + " 3", 3);
@@ -33,7 +33,7 @@ TEST_P(PsPeer, BringsEveryByteThereAndBack) {
   }
 }
 
-TEST_P(PsPeer, CutsAnExchangeIntoAsSmallMessagesAsOneLikes) {
+TEST_P(PsPeer, SplitsAnExchangeIntoMessagesOfAnySize) {
   Peer peer({.command = command_for(GetParam())});
   EXPECT_EQ(peer.ask(exchange_command({.bytes = 5000, .message_bytes = 256}, 2), 2).seconds.size(),
             2U);
@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(Transports, PsPeer,
                            return name;
                          });
 
-TEST(PsPeers, WithAnUnknownNameAreTheUsersError) {
+TEST(PsPeers, WithAnUnknownNameAreAUsageError) {
   try {
     (void)find_ps_peers({"udp"}, "/nowhere/syncopate-bench");
     FAIL() << "found a peer 'udp'";

@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, PsSide,
                                   "_" + std::get<2>(of.param);
                          });
 
-TEST(PsSides, SayWhatEachServerUsesWhenNothingHappens) {
+TEST(PsSides, ReportTheMemoryOfEachIdleServer) {
   Peer side(first_side({.servers = 2, .transports = {"tcp"}}));
   EXPECT_EQ(side.ask("idle 1", 2).seconds.size(), 2U);
 }
@@ -62,7 +62,7 @@ TEST(PsSides, RefuseWhatTheyDoNotUnderstand) {
   EXPECT_THROW((void)side.ask("run 6 1", 1), PeerError);
 }
 
-TEST(PsSides, WithUnknownNamesAreTheUsersError) {
+TEST(PsSides, WithUnknownNamesAreAUsageError) {
   EXPECT_THROW((void)own_ps_sides({.transports = {"udp"}}, "program"), UsageError);
   EXPECT_THROW((void)own_ps_sides({.optimizers = {"lamb"}}, "program"), UsageError);
   EXPECT_THROW((void)own_ps_sides({.consistency = "never"}, "program"), UsageError);

@@ -48,7 +48,7 @@ TEST(GridWords, GiveThreadsAndReplicasAscendingInAnyOrder) {
   EXPECT_EQ(parse_scaling_grid({"replicas=1,2"}).threads, std::vector<int>{1});
 }
 
-TEST(GridWords, ThatAreWrongAreRefusedInOneLineThatSaysWhatIsRight) {
+TEST(GridWords, ThatAreWrongAreRefusedInOneLineWithTheExpectedForm) {
   for (const auto& [words, expected] : std::vector<std::pair<Words, std::string>>{
            {{"thread=1,2"}, "expected threads=N,... or replicas=N,..."},
            {{"threads"}, "expected threads=N,... or replicas=N,..."},
@@ -109,7 +109,7 @@ ScalingTable example() {
                    row("mirrored", 1, 2, 2, 300), row("multi-worker-mirrored", 2, 2, 2, 200)}};
 }
 
-TEST(ScalingEfficiency, IsSpeedUpPerCpuAskedFor) {
+TEST(ScalingEfficiency, IsSpeedUpPerRequestedCpu) {
   const ScalingTable table = example();
   EXPECT_DOUBLE_EQ(scaling_efficiency(1.0, table.rows[0], table.rows[0]), 1.0);
   EXPECT_DOUBLE_EQ(scaling_efficiency(1.8, table.rows[1], table.rows[0]), 0.9);
@@ -124,7 +124,7 @@ TEST(ScalingRowOfTwoProcesses, HasHalfOfTheCpusInEach) {
   EXPECT_EQ(table.rows[3].cpus_per_task(), 2);
 }
 
-TEST(ScalingTableCells, AreWhatOneHandsIn) {
+TEST(ScalingTableCells, AreTheGivenTexts) {
   const Table cells = scaling_cells(example());
   ASSERT_EQ(cells.rows.size(), 4U);
   EXPECT_EQ(cells.rows[3].name, "multi-worker-mirrored");
@@ -146,7 +146,7 @@ TEST(ScalingJson, HasTheNumbersOfTheTable) {
   EXPECT_EQ(row.at("oversubscribed"), true);
 }
 
-TEST(ScalingVerdict, NamesTheFastestAndDoesNotHideThatOthersDisturbedIt) {
+TEST(ScalingVerdict, NamesTheFastestAndReportsDisturbances) {
   ScalingTable table = example();
   EXPECT_EQ(scaling_verdict(table),
             "mnist-cnn: most samples per second, 300, with mirrored, 2 replicas x 2 threads: 3.00 "
@@ -169,7 +169,7 @@ TEST(ScalingPage, HasAxesWithUnitsALegendAndTheIdealDashed) {
   EXPECT_LT(page.find("stroke-dasharray", rule), page.find('}', rule));
 }
 
-TEST(ScalingPage, NeedsNothingFromElsewhere) {
+TEST(ScalingPage, NeedsNoOtherFiles) {
   const std::string page = scaling_page({.tables = {example(), example()}});
   EXPECT_EQ(page.find("<script"), std::string::npos);
   EXPECT_EQ(page.find("src="), std::string::npos);

@@ -14,13 +14,13 @@ DeviceFigures some_figures() {
           .memory_bytes = 3.0 * (1 << 30)};
 }
 
-TEST(DeviceFigures, StandBesideWhatTheDeviceReachesAtMost) {
+TEST(DeviceFigures, AppearBesideTheLimitsOfTheDevice) {
   EXPECT_EQ(describe(some_figures(), 0.01),
             "200 TFLOP/s, 25.0% of the 800 of a large product; at least 1.00 TB/s, 25.0% of the "
             "4.00 of a large copy; 75.0% busy, 3.00 GiB in use");
 }
 
-TEST(DeviceFigures, SayWhenTheDriverDoesNotSayHowBusyItWas) {
+TEST(DeviceFigures, ReportAMissingUtilisationOfTheDriver) {
   DeviceFigures figures = some_figures();
   figures.busy.clear();
   EXPECT_NE(describe(figures, 0.01).find("does not report"), std::string::npos);

@@ -49,7 +49,7 @@ TEST(StepProgramOnAGpu, RefusesWhatIsAboutTheCpu) {
   EXPECT_NE(result.err.find("--no-fuse"), std::string::npos) << result.err;
 }
 
-TEST(StepProgramWithoutAGpu, SaysWhyAndFails) {
+TEST(StepProgramWithoutAGpu, PrintsTheReasonAndFails) {
   const char* const path = std::getenv("LD_LIBRARY_PATH");
   const ProgramResult result = run_step({"--devices", "cuda:99"}, path == nullptr ? "" : path);
   EXPECT_NE(result.exit_code, 0);

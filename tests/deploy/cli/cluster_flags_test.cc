@@ -81,14 +81,14 @@ TEST(InAStepOfSeveralTasks, TheStrategyDecidesWhetherAComponentServes) {
   EXPECT_EQ(cluster("parameter-server").index, 1);
 }
 
-TEST(InAStepOfSeveralTasks, AParameterServerJobWantsServers) {
+TEST(InAStepOfSeveralTasks, AParameterServerJobNeedsServers) {
   const std::string line = complaint({"train", "--strategy", "parameter-server"}, kStep);
   EXPECT_TRUE(contains(line, "no servers")) << line;
   EXPECT_TRUE(contains(line, "give --servers M under srun")) << line;
   EXPECT_EQ(complaint({"train", "--strategy", "parameter-server", "--servers", "1"}, kStep), "");
 }
 
-TEST(InAStepOfSeveralTasks, AJobWithServersMustKnowWhereTheyMeet) {
+TEST(InAStepOfSeveralTasks, AJobWithServersNeedsARendezvousAddress) {
   const Variables spread = kStep + Variables{{"SLURM_DISTRIBUTION", "arbitrary"}};
   const std::string line =
       complaint({"train", "--strategy", "parameter-server", "--servers", "1"}, spread);
@@ -130,7 +130,7 @@ TEST(Serve, TakesItsNumbersFromTheStep) {
                        "1 servers and 5 workers make 6 tasks"));
 }
 
-TEST(Serve, MayBeTheSecondComponentWhenItsWorkersSaySo) {
+TEST(Serve, MayBeTheSecondComponentWhenTheFlagsOfItsWorkersRequireIt) {
   const ClusterSpec server = std::get<ServeOptions>(parse({"serve"}, kStep + kComponents)).cluster;
   EXPECT_EQ(server.index, 1);
   EXPECT_EQ(server.num_servers, 2);
@@ -167,7 +167,7 @@ std::chrono::milliseconds time_to_meet(std::vector<std::string> flags, const Var
   return std::get<TrainOptions>(parse(std::move(flags), variables)).rendezvous_timeout;
 }
 
-TEST(TimeToMeet, IsLongerOnGpusWhichTakeSecondsToStart) {
+TEST(RendezvousTimeout, IsLongerOnGpusWhichTakeSecondsToStart) {
   using std::chrono::seconds;
   const Variables with_servers = kLaunched + Variables{{"SYNCOPATE_SERVERS", "1"}};
   const std::string mirrored = "--strategy=multi-worker-mirrored";
@@ -185,14 +185,14 @@ TEST(TimeToMeet, IsLongerOnGpusWhichTakeSecondsToStart) {
       << "a server waits as long as its workers take";
 }
 
-TEST(TimeToMeet, IsWhatTheUserSaysEvenOnGpus) {
+TEST(RendezvousTimeout, IsTheGivenOneEvenOnGpus) {
   EXPECT_EQ(time_to_meet({"--strategy=multi-worker-mirrored", "--devices", "cuda",
                           "--rendezvous-timeout", "7"},
                          kLaunched),
             std::chrono::seconds(7));
 }
 
-TEST(Serve, OutsideOfAnyClusterAsksForWhatIsMissing) {
+TEST(Serve, OutsideOfAnyClusterNamesTheMissingFlags) {
   EXPECT_TRUE(contains(complaint({"serve"}, {}), "--workers N and --rendezvous HOST:PORT"));
 }
 

@@ -183,7 +183,7 @@ struct BadFlags {
 
 class BadTrainFlags : public testing::TestWithParam<BadFlags> {};
 
-TEST_P(BadTrainFlags, AreRefusedWithOneLineThatSaysWhy) {
+TEST_P(BadTrainFlags, AreRefusedWithTheReasonInOneLine) {
   const std::string line = complaint(GetParam().flags);
   EXPECT_NE(line.find(GetParam().says), std::string::npos) << "'" << line << "'";
   EXPECT_EQ(line.find('\n'), std::string::npos) << line;

@@ -82,7 +82,7 @@ TEST(FlagSet, TakesTheLastOfTwoValues) {
   EXPECT_EQ(job.sizes, (std::vector<int>{6}));
 }
 
-TEST(FlagSet, QuotesTheNumberThatWasTypedAndSaysWhatWasExpected) {
+TEST(FlagSet, QuotesTheTypedNumberAndTheExpectedForm) {
   EXPECT_EQ(message_of({"--count", "0"}), "--count 0: expected a whole number from 1 to 100");
   EXPECT_EQ(message_of({"--count", "99999999999999999999"}),
             "--count 99999999999999999999: expected a whole number from 1 to 100");

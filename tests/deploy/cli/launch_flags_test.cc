@@ -48,7 +48,7 @@ TEST(LaunchFlags, SetWhatTheyName) {
   EXPECT_EQ(options.added_variables, (Arguments{"A", "B"}));
 }
 
-TEST(LaunchFlags, WithServersLetTheConsistencyDecideWhoStopsWhom) {
+TEST(LaunchFlags, WithServersTakeTheFailureRulesFromTheConsistency) {
   const auto rules = [](const char* consistency) {
     return parse_launch({"--workers", "2", "--servers", "1", "--restart", "2", "--", "train",
                          "--strategy", "parameter-server", "--checkpoint-dir", "ck",
@@ -62,7 +62,7 @@ TEST(LaunchFlags, WithServersLetTheConsistencyDecideWhoStopsWhom) {
   EXPECT_TRUE(rules("sync").servers.restarts_alone);
 }
 
-TEST(LaunchFlags, RestartWorkersThatKeepNoStepWithoutCheckpointsToo) {
+TEST(LaunchFlags, RestartAsynchronousWorkersWithoutCheckpointsToo) {
   const LaunchRules rules = parse_launch({"--workers", "2", "--servers", "1", "--restart", "2",
                                           "--", "train", "--strategy", "parameter-server"})
                                 .rules;
@@ -71,7 +71,7 @@ TEST(LaunchFlags, RestartWorkersThatKeepNoStepWithoutCheckpointsToo) {
   EXPECT_FALSE(rules.restarts_together);
 }
 
-TEST(LaunchFlags, SeeThatMpiIsAskedFor) {
+TEST(LaunchFlags, DetectARequestForMpi) {
   const auto sees = [](const Arguments& more) {
     Arguments arguments{"--workers", "2", "--", "train", "--strategy", "multi-worker-mirrored"};
     arguments.insert(arguments.end(), more.begin(), more.end());
@@ -90,7 +90,7 @@ struct BadLaunch {
 
 class BadLaunchFlags : public testing::TestWithParam<BadLaunch> {};
 
-TEST_P(BadLaunchFlags, AreRefusedWithOneLineThatSaysWhy) {
+TEST_P(BadLaunchFlags, AreRefusedWithTheReasonInOneLine) {
   const std::string line = complaint(GetParam().arguments);
   EXPECT_NE(line.find(GetParam().says), std::string::npos) << "'" << line << "'";
   EXPECT_EQ(line.find('\n'), std::string::npos) << line;
@@ -161,7 +161,7 @@ Arguments with_joins(const Arguments& joins, const Arguments& train) {
   return arguments;
 }
 
-TEST(LaunchFlags, NameWorkersThatComeLater) {
+TEST(LaunchFlags, NameWorkersThatStartLater) {
   const auto parsed =
       parse_command_line(with_joins({"worker=1,at=500ms", "worker=4,at=30s"},
                                     {"--strategy", "parameter-server", "--consistency", "ssp"}),
@@ -173,7 +173,7 @@ TEST(LaunchFlags, NameWorkersThatComeLater) {
   EXPECT_EQ(joins[1].worker, 4);
 }
 
-TEST(LaunchFlags, RefuseLateWorkersWhereTheyHaveNoMeaning) {
+TEST(LaunchFlags, RefuseLateWorkersUnderSynchronousStrategies) {
   const Arguments served{"--strategy", "parameter-server"};
   const Arguments synchronous{"--strategy", "parameter-server", "--consistency", "sync"};
   EXPECT_NE(complaint(with_joins({"worker=1,at=3s"}, synchronous)).find("fixed number of workers"),

@@ -5,7 +5,7 @@
 namespace syncopate {
 namespace {
 
-TEST(NearestName, IsTheOneThatASlipTurnsIntoTheTypedWord) {
+TEST(NearestName, IsTheOneThatATypingErrorTurnsIntoTheTypedWord) {
   EXPECT_EQ(nearest_name("adm", {"sgd", "momentum", "adam", "adamw"}), "adam");
   EXPECT_EQ(nearest_name("--modle", {"--data", "--model"}), "--model");
 }

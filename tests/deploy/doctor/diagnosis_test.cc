@@ -30,9 +30,9 @@ TaskReport healthy(int index) {
 }
 
 // The fixture has reports of four tasks on two machines.
-class ADoctor : public testing::Test {
+class Diagnosis : public testing::Test {
  protected:
-  ADoctor() {
+  Diagnosis() {
     for (int i = 0; i < 4; ++i) tasks_.push_back(healthy(i));
   }
 
@@ -53,13 +53,13 @@ class ADoctor : public testing::Test {
   std::vector<TaskReport> tasks_;
 };
 
-TEST_F(ADoctor, FindsNothingWrongWithAHealthyJob) {
+TEST_F(Diagnosis, HasNoProblemsForAHealthyJob) {
   for (const Finding& finding : diagnose(job_, tasks_)) {
     EXPECT_EQ(finding.kind, Kind::kGood) << finding.what << ": " << finding.line;
   }
 }
 
-TEST_F(ADoctor, SaysWhyATaskHasNoGpu) {
+TEST_F(Diagnosis, NamesTheReasonForAMissingGpu) {
   tasks_[2].device_problem = "no NVIDIA driver is loaded here";
   const std::string line = finds(Kind::kError, "GPUs");
   EXPECT_EQ(line, "worker 2 (host b): no NVIDIA driver is loaded here");
@@ -67,7 +67,7 @@ TEST_F(ADoctor, SaysWhyATaskHasNoGpu) {
   EXPECT_EQ(finds(Kind::kError, "GPUs"), "") << "nobody needs one";
 }
 
-TEST_F(ADoctor, WantsAsManyFilesAsThereAreTasks) {
+TEST_F(Diagnosis, RequiresAsManyFilesAsThereAreTasks) {
   tasks_[1].open_files = 300;
   EXPECT_EQ(finds(Kind::kWarning, "open files"), "");
   job_.tasks = 1000;
@@ -76,26 +76,26 @@ TEST_F(ADoctor, WantsAsManyFilesAsThereAreTasks) {
   EXPECT_NE(line.find("ulimit -n 1256"), std::string::npos) << line;
 }
 
-TEST_F(ADoctor, MissesTheOthersOfOneTask) {
+TEST_F(Diagnosis, ReportsTheAbsentTasksOfAJobOfOne) {
   tasks_.resize(1);
   EXPECT_NE(finds(Kind::kError, "tasks").find("srun"), std::string::npos);
 }
 
-TEST_F(ADoctor, NamesWhoRunsAnotherBuild) {
+TEST_F(Diagnosis, NamesTasksThatRunAnotherBuild) {
   tasks_[2].program = "4567";
   const std::string line = finds(Kind::kError, "program");
   EXPECT_NE(line.find("worker 2 (host b)"), std::string::npos) << line;
   EXPECT_NE(line.find("4567"), std::string::npos) << line;
 }
 
-TEST_F(ADoctor, NamesLibrariesAndProcessorsThatDiffer) {
+TEST_F(Diagnosis, NamesLibrariesAndProcessorsThatDiffer) {
   tasks_[3].libraries["oneDNN"] = "3.1";
   tasks_[3].isa = "x86-64-v3";
   EXPECT_NE(finds(Kind::kWarning, "libraries").find("oneDNN 3.1"), std::string::npos);
   EXPECT_NE(finds(Kind::kWarning, "processors").find("x86-64-v3"), std::string::npos);
 }
 
-TEST_F(ADoctor, SeesTwoTasksOnOneGpu) {
+TEST_F(Diagnosis, SeesTwoTasksOnOneGpu) {
   tasks_[1].gpus = tasks_[0].gpus;
   EXPECT_NE(finds(Kind::kError, "GPUs").find("worker 0 (host a) and worker 1"), std::string::npos);
   job_.shares_devices = true;
@@ -105,44 +105,44 @@ TEST_F(ADoctor, SeesTwoTasksOnOneGpu) {
   EXPECT_EQ(finds(Kind::kError, "GPUs"), "") << "nobody needs one";
 }
 
-TEST_F(ADoctor, AllowsTheSameAddressOfAGpuOnTwoMachines) {
+TEST_F(Diagnosis, AllowsTheSameAddressOfAGpuOnTwoMachines) {
   EXPECT_EQ(tasks_[0].gpus, tasks_[2].gpus);
   EXPECT_EQ(finds(Kind::kError, "GPUs"), "");
 }
 
-TEST_F(ADoctor, SeesMoreThreadsThanCpus) {
+TEST_F(Diagnosis, SeesMoreThreadsThanCpus) {
   tasks_[1].cpus = tasks_[0].cpus;
   EXPECT_NE(finds(Kind::kWarning, "CPUs").find("4 threads on 2 CPUs"), std::string::npos);
 }
 
-TEST_F(ADoctor, DividesTheBatch) {
+TEST_F(Diagnosis, DividesTheBatch) {
   job_.global_batch = 66;
   EXPECT_NE(finds(Kind::kWarning, "batch").find("66"), std::string::npos);
   job_.global_batch = 3;
   EXPECT_NE(finds(Kind::kError, "batch"), "");
 }
 
-TEST_F(ADoctor, ComparesClocks) {
+TEST_F(Diagnosis, ComparesClocks) {
   tasks_[2].clock_seconds += 83.0;
   const std::string line = finds(Kind::kWarning, "clocks");
   EXPECT_NE(line.find("worker 2 (host b) is 83.0 s ahead"), std::string::npos) << line;
 }
 
-TEST_F(ADoctor, SaysOnceWhatAllTasksWouldBeRefusedWith) {
+TEST_F(Diagnosis, ReportsARefusalThatAllTasksShareOnce) {
   for (TaskReport& task : tasks_) task.refusals = {"--model m does not fit --data d"};
   tasks_[0].refusals.emplace_back("--checkpoint-dir D already holds one");
   const auto found = diagnose(job_, tasks_);
   EXPECT_EQ(std::ranges::count(found, "train", &Finding::what), 2);
 }
 
-TEST_F(ADoctor, SeesAFolderThatIsNotShared) {
+TEST_F(Diagnosis, SeesAFolderThatIsNotShared) {
   tasks_[3].sees_chiefs_file = false;
   EXPECT_NE(finds(Kind::kError, "checkpoints").find("worker 3"), std::string::npos);
   tasks_[3].folder_problem = "cannot write to /shared/run: permission denied";
   EXPECT_NE(finds(Kind::kError, "checkpoints").find("permission denied"), std::string::npos);
 }
 
-TEST_F(ADoctor, SeesOneMistakeInAFolderThatTheFirstTaskCannotWriteTo) {
+TEST_F(Diagnosis, ReportsOneErrorForAFolderThatTheFirstTaskCannotWrite) {
   tasks_[0].folder_problem = "cannot write to /shared/run: permission denied";
   for (TaskReport& task : tasks_) task.sees_chiefs_file = false;
   const auto findings = diagnose(job_, tasks_);
@@ -151,28 +151,28 @@ TEST_F(ADoctor, SeesOneMistakeInAFolderThatTheFirstTaskCannotWriteTo) {
   EXPECT_EQ(finds(Kind::kGood, "checkpoints"), "");
 }
 
-TEST_F(ADoctor, PraisesNothingOfTasksThatHaveNotCome) {
+TEST_F(Diagnosis, ConfirmsNothingAboutTasksThatDidNotJoin) {
   job_.tasks = 5;
   for (const std::string what : {"tasks", "program", "data", "checkpoints"}) {
     EXPECT_EQ(finds(Kind::kGood, what), "") << what;
   }
 }
 
-TEST_F(ADoctor, ComparesDataOfWorkersOnly) {
+TEST_F(Diagnosis, ComparesDataOfWorkersOnly) {
   tasks_[0].data.clear();  // task 0 is a server, which reports no data set
   EXPECT_EQ(finds(Kind::kError, "data"), "");
   tasks_[3].data = "50000 samples";
   EXPECT_NE(finds(Kind::kError, "data").find("worker 3"), std::string::npos);
 }
 
-TEST_F(ADoctor, SeesLittleSharedMemoryWhereItIsUsed) {
+TEST_F(Diagnosis, SeesLittleSharedMemoryWhereItIsUsed) {
   tasks_[0].shm_free_bytes = std::int64_t{60} << 20;
   EXPECT_EQ(finds(Kind::kWarning, "/dev/shm"), "") << "our ring has none there";
   job_.collective = "mpi";
   EXPECT_NE(finds(Kind::kWarning, "/dev/shm").find("60 MB"), std::string::npos);
 }
 
-TEST_F(ADoctor, CallsProxiesHarmlessAndShowsRoce) {
+TEST_F(Diagnosis, ReportsProxiesAsHarmlessAndShowsRoce) {
   tasks_[0].proxies = {"http_proxy"};
   tasks_[0].roce = {"mlx5_0 port 1 gid 3: RoCE v2"};
   tasks_[0].roce_index = "3";
@@ -180,7 +180,7 @@ TEST_F(ADoctor, CallsProxiesHarmlessAndShowsRoce) {
   EXPECT_NE(finds(Kind::kNote, "RoCE").find("NCCL_IB_GID_INDEX is 3"), std::string::npos);
 }
 
-TEST_F(ADoctor, PutsTheWorstFirst) {
+TEST_F(Diagnosis, PutsTheWorstFirst) {
   tasks_[2].program = "4567";
   job_.checkpoint_dir.clear();
   const std::string text = describe(diagnose(job_, tasks_));

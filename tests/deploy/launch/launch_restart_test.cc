@@ -49,7 +49,7 @@ class AsynchronousLaunch : public testing::Test {
   LaunchCase job_;
 };
 
-TEST_F(AsynchronousLaunch, StartsAWorkerAgainWhileTheOthersGoOn) {
+TEST_F(AsynchronousLaunch, RestartsAWorkerWhileTheOthersContinue) {
   const Launched result =
       job_.run_job({at_first("kill -KILL $$") + "echo again; : >$FOLDER/meeting",
                     "echo started; : <$FOLDER/meeting"},
@@ -61,7 +61,7 @@ TEST_F(AsynchronousLaunch, StartsAWorkerAgainWhileTheOthersGoOn) {
   EXPECT_EQ(count_lines(result.out), 2) << result.out;
 }
 
-TEST_F(AsynchronousLaunch, StartsItAsTheSameOne) {
+TEST_F(AsynchronousLaunch, RestartsARoleUnderItsOldIdentity) {
   int plans = 0;
   const Launched result = job_.run_plan([&](int) {
     ++plans;
@@ -76,7 +76,7 @@ TEST_F(AsynchronousLaunch, StartsItAsTheSameOne) {
   EXPECT_TRUE(contains(line, "[worker 0] worker 0 ")) << line;
 }
 
-TEST_F(AsynchronousLaunch, GoesOnWithoutAWorkerThatHasUsedUpItsRestarts) {
+TEST_F(AsynchronousLaunch, ContinuesWithoutAWorkerThatHasNoRestartLeft) {
   on_output("launch: worker 0 exited with 1 and has no restart left\n",
             [&] { open_pipe("meeting"); });
   const Launched result =
@@ -105,7 +105,7 @@ TEST_F(AsynchronousLaunch, LetsServersEndByThemselvesAfterTheLastWorker) {
 
 // The server is killed after the last worker has ended, so the restarted server has no job to
 // serve.
-TEST_F(AsynchronousLaunch, ForgivesAServerThatIsAskedToStopWhenAllWorkersHaveEndedWell) {
+TEST_F(AsynchronousLaunch, AcceptsAServerStoppedByRequestWhenAllWorkersHaveSucceeded) {
   job_.rules.grace = kForever;
   const std::string asked = "trap 'exit 1' TERM; echo started; " + wait_for_a_signal();
   const Launched result = job_.run_job({"true"}, {asked});
@@ -116,13 +116,13 @@ TEST_F(AsynchronousLaunch, ForgivesAServerThatIsAskedToStopWhenAllWorkersHaveEnd
   EXPECT_EQ(job_.run_job({"exit 1"}, {asked}).exit_code, 1);
 }
 
-TEST_F(AsynchronousLaunch, ForgivesAServerThatTheRequestToStopEndsWhenAllWorkersHaveEndedWell) {
+TEST_F(AsynchronousLaunch, AcceptsAServerEndedByTheStopSignalWhenAllWorkersHaveSucceeded) {
   job_.rules.grace = kForever;
   const Launched result = job_.run_job({"true"}, {wait_for_a_signal()});
   EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
-TEST_F(AsynchronousLaunch, CountsAServerThatCrashesWhenItIsAskedToStop) {
+TEST_F(AsynchronousLaunch, CountsAServerThatCrashesAtARequestToStop) {
   job_.rules.grace = kForever;
   for (const std::string end : {"kill -SEGV $$", "kill -ABRT $$", "exit 3"}) {
     // The worker ends as soon as the server has set its trap for SIGTERM.
@@ -135,7 +135,7 @@ TEST_F(AsynchronousLaunch, CountsAServerThatCrashesWhenItIsAskedToStop) {
   }
 }
 
-TEST_F(AsynchronousLaunch, ForgivesAServerThatWasKilledWhenAllWorkersWereAboutToEndWell) {
+TEST_F(AsynchronousLaunch, AcceptsAServerKilledShortlyBeforeAllWorkersSucceed) {
   job_.rules.first_back_off = job_.rules.longest_back_off = kForever;
   ASSERT_EQ(mkfifo((job_.folder() / "go").c_str(), 0600), 0);
   on_output("restarting it", [&] { open_pipe("go"); });
@@ -151,7 +151,7 @@ TEST_F(AsynchronousLaunch, CountsAServerThatFailsByItself) {
   EXPECT_EQ(result.exit_code, 1) << result.err;
 }
 
-TEST_F(AsynchronousLaunch, StartsAServerAgainWhileTheWorkersGoOn) {
+TEST_F(AsynchronousLaunch, RestartsAServerWhileTheWorkersContinue) {
   const Launched result = job_.run_job({"echo started; : <$FOLDER/meeting"},
                                        {at_first("kill -KILL $$") + ": >$FOLDER/meeting"});
   EXPECT_EQ(result.exit_code, 0);
@@ -160,7 +160,7 @@ TEST_F(AsynchronousLaunch, StartsAServerAgainWhileTheWorkersGoOn) {
             "launch: server 0 was ended by signal 9 (SIGKILL); restarting it (1 of 2)\n");
 }
 
-TEST_F(AsynchronousLaunch, EndsWithAServerThatHasUsedUpItsRestarts) {
+TEST_F(AsynchronousLaunch, EndsWithAServerThatHasNoRestartLeft) {
   const Launched result =
       job_.run_job({"echo started; " + wait_for_a_signal()}, {"echo started; exit 1"});
   EXPECT_EQ(result.exit_code, 1);
@@ -170,7 +170,7 @@ TEST_F(AsynchronousLaunch, EndsWithAServerThatHasUsedUpItsRestarts) {
   EXPECT_EQ(count_lines(result.out), 4) << result.out;
 }
 
-TEST_F(AsynchronousLaunch, EndsWithAServerThatCannotComeBack) {
+TEST_F(AsynchronousLaunch, EndsWithAServerThatCannotBeRestarted) {
   job_.rules.servers.restarts_alone = false;
   job_.rules.restarts_together = false;
   const Launched result =
@@ -192,7 +192,7 @@ TEST_F(AsynchronousLaunch, DoesNotRepeatWrongUsageOrAStopOnRequest) {
   }
 }
 
-TEST_F(AsynchronousLaunch, StartsNobodyAgainWhoEndsAfterTheSignalToStop) {
+TEST_F(AsynchronousLaunch, RestartsNoRoleThatEndsAfterTheSignalToStop) {
   const Launched result = job_.run_job(
       {"echo started; trap 'exit 1' TERM; kill -TERM $PPID; " + wait_for_a_signal()}, {});
   EXPECT_EQ(result.exit_code, 1);
@@ -200,7 +200,7 @@ TEST_F(AsynchronousLaunch, StartsNobodyAgainWhoEndsAfterTheSignalToStop) {
   EXPECT_EQ(result.err, "launch: worker 0 exited with 1\n");
 }
 
-TEST_F(AsynchronousLaunch, EndsWithAWorkerThatIsStoppedAndCannotHearTheSignal) {
+TEST_F(AsynchronousLaunch, EndsAStoppedWorkerThatCannotReceiveTheSignal) {
   job_.rules.timeout = kForever;
   const Launched result = job_.run_job(
       {"trap '' INT; echo $$ >$FOLDER/pid; kill -STOP $$; echo continued"},
@@ -212,7 +212,7 @@ TEST_F(AsynchronousLaunch, EndsWithAWorkerThatIsStoppedAndCannotHearTheSignal) {
   EXPECT_EQ(result.out, "[worker 0] continued\n") << result.err;
 }
 
-TEST_F(AsynchronousLaunch, ForgetsAWaitingRestartWhenAskedToStop) {
+TEST_F(AsynchronousLaunch, CancelsAWaitingRestartAtARequestToStop) {
   job_.rules.first_back_off = job_.rules.longest_back_off = kForever;
   job_.rules.timeout = kForever;
   on_output("worker 0 exited with 1; restarting it (1 of 2)", [] { kill(getpid(), SIGTERM); });
@@ -228,7 +228,7 @@ TEST_F(AsynchronousLaunch, ForgetsAWaitingRestartWhenAskedToStop) {
   EXPECT_EQ(count_lines(result.out), 1) << result.out;
 }
 
-TEST(ALaunchThatPausesBeforeARestartOfAll, HearsASignalMeanwhile) {
+TEST(ALaunchThatPausesBeforeACommonRestart, ReceivesSignals) {
   LaunchCase job;
   job.rules.most_restarts = 1;
   job.rules.pause_before_all = kForever;
@@ -240,7 +240,7 @@ TEST(ALaunchThatPausesBeforeARestartOfAll, HearsASignalMeanwhile) {
   EXPECT_EQ(count_lines(result.out), 1) << result.out;
 }
 
-TEST_F(AsynchronousLaunch, ForgetsAWaitingRestartWhenTheJobIsDone) {
+TEST_F(AsynchronousLaunch, CancelsAWaitingRestartWhenTheJobIsDone) {
   job_.rules.first_back_off = job_.rules.longest_back_off = kForever;
   job_.rules.timeout = kForever;
   ASSERT_EQ(mkfifo((job_.folder() / "go").c_str(), 0600), 0);
@@ -259,7 +259,7 @@ TEST_F(AsynchronousLaunch, WaitsNoLongerThanTheLongestBackOff) {
   EXPECT_TRUE(contains(result.err, "restarting it (40 of 40)")) << result.err;
 }
 
-TEST_F(AsynchronousLaunch, GoesOnWithoutAWorkerThatCannotBeStartedAgain) {
+TEST_F(AsynchronousLaunch, ContinuesWithoutAWorkerThatCannotBeRestarted) {
   const std::filesystem::path program = job_.folder() / "program";
   std::ofstream(program) << "#!/bin/sh\nrm $0\nexit 1\n";
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);

@@ -20,7 +20,7 @@ struct Chosen {
 
 class ChosenRules : public testing::TestWithParam<Chosen> {};
 
-TEST_P(ChosenRules, FollowFromWhatTheJobCanDoWithout) {
+TEST_P(ChosenRules, FollowFromTheRolesThatTheJobRequires) {
   const Chosen& row = GetParam();
   const LaunchRules rules = choose_rules(row.on_failure, 3, row.job);
   EXPECT_EQ(rules.most_restarts, 3);
@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
                {kContinue, true}}),
     [](const auto& row) { return row.param.name; });
 
-TEST(AWorkerThatFailed, IsMissedByThoseWhoWaitForItOnly) {
+TEST(AWorkerThatFailed, EndsTheJobOnlyIfOtherWorkersWaitForIt) {
   const auto ends_the_job = [](const ps::ConsistencyOptions& consistency) {
     return choose_rules(OnFailure::kStop, 0, job_with_servers(consistency))
         .workers.others_detect_failure;
@@ -94,7 +94,7 @@ TEST(AWorkerThatFailed, IsMissedByThoseWhoWaitForItOnly) {
   EXPECT_TRUE(choose_rules(OnFailure::kStop, 0, {}).workers.others_detect_failure) << "no servers";
 }
 
-TEST(AServerThatFailed, IsTakenForOneThatComesBackWhereServersAreStartedAgain) {
+TEST(AServerThatFailed, IsAwaitedWhereServersAreRestarted) {
   const auto ends_the_job = [](int most_restarts) {
     return choose_rules(OnFailure::kAuto, most_restarts, job_with_servers(kAsync))
         .servers.others_detect_failure;

@@ -70,7 +70,7 @@ TEST(Launch, EndsWithTheWorstExitCode) {
   EXPECT_EQ(LaunchCase().run({"exit 1", "exit 2", "exit 75"}).exit_code, 2);
 }
 
-TEST(Launch, LetsTheLineOnAWrongCommandLineBeTheLast) {
+TEST(Launch, PrintsTheLineAboutAWrongCommandLineLast) {
   LaunchCase job;
   const std::string text = "launch: worker 0 exited with 2\n";
   const Launched result = job.run_job({"echo 'syncopate: --batch-size is wrong' >&2; exit 2"},
@@ -81,14 +81,14 @@ TEST(Launch, LetsTheLineOnAWrongCommandLineBeTheLast) {
   EXPECT_EQ(count_lines(result.err), 2) << result.err;
 }
 
-TEST(Launch, SaysHowARoleEnded) {
+TEST(Launch, ReportsHowARoleEnded) {
   EXPECT_EQ(LaunchCase().run({"exit 3"}).err, "launch: role 0 exited with 3\n");
   const Launched killed = LaunchCase().run({"kill -KILL $$"});
   EXPECT_EQ(killed.err, "launch: role 0 was ended by signal 9 (SIGKILL)\n");
   EXPECT_EQ(killed.exit_code, 1);
 }
 
-TEST(Launch, SaysWhichProgramCannotBeStarted) {
+TEST(Launch, NamesAProgramThatCannotBeStarted) {
   const LaunchCase job;
   try {
     job.run_plan([&](int) {
@@ -121,7 +121,7 @@ TEST(LaunchAfterAFailure, LetsTheOthersEndByThemselvesFirst) {
   EXPECT_EQ(count_lines(result.err), 2) << result.err;
 }
 
-TEST(LaunchAfterAFailure, AsksAtOnceThoseWhoDoNotMissTheOneThatFailed) {
+TEST(LaunchAfterAFailure, StopsRolesThatDoNotWaitForTheFailedOneAtOnce) {
   LaunchCase job;
   job.rules.workers.others_detect_failure = false;
   job.rules.timeout = std::chrono::seconds(60);
@@ -144,7 +144,7 @@ TEST(LaunchAfterAFailure, ContinuesAStoppedProcessSoThatItCanEnd) {
   EXPECT_TRUE(contains(result.err, "role 0 is stopped: SIGCONT")) << result.err;
 }
 
-TEST(LaunchAfterAFailure, LetsTheOthersGoOnWhenToldSo) {
+TEST(LaunchAfterAFailure, LetsTheOthersContinueIfTheRulesSaySo) {
   LaunchCase job;
   job.rules = {.workers = {.on_failure = FailureRule::kContinue},
                .timeout = std::chrono::milliseconds(0),
@@ -210,7 +210,7 @@ TEST(LaunchRestart, StartsAllAgainAfterAFailureAndCountsTheLastTime) {
   EXPECT_TRUE(contains(result.err, "launch: restart 2 of 5\n")) << result.err;
 }
 
-TEST(LaunchRestart, GivesUpInTheEnd) {
+TEST(LaunchRestart, GivesUpAfterTheLastRestart) {
   LaunchCase job;
   job.rules.most_restarts = 2;
   const Launched result = job.run({"echo started; exit 1"});
@@ -267,7 +267,7 @@ TEST(Launch, DoesNotStartALateRoleWhenTheJobIsOver) {
 }
 
 // The late worker starts when the server is about to end, so no server lets the worker join.
-TEST(Launch, ForgivesALateRoleThatFindsTheJobOver) {
+TEST(Launch, AcceptsALateRoleThatStartsAfterTheJob) {
   const Launched result = run_with_late_worker(
       {.server = "cat $FOLDER/meeting",
        .worker = "true",
@@ -279,7 +279,7 @@ TEST(Launch, ForgivesALateRoleThatFindsTheJobOver) {
 }
 
 // The worker that was stopped has not been informed that the job is over, and no role waits for it.
-TEST(Launch, ForgivesAWorkerThatWasStoppedWhenTheOthersCompletedTheJob) {
+TEST(Launch, AcceptsAWorkerThatWasStoppedWhenTheOthersCompletedTheJob) {
   LaunchCase job;
   job.rules.workers = {.on_failure = FailureRule::kContinue};
   job.rules.timeout = std::chrono::seconds(60);
@@ -303,7 +303,7 @@ TEST(Launch, ForgivesAWorkerThatWasStoppedWhenTheOthersCompletedTheJob) {
   EXPECT_EQ(with_server("exit 1").exit_code, 1) << "the job was not completed";
 }
 
-TEST(Launch, TellsALateRoleThatFailsFromOneThatIsNotNeeded) {
+TEST(Launch, DistinguishesALateRoleThatFailsFromOneThatIsNotNeeded) {
   const Launched result = run_with_late_worker({.server = "cat $FOLDER/meeting",
                                                 .worker = "true",
                                                 .late_worker = "exec 4>$FOLDER/meeting; exit 1"},

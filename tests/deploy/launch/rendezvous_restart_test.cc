@@ -58,7 +58,7 @@ class RendezvousOfServers : public testing::Test {
   std::string endpoint_;
 };
 
-TEST_F(RendezvousOfServers, KeepsACallForTheNextIncarnationOfServerZero) {
+TEST_F(RendezvousOfServers, KeepsAConnectionForTheNextIncarnationOfServerZero) {
   job_.rules.servers.restarts_alone = true;
   job_.rules.most_restarts = 1;
   job_.rules.timeout = std::chrono::seconds(60);
@@ -76,7 +76,7 @@ TEST_F(RendezvousOfServers, KeepsACallForTheNextIncarnationOfServerZero) {
   EXPECT_EQ(read_all(caller), "second");
 }
 
-TEST_F(RendezvousOfServers, RefusesCallsOnceServerZeroWillNotComeBack) {
+TEST_F(RendezvousOfServers, RefusesConnectionsOnceServerZeroWillNotBeRestarted) {
   FileDescriptor caller;
   int error = 0;
   job_.on_err = [&](const std::string& line) {
@@ -89,7 +89,7 @@ TEST_F(RendezvousOfServers, RefusesCallsOnceServerZeroWillNotComeBack) {
   EXPECT_EQ(error, ECONNREFUSED);
 }
 
-TEST_F(RendezvousOfServers, RefusesCallsOnceServerZeroHasUsedUpItsRestarts) {
+TEST_F(RendezvousOfServers, RefusesConnectionsOnceServerZeroHasNoRestartLeft) {
   job_.rules.servers.restarts_alone = true;
   job_.rules.most_restarts = 1;
   FileDescriptor caller;

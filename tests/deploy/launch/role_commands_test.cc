@@ -22,7 +22,7 @@ Launched run_local(const LaunchCase& job, const std::string& script, int workers
   });
 }
 
-TEST(LocalRoles, LearnWhoTheyAreFromTheirEnvironment) {
+TEST(LocalRoles, ReadTheirRoleFromTheirEnvironment) {
   const Launched result = run_local(
       LaunchCase(),
       "echo $SYNCOPATE_ROLE $SYNCOPATE_INDEX of $SYNCOPATE_WORKERS + $SYNCOPATE_SERVERS", 2, 1);
@@ -63,7 +63,7 @@ TEST(LocalRoles, LeaveServersToTheScheduler) {
   }
 }
 
-TEST(LocalRoles, KnowWhetherOneOfThemMayComeBack) {
+TEST(LocalRoles, KnowWhetherARoleMayBeRestarted) {
   for (const bool restarts : {false, true}) {
     const auto roles = make_local_roles({.arguments = {"/bin/true"}, .restarts = restarts});
     EXPECT_EQ(roles.front().environment.at("SYNCOPATE_RESTARTS"), restarts ? "1" : "0");
@@ -82,7 +82,7 @@ TEST(LocalRoles, ShareANonceThatTheNextIncarnationDoesNotHave) {
   EXPECT_NE(first.first, second.first);
 }
 
-TEST(LocalRoles, DoNotSeeWhatAnOuterLaunchSetForItsOwn) {
+TEST(LocalRoles, DoNotInheritTheVariablesOfAnOuterLaunch) {
   const auto roles = make_local_roles({.arguments = {"/bin/true"},
                                        .workers = 2,
                                        .environment = {{"SYNCOPATE_RENDEZVOUS_FD", "9"},
@@ -124,7 +124,7 @@ std::optional<Launched> run_with_mpirun(const LaunchCase& job, const std::string
   return job.run_plan(plan);
 }
 
-TEST(Mpirun, StartsWorkersThatKnowTheirRankAndWhereToMeet) {
+TEST(Mpirun, StartsWorkersThatKnowTheirRankAndRendezvous) {
   const auto result = run_with_mpirun(
       LaunchCase(),
       "echo $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE at ${SYNCOPATE_RENDEZVOUS%:*} with "
@@ -136,7 +136,7 @@ TEST(Mpirun, StartsWorkersThatKnowTheirRankAndWhereToMeet) {
   }
 }
 
-TEST(Mpirun, PassesOnThatSomebodyAskedToStop) {
+TEST(Mpirun, PassesOnARequestToStop) {
   const auto result =
       run_with_mpirun(LaunchCase(),
                       "trap 'exit 75' USR1; case $OMPI_COMM_WORLD_RANK in 0) : >$FOLDER/meeting;; "
@@ -146,7 +146,7 @@ TEST(Mpirun, PassesOnThatSomebodyAskedToStop) {
   EXPECT_EQ(result->exit_code, 75) << result->err;
 }
 
-TEST(LocalRoles, ComeLaterWhereTheyWereToldTo) {
+TEST(LocalRoles, StartLaterIfThatIsRequested) {
   const auto roles = make_local_roles({.arguments = {"/bin/true"},
                                        .workers = 2,
                                        .servers = 1,

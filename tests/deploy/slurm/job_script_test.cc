@@ -40,7 +40,7 @@ TEST(JobScript, MakesALineCountThatTwoHashesLeaveOut) {
   EXPECT_NE(script.text().find("\n#SBATCH --partition=gpu\n"), std::string::npos) << script.text();
 }
 
-TEST(JobScript, SaysWhenThereIsNothingToFillIn) {
+TEST(JobScript, ReportsThatThereIsNothingToFillIn) {
   JobScript script(kTwoComponents);
   EXPECT_FALSE(script.set_option(1, "partition", "gpu"));
   EXPECT_FALSE(script.set_option(0, "node", "2"));
@@ -55,7 +55,7 @@ TEST(JobScript, FillsInAVariable) {
       << script.text();
 }
 
-TEST(ShellWord, IsQuotedWhereAShellWouldReadMoreIntoIt) {
+TEST(ShellWord, IsQuotedWhereAShellWouldExpandIt) {
   EXPECT_EQ(shell_word("mnist:/data/a-b_c.gz"), "mnist:/data/a-b_c.gz");
   EXPECT_EQ(shell_word(""), "''");
   EXPECT_EQ(shell_word("a b"), "'a b'");

@@ -73,7 +73,7 @@ TEST(SbatchCommand, FillsInTheSizeTheProgramAndTheFlagsOfTrain) {
   }
 }
 
-TEST(SbatchCommand, LeavesOutWhatWasNotSaid) {
+TEST(SbatchCommand, LeavesOutFlagsThatWereNotGiven) {
   const std::string script = script_of({"--strategy", "multi-worker-mirrored"});
   expect_line(script, "##SBATCH --partition=PARTITION");
   expect_line(script, "#SBATCH --time=00:30:00");
@@ -122,7 +122,7 @@ TEST(SbatchCommand, FillsInAComparisonAndABuild) {
               "#SBATCH --cpus-per-task=32");
 }
 
-TEST(SbatchCommand, SaysInOneLineWhatItWillNotSubmit) {
+TEST(SbatchCommand, RefusesInOneLineWhatItWillNotSubmit) {
   EXPECT_EQ(complaint({}), "--strategy is missing; give --strategy NAME, or --script NAME");
   EXPECT_EQ(complaint({"--strategy", "mirrored", "--script", "one_node"}),
             "--script and --strategy: leave one of them out");
@@ -157,7 +157,7 @@ TEST(SbatchCommand, RefusesWhatTrainWouldRefuseOnceTheJobHasStarted) {
             "submitted");
 }
 
-TEST(SbatchCommand, AsksForTheCpusThatReplicasAndThreadsWant) {
+TEST(SbatchCommand, RequestsTheCpusOfReplicasAndThreads) {
   const auto cpus = [](const Arguments& train_flags) {
     Arguments arguments = {"--strategy", "mirrored", "--"};
     arguments.insert(arguments.end(), train_flags.begin(), train_flags.end());
@@ -172,7 +172,7 @@ TEST(SbatchCommand, AsksForTheCpusThatReplicasAndThreadsWant) {
   EXPECT_EQ(cpus({"--replicas", "4", "--share-devices"}), "2");
 }
 
-TEST(SbatchCommand, RefusesFewerCpusThanReplicasUnlessThatIsMeant) {
+TEST(SbatchCommand, RefusesFewerCpusThanReplicasUnlessAllowed) {
   EXPECT_EQ(complaint({"--strategy", "mirrored", "--cpus-per-task", "2", "--", "--replicas", "4"}),
             "--cpus-per-task 2 for --replicas 4: replicas that share a CPU wait for each other; "
             "give one to each, or --share-devices behind -- if that is meant");

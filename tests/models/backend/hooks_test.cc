@@ -39,7 +39,8 @@ class BackendHooks : public testing::TestWithParam<std::tuple<int, std::int64_t,
   Graph graph_ = std::get<2>(GetParam()) ? crossed_branches_network() : everything_network();
   reference::Variables variables_ = reference::random_variables(graph_, 31);
   reference::Samples samples_ = reference::random_samples(graph_, kHooksBatch, 32);
-  reference::Result expected_ = reference::run(graph_, variables_, samples_, kHooksBatch, Mode::kTrain);
+  reference::Result expected_ =
+      reference::run(graph_, variables_, samples_, kHooksBatch, Mode::kTrain);
   Batch batch_ = make_batch(graph_, samples_, kHooksBatch);
   CaseOptions options_{.lanes = std::get<0>(GetParam()),
                        .batch_size = kHooksBatch,
@@ -51,7 +52,7 @@ class BackendHooks : public testing::TestWithParam<std::tuple<int, std::int64_t,
   BackendCase subject_{graph_, variables_, options_};
 };
 
-TEST_P(BackendHooks, AskForEveryBucketOnceAndUseTheValuesThatTheHookWrites) {
+TEST_P(BackendHooks, RequestEveryBucketOnceAndUseTheValuesThatTheHookWrites) {
   const std::vector<float> values(subject_.arena.values().f32().begin(),
                                   subject_.arena.values().f32().end());
   (void)subject_.step(batch_);  // makes working copies, which become stale below

@@ -61,7 +61,7 @@ TEST(Client, ListsItsBatchesWhenItReconnects) {
   EXPECT_EQ(hello.held[1].begin(), 6);
 }
 
-TEST(Client, TellsARestartedShardWhichPushesOfTheStepAreStillToCome) {
+TEST(Client, ReportsThePendingPushesOfTheStepToARestartedShard) {
   ScriptedServer server;
   const auto client = server.make_client(2);
   client->begin_step({.samples = 1});

@@ -106,7 +106,7 @@ TEST(Ledger, ListsHeldBatchesAsUntrained) {
   EXPECT_EQ(ledger.as_of({}).position, (DataPosition{0, 6, {held}}));
 }
 
-TEST(Ledger, ForgetsPushesBeforeASnapshot) {
+TEST(Ledger, DropsPushesBeforeASnapshot) {
   Ledger ledger = make_ledger(6);
   ledger.mark_trained(0, 5, *ledger.grant(0));
   ledger.forget({{0, 5}});

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint64_t kJobs = 10000;
 
-TEST(ARandomJob, TrainsEveryBatchWhateverFailsAndInWhichOrder) {
+TEST(ARandomJob, TrainsEveryBatchUnderAnyFailures) {
   int lost_workers = 0;
   int lost_servers = 0;
   int stopped = 0;

@@ -34,7 +34,7 @@ TEST(DataService, ReportsAPushOnceEvenIfItIsSentTwice) {
   EXPECT_TRUE(service.data.take_ended_steps().empty());
 }
 
-TEST(DataService, RefusesAnIncarnationThatWasRemovedBeforeItGreeted) {
+TEST(DataService, RefusesAnIncarnationThatWasRemovedBeforeItsHello) {
   DataServiceCase service({});
   service.data.remove_worker(0, 2);
   WorkerConnection caller = service.connect("w0");
@@ -64,7 +64,7 @@ TEST(DataService, UsesOnlyTheLatestConnectionOfAWorker) {
 
 // A worker reads only its later socket, and would miss answers on the earlier socket. Under load a
 // third greeting can arrive before the second one; the job then hung after a roll-back.
-TEST(DataService, IgnoresAGreetingOverASocketThatTheWorkerClosed) {
+TEST(DataService, IgnoresAHelloOverASocketThatTheWorkerClosed) {
   DataServiceCase service({});
   WorkerConnection later = service.connect("w0.1.2");
   wire::DataHelloT hello = hello_of(0, 1);

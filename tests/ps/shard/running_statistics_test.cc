@@ -30,7 +30,7 @@ TEST(RunningStatistics, AreThoseOfTheSnapshotAndNotOfLaterPushes) {
   EXPECT_EQ(statistics.average(entries), (Values{3.0F}));
 }
 
-TEST(RunningStatistics, OfAForgottenWorkerAreLeftOut) {
+TEST(RunningStatistics, OfARemovedWorkerAreLeftOut) {
   RunningStatistics statistics({0.0F});
   statistics.add(0, 1, 10, {1.0F});
   statistics.add(1, 1, 10, {5.0F});

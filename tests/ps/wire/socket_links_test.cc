@@ -40,7 +40,7 @@ std::unique_ptr<Socket> listen_again(Context& context, const Endpoint& at) {
 // Returns an endpoint where no socket listens.
 std::uint16_t free_port() { return Listener(Endpoint{"127.0.0.1", 0}).port(); }
 
-TEST(WorkerOfALostServer, IsToldOfTheLossAndOfTheReturn) {
+TEST(WorkerOfALostServer, IsNotifiedOfTheLossAndOfTheReturn) {
   Line line;
   const Endpoint place{"127.0.0.1", line.server->port()};
   const auto worker = line.call("w0.1");
@@ -55,7 +55,7 @@ TEST(WorkerOfALostServer, IsToldOfTheLossAndOfTheReturn) {
   EXPECT_EQ(worker->link_event(), std::nullopt);
 }
 
-TEST(WorkerOfALostServer, SendsNothingUntilItIsToldOfTheLoss) {
+TEST(WorkerOfALostServer, SendsNothingUntilItIsNotifiedOfTheLoss) {
   Line line;
   const Endpoint place{"127.0.0.1", line.server->port()};
   const auto worker = line.call("w0.1");
@@ -87,7 +87,7 @@ TEST(WorkerBeforeItsServer, KeepsItsMessagesInOrder) {
 }
 
 // The socket connects again after a peer answered with another protocol; ZeroMQ alone never does.
-TEST(WorkerThatMetAnotherProgram, ConnectsAgainToTheServer) {
+TEST(WorkerThatReachedAnotherProgram, ConnectsAgainToTheServer) {
   Context context;
   auto wrong = std::make_unique<Listener>(Endpoint{"127.0.0.1", 0});
   const Endpoint place{"127.0.0.1", wrong->port()};

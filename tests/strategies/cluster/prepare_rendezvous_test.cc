@@ -86,7 +86,7 @@ TEST(DerivedRendezvous, NamesAPortInUseAndTheFlagThatChangesIt) {
   EXPECT_NE(line.find("give all tasks --rendezvous n1:PORT"), std::string::npos) << line;
 }
 
-TEST(DerivedRendezvous, IsRefusedByATaskOnAnotherNodeThanItsVariablesSay) {
+TEST(DerivedRendezvous, IsRefusedByATaskOnAnotherNodeThanInItsVariables) {
   ClusterSpec spec = task(0);
   spec.node = "n2";
   const std::string line = refusal(spec, network(true));

@@ -163,7 +163,7 @@ TEST(RendezvousTest, AcceptsADifferenceInAnOptionalAgreement) {
   }
 }
 
-TEST(RendezvousTest, NamesTheRanksThatDidNotCome) {
+TEST(RendezvousTest, NamesTheRanksThatDidNotJoin) {
   TestRendezvous place;
   std::vector<MembershipOptions> options(2, quick_options());
   options[0].rendezvous_timeout = milliseconds(400);
@@ -175,7 +175,7 @@ TEST(RendezvousTest, NamesTheRanksThatDidNotCome) {
   EXPECT_EQ(joined[1].peer_error, joined[0].peer_error);
 }
 
-TEST(RendezvousTest, NamesATaskThatDiesBeforeTheOthersHaveCome) {
+TEST(RendezvousTest, NamesATaskThatFailsBeforeTheOthersHaveJoined) {
   TestRendezvous place;
   const ClusterSpec spec = place.spec(0, 3);
   Joined rank_zero;
@@ -238,7 +238,7 @@ TEST(RendezvousTest, AcceptsTheTasksOfALargeJobThatConnectAtOnce) {
   }
 }
 
-TEST(RendezvousTest, NamesARankZeroThatNeverCame) {
+TEST(RendezvousTest, NamesARankZeroThatNeverStarted) {
   TestRendezvous place;
   { const Listener closed = place.take_listener(); }
   MembershipOptions options = quick_options();
@@ -259,7 +259,7 @@ TEST(RendezvousTest, NamesARankZeroThatDoesNotAnswer) {
                                    ", which rank 1 called: it did not answer within 0.2 s");
 }
 
-TEST(RendezvousTest, NamesARankZeroThatDiesBeforeItSendsTheRoster) {
+TEST(RendezvousTest, NamesARankZeroThatFailsBeforeItSendsTheRoster) {
   TestRendezvous place;
   const ClusterSpec spec = place.spec(1, 2);
   Joined joined;

@@ -28,7 +28,7 @@ std::ostream& operator<<(std::ostream& out, const Job& job) {
 
 class RingBetweenProcesses : public testing::TestWithParam<Job> {};
 
-TEST_P(RingBetweenProcesses, KeepsThePromisesOfACollective) {
+TEST_P(RingBetweenProcesses, FulfilsTheCollectiveContract) {
   const Job job = GetParam();
   // Rank 0 inherits the listening socket, so that no other program can take the port in between.
   const Listener rendezvous(Endpoint{"127.0.0.1", 0});
@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(Jobs, RingBetweenProcesses,
 
 class MpiBetweenProcesses : public testing::TestWithParam<int> {};
 
-TEST_P(MpiBetweenProcesses, KeepsThePromisesOfACollective) {
+TEST_P(MpiBetweenProcesses, FulfilsTheCollectiveContract) {
   const std::string mpirun = SYNCOPATE_MPIRUN;
   if (mpirun.empty()) GTEST_SKIP() << "this build found no MPI, or there is no mpirun";
   RunningProgram job({"env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", mpirun,

@@ -28,7 +28,7 @@ class CheckpointTest : public testing::Test {
   void save() { save_checkpoint(path_, graph_, saved_, "adam", some_progress()); }
 };
 
-TEST_F(CheckpointTest, ComesBackBitForBit) {
+TEST_F(CheckpointTest, IsRestoredBitForBit) {
   save();
   const CheckpointInfo info = load_checkpoint(path_, graph_, target_, "adam", true);
   EXPECT_EQ(tensor_values(graph_, target_), tensor_values(graph_, saved_));

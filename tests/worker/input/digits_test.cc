@@ -48,7 +48,7 @@ TEST(Digits, ReportHowFarTheirDrawingIs) {
   EXPECT_EQ(reported.back(), 70000);
 }
 
-TEST(Digits, ComeInTheirFixedNumberEachClassAboutAsOften) {
+TEST(Digits, HaveAFixedNumberAndBalancedClasses) {
   const DataSplits splits = open_digits_in("");
   ASSERT_EQ(splits.train->size(), 60000);
   ASSERT_EQ(splits.test->size(), 10000);

@@ -31,7 +31,7 @@ std::pair<std::int64_t, Places> places(const BatchPlan& plan, std::int64_t seque
 
 using EpochPlaces = std::pair<std::int64_t, Places>;
 
-TEST(APositionWithGaps, ComesFirstOneEpochAfterTheOther) {
+TEST(APositionWithGaps, IsTrainedFirstOneEpochAfterTheOther) {
   const BatchPlan plan(10, {.batch_size = 2}, {2, 4, {{2, 0, 2}, {1, 6, 8}, {0, 2, 4}}});
   EXPECT_EQ(places(plan, 0), (EpochPlaces{0, {2, 3}}));
   EXPECT_EQ(places(plan, 1), (EpochPlaces{1, {6, 7}}));

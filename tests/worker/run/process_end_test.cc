@@ -111,7 +111,7 @@ TEST_F(APeerWatch, EndsTheProcessOnceAfterTheGracePeriod) {
   EXPECT_GE(Clock::now() - begun, kSoon);
 }
 
-TEST_F(APeerWatch, NoticesAPeerThatWasLostBeforeItsConstruction) {
+TEST_F(APeerWatch, DetectsAPeerThatWasLostBeforeItsConstruction) {
   peers_.lose("rank 1 never came");
   const PeerWatch watch(peers_, kSoon, ends_.act());
   EXPECT_EQ(ends_.first(), Reasons{"rank 1 never came"});

@@ -194,7 +194,7 @@ TEST_F(AFolderOfCheckpoints, IsUsedInPlaceOfInitFromWithANote) {
 
 class RunStartTest : public testing::TestWithParam<std::vector<ps::SampleRange>> {};
 
-TEST_P(RunStartTest, BringsThePositionOfTheCheckpointToEveryTask) {
+TEST_P(RunStartTest, SendsThePositionOfTheCheckpointToEveryTask) {
   const TemporaryFolder folder;
   const Graph graph = tiny_network();
   Messages messages;

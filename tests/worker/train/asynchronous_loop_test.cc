@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(Each, OneWorkerAlone,
 
 // Other workers train while one worker evaluates, so the values that it requested before are out of
 // date.
-TEST_F(AsynchronousLoop, CarriesOutAssignmentsAndGoesOnWithNewValues) {
+TEST_F(AsynchronousLoop, CarriesOutAssignmentsAndContinuesWithNewValues) {
   train(
       [](ScriptedJob& job) {
         job.assignment_after_step[2] = {.snapshot_id = 3, .evaluates = true};

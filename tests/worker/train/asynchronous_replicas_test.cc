@@ -46,7 +46,7 @@ class TwoReplicas : public testing::Test {
   ScriptedJob second_{strategy_, {{0, 16, 32}, {0, 32, 48}}, 1};
 };
 
-TEST_F(TwoReplicas, TrainTheirLeasesAndTheOneAppointedLastReports) {
+TEST_F(TwoReplicas, TrainTheirLeasesAndTheLastAssignedReplicaReports) {
   first_.is_reporter_in_script = false;
   second_.assignments_at_end = {kLast};
   const TrainOutcome outcome = run_.train_apart(strategy_, {&first_, &second_});

@@ -30,7 +30,7 @@ TEST_F(AsynchronousStop, IsPassedOnAndTheLeasedBatchesAreTrained) {
   EXPECT_FALSE(outcome.saved_by_another);
 }
 
-TEST_F(AsynchronousStop, OfAnotherTaskIsReportedByTheAppointedWorker) {
+TEST_F(AsynchronousStop, OfAnotherTaskIsReportedByTheAssignedWorker) {
   const TrainOutcome outcome = train([](ScriptedJob& job) {
     job.assignments_at_end = {
         {.snapshot_id = 1, .is_final = true, .stopped_by = ps::StopKind::kSigusr1}};
@@ -39,7 +39,7 @@ TEST_F(AsynchronousStop, OfAnotherTaskIsReportedByTheAppointedWorker) {
   EXPECT_FALSE(outcome.checkpoint);
 }
 
-TEST_F(AsynchronousStop, OfAWorkerWithoutAppointmentIsSavedByAnotherWorker) {
+TEST_F(AsynchronousStop, OfAWorkerWithoutAssignmentIsSavedByAnotherWorker) {
   const TemporaryFolder folder;
   run_.stop = [] { return "SIGTERM"; };
   TrainOutcome outcome = train([](ScriptedJob&) {});

@@ -38,7 +38,7 @@ std::vector<std::string> keys(const Json& json) {
   return names;
 }
 
-TEST_F(MetricsTest, LinesCanBeReadWhileTheRunGoesOn) {
+TEST_F(MetricsTest, LinesCanBeReadDuringTheRun) {
   const auto metrics = make_metrics_writer(path_, false);
   metrics->write(StepMetrics{.step = 100, .epoch = 0.5, .loss = 0.25, .samples = 6400});
   ASSERT_EQ(lines().size(), 1U);
@@ -163,7 +163,7 @@ TEST_F(MetricsTest, OfAWorkerThatNeverReportsLeaveTheFileUnchanged) {
   EXPECT_EQ(lines().size(), 1U);
 }
 
-TEST_F(MetricsTest, OfWorkersThatTakeTurnsFollowOneAnother) {
+TEST_F(MetricsTest, OfAlternatingWorkersAreInOrder) {
   const auto first = make_late_metrics_writer(path_);
   const auto second = make_late_metrics_writer(path_);
   first->write(StepMetrics{.step = 1, .staleness_mean = 0.5, .staleness_max = 2});

@@ -21,7 +21,7 @@ TEST(StopSignal, ReportsEachSignalOnceAndByName) {
   EXPECT_EQ(signals.poll(), std::nullopt);
 }
 
-TEST(StopSignal, RemembersThatASignalArrived) {
+TEST(StopSignal, RecordsThatASignalArrived) {
   StopSignal signals;
   EXPECT_FALSE(signals.was_asked());
   raise(SIGTERM);

@@ -26,7 +26,7 @@ TEST(ComparisonTable, AlignsItsColumns) {
   ASSERT_EQ(lines.size(), 6U);
 }
 
-TEST(ComparisonTable, SaysWhichVariantsReachedTheTargetNeverOrSometimes) {
+TEST(ComparisonTable, NamesVariantsThatReachedTheTargetNeverOrSometimes) {
   ComparedVariant sometimes = made_up_variant("sometimes", 2, {10, 12}, {0.97, 0.97});
   sometimes.runs.push_back(made_up_run(3, {0.5}, 0.1));
   const auto lines = printed(

@@ -228,7 +228,7 @@ TEST(Verdict, NamesTheBestVariantOverSeveralMachinesIfOneMachineWins) {
   EXPECT_FALSE(contains_words(all_of(already), "several machines, use"));
 }
 
-TEST(Verdict, SaysThatWorkersSharedCpus) {
+TEST(Verdict, StatesThatWorkersSharedCpus) {
   Comparison comparison = scaled(
       {made_up_variant("one-device", 1, kSlow, kGood), made_up_variant("ring", 4, kFast, kGood)});
   comparison.machines = {{.host = "node7", .cpus = 2}};

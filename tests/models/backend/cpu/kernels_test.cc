@@ -102,7 +102,7 @@ TEST(ConvPoolKernels, AgreeBetweenInstructionSets) {
   }
 }
 
-TEST(ReluKernels, KeepNotANumber) {
+TEST(ReluKernels, KeepNaN) {
   for (const Isa isa : runnable()) {
     std::vector<float> x(40, -1.0F);
     x[3] = std::nanf("");

@@ -49,7 +49,7 @@ TYPED_TEST(ChannelKernels, AddZerosOrLeaveTheLastOnesOut) {
   }
 }
 
-TYPED_TEST(ChannelKernels, NormaliseAsWithoutThem) {
+TYPED_TEST(ChannelKernels, NormaliseLikeUnpaddedChannels) {
   using T = TypeParam;
   constexpr std::int64_t kRows = 700;
   constexpr int kChannels = 3;

@@ -62,7 +62,7 @@ TEST(ConvolutionSums, AreLeftInFp16TrainingAlone) {
 constexpr EmulatedSums kAllSums[] = {EmulatedSums::kOfStored, EmulatedSums::kOfUnrounded,
                                      EmulatedSums::kNone};
 
-TEST(ConvolutionSums, LeaveAStepNearTheInterpreterWhateverTheyAreMadeOf) {
+TEST(ConvolutionSums, LeaveAStepNearTheInterpreterForAnySource) {
   for (const char* name : {"ResidualBlock16", "ResidualBlock16To32", "ConvBatchNormRelu20To24",
                            "BatchNormWithItsOwnConstants"}) {
     SCOPED_TRACE(name);

@@ -30,7 +30,7 @@ std::vector<unsigned> neighbours(bool barrier, EmulatedOrder order) {
   return out;
 }
 
-TEST(EmulatedGrid, LetsThreadsSeeWhatOthersWroteBeforeTheBarrier) {
+TEST(EmulatedGrid, ShowsThreadsTheWritesOfOthersBeforeTheBarrier) {
   const std::vector<unsigned> out = neighbours(true, EmulatedOrder::kForward);
   for (unsigned i = 0; i < out.size(); ++i) {
     EXPECT_EQ(out[i], i / kThreads * 1000 + (i + 1) % kThreads);
@@ -45,7 +45,7 @@ TEST(EmulatedGrid, GivesOtherResultsInReverseOrderWhereABarrierIsMissing) {
 
 void last_block_kernel(unsigned* out) { *out = blockIdx.y * gridDim.x + blockIdx.x; }
 
-TEST(EmulatedGrid, RunsBlocksInTheOrderAskedFor) {
+TEST(EmulatedGrid, RunsBlocksInTheRequestedOrder) {
   unsigned last = 99;
   launch({"last_block", dim3(3, 2), 1, nullptr}, last_block_kernel, &last);
   EXPECT_EQ(last, 5U);

@@ -128,7 +128,7 @@ TEST_F(GpuSums, OfOneReplicaOverNcclAreItsGradients) {
   sums->leave();
 }
 
-TEST_F(GpuSums, DoNotWaitForEverForAReplicaThatNeverMeets) {
+TEST_F(GpuSums, GiveUpOnAReplicaThatNeverConnects) {
   const auto sums = nccl(0, 2, std::chrono::seconds(2));
   EXPECT_THROW(sums->join([](std::span<std::byte>) {}), PeerError);
 }
@@ -182,7 +182,7 @@ class GpuSumsOfReplicasWithAGpuEach : public GpuSums {
 
 TEST_F(GpuSumsOfReplicasWithAGpuEach, AreTheirSums) { run_two(true, std::chrono::seconds(60)); }
 
-TEST_F(GpuSumsOfReplicasWithAGpuEach, AreGivenUpWhenOneDoesNotCome) {
+TEST_F(GpuSumsOfReplicasWithAGpuEach, AreGivenUpWhenAReplicaDoesNotJoin) {
   run_two(false, std::chrono::seconds(3));
 }
 

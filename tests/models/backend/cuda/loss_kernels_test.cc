@@ -92,7 +92,7 @@ TYPED_TEST(LossKernel, CountsTheFirstOfEqualLogits) {
   }
 }
 
-TYPED_TEST(LossKernel, StandsLargeLogits) {
+TYPED_TEST(LossKernel, AcceptsLargeLogits) {
   // The logits are 1000 because exp(1000) overflows every type.
   const LossRun<TypeParam> run({1000, 1000}, {0}, 2, 1.0, 1.0F, true);
   EXPECT_NEAR(run.sums.loss, std::log(2.0), 1e-6);  // up to f32 roundings

@@ -22,7 +22,7 @@ LossScale found_in(const Values& gradients) {
   return scale;
 }
 
-TEST(LossScale, NotesAGradientThatIsNotFiniteWhereverItStands) {
+TEST(LossScale, DetectsAGradientThatIsNotFiniteAtAnyPosition) {
   for (const std::int64_t count : kCounts) {
     Values gradients(static_cast<std::size_t>(count), std::numeric_limits<float>::max());
     EXPECT_EQ(found_in(gradients).found_non_finite, 0) << count;
@@ -36,7 +36,7 @@ TEST(LossScale, NotesAGradientThatIsNotFiniteWhereverItStands) {
   }
 }
 
-TEST(LossScale, NotesNothingOfNoGradients) { EXPECT_EQ(found_in({}).found_non_finite, 0); }
+TEST(LossScale, AcceptsAnEmptyGradient) { EXPECT_EQ(found_in({}).found_non_finite, 0); }
 
 TEST(LossScale, HalvesAfterASkippedStepDownToOne) {
   LossScale scale{.scale = 4.0F, .found_non_finite = 1, .good_steps = 7};
@@ -53,7 +53,7 @@ TEST(LossScale, HalvesAfterASkippedStepDownToOne) {
   EXPECT_EQ(scale.skipped_steps, 4);
 }
 
-TEST(LossScale, DoublesAfterSoManyGoodStepsInARow) {
+TEST(LossScale, DoublesAfterTheGrowthInterval) {
   LossScale scale{.scale = 8.0F};
   for (int step = 0; step < 2; ++step) adjust_scale(&scale, 3, kStream);
   scale.found_non_finite = 1;

@@ -121,7 +121,7 @@ TEST_P(LossScalingOf, SkipsStepsUntilTheScaleFitsAndThenTrainsAsFromThatScale) {
   }
 }
 
-TEST_P(LossScalingOf, HandsOutZerosInThePlaceOfASkippedStep) {
+TEST_P(LossScalingOf, ReturnsZerosForASkippedStep) {
   Training run(graph(), {.scaling = {.first = kTooLarge}, .updates_on_device = false});
   const auto is_zero = [](float value) { return value == 0.0F; };
   int skipped = 0;
@@ -169,7 +169,7 @@ TEST_P(LossScalingOf, HasTheSameBitsWhereAStepIsCaptured) {
   EXPECT_EQ(runs[0], runs[1]);
 }
 
-TEST_P(LossScalingOf, GoesOnFromWhereTheScaleStood) {
+TEST_P(LossScalingOf, ResumesWithTheSavedScale) {
   const LossScaling scaling{.first = 0x1p20F, .growth_interval = 3};
   Training run(graph(), {.scaling = scaling});
   for (int step = 0; step < 10; ++step) run.step();

@@ -130,7 +130,7 @@ TEST_F(NcclSums, ReducesABucketBehindItsBackwardAndUpdatesBehindAllReductions) {
 
 // A set NCCL_COMM_BLOCKING overrides the program's request, and a call would then not return while
 // a peer is lost.
-TEST_F(NcclSums, RefusesAnEnvironmentInWhichCallsWaitForEver) {
+TEST_F(NcclSums, RefusesAnEnvironmentThatMakesCallsBlock) {
   ASSERT_EQ(setenv("NCCL_COMM_BLOCKING", "1", 1), 0);
   const auto sums = make(0, 1);
   EXPECT_THROW(sums->join([](std::span<std::byte>) {}), UsageError);
@@ -179,7 +179,7 @@ TEST_F(NcclSums, AddsWhatTheReplicasHave) {
 }
 
 // The kernel of a sum waits for a peer that has connected and does not come to the sum.
-TEST_F(NcclSums, EndAWaitForTheDeviceWithTheVerdictOnAPeer) {
+TEST_F(NcclSums, EndAWaitForTheDeviceWithTheReasonOfALostPeer) {
   SharedId id;
   const auto lost = make(1, 2);
   std::jthread meeting([&] { lost->join(id.as_seen_by(1)); });
@@ -197,7 +197,7 @@ TEST_F(NcclSums, EndAWaitForTheDeviceWithTheVerdictOnAPeer) {
   EXPECT_EQ(reason_of(*sums), "rank 1 (host b) died in step 3");
 }
 
-TEST_F(NcclSums, AsksUntilAllHaveMet) {
+TEST_F(NcclSums, PollsUntilAllAreConnected) {
   fake_nccl_faults().polls_to_connect = 5;
   const auto sums = make(0, 1);
   sums->join([](std::span<std::byte>) {});
@@ -205,7 +205,7 @@ TEST_F(NcclSums, AsksUntilAllHaveMet) {
 }
 
 // An error that no peer can have caused is reported at once as this rank's own error.
-TEST_F(NcclSums, TellWhatFailedHereFromWhatAPeerMayHaveCaused) {
+TEST_F(NcclSums, DistinguishLocalFailuresFromThoseOfAPeer) {
   const auto expect_own_error = [](const std::unique_ptr<BucketSums>& sums) {
     try {
       sums->join([](std::span<std::byte>) {});
@@ -226,7 +226,7 @@ TEST_F(NcclSums, TellWhatFailedHereFromWhatAPeerMayHaveCaused) {
 
 // When init_rank() fails, it has begun to contact the peers, so a peer that died since may be the
 // cause.
-TEST_F(NcclSums, TakeForAPeersWhatAPeerMayHaveCausedWhileTheyMeet) {
+TEST_F(NcclSums, AttributeFailuresWhileConnectingToAPeer) {
   const auto error_of = [](int rank, ncclResult_t code) -> std::string {
     fake_nccl_faults().init_error = code;
     const auto sums = make(rank, 2);
@@ -249,7 +249,7 @@ TEST_F(NcclSums, TakeForAPeersWhatAPeerMayHaveCausedWhileTheyMeet) {
   }
 }
 
-TEST_F(NcclSums, DoNotWaitForEverForAReplicaThatNeverComes) {
+TEST_F(NcclSums, GiveUpOnAReplicaThatNeverJoins) {
   const auto sums = make(0, 2, milliseconds(20));
   try {
     sums->join([](std::span<std::byte>) {});
@@ -280,7 +280,7 @@ TEST_F(NcclSums, GiveUpASumThatTheDeviceNeverEnds) {
   EXPECT_NE(reason.find("--collective ring"), std::string::npos) << reason;
 }
 
-TEST_F(NcclSums, TakeNoPauseForAStall) {
+TEST_F(NcclSums, DoNotTreatAPauseAsAStall) {
   const auto sums = make_joined(milliseconds(500));
   start_all(*sums);
   sums->finish(compute_.get());
@@ -289,7 +289,7 @@ TEST_F(NcclSums, TakeNoPauseForAStall) {
   while (!deadline.passed()) EXPECT_NO_THROW(sums->check());
 }
 
-TEST_F(NcclSums, AbortTheCommunicatorWhenAPeerIsGone) {
+TEST_F(NcclSums, AbortTheCommunicatorWhenAPeerIsLost) {
   const auto sums = make_joined();
   start_all(*sums);
   sums->finish(compute_.get());
@@ -304,7 +304,7 @@ TEST_F(NcclSums, AbortTheCommunicatorWhenAPeerIsGone) {
   EXPECT_EQ(take_calls().back().what, "abort");
 }
 
-TEST_F(NcclSums, WakeWhoWaitsForAPeerWhenTheMembershipSaysThatItIsDead) {
+TEST_F(NcclSums, EndAWaitForAPeerThatTheMembershipReportsAsLost) {
   const auto sums = make_joined();
   fake_nccl_faults().sums_never_end = true;
   std::jthread watcher([&] { sums->abort("rank 1 (host b) died in step 3"); });
@@ -345,7 +345,7 @@ TEST_F(NcclSums, LeaveBeforeTheyAreDestroyed) {
   EXPECT_EQ(names_of(take_calls()), (std::vector<std::string>{"finalize", "destroy"}));
 }
 
-TEST_F(NcclSums, AbortWhereNobodyLeft) {
+TEST_F(NcclSums, AbortWhenNoPeerIsLeft) {
   auto sums = make_joined();
   take_calls();
   sums.reset();

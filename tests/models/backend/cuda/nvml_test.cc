@@ -21,7 +21,7 @@ std::optional<DeviceLoad> first_load(const std::vector<std::string>& bus_ids) {
   return monitor->load();
 }
 
-TEST(NvmlMonitor, SaysHowBusyTheDevicesAreTogether) {
+TEST(NvmlMonitor, ReportsTheUtilisationOfAllDevices) {
   const auto load = first_load({"0000:18:00.0", "0000:2a:00.0"});
   ASSERT_TRUE(load);
   EXPECT_DOUBLE_EQ(load->utilisation, 0.6);
@@ -35,7 +35,7 @@ TEST(NvmlMonitor, LeavesOutDevicesThatTheDriverDoesNotKnow) {
   EXPECT_DOUBLE_EQ(load->utilisation, 0.4);
 }
 
-TEST(NvmlMonitor, IsNoneWhereNothingCanBeSaid) {
+TEST(NvmlMonitor, IsAbsentWithoutInformation) {
   EXPECT_EQ(
       make_nvml_monitor(SYNCOPATE_FAKE_NVML, std::vector<std::string>{"0000:ff:00.0"}, kInterval),
       nullptr);

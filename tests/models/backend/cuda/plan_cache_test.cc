@@ -41,7 +41,7 @@ TEST_F(APlanCache, IsEmptyWithoutAFileAndWritesNoneUntilSomethingIsKept) {
   EXPECT_FALSE(std::filesystem::exists(file_));
 }
 
-TEST_F(APlanCache, KeepsWhatWasSettledForTheNextRun) {
+TEST_F(APlanCache, KeepsItsChoicesForTheNextRun) {
   PlanCache cache(file_);
   EXPECT_EQ(cache.get_or_store("a convolution", "42 2=5"), "42 2=5");
   EXPECT_EQ(cache.get_or_store("another one", "7"), "7");
@@ -58,14 +58,14 @@ TEST_F(APlanCache, LetsTheFirstOfSeveralDecide) {
   EXPECT_EQ(other.find("a convolution"), "42");
 }
 
-TEST_F(APlanCache, PutsAnotherEngineInThePlaceOfOneThatIsOfNoUse) {
+TEST_F(APlanCache, ReplacesAnEngineThatCannotBeUsed) {
   PlanCache cache(file_);
   cache.get_or_store("a convolution", "42");
   EXPECT_EQ(cache.get_or_store("a convolution", "7", "42"), "7");
   EXPECT_EQ(PlanCache(file_).find("a convolution"), "7");
 }
 
-TEST_F(APlanCache, LosesNothingWhenManyWriteAtOnce) {
+TEST_F(APlanCache, LosesNoEntryWhenManyProcessesWriteAtOnce) {
   constexpr int kWriters = 4;
   constexpr int kKeys = 10;
   std::vector<std::vector<std::string>> stored(kWriters);
@@ -92,7 +92,7 @@ TEST_F(APlanCache, LosesNothingWhenManyWriteAtOnce) {
   }
 }
 
-TEST_F(APlanCache, IgnoresADamagedFileWithOneWarningAndWritesItAnew) {
+TEST_F(APlanCache, IgnoresADamagedFileWithOneWarningAndRewritesIt) {
   PlanCache(file_).get_or_store("a convolution", "42");
   const std::string whole = text();
   for (const std::string& damaged :
@@ -112,7 +112,7 @@ TEST_F(APlanCache, IgnoresADamagedFileWithOneWarningAndWritesItAnew) {
   }
 }
 
-TEST_F(APlanCache, GoesOnWithOneWarningWhereNothingCanBeWritten) {
+TEST_F(APlanCache, ContinuesWithOneWarningIfItsFileCannotBeWritten) {
   write("");
   std::filesystem::remove(file_);
   std::filesystem::create_directories(file_);  // no file can be written there

@@ -102,7 +102,7 @@ TEST_F(AnEngine, ThatIsKeptAndNoLongerOfferedIsReplaced) {
   EXPECT_EQ(PlanCache(file()).find("key"), "2");
 }
 
-TEST_F(AnEngine, IsTheOneThatAnotherProcessSettledMeanwhile) {
+TEST_F(AnEngine, IsTheOneThatAnotherProcessStoredFirst) {
   FakeEngines engines({"1", "2"});
   engines.times = {{"1", nanoseconds(9)}, {"2", nanoseconds(5)}};
   engines.also_offered = "3";
@@ -133,7 +133,7 @@ TEST_F(SumsOfAConvolution, AreLeftByItWhereThatIsFasterThanReadingItsOutputForTh
   EXPECT_EQ(cache_.find("plain"), "p2") << "which the layers without a batch norm use";
 }
 
-TEST_F(SumsOfAConvolution, AreAKernelsWhereThatIsFasterAndThenAskNobodyAgain) {
+TEST_F(SumsOfAConvolution, AreComputedByAKernelWhereThatIsFasterAndAreTimedOnce) {
   // The first call compares a summing convolution with a kernel that shifts its sums (20 + 2 ns)
   // and a plain convolution with a kernel that sums its output (5 + 16 ns).
   EXPECT_EQ(chosen(Times{.summing = nanoseconds(16), .shifting = nanoseconds(2)}),
@@ -149,7 +149,7 @@ TEST_F(SumsOfAConvolution, AreLeftByItWhereTheOtherWayCannotBeTimed) {
   EXPECT_EQ(chosen(std::nullopt), "s2");
 }
 
-TEST_F(SumsOfAConvolution, AreNobodysWhereNoEngineHasThem) {
+TEST_F(SumsOfAConvolution, AreNotComputedWhereNoEngineHasThem) {
   FakeEngines none({});
   SumsOrApart both(none, plain_, &cache_, "plain", [] {
     return Times{nanoseconds(1), nanoseconds(1)};
@@ -157,7 +157,7 @@ TEST_F(SumsOfAConvolution, AreNobodysWhereNoEngineHasThem) {
   EXPECT_EQ(choose_engine(both, &cache_, "with sums"), "");
 }
 
-TEST_F(AnEngine, IsNoneWhereNothingIsOffered) {
+TEST_F(AnEngine, IsAbsentIfTheLibraryOffersNone) {
   FakeEngines engines({});
   PlanCache cache(file());
   EXPECT_EQ(choose_engine(engines, &cache, "key"), "");

@@ -230,7 +230,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"Fp16Deterministic", Precision::kF16, kDeterministic}),
     [](const auto& param) { return std::string(param.param.name); });
 
-TEST(ADescribedDevice, ThatIsNoneIsRefused) {
+TEST(ADescribedDevice, ThatIsInvalidIsRefused) {
   EXPECT_THROW(PlanTarget::described("{\"cudnnVersion\":1}"), DeviceError);
 }
 

@@ -82,7 +82,7 @@ TYPED_TEST(PoolKernels, TakeTheLargestAndSendItsGradientBack) {
   }
 }
 
-TYPED_TEST(PoolKernels, SaysWhichElementOfTheWindowWasLargestOfEqualsTheFirst) {
+TYPED_TEST(PoolKernels, StoreTheFirstLargestElementOfTheWindow) {
   DeviceArray<TypeParam> x(Values{1, 5, 5, 0,  //
                                   5, 2, 7, 7});
   DeviceArray<TypeParam> y(2);

@@ -90,7 +90,7 @@ TEST(SharedGpuSums, BeginBehindEveryBackwardAndEndBeforeEveryUpdate) {
 }
 
 // The emulated streams progress independently, as a device's do.
-TEST(SharedGpuSums, AreThereForTheUpdateHoweverStreamsGoOn) {
+TEST(SharedGpuSums, AreReadyForTheUpdateInAnyStreamOrder) {
   constexpr std::size_t kBytes = kElements * sizeof(float);
   const std::array<std::vector<float>, 2> computed = {std::vector<float>(kElements, 3.0F),
                                                       std::vector<float>(kElements, 4.0F)};
@@ -116,7 +116,7 @@ TEST(SharedGpuSums, AreThereForTheUpdateHoweverStreamsGoOn) {
   }
 }
 
-TEST(SharedGpuSums, NameTheReplicaThatDoesNotCome) {
+TEST(SharedGpuSums, NameTheReplicaThatDoesNotArrive) {
   const auto replicas = make_replicas(3, std::chrono::milliseconds(20));
   for (const int r : {0, 2}) {
     replicas[static_cast<std::size_t>(r)]->sums->start(
@@ -133,7 +133,7 @@ TEST(SharedGpuSums, NameTheReplicaThatDoesNotCome) {
   }
 }
 
-TEST(SharedGpuSums, WakeWhoeverWaitsWhenOneFails) {
+TEST(SharedGpuSums, WakeWaitingReplicasWhenOneFails) {
   const auto replicas = make_replicas(2);
   std::jthread failing([&] { replicas[1]->sums->abort("replica 1 failed: no memory"); });
   try {

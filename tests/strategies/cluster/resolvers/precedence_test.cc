@@ -112,7 +112,7 @@ TEST(Precedence, PrefersSlurmToHorovod) {
   EXPECT_FALSE(resolve(without_port).rendezvous.endpoint) << "none is made up";
 }
 
-TEST(SingleTask, IsRefusedWhenAnotherSourceSaysSeveralTasks) {
+TEST(SingleTask, IsRefusedWhenAnotherSourceDescribesSeveralTasks) {
   // If an MPI library was built without support for this launcher, every process has an MPI world
   // of its own, of size 1.
   const Variables alone{{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}};

@@ -156,7 +156,7 @@ const Variables kPair = {{"SLURM_HET_SIZE", "2"},
 const Variables kFirst = step("n[1,5]", "2,1", 3, 0, "n5", 0) + kPair;
 const Variables kSecond = step("n[1,5]", "2,1", 3, 2, "n1", 1) + kPair;
 
-TEST(HeterogeneousStep, HasServersInTheSecondComponentIfBothComponentsSaySo) {
+TEST(HeterogeneousStep, HasServersInTheSecondComponentIfBothComponentsAgree) {
   const ClusterSpec worker = resolve(kFirst, {.role = Role::kWorker, .wants_servers = true});
   EXPECT_EQ(role_of(worker), "worker 0");
   EXPECT_EQ(worker.num_servers, 2);

@@ -8,7 +8,7 @@
 namespace syncopate::test {
 namespace {
 
-TEST(Slurm, TellsTheRankAndThePlacesOfAllTasks) {
+TEST(Slurm, ProvidesTheRankAndThePlacesOfAllTasks) {
   const ClusterSpec spec =
       resolve(step("c[3,5,8]", "1(x3)", 3, 2, "c8", 0) + Variables{{"CUDA_VISIBLE_DEVICES", "0"}});
   EXPECT_EQ(spec.source, "Slurm");
@@ -131,7 +131,7 @@ TEST(Slurm, IsCertainOfTheFallbackHostOnlyIfSrunRanOnItsNode) {
       << "the script runs on n1, rank 0 on n3";
 }
 
-TEST(Slurm, TellsTheNumberOfCpusOfATask) {
+TEST(Slurm, ProvidesTheNumberOfCpusOfATask) {
   const Variables one = step("n1", "1", 1, 0, "n1", 0);
   EXPECT_EQ(resolve(one + Variables{{"SLURM_CPUS_PER_TASK", "4"}}).num_cpus, 4);
   EXPECT_EQ(resolve(one).num_cpus, 0);

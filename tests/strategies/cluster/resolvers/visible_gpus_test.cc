@@ -79,7 +79,7 @@ TEST(GpusOfAJob, AreNotGivenTwiceToTasksThatNumberThemDifferently) {
   EXPECT_EQ(share_of_gpus(tasks, 1).gpus, std::vector({0})) << "1c";
 }
 
-TEST(GpusOfAJob, AreNotSharedWithTasksThatWantNoneOrWereToldWhich) {
+TEST(GpusOfAJob, AreNotSharedWithTasksWithoutGpusOrWithBoundOnes) {
   const std::vector tasks{SeenGpus{"m", {}}, kFirstTwo};
   EXPECT_EQ(share_of_gpus(tasks, 1).gpus, std::vector({0, 1}));
 }
