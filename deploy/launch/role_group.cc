@@ -196,10 +196,10 @@ void RoleGroup::evaluate_exit(LaunchedRole& role, const std::string& what) {
     role.clear_exit_code();
     return role.release();
   }
-  if (outlived_the_job(role)) {
-    say_("launch: " + role.name() + " did not receive the message that the job was over\n");
-    role.excuse();
-    return role.let_go();
+  if (ended_after_the_job(role)) {
+    log_("launch: " + role.name() + " did not receive the message that the job was over\n");
+    role.clear_exit_code();
+    return role.release();
   }
   const RoleRule& rule = rule_of(role);
   const bool used_up = rule.restarts_alone && role.restarts() > 0 && is_failure(role);

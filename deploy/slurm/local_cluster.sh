@@ -243,7 +243,7 @@ start_cluster() {
 }
 
 # This script itself may run in a Slurm job or under mpirun, whose variables must not reach the cluster.
-forget_surroundings() {
+clear_environment() {
   local variable
   for variable in "${!SLURM@}" "${!SBATCH_@}" "${!SALLOC_@}" "${!SRUN_@}" "${!PMI@}" "${!OMPI_@}"; do
     unset "$variable"
@@ -308,7 +308,7 @@ done
 
 PATH=$PATH:/usr/sbin:/sbin  # Debian installs the daemons there
 require_programs
-forget_surroundings
+clear_environment
 trap finish EXIT
 trap 'exit 143' TERM INT HUP
 start_cluster

@@ -93,7 +93,7 @@ void ServerDuties::on_message(const wire::MessageT& message) {
     case wire::Body::Finished:
       is_finished_ = true;
       drop_snapshots();
-      if (options_.index == 0) forget_starts(options_.snapshot_dir);
+      if (options_.index == 0) reset_start_count(options_.snapshot_dir);
       return;
     default:
       return;  // not a message to a server
@@ -248,7 +248,7 @@ int count_starts(const std::filesystem::path& dir, const std::string& nonce) {
   return starts;
 }
 
-void forget_starts(const std::filesystem::path& dir) {
+void reset_start_count(const std::filesystem::path& dir) {
   if (!dir.empty()) std::filesystem::remove(start_count_path(dir));
 }
 

@@ -76,6 +76,6 @@ class ServerDuties {
 // the number of earlier starts with this nonce, or 0 without a folder or a nonce. Throws FileError.
 int count_starts(const std::filesystem::path& dir, const std::string& nonce);
 // Removes the file that count_starts() keeps; called when the job is over.
-void forget_starts(const std::filesystem::path& dir);
+void reset_start_count(const std::filesystem::path& dir);
 
 }  // namespace syncopate::ps

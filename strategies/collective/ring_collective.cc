@@ -187,7 +187,7 @@ class RingCollective final : public Collective {
     const std::string waited = fmt::format("rank {} waited {} in {} for rank {}", options_.rank,
                                            in_seconds(options_.timeout), late.what,
                                            (options_.rank + options_.size - 1) % options_.size);
-    if (late.previous_has_come) {
+    if (late.previous_has_started) {
       give_up(waited + ", which waits for a rank before it; see the other tasks' last lines", true);
     }
     give_up(waited + ", which is alive and has not come to it; is it stopped, or busy?", false);

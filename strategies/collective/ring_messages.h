@@ -21,7 +21,7 @@ namespace syncopate {
 struct LateRank {
   std::string what;  // name of the operation
   // True if data of the operation came from the previous rank, which then waits for another rank.
-  bool previous_has_come = false;
+  bool previous_has_started = false;
 };
 
 // All-gather, broadcast and reasons of one rank. One thread only: the caller's.

@@ -16,7 +16,7 @@ expect_code() {
   said=$("$@" 2>&1) || code=$?
   ((code == expected)) || fail "$*: exit code $code, not $expected: $said"
 }
-expect_said() { [[ $said == *"$1"* ]] || fail "expected '$1' in: $said"; }
+expect_output() { [[ $said == *"$1"* ]] || fail "expected '$1' in: $said"; }
 # The test is skipped on a machine with a GPU, whose check would take minutes.
 skip_with_a_gpu() {
   if "$build/deploy/syncopate" info | grep -q '^devices .*cuda:0'; then
@@ -37,9 +37,9 @@ is_packed() {
 programs_run_in_an_empty_environment() {
   cd /
   expect_code 0 env -i "$work/syncopate/bin/syncopate" info
-  expect_said "strategies"
+  expect_output "strategies"
   expect_code 0 env -i "$work/syncopate/bin/syncopate" train --model mlp --data digits --steps 5 --threads 1 --no-progress
-  expect_said "weights hash"
+  expect_output "weights hash"
   expect_code 0 env -i "$work/syncopate/bin/syncopate-bench" step --help
 }
 
@@ -50,7 +50,7 @@ programs_run_wherever_they_lie() {
   trap 'mv "$work/a folder/syncopate" "$work/"' EXIT
   ln -sfn "$work/a folder/syncopate/bin/syncopate" "$work/link"
   expect_code 0 env -i "$work/link" info
-  expect_said "strategies"
+  expect_output "strategies"
 }
 
 all_libraries_come_from_the_bundle_or_are_the_compilers() {
@@ -63,20 +63,20 @@ all_libraries_come_from_the_bundle_or_are_the_compilers() {
 wrong_usage_is_named() {
   expect_code 2 "$root/deploy/bundle.sh"
   expect_code 2 "$root/deploy/bundle.sh" --build "$work/absent" "$work/b.tgz"
-  expect_said "$work/absent"
+  expect_output "$work/absent"
   expect_code 2 "$root/deploy/bundle.sh" --build "$build" "$work/absent/b.tgz"
   expect_code 2 "$root/deploy/gpu_check.sh" --bundle "$work/absent.tgz"
-  expect_said "absent.tgz"
+  expect_output "absent.tgz"
   expect_code 2 "$root/deploy/gpu_check.sh" --limit soon
   expect_code 2 "$root/deploy/gpu_check.sh" --only nonsense
 }
 
-gpu_check_says_why_it_checks_nothing() {
+gpu_check_reports_why_it_checks_nothing() {
   skip_with_a_gpu
   expect_code 77 "$work/syncopate/gpu_check.sh" --out "$work/out"
-  expect_said "no GPU here: "
+  expect_output "no GPU here: "
   expect_code 77 "$root/deploy/gpu_check.sh" --bundle "$work/bundle.tgz" --out "$work/out"
-  expect_said "nothing was checked"
+  expect_output "nothing was checked"
 }
 
 # The check has one second on the emulated device. Steps without time left are in the table and have not passed.

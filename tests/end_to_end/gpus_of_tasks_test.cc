@@ -50,7 +50,7 @@ class GpusOfTasks : public testing::Test {
     return results;
   }
 
-  static ProgramResult ask_doctor(int workers, const Arguments& flags,
+  static ProgramResult run_doctor(int workers, const Arguments& flags,
                                   const Arguments& emulation = {}) {
     return run_on_gpus(Arguments{"launch", "--workers", std::to_string(workers), "--", "doctor"} +
                            kTogether + kNetwork + flags,
@@ -81,17 +81,17 @@ TEST_F(GpusOfTasks, AreSharedWhereAllSeeEqualOnesAndEachTaskNamesItsOwn) {
 
 TEST_F(GpusOfTasks, AreAcceptedByDoctorWhereEachTaskHasItsOwn) {
   for (const Arguments& visible : {Arguments{}, Arguments{"CUDA_VISIBLE_DEVICES=0,1"}}) {
-    const ProgramResult result = ask_doctor(2, {}, visible);
+    const ProgramResult result = run_doctor(2, {}, visible);
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   }
 }
 
 TEST_F(GpusOfTasks, AreReportedByDoctorWhereTwoTasksShareOneUnlessRequested) {
   for (const Arguments& visible : {Arguments{}, Arguments{"CUDA_VISIBLE_DEVICES=0,1"}}) {
-    const ProgramResult result = ask_doctor(3, {}, visible);
+    const ProgramResult result = run_doctor(3, {}, visible);
     EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
     EXPECT_TRUE(has(result.out, "and worker 2 have the same GPU emulated:0")) << result.out;
-    const ProgramResult meant = ask_doctor(3, {"--share-devices"}, visible);
+    const ProgramResult meant = run_doctor(3, {"--share-devices"}, visible);
     EXPECT_EQ(meant.exit_code, 0) << meant.out << meant.err;
   }
 }

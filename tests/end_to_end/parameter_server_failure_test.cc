@@ -328,11 +328,11 @@ TEST(AServerThatIsNotRestarted, EndsTheJobBeforeAnyTaskIsKilled) {
   const auto first = process_of(job.pid(), {"server", 1});
   ASSERT_TRUE(first);
   ASSERT_EQ(kill(*first, SIGKILL), 0);
-  const auto has_come_back = [&] {
+  const auto is_restarted = [&] {
     const auto now = process_of(job.pid(), {"server", 1});
     return now && *now != *first;
   };
-  ASSERT_TRUE(job.wait_until(metrics.parent_path(), has_come_back));
+  ASSERT_TRUE(job.wait_until(metrics.parent_path(), is_restarted));
   ASSERT_EQ(kill(*process_of(job.pid(), {"server", 1}), SIGKILL), 0);
   const EndTimer since_loss;
   const ProgramResult result = job.wait();

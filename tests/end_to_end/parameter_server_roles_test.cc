@@ -58,7 +58,7 @@ class ListedJob {
     }
     return false;
   }
-  const std::string& meeting_point() const { return first_server_.endpoint(); }
+  const std::string& rendezvous() const { return first_server_.endpoint(); }
   std::vector<std::unique_ptr<RunningProgram>>& servers() { return servers_; }
   // Returns the workers' programs; the chief is the last element.
   std::vector<std::unique_ptr<RunningProgram>>& workers() { return workers_; }
@@ -103,9 +103,9 @@ class AJobStartedByHand : public testing::TestWithParam<int> {};
 
 TEST_P(AJobStartedByHand, ContinuesWhenAServerIsRestarted) {
   const ScratchDir scratch;
-  const Port meeting_point(false);
-  const Arguments meet{"--rendezvous", meeting_point.endpoint(), "--nonce",
-                       "by hand",      "--rendezvous-timeout",   "20"};
+  const Port rendezvous(false);
+  const Arguments meet{"--rendezvous", rendezvous.endpoint(),  "--nonce",
+                       "by hand",      "--rendezvous-timeout", "20"};
   const Arguments keep{"--checkpoint-dir", scratch / "ck"};
   const auto serve = [&](int index) {
     return std::make_unique<RunningProgram>(
@@ -186,7 +186,7 @@ TEST(AnEvaluator, EndsWithItsJob) {
   const ProgramResult result = evaluator->wait();
   EXPECT_FALSE(result.timed_out);
   EXPECT_EQ(result.exit_code, 1) << result.err;
-  EXPECT_NE(result.err.find(job.meeting_point()), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find(job.rendezvous()), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("10.5 s"), std::string::npos) << result.err;
 }
 

@@ -31,8 +31,8 @@ one_node_trains_in_one_process() {
   expect_equal "$(summaries_in "runs/syncopate-one-node-$job/metrics.jsonl")" 1
 }
 
-# goes_back_and_resumes SCRIPT NAME: NAME is the job's name in the script.
-goes_back_and_resumes() {
+# is_requeued_and_resumes SCRIPT NAME: NAME is the job's name in the script.
+is_requeued_and_resumes() {
   local job output
   job=$(submit "$scripts/$1.sbatch" "${quick[@]}" --steps 1000 --service-time constant:50)
   output=syncopate-$2-$job.out
@@ -43,14 +43,14 @@ goes_back_and_resumes() {
   scancel "$job"
   wait_until 60 has_ended "$job" || fail "scancel did not end it"
 }
-one_node_goes_back_into_the_queue_and_resumes() {
-  goes_back_and_resumes one_node one-node
+one_node_is_requeued_and_resumes() {
+  is_requeued_and_resumes one_node one-node
 }
-multi_node_goes_back_into_the_queue_and_resumes() {
-  goes_back_and_resumes multi_node multi-node
+multi_node_is_requeued_and_resumes() {
+  is_requeued_and_resumes multi_node multi-node
 }
-parameter_server_goes_back_into_the_queue_and_resumes() {
-  goes_back_and_resumes parameter_server_het parameter-server
+parameter_server_is_requeued_and_resumes() {
+  is_requeued_and_resumes parameter_server_het parameter-server
 }
 
 # The signal comes before the step starts, or before the program handles signals; Slurm sends it once.
@@ -115,7 +115,7 @@ compare_reports_every_strategy() {
   done
 }
 
-compare_goes_on_where_it_stopped() {
+compare_resumes_an_interrupted_comparison() {
   local job
   job=$(submit "$scripts/compare.sbatch" "${quick[@]}" --steps 40 --service-time constant:50)
   wait_until 100 test -e "runs/syncopate-compare-$job/runs/mirrored-1.jsonl" || fail "$(cat "syncopate-compare-$job.out")"
@@ -127,7 +127,7 @@ compare_goes_on_where_it_stopped() {
 }
 
 # Parameter servers refuse synchronised statistics; the other strategies are still compared.
-compare_tells_what_failed_and_why() {
+compare_reports_failures_and_their_reasons() {
   local job
   job=$(submit "$scripts/compare.sbatch" "${quick[@]}" --steps 10 --batch-norm sync)
   expect_completed "$job"

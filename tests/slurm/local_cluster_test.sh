@@ -74,7 +74,7 @@ requeues_a_job_whose_node_is_taken_away() {
   expect_equal "$(grep -c '^run' "$scratch/out")" 2
 }
 
-keeps_its_logs_where_asked() {
+keeps_its_logs_on_request() {
   "$cluster" --nodes 1 --keep-logs "$scratch/logs" -- true
   [[ -s $scratch/logs/slurmctld.log && -s $scratch/logs/n1.log ]] || fail "no logs in: $(ls "$scratch/logs")"
 }

@@ -42,7 +42,7 @@ mpirun_hands_the_environment_on_to_its_daemons() {
 }
 
 # A task that does not know the number of tasks would train alone.
-tasks_are_told_how_many_they_are() {
+tasks_receive_the_number_of_tasks() {
   run_script "$scripts/multi_node.sbatch"
   expect_call ' train --world-size 3 '
   rm called
@@ -54,7 +54,7 @@ tasks_are_told_how_many_they_are() {
   expect_equal "$(called | grep -c -- '--strategy parameter-server --servers 1 ')" 2
 }
 
-a_heterogeneous_script_wants_two_components() {
+a_heterogeneous_script_needs_two_components() {
   local group
   for group in 0 1; do
     expect_exit 2 run_script "$scripts/parameter_server_het.sbatch" "SLURM_NTASKS_HET_GROUP_$group="

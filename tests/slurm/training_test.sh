@@ -63,7 +63,7 @@ two_servers_and_four_workers_learn_digits() {
 }
 
 # In a normal job no variable of Slurm says which tasks are servers.
-a_normal_job_serves_where_both_sides_say_servers() {
+a_normal_job_serves_where_both_sides_have_the_servers_flag() {
   printf '%s\n' '#!/bin/bash' 'srun -K1 --mpi=none --nodes=1 --ntasks=1 syncopate serve --servers 1 : --mpi=none --nodes=2 --ntasks=2 "$@"' >job
   sbatch --wait --quiet --nodes=3 --ntasks-per-node=1 --output=out job "${served[@]}" --servers 1 "${quick[@]}" --steps 20 \
     --metrics m.jsonl || fail "$(cat out)"
@@ -95,7 +95,7 @@ a_synchronous_worker_that_is_killed_is_named() {
   expect_line 'syncopate: rank 1 (host' out
 }
 
-a_worker_of_servers_that_is_killed_is_not_missed() {
+a_killed_worker_of_a_job_with_servers_does_not_end_the_job() {
   srun --kill-on-bad-exit=0 --mpi=none --nodes=1 --ntasks=1 syncopate serve : \
     --mpi=none --nodes=3 --ntasks=3 "${served[@]}" "${quick[@]}" --steps 900 --service-time constant:20 \
     --metrics m.jsonl >out 2>&1 &

@@ -22,7 +22,7 @@ void make_deferred_evaluations(const TrainLoopOptions& loop, const RunStart& sta
     session.deferred_evaluations.push_back(std::make_unique<DeferredEvaluations>(options));
   }
   if (session.strategy->is_chief() && start.progress.at.step == 0) {
-    session.deferred_evaluations.front()->forget_earlier_run();
+    session.deferred_evaluations.front()->remove_earlier_run();
   }
 }
 

@@ -320,15 +320,15 @@ TrainOutcome run_replicas(const AsynchronousRun& run, const TrainLoopOptions& op
                           const Progress& start) {
   StopRequest stop(run.stop);
   std::vector<TrainOutcome> outcomes(run.workers.size());
-  std::atomic<std::size_t> speaker =
+  std::atomic<std::size_t> reporter =
       0;  // index of the replica that made the final evaluation, else of the first one
   run.strategy.for_each_replica([&](Replica& replica) {
     const auto index = static_cast<std::size_t>(replica.index);
     ReplicaLoop loop(run, options, start, replica, stop);
     outcomes[index] = loop.run();
-    if (loop.is_last()) speaker = index;
+    if (loop.is_last()) reporter = index;
   });
-  return std::move(outcomes[speaker]);
+  return std::move(outcomes[reporter]);
 }
 
 }  // namespace

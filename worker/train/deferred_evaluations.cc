@@ -216,7 +216,7 @@ DeferredEvaluations::DeferredEvaluations(DeferredEvaluationsOptions options)
   if (!options_.is_of_run) DeferredEvaluationFile::create_nameless(options_.folder);
 }
 
-void DeferredEvaluations::forget_earlier_run() {
+void DeferredEvaluations::remove_earlier_run() {
   if (!options_.is_of_run) return;
   for (const auto& path : DeferredEvaluationFile::in_folder(options_.folder)) {
     if (auto left = DeferredEvaluationFile::take_over(path)) left->remove();

@@ -86,7 +86,7 @@ class DeferredEvaluations {
   explicit DeferredEvaluations(DeferredEvaluationsOptions options);
 
   // Removes the snapshots of an earlier run; called when a run starts at step 0.
-  void forget_earlier_run();
+  void remove_earlier_run();
 
   // Adds a snapshot. Throws FileError that names the folder.
   void add(const EvalMetrics& moment, const Snapshot& copy);

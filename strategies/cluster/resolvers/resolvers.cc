@@ -61,12 +61,12 @@ void check_other_source(ClusterSpec& winner, const ClusterSpec& other, Notes& no
                     "--rank, --world-size and --rendezvous",
                     winner.source, other.source, place_in_job(other)));
   }
-  const bool agrees = place_in_job(winner) == place_in_job(loser);
-  std::string note = fmt::format("{}: outranked by {}; {} {}", loser.source, winner.source,
-                                 agrees ? "it agrees:" : "it gives", place_in_job(loser));
-  if (take_local_place(winner, loser)) {
-    note += fmt::format(", and adds that it is task {} of {} on its host", loser.local_rank,
-                        loser.local_size);
+  const bool agrees = place_in_job(winner) == place_in_job(other);
+  std::string note = fmt::format("{}: outranked by {}; {} {}", other.source, winner.source,
+                                 agrees ? "it agrees:" : "it gives", place_in_job(other));
+  if (take_local_place(winner, other)) {
+    note += fmt::format(", and adds that it is task {} of {} on its host", other.local_rank,
+                        other.local_size);
   }
   notes.push_back(std::move(note));
 }

@@ -565,13 +565,13 @@ TEST(Compare, RefusesWhatWouldChangeTheMeaningOfAPreset) {
       {{"--data", "mnist:/nowhere", "--target-accuracy", "0.95"}, "/nowhere"},
       {{"--", "--learning-rate", "1"}, "--learning-rate after --: --preset momentum sets"},
       {{"--", "--learning-rate-scale=none"}, "--learning-rate-scale after --"}};
-  for (const auto& [words, says] : mistakes) {
+  for (const auto& [words, expected] : mistakes) {
     const ScratchDir scratch;
     const Words command{SYNCOPATE_BENCH, "compare", "--preset", "momentum",
                         "--clock",       "virtual", "--report", scratch / "r"};
     const ProgramResult result = RunningProgram(command + words).wait();
     EXPECT_EQ(result.exit_code, 2) << result.err;
-    EXPECT_NE(result.err.find(says), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find(expected), std::string::npos) << result.err;
   }
 }
 

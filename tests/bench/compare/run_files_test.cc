@@ -332,8 +332,7 @@ TEST_F(RunFilesTest, OfAnEarlierVersionAreRestoredWithoutATarget) {
       << "\n";
   std::ostringstream said;
   restore_comparison_file(dir_, said);
-  EXPECT_NE(said.str().find("which lack the target accuracy"), std::string::npos)
-      << said.str();
+  EXPECT_NE(said.str().find("which lack the target accuracy"), std::string::npos) << said.str();
   const Comparison found = read_comparison(dir_);
   EXPECT_FALSE(found.target_accuracy.has_value());
   EXPECT_EQ(found.faults, "--slow worker=1,factor=4");

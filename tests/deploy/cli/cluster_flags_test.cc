@@ -20,7 +20,7 @@ CommandOptions parse(std::vector<std::string> arguments, const Variables& variab
   return parse_command_line(arguments, Environment(variables));
 }
 
-std::string complaint(const std::vector<std::string>& arguments, const Variables& variables) {
+std::string error_of(const std::vector<std::string>& arguments, const Variables& variables) {
   try {
     parse(arguments, variables);
   } catch (const Error& error) {
@@ -51,7 +51,7 @@ const Variables kComponents = {{"SLURM_HET_SIZE", "2"},
 
 TEST(InsideAJobButNotInAStep, StrategiesOfSeveralTasksAreRefused) {
   for (const char* strategy : {"multi-worker-mirrored", "parameter-server"}) {
-    const std::string line = complaint({"train", "--strategy", strategy}, kBatchScript);
+    const std::string line = error_of({"train", "--strategy", strategy}, kBatchScript);
     EXPECT_TRUE(contains(line, "inside a job but not in a step")) << line;
     EXPECT_TRUE(contains(line, "start it with srun")) << line;
   }
@@ -59,12 +59,12 @@ TEST(InsideAJobButNotInAStep, StrategiesOfSeveralTasksAreRefused) {
 
 TEST(InsideAJobButNotInAStep, StrategiesOfOneTaskRun) {
   for (const char* strategy : {"one-device", "mirrored", "central-storage"}) {
-    EXPECT_EQ(complaint({"train", "--strategy", strategy}, kBatchScript), "");
+    EXPECT_EQ(error_of({"train", "--strategy", strategy}, kBatchScript), "");
   }
 }
 
 TEST(InAStepOfSeveralTasks, StrategiesOfOneTaskAreRefused) {
-  const std::string line = complaint({"train", "--strategy", "mirrored"}, kStep);
+  const std::string line = error_of({"train", "--strategy", "mirrored"}, kStep);
   EXPECT_TRUE(contains(line, "--strategy mirrored is one task, but Slurm made this task 2 of 3"))
       << line;
 }
@@ -82,20 +82,20 @@ TEST(InAStepOfSeveralTasks, TheStrategyDecidesWhetherAComponentServes) {
 }
 
 TEST(InAStepOfSeveralTasks, AParameterServerJobNeedsServers) {
-  const std::string line = complaint({"train", "--strategy", "parameter-server"}, kStep);
+  const std::string line = error_of({"train", "--strategy", "parameter-server"}, kStep);
   EXPECT_TRUE(contains(line, "no servers")) << line;
   EXPECT_TRUE(contains(line, "give --servers M under srun")) << line;
-  EXPECT_EQ(complaint({"train", "--strategy", "parameter-server", "--servers", "1"}, kStep), "");
+  EXPECT_EQ(error_of({"train", "--strategy", "parameter-server", "--servers", "1"}, kStep), "");
 }
 
 TEST(InAStepOfSeveralTasks, AJobWithServersNeedsARendezvousAddress) {
   const Variables spread = kStep + Variables{{"SLURM_DISTRIBUTION", "arbitrary"}};
   const std::string line =
-      complaint({"train", "--strategy", "parameter-server", "--servers", "1"}, spread);
+      error_of({"train", "--strategy", "parameter-server", "--servers", "1"}, spread);
   EXPECT_TRUE(contains(line, "Slurm does not give the address of server 0")) << line;
   EXPECT_EQ(
-      complaint({"train", "--strategy", "parameter-server", "--servers", "1", "--rendezvous", "n5"},
-                spread),
+      error_of({"train", "--strategy", "parameter-server", "--servers", "1", "--rendezvous", "n5"},
+               spread),
       "");
 }
 
@@ -110,7 +110,7 @@ TEST(ALocalRankOnTheCommandLine, IsTakenAndIgnored) {
     EXPECT_EQ(cluster.source, "none");
     EXPECT_EQ(cluster.local_rank, 0);
   }
-  EXPECT_EQ(complaint({"train", "--local-rank", "0"}, {}), "");
+  EXPECT_EQ(error_of({"train", "--local-rank", "0"}, {}), "");
   const std::string help = std::get<TextOptions>(parse({"train", "--help"}, {})).text;
   EXPECT_FALSE(contains(help, "local-rank")) << "nobody needs to know";
 }
@@ -125,8 +125,8 @@ TEST(Serve, TakesItsNumbersFromTheStep) {
   EXPECT_EQ(cluster.num_servers, 1);
   EXPECT_EQ(cluster.world_size, 2);
   EXPECT_EQ(cluster.rendezvous.endpoint->host, "n5");
-  EXPECT_TRUE(contains(complaint({"serve", "--index", "1"}, first), "--index 1: Slurm gives 0"));
-  EXPECT_TRUE(contains(complaint({"serve", "--workers", "5"}, first),
+  EXPECT_TRUE(contains(error_of({"serve", "--index", "1"}, first), "--index 1: Slurm gives 0"));
+  EXPECT_TRUE(contains(error_of({"serve", "--workers", "5"}, first),
                        "1 servers and 5 workers make 6 tasks"));
 }
 
@@ -193,7 +193,7 @@ TEST(RendezvousTimeout, IsTheGivenOneEvenOnGpus) {
 }
 
 TEST(Serve, OutsideOfAnyClusterNamesTheMissingFlags) {
-  EXPECT_TRUE(contains(complaint({"serve"}, {}), "--workers N and --rendezvous HOST:PORT"));
+  EXPECT_TRUE(contains(error_of({"serve"}, {}), "--workers N and --rendezvous HOST:PORT"));
 }
 
 TEST(ClusterCommand, CanWriteTfConfig) {
@@ -201,9 +201,9 @@ TEST(ClusterCommand, CanWriteTfConfig) {
       parse({"cluster", "--as", "tf-config", "--port-base", "8888"}, kStep));
   EXPECT_TRUE(options.as_tf_config);
   EXPECT_EQ(options.port_base, 8888);
-  EXPECT_TRUE(contains(complaint({"cluster", "--port-base", "8888"}, kStep), "--as tf-config"));
-  EXPECT_TRUE(contains(complaint({"cluster", "--as", "yaml"}, kStep), "--as yaml"));
-  EXPECT_TRUE(contains(complaint({"cluster", "--as", "tf-config", "--port-base", "70000"}, kStep),
+  EXPECT_TRUE(contains(error_of({"cluster", "--port-base", "8888"}, kStep), "--as tf-config"));
+  EXPECT_TRUE(contains(error_of({"cluster", "--as", "yaml"}, kStep), "--as yaml"));
+  EXPECT_TRUE(contains(error_of({"cluster", "--as", "tf-config", "--port-base", "70000"}, kStep),
                        "--port-base 70000: expected a whole number from 1 to 65535"));
 }
 

@@ -21,7 +21,7 @@ TrainOptions parse_train(std::vector<std::string> flags) {
 }
 
 // Returns the message of the error that the flags cause, or "" if they cause none.
-std::string complaint(std::vector<std::string> flags) {
+std::string error_of(std::vector<std::string> flags) {
   try {
     parse_train(std::move(flags));
   } catch (const Error& error) {
@@ -143,7 +143,7 @@ TEST(TrainFlags, ComeFromAFileToo) {
   std::ofstream(file) << "model = mlp\nepochs = 5\nresume = true\ncheckpoint-dir = ck\n";
   const TrainOptions options = parse_train({"--config", file.string(), "--epochs", "6"});
   std::ofstream(file) << "modle = mlp\n";
-  const std::string unknown = complaint({"--config", file.string()});
+  const std::string unknown = error_of({"--config", file.string()});
   std::filesystem::remove(file);
   EXPECT_EQ(options.model, "mlp");
   EXPECT_EQ(options.loop.total_epochs, 6) << "a flag outranks the file";
@@ -168,11 +168,11 @@ TEST(TrainFlags, OfTheCommandLineOutrankWhatTheyExcludeInAFile) {
   EXPECT_FALSE(with({}).resume);
   // Two contradicting lines of the flags file are an error, since no rule chooses between them.
   std::ofstream(file) << "epochs = 5\nsteps = 3\n";
-  EXPECT_NE(complaint(read_it).find("--epochs and --steps: leave one of them out"),
+  EXPECT_NE(error_of(read_it).find("--epochs and --steps: leave one of them out"),
             std::string::npos)
-      << complaint(read_it);
+      << error_of(read_it);
   std::ofstream(file) << "[train]\nepochs = 5\n";
-  EXPECT_NE(complaint(read_it).find("no sections"), std::string::npos) << complaint(read_it);
+  EXPECT_NE(error_of(read_it).find("no sections"), std::string::npos) << error_of(read_it);
   std::filesystem::remove(file);
 }
 
@@ -184,7 +184,7 @@ struct BadFlags {
 class BadTrainFlags : public testing::TestWithParam<BadFlags> {};
 
 TEST_P(BadTrainFlags, AreRefusedWithTheReasonInOneLine) {
-  const std::string line = complaint(GetParam().flags);
+  const std::string line = error_of(GetParam().flags);
   EXPECT_NE(line.find(GetParam().says), std::string::npos) << "'" << line << "'";
   EXPECT_EQ(line.find('\n'), std::string::npos) << line;
 }
@@ -294,10 +294,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Replicas, AreCountedAgainstCpusOnlyWhereTheyComputeOnThem) {
   const std::vector<std::string> many = {"--strategy", "mirrored", "--replicas", "1024"};
-  EXPECT_NE(complaint(many).find("of the CPUs"), std::string::npos);
+  EXPECT_NE(error_of(many).find("of the CPUs"), std::string::npos);
   std::vector<std::string> on_gpus = many;
   on_gpus.insert(on_gpus.end(), {"--devices", "cuda"});
-  EXPECT_EQ(complaint(on_gpus), "");
+  EXPECT_EQ(error_of(on_gpus), "");
 }
 
 TEST(CommandLine, NamesTheCommandsWhenOneIsUnknown) {

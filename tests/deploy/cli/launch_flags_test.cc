@@ -14,7 +14,7 @@ LaunchOptions parse_launch(Arguments arguments, const Environment& environment =
   return std::get<LaunchOptions>(parse_command_line(arguments, environment));
 }
 
-std::string complaint(Arguments arguments) {
+std::string error_of(Arguments arguments) {
   try {
     parse_command_line(arguments, {});
   } catch (const Error& error) {
@@ -91,7 +91,7 @@ struct BadLaunch {
 class BadLaunchFlags : public testing::TestWithParam<BadLaunch> {};
 
 TEST_P(BadLaunchFlags, AreRefusedWithTheReasonInOneLine) {
-  const std::string line = complaint(GetParam().arguments);
+  const std::string line = error_of(GetParam().arguments);
   EXPECT_NE(line.find(GetParam().says), std::string::npos) << "'" << line << "'";
   EXPECT_EQ(line.find('\n'), std::string::npos) << line;
 }
@@ -176,20 +176,19 @@ TEST(LaunchFlags, NameWorkersThatStartLater) {
 TEST(LaunchFlags, RefuseLateWorkersUnderSynchronousStrategies) {
   const Arguments served{"--strategy", "parameter-server"};
   const Arguments synchronous{"--strategy", "parameter-server", "--consistency", "sync"};
-  EXPECT_NE(complaint(with_joins({"worker=1,at=3s"}, synchronous)).find("fixed number of workers"),
+  EXPECT_NE(error_of(with_joins({"worker=1,at=3s"}, synchronous)).find("fixed number of workers"),
             std::string::npos);
-  EXPECT_NE(complaint(with_joins({"worker=0,at=3s", "worker=1,at=3s"}, served))
+  EXPECT_NE(error_of(with_joins({"worker=0,at=3s", "worker=1,at=3s"}, served))
                 .find("one worker must be there from the start"),
             std::string::npos);
   EXPECT_NE(
-      complaint(with_joins({"worker=1,at=3s", "worker=1,at=4s"}, served)).find("is named twice"),
+      error_of(with_joins({"worker=1,at=3s", "worker=1,at=4s"}, served)).find("is named twice"),
       std::string::npos);
-  EXPECT_NE(complaint(with_joins({"worker=1"}, served)).find("worker=W,at=TIME"),
+  EXPECT_NE(error_of(with_joins({"worker=1"}, served)).find("worker=W,at=TIME"), std::string::npos);
+  EXPECT_NE(error_of(with_joins({"worker=1024,at=1s"}, served)).find("below 1024"),
             std::string::npos);
-  EXPECT_NE(complaint(with_joins({"worker=1024,at=1s"}, served)).find("below 1024"),
-            std::string::npos);
-  EXPECT_NE(complaint({"launch", "--workers", "2", "--join", "worker=1,at=3s", "--", "train",
-                       "--strategy", "multi-worker-mirrored"})
+  EXPECT_NE(error_of({"launch", "--workers", "2", "--join", "worker=1,at=3s", "--", "train",
+                      "--strategy", "multi-worker-mirrored"})
                 .find("--strategy multi-worker-mirrored has a fixed number"),
             std::string::npos);
 }

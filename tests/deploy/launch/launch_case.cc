@@ -14,7 +14,7 @@ LaunchCase::LaunchCase() {
       (std::filesystem::temp_directory_path() / "syncopate-launch-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("test set-up: mkdtemp failed");
   folder_ = pattern;
-  if (mkfifo((folder_ / "meeting").c_str(), 0600) != 0) {
+  if (mkfifo((folder_ / "pipe").c_str(), 0600) != 0) {
     throw std::runtime_error("test set-up: mkfifo failed");
   }
 }

@@ -41,7 +41,7 @@ class LaunchCase {
   RoleCommand role(Role role, int index, const std::string& script) const;
 
   // Runs each script as a role, named "role 0", "role 1". The scripts see the folder as $FOLDER.
-  // $FOLDER/meeting is a named pipe: opening it for writing waits for a reader, and opening it for
+  // $FOLDER/pipe is a named pipe: opening it for writing waits for a reader, and opening it for
   // reading waits for a writer.
   Launched run(const std::vector<std::string>& scripts) const;
   // Runs the scripts of the workers and those of the servers as one job.

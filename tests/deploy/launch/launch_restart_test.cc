@@ -50,10 +50,9 @@ class AsynchronousLaunch : public testing::Test {
 };
 
 TEST_F(AsynchronousLaunch, RestartsAWorkerWhileTheOthersContinue) {
-  const Launched result =
-      job_.run_job({at_first("kill -KILL $$") + "echo again; : >$FOLDER/meeting",
-                    "echo started; : <$FOLDER/meeting"},
-                   {});
+  const Launched result = job_.run_job(
+      {at_first("kill -KILL $$") + "echo again; : >$FOLDER/pipe", "echo started; : <$FOLDER/pipe"},
+      {});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err,
             "launch: worker 0 was ended by signal 9 (SIGKILL); restarting it (1 of 2)\n");
@@ -77,10 +76,9 @@ TEST_F(AsynchronousLaunch, RestartsARoleUnderItsOldIdentity) {
 }
 
 TEST_F(AsynchronousLaunch, ContinuesWithoutAWorkerThatHasNoRestartLeft) {
-  on_output("launch: worker 0 exited with 1 and has no restart left\n",
-            [&] { open_pipe("meeting"); });
+  on_output("launch: worker 0 exited with 1 and has no restart left\n", [&] { open_pipe("pipe"); });
   const Launched result =
-      job_.run_job({"echo started; exit 1", ": <$FOLDER/meeting; echo went on"}, {});
+      job_.run_job({"echo started; exit 1", ": <$FOLDER/pipe; echo went on"}, {});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_TRUE(contains(result.out, "[worker 1] went on\n")) << result.out;
   EXPECT_EQ(count_lines(result.out), 4) << result.out;
@@ -98,7 +96,7 @@ TEST_F(AsynchronousLaunch, EndsTheServersWhenNoWorkerIsLeft) {
 
 TEST_F(AsynchronousLaunch, LetsServersEndByThemselvesAfterTheLastWorker) {
   job_.rules.timeout = kForever;
-  const Launched result = job_.run_job({"exec 3>$FOLDER/meeting"}, {"cat <$FOLDER/meeting"});
+  const Launched result = job_.run_job({"exec 3>$FOLDER/pipe"}, {"cat <$FOLDER/pipe"});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
 }
@@ -127,8 +125,8 @@ TEST_F(AsynchronousLaunch, CountsAServerThatCrashesAtARequestToStop) {
   for (const std::string end : {"kill -SEGV $$", "kill -ABRT $$", "exit 3"}) {
     // The worker ends as soon as the server has set its trap for SIGTERM.
     const Launched result = job_.run_job(
-        {": <$FOLDER/meeting"},
-        {"ulimit -c 0; trap '" + end + "' TERM; : >$FOLDER/meeting; " + wait_for_a_signal()});
+        {": <$FOLDER/pipe"},
+        {"ulimit -c 0; trap '" + end + "' TERM; : >$FOLDER/pipe; " + wait_for_a_signal()});
     EXPECT_EQ(result.exit_code, 1) << end;
     EXPECT_TRUE(contains(result.err, "SIGTERM to server 0")) << result.err;
     EXPECT_FALSE(contains(result.err, "did not receive")) << result.err;
@@ -152,8 +150,8 @@ TEST_F(AsynchronousLaunch, CountsAServerThatFailsByItself) {
 }
 
 TEST_F(AsynchronousLaunch, RestartsAServerWhileTheWorkersContinue) {
-  const Launched result = job_.run_job({"echo started; : <$FOLDER/meeting"},
-                                       {at_first("kill -KILL $$") + ": >$FOLDER/meeting"});
+  const Launched result = job_.run_job({"echo started; : <$FOLDER/pipe"},
+                                       {at_first("kill -KILL $$") + ": >$FOLDER/pipe"});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.out, "[worker 0] started\n");
   EXPECT_EQ(result.err,
@@ -218,8 +216,8 @@ TEST_F(AsynchronousLaunch, CancelsAWaitingRestartAtARequestToStop) {
   on_output("worker 0 exited with 1; restarting it (1 of 2)", [] { kill(getpid(), SIGTERM); });
   // Worker 0 fails as soon as worker 1 has set its trap for SIGTERM.
   const Launched result =
-      job_.run_job({"echo started; : <$FOLDER/meeting; exit 1",
-                    "trap 'exit 75' TERM; : >$FOLDER/meeting; " + wait_for_a_signal()},
+      job_.run_job({"echo started; : <$FOLDER/pipe; exit 1",
+                    "trap 'exit 75' TERM; : >$FOLDER/pipe; " + wait_for_a_signal()},
                    {});
   EXPECT_EQ(result.exit_code, 1) << "as it last ended";
   EXPECT_TRUE(contains(result.err, "launch: worker 1 exited with 75\n")) << result.err;
@@ -247,7 +245,7 @@ TEST_F(AsynchronousLaunch, CancelsAWaitingRestartWhenTheJobIsDone) {
   on_output("worker 0 exited with 1; restarting it", [&] { open_pipe("go"); });
   // The server ends after worker 1 has ended.
   const Launched result = job_.run_job(
-      {"echo started; exit 1", "exec 3>$FOLDER/meeting; : <$FOLDER/go"}, {"cat <$FOLDER/meeting"});
+      {"echo started; exit 1", "exec 3>$FOLDER/pipe; : <$FOLDER/go"}, {"cat <$FOLDER/pipe"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(count_lines(result.out), 1) << result.out;
   EXPECT_FALSE(contains(result.err, "launch: restart ")) << result.err;
@@ -263,12 +261,12 @@ TEST_F(AsynchronousLaunch, ContinuesWithoutAWorkerThatCannotBeRestarted) {
   const std::filesystem::path program = job_.folder() / "program";
   std::ofstream(program) << "#!/bin/sh\nrm $0\nexit 1\n";
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
-  on_output("and has no restart left\n", [&] { open_pipe("meeting"); });
+  on_output("and has no restart left\n", [&] { open_pipe("pipe"); });
   const Launched result = job_.run_plan([&](int) {
     std::vector<RoleCommand> commands;
     commands.push_back(job_.role(Role::kWorker, 0, ""));
     commands.back().arguments = {program.string()};
-    commands.push_back(job_.role(Role::kWorker, 1, ": <$FOLDER/meeting; echo went on"));
+    commands.push_back(job_.role(Role::kWorker, 1, ": <$FOLDER/pipe; echo went on"));
     return commands;
   });
   EXPECT_EQ(result.exit_code, 1);
@@ -281,9 +279,8 @@ TEST(SynchronousLaunch, EndsWithAWorkerAndStartsAllAgain) {
   LaunchCase job;
   job.rules.servers.restarts_alone = true;
   job.rules.most_restarts = 1;
-  const Launched result =
-      job.run_job({"echo started; " + at_first("exit 1") + ": >$FOLDER/meeting"},
-                  {"echo started; : <$FOLDER/meeting"});
+  const Launched result = job.run_job({"echo started; " + at_first("exit 1") + ": >$FOLDER/pipe"},
+                                      {"echo started; : <$FOLDER/pipe"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(count_lines(result.out), 4) << result.out;
   EXPECT_TRUE(contains(result.err, "launch: restart 1 of 1\n")) << result.err;
@@ -296,8 +293,8 @@ TEST(SynchronousLaunch, StartsNoRoleMoreOftenThanAllowedAloneOrWithTheOthers) {
   // The server fails once and is restarted alone; then the worker fails, and all roles are
   // restarted.
   const Launched result = job.run_job(
-      {"echo started; : <$FOLDER/meeting; exit 1"},
-      {"echo started; " + at_first("exit 1") + ": >$FOLDER/meeting; " + wait_for_a_signal()});
+      {"echo started; : <$FOLDER/pipe; exit 1"},
+      {"echo started; " + at_first("exit 1") + ": >$FOLDER/pipe; " + wait_for_a_signal()});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(count_lines(result.out), 3) << result.out;
   EXPECT_FALSE(contains(result.err, "launch: restart ")) << result.err;

@@ -53,8 +53,8 @@ TEST(Launch, DoesNotWaitForADescendantThatKeepsTheOutputOpen) {
   // test opens the pipe after launch has returned.
   const LaunchCase job;
   const Launched result =
-      job.run({"{ timeout 20 sh -c ': <$FOLDER/meeting'; echo too late; } & echo started"});
-  const std::ofstream met(job.folder() / "meeting");
+      job.run({"{ timeout 20 sh -c ': <$FOLDER/pipe'; echo too late; } & echo started"});
+  const std::ofstream met(job.folder() / "pipe");
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.out, "[role 0] started\n");
 }
@@ -115,8 +115,7 @@ TEST(LaunchAfterAFailure, LetsTheOthersEndByThemselvesFirst) {
   LaunchCase job;
   job.rules.timeout = std::chrono::seconds(60);
   // Role 1 ends without receiving a signal, because its pipe closes when role 0 fails.
-  const Launched result =
-      job.run({"exec 3>$FOLDER/meeting; exit 1", "cat <$FOLDER/meeting; exit 1"});
+  const Launched result = job.run({"exec 3>$FOLDER/pipe; exit 1", "cat <$FOLDER/pipe; exit 1"});
   EXPECT_EQ(result.err.find("SIGTERM"), std::string::npos) << result.err;
   EXPECT_EQ(count_lines(result.err), 2) << result.err;
 }
@@ -127,8 +126,8 @@ TEST(LaunchAfterAFailure, StopsRolesThatDoNotWaitForTheFailedOneAtOnce) {
   job.rules.timeout = std::chrono::seconds(60);
   job.rules.grace = std::chrono::seconds(60);
   const Launched result =
-      job.run({"exec 3>$FOLDER/meeting; exit 1",
-               "trap 'exit 75' TERM; cat <$FOLDER/meeting; " + wait_for_a_signal()});
+      job.run({"exec 3>$FOLDER/pipe; exit 1",
+               "trap 'exit 75' TERM; cat <$FOLDER/pipe; " + wait_for_a_signal()});
   EXPECT_TRUE(contains(result.err, "SIGTERM to role 1: another had failed\n")) << result.err;
 }
 
@@ -151,7 +150,7 @@ TEST(LaunchAfterAFailure, LetsTheOthersContinueIfTheRulesSaySo) {
                .grace = std::chrono::milliseconds(0)};
   // Role 0 waits at a pipe for the end of role 1; it must be able to continue after that.
   const Launched result =
-      job.run({"cat <$FOLDER/meeting; echo went on", "exec 3>$FOLDER/meeting; exit 1"});
+      job.run({"cat <$FOLDER/pipe; echo went on", "exec 3>$FOLDER/pipe; exit 1"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(result.out, "[role 0] went on\n");
 }
@@ -165,8 +164,8 @@ TEST_P(LaunchSignals, ReachEveryRoleAndTheirExitCodesCount) {
   const std::string trap = "trap 'echo told; exit 75' " + signal + "; ";
   // Role 1 sends the signal to launch after both roles have set their traps.
   const Launched result =
-      job.run({trap + ": >$FOLDER/meeting; " + wait_for_a_signal(),
-               trap + ": <$FOLDER/meeting; kill -" + signal + " $PPID; " + wait_for_a_signal()});
+      job.run({trap + ": >$FOLDER/pipe; " + wait_for_a_signal(),
+               trap + ": <$FOLDER/pipe; kill -" + signal + " $PPID; " + wait_for_a_signal()});
   EXPECT_EQ(result.exit_code, 75) << result.err;
   EXPECT_TRUE(contains(result.out, "[role 0] told\n")) << result.out;
   EXPECT_TRUE(contains(result.out, "[role 1] told\n")) << result.out;
@@ -248,9 +247,9 @@ Launched run_with_late_worker(const Scripts& scripts, std::chrono::milliseconds 
 TEST(Launch, StartsALateRoleAfterTheOthers) {
   // The server reads the named pipe to which the late worker writes, so it waits until launch has
   // started that worker.
-  const Launched result = run_with_late_worker({.server = "cat $FOLDER/meeting",
+  const Launched result = run_with_late_worker({.server = "cat $FOLDER/pipe",
                                                 .worker = "echo early >&2",
-                                                .late_worker = "echo met >$FOLDER/meeting"},
+                                                .late_worker = "echo met >$FOLDER/pipe"},
                                                std::chrono::milliseconds(100));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, "[server 0] met\n");
@@ -269,9 +268,9 @@ TEST(Launch, DoesNotStartALateRoleWhenTheJobIsOver) {
 // The late worker starts when the server is about to end, so no server lets the worker join.
 TEST(Launch, AcceptsALateRoleThatStartsAfterTheJob) {
   const Launched result = run_with_late_worker(
-      {.server = "cat $FOLDER/meeting",
+      {.server = "cat $FOLDER/pipe",
        .worker = "true",
-       .late_worker = "echo here >$FOLDER/meeting; trap 'exit 1' TERM; " + wait_for_a_signal()},
+       .late_worker = "echo here >$FOLDER/pipe; trap 'exit 1' TERM; " + wait_for_a_signal()},
       std::chrono::milliseconds(1));
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(contains(result.err, "launch: worker 1 came too late: the job was over\n"))
@@ -304,9 +303,9 @@ TEST(Launch, AcceptsAWorkerThatWasStoppedWhenTheOthersCompletedTheJob) {
 }
 
 TEST(Launch, DistinguishesALateRoleThatFailsFromOneThatIsNotNeeded) {
-  const Launched result = run_with_late_worker({.server = "cat $FOLDER/meeting",
+  const Launched result = run_with_late_worker({.server = "cat $FOLDER/pipe",
                                                 .worker = "true",
-                                                .late_worker = "exec 4>$FOLDER/meeting; exit 1"},
+                                                .late_worker = "exec 4>$FOLDER/pipe; exit 1"},
                                                std::chrono::milliseconds(1));
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_TRUE(contains(result.err, "launch: worker 1 exited with 1\n")) << result.err;

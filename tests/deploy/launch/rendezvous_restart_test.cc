@@ -69,8 +69,8 @@ TEST_F(RendezvousOfServers, KeepsAConnectionForTheNextIncarnationOfServerZero) {
   };
   const std::string server =
       "mkdir $FOLDER/first 2>/dev/null && kill -KILL $$; " SYNCOPATE_ANSWERING_PROGRAM
-      " second; : >$FOLDER/meeting";
-  const Launched result = run(server, ": <$FOLDER/meeting");
+      " second; : >$FOLDER/pipe";
+  const Launched result = run(server, ": <$FOLDER/pipe");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   ASSERT_TRUE(caller) << result.err;
   EXPECT_EQ(read_all(caller), "second");

@@ -139,8 +139,8 @@ TEST(Mpirun, StartsWorkersThatKnowTheirRankAndRendezvous) {
 TEST(Mpirun, PassesOnARequestToStop) {
   const auto result =
       run_with_mpirun(LaunchCase(),
-                      "trap 'exit 75' USR1; case $OMPI_COMM_WORLD_RANK in 0) : >$FOLDER/meeting;; "
-                      "*) : <$FOLDER/meeting; kill -TERM $LAUNCHER;; esac; " +
+                      "trap 'exit 75' USR1; case $OMPI_COMM_WORLD_RANK in 0) : >$FOLDER/pipe;; "
+                      "*) : <$FOLDER/pipe; kill -TERM $LAUNCHER;; esac; " +
                           wait_for_a_signal());
   if (!result) GTEST_SKIP() << "there is no mpirun: install openmpi-bin";
   EXPECT_EQ(result->exit_code, 75) << result->err;

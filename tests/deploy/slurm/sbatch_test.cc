@@ -18,7 +18,7 @@ SbatchOptions parse_sbatch(Arguments arguments) {
 
 std::string script_of(const Arguments& arguments) { return filled_script(parse_sbatch(arguments)); }
 
-std::string complaint(const Arguments& arguments) {
+std::string error_of(const Arguments& arguments) {
   try {
     parse_sbatch(arguments);
   } catch (const Error& error) {
@@ -123,36 +123,36 @@ TEST(SbatchCommand, FillsInAComparisonAndABuild) {
 }
 
 TEST(SbatchCommand, RefusesInOneLineWhatItWillNotSubmit) {
-  EXPECT_EQ(complaint({}), "--strategy is missing; give --strategy NAME, or --script NAME");
-  EXPECT_EQ(complaint({"--strategy", "mirrored", "--script", "one_node"}),
+  EXPECT_EQ(error_of({}), "--strategy is missing; give --strategy NAME, or --script NAME");
+  EXPECT_EQ(error_of({"--strategy", "mirrored", "--script", "one_node"}),
             "--script and --strategy: leave one of them out");
-  EXPECT_EQ(complaint({"--strategy", "mirrored"}),
+  EXPECT_EQ(error_of({"--strategy", "mirrored"}),
             "--strategy mirrored requires a number of replicas behind --, such as -- --replicas 2");
-  EXPECT_EQ(complaint({"--strategy", "one-device", "--nodes", "2"}),
+  EXPECT_EQ(error_of({"--strategy", "one-device", "--nodes", "2"}),
             "--strategy one-device is one process, but --nodes and --tasks-per-node request 2; "
             "choose --strategy multi-worker-mirrored or parameter-server");
   EXPECT_EQ(
-      complaint({"--strategy", "parameter-server", "--servers", "3", "--server-nodes", "2"}),
+      error_of({"--strategy", "parameter-server", "--servers", "3", "--server-nodes", "2"}),
       "--servers 3: expected a multiple of --server-nodes 2, since all nodes run equally many "
       "servers");
-  EXPECT_EQ(complaint({"--strategy", "multi-worker-mirrored", "--servers", "3"}),
+  EXPECT_EQ(error_of({"--strategy", "multi-worker-mirrored", "--servers", "3"}),
             "--servers requires --strategy parameter-server");
   EXPECT_EQ(
-      complaint({"--script", "compare", "--servers", "3"}),
+      error_of({"--script", "compare", "--servers", "3"}),
       "--servers 3 of 3 tasks: no task is left to train; give more --nodes or --tasks-per-node");
-  EXPECT_EQ(complaint({"--strategy", "one-device", "--container-flags", "--nv"}),
+  EXPECT_EQ(error_of({"--strategy", "one-device", "--container-flags", "--nv"}),
             "--container-flags requires --container");
-  EXPECT_EQ(complaint({"--strategy", "multi-worker-mirrored", "--partition", "a b"}),
+  EXPECT_EQ(error_of({"--strategy", "multi-worker-mirrored", "--partition", "a b"}),
             "--partition 'a b': expected one word as sbatch takes it");
 }
 
 TEST(SbatchCommand, RefusesWhatTrainWouldRefuseOnceTheJobHasStarted) {
-  EXPECT_TRUE(complaint({"--strategy", "multi-worker-mirrored", "--", "--model", "resnet21"})
+  EXPECT_TRUE(error_of({"--strategy", "multi-worker-mirrored", "--", "--model", "resnet21"})
                   .starts_with("--model resnet21: no such name; did you mean 'resnet20'?"));
-  EXPECT_EQ(complaint({"--strategy", "multi-worker-mirrored", "--", "--rank", "0", "--world-size",
-                       "2", "--rendezvous", "a:1"}),
+  EXPECT_EQ(error_of({"--strategy", "multi-worker-mirrored", "--", "--rank", "0", "--world-size",
+                      "2", "--rendezvous", "a:1"}),
             "--rank, --world-size and --rendezvous: Slurm gives each task its own; leave them out");
-  EXPECT_EQ(complaint({"--strategy", "one-device", "--", "--strategy", "mirrored"}),
+  EXPECT_EQ(error_of({"--strategy", "one-device", "--", "--strategy", "mirrored"}),
             "--strategy mirrored behind --: give it in front, because it decides which script is "
             "submitted");
 }
@@ -173,23 +173,23 @@ TEST(SbatchCommand, RequestsTheCpusOfReplicasAndThreads) {
 }
 
 TEST(SbatchCommand, RefusesFewerCpusThanReplicasUnlessAllowed) {
-  EXPECT_EQ(complaint({"--strategy", "mirrored", "--cpus-per-task", "2", "--", "--replicas", "4"}),
+  EXPECT_EQ(error_of({"--strategy", "mirrored", "--cpus-per-task", "2", "--", "--replicas", "4"}),
             "--cpus-per-task 2 for --replicas 4: replicas that share a CPU wait for each other; "
             "give one to each, or --share-devices behind -- if that is meant");
-  EXPECT_EQ(complaint({"--strategy", "mirrored", "--cpus-per-task", "2", "--", "--replicas", "4",
-                       "--devices", "cuda"}),
+  EXPECT_EQ(error_of({"--strategy", "mirrored", "--cpus-per-task", "2", "--", "--replicas", "4",
+                      "--devices", "cuda"}),
             "")
       << "on GPUs CPUs only feed them";
-  EXPECT_EQ(complaint({"--strategy", "mirrored", "--cpus-per-task", "4", "--", "--replicas", "4"}),
+  EXPECT_EQ(error_of({"--strategy", "mirrored", "--cpus-per-task", "4", "--", "--replicas", "4"}),
             "");
-  EXPECT_EQ(complaint({"--strategy", "mirrored", "--cpus-per-task", "2", "--", "--replicas", "4",
-                       "--share-devices"}),
+  EXPECT_EQ(error_of({"--strategy", "mirrored", "--cpus-per-task", "2", "--", "--replicas", "4",
+                      "--share-devices"}),
             "");
 }
 
 // The CPUs of the login node do not limit those of the job.
 TEST(SbatchCommand, DoesNotCountTheCpusOfThisMachine) {
-  EXPECT_EQ(complaint({"--strategy", "mirrored", "--", "--replicas", "1000"}), "");
+  EXPECT_EQ(error_of({"--strategy", "mirrored", "--", "--replicas", "1000"}), "");
 }
 
 }  // namespace

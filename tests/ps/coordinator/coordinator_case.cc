@@ -138,7 +138,7 @@ void JobCase::start(const wire::InitialisedT& from) {
   send(worker(0), from);
   for (int w = 1; w < declaration.workers; ++w) send(worker(w), wire::ReadyT{});
   ASSERT_TRUE(coordinator->has_started());
-  forget_messages();
+  clear_messages();
 }
 
 SampleRange JobCase::lease(int index) {

@@ -57,7 +57,7 @@ class JobCase {
     }
     return std::nullopt;
   }
-  void forget_messages() { received.clear(); }
+  void clear_messages() { received.clear(); }
 
   // Sends Hello from all tasks, and Declared from the servers.
   void register_all();

@@ -105,7 +105,7 @@ TEST(AServerThatReconnects, KeepsItsValues) {
   job.start();
   job.lose(worker(0));
   job.lose(server(1));
-  job.forget_messages();
+  job.clear_messages();
   wire::HelloT hello = job.server_hello(1);
   hello.incarnation = 1;
   EXPECT_EQ(job.send_hello(hello), "");

@@ -13,7 +13,7 @@ TEST(ARestartedServer, RollsBackAloneUnderAsync) {
   const std::uint64_t first = job.make_snapshot({{0, 1, 1}});
   const std::uint64_t second = job.make_snapshot({{0, 1, 1}});
   job.lose(server(1));
-  job.forget_messages();
+  job.clear_messages();
   job.restart_server(1, {first, second});
   EXPECT_EQ(job.take<wire::WelcomeT>(server(1))->incarnation, 2U);
   EXPECT_FALSE(job.take<wire::RosterT>(worker(0)));
@@ -60,7 +60,7 @@ TEST(ARestartedServer, KeepsTheFileOfASnapshotThatItDidNotReport) {
   job.collect();
   job.freeze_all({});
   const std::uint64_t cut = job.take<wire::CutT>(server(1))->cut;
-  job.forget_messages();
+  job.clear_messages();
   job.restart_server(1, {before, cut});
   EXPECT_FALSE(job.take<wire::ReleaseT>(server(1)));
   EXPECT_EQ(job.roll_back(1), cut);
@@ -185,7 +185,7 @@ TEST(ARestartedServer, SendsRollBackAgainToAWorkerThatReconnects) {
   job.roll_back(0);
   job.roll_back(1);
   job.send_ready(0);
-  job.forget_messages();  // worker 1 does not receive the messages
+  job.clear_messages();  // worker 1 does not receive the messages
   wire::HelloT hello = job.worker_hello(1);
   hello.incarnation = 1;
   EXPECT_EQ(job.send_hello(hello), "");
@@ -216,7 +216,7 @@ TEST(ARestartedServer, VoidsEarlierTexts) {
   job.roll_back(0);
   job.roll_back(1);
   send(0, 'c');  // was in transit during the roll-back
-  job.forget_messages();
+  job.clear_messages();
   for (int w = 0; w < 2; ++w) job.send_ready(w);
   send(1, 'd');
   EXPECT_FALSE(job.take<wire::ExchangedT>(worker(1)));
@@ -233,7 +233,7 @@ TEST(ARestartedServer, GivesAllServersANewIncarnationAndSendsRollBackFirst) {
   const std::uint64_t cut = job.make_snapshot({});
   job.lose(server(1));
   job.restart_server(1, {cut});
-  job.forget_messages();
+  job.clear_messages();
   wire::RollBackT back;
   back.cut = cut;
   job.send(server(0), back);

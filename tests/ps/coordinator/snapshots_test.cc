@@ -278,7 +278,7 @@ TEST(Snapshots, AreAbandonedIfAServerIsLostAndMadeLater) {
   job.collect();
   job.freeze_all({});
   job.copy_all();
-  job.forget_messages();
+  job.clear_messages();
   job.train(0, 1);
   const std::uint64_t first = job.take<wire::FreezeT>(server(0))->cut;
   job.lose(server(1));

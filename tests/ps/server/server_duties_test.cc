@@ -158,7 +158,7 @@ TEST_F(StartCount, RestartsWithAnotherJobAndAfterTheEndOfAJob) {
   EXPECT_EQ(count_starts(dir_, "my other job"), 0);
   EXPECT_EQ(count_starts(dir_, "my"), 0) << "the beginning of another's";
   EXPECT_EQ(count_starts(dir_, "my"), 1);
-  forget_starts(dir_);
+  reset_start_count(dir_);
   EXPECT_EQ(count_starts(dir_, "my"), 0);
 }
 

@@ -37,7 +37,7 @@ class Cifar10Folder : public testing::Test {
     write_file(folder_.path() / name, bytes);
   }
   DataSplits open() const { return open_dataset("cifar10:" + folder_.path().string(), {}); }
-  std::string complaint() const {
+  std::string load_error() const {
     return message_of<Error>([&] { open(); });
   }
 
@@ -80,9 +80,9 @@ TEST_F(Cifar10Folder, NamesAMissingFile) {
 
 TEST_F(Cifar10Folder, NamesTheRecordWhoseLabelIsOutOfRange) {
   put("data_batch_2.bin", records({1, 10}));
-  EXPECT_NE(complaint().find("data_batch_2.bin: the label of record 1 is 10; expected 0 to 9"),
+  EXPECT_NE(load_error().find("data_batch_2.bin: the label of record 1 is 10; expected 0 to 9"),
             std::string::npos)
-      << complaint();
+      << load_error();
 }
 
 TEST_F(Cifar10Folder, RefusesAFileCutInsideARecord) {

@@ -8,12 +8,12 @@
 namespace syncopate {
 namespace {
 
-std::string complaint(const std::string& specification) {
+std::string error_of(const std::string& specification) {
   return message_of<UsageError>([&] { open_dataset(specification, {}); });
 }
 
 TEST(OpenDataset, ListsTheRightNamesForAWrongOne) {
-  EXPECT_EQ(complaint("minst:/data"),
+  EXPECT_EQ(error_of("minst:/data"),
             "--data minst: no such data set; choose one of digits, mnist:DIR, cifar10:DIR, "
             "synthetic:CxHxW:CLASSES[:SAMPLES]");
 }
@@ -22,10 +22,10 @@ TEST(OpenDataset, ShowsTheFormWhenTheArgumentIsMissingOrTooMuch) {
   const std::string advice =
       "DIR is missing; give --data mnist:DIR (folder of the four IDX files from "
       "https://ossci-datasets.s3.amazonaws.com/mnist/)";
-  EXPECT_EQ(complaint("mnist"), "--data mnist: " + advice);
-  EXPECT_EQ(complaint("mnist:"), "--data mnist:: " + advice);
-  EXPECT_TRUE(complaint("digits:big").starts_with("--data digits:big: expected --data digits ("));
-  EXPECT_FALSE(complaint("").empty());
+  EXPECT_EQ(error_of("mnist"), "--data mnist: " + advice);
+  EXPECT_EQ(error_of("mnist:"), "--data mnist:: " + advice);
+  EXPECT_TRUE(error_of("digits:big").starts_with("--data digits:big: expected --data digits ("));
+  EXPECT_FALSE(error_of("").empty());
 }
 
 TEST(SyntheticData, HasTheRequestedShape) {
@@ -41,7 +41,7 @@ TEST(SyntheticData, RefusesInvalidShapes) {
   for (const char* wrong :
        {"3x32x32", "3x32:10", "3x32x32:0", "0x32x32:10", "3x32x32:10x", "x:", "-3x32x32:10",
         "3x5000x5000:10", "4096x4096x4096:10", "99999999999999999999x1x1:2"}) {
-    EXPECT_NE(complaint(std::string("synthetic:") + wrong).find("expected CxHxW:CLASSES"),
+    EXPECT_NE(error_of(std::string("synthetic:") + wrong).find("expected CxHxW:CLASSES"),
               std::string::npos)
         << wrong;
   }

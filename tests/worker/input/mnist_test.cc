@@ -49,7 +49,7 @@ class MnistFolder : public testing::Test {
     write_file(folder_.path() / name, bytes);
   }
   DataSplits open() const { return open_dataset("mnist:" + folder_.path().string(), {}); }
-  std::string complaint() const {
+  std::string load_error() const {
     return message_of<Error>([&] { open(); });
   }
 
@@ -90,45 +90,45 @@ TEST_F(MnistFolder, NamesAMissingFile) {
 
 TEST_F(MnistFolder, RefusesImagesUnderTheNameOfLabels) {
   put("train-labels-idx1-ubyte", idx_images(3, 2, 2));
-  EXPECT_NE(complaint().find("train-labels-idx1-ubyte has the magic number 0x00000803; expected "
-                             "0x00000801"),
+  EXPECT_NE(load_error().find("train-labels-idx1-ubyte has the magic number 0x00000803; expected "
+                              "0x00000801"),
             std::string::npos)
-      << complaint();
+      << load_error();
 }
 
 TEST_F(MnistFolder, NamesTheLabelThatIsOutOfRange) {
   put("train-labels-idx1-ubyte", idx_labels({7, 10, 9}));
-  EXPECT_NE(complaint().find("train-labels-idx1-ubyte: label 1 is 10; expected 0 to 9"),
+  EXPECT_NE(load_error().find("train-labels-idx1-ubyte: label 1 is 10; expected 0 to 9"),
             std::string::npos)
-      << complaint();
+      << load_error();
 }
 
 TEST_F(MnistFolder, RefusesCountsThatDiffer) {
   put("train-labels-idx1-ubyte", idx_labels({7, 0}));
-  EXPECT_NE(complaint().find("holds 3 images but"), std::string::npos) << complaint();
-  EXPECT_NE(complaint().find("holds 2 labels"), std::string::npos) << complaint();
+  EXPECT_NE(load_error().find("holds 3 images but"), std::string::npos) << load_error();
+  EXPECT_NE(load_error().find("holds 2 labels"), std::string::npos) << load_error();
 }
 
 TEST_F(MnistFolder, RefusesSplitsOfDifferentShape) {
   put("t10k-images-idx3-ubyte", idx_images(1, 2, 3));
-  EXPECT_NE(complaint().find("expected the same shape"), std::string::npos) << complaint();
+  EXPECT_NE(load_error().find("expected the same shape"), std::string::npos) << load_error();
 }
 
 TEST_F(MnistFolder, RefusesEmptyImages) {
   put("train-images-idx3-ubyte", idx_images(3, 0, 2));
-  EXPECT_NE(complaint().find("announces images of 0 x 2"), std::string::npos) << complaint();
+  EXPECT_NE(load_error().find("announces images of 0 x 2"), std::string::npos) << load_error();
 }
 
 TEST_F(MnistFolder, RefusesAFileWithoutSamples) {
   put("train-images-idx3-ubyte", idx_images(0, 2, 2));
-  EXPECT_NE(complaint().find("holds no samples"), std::string::npos) << complaint();
+  EXPECT_NE(load_error().find("holds no samples"), std::string::npos) << load_error();
 }
 
 TEST_F(MnistFolder, RefusesBytesAfterTheEnd) {
   Bytes bytes = idx_images(3, 2, 2);
   bytes.push_back(0);
   put("train-images-idx3-ubyte", bytes);
-  EXPECT_NE(complaint().find("goes on after the 28 bytes"), std::string::npos) << complaint();
+  EXPECT_NE(load_error().find("goes on after the 28 bytes"), std::string::npos) << load_error();
 }
 
 TEST_F(MnistFolder, NamesTheMissingBytesWhereverAFileIsCut) {

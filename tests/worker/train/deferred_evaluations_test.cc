@@ -95,7 +95,7 @@ TEST_F(DeferredEvaluationsTest, OfALivingProcessAreNotTakenOver) {
   DeferredEvaluations kept(of_run());
   kept.take_over();
   EXPECT_EQ(evaluate(kept), steps({}));
-  kept.forget_earlier_run();
+  kept.remove_earlier_run();
   EXPECT_EQ(evaluate(other), steps({2}));
 }
 
@@ -133,7 +133,7 @@ TEST_F(DeferredEvaluationsTest, OfAnEarlierRunAreRemoved) {
     earlier.add(at_step(2), two_values_and_a_statistic(2.0F));
   }
   std::ofstream(folder_.path() / "notes.txt") << "of another program";
-  DeferredEvaluations(of_run()).forget_earlier_run();
+  DeferredEvaluations(of_run()).remove_earlier_run();
   EXPECT_EQ(folder_.num_files(), 1U);
 }
 

@@ -52,7 +52,7 @@ class AReplica : public testing::TestWithParam<std::tuple<std::string, int>> {
     strategy_ = make_strategy(options, graph_);
   }
 
-  int culprit() const { return std::get<1>(GetParam()); }
+  int failing_replica() const { return std::get<1>(GetParam()); }
   void step() { (void)train_step(*strategy_, input_, {.learning_rate = 0.01F, .step = ++steps_}); }
 
   // Returns when `call` has returned. After a timeout it wakes `call` and reports a failure, so
@@ -87,7 +87,7 @@ class AReplica : public testing::TestWithParam<std::tuple<std::string, int>> {
 
 TEST_P(AReplica, ThatThrowsInForwardEndsAllWithItsError) {
   within_timeout([this] { step(); });
-  const std::int64_t sample = culprit() * kBatch / kReplicas + 1;
+  const std::int64_t sample = failing_replica() * kBatch / kReplicas + 1;
   input_.label(sample) = kClasses;
   try {
     within_timeout([this] { step(); });
@@ -110,7 +110,8 @@ TEST_P(AReplica, ThatThrowsBetweenTwoBucketsEndsAllWithItsError) {
     const Scores scores =
         replica.model->forward(batch, [&](BucketId bucket) { variables.wait_values(bucket); });
     replica.model->backward([&](BucketId bucket) {
-      if (replica.index == culprit() && bucket == 1) throw std::runtime_error("a broken wire");
+      if (replica.index == failing_replica() && bucket == 1)
+        throw std::runtime_error("a broken wire");
       variables.push(bucket, {.scores = scores});
     });
     variables.commit();

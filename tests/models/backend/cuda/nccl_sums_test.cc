@@ -209,7 +209,7 @@ TEST_F(NcclSums, DistinguishLocalFailuresFromThoseOfAPeer) {
   const auto expect_own_error = [](const std::unique_ptr<BucketSums>& sums) {
     try {
       sums->join([](std::span<std::byte>) {});
-      FAIL() << "met somebody";
+      FAIL() << "connected to a peer";
     } catch (const DeviceError& error) {
       const std::string text = error.what();
       EXPECT_NE(text.find("unhandled system error"), std::string::npos) << text;
@@ -253,7 +253,7 @@ TEST_F(NcclSums, GiveUpOnAReplicaThatNeverJoins) {
   const auto sums = make(0, 2, milliseconds(20));
   try {
     sums->join([](std::span<std::byte>) {});
-    FAIL() << "met somebody";
+    FAIL() << "connected to a peer";
   } catch (const PeerError& error) {
     const std::string text = error.what();
     EXPECT_NE(text.find("waited 0.02 s for all 2 replicas to meet"), std::string::npos) << text;
