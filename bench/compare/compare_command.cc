@@ -124,13 +124,12 @@ class CompareFlags {
 
 void CompareFlags::declare_variants() {
   flags_.begin_group("Strategy and devices");
-  flags_.add(
-      "--strategies", &strategies_,
-      "variants: STRATEGY[:CONSISTENCY[:N]][+backup:K][+inverse|+dc|+dc-adaptive]"
-      "[{FLAG=VALUE,...}], such as one-device,parameter-server:ssp:2 (N: --max-staleness, K: "
-      "--backup-workers) or mirrored{learning-rate=0.1}; in braces stand flags of train "
-      "without dashes, and a learning rate there is not scaled",
-      {.value = "VARIANT,...", .default_text = "every strategy", .repeats = true});
+  flags_.add("--strategies", &strategies_,
+             "variants: STRATEGY[:CONSISTENCY[:N]][+backup:K][+inverse|+dc|+dc-adaptive], such as "
+             "one-device,parameter-server:ssp:2 (N: --max-staleness, K: --backup-workers); then "
+             "{FLAG=VALUE,...} for flags of train without dashes, such as "
+             "mirrored{learning-rate=0.1}, a rate that is not scaled",
+             {.value = "VARIANT,...", .default_text = "every strategy", .repeats = true});
   std::string help =
       "experiment with its own variants and learning rates, in place of --strategies:";
   for (const PresetRow& row : presets()) {

@@ -60,7 +60,7 @@ TEST(Variant, IsRefusedWithAReason) {
       {"mirrored{}", "expected flags of train in the braces"},
       {"mirrored{learning-rate=0.1", "expected } at the end"},
       {"mirrored{learning-rate=0.1}+dc", "flags in braces come last"},
-      {"{learning-rate=0.1}", "unknown strategy"}};
+      {"{learning-rate=0.1}", "no such strategy"}};
   for (const auto& [word, reason] : refused) {
     try {
       parse_variant(word, 4, 2);
