@@ -296,7 +296,13 @@ PlanOptions options_of(const PlanFlags& flags, const Environment& environment) {
   }
   options.strategies.clear();
   for (const std::string& words : flags.options.strategies) {
-    for (std::string& word : split_variants(words)) options.strategies.push_back(std::move(word));
+    for (std::string& word : split_variants(words)) {
+      if (!options.time_to_target && word.find('{') != std::string::npos) {
+        throw UsageError(fmt::format(
+            "--strategies {}: flags of train in braces require --time-to-target", word));
+      }
+      options.strategies.push_back(std::move(word));
+    }
   }
   if (options.strategies.empty()) {
     options.strategies.assign(kEveryStrategy.begin(), kEveryStrategy.end());

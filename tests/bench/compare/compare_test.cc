@@ -1,5 +1,6 @@
 // Tests `syncopate-bench compare` as a program: its processes, its files and its output.
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
@@ -70,7 +71,12 @@ TEST(Compare, TrainsEveryStrategyAndWritesTheReport) {
   EXPECT_EQ(last_line(result.out), (scratch / "r" / "report.html").string());
   EXPECT_TRUE(fs::exists(scratch / "r" / "report.html"));
   EXPECT_EQ(result.err.find("failed"), std::string::npos) << result.err;
-  EXPECT_NE(result.out.find("\n\nUse "), std::string::npos) << result.out;
+  cpu_set_t cpus;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
+  const std::string all_cpus = "one-device{threads=" + std::to_string(CPU_COUNT(&cpus)) + "}";
+  EXPECT_EQ(result.out.find(all_cpus) != std::string::npos, CPU_COUNT(&cpus) > 1) << result.out;
+  EXPECT_NE(result.out.find("Nothing is recommended: 1 seed is too few"), std::string::npos)
+      << result.out;
   EXPECT_NE(in_one_line(result.out).find("2 workers of 1 thread "), std::string::npos)
       << result.out;
   const std::string kept = read_text(scratch / "r" / "comparison.json");
@@ -583,6 +589,18 @@ TEST(Compare, KeepsTheCommandWithShellQuotes) {
   ASSERT_EQ(RunningProgram(command).wait().exit_code, 0);
   EXPECT_NE(read_text(folder / "comparison.json").find("--report '" + folder.string() + "'"),
             std::string::npos);
+}
+
+TEST(Plan, RefusesFlagsInBracesIfItTrainsNothing) {
+  const ProgramResult result = RunningProgram({SYNCOPATE_BENCH, "plan", "--strategies",
+                                               "one-device,mirrored{momentum=0.9,nesterov}"})
+                                   .wait();
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_NE(
+      result.err.find("--strategies mirrored{momentum=0.9,nesterov}: flags of train in braces "
+                      "require --time-to-target"),
+      std::string::npos)
+      << result.err;
 }
 
 TEST(Plan, RefusesASlowWorkerThatNoRowHas) {
