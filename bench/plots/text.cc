@@ -27,7 +27,7 @@ std::size_t break_in(std::string_view text, std::size_t width) {
     const bool begins_character = (static_cast<unsigned char>(text[end]) & 0xC0U) != 0x80U;
     if (begins_character && ++kept > width) break;
   }
-  for (const char* marks : {" ", ":,+/", "-"}) {
+  for (const char* marks : {" ", ":,+/{", "-"}) {
     const std::size_t at = text.substr(0, end).find_last_of(marks);
     if (at != std::string_view::npos && 2 * (at + 1) > end) return at + 1;
   }

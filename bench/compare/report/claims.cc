@@ -52,9 +52,16 @@ std::optional<OpenPair> accuracy_pair(const VariantSummary& a, const VariantSumm
   if (!has_claimable_accuracy(a) || !has_claimable_accuracy(b)) return std::nullopt;
   const auto test = welch_test(a.accuracy->values, b.accuracy->values);
   if (!test) return std::nullopt;
-  return OpenPair{.result = {.measure = Measure::kAccuracy, .value = test->difference},
-                  .test = *test,
-                  .p_value = test->p_value()};
+  OpenPair pair{.result = {.measure = Measure::kAccuracy, .value = test->difference},
+                .test = *test,
+                .p_value = test->p_value()};
+  // Values without any spread, such as those of a small test set, are no proof: p is at least that
+  // of an exact test.
+  if (test->standard_error == 0.0) {
+    pair.p_value = std::max(pair.p_value, least_permutation_p(a.done, b.done));
+    if (test->difference != 0.0) pair.test.standard_error = kInfinity;
+  }
+  return pair;
 }
 
 std::optional<OpenPair> time_pair(const VariantSummary& a, const VariantSummary& b) {
@@ -103,8 +110,8 @@ bool have_same_weights(const VariantSummary& a, const VariantSummary& b) {
 
 bool has_claimable_time(const VariantSummary& row) {
   const auto is_positive = [](double seconds) { return seconds > 0.0; };
-  return row.seconds_to_target && row.disturbed == 0 && row.reached >= kSeedsForTime &&
-         std::ranges::all_of(row.reached_seconds, is_positive);
+  return row.seconds_to_target && row.has_comparable_times && row.disturbed == 0 &&
+         row.reached >= kSeedsForTime && std::ranges::all_of(row.reached_seconds, is_positive);
 }
 
 Claims::Claims(const Rows& rows) {
@@ -164,18 +171,23 @@ bool Claims::is_more_accurate(std::size_t a, std::size_t b) const {
 
 std::string interval_words(const PairDifference& difference) {
   const Interval& interval = difference.interval;
-  if (difference.measure == Measure::kAccuracy) {
-    if (!interval.contains(0.0)) {
-      const double low = std::abs(interval.low);
-      const double high = std::abs(interval.high);
-      return fmt::format("{} to {}", points_text(std::min(low, high)),
-                         points_text(std::max(low, high)));
-    }
+  if (!std::isfinite(interval.low) || !std::isfinite(interval.high)) return "";
+  if (difference.measure == Measure::kTime) {
+    return fmt::format("{} to {}", factor_text(std::exp(interval.low)),
+                       factor_text(std::exp(interval.high)));
+  }
+  if (interval.contains(0.0)) {
     return fmt::format("-{} to {}", points_text(-interval.low), points_text(interval.high));
   }
-  if (!std::isfinite(interval.low)) return "evaluations are too far apart to tell";
-  return fmt::format("{} to {}", factor_text(std::exp(interval.low)),
-                     factor_text(std::exp(interval.high)));
+  const double low = std::abs(interval.low);
+  const double high = std::abs(interval.high);
+  return fmt::format("{} to {}", points_text(std::min(low, high)),
+                     points_text(std::max(low, high)));
+}
+
+std::string in_parentheses(const PairDifference& difference) {
+  const std::string words = interval_words(difference);
+  return words.empty() ? "" : fmt::format(" ({})", words);
 }
 
 }  // namespace syncopate::bench

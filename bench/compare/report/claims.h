@@ -73,8 +73,10 @@ bool have_same_weights(const VariantSummary& a, const VariantSummary& b);
 // Whether a claim about the row's time to the target is possible.
 bool has_claimable_time(const VariantSummary& row);
 
-// Returns words for the interval of a claim: "1.9x to 2.4x" or, for accuracies, "1.17 to 1.63" in
-// points.
+// Returns " (1.9x to 2.4x)" for the interval of a difference; "" if the interval is infinite.
+std::string in_parentheses(const PairDifference& difference);
+// Returns the interval in words, "1.9x to 2.4x" or, for accuracies, "1.17 to 1.63" in points; "" if
+// it is infinite.
 std::string interval_words(const PairDifference& difference);
 
 }  // namespace syncopate::bench

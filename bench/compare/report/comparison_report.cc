@@ -194,13 +194,34 @@ std::string accuracy_cell(const Sample& accuracy, std::string_view plus_minus) {
   return with_deviation(points(accuracy.mean), accuracy.deviation, plus_minus, points);
 }
 
-// Returns the cell of the speed-up over the first row, with the interval of times to the target.
+// Returns the 95 % interval of the ratio of a row's samples per second to those of the first row;
+// "" with too few seeds.
+std::string throughput_interval(const Rows& rows, std::size_t index) {
+  const auto logarithms = [&](std::size_t row) {
+    std::vector<double> values;
+    for (const double value : rows[row].samples_per_second->values) {
+      values.push_back(std::log(value));
+    }
+    return values;
+  };
+  const auto test = welch_test(logarithms(index), logarithms(0));
+  if (!test || std::min(rows[0].done, rows[index].done) < kSeedsForAccuracy) return "";
+  const double reach = test->reach(0.05);
+  return fmt::format("{} to {}", factor_text(std::exp(test->difference - reach)),
+                     factor_text(std::exp(test->difference + reach)));
+}
+
+// Returns the cell of the speed-up over the first row, with its interval.
 std::string speed_up_cell(const Rows& rows, const Claims& claims, std::size_t index) {
   const auto factor = speed_up(rows, index);
   if (!factor) return "-";
-  const auto ratio = claims.difference(0, index, Measure::kTime);
-  const bool has_interval = index > 0 && speed_up_kind(rows) == SpeedUpKind::kTimeToTarget && ratio;
-  return factor_text(*factor) + (has_interval ? "\n" + interval_words(*ratio) : "");
+  std::string interval;
+  if (index > 0 && speed_up_kind(rows) == SpeedUpKind::kThroughput) {
+    interval = throughput_interval(rows, index);
+  } else if (const auto ratio = claims.difference(0, index, Measure::kTime)) {
+    interval = interval_words(*ratio);
+  }
+  return factor_text(*factor) + (interval.empty() ? "" : "\n" + interval);
 }
 
 TableRow row_of(const Comparison& comparison, const Rows& rows, const Claims& claims,

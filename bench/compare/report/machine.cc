@@ -86,14 +86,17 @@ bool shares_cpus(const Comparison& comparison, const ComparedVariant& variant) {
 std::optional<CpuUse> cpu_use(const Comparison& comparison) {
   const bool is_known = !comparison.machines.empty() && comparison.threads_per_worker > 0;
   if (!is_known || comparison.variants.empty() || comparison.has_virtual_clock) return std::nullopt;
-  const int workers = std::ranges::max_element(comparison.variants, {}, [](const auto& variant) {
-                        return variant.workers;
-                      })->workers;
+  const auto threads = [&](const ComparedVariant& variant) {
+    return variant.threads_per_worker.value_or(comparison.threads_per_worker);
+  };
+  const ComparedVariant& most = *std::ranges::max_element(
+      comparison.variants, {},
+      [&](const ComparedVariant& variant) { return variant.workers * threads(variant); });
   const int cpus = std::ranges::min_element(comparison.machines, {}, &Machine::cpus)->cpus;
-  const bool is_shared = workers * comparison.threads_per_worker > cpus;
-  return CpuUse{fmt::format("{} of {} {} {}", count_text(workers, "worker"),
-                            count_text(comparison.threads_per_worker, "thread"),
-                            is_shared ? "shared" : "had", count_text(cpus, "CPU")),
+  const bool is_shared = shares_cpus(comparison, most);
+  return CpuUse{fmt::format("{} of {} {} {}", count_text(most.workers, "worker"),
+                            count_text(threads(most), "thread"), is_shared ? "shared" : "had",
+                            count_text(cpus, "CPU")),
                 is_shared};
 }
 

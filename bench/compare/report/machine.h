@@ -31,7 +31,7 @@ struct ComparedVariant;
 // the clock is virtual.
 bool shares_cpus(const Comparison& comparison, const ComparedVariant& variant);
 
-// Describes how the variant with the most workers used the CPUs: "4 workers of 1 thread shared 2
+// Describes how the variant with the most threads used the CPUs: "4 workers of 1 thread shared 2
 // CPUs". Empty if machines or threads are unknown, or if the clock is virtual.
 struct CpuUse {
   std::string words;

@@ -36,9 +36,13 @@ double beta_fraction(double a, double b, double x) {
   return fraction;
 }
 
+// From so many degrees of freedom on, Student's distribution is computed as the normal one: it
+// differs from it by less than 1e-6, and the incomplete beta function would lose its digits.
+constexpr double kNormalDegrees = 1e6;
+
 // Returns the probability that Student's t lies within -t and t.
 double central_probability(double t, double degrees) {
-  if (std::isinf(degrees)) return std::erf(t / std::sqrt(2.0));
+  if (degrees > kNormalDegrees) return std::erf(t / std::sqrt(2.0));
   return incomplete_beta(0.5, degrees / 2.0, t * t / (degrees + t * t));
 }
 
@@ -110,7 +114,7 @@ double WelchTest::p_value() const {
   if (difference == 0.0) return 1.0;
   if (standard_error == 0.0) return 0.0;
   const double t = difference / standard_error;
-  if (std::isinf(degrees)) return std::erfc(std::abs(t) / std::sqrt(2.0));
+  if (degrees > kNormalDegrees) return std::erfc(std::abs(t) / std::sqrt(2.0));
   return incomplete_beta(degrees / 2.0, 0.5, degrees / (degrees + t * t));
 }
 
@@ -158,6 +162,12 @@ std::vector<HolmStep> holm(std::span<const double> p_values, double family_level
     steps[order[rank]] = {level, adjusted};
   }
   return steps;
+}
+
+double least_permutation_p(int n, int m) {
+  check(n > 0 && m > 0, "least_permutation_p needs values on both sides");
+  const double log_ways = std::lgamma(n + m + 1.0) - std::lgamma(n + 1.0) - std::lgamma(m + 1.0);
+  return std::min(1.0, 2.0 * std::exp(-log_ways));
 }
 
 double fisher_exact_p(int k, int n, int m, int l) {

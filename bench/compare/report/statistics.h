@@ -54,6 +54,11 @@ struct WelchTest {
 // Returns nothing if either sample has fewer than two values or a value that is not finite.
 std::optional<WelchTest> welch_test(std::span<const double> a, std::span<const double> b);
 
+// Returns the smallest two-sided p-value that an exact permutation test of `n` against `m` values
+// can give: 2 of all the ways to divide them are as extreme as the most extreme one. Source: R. A.
+// Fisher, The Design of Experiments (1935), section 21.
+double least_permutation_p(int n, int m);
+
 // What Holm's procedure decides about one of several hypotheses.
 struct HolmStep {
   double level = 0.0;       // the level at which the hypothesis was tested

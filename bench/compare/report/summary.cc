@@ -180,6 +180,8 @@ Rows summarise(const Comparison& comparison) {
   Rows rows;
   for (const ComparedVariant& variant : comparison.variants) {
     rows.push_back(summary_of(variant, comparison.target_accuracy));
+    rows.back().has_comparable_times =
+        comparison.has_virtual_clock || comparison.machines.size() < 2;
     const auto has_this_label = [&](const ComparedVariant& other) {
       return other.label == variant.label;
     };

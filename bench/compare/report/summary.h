@@ -42,6 +42,7 @@ struct VariantSummary {
   int pending = 0;
   int reached = 0;                    // successful runs that reached the target
   int disturbed = 0;                  // successful runs during which other programs were busy
+  bool has_comparable_times = true;   // false: real runs were made on several machines
   double most_disturbance = 0.0;      // the largest share of the CPUs that they took
   std::vector<std::string> failures;  // one per failed run, "seed 2: REASON"
   std::vector<std::string> notes;     // on successful runs; "seed 2: NOTE" if not on all of them

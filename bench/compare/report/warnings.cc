@@ -55,15 +55,17 @@ class WarningWriter {
 
   void add_unfinished() {
     std::vector<std::string> pending;
+    std::vector<std::string> failed;
     for (const VariantSummary& row : rows_) {
       if (row.pending > 0) {
         pending.push_back(fmt::format("{} ({})", named(row), count_text(row.pending, "run")));
       }
       if (row.failed == 0) continue;
-      add("failed runs",
-          fmt::format("{}: {} of {} ({})", named(row), row.failed, count_text(row.ended(), "run"),
-                      shortened(row.failures.front(), 160)));
+      failed.push_back(fmt::format("{}: {} of {} ({})", named(row), row.failed,
+                                   count_text(row.ended(), "run"),
+                                   shortened(row.failures.front(), 160)));
     }
+    if (!failed.empty()) add("failed runs", listed(failed));
     if (!pending.empty()) add("missing runs", "not yet trained: " + listed(pending));
   }
 
@@ -75,7 +77,7 @@ class WarningWriter {
     add("busy machine",
         fmt::format(
             "other programs took up to {} of the CPUs during runs of {}; nothing is claimed "
-            "from these rows: repeat the comparison with --replace on a quiet machine",
+            "from these rows: repeat the command with --report of this folder on a quiet machine",
             decimal_text(100.0 * most, 0) + " %", listed(names)));
   }
 
@@ -104,9 +106,10 @@ class WarningWriter {
     if (choices(rows_, comparison_.chance).empty()) return;
     std::vector<std::string> guessing;
     for (const VariantSummary& row : rows_) {
-      if (row.is_at_chance(comparison_.chance)) {
-        guessing.push_back(fmt::format("{} ({})", named(row), accuracy_of(row)));
-      }
+      if (!row.is_at_chance(comparison_.chance)) continue;
+      guessing.push_back(std::isfinite(row.accuracy->mean)
+                             ? fmt::format("{} ({})", named(row), accuracy_of(row))
+                             : named(row));
     }
     if (guessing.empty()) return;
     add("no learning",
@@ -186,15 +189,20 @@ class WarningWriter {
   // occasions.
   void add_occasion() {
     if (comparison_.has_virtual_clock) return;
-    const auto names = names_of(
-        [](const VariantSummary& row) { return row.kind == Kind::kAsynchronous && row.done > 0; });
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      const bool depends_on_timing =
+          comparison_.variants[i].depends_on_timing.value_or(rows_[i].kind == Kind::kAsynchronous);
+      if (depends_on_timing && rows_[i].done > 0) names.push_back(named(rows_[i]));
+    }
     add("one occasion",
         fmt::format("all times are of one machine on one occasion{}",
                     names.empty()
                         ? ""
                         : fmt::format(", and so are the accuracies of {}: which gradients "
-                                      "are stale depends on timing, and +- does not include "
-                                      "how that varies from day to day",
+                                      "an update takes depends on timing, and the "
+                                      "deviations do not include how that varies from "
+                                      "day to day",
                                       listed(names))));
   }
 
@@ -268,12 +276,19 @@ std::string explanation(const Comparison& comparison, const Rows& rows,
                     kSeedsForTime)
               : std::string(
                     "Speed-up: samples per second of the row divided by those of the first "
-                    "row. ");
+                    "row, with the 95 % interval of this row alone. ");
   text += fmt::format(
-      "Intervals and claims hold together with a probability of {}: Welch's test of every pair of "
-      "rows, for accuracies and for logarithms of times, with Holm's adjustment; in "
-      "times the distance between evaluations counts as a source of error.",
+      "All claims hold together with a probability of {}: Welch's test of every pair of rows, for "
+      "accuracies and for logarithms of times, with Holm's adjustment. The interval of a pair is "
+      "at "
+      "the level at which it was tested; in times the distance between evaluations counts as a "
+      "source of error.",
       percent_text(1.0 - kFamilyLevel));
+  const auto has_missed = [](const VariantSummary& row) { return row.reached < row.ended(); };
+  if (comparison.target_accuracy && std::ranges::any_of(rows, has_missed)) {
+    text +=
+        " A median counts runs that missed the target or failed as longer (Kaplan and Meier 1958).";
+  }
   for (const std::string& group : identical_rows(rows)) {
     text += fmt::format(" {} ended with the same weights, bit for bit.", group);
   }

@@ -22,8 +22,14 @@ TEST(ComparisonTable, AlignsItsColumns) {
   const auto lines =
       printed(made_up_comparison({made_up_variant("mirrored", 4, {40, 42, 44}, {0.97, 0.97, 0.97}),
                                   made_up_variant("async", 16, {10, 11, 12}, {0.96, 0.97, 0.98})}));
-  for (const std::string& line : lines) std::cout << line << "\n";
   ASSERT_EQ(lines.size(), 6U);
+  EXPECT_EQ(lines[0],
+            "strategy  workers  updates  accuracy  to 95 %  samples/s   speed-up  staleness");
+  EXPECT_EQ(lines[1],
+            "                   x batch  final, %        s       mean  to target       mean");
+  EXPECT_EQ(lines[2],
+            "mirrored        4  3 x 100     97.00     42.0       4.77      1.00x          -");
+  EXPECT_EQ(lines[3], "                             +- 0.00  +- 2.00");
 }
 
 TEST(ComparisonTable, NamesVariantsThatReachedTheTargetNeverOrSometimes) {

@@ -130,6 +130,11 @@ TEST(Holm, TestsTheSmallestPValueAtTheStrictestLevel) {
   EXPECT_TRUE(holm({}, 0.05).empty());
 }
 
+TEST(LeastPermutationP, CountsTheWaysToDivideTheValues) {
+  EXPECT_NEAR(least_permutation_p(3, 3), 2.0 / 20.0, 1e-12);
+  EXPECT_NEAR(least_permutation_p(5, 5), 2.0 / 252.0, 1e-12);
+}
+
 TEST(FisherExact, EqualsHandComputedProbabilities) {
   // With 3 of 3 against 0 of 3, the two extreme tables have probability 1 / C(6, 3) each.
   EXPECT_NEAR(fisher_exact_p(3, 3, 0, 3), 0.1, 1e-12);

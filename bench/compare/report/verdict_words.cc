@@ -1,0 +1,150 @@
+#include "bench/compare/report/verdict_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "bench/compare/report/reported_faults.h"
+#include "bench/plots/text.h"
+
+namespace syncopate::bench {
+
+std::string capitalised(std::string text) {
+  if (text.empty()) return text;
+  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+std::string VerdictWords::names(const RowIndices& rows) const {
+  std::vector<std::string> words;
+  for (const std::size_t row : rows) words.push_back(name(row));
+  return listed(words);
+}
+
+std::string VerdictWords::either(const RowIndices& rows) const {
+  std::string text = names(rows);
+  const std::size_t at = text.rfind(" and ");
+  if (rows.size() > 1 && at != std::string::npos) text.replace(at, 5, " or ");
+  return text;
+}
+
+std::string VerdictWords::target() const { return percent_text(*comparison_.target_accuracy); }
+
+std::string VerdictWords::seconds(double value) const {
+  return short_text(value) + (comparison_.has_virtual_clock ? " virtual s" : " s");
+}
+
+std::string VerdictWords::mean_time(std::size_t row) const {
+  return seconds(rows_[row].seconds_to_target->mean);
+}
+
+std::string VerdictWords::mean_times(const RowIndices& rows) const {
+  std::vector<std::string> words;
+  for (const std::size_t row : rows) words.push_back(mean_time(row));
+  return listed(words);
+}
+
+int VerdictWords::fewest_seeds(const RowIndices& rows) const {
+  int fewest = rows_[rows.front()].done;
+  for (const std::size_t row : rows) fewest = std::min(fewest, rows_[row].done);
+  return fewest;
+}
+
+std::string VerdictWords::seeds(const RowIndices& rows) const {
+  return count_text(fewest_seeds(rows), "seed");
+}
+
+std::string VerdictWords::rates() const {
+  const std::string& rule = comparison_.learning_rate_rule;
+  if (rule == "linear") return "with learning rates scaled linearly with the batch, not tuned, ";
+  if (rule == "sqrt") return "with learning rates scaled with the batch's square root, not tuned, ";
+  if (rule == "inverse-workers") return "with learning rates divided by the workers, not tuned, ";
+  if (rule == "preset") return "at the preset's learning rates, ";
+  if (rule == "given") return "at the learning rates given for each variant, ";
+  if (rule == "mixed") return "with learning rates chosen by several rules, ";
+  std::optional<double> rate;
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    std::optional<double> of_row = comparison_.variants[i].learning_rate;
+    if (!of_row && rows_[i].learning_rate) of_row = rows_[i].learning_rate->mean;
+    if (!of_row) continue;
+    constexpr double kAlike = 0.01;  // relative difference of rates that count as one
+    if (rate && std::abs(*rate - *of_row) > kAlike * *rate) {
+      return "at learning rates that were neither scaled nor tuned, ";
+    }
+    rate = of_row;
+  }
+  return rate ? fmt::format("at one learning rate, {}, not tuned, ", exact_text(*rate)) : "";
+}
+
+bool VerdictWords::has_suitable_rates() const {
+  const std::string& rule = comparison_.learning_rate_rule;
+  return !rule.empty() && rule != "none" && rule != "mixed";
+}
+
+std::string VerdictWords::setting() const {
+  const std::string faults = describe_faults(effective_faults(comparison_));
+  return fmt::format("{}{}{}", rates(),
+                     comparison_.has_virtual_clock ? "under the virtual clock, " : "",
+                     faults.empty() ? "" : fmt::format("with {}, ", faults));
+}
+
+std::string VerdictWords::detectable(const RowIndices& rows, Measure measure) const {
+  double most = 0.0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (std::size_t j = i + 1; j < rows.size(); ++j) {
+      const auto pair = claims_.difference(rows[i], rows[j], measure);
+      if (pair) most = std::max(most, pair->detectable);
+    }
+  }
+  if (!(most > 0.0) || !std::isfinite(most)) return "";
+  return measure == Measure::kTime
+             ? fmt::format("; a factor of {} could have been seen", decimal_text(std::exp(most), 1))
+             : fmt::format("; {} points could have been seen", points_text(most));
+}
+
+std::string VerdictWords::reached(std::size_t row) const {
+  const auto middle = median(row);
+  return fmt::format("{} reached {} with {} of {}{}", name(row), target(), rows_[row].reached,
+                     count_text(rows_[row].ended(), "seed"),
+                     middle ? fmt::format(" (median {})", seconds(*middle)) : "");
+}
+
+std::string VerdictWords::why_no_time(std::size_t row) const {
+  const VariantSummary& summary = rows_[row];
+  if (summary.reached < summary.ended()) {
+    return fmt::format("{} of {} seeds", summary.reached, summary.ended());
+  }
+  if (summary.disturbed > 0) return "busy machine";
+  if (!summary.has_comparable_times) return "several machines";
+  return count_text(summary.done, "seed");
+}
+
+std::optional<double> VerdictWords::median(std::size_t row) const {
+  return censored_median(rows_[row].reached_seconds, rows_[row].ended());
+}
+
+std::string VerdictWords::accuracies(std::size_t a, std::size_t b) const {
+  const auto pair = claims_.difference(a, b, Measure::kAccuracy);
+  const std::string both = fmt::format("{} ({}) and {} ({})", accuracy_of(rows_[a]), name(a),
+                                       accuracy_of(rows_[b]), name(b));
+  if (!pair) {
+    return have_same_weights(rows_[a], rows_[b])
+               ? "both ended with the same weights"
+               : fmt::format("final accuracies were {}, without a claim", both);
+  }
+  if (pair->is_claimed()) {
+    return fmt::format("{} ended {} points {} than {}{}", name(a),
+                       points_text(std::abs(pair->value)), pair->value < 0.0 ? "lower" : "higher",
+                       name(b), in_parentheses(*pair));
+  }
+  if (pair->is_equal()) {
+    return fmt::format("final accuracies, {}, are equal within {} points", both,
+                       points_text(kEqualAccuracy));
+  }
+  return fmt::format("final accuracies, {}, cannot be told apart{}", both,
+                     detectable({a, b}, Measure::kAccuracy));
+}
+
+}  // namespace syncopate::bench

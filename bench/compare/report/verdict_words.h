@@ -1,0 +1,63 @@
+// The words that the sentences of a verdict have in common: names of rows, times, learning rates,
+// and what the claims say about a pair of rows.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/compare/report/claims.h"
+#include "bench/compare/report/comparison.h"
+#include "bench/compare/report/summary.h"
+
+namespace syncopate::bench {
+
+using RowIndices = std::vector<std::size_t>;
+
+// Returns the text with its first letter in upper case.
+std::string capitalised(std::string text);
+
+// Refers to the comparison, its rows and its claims, which must outlive it.
+class VerdictWords {
+ public:
+  VerdictWords(const Comparison& comparison, const Rows& rows, const Claims& claims)
+      : comparison_(comparison), rows_(rows), claims_(claims) {}
+
+  std::string name(std::size_t row) const { return named(rows_[row]); }
+  std::string names(const RowIndices& rows) const;   // "a, b and c"
+  std::string either(const RowIndices& rows) const;  // "a, b or c"
+  std::string target() const;                        // "95 %"
+  std::string seconds(double value) const;           // "1.57 virtual s"
+  // Returns the mean time to the target of a row that has one.
+  std::string mean_time(std::size_t row) const;
+  std::string mean_times(const RowIndices& rows) const;
+  // Returns "5 seeds": those of the row with the fewest.
+  std::string seeds(const RowIndices& rows) const;
+  int fewest_seeds(const RowIndices& rows) const;
+
+  // Returns how learning rates were chosen: "at one learning rate, 0.01, not tuned, ".
+  std::string rates() const;
+  // Whether the learning rate of each variant was chosen for it or scaled with its updates. If not,
+  // a difference may be that of the rate, and no kind of training "beats" the other.
+  bool has_suitable_rates() const;
+  // Returns the conditions that a result holds under: rates(), the virtual clock, injected faults.
+  std::string setting() const;
+
+  // Returns "; a factor of 1.5 could have been seen", the largest such difference of two of the
+  // rows; "" if it is not known.
+  std::string detectable(const RowIndices& rows, Measure measure) const;
+  // Returns "async reached 95 % with 3 of 5 seeds (median 1.2 s)".
+  std::string reached(std::size_t row) const;
+  // Returns why nothing is claimed about the time of a row: "busy machine", "4 of 5 seeds".
+  std::string why_no_time(std::size_t row) const;
+  std::optional<double> median(std::size_t row) const;
+  // Compares two final accuracies: "a ended 1.40 points lower than b (1.17 to 1.63)".
+  std::string accuracies(std::size_t a, std::size_t b) const;
+
+ private:
+  const Comparison& comparison_;
+  const Rows& rows_;
+  const Claims& claims_;
+};
+
+}  // namespace syncopate::bench
