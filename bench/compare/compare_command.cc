@@ -153,7 +153,8 @@ void CompareFlags::declare_variants() {
              "or variants",
              {.value = "DIR", .default_text = "comparison, or the next free of comparison-2, ..."});
   flags_.add("--replace", &options_.replace,
-             "removal of the runs and pages of another comparison in that folder");
+             "removal of the runs and pages of another comparison in that folder",
+             {.needs = "--report"});
   flags_.add("--no-progress", &hides_progress_, "notes only, no progress line");
 }
 
@@ -191,8 +192,9 @@ void CompareFlags::declare_training() {
   flags_.set_footer(
       "A variant with larger updates than one worker's batch has a larger learning rate:\n"
       "proportional to the samples of an update with sgd and momentum, to their square root with\n"
-      "adam and adamw, after a warm-up of 5/90 of the run. `-- --learning-rate-scale none` leaves\n"
-      "all rates equal; `-- --warmup-epochs 0` leaves out the warm-up.");
+      "adam and adamw, after a warm-up of 5/90 of the run (with --budget seconds, of --epochs).\n"
+      "`-- --learning-rate-scale none` leaves all rates equal; `-- --warmup-epochs 0` leaves out\n"
+      "the warm-up.");
 }
 
 void CompareFlags::declare_faults() {
@@ -259,7 +261,6 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
     throw UsageError("--program " + options.program.string() +
                      ": no such file; expected the syncopate program: build it, or give its path");
   }
-  if (options.replace && options.report.empty()) options.report = "comparison";
   options.cache_dir = default_cache_dir(environment);
   return options;
 }

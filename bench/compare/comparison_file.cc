@@ -7,12 +7,12 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
 #include <tuple>
 
 #include "bench/compare/report/run_result.h"
-#include "bench/compare/run_plan.h"
 #include "bench/plots/document.h"
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
@@ -24,6 +24,12 @@ using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 constexpr std::array kPages = {"comparison.json", "report.html", "runs.csv", "curves.csv"};
+
+// A RunHead whose line is parsed.
+struct Head {
+  std::string file;
+  Json line;
+};
 
 struct Condition {
   const char* key;
@@ -111,26 +117,36 @@ Json comparison_in(const fs::path& dir) {
   return found.is_object() ? found : Json::object();
 }
 
-// Returns the heads of the runs in the folder, by name. A file whose first line is not a JSON
-// object has an empty one.
-std::vector<RunHead> heads_in(const fs::path& dir) {
-  std::vector<RunHead> heads;
+// Parses the first line of a run's file. A line that is not a JSON object becomes an empty one.
+Head parsed(const RunHead& head) {
+  const Json line = Json::parse(head.line, nullptr, false);
+  return {head.file, line.is_object() ? line : Json::object()};
+}
+
+std::vector<Head> parsed(const std::vector<RunHead>& heads) {
+  std::vector<Head> all;
+  for (const RunHead& head : heads) all.push_back(parsed(head));
+  return all;
+}
+
+// Returns the heads of the runs in the folder, by name.
+std::vector<Head> heads_in(const fs::path& dir) {
+  std::vector<Head> heads;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(dir / "runs", error)) {
     if (entry.path().extension() != ".jsonl") continue;
     std::ifstream in(entry.path(), std::ios::binary);
     std::string first;
     if (!std::getline(in, first)) continue;  // an empty file has no result
-    const Json line = Json::parse(first, nullptr, false);
-    heads.push_back({entry.path().filename().string(), line.is_object() ? line : Json::object()});
+    heads.push_back(parsed(RunHead{entry.path().filename().string(), first}));
   }
-  std::ranges::sort(heads, {}, &RunHead::file);
+  std::ranges::sort(heads, {}, &Head::file);
   return heads;
 }
 
-std::set<std::string> files_of(const std::vector<RunHead>& heads) {
+std::set<std::string> files_of(const std::vector<Head>& heads) {
   std::set<std::string> files;
-  for (const RunHead& head : heads) files.insert(head.file);
+  for (const Head& head : heads) files.insert(head.file);
   return files;
 }
 
@@ -166,16 +182,22 @@ std::string difference_of_comparisons(const Json& found, const Json& wanted) {
 }
 
 // Returns how the comparison in the folder differs from the planned one, whose runs may be more.
-std::string difference_in(const fs::path& dir, const std::vector<RunHead>& heads,
-                          const std::vector<RunHead>& planned) {
+std::string difference_in(const fs::path& dir, const std::vector<Head>& heads,
+                          const std::vector<Head>& planned) {
   const Json wanted = comparison_of(planned.front().line);
-  std::string difference = difference_of_comparisons(comparison_in(dir), wanted);
+  const Json found = comparison_in(dir);
+  std::string difference = difference_of_comparisons(found, wanted);
   if (!difference.empty()) return difference;
-  for (const RunHead& head : heads) {
+  const std::set<std::string> planned_files = files_of(planned);
+  for (const std::string& file : files_listed_in(found)) {
+    if (!heads.empty() || planned_files.contains(file)) continue;
+    return fmt::format("this command leaves out {}", fs::path(file).stem().string());
+  }
+  for (const Head& head : heads) {
     if (head.line.empty()) return fmt::format("the first line of {} is damaged", head.file);
     difference = difference_of_comparisons(comparison_of(head.line), wanted);
     if (!difference.empty()) return difference;
-    const auto same = std::ranges::find(planned, head.file, &RunHead::file);
+    const auto same = std::ranges::find(planned, head.file, &Head::file);
     if (same == planned.end()) {
       return fmt::format("this command leaves out {} with seed {}",
                          words_of(value_at(head.line, "label")),
@@ -204,11 +226,11 @@ bool is_free(const fs::path& dir) {
 }
 
 // Whether the folder has exactly the planned comparison, and runs are missing or failed.
-bool is_interrupted(const fs::path& dir, const std::vector<RunHead>& planned) {
+bool is_interrupted(const fs::path& dir, const std::vector<Head>& planned) {
   if (files_listed_in(comparison_in(dir)) != files_of(planned)) return false;
   if (!difference_in(dir, heads_in(dir), planned).empty()) return false;
   return !std::ranges::all_of(
-      planned, [&](const RunHead& head) { return is_run_done(dir / "runs" / head.file); });
+      planned, [&](const Head& head) { return is_run_done(dir / "runs" / head.file); });
 }
 
 Json without_date(Json machine) {
@@ -224,9 +246,9 @@ void add_machine(Json& machines, const Json& machine) {
 }
 
 // Returns the machines that real runs name in their files.
-Json machines_of_runs(const fs::path& dir, const std::vector<RunHead>& heads) {
+Json machines_of_runs(const fs::path& dir, const std::vector<Head>& heads) {
   Json machines = Json::array();
-  for (const RunHead& head : heads) {
+  for (const Head& head : heads) {
     std::ifstream in(dir / "runs" / head.file, std::ios::binary);
     for (std::string text; std::getline(in, text);) {
       if (!text.starts_with(R"({"event":"machine")")) continue;
@@ -240,63 +262,17 @@ Json machines_of_runs(const fs::path& dir, const std::vector<RunHead>& heads) {
   return machines;
 }
 
-std::string budget_words(const CompareOptions& options) {
-  if (options.budget == Budget::kUpdates) return fmt::format("{} updates", options.updates);
-  if (options.budget == Budget::kSeconds) return exact_text(options.seconds) + " s of training";
-  return fmt::format("{} of {}", count_text(static_cast<int>(options.epochs), "epoch"),
-                     options.data);
-}
-
-Json head_of(const CompareOptions& options, const RunSpec& run,
-             const std::optional<Chance>& chance) {
-  Json comparison = {{"model", options.model},
-                     {"data", options.data},
-                     {"target_accuracy", options.target_accuracy},
-                     {"budget", budget_words(options)},
-                     {"trouble", fmt::format("{}", fmt::join(options.fault_flags, " "))},
-                     {"threads_per_worker", threads_per_worker(options)}};
-  if (chance) {
-    comparison["chance"] = {{"share", chance->share},
-                            {"classes", chance->classes},
-                            {"test_samples", chance->test_samples}};
-  }
-  const bool is_virtual = options.clock == Clock::kVirtual;
-  Json head = {{"event", "run"},
-               {"label", run.variant.label},
-               {"seed", run.seed},
-               {"workers", run.variant.workers},
-               {"servers", run.variant.servers},
-               {"clock", is_virtual ? "virtual" : "real"}};
-  if (!is_virtual) head["program"] = options.program.string();
-  head["trouble"] = run.fault_flags;
-  if (run.predicted_communication_seconds) {
-    head["predicted_communication_seconds"] = *run.predicted_communication_seconds;
-  }
-  head["flags"] = command_line_of(run.train);
-  const auto row = std::ranges::find(options.variants, run.variant.label, &Variant::label);
-  head["variant"] = {{"row", row - options.variants.begin()},
-                     {"keeps_step", run.variant.is_synchronous},
-                     {"distributed", run.variant.has_tasks()},
-                     {"learning_rate_rule", run.learning_rate_rule},
-                     {"learning_rate", run.train.schedule.learning_rate},
-                     {"learning_rate_factor", run.learning_rate_factor},
-                     {"threads_per_worker", run.train.strategy.lanes}};
-  head["comparison"] = comparison;
-  return head;
-}
-
 // Returns the learning rate rule of a comparison whose variants have these rules.
 std::string rule_of_all(const std::set<std::string>& rules) {
-  if (rules.size() == 1) return *rules.begin();
-  return rules.contains("none") ? "none" : "given";
+  return rules.size() == 1 ? *rules.begin() : "mixed";
 }
 
 // Returns comparison.json without command and machines.
-Json comparison_of_heads(const std::vector<RunHead>& heads) {
+Json comparison_of_heads(const std::vector<Head>& heads) {
   Json comparison = comparison_of(heads.front().line);
   Json variants = Json::array();
   std::set<std::string> rules;
-  for (const RunHead& head : heads) {
+  for (const Head& head : heads) {
     const std::string label = head.line.at("label").get<std::string>();
     auto variant =
         std::ranges::find_if(variants, [&](const Json& one) { return one.at("label") == label; });
@@ -312,9 +288,9 @@ Json comparison_of_heads(const std::vector<RunHead>& heads) {
     variant->at("runs").push_back("runs/" + head.file);
   }
   if (!comparison.contains("trouble")) {  // of an earlier version: the faults of the run with most
-    const auto trouble = [](const RunHead& head) { return value_at(head.line, "trouble"); };
+    const auto trouble = [](const Head& head) { return value_at(head.line, "trouble"); };
     const Json most = trouble(*std::ranges::max_element(
-        heads, {}, [&](const RunHead& head) { return trouble(head).size(); }));
+        heads, {}, [&](const Head& head) { return trouble(head).size(); }));
     comparison["trouble"] = most.empty() ? "" : words_of(most);
   }
   if (!rules.empty()) comparison["learning_rate_rule"] = rule_of_all(rules);
@@ -334,22 +310,13 @@ Json machine_json(const Machine& machine) {
           {"gpus", machine.gpus}, {"version", machine.version},     {"date", machine.date}};
 }
 
-std::vector<RunHead> planned_heads(const CompareOptions& options, const std::vector<RunSpec>& runs,
-                                   const std::optional<Chance>& chance) {
-  std::vector<RunHead> heads;
-  for (const RunSpec& run : runs) {
-    heads.push_back({run_name(run) + ".jsonl", head_of(options, run, chance)});
-  }
-  return heads;
-}
-
 std::string conflict_in(const fs::path& dir, const std::vector<RunHead>& planned) {
-  const std::vector<RunHead> heads = heads_in(dir);
-  if (heads.empty()) return "";
-  const std::string difference = difference_in(dir, heads, planned);
+  const std::vector<Head> heads = heads_in(dir);
+  const std::string difference = difference_in(dir, heads, parsed(planned));
   if (difference.empty()) return "";
+  if (heads.empty()) return "has another comparison, without runs: " + difference;
   std::set<std::string> labels;
-  for (const RunHead& head : heads) labels.insert(words_of(value_at(head.line, "label")));
+  for (const Head& head : heads) labels.insert(words_of(value_at(head.line, "label")));
   return fmt::format(
       "has another comparison, {} of {}: {}", count_text(static_cast<int>(heads.size()), "run"),
       labels.size() == 1 ? *labels.begin() : count_text(static_cast<int>(labels.size()), "variant"),
@@ -357,15 +324,16 @@ std::string conflict_in(const fs::path& dir, const std::vector<RunHead>& planned
 }
 
 fs::path numbered_folder(const fs::path& base, const std::vector<RunHead>& planned) {
+  const std::vector<Head> heads = parsed(planned);
   fs::path dir = base;
-  for (int number = 2; !is_free(dir) && !is_interrupted(dir, planned); ++number) {
+  for (int number = 2; !is_free(dir) && !is_interrupted(dir, heads); ++number) {
     dir = fmt::format("{}-{}", base.string(), number);
   }
   return dir;
 }
 
 void remove_comparison(const fs::path& dir) {
-  for (const RunHead& head : heads_in(dir)) {
+  for (const Head& head : heads_in(dir)) {
     for (const char* extension : {".jsonl", ".lines", ".log", ".checkpoints"}) {
       fs::remove_all((dir / "runs" / head.file).replace_extension(extension));
     }
@@ -384,15 +352,15 @@ void write_comparison_file(const fs::path& dir, const std::vector<RunHead>& plan
     machines.push_back(here);
   }
   Json comparison = {{"command", facts.command}, {"machines", machines}};
-  comparison.update(comparison_of_heads(planned));
+  comparison.update(comparison_of_heads(parsed(planned)));
   write_json(dir, comparison);
 }
 
 void restore_comparison_file(const fs::path& dir, std::ostream& out) {
-  std::vector<RunHead> heads = heads_in(dir);
+  std::vector<Head> heads = heads_in(dir);
   if (fs::exists(dir / "comparison.json")) {
     const std::set<std::string> listed = files_listed_in(comparison_in(dir));
-    std::erase_if(heads, [&](const RunHead& head) { return listed.contains(head.file); });
+    std::erase_if(heads, [&](const Head& head) { return listed.contains(head.file); });
     if (heads.empty()) return;
     out << fmt::format(
         "{} in {} {} left out, because comparison.json does not name {}, such as {}; without "
@@ -402,7 +370,7 @@ void restore_comparison_file(const fs::path& dir, std::ostream& out) {
     return;
   }
   if (heads.empty()) return;  // reading comparison.json reports the error
-  for (const RunHead& head : heads) {
+  for (const Head& head : heads) {
     const std::string file = (dir / "runs" / head.file).string();
     for (const char* key : {"label", "seed", "workers", "clock"}) {
       if (head.line.contains(key)) continue;
@@ -416,7 +384,7 @@ void restore_comparison_file(const fs::path& dir, std::ostream& out) {
         "comparison to the folder runs of another folder",
         (dir / "runs" / heads.front().file).string(), head.file, difference));
   }
-  std::ranges::stable_sort(heads, {}, [](const RunHead& head) {
+  std::ranges::stable_sort(heads, {}, [](const Head& head) {
     const Json variant = head.line.value("variant", Json::object());
     return std::tuple(variant.value("row", std::numeric_limits<int>::max()),
                       head.line.at("seed").get<std::uint64_t>());

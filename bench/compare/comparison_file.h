@@ -5,7 +5,7 @@
 
 #include <filesystem>
 #include <iosfwd>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,16 +26,13 @@ struct ComparisonFacts {
 // The first line of a run's file.
 struct RunHead {
   std::string file;  // name in DIR/runs, such as "mirrored-seed1.jsonl"
-  nlohmann::ordered_json line;
+  std::string line;  // a JSON object
 };
-
-// Returns the heads of planned runs, in their order.
-std::vector<RunHead> planned_heads(const CompareOptions& options, const std::vector<RunSpec>& runs,
-                                   const std::optional<Chance>& chance);
 
 // Returns what keeps the comparison `planned` out of the folder, in words: another model, data set,
 // target accuracy, budget, clock, fault injection or flag of the runs that are there, or runs that
-// `planned` leaves out. "" if the folder has no runs, or if `planned` continues its comparison.
+// `planned` leaves out. In a folder without runs, comparison.json is compared. "" if the folder has
+// neither, or if `planned` continues its comparison.
 std::string conflict_in(const std::filesystem::path& dir, const std::vector<RunHead>& planned);
 
 // Returns the first of the folders BASE, BASE-2, BASE-3, ... that is new or has the comparison

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "bench/compare/report/run_result.h"
+#include "bench/compare/run_plan.h"
+#include "bench/plots/text.h"
 #include "models/base/errors.h"
 #include "models/base/replacing_file.h"
 
@@ -34,7 +36,61 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+std::string budget_words(const CompareOptions& options) {
+  if (options.budget == Budget::kUpdates) return fmt::format("{} updates", options.updates);
+  if (options.budget == Budget::kSeconds) return exact_text(options.seconds) + " s of training";
+  return fmt::format("{} of {}", count_text(static_cast<int>(options.epochs), "epoch"),
+                     options.data);
+}
+
+Json head_of(const CompareOptions& options, const RunSpec& run,
+             const std::optional<Chance>& chance) {
+  Json comparison = {{"model", options.model},
+                     {"data", options.data},
+                     {"target_accuracy", options.target_accuracy},
+                     {"budget", budget_words(options)},
+                     {"trouble", fmt::format("{}", fmt::join(options.fault_flags, " "))},
+                     {"threads_per_worker", threads_per_worker(options)}};
+  if (chance) {
+    comparison["chance"] = {{"share", chance->share},
+                            {"classes", chance->classes},
+                            {"test_samples", chance->test_samples}};
+  }
+  const bool is_virtual = options.clock == Clock::kVirtual;
+  Json head = {{"event", "run"},
+               {"label", run.variant.label},
+               {"seed", run.seed},
+               {"workers", run.variant.workers},
+               {"servers", run.variant.servers},
+               {"clock", is_virtual ? "virtual" : "real"}};
+  if (!is_virtual) head["program"] = options.program.string();
+  head["trouble"] = run.fault_flags;
+  if (run.predicted_communication_seconds) {
+    head["predicted_communication_seconds"] = *run.predicted_communication_seconds;
+  }
+  head["flags"] = command_line_of(run.train);
+  const auto row = std::ranges::find(options.variants, run.variant.label, &Variant::label);
+  head["variant"] = {{"row", row - options.variants.begin()},
+                     {"keeps_step", run.variant.is_synchronous},
+                     {"distributed", run.variant.has_tasks()},
+                     {"learning_rate_rule", run.learning_rate_rule},
+                     {"learning_rate", run.train.schedule.learning_rate},
+                     {"learning_rate_factor", run.learning_rate_factor},
+                     {"threads_per_worker", run.train.strategy.lanes}};
+  head["comparison"] = comparison;
+  return head;
+}
+
 }  // namespace
+
+std::vector<RunHead> planned_heads(const CompareOptions& options, const std::vector<RunSpec>& runs,
+                                   const std::optional<Chance>& chance) {
+  std::vector<RunHead> heads;
+  for (const RunSpec& run : runs) {
+    heads.push_back({run_name(run) + ".jsonl", dump(head_of(options, run, chance))});
+  }
+  return heads;
+}
 
 RunFiles::RunFiles(fs::path dir) : dir_(std::move(dir)) {
   std::error_code error;
@@ -87,7 +143,7 @@ void RunFiles::finish(const RunSpec& run, const RunEnding& ending) const {
   const auto head = std::ranges::find(heads_, result(run).filename().string(), &RunHead::file);
   check(head != heads_.end(), "a run that ends was planned");
   const std::string log_text = text_of(lines(run));
-  std::string text = dump(head->line) + "\n";
+  std::string text = head->line + "\n";
   if (!ending.begin.empty() && !log_text.starts_with(ending.begin)) text += ending.begin + "\n";
   text += log_text;
   if (!text.ends_with('\n')) text += '\n';

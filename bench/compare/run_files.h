@@ -20,6 +20,10 @@ struct RunEnding {
   std::optional<double> others_cpu_share{};  // of a real run, see RunResult
 };
 
+// Returns the first lines of the files of planned runs, in their order.
+std::vector<RunHead> planned_heads(const CompareOptions& options, const std::vector<RunSpec>& runs,
+                                   const std::optional<Chance>& chance);
+
 class RunFiles {
  public:
   // Makes the folder and locks it (DIR/.lock) for the lifetime of this object. Throws FileError,

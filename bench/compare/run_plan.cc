@@ -66,8 +66,9 @@ double factor_of(const TrainOptions& train) {
 }
 
 // Scales the learning rate of a run with the samples of its updates, with a warm-up, unless the
-// user chose otherwise. `flags` are all flags of train that the user gave for the run. Stores the
-// rule and the factor in `run`.
+// user chose otherwise. `flags` are all flags of train that the user gave for the run.
+// `total_epochs` is the length of the run, or --epochs if the run ends by time. Stores the rule and
+// the factor in `run`.
 void scale_learning_rate(const CompareOptions& options, const SharedTrainFlags& flags,
                          double total_epochs, RunSpec& run) {
   TrainOptions& train = run.train;

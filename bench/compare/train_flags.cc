@@ -32,7 +32,7 @@ constexpr std::array kOwned = {
     OwnedFlag{"--epochs", "give it before the --"},
     OwnedFlag{"--steps", "give --budget updates --updates N before the --"},
     OwnedFlag{"--max-seconds", "give --budget seconds --seconds S before the --"},
-    OwnedFlag{"--seed", "give --seeds N before the --, for seeds 1 to N"},
+    OwnedFlag{"--seed", "give --seeds N and --first-seed S before the --"},
     OwnedFlag{"--strategy", "name it in --strategies"},
     OwnedFlag{"--consistency", kVariants},
     OwnedFlag{"--max-staleness", kVariants},

@@ -61,7 +61,7 @@ struct Comparison {
   //   none             equal for all variants, whatever the size of their updates
   //   given            chosen for each variant, in braces
   //   preset           chosen by the preset
-  // Variants of several rules make it "none" if one of them has that rule, else "given".
+  //   mixed            the variants have different rules
   std::string learning_rate_rule{};
 };
 

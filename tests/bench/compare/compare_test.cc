@@ -272,11 +272,14 @@ TEST(Compare, NumbersItsFoldersWithoutReport) {
   fs::create_directories(scratch / "here");
   const Words in_folder{"/bin/sh", "-c", R"(cd "$1" && shift && exec "$@")", "sh",
                         scratch / "here"};
-  const auto run = [&](const Words& more) {
+  const auto run_here = [&](const Words& more) {
     Words words = compare("", kSmall + Words{"--clock", "virtual", "--strategies", "one-device"});
     const auto report = std::ranges::find(words, "--report");
     words.erase(report, report + 2);
-    const ProgramResult result = RunningProgram(in_folder + words + more).wait();
+    return RunningProgram(in_folder + words + more).wait();
+  };
+  const auto run = [&](const Words& more) {
+    const ProgramResult result = run_here(more);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     return last_line(result.out);
   };
@@ -285,7 +288,11 @@ TEST(Compare, NumbersItsFoldersWithoutReport) {
   EXPECT_EQ(run({"--seeds", "2"}), "comparison-3/report.html");
   fs::remove(scratch / "here" / "comparison-2" / "runs" / "one-device-seed1.jsonl");
   EXPECT_EQ(run({}), "comparison-2/report.html") << "its run is missing";
-  EXPECT_EQ(run({"--replace", "--seeds", "3"}), "comparison/report.html");
+  const ProgramResult refused = run_here({"--replace", "--seeds", "3"});
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+  EXPECT_NE(refused.err.find("--replace requires --report"), std::string::npos) << refused.err;
+  EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
+  EXPECT_EQ(names_in(scratch / "here" / "comparison" / "runs"), Words{"one-device-seed1.jsonl"});
 }
 
 TEST(Compare, TrainsTheSeedsFromTheFirstOn) {

@@ -135,11 +135,11 @@ TEST_F(RunFilesTest, KeepWhatOtherProcessesTookAndWhere) {
 }
 
 TEST_F(RunFilesTest, HaveTheLearningRatesOfTheVariants) {
-  const auto written = [&](const char* word) {
+  const auto written = [&](const char* word, const char* other = "parameter-server:sync+backup:1") {
     fs::remove_all(dir_);
     CompareOptions options = a_comparison();
     options.shared = parse_shared_train_flags({"--optimizer", "sgd"});
-    options.variants[0] = parse_variant(word, 4, 2);
+    options.variants = {parse_variant(word, 4, 2), parse_variant(other, 4, 2)};
     RunFiles files(dir_);
     Planned(options).begin(files);
     return read_comparison(dir_);
@@ -150,11 +150,14 @@ TEST_F(RunFilesTest, HaveTheLearningRatesOfTheVariants) {
   EXPECT_EQ(scaled.variants[0].learning_rate_factor, 4.0);
   EXPECT_EQ(scaled.variants[1].learning_rate_factor, 3.0);
   EXPECT_EQ(scaled.variants[0].threads_per_worker, 1);
-  const Comparison given = written("mirrored{learning-rate=0.2}");
-  EXPECT_EQ(given.learning_rate_rule, "given") << "of linear and given";
-  EXPECT_EQ(given.variants[0].learning_rate_rule, "given");
-  EXPECT_EQ(given.variants[0].learning_rate, 0.2);
-  EXPECT_EQ(written("mirrored{learning-rate-scale=none}").learning_rate_rule, "none");
+  const Comparison mixed = written("mirrored{learning-rate=0.2}");
+  EXPECT_EQ(mixed.learning_rate_rule, "mixed") << "given and linear";
+  EXPECT_EQ(mixed.variants[0].learning_rate_rule, "given");
+  EXPECT_EQ(mixed.variants[0].learning_rate, 0.2);
+  EXPECT_EQ(written("mirrored{learning-rate-scale=none}").learning_rate_rule, "mixed");
+  EXPECT_EQ(
+      written("mirrored{learning-rate=0.2}", "one-device{learning-rate=0.1}").learning_rate_rule,
+      "given");
 }
 
 TEST_F(RunFilesTest, BelongToOneComparisonAtATime) {
@@ -236,11 +239,28 @@ TEST_F(RunFilesTest, RefuseFewerSeedsThanTheyHave) {
             std::string::npos);
 }
 
-TEST_F(RunFilesTest, TakeAnyComparisonAsLongAsNoRunHasEnded) {
+TEST_F(RunFilesTest, RefuseAnotherComparisonOfWhichOnlyTheDescriptionIsThere) {
   train_first(Planned(a_comparison()), 0, dir_);
+  std::ofstream(dir_ / "report.html") << "the page";
+  const std::string before = content_of(dir_ / "comparison.json");
   CompareOptions options = a_comparison();
   options.epochs = 7;
+  const std::string error = Planned(options).refusal(dir_);
+  EXPECT_NE(error.find("has another comparison, without runs: the budget is 2 epochs"),
+            std::string::npos)
+      << error;
+  options = a_comparison();
+  options.variants.pop_back();
+  EXPECT_NE(Planned(options).refusal(dir_).find(
+                "without runs: this command leaves out parameter-server_sync_backup_1-seed1"),
+            std::string::npos)
+      << Planned(options).refusal(dir_);
+  EXPECT_EQ(content_of(dir_ / "comparison.json"), before);
+
+  EXPECT_EQ(Planned(a_comparison()).refusal(dir_), "") << "the comparison that is there";
+  options.replace = true;
   EXPECT_EQ(Planned(options).refusal(dir_), "");
+  EXPECT_FALSE(fs::exists(dir_ / "report.html"));
 }
 
 TEST_F(RunFilesTest, NameEveryMachineOfTheRuns) {

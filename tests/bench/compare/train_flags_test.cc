@@ -26,7 +26,7 @@ TEST(SharedTrainFlags, ExcludeThoseThatCompareSets) {
       {{"--model", "mnist-cnn"}, "--model after --"},
       {{"--data=digits"}, "--data after --"},
       {{"--optimizer", "sgd", "--steps", "5"}, "--budget updates --updates N"},
-      {{"--seed", "5"}, "--seeds"},
+      {{"--seed", "5"}, "--seeds N and --first-seed S before the --"},
       {{"--strategy", "mirrored"}, "--strategies"},
       {{"--eval-every-steps", "3"}, "--evaluations"},
       {{"--eval-when", "due"}, "evaluates after training"},
