@@ -60,7 +60,7 @@ void apply_momentum(CompareOptions& options) {
 void compare_consistencies(CompareOptions& options, const std::string& service_time, int backups) {
   train_mlp(options, service_time);
   options.epochs = 3;
-  options.seeds = 3;
+  options.seeds = 5;
   options.target_accuracy = 0.95;
   options.evaluations = 60;
   const Words synchronous = sgd(0.4);
@@ -91,7 +91,7 @@ void apply_one_slow(CompareOptions& options) {
 void apply_staleness(CompareOptions& options) {
   train_mlp(options, "constant:1");
   options.epochs = 2;
-  options.seeds = 3;
+  options.seeds = 5;
   options.target_accuracy = 0.95;
   const Words plain_flags = sgd(0.1);
   for (const int workers : {1, 2, 4, 8, 16}) {

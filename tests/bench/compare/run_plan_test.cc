@@ -7,6 +7,7 @@
 
 #include "bench/compare/presets.h"
 #include "bench/compare/real_run.h"
+#include "bench/compare/report/claims.h"
 #include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
 #include "worker/run/run_sizes.h"
@@ -175,6 +176,10 @@ TEST(RunPlan, WarmsUpOverTheSameShareOfEveryBudget) {
   EXPECT_EQ(value_of(runs[0], "--warmup-epochs"), "1");
   EXPECT_DOUBLE_EQ(schedule_of(runs[1].train, 1, 10, 100).total_epochs, 13.5)
       << "updates of three batches, with 100 batches in an epoch";
+  options.budget = Budget::kSeconds;  // has no number of epochs, so the warm-up is that of --epochs
+  options.seconds = 60.0;
+  options.epochs = 36;
+  EXPECT_EQ(value_of(plan_runs(options, 1000)[0], "--warmup-epochs"), "2");
 }
 
 TEST(RunPlan, ScalesAndWarmsUpAsTheUserSays) {
@@ -310,6 +315,15 @@ TEST(Preset, StatesItsLearningRates) {
       EXPECT_EQ(value_of(run, "--learning-rate-scale"), "none") << run.variant.label;
       EXPECT_EQ(value_of(run, "--warmup-epochs"), "0") << run.variant.label;
     }
+  }
+}
+
+TEST(Preset, HasEnoughSeedsForClaimsAboutTimeUnlessItNeedsAGpu) {
+  for (const PresetRow& row : presets()) {
+    if (row.data != "digits") continue;
+    CompareOptions options;
+    row.apply(options);
+    EXPECT_GE(options.seeds, kSeedsForTime) << row.name;
   }
 }
 
