@@ -237,7 +237,7 @@ void add_throughput(const Family& family, std::vector<Curve>& curves, double& mo
   curves.push_back(std::move(means));
 }
 
-// Plots samples per second as bars, for variants with equal numbers of workers.
+// Plots samples per second as bars, for variants that each have one number of workers.
 std::string throughput_bars(const std::vector<VariantSummary>& rows) {
   BarChart chart{.title = "Throughput", .axis_title = "throughput (samples/s)", .groups = {}};
   bool has_dots = false;
@@ -320,7 +320,9 @@ std::string throughput_plot(const Comparison& comparison) {
     if (row.samples_per_second) counts.insert(row.workers);
   }
   if (counts.empty()) return "";
-  if (counts.size() < 2) return throughput_bars(rows);
+  const bool has_lines = std::ranges::any_of(
+      families, [](const auto& family) { return family.second.measured.size() > 1; });
+  if (!has_lines) return throughput_bars(rows);
   const auto base = std::ranges::find_if(
       rows, [](const VariantSummary& row) { return row.samples_per_second.has_value(); });
   const double per_worker = base->samples_per_second->mean / base->workers;

@@ -96,8 +96,8 @@ TEST(Page, HasEveryPlot) {
   const std::string html = html_page(with_everything({"mirrored", kMarkup}));
   for (const char* title :
        {"Test accuracy against samples", "Test accuracy against time", "Test loss against samples",
-        "Test loss against time", "Time to 95 % test accuracy", "Throughput against workers",
-        "Staleness", "time went", "Bytes per worker", "predicted and measured"}) {
+        "Test loss against time", "Time to 95 % test accuracy", ">Throughput<", "Staleness",
+        "time went", "Bytes per worker", "predicted and measured"}) {
     EXPECT_NE(html.find(title), std::string::npos) << title;
   }
 }
@@ -186,13 +186,16 @@ TEST(Page, ShowsAtMostFiveWarningsAsRowsOfATable) {
   EXPECT_EQ(count_of(tables[0], "<tr>"), kShownWarnings);
 }
 
-TEST(Page, DrawsThroughputAsBarsUntilThereAreTwoNumbersOfWorkers) {
-  const Comparison comparison =
-      made_up_comparison({made_up_variant("a", 4, {40, 41, 42}, {0.97, 0.97, 0.97}),
-                          made_up_variant("b", 4, {20, 21, 22}, {0.97, 0.97, 0.97})});
-  const std::string html = html_page(comparison);
-  EXPECT_EQ(html.find("Throughput against workers"), std::string::npos);
-  EXPECT_NE(html.find("<figcaption>Throughput</figcaption>"), std::string::npos);
+TEST(Page, DrawsThroughputAgainstWorkersOnlyForVariantsThatDifferInNothingElse) {
+  const auto page_of = [](const std::string& first, const std::string& second) {
+    return html_page(
+        made_up_comparison({made_up_variant(first, 1, {40, 41, 42}, {.97, .97, .97}),
+                            made_up_variant(second, 4, {20, 21, 22}, {.97, .97, .97})}));
+  };
+  EXPECT_EQ(page_of("a", "b").find("Throughput against workers"), std::string::npos);
+  EXPECT_NE(page_of("a", "b").find("<figcaption>Throughput</figcaption>"), std::string::npos);
+  EXPECT_NE(page_of("a, 1 worker", "a, 4 workers").find("Throughput against workers"),
+            std::string::npos);
 }
 
 TEST(Page, LeavesOutNaN) {
