@@ -36,8 +36,8 @@ double beta_fraction(double a, double b, double x) {
   return fraction;
 }
 
-// From so many degrees of freedom on, Student's distribution is computed as the normal one: it
-// differs from it by less than 1e-6, and the incomplete beta function would lose its digits.
+// From this number of degrees of freedom on, Student's distribution is computed as the normal one:
+// it differs from it by less than 1e-6, and the incomplete beta function would lose its digits.
 constexpr double kNormalDegrees = 1e6;
 
 // Returns the probability that Student's t lies within -t and t.
