@@ -12,7 +12,7 @@ namespace {
 constexpr std::chrono::milliseconds kReconnectTimeoutWhenStopping = std::chrono::seconds(3);
 
 // The time within which a process that continues after a suspension notices that a connection was
-// closed meanwhile.
+// closed during the suspension.
 constexpr std::chrono::milliseconds kDetectionDelay = std::chrono::seconds(1);
 
 }  // namespace

@@ -154,7 +154,7 @@ bool asks_for_library(const Line& line) {
 // Returns why a header must not contain this line; "" if a header may contain it.
 std::string check_header_line(const Line& line) {
   if (line.directive.empty() && line.rest.starts_with("using namespace")) {
-    return "a header says `using namespace`: everybody who includes it would";
+    return "a header says `using namespace`, which applies to every file that includes it";
   }
   if (line.directive == "define" && !starts_with_any(line.rest, kAllowedMacros)) {
     return "a header defines the macro " + std::string(line.rest.substr(0, line.rest.find(' '))) +

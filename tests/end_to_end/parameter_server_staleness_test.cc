@@ -63,7 +63,7 @@ TEST(AWorkerThatEvaluated, PushesAGradientOfValuesThatItPulledAfterwards) {
     evaluations += entry.sequence > 1 ? 1 : 0;  // no evaluation precedes a worker's first step
     pulled.erase(entry.worker);
   }
-  EXPECT_GE(evaluations, 1) << "nobody pulled after an evaluation";
+  EXPECT_GE(evaluations, 1) << "no worker pulled after an evaluation";
 }
 
 class StaleSynchronousWorkers : public testing::TestWithParam<int> {};

@@ -65,7 +65,7 @@ TEST(ARun, LocksItsCheckpointFolderAgainstRunsOfAnySize) {
   for (const auto* other : {&alone, &workers, &served}) expect_refused(**other);
   first->send(SIGTERM);
   const ProgramResult result = first->wait();
-  EXPECT_EQ(result.exit_code, 75) << "it goes on meanwhile: " << result.err;
+  EXPECT_EQ(result.exit_code, 75) << "the first run continues until SIGTERM: " << result.err;
 }
 
 TEST(ARun, TakesTheFolderOfAKilledRun) {

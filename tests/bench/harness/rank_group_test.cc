@@ -141,7 +141,7 @@ TEST(RankGroup, ReportsHowManyRanksArrivedWhenOneDidNot) {
 }
 
 TEST(RankGroup, WithoutARankZeroIsGivenUpAtTheDeadline) {
-  EXPECT_THROW(RankGroup(1, 2, unique_name("nobody"), Deadline::after(milliseconds(20))),
+  EXPECT_THROW(RankGroup(1, 2, unique_name("no-rank-0"), Deadline::after(milliseconds(20))),
                PeerError);
 }
 

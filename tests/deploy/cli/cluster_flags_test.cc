@@ -112,7 +112,7 @@ TEST(ALocalRankOnTheCommandLine, IsTakenAndIgnored) {
   }
   EXPECT_EQ(error_of({"train", "--local-rank", "0"}, {}), "");
   const std::string help = std::get<TextOptions>(parse({"train", "--help"}, {})).text;
-  EXPECT_FALSE(contains(help, "local-rank")) << "nobody needs to know";
+  EXPECT_FALSE(contains(help, "local-rank")) << "only torch.distributed.launch uses it";
 }
 
 TEST(Serve, TakesItsNumbersFromTheStep) {

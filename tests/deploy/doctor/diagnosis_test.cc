@@ -64,7 +64,7 @@ TEST_F(Diagnosis, NamesTheReasonForAMissingGpu) {
   const std::string line = finds(Kind::kError, "GPUs");
   EXPECT_EQ(line, "worker 2 (host b): no NVIDIA driver is loaded here");
   job_.devices = "cpu";
-  EXPECT_EQ(finds(Kind::kError, "GPUs"), "") << "nobody needs one";
+  EXPECT_EQ(finds(Kind::kError, "GPUs"), "") << "a job on CPUs needs no GPU";
 }
 
 TEST_F(Diagnosis, RequiresAsManyFilesAsThereAreTasks) {
@@ -102,7 +102,7 @@ TEST_F(Diagnosis, SeesTwoTasksOnOneGpu) {
   EXPECT_EQ(finds(Kind::kError, "GPUs"), "");
   job_.shares_devices = false;
   job_.devices = "cpu";
-  EXPECT_EQ(finds(Kind::kError, "GPUs"), "") << "nobody needs one";
+  EXPECT_EQ(finds(Kind::kError, "GPUs"), "") << "a job on CPUs needs no GPU";
 }
 
 TEST_F(Diagnosis, AllowsTheSameAddressOfAGpuOnTwoMachines) {

@@ -44,7 +44,7 @@ TEST(LossScale, HalvesAfterASkippedStepDownToOne) {
   EXPECT_EQ(scale.scale, 2.0F);
   EXPECT_EQ(scale.good_steps, 0);
   EXPECT_EQ(scale.skipped_steps, 1);
-  EXPECT_EQ(scale.found_non_finite, 0) << "the next step starts anew";
+  EXPECT_EQ(scale.found_non_finite, 0) << "the next step starts with no non-finite gradient";
   for (int step = 0; step < 3; ++step) {
     scale.found_non_finite = 1;
     adjust_scale(&scale, 2000, kStream);

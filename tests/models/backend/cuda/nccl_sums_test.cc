@@ -239,7 +239,7 @@ TEST_F(NcclSums, AttributeFailuresWhileConnectingToAPeer) {
     }
     return "none";
   };
-  EXPECT_EQ(error_of(0, ncclSystemError), "its own") << "it calls nobody";
+  EXPECT_EQ(error_of(0, ncclSystemError), "its own") << "rank 0 connects to no other rank";
   EXPECT_EQ(error_of(1, ncclUnhandledCudaError), "its own");
   for (const auto& [rank, code] :
        {std::pair{0, ncclRemoteError}, {1, ncclRemoteError}, {1, ncclSystemError}}) {
