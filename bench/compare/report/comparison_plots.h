@@ -12,8 +12,8 @@ namespace syncopate::bench {
 std::string curve_plots(const Comparison& comparison);
 // Plots the time to the target accuracy, as bars.
 std::string target_plot(const Comparison& comparison);
-// Plots samples per second: against the number of workers if variants differ in nothing else, otherwise
-// as bars.
+// Plots samples per second: against the number of workers if variants differ in nothing else,
+// otherwise as bars.
 std::string throughput_plot(const Comparison& comparison);
 // Plots the bytes that workers sent and received, for the variants that counted them.
 std::string bytes_plot(const Comparison& comparison);

@@ -232,7 +232,10 @@ TableRow row_of(const Comparison& comparison, const Rows& rows, const Claims& cl
   line.cells.push_back(updates_cell(row));
   line.cells.push_back(row.accuracy ? accuracy_cell(*row.accuracy, plus_minus) : "-");
   if (comparison.target_accuracy) line.cells.push_back(target_cell(row, plus_minus));
-  line.cells.push_back(row.samples_per_second ? short_text(row.samples_per_second->mean) : "-");
+  const auto& speed = row.samples_per_second;
+  line.cells.push_back(
+      speed ? with_deviation(short_text(speed->mean), speed->deviation, plus_minus, short_text)
+            : "-");
   line.cells.push_back(speed_up_cell(rows, claims, index));
   line.cells.push_back(row.staleness ? decimal_text(row.staleness->mean, 2) : "-");
   return line;

@@ -89,9 +89,10 @@ std::optional<CpuUse> cpu_use(const Comparison& comparison) {
   const auto threads = [&](const ComparedVariant& variant) {
     return variant.threads_per_worker.value_or(comparison.threads_per_worker);
   };
-  const ComparedVariant& most = *std::ranges::max_element(
-      comparison.variants, {},
-      [&](const ComparedVariant& variant) { return variant.workers * threads(variant); });
+  const ComparedVariant& most =
+      *std::ranges::max_element(comparison.variants, {}, [&](const ComparedVariant& variant) {
+        return std::pair(variant.workers * threads(variant), variant.workers);
+      });
   const int cpus = std::ranges::min_element(comparison.machines, {}, &Machine::cpus)->cpus;
   const bool is_shared = shares_cpus(comparison, most);
   return CpuUse{fmt::format("{} of {} {} {}", count_text(most.workers, "worker"),

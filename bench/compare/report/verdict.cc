@@ -87,10 +87,9 @@ class VerdictWriter {
                              named(rows_.front())));
     }
     if (pool_.size() < 2) {
-      return add(
-          fmt::format("Nothing is recommended: only {} has complete results that are better "
-                      "than guessing",
-                      words_.name(pool_.front())));
+      return add(fmt::format(
+          "Nothing is recommended: {}only {} has complete results that are better than guessing",
+          words_.setting(), words_.name(pool_.front())));
     }
     if (!comparison_.target_accuracy) return recommend_by_accuracy();
     if (std::ranges::any_of(pool_, [&](std::size_t row) { return has_time(row); })) {
@@ -127,8 +126,6 @@ class VerdictWriter {
   void recommend_by_time(const ByTime& rows) {
     const std::string unknown = unknown_words(rows.unknown);
     const RowIndices& best = rows.best;
-    const std::string apart = fmt::format("cannot be told apart with {}{}", words_.seeds(best),
-                                          words_.detectable(best, Measure::kTime));
     if (rows.slower.empty() && rows.worse.empty()) {
       if (best.size() == 1) {
         return add(fmt::format("Nothing is recommended: {}{} took {} to {}{}", words_.setting(),
@@ -136,21 +133,23 @@ class VerdictWriter {
                                words_.target(), unknown));
       }
       return add(fmt::format(
-          "{}no variant is recommended over another: times to {}, {} ({}) to {} ({}), {}{}",
+          "{}no variant is recommended over another: times to {}, {} ({}) to {} ({}), cannot be "
+          "told "
+          "apart with {}{}{}",
           capitalised(words_.setting()), words_.target(), words_.mean_time(best.front()),
-          words_.name(best.front()), words_.mean_time(best.back()), words_.name(best.back()), apart,
-          unknown));
+          words_.name(best.front()), words_.mean_time(best.back()), words_.name(best.back()),
+          words_.seeds(best), words_.detectable(best, Measure::kTime), unknown));
     }
     take(best);
-    std::string text =
-        fmt::format("Use {}: {}{} reached {} ", words_.either(best), words_.setting(),
-                    best.size() == 1 ? "it" : "they", words_.target());
-    if (best.size() == 1) {
-      text += rows.slower.empty() ? "with every seed, in " : "soonest, in ";
-      text += words_.mean_time(best.front());
-    } else {
-      text += fmt::format("{} ({}) and {}", rows.slower.empty() ? "with every seed" : "soonest",
-                          words_.mean_times(best), apart);
+    const RowIndices others(best.begin() + 1, best.end());
+    std::string text = fmt::format(
+        "Use {}: {}{} reached {} {}, in {}", words_.either(best), words_.setting(),
+        others.empty() ? "it" : words_.name(best.front()), words_.target(),
+        rows.slower.empty() ? "with every seed" : "soonest", words_.mean_time(best.front()));
+    if (!others.empty()) {
+      text += fmt::format(", and {} ({}) cannot be told apart from it with {}{}",
+                          words_.names(others), words_.mean_times(others), words_.seeds(best),
+                          words_.detectable(best, Measure::kTime));
     }
     add(text + slower_words(rows) +
         (rows.worse.empty() ? ""
@@ -274,16 +273,19 @@ class VerdictWriter {
     std::string seen;
     if (!later.is_claimed() && later.is_equal()) {
       claim = fmt::format(
-          "synchronous and asynchronous training took equally long to {}, within a factor of {}: ",
+          "the best synchronous and the best asynchronous variant took equally long to {}, within "
+          "a "
+          "factor of {}: ",
           words_.target(), decimal_text(kEqualTime, 1));
     } else if (!later.is_claimed()) {
       seen = words_.detectable({first, second}, Measure::kTime);
       claim = fmt::format(
-          "synchronous and asynchronous training cannot be told apart in time to {}{}: ",
+          "the best synchronous and the best asynchronous variant cannot be told apart in time to "
+          "{}{}: ",
           words_.target(), seen.empty() ? "" : " with " + count_text(later.seeds, "seed"));
     } else if (words_.has_suitable_rates()) {
-      claim = fmt::format("{} beats {} in time to {}: ", kind_words(first), kind_words(second),
-                          words_.target());
+      claim = fmt::format("the best {} variant beats the best {} one in time to {}: ",
+                          kind_words(first), kind_words(second), words_.target());
     }
     add(capitalised(fmt::format("{}{}{} took {}, {} {} as long{}{}; {}", words_.rates(), claim,
                                 words_.name(first), words_.mean_time(first), words_.name(second),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <limits>
 
 #include "bench/compare/report/reported_faults.h"
 #include "bench/plots/text.h"
@@ -91,17 +92,23 @@ std::string VerdictWords::setting() const {
 }
 
 std::string VerdictWords::detectable(const RowIndices& rows, Measure measure) const {
+  double least = std::numeric_limits<double>::infinity();
   double most = 0.0;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    for (std::size_t j = i + 1; j < rows.size(); ++j) {
-      const auto pair = claims_.difference(rows[i], rows[j], measure);
-      if (pair) most = std::max(most, pair->detectable);
-    }
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const auto pair = claims_.difference(rows.front(), rows[i], measure);
+    if (!pair || !std::isfinite(pair->detectable)) continue;
+    least = std::min(least, pair->detectable);
+    most = std::max(most, pair->detectable);
   }
-  if (!(most > 0.0) || !std::isfinite(most)) return "";
-  return measure == Measure::kTime
-             ? fmt::format("; a factor of {} could have been seen", decimal_text(std::exp(most), 1))
-             : fmt::format("; {} points could have been seen", points_text(most));
+  if (!(most > 0.0)) return "";
+  const auto text = [&](double value) {
+    return measure == Measure::kTime ? decimal_text(std::exp(value), 1) : points_text(value);
+  };
+  const std::string range =
+      text(least) == text(most) ? text(most) : fmt::format("{} to {}", text(least), text(most));
+  return fmt::format("; {}{} would have been seen with a probability of 80 %",
+                     measure == Measure::kTime ? "a factor of " : "",
+                     measure == Measure::kTime ? range : range + " points");
 }
 
 std::string VerdictWords::reached(std::size_t row) const {

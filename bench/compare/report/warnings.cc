@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "bench/compare/report/machine.h"
@@ -196,7 +197,8 @@ class WarningWriter {
       if (depends_on_timing && rows_[i].done > 0) names.push_back(named(rows_[i]));
     }
     add("one occasion",
-        fmt::format("all times are of one machine on one occasion{}",
+        fmt::format("all times are of one machine, without a network between workers, on one "
+                    "occasion{}",
                     names.empty()
                         ? ""
                         : fmt::format(", and so are the accuracies of {}: which gradients "
@@ -250,6 +252,21 @@ std::vector<std::string> identical_rows(const Rows& rows) {
   return groups;
 }
 
+// Returns " Learning rates: 0.001 (a, b), 0.002 (c)."; "" if they are unknown.
+std::string rates_text(const Comparison& comparison) {
+  std::map<double, std::vector<std::string>> variants;
+  for (const ComparedVariant& variant : comparison.variants) {
+    if (!variant.learning_rate) return "";
+    variants[*variant.learning_rate * variant.learning_rate_factor.value_or(1.0)].push_back(
+        variant.label);
+  }
+  std::vector<std::string> rates;
+  for (const auto& [rate, labels] : variants) {
+    rates.push_back(fmt::format("{} ({})", exact_text(rate), listed(labels)));
+  }
+  return rates.empty() ? "" : fmt::format(" Learning rates: {}.", listed(rates));
+}
+
 }  // namespace
 
 std::vector<Warning> warnings(const Comparison& comparison, const Rows& rows) {
@@ -271,24 +288,25 @@ std::string explanation(const Comparison& comparison, const Rows& rows,
                                  seeds, plus_minus);
   text += speed_up_kind(rows) == SpeedUpKind::kTimeToTarget
               ? fmt::format(
-                    "Speed-up: time to the target of the first row divided by that of the "
-                    "row, with its interval from {} seeds on. ",
+                    "Speed-up: geometric mean of the times to the target of the first row "
+                    "divided by that of the row, with its interval from {} seeds on. ",
                     kSeedsForTime)
               : std::string(
-                    "Speed-up: samples per second of the row divided by those of the first "
-                    "row, with the 95 % interval of this row alone. ");
+                    "Speed-up: geometric mean of the row's samples per second divided by "
+                    "that of the first row, with the 95 % interval of this row alone. ");
   text += fmt::format(
       "All claims hold together with a probability of {}: Welch's test of every pair of rows, for "
-      "accuracies and for logarithms of times, with Holm's adjustment. The interval of a pair is "
-      "at "
-      "the level at which it was tested; in times the distance between evaluations counts as a "
-      "source of error.",
+      "accuracies and for logarithms of times, not paired by seed, with Holm's adjustment. The "
+      "interval of a pair is at the level at which it was tested; in times the distance between "
+      "evaluations counts as a source of error. Times begin with the first step and leave out "
+      "evaluation.",
       percent_text(1.0 - kFamilyLevel));
   const auto has_missed = [](const VariantSummary& row) { return row.reached < row.ended(); };
   if (comparison.target_accuracy && std::ranges::any_of(rows, has_missed)) {
     text +=
         " A median counts runs that missed the target or failed as longer (Kaplan and Meier 1958).";
   }
+  text += rates_text(comparison);
   for (const std::string& group : identical_rows(rows)) {
     text += fmt::format(" {} ended with the same weights, bit for bit.", group);
   }

@@ -29,7 +29,7 @@ TEST(ComparisonTable, AlignsItsColumns) {
             "                   x batch  final, %        s       mean  to target       mean");
   EXPECT_EQ(lines[2],
             "mirrored        4  3 x 100     97.00     42.0       4.77      1.00x          -");
-  EXPECT_EQ(lines[3], "                             +- 0.00  +- 2.00");
+  EXPECT_EQ(lines[3], "                             +- 0.00  +- 2.00   +- 0.227");
 }
 
 TEST(ComparisonTable, NamesVariantsThatReachedTheTargetNeverOrSometimes) {
