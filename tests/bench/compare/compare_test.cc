@@ -129,7 +129,10 @@ TEST(Compare, ContinuesWithTheMissingRunsAfterAnInterrupt) {
   const ProgramResult result = RunningProgram(command).wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.err.find("1 of 2 runs are there already"), std::string::npos) << result.err;
-  EXPECT_EQ(fs::last_write_time(runs / "mirrored-seed1.jsonl"), written);
+  // A run that other programs disturbed is trained again when the machine is quiet.
+  if (result.err.find("[again ") == std::string::npos) {
+    EXPECT_EQ(fs::last_write_time(runs / "mirrored-seed1.jsonl"), written);
+  }
   EXPECT_TRUE(fs::exists(runs / "parameter-server_async-seed1.jsonl"));
 }
 
