@@ -98,6 +98,11 @@ EarlyEnd early_end(const TrainOptions& options, std::string_view signal) {
   const std::string when = "stopped by " + std::string(signal) + " before training began; ";
   std::optional<std::filesystem::path> newest;
   if (options.resume) newest = newest_in_time(options.loop.checkpoint_dir);
+  // With --resume the same command starts again without a loss, so that a job script may requeue
+  // it.
+  if (!newest && options.resume) {
+    return {when + "nothing was saved; the same command starts again", kExitStopped};
+  }
   if (!newest) return {when + "nothing was saved", kExitFailed};
   return {when + newest->string() + " is unchanged; resume it with --resume", kExitStopped};
 }

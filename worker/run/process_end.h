@@ -70,7 +70,7 @@ class EarlyStop {
 
 struct EarlyEnd {
   std::string line;   // message for the user
-  int exit_code = 1;  // 75 if --resume can continue from a checkpoint
+  int exit_code = 1;  // 75 with --resume: the same command loses nothing
 };
 // Returns the message and the exit code of a run that `signal` ended before it trained.
 EarlyEnd early_end(const TrainOptions& options, std::string_view signal);
