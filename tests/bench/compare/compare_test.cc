@@ -1,4 +1,6 @@
-// Tests `syncopate-bench compare` as a program: its processes, its files and its output.
+// Tests `syncopate-bench compare` as a program: its processes, its files and its output. The file
+// has more than 450 lines because all tests share the functions that start comparisons and read
+// their folders.
 #include <gtest/gtest.h>
 #include <sched.h>
 
