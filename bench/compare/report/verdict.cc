@@ -287,10 +287,22 @@ class VerdictWriter {
       claim = fmt::format("the best {} variant beats the best {} one in time to {}: ",
                           kind_words(first), kind_words(second), words_.target());
     }
-    add(capitalised(fmt::format("{}{}{} took {}, {} {} as long{}{}; {}", words_.rates(), claim,
+    add(capitalised(fmt::format("{}{}{} took {}, {} {} as long{}{}{}; {}", words_.rates(), claim,
                                 words_.name(first), words_.mean_time(first), words_.name(second),
                                 factor_text(std::exp(later.value)), in_parentheses(later), seen,
+                                strategies_words(first, second),
                                 words_.accuracies(first, second))));
+  }
+
+  // Two variants of different strategies differ in more than being synchronous. Returns a sentence
+  // part that says so; "" for variants of one strategy.
+  std::string strategies_words(std::size_t a, std::size_t b) const {
+    const auto strategy_of = [&](std::size_t row) {
+      return rows_[row].label.substr(0, rows_[row].label.find_first_of(":+{, "));
+    };
+    if (strategy_of(a) == strategy_of(b)) return "";
+    return fmt::format("; this includes the difference between {} and {}", strategy_of(a),
+                       strategy_of(b));
   }
 
   std::string_view kind_words(std::size_t row) const {

@@ -114,6 +114,19 @@ TEST(Verdict, ComparesSynchronousWithAsynchronous) {
                      "1.40 points higher than async ("));
 }
 
+TEST(Verdict, SaysThatTheBestOfEachKindMayDifferInTheirStrategyToo) {
+  const auto comparing = [](const std::string& synchronous) {
+    return sentence(
+        scaled({made_up_variant(synchronous, 8, kSlow, kGood),
+                asynchronous(made_up_variant("parameter-server:async", 8, kFast, kGood))}),
+        1);
+  };
+  EXPECT_TRUE(
+      contains_words(comparing("mirrored"),
+                     "; this includes the difference between parameter-server and mirrored; "));
+  EXPECT_FALSE(contains_words(comparing("parameter-server:sync"), "this includes the difference"));
+}
+
 TEST(Verdict, DoesNotWriteBeatsAtOneUnscaledLearningRate) {
   Comparison comparison = scaled({made_up_variant("mirrored", 8, kSlow, kGood),
                                   asynchronous(made_up_variant("async", 8, kFast, kPoor))});
