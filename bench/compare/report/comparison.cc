@@ -73,6 +73,7 @@ ComparedVariant read_variant(const fs::path& dir, const json& object) {
 Comparison comparison_of(const fs::path& dir, const json& object) {
   Comparison comparison;
   comparison.command = string_field(object, "command");
+  comparison.model = string_field(object, "model");
   comparison.budget = string_field(object, "budget");
   comparison.faults = string_field(object, "trouble");
   const auto target = object.find("target_accuracy");

@@ -47,6 +47,7 @@ struct Chance {
 
 struct Comparison {
   std::string command;                    // the command line of the comparison
+  std::string model;                      // the network; "" if unknown
   std::string budget;                     // what every run may spend, in words
   std::string faults;                     // injected faults, as flags of compare; empty: none
   std::optional<double> target_accuracy;  // a fraction from 0 to 1
@@ -67,7 +68,8 @@ struct Comparison {
 
 // Reads DIR/comparison.json and the runs it names, relative to DIR or to DIR/runs. A missing file
 // is a pending run. Throws FileError naming the file.
-//   {"command":C, "target_accuracy":A, "budget":B, "clock":"real"|"virtual", "trouble":FAULTS,
+//   {"command":C, "model":M, "target_accuracy":A, "budget":B, "clock":"real"|"virtual",
+//   "trouble":FAULTS,
 //    "machines":[{"host":H, "processor":P, "cpus":N, "gpus":[G, ...], "version":V, "date":D}, ...],
 //    "threads_per_worker":N, "chance":{"share":S, "classes":K, "test_samples":N},
 //    "learning_rate_rule":RULE,

@@ -42,6 +42,7 @@ std::string verdict_html(const Verdict& verdict) {
 
 std::string facts_html(const Comparison& comparison) {
   std::string html = "<dl>\n";
+  if (!comparison.model.empty()) html += fact_html("Network", html_text(comparison.model));
   if (!comparison.budget.empty())
     html += fact_html("Budget of a run", html_text(comparison.budget));
   if (comparison.target_accuracy) {

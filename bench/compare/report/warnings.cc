@@ -284,8 +284,10 @@ std::string explanation(const Comparison& comparison, const Rows& rows,
   if (most == 0) return "";
   const std::string seeds =
       fewest == most ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most);
-  std::string text = fmt::format("n = {} seeds per row; {} is one standard deviation over them. ",
-                                 seeds, plus_minus);
+  std::string text = fmt::format(
+      "{}{}{}n = {} seeds per row; {} is one standard deviation over them. ", comparison.model,
+      comparison.model.empty() ? "" : ", ",
+      comparison.budget.empty() ? "" : comparison.budget + " per run; ", seeds, plus_minus);
   text += speed_up_kind(rows) == SpeedUpKind::kTimeToTarget
               ? fmt::format(
                     "Speed-up: geometric mean of the times to the target of the first row "

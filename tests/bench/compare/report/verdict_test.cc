@@ -316,11 +316,11 @@ TEST(Explanation, NamesTheVariantsWithEqualWeights) {
     }
     return variant;
   };
-  const Comparison comparison =
-      scaled({hashed("a"), hashed("b"), made_up_variant("c", 4, kSlow, kGood)});
+  Comparison comparison = scaled({hashed("a"), hashed("b"), made_up_variant("c", 4, kSlow, kGood)});
+  comparison.model = "mlp";
   const std::string text = explanation(comparison, summarise(comparison), "+-");
   EXPECT_TRUE(contains_words(text, "a and b ended with the same weights, bit for bit."));
-  EXPECT_TRUE(contains_words(text, "n = 5 seeds per row"));
+  EXPECT_TRUE(contains_words(text, "mlp, 3 epochs of digits per run; n = 5 seeds per row"));
   EXPECT_TRUE(contains_words(text, "the last, shorter batch of an epoch is not trained"));
 }
 
