@@ -14,6 +14,7 @@
 #include "bench/compare/report/run_result.h"
 #include "bench/compare/run_plan.h"
 #include "models/base/errors.h"
+#include "tests/bench/compare/two_variants.h"
 
 namespace syncopate::bench {
 namespace {
@@ -22,13 +23,7 @@ namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
 CompareOptions a_comparison() {
-  CompareOptions options;
-  for (const char* word : {"mirrored", "parameter-server:sync+backup:1"}) {
-    options.variants.push_back(parse_variant(word, 4, 2));
-  }
-  options.seeds = 2;
-  options.batch_size_per_replica = 10;
-  options.evaluations = 5;
+  CompareOptions options = two_variants();
   options.program = "/here/syncopate";
   return options;
 }

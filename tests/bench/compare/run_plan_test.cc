@@ -10,23 +10,13 @@
 #include "bench/compare/report/claims.h"
 #include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
+#include "tests/bench/compare/two_variants.h"
 #include "worker/run/run_sizes.h"
 
 namespace syncopate::bench {
 namespace {
 
 using Words = std::vector<std::string>;
-
-CompareOptions two_variants() {
-  CompareOptions options;
-  for (const char* word : {"mirrored", "parameter-server:sync+backup:1"}) {
-    options.variants.push_back(parse_variant(word, 4, 2));
-  }
-  options.seeds = 2;
-  options.batch_size_per_replica = 10;
-  options.evaluations = 5;
-  return options;
-}
 
 // Returns the word after `flag`; "" if `flag` is missing.
 std::string value_of(const Words& flags, const std::string& flag) {

@@ -124,13 +124,19 @@ TEST(PlanRecommendation, IsNeverAboveTheStalenessAtWhichPresetsWereSeenToFail) {
             std::string::npos);
 }
 
-TEST(PlanRecommendation, IsARowThatReachedTheTargetHoweverStaleItsGradients) {
-  PlanOptions options;
-  options.time_to_target = true;
+// Returns a plan of two rows: one whose training reached the target after 10 s, and a stale one.
+Plan trained_and_stale() {
   Plan plan;
   plan.rows = {row("multi-worker-mirrored", 8, 300.0),
                stale_row("parameter-server:async", 8, 700.0, 7.0, 20)};
   plan.rows[0].target = {.seconds = 10.0};
+  return plan;
+}
+
+TEST(PlanRecommendation, IsARowThatReachedTheTargetHoweverStaleItsGradients) {
+  PlanOptions options;
+  options.time_to_target = true;
+  Plan plan = trained_and_stale();
   plan.rows[1].target = {.seconds = 2.0};
   EXPECT_EQ(recommended(options, plan)->variant.label, "parameter-server:async");
   EXPECT_NE(verdict_of(options, plan)
@@ -143,10 +149,7 @@ TEST(PlanRecommendation, IsARowThatReachedTheTargetHoweverStaleItsGradients) {
 TEST(PlanRecommendation, IsNoStaleRowThatMissedTheTargetOrFailed) {
   PlanOptions options;
   options.time_to_target = true;
-  Plan plan;
-  plan.rows = {row("multi-worker-mirrored", 8, 300.0),
-               stale_row("parameter-server:async", 8, 700.0, 7.0, 20)};
-  plan.rows[0].target = {.seconds = 10.0};
+  Plan plan = trained_and_stale();
   for (const TargetTime& target :
        {TargetTime{.seconds = std::nullopt, .accuracy = 0.3},
         TargetTime{.seconds = std::nullopt, .failure = "the loss is not finite"}}) {
