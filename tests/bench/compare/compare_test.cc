@@ -1,6 +1,4 @@
-// Tests `syncopate-bench compare` as a program: its processes, its files and its output. The file
-// has more than 450 lines because all tests share the functions that start comparisons and read
-// their folders.
+// Tests `syncopate-bench compare` as a program: its processes, its files and its output.
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -18,48 +16,12 @@
 #include <utility>
 #include <vector>
 
+#include "tests/bench/compare/compare_program.h"
 #include "tests/end_to_end/run_program.h"
 #include "tests/end_to_end/scratch_dir.h"
 
 namespace syncopate::test {
 namespace {
-
-namespace fs = std::filesystem;
-using Words = std::vector<std::string>;
-
-Words compare(const fs::path& report, const Words& more) {
-  return Words{SYNCOPATE_BENCH, "compare",  "--model",       "mlp",
-               "--workers",     "2",        "--servers",     "1",
-               "--epochs",      "1",        "--seeds",       "1",
-               "--evaluations", "2",        "--no-progress", "--target-accuracy",
-               "0.5",           "--report", report} +
-         more;
-}
-
-ProgramResult run_compare(const fs::path& report, const Words& more) {
-  return RunningProgram(compare(report, more)).wait();
-}
-
-const Words kSmall{"--data", "synthetic:1x8x8:4:512"};
-
-Words split(const std::string& text, char separator) {
-  Words parts;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, separator);) parts.push_back(part);
-  return parts;
-}
-
-// Removes the line breaks that the program adds to its output for a terminal.
-std::string in_one_line(std::string text) {
-  std::ranges::replace(text, '\n', ' ');
-  return text;
-}
-
-std::string last_line(const std::string& text) {
-  const std::size_t end = text.find_last_not_of('\n');
-  if (end == std::string::npos) return "";
-  return text.substr(text.rfind('\n', end) + 1, end - text.rfind('\n', end));
-}
 
 TEST(Compare, TrainsEveryStrategyAndWritesTheReport) {
   const ScratchDir scratch;
@@ -243,93 +205,6 @@ TEST(Compare, HasOneClockForARestartedWorker) {
   EXPECT_GT(last, 2.5);
 }
 
-TEST(Compare, RefusesAFolderOfAnotherComparisonAndReplacesItOnRequest) {
-  const ScratchDir scratch;
-  const fs::path dir = scratch / "r";
-  const Words command = compare(dir, kSmall + Words{"--clock", "virtual"});
-  const Words both{"--strategies", "parameter-server:async,mirrored"};
-  ASSERT_EQ(RunningProgram(command + both).wait().exit_code, 0);
-  const std::string before = read_text(dir / "comparison.json");
-  for (const Words& more :
-       {both + Words{"--workers", "3"}, both + Words{"--link-delay", "10ms"},
-        both + Words{"--kill", "worker=1,at=0.1s"}, both + Words{"--clock", "real"},
-        both + Words{"--target-accuracy", "0.6"}, both + Words{"--first-seed", "2"},
-        Words{"--strategies", "one-device"}, Words{"--strategies", "mirrored"}}) {
-    const ProgramResult result = RunningProgram(command + more).wait();
-    EXPECT_EQ(result.exit_code, 2) << more.back();
-    EXPECT_NE(result.err.find("has another comparison, 2 runs of 2 variants: "), std::string::npos)
-        << result.err;
-    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-    EXPECT_EQ(read_text(dir / "comparison.json"), before) << more.back();
-  }
-  const ProgramResult more_seeds = RunningProgram(command + both + Words{"--seeds", "2"}).wait();
-  EXPECT_EQ(more_seeds.exit_code, 0) << more_seeds.err;
-  EXPECT_NE(more_seeds.err.find("2 of 4 runs are there already"), std::string::npos)
-      << more_seeds.err;
-  const ProgramResult replaced =
-      RunningProgram(command + Words{"--strategies", "one-device", "--replace"}).wait();
-  EXPECT_EQ(replaced.exit_code, 0) << replaced.err;
-  EXPECT_EQ(names_in(dir / "runs"), Words{"one-device-seed1.jsonl"});
-}
-
-TEST(Compare, NumbersItsFoldersWithoutReport) {
-  const ScratchDir scratch;
-  fs::create_directories(scratch / "here");
-  const Words in_folder{"/bin/sh", "-c", R"(cd "$1" && shift && exec "$@")", "sh",
-                        scratch / "here"};
-  const auto run_here = [&](const Words& more) {
-    Words words = compare("", kSmall + Words{"--clock", "virtual", "--strategies", "one-device"});
-    const auto report = std::ranges::find(words, "--report");
-    words.erase(report, report + 2);
-    return RunningProgram(in_folder + words + more).wait();
-  };
-  const auto run = [&](const Words& more) {
-    const ProgramResult result = run_here(more);
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    return last_line(result.out);
-  };
-  EXPECT_EQ(run({}), "comparison/report.html");
-  EXPECT_EQ(run({}), "comparison-2/report.html") << "the first is finished";
-  EXPECT_EQ(run({"--seeds", "2"}), "comparison-3/report.html");
-  fs::remove(scratch / "here" / "comparison-2" / "runs" / "one-device-seed1.jsonl");
-  EXPECT_EQ(run({}), "comparison-2/report.html") << "its run is missing";
-  const ProgramResult refused = run_here({"--replace", "--seeds", "3"});
-  EXPECT_EQ(refused.exit_code, 2) << refused.err;
-  EXPECT_NE(refused.err.find("--replace requires --report"), std::string::npos) << refused.err;
-  EXPECT_EQ(std::count(refused.err.begin(), refused.err.end(), '\n'), 1) << refused.err;
-  EXPECT_EQ(names_in(scratch / "here" / "comparison" / "runs"), Words{"one-device-seed1.jsonl"});
-}
-
-TEST(Compare, TrainsTheSeedsFromTheFirstOn) {
-  const ScratchDir scratch;
-  const Words more = kSmall + Words{"--clock", "virtual", "--strategies", "one-device"};
-  const ProgramResult result =
-      run_compare(scratch / "r", more + Words{"--first-seed", "5", "--seeds", "2"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(names_in(scratch / "r" / "runs"),
-            (Words{"one-device-seed5.jsonl", "one-device-seed6.jsonl"}));
-  ASSERT_EQ(run_compare(scratch / "all", more + Words{"--seeds", "5"}).exit_code, 0);
-  EXPECT_EQ(read_text(scratch / "r" / "runs" / "one-device-seed5.jsonl"),
-            read_text(scratch / "all" / "runs" / "one-device-seed5.jsonl"));
-}
-
-TEST(Compare, MakesTheReportAgainFromTheRuns) {
-  const ScratchDir scratch;
-  const fs::path dir = scratch / "r";
-  ASSERT_EQ(run_compare(dir, kSmall + Words{"--clock", "virtual"}).exit_code, 0);
-  const std::string runs = read_text(dir / "runs.csv");
-  for (const char* page : {"comparison.json", "report.html", "runs.csv", "curves.csv"}) {
-    fs::remove(dir / page);
-  }
-  const ProgramResult result = RunningProgram({SYNCOPATE_BENCH, "report", dir}).wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("comparison.json was missing; it is made of the 7 runs"),
-            std::string::npos)
-      << result.out;
-  EXPECT_EQ(read_text(dir / "runs.csv"), runs);
-  EXPECT_TRUE(fs::exists(dir / "report.html"));
-}
-
 TEST(Compare, MarksRunsDuringWhichOtherProcessesTookTheCpus) {
   const ScratchDir scratch;
   std::vector<std::unique_ptr<RunningProgram>> others;
@@ -508,91 +383,6 @@ TEST(Compare, LeavesOutADefaultThatNeedsSeveralWorkers) {
   EXPECT_NE(result.out.find("parameter-server:ssp:2"), std::string::npos) << result.out;
 }
 
-TEST(Compare, RefusesMistakesWithOneLine) {
-  const ScratchDir scratch;
-  const std::pair<Words, const char*> mistakes[] = {
-      {{"--strategies", "mirorred"}, "no such strategy"},
-      {{"--model", "resnet18"}, "no such name; did you mean 'resnet20'?"},
-      {{"--json", "x"}, "did you mean '--report DIR'?"},
-      {{"--preset", "momentun"}, "momentum"},
-      {{"--clock", "sand"}, "--clock"},
-      {{"--strategies", "parameter-server:sync+backup:2"}, "give --workers 3 or more"},
-      {{"--updates", "3"}, "--budget updates"},
-      {{"--budget", "seconds"}, "--seconds S"},
-      {{"--link-delay", "1parsec"}, "such as 1ms"},
-      {{"--kill", "worker=1"}, "worker=W,at=TIME"},
-      {{"--kill", "worker=2,at=1s"}, "expected a worker from 0 to 1"},
-      {{"--slow", "worker=2,factor=4"}, "expected a worker from 0 to 1"},
-      {{"--slow", "worker=1,factor=0"}, "F from 0.001"},
-      {{"--kill", "worker=1,at=1e30s"}, "from 0 to 1000000 seconds"},
-      {{"--clock", "virtual", "--service-time", "constant:0"}, "all steps would end at time 0"},
-      {{"--kill", "worker=1,at=1s", "--kill", "worker=0,at=1s,restart=1s"}, "the same restart="},
-      {{"--preset", "momentum", "--strategies", "mirrored"}, "--strategies"},
-      {{"--strategies", "mirrored{momentun=0.1,nesterov}"}, "did you mean momentum?"},
-      {{"--strategies", "mirrored{learning-rate=x}"}, "mirrored{learning-rate=x}: --learning-rate"},
-      {{"--", "--data", "digits"}, "--data after --"},
-      {{"--", "--steps=5"}, "--budget updates --updates N"},
-      {{"--data", "mnist:/nowhere"}, "/nowhere"},
-      {{"--epochs", "0"}, "--epochs 0: expected a whole number, at least 1"},
-      {{"--target-accuracy", "95"}, "expected a number from 0 to 1; did you mean 0.95?"},
-      {{"mirrored"}, "unexpected argument mirrored; put -- before mirrored"},
-      {{"--optimizer", "sgd"}, "flags of train stand behind --"},
-      {{"--program", "/nowhere/syncopate"}, "/nowhere/syncopate"}};
-  for (const auto& [words, expected] : mistakes) {
-    const ProgramResult result = run_compare(scratch / "r", kSmall + words);
-    EXPECT_EQ(result.exit_code, 2) << result.err;
-    EXPECT_NE(result.err.find(expected), std::string::npos) << result.err;
-    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
-  }
-}
-
-TEST(BenchProgram, SuggestsTheCommandThatWasMeant) {
-  const ProgramResult result = RunningProgram({SYNCOPATE_BENCH, "comapre"}).wait();
-  EXPECT_EQ(result.exit_code, 2);
-  EXPECT_EQ(
-      result.err.rfind("syncopate-bench: unknown command comapre; did you mean 'compare'?", 0), 0U)
-      << result.err;
-}
-
-TEST(BenchProgram, HelpHasLinesOfAtMost100Columns) {
-  for (const char* command :
-       {"", "compare", "report", "plan", "step", "input", "all-reduce", "ps", "scaling"}) {
-    Words words{SYNCOPATE_BENCH, command, "--help"};
-    std::erase(words, "");
-    const ProgramResult result = RunningProgram(words).wait();
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    for (const std::string& line : split(result.out, '\n')) EXPECT_LE(line.size(), 100U) << line;
-  }
-}
-
-TEST(Compare, RefusesAPresetWithoutItsData) {
-  for (const char* preset : {"dc-asgd", "large-batch"}) {
-    const ScratchDir scratch;
-    const ProgramResult result =
-        RunningProgram({SYNCOPATE_BENCH, "compare", "--preset", preset, "--report", scratch / "r"})
-            .wait();
-    EXPECT_EQ(result.exit_code, 2) << result.err;
-    EXPECT_NE(result.err.find("give --data cifar10:DIR"), std::string::npos) << result.err;
-    EXPECT_FALSE(fs::exists(scratch / "r"));
-  }
-}
-
-TEST(Compare, RefusesWhatWouldChangeTheMeaningOfAPreset) {
-  const std::pair<Words, const char*> mistakes[] = {
-      {{"--data", "mnist:/nowhere"}, "holds for --data digits; give --target-accuracy"},
-      {{"--data", "mnist:/nowhere", "--target-accuracy", "0.95"}, "/nowhere"},
-      {{"--", "--learning-rate", "1"}, "--learning-rate after --: --preset momentum sets"},
-      {{"--", "--learning-rate-scale=none"}, "--learning-rate-scale after --"}};
-  for (const auto& [words, expected] : mistakes) {
-    const ScratchDir scratch;
-    const Words command{SYNCOPATE_BENCH, "compare", "--preset", "momentum",
-                        "--clock",       "virtual", "--report", scratch / "r"};
-    const ProgramResult result = RunningProgram(command + words).wait();
-    EXPECT_EQ(result.exit_code, 2) << result.err;
-    EXPECT_NE(result.err.find(expected), std::string::npos) << result.err;
-  }
-}
-
 TEST(Compare, KeepsTheCommandWithShellQuotes) {
   const ScratchDir scratch;
   const fs::path folder = scratch / "a folder";
@@ -601,29 +391,6 @@ TEST(Compare, KeepsTheCommandWithShellQuotes) {
   ASSERT_EQ(RunningProgram(command).wait().exit_code, 0);
   EXPECT_NE(read_text(folder / "comparison.json").find("--report '" + folder.string() + "'"),
             std::string::npos);
-}
-
-TEST(Plan, RefusesFlagsInBracesIfItTrainsNothing) {
-  const ProgramResult result = RunningProgram({SYNCOPATE_BENCH, "plan", "--strategies",
-                                               "one-device,mirrored{momentum=0.9,nesterov}"})
-                                   .wait();
-  EXPECT_EQ(result.exit_code, 2) << result.err;
-  EXPECT_NE(
-      result.err.find("--strategies mirrored{momentum=0.9,nesterov}: flags of train in braces "
-                      "require --time-to-target"),
-      std::string::npos)
-      << result.err;
-}
-
-TEST(Plan, RefusesASlowWorkerThatNoRowHas) {
-  const ProgramResult result =
-      RunningProgram({SYNCOPATE_BENCH, "plan", "--workers", "2", "--slow", "worker=99,factor=4"})
-          .wait();
-  EXPECT_EQ(result.exit_code, 2) << result.err;
-  EXPECT_NE(result.err.find(
-                "--slow worker=99,factor=4: expected a worker from 0 to 1, or more --workers"),
-            std::string::npos)
-      << result.err;
 }
 
 }  // namespace

@@ -1,0 +1,123 @@
+// Tests what `syncopate-bench` refuses and suggests, and its help.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "tests/bench/compare/compare_program.h"
+#include "tests/end_to_end/scratch_dir.h"
+
+namespace syncopate::test {
+namespace {
+
+TEST(Compare, RefusesMistakesWithOneLine) {
+  const ScratchDir scratch;
+  const std::pair<Words, const char*> mistakes[] = {
+      {{"--strategies", "mirorred"}, "no such strategy"},
+      {{"--model", "resnet18"}, "no such name; did you mean 'resnet20'?"},
+      {{"--json", "x"}, "did you mean '--report DIR'?"},
+      {{"--preset", "momentun"}, "momentum"},
+      {{"--clock", "sand"}, "--clock"},
+      {{"--strategies", "parameter-server:sync+backup:2"}, "give --workers 3 or more"},
+      {{"--updates", "3"}, "--budget updates"},
+      {{"--budget", "seconds"}, "--seconds S"},
+      {{"--link-delay", "1parsec"}, "such as 1ms"},
+      {{"--kill", "worker=1"}, "worker=W,at=TIME"},
+      {{"--kill", "worker=2,at=1s"}, "expected a worker from 0 to 1"},
+      {{"--slow", "worker=2,factor=4"}, "expected a worker from 0 to 1"},
+      {{"--slow", "worker=1,factor=0"}, "F from 0.001"},
+      {{"--kill", "worker=1,at=1e30s"}, "from 0 to 1000000 seconds"},
+      {{"--clock", "virtual", "--service-time", "constant:0"}, "all steps would end at time 0"},
+      {{"--kill", "worker=1,at=1s", "--kill", "worker=0,at=1s,restart=1s"}, "the same restart="},
+      {{"--preset", "momentum", "--strategies", "mirrored"}, "--strategies"},
+      {{"--strategies", "mirrored{momentun=0.1,nesterov}"}, "did you mean momentum?"},
+      {{"--strategies", "mirrored{learning-rate=x}"}, "mirrored{learning-rate=x}: --learning-rate"},
+      {{"--", "--data", "digits"}, "--data after --"},
+      {{"--", "--steps=5"}, "--budget updates --updates N"},
+      {{"--data", "mnist:/nowhere"}, "/nowhere"},
+      {{"--epochs", "0"}, "--epochs 0: expected a whole number, at least 1"},
+      {{"--target-accuracy", "95"}, "expected a number from 0 to 1; did you mean 0.95?"},
+      {{"mirrored"}, "unexpected argument mirrored; put -- before mirrored"},
+      {{"--optimizer", "sgd"}, "flags of train stand behind --"},
+      {{"--program", "/nowhere/syncopate"}, "/nowhere/syncopate"}};
+  for (const auto& [words, expected] : mistakes) {
+    const ProgramResult result = run_compare(scratch / "r", kSmall + words);
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find(expected), std::string::npos) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+}
+
+TEST(BenchProgram, SuggestsTheCommandThatWasMeant) {
+  const ProgramResult result = RunningProgram({SYNCOPATE_BENCH, "comapre"}).wait();
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(
+      result.err.rfind("syncopate-bench: unknown command comapre; did you mean 'compare'?", 0), 0U)
+      << result.err;
+}
+
+TEST(BenchProgram, HelpHasLinesOfAtMost100Columns) {
+  for (const char* command :
+       {"", "compare", "report", "plan", "step", "input", "all-reduce", "ps", "scaling"}) {
+    Words words{SYNCOPATE_BENCH, command, "--help"};
+    std::erase(words, "");
+    const ProgramResult result = RunningProgram(words).wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    for (const std::string& line : split(result.out, '\n')) EXPECT_LE(line.size(), 100U) << line;
+  }
+}
+
+TEST(Compare, RefusesAPresetWithoutItsData) {
+  for (const char* preset : {"dc-asgd", "large-batch"}) {
+    const ScratchDir scratch;
+    const ProgramResult result =
+        RunningProgram({SYNCOPATE_BENCH, "compare", "--preset", preset, "--report", scratch / "r"})
+            .wait();
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find("give --data cifar10:DIR"), std::string::npos) << result.err;
+    EXPECT_FALSE(fs::exists(scratch / "r"));
+  }
+}
+
+TEST(Compare, RefusesWhatWouldChangeTheMeaningOfAPreset) {
+  const std::pair<Words, const char*> mistakes[] = {
+      {{"--data", "mnist:/nowhere"}, "holds for --data digits; give --target-accuracy"},
+      {{"--data", "mnist:/nowhere", "--target-accuracy", "0.95"}, "/nowhere"},
+      {{"--", "--learning-rate", "1"}, "--learning-rate after --: --preset momentum sets"},
+      {{"--", "--learning-rate-scale=none"}, "--learning-rate-scale after --"}};
+  for (const auto& [words, expected] : mistakes) {
+    const ScratchDir scratch;
+    const Words command{SYNCOPATE_BENCH, "compare", "--preset", "momentum",
+                        "--clock",       "virtual", "--report", scratch / "r"};
+    const ProgramResult result = RunningProgram(command + words).wait();
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find(expected), std::string::npos) << result.err;
+  }
+}
+
+TEST(Plan, RefusesFlagsInBracesIfItTrainsNothing) {
+  const ProgramResult result = RunningProgram({SYNCOPATE_BENCH, "plan", "--strategies",
+                                               "one-device,mirrored{momentum=0.9,nesterov}"})
+                                   .wait();
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_NE(
+      result.err.find("--strategies mirrored{momentum=0.9,nesterov}: flags of train in braces "
+                      "require --time-to-target"),
+      std::string::npos)
+      << result.err;
+}
+
+TEST(Plan, RefusesASlowWorkerThatNoRowHas) {
+  const ProgramResult result =
+      RunningProgram({SYNCOPATE_BENCH, "plan", "--workers", "2", "--slow", "worker=99,factor=4"})
+          .wait();
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_NE(result.err.find(
+                "--slow worker=99,factor=4: expected a worker from 0 to 1, or more --workers"),
+            std::string::npos)
+      << result.err;
+}
+
+}  // namespace
+}  // namespace syncopate::test
