@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/end_to_end/difference.h"
-#include "tests/end_to_end/port.h"
-#include "tests/end_to_end/run_program.h"
-#include "tests/end_to_end/task_results.h"
+#include "tests/end_to_end/support/difference.h"
+#include "tests/end_to_end/support/port.h"
+#include "tests/end_to_end/support/run_program.h"
+#include "tests/end_to_end/support/task_results.h"
 
 namespace syncopate::test {
 namespace {

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "tests/end_to_end/checkpoint_values.h"
-#include "tests/end_to_end/gpu_program.h"
-#include "tests/end_to_end/metrics_lines.h"
-#include "tests/end_to_end/run_program.h"
-#include "tests/end_to_end/scratch_dir.h"
-#include "tests/end_to_end/training_runs.h"
+#include "tests/end_to_end/support/checkpoint_values.h"
+#include "tests/end_to_end/support/gpu_program.h"
+#include "tests/end_to_end/support/metrics_lines.h"
+#include "tests/end_to_end/support/run_program.h"
+#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/end_to_end/support/training_runs.h"
 
 namespace syncopate::test {
 namespace {

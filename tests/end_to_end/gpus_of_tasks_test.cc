@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/end_to_end/gpu_program.h"
-#include "tests/end_to_end/port.h"
-#include "tests/end_to_end/training_runs.h"
+#include "tests/end_to_end/support/gpu_program.h"
+#include "tests/end_to_end/support/port.h"
+#include "tests/end_to_end/support/training_runs.h"
 
 namespace syncopate::test {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/end_to_end/metrics_lines.h"
-#include "tests/end_to_end/training_runs.h"
+#include "tests/end_to_end/support/metrics_lines.h"
+#include "tests/end_to_end/support/training_runs.h"
 
 namespace syncopate::test {
 namespace {

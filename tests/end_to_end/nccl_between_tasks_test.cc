@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "tests/end_to_end/checkpoint_values.h"
-#include "tests/end_to_end/end_timer.h"
-#include "tests/end_to_end/gpu_program.h"
-#include "tests/end_to_end/metrics_lines.h"
-#include "tests/end_to_end/role_processes.h"
-#include "tests/end_to_end/scratch_dir.h"
-#include "tests/end_to_end/training_runs.h"
+#include "tests/end_to_end/support/checkpoint_values.h"
+#include "tests/end_to_end/support/end_timer.h"
+#include "tests/end_to_end/support/gpu_program.h"
+#include "tests/end_to_end/support/metrics_lines.h"
+#include "tests/end_to_end/support/role_processes.h"
+#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/end_to_end/support/training_runs.h"
 
 namespace syncopate::test {
 namespace {

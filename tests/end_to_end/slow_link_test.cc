@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "tests/end_to_end/task_results.h"
-#include "tests/end_to_end/training_runs.h"
+#include "tests/end_to_end/support/task_results.h"
+#include "tests/end_to_end/support/training_runs.h"
 
 namespace syncopate::test {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/end_to_end/port.h"
-#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/support/port.h"
+#include "tests/end_to_end/support/run_program.h"
 
 namespace syncopate::test {
 namespace {

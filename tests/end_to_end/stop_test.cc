@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "tests/end_to_end/metrics_lines.h"
-#include "tests/end_to_end/port.h"
-#include "tests/end_to_end/role_processes.h"
-#include "tests/end_to_end/run_program.h"
-#include "tests/end_to_end/scratch_dir.h"
+#include "tests/end_to_end/support/metrics_lines.h"
+#include "tests/end_to_end/support/port.h"
+#include "tests/end_to_end/support/role_processes.h"
+#include "tests/end_to_end/support/run_program.h"
+#include "tests/end_to_end/support/scratch_dir.h"
 
 namespace syncopate::test {
 namespace {

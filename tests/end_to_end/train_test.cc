@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/end_to_end/metrics_lines.h"
-#include "tests/end_to_end/run_program.h"
-#include "tests/end_to_end/scratch_dir.h"
+#include "tests/end_to_end/support/metrics_lines.h"
+#include "tests/end_to_end/support/run_program.h"
+#include "tests/end_to_end/support/scratch_dir.h"
 
 namespace syncopate::test {
 namespace {

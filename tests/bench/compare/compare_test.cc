@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "tests/bench/compare/compare_program.h"
-#include "tests/end_to_end/run_program.h"
-#include "tests/end_to_end/scratch_dir.h"
+#include "tests/end_to_end/support/run_program.h"
+#include "tests/end_to_end/support/scratch_dir.h"
 
 namespace syncopate::test {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tests/bench/compare/compare_program.h"
-#include "tests/end_to_end/scratch_dir.h"
+#include "tests/end_to_end/support/scratch_dir.h"
 
 namespace syncopate::test {
 namespace {

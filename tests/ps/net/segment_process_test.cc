@@ -12,7 +12,7 @@
 #include <string>
 
 #include "ps/net/segment.h"
-#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/support/run_program.h"
 
 namespace syncopate::ps {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ps/net/connection.h"
-#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/support/run_program.h"
 
 namespace syncopate {
 namespace {

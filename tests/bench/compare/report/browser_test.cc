@@ -10,8 +10,8 @@
 #include "bench/compare/report/comparison_report.h"
 #include "bench/plots/text.h"
 #include "tests/bench/compare/report/made_up.h"
-#include "tests/end_to_end/run_program.h"
-#include "tests/end_to_end/scratch_dir.h"
+#include "tests/end_to_end/support/run_program.h"
+#include "tests/end_to_end/support/scratch_dir.h"
 
 namespace syncopate::bench {
 namespace {

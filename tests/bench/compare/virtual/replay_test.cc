@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "models/base/errors.h"
-#include "tests/end_to_end/training_runs.h"
+#include "tests/end_to_end/support/training_runs.h"
 
 namespace syncopate::bench {
 namespace {

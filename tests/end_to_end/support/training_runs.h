@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/end_to_end/run_program.h"
-#include "tests/end_to_end/scratch_dir.h"
+#include "tests/end_to_end/support/run_program.h"
+#include "tests/end_to_end/support/scratch_dir.h"
 
 namespace syncopate::test {
 

@@ -1,4 +1,4 @@
-#include "tests/end_to_end/port.h"
+#include "tests/end_to_end/support/port.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

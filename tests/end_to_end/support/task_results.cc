@@ -1,4 +1,4 @@
-#include "tests/end_to_end/task_results.h"
+#include "tests/end_to_end/support/task_results.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/support/run_program.h"
 
 #include <fcntl.h>
 #include <poll.h>

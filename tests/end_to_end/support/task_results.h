@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/support/run_program.h"
 
 namespace syncopate::test {
 

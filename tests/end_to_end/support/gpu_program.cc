@@ -1,4 +1,4 @@
-#include "tests/end_to_end/gpu_program.h"
+#include "tests/end_to_end/support/gpu_program.h"
 
 #include <nlohmann/json.hpp>
 #include <stdexcept>

@@ -1,4 +1,4 @@
-#include "tests/end_to_end/end_timer.h"
+#include "tests/end_to_end/support/end_timer.h"
 
 #include <gtest/gtest.h>
 

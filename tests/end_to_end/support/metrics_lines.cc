@@ -1,4 +1,4 @@
-#include "tests/end_to_end/metrics_lines.h"
+#include "tests/end_to_end/support/metrics_lines.h"
 
 #include <fstream>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "tests/end_to_end/order_history.h"
+#include "tests/end_to_end/parameter_server/order_history.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tests/end_to_end/scratch_dir.h"
+#include "tests/end_to_end/support/scratch_dir.h"
 
 #include <cstdlib>
 

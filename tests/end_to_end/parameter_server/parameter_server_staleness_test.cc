@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "ps/server/order_record.h"
-#include "tests/end_to_end/training_runs.h"
+#include "tests/end_to_end/support/training_runs.h"
 
 namespace syncopate::test {
 namespace {

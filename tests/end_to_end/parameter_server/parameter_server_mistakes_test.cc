@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/end_to_end/difference.h"
-#include "tests/end_to_end/port.h"
-#include "tests/end_to_end/task_results.h"
-#include "tests/end_to_end/training_runs.h"
+#include "tests/end_to_end/support/difference.h"
+#include "tests/end_to_end/support/port.h"
+#include "tests/end_to_end/support/task_results.h"
+#include "tests/end_to_end/support/training_runs.h"
 
 namespace syncopate::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/end_to_end/role_processes.h"
+#include "tests/end_to_end/support/role_processes.h"
 
 #include <sched.h>
 
@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/support/run_program.h"
 
 namespace syncopate::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/end_to_end/checkpoint_values.h"
+#include "tests/end_to_end/support/checkpoint_values.h"
 
 #include <cmath>
 #include <cstdint>
@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tests/end_to_end/run_program.h"
-#include "tests/end_to_end/scratch_dir.h"
+#include "tests/end_to_end/support/run_program.h"
+#include "tests/end_to_end/support/scratch_dir.h"
 
 namespace syncopate::test {
 

@@ -1,10 +1,10 @@
-#include "tests/end_to_end/training_runs.h"
+#include "tests/end_to_end/support/training_runs.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "tests/end_to_end/metrics_lines.h"
+#include "tests/end_to_end/support/metrics_lines.h"
 
 namespace syncopate::test {
 namespace {

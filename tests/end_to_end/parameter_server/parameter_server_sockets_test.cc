@@ -10,9 +10,9 @@
 #include <system_error>
 #include <vector>
 
-#include "tests/end_to_end/port.h"
-#include "tests/end_to_end/role_processes.h"
-#include "tests/end_to_end/training_runs.h"
+#include "tests/end_to_end/support/port.h"
+#include "tests/end_to_end/support/role_processes.h"
+#include "tests/end_to_end/support/training_runs.h"
 
 namespace syncopate::test {
 namespace {

@@ -1,0 +1,39 @@
+#include "tests/bench/compare/compare_program.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace syncopate::test {
+
+Words compare(const std::filesystem::path& report, const Words& more) {
+  return Words{SYNCOPATE_BENCH, "compare",  "--model",       "mlp",
+               "--workers",     "2",        "--servers",     "1",
+               "--epochs",      "1",        "--seeds",       "1",
+               "--evaluations", "2",        "--no-progress", "--target-accuracy",
+               "0.5",           "--report", report} +
+         more;
+}
+
+ProgramResult run_compare(const std::filesystem::path& report, const Words& more) {
+  return RunningProgram(compare(report, more)).wait();
+}
+
+Words split(const std::string& text, char separator) {
+  Words parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, separator);) parts.push_back(part);
+  return parts;
+}
+
+std::string in_one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
+std::string last_line(const std::string& text) {
+  const std::size_t end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return "";
+  return text.substr(text.rfind('\n', end) + 1, end - text.rfind('\n', end));
+}
+
+}  // namespace syncopate::test
