@@ -165,18 +165,21 @@ ServerCalibration calibrate_server(const Graph& graph, const ps::Placement& plac
 
 std::optional<ReplicaMeasurement> measure_two_replicas(const Graph& graph, const Dataset& train,
                                                        std::int64_t batch_size) {
-  constexpr double kMeasuredSeconds = 1.0;
+  constexpr double kRoundSeconds = 0.4;
   if (kCheckedWorkers * batch_size > train.size()) return std::nullopt;
   MeasuredTraining training("mirrored", graph, train, batch_size, kCheckedWorkers);
   ForeignLoadMeter foreign({});
-  const auto begun = SteadyClock::now();
-  std::vector<double> seconds;
-  while (std::ssize(seconds) < kWarmUpSteps || seconds_since(begun) < kMeasuredSeconds) {
-    seconds.push_back(training.step());
+  std::vector<double> rounds;
+  for (int round = 0; round < kCheckRounds; ++round) {
+    const auto begun = SteadyClock::now();
+    std::vector<double> seconds;
+    while (std::ssize(seconds) < kWarmUpSteps || seconds_since(begun) < kRoundSeconds) {
+      seconds.push_back(training.step());
+    }
+    rounds.push_back(static_cast<double>(kCheckedWorkers * batch_size) / median(seconds));
   }
-  return ReplicaMeasurement{
-      .samples_per_second = static_cast<double>(kCheckedWorkers * batch_size) / median(seconds),
-      .foreign_share = foreign.take()};
+  return ReplicaMeasurement{.samples_per_second = spread_of(rounds),
+                            .foreign_share = foreign.take()};
 }
 
 }  // namespace syncopate::bench

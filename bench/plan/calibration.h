@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "bench/harness/measure.h"
 #include "models/graph/graph.h"
 #include "ps/shard/placement.h"
 #include "worker/input/dataset.h"
@@ -38,11 +39,12 @@ struct ServerCalibration {
 ServerCalibration calibrate_server(const Graph& graph, const ps::Placement& placement, int servers);
 
 // Trains --strategy mirrored with two replicas of one thread each in this process, without delays
-// and links, for about a second. Empty if the data has fewer samples than two batches.
+// and links, for about two seconds. Empty if the data has fewer samples than two batches.
 inline constexpr int kCheckedWorkers = 2;
+inline constexpr int kCheckRounds = 5;
 struct ReplicaMeasurement {
-  double samples_per_second = 0.0;  // of a step with the median time, as in Calibration
-  double foreign_share = 0.0;       // share of one core that other processes used
+  Spread samples_per_second;   // over kCheckRounds, in each of a step with the median time
+  double foreign_share = 0.0;  // share of one core that other processes used
 };
 std::optional<ReplicaMeasurement> measure_two_replicas(const Graph& graph, const Dataset& train,
                                                        std::int64_t batch_size);

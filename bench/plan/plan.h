@@ -76,9 +76,9 @@ struct PlanRow {
 // A prediction beside the same job in reality, both in samples per second.
 struct PredictionCheck {
   double predicted = 0.0;
-  double measured = 0.0;
+  Spread measured;             // samples per second over rounds
   double foreign_share = 0.0;  // share of one core that other processes used in the measurement
-  double error() const noexcept { return predicted / measured - 1.0; }
+  double error() const noexcept { return predicted / measured.median - 1.0; }
 };
 
 struct Plan {

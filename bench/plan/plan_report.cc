@@ -120,10 +120,14 @@ void print_measurements(std::ostream& out, const PlanOptions& options, const Pla
   if (plan.check) {
     out << "prediction for " << kCheckedWorkers
         << " workers on this machine: " << number_text(plan.check->predicted)
-        << " samples/s, measured " << number_text(plan.check->measured)
-        << fmt::format(" (error {:+.1f}%; other processes used {:.0f}% of one CPU{})",
-                       100.0 * plan.check->error(), 100.0 * plan.check->foreign_share,
-                       plan.check->foreign_share > kForeignLimit ? ", NOT QUIET" : "")
+        << " samples/s, measured "
+        << fmt::format(
+               "{} (median of {} rounds, {} to {}; error {:+.1f}%; other processes used {:.0f}% of "
+               "one CPU{})",
+               number_text(plan.check->measured.median), kCheckRounds,
+               number_text(plan.check->measured.min), number_text(plan.check->measured.max),
+               100.0 * plan.check->error(), 100.0 * plan.check->foreign_share,
+               plan.check->foreign_share > kForeignLimit ? ", NOT QUIET" : "")
         << ". Two replicas of mirrored in one process: this checks neither links, servers and "
            "delays nor more workers\n";
   }
@@ -235,7 +239,9 @@ std::string json_of(const PlanOptions& options, const Plan& plan) {
     object["prediction_check"] = {{"strategy", "mirrored"},
                                   {"workers", kCheckedWorkers},
                                   {"predicted_samples_per_second", plan.check->predicted},
-                                  {"measured_samples_per_second", plan.check->measured},
+                                  {"measured_samples_per_second", plan.check->measured.median},
+                                  {"measured_lowest", plan.check->measured.min},
+                                  {"measured_highest", plan.check->measured.max},
                                   {"relative_error", plan.check->error()},
                                   {"foreign_share_of_a_core", plan.check->foreign_share}};
   }

@@ -170,6 +170,16 @@ std::string recommendation(const PlanOptions& options, const Plan& plan) {
   if (is_too_stale(*most)) text += within_limit(best);
   if (options.time_to_target) return text + by_time_to_target(options, row);
   if (row == nullptr || row == best) return text;
+  const auto has_several = [&](const PlanRow& other) {
+    return fits(options, other) && other.variant.workers > 1;
+  };
+  if (row->variant.workers == 1 && std::ranges::any_of(plan.rows, has_several)) {
+    text += fmt::format(
+        "Several workers do not pay here: those with an efficiency of at least {:.3g}% train "
+        "hardly "
+        "more samples per second.\n",
+        100.0 * kStillScales);
+  }
   text += "Recommended";
   if (row->efficiency >= kStillScales) {
     text += fmt::format(", with an efficiency of at least {:.3g}%", 100.0 * kStillScales);

@@ -88,7 +88,7 @@ void add_target(const ComparedVariant& variant, double target, VariantSummary& r
   row.samples_to_target = sample_of(std::move(samples));
 }
 
-// Only asynchronous runs have histograms of staleness.
+// Runs without servers have no histograms of staleness.
 bool has_staleness(const ComparedVariant& variant) {
   return std::ranges::any_of(variant.runs, [](const ComparedRun& run) {
     return run.is_done() && !run.result->summary.staleness.empty();
@@ -140,7 +140,7 @@ VariantSummary summary_of(const ComparedVariant& variant, const std::optional<do
   for (const ComparedRun& run : variant.runs) {
     if (run.is_done()) row.weights.push_back(run.result->summary.weights_hash);
   }
-  if (has_staleness(variant)) {
+  if (!is_synchronous(variant) && has_staleness(variant)) {
     row.staleness =
         over_runs(variant, [](const RunResult& run) { return run.summary.staleness_mean; });
   }

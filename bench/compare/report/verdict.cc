@@ -25,6 +25,7 @@ class VerdictWriter {
     recommend();
     if (pool_.size() > 1) {
       compare_kinds();
+      compare_with_one_worker();
       recommend_distributed();
       name_more_accurate();
     }
@@ -162,10 +163,11 @@ class VerdictWriter {
   std::string slower_words(const ByTime& rows) const {
     if (rows.slower.empty()) return "";
     if (rows.best.size() > 1) {
-      return rows.slower.size() == 1
-                 ? fmt::format("; {} took longer", words_.name(rows.slower.front()))
-                 : fmt::format("; each of the {} others took longer than one of these",
-                               rows.slower.size());
+      const bool is_first_sooner = std::ranges::all_of(
+          rows.slower, [&](std::size_t row) { return claims_.is_sooner(rows.best.front(), row); });
+      return fmt::format(
+          "; {} took longer than {}", words_.names(rows.slower),
+          is_first_sooner ? words_.name(rows.best.front()) : "at least one of these");
     }
     const std::size_t next = rows.slower.front();
     const PairDifference later = *claims_.difference(next, rows.best.front(), Measure::kTime);
@@ -311,6 +313,29 @@ class VerdictWriter {
 
   bool is_taken(std::size_t row) const {
     return std::ranges::find(verdict_.recommended, rows_[row].label) != verdict_.recommended.end();
+  }
+
+  // Says if no variant with several workers was shown to be faster than one worker.
+  void compare_with_one_worker() {
+    std::optional<std::size_t> one_worker;
+    RowIndices several;
+    for (const std::size_t row : pool_) {
+      if (!has_time(row)) continue;
+      if (rows_[row].kind != Kind::kOneWorker) {
+        several.push_back(row);
+      } else if (!one_worker || mean_seconds(row) < mean_seconds(*one_worker)) {
+        one_worker = row;
+      }
+    }
+    const auto is_recommended = [&](std::size_t row) { return is_taken(row); };
+    if (!one_worker || several.empty()) return;
+    // A recommendation of one-worker rows alone says it already.
+    if (!verdict_.recommended.empty() && std::ranges::none_of(several, is_recommended)) return;
+    const bool is_beaten = std::ranges::any_of(
+        several, [&](std::size_t row) { return claims_.is_sooner(row, *one_worker); });
+    if (is_beaten) return;
+    add(fmt::format("No variant with several workers was shown to reach {} sooner than {}",
+                    words_.target(), words_.name(*one_worker)));
   }
 
   // If only variants of one machine are recommended, names those to use over several machines.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <limits>
 
 #include "bench/compare/report/reported_faults.h"
 #include "bench/plots/text.h"
@@ -92,23 +91,17 @@ std::string VerdictWords::setting() const {
 }
 
 std::string VerdictWords::detectable(const RowIndices& rows, Measure measure) const {
-  double least = std::numeric_limits<double>::infinity();
   double most = 0.0;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const auto pair = claims_.difference(rows.front(), rows[i], measure);
-    if (!pair || !std::isfinite(pair->detectable)) continue;
-    least = std::min(least, pair->detectable);
-    most = std::max(most, pair->detectable);
+    if (pair && std::isfinite(pair->detectable)) most = std::max(most, pair->detectable);
   }
   if (!(most > 0.0)) return "";
-  const auto text = [&](double value) {
-    return measure == Measure::kTime ? decimal_text(std::exp(value), 1) : points_text(value);
-  };
-  const std::string range =
-      text(least) == text(most) ? text(most) : fmt::format("{} to {}", text(least), text(most));
-  return fmt::format("; {}{} would have been seen with a probability of 80 %",
-                     measure == Measure::kTime ? "a factor of " : "",
-                     measure == Measure::kTime ? range : range + " points");
+  const std::string difference = measure == Measure::kTime
+                                     ? "a factor of " + decimal_text(std::exp(most), 1)
+                                     : points_text(most) + " points";
+  return fmt::format("; {} would have been seen{} with a probability of 80 %", difference,
+                     rows.size() > 2 ? " in each of these" : "");
 }
 
 std::string VerdictWords::reached(std::size_t row) const {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
-#include <set>
 
 #include "bench/compare/report/machine.h"
 #include "bench/compare/report/reported_faults.h"
@@ -197,7 +195,8 @@ class WarningWriter {
       if (depends_on_timing && rows_[i].done > 0) names.push_back(named(rows_[i]));
     }
     add("one occasion",
-        fmt::format("all times are of one machine, without a network between workers, on one "
+        fmt::format("all times are of one machine, without a network between workers (they use "
+                    "shared memory and loopback sockets), on one "
                     "occasion{}",
                     names.empty()
                         ? ""
@@ -234,88 +233,10 @@ class WarningWriter {
   std::vector<Warning> warnings_;
 };
 
-// Returns the groups of rows that ended with equal weights, "a, b and c", each of at least two
-// rows.
-std::vector<std::string> identical_rows(const Rows& rows) {
-  std::vector<std::string> groups;
-  std::set<std::size_t> grouped;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (grouped.contains(i)) continue;
-    std::vector<std::string> names = {named(rows[i])};
-    for (std::size_t other = i + 1; other < rows.size(); ++other) {
-      if (grouped.contains(other) || !have_same_weights(rows[i], rows[other])) continue;
-      grouped.insert(other);
-      names.push_back(named(rows[other]));
-    }
-    if (names.size() > 1) groups.push_back(listed(names));
-  }
-  return groups;
-}
-
-// Returns " Learning rates: 0.001 (a, b), 0.002 (c)."; "" if they are unknown.
-std::string rates_text(const Comparison& comparison) {
-  std::map<double, std::vector<std::string>> variants;
-  for (const ComparedVariant& variant : comparison.variants) {
-    if (!variant.learning_rate) return "";
-    variants[*variant.learning_rate * variant.learning_rate_factor.value_or(1.0)].push_back(
-        variant.label);
-  }
-  std::vector<std::string> rates;
-  for (const auto& [rate, labels] : variants) {
-    rates.push_back(fmt::format("{} ({})", exact_text(rate), listed(labels)));
-  }
-  return rates.empty() ? "" : fmt::format(" Learning rates: {}.", listed(rates));
-}
-
 }  // namespace
 
 std::vector<Warning> warnings(const Comparison& comparison, const Rows& rows) {
   return WarningWriter(comparison, rows).write();
-}
-
-std::string explanation(const Comparison& comparison, const Rows& rows,
-                        std::string_view plus_minus) {
-  int fewest = std::numeric_limits<int>::max();
-  int most = 0;
-  for (const VariantSummary& row : rows) {
-    fewest = std::min(fewest, row.done);
-    most = std::max(most, row.done);
-  }
-  if (most == 0) return "";
-  const std::string seeds =
-      fewest == most ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most);
-  std::string text = fmt::format(
-      "{}{}{}n = {} seeds per row; {} is one standard deviation over them. ", comparison.model,
-      comparison.model.empty() ? "" : ", ",
-      comparison.budget.empty() ? "" : comparison.budget + " per run; ", seeds, plus_minus);
-  text += speed_up_kind(rows) == SpeedUpKind::kTimeToTarget
-              ? fmt::format(
-                    "Speed-up: geometric mean of the times to the target of the first row "
-                    "divided by that of the row, with its interval from {} seeds on. ",
-                    kSeedsForTime)
-              : std::string(
-                    "Speed-up: geometric mean of the row's samples per second divided by "
-                    "that of the first row, with the 95 % interval of this row alone. ");
-  text += fmt::format(
-      "All claims hold together with a probability of {}: Welch's test of every pair of rows, for "
-      "accuracies and for logarithms of times, not paired by seed, with Holm's adjustment. The "
-      "interval of a pair is at the level at which it was tested; in times the distance between "
-      "evaluations counts as a source of error. Times begin with the first step and leave out "
-      "evaluation.",
-      percent_text(1.0 - kFamilyLevel));
-  const auto has_missed = [](const VariantSummary& row) { return row.reached < row.ended(); };
-  if (comparison.target_accuracy && std::ranges::any_of(rows, has_missed)) {
-    text +=
-        " A median counts runs that missed the target or failed as longer (Kaplan and Meier 1958).";
-  }
-  text += rates_text(comparison);
-  for (const std::string& group : identical_rows(rows)) {
-    text += fmt::format(" {} ended with the same weights, bit for bit.", group);
-  }
-  text +=
-      " A batch is the samples of one update; the last, shorter batch of an epoch is not trained.";
-  if (comparison.has_virtual_clock) text += " Seconds are simulated.";
-  return text;
 }
 
 }  // namespace syncopate::bench

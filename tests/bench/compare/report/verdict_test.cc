@@ -86,7 +86,28 @@ TEST(Verdict, RecommendsAllVariantsThatCannotBeToldApartFromTheBest) {
   EXPECT_TRUE(contains_words(
       sentence(comparison, 0),
       "b reached 95 % soonest, in 105 s, and a (105 s) cannot be told apart from it with 5 seeds; "
-      "a factor of 1.3 would have been seen with a probability of 80 %; c took longer."));
+      "a factor of 1.3 would have been seen with a probability of 80 %; c took longer than b."));
+}
+
+TEST(Verdict, SaysWhichRowsTookLongerThanTheFastest) {
+  const Comparison comparison = scaled({made_up_variant("a", 8, {60, 160, 100, 80, 120}, kGood),
+                                        made_up_variant("b", 8, {105, 106, 104, 105, 106}, kGood),
+                                        made_up_variant("c", 8, {125, 126, 124, 125, 126}, kGood)});
+  EXPECT_TRUE(contains_words(sentence(comparison, 0), "Use a or b: "));
+  EXPECT_TRUE(
+      contains_words(sentence(comparison, 0), "; c took longer than at least one of these"));
+}
+
+TEST(Verdict, SaysThatSeveralWorkersWereNotFasterThanOne) {
+  const auto text = [](const std::vector<double>& of_one_worker) {
+    return all_of(
+        scaled({made_up_variant("one-device", 1, of_one_worker, kGood),
+                made_up_variant("a", 8, kFast, kGood), made_up_variant("b", 8, kSlow, kGood)}));
+  };
+  const std::string words = "No variant with several workers was shown to reach 95 % sooner than";
+  EXPECT_TRUE(contains_words(text(kFast), words + " one-device"));
+  EXPECT_FALSE(contains_words(text(kSlow), words)) << "a is faster";
+  EXPECT_FALSE(contains_words(text({1, 1.01, 1.02, 1, 1.01}), words)) << "one-device is sooner";
 }
 
 TEST(Verdict, RecommendsNothingIfNoVariantsCanBeToldApart) {
@@ -322,6 +343,32 @@ TEST(Explanation, NamesTheVariantsWithEqualWeights) {
   EXPECT_TRUE(contains_words(text, "a and b ended with the same weights, bit for bit."));
   EXPECT_TRUE(contains_words(text, "mlp, 3 epochs of digits per run; n = 5 seeds per row"));
   EXPECT_TRUE(contains_words(text, "the last, shorter batch of an epoch is not trained"));
+  EXPECT_FALSE(contains_words(text, "ssp"));
+  EXPECT_FALSE(contains_words(text, "Staleness"));
+}
+
+TEST(Explanation, SaysWhatTheColumnsCount) {
+  ComparedVariant stale = asynchronous(made_up_variant("server:ssp:2", 2, kFast, kGood));
+  for (ComparedRun& run : stale.runs) run.result->summary.staleness.emplace_back();
+  Comparison comparison = scaled({made_up_variant("one-device", 1, kFast, kGood), stale,
+                                  made_up_variant("server:sync+backup:1", 2, kSlow, kGood)});
+  comparison.machines = {{.cpus = 2}};
+  comparison.threads_per_worker = 1;
+  const std::string text = explanation(comparison, summarise(comparison), "+-");
+  EXPECT_TRUE(contains_words(text, "The first row used 1 of 2 CPUs."));
+  EXPECT_TRUE(contains_words(text, "Staleness: updates of the servers' values between"));
+  EXPECT_TRUE(contains_words(text, "staleness in updates may be larger."));
+  EXPECT_TRUE(contains_words(text, "samples/s counts only the gradients that were used."));
+  EXPECT_TRUE(contains_words(text, "The runs of seed 1 were made first"));
+}
+
+TEST(Summary, HasNoStalenessForSynchronousVariants) {
+  ComparedVariant variant = made_up_variant("server:sync", 2, kFast, kGood);
+  for (ComparedRun& run : variant.runs) run.result->summary.staleness.emplace_back();
+  variant.is_synchronous = true;
+  EXPECT_FALSE(summarise(made_up_comparison({variant})).front().staleness);
+  variant.is_synchronous = false;
+  EXPECT_TRUE(summarise(made_up_comparison({variant})).front().staleness);
 }
 
 // Rows that nothing is claimed about are named beside the recommendation, not in it.

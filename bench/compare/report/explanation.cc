@@ -1,0 +1,139 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "bench/compare/report/verdict.h"
+#include "bench/plots/text.h"
+
+namespace syncopate::bench {
+namespace {
+
+// Returns the groups of rows that ended with equal weights, "a, b and c", each of at least two
+// rows.
+std::vector<std::string> identical_rows(const Rows& rows) {
+  std::vector<std::string> groups;
+  std::set<std::size_t> grouped;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (grouped.contains(i)) continue;
+    std::vector<std::string> names = {named(rows[i])};
+    for (std::size_t other = i + 1; other < rows.size(); ++other) {
+      if (grouped.contains(other) || !have_same_weights(rows[i], rows[other])) continue;
+      grouped.insert(other);
+      names.push_back(named(rows[other]));
+    }
+    if (names.size() > 1) groups.push_back(listed(names));
+  }
+  return groups;
+}
+
+// Returns " Learning rates: 0.001 (a, b), 0.002 (c)."; "" if they are unknown.
+std::string rates_text(const Comparison& comparison) {
+  std::map<double, std::vector<std::string>> variants;
+  for (const ComparedVariant& variant : comparison.variants) {
+    if (!variant.learning_rate) return "";
+    variants[*variant.learning_rate * variant.learning_rate_factor.value_or(1.0)].push_back(
+        variant.label);
+  }
+  std::vector<std::string> rates;
+  for (const auto& [rate, labels] : variants) {
+    rates.push_back(fmt::format("{} ({})", exact_text(rate), listed(labels)));
+  }
+  return rates.empty() ? "" : fmt::format(" Learning rates: {}.", listed(rates));
+}
+
+// Returns " The first row used 1 of 2 CPUs."; "" if it used all of them or the number is unknown.
+std::string first_row_cpus(const Comparison& comparison) {
+  if (comparison.has_virtual_clock || comparison.variants.empty() || comparison.machines.empty()) {
+    return "";
+  }
+  const ComparedVariant& first = comparison.variants.front();
+  const int threads = first.threads_per_worker.value_or(comparison.threads_per_worker);
+  const int used = first.workers * threads;
+  const int cpus = std::ranges::min_element(comparison.machines, {}, &Machine::cpus)->cpus;
+  if (threads < 1 || used >= cpus) return "";
+  return fmt::format(" The first row used {} of {}.", used, count_text(cpus, "CPU"));
+}
+
+bool has_label_with(const Comparison& comparison, std::string_view word) {
+  return std::ranges::any_of(comparison.variants, [&](const ComparedVariant& variant) {
+    return variant.label.find(word) != std::string::npos;
+  });
+}
+
+// Returns how the runs were made and what the columns count, where readers may expect otherwise.
+std::string counting_words(const Comparison& comparison, const Rows& rows) {
+  std::string text =
+      " A batch is the samples of one update; the last, shorter batch of an epoch is not trained.";
+  if (comparison.has_virtual_clock) {
+    text += " Seconds are simulated.";
+  } else {
+    text +=
+        " The runs of seed 1 were made first, each row once, then those of seed 2, and so on. All "
+        "rows were evaluated after training, with values saved during it.";
+  }
+  if (std::ranges::any_of(rows, [](const VariantSummary& row) { return row.staleness; })) {
+    text +=
+        " Staleness: updates of the servers' values between a worker's pull and the use of its "
+        "gradient; \"-\" where every update uses gradients of the newest values.";
+  }
+  if (has_label_with(comparison, "ssp:")) {
+    text +=
+        " The bound in \"ssp:\" is on the steps by which a worker may lead the slowest one; "
+        "staleness in updates may be larger.";
+  }
+  if (has_label_with(comparison, "+backup")) {
+    text += " With backup workers, samples/s counts only the gradients that were used.";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string explanation(const Comparison& comparison, const Rows& rows,
+                        std::string_view plus_minus) {
+  int fewest = std::numeric_limits<int>::max();
+  int most = 0;
+  for (const VariantSummary& row : rows) {
+    fewest = std::min(fewest, row.done);
+    most = std::max(most, row.done);
+  }
+  if (most == 0) return "";
+  const std::string seeds =
+      fewest == most ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most);
+  std::string text = fmt::format(
+      "{}{}{}n = {} seeds per row; {} is one standard deviation over them. ", comparison.model,
+      comparison.model.empty() ? "" : ", ",
+      comparison.budget.empty() ? "" : comparison.budget + " per run; ", seeds, plus_minus);
+  text += speed_up_kind(rows) == SpeedUpKind::kTimeToTarget
+              ? fmt::format(
+                    "Speed-up: geometric mean of the times to the target of the first row "
+                    "divided by that of the row, with its interval from {} seeds on.",
+                    kSeedsForTime)
+              : std::string(
+                    "Speed-up: geometric mean of the row's samples per second divided by "
+                    "that of the first row, with the 95 % interval of this row alone.");
+  text += first_row_cpus(comparison);
+  text += fmt::format(
+      " All claims hold together with a probability of {} if accuracies and logarithms of times "
+      "are "
+      "close to normal: Welch's test of every pair of rows, not paired by seed, with Holm's "
+      "adjustment. The interval of a pair is at the level at which it was tested; in times the "
+      "distance between evaluations counts as a source of error. Rows that cannot be told apart "
+      "are not thereby equal. Times begin with the first step and leave out evaluation.",
+      percent_text(1.0 - kFamilyLevel));
+  const auto has_missed = [](const VariantSummary& row) { return row.reached < row.ended(); };
+  if (comparison.target_accuracy && std::ranges::any_of(rows, has_missed)) {
+    text +=
+        " A median counts runs that missed the target or failed as longer (Kaplan and Meier 1958).";
+  }
+  text += rates_text(comparison);
+  for (const std::string& group : identical_rows(rows)) {
+    text += fmt::format(" {} ended with the same weights, bit for bit.", group);
+  }
+  return text + counting_words(comparison, rows);
+}
+
+}  // namespace syncopate::bench
