@@ -33,6 +33,15 @@ TEST(Summary, HasMeanAndDeviationOverSeeds) {
   EXPECT_FALSE(rows[0].staleness.has_value());
 }
 
+TEST(Summary, HasNoStalenessForSynchronousVariants) {
+  ComparedVariant variant = made_up_variant("server:sync", 2, {10, 20}, {0.96, 0.97});
+  for (ComparedRun& run : variant.runs) run.result->summary.staleness.emplace_back();
+  variant.is_synchronous = true;
+  EXPECT_FALSE(summarise(made_up_comparison({variant})).front().staleness);
+  variant.is_synchronous = false;
+  EXPECT_TRUE(summarise(made_up_comparison({variant})).front().staleness);
+}
+
 TEST(Summary, HasNoMeanTimeUnlessEveryEndedRunReachedTheTarget) {
   ComparedVariant variant = made_up_variant("async", 4, {10, 20}, {0.96, 0.97});
   variant.runs.push_back(made_up_run(3, {0.5, 0.6, 0.7}, 0.1));

@@ -362,15 +362,6 @@ TEST(Explanation, SaysWhatTheColumnsCount) {
   EXPECT_TRUE(contains_words(text, "The runs of seed 1 were made first"));
 }
 
-TEST(Summary, HasNoStalenessForSynchronousVariants) {
-  ComparedVariant variant = made_up_variant("server:sync", 2, kFast, kGood);
-  for (ComparedRun& run : variant.runs) run.result->summary.staleness.emplace_back();
-  variant.is_synchronous = true;
-  EXPECT_FALSE(summarise(made_up_comparison({variant})).front().staleness);
-  variant.is_synchronous = false;
-  EXPECT_TRUE(summarise(made_up_comparison({variant})).front().staleness);
-}
-
 // Rows that nothing is claimed about are named beside the recommendation, not in it.
 TEST(Verdict, DoesNotRecommendARowWithoutAClaimableTime) {
   ComparedVariant sometimes =
