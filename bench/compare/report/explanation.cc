@@ -74,7 +74,8 @@ std::string counting_words(const Comparison& comparison, const Rows& rows) {
         " The runs of seed 1 were made first, each row once, then those of seed 2, and so on. All "
         "rows were evaluated after training, with values saved during it.";
   }
-  if (std::ranges::any_of(rows, [](const VariantSummary& row) { return row.staleness; })) {
+  if (std::ranges::any_of(rows,
+                          [](const VariantSummary& row) { return row.staleness.has_value(); })) {
     text +=
         " Staleness: updates of the servers' values between a worker's pull and the use of its "
         "gradient; \"-\" where every update uses gradients of the newest values.";
