@@ -4,7 +4,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
+#include "models/base/secret.h"
 #include "strategies/cluster/cluster_spec.h"
 
 namespace syncopate {
@@ -59,20 +59,6 @@ bool is_set_by_launch(std::string_view variable) noexcept {
   return std::find(kOurs.begin(), kOurs.end(), variable) != kOurs.end();
 }
 
-std::string make_nonce() {
-  std::array<unsigned char, 16> bits{};
-  if (getrandom(bits.data(), bits.size(), 0) != static_cast<ssize_t>(bits.size())) {
-    throw FileError(describe_errno("read", "random bits", errno));
-  }
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const unsigned char byte : bits) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
-
 RendezvousSocket open_rendezvous() {
   FileDescriptor descriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -97,7 +83,7 @@ std::vector<RoleCommand> make_local_roles(const LocalRoles& roles) {
   if (!late.empty()) shared["SYNCOPATE_LATE"] = listed(late);
   shared["SYNCOPATE_SERVERS"] = std::to_string(roles.servers);
   shared["SYNCOPATE_RENDEZVOUS"] = rendezvous.endpoint;
-  shared["SYNCOPATE_NONCE"] = make_nonce();
+  shared["SYNCOPATE_NONCE"] = random_nonce();
   shared["SYNCOPATE_RESTARTS"] = roles.restarts ? "1" : "0";
   shared["SYNCOPATE_LOCAL_SIZE"] = std::to_string(places);
 
@@ -149,7 +135,7 @@ RoleCommand make_mpirun(const MpirunJob& job) {
   // the port is chosen and released here, and another program could take it before worker 0
   // listens. In that case worker 0 reports the taken port, and a second launch chooses another one.
   environment["SYNCOPATE_RENDEZVOUS"] = open_rendezvous().endpoint;
-  environment["SYNCOPATE_NONCE"] = make_nonce();
+  environment["SYNCOPATE_NONCE"] = random_nonce();
   if (geteuid() == 0) {
     environment["OMPI_ALLOW_RUN_AS_ROOT"] = "1";
     environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";

@@ -28,10 +28,6 @@ struct LocalRoles {
 // True for a variable that tells a role its place in the job. Only launch may set such variables.
 bool is_set_by_launch(std::string_view variable) noexcept;
 
-// Returns 128 random bits in hexadecimal, which keep tasks of two incarnations of a job from
-// connecting to each other. Throws FileError if the system provides no random bits.
-std::string make_nonce();
-
 // A RendezvousSocket listens on 127.0.0.1 at a port that the system chooses. open_rendezvous()
 // throws FileError if the socket cannot be created.
 struct RendezvousSocket {

@@ -13,7 +13,7 @@ namespace syncopate::ps {
 ControlLink::ControlLink(wire::Context& context, ClientState& state, const ClientOptions& options)
     : state_(state),
       options_(options),
-      socket_(wire::Socket::connect(context, options.rendezvous, "")),
+      socket_(wire::Socket::connect(context, options.rendezvous)),
       peer_timeout_(options.peer_timeout),
       join_by_(Deadline::after(options.rendezvous_timeout)),
       give_up_by_(Deadline::after(options.rendezvous_timeout + options.peer_timeout)),

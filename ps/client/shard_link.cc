@@ -60,12 +60,7 @@ void ShardLink::set_address(const wire::ServerAddressT& address, std::uint32_t w
 }
 
 void ShardLink::connect() {
-  // Each socket to a shard has a routing id of its own. The connection of an abandoned socket may
-  // still reach the shard, and its ROUTER would hand a common routing id over to that connection.
-  ++connections_;
-  const std::string routing_id =
-      fmt::format("w{}.{}.{}", options_.index, worker_incarnation_, connections_);
-  socket_ = wire::Socket::connect(context_, parse_endpoint(address_.endpoint, name()), routing_id);
+  socket_ = wire::Socket::connect(context_, parse_endpoint(address_.endpoint, name()));
   reconnect_.begin();
 }
 
@@ -128,6 +123,11 @@ void ShardLink::send_sendable() {
   if (!pulls.empty()) send_pulls(pulls);
 }
 
+void ShardLink::send_message(wire::MessageT message) {
+  message.session = session_;
+  socket_->send(envelope("", message));
+}
+
 void ShardLink::send_request(ShardRequest& request) {
   std::size_t first = 0;
   if (request.kind == ShardRequest::Kind::kPush) {
@@ -135,6 +135,7 @@ void ShardLink::send_request(ShardRequest& request) {
     push.in_segment = uses_segment_ && push.codec == wire::Codec::F32;
     if (push.in_segment) first = 1;
   }
+  request.message.session = session_;
   wire::Envelope message = envelope("", request.message);
   if (request.kind == ShardRequest::Kind::kWrite) {
     // A write's frames are copied, under the mutex: after a failure the caller may be gone, and the
@@ -157,7 +158,7 @@ void ShardLink::send_pulls(const std::vector<const ShardRequest*>& requests) {
   wire::PullT pull;
   for (const ShardRequest* request : requests) pull.buckets.push_back(request->bucket);
   pull.in_segment = uses_segment_;
-  socket_->send(envelope("", make_message(std::move(pull))));
+  send_message(make_message(std::move(pull)));
 }
 
 void ShardLink::process_events() {
@@ -167,6 +168,7 @@ void ShardLink::process_events() {
     if (const auto event = socket_->link_event()) {
       busy = true;
       if (*event == wire::LinkEvent::kConnected) {
+        ++connections_;
         send_hello();
       } else {
         disconnect();
@@ -242,6 +244,7 @@ void ShardLink::on_welcome(const wire::DataWelcomeT& welcome) {
   reconnect_.end();
   uses_segment_ = welcome.uses_segment;
   shard_incarnation_ = welcome.incarnation;
+  session_ = welcome.session;
   requests_.begin_connection(welcome.credit_bytes, uses_segment_);
   if (options_.requires_segment && !uses_segment_) {
     state_.fail(fmt::format("--transport shm: {} cannot map this worker's memory; it "
@@ -352,8 +355,7 @@ void ShardLink::check_timeouts() {
   if (const auto reason = reconnect_.expired(name(), options_.declaration.writes_checkpoints)) {
     return state_.fail(*reason);
   }
-  // A ROUTER socket does not report to a connection that its routing id was handed to another one.
-  // A new connection under a new routing id either brings answers or shows that the shard is away.
+  // A new connection either brings answers or shows that the shard is away.
   if (answers_until_ && answers_until_->passed()) {
     if (is_welcome_) {
       log(LogLevel::kWarning, fmt::format("{} has sent nothing for {}; connecting again", name(),
@@ -379,7 +381,7 @@ void ShardLink::check_timeouts() {
     } else {
       send_request(request);
     }
-    socket_->send(envelope("", make_message(probe)));
+    send_message(make_message(probe));
     start_answer_timeout();
   }
 }

@@ -50,6 +50,8 @@ class ShardLink {
   void disconnect();
   void send_hello();
   void send_sendable();
+  // Sends a message of this connection's session.
+  void send_message(wire::MessageT message);
   void send_request(ShardRequest& request);
   void send_pulls(const std::vector<const ShardRequest*>& requests);
   void on_message(const wire::Received& message);
@@ -74,7 +76,8 @@ class ShardLink {
   std::uint32_t shard_incarnation_ = 0;
   RequestQueue requests_;
   std::optional<Deadline> next_hello_;
-  std::uint64_t connections_ = 0;  // number of sockets opened so far
+  std::uint64_t connections_ = 0;  // number of connections made so far
+  std::uint64_t session_ = 0;      // the token that the shard gave to this connection
   // The deadline for the shard's next message, set when a message that it answers at once is sent.
   std::optional<Deadline> answers_until_;
   std::chrono::milliseconds answer_timeout_;  // doubles with each connection that brings no answer

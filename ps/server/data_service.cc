@@ -1,5 +1,6 @@
 #include "ps/server/data_service.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
 
@@ -124,8 +125,13 @@ void DataService::run_posted() {
 void DataService::on_message(wire::Received& message) {
   const wire::BodyUnion& body = message.header.body;
   if (body.type == wire::Body::DataHello) return on_hello(message.peer, *body.AsDataHello());
-  WorkerSession* const session = sessions_.find(message.peer);
-  if (session == nullptr) return;
+  WorkerSession* const session = sessions_.find(message.peer, message.header.session);
+  if (session == nullptr) {
+    ++stranger_messages_;
+    return socket_->log_dropped(
+        message, fmt::format("a {} of no session of this job, or of one that has ended",
+                             wire::name_of(message.header)));
+  }
   switch (body.type) {
     case wire::Body::Push:
       return requests_->push(*session, message, *body.AsPush());
@@ -173,6 +179,7 @@ void DataService::on_hello(const std::string& peer, const wire::DataHelloT& hell
   welcome.credit_bytes =
       std::max<std::int64_t>(1, options_.credit_bytes / std::max(1, options_.workers));
   welcome.uses_segment = result.session->segment != nullptr;
+  welcome.session = result.session->token;
   socket_->send(wire::envelope(peer, wire::make_message(welcome)));
 }
 

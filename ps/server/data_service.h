@@ -74,6 +74,8 @@ class DataService {
 
   // Returns the number of received messages that are not of this protocol.
   std::int64_t foreign_messages() const noexcept { return foreign_messages_; }
+  // Returns the number of messages dropped because they came without the token of a session.
+  std::int64_t stranger_messages() const noexcept { return stranger_messages_; }
   // Returns the number of workers' messages dropped because they do not fit what is served.
   std::int64_t unfit_messages() const noexcept { return sessions_.unfit_messages(); }
 
@@ -92,6 +94,7 @@ class DataService {
   DataThreadQueue queue_;
   DataServiceResults results_;
   std::atomic<std::int64_t> foreign_messages_{0};
+  std::atomic<std::int64_t> stranger_messages_{0};
 
   // Members that only the data thread uses.
   std::shared_ptr<ServedVariables> served_;  // null before the job is declared

@@ -15,6 +15,9 @@ namespace {
 // Updates of fewer elements are done by the data thread itself: to pass one to another thread takes
 // longer than the update.
 constexpr std::int64_t kInlineElements = 16384;
+// A push with a sequence further ahead of the worker's last one is refused: taken, it would void
+// all its pushes before. Workers skip a number only for a step that a roll-back has voided.
+constexpr std::uint64_t kMostAhead = 1000;
 constexpr std::chrono::microseconds kLongestPeersWait(std::numeric_limits<std::uint32_t>::max());
 
 bool is_aligned(std::span<const std::byte> bytes) {
@@ -121,6 +124,10 @@ void RequestService::push(WorkerSession& session, wire::Envelope& envelope,
   const auto drop = [&](const std::string& problem) {
     sessions_.drop(session, "push", header.bucket, problem);
   };
+  if (header.sequence > session.last_push + kMostAhead) {
+    return drop(fmt::format("its sequence {} is far ahead of {}, that of the last push",
+                            header.sequence, session.last_push));
+  }
   const Bucket range = bucket_range(bucket);
   const auto count = static_cast<std::size_t>(range.end - range.begin);
   const bool in_segment = header.in_segment;
@@ -176,6 +183,7 @@ void RequestService::push(WorkerSession& session, wire::Envelope& envelope,
     current_.open.erase(token);
     return;
   }
+  session.last_push = std::max(session.last_push, header.sequence);
   schedule(bucket, threads_for(session));
 }
 

@@ -8,6 +8,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "models/base/secret.h"
 
 namespace syncopate::ps {
 namespace {
@@ -66,7 +67,10 @@ WorkerSessions::HelloResult WorkerSessions::on_hello(const std::string& peer,
   session.worker = hello.worker;
   session.incarnation = hello.incarnation;
   session.call = hello.call;
+  session.last_push = std::max(session.last_push, hello.sequence);
   std::erase_if(workers_by_peer_, [&](const auto& entry) { return entry.second == hello.worker; });
+  // A repeated greeting over one connection gets the same token: the worker may have used it since.
+  if (session.peer != peer) session.token = random_token();
   session.peer = peer;
   workers_by_peer_[peer] = hello.worker;
   return {.session = &session, .is_new = is_new};
@@ -84,9 +88,11 @@ void WorkerSessions::map_segment(WorkerSession& session, const std::string& segm
   }
 }
 
-WorkerSession* WorkerSessions::find(const std::string& peer) {
+WorkerSession* WorkerSessions::find(const std::string& peer, std::uint64_t token) {
   const auto worker = workers_by_peer_.find(peer);
-  return worker == workers_by_peer_.end() ? nullptr : &sessions_.at(worker->second);
+  if (worker == workers_by_peer_.end()) return nullptr;
+  WorkerSession& session = sessions_.at(worker->second);
+  return session.token == token ? &session : nullptr;
 }
 
 WorkerSession* WorkerSessions::find_worker(WorkerId worker) {

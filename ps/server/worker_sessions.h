@@ -19,8 +19,10 @@ namespace syncopate::ps {
 struct WorkerSession {
   WorkerId worker = 0;
   std::uint32_t incarnation = 0;
-  std::uint64_t call = 0;                        // number of the socket in use, see DataHello
+  std::uint64_t call = 0;                        // number of the connection, see DataHello
   std::string peer;                              // routing id of the connection
+  std::uint64_t token = 0;                       // handed out on the connection, see DataWelcome
+  std::uint64_t last_push = 0;                   // the highest sequence of its pushes so far
   std::shared_ptr<const MappedSegment> segment;  // worker's shared memory; null: values in frames
   bool has_logged_drop = false;
 };
@@ -45,7 +47,8 @@ class WorkerSessions {
   void map_segment(WorkerSession& session, const std::string& segment, std::int64_t elements);
 
   // find() and find_worker() return null if there is no such session.
-  WorkerSession* find(const std::string& peer);
+  // Returns the session of this connection and token; null if there is none.
+  WorkerSession* find(const std::string& peer, std::uint64_t token);
   WorkerSession* find(WorkerId worker, std::uint32_t incarnation);
   WorkerSession* find_worker(WorkerId worker);  // of any incarnation
   // Refuses this incarnation of the worker and earlier ones from now on. Returns the incarnation

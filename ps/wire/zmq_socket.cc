@@ -4,7 +4,6 @@
 #include <zmq.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <deque>
@@ -30,7 +29,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kNextTry(5);
 // Limits the log entries about messages that are not of this protocol.
 constexpr std::size_t kMostLoggedPeers = 20;
-constexpr std::size_t kLongestLoggedName = 64;
 
 bool receive_frame(const SocketHandle& socket, ZmqFrame& frame) {
   while (zmq_msg_recv(&frame.content(), socket.get(), ZMQ_DONTWAIT) < 0) {
@@ -50,13 +48,13 @@ SocketHandle make_socket(Context& context, int type, const SocketLimits& limits)
   return socket;
 }
 
-// Returns a routing id, which may hold any bytes, as printable text.
-std::string printable_name(std::string_view peer) {
-  std::string text;
-  for (const char c : peer.substr(0, kLongestLoggedName)) {
-    text += std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?';
-  }
-  return text;
+// Returns the address that a received frame came from, such as "10.0.0.7".
+std::string sender_of(ZmqFrame& frame) {
+  const char* const address = zmq_msg_gets(&frame.content(), "Peer-Address");
+  if (address == nullptr) return "an unknown address";
+  constexpr std::string_view kMapped = "::ffff:";
+  const std::string_view text = address;
+  return std::string(text.starts_with(kMapped) ? text.substr(kMapped.size()) : text);
 }
 
 std::int64_t total_bytes(const std::vector<ZmqFrame>& frames) {
@@ -228,7 +226,7 @@ struct Socket::State {
   // Decodes the header of a received message. Returns nothing, and sets `problem` to the reason,
   // for a message that is dropped.
   std::optional<MessageT> header_of(const Envelope& message, std::string& problem) const;
-  void count_foreign_message(const std::string& peer, const std::string& problem);
+  void log_dropped(Envelope& message, const std::string& problem);
 
   const SocketLimits limits;
   const bool is_router;
@@ -324,12 +322,14 @@ std::optional<MessageT> Socket::State::header_of(const Envelope& message,
   return decode(message.frames.front().bytes(), &problem);
 }
 
-void Socket::State::count_foreign_message(const std::string& peer, const std::string& problem) {
-  ++foreign_messages;
-  if (logged_peers.size() >= kMostLoggedPeers || !logged_peers.insert(peer).second) return;
+void Socket::State::log_dropped(Envelope& message, const std::string& problem) {
+  if (logged_peers.size() >= kMostLoggedPeers || !logged_peers.insert(message.peer).second) return;
+  const std::string from = reconnector              ? std::string(reconnector->target())
+                           : message.frames.empty() ? "a caller"
+                                                    : sender_of(message.frames.front());
   log(LogLevel::kWarning,
-      fmt::format("dropped a message from '{}': {}; does another program use this port?",
-                  printable_name(peer), problem));
+      fmt::format("dropped a message from {}: {}; does another program use this port?", from,
+                  problem));
 }
 
 Socket::Socket(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -346,7 +346,6 @@ std::unique_ptr<Socket> Socket::listen(Context& context, FileDescriptor listenin
   auto state = std::make_unique<State>(context, ZMQ_ROUTER, limits);
   state->port = listener.port();
   set_option(state->socket, ZMQ_ROUTER_MANDATORY, 1);
-  set_option(state->socket, ZMQ_ROUTER_HANDOVER, 1);
   set_option(state->socket, ZMQ_USE_FD, listener.descriptor());
   // ZeroMQ requires an address for zmq_bind() but does not use it: the socket is bound already.
   check_zmq(zmq_bind(state->socket.get(), "tcp://127.0.0.1:*"), "zmq_bind");
@@ -355,15 +354,10 @@ std::unique_ptr<Socket> Socket::listen(Context& context, FileDescriptor listenin
 }
 
 std::unique_ptr<Socket> Socket::connect(Context& context, const Endpoint& to,
-                                        std::string routing_id, const SocketLimits& limits) {
+                                        const SocketLimits& limits) {
   auto state = std::make_unique<State>(context, ZMQ_DEALER, limits);
   // Without a connection ZeroMQ must not queue messages itself: that queue could not be cleared.
   set_option(state->socket, ZMQ_IMMEDIATE, 1);
-  if (!routing_id.empty()) {
-    check_zmq(
-        zmq_setsockopt(state->socket.get(), ZMQ_ROUTING_ID, routing_id.data(), routing_id.size()),
-        "zmq_setsockopt ZMQ_ROUTING_ID '" + routing_id + "'");
-  }
   state->reconnector.emplace(state->socket, to);
   return std::unique_ptr<Socket>(new Socket(std::move(state)));
 }
@@ -400,11 +394,15 @@ std::optional<Received> Socket::receive() {
     if (std::optional<MessageT> header = state.header_of(*message, problem)) {
       return Received{std::move(*message), std::move(*header)};
     }
-    state.count_foreign_message(
-        state.reconnector ? std::string(state.reconnector->target()) : message->peer, problem);
+    ++state.foreign_messages;
+    state.log_dropped(*message, problem);
   }
   state.set_timer();
   return std::nullopt;
+}
+
+void Socket::log_dropped(Envelope& message, const std::string& problem) {
+  state_->log_dropped(message, problem);
 }
 
 std::optional<LinkEvent> Socket::link_event() {

@@ -39,22 +39,22 @@ enum class LinkEvent : std::uint8_t { kConnected, kDisconnected };
 // A Socket is used by one thread only.
 class Socket {
  public:
-  // Returns a ROUTER that listens at `at`, with ROUTER_MANDATORY and ROUTER_HANDOVER set; port 0
-  // lets the system choose (see Listener in ps/net/connection.h). Throws UsageError naming a port
-  // that is in use.
+  // Returns a ROUTER that listens at `at`, with ROUTER_MANDATORY set; port 0 lets the system choose
+  // (see Listener in ps/net/connection.h). Every connection has a routing id of its own, which
+  // ZeroMQ chooses: no caller can take another connection's. Throws UsageError naming a port that
+  // is in use.
   static std::unique_ptr<Socket> listen(Context& context, const Endpoint& at,
                                         const SocketLimits& limits = {});
   // Returns a ROUTER on a descriptor that listens already, such as one inherited from launch.
   static std::unique_ptr<Socket> listen(Context& context, FileDescriptor listening,
                                         const SocketLimits& limits = {});
   // Returns a DEALER that connects in the background, repeatedly, to the addresses that the host
-  // name has at the time. ZeroMQ chooses the routing id if `routing_id` is empty. Messages sent
-  // before the first connection wait in a queue.
+  // name has at the time. Messages sent before the first connection wait in a queue.
   // When a connection breaks, undelivered messages are lost, both ZeroMQ's and queued ones. So are
   // messages sent until link_event() has returned kDisconnected: afterwards the caller knows that
   // no older message arrives through the next connection.
   static std::unique_ptr<Socket> connect(Context& context, const Endpoint& to,
-                                         std::string routing_id, const SocketLimits& limits = {});
+                                         const SocketLimits& limits = {});
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
   ~Socket();
@@ -70,8 +70,10 @@ class Socket {
   std::int64_t queued_bytes() const noexcept;
 
   // Returns the next message, if one has arrived. Messages without a valid header or with too many
-  // frames are counted, logged once per peer, and skipped.
+  // frames are counted, logged once per connection, and skipped.
   std::optional<Received> receive();
+  // Logs, once per connection, that the caller drops a message because of `problem`.
+  void log_dropped(Envelope& message, const std::string& problem);
   std::optional<LinkEvent> link_event();  // always empty for a ROUTER
   std::int64_t foreign_messages() const noexcept;
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "models/base/errors.h"
+#include "models/base/secret.h"
 #include "ps/net/endpoint.h"
 
 namespace syncopate {
@@ -38,14 +38,6 @@ auto decode(const Frame& frame, MessageType type, std::string_view what, Read re
 std::string value_of(const std::string& name, const std::vector<Agreement>& agreements) {
   const auto found = std::ranges::find(agreements, name, &Agreement::name);
   return found == agreements.end() ? "no " + name : name + " " + found->value;
-}
-
-std::string random_job_nonce() {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::random_device device;
-  std::string nonce;
-  for (int i = 0; i < 32; ++i) nonce += kDigits[device() & 15U];
-  return nonce;
 }
 
 bool on_one_machine(const std::vector<Hello>& hellos) {
@@ -195,8 +187,7 @@ std::string differences(const Hello& rank_zero, const Hello& other, bool must) {
 }
 
 Roster make_roster(const std::vector<Hello>& hellos, const std::vector<std::string>& addresses) {
-  Roster roster{
-      hellos[0].nonce.empty() ? random_job_nonce() : hellos[0].nonce, milliseconds(0), {}};
+  Roster roster{hellos[0].nonce.empty() ? random_nonce() : hellos[0].nonce, milliseconds(0), {}};
   int first_replica = 0;
   for (std::size_t i = 0; i < hellos.size(); ++i) {
     const Hello& hello = hellos[i];

@@ -8,13 +8,13 @@
 #include <chrono>
 #include <iterator>
 #include <optional>
-#include <random>
 #include <sstream>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/secret.h"
 #include "ps/net/connection.h"
 #include "strategies/cluster/handshake.h"
 #include "strategies/cluster/pending_connections.h"
@@ -67,18 +67,11 @@ std::uint16_t port_of(const Member& member, const std::string& text) {
                   describe(member.index, member.host, member.pid), text.substr(0, 40)));
 }
 
-std::string random_ring_nonce() {
-  std::random_device random;
-  std::string nonce;
-  for (int i = 0; i < 4; ++i) nonce += fmt::format("{}.", random());
-  return nonce;
-}
-
 class RingBuilder {
  public:
   explicit RingBuilder(const CollectiveOptions& options)
       : membership_(options.membership),
-        nonce_(membership_ == nullptr ? random_ring_nonce() : membership_->nonce()),
+        nonce_(membership_ == nullptr ? random_nonce() : membership_->nonce()),
         pending_(Listener(Endpoint{listening_host(options), 0}),
                  kMaxRingHelloBytes + static_cast<std::uint32_t>(nonce_.size())),
         address_{"127.0.0.1", pending_.port()} {

@@ -33,6 +33,7 @@ class ScriptedServer {
       const auto header = wire::decode(message.frames.front().bytes());
       if (header->body.type != wire::BodyUnionTraits<BodyT>::enum_value) continue;
       peer_of(socket) = message.peer;
+      session_ = header->session;
       return *static_cast<const BodyT*>(header->body.value);
     }
   }
@@ -54,6 +55,8 @@ class ScriptedServer {
   wire::DataHelloT answer_data_hello();
   // Returns the routing id of the client's data socket.
   const std::string& data_peer() const noexcept { return data_peer_; }
+  // Returns the token that the last message of await() had.
+  std::uint64_t session() const noexcept { return session_; }
 
   wire::DataWelcomeT data_welcome;  // the answer to DataHello
   // These are the options of the clients that make_client() returns.
@@ -76,6 +79,7 @@ class ScriptedServer {
   Endpoint rendezvous_;
   std::string control_peer_;
   std::string data_peer_;
+  std::uint64_t session_ = 0;
 };
 
 }  // namespace syncopate::ps::testing

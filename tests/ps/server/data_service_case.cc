@@ -12,6 +12,13 @@ DataServiceCase::DataServiceCase(const JobShape& shape)
   data.serve(served, 1);
 }
 
+WorkerConnection DataServiceCase::welcomed(const wire::DataHelloT& hello) {
+  WorkerConnection connection = connect();
+  connection.send(hello);
+  connection.receive<wire::DataWelcomeT>();
+  return connection;
+}
+
 std::vector<EndedStep> DataServiceCase::await_steps(std::size_t count) {
   const Deadline deadline = Deadline::after(std::chrono::seconds(10));
   std::vector<EndedStep> all;

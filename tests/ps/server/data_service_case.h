@@ -15,15 +15,18 @@
 
 namespace syncopate::ps::testing {
 
-// A WorkerConnection is a worker's connection to the data service.
+// A WorkerConnection is a worker's connection to the data service. Its messages have the token of
+// the last DataWelcome that it received.
 class WorkerConnection {
  public:
-  WorkerConnection(wire::Context& context, std::uint16_t port, const std::string& routing_id)
-      : socket_(wire::Socket::connect(context, {"127.0.0.1", port}, routing_id)) {}
+  WorkerConnection(wire::Context& context, std::uint16_t port)
+      : socket_(wire::Socket::connect(context, {"127.0.0.1", port})) {}
 
   template <typename BodyT>
   void send(BodyT body, const std::vector<float>& frame = {}) {
-    wire::Envelope message = envelope("", wire::make_message(std::move(body)));
+    wire::MessageT header = wire::make_message(std::move(body));
+    header.session = session;
+    wire::Envelope message = envelope("", header);
     if (!frame.empty()) {
       message.frames.push_back(wire::ZmqFrame::copy_of(std::as_bytes(std::span(frame))));
     }
@@ -40,8 +43,11 @@ class WorkerConnection {
                                  : nullptr;
     EXPECT_NE(body, nullptr) << "it is " << wire::name_of(*decoded);
     EXPECT_EQ(message.frames.size(), 1 + frames);
+    if (const auto* const welcome = decoded->body.AsDataWelcome()) session = welcome->session;
     return body == nullptr ? BodyT() : BodyT(*body);
   }
+
+  std::uint64_t session = 0;
 
  private:
   std::unique_ptr<wire::Socket> socket_;
@@ -50,9 +56,9 @@ class WorkerConnection {
 struct DataServiceCase {
   explicit DataServiceCase(const JobShape& shape);
 
-  WorkerConnection connect(const std::string& routing_id) {
-    return {context, data.port(), routing_id};
-  }
+  WorkerConnection connect() { return {context, data.port()}; }
+  // Returns the connection of a worker that was welcomed.
+  WorkerConnection welcomed(const wire::DataHelloT& hello);
   // Waits for this number of ended steps and returns them.
   std::vector<EndedStep> await_steps(std::size_t count);
 

@@ -16,12 +16,8 @@ const std::vector<float> kGradient(8, 1.0F);
 
 TEST(DataService, ReportsAPushOnceEvenIfItIsSentTwice) {
   DataServiceCase service({.workers = 2, .consistency = 0});
-  WorkerConnection first = service.connect("w0.1");
-  first.send(hello_of(0, 1));
-  first.receive<wire::DataWelcomeT>();
-  WorkerConnection second = service.connect("w1.1");
-  second.send(hello_of(1, 1));
-  second.receive<wire::DataWelcomeT>();
+  WorkerConnection first = service.welcomed(hello_of(0, 1));
+  WorkerConnection second = service.welcomed(hello_of(1, 1));
   first.send(push_of(1, 1), kGradient);
   first.send(push_of(1, 1), kGradient);
   first.receive<wire::ConsumedT>();  // answers the second copy of the push; the first copy waits
@@ -37,7 +33,7 @@ TEST(DataService, ReportsAPushOnceEvenIfItIsSentTwice) {
 TEST(DataService, RefusesAnIncarnationThatWasRemovedBeforeItsHello) {
   DataServiceCase service({});
   service.data.remove_worker(0, 2);
-  WorkerConnection caller = service.connect("w0");
+  WorkerConnection caller = service.connect();
   caller.send(hello_of(0, 1));
   caller.receive<wire::RefusedT>();
   caller.send(hello_of(0, 2));
@@ -48,12 +44,8 @@ TEST(DataService, RefusesAnIncarnationThatWasRemovedBeforeItsHello) {
 
 TEST(DataService, UsesOnlyTheLatestConnectionOfAWorker) {
   DataServiceCase service({});
-  WorkerConnection before = service.connect("w0.1");
-  before.send(hello_of(0, 1));
-  before.receive<wire::DataWelcomeT>();
-  WorkerConnection after = service.connect("another");
-  after.send(hello_of(0, 1));
-  after.receive<wire::DataWelcomeT>();
+  WorkerConnection before = service.welcomed(hello_of(0, 1));
+  WorkerConnection after = service.welcomed(hello_of(0, 1));
   before.send(pull_of({0}));
   service.data.remove_worker(0, 1);
   before.send(pull_of({0}));
@@ -66,12 +58,12 @@ TEST(DataService, UsesOnlyTheLatestConnectionOfAWorker) {
 // third greeting can arrive before the second one; the job then hung after a roll-back.
 TEST(DataService, IgnoresAHelloOverASocketThatTheWorkerClosed) {
   DataServiceCase service({});
-  WorkerConnection later = service.connect("w0.1.2");
+  WorkerConnection later = service.connect();
   wire::DataHelloT hello = hello_of(0, 1);
   hello.call = 2;
   later.send(hello);
   later.receive<wire::DataWelcomeT>();
-  WorkerConnection earlier = service.connect("w0.1.1");
+  WorkerConnection earlier = service.connect();
   hello.call = 1;
   earlier.send(hello);
   hello.nonce = "another job's";
@@ -81,11 +73,96 @@ TEST(DataService, IgnoresAHelloOverASocketThatTheWorkerClosed) {
   later.receive<wire::ValuesT>(1);
 }
 
+// A stranger that knows neither the nonce nor the token of a session can neither read nor write.
+TEST(DataService, DropsMessagesWithoutTheTokenOfTheirConnection) {
+  DataServiceCase service({.workers = 2});
+  WorkerConnection worker = service.welcomed(hello_of(0, 1));
+  WorkerConnection stranger = service.connect();
+  wire::WriteT write;
+  write.version = 7;
+  wire::ReadCutT read;
+  ::testing::internal::CaptureStderr();
+  for (const std::uint64_t token : {std::uint64_t{0}, worker.session, worker.session + 1}) {
+    stranger.session = token;
+    stranger.send(write, std::vector<float>(8, 42.0F));
+    stranger.send(push_of(1, 1), kGradient);
+    stranger.send(pull_of({0}));
+    stranger.send(read);
+    stranger.send(wire::ProbeT());
+  }
+  wire::DataHelloT hello = hello_of(1, 1);
+  hello.nonce = "guessed";
+  stranger.send(hello);
+  stranger.receive<wire::RefusedT>();  // the first answer: all messages before have been dropped
+  const std::uint64_t own = std::exchange(worker.session, 0);
+  worker.send(push_of(1, 1), kGradient);
+  worker.session = own;
+  worker.send(push_of(1, 1), kGradient);
+  EXPECT_EQ(worker.receive<wire::ValuesT>(1).version, 2U);
+  EXPECT_EQ(service.served->shard->view(0).values[0], -1.0F);
+  EXPECT_EQ(service.data.stranger_messages(), 16);
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  const std::string line = "dropped a message from 127.0.0.1: a Write of no session of this job";
+  const std::size_t at = lines.find(line);
+  ASSERT_NE(at, std::string::npos) << lines;
+  EXPECT_EQ(lines.find("a Pull of no session"), std::string::npos) << "logged twice: " << lines;
+}
+
+TEST(DataService, AppliesAPushOnceThatComesOverTwoConnections) {
+  DataServiceCase service({});
+  WorkerConnection before = service.welcomed(hello_of(0, 1));
+  before.send(push_of(1, 1), kGradient);
+  EXPECT_EQ(before.receive<wire::ValuesT>(1).version, 2U);
+  wire::DataHelloT hello = hello_of(0, 1);
+  hello.call = 1;
+  WorkerConnection after = service.welcomed(hello);
+  EXPECT_NE(after.session, before.session);
+  before.send(push_of(2, 2), kGradient);  // late: the worker sends it again over its new connection
+  hello.nonce = "another job's";
+  before.send(hello);
+  before.receive<wire::RefusedT>();  // the late push has been dropped
+  EXPECT_EQ(service.served->shard->view(0).version, 2U);
+  after.send(push_of(1, 1), kGradient);
+  after.receive<wire::ValuesT>(1);
+  after.send(push_of(2, 2), kGradient);
+  EXPECT_EQ(after.receive<wire::ValuesT>(1).version, 3U);
+  EXPECT_EQ(service.served->shard->view(0).values[0], -2.0F);
+  EXPECT_EQ(service.await_steps(2).size(), 2U);
+}
+
+// A worker sends its greeting again while the answer is under way, and uses the first token then.
+TEST(DataService, GivesARepeatedHelloTheSameToken) {
+  DataServiceCase service({});
+  WorkerConnection worker = service.welcomed(hello_of(0, 1));
+  const std::uint64_t first = worker.session;
+  EXPECT_NE(first, 0U);
+  worker.send(hello_of(0, 1));
+  worker.receive<wire::DataWelcomeT>();
+  EXPECT_EQ(worker.session, first);
+}
+
+// Taken for the worker's last push, it would make all its other pushes repeated ones: the job hung.
+TEST(DataService, RefusesAPushFarAheadOfTheWorkersLastOne) {
+  DataServiceCase service({});
+  WorkerConnection worker = service.welcomed(hello_of(0, 1));
+  worker.send(push_of(1, 1), kGradient);
+  worker.receive<wire::ValuesT>(1);
+  ::testing::internal::CaptureStderr();
+  worker.send(push_of(1000000, 2), kGradient);
+  worker.send(push_of(2, 2), kGradient);
+  EXPECT_EQ(worker.receive<wire::ValuesT>(1).sequence, 2U);
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(lines.find("dropped a push of bucket 0 by worker 0: its sequence 1000000 is far ahead "
+                       "of 1, that of the last push"),
+            std::string::npos)
+      << lines;
+  EXPECT_EQ(service.data.unfit_messages(), 1);
+  EXPECT_EQ(service.served->shard->view(0).values[0], -2.0F);
+}
+
 TEST(DataService, DropsAPullOfMoreBucketsThanExist) {
   DataServiceCase service({});
-  WorkerConnection caller = service.connect("w0.1");
-  caller.send(hello_of(0, 1));
-  caller.receive<wire::DataWelcomeT>();
+  WorkerConnection caller = service.welcomed(hello_of(0, 1));
   caller.send(pull_of({0, 0}));
   caller.send(pull_of({0}));
   caller.receive<wire::ValuesT>(1);
@@ -95,9 +172,7 @@ TEST(DataService, DropsAPullOfMoreBucketsThanExist) {
 
 TEST(DataService, CountsUnfitPushesAndLogsOnePerWorker) {
   DataServiceCase service({});
-  WorkerConnection caller = service.connect("w0.1");
-  caller.send(hello_of(0, 1));
-  caller.receive<wire::DataWelcomeT>();
+  WorkerConnection caller = service.welcomed(hello_of(0, 1));
   ::testing::internal::CaptureStderr();
   caller.send(push_of(1, 1), std::vector<float>(7, 1.0F));
   wire::PushT other_codec = push_of(1, 1);
@@ -124,9 +199,7 @@ TEST(DataService, CountsUnfitPushesAndLogsOnePerWorker) {
 
 TEST(DataService, CountsUnfitWrites) {
   DataServiceCase service({});
-  WorkerConnection caller = service.connect("w0.1");
-  caller.send(hello_of(0, 1));
-  caller.receive<wire::DataWelcomeT>();
+  WorkerConnection caller = service.welcomed(hello_of(0, 1));
   wire::WriteT write;
   write.version = 1;
   caller.send(write, std::vector<float>(9));
@@ -144,7 +217,7 @@ TEST(DataService, DoesNotAcceptCompressedGradientsInSharedMemory) {
   const SegmentOwner segment(shape.bucket_sizes[0], shape.nonce);
   // The segment contains four indices, then four values: a valid compressed gradient.
   for (std::uint32_t i = 0; i < 4; ++i) segment.gradients().f32()[i] = std::bit_cast<float>(i);
-  WorkerConnection caller = service.connect("w0.1");
+  WorkerConnection caller = service.connect();
   caller.send(hello_of(0, 1, segment.name()));
   ASSERT_TRUE(caller.receive<wire::DataWelcomeT>().uses_segment);
   wire::PushT push = push_of(1, 1);
@@ -164,12 +237,8 @@ TEST(DataService, SendsValuesAsOfTheTimeOfTheRequest) {
   const JobShape shape{.workers = 2, .consistency = 0};
   DataServiceCase service(shape);
   const SegmentOwner segment(shape.bucket_sizes[0], shape.nonce);
-  WorkerConnection second = service.connect("w1.1");
-  second.send(hello_of(1, 1));
-  second.receive<wire::DataWelcomeT>();
-  WorkerConnection first = service.connect("w0.1");
-  first.send(hello_of(0, 1));
-  first.receive<wire::DataWelcomeT>();
+  WorkerConnection second = service.welcomed(hello_of(1, 1));
+  WorkerConnection first = service.welcomed(hello_of(0, 1));
   first.send(push_of(1, 1), kGradient);
   // The worker greets again with a segment, as if its shared memory could not be mapped before.
   first.send(hello_of(0, 1, segment.name()));

@@ -101,7 +101,7 @@ TEST(AServedJob, RefusesASecondServer0) {
   const JobShape shape;
   const ServedJob job(shape);
   wire::Context context;
-  const auto socket = wire::Socket::connect(context, job.rendezvous(), "");
+  const auto socket = wire::Socket::connect(context, job.rendezvous());
   wire::await_link(*socket, wire::LinkEvent::kConnected);
   wire::HelloT hello;
   hello.nonce = shape.nonce;

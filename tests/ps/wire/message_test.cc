@@ -135,23 +135,23 @@ TEST(Header, ThatIsTruncatedIsRefused) {
 
 TEST(Header, OfAnotherVersionIsRefusedWithBothVersions) {
   MessageT message = make_message(ReadyT{});
-  message.protocol = 2;
-  EXPECT_EQ(problem_with(encode(message)), "protocol 2, expected 1");
+  message.protocol = kProtocol + 1;
+  EXPECT_EQ(problem_with(encode(message)), "protocol 3, expected 2");
   message.protocol = 0;
-  EXPECT_EQ(problem_with(encode(message)), "protocol 0, expected 1");
+  EXPECT_EQ(problem_with(encode(message)), "protocol 0, expected 2");
 }
 
 TEST(Header, OfAnotherVersionIsNotDecodedFurther) {
-  // This header of version 2 has a table in a place where it is invalid for version 1.
+  // This header of version 3 has a text in a place where that is invalid for version 2.
   flatbuffers::FlatBufferBuilder builder;
-  const auto text = builder.CreateString("in version 2, a text");
+  const auto text = builder.CreateString("in version 3, a text");
   const auto start = builder.StartTable();
-  builder.AddElement<std::uint16_t>(Message::VT_PROTOCOL, 2, 0);
+  builder.AddElement<std::uint16_t>(Message::VT_PROTOCOL, 3, 0);
   builder.AddElement<std::uint8_t>(Message::VT_BODY_TYPE, 1, 0);
   builder.AddOffset(Message::VT_BODY, text);
   builder.Finish(flatbuffers::Offset<Message>(builder.EndTable(start)), MessageIdentifier());
   EXPECT_EQ(problem_with(std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()))),
-            "protocol 2, expected 1");
+            "protocol 3, expected 2");
 }
 
 TEST(Header, OfAnotherProgramIsRefusedWithItsLength) {

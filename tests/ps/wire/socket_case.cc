@@ -64,10 +64,15 @@ std::int64_t number_of(const Envelope& message) {
 Line::Line(const SocketLimits& limits)
     : server(Socket::listen(context, {"127.0.0.1", 0}, limits)) {}
 
-std::unique_ptr<Socket> Line::call(const std::string& routing_id) {
-  auto client = Socket::connect(context, {"127.0.0.1", server->port()}, routing_id);
+std::unique_ptr<Socket> Line::call() {
+  auto client = Socket::connect(context, {"127.0.0.1", server->port()});
   await_link(*client, LinkEvent::kConnected, {server.get()});
   return client;
+}
+
+std::string Line::routing_id_of(Socket& caller) {
+  EXPECT_TRUE(caller.send(numbered("", 0)));
+  return await_message(*server, {&caller}).peer;
 }
 
 }  // namespace syncopate::ps::wire

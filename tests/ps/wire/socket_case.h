@@ -27,7 +27,9 @@ std::int64_t number_of(const Envelope& message);
 // A Line has both ends of an established connection.
 struct Line {
   explicit Line(const SocketLimits& limits = {});
-  std::unique_ptr<Socket> call(const std::string& routing_id);
+  std::unique_ptr<Socket> call();
+  // Returns the routing id that the server has given to this caller.
+  std::string routing_id_of(Socket& caller);
 
   Context context;
   std::unique_ptr<Socket> server;

@@ -1,4 +1,4 @@
-// Tests connections that break and are made again, and the routing ids of callers.
+// Tests connections that break and are made again, and callers that forge a routing id.
 #include <gtest/gtest.h>
 #include <netdb.h>
 #include <poll.h>
@@ -43,7 +43,7 @@ std::uint16_t free_port() { return Listener(Endpoint{"127.0.0.1", 0}).port(); }
 TEST(WorkerOfALostServer, IsNotifiedOfTheLossAndOfTheReturn) {
   Line line;
   const Endpoint place{"127.0.0.1", line.server->port()};
-  const auto worker = line.call("w0.1");
+  const auto worker = line.call();
   for (int round = 0; round < 3; ++round) {
     line.server.reset();
     await_link(*worker, LinkEvent::kDisconnected);
@@ -58,7 +58,7 @@ TEST(WorkerOfALostServer, IsNotifiedOfTheLossAndOfTheReturn) {
 TEST(WorkerOfALostServer, SendsNothingUntilItIsNotifiedOfTheLoss) {
   Line line;
   const Endpoint place{"127.0.0.1", line.server->port()};
-  const auto worker = line.call("w0.1");
+  const auto worker = line.call();
   line.server.reset();
   EXPECT_TRUE(wait_until({worker.get()}, [&] { return !worker->send(numbered("", 1)); }));
   EXPECT_EQ(worker->queued_bytes(), 0);
@@ -75,7 +75,7 @@ TEST(WorkerOfALostServer, SendsNothingUntilItIsNotifiedOfTheLoss) {
 TEST(WorkerBeforeItsServer, KeepsItsMessagesInOrder) {
   Context context;
   const Endpoint place{"127.0.0.1", free_port()};
-  const auto worker = Socket::connect(context, place, "w0.1");
+  const auto worker = Socket::connect(context, place);
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(worker->send(numbered("", i)));
   EXPECT_GT(worker->queued_bytes(), 0);
   const auto server = listen_again(context, place);
@@ -91,7 +91,7 @@ TEST(WorkerThatReachedAnotherProgram, ConnectsAgainToTheServer) {
   Context context;
   auto wrong = std::make_unique<Listener>(Endpoint{"127.0.0.1", 0});
   const Endpoint place{"127.0.0.1", wrong->port()};
-  const auto worker = Socket::connect(context, place, "w0.1");
+  const auto worker = Socket::connect(context, place);
   {
     const auto caller = wrong->accept(soon());
     ASSERT_TRUE(caller);
@@ -135,7 +135,7 @@ TEST(HostName, IsLookedUpInBothAddressFamilies) {
       is_address_of_name |= a->ai_family == (address[0] == ':' ? AF_INET6 : AF_INET);
     }
     if (!is_address_of_name) continue;
-    const auto worker = Socket::connect(context, {"localhost", port}, "w0.1");
+    const auto worker = Socket::connect(context, {"localhost", port});
     // 800 ms are enough for three attempts: pauses of 20, 40, 80 and 160 ms, with ZeroMQ's jitter.
     const Deadline later = Deadline::after(std::chrono::milliseconds(800));
     wait_until({worker.get()}, [&] { return later.passed() || worker->link_event(); });
@@ -153,28 +153,16 @@ TEST(Ipv6Address, IsConnectedTo) {
   } catch (const UsageError& error) {
     GTEST_SKIP() << "this machine has no IPv6: " << error.what();
   }
-  const auto worker = Socket::connect(context, {"::1", server->port()}, "w0.1");
+  const auto worker = Socket::connect(context, {"::1", server->port()});
   worker->send(numbered("", 1));
   EXPECT_EQ(number_of(await_message(*server, {worker.get()})), 1);
 }
 
-// The routing id of a restarted worker contains its incarnation. If two sockets ever have equal
-// ids, the later socket counts.
-TEST(SecondSocketOfOneRoutingId, ReplacesTheFirst) {
-  Line line;
-  auto first = line.call("w0.1");
-  const auto second = line.call("w0.1");
-  first.reset();
-  EXPECT_TRUE(line.server->send(numbered("w0.1", 1)));
-  EXPECT_EQ(number_of(await_message(*second, {line.server.get()})), 1);
-}
-
-// A LateCaller is a DEALER made of a plain socket. It connects early and sends its routing id late,
-// like an abandoned socket whose connection was delayed by the system. Source: ZMTP 3.0
-// (rfc.zeromq.org/spec/23), NULL mechanism.
-class LateCaller {
+// A ForgingCaller is a DEALER made of a plain socket, which chooses its routing id. Source:
+// ZMTP 3.0 (rfc.zeromq.org/spec/23), NULL mechanism.
+class ForgingCaller {
  public:
-  explicit LateCaller(Socket& server)
+  explicit ForgingCaller(Socket& server)
       : connection_(connect_to({"127.0.0.1", server.port()}, "the server", soon())) {
     send_bytes("\xFF\0\0\0\0\0\0\0\1\x7F\3\0NULL"sv);
     send_bytes(std::string(64 - 16, '\0'));
@@ -195,14 +183,12 @@ class LateCaller {
                std::string(reinterpret_cast<const char*>(header.data()), header.size()));
   }
 
-  // Returns whether the peer sends `message` after its greeting.
-  bool receives(Socket& server, std::string_view bytes) {
-    const Deadline deadline = soon();
-    while (received_.find(bytes) == std::string::npos) {
-      if (deadline.passed()) return false;
+  // Returns what the peer has sent so far.
+  const std::string& received(Socket& server) {
+    while (wait_ready(connection_.descriptor(), POLLIN, Deadline::after(std::chrono::seconds(0)))) {
       read_until(server, received_.size() + 1);
     }
-    return true;
+    return received_;
   }
 
  private:
@@ -234,41 +220,24 @@ std::string header_of(const Envelope& message) {
   return {reinterpret_cast<const char*>(header.data()), header.size()};
 }
 
-// This test shows why every socket has a routing id of its own (PROTOCOL.md): of two sockets with
-// one id, the ROUTER serves the last caller; it neither reads from the earlier caller any more nor
-// informs it.
-TEST(TwoSocketsOfOneRoutingId, DisconnectTheFirstSilently) {
+// A caller that knows the routing id of a connection gets nothing that is meant for it.
+TEST(CallerWithAnothersRoutingId, TakesNothingFromThatConnection) {
   Line line;
-  LateCaller given_up(*line.server);
-  const auto worker = line.call("w0.1");
-  EXPECT_TRUE(worker->send(numbered("", 1)));
-  EXPECT_EQ(number_of(await_message(*line.server, {worker.get()})), 1);
-  given_up.send_routing_id("w0.1");
-  given_up.send(numbered("", 2));
-  EXPECT_EQ(number_of(await_message(*line.server, {worker.get()})), 2);
-  const Envelope answer = numbered("w0.1", 3);
-  EXPECT_TRUE(line.server->send(numbered("w0.1", 3)));
-  EXPECT_TRUE(given_up.receives(*line.server, header_of(answer)));
-  EXPECT_FALSE(worker->receive());
-  // The worker's socket is not informed that another socket took over its routing id, and its
-  // messages are lost.
-  EXPECT_TRUE(worker->send(numbered("", 4)));
-  EXPECT_EQ(worker->link_event(), std::nullopt);
-  given_up.send(numbered("", 5));
-  EXPECT_EQ(number_of(await_message(*line.server, {worker.get()})), 5);
-}
-
-TEST(TwoSocketsOfDifferentRoutingIds, AreBothReceivedInAnyOrder) {
-  Line line;
-  LateCaller given_up(*line.server);
-  const auto worker = line.call("w0.1.2");
-  given_up.send_routing_id("w0.1.1");
-  given_up.send(numbered("", 2));
-  EXPECT_EQ(number_of(await_message(*line.server, {worker.get()})), 2);
-  EXPECT_TRUE(worker->send(numbered("", 7)));
-  EXPECT_EQ(number_of(await_message(*line.server, {worker.get()})), 7);
-  EXPECT_TRUE(line.server->send(numbered("w0.1.2", 8)));
-  EXPECT_EQ(number_of(await_message(*worker, {line.server.get()})), 8);
+  const auto worker = line.call();
+  const std::string id = line.routing_id_of(*worker);
+  ForgingCaller stranger(*line.server);
+  stranger.send_routing_id(id);
+  stranger.send(numbered("", 2));
+  for (int i = 3; i < 20; ++i) {
+    EXPECT_TRUE(worker->send(numbered("", i)));
+    const Envelope message = await_message(*line.server, {worker.get()});
+    EXPECT_EQ(number_of(message), i);
+    EXPECT_EQ(message.peer, id);
+    EXPECT_TRUE(line.server->send(numbered(id, 100 + i)));
+    EXPECT_EQ(number_of(await_message(*worker, {line.server.get()})), 100 + i);
+    EXPECT_EQ(stranger.received(*line.server).find(header_of(numbered("", 100 + i))),
+              std::string::npos);
+  }
 }
 
 }  // namespace

@@ -22,13 +22,12 @@ Bytes pattern(std::size_t size) {
 
 TEST(Socket, ExchangesFramesOfAMegabyteInBothDirections) {
   Line line;
-  const auto worker = line.call("w0.1");
+  const auto worker = line.call();
   const Bytes gradient = pattern(std::size_t{1} << 20);
   const Bytes values = pattern(1000003);
   for (int step = 0; step < 20; ++step) {
     EXPECT_TRUE(worker->send(numbered("", step, {gradient, pattern(3)})));
     const Envelope push = await_message(*line.server, {worker.get()});
-    EXPECT_EQ(push.peer, "w0.1");
     EXPECT_EQ(number_of(push), step);
     ASSERT_EQ(push.frames.size(), 3U);
     EXPECT_TRUE(std::ranges::equal(push.frames[1].bytes(), gradient));
@@ -44,7 +43,7 @@ TEST(Socket, ExchangesFramesOfAMegabyteInBothDirections) {
 
 TEST(Socket, SendsEmptyFrames) {
   Line line;
-  const auto worker = line.call("w0.1");
+  const auto worker = line.call();
   Envelope message = numbered("", 1, {Bytes{}});
   message.frames.push_back(ZmqFrame::borrow({}, nullptr));
   worker->send(std::move(message));
@@ -55,7 +54,7 @@ TEST(Socket, SendsEmptyFrames) {
 
 TEST(BorrowedMemory, IsReleasedAfterItIsSent) {
   Line line;
-  const auto worker = line.call("w0.1");
+  const auto worker = line.call();
   const Bytes memory = pattern(std::size_t{1} << 20);
   std::atomic<int> given_back = 0;
   Envelope message = numbered("", 1);
@@ -75,7 +74,7 @@ TEST(BorrowedMemory, IsReleasedIfItIsNeverSent) {
   int given_back = 0;
   const Bytes memory = pattern(100);
   const auto message = [&] {
-    Envelope made = numbered("w7.1", 1);
+    Envelope made = numbered("nobody", 1);
     made.frames.push_back(ZmqFrame::borrow(memory, [&] { ++given_back; }));
     return made;
   };
@@ -87,8 +86,7 @@ TEST(BorrowedMemory, IsReleasedIfItIsNeverSent) {
   EXPECT_FALSE(line.server->send(message()));  // the peer is unknown
   EXPECT_EQ(given_back, 2);
   {
-    const auto early =
-        Socket::connect(line.context, {"127.0.0.1", 1}, "w0.1");  // no socket listens there
+    const auto early = Socket::connect(line.context, {"127.0.0.1", 1});  // no socket listens there
     Envelope waiting = message();
     const std::size_t header = waiting.frames[0].bytes().size();
     EXPECT_TRUE(early->send(std::move(waiting)));
@@ -103,7 +101,7 @@ constexpr int kMany = 600;
 
 TEST(SlowServer, MakesAWorkersMessagesWaitInOrder) {
   Line line;
-  const auto worker = line.call("w0.1");
+  const auto worker = line.call();
   const Bytes gradient = pattern(65536);
   for (int i = 0; i < kMany; ++i) {
     Envelope message = numbered("", i);
@@ -124,15 +122,17 @@ TEST(SlowServer, MakesAWorkersMessagesWaitInOrder) {
 
 TEST(SlowWorker, DoesNotDelayOtherWorkers) {
   Line line;
-  const auto slow = line.call("w0.1");
-  const auto quick = line.call("w1.1");
+  const auto slow = line.call();
+  const auto quick = line.call();
+  const std::string slow_id = line.routing_id_of(*slow);
+  const std::string quick_id = line.routing_id_of(*quick);
   const Bytes values = pattern(65536);
   for (int i = 0; i < kMany; ++i) {
-    Envelope message = numbered("w0.1", i);
+    Envelope message = numbered(slow_id, i);
     message.frames.push_back(ZmqFrame::borrow(values, nullptr));
     EXPECT_TRUE(line.server->send(std::move(message)));
     if (i % 100 == 99) {
-      EXPECT_TRUE(line.server->send(numbered("w1.1", i)));
+      EXPECT_TRUE(line.server->send(numbered(quick_id, i)));
       EXPECT_EQ(number_of(await_message(*quick, {line.server.get()})), i);
     }
   }
@@ -145,22 +145,23 @@ TEST(SlowWorker, DoesNotDelayOtherWorkers) {
 
 TEST(WorkerThatHasLeft, CannotBeSentTo) {
   Line line;
-  EXPECT_FALSE(line.server->send(numbered("w0.1", 1)));
-  auto worker = line.call("w0.1");
-  EXPECT_TRUE(line.server->send(numbered("w0.1", 1)));
+  EXPECT_FALSE(line.server->send(numbered("nobody", 1)));
+  auto worker = line.call();
+  const std::string id = line.routing_id_of(*worker);
+  EXPECT_TRUE(line.server->send(numbered(id, 1)));
   EXPECT_EQ(number_of(await_message(*worker, {line.server.get()})), 1);
   worker.reset();
-  EXPECT_TRUE(
-      wait_until({line.server.get()}, [&] { return !line.server->send(numbered("w0.1", 2)); }));
+  EXPECT_TRUE(wait_until({line.server.get()}, [&] { return !line.server->send(numbered(id, 2)); }));
   EXPECT_EQ(line.server->queued_bytes(), 0);
 }
 
 TEST(WorkerThatHasLeft, LeavesNoQueuedMessages) {
   Line line;
-  auto worker = line.call("w0.1");
+  auto worker = line.call();
+  const std::string id = line.routing_id_of(*worker);
   const Bytes values = pattern(65536);
   for (int i = 0; i < kMany; ++i) {
-    Envelope message = numbered("w0.1", i);
+    Envelope message = numbered(id, i);
     message.frames.push_back(ZmqFrame::borrow(values, nullptr));
     line.server->send(std::move(message));
   }
@@ -173,7 +174,7 @@ TEST(WorkerThatHasLeft, LeavesNoQueuedMessages) {
 // its owner would sleep on in wait_until().
 TEST(SocketThatSends, StillWakesItsOwnerForMessages) {
   Line line;
-  const auto worker = line.call("w0.1");
+  const auto worker = line.call();
   std::int64_t sent = 0;
   std::int64_t answered = 0;
   const auto exchange_messages = [&] {
@@ -196,7 +197,7 @@ TEST(ListeningSocket, MayBeInherited) {
   const std::uint16_t port = bound.port();
   const auto server = Socket::listen(context, bound.release());
   EXPECT_EQ(server->port(), port);
-  const auto worker = Socket::connect(context, {"127.0.0.1", port}, "w0.1");
+  const auto worker = Socket::connect(context, {"127.0.0.1", port});
   worker->send(numbered("", 5));
   EXPECT_EQ(number_of(await_message(*server, {worker.get()})), 5);
   EXPECT_THROW(Socket::listen(context, FileDescriptor(dup(0))), UsageError);

@@ -24,8 +24,9 @@ Connection unknown_peer(std::uint16_t port, std::string_view text) {
 
 void expect_in_service(Socket& server, Socket& worker) {
   EXPECT_TRUE(worker.send(numbered("", 7)));
-  EXPECT_EQ(number_of(await_message(server, {&worker})), 7);
-  EXPECT_TRUE(server.send(numbered("w0.1", 8)));
+  const Envelope message = await_message(server, {&worker});
+  EXPECT_EQ(number_of(message), 7);
+  EXPECT_TRUE(server.send(numbered(message.peer, 8)));
   EXPECT_EQ(number_of(await_message(worker, {&server})), 8);
 }
 
@@ -39,7 +40,7 @@ std::string noise(std::size_t size) {
 
 TEST(UnknownPeer, DoesNotDisturbOtherPeers) {
   Line line;
-  const auto worker = line.call("w0.1");
+  const auto worker = line.call();
   std::vector<Connection> peers;
   for (const std::string& text :
        {std::string("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), noise(10000), std::string(""),
@@ -56,7 +57,7 @@ TEST(UnknownPeer, DoesNotDisturbOtherPeers) {
 // Version 1.0 of ZeroMQ's protocol has no greeting: a frame begins with its length and flags.
 TEST(UnknownPeer, OfAnOldZeroMqVersionIsCountedAndIgnored) {
   Line line;
-  const auto worker = line.call("w0.1");
+  const auto worker = line.call();
   const Connection old = unknown_peer(line.server->port(), "\1\0\6\0hello"sv);
   EXPECT_TRUE(wait_until({line.server.get()}, [&] {
     EXPECT_FALSE(line.server->receive());
@@ -67,7 +68,7 @@ TEST(UnknownPeer, OfAnOldZeroMqVersionIsCountedAndIgnored) {
 
 TEST(MessageWithoutAValidHeader, IsCountedAndSkipped) {
   Line line;
-  const auto worker = line.call("w0.1");
+  const auto worker = line.call();
   Envelope foreign;
   foreign.frames.push_back(ZmqFrame::copy_of(std::as_bytes(std::span("no header"sv))));
   EXPECT_TRUE(worker->send(std::move(foreign)));
@@ -79,14 +80,14 @@ TEST(MessageWithoutAValidHeader, IsCountedAndSkipped) {
   EXPECT_TRUE(worker->send(envelope("", newer)));
   expect_in_service(*line.server, *worker);
   EXPECT_EQ(line.server->foreign_messages(), 3);
-  EXPECT_TRUE(line.server->send(envelope("w0.1", newer)));
+  EXPECT_TRUE(line.server->send(envelope(line.routing_id_of(*worker), newer)));
   expect_in_service(*line.server, *worker);
   EXPECT_EQ(worker->foreign_messages(), 1);
 }
 
 TEST(MessageOfTooManyFrames, IsCountedAndSkipped) {
   Line line({.most_frames = 3});
-  const auto worker = line.call("w0.1");
+  const auto worker = line.call();
   const std::vector<std::byte> byte(1);
   for (const std::size_t frames : {3, 100}) {  // counts frames after the header
     worker->send(numbered("", 1, std::vector(frames, byte)));
@@ -97,7 +98,7 @@ TEST(MessageOfTooManyFrames, IsCountedAndSkipped) {
 
 TEST(MessageOfTheMostFrames, IsReceived) {
   Line line({.most_frames = 3});
-  const auto worker = line.call("w0.1");
+  const auto worker = line.call();
   const std::vector<std::byte> byte(1);
   worker->send(numbered("", 1, {byte, byte, byte}));
   worker->send(numbered("", 2, {byte, byte}));
@@ -107,8 +108,8 @@ TEST(MessageOfTheMostFrames, IsReceived) {
 
 TEST(TooLongFrame, ClosesTheConnectionOfItsSenderOnly) {
   Line line({.longest_frame = 10000});
-  const auto worker = line.call("w0.1");
-  const auto oversized = line.call("w1.1");
+  const auto worker = line.call();
+  const auto oversized = line.call();
   oversized->send(numbered("", 1, {std::vector<std::byte>(10001)}));
   await_link(*oversized, LinkEvent::kDisconnected, {line.server.get()});
   expect_in_service(*line.server, *worker);

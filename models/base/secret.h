@@ -1,0 +1,16 @@
+// Texts and numbers that no other program can guess, from the kernel's generator: the nonce of a
+// job, the token of a session. Random numbers of a training are in random.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace syncopate {
+
+// Returns 128 random bits in hexadecimal. Throws FileError if the system provides no random bits.
+std::string random_nonce();
+
+// Returns 64 random bits that are not all 0. Throws as random_nonce() does.
+std::uint64_t random_token();
+
+}  // namespace syncopate
