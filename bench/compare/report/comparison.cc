@@ -64,6 +64,8 @@ ComparedVariant read_variant(const fs::path& dir, const json& object) {
   variant.learning_rate_factor = optional_field<double>(object, "learning_rate_factor");
   variant.threads_per_worker = optional_field<int>(object, "threads_per_worker");
   variant.depends_on_timing = optional_field<bool>(object, "depends_on_timing");
+  variant.servers = object.value("servers", 0);
+  variant.optimizer = string_field(object, "optimizer");
   for (const json& name : object.at("runs")) {
     variant.runs.push_back(read_compared_run(dir, name.get<std::string>()));
   }

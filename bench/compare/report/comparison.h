@@ -32,6 +32,8 @@ struct ComparedVariant {
   std::optional<double> learning_rate{};         // the rate as given, without the factor
   std::optional<double> learning_rate_factor{};  // the run trains at learning_rate times this
   std::optional<int> threads_per_worker{};
+  int servers = 0;
+  std::string optimizer{};  // name; "" if unknown
   std::optional<bool> depends_on_timing{};  // which gradients an update takes depends on timing
 };
 
@@ -75,7 +77,8 @@ struct Comparison {
 //    "learning_rate_rule":RULE,
 //    "variants":[{"label":L, "workers":N, "keeps_step":IS_SYNCHRONOUS, "distributed":B,
 //                 "learning_rate_rule":RULE, "learning_rate":R, "learning_rate_factor":F,
-//                 "threads_per_worker":N, "depends_on_timing":B, "runs":["FILE", ...]}, ...]}
+//                 "threads_per_worker":N, "depends_on_timing":B, "servers":N,
+//                 "optimizer":NAME, "runs":["FILE", ...]}, ...]}
 // Only clock, variants, label, workers and runs are required.
 Comparison read_comparison(const std::filesystem::path& dir);
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
@@ -57,6 +58,29 @@ std::string first_row_cpus(const Comparison& comparison) {
   return fmt::format(" The first row used {} of {}.", used, count_text(cpus, "CPU"));
 }
 
+// Returns what else than its strategy makes another row faster than the first one.
+std::string first_row_words(const Comparison& comparison, const Rows& rows) {
+  const auto has_other_batch = [&](const VariantSummary& row) {
+    return row.batch() && rows.front().batch() &&
+           std::round(*row.batch()) != std::round(*rows.front().batch());
+  };
+  const bool has_batches = std::ranges::any_of(rows, has_other_batch);
+  return first_row_cpus(comparison) +
+         (has_batches ? " Where batches differ, a speed-up includes the effect of the batch, of "
+                        "fewer updates and of the learning rate."
+                      : "");
+}
+
+// Returns " with adam"; "" if the optimizer is unknown or not the same in all variants.
+std::string optimizer_words(const Comparison& comparison) {
+  const auto& variants = comparison.variants;
+  const bool is_known = !variants.empty() && !variants.front().optimizer.empty() &&
+                        std::ranges::all_of(variants, [&](const ComparedVariant& one) {
+                          return one.optimizer == variants.front().optimizer;
+                        });
+  return is_known ? " with " + variants.front().optimizer : "";
+}
+
 bool has_label_with(const Comparison& comparison, std::string_view word) {
   return std::ranges::any_of(comparison.variants, [&](const ComparedVariant& variant) {
     return variant.label.find(word) != std::string::npos;
@@ -86,7 +110,9 @@ std::string counting_words(const Comparison& comparison, const Rows& rows) {
         "staleness in updates may be larger.";
   }
   if (has_label_with(comparison, "+backup")) {
-    text += " With backup workers, samples/s counts only the gradients that were used.";
+    text +=
+        " With backup workers, updates, budget and samples/s count only the gradients that were "
+        "used; the samples of the others are trained again.";
   }
   return text;
 }
@@ -105,8 +131,8 @@ std::string explanation(const Comparison& comparison, const Rows& rows,
   const std::string seeds =
       fewest == most ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most);
   std::string text = fmt::format(
-      "{}{}{}n = {} seeds per row; {} is one standard deviation over them. ", comparison.model,
-      comparison.model.empty() ? "" : ", ",
+      "{}{}{}{}n = {} seeds per row; {} is one standard deviation over them. ", comparison.model,
+      optimizer_words(comparison), comparison.model.empty() ? "" : ", ",
       comparison.budget.empty() ? "" : comparison.budget + " per run; ", seeds, plus_minus);
   text += speed_up_kind(rows) == SpeedUpKind::kTimeToTarget
               ? fmt::format(
@@ -116,14 +142,16 @@ std::string explanation(const Comparison& comparison, const Rows& rows,
               : std::string(
                     "Speed-up: geometric mean of the row's samples per second divided by "
                     "that of the first row, with the 95 % interval of this row alone.");
-  text += first_row_cpus(comparison);
+  text += first_row_words(comparison, rows);
   text += fmt::format(
-      " All claims hold together with a probability of {} if accuracies and logarithms of times "
-      "are "
-      "close to normal: Welch's test of every pair of rows, not paired by seed, with Holm's "
-      "adjustment. The interval of a pair is at the level at which it was tested; in times the "
-      "distance between evaluations counts as a source of error. Rows that cannot be told apart "
-      "are not thereby equal. Times begin with the first step and leave out evaluation.",
+      " All claims that rows differ hold together with a probability of {}, if runs are "
+      "independent "
+      "and accuracies and logarithms of times close to normal: Welch's test of every pair of rows "
+      "in accuracy and in time, all in one family with Holm's adjustment, not paired by seed. The "
+      "interval of a pair is at the level at which it was tested, and intervals do not hold "
+      "together; in times the distance between evaluations counts as a source of error. Rows that "
+      "cannot be told apart are not thereby equal: a row whose deviation is large may be "
+      "recommended for that reason. Times begin with the first step and leave out evaluation.",
       percent_text(1.0 - kFamilyLevel));
   const auto has_missed = [](const VariantSummary& row) { return row.reached < row.ended(); };
   if (comparison.target_accuracy && std::ranges::any_of(rows, has_missed)) {

@@ -95,9 +95,18 @@ std::optional<CpuUse> cpu_use(const Comparison& comparison) {
       });
   const int cpus = std::ranges::min_element(comparison.machines, {}, &Machine::cpus)->cpus;
   const bool is_shared = shares_cpus(comparison, most);
-  return CpuUse{fmt::format("{} of {} {} {}", count_text(most.workers, "worker"),
+  const bool has_replicas = std::ranges::any_of(comparison.variants, [](const auto& one) {
+    return one.workers > 1 && !one.is_distributed.value_or(true);
+  });
+  const int servers = std::ranges::max(comparison.variants, {}, &ComparedVariant::servers).servers;
+  return CpuUse{fmt::format("{} of {} {} {}{}",
+                            has_replicas ? fmt::format("{} workers or replicas", most.workers)
+                                         : count_text(most.workers, "worker"),
                             count_text(threads(most), "thread"), is_shared ? "shared" : "had",
-                            count_text(cpus, "CPU")),
+                            count_text(cpus, "CPU"),
+                            servers == 0 ? ""
+                                         : fmt::format(" (with {}, where there are servers)",
+                                                       count_text(servers, "server"))),
                 is_shared};
 }
 

@@ -296,15 +296,24 @@ class VerdictWriter {
                                 words_.accuracies(first, second))));
   }
 
-  // Two variants of different strategies differ in more than being synchronous. Returns a sentence
-  // part that says so; "" for variants of one strategy.
+  // Two variants of different strategies or batches differ in more than being synchronous. Returns
+  // a sentence part that says so; "" if they have neither.
   std::string strategies_words(std::size_t a, std::size_t b) const {
     const auto strategy_of = [&](std::size_t row) {
       return rows_[row].label.substr(0, rows_[row].label.find_first_of(":+{, "));
     };
-    if (strategy_of(a) == strategy_of(b)) return "";
-    return fmt::format("; this includes the difference between {} and {}", strategy_of(a),
-                       strategy_of(b));
+    std::vector<std::string> differences;
+    if (strategy_of(a) != strategy_of(b)) {
+      differences.push_back(fmt::format("between {} and {}", strategy_of(a), strategy_of(b)));
+    }
+    const auto batch_a = rows_[a].batch();
+    const auto batch_b = rows_[b].batch();
+    if (batch_a && batch_b && std::round(*batch_a) != std::round(*batch_b)) {
+      differences.push_back(fmt::format("between updates of {} and {} samples",
+                                        decimal_text(*batch_a, 0), decimal_text(*batch_b, 0)));
+    }
+    if (differences.empty()) return "";
+    return fmt::format("; this includes the difference {}", listed(differences));
   }
 
   std::string_view kind_words(std::size_t row) const {
@@ -334,8 +343,9 @@ class VerdictWriter {
     const bool is_beaten = std::ranges::any_of(
         several, [&](std::size_t row) { return claims_.is_sooner(row, *one_worker); });
     if (is_beaten) return;
-    add(fmt::format("No variant with several workers was shown to reach {} sooner than {}",
-                    words_.target(), words_.name(*one_worker)));
+    add(fmt::format(
+        "No variant with several workers or replicas was shown to reach {} sooner than {}",
+        words_.target(), words_.name(*one_worker)));
   }
 
   // If only variants of one machine are recommended, names those to use over several machines.

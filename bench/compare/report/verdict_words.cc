@@ -92,16 +92,20 @@ std::string VerdictWords::setting() const {
 
 std::string VerdictWords::detectable(const RowIndices& rows, Measure measure) const {
   double most = 0.0;
+  std::size_t least_certain = 0;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const auto pair = claims_.difference(rows.front(), rows[i], measure);
-    if (pair && std::isfinite(pair->detectable)) most = std::max(most, pair->detectable);
+    if (!pair || !std::isfinite(pair->detectable) || pair->detectable <= most) continue;
+    most = pair->detectable;
+    least_certain = rows[i];
   }
   if (!(most > 0.0)) return "";
   const std::string difference = measure == Measure::kTime
                                      ? "a factor of " + decimal_text(std::exp(most), 1)
                                      : points_text(most) + " points";
-  return fmt::format("; {} would have been seen{} with a probability of 80 %", difference,
-                     rows.size() > 2 ? " in each of these" : "");
+  return fmt::format(
+      "; {}{} would have been seen with a probability of 80 %", difference,
+      rows.size() > 2 ? fmt::format(" ({}, less for the others)", name(least_certain)) : "");
 }
 
 std::string VerdictWords::reached(std::size_t row) const {

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "bench/compare/report/machine.h"
 #include "bench/compare/report/reported_faults.h"
+#include "bench/compare/report/statistics.h"
 #include "bench/compare/report/verdict.h"
 #include "bench/plots/text.h"
 
@@ -21,6 +23,7 @@ class WarningWriter {
   std::vector<Warning> write() {
     add_unfinished();
     add_disturbed();
+    add_uneven();
     add_shared_cpus();
     add_seeds();
     add_guessing();
@@ -78,6 +81,36 @@ class WarningWriter {
             "other programs took up to {} of the CPUs during runs of {}; nothing is claimed "
             "from these rows: repeat the command with --report of this folder on a quiet machine",
             decimal_text(100.0 * most, 0) + " %", listed(names)));
+  }
+
+  // Names the seed with which the rows trained slower than with the others. The machine itself may
+  // have been slower then, which no share of its CPUs shows.
+  void add_uneven() {
+    constexpr double kSlower = 0.9;  // of the speed with the other seeds
+    if (comparison_.has_virtual_clock) return;
+    std::map<std::uint64_t, std::vector<double>> by_seed;  // logarithms of relative speeds
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      if (rows_[i].done < kSeedsForAccuracy) continue;
+      const std::vector<double>& speeds = rows_[i].samples_per_second->values;
+      double sum = 0.0;
+      for (const double speed : speeds) sum += std::log(speed);
+      std::size_t next = 0;
+      for (const ComparedRun& run : comparison_.variants[i].runs) {
+        if (!run.is_done()) continue;
+        const double own = std::log(speeds[next++]);
+        const double others = (sum - own) / static_cast<double>(speeds.size() - 1);
+        by_seed[run.result->seed].push_back(own - others);
+      }
+    }
+    std::pair<double, std::uint64_t> slowest{0.0, 0};
+    for (const auto& [seed, speeds] : by_seed) {
+      if (speeds.size() > 1) slowest = std::min(slowest, {mean(speeds), seed});
+    }
+    if (slowest.first >= std::log(kSlower)) return;
+    add("uneven machine",
+        fmt::format("with seed {} the rows trained {} % fewer samples/s than with the others; all "
+                    "deviations and intervals include this",
+                    slowest.second, decimal_text(100.0 * (1.0 - std::exp(slowest.first)), 0)));
   }
 
   void add_shared_cpus() {
@@ -223,9 +256,11 @@ class WarningWriter {
     const std::string low = short_text(least) + unit;
     const std::string high = short_text(most) + unit;
     add("evaluations",
-        fmt::format("a time to the target is that of the first evaluation that reached it, and "
-                    "evaluations are {} apart; the intervals include this",
-                    low == high ? high : fmt::format("{} to {}", low, high)));
+        fmt::format(
+            "a time to the target is that of the first evaluation that reached it, {} after "
+            "the one before; the intervals include this. At another target the order may "
+            "be another",
+            low == high ? high : fmt::format("{} to {}", low, high)));
   }
 
   const Comparison& comparison_;

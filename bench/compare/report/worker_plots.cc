@@ -226,13 +226,14 @@ std::string staleness_plots(const Comparison& comparison) {
         {one.name, draw_histogram(one, scale), staleness_caption(one.counts, scale.shown)});
   }
   std::string caption =
-      "The version that a gradient was applied to minus the version that it was computed from, "
-      "over "
-      "all workers and seeds. Synchronous variants have no staleness. Panels share the horizontal "
+      "The version that a gradient was applied to minus the version that it was computed from, for "
+      "each bucket of a gradient, over all workers and seeds. Synchronous variants have no "
+      "staleness. Panels share the horizontal "
       "scale, but not the vertical one.";
   if (scale.width > 1) caption += fmt::format(" A bar covers {} versions.", scale.width);
   return panels_html(
-      {"Staleness", "", {{box_swatch("ink bar"), "share of all gradients"}}, caption}, panels);
+      {"Staleness", "", {{box_swatch("ink bar"), "share of all buckets of gradients"}}, caption},
+      panels);
 }
 
 std::string time_plots(const Comparison& comparison) {
@@ -243,9 +244,10 @@ std::string time_plots(const Comparison& comparison) {
     if (workers.empty()) continue;
     const bool knows_peers =
         std::ranges::all_of(workers, [](const auto& worker) { return worker.second.knows_peers; });
-    panels.push_back(
-        {rows[i].name, draw(time_chart(rows[i].name, workers)),
-         knows_peers ? "" : "Waiting for workers was measured as part of communication."});
+    panels.push_back({rows[i].name, draw(time_chart(rows[i].name, workers)),
+                      knows_peers || workers.size() < 2
+                          ? ""
+                          : "Waiting for workers was measured as part of communication."});
   }
   if (panels.empty()) return "";
   return panels_html({"Where each worker's time went",
@@ -256,7 +258,8 @@ std::string time_plots(const Comparison& comparison) {
                        {box_swatch("p3"), "waiting for input"},
                        {box_swatch("p4"), "other"}},
                       "Share of a worker's time in steps, over all seeds. Communication is exposed "
-                      "while the worker waits for it."},
+                      "while the worker waits for it. Where CPUs are shared, each part includes "
+                      "waiting for a CPU."},
                      panels);
 }
 

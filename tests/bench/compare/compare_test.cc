@@ -41,7 +41,7 @@ TEST(Compare, TrainsEveryStrategyAndWritesTheReport) {
   EXPECT_EQ(result.out.find(all_cpus) != std::string::npos, CPU_COUNT(&cpus) > 1) << result.out;
   EXPECT_NE(result.out.find("Nothing is recommended: 1 seed is too few"), std::string::npos)
       << result.out;
-  EXPECT_NE(in_one_line(result.out).find("2 workers of 1 thread "), std::string::npos)
+  EXPECT_NE(in_one_line(result.out).find("2 workers or replicas of 1 thread "), std::string::npos)
       << result.out;
   const std::string kept = read_text(scratch / "r" / "comparison.json");
   for (const char* key : {"\"host\"", "\"cpus\"", "\"chance\"", "\"verdict\"", "\"recommended\""}) {

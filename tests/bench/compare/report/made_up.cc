@@ -54,6 +54,31 @@ Comparison made_up_comparison(std::vector<ComparedVariant> variants) {
   return comparison;
 }
 
+ComparedVariant asynchronous(ComparedVariant variant) {
+  variant.is_synchronous = false;
+  return variant;
+}
+
+Comparison scaled(std::vector<ComparedVariant> variants) {
+  for (ComparedVariant& variant : variants) {
+    for (ComparedRun& run : variant.runs) {
+      if (!run.result || run.result->curve.size() < 2) continue;
+      CurvePoint before = run.result->curve[1];
+      before.seconds *= 0.98;
+      before.accuracy = 0.9;
+      run.result->curve.insert(run.result->curve.begin() + 1, before);
+    }
+  }
+  Comparison comparison = made_up_comparison(std::move(variants));
+  comparison.learning_rate_rule = "linear";
+  return comparison;
+}
+
+testing::AssertionResult contains_words(const std::string& text, const std::string& words) {
+  if (text.find(words) != std::string::npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "\"" << words << "\" is not in: " << text;
+}
+
 Comparison with_everything(const std::vector<std::string>& labels) {
   Comparison comparison =
       made_up_comparison({made_up_variant(labels.front(), 1, {40, 42, 44}, {0.97, 0.971, 0.972})});

@@ -1,6 +1,8 @@
 // Makes up small comparisons with known numbers, for tests of reports.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <string>
 #include <vector>
 
@@ -22,6 +24,20 @@ ComparedVariant made_up_variant(const std::string& label, int workers,
 
 // Returns a comparison under the real clock with a target accuracy of 95 %.
 Comparison made_up_comparison(std::vector<ComparedVariant> variants);
+
+// Seconds to 95 % and final accuracies of five runs, for made_up_variant().
+inline const std::vector<double> kSlow = {676, 680, 672, 678, 674};
+inline const std::vector<double> kFast = {173, 174, 172, 173.5, 172.5};
+inline const std::vector<double> kGood = {0.972, 0.973, 0.971, 0.9725, 0.9715};
+inline const std::vector<double> kPoor = {0.958, 0.957, 0.959, 0.9585, 0.9575};
+
+// Returns the variant marked as asynchronous.
+ComparedVariant asynchronous(ComparedVariant variant);
+
+// Returns a comparison in which learning rates were scaled, evaluated every 2 % of the time.
+Comparison scaled(std::vector<ComparedVariant> variants);
+
+testing::AssertionResult contains_words(const std::string& text, const std::string& words);
 
 // Returns a comparison that has every plot. The variant of the first label has one worker; each
 // other variant has two workers with times, bytes, staleness and a prediction, and a failed run.

@@ -13,11 +13,6 @@
 namespace syncopate::bench {
 namespace {
 
-testing::AssertionResult contains_words(const std::string& text, const std::string& words) {
-  if (text.find(words) != std::string::npos) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "\"" << words << "\" is not in: " << text;
-}
-
 std::string all_of(const Comparison& comparison) {
   const Verdict found = verdict(comparison);
   std::string text;
@@ -34,36 +29,10 @@ std::string sentence(const Comparison& comparison, std::size_t number) {
   return number < found.sentences.size() ? found.sentences[number] : "";
 }
 
-const std::vector<double> kSlow = {676, 680, 672, 678, 674};
-const std::vector<double> kFast = {173, 174, 172, 173.5, 172.5};
-const std::vector<double> kGood = {0.972, 0.973, 0.971, 0.9725, 0.9715};
-const std::vector<double> kPoor = {0.958, 0.957, 0.959, 0.9585, 0.9575};
-
-ComparedVariant asynchronous(ComparedVariant variant) {
-  variant.is_synchronous = false;
-  return variant;
-}
-
 // Returns the variant marked as one process, or as several that may run on several machines.
 ComparedVariant distributed(bool is_distributed, ComparedVariant variant) {
   variant.is_distributed = is_distributed;
   return variant;
-}
-
-// Returns a comparison in which learning rates were scaled, evaluated every 2 % of the time.
-Comparison scaled(std::vector<ComparedVariant> variants) {
-  for (ComparedVariant& variant : variants) {
-    for (ComparedRun& run : variant.runs) {
-      if (!run.result || run.result->curve.size() < 2) continue;
-      CurvePoint before = run.result->curve[1];
-      before.seconds *= 0.98;
-      before.accuracy = 0.9;
-      run.result->curve.insert(run.result->curve.begin() + 1, before);
-    }
-  }
-  Comparison comparison = made_up_comparison(std::move(variants));
-  comparison.learning_rate_rule = "linear";
-  return comparison;
 }
 
 TEST(Verdict, RecommendsTheOnlyVariantThatNoOtherEquals) {
@@ -104,7 +73,8 @@ TEST(Verdict, SaysThatSeveralWorkersWereNotFasterThanOne) {
         scaled({made_up_variant("one-device", 1, of_one_worker, kGood),
                 made_up_variant("a", 8, kFast, kGood), made_up_variant("b", 8, kSlow, kGood)}));
   };
-  const std::string words = "No variant with several workers was shown to reach 95 % sooner than";
+  const std::string words =
+      "No variant with several workers or replicas was shown to reach 95 % sooner than";
   EXPECT_TRUE(contains_words(text(kFast), words + " one-device"));
   EXPECT_FALSE(contains_words(text(kSlow), words)) << "a is faster";
   EXPECT_FALSE(contains_words(text({1, 1.01, 1.02, 1, 1.01}), words)) << "one-device is sooner";
@@ -146,6 +116,24 @@ TEST(Verdict, SaysThatTheBestOfEachKindMayDifferInTheirStrategyToo) {
       contains_words(comparing("mirrored"),
                      "; this includes the difference between parameter-server and mirrored; "));
   EXPECT_FALSE(contains_words(comparing("parameter-server:sync"), "this includes the difference"));
+}
+
+TEST(Verdict, NamesTheSeedWithWhichTheMachineWasSlower) {
+  const auto at_speeds = [](ComparedVariant variant, const std::vector<double>& speeds) {
+    for (std::size_t i = 0; i < speeds.size(); ++i) {
+      variant.runs[i].result->summary.samples_per_second = speeds[i];
+    }
+    return variant;
+  };
+  const auto text = [&](double of_seed_2) {
+    return all_of(scaled(
+        {at_speeds(made_up_variant("a", 8, kFast, kGood), {100, of_seed_2, 101, 99, 100}),
+         at_speeds(made_up_variant("b", 8, kSlow, kGood), {50, of_seed_2 / 2, 50.5, 49.5, 50})}));
+  };
+  EXPECT_TRUE(contains_words(
+      text(70),
+      "uneven machine: with seed 2 the rows trained 30 % fewer samples/s than with the "));
+  EXPECT_FALSE(contains_words(text(95), "uneven machine"));
 }
 
 TEST(Verdict, DoesNotWriteBeatsAtOneUnscaledLearningRate) {
@@ -327,39 +315,6 @@ TEST(Verdict, WithoutAResultRecommendsNothing) {
   EXPECT_TRUE(contains_words(all_of(made_up_comparison({})), "Nothing is recommended"));
   EXPECT_TRUE(contains_words(all_of(made_up_comparison({made_up_variant("a", 1, kFast, kGood)})),
                              "there is nothing to compare a with"));
-}
-
-TEST(Explanation, NamesTheVariantsWithEqualWeights) {
-  const auto hashed = [](const std::string& label) {
-    ComparedVariant variant = made_up_variant(label, 4, kFast, kGood);
-    for (ComparedRun& run : variant.runs) {
-      run.result->summary.weights_hash = "cafe" + std::to_string(run.result->seed);
-    }
-    return variant;
-  };
-  Comparison comparison = scaled({hashed("a"), hashed("b"), made_up_variant("c", 4, kSlow, kGood)});
-  comparison.model = "mlp";
-  const std::string text = explanation(comparison, summarise(comparison), "+-");
-  EXPECT_TRUE(contains_words(text, "a and b ended with the same weights, bit for bit."));
-  EXPECT_TRUE(contains_words(text, "mlp, 3 epochs of digits per run; n = 5 seeds per row"));
-  EXPECT_TRUE(contains_words(text, "the last, shorter batch of an epoch is not trained"));
-  EXPECT_FALSE(contains_words(text, "ssp"));
-  EXPECT_FALSE(contains_words(text, "Staleness"));
-}
-
-TEST(Explanation, SaysWhatTheColumnsCount) {
-  ComparedVariant stale = asynchronous(made_up_variant("server:ssp:2", 2, kFast, kGood));
-  for (ComparedRun& run : stale.runs) run.result->summary.staleness.emplace_back();
-  Comparison comparison = scaled({made_up_variant("one-device", 1, kFast, kGood), stale,
-                                  made_up_variant("server:sync+backup:1", 2, kSlow, kGood)});
-  comparison.machines = {{.cpus = 2}};
-  comparison.threads_per_worker = 1;
-  const std::string text = explanation(comparison, summarise(comparison), "+-");
-  EXPECT_TRUE(contains_words(text, "The first row used 1 of 2 CPUs."));
-  EXPECT_TRUE(contains_words(text, "Staleness: updates of the servers' values between"));
-  EXPECT_TRUE(contains_words(text, "staleness in updates may be larger."));
-  EXPECT_TRUE(contains_words(text, "samples/s counts only the gradients that were used."));
-  EXPECT_TRUE(contains_words(text, "The runs of seed 1 were made first"));
 }
 
 // Rows that nothing is claimed about are named beside the recommendation, not in it.
