@@ -95,8 +95,8 @@ std::string counting_words(const Comparison& comparison, const Rows& rows) {
     text += " Seconds are simulated.";
   } else {
     text +=
-        " The runs of seed 1 were made first, each row once, then those of seed 2, and so on. All "
-        "rows were evaluated after training, with values saved during it.";
+        " The runs of seed 1 were made first, in the order of the table, then those of seed 2, "
+        "and so on. All rows were evaluated after training, with values saved during it.";
   }
   if (std::ranges::any_of(rows,
                           [](const VariantSummary& row) { return row.staleness.has_value(); })) {
@@ -151,8 +151,14 @@ std::string explanation(const Comparison& comparison, const Rows& rows,
       "interval of a pair is at the level at which it was tested, and intervals do not hold "
       "together; in times the distance between evaluations counts as a source of error. Rows that "
       "cannot be told apart are not thereby equal: a row whose deviation is large may be "
-      "recommended for that reason. Times begin with the first step and leave out evaluation.",
+      "recommended for that reason. Rows share seeds, which makes claims rarer. Times begin "
+      "with the first step, include the slower first steps, and leave out evaluation.",
       percent_text(1.0 - kFamilyLevel));
+  if (comparison.chance) {
+    text += fmt::format(
+        " Accuracy is on the test set of {} samples, whose own sampling error no deviation has.",
+        decimal_text(static_cast<double>(comparison.chance->test_samples), 0));
+  }
   const auto has_missed = [](const VariantSummary& row) { return row.reached < row.ended(); };
   if (comparison.target_accuracy && std::ranges::any_of(rows, has_missed)) {
     text +=

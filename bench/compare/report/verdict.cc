@@ -324,28 +324,34 @@ class VerdictWriter {
     return std::ranges::find(verdict_.recommended, rows_[row].label) != verdict_.recommended.end();
   }
 
-  // Says if no variant with several workers was shown to be faster than one worker.
+  // Says if no variant with several workers was shown to be faster than one worker, and which ones
+  // are slower than the first row with one worker.
   void compare_with_one_worker() {
-    std::optional<std::size_t> one_worker;
+    RowIndices one_workers;
     RowIndices several;
     for (const std::size_t row : pool_) {
       if (!has_time(row)) continue;
-      if (rows_[row].kind != Kind::kOneWorker) {
-        several.push_back(row);
-      } else if (!one_worker || mean_seconds(row) < mean_seconds(*one_worker)) {
-        one_worker = row;
-      }
+      (rows_[row].kind == Kind::kOneWorker ? one_workers : several).push_back(row);
     }
     const auto is_recommended = [&](std::size_t row) { return is_taken(row); };
-    if (!one_worker || several.empty()) return;
+    if (one_workers.empty() || several.empty()) return;
+    const auto one_worker = std::ranges::min_element(
+        one_workers, {}, [&](std::size_t row) { return mean_seconds(row); });
     // A recommendation of one-worker rows alone says it already.
     if (!verdict_.recommended.empty() && std::ranges::none_of(several, is_recommended)) return;
     const bool is_beaten = std::ranges::any_of(
         several, [&](std::size_t row) { return claims_.is_sooner(row, *one_worker); });
     if (is_beaten) return;
+    RowIndices slower;
+    std::ranges::copy_if(several, std::back_inserter(slower), [&](std::size_t row) {
+      return claims_.is_sooner(one_workers.front(), row);
+    });
     add(fmt::format(
-        "No variant with several workers or replicas was shown to reach {} sooner than {}",
-        words_.target(), words_.name(*one_worker)));
+        "No variant with several workers or replicas was shown to reach {} sooner than {}{}",
+        words_.target(), words_.name(*one_worker),
+        slower.empty() ? ""
+                       : fmt::format("; {} took longer than {}", words_.names(slower),
+                                     words_.name(one_workers.front()))));
   }
 
   // If only variants of one machine are recommended, names those to use over several machines.

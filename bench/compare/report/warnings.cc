@@ -108,8 +108,8 @@ class WarningWriter {
     }
     if (slowest.first >= std::log(kSlower)) return;
     add("uneven machine",
-        fmt::format("with seed {} the rows trained {} % fewer samples/s than with the others; all "
-                    "deviations and intervals include this",
+        fmt::format("with seed {} the rows trained {} % fewer samples/s on average than with the "
+                    "others, and not all alike: speed-ups, deviations and intervals include this",
                     slowest.second, decimal_text(100.0 * (1.0 - std::exp(slowest.first)), 0)));
   }
 
@@ -255,12 +255,33 @@ class WarningWriter {
     const std::string unit = comparison_.has_virtual_clock ? " virtual s" : " s";
     const std::string low = short_text(least) + unit;
     const std::string high = short_text(most) + unit;
+    const int fallen = runs_that_fell_back();
     add("evaluations",
         fmt::format(
             "a time to the target is that of the first evaluation that reached it, {} after "
-            "the one before; the intervals include this. At another target the order may "
-            "be another",
-            low == high ? high : fmt::format("{} to {}", low, high)));
+            "the one before; the intervals include this.{} At another target the order may be "
+            "another",
+            low == high ? high : fmt::format("{} to {}", low, high),
+            fallen == 0 ? ""
+                        : fmt::format(" {} fell below {} again later.", count_text(fallen, "run"),
+                                      target())));
+  }
+
+  // Returns the number of runs with an evaluation below the target after one that reached it.
+  int runs_that_fell_back() const {
+    int fallen = 0;
+    for (const ComparedVariant& variant : comparison_.variants) {
+      for (const ComparedRun& run : variant.runs) {
+        if (!run.is_done()) continue;
+        const auto& curve = run.result->curve;
+        const auto is_below = [&](const CurvePoint& point) {
+          return point.accuracy < *comparison_.target_accuracy;
+        };
+        const auto first = std::ranges::find_if_not(curve, is_below);
+        if (std::any_of(first, curve.end(), is_below)) ++fallen;
+      }
+    }
+    return fallen;
   }
 
   const Comparison& comparison_;

@@ -259,7 +259,7 @@ std::string time_plots(const Comparison& comparison) {
                        {box_swatch("p4"), "other"}},
                       "Share of a worker's time in steps, over all seeds. Communication is exposed "
                       "while the worker waits for it. Where CPUs are shared, each part includes "
-                      "waiting for a CPU."},
+                      "waiting for a CPU. Other is what is left of a step."},
                      panels);
 }
 

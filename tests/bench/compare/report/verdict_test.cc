@@ -75,7 +75,7 @@ TEST(Verdict, SaysThatSeveralWorkersWereNotFasterThanOne) {
   };
   const std::string words =
       "No variant with several workers or replicas was shown to reach 95 % sooner than";
-  EXPECT_TRUE(contains_words(text(kFast), words + " one-device"));
+  EXPECT_TRUE(contains_words(text(kFast), words + " one-device; b took longer than one-device."));
   EXPECT_FALSE(contains_words(text(kSlow), words)) << "a is faster";
   EXPECT_FALSE(contains_words(text({1, 1.01, 1.02, 1, 1.01}), words)) << "one-device is sooner";
 }
@@ -131,9 +131,17 @@ TEST(Verdict, NamesTheSeedWithWhichTheMachineWasSlower) {
          at_speeds(made_up_variant("b", 8, kSlow, kGood), {50, of_seed_2 / 2, 50.5, 49.5, 50})}));
   };
   EXPECT_TRUE(contains_words(
-      text(70),
-      "uneven machine: with seed 2 the rows trained 30 % fewer samples/s than with the "));
+      text(70), "uneven machine: with seed 2 the rows trained 30 % fewer samples/s on average"));
   EXPECT_FALSE(contains_words(text(95), "uneven machine"));
+}
+
+TEST(Verdict, CountsRunsThatFellBelowTheTargetAgain) {
+  ComparedVariant variant = made_up_variant("a", 8, kFast, kGood);
+  const Comparison steady = scaled({variant, made_up_variant("b", 8, kSlow, kGood)});
+  EXPECT_FALSE(contains_words(all_of(steady), "again later"));
+  variant.runs[3] = made_up_run(4, {0.5, 0.96, 0.94, 0.972}, 0.865);
+  const Comparison falling = scaled({variant, made_up_variant("b", 8, kSlow, kGood)});
+  EXPECT_TRUE(contains_words(all_of(falling), "1 run fell below 95 % again later."));
 }
 
 TEST(Verdict, DoesNotWriteBeatsAtOneUnscaledLearningRate) {
