@@ -200,8 +200,7 @@ Assignment assignment_of(const ps::wire::AppointmentT& wire) {
                         .staleness = {}};
   ps::StalenessHistogram all;
   for (const auto& one : wire.staleness) {
-    assignment.staleness.push_back(
-        {one->worker, ps::StalenessHistogram::of(one->counts, one->sum, one->max)});
+    assignment.staleness.push_back({one->worker, ps::from_wire(*one)});
     all.merge(assignment.staleness.back().histogram);
   }
   assignment.status = {.step = wire.step,

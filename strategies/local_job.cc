@@ -350,7 +350,6 @@ void LocalJob::on_event(const ps::ShardEvent& event) {
     default:
       break;
   }
-  if (event.kind == Kind::kApplied) staleness_.add(event.staleness);
   // A step's buckets are pushed in order, so the last bucket's event ends the step.
   if (static_cast<std::size_t>(event.bucket) + 1 == events_.size()) on_step_end(event);
 }
@@ -360,7 +359,8 @@ void LocalJob::on_step_end(const ps::ShardEvent& event) {
   check(!ended.empty(), "a step ends once");
   Step& step = ended.mapped();
   const std::uint32_t incarnation = worker(event.worker).incarnation;
-  coordinator_.set_staleness(staleness_.mean(), staleness_.max());
+  const ps::StalenessTotals staleness = shard().total_staleness();
+  coordinator_.set_staleness(staleness.mean(), staleness.max);
   if (event.kind == ps::ShardEvent::Kind::kDropped) {
     return coordinator_.on_push_dropped(event.worker, incarnation, step.push);
   }

@@ -120,7 +120,6 @@ class LocalJob {
   std::vector<Worker> workers_;
   std::vector<EventQueue> events_;                            // one queue per bucket
   std::map<std::pair<int, std::uint64_t>, Step> open_steps_;  // by worker and sequence
-  ps::StalenessHistogram staleness_;
   std::uint64_t help_requests_ = 0;
   std::optional<std::string> failure_;
   std::atomic<int> waiting_{0};  // threads in wait_values()

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate {
 
@@ -109,14 +110,9 @@ void LocalServer::end_snapshot() {
   snapshot_->running_statistics = statistics_->average(snapshot_->entries);
   ps::wire::CutDoneT done;
   done.cut = snapshot_->cut;
-  const std::vector<ps::StalenessHistogram> histograms = shard().staleness();
-  for (std::size_t w = 0; w < histograms.size(); ++w) {
-    auto one = std::make_unique<ps::wire::StalenessT>();
-    one->worker = static_cast<int>(w);
-    one->counts = histograms[w].counts();
-    one->sum = histograms[w].sum();
-    one->max = histograms[w].max();
-    done.staleness.push_back(std::move(one));
+  int worker = 0;
+  for (const ps::StalenessHistogram& histogram : shard().staleness()) {
+    done.staleness.push_back(ps::to_wire(worker++, histogram));
   }
   published_ = std::exchange(snapshot_, nullptr);
   reply(ps::wire::make_message(std::move(done)));

@@ -120,7 +120,7 @@ void Snapshots::on_copied(int server, const wire::CutDoneT& done) {
   if (!answered_.insert(server).second) return;
   if (purpose_.snapshot) job_.server(server).snapshots.insert(done.cut);
   for (const auto& entry : done.staleness) {
-    staleness_[entry->worker].merge(StalenessHistogram::of(entry->counts, entry->sum, entry->max));
+    staleness_[entry->worker].merge(from_wire(*entry));
   }
 }
 
@@ -181,12 +181,7 @@ void Snapshots::send_assignment() {
   assignment.loss = progress_.loss;
   assignment.correct = progress_.correct;
   for (const auto& [worker, histogram] : staleness_) {
-    auto entry = std::make_unique<wire::StalenessT>();
-    entry->worker = worker;
-    entry->counts = histogram.counts();
-    entry->sum = histogram.sum();
-    entry->max = histogram.max();
-    assignment.staleness.push_back(std::move(entry));
+    assignment.staleness.push_back(to_wire(worker, histogram));
   }
   job_.send_to_worker(*assigned_, std::move(assignment));
 }

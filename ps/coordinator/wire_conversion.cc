@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "models/base/errors.h"
 #include "ps/net/endpoint.h"
@@ -49,6 +50,27 @@ StopCounts stop_counts_from_wire(std::span<const int> stops) {
   StopCounts counts;
   std::copy_n(stops.begin(), std::min(stops.size(), kStopKinds), counts.by_kind.begin());
   return counts;
+}
+
+std::unique_ptr<wire::StalenessT> to_wire(WorkerId worker, const StalenessHistogram& histogram) {
+  const std::vector<std::int64_t>& counts = histogram.counts();
+  const auto first = std::ranges::find_if(counts, [](std::int64_t count) { return count != 0; });
+  auto staleness = std::make_unique<wire::StalenessT>();
+  staleness->worker = worker;
+  staleness->first = static_cast<int>(first - counts.begin());
+  staleness->counts.assign(first, counts.end());
+  staleness->sum = histogram.sum();
+  staleness->max = histogram.max();
+  return staleness;
+}
+
+StalenessHistogram from_wire(const wire::StalenessT& staleness) {
+  constexpr auto kMost = static_cast<int>(StalenessHistogram::kMostRanges);
+  const auto first = static_cast<std::size_t>(std::clamp(staleness.first, 0, kMost));
+  std::vector<std::int64_t> counts(first);
+  counts.insert(counts.end(), staleness.counts.begin(), staleness.counts.end());
+  counts.resize(std::min(counts.size(), StalenessHistogram::kMostRanges));
+  return StalenessHistogram::of(std::move(counts), staleness.sum, staleness.max);
 }
 
 void set_consistency(wire::DeclarationT& declaration, const ConsistencyOptions& options) {

@@ -2,6 +2,7 @@
 // of ps/wire/messages.fbs, and are read from them; and the Hello that every task sends.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include "ps/coordinator/data_position.h"
 #include "ps/coordinator/stop_kind.h"
 #include "ps/shard/consistency.h"
+#include "ps/shard/staleness.h"
 #include "ps/wire/message.h"
 
 namespace syncopate::ps {
@@ -41,6 +43,10 @@ std::optional<StopKind> stop_kind_from_wire(int number);
 std::vector<int> to_wire(const StopCounts& stops);
 // Reads stop counts; those of kinds that this version does not know are left out.
 StopCounts stop_counts_from_wire(std::span<const int> stops);
+
+// A histogram travels without the zeros in front of its counts.
+std::unique_ptr<wire::StalenessT> to_wire(WorkerId worker, const StalenessHistogram& histogram);
+StalenessHistogram from_wire(const wire::StalenessT& staleness);
 
 // Returns the Hello of this process as task `index` of its role (0: worker, 1: server), with the
 // fields that every task sends.

@@ -326,9 +326,8 @@ void ControlServer::check_deadlines() {
     }
   }
   if (!socket_.is_heartbeat_due()) return;
-  StalenessHistogram all;
-  for (const StalenessHistogram& worker : duties_.staleness()) all.merge(worker);
-  coordinator_.set_staleness(all.mean(), all.max());
+  const StalenessTotals staleness = duties_.staleness();
+  coordinator_.set_staleness(staleness.mean(), staleness.max);
   for (const auto& [task, connection] : connections_) {
     socket_->send(wire::envelope(connection.peer, make_message(wire::HeartbeatT{})));
   }

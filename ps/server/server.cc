@@ -64,9 +64,8 @@ ServerSummary run_server(ServerOptions options, const std::function<bool()>& sto
   } else {
     ServerControlClient(options, data, duties, stop, note).run();
   }
-  StalenessHistogram all;
-  for (const StalenessHistogram& worker : duties.staleness()) all.merge(worker);
-  return {.pushes = all.count(), .staleness_mean = all.mean(), .staleness_max = all.max()};
+  const StalenessTotals all = duties.staleness();
+  return {.pushes = all.count, .staleness_mean = all.mean(), .staleness_max = all.max};
 }
 
 }  // namespace syncopate::ps

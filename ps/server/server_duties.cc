@@ -163,14 +163,9 @@ void ServerDuties::remove_snapshots_from(std::uint64_t snapshot) {
 void ServerDuties::end_snapshot() {
   wire::CutDoneT done;
   done.cut = requested_->cut;
-  const std::vector<StalenessHistogram> histograms = staleness();
-  for (std::size_t w = 0; w < histograms.size(); ++w) {
-    auto one = std::make_unique<wire::StalenessT>();
-    one->worker = static_cast<int>(w);
-    one->counts = histograms[w].counts();
-    one->sum = histograms[w].sum();
-    one->max = histograms[w].max();
-    done.staleness.push_back(std::move(one));
+  int worker = 0;
+  for (const StalenessHistogram& histogram : served_->shard->staleness()) {
+    done.staleness.push_back(to_wire(worker++, histogram));
   }
   requested_.reset();
   reply(wire::make_message(std::move(done)));
@@ -226,9 +221,9 @@ void ServerDuties::report_unreadable(std::uint64_t snapshot) {
   reply(wire::make_message(answer));
 }
 
-std::vector<StalenessHistogram> ServerDuties::staleness() const {
+StalenessTotals ServerDuties::staleness() const {
   if (served_ == nullptr) return {};
-  return served_->shard->staleness();
+  return served_->shard->total_staleness();
 }
 
 int count_starts(const std::filesystem::path& dir, const std::string& nonce) {

@@ -43,8 +43,7 @@ class ServerDuties {
 
   bool is_finished() const noexcept { return is_finished_; }
   const std::optional<std::string>& failure() const noexcept { return failure_; }
-  // Returns the staleness of all pushes so far, by worker.
-  std::vector<StalenessHistogram> staleness() const;
+  StalenessTotals staleness() const;  // of all pushes so far
 
  private:
   void declare(const wire::DeclaredT& declared);

@@ -10,17 +10,21 @@
 namespace syncopate::ps {
 namespace {
 
-// A set of workers as a sorted vector: the set is small, and needs no allocation per worker.
+// A set of workers, one bit for each.
 class WorkerSet {
  public:
   void insert(WorkerId worker) {
-    const auto at = std::ranges::lower_bound(workers_, worker);
-    if (at == workers_.end() || *at != worker) workers_.insert(at, worker);
+    const auto at = static_cast<std::size_t>(worker);
+    if (is_in_.size() <= at) is_in_.resize(at + 1);
+    is_in_[at] = true;
   }
-  bool contains(WorkerId worker) const { return std::ranges::binary_search(workers_, worker); }
+  bool contains(WorkerId worker) const {
+    const auto at = static_cast<std::size_t>(worker);
+    return at < is_in_.size() && is_in_[at];
+  }
 
  private:
-  std::vector<WorkerId> workers_;
+  std::vector<bool> is_in_;
 };
 
 }  // namespace
@@ -61,28 +65,66 @@ ConsistencyRule::ConsistencyRule(const ConsistencyOptions& options) { set_option
 void ConsistencyRule::set_options(const ConsistencyOptions& options) {
   check_consistency(options);
   options_ = options;
+  count_all();
+}
+
+std::size_t ConsistencyRule::position_of(WorkerId worker) const noexcept {
+  // Workers are numbered from 0, so in most jobs worker w is at position w.
+  const auto at = static_cast<std::size_t>(worker);
+  if (at < members_.size() && members_[at].worker == worker) return at;
+  return static_cast<std::size_t>(std::ranges::lower_bound(members_, worker, {}, &Member::worker) -
+                                  members_.begin());
 }
 
 ConsistencyRule::Member* ConsistencyRule::find(WorkerId worker) noexcept {
-  const auto at = std::ranges::lower_bound(members_, worker, {}, &Member::worker);
-  return at == members_.end() || at->worker != worker ? nullptr : &*at;
+  const std::size_t at = position_of(worker);
+  return at == members_.size() || members_[at].worker != worker ? nullptr : &members_[at];
 }
 
 const ConsistencyRule::Member* ConsistencyRule::find(WorkerId worker) const noexcept {
-  const auto at = std::ranges::lower_bound(members_, worker, {}, &Member::worker);
-  return at == members_.end() || at->worker != worker ? nullptr : &*at;
+  const std::size_t at = position_of(worker);
+  return at == members_.size() || members_[at].worker != worker ? nullptr : &members_[at];
+}
+
+void ConsistencyRule::count(const Member& member) {
+  if (!member.is_awaited()) return;
+  ++awaited_;
+  if (options_.consistency == Consistency::kSsp) ++awaited_by_clock_[member.clock()];
+}
+
+void ConsistencyRule::uncount(const Member& member) {
+  if (!member.is_awaited()) return;
+  --awaited_;
+  if (options_.consistency != Consistency::kSsp) return;
+  const auto clock = awaited_by_clock_.find(member.clock());
+  if (--clock->second == 0) awaited_by_clock_.erase(clock);
+}
+
+void ConsistencyRule::count_all() {
+  awaited_ = 0;
+  awaited_by_clock_.clear();
+  for (const Member& member : members_) count(member);
 }
 
 void ConsistencyRule::join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
                            std::int64_t offset) {
-  Member* member = find(worker);
+  const Member joined{.worker = worker,
+                      .incarnation = incarnation,
+                      .is_active = true,
+                      .accepted = sequence,
+                      .begun = sequence,
+                      .offset = offset};
+  Member* const member = find(worker);
   if (member == nullptr) {
-    const auto at = std::ranges::lower_bound(members_, worker, {}, &Member::worker);
-    member = &*members_.emplace(at);
-  } else if (incarnation < member->incarnation ||
-             (incarnation == member->incarnation && member->is_active)) {
+    members_.insert(members_.begin() + static_cast<std::ptrdiff_t>(position_of(worker)), joined);
+    return count(joined);
+  }
+  if (incarnation < member->incarnation ||
+      (incarnation == member->incarnation && member->is_active)) {
     return;
-  } else if (incarnation == member->incarnation) {
+  }
+  uncount(*member);
+  if (incarnation == member->incarnation) {
     if (member->is_restored) {
       // The worker may have continued while the shard was restored: it does not send pushes up to
       // `sequence` again.
@@ -93,42 +135,44 @@ void ConsistencyRule::join(WorkerId worker, std::uint32_t incarnation, std::uint
     member->is_active = true;
     member->offset = offset;
     member->rests = false;
-    return;
+  } else {
+    *member = joined;
   }
-  *member = {.worker = worker,
-             .incarnation = incarnation,
-             .is_active = true,
-             .accepted = sequence,
-             .begun = sequence,
-             .offset = offset};
+  count(*member);
 }
 
 ConsistencyRule::Standing ConsistencyRule::standing(WorkerId worker, std::uint32_t incarnation,
                                                     std::uint64_t sequence) const noexcept {
   Standing standing{.sequence = sequence};
-  for (const Member& member : members_) {
-    if (member.worker == worker) {
-      if (member.incarnation == incarnation) {
-        standing.sequence = member.is_restored ? std::max(member.begun, sequence) : member.begun;
-      }
-    } else if (member.is_awaited()) {
-      standing.slowest = std::min(standing.slowest.value_or(member.clock()), member.clock());
-    }
+  const Member* const own = find(worker);
+  if (own != nullptr && own->incarnation == incarnation) {
+    standing.sequence = own->is_restored ? std::max(own->begun, sequence) : own->begun;
   }
+  // Clocks matter under kSsp only.
+  auto least = awaited_by_clock_.begin();
+  if (least == awaited_by_clock_.end()) return standing;
+  const bool is_own_alone =
+      own != nullptr && own->is_awaited() && least->second == 1 && least->first == own->clock();
+  if (is_own_alone && ++least == awaited_by_clock_.end()) return standing;
+  standing.slowest = least->first;
   return standing;
 }
 
 void ConsistencyRule::leave(WorkerId worker, std::uint32_t incarnation) {
   Member* member = find(worker);
-  if (member != nullptr && member->incarnation == incarnation) member->is_active = false;
+  if (member == nullptr || member->incarnation != incarnation) return;
+  uncount(*member);
+  member->is_active = false;
 }
 
 void ConsistencyRule::rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence) {
   Member* member = find(worker);
   if (member == nullptr || member->incarnation != incarnation || !member->is_active) return;
   if (member->accepted > sequence) return;  // the worker has pushed more already
+  uncount(*member);
   member->rests = true;
   member->rests_after = sequence;
+  count(*member);
 }
 
 bool ConsistencyRule::ends_rest(const PushId& id) const noexcept {
@@ -137,13 +181,16 @@ bool ConsistencyRule::ends_rest(const PushId& id) const noexcept {
          id.sequence > member->rests_after;
 }
 
-void ConsistencyRule::wake(WorkerId worker, std::optional<std::int64_t> slowest) noexcept {
+void ConsistencyRule::wake(WorkerId worker, std::optional<std::int64_t> slowest) {
   Member* member = find(worker);
   if (member == nullptr || !member->rests) return;
+  uncount(*member);
   member->rests = false;
-  if (!slowest) return;
-  const auto after = static_cast<std::int64_t>(member->rests_after);
-  member->offset = std::max(member->offset, *slowest - after);
+  if (slowest) {
+    const auto after = static_cast<std::int64_t>(member->rests_after);
+    member->offset = std::max(member->offset, *slowest - after);
+  }
+  count(*member);
 }
 
 bool ConsistencyRule::takes_part(WorkerId worker, std::uint32_t incarnation) const noexcept {
@@ -164,19 +211,35 @@ std::uint64_t ConsistencyRule::accepted(WorkerId worker) const noexcept {
   return member == nullptr ? 0 : member->accepted;
 }
 
-void ConsistencyRule::advance(const PushId& id) noexcept {
+void ConsistencyRule::advance(const PushId& id) {
   Member* member = find(id.worker);
   if (member == nullptr || member->incarnation != id.incarnation) return;
+  uncount(*member);
   member->begun = std::max(member->begun, id.sequence);
+  count(*member);
+}
+
+bool ConsistencyRule::includes(WorkerId worker, std::uint64_t sequence) const noexcept {
+  const Member* reader = find(worker);
+  return reader != nullptr && reader->begun >= sequence;
+}
+
+std::optional<std::int64_t> ConsistencyRule::least_clock_for(WorkerId worker) const noexcept {
+  const Member* reader = find(worker);
+  if (reader == nullptr || options_.consistency != Consistency::kSsp) return std::nullopt;
+  return reader->clock() - options_.max_staleness;
+}
+
+std::optional<std::int64_t> ConsistencyRule::slowest() const noexcept {
+  if (awaited_by_clock_.empty()) return std::nullopt;
+  return awaited_by_clock_.begin()->first;
 }
 
 bool ConsistencyRule::may_read(WorkerId worker, std::uint64_t sequence) const noexcept {
-  const Member* reader = find(worker);
-  if (reader == nullptr || reader->begun < sequence) return false;
-  if (options_.consistency != Consistency::kSsp) return true;
-  return std::ranges::all_of(members_, [&](const Member& other) {
-    return !other.is_awaited() || other.clock() >= reader->clock() - options_.max_staleness;
-  });
+  if (!includes(worker, sequence)) return false;
+  const auto least = least_clock_for(worker);
+  const auto now = slowest();
+  return !least || !now || *now >= *least;
 }
 
 bool ConsistencyRule::snapshot_lets_begin(const PushId& id) const noexcept {
@@ -190,24 +253,21 @@ bool ConsistencyRule::is_late(const PushRequest& push, std::uint64_t version) co
 }
 
 std::size_t ConsistencyRule::num_awaited(std::span<const PushRequest> waiting) const {
+  if (awaited_ == 0) return 0;
+  const auto backups = static_cast<std::size_t>(options_.backup_workers);
+  const std::size_t needed = awaited_ > backups ? awaited_ - backups : 1;
+  if (!is_limited_) return needed;
   // An update must not wait for a worker that a snapshot keeps from pushing: the snapshot waits for
   // the update.
   WorkerSet able_here;
-  if (is_limited_) {
-    for (const PushRequest& push : waiting) {
-      if (snapshot_lets_begin(push.id)) able_here.insert(push.id.worker);
-    }
+  for (const PushRequest& push : waiting) {
+    if (snapshot_lets_begin(push.id)) able_here.insert(push.id.worker);
   }
-  std::size_t active = 0;
-  std::size_t able = 0;
-  for (const Member& member : members_) {
-    if (!member.is_awaited()) continue;
-    ++active;
-    if (!is_limited_ || member.accepted < member.limit || able_here.contains(member.worker)) ++able;
-  }
-  if (active == 0) return 0;
-  const auto backups = static_cast<std::size_t>(options_.backup_workers);
-  return std::min(active > backups ? active - backups : 1, able);
+  const auto able = std::ranges::count_if(members_, [&](const Member& member) {
+    return member.is_awaited() &&
+           (member.accepted < member.limit || able_here.contains(member.worker));
+  });
+  return std::min(needed, static_cast<std::size_t>(able));
 }
 
 void ConsistencyRule::choose(std::span<const PushRequest> waiting, std::uint64_t version,
@@ -273,6 +333,7 @@ std::vector<WorkerClock> ConsistencyRule::clocks() const {
 
 void ConsistencyRule::restore(std::span<const WorkerClock> clocks) {
   members_.clear();
+  count_all();
   is_limited_ = false;
   for (const WorkerClock& entry : clocks) {
     members_.push_back({.worker = entry.worker,

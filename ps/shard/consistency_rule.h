@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
@@ -30,8 +31,9 @@ class ConsistencyRule {
             std::int64_t offset);
   // The numbers from which the clock offset of a joining worker is computed.
   struct Standing {
-    std::optional<std::int64_t> slowest;  // slowest clock of the other active workers
-    std::uint64_t sequence = 0;           // of the worker's own last push that counts
+    // Under kSsp: the slowest clock of the other active workers.
+    std::optional<std::int64_t> slowest;
+    std::uint64_t sequence = 0;  // of the worker's own last push that counts
   };
   Standing standing(WorkerId worker, std::uint32_t incarnation,
                     std::uint64_t sequence) const noexcept;
@@ -43,7 +45,7 @@ class ConsistencyRule {
   bool ends_rest(const PushId& id) const noexcept;
   // Ends a worker's rest. Its clock moves to `slowest`, the slowest clock of the others, if that is
   // later than its own: others must not wait for it to catch up, and it must not gain by resting.
-  void wake(WorkerId worker, std::optional<std::int64_t> slowest) noexcept;
+  void wake(WorkerId worker, std::optional<std::int64_t> slowest);
   bool takes_part(WorkerId worker, std::uint32_t incarnation) const noexcept;
 
   // Records a push of an active worker. Returns false for a push that is known already and must not
@@ -52,13 +54,22 @@ class ConsistencyRule {
   // Returns the sequence of the last accepted push of the worker's newest incarnation; 0: unknown.
   std::uint64_t accepted(WorkerId worker) const noexcept;
   // Moves the worker's clock to this push, when its update begins or the push is dropped.
-  void advance(const PushId& id) noexcept;
+  void advance(const PushId& id);
 
   // Returns whether the values include all of the worker's own pushes up to `sequence`
   // (read-my-writes) and the worker is not too far ahead. Source: Ho et al. 2013, "More effective
   // distributed ML via a stale synchronous parallel parameter server", conditions (1), (3), (4): a
   // worker at clock c sees all updates of clocks up to c - max_staleness - 1.
   bool may_read(WorkerId worker, std::uint64_t sequence) const noexcept;
+  // Returns whether the values include all of the worker's own pushes up to `sequence`: the first
+  // half of may_read().
+  bool includes(WorkerId worker, std::uint64_t sequence) const noexcept;
+  // The second half of may_read(): a worker may read while no awaited worker's clock is less than
+  // least_clock_for(worker). slowest() is the least clock of the awaited workers. Both are empty
+  // unless the rule is kSsp; slowest() also when no worker is awaited. A worker's least_clock_for()
+  // never falls between two of its join() calls, but for set_options().
+  std::optional<std::int64_t> least_clock_for(WorkerId worker) const noexcept;
+  std::optional<std::int64_t> slowest() const noexcept;
   // Returns whether the limits of a snapshot let this push begin; true when no snapshot is taken.
   bool snapshot_lets_begin(const PushId& id) const noexcept;
   // Returns whether the values have been updated since the worker of this push read them, under a
@@ -99,14 +110,25 @@ class ConsistencyRule {
     std::int64_t clock() const noexcept { return static_cast<std::int64_t>(begun) + offset; }
     bool is_awaited() const noexcept { return is_active && !(rests && begun >= rests_after); }
   };
+  // Returns the position of the first member whose number is `worker` or larger.
+  std::size_t position_of(WorkerId worker) const noexcept;
   Member* find(WorkerId worker) noexcept;
   const Member* find(WorkerId worker) const noexcept;
+  // Adds the member to the counts of awaited workers, or removes it. Every change of a member's
+  // clock, or of whether it is awaited, is made between uncount() and count().
+  void count(const Member& member);
+  void uncount(const Member& member);
+  void count_all();
   // Returns the number of active workers whose pushes of this version an update waits for; 0 when
   // no worker is active.
   std::size_t num_awaited(std::span<const PushRequest> waiting) const;
 
   ConsistencyOptions options_;
   std::vector<Member> members_;  // sorted by worker: searched at every push
+  std::size_t awaited_ = 0;      // number of awaited members
+  // Under kSsp: the number of awaited members by clock. A push of one of 1,000 workers must not
+  // look at the clocks of the others.
+  std::map<std::int64_t, std::size_t> awaited_by_clock_;
   bool is_limited_ = false;
 };
 

@@ -34,8 +34,9 @@ void check_room(std::span<const float> values, std::int64_t elements, const std:
 
 // A bucket of the shard: the place of its elements, and its state behind a lock.
 struct Shard::Variable {
-  Variable(BucketId id, Bucket bucket, const ConsistencyOptions& consistency)
-      : window{.range = bucket}, shared(id, bucket.end - bucket.begin, consistency) {}
+  Variable(BucketId id, Bucket bucket, const ConsistencyOptions& consistency,
+           StalenessCounts& staleness)
+      : window{.range = bucket}, shared(id, bucket.end - bucket.begin, consistency, staleness) {}
 
   std::int64_t elements() const noexcept { return window.elements(); }
 
@@ -50,7 +51,8 @@ Shard::Shard(ArenaLayout layout, std::vector<Bucket> buckets, std::unique_ptr<Op
              const ConsistencyOptions& consistency, Tensor values)
     : buckets_(std::move(buckets)),
       memory_(std::make_unique<ShardMemory>(std::move(layout), std::move(optimizer),
-                                            std::move(values))) {
+                                            std::move(values))),
+      staleness_(std::make_unique<StalenessCounts>()) {
   place_variables(consistency);
 }
 
@@ -68,7 +70,8 @@ void Shard::place_variables(const ConsistencyOptions& consistency) {
       throw ShapeError(fmt::format("shard: bucket {} is {}, expected elements of the arena {}", b,
                                    describe_range(bucket), describe_range({0, total})));
     }
-    variables_.push_back(std::make_unique<Variable>(static_cast<BucketId>(b), bucket, consistency));
+    variables_.push_back(
+        std::make_unique<Variable>(static_cast<BucketId>(b), bucket, consistency, *staleness_));
   }
   std::vector<std::size_t> in_arena_order(buckets_.size());
   std::iota(in_arena_order.begin(), in_arena_order.end(), std::size_t{0});
@@ -112,10 +115,14 @@ void Shard::join(WorkerId worker, std::uint32_t incarnation, std::uint64_t seque
   }
   const std::int64_t offset =
       slowest ? *slowest - static_cast<std::int64_t>(own.value_or(sequence)) : 0;
+  std::vector<std::uint64_t> sequences(variables_.size(), sequence);
+  for (const BucketId bucket : ahead) {
+    const auto b = static_cast<std::size_t>(bucket);
+    if (b < sequences.size()) sequences[b] = sequence + 1;
+  }
   for (std::size_t b = 0; b < variables_.size(); ++b) {
-    const bool is_ahead = std::ranges::find(ahead, static_cast<BucketId>(b)) != ahead.end();
     const std::lock_guard lock(variables_[b]->mutex);
-    variables_[b]->shared.join(worker, incarnation, sequence + (is_ahead ? 1 : 0), offset);
+    variables_[b]->shared.join(worker, incarnation, sequences[b], offset);
   }
 }
 
@@ -313,20 +320,7 @@ Shard::ElementRange Shard::element_range(BucketId bucket) const {
   return {of.window.position, of.elements()};
 }
 
-std::vector<StalenessHistogram> Shard::staleness() const {
-  std::map<WorkerId, StalenessHistogram> merged;
-  for (const auto& variable : variables_) {
-    const std::lock_guard lock(variable->mutex);
-    for (const auto& [worker, histogram] : variable->shared.staleness()) {
-      merged[worker].merge(histogram);
-    }
-  }
-  std::vector<StalenessHistogram> by_worker;
-  for (const auto& [worker, histogram] : merged) {
-    by_worker.resize(static_cast<std::size_t>(worker) + 1);
-    by_worker.back() = histogram;
-  }
-  return by_worker;
-}
+std::vector<StalenessHistogram> Shard::staleness() const { return staleness_->by_worker(); }
+StalenessTotals Shard::total_staleness() const { return staleness_->totals(); }
 
 }  // namespace syncopate::ps

@@ -22,6 +22,7 @@
 #include "ps/shard/consistency.h"
 #include "ps/shard/shard_requests.h"
 #include "ps/shard/staleness.h"
+#include "ps/shard/staleness_counts.h"
 
 namespace syncopate::ps {
 
@@ -135,6 +136,8 @@ class Shard {
   // Returns the staleness of the applied pushes of all buckets, by worker. Pushes of an unknown
   // version are left out.
   std::vector<StalenessHistogram> staleness() const;
+  // Returns the staleness of all workers' pushes together, from running sums.
+  StalenessTotals total_staleness() const;
 
   // A piece is large enough to make claim()'s lock cheap, small enough to divide a small bucket.
   static constexpr std::int64_t kPieceElements = 16384;
@@ -145,11 +148,12 @@ class Shard {
   void place_variables(const ConsistencyOptions& consistency);
   // Returns a bucket's state. Throws InternalError for a bucket that this shard does not have.
   Variable& at(BucketId bucket) const;
-  // Returns the slowest clock of all active workers but this one.
+  // Under kSsp: returns the slowest clock of all active workers but this one.
   std::optional<std::int64_t> slowest_other(WorkerId worker) const;
 
   const std::vector<Bucket> buckets_;
   const std::unique_ptr<ShardMemory> memory_;
+  const std::unique_ptr<StalenessCounts> staleness_;
   std::vector<std::unique_ptr<Variable>> variables_;
 };
 

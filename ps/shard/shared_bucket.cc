@@ -9,8 +9,8 @@ namespace syncopate::ps {
 using TaskKind = BucketTask::Kind;
 
 SharedBucket::SharedBucket(BucketId bucket, std::int64_t elements,
-                           const ConsistencyOptions& consistency)
-    : bucket_(bucket), elements_(elements), rule_(consistency) {}
+                           const ConsistencyOptions& consistency, StalenessCounts& staleness)
+    : bucket_(bucket), elements_(elements), rule_(consistency), staleness_(staleness) {}
 
 void SharedBucket::add_event(ShardEvent::Kind kind, const PushId& id, std::uint64_t token) {
   events_.push_back({.kind = kind,
@@ -34,25 +34,22 @@ void SharedBucket::join(WorkerId worker, std::uint32_t incarnation, std::uint64_
     add_event(ShardEvent::Kind::kCancelled, push.id, push.token);
     return true;
   });
-  std::erase_if(reads_, [&](const WaitingRead& read) {
-    const Destination& to = read.destination;
-    if (!is_of_an_earlier_one(to.worker, to.incarnation)) return false;
-    add_event(ShardEvent::Kind::kCancelled, {to.worker, to.incarnation, to.sequence}, to.token);
-    return true;
-  });
+  cancel_reads(
+      [&](const Destination& to) { return is_of_an_earlier_one(to.worker, to.incarnation); });
   begin_next();
 }
 
 void SharedBucket::leave(WorkerId worker, std::uint32_t incarnation) {
   if (!rule_.takes_part(worker, incarnation)) return;
   rule_.leave(worker, incarnation);
-  std::erase_if(reads_, [&](const WaitingRead& read) {
-    const Destination& to = read.destination;
-    if (to.worker != worker) return false;
-    add_event(ShardEvent::Kind::kCancelled, {to.worker, to.incarnation, to.sequence}, to.token);
-    return true;
-  });
+  cancel_reads([&](const Destination& to) { return to.worker == worker; });
   begin_next();
+}
+
+void SharedBucket::cancel_reads(const std::function<bool(const Destination&)>& is_void) {
+  for (const Destination& to : reads_.remove_if(is_void)) {
+    add_event(ShardEvent::Kind::kCancelled, {to.worker, to.incarnation, to.sequence}, to.token);
+  }
 }
 
 void SharedBucket::rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence) {
@@ -62,6 +59,8 @@ void SharedBucket::rest(WorkerId worker, std::uint32_t incarnation, std::uint64_
 
 void SharedBucket::set_consistency(const ConsistencyOptions& consistency) {
   rule_.set_options(consistency);
+  reads_.on_rule_changed();
+  may_have_late_pushes_ = true;
   begin_next();
 }
 
@@ -70,6 +69,7 @@ bool SharedBucket::push(const PushRequest& request) {
   was_pushed_to_ = true;
   if (rule_.accept(request.id)) {
     waiting_.push_back(request);
+    may_have_late_pushes_ = may_have_late_pushes_ || rule_.is_late(request, version_);
   } else {
     add_event(ShardEvent::Kind::kDropped, request.id, request.token);
     events_.back().is_duplicate = true;
@@ -81,11 +81,11 @@ bool SharedBucket::push(const PushRequest& request) {
 
 bool SharedBucket::read(const ReadRequest& request) {
   if (!rule_.takes_part(request.worker, request.incarnation)) return false;
-  reads_.push_back({.after = rule_.accepted(request.worker),
-                    .destination = {.worker = request.worker,
-                                    .incarnation = request.incarnation,
-                                    .token = request.token,
-                                    .values = request.values}});
+  reads_.add({.worker = request.worker,
+              .incarnation = request.incarnation,
+              .token = request.token,
+              .values = request.values},
+             rule_.accepted(request.worker));
   begin_next();
   return true;
 }
@@ -135,6 +135,7 @@ void SharedBucket::hold(std::uint64_t number) {
 
 void SharedBucket::limit(std::span<const WorkerClock> clocks) {
   rule_.limit(clocks);
+  may_have_late_pushes_ = true;
   begin_next();
 }
 
@@ -142,6 +143,7 @@ void SharedBucket::begin_snapshot(std::span<const WorkerClock> clocks, const Sna
   // A withdrawn snapshot must not release a bucket that is held for the next snapshot.
   if (order.number != held_for_) return;
   rule_.limit(clocks);
+  may_have_late_pushes_ = true;
   snapshot_ = order;
   begin_next();
 }
@@ -150,6 +152,7 @@ void SharedBucket::thaw() {
   held_for_ = 0;
   snapshot_ = {};
   rule_.release();
+  may_have_late_pushes_ = true;
   begin_next();
 }
 
@@ -171,6 +174,7 @@ bool SharedBucket::set_version(std::uint64_t version) {
   if (version == 0 || was_pushed_to_ || is_at_work() || task_.kind == TaskKind::kSnapshot)
     return false;
   version_ = version;
+  may_have_late_pushes_ = true;
   // The copies of read values become invalid but keep their memory: a task that no thread has
   // claimed yet may write to it.
   for (auto& [worker, copy] : read_copies_) copy.version = 0;
@@ -200,9 +204,11 @@ void SharedBucket::begin(TaskKind kind) {
 // Drops late pushes, but not pushes beyond the limits of a snapshot: a dropped push advances its
 // worker's clock, and the snapshot must contain exactly the clocks that it names.
 void SharedBucket::drop_late_pushes() {
+  // Under sync, 1,000 workers' pushes wait: they are looked at again when one of them may be late.
+  if (!std::exchange(may_have_late_pushes_, false)) return;
   std::erase_if(waiting_, [&](const PushRequest& push) {
     if (!rule_.is_late(push, version_) || !rule_.snapshot_lets_begin(push.id)) return false;
-    rule_.advance(push.id);
+    advance(push.id);
     add_event(ShardEvent::Kind::kDropped, push.id, push.token);
     answer_later(push);
     return true;
@@ -215,12 +221,17 @@ void SharedBucket::answer_later(const PushRequest& push) {
     add_event(ShardEvent::Kind::kCancelled, push.id, push.token);
     return;
   }
-  reads_.push_back({.after = push.id.sequence,
-                    .destination = {.worker = push.id.worker,
-                                    .incarnation = push.id.incarnation,
-                                    .sequence = push.id.sequence,
-                                    .token = push.token,
-                                    .values = push.values}});
+  reads_.add({.worker = push.id.worker,
+              .incarnation = push.id.incarnation,
+              .sequence = push.id.sequence,
+              .token = push.token,
+              .values = push.values},
+             push.id.sequence);
+}
+
+void SharedBucket::advance(const PushId& id) {
+  rule_.advance(id);
+  reads_.on_advanced(id.worker);
 }
 
 bool SharedBucket::begin_snapshot_copy() {
@@ -237,6 +248,7 @@ bool SharedBucket::begin_snapshot_copy() {
   // may begin.
   task_.snapshot.target->buckets[static_cast<std::size_t>(bucket_)] = {version_, rule_.clocks()};
   rule_.release();
+  may_have_late_pushes_ = true;
   return true;
 }
 
@@ -262,7 +274,7 @@ bool SharedBucket::begin_update() {
   task_.gradients.clear();
   for (const PushRequest& push : task_.pushes) {
     task_.gradients.push_back(push.gradient);
-    rule_.advance(push.id);
+    advance(push.id);
   }
   task_.step = {.learning_rate = task_.pushes.front().learning_rate,
                 .step = static_cast<std::int64_t>(version_)};
@@ -314,11 +326,7 @@ bool SharedBucket::compensates() const noexcept {
 
 void SharedBucket::take_reads() {
   task_.destinations.clear();
-  std::erase_if(reads_, [&](const WaitingRead& read) {
-    if (!rule_.may_read(read.destination.worker, read.after)) return false;
-    task_.destinations.push_back(read.destination);
-    return true;
-  });
+  reads_.take_due(rule_, task_.destinations);
   if (!compensates()) return;
   for (Destination& to : task_.destinations) {
     ReadCopy& copy = read_copies_[to.worker];
@@ -330,12 +338,13 @@ void SharedBucket::take_reads() {
 void SharedBucket::end_update() {
   for (const PushRequest& push : task_.pushes) {
     const std::uint64_t staleness = staleness_of(push);
-    if (is_known_version(push.version)) staleness_[push.id.worker].add(staleness);
+    if (is_known_version(push.version)) staleness_.add(push.id.worker, staleness);
     add_event(ShardEvent::Kind::kApplied, push.id, push.token);
     events_.back().staleness = staleness;
     events_.back().version = version_ + 1;
   }
   ++version_;
+  may_have_late_pushes_ = true;
   for (const auto& [id, token] : task_.unanswered)
     add_event(ShardEvent::Kind::kCancelled, id, token);
 }

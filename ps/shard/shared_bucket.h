@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,18 +15,10 @@
 #include "ps/shard/consistency_rule.h"
 #include "ps/shard/shard_requests.h"
 #include "ps/shard/staleness.h"
+#include "ps/shard/staleness_counts.h"
+#include "ps/shard/waiting_reads.h"
 
 namespace syncopate::ps {
-
-// The memory for a request that is answered by a copy of the values.
-struct Destination {
-  WorkerId worker = 0;
-  std::uint32_t incarnation = 0;
-  std::uint64_t sequence = 0;  // of the push that the values answer; 0: of a read
-  std::uint64_t token = 0;
-  std::span<float> values{};
-  std::span<float> read_copy{};  // copy of the values for delay compensation; or empty
-};
 
 // A snapshot that is being taken. The target is shared with the snapshot's owner: a snapshot that
 // was withdrawn may still be written to.
@@ -70,11 +63,12 @@ struct BucketTask {
 // One thread at a time. Threads that hold a part of the task may read the task's content.
 class SharedBucket {
  public:
-  SharedBucket(BucketId bucket, std::int64_t elements, const ConsistencyOptions& consistency);
+  // Every applied push is counted in `staleness`, which outlives the bucket.
+  SharedBucket(BucketId bucket, std::int64_t elements, const ConsistencyOptions& consistency,
+               StalenessCounts& staleness);
 
   std::uint64_t version() const noexcept { return version_; }
   const BucketTask& task() const noexcept { return task_; }
-  const std::map<WorkerId, StalenessHistogram>& staleness() const noexcept { return staleness_; }
 
   // These functions do what those of the same names in Shard do, which has checked all lengths.
   void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
@@ -125,10 +119,6 @@ class SharedBucket {
   bool set_version(std::uint64_t version);
 
  private:
-  struct WaitingRead {
-    std::uint64_t after = 0;  // the worker's last push that values must include
-    Destination destination;
-  };
   // The values that a worker computes with, of which delay compensation needs a copy.
   struct ReadCopy {
     std::uint32_t incarnation = 0;
@@ -139,6 +129,10 @@ class SharedBucket {
   void add_event(ShardEvent::Kind kind, const PushId& id, std::uint64_t token);
   // Queues a read of values for a push that asks for them.
   void answer_later(const PushRequest& push);
+  // Drops the waiting reads for which `is_void` holds.
+  void cancel_reads(const std::function<bool(const Destination&)>& is_void);
+  // Moves the worker's clock to this push.
+  void advance(const PushId& id);
 
   // Begins the bucket's next task unless one is under way.
   void begin_next();
@@ -164,14 +158,15 @@ class SharedBucket {
   const std::int64_t elements_;
   ConsistencyRule rule_;
   std::uint64_t version_ = 1;
-  std::vector<PushRequest> waiting_;  // pushes in order of arrival
-  std::vector<WaitingRead> reads_;
+  std::vector<PushRequest> waiting_;   // pushes in order of arrival
+  bool may_have_late_pushes_ = false;  // false: none of waiting_ is to be dropped
+  WaitingReads reads_;
   std::vector<ShardEvent> events_;  // events not delivered yet
   std::uint64_t next_order_ = 0;
   BucketTask task_;
   std::uint64_t held_for_ = 0;  // number of the snapshot; 0: not held
   SnapshotOrder snapshot_;      // waits to be taken; no target: no snapshot
-  std::map<WorkerId, StalenessHistogram> staleness_;
+  StalenessCounts& staleness_;
   std::map<WorkerId, ReadCopy> read_copies_;
   std::vector<float> mean_square_;
   bool was_pushed_to_ = false;

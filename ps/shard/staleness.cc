@@ -1,6 +1,7 @@
 #include "ps/shard/staleness.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <numeric>
@@ -15,36 +16,60 @@ namespace {
 // authors, Zheng et al. 2017.
 constexpr float kCompensationEpsilon = 1e-7F;
 
+constexpr std::size_t kExact = 64;  // less is counted exactly
+constexpr std::size_t kRangesPerPower = 16;
+constexpr std::uint64_t kLongest = 0xffffffffU;  // counted together with all that is longer
+
+std::size_t range_of(std::uint64_t staleness) {
+  if (staleness < kExact) return static_cast<std::size_t>(staleness);
+  // The staleness has 1 + `power` + 6 binary digits; the first of them is 1, and the next four
+  // number the range.
+  const int power = std::bit_width(staleness) - std::bit_width(kExact);
+  const auto part = static_cast<std::size_t>(staleness >> (power + 2)) % kRangesPerPower;
+  return kExact + static_cast<std::size_t>(power) * kRangesPerPower + part;
+}
+
 }  // namespace
 
+void StalenessTotals::add(std::uint64_t staleness) {
+  ++count;
+  sum += static_cast<double>(staleness);
+  max = std::max(max, staleness);
+}
+
+double StalenessTotals::mean() const noexcept {
+  return count == 0 ? 0.0 : sum / static_cast<double>(count);
+}
+
+std::uint64_t StalenessHistogram::least_of(std::size_t range) {
+  if (range < kExact) return range;
+  const std::size_t power = (range - kExact) / kRangesPerPower;
+  const std::size_t part = (range - kExact) % kRangesPerPower;
+  return (kRangesPerPower + part) * (kExact / kRangesPerPower) << power;
+}
+
 void StalenessHistogram::add(std::uint64_t staleness) {
-  const auto place = static_cast<std::size_t>(std::min(staleness, kLongest));
-  if (counts_.size() <= place) counts_.resize(place + 1);
-  ++counts_[place];
-  ++count_;
-  sum_ += static_cast<double>(staleness);
-  max_ = std::max(max_, staleness);
+  const std::size_t range = range_of(std::min(staleness, kLongest));
+  if (counts_.size() <= range) counts_.resize(range + 1);
+  ++counts_[range];
+  totals_.add(staleness);
 }
 
 void StalenessHistogram::merge(const StalenessHistogram& other) {
   if (counts_.size() < other.counts_.size()) counts_.resize(other.counts_.size());
   for (std::size_t i = 0; i < other.counts_.size(); ++i) counts_[i] += other.counts_[i];
-  count_ += other.count_;
-  sum_ += other.sum_;
-  max_ = std::max(max_, other.max_);
-}
-
-double StalenessHistogram::mean() const noexcept {
-  return count_ == 0 ? 0.0 : sum_ / static_cast<double>(count_);
+  totals_.count += other.totals_.count;
+  totals_.sum += other.totals_.sum;
+  totals_.max = std::max(totals_.max, other.totals_.max);
 }
 
 StalenessHistogram StalenessHistogram::of(std::vector<std::int64_t> counts, double sum,
                                           std::uint64_t max) {
   StalenessHistogram histogram;
-  histogram.count_ = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  histogram.totals_ = {.count = std::accumulate(counts.begin(), counts.end(), std::int64_t{0}),
+                       .sum = sum,
+                       .max = max};
   histogram.counts_ = std::move(counts);
-  histogram.sum_ = sum;
-  histogram.max_ = max;
   return histogram;
 }
 

@@ -9,30 +9,40 @@
 
 namespace syncopate::ps {
 
-// Counts the staleness of applied gradients, exactly up to a bound. Used by one thread at a time.
+// The sum of many stalenesses.
+struct StalenessTotals {
+  std::int64_t count = 0;
+  double sum = 0.0;
+  std::uint64_t max = 0;
+
+  void add(std::uint64_t staleness);
+  double mean() const noexcept;  // 0 without pushes
+};
+
+// Counts the staleness of applied gradients: exactly below 64, then in 16 ranges of equal width
+// from each power of two to the next, which is at most kMostRanges counts. Used by one thread at a
+// time.
 class StalenessHistogram {
  public:
   void add(std::uint64_t staleness);
   void merge(const StalenessHistogram& other);
 
-  std::int64_t count() const noexcept { return count_; }
-  double mean() const noexcept;  // 0 for an empty histogram
-  std::uint64_t max() const noexcept { return max_; }
-  // counts()[s] is the number of pushes with staleness s; counts()[kLongest] includes larger ones.
-  // The vector ends with the largest staleness seen.
+  std::int64_t count() const noexcept { return totals_.count; }
+  double mean() const noexcept { return totals_.mean(); }
+  std::uint64_t max() const noexcept { return totals_.max; }
+  double sum() const noexcept { return totals_.sum; }
+  // counts()[i] is the number of pushes with staleness least_of(i) to least_of(i + 1) - 1. The
+  // vector ends with the range of the largest staleness seen.
   const std::vector<std::int64_t>& counts() const noexcept { return counts_; }
+  static std::uint64_t least_of(std::size_t range);
+  static constexpr std::size_t kMostRanges = 480;  // the last one ends with 32 bits
 
   // Rebuilds a staleness histogram from its fields in a message or a file.
   static StalenessHistogram of(std::vector<std::int64_t> counts, double sum, std::uint64_t max);
-  double sum() const noexcept { return sum_; }
-
-  static constexpr std::uint64_t kLongest = 1023;
 
  private:
   std::vector<std::int64_t> counts_;
-  std::int64_t count_ = 0;
-  double sum_ = 0.0;
-  std::uint64_t max_ = 0;
+  StalenessTotals totals_;
 };
 
 // Delay compensation corrects a gradient for the updates since its values were read. The

@@ -33,6 +33,7 @@ class NoMetrics final : public MetricsWriter {
   void write(const Summary& /*summary*/) override {}
 };
 
+// "counts" are those of ps::StalenessHistogram: exact below 64, then ranges of stalenesses.
 OrderedJson staleness_of(const std::vector<WorkerStaleness>& workers) {
   OrderedJson all = OrderedJson::array();
   for (const WorkerStaleness& worker : workers) {

@@ -17,15 +17,27 @@
 namespace syncopate::bench {
 namespace {
 
-// Returns the number of gradients by staleness, over all workers and all runs that are done.
+// Returns the number of gradients by staleness, over all workers and all runs that are done. The
+// count of a range of stalenesses is spread evenly over the range.
 std::vector<std::int64_t> staleness_counts_of(const ComparedVariant& variant) {
-  std::vector<std::int64_t> counts;
+  constexpr std::uint64_t kLongest = 1U << 16;  // counted together with all that is longer
+  ps::StalenessHistogram all;
   for (const ComparedRun& run : variant.runs) {
     if (!run.is_done()) continue;
-    for (const WorkerStaleness& worker : run.result->summary.staleness) {
-      const std::vector<std::int64_t>& more = worker.histogram.counts();
-      counts.resize(std::max(counts.size(), more.size()), 0);
-      for (std::size_t t = 0; t < more.size(); ++t) counts[t] += more[t];
+    for (const WorkerStaleness& worker : run.result->summary.staleness) all.merge(worker.histogram);
+  }
+  std::vector<std::int64_t> counts;
+  for (std::size_t range = 0; range < all.counts().size(); ++range) {
+    const std::uint64_t begin = std::min(ps::StalenessHistogram::least_of(range), kLongest);
+    const std::uint64_t end =
+        std::min({ps::StalenessHistogram::least_of(range + 1), all.max() + 1, kLongest});
+    const auto width = std::max<std::size_t>(end, begin + 1) - begin;
+    counts.resize(std::max(counts.size(), begin + width));
+    std::int64_t left = all.counts()[range];
+    for (std::size_t i = 0; i < width; ++i) {
+      const std::int64_t part = left / static_cast<std::int64_t>(width - i);
+      counts[begin + i] += part;
+      left -= part;
     }
   }
   return counts;

@@ -27,5 +27,22 @@ TEST(ShardUnderRandomSchedules, AgreesWithTheModel) {
   EXPECT_GT(tally.snapshots, 100'000);
 }
 
+TEST(ShardUnderRandomSchedules, OfThousandWorkersAgreesWithTheModel) {
+  constexpr std::uint64_t kLargeSchedules = 100;
+  constexpr int kWorkers = 1000;
+  ShardSchedule::StepTotals tally;
+  for (std::uint64_t number = 0; number < kLargeSchedules; ++number) {
+    ShardSchedule schedule(number, kWorkers);
+    const std::string failure = schedule.run();
+    ASSERT_EQ(failure, "") << "schedule " << number << ": " << schedule.describe();
+    tally.updates += schedule.tally().updates;
+    tally.answers_that_waited += schedule.tally().answers_that_waited;
+    tally.snapshots += schedule.tally().snapshots;
+  }
+  EXPECT_GT(tally.updates, 10'000);
+  EXPECT_GT(tally.answers_that_waited, 10'000);
+  EXPECT_GT(tally.snapshots, 30);
+}
+
 }  // namespace
 }  // namespace syncopate::ps

@@ -10,12 +10,13 @@ namespace syncopate::ps {
 namespace {
 
 constexpr int kActs = 80;
+constexpr int kActsPerWorker = 3;
 constexpr int kMostRounds = 200;
 
 }  // namespace
 
-ShardSchedule::ShardSchedule(std::uint64_t number) : random_(5, number) {
-  workers_ = 2 + below(3);
+ShardSchedule::ShardSchedule(std::uint64_t number, int workers) : random_(5, number) {
+  workers_ = workers == 0 ? 2 + below(3) : workers;
   buckets_ = 1 + below(3);
   options_.consistency = static_cast<Consistency>(below(3));
   if (options_.consistency == Consistency::kSync) options_.backup_workers = below(workers_);
@@ -50,7 +51,8 @@ void ShardSchedule::expect(const std::string& failure) {
 }
 
 std::string ShardSchedule::run() {
-  for (int i = 0; i < kActs && failure_.empty(); ++i) act();
+  const int acts = std::max(kActs, kActsPerWorker * workers_);
+  for (int i = 0; i < acts && failure_.empty(); ++i) act();
   if (failure_.empty()) finish();
   return failure_;
 }

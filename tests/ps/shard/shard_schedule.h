@@ -18,7 +18,8 @@ namespace syncopate::ps {
 
 class ShardSchedule {
  public:
-  explicit ShardSchedule(std::uint64_t number);
+  // workers: 0 for a random number of few workers.
+  explicit ShardSchedule(std::uint64_t number, int workers = 0);
 
   // Runs the schedule; returns the first deviation of the shard from the model, or "".
   std::string run();

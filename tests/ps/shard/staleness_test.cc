@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ps/shard/staleness_counts.h"
+
 namespace syncopate::ps {
 namespace {
 
@@ -21,14 +23,38 @@ TEST(StalenessHistogram, CountsEachStaleness) {
   EXPECT_EQ(histogram.max(), 2U);
 }
 
-TEST(StalenessHistogram, CountsTheLargestTogetherButKeepsTheirSum) {
+TEST(StalenessHistogram, CountsFrom64OnInRangesOfASixteenthPowerOfTwo) {
   StalenessHistogram histogram;
-  histogram.add(1'000'000);
-  histogram.add(1023);
-  EXPECT_EQ(histogram.counts().size(), 1024U);
+  for (const std::uint64_t staleness : {63, 64, 67, 68, 127, 128, 135}) histogram.add(staleness);
+  ASSERT_EQ(histogram.counts().size(), 81U);
+  EXPECT_EQ(histogram.counts()[63], 1);
+  EXPECT_EQ(histogram.counts()[64], 2) << "64 to 67";
+  EXPECT_EQ(histogram.counts()[65], 1) << "68 to 71";
+  EXPECT_EQ(histogram.counts()[79], 1) << "124 to 127";
+  EXPECT_EQ(histogram.counts()[80], 2) << "128 to 135";
+  EXPECT_EQ(StalenessHistogram::least_of(63), 63U);
+  EXPECT_EQ(StalenessHistogram::least_of(79), 124U);
+  EXPECT_EQ(StalenessHistogram::least_of(81), 136U);
+}
+
+TEST(StalenessHistogram, PutsEveryStalenessIntoTheRangeThatIncludesIt) {
+  for (std::uint64_t staleness = 0; staleness < 10'000; ++staleness) {
+    StalenessHistogram histogram;
+    histogram.add(staleness);
+    const std::size_t range = histogram.counts().size() - 1;
+    ASSERT_LE(StalenessHistogram::least_of(range), staleness);
+    ASSERT_GT(StalenessHistogram::least_of(range + 1), staleness);
+  }
+}
+
+TEST(StalenessHistogram, HasABoundedNumberOfRangesButKeepsTheSum) {
+  StalenessHistogram histogram;
+  histogram.add(std::uint64_t{1} << 60);
+  histogram.add(0xffffffffU);
+  EXPECT_EQ(histogram.counts().size(), StalenessHistogram::kMostRanges);
   EXPECT_EQ(histogram.counts().back(), 2);
-  EXPECT_EQ(histogram.max(), 1'000'000U);
-  EXPECT_EQ(histogram.mean(), 500'511.5);
+  EXPECT_EQ(histogram.max(), std::uint64_t{1} << 60);
+  EXPECT_EQ(histogram.sum(), 0x1p60 + 4294967295.0);
 }
 
 TEST(StalenessHistogram, MergesByAddingCounts) {
@@ -52,6 +78,21 @@ TEST(StalenessHistogram, IsRebuiltFromItsFields) {
   EXPECT_EQ(copy.count(), 2);
   EXPECT_EQ(copy.mean(), 1002.5);
   EXPECT_EQ(copy.max(), 2000U);
+}
+
+TEST(StalenessCounts, AddUpAllWorkers) {
+  StalenessCounts counts;
+  counts.add(2, 6);
+  counts.add(0, 0);
+  counts.add(2, 3);
+  EXPECT_EQ(counts.totals().count, 3);
+  EXPECT_EQ(counts.totals().mean(), 3.0);
+  EXPECT_EQ(counts.totals().max, 6U);
+  const auto by_worker = counts.by_worker();
+  ASSERT_EQ(by_worker.size(), 3U);
+  EXPECT_EQ(by_worker[0].count(), 1);
+  EXPECT_EQ(by_worker[1].count(), 0);
+  EXPECT_EQ(by_worker[2].sum(), 9.0);
 }
 
 }  // namespace

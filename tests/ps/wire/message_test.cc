@@ -87,7 +87,7 @@ TEST(Message, WithDataOfEveryWorkerAllowsFor512Workers) {
     exchanged.texts.back()->text.assign(28 << 10, 7);  // as running statistics of resnet56
     done.staleness.push_back(std::make_unique<StalenessT>());
     done.staleness.back()->worker = w;
-    done.staleness.back()->counts.assign(1024, 1);
+    done.staleness.back()->counts.assign(480, 1);
     assignment.staleness.push_back(std::make_unique<StalenessT>(*done.staleness.back()));
   }
   const auto texts = decode(encode(make_message(std::move(exchanged))));

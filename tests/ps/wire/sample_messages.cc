@@ -66,6 +66,7 @@ StalenessT staleness() {
   return filled<StalenessT>([](StalenessT& s) {
     s.worker = 1;
     s.counts = {5, 0, 2};
+    s.first = 3;
     s.sum = 4.0;
     s.max = 2;
   });
