@@ -139,8 +139,10 @@ void ServerDuties::begin_snapshot(const wire::CutT& cut) {
   }
   const Shard& shard = *served_->shard;
   snapshot->state.values = make_host_tensor(shard.values().shape(), DType::kF32);
-  for (const Tensor& slot : shard.slots()) {
-    snapshot->state.slots.push_back(make_host_tensor(slot.shape(), DType::kF32));
+  if (cut.with_slots || cut.to_file) {
+    for (const Tensor& slot : shard.slots()) {
+      snapshot->state.slots.push_back(make_host_tensor(slot.shape(), DType::kF32));
+    }
   }
   snapshot->state.buckets.resize(shard.buckets().size());
   requested_ = cut;

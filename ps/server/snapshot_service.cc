@@ -51,6 +51,13 @@ std::optional<wire::Envelope> SnapshotService::read(WorkerSession& session,
       sessions_.shard_bucket(session, served, "request for a snapshot", header.bucket);
   if (bucket < 0) return std::nullopt;
   const Shard& shard = *served.shard;
+  const std::span<const Tensor> slots =
+      is_live ? shard.slots() : std::span<const Tensor>(published_->state.slots);
+  if (header.with_slots && slots.size() != shard.slots().size()) {
+    sessions_.drop(session, "request for a snapshot", header.bucket,
+                   "this snapshot has no optimizer slots");
+    return std::nullopt;
+  }
   const auto [begin, count] = shard.element_range(bucket);
   const auto part = [&, begin = begin, count = count](const Tensor& block) {
     return std::as_bytes(
@@ -58,9 +65,7 @@ std::optional<wire::Envelope> SnapshotService::read(WorkerSession& session,
   };
   add(part(is_live ? shard.values() : published_->state.values));
   if (header.with_slots) {
-    for (std::size_t s = 0; s < shard.slots().size(); ++s) {
-      add(part(is_live ? shard.slots()[s] : published_->state.slots[s]));
-    }
+    for (const Tensor& slot : slots) add(part(slot));
   }
   return message;
 }

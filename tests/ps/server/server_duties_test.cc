@@ -10,7 +10,7 @@
 #include <string>
 
 #include "models/base/deadline.h"
-#include "tests/ps/server/served_job.h"
+#include "tests/ps/server/data_service_case.h"
 
 namespace syncopate::ps::testing {
 namespace {
@@ -61,12 +61,12 @@ class ServerDutiesWithFiles : public ::testing::Test {
   ServerDuties start() {
     return {options_, data_, [](const std::string&) {}};
   }
-  void declare(ServerDuties& duties, std::uint32_t incarnation) {
+  void declare(ServerDuties& duties, std::uint32_t incarnation, const JobShape& shape = {}) {
     wire::WelcomeT welcome;
     welcome.incarnation = incarnation;
     duties.on_message(wire::make_message(std::move(welcome)));
     wire::DeclaredT declared;
-    declared.declaration = std::make_unique<wire::DeclarationT>(declaration_of({}));
+    declared.declaration = std::make_unique<wire::DeclarationT>(declaration_of(shape));
     duties.on_message(wire::make_message(std::move(declared)));
     ASSERT_TRUE(reply<wire::DeclaredT>(duties, data_));
   }
@@ -85,6 +85,18 @@ class ServerDutiesWithFiles : public ::testing::Test {
     release.cut = number;
     release.is_void = is_void;
     duties.on_message(wire::make_message(release));
+  }
+  // Makes a snapshot that is not written to a file, and leaves it published.
+  void publish_cut(ServerDuties& duties, std::uint64_t number, bool with_slots) {
+    wire::FreezeT freeze;
+    freeze.cut = number;
+    duties.on_message(wire::make_message(freeze));
+    EXPECT_TRUE(reply<wire::FrozenT>(duties, data_));
+    wire::CutT cut;
+    cut.cut = number;
+    cut.with_slots = with_slots;
+    duties.on_message(wire::make_message(std::move(cut)));
+    EXPECT_TRUE(reply<wire::CutDoneT>(duties, data_));
   }
   void damage_values(std::uint64_t cut) const {
     std::fstream file(options_.snapshot_dir / ("shard-0-cut-" + std::to_string(cut) + ".snapshot"),
@@ -134,6 +146,33 @@ TEST_F(ServerDutiesWithFiles, ReportADamagedFileAndKeepTheOthers) {
   const std::optional<wire::RollBackT> sound = roll_back(duties, 2);
   ASSERT_TRUE(sound);
   EXPECT_FALSE(sound->lost);
+}
+
+// An evaluation reads values alone. Under Adam the slots are two thirds of what the server holds.
+TEST_F(ServerDutiesWithFiles, CopySlotsOnlyIntoASnapshotThatWantsThem) {
+  const JobShape shape{.optimizer = "adam"};
+  ServerDuties duties = start();
+  declare(duties, 1, shape);
+  wire::Context context;
+  WorkerConnection worker(context, data_.port());
+  wire::DataHelloT hello = hello_of(0, 1);
+  hello.nonce.clear();
+  worker.send(hello);
+  worker.receive<wire::DataWelcomeT>();
+  wire::ReadCutT read;
+  read.cut = 1;
+  publish_cut(duties, 1, false);
+  read.with_slots = true;
+  worker.send(read);
+  read.with_slots = false;
+  worker.send(read);
+  EXPECT_FALSE(worker.receive<wire::CutValuesT>(1).with_slots) << "the first one is dropped";
+  EXPECT_EQ(data_.unfit_messages(), 1);
+  publish_cut(duties, 2, true);
+  read.cut = 2;
+  read.with_slots = true;
+  worker.send(read);
+  EXPECT_TRUE(worker.receive<wire::CutValuesT>(3).with_slots);
 }
 
 class StartCount : public ::testing::Test {
