@@ -21,6 +21,8 @@ constexpr milliseconds kRepeatHello(1000);
 constexpr int kLongestAnswerTimeout = 10;
 // A push that the shard drops more often than this is invalid for it; resending would never end.
 constexpr int kMostResends = 5;
+// A probe of more pushes than this could be longer than a header may be.
+constexpr std::size_t kMostProbed = 10'000;
 
 }  // namespace
 
@@ -220,21 +222,23 @@ void ShardLink::on_message(const wire::Received& message) {
 }
 
 void ShardLink::on_probe_answer(const wire::ProbeAnswerT& answer) {
-  OpenRequest* const open = requests_.find_sent({ShardRequest::Kind::kPush, answer.bucket});
-  if (open == nullptr || answer.is_known) return;
-  const wire::PushT& push = *open->request.message.body.AsPush();
-  if (push.sequence != answer.sequence) return;
-  // The shard does not know the push. The probe that it answers was sent after the push on the same
-  // connection, so the shard has received the push and dropped it.
-  if (++open->times_unknown > kMostResends) {
-    return state_.fail(
-        fmt::format("{} dropped this worker's push of bucket {} ({}, {} bytes) {} times; "
-                    "see the "
-                    "log of that server, and start all tasks with the same program",
-                    name(), answer.bucket, wire::EnumNameCodec(push.codec),
-                    open->request.payload.front().size(), open->times_unknown));
+  // The probe that is answered was sent after its pushes on the same connection, so the shard has
+  // received an unknown push and dropped it. The last one is put in front of the queue first, so
+  // that they are sent again in their order.
+  for (auto unknown = answer.unknown.rbegin(); unknown != answer.unknown.rend(); ++unknown) {
+    OpenRequest* const open = requests_.find_sent({ShardRequest::Kind::kPush, unknown->bucket()});
+    if (open == nullptr) continue;
+    const wire::PushT& push = *open->request.message.body.AsPush();
+    if (push.sequence != unknown->sequence()) continue;
+    if (++open->times_unknown > kMostResends) {
+      return state_.fail(
+          fmt::format("{} dropped this worker's push of bucket {} ({}, {} bytes) {} times; see the "
+                      "log of that server, and start all tasks with the same program",
+                      name(), unknown->bucket(), wire::EnumNameCodec(push.codec),
+                      open->request.payload.front().size(), open->times_unknown));
+    }
+    requests_.send_again(*open);
   }
-  requests_.send_again(*open);
 }
 
 void ShardLink::on_welcome(const wire::DataWelcomeT& welcome) {
@@ -369,21 +373,23 @@ void ShardLink::check_timeouts() {
   }
   if (next_hello_ && next_hello_->passed()) send_hello();
   if (!is_welcome_) return;
-  for (OpenRequest* open : requests_.take_overdue()) {
+  const std::vector<OpenRequest*> overdue = requests_.take_overdue();
+  if (overdue.empty()) return;
+  // A probe shows whether the shard is reachable; for a push, also whether the push arrived.
+  wire::ProbeT probe;
+  for (OpenRequest* open : overdue) {
     ShardRequest& request = open->request;
-    // A probe shows whether the shard is reachable; for a push, also whether the push arrived.
-    wire::ProbeT probe;
-    probe.bucket = request.bucket;
     if (request.kind == ShardRequest::Kind::kPush) {
-      probe.sequence = request.message.body.AsPush()->sequence;
+      if (probe.pushes.size() == kMostProbed) continue;
+      probe.pushes.emplace_back(request.bucket, request.message.body.AsPush()->sequence);
     } else if (request.kind == ShardRequest::Kind::kPull) {
       send_pulls({&request});
     } else {
       send_request(request);
     }
-    send_message(make_message(probe));
-    start_answer_timeout();
   }
+  send_message(make_message(std::move(probe)));
+  start_answer_timeout();
 }
 
 void ShardLink::extend_deadlines(std::chrono::nanoseconds suspended) {

@@ -94,17 +94,7 @@ std::size_t RequestService::state_bytes() const {
   return static_cast<std::size_t>(current_.variables->declaration.state_elements) * sizeof(float);
 }
 
-RequestService::OpenRequest& RequestService::open_request(std::uint64_t token,
-                                                          const WorkerSession& session,
-                                                          int bucket) {
-  OpenRequest& open = current_.open[token];
-  open.worker = session.worker;
-  open.incarnation = session.incarnation;
-  open.bucket = bucket;
-  return open;
-}
-
-std::span<float> RequestService::answer_window(const WorkerSession& session, OpenRequest& open,
+std::span<float> RequestService::answer_window(const WorkerSession& session, ServedRequest& open,
                                                int shard_bucket) {
   const Bucket range = bucket_range(shard_bucket);
   const std::int64_t count = range.end - range.begin;
@@ -149,8 +139,8 @@ void RequestService::push(WorkerSession& session, wire::Envelope& envelope,
   }
 
   const std::uint64_t token = next_token_++;
-  OpenRequest& open = open_request(token, session, header.bucket);
-  open.push = header;
+  ServedRequest& open =
+      current_.open.add(token, session.worker, session.incarnation, header.bucket, header);
   open.received = Clock::now();
   open.frames = std::move(envelope.frames);
   PushRequest request{
@@ -197,7 +187,8 @@ void RequestService::pull(WorkerSession& session, const wire::PullT& header) {
     const int bucket = sessions_.shard_bucket(session, *current_.variables, "pull", job_bucket);
     if (bucket < 0) continue;
     const std::uint64_t token = next_token_++;
-    OpenRequest& open = open_request(token, session, job_bucket);
+    ServedRequest& open =
+        current_.open.add(token, session.worker, session.incarnation, job_bucket, {});
     const ReadRequest request{.worker = open.worker,
                               .incarnation = session.incarnation,
                               .bucket = bucket,
@@ -213,14 +204,12 @@ void RequestService::pull(WorkerSession& session, const wire::PullT& header) {
 
 void RequestService::probe(const WorkerSession& session, const wire::ProbeT& header) {
   wire::ProbeAnswerT answer;
-  answer.bucket = header.bucket;
-  answer.sequence = header.sequence;
-  answer.is_known = std::ranges::any_of(current_.open, [&](const auto& entry) {
-    const OpenRequest& open = entry.second;
-    return open.worker == session.worker && open.incarnation == session.incarnation &&
-           open.bucket == header.bucket && open.push.sequence == header.sequence;
-  });
-  socket_.send(envelope(session.peer, make_message(answer)));
+  for (const wire::PushName& push : header.pushes) {
+    const bool is_known =
+        current_.open.has_push(session.worker, session.incarnation, push.bucket(), push.sequence());
+    if (!is_known) answer.unknown.push_back(push);
+  }
+  socket_.send(envelope(session.peer, make_message(std::move(answer))));
 }
 
 void RequestService::write(WorkerSession& session, const wire::Envelope& envelope,
@@ -319,9 +308,9 @@ void RequestService::take_events(const std::vector<ShardEvent>& events) {
       finish(snapshots_.on_bucket_copied(event.token));
       continue;
     }
-    const auto found = current_.open.find(event.token);
-    if (found == current_.open.end()) continue;
-    OpenRequest& open = found->second;
+    ServedRequest* const found = current_.open.find(event.token);
+    if (found == nullptr) continue;
+    ServedRequest& open = *found;
     if (event.kind == ShardEvent::Kind::kAnswered) {
       on_answered(event, open);
     } else if (event.kind == ShardEvent::Kind::kCancelled) {
@@ -333,7 +322,7 @@ void RequestService::take_events(const std::vector<ShardEvent>& events) {
         continue;
       }
     }
-    current_.open.erase(found);
+    current_.open.erase(event.token);
   }
   send_consumed(unanswered);
   // The control thread is notified after the answers, since workers wait for those.
@@ -344,9 +333,9 @@ void RequestService::take_events(const std::vector<ShardEvent>& events) {
 // credit of a push is returned at once.
 void RequestService::send_consumed(const std::vector<std::uint64_t>& tokens) {
   for (const std::uint64_t token : tokens) {
-    const auto found = current_.open.find(token);
-    if (found == current_.open.end()) continue;  // the request was answered by now
-    OpenRequest& open = found->second;
+    ServedRequest* const found = current_.open.find(token);
+    if (found == nullptr) continue;  // the request was answered by now
+    ServedRequest& open = *found;
     open.frames.clear();
     open.aligned = {};
     const WorkerSession* const session = sessions_.find_worker(open.worker);
@@ -359,7 +348,7 @@ void RequestService::send_consumed(const std::vector<std::uint64_t>& tokens) {
   }
 }
 
-void RequestService::on_processed(const ShardEvent& event, OpenRequest& open) {
+void RequestService::on_processed(const ShardEvent& event, ServedRequest& open) {
   const bool was_applied = event.kind == ShardEvent::Kind::kApplied;
   open.processed = Clock::now();
   const bool is_sync = consistency_of(current_.variables->declaration) == Consistency::kSync;
@@ -372,7 +361,7 @@ void RequestService::on_processed(const ShardEvent& event, OpenRequest& open) {
   has_ended_steps_ = true;
 }
 
-void RequestService::add_statistics(const OpenRequest& open) {
+void RequestService::add_statistics(const ServedRequest& open) {
   if (sessions_.find(open.worker, open.incarnation) == nullptr) return;
   std::vector<float> values;
   if (open.push.has_state) values = floats_of(open.frames.back().bytes());
@@ -380,7 +369,7 @@ void RequestService::add_statistics(const OpenRequest& open) {
                               std::move(values));
 }
 
-void RequestService::add_totals(const ShardEvent& event, const OpenRequest& open) {
+void RequestService::add_totals(const ShardEvent& event, const ServedRequest& open) {
   StepTotals& totals = current_.totals[event.bucket];
   if (totals.version != event.version) {
     totals = StepTotals{.version = event.version, .sums = {}, .last_received = open.received};
@@ -394,7 +383,7 @@ void RequestService::add_totals(const ShardEvent& event, const OpenRequest& open
   for (std::size_t i = 0; i < open.push.stops.size(); ++i) sums.stops[i] += open.push.stops[i];
 }
 
-std::chrono::microseconds RequestService::peers_wait(const OpenRequest& open,
+std::chrono::microseconds RequestService::peers_wait(const ServedRequest& open,
                                                      const StepTotals* totals) {
   const Clock::duration waited =
       totals != nullptr ? totals->last_received - open.received : Clock::now() - open.processed;
@@ -402,7 +391,7 @@ std::chrono::microseconds RequestService::peers_wait(const OpenRequest& open,
                     std::chrono::microseconds(0), kLongestPeersWait);
 }
 
-void RequestService::on_answered(const ShardEvent& event, OpenRequest& open) {
+void RequestService::on_answered(const ShardEvent& event, ServedRequest& open) {
   if (record_ != nullptr) record_->answered(event, open.incarnation);
   const WorkerSession* const session = sessions_.find(open.worker, open.incarnation);
   if (session == nullptr) {

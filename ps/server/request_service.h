@@ -9,11 +9,11 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "ps/server/data_service_queues.h"
 #include "ps/server/order_record.h"
+#include "ps/server/served_requests.h"
 #include "ps/server/served_variables.h"
 #include "ps/server/snapshot_service.h"
 #include "ps/server/update_threads.h"
@@ -67,22 +67,7 @@ class RequestService {
   void release_retired();
 
  private:
-  using Clock = std::chrono::steady_clock;
-  // A push or pull of a worker that the shard has not answered.
-  struct OpenRequest {
-    WorkerId worker = 0;
-    std::uint32_t incarnation = 0;
-    int bucket = 0;    // number of the bucket in the job
-    wire::PushT push;  // a pull has sequence 0
-    std::vector<wire::ZmqFrame> frames;
-    std::vector<float> aligned;  // the copy of a gradient whose frame was not aligned
-    Tensor answer;               // empty if the values go to a segment
-    // The segment is kept, since the shard may write there after the worker has left.
-    std::shared_ptr<const MappedSegment> segment;
-    bool is_consumed = false;     // the message Consumed has been sent
-    Clock::time_point received;   // when the push was received
-    Clock::time_point processed;  // when the push was applied or dropped
-  };
+  using Clock = ServedRequest::Clock;
   // The totals (loss, samples) of an update that all workers contribute to.
   struct StepTotals {
     std::uint64_t version = 0;
@@ -98,7 +83,7 @@ class RequestService {
   struct ServedShard {
     std::shared_ptr<ServedVariables> variables;
     std::uint32_t incarnation = 0;
-    std::unordered_map<std::uint64_t, OpenRequest> open;  // unanswered requests by token
+    ServedRequests open;
     std::map<BucketId, EventOrder> event_order;
     std::map<int, StepTotals> totals;  // of the last update, by bucket of the shard
   };
@@ -106,9 +91,9 @@ class RequestService {
   Shard& shard() const { return *current_.variables->shard; }
   Bucket bucket_range(int shard_bucket) const;
   std::size_t state_bytes() const;  // bytes of the running statistics
-  OpenRequest& open_request(std::uint64_t token, const WorkerSession& session, int bucket);
   // Returns the memory that the next values of the bucket are written to for this worker.
-  std::span<float> answer_window(const WorkerSession& session, OpenRequest& open, int shard_bucket);
+  std::span<float> answer_window(const WorkerSession& session, ServedRequest& open,
+                                 int shard_bucket);
   // Lets up to `threads` threads do the bucket's due work; if that is one, this thread does it.
   void schedule(int shard_bucket, int threads);
   int threads_for(const WorkerSession& session) const;
@@ -116,13 +101,13 @@ class RequestService {
   void put_in_order(const ShardEvent& event, std::vector<ShardEvent>& ordered);
   void take_events(const std::vector<ShardEvent>& events);
   void send_consumed(const std::vector<std::uint64_t>& tokens);
-  void on_processed(const ShardEvent& event, OpenRequest& open);
-  void on_answered(const ShardEvent& event, OpenRequest& open);
-  void add_statistics(const OpenRequest& open);
-  void add_totals(const ShardEvent& event, const OpenRequest& open);
+  void on_processed(const ShardEvent& event, ServedRequest& open);
+  void on_answered(const ShardEvent& event, ServedRequest& open);
+  void add_statistics(const ServedRequest& open);
+  void add_totals(const ShardEvent& event, const ServedRequest& open);
   // Returns how long the answer to a push that ends a step was delayed by other workers, not by
   // transfers: by later pushes of the step, or by workers that the consistency rule waits for.
-  static std::chrono::microseconds peers_wait(const OpenRequest& open, const StepTotals* totals);
+  static std::chrono::microseconds peers_wait(const ServedRequest& open, const StepTotals* totals);
 
   const RequestServiceOptions options_;
   wire::Socket& socket_;

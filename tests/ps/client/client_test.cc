@@ -236,7 +236,7 @@ TEST(Client, FailsWhenAShardDropsItsPushRepeatedly) {
   for (int sent = 0; sent < 6; ++sent) {
     ASSERT_EQ(server.await<wire::PushT>(*server.data).sequence, 1U) << sent;
     wire::ProbeAnswerT answer;
-    answer.sequence = 1;
+    answer.unknown.emplace_back(0, 1);
     server.send(*server.data, std::move(answer));
   }
   auto flushed = std::async(std::launch::async, [&] { client->flush(); });

@@ -183,9 +183,9 @@ TEST(DataService, CountsUnfitPushesAndLogsOnePerWorker) {
   caller.send(elsewhere, kGradient);
   caller.send(push_of(1, 1));  // has no gradient
   wire::ProbeT probe;
-  probe.sequence = 1;
+  probe.pushes.emplace_back(0, 1);
   caller.send(probe);
-  EXPECT_FALSE(caller.receive<wire::ProbeAnswerT>().is_known);
+  EXPECT_EQ(caller.receive<wire::ProbeAnswerT>().unknown.size(), 1U);
   const std::string lines = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(service.data.unfit_messages(), 4);
   const std::string line =
@@ -195,6 +195,30 @@ TEST(DataService, CountsUnfitPushesAndLogsOnePerWorker) {
   EXPECT_EQ(lines.find("dropped", at + line.size()), std::string::npos) << lines;
   caller.send(push_of(1, 1), kGradient);
   EXPECT_EQ(caller.receive<wire::ValuesT>(1).sequence, 1U);
+}
+
+TEST(DataService, AnswersAProbeOfManyPushesWithThoseThatItDoesNotKnow) {
+  // Under ssp, worker 0's answers wait for worker 1.
+  DataServiceCase service({.workers = 2, .consistency = 1, .bucket_sizes = {8, 8, 8}});
+  WorkerConnection slower = service.welcomed(hello_of(1, 1));
+  WorkerConnection caller = service.welcomed(hello_of(0, 1));
+  wire::ProbeT probe;
+  for (const int bucket : {0, 2}) {
+    wire::PushT push = push_of(1, 1);
+    push.bucket = bucket;
+    push.ends_step = false;
+    caller.send(push, kGradient);
+    caller.receive<wire::ConsumedT>();
+  }
+  probe.pushes = {{0, 1}, {1, 1}, {2, 1}, {2, 2}, {99, 1}};
+  caller.send(probe);
+  const auto unknown = caller.receive<wire::ProbeAnswerT>().unknown;
+  ASSERT_EQ(unknown.size(), 3U);
+  EXPECT_EQ(unknown[0].bucket(), 1);
+  EXPECT_EQ(unknown[1].sequence(), 2U);
+  EXPECT_EQ(unknown[2].bucket(), 99);
+  slower.send(probe);
+  EXPECT_EQ(slower.receive<wire::ProbeAnswerT>().unknown.size(), 5U) << "another worker's pushes";
 }
 
 TEST(DataService, CountsUnfitWrites) {

@@ -229,8 +229,9 @@ std::vector<MessageT> steps() {
     v.report = pointer(sums());
   })));
   all.push_back(make_message(filled<ConsumedT>([](ConsumedT& c) { c.bytes = 4096; })));
-  all.push_back(make_message(filled<ProbeT>([](ProbeT& p) { p.sequence = 17; })));
-  all.push_back(make_message(filled<ProbeAnswerT>([](ProbeAnswerT& p) { p.is_known = true; })));
+  all.push_back(make_message(filled<ProbeT>([](ProbeT& p) { p.pushes.emplace_back(3, 17); })));
+  all.push_back(
+      make_message(filled<ProbeAnswerT>([](ProbeAnswerT& p) { p.unknown.emplace_back(3, 17); })));
   all.push_back(make_message(filled<WriteT>([](WriteT& w) { w.with_slots = true; })));
   all.push_back(make_message(filled<WrittenT>([](WrittenT& w) { w.bucket = 5; })));
   return all;
