@@ -23,6 +23,8 @@ namespace {
 // The size of a message with gradients or values. Smaller messages reach a fraction of the link's
 // rate; larger ones overlap less with computation.
 constexpr std::int64_t kMessageBytes = std::int64_t{1} << 20;
+// The most bytes of running statistics that shard 0 keeps until it can add them.
+constexpr std::size_t kMostSharesBytes = std::size_t{64} << 20;
 
 ps::Placement place(const StrategyOptions& options, const ArenaLayout& layout) {
   return ps::place_variables(layout,
@@ -183,7 +185,7 @@ class SynchronousParameterServer final : public ParameterServer, public Synchron
     broadcast(replica().state->values.bytes());
   }
 
-  std::vector<double> gather(std::span<const double> mine) override { return gather_numbers(mine); }
+  std::vector<double> gather(std::span<const double> mine) override;
   void broadcast(std::span<std::byte> bytes) override {
     const auto texts = client().exchange(is_chief() ? as_text(bytes) : std::string());
     check(texts.front().size() == bytes.size(), "all tasks broadcast the same number of bytes");
@@ -192,17 +194,6 @@ class SynchronousParameterServer final : public ParameterServer, public Synchron
   void agree() override;
 
  private:
-  // Returns the numbers that all workers gather, in the order of workers.
-  template <typename Number>
-  std::vector<Number> gather_numbers(std::span<const Number> mine) {
-    std::vector<Number> all;
-    for (const std::string& text : client().exchange(as_text(std::as_bytes(mine)))) {
-      check(text.size() == mine.size_bytes(), "all tasks gather equally many numbers");
-      all.resize(all.size() + mine.size());
-      if (!text.empty()) std::memcpy(&all[all.size() - mine.size()], text.data(), text.size());
-    }
-    return all;
-  }
   // Waits until the replica's values are those after the last step.
   void wait_for_answers() {
     if (!has_begun()) return;
@@ -213,18 +204,41 @@ class SynchronousParameterServer final : public ParameterServer, public Synchron
   ServedWorker worker_;
 };
 
+std::vector<double> SynchronousParameterServer::gather(std::span<const double> mine) {
+  std::vector<double> all;
+  for (const std::string& text : client().exchange(as_text(std::as_bytes(mine)))) {
+    check(text.size() == mine.size_bytes(), "all tasks gather equally many numbers");
+    all.resize(all.size() + mine.size());
+    if (!text.empty()) std::memcpy(&all[all.size() - mine.size()], text.data(), text.size());
+  }
+  return all;
+}
+
 void SynchronousParameterServer::agree() {
   // The values will be evaluated, and answers to the last pushes may still be on their way.
   wait_for_answers();
   if (replicas_in_sync() == 1) return;
   const std::span<float> state = replica().state->values.f32();
-  const double own = static_cast<double>(replica().samples_in_statistics);
-  const std::vector<double> weights = gather({&own, 1});
-  const bool has_trained =
-      std::ranges::any_of(weights, [](double weight) { return weight != 0.0; });
-  if (state.empty() || !has_trained) return;
-  const std::vector<float> all = gather_numbers(std::span<const float>(state));
-  average_running_statistics(weights, all, state);
+  if (state.empty()) return;
+  const std::int64_t samples = replica().samples_in_statistics;
+  const ps::Client::StateShare share{.average = client().exchanges() + 1, .samples = samples};
+  // Shard 0 keeps the share of a worker until those of all lower workers are written, so that it
+  // adds them in order. Workers write in groups, which bounds what it keeps.
+  const int group = static_cast<int>(std::clamp<std::size_t>(
+      kMostSharesBytes / state.size_bytes(), 1, static_cast<std::size_t>(replicas_in_sync())));
+  bool has_trained = false;
+  for (int first = 0; first < replicas_in_sync(); first += group) {
+    const bool is_due = cluster().index >= first && cluster().index < first + group;
+    if (is_due) client().write_state(samples == 0 ? std::span<float>() : state, share);
+    // Ends when the whole group has written.
+    for (const std::string& text : client().exchange(samples == 0 ? "" : "trained")) {
+      has_trained = has_trained || !text.empty();
+    }
+  }
+  if (!has_trained) return;
+  const std::vector<float> average = client().read_snapshot_state(ps::wire::kLiveSnapshot);
+  check(average.size() == state.size(), "all workers have equally many running statistics");
+  std::ranges::copy(average, state.begin());
   replica().samples_in_statistics = 0;
 }
 

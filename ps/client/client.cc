@@ -14,6 +14,8 @@ namespace {
 
 // How long Client::leave() waits for the confirmation of shard 0.
 constexpr std::chrono::milliseconds kLeaveTimeout(2000);
+// The `samples` of a Write of the state that training starts from.
+constexpr std::int64_t kFirstState = -1;
 
 std::span<const std::byte> bytes_of(std::span<const float> values) { return std::as_bytes(values); }
 
@@ -127,10 +129,12 @@ void Client::write_variables(std::span<const float> values,
   state.send_and_wait(lock, std::move(requests));
 }
 
-void Client::write_state(std::span<const float> values) {
+void Client::write_state(std::span<const float> values, const StateShare& share) {
   wire::WriteT write;
   write.bucket = -1;
   write.state = true;
+  write.version = share.average;
+  write.samples = share.samples;
   ShardRequest request{.kind = ShardRequest::Kind::kWrite, .bucket = -1};
   request.message = wire::make_message(std::move(write));
   request.payload.push_back(bytes_of(values));
@@ -138,6 +142,10 @@ void Client::write_state(std::span<const float> values) {
   requests.push_back({0, std::move(request)});
   std::unique_lock lock(state_->shared.mutex);
   state_->send_and_wait(lock, std::move(requests));
+}
+
+void Client::write_state(std::span<const float> values) {
+  write_state(values, {.samples = kFirstState});
 }
 
 void Client::initialised(const RunPosition& start) {
@@ -385,6 +393,11 @@ std::vector<std::string> Client::exchange(std::string_view mine) {
   auto texts = std::move(shared.exchanged.at(round));
   shared.exchanged.erase(round);
   return texts;
+}
+
+std::uint64_t Client::exchanges() const {
+  const std::lock_guard lock(state_->shared.mutex);
+  return state_->shared.round;
 }
 
 void Client::report_step(std::int64_t step) noexcept {

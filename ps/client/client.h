@@ -86,6 +86,14 @@ class Client {
                        std::int64_t step);
   void write_state(std::span<const float> state);
   void initialised(const RunPosition& start);
+  // Writes this worker's share of an average of the running statistics over all workers, weighted
+  // by samples; empty for 0 samples. When the shares of all workers are written, the average is the
+  // live state of snapshots. The numbers of averages ascend.
+  struct StateShare {
+    std::uint64_t average = 0;  // number of the average
+    std::int64_t samples = 0;
+  };
+  void write_state(std::span<const float> state, const StateShare& share);
   // Returns when training begins. If this worker does not write the initial values, the call also
   // reports to shard 0 that the worker is ready.
   RunPosition wait_start();
@@ -127,6 +135,8 @@ class Client {
   // Collects a text of every worker; returns all texts by worker. All workers call exchange() in
   // the same order.
   std::vector<std::string> exchange(std::string_view mine);
+  // Returns the number of the last exchange(), which grows and is the same for all workers.
+  std::uint64_t exchanges() const;
 
   // Sets the number of the step that other tasks report if this worker fails.
   void report_step(std::int64_t step) noexcept;

@@ -74,6 +74,7 @@ void RequestService::serve(std::shared_ptr<ServedVariables> served, std::uint32_
   if (current_.variables != nullptr) retired_.push_back(std::move(current_));
   current_ = ServedShard();
   current_.variables = std::move(served);
+  current_.statistics.emplace(current_.variables->declaration.workers);
   current_.incarnation = incarnation;
   if (options_.record.empty()) return;
   record_ = std::make_unique<ServiceRecord>(options_.record, options_.index, options_.servers,
@@ -214,20 +215,7 @@ void RequestService::probe(const WorkerSession& session, const wire::ProbeT& hea
 
 void RequestService::write(WorkerSession& session, const wire::Envelope& envelope,
                            const wire::WriteT& header) {
-  wire::WrittenT written;
-  written.bucket = header.bucket;
-  written.state = header.state;
-  if (header.state) {
-    const std::span<const std::byte> bytes =
-        envelope.frames.size() == 2 ? envelope.frames[1].bytes() : std::span<const std::byte>();
-    if (envelope.frames.size() != 2 || bytes.size() != state_bytes()) {
-      return sessions_.drop(session, "write", -1,
-                            unfit("bytes of running statistics", bytes.size(), state_bytes()));
-    }
-    snapshots_.statistics() = RunningStatistics(floats_of(bytes));
-    socket_.send(wire::envelope(session.peer, make_message(written)));
-    return;
-  }
+  if (header.state) return write_state(session, envelope, header);
   const int bucket = sessions_.shard_bucket(session, *current_.variables, "write", header.bucket);
   if (bucket < 0) return;
   const Bucket range = bucket_range(bucket);
@@ -248,6 +236,29 @@ void RequestService::write(WorkerSession& session, const wire::Envelope& envelop
   if (shard().write(bucket, header.version, frames) && record_ != nullptr) {
     record_->written(bucket, header.version);
   }
+  wire::WrittenT written;
+  written.bucket = header.bucket;
+  socket_.send(wire::envelope(session.peer, make_message(written)));
+}
+
+void RequestService::write_state(WorkerSession& session, const wire::Envelope& envelope,
+                                 const wire::WriteT& header) {
+  const std::size_t expected = header.samples == 0 ? 0 : state_bytes();
+  const std::span<const std::byte> bytes =
+      envelope.frames.size() == 2 ? envelope.frames[1].bytes() : std::span<const std::byte>();
+  if (envelope.frames.size() != 2 || bytes.size() != expected) {
+    return sessions_.drop(session, "write", -1,
+                          unfit("bytes of running statistics", bytes.size(), expected));
+  }
+  std::optional<std::vector<float>> statistics = floats_of(bytes);
+  if (header.samples >= 0) {
+    statistics = current_.statistics->add(session.worker, header.version, header.samples,
+                                          *std::move(statistics));
+  }
+  if (statistics) snapshots_.statistics() = RunningStatistics(*std::move(statistics));
+  wire::WrittenT written;
+  written.bucket = header.bucket;
+  written.state = true;
   socket_.send(wire::envelope(session.peer, make_message(written)));
 }
 

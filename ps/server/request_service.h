@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "ps/server/snapshot_service.h"
 #include "ps/server/update_threads.h"
 #include "ps/server/worker_sessions.h"
+#include "ps/shard/statistics_sum.h"
 #include "ps/wire/zmq_socket.h"
 
 namespace syncopate::ps {
@@ -86,11 +88,14 @@ class RequestService {
     ServedRequests open;
     std::map<BucketId, EventOrder> event_order;
     std::map<int, StepTotals> totals;  // of the last update, by bucket of the shard
+    std::optional<StatisticsSum> statistics;
   };
 
   Shard& shard() const { return *current_.variables->shard; }
   Bucket bucket_range(int shard_bucket) const;
   std::size_t state_bytes() const;  // bytes of the running statistics
+  void write_state(WorkerSession& session, const wire::Envelope& envelope,
+                   const wire::WriteT& header);
   // Returns the memory that the next values of the bucket are written to for this worker.
   std::span<float> answer_window(const WorkerSession& session, ServedRequest& open,
                                  int shard_bucket);

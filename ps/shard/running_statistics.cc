@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 namespace syncopate::ps {
 namespace {
@@ -10,8 +11,15 @@ constexpr std::size_t kKeptStatistics = 2;
 
 }  // namespace
 
+RunningStatistics::RunningStatistics(std::vector<float> first, std::size_t most_bytes)
+    : most_workers_(std::max<std::size_t>(
+          1,
+          most_bytes / std::max<std::size_t>(1, kKeptStatistics * first.size() * sizeof(float)))),
+      average_(std::move(first)) {}
+
 void RunningStatistics::add(WorkerId worker, std::uint64_t sequence, std::int64_t samples,
                             std::vector<float> values) {
+  if (!workers_.contains(worker) && workers_.size() == most_workers_) return;
   Worker& of = workers_[worker];
   of.samples += samples;
   if (values.empty()) return;

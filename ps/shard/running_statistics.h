@@ -1,7 +1,9 @@
 // Averages the workers' running statistics (the state of batch norm that is not trained) at the
-// time of a snapshot. The owner of the averages, shard 0, reports every push that ended a step.
+// time of a snapshot, where workers have no common step. The owner of the averages, shard 0,
+// reports every push that ended a step.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -17,10 +19,12 @@ namespace syncopate::ps {
 class RunningStatistics {
  public:
   // Starts with the running statistics before the first step.
-  explicit RunningStatistics(std::vector<float> first) : average_(std::move(first)) {}
+  explicit RunningStatistics(std::vector<float> first, std::size_t most_bytes = kMostBytes);
 
   // Called when the worker's push `sequence` was applied: takes its statistics then, and the
-  // samples it trained in this step. `values` is empty when the push carried no statistics.
+  // samples it trained in this step. `values` is empty when the push carried no statistics. All
+  // kept statistics have at most `most_bytes`: where those of the workers have more, the average is
+  // one over the workers that came first.
   void add(WorkerId worker, std::uint64_t sequence, std::int64_t samples,
            std::vector<float> values);
   // Removes the statistics of a worker that has left or has started again.
@@ -29,6 +33,8 @@ class RunningStatistics {
   // far. When no worker has sent statistics, the last average.
   const std::vector<float>& average(std::span<const WorkerClock> clocks);
 
+  static constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+
  private:
   struct Worker {
     // A worker's last two statistics by sequence: a snapshot may be of the push before the newest.
@@ -36,6 +42,7 @@ class RunningStatistics {
     std::int64_t samples = 0;
   };
 
+  std::size_t most_workers_;
   std::map<WorkerId, Worker> workers_;
   std::vector<float> average_;
 };

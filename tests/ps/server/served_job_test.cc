@@ -86,6 +86,26 @@ TEST(AServedJob, UnderSyncUpdatesOncePerStepOfAllWorkers) {
   EXPECT_EQ(job.wait(), (std::vector<std::string>{"", ""}));
 }
 
+TEST(AServedJob, UnderSyncAveragesTheRunningStatisticsOfAllWorkers) {
+  const JobShape shape{.workers = 3, .consistency = 0, .state_elements = 2};
+  ServedJob job(shape);
+  for_each_worker(shape, job, [&](int index, TestWorker& worker) {
+    for (const float round : {1.0F, 2.0F, 3.0F}) {
+      worker.step(1.0F);
+      const std::int64_t samples = index == 1 ? 0 : 1 + index;
+      const std::vector<float> state(samples == 0 ? 0 : 2, round * static_cast<float>(4 + index));
+      worker.client->write_state(state,
+                                 {.average = worker.client->exchanges() + 1, .samples = samples});
+      worker.client->exchange("");
+      EXPECT_EQ(worker.client->read_snapshot_state(wire::kLiveSnapshot),
+                std::vector<float>(2, 5.5F * round))
+          << "(1 * 4 + 3 * 6) / 4";
+    }
+    worker.client->leave();
+  });
+  EXPECT_EQ(job.wait(), std::vector<std::string>{""});
+}
+
 TEST(AServedJob, ContinuesWithoutAWorkerThatNeverBecomesReady) {
   const JobShape shape{.workers = 2, .total_steps = 3, .join_timeout = std::chrono::seconds(2)};
   ServedJob job(shape);

@@ -38,6 +38,20 @@ TEST(RunningStatistics, OfARemovedWorkerAreLeftOut) {
   EXPECT_EQ(statistics.average({}), (Values{5.0F}));
 }
 
+TEST(RunningStatistics, OfTheFirstWorkersAreKeptWhereThoseOfAllTakeTooMuchMemory) {
+  RunningStatistics statistics({0.0F}, 2 * 2 * sizeof(float));  // 2 workers, 2 of each
+  for (const float round : {1.0F, 2.0F, 3.0F}) {
+    for (const int worker : {4, 1, 3}) {
+      statistics.add(worker, static_cast<std::uint64_t>(round), 10,
+                     {round * static_cast<float>(worker)});
+    }
+  }
+  EXPECT_EQ(statistics.average({}), (Values{7.5F})) << "workers 4 and 1";
+  statistics.forget(4);
+  statistics.add(3, 4, 30, {11.5F});
+  EXPECT_EQ(statistics.average({}), (Values{7.25F})) << "workers 1 and 3, of 30 samples each";
+}
+
 TEST(RunningStatistics, StayUnchangedIfNoneWereSent) {
   RunningStatistics statistics({2.0F});
   statistics.add(0, 1, 10, {});

@@ -84,7 +84,7 @@ TEST(Message, WithDataOfEveryWorkerAllowsFor512Workers) {
   AppointmentT assignment;
   for (int w = 0; w < kWorkers; ++w) {
     exchanged.texts.push_back(std::make_unique<TextT>());
-    exchanged.texts.back()->text.assign(28 << 10, 7);  // as running statistics of resnet56
+    exchanged.texts.back()->text.assign(28 << 10, 7);
     done.staleness.push_back(std::make_unique<StalenessT>());
     done.staleness.back()->worker = w;
     done.staleness.back()->counts.assign(480, 1);
