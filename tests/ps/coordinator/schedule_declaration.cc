@@ -9,7 +9,7 @@ namespace syncopate::ps {
 
 wire::DeclarationT ScheduledJob::random_declaration() {
   wire::DeclarationT declaration;
-  declaration.workers = 1 + chance_.below(4);
+  declaration.workers = size_.workers > 0 ? size_.workers : 1 + chance_.below(4);
   declaration.consistency = static_cast<std::uint8_t>(chance_.below(3));
   const auto consistency = consistency_of(declaration);
   if (consistency == Consistency::kSsp) declaration.max_staleness = chance_.below(3);
@@ -23,6 +23,14 @@ wire::DeclarationT ScheduledJob::random_declaration() {
     declaration.total_steps = 3 + chance_.below(12);
   } else {
     declaration.total_epochs = 1 + chance_.below(3);
+  }
+  if (is_large_) {
+    // About two batches for each worker, or two to five steps of all.
+    declaration.total_epochs = 0;
+    declaration.total_steps = is_synchronous || declaration.backup_workers > 0
+                                  ? 5
+                                  : std::int64_t{2} * declaration.workers;
+    declaration.dataset_size = std::int64_t{2} * declaration.workers + chance_.below(4);
   }
   declaration.eval_every_epochs = chance_.below(3);
   declaration.checkpoint_every_steps = chance_.below(4);

@@ -13,15 +13,17 @@ TaskId server_id(int index) { return {TaskId::Role::kServer, index}; }
 
 }  // namespace
 
-ScheduledJob::ScheduledJob(std::uint64_t seed)
+ScheduledJob::ScheduledJob(std::uint64_t seed, const Size& size)
     : chance_(seed),
+      size_(size),
+      is_large_(size.workers + size.servers > 0),
       declaration_(random_declaration()),
       start_(random_start()),
       batches_(expected_batches()) {
   const ConsistencyOptions consistency{.consistency = consistency_of(declaration_),
                                        .max_staleness = declaration_.max_staleness,
                                        .backup_workers = declaration_.backup_workers};
-  const int servers = 1 + chance_.below(3);
+  const int servers = size.servers > 0 ? size.servers : 1 + chance_.below(3);
   for (int s = 0; s < servers; ++s) {
     servers_.emplace_back(s, consistency);
     to_send_hello_.insert(s);
@@ -45,7 +47,8 @@ std::unique_ptr<Coordinator> ScheduledJob::make_coordinator() {
 }
 
 void ScheduledJob::run() {
-  for (int i = 0; i < kMostSteps && mistakes_.empty(); ++i) {
+  const int most_steps = kMostSteps * (is_large_ ? 1000 : 1);
+  for (int i = 0; i < most_steps && mistakes_.empty(); ++i) {
     if (!step()) {
       check_end();
       return;
@@ -55,8 +58,9 @@ void ScheduledJob::run() {
 }
 
 bool ScheduledJob::step() {
-  if (disturbances_left_ > 0 && chance_.one_in(60)) disturb();
-  if (chance_.one_in(50)) coordinator_->request_snapshot();
+  const std::size_t tasks = is_large_ ? workers_.size() * servers_.size() : 1;
+  if (disturbances_left_ > 0 && chance_.one_in(60 * tasks)) disturb();
+  if (chance_.one_in(50 * tasks)) coordinator_->request_snapshot();
   deliver_outgoing();
   Choices can = choices();
   if (can.empty() && !coordinator_->is_over()) {
@@ -77,7 +81,9 @@ bool ScheduledJob::step() {
 
 ScheduledJob::Choices ScheduledJob::choices() {
   Choices can;
-  for (int w = 0; w < declaration_.workers; ++w) {
+  const int first = first_of(workers_.size());
+  for (int i = 0; i < declaration_.workers && !is_enough(can, 0); ++i) {
+    const int w = (first + i) % declaration_.workers;
     ScheduledWorker& worker = workers_[static_cast<std::size_t>(w)];
     if (!worker.is_alive) continue;
     if (!worker.sent.empty()) can.emplace_back([this, w] { deliver(w); });
@@ -114,7 +120,11 @@ ScheduledJob::Choices ScheduledJob::choices() {
 }
 
 void ScheduledJob::add_choices_of_servers(Choices& can) {
-  for (int s = 0; s < static_cast<int>(servers_.size()); ++s) {
+  const std::size_t before = can.size();
+  const int first = first_of(servers_.size());
+  const int servers = static_cast<int>(servers_.size());
+  for (int i = 0; i < servers && !is_enough(can, before); ++i) {
+    const int s = (first + i) % servers;
     ScheduledServer& server = servers_[static_cast<std::size_t>(s)];
     if (!server.is_alive) continue;
     if (to_send_hello_.contains(s)) can.emplace_back([this, s] { send_hello(s); });
@@ -143,7 +153,10 @@ void ScheduledJob::add_choices_of_servers(Choices& can) {
   }
 }
 
+int ScheduledJob::first_of(std::size_t tasks) { return is_large_ ? chance_.below(tasks) : 0; }
+
 void ScheduledJob::add_choices_of_lost_tasks(Choices& can) {
+  if (is_large_ && !lost_workers_ && !lost_servers_) return;
   for (const auto& [task, link] : links_) {
     const bool is_worker = task.role == TaskId::Role::kWorker;
     const auto index = static_cast<std::size_t>(task.index);

@@ -35,7 +35,13 @@ class Chance {
 
 class ScheduledJob {
  public:
-  explicit ScheduledJob(std::uint64_t seed);
+  // The number of tasks; 0: a small random number.
+  struct Size {
+    int workers = 0;
+    int servers = 0;
+  };
+  explicit ScheduledJob(std::uint64_t seed) : ScheduledJob(seed, Size{}) {}
+  ScheduledJob(std::uint64_t seed, const Size& size);
   // Runs the job to its end, and lists violations of the protocol in mistakes().
   void run();
 
@@ -81,7 +87,16 @@ class ScheduledJob {
   void check_end();
   void add_mistake(const std::string& mistake) { mistakes_.push_back(mistake); }
 
+  // Returns the index of the task whose choices are listed first. A large job lists the choices of
+  // few tasks at a time.
+  int first_of(std::size_t tasks);
+  bool is_enough(const Choices& can, std::size_t before) const {
+    return is_large_ && can.size() > before + 8;
+  }
+
   Chance chance_;
+  const Size size_;
+  const bool is_large_;
   wire::DeclarationT declaration_;
   wire::InitialisedT start_;
   std::vector<SampleRange> batches_;  // all batches to train

@@ -35,5 +35,20 @@ TEST(ARandomJob, TrainsEveryBatchUnderAnyFailures) {
   EXPECT_LT(failed, 100);
 }
 
+// Jobs of 1,000 workers and of 100 servers. One of both would have 50 times as many messages.
+TEST(ARandomJob, OfThousandWorkersOrHundredServersTrainsEveryBatch) {
+  constexpr std::uint64_t kLargeJobs = 12;
+  int succeeded = 0;
+  for (std::uint64_t seed = 1; seed <= kLargeJobs; ++seed) {
+    ScheduledJob job(seed, seed % 2 == 0 ? ScheduledJob::Size{.workers = 1000, .servers = 2}
+                                         : ScheduledJob::Size{.workers = 5, .servers = 100});
+    job.run();
+    ASSERT_TRUE(job.mistakes().empty())
+        << "seed " << seed << ": " << job.mistakes().front() << " (" << job.description() << ")";
+    succeeded += job.has_succeeded() ? 1 : 0;
+  }
+  EXPECT_GE(succeeded, 10);
+}
+
 }  // namespace
 }  // namespace syncopate::ps
