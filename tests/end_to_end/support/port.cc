@@ -5,14 +5,31 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <random>
+
 namespace syncopate::test {
+
+namespace {
+
+// These ports are below those that the kernel gives to programs that do not choose one (32768 to
+// 60999 by default), so no other connection takes a port between its choice and its use.
+constexpr int kFirst = 20000;
+constexpr int kCount = 12000;
+
+}  // namespace
 
 Port::Port(bool held) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   address_.sin_family = AF_INET;
   address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address_;
-  EXPECT_EQ(bind(socket_, reinterpret_cast<const sockaddr*>(&address_), size), 0);
-  EXPECT_EQ(getsockname(socket_, reinterpret_cast<sockaddr*>(&address_), &size), 0);
+  std::random_device random;
+  std::uniform_int_distribution<int> any(kFirst, kFirst + kCount - 1);
+  int result = -1;
+  for (int tries = 0; tries < 100 && result != 0; ++tries) {
+    address_.sin_port = htons(static_cast<std::uint16_t>(any(random)));
+    result = bind(socket_, reinterpret_cast<const sockaddr*>(&address_), sizeof address_);
+  }
+  EXPECT_EQ(result, 0) << "no free port";
   if (held) {
     EXPECT_EQ(listen(socket_, 1), 0);
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "tests/end_to_end/support/metrics_lines.h"
 
@@ -64,8 +65,13 @@ std::vector<nlohmann::json> TrainingRuns::lines(const std::string& event) const 
 }
 
 nlohmann::json TrainingRuns::summary_of(const Arguments& where, const Arguments& what) {
-  if (train(where, what).exit_code != 0) return {};
-  return summary();
+  const ProgramResult result = train(where, what);
+  if (result.exit_code != 0) return {};
+  try {
+    return summary();
+  } catch (const std::exception& error) {
+    throw std::runtime_error(error.what() + ("; the program printed: " + result.err));
+  }
 }
 
 }  // namespace syncopate::test
