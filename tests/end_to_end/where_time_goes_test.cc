@@ -55,7 +55,10 @@ TEST_P(AJobThatWaits, ReportsHowLongItWaitedForASlowWorker) {
   // The slow worker needs 16 ms longer than the other worker in each step that both take.
   const double steps = workers[0].at("steps");
   EXPECT_GT(of_first, 0.5 * 0.016 * (steps - 4.0));
-  EXPECT_LT(of_slow, 0.5 * of_first);
+  // Its own 20 ms of a step are no waiting. On a busy machine it waits for the other worker, too.
+  const double slow_steps = workers[1].at("steps");
+  const double slow_seconds = workers[1].at("seconds");
+  EXPECT_LT(of_slow, slow_seconds - 0.9 * 0.020 * slow_steps);
 }
 
 INSTANTIATE_TEST_SUITE_P(Under, AJobOfTwo,
