@@ -188,8 +188,4 @@ void ControlLink::extend_deadlines(std::chrono::nanoseconds suspended) {
   reconnect_.extend(suspended);
 }
 
-void ControlLink::append_descriptors(std::vector<int>& descriptors) const {
-  for (const int descriptor : socket_->descriptors()) descriptors.push_back(descriptor);
-}
-
 }  // namespace syncopate::ps

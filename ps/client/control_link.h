@@ -37,7 +37,9 @@ class ControlLink {
   void check_timeouts();
   // Ignores silence of shard 0 during `suspended`, a time in which this process did not run.
   void extend_deadlines(std::chrono::nanoseconds suspended);
-  void append_descriptors(std::vector<int>& descriptors) const;
+  // Returns the descriptors of the link's only socket: when one is readable, process_events() is
+  // due.
+  std::vector<int> descriptors() const { return socket_->descriptors(); }
 
   std::uint32_t incarnation() const noexcept { return incarnation_; }
   // Returns the incarnation of server 0 named in the last RollBack message; 0: none was received.

@@ -1,10 +1,9 @@
 #include "ps/client/io_thread.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <limits>
 #include <utility>
 
 namespace syncopate::ps {
@@ -12,10 +11,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kPollTimeout(20);
+// How often timeouts are checked.
+constexpr milliseconds kCheckInterval(20);
 // A longer time between two passes of the I/O thread's loop means that the thread was stopped or
 // starved.
 constexpr milliseconds kSuspended(500);
+
+constexpr std::uint32_t kControl = std::numeric_limits<std::uint32_t>::max() - 1;
+constexpr std::uint32_t kWake = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
 
@@ -26,9 +29,13 @@ wire::MessageT make_lease_request() {
 }
 
 IoThread::IoThread(const ClientOptions& options, ClientState& state)
-    : options_(options), state_(state), control_(context_, state_, options_) {
+    : options_(options),
+      state_(state),
+      control_(context_, state_, options_),
+      wake_registration_(readable_, {wake_.descriptor()}, kWake),
+      control_registration_(readable_, control_.descriptors(), kControl) {
   for (int shard = 0; shard < options_.servers; ++shard) {
-    links_.push_back(std::make_unique<ShardLink>(context_, state_, options_, shard));
+    links_.push_back(std::make_unique<ShardLink>(context_, readable_, state_, options_, shard));
   }
   thread_ = std::jthread([this](const std::stop_token& stop) {
     try {
@@ -70,39 +77,39 @@ void IoThread::send(OutgoingRequest request) {
 
 void IoThread::run(const std::stop_token& stop) {
   auto last_round = Deadline::Clock::now();
+  Deadline next_check = Deadline::after(kCheckInterval);
   while (!stop.stop_requested()) {
-    wait_for_events();
+    const std::vector<std::uint32_t> readable = readable_.wait(kCheckInterval);
     const auto now = Deadline::Clock::now();
     if (now - last_round > kSuspended) {
       control_.extend_deadlines(now - last_round);
       for (const auto& link : links_) link->extend_deadlines(now - last_round);
     }
     last_round = now;
-    process_queues();
-    on_control_changes(control_.process_events());
-    for (const auto& link : links_) {
-      link->process_events();
-      link->check_timeouts();
-    }
+    for (const std::uint32_t number : readable) process_events(number);
     if (must_send_ready_ &&
         std::ranges::all_of(links_, [](const auto& link) { return link->is_welcome(); })) {
       must_send_ready_ = false;
       send_ready();
     }
-    control_.check_timeouts();
+    if (!next_check.passed()) continue;
+    next_check = Deadline::after(kCheckInterval);
+    check_timeouts();
   }
   // The last messages, such as the reason of a failure, are sent before the I/O thread ends.
   process_queues();
   control_.process_events();
 }
 
-void IoThread::wait_for_events() {
-  std::vector<int> descriptors{wake_.descriptor()};
-  control_.append_descriptors(descriptors);
-  for (const auto& link : links_) link->append_descriptors(descriptors);
-  std::vector<pollfd> polled;
-  for (const int descriptor : descriptors) polled.push_back({descriptor, POLLIN, 0});
-  poll(polled.data(), polled.size(), static_cast<int>(kPollTimeout.count()));
+void IoThread::process_events(std::uint32_t number) {
+  if (number == kWake) return process_queues();
+  if (number == kControl) return on_control_changes(control_.process_events());
+  links_[number]->process_events();
+}
+
+void IoThread::check_timeouts() {
+  for (const auto& link : links_) link->check_timeouts();
+  control_.check_timeouts();
 }
 
 void IoThread::process_queues() {

@@ -10,10 +10,12 @@
 #include <thread>
 #include <vector>
 
+#include "models/base/affinity.h"
 #include "ps/client/client_state.h"
 #include "ps/client/control_link.h"
 #include "ps/client/request_queue.h"
 #include "ps/client/shard_link.h"
+#include "ps/net/readable_set.h"
 #include "ps/net/wake_event.h"
 
 namespace syncopate::ps {
@@ -42,7 +44,9 @@ class IoThread {
 
  private:
   void run(const std::stop_token& stop);
-  void wait_for_events();
+  // Handles what has happened at the readable descriptors with this number.
+  void process_events(std::uint32_t number);
+  void check_timeouts();
   void process_queues();
   // Returns whether a request was made before a roll-back, or reads a snapshot that this worker is
   // no longer assigned to.
@@ -58,13 +62,16 @@ class IoThread {
 
   const ClientOptions& options_;
   ClientState& state_;
-  wire::Context context_;
+  wire::Context context_{wire::io_threads_for(static_cast<int>(usable_cpus().size()))};
+  ReadableSet readable_;  // the number of a shard's descriptors is the shard's
   WakeEvent wake_;
   std::mutex mutex_;
   std::vector<wire::MessageT> messages_;   // GUARDED_BY(mutex_), for shard 0
   std::vector<OutgoingRequest> requests_;  // GUARDED_BY(mutex_)
   // Members that only the I/O thread uses.
   ControlLink control_;
+  const ReadableSet::Registration wake_registration_;
+  const ReadableSet::Registration control_registration_;
   std::vector<std::unique_ptr<ShardLink>> links_;
   bool must_send_ready_ = false;  // after a roll-back: Ready is due once all shards have answered
   bool awaits_start_ = false;

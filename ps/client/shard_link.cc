@@ -26,9 +26,10 @@ constexpr std::size_t kMostProbed = 10'000;
 
 }  // namespace
 
-ShardLink::ShardLink(wire::Context& context, ClientState& state, const ClientOptions& options,
-                     int shard)
+ShardLink::ShardLink(wire::Context& context, ReadableSet& readable, ClientState& state,
+                     const ClientOptions& options, int shard)
     : context_(context),
+      readable_(readable),
       state_(state),
       options_(options),
       shard_(shard),
@@ -49,7 +50,7 @@ void ShardLink::set_address(const wire::ServerAddressT& address, std::uint32_t w
   worker_incarnation_ = worker_incarnation;
   if (address.incarnation == 0) {
     if (socket_ != nullptr) disconnect();
-    socket_.reset();
+    close();
     address_.incarnation = 0;
     return;
   }
@@ -62,8 +63,15 @@ void ShardLink::set_address(const wire::ServerAddressT& address, std::uint32_t w
 }
 
 void ShardLink::connect() {
+  close();
   socket_ = wire::Socket::connect(context_, parse_endpoint(address_.endpoint, name()));
+  registration_.emplace(readable_, socket_->descriptors(), static_cast<std::uint32_t>(shard_));
   reconnect_.begin();
+}
+
+void ShardLink::close() {
+  registration_.reset();
+  socket_.reset();
 }
 
 void ShardLink::send_hello() {
@@ -107,7 +115,7 @@ void ShardLink::send(ShardRequest request) {
 
 void ShardLink::roll_back(std::uint64_t sequence) {
   for (auto& [bucket, answered] : answered_) answered = sequence;
-  socket_.reset();
+  close();
   address_.incarnation = 0;
   requests_.clear();
   disconnect();
@@ -165,23 +173,18 @@ void ShardLink::send_pulls(const std::vector<const ShardRequest*>& requests) {
 
 void ShardLink::process_events() {
   if (socket_ == nullptr) return;
-  for (bool busy = true; busy;) {
-    busy = false;
-    if (const auto event = socket_->link_event()) {
-      busy = true;
-      if (*event == wire::LinkEvent::kConnected) {
-        ++connections_;
-        send_hello();
-      } else {
-        disconnect();
-      }
+  // Each function is called until it returns nothing, not in turns: each of its calls into ZeroMQ
+  // makes system calls even if nothing has happened.
+  while (const auto event = socket_->link_event()) {
+    if (*event == wire::LinkEvent::kConnected) {
+      ++connections_;
+      send_hello();
+    } else {
+      disconnect();
     }
-    if (const auto received = socket_->receive()) {
-      busy = true;
-      on_message(*received);
-    }
-    socket_->flush();
   }
+  while (const auto received = socket_->receive()) on_message(*received);
+  if (socket_->queued_bytes() > 0) socket_->flush();
   send_sendable();
 }
 
@@ -395,11 +398,6 @@ void ShardLink::check_timeouts() {
 void ShardLink::extend_deadlines(std::chrono::nanoseconds suspended) {
   reconnect_.extend(suspended);
   if (answers_until_) answers_until_ = Deadline::after(answer_timeout_);
-}
-
-void ShardLink::append_descriptors(std::vector<int>& descriptors) const {
-  if (socket_ == nullptr) return;
-  for (const int descriptor : socket_->descriptors()) descriptors.push_back(descriptor);
 }
 
 }  // namespace syncopate::ps

@@ -15,6 +15,7 @@
 #include "ps/client/client_state.h"
 #include "ps/client/request_queue.h"
 #include "ps/coordinator/reconnect_timeout.h"
+#include "ps/net/readable_set.h"
 #include "ps/wire/zmq_socket.h"
 
 namespace syncopate::ps {
@@ -22,7 +23,9 @@ namespace syncopate::ps {
 // A ShardLink is used by the I/O thread only.
 class ShardLink {
  public:
-  ShardLink(wire::Context& context, ClientState& state, const ClientOptions& options, int shard);
+  // The link's descriptors are in `readable` under the shard's number. References are kept.
+  ShardLink(wire::Context& context, ReadableSet& readable, ClientState& state,
+            const ClientOptions& options, int shard);
 
   // Sets the shard's address; incarnation 0: it is away. `worker_incarnation` is this worker's.
   void set_address(const wire::ServerAddressT& address, std::uint32_t worker_incarnation);
@@ -42,11 +45,11 @@ class ShardLink {
   void check_timeouts();
   // Ignores silence of the shard during `suspended`, a time in which this process did not run.
   void extend_deadlines(std::chrono::nanoseconds suspended);
-  void append_descriptors(std::vector<int>& descriptors) const;
 
  private:
   std::string name() const;  // such as "server 1 at 10.0.0.7:4000"
   void connect();
+  void close();
   void disconnect();
   void send_hello();
   void send_sendable();
@@ -63,6 +66,7 @@ class ShardLink {
   void start_answer_timeout();
 
   wire::Context& context_;
+  ReadableSet& readable_;
   ClientState& state_;
   const ClientOptions& options_;
   const int shard_;
@@ -70,6 +74,7 @@ class ShardLink {
   std::uint32_t worker_incarnation_ = 0;
   std::map<int, std::uint64_t> answered_;  // by bucket of the shard: the last push with an answer
   std::unique_ptr<wire::Socket> socket_;
+  std::optional<ReadableSet::Registration> registration_;  // of the socket
   bool is_welcome_ = false;   // the shard has answered the Hello on this connection
   bool was_welcome_ = false;  // the shard has answered a Hello on any connection
   bool uses_segment_ = false;

@@ -102,15 +102,13 @@ void DataService::run(const std::stop_token& stop) {
     // descriptor reports: so poll() has a timeout.
     poll(polled.data(), polled.size(),
          socket_->queued_bytes() > 0 ? static_cast<int>(kSendInterval.count()) : -1);
-    for (bool busy = true; busy;) {
+    run_posted();
+    while (auto message = socket_->receive()) {
+      on_message(*message);
       run_posted();
-      busy = false;
-      if (auto message = socket_->receive()) {
-        busy = true;
-        on_message(*message);
-      }
-      socket_->flush();
+      if (socket_->queued_bytes() > 0) socket_->flush();
     }
+    socket_->flush();
     foreign_messages_ = socket_->foreign_messages();
   }
 }

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "models/base/affinity.h"
 #include "ps/net/link_forwarder.h"
 #include "ps/server/data_service_queues.h"
 #include "ps/server/request_service.h"
@@ -34,7 +35,7 @@ struct DataServiceOptions {
   std::uint16_t port = 0;  // 0: the system chooses a port
   int threads = 1;         // threads that update the variables
   std::int64_t credit_bytes = std::int64_t{8} << 20;  // of all workers together
-  bool uses_segments = true;                          // shared memory of workers on this host
+  bool uses_segments = true;  // shared memory of workers on this host
   int servers = 1;
   std::filesystem::path record;  // file of the order of pushes; empty: none
   Link link;                     // emulated for the connections of workers
@@ -87,7 +88,7 @@ class DataService {
   void on_hello(const std::string& peer, const wire::DataHelloT& hello);
 
   const DataServiceOptions options_;
-  wire::Context context_;
+  wire::Context context_{wire::io_threads_for(static_cast<int>(usable_cpus().size()))};
   std::unique_ptr<wire::Socket> socket_;
   std::unique_ptr<LinkForwarder> forwarder_;  // null: workers connect to the socket itself
   std::uint16_t port_ = 0;

@@ -2,6 +2,7 @@
 // thread to the control thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -29,23 +30,30 @@ class DataThreadQueue {
       const std::lock_guard lock(mutex_);
       tasks_.push_back(std::move(task));
     }
-    wake_.notify();
+    notify();
   }
   void post(const Shard& shard, const std::vector<ShardEvent>& events) {
     {
       const std::lock_guard lock(mutex_);
       for (const ShardEvent& event : events) events_.emplace_back(&shard, event);
     }
-    wake_.notify();
+    notify();
   }
   std::pair<std::vector<Event>, std::vector<Task>> take() {
+    if (!has_posted_.exchange(false)) return {};  // saves a system call per message
     wake_.clear();
     const std::lock_guard lock(mutex_);
     return {std::exchange(events_, {}), std::exchange(tasks_, {})};
   }
 
  private:
+  void notify() {
+    has_posted_ = true;
+    wake_.notify();
+  }
+
   WakeEvent wake_;
+  std::atomic<bool> has_posted_ = false;  // since the last take()
   std::mutex mutex_;
   std::vector<Task> tasks_;
   std::vector<Event> events_;

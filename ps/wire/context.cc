@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <zmq.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -19,6 +20,7 @@ namespace {
 constexpr int kLingerMs = 1000;
 // Messages that ZeroMQ buffers per peer and direction. Credit (PROTOCOL.md) bounds the bytes.
 constexpr int kBufferedMessages = 64;
+constexpr int kMostIoThreads = 4;
 
 // ZeroMQ allocates memory for each large frame. Kept after free(), the pages need no page faults
 // for the next message, which cost more than the copy. Source: mallopt(3); 32 MiB is the largest
@@ -74,6 +76,8 @@ SocketHandle Context::make_socket(int type) {
   set_option(socket, ZMQ_RCVHWM, kBufferedMessages);
   return socket;
 }
+
+int io_threads_for(int cpus) noexcept { return std::clamp(cpus / 2, 1, kMostIoThreads); }
 
 std::string Context::unused_name() { return fmt::format("inproc://{}", names_.fetch_add(1)); }
 

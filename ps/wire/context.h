@@ -34,7 +34,8 @@ using SocketHandle = UniqueHandle<SocketTraits>;
 // settings for the whole process, so that freed memory is kept for later frames.
 class Context {
  public:
-  // Makes a context. Throws FileError when the system has no descriptors or threads left.
+  // Makes a context with this number of threads, among which ZeroMQ divides connections. Throws
+  // FileError when the system has no descriptors or threads left.
   explicit Context(int io_threads = 1);
 
   void* get() const noexcept { return context_.get(); }
@@ -48,6 +49,10 @@ class Context {
   UniqueHandle<ContextTraits> context_;
   std::atomic<std::uint64_t> names_ = 0;
 };
+
+// Returns how many I/O threads serve a shard's data on a machine with this number of CPUs. One
+// moves about 3 GB/s; the other half of the CPUs is for updates and for training.
+int io_threads_for(int cpus) noexcept;
 
 // One frame of a message. A received frame owns memory of ZeroMQ's; a frame to be sent owns a copy
 // or borrows its bytes.

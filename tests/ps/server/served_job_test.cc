@@ -106,6 +106,19 @@ TEST(AServedJob, UnderSyncAveragesTheRunningStatisticsOfAllWorkers) {
   EXPECT_EQ(job.wait(), std::vector<std::string>{""});
 }
 
+// A worker of many shards waits for all of them at once.
+TEST(AServedJob, OfManyServersServesEveryOne) {
+  JobShape shape{.servers = 40, .consistency = 0};
+  shape.bucket_sizes.assign(80, 8);
+  ServedJob job(shape);
+  for_each_worker(shape, job, [&](int, TestWorker& worker) {
+    for (int i = 1; i <= 20; ++i) worker.step(1.0F);
+    for (int b = 0; b < 80; ++b) EXPECT_EQ(worker.value(b), -20.0F) << b;
+    worker.client->leave();
+  });
+  EXPECT_EQ(job.wait(), std::vector<std::string>(40));
+}
+
 TEST(AServedJob, ContinuesWithoutAWorkerThatNeverBecomesReady) {
   const JobShape shape{.workers = 2, .total_steps = 3, .join_timeout = std::chrono::seconds(2)};
   ServedJob job(shape);

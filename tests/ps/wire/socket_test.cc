@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
+#include <ranges>
 
 #include "models/base/errors.h"
 #include "ps/net/connection.h"
@@ -189,6 +191,34 @@ TEST(SocketThatSends, StillWakesItsOwnerForMessages) {
     return answered == 2000;
   };
   EXPECT_TRUE(wait_until({worker.get(), line.server.get()}, exchange_messages)) << answered;
+}
+
+TEST(IoThreads, AreHalfOfTheCpusFromOneToFour) {
+  EXPECT_EQ(io_threads_for(1), 1);
+  EXPECT_EQ(io_threads_for(2), 1);
+  EXPECT_EQ(io_threads_for(5), 2);
+  EXPECT_EQ(io_threads_for(64), 4);
+}
+
+TEST(IoThreads, KeepTheOrderOfEachPeersMessages) {
+  constexpr int kPeers = 12;
+  constexpr int kMessages = 50;
+  Context context(4);
+  const auto server = Socket::listen(context, Endpoint{"127.0.0.1", 0});
+  std::vector<std::unique_ptr<Socket>> workers;
+  std::vector<Socket*> all{server.get()};
+  for (int w = 0; w < kPeers; ++w) {
+    workers.push_back(Socket::connect(context, {"127.0.0.1", server->port()}));
+    all.push_back(workers.back().get());
+    for (int i = 0; i < kMessages; ++i) workers.back()->send(numbered("", i, {pattern(100000)}));
+  }
+  std::map<std::string, int> received;
+  EXPECT_TRUE(wait_until(all, [&] {
+    while (const auto message = server->receive()) {
+      EXPECT_EQ(number_of(*message), received[message->peer]++);
+    }
+    return std::ranges::count(received | std::views::values, kMessages) == kPeers;
+  }));
 }
 
 TEST(ListeningSocket, MayBeInherited) {
