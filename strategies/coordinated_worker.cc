@@ -158,6 +158,8 @@ ps::wire::DeclarationT declare_job(const StrategyOptions& options, const Graph& 
                                      optimizer.epsilon, optimizer.weight_decay};
   declaration.nesterov = optimizer.nesterov;
   set_consistency(declaration, options.consistency);
+  declaration.bf16_values =
+      ps::values_format(options.parameter_server.compression) == ps::ValuesFormat::kBf16;
   declaration.workers = workers;
   for (const Agreement& agreement : options.parameter_server.agreements) {
     auto one = std::make_unique<ps::wire::AgreementT>();

@@ -167,10 +167,47 @@ void ParameterServer::begin(const ps::RunPosition& start) {
   has_begun_ = true;
 }
 
+// The transport of a synchronous worker. Where answers are rounded to bf16, the worker computes
+// with rounded values, and evaluates and saves the exact ones, which it reads from the servers.
+class SynchronousWorker final : public ServedWorker {
+ public:
+  SynchronousWorker(ps::Client& client, Replica& replica, ps::ValuesFormat format)
+      : ServedWorker(client), replica_(replica), format_(format) {}
+
+  // Makes the replica's values exact. All answers have arrived, and no server updates them before
+  // this worker has pushed again.
+  void read_exact_values() {
+    if (format_ == ps::ValuesFormat::kF32 || has_exact_values_) return;
+    client().read_snapshot(ps::wire::kLiveSnapshot, replica_.arena->values().f32(), {});
+    has_exact_values_ = true;
+  }
+  // Called when the servers have sent values again.
+  void note_answers() noexcept { has_exact_values_ = false; }
+
+  void wait_values(BucketId bucket) override {
+    ServedWorker::wait_values(bucket);
+    if (!has_exact_values_) return;
+    const Bucket& range = replica_.arena->buckets()[static_cast<std::size_t>(bucket)];
+    ps::round_to(format_, replica_.arena->values().f32().subspan(
+                              static_cast<std::size_t>(range.begin),
+                              static_cast<std::size_t>(range.end - range.begin)));
+  }
+  void begin_step(ps::StepInfo step) override {
+    note_answers();  // the values of all buckets were waited for
+    ServedWorker::begin_step(step);
+  }
+
+ private:
+  Replica& replica_;
+  const ps::ValuesFormat format_;
+  bool has_exact_values_ = false;
+};
+
 class SynchronousParameterServer final : public ParameterServer, public SynchronousJob {
  public:
   SynchronousParameterServer(const StrategyOptions& options, const Graph& graph)
-      : ParameterServer(options, graph), worker_(client()) {
+      : ParameterServer(options, graph),
+        worker_(client(), replica(), ps::values_format(options.parameter_server.compression)) {
     replica().variables = make_worker_variables(replica(), worker_, options.lanes);
   }
 
@@ -180,6 +217,10 @@ class SynchronousParameterServer final : public ParameterServer, public Synchron
   }
   Job job(int /*replica*/) noexcept override { return this; }
   Snapshot snapshot() override;
+  void begin(const ps::RunPosition& start) override {
+    ParameterServer::begin(start);
+    worker_.note_answers();
+  }
   void restore(const Snapshot& saved) override {
     ParameterServer::restore(saved);
     broadcast(replica().state->values.bytes());
@@ -194,14 +235,15 @@ class SynchronousParameterServer final : public ParameterServer, public Synchron
   void agree() override;
 
  private:
-  // Waits until the replica's values are those after the last step.
+  // Waits until the replica's values are exactly those after the last step.
   void wait_for_answers() {
     if (!has_begun()) return;
     client().flush();
+    worker_.read_exact_values();
     replica().arena->bump_all_versions();
   }
 
-  ServedWorker worker_;
+  SynchronousWorker worker_;
 };
 
 std::vector<double> SynchronousParameterServer::gather(std::span<const double> mine) {

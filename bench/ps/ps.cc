@@ -63,23 +63,32 @@ constexpr double kMostTasks = 64;
 
 std::vector<ContestSide> own_ps_sides(const PsOptions& options, const std::string& program) {
   require_one_of("--consistency", options.consistency, {"sync", "async"});
-  std::vector<ContestSide> sides;
+  std::vector<PsJobOptions> jobs;
   for (const std::string& transport : options.transports) {
     require_one_of("--transport", transport, {"shm", "tcp"});
     for (const std::string& optimizer : options.optimizers) {
       require_one_of("--optimizers", optimizer, {"sgd", "adam"});
-      ContestSide side{.name = "ours, " + transport + ", " + optimizer,
-                       .ours = true,
-                       .tcp = transport == "tcp",
-                       .workers = options.workers,
-                       .command = ps_rank_arguments({.workers = options.workers,
-                                                     .servers = options.servers,
-                                                     .tcp = transport == "tcp",
-                                                     .optimizer = optimizer,
-                                                     .consistency = options.consistency})};
-      side.command.insert(side.command.begin(), program);
-      sides.push_back(std::move(side));
+      for (const std::string& compression : options.compressions) {
+        require_one_of("--compress", compression, {"none", "bf16"});
+        jobs.push_back({.workers = options.workers,
+                        .servers = options.servers,
+                        .tcp = transport == "tcp",
+                        .optimizer = optimizer,
+                        .compression = compression,
+                        .consistency = options.consistency});
+      }
     }
+  }
+  std::vector<ContestSide> sides;
+  for (const PsJobOptions& job : jobs) {
+    ContestSide side{.name = fmt::format("ours, {}, {}", job.tcp ? "tcp" : "shm", job.optimizer),
+                     .ours = true,
+                     .tcp = job.tcp,
+                     .workers = job.workers,
+                     .command = ps_rank_arguments(job)};
+    if (job.compression != "none") side.name += ", " + job.compression;
+    side.command.insert(side.command.begin(), program);
+    sides.push_back(std::move(side));
   }
   return sides;
 }
@@ -127,6 +136,8 @@ Command declare_ps(FlagSet& flags, const Environment& /*environment*/) {
   flags.add("--transport", &options->transports, "transports of our side",
             {.choices = {"shm", "tcp"}, .separator = ','});
   flags.add("--optimizers", &options->optimizers, "optimizers of our servers: sgd, adam",
+            {.value = "NAME,...", .separator = ','});
+  flags.add("--compress", &options->compressions, "compressions of our side: none, bf16",
             {.value = "NAME,...", .separator = ','});
   flags.add("--consistency", &options->consistency, "consistency rule of our servers",
             {.choices = {"async", "sync"}});

@@ -17,6 +17,7 @@ struct PsOptions {
   int servers = 1;
   std::vector<std::string> transports = {"shm", "tcp"};  // The transports of our side.
   std::vector<std::string> optimizers = {"sgd"};
+  std::vector<std::string> compressions = {"none"};  // of our side, as in train --compress
   std::string consistency = "async";
   std::vector<std::string> peers;  // If empty, all peers take part.
   int idle_seconds = 0;            // With 0, the CPU time of idle servers is not measured.

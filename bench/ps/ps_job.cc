@@ -37,6 +37,13 @@ ArenaLayout layout_of(const ExchangeShape& shape) {
   return ArenaLayout(std::move(entries));
 }
 
+ps::CompressionOptions compression_of(const PsJobOptions& options) {
+  return ps::parse_compression(options.compression, "--compress");
+}
+ps::ValuesFormat values_format_of(const PsJobOptions& options) {
+  return ps::values_format(compression_of(options));
+}
+
 ps::wire::DeclarationT declare(const PsJobOptions& options, const ArenaLayout& layout,
                                const ps::Placement& placement) {
   ps::wire::DeclarationT declaration;
@@ -54,6 +61,7 @@ ps::wire::DeclarationT declare(const PsJobOptions& options, const ArenaLayout& l
   declaration.optimizer_constants = {0.9, 0.9, 0.999, 1e-8, 0.0};
   declaration.consistency = static_cast<std::uint8_t>(
       options.consistency == "sync" ? ps::Consistency::kSync : ps::Consistency::kAsync);
+  declaration.bf16_values = values_format_of(options) == ps::ValuesFormat::kBf16;
   declaration.workers = options.workers;
   // The benchmark trains on no samples. The only batch of the data set ends the job.
   declaration.dataset_size = 1;
@@ -124,7 +132,7 @@ PsJobWorker::PsJobWorker(const PsJobOptions& options, const ExchangeShape& shape
                         .rendezvous = rendezvous,
                         .nonce = kNonce,
                         .declaration = declare(options, layout, placement_),
-                        .compression = {},
+                        .compression = compression_of(options),
                         .values = values_.f32(),
                         .gradients = gradients_.f32(),
                         .segment = segment_ == nullptr ? "" : segment_->name(),
@@ -159,8 +167,8 @@ void PsJobWorker::require_values(std::int64_t exchanges) {
   for (std::size_t i = 0; i < is_padding_.size(); ++i) {
     if (is_padding_[i]) continue;
     const float gradient = is_sgd ? gradient_at(static_cast<std::int64_t>(i)) : 1.0F;
-    const float expected =
-        -(is_sgd ? kSgdRate : kAdamRate) * gradient * static_cast<float>(updates);
+    float expected = -(is_sgd ? kSgdRate : kAdamRate) * gradient * static_cast<float>(updates);
+    ps::round_to(values_format_of(options_), {&expected, 1});
     const float found = values_.f32()[i];
     if (std::abs(found - expected) <= (is_sgd ? 0.0F : kAdamTolerance * std::abs(expected))) {
       continue;

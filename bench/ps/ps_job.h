@@ -25,6 +25,7 @@ struct PsJobOptions {
   int servers = 1;
   bool tcp = false;  // false: worker and server share memory
   std::string optimizer = "sgd";
+  std::string compression = "none";   // "none" or "bf16"
   std::string consistency = "async";  // "async" or "sync"
 };
 

@@ -149,18 +149,19 @@ void run_ps_rank(int rank, const PsJobOptions& job) {
   const auto group = make_rank_group(rank, job.workers + job.servers, ps_rank_arguments(job));
   Side side(job, *group);
   try {
-    serve_commands(*group,
-                   fmt::format("{} workers, {} servers, {}, {}, {}", job.workers, job.servers,
-                               job.optimizer, job.consistency, job.tcp ? "tcp" : "shm"),
-                   [&](const std::string& command) -> nlohmann::json {
-                     std::istringstream words(command);
-                     std::string verb;
-                     int seconds = 0;
-                     if (words >> verb >> seconds && verb == "idle" && seconds > 0) {
-                       return {{"seconds", side.idle(seconds)}};
-                     }
-                     return {{"seconds", side.run(parse_exchange_command(command))}};
-                   });
+    serve_commands(
+        *group,
+        fmt::format("{} workers, {} servers, {}, {}, {}, compression {}", job.workers, job.servers,
+                    job.optimizer, job.consistency, job.tcp ? "tcp" : "shm", job.compression),
+        [&](const std::string& command) -> nlohmann::json {
+          std::istringstream words(command);
+          std::string verb;
+          int seconds = 0;
+          if (words >> verb >> seconds && verb == "idle" && seconds > 0) {
+            return {{"seconds", side.idle(seconds)}};
+          }
+          return {{"seconds", side.run(parse_exchange_command(command))}};
+        });
     side.end();
   } catch (...) {
     side.fail();
@@ -180,6 +181,8 @@ std::vector<std::string> ps_rank_arguments(const PsJobOptions& job) {
           job.tcp ? "tcp" : "shm",
           "--optimizer",
           job.optimizer,
+          "--compress",
+          job.compression,
           "--consistency",
           job.consistency};
 }
@@ -193,6 +196,7 @@ Command declare_ps_rank(FlagSet& flags, const Environment& /*environment*/) {
   const auto transport = std::make_shared<std::string>("shm");
   flags.add("--transport", transport.get(), "", {.choices = {"shm", "tcp"}});
   flags.add("--optimizer", &job->optimizer, "");
+  flags.add("--compress", &job->compression, "");
   flags.add("--consistency", &job->consistency, "");
   return [rank, job, transport] {
     job->tcp = *transport == "tcp";

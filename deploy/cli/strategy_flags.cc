@@ -295,7 +295,8 @@ void add_consistency_flags(FlagSet& flags, ConsistencyFlags& words, TrainOptions
             "staleness; dc: delay compensation)",
             {.choices = choices_of(kStalenessRules)});
   flags.add("--compress", &words.compress,
-            "compression of pushes, with error feedback: none | bf16 | topk:FRACTION",
+            "compression of pushes, with error feedback: none | bf16 (rounds the values that "
+            "workers compute with, too) | topk:FRACTION",
             {.value = "CODEC"});
   flags.add("--partition", &words.partition,
             "partition of variables over servers: fixed:N | min-size:BYTES | max-size:BYTES",

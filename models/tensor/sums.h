@@ -1,7 +1,8 @@
-// The additions of every all-reduce and of the shard. Order and rounding are fixed, so the bits of
-// a sum do not depend on the instruction set or on how the array is sliced. Denormal f32 results
-// become zero (models/base/denormals.h), whatever mode the calling thread has set. A bf16 element
-// is a u16 word; two are widened to f32, added and rounded to nearest even; NaN stays NaN.
+// The additions of every all-reduce and of the shard, and conversions between f32 and bf16. Order
+// and rounding are fixed, so the bits of a sum do not depend on the instruction set or on how the
+// array is sliced. Denormal f32 sums become zero (models/base/denormals.h), whatever mode the
+// calling thread has set. A bf16 element is a u16 word; two are widened to f32, added and rounded
+// to nearest even; NaN stays NaN.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ constexpr int first_addend(std::int64_t index, int n) noexcept {
   return static_cast<int>(((block + 1) % n + n) % n);
 }
 
-// The functions that add arrays. The arrays of a call must not overlap and need no alignment.
+// The functions that work on arrays. The arrays of a call must not overlap and need no alignment.
 struct SumKernels {
   // For each element e in [begin, begin + count): adds ranks[first][e], ranks[first + 1][e], ... of
   // all n ranks, wrapping around, from left to right, and stores the sum to all ranks.
@@ -35,6 +36,12 @@ struct SumKernels {
   // Add an array to another, element by element: into = into + addend
   void (*add_f32)(float* into, const float* addend, std::int64_t count);
   void (*add_bf16)(std::uint16_t* into, const std::uint16_t* addend, std::int64_t count);
+  // Convert to the nearest bf16, and back. `words`: [count] bf16 at any address.
+  void (*to_bf16)(void* words, const float* from, std::int64_t count);
+  void (*from_bf16)(float* into, const void* words, std::int64_t count);
+  // Converts from + error to bf16, and sets `error` to what the rounding took away; to 0 for an
+  // infinity or NaN, which would spoil every later sum.
+  void (*to_bf16_with_error)(void* words, const float* from, float* error, std::int64_t count);
 };
 
 namespace v2 {

@@ -184,8 +184,8 @@ void Client::pull() {
       ClientState::Bucket& bucket = state.shared.buckets[static_cast<std::size_t>(b)];
       if (bucket.awaited) continue;
       bucket.awaited = true;
-      const wire::BucketPlace& place = state.place(b);
-      requests.push_back({place.owner(), pull_request(b, place), state.shared.roll_backs_known});
+      requests.push_back({state.place(b).owner(), pull_request(b, state.options.declaration),
+                          state.shared.roll_backs_known});
     }
   }
   state.io->send(std::move(requests));
@@ -234,7 +234,7 @@ void Client::push(int bucket) {
       request.payload.push_back(bytes_of(state.statistics));
     }
   }
-  request.credit_bytes = std::max(size_of(place) * static_cast<std::int64_t>(sizeof(float)),
+  request.credit_bytes = std::max(value_bytes(bucket, state.options.declaration),
                                   static_cast<std::int64_t>(encoded.bytes.size()));
   {
     std::unique_lock lock(shared.mutex);

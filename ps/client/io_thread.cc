@@ -239,7 +239,7 @@ void IoThread::start_from(const RunPosition& start) {
     const auto& buckets = options_.declaration.buckets;
     for (std::size_t b = 0; b < buckets.size(); ++b) {
       links_[static_cast<std::size_t>(buckets[b].owner())]->send(
-          pull_request(static_cast<int>(b), buckets[b]));
+          pull_request(static_cast<int>(b), options_.declaration));
     }
   }
   state_.changed.notify_all();

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "models/base/errors.h"
+#include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate::ps {
 namespace {
@@ -27,10 +28,15 @@ Deadline next_probe_of(ShardRequest::Kind kind) {
 
 }  // namespace
 
-ShardRequest pull_request(int bucket, const wire::BucketPlace& place) {
+std::int64_t value_bytes(int bucket, const wire::DeclarationT& declaration) {
+  return size_of(declaration.buckets[static_cast<std::size_t>(bucket)]) *
+         bytes_per_value(values_format(declaration));
+}
+
+ShardRequest pull_request(int bucket, const wire::DeclarationT& declaration) {
   return {.kind = ShardRequest::Kind::kPull,
           .bucket = bucket,
-          .credit_bytes = size_of(place) * static_cast<std::int64_t>(sizeof(float))};
+          .credit_bytes = value_bytes(bucket, declaration)};
 }
 
 void RequestQueue::add(ShardRequest request) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/isa.h"
 #include "models/base/log.h"
 #include "ps/coordinator/wire_conversion.h"
 #include "ps/net/endpoint.h"
@@ -33,6 +34,7 @@ ShardLink::ShardLink(wire::Context& context, ReadableSet& readable, ClientState&
       state_(state),
       options_(options),
       shard_(shard),
+      sums_(sum_kernels(detect_isa())),
       answer_timeout_(options.answer_timeout),
       reconnect_("this worker", options.server_timeout, options.asked_to_stop) {
   const auto& buckets = options.declaration.buckets;
@@ -285,17 +287,21 @@ void ShardLink::on_values(const wire::ValuesT& header, const wire::Envelope& env
   if (push != nullptr && push->sequence != header.sequence) return;
   const wire::BucketPlace& place =
       options_.declaration.buckets[static_cast<std::size_t>(header.bucket)];
-  const auto count = static_cast<std::size_t>(size_of(place));
+  const std::int64_t bytes = value_bytes(header.bucket, options_.declaration);
   if (!header.in_segment) {
-    if (envelope.frames.size() != 2 || envelope.frames[1].bytes().size() != count * sizeof(float)) {
+    if (envelope.frames.size() != 2 || !std::cmp_equal(envelope.frames[1].bytes().size(), bytes)) {
       return state_.fail(
           fmt::format("{} sent values of bucket {} of a wrong "
                       "length; start all tasks with the same "
                       "program",
                       name(), header.bucket));
     }
-    std::memcpy(options_.values.data() + place.begin(), envelope.frames[1].bytes().data(),
-                count * sizeof(float));
+    float* const values = options_.values.data() + place.begin();
+    if (options_.declaration.bf16_values) {
+      sums_.from_bf16(values, envelope.frames[1].bytes().data(), size_of(place));
+    } else {
+      std::memcpy(values, envelope.frames[1].bytes().data(), static_cast<std::size_t>(bytes));
+    }
   }
   if (push != nullptr) answered_[header.bucket] = header.sequence;
   bool is_waited_for = false;
@@ -310,7 +316,8 @@ void ShardLink::on_values(const wire::ValuesT& header, const wire::Envelope& env
     bucket.awaited = false;
     if (header.report) state_.sums = *header.report;
     state_.traffic.peers_wait_seconds += 1e-6 * static_cast<double>(header.peers_wait_us);
-    state_.traffic.bytes_pulled += static_cast<std::int64_t>(count * sizeof(float));
+    state_.traffic.bytes_pulled +=
+        header.in_segment ? size_of(place) * static_cast<std::int64_t>(sizeof(float)) : bytes;
     is_waited_for = bucket.waiting > 0 || header.report;
   }
   answer_timeout_ = options_.answer_timeout;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/base/deadline.h"
+#include "models/tensor/sums.h"
 #include "ps/client/client_state.h"
 #include "ps/client/request_queue.h"
 #include "ps/coordinator/reconnect_timeout.h"
@@ -70,6 +71,7 @@ class ShardLink {
   ClientState& state_;
   const ClientOptions& options_;
   const int shard_;
+  const SumKernels& sums_;
   wire::ServerAddressT address_;
   std::uint32_t worker_incarnation_ = 0;
   std::map<int, std::uint64_t> answered_;  // by bucket of the shard: the last push with an answer

@@ -11,6 +11,7 @@
 #include "ps/coordinator/data_position.h"
 #include "ps/coordinator/stop_kind.h"
 #include "ps/shard/consistency.h"
+#include "ps/shard/gradient_codec.h"
 #include "ps/shard/staleness.h"
 #include "ps/wire/message.h"
 
@@ -56,6 +57,9 @@ void set_consistency(wire::DeclarationT& declaration, const ConsistencyOptions& 
 // Reads the consistency of a declaration. Throws UsageError for a consistency or a staleness rule
 // that this version does not know.
 ConsistencyOptions consistency_options(const wire::DeclarationT& declaration);
+inline ValuesFormat values_format(const wire::DeclarationT& declaration) noexcept {
+  return declaration.bf16_values ? ValuesFormat::kBf16 : ValuesFormat::kF32;
+}
 // Returns the consistency of a declaration, which a server must have accepted as valid.
 inline Consistency consistency_of(const wire::DeclarationT& declaration) {
   return static_cast<Consistency>(declaration.consistency);

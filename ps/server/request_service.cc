@@ -37,22 +37,22 @@ std::vector<float> floats_of(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-Tensor BufferPool::take(std::int64_t count) {
+Tensor BufferPool::take(std::int64_t count, DType dtype) {
   {
     const std::lock_guard lock(mutex_);
-    std::vector<Tensor>& free = free_[count];
+    std::vector<Tensor>& free = free_[{count, dtype}];
     if (!free.empty()) {
       Tensor buffer = std::move(free.back());
       free.pop_back();
       return buffer;
     }
   }
-  return make_host_tensor({count}, DType::kF32);
+  return make_host_tensor({count}, dtype);
 }
 
 void BufferPool::give_back(Tensor buffer) {
   const std::lock_guard lock(mutex_);
-  free_[buffer.num_elements()].push_back(std::move(buffer));
+  free_[{buffer.num_elements(), buffer.dtype()}].push_back(std::move(buffer));
 }
 
 RequestService::RequestService(const RequestServiceOptions& options, wire::Socket& socket,
@@ -95,8 +95,8 @@ std::size_t RequestService::state_bytes() const {
   return static_cast<std::size_t>(current_.variables->declaration.state_elements) * sizeof(float);
 }
 
-std::span<float> RequestService::answer_window(const WorkerSession& session, ServedRequest& open,
-                                               int shard_bucket) {
+AnswerMemory RequestService::answer_window(const WorkerSession& session, ServedRequest& open,
+                                           int shard_bucket) {
   const Bucket range = bucket_range(shard_bucket);
   const std::int64_t count = range.end - range.begin;
   if (session.segment != nullptr) {
@@ -104,8 +104,13 @@ std::span<float> RequestService::answer_window(const WorkerSession& session, Ser
     return session.segment->values.f32().subspan(static_cast<std::size_t>(range.begin),
                                                  static_cast<std::size_t>(count));
   }
-  open.answer = buffers_->take(count);
-  return open.answer.f32();
+  if (!current_.variables->declaration.bf16_values) {
+    open.answer = buffers_->take(count, DType::kF32);
+    return open.answer.f32();
+  }
+  open.answer = buffers_->take(count, DType::kBf16);
+  auto* const words = reinterpret_cast<std::uint16_t*>(open.answer.bytes().data());
+  return AnswerMemory(std::span(words, static_cast<std::size_t>(count)));
 }
 
 void RequestService::push(WorkerSession& session, wire::Envelope& envelope,
@@ -428,7 +433,7 @@ void RequestService::on_answered(const ShardEvent& event, ServedRequest& open) {
   const bool in_frame = !values.in_segment;
   wire::Envelope message = envelope(session->peer, make_message(std::move(values)));
   if (in_frame) {
-    const std::span<const std::byte> bytes = std::as_bytes(open.answer.f32());
+    const std::span<const std::byte> bytes = open.answer.bytes();
     message.frames.push_back(wire::ZmqFrame::borrow(
         bytes, [buffers = buffers_, buffer = std::move(open.answer)]() mutable {
           buffers->give_back(std::move(buffer));

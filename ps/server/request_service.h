@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ps/server/data_service_queues.h"
@@ -28,12 +29,13 @@ namespace syncopate::ps {
 // Thread-safe, since ZeroMQ gives buffers back on a thread of its own.
 class BufferPool {
  public:
-  Tensor take(std::int64_t count);  // returns [count] f32 of any content
+  Tensor take(std::int64_t count, DType dtype);  // returns [count] of any content
   void give_back(Tensor buffer);
 
  private:
   std::mutex mutex_;
-  std::map<std::int64_t, std::vector<Tensor>> free_;  // unused buffers by number of elements
+  // Unused buffers by number and type of their elements.
+  std::map<std::pair<std::int64_t, DType>, std::vector<Tensor>> free_;
 };
 
 struct RequestServiceOptions {
@@ -97,8 +99,7 @@ class RequestService {
   void write_state(WorkerSession& session, const wire::Envelope& envelope,
                    const wire::WriteT& header);
   // Returns the memory that the next values of the bucket are written to for this worker.
-  std::span<float> answer_window(const WorkerSession& session, ServedRequest& open,
-                                 int shard_bucket);
+  AnswerMemory answer_window(const WorkerSession& session, ServedRequest& open, int shard_bucket);
   // Lets up to `threads` threads do the bucket's due work; if that is one, this thread does it.
   void schedule(int shard_bucket, int threads);
   int threads_for(const WorkerSession& session) const;

@@ -79,7 +79,8 @@ std::shared_ptr<ServedVariables> make_served_variables(wire::DeclarationT declar
   served->fingerprint = fingerprint_of(declaration);
   served->shard = std::make_shared<Shard>(
       std::move(layout), std::move(buckets), make_optimizer(optimizer_of(declaration)),
-      consistency_options(declaration), make_host_tensor({elements}, DType::kF32));
+      consistency_options(declaration), make_host_tensor({elements}, DType::kF32),
+      values_format(declaration));
   served->declaration = std::move(declaration);
   return served;
 }

@@ -13,6 +13,8 @@
 
 #include "models/base/denormals.h"
 #include "models/base/errors.h"
+#include "models/base/isa.h"
+#include "models/tensor/sums.h"
 
 namespace syncopate::ps {
 namespace {
@@ -29,17 +31,6 @@ T load(const std::byte* from) noexcept {
   T value;
   std::memcpy(&value, from, sizeof value);
   return value;
-}
-
-std::uint16_t to_bf16(float value) noexcept {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  // A NaN whose mantissa is in the lower half would round to a bf16 infinity.
-  if ((bits & kMagnitude) > 0x7f800000U) return static_cast<std::uint16_t>((bits >> 16U) | 0x40U);
-  return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);
-}
-
-float from_bf16(std::uint16_t word) noexcept {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(word) << 16U);
 }
 
 std::uint32_t magnitude(float value) noexcept {
@@ -123,6 +114,19 @@ Cutoff find_cutoff(std::span<const float> values, std::int64_t k,
 
 }  // namespace
 
+void round_to(ValuesFormat format, std::span<float> values) noexcept {
+  if (format == ValuesFormat::kF32) return;
+  const SumKernels& kernels = sum_kernels(detect_isa());
+  std::array<std::uint16_t, 1024> words;
+  while (!values.empty()) {
+    const std::span<float> part = values.first(std::min(values.size(), words.size()));
+    const auto count = static_cast<std::int64_t>(part.size());
+    kernels.to_bf16(words.data(), part.data(), count);
+    kernels.from_bf16(part.data(), words.data(), count);
+    values = values.subspan(part.size());
+  }
+}
+
 CompressionOptions parse_compression(std::string_view text, std::string_view what) {
   constexpr std::string_view kLargest = "topk:";
   if (text == "none") return {.codec = Codec::kF32};
@@ -180,9 +184,8 @@ std::span<const float> decode_chunk(const EncodedGradient& gradient, std::int64_
     }
     case Codec::kBf16: {
       const std::byte* const from = gradient.bytes.data() + first * sizeof(std::uint16_t);
-      for (std::size_t i = 0; i < scratch.size(); ++i) {
-        scratch[i] = from_bf16(load<std::uint16_t>(from + i * sizeof(std::uint16_t)));
-      }
+      sum_kernels(detect_isa())
+          .from_bf16(scratch.data(), from, static_cast<std::int64_t>(scratch.size()));
       break;
     }
     case Codec::kTopK:
@@ -226,12 +229,8 @@ EncodedGradient GradientEncoder::encode(std::span<const float> gradient) {
 }
 
 void GradientEncoder::encode_bf16(std::span<const float> gradient) {
-  for (std::size_t i = 0; i < gradient.size(); ++i) {
-    const float wanted = gradient[i] + error_[i];
-    const std::uint16_t sent = to_bf16(wanted);
-    std::memcpy(bytes_.data() + i * sizeof sent, &sent, sizeof sent);
-    error_[i] = finite_or_zero(wanted - from_bf16(sent));
-  }
+  sum_kernels(detect_isa())
+      .to_bf16_with_error(bytes_.data(), gradient.data(), error_.data(), num_elements_);
 }
 
 void GradientEncoder::encode_largest(std::span<const float> gradient) {

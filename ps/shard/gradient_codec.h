@@ -18,6 +18,19 @@ struct CompressionOptions {
   double fraction = 0.01;  // kTopK sends this fraction of a bucket, in (0, 1]; at least one element
 };
 
+// How workers receive values: exact, or rounded to the nearest bf16.
+enum class ValuesFormat : std::uint8_t { kF32, kBf16 };
+
+// Returns the format of values in a job whose gradients are compressed in this way.
+constexpr ValuesFormat values_format(const CompressionOptions& compression) noexcept {
+  return compression.codec == Codec::kBf16 ? ValuesFormat::kBf16 : ValuesFormat::kF32;
+}
+constexpr std::int64_t bytes_per_value(ValuesFormat format) noexcept {
+  return format == ValuesFormat::kBf16 ? 2 : 4;
+}
+// Makes exact values those that a worker receives.
+void round_to(ValuesFormat format, std::span<float> values) noexcept;
+
 // Parses "none", "bf16" or "topk:0.01". Throws UsageError that names `what`, such as "--compress".
 CompressionOptions parse_compression(std::string_view text, std::string_view what);
 

@@ -24,7 +24,11 @@ std::string describe_push(const PushRequest& push) {
   return fmt::format("push of bucket {} by worker {}", push.bucket, push.id.worker);
 }
 
-void check_room(std::span<const float> values, std::int64_t elements, const std::string& what) {
+void check_room(const AnswerMemory& values, std::int64_t elements, ValuesFormat format,
+                const std::string& what) {
+  if (!values.bf16.empty() && format != ValuesFormat::kBf16) {
+    throw ShapeError(what + ": room for bf16 values, expected f32");
+  }
   if (std::cmp_equal(values.size(), elements)) return;
   throw ShapeError(
       fmt::format("{}: room for {} values, expected {}", what, values.size(), elements));
@@ -48,10 +52,10 @@ struct Shard::Variable {
 };
 
 Shard::Shard(ArenaLayout layout, std::vector<Bucket> buckets, std::unique_ptr<Optimizer> optimizer,
-             const ConsistencyOptions& consistency, Tensor values)
+             const ConsistencyOptions& consistency, Tensor values, ValuesFormat format)
     : buckets_(std::move(buckets)),
       memory_(std::make_unique<ShardMemory>(std::move(layout), std::move(optimizer),
-                                            std::move(values))),
+                                            std::move(values), format)),
       staleness_(std::make_unique<StalenessCounts>()) {
   place_variables(consistency);
 }
@@ -173,7 +177,9 @@ bool Shard::push(const PushRequest& request) {
                                  describe_push(request), request.gradient.bytes.size(),
                                  to.elements()));
   }
-  if (!request.values.empty()) check_room(request.values, to.elements(), describe_push(request));
+  if (!request.values.empty()) {
+    check_room(request.values, to.elements(), memory_->format(), describe_push(request));
+  }
   {
     const std::lock_guard lock(to.mutex);
     if (!to.shared.ends_rest(request.id)) return to.shared.push(request);
@@ -189,7 +195,7 @@ bool Shard::push(const PushRequest& request) {
 
 bool Shard::read(const ReadRequest& request) {
   Variable& of = at(request.bucket);
-  check_room(request.values, of.elements(),
+  check_room(request.values, of.elements(), memory_->format(),
              fmt::format("read of bucket {} by worker {}", request.bucket, request.worker));
   const std::lock_guard lock(of.mutex);
   return of.shared.read(request);

@@ -42,10 +42,12 @@ class Shard {
  public:
   // Bucket b of the shard is buckets[b]: any range of the arena, in any order, without overlaps.
   // `values`: [elements of all buckets] f32 on the host, in the order of the arena; the shard reads
-  // and writes this memory. Slots begin as zeros. Throws ShapeError; UsageError for options that
+  // and writes this memory. Slots begin as zeros. `format`: of the values that workers receive; the
+  // shard's own, and snapshots, are always exact. Throws ShapeError; UsageError for options that
   // contradict each other.
   Shard(ArenaLayout layout, std::vector<Bucket> buckets, std::unique_ptr<Optimizer> optimizer,
-        const ConsistencyOptions& consistency, Tensor values);
+        const ConsistencyOptions& consistency, Tensor values,
+        ValuesFormat format = ValuesFormat::kF32);
   ~Shard();
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;

@@ -70,10 +70,12 @@ std::span<const float> sum_gradients(const SumKernels& kernels,
 
 }  // namespace
 
-ShardMemory::ShardMemory(ArenaLayout layout, std::unique_ptr<Optimizer> optimizer, Tensor values)
+ShardMemory::ShardMemory(ArenaLayout layout, std::unique_ptr<Optimizer> optimizer, Tensor values,
+                         ValuesFormat format)
     : layout_(std::move(layout)),
       optimizer_(std::move(optimizer)),
       sums_(sum_kernels(detect_isa())),
+      format_(format),
       values_(std::move(values)) {
   check(optimizer_->slot_names().size() <= kMaxSlots, "no optimizer has more slots than that");
   for (std::size_t i = 0; i < optimizer_->slot_names().size(); ++i) {
@@ -101,10 +103,26 @@ void ShardMemory::run_on_chunk(const BucketTask& task, const Window& window, Buc
     }
   }
   const std::span<const float> values = part_of(values_, position, count);
-  for (const Destination& to : task.destinations) {
-    copy_values(values, part_of(to.values, offset, values.size()));
-    if (!to.read_copy.empty()) copy_values(values, part_of(to.read_copy, offset, values.size()));
+  for (const Destination& to : task.destinations) answer(to, offset, values);
+}
+
+void ShardMemory::answer(const Destination& to, std::int64_t offset,
+                         std::span<const float> values) const {
+  const std::span<float> f32 = part_of(to.values.f32, offset, values.size());
+  const std::span<float> read_copy = part_of(to.read_copy, offset, values.size());
+  if (format_ == ValuesFormat::kF32) {
+    copy_values(values, f32);
+    if (!read_copy.empty()) copy_values(values, read_copy);
+    return;
   }
+  std::array<std::uint16_t, kChunk> scratch;
+  std::span<std::uint16_t> words = part_of(to.values.bf16, offset, values.size());
+  if (words.empty()) words = std::span(scratch).first(values.size());
+  const auto count = static_cast<std::int64_t>(values.size());
+  sums_.to_bf16(words.data(), values.data(), count);
+  if (!f32.empty()) sums_.from_bf16(f32.data(), words.data(), count);
+  // The worker computes with the rounded values, and delay compensation is about those.
+  if (!read_copy.empty()) sums_.from_bf16(read_copy.data(), words.data(), count);
 }
 
 void ShardMemory::update_chunk(const BucketTask& task, const Window& window, Bucket chunk) {

@@ -20,10 +20,13 @@ namespace syncopate::ps {
 class ShardMemory {
  public:
   // `values`: [elements of all buckets] f32, in the order of the arena. Slots begin as zeros.
-  ShardMemory(ArenaLayout layout, std::unique_ptr<Optimizer> optimizer, Tensor values);
+  // `format`: of the values in answers.
+  ShardMemory(ArenaLayout layout, std::unique_ptr<Optimizer> optimizer, Tensor values,
+              ValuesFormat format);
 
   const ArenaLayout& layout() const noexcept { return layout_; }
   const Optimizer& optimizer() const noexcept { return *optimizer_; }
+  ValuesFormat format() const noexcept { return format_; }
   const Tensor& values() const noexcept { return values_; }
   std::span<const Tensor> slots() const noexcept { return slots_; }
 
@@ -54,10 +57,13 @@ class ShardMemory {
  private:
   void run_on_chunk(const BucketTask& task, const Window& window, Bucket chunk);
   void update_chunk(const BucketTask& task, const Window& window, Bucket chunk);
+  // Copies the values of a chunk, which begins at element `offset` of its bucket, to a worker.
+  void answer(const Destination& to, std::int64_t offset, std::span<const float> values) const;
 
   const ArenaLayout layout_;
   const std::unique_ptr<Optimizer> optimizer_;
   const SumKernels& sums_;
+  const ValuesFormat format_;
   Tensor values_;
   std::vector<Tensor> slots_;
 };

@@ -1,6 +1,8 @@
 // The plain data of the shard's interface (ps/shard/shard.h): requests, events and snapshots.
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -21,16 +23,31 @@ struct PushId {
   std::uint64_t sequence = 0;
 };
 
+// Memory of a worker for a bucket's values: [bucket] f32, or [bucket] bf16 of a shard whose values
+// have ValuesFormat::kBf16. (Such a shard writes rounded values to f32 memory too.)
+struct AnswerMemory {
+  AnswerMemory() = default;
+  template <std::convertible_to<std::span<float>> Values>
+  AnswerMemory(Values&& values) : f32(values) {}  // NOLINT(google-explicit-constructor)
+  explicit AnswerMemory(std::span<std::uint16_t> words) : bf16(words) {}
+
+  std::size_t size() const noexcept { return f32.size() + bf16.size(); }
+  bool empty() const noexcept { return size() == 0; }
+
+  std::span<float> f32;
+  std::span<std::uint16_t> bf16;
+};
+
 struct PushRequest {
   PushId id;
   BucketId bucket = 0;
   std::uint64_t version = 0;  // of the values that the gradient was computed from; 0: unknown
   float learning_rate = 0.0F;
   EncodedGradient gradient;  // borrowed until kApplied, kDropped or kCancelled
-  // Memory [bucket] f32 for the worker's next values, which are copied there as soon as the rule
-  // lets it read; borrowed until kAnswered or kCancelled. Empty: the worker reads the shard's own
-  // memory, and no kAnswered follows.
-  std::span<float> values;
+  // Memory for the worker's next values, which are copied there as soon as the rule lets it read;
+  // borrowed until kAnswered or kCancelled. Empty: the worker reads the shard's own memory, and no
+  // kAnswered follows.
+  AnswerMemory values;
   std::uint64_t token = 0;  // chosen by the caller; returned in events
 };
 
@@ -38,7 +55,7 @@ struct ReadRequest {
   WorkerId worker = 0;
   std::uint32_t incarnation = 0;
   BucketId bucket = 0;
-  std::span<float> values;  // [bucket] f32, borrowed until kAnswered or kCancelled
+  AnswerMemory values;  // borrowed until kAnswered or kCancelled
   std::uint64_t token = 0;
 };
 

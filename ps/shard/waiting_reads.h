@@ -18,7 +18,7 @@ struct Destination {
   std::uint32_t incarnation = 0;
   std::uint64_t sequence = 0;  // of the push that the values answer; 0: of a read
   std::uint64_t token = 0;
-  std::span<float> values{};
+  AnswerMemory values{};
   std::span<float> read_copy{};  // copy of the values for delay compensation; or empty
 };
 

@@ -34,6 +34,7 @@ class OutgoingGradient {
 };
 
 // Returns the bytes of the values that each server sends to a worker.
-std::vector<std::int64_t> value_bytes_by_server(const ps::Placement& placement, int servers);
+std::vector<std::int64_t> value_bytes_by_server(const ps::Placement& placement, int servers,
+                                                ps::ValuesFormat format = ps::ValuesFormat::kF32);
 
 }  // namespace syncopate::bench

@@ -41,11 +41,11 @@ VirtualAsynchronousJob::VirtualAsynchronousJob(const VirtualRun& run, const Virt
                                                const std::function<void(double)>& progress)
     : plan_(plan),
       batches_per_step_(batches_per_step(plan)),
-      value_bytes_(value_bytes_by_server(plan.placement, plan.servers())),
+      value_bytes_(value_bytes_by_server(plan.placement, plan.servers(), plan.values_format())),
       device_(device),
       shard_(run.graph.parameter_layout(), plan.placement.buckets,
              make_optimizer(plan.strategy.optimizer), plan.strategy.consistency,
-             copy_of(device.values())),
+             copy_of(device.values()), plan.values_format()),
       ledger_(ledger_options(plan)),
       reader_(*run.data.train, plan.input, {}),
       slot_(reader_.make_slot()),

@@ -46,6 +46,10 @@ struct VirtualPlan {
   std::int64_t batch() const noexcept { return input.batch_size; }
   std::int64_t batches_per_epoch() const noexcept { return dataset_size / batch(); }
   int servers() const noexcept;
+  // The format of the values that workers compute with.
+  ps::ValuesFormat values_format() const noexcept {
+    return ps::values_format(strategy.parameter_server.compression);
+  }
   // Whether --max-seconds is over: workers complete their current step and begin no other.
   bool is_time_up(VirtualTime now) const noexcept {
     return loop.max_seconds > 0.0 && seconds_of(now) >= loop.max_seconds;

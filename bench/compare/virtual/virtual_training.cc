@@ -55,14 +55,15 @@ class VirtualSynchronousJob {
                         MetricsWriter& metrics, const std::function<void(double)>& progress)
       : plan_(plan),
         device_(device),
-        // The device computes on the shard's own values, which change only between steps.
+        // The device has the shard's own values, which change only between steps.
         shard_(run.graph.parameter_layout(), plan.placement.buckets,
                make_optimizer(plan.strategy.optimizer), {}, device.values()),
         reader_(*run.data.train, plan.input, {}),
         slot_(reader_.make_slot()),
         times_({.strategy = plan.strategy.name,
                 .workers = plan.workers,
-                .value_bytes = value_bytes_by_server(plan.placement, plan.servers()),
+                .value_bytes =
+                    value_bytes_by_server(plan.placement, plan.servers(), plan.values_format()),
                 .has_servers = plan.has_servers,
                 .checkpoint_every = steps_between_checkpoints(plan)},
                run.faults, plan.strategy.seed),
@@ -123,13 +124,7 @@ class VirtualSynchronousJob {
     if (position().offset == 0) lines_.begin_epoch();
     learning_rate_ = plan_.schedule.learning_rate(epochs());
     reader_.fill(done, slot_);
-    Scores scores;
-    for (int w = 0; w < plan_.workers; ++w) {
-      const Scores mine = compute(w);
-      scores.loss += mine.loss;
-      scores.num_correct += mine.num_correct;
-      scores.num_samples += mine.num_samples;
-    }
+    const Scores scores = compute_all();
     std::vector<std::int64_t> gradient_bytes;
     for (int s = 0; s < plan_.servers(); ++s) {
       gradient_bytes.push_back(gradients_.front().bytes_to(s));
@@ -141,6 +136,26 @@ class VirtualSynchronousJob {
       throw diverged(describe_divergence(scores.loss),
                      {.step = done + 1, .learning_rate = learning_rate_});
     }
+  }
+
+  // Computes the gradients of all workers, with the values as workers receive them.
+  Scores compute_all() {
+    const std::span<float> values = device_.values().f32();
+    const bool rounds = plan_.values_format() != ps::ValuesFormat::kF32;
+    if (rounds) {
+      exact_values_.assign(values.begin(), values.end());
+      ps::round_to(plan_.values_format(), values);
+      device_.note_written();
+    }
+    Scores scores;
+    for (int w = 0; w < plan_.workers; ++w) {
+      const Scores mine = compute(w);
+      scores.loss += mine.loss;
+      scores.num_correct += mine.num_correct;
+      scores.num_samples += mine.num_samples;
+    }
+    if (rounds) std::ranges::copy(exact_values_, values.begin());
+    return scores;
   }
 
   // Computes the gradient of the worker's share of the step's batch.
@@ -221,6 +236,7 @@ class VirtualSynchronousJob {
   std::vector<std::int64_t> samples_;
   std::vector<std::int64_t> samples_in_statistics_;  // samples since the last averaging
   std::vector<ps::ShardEvent> events_;
+  std::vector<float> exact_values_;  // scratch memory of compute_all()
   VirtualTime now_{0};
   double learning_rate_ = 0.0;
 };

@@ -155,8 +155,44 @@ void sum_to_all_bf16(std::uint16_t* const* ranks, int n, int first, std::int64_t
   }
 }
 
+inline std::uint16_t load_word(const void* words, std::int64_t index) {
+  std::uint16_t word;
+  __builtin_memcpy(&word, static_cast<const char*>(words) + index * 2, sizeof word);
+  return word;
+}
+inline void store_word(void* words, std::int64_t index, std::uint16_t word) {
+  __builtin_memcpy(static_cast<char*>(words) + index * 2, &word, sizeof word);
+}
+
+void to_bf16(void* __restrict words, const float* __restrict from, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) store_word(words, i, narrow(from[i]));
+}
+
+void from_bf16(float* __restrict into, const void* __restrict words, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) into[i] = widen(load_word(words, i));
+}
+
+[[gnu::noinline]] void error_loop(void* __restrict words, const float* __restrict from,
+                                  float* __restrict error, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float wanted = from[i] + error[i];
+    const std::uint16_t word = narrow(wanted);
+    store_word(words, i, word);
+    const float left = wanted - widen(word);
+    std::uint32_t bits;
+    __builtin_memcpy(&bits, &left, sizeof bits);
+    error[i] = (bits & 0x7F800000U) == 0x7F800000U ? 0.0F : left;
+  }
+}
+
+void to_bf16_with_error(void* words, const float* from, float* error, std::int64_t count) {
+  const Flush flush;
+  error_loop(words, from, error, count);
+}
+
 }  // namespace
 
-const SumKernels kSumKernels = {sum_to_all_f32, sum_to_all_bf16, add_f32, add_bf16};
+const SumKernels kSumKernels = {sum_to_all_f32, sum_to_all_bf16, add_f32,           add_bf16,
+                                to_bf16,        from_bf16,       to_bf16_with_error};
 
 }  // namespace syncopate::SYNCOPATE_ISA

@@ -18,14 +18,16 @@ PeerOptions first_side(const PsOptions& options) {
   return {.command = own_ps_sides(options, SYNCOPATE_BENCH).at(0).command};
 }
 
-class PsSide : public testing::TestWithParam<std::tuple<const char*, const char*, const char*>> {
+class PsSide : public testing::TestWithParam<
+                   std::tuple<const char*, const char*, const char*, const char*>> {
  protected:
   PsOptions options() const {
-    const auto& [transport, optimizer, consistency] = GetParam();
+    const auto& [transport, optimizer, compression, consistency] = GetParam();
     return {.workers = 2,
             .servers = 2,
             .transports = {transport},
             .optimizers = {optimizer},
+            .compressions = {compression},
             .consistency = consistency};
   }
 };
@@ -46,10 +48,11 @@ TEST_P(PsSide, ExchangesTheValuesOfEverySizeAndTimesEachWorker) {
 INSTANTIATE_TEST_SUITE_P(Ways, PsSide,
                          testing::Combine(testing::Values("shm", "tcp"),
                                           testing::Values("sgd", "adam"),
+                                          testing::Values("none", "bf16"),
                                           testing::Values("async", "sync")),
                          [](const testing::TestParamInfo<PsSide::ParamType>& of) {
                            return std::string(std::get<0>(of.param)) + "_" + std::get<1>(of.param) +
-                                  "_" + std::get<2>(of.param);
+                                  "_" + std::get<2>(of.param) + "_" + std::get<3>(of.param);
                          });
 
 TEST(PsSides, ReportTheMemoryOfEachIdleServer) {
@@ -65,16 +68,18 @@ TEST(PsSides, RefuseWhatTheyDoNotUnderstand) {
 TEST(PsSides, WithUnknownNamesAreAUsageError) {
   EXPECT_THROW((void)own_ps_sides({.transports = {"udp"}}, "program"), UsageError);
   EXPECT_THROW((void)own_ps_sides({.optimizers = {"lamb"}}, "program"), UsageError);
+  EXPECT_THROW((void)own_ps_sides({.compressions = {"zip"}}, "program"), UsageError);
   EXPECT_THROW((void)own_ps_sides({.consistency = "never"}, "program"), UsageError);
 }
 
-TEST(PsSides, AreOneOfEachTransportAndOptimizer) {
-  const auto sides = own_ps_sides({.workers = 4, .optimizers = {"sgd", "adam"}}, "program");
-  ASSERT_EQ(sides.size(), 4U);
+TEST(PsSides, AreOneOfEachTransportOptimizerAndCompression) {
+  const auto sides = own_ps_sides(
+      {.workers = 4, .optimizers = {"sgd", "adam"}, .compressions = {"none", "bf16"}}, "program");
+  ASSERT_EQ(sides.size(), 8U);
   EXPECT_EQ(sides[0].name, "ours, shm, sgd");
-  EXPECT_EQ(sides[3].name, "ours, tcp, adam");
-  EXPECT_EQ(sides[3].workers, 4);
-  EXPECT_TRUE(sides[3].tcp);
+  EXPECT_EQ(sides[7].name, "ours, tcp, adam, bf16");
+  EXPECT_EQ(sides[7].workers, 4);
+  EXPECT_TRUE(sides[7].tcp);
 }
 
 }  // namespace

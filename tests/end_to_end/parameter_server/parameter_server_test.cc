@@ -3,6 +3,8 @@
 // with another.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -200,6 +202,42 @@ TEST(ASynchronousJobOfServers, ThatIsResumedEndsLikeAnUninterruptedOne) {
   EXPECT_LE(relative_distance(newest_checkpoint_values(runs / "ck"),
                               newest_checkpoint_values(runs / "whole")),
             1e-3);
+}
+
+// Workers receive values that are rounded to bf16. Evaluations and checkpoints have those of the
+// servers, which are exact.
+TEST(ASynchronousJobWithBf16Values, EvaluatesAndSavesExactOnes) {
+  TrainingRuns runs;
+  const Arguments flags = Arguments{"--batch-size", "24", "--compress", "bf16"} + kSync;
+  const auto where = parameter_servers({.workers = 2, .servers = 2});
+  const auto served = runs.summary_of(where, momentum_run(12, runs / "ck") + flags);
+  std::vector<float> values = newest_checkpoint_values(runs / "ck");
+  const auto is_exact = [](float value) {
+    return (std::bit_cast<std::uint32_t>(value) & 0xffffU) != 0;
+  };
+  EXPECT_GT(std::ranges::count_if(values, is_exact), std::ssize(values) / 2);
+  const auto result = run_syncopate(
+      {"evaluate", "--json", "--checkpoint", runs / ("ck/" + names_in(runs / "ck").at(0))});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  // The tolerance is 1e-9, because two workers add the losses of batches in another order.
+  EXPECT_NEAR(nlohmann::json::parse(result.out).at("test_loss").get<double>(),
+              served.at("test_loss").get<double>(), 1e-9);
+}
+
+TEST(ASynchronousJobWithBf16Values, HasTheSameBitsOverAnyTransportAndWithAnyEvaluations) {
+  TrainingRuns runs;
+  const Arguments flags = Arguments{"--batch-size", "24", "--compress", "bf16"} + kSync;
+  const auto where = parameter_servers({.workers = 2, .servers = 2});
+  const auto plain = runs.summary_of(
+      where, momentum_run(12, runs / "tcp") + flags + Arguments{"--transport", "tcp"});
+  const auto evaluated =
+      runs.summary_of(where, momentum_run(12, runs / "shm") + flags +
+                                 Arguments{"--transport", "shm", "--eval-every-steps", "2"});
+  EXPECT_EQ(runs.evaluations().size(), 6U);
+  EXPECT_EQ(evaluated.at("weights_hash"), plain.at("weights_hash"));
+  const auto exact = runs.summary_of(
+      where, momentum_run(12, runs / "f32") + kSync + Arguments{"--batch-size", "24"});
+  EXPECT_NE(exact.at("weights_hash"), plain.at("weights_hash"));
 }
 
 // A worker that replaced the running statistics by initial values would change the average of all

@@ -148,6 +148,40 @@ TEST(Sums, HaveTheSameBitsForASliceAndTheWholeArray) {
   }
 }
 
+TEST(Bf16, IsTheNearestAndComesBackAtAnyAddressOnEveryInstructionSet) {
+  for (const Isa isa : supported()) {
+    std::vector<float> values(kLength);
+    for (std::size_t i = 0; i < kLength; ++i) values[i] = std::bit_cast<float>(bits_of(0, i));
+    std::vector<char> words(2 * kLength + 1);
+    std::vector<float> back(kLength);
+    sum_kernels(isa).to_bf16(words.data() + 1, values.data(), kLength);
+    sum_kernels(isa).from_bf16(back.data(), words.data() + 1, kLength);
+    for (std::size_t i = 0; i < kLength; ++i) {
+      if (std::isnan(values[i])) {
+        EXPECT_TRUE(std::isnan(back[i])) << name(isa) << ", " << i;
+      } else {
+        EXPECT_EQ(back[i], f32_of(nearest_bf16(values[i]))) << name(isa) << ", " << i;
+      }
+    }
+  }
+}
+
+TEST(Bf16, TakesUpTheErrorOfEarlierRoundingAndLeavesItsOwn) {
+  for (const Isa isa : supported()) {
+    const float infinity = std::numeric_limits<float>::infinity();
+    // A bf16 between 1 and 2 has a neighbour at a distance of 2^-7.
+    const std::vector<float> values{1.0F + 0x1p-9F, 1.0F + 0x1p-9F, infinity, std::nanf("")};
+    std::vector<float> error{0.0F, 0x1p-8F, 0.0F, 0.0F};
+    std::vector<std::uint16_t> words(4);
+    sum_kernels(isa).to_bf16_with_error(words.data(), values.data(), error.data(), 4);
+    EXPECT_EQ(f32_of(words[0]), 1.0F);
+    EXPECT_EQ(f32_of(words[1]), 1.0F + 0x1p-7F);
+    EXPECT_EQ(f32_of(words[2]), infinity);
+    EXPECT_TRUE(std::isnan(f32_of(words[3])));
+    EXPECT_EQ(error, (std::vector{0x1p-9F, -0x1p-9F, 0.0F, 0.0F})) << name(isa);
+  }
+}
+
 TEST(Sums, KeepNanAndOverflowToInfinity) {
   for (const Isa isa : supported()) {
     std::uint16_t values[] = {0x7F81, 0xFFFF, 0x7F7F, 0x7F80};  // NaN, NaN, largest, infinity

@@ -22,6 +22,7 @@ struct JobShape {
   int max_staleness = 0;
   int backup_workers = 0;
   std::string optimizer = "sgd";
+  bool bf16_values = false;
   std::vector<std::int64_t> bucket_sizes = {8};  // assigned to the servers in turn
   std::int64_t state_elements = 0;
   std::int64_t dataset_size = 1000;

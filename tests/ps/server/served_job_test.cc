@@ -106,6 +106,29 @@ TEST(AServedJob, UnderSyncAveragesTheRunningStatisticsOfAllWorkers) {
   EXPECT_EQ(job.wait(), std::vector<std::string>{""});
 }
 
+TEST(AServedJob, WithBf16ValuesKeepsExactOnesForSnapshots) {
+  const JobShape shape{
+      .servers = 2, .consistency = 0, .bf16_values = true, .bucket_sizes = {7, 50000}};
+  ServedJob job(shape);
+  for_each_worker(shape, job, [&](int, TestWorker& worker) {
+    // The steps lead to 1 + 2^-9, which is exact in f32; its nearest bf16 is 1.
+    worker.step(-1.0F);
+    worker.step(-0x1p-9F);
+    EXPECT_EQ(worker.value(0), 1.0F);
+    EXPECT_EQ(worker.value(1), 1.0F);
+    std::vector<float> exact(worker.values.size());
+    worker.client->read_snapshot(wire::kLiveSnapshot, exact, {});
+    EXPECT_EQ(exact.front(), 1.0F + 0x1p-9F);
+    worker.client->pull();
+    worker.client->flush();
+    EXPECT_EQ(worker.value(1), 1.0F);
+    EXPECT_EQ(worker.client->traffic().bytes_pulled,
+              4 * 2 * (7 + 50000));  // at the start, after each of two steps, and now
+    worker.client->leave();
+  });
+  EXPECT_EQ(job.wait(), (std::vector<std::string>{"", ""}));
+}
+
 // A worker of many shards waits for all of them at once.
 TEST(AServedJob, OfManyServersServesEveryOne) {
   JobShape shape{.servers = 40, .consistency = 0};

@@ -77,6 +77,17 @@ TEST(CompensatingShard, LeavesAGradientOfUnknownValues) {
   EXPECT_EQ(one.value(), 0.0F) << "an earlier incarnation read the values";
 }
 
+TEST(CompensatingShard, KeepsTheRoundedValuesThatAWorkerComputesWith) {
+  // 10 + 2^-6 is exact in f32, and 10 is the nearest bf16.
+  OneValue one(compensating(StalenessRule::kDelayCompensation), 2, 10.0F + 0x1p-6F,
+               ValuesFormat::kBf16);
+  one.read(0);
+  one.push(1, 1, 1, {.gradient = 4.0F});
+  EXPECT_EQ(one.value(), 6.0F + 0x1p-6F) << "the shard's own value is exact";
+  one.push(0, 1, 1, {.gradient = 2.0F});  // 6 + 2^-6 - (2 + 0.5 * 2^2 * (6 + 2^-6 - 10))
+  EXPECT_EQ(one.value(), 12.0F - 0x1p-6F);
+}
+
 TEST(CompensatingShard, KeepsOneMeanSquareForAllWorkers) {
   OneValue one(compensating(StalenessRule::kDelayCompensationAdaptive), 2, 10.0F);
   one.read(0);

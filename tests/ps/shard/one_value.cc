@@ -32,9 +32,10 @@ const char* word(ShardEvent::Kind kind) {
 
 }  // namespace
 
-OneValue::OneValue(const ConsistencyOptions& consistency, int workers, float value)
+OneValue::OneValue(const ConsistencyOptions& consistency, int workers, float value,
+                   ValuesFormat format)
     : shard_(ArenaLayout({{.name = "value", .shape = {1}}}), {{0, 1}}, make_optimizer({}),
-             consistency, tensor_of(value)) {
+             consistency, tensor_of(value), format) {
   for (WorkerId worker = 0; worker < workers; ++worker) shard_.join(worker, 1, 0);
 }
 

@@ -16,7 +16,8 @@ inline constexpr ConsistencyOptions kAsync{.consistency = Consistency::kAsync};
 class OneValue {
  public:
   // Makes the shard; workers 0, 1, ... join as incarnation 1.
-  OneValue(const ConsistencyOptions& consistency, int workers, float value = 0.0F);
+  OneValue(const ConsistencyOptions& consistency, int workers, float value = 0.0F,
+           ValuesFormat format = ValuesFormat::kF32);
 
   struct Push {
     float gradient = 1.0F;

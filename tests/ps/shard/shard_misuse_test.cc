@@ -106,6 +106,9 @@ TEST_F(ShardMisuse, RoomForAnotherNumberOfValuesIsRefused) {
       says(message<ShapeError>([&] { shard_->push(request); }), "room for 63 values, expected 64"));
   EXPECT_THROW(shard_->read({.worker = 0, .incarnation = 1, .bucket = 0, .values = values}),
                ShapeError);
+  std::vector<std::uint16_t> words(64);
+  request.values = AnswerMemory(std::span(words));
+  EXPECT_TRUE(says(message<ShapeError>([&] { shard_->push(request); }), "expected f32"));
   expect_unchanged();
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -70,6 +71,38 @@ TEST(Shard, AddsGradientsInTheOrderOfTheCollectivesThenUpdates) {
       EXPECT_TRUE(same_bits(shard->slots(), reference.slots())) << name << ", " << workers;
     }
   }
+}
+
+TEST(AShardWithBf16Answers, RoundsWhatWorkersReceiveAndNothingElse) {
+  const auto exact = make_shard(decaying("adam"), 1);
+  Shard shard(small_layout(), small_buckets(), make_optimizer(decaying("adam")), {}, first_values(),
+              ValuesFormat::kBf16);
+  shard.join(0, 1, 0);
+  const std::vector<Gradient> gradients = random_gradients(1, 1);
+  run_step(*exact, gradients, update_step(1));
+  for (std::size_t b = 0; b < shard.buckets().size(); ++b) {
+    const auto bucket = static_cast<BucketId>(b);
+    const auto size = static_cast<std::size_t>(shard.element_range(bucket).count);
+    PushRequest push = sync_push(0, bucket, 1, part_of(gradients[0], shard.buckets()[b]),
+                                 update_step(1).learning_rate);
+    std::vector<std::uint16_t> words(size);
+    push.values = AnswerMemory(std::span(words));
+    shard.push(push);
+    std::vector<ShardEvent> events;
+    shard.work(bucket, events);
+    std::vector<float> floats(size);
+    shard.read({.worker = 0, .incarnation = 1, .bucket = bucket, .values = floats});
+    shard.work(bucket, events);
+    const std::span<const float> values = exact->view(bucket).values;
+    std::vector<float> rounded(values.begin(), values.end());
+    round_to(ValuesFormat::kBf16, rounded);
+    EXPECT_EQ(floats, rounded) << b;
+    for (std::size_t i = 0; i < size; ++i) {
+      ASSERT_EQ(words[i], std::bit_cast<std::uint32_t>(rounded[i]) >> 16U) << b << ", " << i;
+    }
+  }
+  EXPECT_TRUE(same_bits(shard.values(), exact->values()));
+  EXPECT_TRUE(same_bits(shard.snapshot().values, exact->values()));
 }
 
 TEST(Shard, GivesTheSameBitsForPiecesOfAnySize) {

@@ -48,7 +48,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Arguments{"--consistency", "ssp", "--max-staleness", "1"},
                     Arguments{"--staleness-rule", "inverse", "--optimizer", "momentum"},
                     Arguments{"--staleness-rule", "dc-adaptive", "--optimizer", "sgd"},
-                    Arguments{"--compress", "topk:0.1", "--optimizer", "sgd"}),
+                    Arguments{"--compress", "topk:0.1", "--optimizer", "sgd"},
+                    Arguments{"--compress", "bf16", "--staleness-rule", "dc"}),
     [](const auto& parameters) {
       std::string name = parameters.param[1];
       std::erase_if(name, [](unsigned char c) { return !std::isalnum(c); });
