@@ -8,6 +8,7 @@
 #include <chrono>
 #include <utility>
 
+#include "ps/coordinator/wire_conversion.h"
 #include "ps/net/endpoint.h"
 
 namespace syncopate::ps {
@@ -94,6 +95,19 @@ void DataService::set_running_statistics(std::vector<float> values) {
       [this, values = std::move(values)] { snapshots_.statistics() = RunningStatistics(values); });
 }
 
+std::int64_t DataService::credit_of(const WorkerSession& session) const {
+  const std::int64_t share =
+      std::max<std::int64_t>(1, options_.credit_bytes / std::max(1, options_.workers));
+  if (session.segment != nullptr) return share;
+  // With one message under way per worker, no worker of a synchronous job sends while it receives,
+  // and a link is busy in one direction at a time.
+  std::int64_t largest = 0;
+  for (const Bucket& bucket : served_->shard->buckets()) {
+    largest = std::max(largest, bucket.end - bucket.begin);
+  }
+  return std::max(share, 2 * largest * bytes_per_value(values_format(served_->declaration)));
+}
+
 void DataService::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     std::vector<pollfd> polled{{queue_.descriptor(), POLLIN, 0}};
@@ -174,8 +188,7 @@ void DataService::on_hello(const std::string& peer, const wire::DataHelloT& hell
   }
   wire::DataWelcomeT welcome;
   welcome.incarnation = requests_->incarnation();
-  welcome.credit_bytes =
-      std::max<std::int64_t>(1, options_.credit_bytes / std::max(1, options_.workers));
+  welcome.credit_bytes = credit_of(*result.session);
   welcome.uses_segment = result.session->segment != nullptr;
   welcome.session = result.session->token;
   socket_->send(wire::envelope(peer, wire::make_message(welcome)));

@@ -34,7 +34,8 @@ struct DataServiceOptions {
   std::string host;        // the name under which workers reach this server
   std::uint16_t port = 0;  // 0: the system chooses a port
   int threads = 1;         // threads that update the variables
-  std::int64_t credit_bytes = std::int64_t{8} << 20;  // of all workers together
+  // Of all workers together. A worker without shared memory may always have two messages under way.
+  std::int64_t credit_bytes = std::int64_t{8} << 20;
   bool uses_segments = true;  // shared memory of workers on this host
   int servers = 1;
   std::filesystem::path record;  // file of the order of pushes; empty: none
@@ -86,6 +87,7 @@ class DataService {
   void run_posted();
   void on_message(wire::Received& message);
   void on_hello(const std::string& peer, const wire::DataHelloT& hello);
+  std::int64_t credit_of(const WorkerSession& session) const;
 
   const DataServiceOptions options_;
   wire::Context context_{wire::io_threads_for(static_cast<int>(usable_cpus().size()))};

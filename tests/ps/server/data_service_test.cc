@@ -30,6 +30,18 @@ TEST(DataService, ReportsAPushOnceEvenIfItIsSentTwice) {
   EXPECT_TRUE(service.data.take_ended_steps().empty());
 }
 
+// Of 8 MiB, each of 64 workers has a part of 128 KiB, which is less than a message.
+TEST(DataService, LetsAWorkerWithoutSharedMemoryHaveTwoMessagesUnderWay) {
+  JobShape shape{.workers = 64, .bucket_sizes = {1000, 1 << 18}};
+  for (const auto& [bf16, credit] : {std::pair{false, 2 << 20}, std::pair{true, 1 << 20}}) {
+    shape.bf16_values = bf16;
+    DataServiceCase service(shape);
+    WorkerConnection worker = service.connect();
+    worker.send(hello_of(0, 1));
+    EXPECT_EQ(worker.receive<wire::DataWelcomeT>().credit_bytes, credit);
+  }
+}
+
 TEST(DataService, RefusesAnIncarnationThatWasRemovedBeforeItsHello) {
   DataServiceCase service({});
   service.data.remove_worker(0, 2);
