@@ -40,7 +40,7 @@ constexpr std::array kCommands = {
                syncopate::bench::declare_input},
     CommandRow{"all-reduce", "Measures sums between processes, beside MPI and Gloo.",
                syncopate::bench::declare_all_reduce},
-    CommandRow{"ps", "Measures parameter servers, beside raw ZeroMQ, TCP and shared memory.",
+    CommandRow{"ps", "Measures parameter servers, beside ps-lite and raw transports.",
                syncopate::bench::declare_ps},
     CommandRow{"scaling",
                "Measures one replica with all threads beside several replicas that share them.",

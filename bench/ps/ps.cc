@@ -33,7 +33,9 @@ std::vector<Contestant> start(const PsOptions& options) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   std::vector<ContestSide> sides = own_ps_sides(options, program);
   if (options.peers != std::vector<std::string>{"none"}) {
-    std::ranges::move(find_ps_peers(options.peers, program), std::back_inserter(sides));
+    PsPeers peers = find_ps_peers(options.peers, program);
+    for (const std::string& line : peers.absent) std::cout << "without " << line << "\n";
+    std::ranges::move(peers.sides, std::back_inserter(sides));
   }
   std::vector<Contestant> contestants;
   for (ContestSide& side : sides) {

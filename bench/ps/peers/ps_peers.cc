@@ -1,5 +1,6 @@
 #include "bench/ps/peers/ps_peers.h"
 
+#include <fmt/format.h>
 #include <malloc.h>
 
 #include <algorithm>
@@ -26,7 +27,8 @@ struct PeerRow {
   // Whether the process is bound to one core. A library's own threads run faster where the system
   // places them than on the core of their caller.
   bool is_bound;
-  std::unique_ptr<ExchangeEnd> (*make)(RankGroup&);
+  std::unique_ptr<ExchangeEnd> (*make)(RankGroup&);  // null: the peer is a program of its own
+  std::string_view program = {};                     // in peers/
 };
 
 constexpr std::array kPeers = {
@@ -38,6 +40,7 @@ constexpr std::array kPeers = {
             [](RankGroup& group) { return make_tcp_end(group); }},
     PeerRow{"shm-copied", "copied into shared memory and out again, both ways", false, false, true,
             [](RankGroup& group) { return make_segment_end(group); }},
+    PeerRow{"ps-lite", "", true, true, false, nullptr, "ps_lite_exchange"},
 };
 
 const PeerRow& find_row(std::string_view name) {
@@ -47,14 +50,23 @@ const PeerRow& find_row(std::string_view name) {
                    ps_peer_names() + ", or none");
 }
 
+fs::path part_of_peer(const PeerRow& row, const fs::path& program, std::string_view file,
+                      std::string_view how) {
+  fs::path path = program.parent_path() / "peers" / file;
+  if (fs::exists(path)) return path;
+  throw UnavailableError(
+      fmt::format("peer {} needs {}, which is not there; {}", row.name, path.string(), how));
+}
+
 Words command_of(const PeerRow& row, const fs::path& program) {
   Words words = {program.string(), std::string(kPsPeerRank), "--transport", std::string(row.name)};
-  if (!row.needs_reno_shim) return words;
-  const fs::path shim = program.parent_path() / "peers" / "libreno_shim.so";
-  if (!fs::exists(shim)) {
-    throw UnavailableError("peer " + std::string(row.name) + " needs " + shim.string() +
-                           ", which is not there; build the target reno_shim");
+  if (!row.program.empty()) {
+    words = {part_of_peer(row, program, row.program,
+                          "run bench/peers/build_ps_lite.sh, cmake and the build again")
+                 .string()};
   }
+  if (!row.needs_reno_shim) return words;
+  const fs::path shim = part_of_peer(row, program, "libreno_shim.so", "build the target reno_shim");
   words.insert(words.begin(), {"env", "LD_PRELOAD=" + shim.string()});
   return words;
 }
@@ -74,23 +86,29 @@ std::string ps_peer_names() {
   return names;
 }
 
-std::vector<ContestSide> find_ps_peers(const std::vector<std::string>& names,
-                                       const fs::path& program) {
-  std::vector<ContestSide> sides;
+PsPeers find_ps_peers(const std::vector<std::string>& names, const fs::path& program) {
+  PsPeers peers;
   const auto add = [&](const PeerRow& row) {
-    sides.push_back({.name = std::string(row.name),
-                     .ours = false,
-                     .tcp = row.tcp,
-                     .command = command_of(row, program)});
+    peers.sides.push_back({.name = std::string(row.name),
+                           .ours = false,
+                           .tcp = row.tcp,
+                           .command = command_of(row, program)});
   };
   for (const std::string& name : names) add(find_row(name));
-  if (!names.empty()) return sides;
-  for (const PeerRow& row : kPeers) add(row);
-  return sides;
+  if (!names.empty()) return peers;
+  for (const PeerRow& row : kPeers) {
+    try {
+      add(row);
+    } catch (const UnavailableError& error) {
+      peers.absent.emplace_back(error.what());
+    }
+  }
+  return peers;
 }
 
 void run_ps_peer_rank(const PsPeerRankOptions& options) {
   const PeerRow& row = find_row(options.transport);
+  check(row.make != nullptr, "this program is both ends of the peer");
   keep_freed_memory();
   const auto group = make_rank_group(options.rank, 2,
                                      {std::string(kPsPeerRank), "--transport", options.transport});

@@ -1,5 +1,6 @@
-// Runs the raw peers of `syncopate-bench ps`, which show what a transport alone achieves between a
-// worker and a server. This program is both ends of each peer, through a hidden subcommand.
+// Runs the peers of `syncopate-bench ps`: raw transports, which show what those alone achieve
+// between a worker and a server, and ps-lite. This program is both ends of each raw transport,
+// through a hidden subcommand.
 #pragma once
 
 #include <filesystem>
@@ -11,14 +12,17 @@
 
 namespace syncopate::bench {
 
-// Returns the peers' names "zmq, zmq-copied, tcp, shm-copied" for messages.
+// Returns the peers' names "zmq, zmq-copied, tcp, shm-copied, ps-lite" for messages.
 std::string ps_peer_names();
 
-// Returns the peers with these names, or all sides if `names` is empty. `program` is the path of
-// syncopate-bench; libraries to preload lie beside it, in peers/. Throws UsageError for an unknown
-// name, UnavailableError when a library to preload is missing.
-std::vector<ContestSide> find_ps_peers(const std::vector<std::string>& names,
-                                       const std::filesystem::path& program);
+struct PsPeers {
+  std::vector<ContestSide> sides;
+  std::vector<std::string> absent;  // one line per peer that is not built and was not requested
+};
+// Returns the peers with these names, or all if `names` is empty. `program` is the path of
+// syncopate-bench; what else a peer needs lies beside it, in peers/. Throws UsageError for an
+// unknown name, UnavailableError when a requested peer is not built.
+PsPeers find_ps_peers(const std::vector<std::string>& names, const std::filesystem::path& program);
 
 // Options of one process of a peer. The side's command starts rank 0 (the worker), and rank 0
 // starts rank 1 (the server).

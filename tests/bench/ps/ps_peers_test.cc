@@ -57,22 +57,30 @@ TEST(PsPeers, WithAnUnknownNameAreAUsageError) {
     (void)find_ps_peers({"udp"}, "/nowhere/syncopate-bench");
     FAIL() << "found a peer 'udp'";
   } catch (const UsageError& error) {
-    EXPECT_STREQ(
-        error.what(),
-        "--peers udp: no such peer; choose from zmq, zmq-copied, tcp, shm-copied, or none");
+    EXPECT_STREQ(error.what(),
+                 "--peers udp: no such peer; choose from zmq, zmq-copied, tcp, shm-copied, "
+                 "ps-lite, or none");
   }
 }
 
-// ZeroMQ has no option for TCP's congestion control, so a preloaded library sets it; without the
-// library the program reports the peer as unavailable.
-TEST(PsPeers, OverZeroMqNeedALibraryThatChoosesReno) {
-  EXPECT_THROW((void)find_ps_peers({"zmq"}, "/nowhere/syncopate-bench"), UnavailableError);
-  const auto sides = find_ps_peers({"tcp", "shm-copied"}, "/nowhere/syncopate-bench");
-  ASSERT_EQ(sides.size(), 2U);
-  EXPECT_TRUE(sides[0].tcp);
-  EXPECT_FALSE(sides[1].tcp);
-  EXPECT_EQ(sides[0].command, (std::vector<std::string>{"/nowhere/syncopate-bench", "ps-peer-rank",
-                                                        "--transport", "tcp"}));
+// ZeroMQ has no option for TCP's congestion control, so a preloaded library sets it. A peer that
+// was asked for and is not built is an error; the others take part without it.
+TEST(PsPeers, ThatAreNotBuiltAreNamedAndLeftOut) {
+  for (const char* name : {"zmq", "ps-lite"}) {
+    EXPECT_THROW((void)find_ps_peers({name}, "/nowhere/syncopate-bench"), UnavailableError);
+  }
+  const PsPeers peers = find_ps_peers({}, "/nowhere/syncopate-bench");
+  ASSERT_EQ(peers.sides.size(), 2U);
+  EXPECT_TRUE(peers.sides[0].tcp);
+  EXPECT_FALSE(peers.sides[1].tcp);
+  EXPECT_EQ(
+      peers.sides[0].command,
+      (std::vector<std::string>{"/nowhere/syncopate-bench", "ps-peer-rank", "--transport", "tcp"}));
+  ASSERT_EQ(peers.absent.size(), 3U);
+  EXPECT_NE(peers.absent[2].find("peer ps-lite needs /nowhere/peers/ps_lite_exchange"),
+            std::string::npos)
+      << peers.absent[2];
+  EXPECT_NE(peers.absent[2].find("build_ps_lite.sh"), std::string::npos) << peers.absent[2];
 }
 
 TEST(ExchangeContest, ReportsEverySideAndHoldsOursAgainstTheBestPeer) {
