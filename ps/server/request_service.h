@@ -10,9 +10,9 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "ps/server/buffer_pool.h"
 #include "ps/server/data_service_queues.h"
 #include "ps/server/order_record.h"
 #include "ps/server/served_requests.h"
@@ -24,19 +24,6 @@
 #include "ps/wire/zmq_socket.h"
 
 namespace syncopate::ps {
-
-// A pool of memory for the values of answers: writing to new pages costs more than the copy.
-// Thread-safe, since ZeroMQ gives buffers back on a thread of its own.
-class BufferPool {
- public:
-  Tensor take(std::int64_t count, DType dtype);  // returns [count] of any content
-  void give_back(Tensor buffer);
-
- private:
-  std::mutex mutex_;
-  // Unused buffers by number and type of their elements.
-  std::map<std::pair<std::int64_t, DType>, std::vector<Tensor>> free_;
-};
 
 struct RequestServiceOptions {
   int index = 0;  // the number of this server
