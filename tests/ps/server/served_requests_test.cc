@@ -1,6 +1,7 @@
 #include "ps/server/served_requests.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <ctime>
 
@@ -37,6 +38,24 @@ TEST(ServedRequests, KnowAPushThatWasSentTwiceUntilBothAreAnswered) {
   requests.erase(2);
   requests.erase(2);
   EXPECT_FALSE(requests.has_push(0, 1, 0, 1));
+}
+
+// With the shard's part (shard_scale_test.cc) this is less than 60 MB for 1,000 workers.
+TEST(ServedRequests, TakeLessThan30MegabytesFor50000Pushes) {
+  const auto bytes_in_use = [] {
+    const struct mallinfo2 use = mallinfo2();
+    return use.uordblks + use.hblkhd;
+  };
+  const std::size_t before = bytes_in_use();
+  if (before == 0) GTEST_SKIP() << "this allocator does not count its memory";
+  ServedRequests requests;
+  for (std::uint64_t token = 1; token <= 50'000; ++token) {
+    requests.add(token, static_cast<int>(token % 1000), 1, static_cast<int>(token / 1000),
+                 push_number(1));
+  }
+  const std::size_t bytes = bytes_in_use() - before;
+  EXPECT_LT(bytes, std::size_t{30'000'000});
+  std::printf("50,000 open pushes: %.1f MB\n", 1e-6 * static_cast<double>(bytes));
 }
 
 // When each probe compared all open requests, this test took over ten seconds.
