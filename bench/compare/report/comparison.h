@@ -33,7 +33,7 @@ struct ComparedVariant {
   std::optional<double> learning_rate_factor{};  // the run trains at learning_rate times this
   std::optional<int> threads_per_worker{};
   int servers = 0;
-  std::string optimizer{};  // name; "" if unknown
+  std::string optimizer{};                  // name; "" if unknown
   std::optional<bool> depends_on_timing{};  // which gradients an update takes depends on timing
 };
 

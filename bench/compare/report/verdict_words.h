@@ -44,7 +44,8 @@ class VerdictWords {
   std::string setting() const;
 
   // Returns "; a factor of 1.8 would have been seen with a probability of 80 %": the largest factor
-  // that is needed between the first row and any of the others, with the name of that row; "" if it is not known.
+  // that is needed between the first row and any of the others, with the name of that row; "" if it
+  // is not known.
   std::string detectable(const RowIndices& rows, Measure measure) const;
   // Returns "async reached 95 % with 3 of 5 seeds (median 1.2 s)".
   std::string reached(std::size_t row) const;

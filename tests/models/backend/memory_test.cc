@@ -38,7 +38,8 @@ class BackendMemory : public testing::TestWithParam<int> {
 
   void expect_no_allocation(const Graph& graph) {
     BackendCase subject(graph, reference::random_variables(graph, 1), options());
-    const Batch batch = make_batch(graph, reference::random_samples(graph, kMemoryBatch, 2), kMemoryBatch);
+    const Batch batch =
+        make_batch(graph, reference::random_samples(graph, kMemoryBatch, 2), kMemoryBatch);
     train(subject, batch, 1);
     const AllocationCount count;
     train(subject, batch, 10);
@@ -79,7 +80,8 @@ TEST_P(BackendMemory, IsNotAllocatedByLaterStepsOfAResidualNetwork) {
 TEST_P(BackendMemory, DoesNotGrowInAThousandSteps) {
   const Graph graph = mnist_network();
   BackendCase subject(graph, reference::random_variables(graph, 1), options());
-  const Batch batch = make_batch(graph, reference::random_samples(graph, kMemoryBatch, 2), kMemoryBatch);
+  const Batch batch =
+      make_batch(graph, reference::random_samples(graph, kMemoryBatch, 2), kMemoryBatch);
   train(subject, batch, 20);
   const std::int64_t live = live_bytes();
   const std::int64_t peak = peak_resident_kib();

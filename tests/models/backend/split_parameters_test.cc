@@ -28,10 +28,12 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 class SplitParameters : public testing::TestWithParam<std::tuple<int, bool>> {
  protected:
   CaseOptions options(std::vector<Bucket> buckets) const {
-    return {.lanes = std::get<0>(GetParam()), .batch_size = kSplitBatch, .buckets = std::move(buckets)};
+    return {
+        .lanes = std::get<0>(GetParam()), .batch_size = kSplitBatch, .buckets = std::move(buckets)};
   }
   Batch batch(std::uint64_t step) const {
-    return make_batch(graph_, reference::random_samples(graph_, kSplitBatch, 50 + step), kSplitBatch);
+    return make_batch(graph_, reference::random_samples(graph_, kSplitBatch, 50 + step),
+                      kSplitBatch);
   }
   void expect_same_step(std::uint64_t step) {
     const Scores whole = whole_.step(batch(step));

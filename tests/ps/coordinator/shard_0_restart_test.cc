@@ -14,7 +14,8 @@ TEST(RestartedServer0, DoesNotRepeatNumbersAfterASecondRestartFromOneSnapshot) {
   for (const int life : {1, 2}) {
     Coordinator again({.nonce = "n", .servers = 1, .life = life});
     again.restore(saved);
-    EXPECT_EQ(again.on_hello(before.server_hello(0)).incarnation, 1000U * static_cast<unsigned>(life));
+    EXPECT_EQ(again.on_hello(before.server_hello(0)).incarnation,
+              1000U * static_cast<unsigned>(life));
   }
 }
 

@@ -84,7 +84,8 @@ TEST(PassedDescriptor, IsAnErrorThatNamesAnOwnerThatHasClosed) {
     (void)receive_descriptor(ends.caller.get(), "the owner");
     FAIL() << "a closed connection passed a descriptor";
   } catch (const PeerError& error) {
-    EXPECT_STREQ(error.what(), "the owner closed the connection before it passed the file descriptor");
+    EXPECT_STREQ(error.what(),
+                 "the owner closed the connection before it passed the file descriptor");
   }
 }
 

@@ -76,7 +76,7 @@ TEST(BorrowedMemory, IsReleasedIfItIsNeverSent) {
   int given_back = 0;
   const Bytes memory = pattern(100);
   const auto message = [&] {
-    Envelope made = numbered("nobody", 1);
+    Envelope made = numbered("w9.1.1", 1);
     made.frames.push_back(ZmqFrame::borrow(memory, [&] { ++given_back; }));
     return made;
   };
@@ -147,7 +147,7 @@ TEST(SlowWorker, DoesNotDelayOtherWorkers) {
 
 TEST(WorkerThatHasLeft, CannotBeSentTo) {
   Line line;
-  EXPECT_FALSE(line.server->send(numbered("nobody", 1)));
+  EXPECT_FALSE(line.server->send(numbered("w9.1.1", 1)));
   auto worker = line.call();
   const std::string id = line.routing_id_of(*worker);
   EXPECT_TRUE(line.server->send(numbered(id, 1)));
