@@ -201,7 +201,8 @@ class ReplicaLoop {
         if (!assignment->is_final) job_.refresh();
       }
     }
-    // Writes this worker's line of the metrics when no batch is left, before the summary line.
+    // Writes this worker's line of the metrics when no batch is left. The worker that writes the
+    // summary does not wait for it, so the line may follow the summary.
     if (own_.steps() > 0) {
       run_.workers.at(static_cast<std::size_t>(replica_.index))
           .metrics.write(own_.line(options_.first_worker + replica_.index, log_.seconds()));

@@ -11,7 +11,7 @@ namespace syncopate::test {
 // Returns all lines of a metrics file, or the lines of one event. Throws if a line is not JSON.
 std::vector<nlohmann::json> metrics_lines(const std::filesystem::path& file,
                                           const std::string& event = "");
-// Returns the last line of a metrics file, which must be a summary.
+// Returns the last summary of a metrics file. Throws if there is none.
 nlohmann::json summary_of(const std::filesystem::path& file);
 
 }  // namespace syncopate::test
