@@ -46,6 +46,7 @@ constexpr std::array kFloors = {
     Floor{"bench/plots/", 51},
     Floor{"bench/step/", 52},
     Floor{"bench/all_reduce/", 52},
+    Floor{"bench/ps/peers/", 52},
     Floor{"bench/compare/report/", 52},
     Floor{"bench/compare/virtual/", 52},
     Floor{"bench/compare/", 53},
