@@ -159,20 +159,29 @@ TEST_F(ServerDutiesWithFiles, CopySlotsOnlyIntoASnapshotThatWantsThem) {
   hello.nonce.clear();
   worker.send(hello);
   worker.receive<wire::DataWelcomeT>();
+  // The data thread publishes a snapshot between two messages, so at the latest before the second.
+  const auto await_publication = [&] {
+    for (int i = 0; i < 2; ++i) {
+      worker.send(wire::ProbeT{});
+      worker.receive<wire::ProbeAnswerT>();
+    }
+  };
   wire::ReadCutT read;
   read.cut = 1;
   publish_cut(duties, 1, false);
+  await_publication();
   read.with_slots = true;
   worker.send(read);
   read.with_slots = false;
   worker.send(read);
   EXPECT_FALSE(worker.receive<wire::CutValuesT>(1).with_slots) << "the first one is dropped";
-  EXPECT_EQ(data_.unfit_messages(), 1);
   publish_cut(duties, 2, true);
+  await_publication();
   read.cut = 2;
   read.with_slots = true;
   worker.send(read);
   EXPECT_TRUE(worker.receive<wire::CutValuesT>(3).with_slots);
+  EXPECT_EQ(data_.unfit_messages(), 1);
 }
 
 class StartCount : public ::testing::Test {
