@@ -74,7 +74,9 @@ ps::wire::DeclarationT declaration_of(const std::filesystem::path& file,
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(header.declaration.data());
   flatbuffers::Verifier verifier(bytes, header.declaration.size());
   if (!verifier.VerifyBuffer<ps::wire::Declaration>(nullptr)) {
-    throw FileError(fmt::format("{}: the declaration of the job in it is damaged", file.string()));
+    throw FileError(
+        fmt::format("{}: its job cannot be read; it is damaged, or of another version of syncopate",
+                    file.string()));
   }
   ps::wire::DeclarationT declaration;
   flatbuffers::GetRoot<ps::wire::Declaration>(bytes)->UnPackTo(&declaration);
