@@ -70,17 +70,22 @@ class ServerDutiesWithFiles : public ::testing::Test {
     duties.on_message(wire::make_message(std::move(declared)));
     ASSERT_TRUE(reply<wire::DeclaredT>(duties, data_));
   }
-  void make_cut(ServerDuties& duties, std::uint64_t number, bool is_void) {
+  // Freezes the shard and makes this snapshot, which stays published.
+  void copy(ServerDuties& duties, wire::CutT cut) {
     wire::FreezeT freeze;
-    freeze.cut = number;
+    freeze.cut = cut.cut;
     duties.on_message(wire::make_message(freeze));
     EXPECT_TRUE(reply<wire::FrozenT>(duties, data_));
+    duties.on_message(wire::make_message(std::move(cut)));
+    EXPECT_TRUE(reply<wire::CutDoneT>(duties, data_));
+  }
+  // Makes a snapshot that is written to a file, and releases it.
+  void make_cut(ServerDuties& duties, std::uint64_t number, bool is_void) {
     wire::CutT cut;
     cut.cut = number;
     cut.to_file = true;
     cut.coordinator = {static_cast<std::uint8_t>(number)};
-    duties.on_message(wire::make_message(std::move(cut)));
-    EXPECT_TRUE(reply<wire::CutDoneT>(duties, data_));
+    copy(duties, std::move(cut));
     wire::ReleaseT release;
     release.cut = number;
     release.is_void = is_void;
@@ -88,15 +93,10 @@ class ServerDutiesWithFiles : public ::testing::Test {
   }
   // Makes a snapshot that is not written to a file, and leaves it published.
   void publish_cut(ServerDuties& duties, std::uint64_t number, bool with_slots) {
-    wire::FreezeT freeze;
-    freeze.cut = number;
-    duties.on_message(wire::make_message(freeze));
-    EXPECT_TRUE(reply<wire::FrozenT>(duties, data_));
     wire::CutT cut;
     cut.cut = number;
     cut.with_slots = with_slots;
-    duties.on_message(wire::make_message(std::move(cut)));
-    EXPECT_TRUE(reply<wire::CutDoneT>(duties, data_));
+    copy(duties, std::move(cut));
   }
   void damage_values(std::uint64_t cut) const {
     std::fstream file(options_.snapshot_dir / ("shard-0-cut-" + std::to_string(cut) + ".snapshot"),
