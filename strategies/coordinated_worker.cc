@@ -157,7 +157,11 @@ ps::wire::DeclarationT declare_job(const StrategyOptions& options, const Graph& 
   declaration.optimizer_constants = {optimizer.momentum, optimizer.beta1, optimizer.beta2,
                                      optimizer.epsilon, optimizer.weight_decay};
   declaration.nesterov = optimizer.nesterov;
-  set_consistency(declaration, options.consistency);
+  const ps::ConsistencyOptions& consistency = options.consistency;
+  declaration.consistency = static_cast<std::uint8_t>(consistency.consistency);
+  declaration.max_staleness = consistency.max_staleness;
+  declaration.backup_workers = consistency.backup_workers;
+  declaration.staleness_rule = static_cast<std::uint8_t>(consistency.staleness_rule);
   declaration.bf16_values =
       ps::values_format(options.parameter_server.compression) == ps::ValuesFormat::kBf16;
   declaration.workers = workers;

@@ -73,29 +73,6 @@ StalenessHistogram from_wire(const wire::StalenessT& staleness) {
   return StalenessHistogram::of(std::move(counts), staleness.sum, staleness.max);
 }
 
-void set_consistency(wire::DeclarationT& declaration, const ConsistencyOptions& options) {
-  declaration.consistency = static_cast<std::uint8_t>(options.consistency);
-  declaration.max_staleness = options.max_staleness;
-  declaration.backup_workers = options.backup_workers;
-  declaration.staleness_rule = static_cast<std::uint8_t>(options.staleness_rule);
-}
-
-ConsistencyOptions consistency_options(const wire::DeclarationT& declaration) {
-  if (declaration.consistency > static_cast<std::uint8_t>(Consistency::kAsync) ||
-      declaration.staleness_rule >
-          static_cast<std::uint8_t>(StalenessRule::kDelayCompensationAdaptive)) {
-    throw UsageError(
-        "declaration: unknown consistency or staleness rule; start all tasks with the same program "
-        "version");
-  }
-  const auto rule = static_cast<StalenessRule>(declaration.staleness_rule);
-  return {.consistency = consistency_of(declaration),
-          .max_staleness = declaration.max_staleness,
-          .backup_workers = declaration.backup_workers,
-          .staleness_rule = rule,
-          .compensation = compensation_of(rule)};
-}
-
 wire::HelloT make_hello(int role, int index, int workers, int servers, const std::string& nonce) {
   wire::HelloT hello;
   hello.nonce = nonce;

@@ -1,5 +1,5 @@
-// The only place where positions, kinds of stop requests and consistency models become the numbers
-// of ps/wire/messages.fbs, and are read from them; and the Hello that every task sends.
+// The only place where positions, kinds of stop requests and staleness become the fields of
+// ps/wire/messages.fbs, and are read from them; and the Hello that every task sends.
 #pragma once
 
 #include <memory>
@@ -53,10 +53,6 @@ StalenessHistogram from_wire(const wire::StalenessT& staleness);
 // fields that every task sends.
 wire::HelloT make_hello(int role, int index, int workers, int servers, const std::string& nonce);
 
-void set_consistency(wire::DeclarationT& declaration, const ConsistencyOptions& options);
-// Reads the consistency of a declaration. Throws UsageError for a consistency or a staleness rule
-// that this version does not know.
-ConsistencyOptions consistency_options(const wire::DeclarationT& declaration);
 inline ValuesFormat values_format(const wire::DeclarationT& declaration) noexcept {
   return declaration.bf16_values ? ValuesFormat::kBf16 : ValuesFormat::kF32;
 }

@@ -51,6 +51,22 @@ OptimizerOptions optimizer_of(const wire::DeclarationT& declaration) {
           .weight_decay = constants[4]};
 }
 
+ConsistencyOptions consistency_options(const wire::DeclarationT& declaration) {
+  if (declaration.consistency > static_cast<std::uint8_t>(Consistency::kAsync) ||
+      declaration.staleness_rule >
+          static_cast<std::uint8_t>(StalenessRule::kDelayCompensationAdaptive)) {
+    throw UsageError(
+        "declaration: unknown consistency or staleness rule; start all tasks with the same program "
+        "version");
+  }
+  const auto rule = static_cast<StalenessRule>(declaration.staleness_rule);
+  return {.consistency = consistency_of(declaration),
+          .max_staleness = declaration.max_staleness,
+          .backup_workers = declaration.backup_workers,
+          .staleness_rule = rule,
+          .compensation = compensation_of(rule)};
+}
+
 }  // namespace
 
 std::uint64_t fingerprint_of(const wire::DeclarationT& declaration) {

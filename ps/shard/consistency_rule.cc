@@ -60,12 +60,8 @@ void check_consistency(const ConsistencyOptions& options) {
   }
 }
 
-ConsistencyRule::ConsistencyRule(const ConsistencyOptions& options) { set_options(options); }
-
-void ConsistencyRule::set_options(const ConsistencyOptions& options) {
+ConsistencyRule::ConsistencyRule(const ConsistencyOptions& options) : options_(options) {
   check_consistency(options);
-  options_ = options;
-  count_all();
 }
 
 std::size_t ConsistencyRule::position_of(WorkerId worker) const noexcept {
@@ -98,12 +94,6 @@ void ConsistencyRule::uncount(const Member& member) {
   if (options_.consistency != Consistency::kSsp) return;
   const auto clock = awaited_by_clock_.find(member.clock());
   if (--clock->second == 0) awaited_by_clock_.erase(clock);
-}
-
-void ConsistencyRule::count_all() {
-  awaited_ = 0;
-  awaited_by_clock_.clear();
-  for (const Member& member : members_) count(member);
 }
 
 void ConsistencyRule::join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
@@ -333,7 +323,9 @@ std::vector<WorkerClock> ConsistencyRule::clocks() const {
 
 void ConsistencyRule::restore(std::span<const WorkerClock> clocks) {
   members_.clear();
-  count_all();
+  awaited_ = 0;
+  awaited_by_clock_.clear();
+  for (const Member& member : members_) count(member);
   is_limited_ = false;
   for (const WorkerClock& entry : clocks) {
     members_.push_back({.worker = entry.worker,

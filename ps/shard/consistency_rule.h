@@ -19,10 +19,10 @@ namespace syncopate::ps {
 // Used by one thread at a time. Calls for unknown workers or earlier incarnations change nothing.
 class ConsistencyRule {
  public:
+  // Throws UsageError for options that contradict each other.
   explicit ConsistencyRule(const ConsistencyOptions& options);
 
   const ConsistencyOptions& options() const noexcept { return options_; }
-  void set_options(const ConsistencyOptions& options);
 
   // Makes the worker active. The last push of a new worker or a new incarnation is `sequence`; an
   // incarnation that left and joins again keeps its own sequence. The worker's clock is its
@@ -67,7 +67,7 @@ class ConsistencyRule {
   // The second half of may_read(): a worker may read while no awaited worker's clock is less than
   // least_clock_for(worker). slowest() is the least clock of the awaited workers. Both are empty
   // unless the rule is kSsp; slowest() also when no worker is awaited. A worker's least_clock_for()
-  // never falls between two of its join() calls, but for set_options().
+  // never falls between two of its join() calls.
   std::optional<std::int64_t> least_clock_for(WorkerId worker) const noexcept;
   std::optional<std::int64_t> slowest() const noexcept;
   // Returns whether the limits of a snapshot let this push begin; true when no snapshot is taken.
@@ -118,7 +118,6 @@ class ConsistencyRule {
   // clock, or of whether it is awaited, is made between uncount() and count().
   void count(const Member& member);
   void uncount(const Member& member);
-  void count_all();
   // Returns the number of active workers whose pushes of this version an update waits for; 0 when
   // no worker is active.
   std::size_t num_awaited(std::span<const PushRequest> waiting) const;

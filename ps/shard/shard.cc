@@ -38,9 +38,9 @@ void check_room(const AnswerMemory& values, std::int64_t elements, ValuesFormat 
 
 // A bucket of the shard: the place of its elements, and its state behind a lock.
 struct Shard::Variable {
-  Variable(BucketId id, Bucket bucket, const ConsistencyOptions& consistency,
-           StalenessCounts& staleness)
-      : window{.range = bucket}, shared(id, bucket.end - bucket.begin, consistency, staleness) {}
+  Variable(BucketId id, Bucket bucket, ConsistencyRule rule, StalenessCounts& staleness)
+      : window{.range = bucket},
+        shared(id, bucket.end - bucket.begin, std::move(rule), staleness) {}
 
   std::int64_t elements() const noexcept { return window.elements(); }
 
@@ -74,8 +74,8 @@ void Shard::place_variables(const ConsistencyOptions& consistency) {
       throw ShapeError(fmt::format("shard: bucket {} is {}, expected elements of the arena {}", b,
                                    describe_range(bucket), describe_range({0, total})));
     }
-    variables_.push_back(
-        std::make_unique<Variable>(static_cast<BucketId>(b), bucket, consistency, *staleness_));
+    variables_.push_back(std::make_unique<Variable>(static_cast<BucketId>(b), bucket,
+                                                    ConsistencyRule(consistency), *staleness_));
   }
   std::vector<std::size_t> in_arena_order(buckets_.size());
   std::iota(in_arena_order.begin(), in_arena_order.end(), std::size_t{0});
@@ -154,14 +154,6 @@ void Shard::rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t seque
   for (const auto& variable : variables_) {
     const std::lock_guard lock(variable->mutex);
     variable->shared.rest(worker, incarnation, sequence);
-  }
-}
-
-void Shard::set_consistency(const ConsistencyOptions& consistency) {
-  check_consistency(consistency);
-  for (const auto& variable : variables_) {
-    const std::lock_guard lock(variable->mutex);
-    variable->shared.set_consistency(consistency);
   }
 }
 

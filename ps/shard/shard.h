@@ -70,9 +70,6 @@ class Shard {
   // until its next push, when its clock moves up to the slowest one. Does nothing for an unknown
   // worker or an earlier incarnation.
   void rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
-  // Sets the consistency rule of all later decisions. Throws UsageError for options that contradict
-  // each other.
-  void set_consistency(const ConsistencyOptions& consistency);
 
   // Accepts a push. Returns false, and keeps nothing, for an inactive worker or an old incarnation.
   // Otherwise events follow; for a duplicate kDropped, then kAnswered. Throws ShapeError for a

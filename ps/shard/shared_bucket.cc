@@ -8,9 +8,9 @@ namespace syncopate::ps {
 
 using TaskKind = BucketTask::Kind;
 
-SharedBucket::SharedBucket(BucketId bucket, std::int64_t elements,
-                           const ConsistencyOptions& consistency, StalenessCounts& staleness)
-    : bucket_(bucket), elements_(elements), rule_(consistency), staleness_(staleness) {}
+SharedBucket::SharedBucket(BucketId bucket, std::int64_t elements, ConsistencyRule rule,
+                           StalenessCounts& staleness)
+    : bucket_(bucket), elements_(elements), rule_(std::move(rule)), staleness_(staleness) {}
 
 void SharedBucket::add_event(ShardEvent::Kind kind, const PushId& id, std::uint64_t token) {
   events_.push_back({.kind = kind,
@@ -54,13 +54,6 @@ void SharedBucket::cancel_reads(const std::function<bool(const Destination&)>& i
 
 void SharedBucket::rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence) {
   rule_.rest(worker, incarnation, sequence);
-  begin_next();
-}
-
-void SharedBucket::set_consistency(const ConsistencyOptions& consistency) {
-  rule_.set_options(consistency);
-  reads_.on_rule_changed();
-  may_have_late_pushes_ = true;
   begin_next();
 }
 

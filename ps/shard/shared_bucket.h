@@ -64,7 +64,7 @@ struct BucketTask {
 class SharedBucket {
  public:
   // Every applied push is counted in `staleness`, which outlives the bucket.
-  SharedBucket(BucketId bucket, std::int64_t elements, const ConsistencyOptions& consistency,
+  SharedBucket(BucketId bucket, std::int64_t elements, ConsistencyRule rule,
                StalenessCounts& staleness);
 
   std::uint64_t version() const noexcept { return version_; }
@@ -81,7 +81,6 @@ class SharedBucket {
   void rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
   bool ends_rest(const PushId& id) const noexcept { return rule_.ends_rest(id); }
   void wake(WorkerId worker, std::optional<std::int64_t> slowest) { rule_.wake(worker, slowest); }
-  void set_consistency(const ConsistencyOptions& consistency);
   bool push(const PushRequest& request);
   bool read(const ReadRequest& request);
 

@@ -15,16 +15,6 @@ void WaitingReads::on_advanced(WorkerId worker) {
   by_worker_.erase(found);
 }
 
-void WaitingReads::on_rule_changed() {
-  const auto check_again = [&](const auto& entry) {
-    unchecked_.insert(unchecked_.end(), entry.second.begin(), entry.second.end());
-  };
-  std::ranges::for_each(by_worker_, check_again);
-  std::ranges::for_each(by_clock_, check_again);
-  by_worker_.clear();
-  by_clock_.clear();
-}
-
 void WaitingReads::take_due(const ConsistencyRule& rule, std::vector<Destination>& due) {
   const auto slowest = rule.slowest();
   while (!by_clock_.empty() && (!slowest || by_clock_.begin()->first <= *slowest)) {

@@ -29,8 +29,6 @@ class WaitingReads {
   void add(const Destination& read, std::uint64_t after);
   // Called when the rule has advanced the worker's clock.
   void on_advanced(WorkerId worker);
-  // Called when the options of the rule have changed.
-  void on_rule_changed();
   // Appends the reads that the rule lets pass to `due`, in order of arrival, and removes them.
   void take_due(const ConsistencyRule& rule, std::vector<Destination>& due);
   // Removes the reads for which `is_void` holds, and returns them in order of arrival.

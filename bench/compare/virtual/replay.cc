@@ -169,13 +169,11 @@ RecordedJob read_recorded_job(std::span<const std::filesystem::path> files) {
   return job;
 }
 
-// Returns the consistency that applies pushes in the order of arrival, with the staleness rule of
-// the job.
-ps::ConsistencyOptions replay_consistency(const ps::wire::DeclarationT& declaration) {
-  const ps::ConsistencyOptions declared = ps::consistency_options(declaration);
-  return {.consistency = ps::Consistency::kAsync,
-          .staleness_rule = declared.staleness_rule,
-          .compensation = declared.compensation};
+// Returns the declaration of a job whose servers apply pushes in the order of arrival, with the
+// staleness rule of the recorded one.
+ps::wire::DeclarationT in_order_of_arrival(ps::wire::DeclarationT declaration) {
+  declaration.consistency = static_cast<std::uint8_t>(ps::Consistency::kAsync);
+  return declaration;
 }
 
 InputOptions input_options_of(const RecordedJob& job, std::uint64_t seed) {
@@ -198,9 +196,9 @@ class Replay {
         next_(job.shards.size()) {
     const Tensor first = device_of(1).values();
     for (std::size_t s = 0; s < job.shards.size(); ++s) {
-      served_.push_back(ps::make_served_variables(job.declaration, static_cast<int>(s)));
+      served_.push_back(
+          ps::make_served_variables(in_order_of_arrival(job.declaration), static_cast<int>(s)));
       ps::Shard& shard = *served_.back()->shard;
-      shard.set_consistency(replay_consistency(job.declaration));
       for (std::size_t b = 0; b < shard.buckets().size(); ++b) {
         const Bucket& range = shard.buckets()[b];
         if (range.end > first.num_elements()) {

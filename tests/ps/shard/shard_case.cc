@@ -88,9 +88,10 @@ std::vector<Gradient> random_gradients(int workers, std::int64_t step) {
   return gradients;
 }
 
-std::unique_ptr<Shard> make_shard(const OptimizerOptions& options, int workers) {
+std::unique_ptr<Shard> make_shard(const OptimizerOptions& options, int workers,
+                                  const ConsistencyOptions& consistency) {
   auto shard = std::make_unique<Shard>(small_layout(), small_buckets(), make_optimizer(options),
-                                       ConsistencyOptions{}, first_values());
+                                       consistency, first_values());
   for (int worker = 0; worker < workers; ++worker) shard->join(worker, 1, 0);
   return shard;
 }

@@ -33,7 +33,8 @@ using Gradient = std::vector<float>;
 std::vector<Gradient> random_gradients(int workers, std::int64_t step);
 
 // Returns a shard under kSync; workers 0, 1, ... have joined as incarnation 1.
-std::unique_ptr<Shard> make_shard(const OptimizerOptions& options, int workers);
+std::unique_ptr<Shard> make_shard(const OptimizerOptions& options, int workers,
+                                  const ConsistencyOptions& consistency = {});
 
 // Returns the part of a gradient that belongs to a bucket.
 std::span<const float> part_of(const Gradient& gradient, Bucket bucket);

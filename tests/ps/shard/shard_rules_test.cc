@@ -204,18 +204,5 @@ TEST(SspRule, WithBound0HoldsAWorkerUntilAllHaveFinishedTheStep) {
   EXPECT_EQ(one.log(), "applied 1:1 v3 s1, answered 0:1 v3 =-2, answered 1:1 v3 =-2");
 }
 
-TEST(Rules, MayChangeDuringAJob) {
-  OneValue one({}, 2);
-  one.push(0, 1, 1);
-  EXPECT_EQ(one.log(), "");
-  one.shard().set_consistency(kAsync);
-  one.work();
-  EXPECT_EQ(one.log(), "applied 0:1 v2, answered 0:1 v2 =-1");
-  one.shard().set_consistency({});
-  one.push(0, 2, 2);
-  one.push(1, 1, 2);
-  EXPECT_EQ(one.log(), "applied 0:2 v3, applied 1:1 v3, answered 0:2 v3 =-3, answered 1:1 v3 =-3");
-}
-
 }  // namespace
 }  // namespace syncopate::ps
