@@ -63,6 +63,17 @@ in_cluster() {
   exit
 }
 
+# Prints the process id of a task, given its rank in the step.
+process_of() {
+  local environ
+  for environ in /proc/[0-9]*/environ; do
+    if grep -qzxF "SLURM_PROCID=$1" "$environ" 2>/dev/null && grep -qzxF "SLURM_CONF=$SLURM_CONF" "$environ" &&
+      [[ $(tr '\0' ' ' <"${environ%environ}cmdline") == *syncopate\ train* ]]; then
+      echo "${environ//[^0-9]/}"
+    fi
+  done
+}
+
 run_named_test() {
   [[ $(type -t "${1:-}") == function ]] || fail "no such test: '${1:-}'"
   "$1"

@@ -90,6 +90,17 @@ parameter_server_trains_in_two_components() {
   expect_equal "$(summaries_in "runs/syncopate-parameter-server-$job/metrics.jsonl")" 1
 }
 
+an_asynchronous_job_goes_on_without_a_worker_that_died() {
+  local job output metrics
+  job=$(submit "$scripts/parameter_server_het.sbatch" "${quick[@]}" --steps 900 --service-time constant:20)
+  output=syncopate-parameter-server-$job.out metrics=runs/syncopate-parameter-server-$job/metrics.jsonl
+  wait_until 60 grep -qs '"event":"step"' "$metrics" || fail "no step: $(cat "$output")"
+  kill -9 "$(process_of 2)"  # worker 1; the server is task 0
+  wait_until 100 has_ended "$job" || fail "it goes on: $(cat "$output")"
+  expect_line 'worker 1 (host' "$output"
+  grep '"event":"summary"' "$metrics" | grep -q '"steps":900' || fail "$(tail --lines=1 "$metrics"); $(cat "$output")"
+}
+
 a_failing_task_ends_the_job_with_its_code() {
   local job
   job=$(submit "$scripts/one_node.sbatch" --model no-such-network)

@@ -15,10 +15,11 @@ done
 chmod +x "$scratch/bin/"*
 cd "$scratch"
 
+flags=()  # of train
 # Runs a script in a job of three tasks; in a heterogeneous job one of them is a server.
 run_script() {
   env PATH="$scratch/bin:$PATH" SLURM_EXPORT_ENV=NONE SLURM_JOB_NAME=job SLURM_JOB_ID=1 SLURM_NTASKS=3 \
-    SLURM_NTASKS_HET_GROUP_0=1 SLURM_NTASKS_HET_GROUP_1=2 "${@:2}" bash "$1" >said 2>&1
+    SLURM_NTASKS_HET_GROUP_0=1 SLURM_NTASKS_HET_GROUP_1=2 "${@:2}" bash "$1" "${flags[@]}" >said 2>&1
 }
 called() { if [[ -e called ]]; then cat called; fi; }
 expect_call() { called | grep -qE -- "$1" || fail "no call '$1' in: $(called) -- $(cat said)"; }
@@ -61,6 +62,26 @@ a_heterogeneous_script_needs_two_components() {
     grep -q "SLURM_NTASKS_HET_GROUP_$group is not set: expected two components" said || fail "$(cat said)"
     expect_equal "$(called)" ""
   done
+}
+
+# expect_ending 0|1 FLAG...: whether srun ends the step of these flags when a worker dies.
+expect_ending() {
+  flags=("${@:2}")
+  rm -f called
+  run_script "$scripts/parameter_server_het.sbatch"
+  expect_call " srun --kill-on-bad-exit=$1 "
+}
+workers_that_others_need_end_the_step() {
+  expect_ending 0
+  expect_ending 0 --consistency ssp --max-staleness 2
+  expect_ending 1 --consistency sync
+  expect_ending 1 --consistency=sync --steps 5
+  expect_ending 0 --consistency=sync --backup-workers 1
+  expect_ending 0 --consistency sync --consistency async
+  flags=()
+  rm called
+  run_script "$scripts/multi_node.sbatch"
+  expect_call ' srun -K1 '
 }
 
 run_named_test "$@"

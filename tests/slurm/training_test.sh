@@ -70,16 +70,6 @@ a_normal_job_serves_where_both_sides_have_the_servers_flag() {
   expect_line '"event":"summary"' m.jsonl
 }
 
-# Prints the process id of a task, given its rank in the step.
-process_of() {
-  local environ
-  for environ in /proc/[0-9]*/environ; do
-    if grep -qzxF "SLURM_PROCID=$1" "$environ" 2>/dev/null && grep -qzxF "SLURM_CONF=$SLURM_CONF" "$environ" &&
-      [[ $(tr '\0' ' ' <"${environ%environ}cmdline") == *syncopate\ train* ]]; then
-      echo "${environ//[^0-9]/}"
-    fi
-  done
-}
 trains() { grep -qs '"event":"step"' m.jsonl; }
 
 # The option -K1 is left out, because it would end the other tasks before they can report.
