@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "deploy/commands/commands.h"
 #include "models/base/errors.h"
+#include "strategies/cluster/cluster_spec.h"
 #include "strategies/collective/mpi_session.h"
 #include "worker/run/exit_codes.h"
 #include "worker/train/stop_signal.h"
@@ -20,12 +22,22 @@
 namespace syncopate {
 namespace {
 
+std::unique_ptr<MpiSession> start_mpi(const TrainOptions& options) {
+  const std::string task = place_in_job(options.cluster);
+  return std::make_unique<MpiSession>(MpiStartLimit{
+      .timeout = options.rendezvous_timeout, .end_process = [task](const std::string& line) {
+        std::cerr << "syncopate: " + task + ": " + line + "\n" << std::flush;
+        // Ends the process: the main thread waits inside MPI.
+        std::_Exit(kExitFailed);
+      }});
+}
+
 struct RunCommand {
   std::unique_ptr<MpiSession>& mpi;
 
   int operator()(const TrainOptions& options) const {
     StopSignal signals;  // must exist before the first thread, and MPI starts threads
-    if (wants_mpi(options)) mpi = std::make_unique<MpiSession>();
+    if (wants_mpi(options)) mpi = start_mpi(options);
     const int exit_code = run_train(options, signals, mpi.get(), std::cout);
     if (mpi != nullptr) mpi->close();
     return exit_code;
@@ -39,7 +51,7 @@ struct RunCommand {
   int operator()(const ClusterOptions& options) const { return run_cluster(options, std::cout); }
   int operator()(const LaunchOptions& options) const { return run_launch(options, std::cout); }
   int operator()(const DoctorOptions& options) const {
-    if (wants_mpi(options.train)) mpi = std::make_unique<MpiSession>();
+    if (wants_mpi(options.train)) mpi = start_mpi(options.train);
     const int exit_code = run_doctor(options, mpi.get(), std::cout);
     if (mpi != nullptr) mpi->close();
     return exit_code;

@@ -11,7 +11,7 @@ constexpr const char* kAbsent =
 
 }  // namespace
 
-MpiSession::MpiSession() { throw UnavailableError(kAbsent); }
+MpiSession::MpiSession(MpiStartLimit /*limit*/) { throw UnavailableError(kAbsent); }
 std::string MpiSession::broadcast(const std::string& text) { return text; }
 void MpiSession::close() {}
 void MpiSession::abort(int /*exit_code*/) noexcept {}

@@ -1,14 +1,48 @@
 #include "strategies/collective/mpi_session.h"
 
+#include <fmt/format.h>
 #include <mpi.h>
+#include <pthread.h>
 
 #include <array>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
 
+#include "models/base/deadline.h"
 #include "models/base/errors.h"
 
 namespace syncopate {
+namespace {
 
-MpiSession::MpiSession() {
+// Ends the process when the object still exists after the limit of a call that waits for all ranks.
+class MpiStartTimer {
+ public:
+  MpiStartTimer(const MpiStartLimit& limit, const char* call) {
+    if (limit.timeout.count() <= 0) return;
+    thread_ = std::jthread([this, &limit, call](const std::stop_token& stop) {
+      pthread_setname_np(pthread_self(), "mpi-start");
+      std::unique_lock lock(mutex_);
+      ended_.wait_for(lock, stop, limit.timeout, [] { return false; });
+      if (stop.stop_requested()) return;
+      limit.end_process(fmt::format(
+          "{} did not return within {}: another rank is stopped or was not started, or TMPDIR is "
+          "full; see the output of mpirun (--rendezvous-timeout gives MPI longer)",
+          call, in_seconds(limit.timeout)));
+    });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any ended_;
+  std::jthread thread_;
+};
+
+}  // namespace
+
+MpiSession::MpiSession(MpiStartLimit limit) : limit_(std::move(limit)) {
+  const MpiStartTimer timer(limit_, "MPI_Init_thread");
   int provided = MPI_THREAD_SINGLE;
   // MPI_THREAD_SERIALIZED suffices: from now to the end only the communication thread calls MPI.
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {
@@ -29,6 +63,7 @@ std::string MpiSession::broadcast(const std::string& text) {
   check(text.size() < kMostBytes, "a text that MPI broadcasts at the start is below 64 KB");
   std::string bytes = text;
   bytes.resize(kMostBytes);
+  const MpiStartTimer timer(limit_, "MPI_Bcast");
   if (MPI_Bcast(bytes.data(), static_cast<int>(bytes.size()), MPI_CHAR, 0, MPI_COMM_WORLD) !=
       MPI_SUCCESS) {
     throw DeviceError("MPI_Bcast failed while the tasks met");

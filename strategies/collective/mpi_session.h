@@ -3,15 +3,25 @@
 // which may block after a failure of another process.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <string>
 
 namespace syncopate {
+
+// The limit on the start of MPI, which waits for all ranks and cannot be interrupted.
+struct MpiStartLimit {
+  std::chrono::milliseconds timeout{0};  // 0: no limit
+  // Called on another thread, with an error message, when the timeout has passed; it ends the
+  // process.
+  std::function<void(const std::string& line)> end_process;
+};
 
 class MpiSession {
  public:
   // Initializes MPI. Throws UnavailableError when this build has no MPI, DeviceError when MPI does
   // not start or has no support for threads.
-  MpiSession();
+  explicit MpiSession(MpiStartLimit limit = {});
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
@@ -28,6 +38,7 @@ class MpiSession {
   void abort(int exit_code) noexcept;
 
  private:
+  MpiStartLimit limit_;
   int rank_ = 0;
   int size_ = 1;
 };

@@ -200,5 +200,24 @@ TEST(ARequestToStop, ThatReachesOneWorkerStopsAllAfterACheckpoint) {
   EXPECT_FALSE(names_in(scratch / "ck").empty());
 }
 
+// `sleep` stands in for a rank that is stopped before MPI has started: it never calls MPI_Init.
+TEST(ARankThatNeverStartsMpi, EndsTheOthersAtTheRendezvousTimeout) {
+  if (!std::filesystem::exists("/usr/bin/mpirun")) GTEST_SKIP() << "no mpirun on this machine";
+  const ScratchDir scratch;
+  const ProgramResult result =
+      RunningProgram(
+          Arguments{"/usr/bin/env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                    "/usr/bin/mpirun", "--oversubscribe", "-n", "1", SYNCOPATE_PROGRAM} +
+          small_job(scratch / "m.jsonl",
+                    {"--collective", "mpi", "--steps", "2", "--rendezvous-timeout", "2"}) +
+          Arguments{":", "-n", "1", "/bin/sleep", "3600"})
+          .wait();
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_NE(result.err.find("syncopate: rank 0 of 2: MPI_Init_thread did not return within 2 s"),
+            std::string::npos)
+      << result.err;
+}
+
 }  // namespace
 }  // namespace syncopate::test
