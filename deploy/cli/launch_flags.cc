@@ -10,6 +10,7 @@
 #include "deploy/cli/flag_set.h"
 #include "deploy/launch/role_commands.h"
 #include "models/base/errors.h"
+#include "worker/run/job_membership.h"
 
 namespace syncopate {
 namespace {
@@ -57,6 +58,7 @@ LaunchRules rules_for(const LaunchOptions& options, OnFailure on_failure,
         "--checkpoint-dir",
         rules.most_restarts));
   }
+  rules.stopped_timeout = served_peer_timeout(train.peer_timeout, train.cluster);
   if (restart_after) {
     const auto wait = std::chrono::milliseconds(std::llround(*restart_after * 1000.0));
     rules.first_back_off = rules.longest_back_off = rules.pause_before_all = wait;

@@ -35,6 +35,9 @@ struct LaunchRules {
   // to `longest_back_off`.
   std::chrono::milliseconds first_back_off = std::chrono::milliseconds(200);
   std::chrono::milliseconds longest_back_off = std::chrono::seconds(2);
+  // A role that restarts alone and has been stopped (SIGSTOP) for this time is killed, so that it
+  // is started again: the other roles have given it up by then.
+  std::chrono::milliseconds stopped_timeout = std::chrono::seconds(5);
   // The delay before all roles are started again together.
   std::chrono::milliseconds pause_before_all = std::chrono::milliseconds(0);
   // The time that the other roles have to end by themselves: tasks after a failure (a task detects

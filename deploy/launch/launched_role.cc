@@ -33,6 +33,7 @@ LaunchedRole::LaunchedRole(RoleCommand command, int restarts, LaunchOutput outpu
 
 void LaunchedRole::start_process() {
   process_ = std::make_unique<RoleProcess>(command_, *signal_mask_);
+  times_stopped_ = 0;
   out_.emplace(process_->take_out(), name(), output_.out);
   err_.emplace(process_->take_err(), name(), output_.err);
 }
@@ -58,6 +59,11 @@ void LaunchedRole::start() {
     exit_code_ = kExitFailed;  // remains if start_process() throws
   }
   start_process();
+}
+
+int LaunchedRole::count_stopped() noexcept {
+  times_stopped_ = process_->is_stopped() ? times_stopped_ + 1 : 0;
+  return times_stopped_;
 }
 
 void LaunchedRole::continue_if_stopped() {

@@ -112,6 +112,8 @@ class LaunchedRole {
   // Closes the descriptor that the role's next incarnation would inherit, because the role will not
   // be started again.
   void release() noexcept;
+  // Looks whether the role's process is stopped. Returns how many looks in a row have found it so.
+  int count_stopped() noexcept;
   // Continues the role's process with SIGCONT if it is stopped, so that it can end.
   void continue_if_stopped();
   bool was_continued() const noexcept { return was_continued_; }
@@ -131,6 +133,7 @@ class LaunchedRole {
   std::optional<Deadline> start_time_;
   int exit_code_ = 0;
   int signal_ = 0;
+  int times_stopped_ = 0;
   bool was_continued_ = false;
 };
 

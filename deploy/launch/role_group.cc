@@ -27,6 +27,9 @@ constexpr std::chrono::milliseconds kOtherReportsTimeout(1000);
 // The limit for doublings of the back-off. More doublings would overflow, and the longest back-off
 // is reached long before.
 constexpr int kMostDoublings = 16;
+// How often launch looks for a stopped role in the time after which it is given up. Launch counts
+// the looks instead of the time, since launch may be stopped together with its roles.
+constexpr int kLooksForStoppedRoles = 10;
 
 using std::chrono::milliseconds;
 
@@ -66,8 +69,10 @@ RoleGroup::RoleGroup(std::vector<RoleCommand> commands, const LaunchRules& rules
   for (RoleCommand& command : commands) {
     roles_.emplace_back(std::move(command), restarts, output, stop.previous_mask());
     LaunchedRole& role = roles_.back();
+    if (role.was_started()) guard_.add(role.process().pid());
     const bool may_restart_later = rule_of(role).restarts_alone && restarts < rules_.most_restarts;
     if (role.was_started() && !may_restart_later) role.release();
+    if (may_restart_later) next_look_ = Deadline::after(milliseconds(0));
   }
 }
 
@@ -78,6 +83,7 @@ int RoleGroup::run() {
     end_job_if_done();
     shorten_wait_for_late_workers();
     start_due_roles();
+    kill_stopped_roles();
     advance_stage();
   }
   int worst = kExitDone;
@@ -146,12 +152,15 @@ void RoleGroup::wait_for_events() {
 }
 
 int RoleGroup::poll_milliseconds() const noexcept {
-  int soonest = stage_end_ ? stage_end_->remaining_milliseconds() : -1;
-  for (const LaunchedRole& role : roles_) {
-    if (!role.start_time()) continue;
-    const int left = role.start_time()->remaining_milliseconds();
+  int soonest = -1;
+  const auto wait_for = [&](const std::optional<Deadline>& event) {
+    if (!event) return;
+    const int left = event->remaining_milliseconds();
     if (soonest < 0 || left < soonest) soonest = left;
-  }
+  };
+  wait_for(stage_end_);
+  wait_for(next_look_);
+  for (const LaunchedRole& role : roles_) wait_for(role.start_time());
   return soonest;
 }
 
@@ -171,6 +180,7 @@ void RoleGroup::pass_on_signals() {
 
 void RoleGroup::conclude(LaunchedRole& role) {
   const RoleEnding ending = role.conclude();
+  guard_.remove(role.process().pid());
   if (ending.is_good()) {
     role.release();
   } else {
@@ -223,10 +233,29 @@ void RoleGroup::start_due_roles() {
     if (!role.start_time() || !role.start_time()->passed()) continue;
     try {
       role.start();
+      guard_.add(role.process().pid());
     } catch (const FileError& error) {
       evaluate_exit(role, role.name() + ": " + error.what());
     }
     if (!rule_of(role).restarts_alone || role.restarts() >= rules_.most_restarts) role.release();
+  }
+}
+
+void RoleGroup::kill_stopped_roles() {
+  if (!next_look_ || !next_look_->passed()) return;
+  if (stage_ != Stage::kRunning) return next_look_.reset();
+  next_look_ = Deadline::after(rules_.stopped_timeout / kLooksForStoppedRoles);
+  for (LaunchedRole& role : roles_) {
+    // The others do not wait for a worker that cannot be started again, but for a server they do.
+    const bool restarts = rule_of(role).restarts_alone &&
+                          (role.is_server() || role.restarts() < rules_.most_restarts);
+    if (!restarts || !role.is_running()) continue;
+    if (role.count_stopped() < kLooksForStoppedRoles || asked_to_stop_) continue;
+    log_(
+        fmt::format("launch: SIGKILL to {}: it has been stopped for {}, and the others have given "
+                    "it up\n",
+                    role.name(), seconds(rules_.stopped_timeout)));
+    role.process().send(SIGKILL);
   }
 }
 

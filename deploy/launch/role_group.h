@@ -12,6 +12,7 @@
 
 #include "deploy/launch/launch_rules.h"
 #include "deploy/launch/launched_role.h"
+#include "deploy/launch/role_guard.h"
 #include "deploy/launch/role_process.h"
 #include "models/base/deadline.h"
 #include "worker/train/stop_signal.h"
@@ -61,6 +62,9 @@ class RoleGroup {
   // again at that time meets no worker, and the other servers wait for it.
   bool ended_after_the_job(const LaunchedRole& role) const noexcept;
   void start_due_roles();
+  // Kills the roles that have been stopped for so long that the others have given them up, so that
+  // they are started again.
+  void kill_stopped_roles();
   // Cancels planned starts of roles that the job can no longer admit, and begins to end the other
   // roles when the last worker or the last server has ended.
   void end_job_if_done();
@@ -79,7 +83,9 @@ class RoleGroup {
   LaunchRules rules_;
   WriteLines log_;
   StopSignal& stop_;
+  RoleGuard guard_;
   std::vector<LaunchedRole> roles_;
+  std::optional<Deadline> next_look_;  // for stopped roles; none if roles are not started again
   Stage stage_ = Stage::kRunning;
   std::optional<Deadline> stage_end_;
   std::string ending_because_;            // the reason for ending the roles, for log lines

@@ -43,8 +43,8 @@ std::vector<pid_t> children_of(pid_t parent) {
   return children;
 }
 
-// Returns the worker processes of the one launch that this test has started.
-std::vector<pid_t> workers() { return children_of(children_of(getpid()).at(0)); }
+// Returns the worker processes of a launch.
+std::vector<pid_t> workers(const RunningProgram& launch) { return children_of(launch.pid()); }
 
 TEST(LaunchProgram, TrainsWithTwoWorkersOfWhichOneReports) {
   const ScratchDir scratch;
@@ -109,7 +109,7 @@ TEST(LaunchProgram, RestartsFromTheCheckpointWhenAWorkerFails) {
                                {"--steps", "1500", "--metrics", scratch / "m.jsonl",
                                 "--checkpoint-dir", scratch / "ck", "--checkpoint-every", "10"})));
   ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"step\":30,"));
-  kill(workers().at(1), SIGKILL);
+  kill(workers(program).at(1), SIGKILL);
   const ProgramResult result = program.wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(contains(result.err, "launch: worker 1 was ended by signal 9 (SIGKILL)"));
@@ -119,7 +119,10 @@ TEST(LaunchProgram, RestartsFromTheCheckpointWhenAWorkerFails) {
   EXPECT_TRUE(contains(kept.back(), "1500")) << kept.back();
 }
 
-TEST(LaunchProgram, EndsItsWorkersWhenItIsKilled) {
+// Tests the end of workers whose launch is killed. A stopped worker (true) must end, too.
+class AKilledLaunch : public testing::TestWithParam<bool> {};
+
+TEST_P(AKilledLaunch, EndsItsWorkers) {
   const ScratchDir scratch;
   // The test becomes the parent of processes that launch leaves behind, so that it can see how they
   // end.
@@ -128,7 +131,8 @@ TEST(LaunchProgram, EndsItsWorkersWhenItIsKilled) {
       launch({"--workers", "2"}, {"--epochs", "100000", "--metrics", scratch / "m.jsonl",
                                   "--checkpoint-dir", scratch / "ck"})));
   ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"step\":20,"));
-  const std::vector<pid_t> left = workers();
+  const std::vector<pid_t> left = workers(program);
+  if (GetParam()) kill(left.at(1), SIGSTOP);
   program.send(SIGKILL);
   program.wait();
   EXPECT_EQ(left.size(), 2U);
@@ -145,6 +149,10 @@ TEST(LaunchProgram, EndsItsWorkersWhenItIsKilled) {
   EXPECT_FALSE(names_in(scratch / "ck").empty());
   prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Each, AKilledLaunch, testing::Bool(), [](const auto& parameters) {
+  return std::string(parameters.param ? "StoppedToo" : "AllRunning");
+});
 
 TEST(ClusterProgram, PrintsTheClusterOfTheEnvironmentAsJson) {
   const ProgramResult result =

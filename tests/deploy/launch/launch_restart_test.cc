@@ -158,6 +158,52 @@ TEST_F(AsynchronousLaunch, RestartsAServerWhileTheWorkersContinue) {
             "launch: server 0 was ended by signal 9 (SIGKILL); restarting it (1 of 2)\n");
 }
 
+// Returns shell text that stops the role's process, as SIGSTOP from outside would.
+std::string stop() { return "kill -STOP $$"; }
+
+TEST_F(AsynchronousLaunch, RestartsAServerThatStaysStopped) {
+  job_.rules.stopped_timeout = std::chrono::milliseconds(100);
+  const Launched result =
+      job_.run_job({"echo started; : <$FOLDER/pipe"}, {at_first(stop()) + ": >$FOLDER/pipe"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, "[worker 0] started\n") << "the worker's restarts are not used up";
+  EXPECT_EQ(result.err,
+            "launch: SIGKILL to server 0: it has been stopped for 1 s, and the others have given "
+            "it up\n"
+            "launch: server 0 was ended by signal 9 (SIGKILL); restarting it (1 of 2)\n");
+}
+
+TEST_F(AsynchronousLaunch, RestartsAWorkerThatStaysStopped) {
+  job_.rules.stopped_timeout = std::chrono::milliseconds(100);
+  const Launched result =
+      job_.run_job({at_first(stop()) + "echo again; : >$FOLDER/pipe", ": <$FOLDER/pipe"}, {});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, "[worker 0] again\n") << result.err;
+}
+
+TEST_F(AsynchronousLaunch, LetsAStoppedRoleContinueInTime) {
+  job_.rules.stopped_timeout = kForever;
+  const Launched result = job_.run_job(
+      {"echo $$ >$FOLDER/pid; " + stop() + "; echo continued",
+       "until grep -qs '^State:.T' /proc/$(cat $FOLDER/pid 2>/dev/null)/status; do :; done; "
+       "kill -CONT $(cat $FOLDER/pid)"},
+      {});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, "[worker 0] continued\n");
+  EXPECT_EQ(result.err, "");
+}
+
+TEST_F(AsynchronousLaunch, EndsWithAStoppedServerThatHasNoRestartLeft) {
+  job_.rules.stopped_timeout = std::chrono::milliseconds(100);
+  const Launched result = job_.run_job({wait_for_a_signal()}, {stop()});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(contains(result.err,
+                       "server 0 was ended by signal 9 (SIGKILL) and has no restart "
+                       "left\n"))
+      << result.err;
+  EXPECT_TRUE(contains(result.err, "SIGTERM to worker 0")) << result.err;
+}
+
 TEST_F(AsynchronousLaunch, EndsWithAServerThatHasNoRestartLeft) {
   const Launched result =
       job_.run_job({"echo started; " + wait_for_a_signal()}, {"echo started; exit 1"});
