@@ -68,6 +68,7 @@ void Snapshots::begin() {
   is_final_ = leases_.is_finished();
   if (is_final_) purpose_.writes_checkpoint = job_.declaration->writes_checkpoints;
   answered_.clear();
+  is_unwritten_ = false;
   limits_.clear();
   staleness_.clear();
   assigned_.reset();
@@ -119,6 +120,7 @@ void Snapshots::on_copied(int server, const wire::CutDoneT& done) {
   if (!is_of_current(Stage::kCopying, done.cut)) return;
   if (!answered_.insert(server).second) return;
   if (purpose_.snapshot) job_.server(server).snapshots.insert(done.cut);
+  is_unwritten_ |= done.not_written;
   for (const auto& entry : done.staleness) {
     staleness_[entry->worker].merge(from_wire(*entry));
   }
@@ -148,7 +150,11 @@ std::map<WorkerId, std::uint64_t> Snapshots::sequences() const {
 
 void Snapshots::finish_copying() {
   progress_ = leases_.as_of(sequences());
-  if (purpose_.snapshot) keep(save_job());
+  if (is_unwritten_) {
+    for (ServerRecord& server : job_.servers) server.snapshots.erase(job_.last_snapshot);
+  } else if (purpose_.snapshot) {
+    keep(save_job());
+  }
   leases_.end_snapshot();
   job_.is_copying = false;
   stage_ = Stage::kAssigning;
@@ -195,7 +201,7 @@ void Snapshots::on_assignment_done(int worker, const wire::AppointmentDoneT& don
 void Snapshots::release() {
   wire::ReleaseT release;
   release.cut = job_.last_snapshot;
-  release.is_void = stage_ != Stage::kAssigning;
+  release.is_void = stage_ != Stage::kAssigning || is_unwritten_;
   job_.send_to_servers(release);
   stage_ = Stage::kNone;
 }

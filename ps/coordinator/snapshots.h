@@ -91,7 +91,8 @@ class Snapshots {
   Stage stage_ = Stage::kNone;
   Purpose purpose_;
   bool is_final_ = false;
-  std::set<int> answered_;  // servers that have answered the message of stage_
+  std::set<int> answered_;     // servers that have answered the message of stage_
+  bool is_unwritten_ = false;  // a server could not write its file
   std::map<WorkerId, Limit> limits_;
   std::map<WorkerId, StalenessHistogram> staleness_;
   JobProgress progress_;  // the job's progress as of the snapshot

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "models/base/log.h"
 #include "models/base/replacing_file.h"
 #include "ps/coordinator/wire_conversion.h"
 #include "ps/net/endpoint.h"
@@ -162,9 +163,10 @@ void ServerDuties::remove_snapshots_from(std::uint64_t snapshot) {
   snapshots_ = writer_.existing();
 }
 
-void ServerDuties::end_snapshot() {
+void ServerDuties::end_snapshot(bool is_written) {
   wire::CutDoneT done;
   done.cut = requested_->cut;
+  done.not_written = !is_written;
   int worker = 0;
   for (const StalenessHistogram& histogram : served_->shard->staleness()) {
     done.staleness.push_back(to_wire(worker++, histogram));
@@ -182,12 +184,21 @@ std::vector<wire::MessageT> ServerDuties::take_replies() {
                      .declaration = served_->declaration,
                      .coordinator = requested_->coordinator});
     } else {
-      end_snapshot();
+      end_snapshot(true);
     }
   }
   if (const auto written = writer_.take_written()) {
     snapshots_ = writer_.existing();
-    if (requested_ && requested_->cut == *written) end_snapshot();
+    if (requested_ && requested_->cut == *written) end_snapshot(true);
+  }
+  // The job goes on: a snapshot only protects it from the loss of a server.
+  if (const auto unwritten = writer_.take_unwritten()) {
+    log(LogLevel::kWarning,
+        fmt::format(
+            "snapshot {} was not written: {}; the older snapshots stay, and the next one is "
+            "tried after --snapshot-every",
+            unwritten->snapshot, unwritten->reason));
+    if (requested_ && requested_->cut == unwritten->snapshot) end_snapshot(false);
   }
   if (const auto file = writer_.take_read(); file && roll_back_to_ == file->cut) restore(*file);
   if (const auto snapshot = writer_.take_unreadable()) report_unreadable(*snapshot);

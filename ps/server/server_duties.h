@@ -50,7 +50,7 @@ class ServerDuties {
   void freeze(std::uint64_t snapshot);
   void begin_snapshot(const wire::CutT& cut);
   void release(const wire::ReleaseT& release);
-  void end_snapshot();
+  void end_snapshot(bool is_written);
   void remove_snapshots_from(std::uint64_t snapshot);
   void restore(const SnapshotFile& file);
   void report_unreadable(std::uint64_t snapshot);

@@ -175,7 +175,7 @@ void SnapshotWriter::remove_foreign() {
   for (const auto& entry : std::filesystem::directory_iterator(dir_)) {
     if (is_temporary(entry.path().filename().string(), index_)) unwanted.push_back(entry.path());
   }
-  for (const std::uint64_t cut : existing()) {
+  for (const std::uint64_t cut : files_in_folder()) {
     std::filesystem::path path = path_of(dir_, index_, cut);
     bool is_own = false;
     try {
@@ -185,14 +185,17 @@ void SnapshotWriter::remove_foreign() {
     } catch (const FileError& error) {
       log(LogLevel::kWarning, std::string(error.what()) + "; it is removed");
     }
-    if (!is_own) unwanted.push_back(std::move(path));
+    if (is_own) {
+      existing_.insert(cut);
+    } else {
+      unwanted.push_back(std::move(path));
+    }
   }
   for (const std::filesystem::path& path : unwanted) std::filesystem::remove(path);
 }
 
-std::vector<std::uint64_t> SnapshotWriter::existing() const {
-  std::vector<std::uint64_t> cuts;
-  if (dir_.empty() || !std::filesystem::is_directory(dir_)) return cuts;
+std::set<std::uint64_t> SnapshotWriter::files_in_folder() const {
+  std::set<std::uint64_t> cuts;
   const std::string prefix = prefix_of(index_);
   for (const auto& entry : std::filesystem::directory_iterator(dir_)) {
     const std::string name = entry.path().filename().string();
@@ -201,10 +204,20 @@ std::vector<std::uint64_t> SnapshotWriter::existing() const {
         name.substr(prefix.size(), name.size() - prefix.size() - kSuffix.size());
     std::uint64_t cut = 0;
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), cut);
-    if (error == std::errc() && end == number.data() + number.size()) cuts.push_back(cut);
+    if (error == std::errc() && end == number.data() + number.size()) cuts.insert(cut);
   }
-  std::ranges::sort(cuts);
   return cuts;
+}
+
+std::vector<std::uint64_t> SnapshotWriter::existing() const {
+  const std::lock_guard lock(mutex_);
+  return {existing_.begin(), existing_.end()};
+}
+
+void SnapshotWriter::remove_file(std::uint64_t cut) {
+  std::filesystem::remove(path_of(dir_, index_, cut));
+  const std::lock_guard lock(mutex_);
+  existing_.erase(cut);
 }
 
 void SnapshotWriter::write(Job job) {
@@ -219,6 +232,11 @@ std::optional<std::uint64_t> SnapshotWriter::take_written() {
   event_.clear();
   const std::lock_guard lock(mutex_);
   return std::exchange(written_, std::nullopt);
+}
+
+std::optional<SnapshotWriter::Unwritten> SnapshotWriter::take_unwritten() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(unwritten_, std::nullopt);
 }
 
 std::optional<std::string> SnapshotWriter::failure() const {
@@ -267,19 +285,27 @@ void SnapshotWriter::run(const std::stop_token& stop) {
 }
 
 void SnapshotWriter::write_file(const Job& job) {
+  const std::uint64_t cut = job.snapshot->cut;
   std::optional<std::string> problem;
   try {
     save(job);
-    remove_unwanted(job.snapshot->cut);
+    {
+      const std::lock_guard lock(mutex_);
+      existing_.insert(cut);
+    }
+    remove_unwanted(cut);
   } catch (const std::exception& error) {
     problem = error.what();
+    std::error_code ignored;
+    std::filesystem::remove(path_of(dir_, index_, cut), ignored);
   }
   {
     const std::lock_guard lock(mutex_);
     if (problem) {
-      failure_ = problem;
+      existing_.erase(cut);
+      unwritten_ = Unwritten{cut, *problem};
     } else if (!is_unwanted_) {
-      written_ = job.snapshot->cut;
+      written_ = cut;
     }
     writing_.reset();
   }
@@ -301,6 +327,7 @@ void SnapshotWriter::read_file(std::uint64_t cut) {
     problem = error.what();
   }
   const std::lock_guard lock(mutex_);
+  if (unreadable) existing_.erase(cut);
   if (wanted_) return;  // another snapshot has been requested since
   if (problem) failure_ = problem;
   read_ = std::move(file);
@@ -313,14 +340,9 @@ void SnapshotWriter::remove_unwanted(std::uint64_t written) {
     const std::lock_guard lock(mutex_);
     is_unwanted = is_unwanted_;
   }
-  if (is_unwanted) {
-    std::filesystem::remove(path_of(dir_, index_, written));
-    return;
-  }
+  if (is_unwanted) return remove_file(written);
   const std::vector<std::uint64_t> cuts = existing();
-  for (std::size_t i = 0; i + kKept < cuts.size(); ++i) {
-    std::filesystem::remove(path_of(dir_, index_, cuts[i]));
-  }
+  for (std::size_t i = 0; i + kKept < cuts.size(); ++i) remove_file(cuts[i]);
 }
 
 void SnapshotWriter::remove_from(std::uint64_t cut) {
@@ -331,7 +353,7 @@ void SnapshotWriter::remove_from(std::uint64_t cut) {
     is_unwanted_ = is_unwanted_ || (writing_ && *writing_ >= cut);
   }
   for (const std::uint64_t other : existing()) {
-    if (other >= cut) std::filesystem::remove(path_of(dir_, index_, other));
+    if (other >= cut) remove_file(other);
   }
 }
 
@@ -395,9 +417,7 @@ void SnapshotWriter::remove_all() {
     job_.reset();
     idle_.wait(lock, [this] { return !writing_; });
   }
-  for (const std::uint64_t cut : existing()) {
-    std::filesystem::remove(path_of(dir_, index_, cut));
-  }
+  for (const std::uint64_t cut : existing()) remove_file(cut);
 }
 
 }  // namespace syncopate::ps

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -45,7 +46,8 @@ class SnapshotWriter {
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
   ~SnapshotWriter();  // completes the file being written
 
-  // Returns the numbers of the snapshots with a complete file, ascending.
+  // Returns the numbers of the snapshots with a complete file, ascending. The folder is read at the
+  // start only, since that takes a descriptor.
   std::vector<std::uint64_t> existing() const;
 
   struct Job {
@@ -56,6 +58,13 @@ class SnapshotWriter {
   void write(Job job);
   // Returns the number of the snapshot whose file was completed since the last call.
   std::optional<std::uint64_t> take_written();
+  // Returns the snapshot whose file could not be written since the last call, because the disk is
+  // full or no descriptor is left. Complete files stay.
+  struct Unwritten {
+    std::uint64_t snapshot = 0;
+    std::string reason;
+  };
+  std::optional<Unwritten> take_unwritten();
   // Reads a snapshot file in the background. Replaces an earlier request that is not complete.
   void read_later(std::uint64_t snapshot);
   // Returns the snapshot file that was read since the last call.
@@ -63,7 +72,7 @@ class SnapshotWriter {
   // Returns the requested snapshot, if its file was found missing, truncated or damaged since the
   // last call. The reason is logged, and the file is removed.
   std::optional<std::uint64_t> take_unreadable();
-  // Returns why a snapshot file could not be written: the disk is full, or the folder is missing.
+  // Returns why a snapshot could not be read, although its file may be valid.
   std::optional<std::string> failure() const;
   int descriptor() const noexcept { return event_.descriptor(); }
 
@@ -88,6 +97,8 @@ class SnapshotWriter {
   // After a snapshot file is complete: removes it if it has become void, otherwise the oldest.
   void remove_unwanted(std::uint64_t written);
   void remove_foreign();
+  std::set<std::uint64_t> files_in_folder() const;
+  void remove_file(std::uint64_t snapshot);
 
   const std::filesystem::path dir_;
   const int index_;
@@ -96,10 +107,12 @@ class SnapshotWriter {
   mutable std::mutex mutex_;
   std::condition_variable_any asked_;
   std::condition_variable_any idle_;
+  std::set<std::uint64_t> existing_;  // the snapshots with a complete file
   std::optional<Job> job_;
   std::optional<std::uint64_t> writing_;  // the snapshot being written
   bool is_unwanted_ = false;              // the snapshot being written has become void
   std::optional<std::uint64_t> written_;
+  std::optional<Unwritten> unwritten_;
   std::optional<std::uint64_t> wanted_;  // the snapshot whose file is to be read
   std::optional<SnapshotFile> read_;
   std::optional<std::uint64_t> unreadable_;

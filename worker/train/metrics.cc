@@ -15,6 +15,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/file_descriptor.h"
+#include "models/base/log.h"
 
 namespace syncopate {
 
@@ -173,7 +174,8 @@ class JsonLines final : public MetricsWriter {
       if (ends_with_a_line()) return;
       std::this_thread::sleep_for(kMoment);
     }
-    append("\n");
+    ends_broken_ = true;
+    append("");
   }
 
   bool ends_with_a_line() const {
@@ -182,23 +184,31 @@ class JsonLines final : public MetricsWriter {
     return ::read(file_.get(), &last, 1) != 1 || last == '\n';
   }
 
-  // Writes unbuffered, so that a reader sees whole lines and a killed run leaves them.
-  void append(std::string_view text) {
-    while (!text.empty()) {
-      const ssize_t written = ::write(file_.get(), text.data(), text.size());
+  // Writes a line unbuffered, so that a reader sees whole lines and a killed run leaves them. A
+  // line that cannot be written, because the disk is full, is lost; training is worth more than a
+  // line.
+  void append(const std::string& line) {
+    const std::string text = ends_broken_ ? "\n" + line : line;
+    std::string_view rest = text;
+    while (!rest.empty()) {
+      const ssize_t written = ::write(file_.get(), rest.data(), rest.size());
       if (written < 0 && errno == EINTR) continue;
-      if (written < 0) fail("write metrics file");
-      text.remove_prefix(static_cast<std::size_t>(written));
+      if (written < 0) break;
+      rest.remove_prefix(static_cast<std::size_t>(written));
     }
-  }
-
-  [[noreturn]] void fail(std::string_view action) const {
-    throw FileError(describe_errno(action, path_.string(), errno));
+    if (rest.size() < text.size()) ends_broken_ = !rest.empty();
+    if (!rest.empty() && !is_failing_) {
+      log(LogLevel::kWarning, describe_errno("write --metrics", path_.string(), errno) +
+                                  "; training goes on, and later lines are tried again");
+    }
+    is_failing_ = !rest.empty();
   }
 
   std::filesystem::path path_;
   bool append_;
   FileDescriptor file_;
+  bool ends_broken_ = false;  // the file ends with a part of a line
+  bool is_failing_ = false;   // the last line could not be written
   std::optional<double> began_at_;
 };
 

@@ -120,7 +120,8 @@ struct Summary {
   std::vector<WorkerStaleness> staleness;  // one per worker; empty for synchronous replicas
 };
 
-// Writes metrics. One thread only. A numeric field that is not a number is written as null.
+// Writes metrics. One thread only. A numeric field that is not a number is written as null. A line
+// that cannot be written is lost, and the first of such lines is logged.
 class MetricsWriter {
  public:
   virtual ~MetricsWriter() = default;

@@ -67,6 +67,29 @@ TEST(Snapshots, AreReleasedWhenCopiedAndAllPushesAreReported) {
   EXPECT_FALSE(job.take<wire::AppointmentT>(worker(0)));
 }
 
+TEST(Snapshots, AreVoidIfAServerCannotWriteItsFileAndMadeAgainAtTheNextInterval) {
+  JobCase job(make_declaration(), 2, true);
+  job.start();
+  job.train(0, 1);
+  for (const bool is_disk_full : {true, false}) {
+    job.coordinator->request_snapshot();
+    job.collect();
+    job.freeze_all({{0, 1, 1}});
+    for (int s = 0; s < 2; ++s) {
+      wire::CutDoneT done;
+      done.cut = job.take<wire::CutT>(server(s))->cut;
+      done.not_written = is_disk_full && s == 1;
+      job.send(server(s), std::move(done));
+    }
+    for (int s = 0; s < 2; ++s) {
+      const auto release = job.take<wire::ReleaseT>(server(s));
+      ASSERT_TRUE(release);
+      EXPECT_EQ(release->is_void, is_disk_full) << s;
+    }
+  }
+  EXPECT_FALSE(job.coordinator->failure());
+}
+
 TEST(Snapshots, DoNotWaitForALostWorker) {
   JobCase job(make_declaration(), 1, true);
   job.start();

@@ -70,26 +70,31 @@ class ServerDutiesWithFiles : public ::testing::Test {
     duties.on_message(wire::make_message(std::move(declared)));
     ASSERT_TRUE(reply<wire::DeclaredT>(duties, data_));
   }
-  // Freezes the shard and makes this snapshot, which stays published.
-  void copy(ServerDuties& duties, wire::CutT cut) {
+  // Freezes the shard and makes this snapshot, which stays published. Returns whether the server
+  // could write it.
+  bool copy(ServerDuties& duties, wire::CutT cut) {
     wire::FreezeT freeze;
     freeze.cut = cut.cut;
     duties.on_message(wire::make_message(freeze));
     EXPECT_TRUE(reply<wire::FrozenT>(duties, data_));
     duties.on_message(wire::make_message(std::move(cut)));
-    EXPECT_TRUE(reply<wire::CutDoneT>(duties, data_));
+    const std::optional<wire::CutDoneT> done = reply<wire::CutDoneT>(duties, data_);
+    EXPECT_TRUE(done);
+    return done && !done->not_written;
   }
-  // Makes a snapshot that is written to a file, and releases it.
-  void make_cut(ServerDuties& duties, std::uint64_t number, bool is_void) {
+  // Makes a snapshot that is written to a file, and releases it. Returns whether the server could
+  // write the file.
+  bool make_cut(ServerDuties& duties, std::uint64_t number, bool is_void) {
     wire::CutT cut;
     cut.cut = number;
     cut.to_file = true;
     cut.coordinator = {static_cast<std::uint8_t>(number)};
-    copy(duties, std::move(cut));
+    const bool is_written = copy(duties, std::move(cut));
     wire::ReleaseT release;
     release.cut = number;
     release.is_void = is_void;
     duties.on_message(wire::make_message(release));
+    return is_written;
   }
   // Makes a snapshot that is not written to a file, and leaves it published.
   void publish_cut(ServerDuties& duties, std::uint64_t number, bool with_slots) {
@@ -124,6 +129,25 @@ TEST_F(ServerDutiesWithFiles, RemoveFilesOfVoidSnapshots) {
   EXPECT_EQ(duties.snapshots(), (Snapshots{1, 2}));
   ASSERT_TRUE(roll_back(duties, 1));
   EXPECT_EQ(duties.snapshots(), (Snapshots{1}));
+}
+
+TEST_F(ServerDutiesWithFiles, GoOnWithoutASnapshotThatCannotBeWritten) {
+  ServerDuties duties = start();
+  declare(duties, 1);
+  EXPECT_TRUE(make_cut(duties, 1, false));
+  // A folder under the name of the temporary file is in its way, as a full disk would be.
+  const std::filesystem::path in_the_way =
+      options_.snapshot_dir / ("shard-0-cut-2.snapshot.tmp" + std::to_string(getpid()));
+  std::filesystem::create_directory(in_the_way);
+  ::testing::internal::CaptureStderr();
+  EXPECT_FALSE(make_cut(duties, 2, true));
+  const std::string logged = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(logged.find("snapshot 2 was not written: write "), std::string::npos) << logged;
+  EXPECT_FALSE(duties.failure());
+  EXPECT_EQ(duties.snapshots(), (Snapshots{1}));
+  std::filesystem::remove(in_the_way);
+  EXPECT_TRUE(make_cut(duties, 3, false));
+  EXPECT_EQ(duties.snapshots(), (Snapshots{1, 3}));
 }
 
 TEST_F(ServerDutiesWithFiles, ReportADamagedFileAndKeepTheOthers) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -15,12 +16,23 @@
 namespace syncopate::ps::testing {
 namespace {
 
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
 class SnapshotWriterTest : public ::testing::Test {
  protected:
   SnapshotWriterTest() { std::filesystem::create_directories(dir_); }
   ~SnapshotWriterTest() override { std::filesystem::remove_all(dir_); }
 
   void write(std::uint64_t cut) {
+    write_file(cut);
+    wait_until([&] { return writer_.take_written() == cut; });
+  }
+
+  void write_file(std::uint64_t cut) {
     auto copy = std::make_shared<ServedSnapshot>();
     copy->cut = cut;
     copy->state.values = make_host_tensor({1000}, DType::kF32);
@@ -28,7 +40,6 @@ class SnapshotWriterTest : public ::testing::Test {
     writer_.write({.snapshot = copy,
                    .declaration = declaration_of({}),
                    .coordinator = {static_cast<std::uint8_t>(cut)}});
-    wait_until([&] { return writer_.take_written() == cut; });
   }
 
   void wait_until(const std::function<bool()>& is_true) const {
@@ -74,6 +85,28 @@ TEST_F(SnapshotWriterTest, KeepsTheNewestThreeValidFiles) {
   write(9);
   EXPECT_EQ(writer_.existing(), (Snapshots{3, 4, 9}));
   EXPECT_EQ(writer_.read(4).state.values.f32()[999], 4.0F);
+}
+
+TEST_F(SnapshotWriterTest, KeepsItsFilesWhileNoDescriptorIsLeft) {
+  if (kSanitized) {
+    GTEST_SKIP() << "UndefinedBehaviorSanitizer takes a type for wrong when it cannot open a file";
+  }
+  write(1);
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{.rlim_cur = 3, .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+  write_file(2);
+  std::optional<SnapshotWriter::Unwritten> unwritten;
+  wait_until([&] { return (unwritten = writer_.take_unwritten()).has_value(); });
+  EXPECT_EQ(writer_.existing(), (Snapshots{1}));
+  writer_.remove_from(2);
+  setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_TRUE(unwritten);
+  EXPECT_EQ(unwritten->snapshot, 2U);
+  EXPECT_NE(unwritten->reason.find("ulimit -n"), std::string::npos) << unwritten->reason;
+  write(3);
+  EXPECT_EQ(writer_.existing(), (Snapshots{1, 3}));
 }
 
 TEST_F(SnapshotWriterTest, DetectsAChangedByte) {

@@ -1,8 +1,11 @@
 #include "worker/train/metrics.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -213,10 +216,44 @@ TEST_F(MetricsTest, NameTheFileThatCannotBeOpened) {
   }
 }
 
-TEST_F(MetricsTest, OnAFullDiskAreAnError) {
-  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
-  const auto metrics = make_metrics_writer("/dev/full", false);
-  EXPECT_THROW(metrics->write(StepMetrics{}), FileError);
+// Lets this process write only the first bytes of every file, as a full disk would.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) : ignored_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+  ~FullDisk() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, ignored_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*ignored_)(int);
+};
+
+TEST_F(MetricsTest, OnAFullDiskAreWrittenAgainWhenThereIsRoom) {
+  const auto metrics = make_metrics_writer(path_, false);
+  metrics->write(StepMetrics{.step = 1});
+  testing::internal::CaptureStderr();
+  {
+    const FullDisk disk(std::filesystem::file_size(path_) + 10);
+    metrics->write(StepMetrics{.step = 2});
+    metrics->write(StepMetrics{.step = 3});
+  }
+  metrics->write(StepMetrics{.step = 4});
+  const std::string logged = testing::internal::GetCapturedStderr();
+  EXPECT_NE(logged.find(path_.string()), std::string::npos) << logged;
+  EXPECT_EQ(std::ranges::count(logged, '\n'), 1) << logged;
+  const std::vector<Json> found = lines();
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(found[0].at("step"), 1);
+  EXPECT_TRUE(found[1].is_discarded()) << "the part that fitted";
+  EXPECT_EQ(found[2].at("step"), 4);
 }
 
 }  // namespace
