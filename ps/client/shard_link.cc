@@ -365,9 +365,21 @@ void ShardLink::on_copy_answer(ShardRequest::Kind kind, int bucket,
   state_.changed.notify_all();
 }
 
+// A name that cannot be looked up would look like a server that is not running.
+void ShardLink::fail_disconnected(const std::string& reason) {
+  if (address_.endpoint.empty()) return state_.fail(reason);
+  const Endpoint endpoint = parse_endpoint(address_.endpoint, name());
+  const std::string problem = look_up_problem(endpoint);
+  if (problem.empty()) return state_.fail(reason);
+  state_.fail(fmt::format("{}: the host name '{}' cannot be looked up ({}); start that server with "
+                          "--host and a name or an address that this machine can look up",
+                          name(), endpoint.host, problem),
+              FailureKind::kUsage);
+}
+
 void ShardLink::check_timeouts() {
   if (const auto reason = reconnect_.expired(name(), options_.declaration.writes_checkpoints)) {
-    return state_.fail(*reason);
+    return fail_disconnected(*reason);
   }
   // A new connection either brings answers or shows that the shard is away.
   if (answers_until_ && answers_until_->passed()) {

@@ -65,6 +65,8 @@ class ShardLink {
   // Handles the answers to writes and to reads of a snapshot: the messages Written and CutValues.
   void on_copy_answer(ShardRequest::Kind kind, int bucket, const wire::Envelope& envelope);
   void start_answer_timeout();
+  // Fails the client, whose connection to the shard has been broken for too long.
+  void fail_disconnected(const std::string& reason);
 
   wire::Context& context_;
   ReadableSet& readable_;

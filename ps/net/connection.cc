@@ -21,6 +21,8 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "frames are little-endian");
 
 constexpr std::string_view kFrameMagic = "SYNC";
+// The first bytes of a ZeroMQ socket without a routing id. Source: RFC 23/ZMTP, signature.
+constexpr std::string_view kZeroMqSignature("\xff\0\0\0\0\0\0\0\1\x7f", 10);
 constexpr std::size_t kFrameHeaderBytes = 12;
 
 template <typename T>
@@ -117,6 +119,12 @@ std::optional<Frame> FrameReader::next(std::string_view peer) {
   const std::string_view bytes = std::string_view(bytes_).substr(begin_);
   const std::size_t seen = std::min(bytes.size(), kFrameMagic.size());
   if (bytes.substr(0, seen) != kFrameMagic.substr(0, seen)) {
+    if (bytes.starts_with(kZeroMqSignature)) {
+      throw PeerError(fmt::format(
+          "{}: it is a parameter server (it uses ZeroMQ's protocol); give all tasks the "
+          "same --strategy, and start doctor in place of serve, too",
+          peer));
+    }
     throw PeerError(
         fmt::format("{}: it uses another protocol (its first bytes are: {}); is another program "
                     "using this port?",

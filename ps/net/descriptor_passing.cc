@@ -158,10 +158,7 @@ FileDescriptor receive_descriptor(int socket, std::string_view peer) {
     return FileDescriptor(descriptor);
   }
   if ((one.message.msg_flags & MSG_CTRUNC) == 0) return {};
-  throw FileError(fmt::format(
-      "{} passed a file descriptor that this process could not take; raise the limit on "
-      "open files (ulimit -n)",
-      peer));
+  throw FileError(describe_errno("take a file descriptor from", peer, EMFILE));
 }
 
 DescriptorServer::DescriptorServer(FileDescriptor listening, std::uint32_t longest_request,

@@ -20,6 +20,17 @@ namespace {
 
 constexpr int kLookUpAgainMs = 200;
 
+// Calls getaddrinfo(3), and returns its result.
+int resolve(const Endpoint& endpoint, int flags, Addresses& found) {
+  const addrinfo wanted{
+      .ai_flags = flags | AI_NUMERICSERV, .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+  addrinfo* list = nullptr;
+  const int code = getaddrinfo(endpoint.host.empty() ? nullptr : endpoint.host.c_str(),
+                               fmt::format("{}", endpoint.port).c_str(), &wanted, &list);
+  found.list.reset(list);
+  return code;
+}
+
 UsageError unreadable_endpoint(std::string_view what, std::string_view text,
                                std::string_view found) {
   return UsageError(fmt::format(
@@ -85,12 +96,8 @@ Endpoint listening_endpoint(const std::string& host, std::uint16_t port) {
 }
 
 Addresses look_up(const Endpoint& endpoint, int flags) {
-  const addrinfo wanted{
-      .ai_flags = flags | AI_NUMERICSERV, .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-  addrinfo* list = nullptr;
-  const int code = getaddrinfo(endpoint.host.empty() ? nullptr : endpoint.host.c_str(),
-                               fmt::format("{}", endpoint.port).c_str(), &wanted, &list);
-  Addresses found{std::unique_ptr<addrinfo, FreeAddresses>(list), ""};
+  Addresses found;
+  const int code = resolve(endpoint, flags, found);
   if (code == 0) return found;
   found.error = gai_strerror(code);
   if (code != EAI_AGAIN && code != EAI_SYSTEM && code != EAI_MEMORY) {
@@ -100,6 +107,12 @@ Addresses look_up(const Endpoint& endpoint, int flags) {
                     to_string(endpoint), endpoint.host, found.error));
   }
   return found;
+}
+
+std::string look_up_problem(const Endpoint& endpoint) {
+  Addresses found;
+  const int code = resolve(endpoint, 0, found);
+  return code == 0 ? "" : gai_strerror(code);
 }
 
 void await_host(const Endpoint& endpoint, const Deadline& deadline) {

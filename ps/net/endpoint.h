@@ -48,6 +48,9 @@ Endpoint listening_endpoint(const std::string& host, std::uint16_t port);
 // Resolves an endpoint. `flags` as for getaddrinfo(3). Throws UsageError for an unknown name.
 Addresses look_up(const Endpoint& endpoint, int flags);
 
+// Returns why the endpoint's host cannot be looked up now; "" if it can.
+std::string look_up_problem(const Endpoint& endpoint);
+
 // How long an unknown host name is looked up again: the name of a host that has just been started
 // may appear seconds after other tasks call it.
 constexpr std::chrono::seconds kUnknownHostTimeout(10);

@@ -147,8 +147,7 @@ std::optional<Connection> Listener::accept(const Deadline& deadline) {
                         "a caller from " + (from.empty() ? "this machine" : from));
     }
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-      throw FileError(describe_errno("accept", "a connection", errno) +
-                      "; raise the limit on open files (ulimit -n)");
+      throw FileError(describe_errno("accept", "a connection", errno));
     }
     // Any other error of accept() means that no caller waits, or that the caller is gone already.
     if (!wait_ready(socket_.get(), POLLIN, deadline)) return std::nullopt;
