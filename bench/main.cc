@@ -12,6 +12,7 @@
 #include "deploy/cli/flag_set.h"
 #include "deploy/cli/names.h"
 #include "models/base/errors.h"
+#include "models/base/open_files.h"
 #include "worker/run/exit_codes.h"
 
 namespace {
@@ -112,6 +113,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  syncopate::raise_open_file_limit();
   try {
     return run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
   } catch (const UsageError& error) {

@@ -14,6 +14,7 @@
 
 #include "deploy/commands/commands.h"
 #include "models/base/errors.h"
+#include "models/base/open_files.h"
 #include "strategies/cluster/cluster_spec.h"
 #include "strategies/collective/mpi_session.h"
 #include "worker/run/exit_codes.h"
@@ -100,6 +101,7 @@ int main(int argc, char** argv) {
   // SIGPIPE is ignored so that training goes on when the reader of a pipe exits; the write fails
   // instead.
   std::signal(SIGPIPE, SIG_IGN);
+  syncopate::raise_open_file_limit();
   std::unique_ptr<syncopate::MpiSession> mpi;
   const int exit_code =
       syncopate::run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), mpi);

@@ -1,4 +1,6 @@
 // `syncopate launch`: runs the roles of a job as processes on this machine.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -6,7 +8,9 @@
 #include "deploy/commands/commands.h"
 #include "deploy/launch/role_commands.h"
 #include "deploy/launch/role_group.h"
+#include "models/base/open_files.h"
 #include "ps/server/order_record.h"
+#include "strategies/cluster/cluster_spec.h"
 #include "worker/run/run_folder.h"
 
 namespace syncopate {
@@ -50,9 +54,35 @@ std::vector<RoleCommand> plan_roles(const LaunchOptions& options, int restarts) 
   return commands;
 }
 
+std::string counted(int count, const std::string& noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string roles_of(const LaunchOptions& options) {
+  const std::string workers = counted(places_of(options.workers, options.joins), "worker");
+  return options.servers == 0 ? workers : workers + " and " + counted(options.servers, "server");
+}
+
+// Returns how many files the role with the most open files has open: the launcher, server 0 or a
+// worker.
+std::int64_t most_open_files(const LaunchOptions& options) {
+  // The launcher's own files, and for each role two pipes and a descriptor of the process.
+  constexpr std::int64_t kOwnFiles = 16;
+  constexpr std::int64_t kFilesPerRole = 3;
+  const int places = places_of(options.workers, options.joins);
+  const ClusterSpec worker{.world_size = places, .num_servers = options.servers};
+  const std::int64_t roles = options.with_mpirun ? 1 : places + options.servers;
+  const std::int64_t most = std::max(kOwnFiles + kFilesPerRole * roles, needed_open_files(worker));
+  if (options.servers == 0) return most;
+  ClusterSpec server = worker;
+  server.role = Role::kServer;
+  return std::max(most, needed_open_files(server));
+}
+
 }  // namespace
 
 int run_launch(const LaunchOptions& options, std::ostream& out) {
+  require_open_files(most_open_files(options), "a launch of " + roles_of(options));
   // A folder or file that cannot be written is reported once here, before any role starts. The
   // command doctor reports such an error as a finding of its own.
   const bool trains = options.role_arguments.front() == "train";

@@ -3,12 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <iostream>
 #include <optional>
 
 #include "deploy/commands/commands.h"
 #include "models/base/affinity.h"
+#include "models/base/deadline.h"
+#include "models/base/errors.h"
+#include "models/base/log.h"
+#include "models/base/open_files.h"
 #include "ps/net/endpoint.h"
 #include "ps/server/order_record.h"
 #include "ps/server/server.h"
@@ -60,9 +65,28 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
   return std::chrono::milliseconds(std::llround(1000.0 * seconds));
 }
 
+// Warns once when a server has as many files open as it may: no task can connect to it then.
+class OpenFileWatch {
+ public:
+  // Called periodically; looks once a second.
+  void look() {
+    if (was_reached_ || !next_look_.passed()) return;
+    next_look_ = Deadline::after(std::chrono::seconds(1));
+    was_reached_ = is_open_file_limit_reached();
+    if (was_reached_) log(LogLevel::kWarning, describe_errno("accept", "connections", EMFILE));
+  }
+
+ private:
+  Deadline next_look_ = Deadline::after(std::chrono::seconds(1));
+  bool was_reached_ = false;
+};
+
 int serve(ps::ServerOptions options, const ClusterSpec& cluster, StopSignal& signals) {
+  require_open_files(needed_open_files(cluster), place_in_job(cluster));
   bool asked_to_stop = false;
+  OpenFileWatch open_files;
   const auto stop = [&] {
+    open_files.look();
     if (signals.poll()) asked_to_stop = true;
     return asked_to_stop;
   };

@@ -11,6 +11,7 @@
 #include "deploy/cli/device_flags.h"
 #include "deploy/commands/commands.h"
 #include "models/base/log.h"
+#include "models/base/open_files.h"
 #include "ps/client/client_errors.h"
 #include "strategies/cluster/prepare_rendezvous.h"
 #include "worker/run/exit_codes.h"
@@ -162,6 +163,7 @@ int run_train(const TrainOptions& given, StopSignal& signals, MpiSession* mpi, s
     std::_Exit(end.exit_code);
   });
   TrainOptions options = given;
+  require_open_files(needed_open_files(options.cluster), place_in_job(options.cluster));
   find_devices(options);
   warn_of_threads(options);
   prepare_rendezvous(options.cluster);

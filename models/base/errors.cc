@@ -4,6 +4,8 @@
 
 #include <system_error>
 
+#include "models/base/open_files.h"
+
 namespace syncopate {
 
 void check(bool condition, std::string_view what, SourceLocation where) {
@@ -13,7 +15,8 @@ void check(bool condition, std::string_view what, SourceLocation where) {
 }
 
 std::string describe_errno(std::string_view action, std::string_view path, int error_number) {
-  return fmt::format("{} {}: {}", action, path, std::generic_category().message(error_number));
+  return fmt::format("{} {}: {}{}", action, path, std::generic_category().message(error_number),
+                     open_files_advice(error_number));
 }
 
 }  // namespace syncopate

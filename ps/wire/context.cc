@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/open_files.h"
 
 namespace syncopate::ps::wire {
 namespace {
@@ -54,7 +55,9 @@ void ContextTraits::close(Type context) noexcept {
 void SocketTraits::close(Type socket) noexcept { zmq_close(socket); }
 
 void check_zmq(int result, const std::string& call) {
-  if (result < 0) throw FileError(fmt::format("{}: {}", call, zmq_strerror(errno)));
+  if (result >= 0) return;
+  const int error = errno;
+  throw FileError(fmt::format("{}: {}{}", call, zmq_strerror(error), open_files_advice(error)));
 }
 
 void set_option(const SocketHandle& socket, int option, int value) {
@@ -66,6 +69,12 @@ Context::Context(int io_threads) : context_(zmq_ctx_new()) {
   if (!context_) check_zmq(-1, "zmq_ctx_new");
   keep_freed_memory();
   check_zmq(zmq_ctx_set(context_.get(), ZMQ_IO_THREADS, io_threads), "zmq_ctx_set");
+  // By default a context has at most 1,023 sockets; a worker of 340 shards needs more. Every socket
+  // takes at least one descriptor.
+  const std::int64_t most = zmq_ctx_get(context_.get(), ZMQ_SOCKET_LIMIT);
+  check_zmq(zmq_ctx_set(context_.get(), ZMQ_MAX_SOCKETS,
+                        static_cast<int>(std::min(most, open_file_limit()))),
+            "zmq_ctx_set ZMQ_MAX_SOCKETS");
 }
 
 SocketHandle Context::make_socket(int type) {

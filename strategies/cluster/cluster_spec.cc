@@ -68,6 +68,21 @@ std::string place_in_job(const ClusterSpec& spec) {
   return "";
 }
 
+std::int64_t needed_open_files(const ClusterSpec& spec) {
+  // The files that a task has open beside its connections, measured with some to spare: data,
+  // checkpoints, threads, ZeroMQ. A server has two contexts of ZeroMQ's.
+  constexpr std::int64_t kOwnFiles = 32;
+  constexpr std::int64_t kOwnFilesOfServer = 48;
+  // A worker's connection to a server: a socket, three descriptors of ZeroMQ's and a timer.
+  constexpr std::int64_t kFilesPerServer = 5;
+  const std::int64_t workers = spec.world_size;
+  if (spec.num_servers == 0) return workers > 1 ? kOwnFiles + workers : 0;
+  if (spec.role == Role::kWorker) return kOwnFiles + kFilesPerServer * (spec.num_servers + 1);
+  // Every worker has a data connection to every server. Server 0 also has a control connection of
+  // every task.
+  return kOwnFilesOfServer + (spec.index == 0 ? 2 * workers + spec.num_servers - 1 : workers + 1);
+}
+
 std::string contradiction(const ClusterSpec& spec, Role role, int index, const Place& reported) {
   const std::vector<Place>& places =
       role == Role::kServer ? spec.server_places : spec.worker_places;

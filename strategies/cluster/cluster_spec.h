@@ -89,6 +89,10 @@ struct ClusterSpec {
 // Returns the task as text, such as "rank 1 of 2" or "server 0 of 2".
 std::string place_in_job(const ClusterSpec& spec);
 
+// Returns how many files a task of the job has open, for models/base/open_files.h; 0 for a job of
+// one task.
+std::int64_t needed_open_files(const ClusterSpec& spec);
+
 // Compares the place that a task reports with the place that the launcher's variables give it.
 // Returns an error message with advice when they differ, "" when they agree or are unknown.
 std::string contradiction(const ClusterSpec& spec, Role role, int index, const Place& reported);

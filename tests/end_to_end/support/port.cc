@@ -39,12 +39,12 @@ Port::Port(bool held) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)
 
 Port::~Port() { release(); }
 
-bool Port::answers() const {
-  const int caller = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool connected =
-      connect(caller, reinterpret_cast<const sockaddr*>(&address_), sizeof address_) == 0;
-  close(caller);
-  return connected;
+FileDescriptor Port::call() const {
+  FileDescriptor caller(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (connect(caller.get(), reinterpret_cast<const sockaddr*>(&address_), sizeof address_) != 0) {
+    caller.reset();
+  }
+  return caller;
 }
 
 void Port::release() {

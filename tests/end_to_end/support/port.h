@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "models/base/file_descriptor.h"
+
 namespace syncopate::test {
 
 class Port {
@@ -16,8 +18,9 @@ class Port {
   ~Port();
 
   const std::string& endpoint() const { return endpoint_; }  // an address such as "127.0.0.1:40123"
-  // True if a program listens at the port.
-  bool answers() const;
+  // Returns a connection to the program that listens at the port; empty if there is none.
+  FileDescriptor call() const;
+  bool answers() const { return static_cast<bool>(call()); }
 
  private:
   void release();

@@ -1,13 +1,16 @@
 #include "ps/wire/zmq_socket.h"
 
 #include <gtest/gtest.h>
+#include <zmq.h>
 
 #include <algorithm>
 #include <atomic>
 #include <map>
 #include <ranges>
+#include <vector>
 
 #include "models/base/errors.h"
+#include "models/base/open_files.h"
 #include "ps/net/connection.h"
 #include "tests/ps/wire/socket_case.h"
 
@@ -242,6 +245,17 @@ TEST(PortInUse, IsNamedInTheError) {
     EXPECT_NE(std::string(error.what()).find(std::to_string(line.server->port())),
               std::string::npos);
   }
+}
+
+// By default ZeroMQ allows 1,023 sockets per context, which a worker of 340 shards exceeds.
+TEST(AContext, HasAsManySocketsAsFilesMayBeOpen) {
+  constexpr int kSockets = 1100;
+  raise_open_file_limit();
+  if (open_file_limit() < kSockets + 100) GTEST_SKIP() << "the hard limit on open files is too low";
+  Context context;
+  std::vector<SocketHandle> sockets;
+  for (int i = 0; i < kSockets; ++i) sockets.push_back(context.make_socket(ZMQ_PAIR));
+  EXPECT_EQ(sockets.size(), std::size_t{kSockets});
 }
 
 }  // namespace

@@ -1,0 +1,188 @@
+// Tests jobs with parameter servers at the limits of a machine: few open files, a full disk, host
+// names that nobody can look up, and roles that stay stopped.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "models/base/file_descriptor.h"
+#include "tests/end_to_end/support/metrics_lines.h"
+#include "tests/end_to_end/support/port.h"
+#include "tests/end_to_end/support/role_processes.h"
+#include "tests/end_to_end/support/run_program.h"
+#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/end_to_end/support/task_results.h"
+
+namespace syncopate::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+constexpr const char* kStep = "\"event\":\"step\"";
+
+const Arguments kTrain{"train",
+                       "--strategy",
+                       "parameter-server",
+                       "--model",
+                       "mlp",
+                       "--data",
+                       "synthetic:1x28x28:10:2400",
+                       "--threads",
+                       "1",
+                       "--no-progress",
+                       "--eval-every",
+                       "0",
+                       "--log-every",
+                       "1"};
+
+// Returns a command of the shell that runs `limit`, such as "ulimit -n 64", before the program.
+Arguments limited(const std::string& limit, const Arguments& flags) {
+  return Arguments{"/bin/sh", "-c", limit + "; exec \"$@\"", "sh", SYNCOPATE_PROGRAM} + flags;
+}
+
+Arguments launch(int workers, int servers, const Arguments& flags = {}) {
+  return Arguments{"launch", "--workers", std::to_string(workers), "--servers",
+                   std::to_string(servers)} +
+         flags + Arguments{"--"} + kTrain;
+}
+
+// The soft limit is too low for the launcher (3 files for each of 20 roles) and for server 0.
+TEST(ASoftLimitOnOpenFiles, DoesNotLimitTheJob) {
+  const ScratchDir scratch;
+  RunningProgram job(
+      limited("ulimit -Sn 48",
+              launch(18, 2) + Arguments{"--steps", "200", "--metrics", scratch / "m.jsonl"}));
+  const ProgramResult result = job.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(summary_of(scratch / "m.jsonl").at("steps"), 200);
+}
+
+TEST(AHardLimitOnOpenFiles, EndsALaunchWithOneLine) {
+  const ProgramResult result = RunningProgram(limited("ulimit -n 64", launch(64, 4))).wait();
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
+  expect_one_line(result, {"64 workers and 4 servers", "the limit is 64", "ulimit -n 220"});
+}
+
+TEST(AHardLimitOnOpenFiles, EndsATaskWithOneLine) {
+  const Port port(false);
+  const Arguments meet{"--rendezvous", port.endpoint()};
+  const ProgramResult server =
+      RunningProgram(
+          limited("ulimit -n 64",
+                  Arguments{"serve", "--index", "0", "--servers", "4", "--workers", "64"} + meet))
+          .wait();
+  EXPECT_EQ(server.exit_code, 2) << server.err;
+  expect_one_line(server, {"server 0 of 4 needs", "the limit is 64", "ulimit -n"});
+  const ProgramResult worker =
+      RunningProgram(
+          limited("ulimit -n 64",
+                  kTrain + Arguments{"--rank", "1", "--world-size", "2", "--servers", "9"} + meet))
+          .wait();
+  EXPECT_EQ(worker.exit_code, 2) << worker.err;
+  expect_one_line(worker, {"rank 1 of 2 needs", "the limit is 64", "ulimit -n"});
+}
+
+TEST(AServerWithoutADescriptorForACaller, NamesTheLimit) {
+  const Port port(false);
+  RunningProgram server(
+      limited("ulimit -n 54", {"serve", "--index", "0", "--servers", "1", "--workers", "1",
+                               "--rendezvous", port.endpoint()}));
+  ASSERT_TRUE(server.wait_until_err_has("listening at"));
+  std::vector<FileDescriptor> callers;
+  for (int i = 0; i < 60; ++i) callers.push_back(port.call());
+  EXPECT_TRUE(
+      server.wait_until_err_has("accept connections: Too many open files; the limit is 54"));
+}
+
+// The disk of the servers is full; the workers' folder for checkpoints is another one.
+TEST(AFullDisk, OfTheServersDoesNotEndTheJob) {
+  const ScratchDir scratch;
+  const Port port(false);
+  const Arguments meet{"--rendezvous", port.endpoint(), "--nonce", "full"};
+  // `ulimit -f` keeps files from growing beyond 8 blocks of 512 bytes, as a full disk would.
+  RunningProgram server(
+      limited("trap '' XFSZ; ulimit -f 8",
+              Arguments{"serve", "--index", "0", "--servers", "1", "--workers", "1",
+                        "--checkpoint-dir", scratch / "snapshots", "--snapshot-every", "0.2"} +
+                  meet));
+  RunningProgram worker(syncopate_command(
+      kTrain +
+      Arguments{"--rank", "0", "--world-size", "1", "--servers", "1", "--steps", "400",
+                "--service-time", "constant:5", "--metrics", scratch / "m.jsonl"} +
+      meet));
+  const ProgramResult trained = worker.wait();
+  EXPECT_EQ(trained.exit_code, 0) << trained.err;
+  const ProgramResult served = server.wait();
+  EXPECT_EQ(served.exit_code, 0) << served.err;
+  const std::size_t warning = served.err.find("was not written: ");
+  ASSERT_NE(warning, std::string::npos) << served.err;
+  EXPECT_NE(served.err.find("was not written: ", warning + 1), std::string::npos)
+      << "it was not tried again: " << served.err;
+  EXPECT_EQ(summary_of(scratch / "m.jsonl").at("steps"), 400);
+}
+
+TEST(AServerWhoseHostNameIsUnknown, IsNamed) {
+  const Port port(false);
+  const Arguments meet{"--rendezvous", port.endpoint()};
+  RunningProgram server(
+      syncopate_command(Arguments{"serve", "--index", "0", "--servers", "1", "--workers", "1",
+                                  "--host", "no-such-host.invalid"} +
+                        meet));
+  const ProgramResult worker = run_syncopate(
+      kTrain + Arguments{"--rank", "0", "--world-size", "1", "--servers", "1", "--steps", "3"} +
+      meet);
+  EXPECT_EQ(worker.exit_code, 2) << worker.err;
+  expect_one_line(worker, {"server 0", "the host name 'no-such-host.invalid'", "--host"});
+}
+
+struct Stopped {
+  const char* consistency;
+  Role role;
+};
+std::ostream& operator<<(std::ostream& out, const Stopped& stopped) {
+  return out << stopped.consistency << '_' << stopped.role.kind << stopped.role.index;
+}
+
+class ARoleThatStaysStopped : public testing::TestWithParam<Stopped> {};
+
+TEST_P(ARoleThatStaysStopped, IsStartedAgainByLaunch) {
+  const ScratchDir scratch;
+  const auto metrics = scratch / "m.jsonl";
+  RunningProgram job(
+      syncopate_command(launch(3, 2, {"--restart", "1"}) +
+                        Arguments{"--consistency", GetParam().consistency, "--steps", "2000",
+                                  "--service-time", "constant:10", "--snapshot-every", "0.5",
+                                  "--checkpoint-dir", scratch / "ck", "--metrics", metrics}));
+  ASSERT_TRUE(job.wait_until_file_has(metrics, kStep, 100));
+  const auto victim = process_of(job.pid(), GetParam().role);
+  ASSERT_TRUE(victim);
+  ASSERT_EQ(kill(*victim, SIGSTOP), 0);
+  const ProgramResult result = job.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const std::string role =
+      std::string(GetParam().role.kind) + " " + std::to_string(GetParam().role.index);
+  EXPECT_NE(result.err.find("launch: SIGKILL to " + role + ": it has been stopped for 5 s"),
+            std::string::npos)
+      << result.err;
+  std::size_t restarts = 0;
+  for (std::size_t at = 0; (at = result.err.find("restarting it", at)) != std::string::npos; ++at) {
+    ++restarts;
+  }
+  EXPECT_EQ(restarts, 1U) << "others used up their restarts: " << result.err;
+  EXPECT_EQ(summary_of(metrics).at("steps"), 2000);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, ARoleThatStaysStopped,
+                         testing::Values(Stopped{"async", {"server", 0}},
+                                         Stopped{"async", {"worker", 1}},
+                                         Stopped{"ssp", {"server", 1}},
+                                         Stopped{"sync", {"server", 0}}),
+                         testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace syncopate::test

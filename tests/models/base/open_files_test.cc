@@ -1,0 +1,59 @@
+#include "models/base/open_files.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <string>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+// The fixture restores the limit on open files of this process.
+class OpenFiles : public testing::Test {
+ protected:
+  OpenFiles() { getrlimit(RLIMIT_NOFILE, &before_); }
+  ~OpenFiles() override { setrlimit(RLIMIT_NOFILE, &before_); }
+
+  void lower_to(rlim_t limit) const {
+    const rlimit lower{.rlim_cur = limit, .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &lower);
+  }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(OpenFiles, MayBeAsManyAsTheHardLimitAllows) {
+  lower_to(64);
+  EXPECT_EQ(open_file_limit(), 64);
+  raise_open_file_limit();
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  EXPECT_EQ(limit.rlim_cur, std::min(limit.rlim_max, rlim_t{1} << 20));
+}
+
+TEST_F(OpenFiles, BeyondTheLimitAreRefusedWithLimitNeedAndCommand) {
+  lower_to(64);
+  EXPECT_NO_THROW(require_open_files(64, "server 0"));
+  try {
+    require_open_files(195, "server 0");
+    FAIL() << "nothing was thrown";
+  } catch (const UsageError& error) {
+    const std::string line = error.what();
+    EXPECT_EQ(line.find("server 0 needs 195 open files, and the limit is 64: "), 0U) << line;
+    EXPECT_NE(line.find("ulimit -n 195"), std::string::npos) << line;
+  }
+}
+
+TEST_F(OpenFiles, AreNamedWithTheLimitInEveryErrorOfTheSystem) {
+  lower_to(64);
+  EXPECT_EQ(describe_errno("create", "a pipe", EMFILE),
+            "create a pipe: Too many open files; the limit is 64: raise it with ulimit -n 1024");
+  EXPECT_EQ(open_files_advice(ENOSPC), "");
+}
+
+}  // namespace
+}  // namespace syncopate
