@@ -8,6 +8,7 @@
 #include "deploy/commands/commands.h"
 #include "deploy/launch/role_commands.h"
 #include "deploy/launch/role_group.h"
+#include "models/base/affinity.h"
 #include "models/base/open_files.h"
 #include "ps/server/order_record.h"
 #include "strategies/cluster/cluster_spec.h"
@@ -79,6 +80,15 @@ std::int64_t most_open_files(const LaunchOptions& options) {
   return std::max(most, needed_open_files(server));
 }
 
+// Reports that the servers have no CPUs of their own. `train` reports threads that share CPUs.
+void warn_of_shared_cpus(const LaunchOptions& options) {
+  const auto cpus = static_cast<int>(usable_cpus().size());
+  if (options.servers == 0 || options.workers + options.servers <= cpus) return;
+  std::cerr << fmt::format("launch: {} share {}: the servers slow the workers down\n",
+                           roles_of(options), counted(cpus, "CPU"))
+            << std::flush;
+}
+
 }  // namespace
 
 int run_launch(const LaunchOptions& options, std::ostream& out) {
@@ -90,6 +100,7 @@ int run_launch(const LaunchOptions& options, std::ostream& out) {
   if (trains && !options.record.empty()) {
     try_record(ps::order_record_path(options.record.string(), 0, 1));
   }
+  warn_of_shared_cpus(options);
   const auto plan = [&](int restarts) { return plan_roles(options, restarts); };
   return launch(plan, options.rules,
                 {.out = [&](std::string_view lines) { out << lines << std::flush; },

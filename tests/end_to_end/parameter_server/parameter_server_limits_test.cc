@@ -140,6 +140,15 @@ TEST(AServerWhoseHostNameIsUnknown, IsNamed) {
   expect_one_line(worker, {"server 0", "the host name 'no-such-host.invalid'", "--host"});
 }
 
+TEST(SeveralServersOnFewCpus, AreReported) {
+  const ProgramResult result =
+      RunningProgram(Arguments{"/usr/bin/taskset", "--cpu-list", "0"} +
+                     syncopate_command(launch(1, 2) + Arguments{"--steps", "5"}))
+          .wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err.find("launch: 1 worker and 2 servers share 1 CPU: "), 0U) << result.err;
+}
+
 struct Stopped {
   const char* consistency;
   Role role;
