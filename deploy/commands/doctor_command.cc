@@ -79,10 +79,12 @@ int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out) {
   prepare_rendezvous(options.cluster);
   const ClusterSpec world = one_world(with_rendezvous(options, mpi));
   if (world.world_size > 1) {
+    const auto listens_first = std::chrono::seconds(has_servers(options) ? 1 : 0);
     std::unique_ptr<Membership> membership;
     try {
       membership = join_cluster(world, {.rendezvous_timeout = options.rendezvous_timeout,
-                                        .peer_timeout = options.peer_timeout});
+                                        .peer_timeout = options.peer_timeout,
+                                        .listens_first = listens_first});
     } catch (const Error&) {
       inspect_devices(options, nullptr, mine);
       reports.push_back(mine);

@@ -20,8 +20,6 @@ using Kind = Finding::Kind;
 // With at most this many bytes free in /dev/shm, the segments of MPI and NCCL may not fit. 64 MiB
 // is also the default size of /dev/shm in a container.
 constexpr std::int64_t kSmallSharedMemory = std::int64_t{64} << 20;
-// The number of open files that a task needs beside its connections to other tasks.
-constexpr std::int64_t kOwnFiles = 256;
 constexpr double kSkewNoticed = 1.0;  // the smallest clock difference that is reported, in seconds
 
 std::string place(const TaskReport& task) { return task.name + " (host " + task.host + ")"; }
@@ -30,6 +28,12 @@ std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
   return text;
+}
+
+// Returns the value of a flag in a task's report; "" if the report lacks the flag.
+std::string value_of(const std::string& flag, const TaskReport& task) {
+  const auto found = std::ranges::find(task.agreements, flag, &Agreement::name);
+  return found == task.agreements.end() ? "" : found->value;
 }
 
 std::string count(std::size_t number, const std::string& noun) {
@@ -66,6 +70,7 @@ class Diagnosis {
     check_gpus();
     check_batch();
     check_clocks();
+    check_flags();
     inspect_data();
     check_refusals();
     check_folders();
@@ -205,6 +210,30 @@ class Diagnosis {
     }
   }
 
+  // Compares the flags that workers compare when they meet. Versions and instruction sets are
+  // compared by check_programs().
+  void check_flags() {
+    const auto first = std::ranges::find_if(
+        tasks_, [](const TaskReport& task) { return !task.agreements.empty(); });
+    if (first == tasks_.end()) return;
+    bool do_all_agree = true;
+    for (const Agreement& agreement : first->agreements) {
+      if (!agreement.name.starts_with("--")) continue;
+      const auto other = std::find_if(first + 1, tasks_.end(), [&](const TaskReport& task) {
+        return !task.agreements.empty() && value_of(agreement.name, task) != agreement.value;
+      });
+      if (other == tasks_.end()) continue;
+      do_all_agree &= !agreement.must;
+      add(agreement.must ? Kind::kError : Kind::kWarning, "flags",
+          fmt::format("{} has {} {}, {} has {} {}: give all tasks the same", place(*other),
+                      agreement.name, value_of(agreement.name, *other), place(*first),
+                      agreement.name, agreement.value));
+    }
+    if (do_all_agree && have_all_joined() && tasks_.size() > 1) {
+      add(Kind::kGood, "flags", "equal where they must be");
+    }
+  }
+
   // Servers read no data, so their reports are left out.
   void inspect_data() {
     const TaskReport* first = nullptr;
@@ -281,13 +310,12 @@ class Diagnosis {
   }
 
   void check_limits() {
-    const std::int64_t needed = kOwnFiles + job_.tasks;
     for (const TaskReport& task : tasks_) {
-      if (task.open_files >= needed) continue;
-      return add(Kind::kWarning, "open files",
-                 fmt::format("{} may open {} files: it needs one for each of {} tasks, and some of "
-                             "its own; raise the limit with ulimit -n {}",
-                             place(task), task.open_files, job_.tasks, needed));
+      if (task.open_files >= task.open_files_needed) continue;
+      return add(Kind::kError, "open files",
+                 fmt::format("{} may open {} files and needs {}: raise the limit with ulimit -n {}",
+                             place(task), task.open_files, task.open_files_needed,
+                             task.open_files_needed));
     }
   }
 
@@ -325,11 +353,12 @@ const char* name_of(Finding::Kind kind) {
 
 }  // namespace
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Agreement, name, value, must)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TaskReport, name, host, boot_id, program, version, libraries,
                                    isa, cpus, threads, computes, gpus, clock_seconds,
-                                   shm_free_bytes, open_files, proxies, roce, roce_index,
-                                   device_problem, data, data_problem, refusals, folder_problem,
-                                   folder_is_missing, sees_chiefs_file)
+                                   shm_free_bytes, open_files, open_files_needed, agreements,
+                                   proxies, roce, roce_index, device_problem, data, data_problem,
+                                   refusals, folder_problem, folder_is_missing, sees_chiefs_file)
 
 std::string encode(const TaskReport& report) { return nlohmann::json(report).dump(); }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "strategies/cluster/membership.h"
+
 namespace syncopate {
 
 struct TaskReport {
@@ -23,16 +25,18 @@ struct TaskReport {
   std::vector<std::string> gpus;  // the bus addresses of the GPUs on which the task would train
   double clock_seconds = 0.0;     // the system clock in seconds, read when all tasks had met
   std::int64_t shm_free_bytes = 0;
-  std::int64_t open_files = 0;        // the limit on open files
-  std::vector<std::string> proxies;   // the names of proxy variables that are set
-  std::vector<std::string> roce;      // entries such as "mlx5_0 port 1 gid 3: RoCE v2"
-  std::string roce_index;             // the value of NCCL_IB_GID_INDEX
-  std::string device_problem;         // "" if all devices of its replicas exist
-  std::string data;                   // the sizes and a few samples of the data, as text
-  std::string data_problem;           // "" if the data can be read
-  std::vector<std::string> refusals;  // the error messages with which train would end
-  std::string folder_problem;         // "" if files can be created in the folder
-  bool folder_is_missing = false;     // true if train would create the checkpoint folder
+  std::int64_t open_files = 0;         // the limit on open files
+  std::int64_t open_files_needed = 0;  // the number of files that the task would open
+  std::vector<Agreement> agreements;   // what workers compare when they meet; servers: none
+  std::vector<std::string> proxies;    // the names of proxy variables that are set
+  std::vector<std::string> roce;       // entries such as "mlx5_0 port 1 gid 3: RoCE v2"
+  std::string roce_index;              // the value of NCCL_IB_GID_INDEX
+  std::string device_problem;          // "" if all devices of its replicas exist
+  std::string data;                    // the sizes and a few samples of the data, as text
+  std::string data_problem;            // "" if the data can be read
+  std::vector<std::string> refusals;   // the error messages with which train would end
+  std::string folder_problem;          // "" if files can be created in the folder
+  bool folder_is_missing = false;      // true if train would create the checkpoint folder
   // True if the first task's file is visible in the checkpoint folder.
   bool sees_chiefs_file = true;
 };

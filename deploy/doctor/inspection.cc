@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -22,6 +21,7 @@
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
 #include "models/base/isa.h"
+#include "models/base/open_files.h"
 #include "models/base/random.h"
 #include "ps/net/endpoint.h"
 #include "strategies/collective/mpi_session.h"
@@ -155,17 +155,14 @@ std::int64_t free_shared_memory() {
   return static_cast<std::int64_t>(room.f_bavail) * static_cast<std::int64_t>(room.f_frsize);
 }
 
-std::int64_t open_file_limit() {
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
-  return limit.rlim_cur == RLIM_INFINITY ? std::int64_t{1} << 30
-                                         : static_cast<std::int64_t>(limit.rlim_cur);
-}
-
 void inspect_data(const TrainOptions& options, TaskReport& report) {
   try {
+    // Drawn data is kept for train, but in no folder that doctor would have to create.
+    std::error_code unseen;
+    const fs::path cache =
+        fs::is_directory(options.cache_dir, unseen) ? options.cache_dir : fs::path();
     const DataSplits data =
-        open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = options.strategy.seed});
+        open_dataset(options.data, {.cache_dir = cache, .seed = options.strategy.seed});
     report.data = describe_samples(data);
     report.refusals = TrainChecks(options, data).all();
   } catch (const Error& error) {
@@ -220,6 +217,8 @@ TaskReport inspect_task(const TrainOptions& options, const Environment& environm
       .gpus = {},
       .shm_free_bytes = free_shared_memory(),
       .open_files = open_file_limit(),
+      .open_files_needed = needed_open_files(options.cluster),
+      .agreements = computes ? agreements_of(options) : std::vector<Agreement>(),
       .proxies = proxies(environment),
       .roce = roce_table(),
       .roce_index = environment.get("NCCL_IB_GID_INDEX").value_or(""),

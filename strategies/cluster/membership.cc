@@ -162,7 +162,9 @@ ConnectedTask rendezvous(const Hello& hello, const ClusterSpec& spec,
                     "--rendezvous HOST:PORT",
                     spec.index, spec.world_size));
   }
-  if (spec.index != 0) return connect_to_rank_zero(hello, *found, options.rendezvous_timeout);
+  if (spec.index != 0) {
+    return connect_to_rank_zero(hello, *found, options.rendezvous_timeout, options.listens_first);
+  }
   Listener listener =
       inherits ? Listener(FileDescriptor(spec.rendezvous.descriptor)) : Listener(*found);
   const Endpoint endpoint{found ? found->host : "localhost", listener.port()};

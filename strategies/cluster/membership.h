@@ -46,6 +46,9 @@ struct MembershipOptions {
   // The longest time from the loss of a task to the end of all other tasks. 0: 5 s when all tasks
   // are on one machine, else 15 s.
   std::chrono::milliseconds peer_timeout{0};
+  // How long a task listens before it sends its hello. Rank 0 never sends first; a parameter server
+  // does, and would log the hello as one of another program.
+  std::chrono::milliseconds listens_first{0};
 };
 
 // This task's membership. Thread-safe, but exchange() and leave() belong to the training thread.

@@ -8,6 +8,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "ps/net/socket.h"
 #include "strategies/cluster/pending_connections.h"
 
 namespace syncopate {
@@ -235,11 +236,14 @@ ConnectedTask accept_tasks(const Hello& hello, Listener listener, const Endpoint
 }
 
 ConnectedTask connect_to_rank_zero(const Hello& hello, const Endpoint& endpoint,
-                                   milliseconds timeout) {
+                                   milliseconds timeout, milliseconds listens_first) {
   const Deadline deadline = Deadline::after(timeout);
   Connection rank_zero = connect_to(endpoint, "rank 0", deadline);
   rank_zero.set_peer(
       fmt::format("rank 0 at {}, which rank {} called", to_string(endpoint), hello.index));
+  if (wait_ready(rank_zero.descriptor(), POLLIN, Deadline::after(listens_first))) {
+    rank_zero.try_receive();  // throws PeerError for another program
+  }
   rank_zero.send(encode(hello), deadline);
   Frame frame = receive_unless_refused(rank_zero, Deadline::after(timeout));
   if (frame.type == kWelcome) {

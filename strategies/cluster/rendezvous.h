@@ -35,7 +35,9 @@ ConnectedTask accept_tasks(const Hello& hello, Listener listener, const Endpoint
 
 // The part of every task but rank 0: connects and returns the roster. Throws what rank 0 sends,
 // PeerError when rank 0 cannot be reached or does not answer, UsageError for an unknown host.
+// listens_first: as in MembershipOptions.
 ConnectedTask connect_to_rank_zero(const Hello& hello, const Endpoint& endpoint,
-                                   std::chrono::milliseconds timeout);
+                                   std::chrono::milliseconds timeout,
+                                   std::chrono::milliseconds listens_first);
 
 }  // namespace syncopate

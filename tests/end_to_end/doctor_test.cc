@@ -51,6 +51,52 @@ TEST(Doctor, CreatesNoFolder) {
   EXPECT_FALSE(std::filesystem::exists(scratch / "absent"));
 }
 
+TEST(Doctor, CreatesNoFolderForDrawnData) {
+  const ScratchDir scratch;
+  const ProgramResult result =
+      run_syncopate({"doctor", "--data", "digits", "--cache-dir", scratch / "absent"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_FALSE(std::filesystem::exists(scratch / "absent"));
+}
+
+TEST(Doctor, FindsFlagsInWhichTasksDiffer) {
+  const Port port(false);
+  const auto start = [&](int rank, const Arguments& flags) {
+    return std::make_unique<RunningProgram>(syncopate_command(
+        Arguments{"doctor", "--strategy", "multi-worker-mirrored", "--world-size", "2", "--rank",
+                  std::to_string(rank), "--rendezvous", port.endpoint()} +
+        kSmall + flags));
+  };
+  const auto first = start(0, {"--seed", "1"});
+  const auto second = start(1, {"--seed", "2", "--model", "mnist-cnn"});
+  const ProgramResult result = first->wait();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(has(result.out, "ERROR    flags          worker 1 (host ")) << result.out;
+  EXPECT_TRUE(has(result.out, " has --seed 2, worker 0 (host ")) << result.out;
+  EXPECT_TRUE(has(result.out, " has --model mnist-cnn, worker 0 (host ")) << result.out;
+  EXPECT_EQ(second->wait().exit_code, 1);
+}
+
+TEST(Doctor, NamesAServerThatWaitsForWorkersAndLeavesItAlone) {
+  const Port port(false);
+  const Arguments meet{"--servers", "1", "--rendezvous", port.endpoint()};
+  const Arguments job = Arguments{"--strategy", "parameter-server", "--rank", "0", "--world-size",
+                                  "1",          "--steps",          "5"} +
+                        kSmall + meet;
+  RunningProgram server(
+      syncopate_command(Arguments{"serve", "--index", "0", "--workers", "1"} + meet));
+  ASSERT_TRUE(server.wait_until_err_has("listening at"));
+  const ProgramResult result = run_syncopate(Arguments{"doctor"} + job);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(has(result.err, "it is a parameter server")) << result.err;
+  EXPECT_TRUE(has(result.err, "doctor in place of serve")) << result.err;
+  EXPECT_FALSE(has(result.out, "ERROR")) << result.out;
+  EXPECT_EQ(run_syncopate(Arguments{"train", "--no-progress"} + job).exit_code, 0);
+  const ProgramResult served = server.wait();
+  EXPECT_EQ(served.exit_code, 0) << served.err;
+  EXPECT_FALSE(has(served.err, "warning")) << served.err;
+}
+
 TEST(Doctor, ContactsServersToo) {
   const ProgramResult result =
       run_syncopate(Arguments{"launch", "--workers", "2", "--servers", "2", "--", "doctor",

@@ -67,13 +67,34 @@ TEST_F(Diagnosis, NamesTheReasonForAMissingGpu) {
   EXPECT_EQ(finds(Kind::kError, "GPUs"), "") << "a job on CPUs needs no GPU";
 }
 
-TEST_F(Diagnosis, RequiresAsManyFilesAsThereAreTasks) {
-  tasks_[1].open_files = 300;
-  EXPECT_EQ(finds(Kind::kWarning, "open files"), "");
-  job_.tasks = 1000;
-  const std::string line = finds(Kind::kWarning, "open files");
-  EXPECT_NE(line.find("worker 1 (host a) may open 300"), std::string::npos) << line;
-  EXPECT_NE(line.find("ulimit -n 1256"), std::string::npos) << line;
+TEST_F(Diagnosis, NamesTheTaskThatMayOpenTooFewFiles) {
+  tasks_[1].open_files_needed = 4096;
+  EXPECT_EQ(finds(Kind::kError, "open files"), "");
+  tasks_[1].open_files_needed = 4097;
+  EXPECT_EQ(finds(Kind::kError, "open files"),
+            "worker 1 (host a) may open 4096 files and needs 4097: raise the limit with ulimit -n "
+            "4097");
+}
+
+TEST_F(Diagnosis, NamesEveryFlagThatAllTasksMustShare) {
+  for (TaskReport& task : tasks_) {
+    task.agreements = {{"--seed", "1"}, {"--threads", "2", false}, {"instruction set", "v4"}};
+  }
+  EXPECT_EQ(finds(Kind::kGood, "flags"), "equal where they must be");
+  tasks_[3].agreements = {{"--seed", "2"}, {"--threads", "4", false}, {"instruction set", "v3"}};
+  EXPECT_EQ(
+      finds(Kind::kError, "flags"),
+      "worker 3 (host b) has --seed 2, worker 0 (host a) has --seed 1: give all tasks the same");
+  EXPECT_EQ(finds(Kind::kWarning, "flags"),
+            "worker 3 (host b) has --threads 4, worker 0 (host a) has --threads 2: give all tasks "
+            "the same");
+  EXPECT_EQ(finds(Kind::kGood, "flags"), "");
+}
+
+TEST_F(Diagnosis, ComparesNoFlagsOfServers) {
+  tasks_[0].agreements = {};
+  tasks_[1].agreements = tasks_[2].agreements = tasks_[3].agreements = {{"--seed", "1"}};
+  EXPECT_EQ(finds(Kind::kError, "flags"), "");
 }
 
 TEST_F(Diagnosis, ReportsTheAbsentTasksOfAJobOfOne) {

@@ -85,8 +85,7 @@ TEST_P(WorkersThatDiffer, AreRefusedWithTheDifference) {
   const auto refused = std::find_if(results.begin(), results.end(),
                                     [](const auto& result) { return result.exit_code == 2; });
   ASSERT_NE(refused, results.end());
-  // The error message names the option in words: "consistency" instead of "--consistency".
-  expect_one_line(*refused, {flag == "--consistency" ? "consistency" : flag, first, second});
+  expect_one_line(*refused, {flag, first, second});
 }
 
 INSTANTIATE_TEST_SUITE_P(In, WorkersThatDiffer,

@@ -85,6 +85,14 @@ TEST_F(AConnection, RefusesAnotherProtocol) {
             "54); is another program using this port?");
 }
 
+TEST_F(AConnection, RecognisesAParameterServer) {
+  arrive(std::string_view("\xff\0\0\0\0\0\0\0\1\x7f", 10));
+  EXPECT_NE(message_of<PeerError>([&] {
+              connection_.try_receive();
+            }).find("rank 1: it is a parameter server"),
+            std::string::npos);
+}
+
 TEST_F(AConnection, RefusesAnotherVersionOfTheProtocol) {
   std::string bytes = encode_frame({1, ""});
   bytes[4] = 9;
