@@ -312,6 +312,18 @@ void write_json(const fs::path& dir, const Json& comparison) {
               comparison.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
+// Returns "; 2 runs of these variants and seeds are missing"; "" if each of this number of variants
+// has a run for each seed.
+std::string gaps_words(const std::vector<Head>& heads, std::size_t variants) {
+  std::set<std::string> seeds;
+  for (const Head& head : heads) seeds.insert(words_of(value_at(head.line, "seed")));
+  const std::size_t all = variants * seeds.size();
+  if (all <= heads.size()) return "";
+  const auto missing = static_cast<int>(all - heads.size());
+  return fmt::format("; {} of these variants and seeds {} missing", count_text(missing, "run"),
+                     missing == 1 ? "is" : "are");
+}
+
 }  // namespace
 
 Json machine_json(const Machine& machine) {
@@ -401,12 +413,13 @@ void restore_comparison_file(const fs::path& dir, std::ostream& out) {
   Json comparison = comparison_of_heads(heads);
   comparison["machines"] = machines_of_runs(dir, heads);
   write_json(dir, comparison);
-  out << fmt::format("comparison.json was missing; it is made of the {} in {}{}\n",
+  out << fmt::format("comparison.json was missing and was made from the {} in {}{}{}\n",
                      count_text(static_cast<int>(heads.size()), "run"), (dir / "runs").string(),
                      comparison.contains("target_accuracy")
                          ? ""
                          : ", which lack the target accuracy, so no time to it is compared; "
-                           "add \"target_accuracy\" to comparison.json");
+                           "add \"target_accuracy\" to comparison.json",
+                     gaps_words(heads, comparison.at("variants").size()));
 }
 
 }  // namespace syncopate::bench

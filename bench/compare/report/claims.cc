@@ -80,6 +80,7 @@ std::optional<OpenPair> time_pair(const VariantSummary& a, const VariantSummary&
 
 PairDifference closed(const OpenPair& pair, const HolmStep& step) {
   PairDifference result = pair.result;
+  result.level = step.level;
   result.adjusted_p = step.adjusted_p;
   if (!std::isfinite(pair.test.standard_error)) {
     result.interval = {-kInfinity, kInfinity};

@@ -31,11 +31,12 @@ struct PairDifference {
   std::size_t b = 0;
   Measure measure = Measure::kAccuracy;
   double value = 0.0;
-  // The interval at the level at which Holm's procedure tested the pair. In an interval of times
+  // The interval at `level`, at which Holm's procedure tested the pair. In an interval of times
   // the distance between evaluations is a source of error: a run reached the target at some time
   // since its previous evaluation, any of them equally likely. The interval is infinite if the
   // target was reached at the first evaluation.
   Interval interval;
+  double level = kFamilyLevel;
   double adjusted_p = 1.0;
   // The difference that the seeds would have shown with a probability of 80 %.
   double detectable = 0.0;

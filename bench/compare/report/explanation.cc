@@ -81,6 +81,17 @@ std::string optimizer_words(const Comparison& comparison) {
   return is_known ? " with " + variants.front().optimizer : "";
 }
 
+// Returns ", 99.86 % to 99.88 %": the least and the most certain of the intervals of pairs; "" if
+// there are none.
+std::string interval_levels(const Rows& rows) {
+  const Claims claims(rows);
+  if (claims.all().empty()) return "";
+  const auto [least, most] = std::ranges::minmax(claims.all(), {}, &PairDifference::level);
+  const std::string low = percent_text(1.0 - most.level);
+  const std::string high = percent_text(1.0 - least.level);
+  return ", " + (low == high ? high : fmt::format("{} to {}", low, high));
+}
+
 bool has_label_with(const Comparison& comparison, std::string_view word) {
   return std::ranges::any_of(comparison.variants, [&](const ComparedVariant& variant) {
     return variant.label.find(word) != std::string::npos;
@@ -111,8 +122,8 @@ std::string counting_words(const Comparison& comparison, const Rows& rows) {
   }
   if (has_label_with(comparison, "+backup")) {
     text +=
-        " With backup workers, updates, budget and samples/s count only the gradients that were "
-        "used; the samples of the others are trained again.";
+        " With backup workers, updates and samples/s count only the gradients that were used; the "
+        "other samples are trained again.";
   }
   return text;
 }
@@ -142,18 +153,21 @@ std::string explanation(const Comparison& comparison, const Rows& rows,
               : std::string(
                     "Speed-up: geometric mean of the row's samples per second divided by "
                     "that of the first row, with the 95 % interval of this row alone.");
+  text += comparison.target_accuracy
+              ? " Times and samples/s are arithmetic means, so their order may differ."
+              : " Samples/s are arithmetic means, so their order may differ.";
   text += first_row_words(comparison, rows);
   text += fmt::format(
       " All claims that rows differ hold together with a probability of {}, if runs are "
       "independent "
       "and accuracies and logarithms of times close to normal: Welch's test of every pair of rows "
       "in accuracy and in time, all in one family with Holm's adjustment, not paired by seed. The "
-      "interval of a pair is at the level at which it was tested, and intervals do not hold "
+      "interval of a pair is at the level at which it was tested{}, and intervals do not hold "
       "together; in times the distance between evaluations counts as a source of error. Rows that "
       "cannot be told apart are not thereby equal: a row whose deviation is large may be "
       "recommended for that reason. Rows share seeds, which makes claims rarer. Times begin "
       "with the first step, include the slower first steps, and leave out evaluation.",
-      percent_text(1.0 - kFamilyLevel));
+      percent_text(1.0 - kFamilyLevel), interval_levels(rows));
   if (comparison.chance) {
     text += fmt::format(
         " Accuracy is on the test set of {} samples, whose own sampling error no deviation has.",

@@ -79,6 +79,7 @@ void add_target(const ComparedVariant& variant, double target, VariantSummary& r
     if (!point) continue;
     row.reached_seconds.push_back(point->seconds);
     row.reached_gaps.push_back(point->gap_seconds);
+    row.reached_gap_samples.push_back(point->gap_samples);
     row.seeds.push_back(run.result->seed);
     samples.push_back(static_cast<double>(point->samples));
   }
@@ -165,13 +166,13 @@ bool VariantSummary::is_at_chance(const std::optional<Chance>& chance) const noe
 }
 
 std::optional<TargetPoint> time_to_target(const RunResult& run, double target_accuracy) {
-  double before = 0.0;
+  CurvePoint before;
   for (const CurvePoint& point : run.curve) {
     if (point.accuracy >= target_accuracy) {
-      return TargetPoint{point.seconds, point.samples, point.seconds - before,
-                         point.seconds + point.paused_seconds};
+      return TargetPoint{point.seconds, point.samples, point.seconds - before.seconds,
+                         point.seconds + point.paused_seconds, point.samples - before.samples};
     }
-    before = point.seconds;
+    before = point;
   }
   return std::nullopt;
 }

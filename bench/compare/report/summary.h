@@ -21,8 +21,9 @@ struct Sample {
 struct TargetPoint {
   double seconds = 0.0;
   std::int64_t samples = 0;
-  double gap_seconds = 0.0;   // seconds since the previous evaluation
-  double wall_seconds = 0.0;  // since training began, with evaluations that paused training
+  double gap_seconds = 0.0;      // seconds since the previous evaluation
+  double wall_seconds = 0.0;     // since training began, with evaluations that paused training
+  std::int64_t gap_samples = 0;  // samples since the previous evaluation
 };
 
 // Returns the first evaluation of a run at or above the target; nothing if there is none.
@@ -58,6 +59,7 @@ struct VariantSummary {
   // Values of each run that reached the target, in the order of seeds:
   std::vector<double> reached_seconds;
   std::vector<double> reached_gaps;  // seconds from the last evaluation below the target
+  std::vector<std::int64_t> reached_gap_samples;
   std::vector<std::uint64_t> seeds;
   std::vector<std::string> weights;  // hashes of the final weights of all successful runs
   std::optional<Sample> updates;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "bench/compare/report/verdict_words.h"
 #include "bench/plots/text.h"
@@ -226,8 +227,9 @@ class VerdictWriter {
   }
 
   // Returns the row of a kind that the comparison of kinds is about: the fastest, or the most
-  // accurate if no row of this kind reached the target with every seed.
-  std::optional<std::size_t> best_of(Kind kind) const {
+  // accurate if no row of this kind reached the target with every seed. strategy: if not "", only
+  // rows of this strategy count.
+  std::optional<std::size_t> best_of(Kind kind, const std::string& strategy = "") const {
     std::optional<std::size_t> best;
     const auto is_better = [&](std::size_t a, std::size_t b) {
       const auto& time_a = rows_[a].seconds_to_target;
@@ -237,7 +239,8 @@ class VerdictWriter {
                     : rows_[a].accuracy->mean > rows_[b].accuracy->mean;
     };
     for (const std::size_t row : pool_) {
-      if (rows_[row].kind == kind && (!best || is_better(row, *best))) best = row;
+      if (rows_[row].kind != kind || (!strategy.empty() && strategy_of(row) != strategy)) continue;
+      if (!best || is_better(row, *best)) best = row;
     }
     return best;
   }
@@ -289,19 +292,37 @@ class VerdictWriter {
       claim = fmt::format("the best {} variant beats the best {} one in time to {}: ",
                           kind_words(first), kind_words(second), words_.target());
     }
-    add(capitalised(fmt::format("{}{}{} took {}, {} {} as long{}{}{}; {}", words_.rates(), claim,
+    add(capitalised(fmt::format("{}{}{} took {}, {} {} as long{}{}{}{}; {}", words_.rates(), claim,
                                 words_.name(first), words_.mean_time(first), words_.name(second),
                                 factor_text(std::exp(later.value)), in_parentheses(later), seen,
-                                strategies_words(first, second),
+                                strategies_words(first, second), within_strategies(first, second),
                                 words_.accuracies(first, second))));
+  }
+
+  std::string strategy_of(std::size_t row) const {
+    return rows_[row].label.substr(0, rows_[row].label.find_first_of(":+{, "));
+  }
+
+  // If rows a and b are of different strategies, returns what is claimed about the best synchronous
+  // and the best asynchronous variant within each strategy that has both: "; within S, ...".
+  std::string within_strategies(std::size_t a, std::size_t b) const {
+    if (strategy_of(a) == strategy_of(b)) return "";
+    std::set<std::string> strategies;
+    for (const std::size_t row : pool_) strategies.insert(strategy_of(row));
+    std::string text;
+    for (const std::string& strategy : strategies) {
+      const auto synchronous = best_of(Kind::kSynchronous, strategy);
+      const auto asynchronous = best_of(Kind::kAsynchronous, strategy);
+      if (!synchronous || !asynchronous) continue;
+      const auto time = claims_.difference(*asynchronous, *synchronous, Measure::kTime);
+      if (time) text += fmt::format("; within {}, {}", strategy, words_.times(*time));
+    }
+    return text;
   }
 
   // Two variants of different strategies or batches differ in more than being synchronous. Returns
   // a sentence part that says so; "" if they have neither.
   std::string strategies_words(std::size_t a, std::size_t b) const {
-    const auto strategy_of = [&](std::size_t row) {
-      return rows_[row].label.substr(0, rows_[row].label.find_first_of(":+{, "));
-    };
     std::vector<std::string> differences;
     if (strategy_of(a) != strategy_of(b)) {
       differences.push_back(fmt::format("between {} and {}", strategy_of(a), strategy_of(b)));
@@ -324,8 +345,8 @@ class VerdictWriter {
     return std::ranges::find(verdict_.recommended, rows_[row].label) != verdict_.recommended.end();
   }
 
-  // Says if no variant with several workers was shown to be faster than one worker, and which ones
-  // are slower than the first row with one worker.
+  // Says than which rows with one worker no variant with several workers was shown to be faster,
+  // and which variants took longer.
   void compare_with_one_worker() {
     RowIndices one_workers;
     RowIndices several;
@@ -335,23 +356,38 @@ class VerdictWriter {
     }
     const auto is_recommended = [&](std::size_t row) { return is_taken(row); };
     if (one_workers.empty() || several.empty()) return;
-    const auto one_worker = std::ranges::min_element(
-        one_workers, {}, [&](std::size_t row) { return mean_seconds(row); });
     // A recommendation of one-worker rows alone says it already.
     if (!verdict_.recommended.empty() && std::ranges::none_of(several, is_recommended)) return;
-    const bool is_beaten = std::ranges::any_of(
-        several, [&](std::size_t row) { return claims_.is_sooner(row, *one_worker); });
-    if (is_beaten) return;
-    RowIndices slower;
-    std::ranges::copy_if(several, std::back_inserter(slower), [&](std::size_t row) {
-      return claims_.is_sooner(one_workers.front(), row);
-    });
+    const auto is_beaten = [&](std::size_t one_worker) {
+      return std::ranges::any_of(
+          several, [&](std::size_t row) { return claims_.is_sooner(row, one_worker); });
+    };
+    const auto mean_of = [&](std::size_t row) { return mean_seconds(row); };
+    if (is_beaten(*std::ranges::min_element(one_workers, {}, mean_of))) return;
+    std::vector<std::string> factors;
+    std::string slower_text;
+    RowIndices unbeaten;
+    for (const std::size_t one_worker : one_workers) {
+      RowIndices slower;
+      std::ranges::copy_if(several, std::back_inserter(slower),
+                           [&](std::size_t row) { return claims_.is_sooner(one_worker, row); });
+      if (!slower.empty()) {
+        slower_text +=
+            fmt::format("; {} took longer than {}", words_.names(slower), words_.name(one_worker));
+      }
+      if (is_beaten(one_worker)) continue;
+      unbeaten.push_back(one_worker);
+      const std::string factor = words_.detectable_over(one_worker, several);
+      if (!factor.empty()) factors.push_back(factor);
+    }
     add(fmt::format(
-        "No variant with several workers or replicas was shown to reach {} sooner than {}{}",
-        words_.target(), words_.name(*one_worker),
-        slower.empty() ? ""
-                       : fmt::format("; {} took longer than {}", words_.names(slower),
-                                     words_.name(one_workers.front()))));
+        "No variant with several workers or replicas was shown to reach {} sooner than {}{}{}",
+        words_.target(), words_.either(unbeaten),
+        factors.empty() ? ""
+                        : fmt::format("; a factor of {} would have been seen for each of them with "
+                                      "a probability of 80 %",
+                                      listed(factors)),
+        slower_text));
   }
 
   // If only variants of one machine are recommended, names those to use over several machines.

@@ -34,6 +34,7 @@ void keep_verdict(const std::filesystem::path& dir, const Comparison& comparison
                      {"difference", pair.value},
                      {"low", number(pair.interval.low)},
                      {"high", number(pair.interval.high)},
+                     {"level", pair.level},
                      {"adjusted_p", pair.adjusted_p},
                      {"detectable", number(pair.detectable)},
                      {"claimed", pair.is_claimed()}});

@@ -108,6 +108,36 @@ std::string VerdictWords::detectable(const RowIndices& rows, Measure measure) co
       rows.size() > 2 ? fmt::format(" ({}, less for the others)", name(least_certain)) : "");
 }
 
+std::string VerdictWords::detectable_over(std::size_t a, const RowIndices& rows) const {
+  double most = 0.0;
+  for (const std::size_t row : rows) {
+    const auto pair = claims_.difference(row, a, Measure::kTime);
+    if (!pair || !std::isfinite(pair->detectable)) return "";
+    most = std::max(most, pair->detectable);
+  }
+  const double factor = std::exp(most);
+  return fmt::format("{} over {}", decimal_text(factor, factor < 2.0 ? 2 : 1), name(a));
+}
+
+std::string VerdictWords::times(const PairDifference& time) const {
+  const std::size_t first = time.value < 0.0 ? time.a : time.b;
+  const std::size_t second = first == time.a ? time.b : time.a;
+  const PairDifference later = *claims_.difference(second, first, Measure::kTime);
+  if (later.is_claimed()) {
+    return fmt::format("{} took {} as long as {}{}", name(second),
+                       factor_text(std::exp(later.value)), name(first), in_parentheses(later));
+  }
+  const std::string both = names({first, second});
+  if (later.is_equal()) {
+    return fmt::format("{} took equally long, within a factor of {}", both,
+                       decimal_text(kEqualTime, 1));
+  }
+  const std::string interval = interval_words(later);
+  return fmt::format(
+      "{} cannot be told apart in time{}", both,
+      interval.empty() ? "" : fmt::format(" (the latter took {} as long)", interval));
+}
+
 std::string VerdictWords::reached(std::size_t row) const {
   const auto middle = median(row);
   return fmt::format("{} reached {} with {} of {}{}", name(row), target(), rows_[row].reached,

@@ -47,6 +47,11 @@ class VerdictWords {
   // that is needed between the first row and any of the others, with the name of that row; "" if it
   // is not known.
   std::string detectable(const RowIndices& rows, Measure measure) const;
+  // Returns "1.8 over a": the factor between any of `rows` and row a that is large enough; "" if it
+  // is not known for all of them.
+  std::string detectable_over(std::size_t a, const RowIndices& rows) const;
+  // Returns what is claimed about a pair's times: "a took 1.9x as long as b (1.2x to 3.1x)".
+  std::string times(const PairDifference& time) const;
   // Returns "async reached 95 % with 3 of 5 seeds (median 1.2 s)".
   std::string reached(std::size_t row) const;
   // Returns why nothing is claimed about the time of a row: "busy machine", "4 of 5 seeds".

@@ -7,7 +7,6 @@
 
 #include "bench/compare/report/machine.h"
 #include "bench/compare/report/reported_faults.h"
-#include "bench/compare/report/statistics.h"
 #include "bench/compare/report/verdict.h"
 #include "bench/plots/text.h"
 
@@ -88,7 +87,8 @@ class WarningWriter {
   void add_uneven() {
     constexpr double kSlower = 0.9;  // of the speed with the other seeds
     if (comparison_.has_virtual_clock) return;
-    std::map<std::uint64_t, std::vector<double>> by_seed;  // logarithms of relative speeds
+    // For each seed the logarithms of relative speeds, with their rows.
+    std::map<std::uint64_t, std::vector<std::pair<double, std::size_t>>> by_seed;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       if (rows_[i].done < kSeedsForAccuracy) continue;
       const std::vector<double>& speeds = rows_[i].samples_per_second->values;
@@ -99,18 +99,29 @@ class WarningWriter {
         if (!run.is_done()) continue;
         const double own = std::log(speeds[next++]);
         const double others = (sum - own) / static_cast<double>(speeds.size() - 1);
-        by_seed[run.result->seed].push_back(own - others);
+        by_seed[run.result->seed].emplace_back(own - others, i);
       }
     }
     std::pair<double, std::uint64_t> slowest{0.0, 0};
     for (const auto& [seed, speeds] : by_seed) {
-      if (speeds.size() > 1) slowest = std::min(slowest, {mean(speeds), seed});
+      if (speeds.size() < 2) continue;
+      double sum = 0.0;
+      for (const auto& [speed, row] : speeds) sum += speed;
+      slowest = std::min(slowest, {sum / static_cast<double>(speeds.size()), seed});
     }
     if (slowest.first >= std::log(kSlower)) return;
+    const auto [most, least] = std::ranges::minmax(by_seed.at(slowest.second));
+    const auto percent = [](double logarithm) {
+      return decimal_text(100.0 * std::abs(std::expm1(logarithm)), 0) + " %";
+    };
+    const bool has_faster = least.first > 0.0;
     add("uneven machine",
-        fmt::format("with seed {} the rows trained {} % fewer samples/s on average than with the "
-                    "others, and not all alike: speed-ups, deviations and intervals include this",
-                    slowest.second, decimal_text(100.0 * (1.0 - std::exp(slowest.first)), 0)));
+        fmt::format("with seed {} the rows trained {} fewer samples/s on average than with the "
+                    "others, from {}{} ({}) to {}{} ({}): a repetition may order the rows "
+                    "differently; speed-ups, deviations and intervals include this",
+                    slowest.second, percent(slowest.first), percent(least.first),
+                    has_faster ? " more" : "", named(rows_[least.second]), percent(most.first),
+                    has_faster ? " fewer" : "", named(rows_[most.second])));
   }
 
   void add_shared_cpus() {
@@ -244,42 +255,59 @@ class WarningWriter {
   void add_precision() {
     double least = std::numeric_limits<double>::infinity();
     double most = 0.0;
+    std::int64_t fewest_samples = std::numeric_limits<std::int64_t>::max();
+    std::int64_t most_samples = 0;
     for (const VariantSummary& row : rows_) {
       if (!row.seconds_to_target) continue;
-      for (const double gap : row.reached_gaps) {
-        least = std::min(least, gap);
-        most = std::max(most, gap);
+      for (std::size_t i = 0; i < row.reached_gaps.size(); ++i) {
+        least = std::min(least, row.reached_gaps[i]);
+        most = std::max(most, row.reached_gaps[i]);
+        fewest_samples = std::min(fewest_samples, row.reached_gap_samples[i]);
+        most_samples = std::max(most_samples, row.reached_gap_samples[i]);
       }
     }
     if (!(most > 0.0)) return;
     const std::string unit = comparison_.has_virtual_clock ? " virtual s" : " s";
-    const std::string low = short_text(least) + unit;
-    const std::string high = short_text(most) + unit;
-    const int fallen = runs_that_fell_back();
+    const auto range = [](const std::string& low, const std::string& high) {
+      return low == high ? high : fmt::format("{} to {}", low, high);
+    };
+    const auto samples_text = [](std::int64_t samples) {
+      return decimal_text(static_cast<double>(samples), 0);
+    };
     add("evaluations",
         fmt::format(
-            "a time to the target is that of the first evaluation that reached it, {} after "
-            "the one before; the intervals include this.{} At another target the order may be "
-            "another",
-            low == high ? high : fmt::format("{} to {}", low, high),
-            fallen == 0 ? ""
-                        : fmt::format(" {} fell below {} again later.", count_text(fallen, "run"),
-                                      target())));
+            "a time to the target is that of the first evaluation that reached it, late by up to "
+            "{} ({} samples), depending on the run; the intervals include this.{} At another "
+            "target the order may be another",
+            range(short_text(least) + unit, short_text(most) + unit),
+            range(samples_text(fewest_samples), samples_text(most_samples)), fallen_words()));
+  }
+
+  // Returns " 3 runs fell below 95 % again later (1 of a and 2 of b)."; "" if there are none.
+  std::string fallen_words() const {
+    int all = 0;
+    std::vector<std::string> counts;
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      const int fallen = runs_that_fell_back(comparison_.variants[i]);
+      if (fallen > 0) counts.push_back(fmt::format("{} of {}", fallen, named(rows_[i])));
+      all += fallen;
+    }
+    if (all == 0) return "";
+    return fmt::format(" {} fell below {} again later ({}).", count_text(all, "run"), target(),
+                       listed(counts));
   }
 
   // Returns the number of runs with an evaluation below the target after one that reached it.
-  int runs_that_fell_back() const {
+  int runs_that_fell_back(const ComparedVariant& variant) const {
     int fallen = 0;
-    for (const ComparedVariant& variant : comparison_.variants) {
-      for (const ComparedRun& run : variant.runs) {
-        if (!run.is_done()) continue;
-        const auto& curve = run.result->curve;
-        const auto is_below = [&](const CurvePoint& point) {
-          return point.accuracy < *comparison_.target_accuracy;
-        };
-        const auto first = std::ranges::find_if_not(curve, is_below);
-        if (std::any_of(first, curve.end(), is_below)) ++fallen;
-      }
+    for (const ComparedRun& run : variant.runs) {
+      if (!run.is_done()) continue;
+      const auto& curve = run.result->curve;
+      const auto is_below = [&](const CurvePoint& point) {
+        return point.accuracy < *comparison_.target_accuracy;
+      };
+      const auto first = std::ranges::find_if_not(curve, is_below);
+      if (std::any_of(first, curve.end(), is_below)) ++fallen;
     }
     return fallen;
   }

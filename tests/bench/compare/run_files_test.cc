@@ -315,7 +315,7 @@ TEST_F(RunFilesTest, SayAllOfTheComparison) {
   std::ostringstream messages;
   restore_comparison_file(dir_, messages);
   EXPECT_EQ(restorable(dir_), before);
-  EXPECT_EQ(messages.str(), "comparison.json was missing; it is made of the 6 runs in " +
+  EXPECT_EQ(messages.str(), "comparison.json was missing and was made from the 6 runs in " +
                                 (dir_ / "runs").string() + "\n");
   EXPECT_EQ(read_comparison(dir_).target_accuracy, 0.8);
 }
@@ -335,6 +335,9 @@ TEST_F(RunFilesTest, NameTheMachinesOfRealRunsWhenTheyAreRestored) {
   ASSERT_EQ(machines.size(), 2U);
   EXPECT_EQ(machines[0].host, "a");
   EXPECT_EQ(machines[1].host, "b");
+  EXPECT_NE(messages.str().find("; 1 run of these variants and seeds is missing\n"),
+            std::string::npos)
+      << messages.str();
 }
 
 TEST_F(RunFilesTest, OfAnEarlierVersionAreRestoredWithoutATarget) {

@@ -37,8 +37,25 @@ TEST(Explanation, SaysWhatTheColumnsCount) {
   EXPECT_TRUE(contains_words(text, "The first row used 1 of 2 CPUs."));
   EXPECT_TRUE(contains_words(text, "Staleness: updates of the servers' values between"));
   EXPECT_TRUE(contains_words(text, "staleness in updates may be larger."));
-  EXPECT_TRUE(contains_words(text, "samples/s count only the gradients that were used;"));
+  EXPECT_TRUE(
+      contains_words(text, " updates and samples/s count only the gradients that were used;"));
   EXPECT_TRUE(contains_words(text, "The runs of seed 1 were made first"));
+}
+
+TEST(Explanation, SaysTheLevelsOfTheIntervalsAndWhichMeansAreArithmetic) {
+  const auto of = [](const Comparison& comparison) {
+    return explanation(comparison, summarise(comparison), "+-");
+  };
+  // Two pairs, in accuracy and in time, of which the second is tested at all of 5 %.
+  const std::string text =
+      of(scaled({made_up_variant("a", 1, kFast, kGood), made_up_variant("b", 8, kSlow, kPoor)}));
+  EXPECT_TRUE(contains_words(text, "at the level at which it was tested, 95 % to 97.5 %, and"));
+  EXPECT_TRUE(contains_words(text, "samples/s are arithmetic means, so their order may differ."));
+  const std::string alike =
+      of(scaled({made_up_variant("a", 1, kFast, kGood), made_up_variant("b", 8, kFast, kGood)}));
+  EXPECT_TRUE(contains_words(alike, "at the level at which it was tested, 97.5 %, and"));
+  const std::string alone = of(scaled({made_up_variant("a", 1, kFast, kGood)}));
+  EXPECT_TRUE(contains_words(alone, "at the level at which it was tested, and"));
 }
 
 }  // namespace

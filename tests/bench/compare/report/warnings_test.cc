@@ -1,0 +1,93 @@
+// The warnings of a comparison.
+#include <gtest/gtest.h>
+
+#include "bench/compare/report/verdict.h"
+#include "tests/bench/compare/report/made_up.h"
+
+namespace syncopate::bench {
+namespace {
+
+std::string warned(const Comparison& comparison) {
+  std::string text;
+  for (const Warning& warning : warnings(comparison, summarise(comparison))) {
+    text += warning.subject + ": " + warning.text + "\n";
+  }
+  return text;
+}
+
+TEST(Warnings, NameTheSeedWithWhichTheMachineWasSlower) {
+  const auto at_speeds = [](ComparedVariant variant, const std::vector<double>& speeds) {
+    for (std::size_t i = 0; i < speeds.size(); ++i) {
+      variant.runs[i].result->summary.samples_per_second = speeds[i];
+    }
+    return variant;
+  };
+  const auto text = [&](double of_a, double of_b) {
+    return warned(
+        scaled({at_speeds(made_up_variant("a", 8, kFast, kGood), {100, of_a, 101, 99, 100}),
+                at_speeds(made_up_variant("b", 8, kSlow, kGood), {50, of_b, 50.5, 49.5, 50})}));
+  };
+  EXPECT_TRUE(contains_words(text(70, 35),
+                             "uneven machine: with seed 2 the rows trained 30 % fewer samples/s on "
+                             "average"));
+  // The square root of 0.98 * 0.6 is 0.767.
+  EXPECT_TRUE(contains_words(text(98, 30),
+                             "23 % fewer samples/s on average than with the others, from 2 % (a) "
+                             "to 40 % (b): a repetition may order the rows differently; "));
+  EXPECT_TRUE(contains_words(text(103, 30), "from 3 % more (a) to 40 % fewer (b)"));
+  EXPECT_FALSE(contains_words(text(95, 47.5), "uneven machine"));
+}
+
+TEST(Warnings, CountRunsThatFellBelowTheTargetAgain) {
+  ComparedVariant variant = made_up_variant("a", 8, kFast, kGood);
+  const Comparison steady = scaled({variant, made_up_variant("b", 8, kSlow, kGood)});
+  EXPECT_FALSE(contains_words(warned(steady), "again later"));
+  variant.runs[3] = made_up_run(4, {0.5, 0.96, 0.94, 0.972}, 0.865);
+  const Comparison falling = scaled({variant, made_up_variant("b", 8, kSlow, kGood)});
+  EXPECT_TRUE(contains_words(warned(falling), "1 run fell below 95 % again later (1 of a)."));
+  ComparedVariant other = made_up_variant("b", 8, kSlow, kGood);
+  other.runs[0] = other.runs[1] = variant.runs[3];
+  EXPECT_TRUE(contains_words(warned(scaled({variant, other})),
+                             "3 runs fell below 95 % again later (1 of a and 2 of b)."));
+}
+
+TEST(Warnings, SayHowLateATimeToTheTargetMayBe) {
+  // Runs of `a` reach the target 100 samples of 0.5 s after the evaluation before.
+  ComparedVariant a = made_up_variant("a", 8, {100, 100, 100}, {0.97, 0.97, 0.97});
+  const Comparison even = made_up_comparison({a, made_up_variant("b", 8, {100}, {0.97})});
+  EXPECT_TRUE(
+      contains_words(warned(even), "that reached it, late by up to 50.0 s (100 samples), "));
+  for (CurvePoint& point : a.runs[0].result->curve) point.samples *= 2;
+  const Comparison uneven = made_up_comparison({a, made_up_variant("b", 8, {40}, {0.97})});
+  EXPECT_TRUE(contains_words(warned(uneven),
+                             "late by up to 20.0 s to 50.0 s (100 to 200 samples), depending on "
+                             "the run"));
+}
+
+TEST(Warnings, StateThatWorkersSharedCpus) {
+  Comparison comparison = scaled(
+      {made_up_variant("one-device", 1, kSlow, kGood), made_up_variant("ring", 4, kFast, kGood)});
+  comparison.machines = {{.host = "node7", .cpus = 2}};
+  comparison.threads_per_worker = 1;
+  EXPECT_TRUE(
+      contains_words(warned(comparison), "shared CPUs: 4 workers of 1 thread shared 2 CPUs"));
+  comparison.machines.front().cpus = 4;
+  EXPECT_FALSE(contains_words(warned(comparison), "shared CPUs"));
+  comparison.machines.front().cpus = 2;
+  comparison.has_virtual_clock = true;
+  EXPECT_FALSE(contains_words(warned(comparison), "shared CPUs"));
+}
+
+TEST(Warnings, NameFailedAndMissingRuns) {
+  ComparedVariant failing = made_up_variant("failing", 8, {1, 1}, {0.97, 0.97});
+  failing.runs.push_back(failed_run(3, "worker 3 fell silent"));
+  const std::string text =
+      warned(scaled({made_up_variant("mirrored", 8, kSlow, kGood), failing,
+                     ComparedVariant{"later", 8, {pending_run(), pending_run()}}}));
+  EXPECT_TRUE(
+      contains_words(text, "failed runs: failing: 1 of 3 runs (seed 3: worker 3 fell silent)"));
+  EXPECT_TRUE(contains_words(text, "missing runs: not yet trained: later (2 runs)"));
+}
+
+}  // namespace
+}  // namespace syncopate::bench
