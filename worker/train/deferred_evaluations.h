@@ -17,10 +17,9 @@
 
 namespace syncopate {
 
-// A file of snapshots, each with the step and time at which it was taken. One process appends to
-// it; that process, or another one after it has ended, reads the snapshots back.
-
-// A file of snapshots of one process. One thread only. The file is locked while its process lives.
+// A file of snapshots, each with the step and time at which it was taken. One thread of one process
+// appends to it; that process, or another one after it has ended, reads the snapshots back. The
+// file is locked while its process lives.
 class DeferredEvaluationFile {
  public:
   // Create an empty file of snapshots. The kernel removes a nameless file when its process ends.

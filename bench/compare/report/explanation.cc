@@ -102,6 +102,9 @@ bool has_label_with(const Comparison& comparison, std::string_view word) {
 std::string counting_words(const Comparison& comparison, const Rows& rows) {
   std::string text =
       " A batch is the samples of one update; the last, shorter batch of an epoch is not trained.";
+  if (comparison.budget.ends_with(" digits")) {
+    text += " The digits are drawn by this program and are not those of MNIST.";
+  }
   if (comparison.has_virtual_clock) {
     text += " Seconds are simulated.";
   } else {
@@ -161,13 +164,15 @@ std::string explanation(const Comparison& comparison, const Rows& rows,
       " All claims that rows differ hold together with a probability of {}, if runs are "
       "independent "
       "and accuracies and logarithms of times close to normal: Welch's test of every pair of rows "
-      "in accuracy and in time, all in one family with Holm's adjustment, not paired by seed. The "
+      "in accuracy and in time ({}), all in one family with Holm's adjustment, not paired by seed. "
+      "The "
       "interval of a pair is at the level at which it was tested{}, and intervals do not hold "
       "together; in times the distance between evaluations counts as a source of error. Rows that "
       "cannot be told apart are not thereby equal: a row whose deviation is large may be "
       "recommended for that reason. Rows share seeds, which makes claims rarer. Times begin "
       "with the first step, include the slower first steps, and leave out evaluation.",
-      percent_text(1.0 - kFamilyLevel), interval_levels(rows));
+      percent_text(1.0 - kFamilyLevel),
+      count_text(static_cast<int>(Claims(rows).all().size()), "test"), interval_levels(rows));
   if (comparison.chance) {
     text += fmt::format(
         " Accuracy is on the test set of {} samples, whose own sampling error no deviation has.",
@@ -180,7 +185,8 @@ std::string explanation(const Comparison& comparison, const Rows& rows,
   }
   text += rates_text(comparison);
   for (const std::string& group : identical_rows(rows)) {
-    text += fmt::format(" {} ended with the same weights, bit for bit.", group);
+    text += fmt::format(
+        " {} ended with the same weights, bit for bit, and count as one row in accuracy.", group);
   }
   return text + counting_words(comparison, rows);
 }

@@ -371,10 +371,10 @@ class VerdictWriter {
       RowIndices slower;
       std::ranges::copy_if(several, std::back_inserter(slower),
                            [&](std::size_t row) { return claims_.is_sooner(one_worker, row); });
-      if (!slower.empty()) {
-        slower_text +=
-            fmt::format("; {} took longer than {}", words_.names(slower), words_.name(one_worker));
-      }
+      slower_text +=
+          fmt::format("; {} longer than {}",
+                      slower.empty() ? "none was shown to take" : words_.names(slower) + " took",
+                      words_.name(one_worker));
       if (is_beaten(one_worker)) continue;
       unbeaten.push_back(one_worker);
       const std::string factor = words_.detectable_over(one_worker, several);

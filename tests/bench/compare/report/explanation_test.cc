@@ -19,7 +19,12 @@ TEST(Explanation, NamesTheVariantsWithEqualWeights) {
   Comparison comparison = scaled({hashed("a"), hashed("b"), made_up_variant("c", 4, kSlow, kGood)});
   comparison.model = "mlp";
   const std::string text = explanation(comparison, summarise(comparison), "+-");
-  EXPECT_TRUE(contains_words(text, "a and b ended with the same weights, bit for bit."));
+  EXPECT_TRUE(contains_words(text,
+                             "a and b ended with the same weights, bit for bit, and count as one "
+                             "row in accuracy."));
+  // One pair in accuracy, and three in time.
+  EXPECT_TRUE(contains_words(text, "in accuracy and in time (4 tests), all in one family"));
+  EXPECT_TRUE(contains_words(text, "are not those of MNIST."));
   EXPECT_TRUE(contains_words(text, "mlp, 3 epochs of digits per run; n = 5 seeds per row"));
   EXPECT_TRUE(contains_words(text, "the last, shorter batch of an epoch is not trained"));
   EXPECT_FALSE(contains_words(text, "ssp"));

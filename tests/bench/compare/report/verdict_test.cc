@@ -98,7 +98,8 @@ TEST(Verdict, NamesEachRowOfOneWorkerThatSeveralWorkersDoNotBeat) {
                                            "one-device and "));
   EXPECT_TRUE(contains_words(even,
                              " over two-threads would have been seen for each of them with a "
-                             "probability of 80 %; b took longer than one-device."));
+                             "probability of 80 %; b took longer than one-device; none was shown "
+                             "to take longer than two-threads."));
   EXPECT_TRUE(contains_words(text(kSlow), words + "two-threads; a factor of ")) << "a is sooner";
 }
 

@@ -38,6 +38,26 @@ TEST(Warnings, NameTheSeedWithWhichTheMachineWasSlower) {
   EXPECT_FALSE(contains_words(text(95, 47.5), "uneven machine"));
 }
 
+TEST(Warnings, NameTheRowThatTookLongestWhenTheMachineWasSlower) {
+  const auto with_seed_2_at = [](double seconds) {
+    ComparedVariant late = made_up_variant("a", 8, {100, seconds, 101, 99, 100}, kGood);
+    late.runs[1].result->summary.samples_per_second *= 0.5;
+    return warned(scaled({late, made_up_variant("b", 8, kSlow, kGood)}));
+  };
+  EXPECT_TRUE(contains_words(with_seed_2_at(200), "and a reached 95 % in 200 s, 2.0x as long: "))
+      << with_seed_2_at(200);
+  EXPECT_FALSE(contains_words(with_seed_2_at(120), "as long: "));
+}
+
+// Which gradients make up an update depends on timing with backup workers too.
+TEST(Warnings, NameTheAccuraciesThatDependOnTiming) {
+  const auto text = warned(scaled({made_up_variant("ring", 4, kFast, kGood),
+                                   asynchronous(made_up_variant("server:async", 4, kSlow, kGood)),
+                                   made_up_variant("server:sync+backup:1", 4, kSlow, kGood)}));
+  EXPECT_TRUE(
+      contains_words(text, "and so are the accuracies of server:async and server:sync+backup:1:"));
+}
+
 TEST(Warnings, CountRunsThatFellBelowTheTargetAgain) {
   ComparedVariant variant = made_up_variant("a", 8, kFast, kGood);
   const Comparison steady = scaled({variant, made_up_variant("b", 8, kSlow, kGood)});
