@@ -9,7 +9,8 @@
 #include "deploy/doctor/diagnosis.h"
 #include "deploy/doctor/inspection.h"
 #include "models/base/errors.h"
-#include "models/base/random.h"
+#include "models/base/secret.h"
+#include "strategies/cluster/nonce_file.h"
 #include "strategies/cluster/prepare_rendezvous.h"
 #include "worker/run/job_membership.h"
 #include "worker/run/run_sizes.h"
@@ -46,8 +47,8 @@ JobUnderTest job_of(const TrainOptions& options) {
 std::vector<TaskReport> exchange_reports(const TrainOptions& options, Membership& membership,
                                          TaskReport mine) {
   // The chief creates a file of this name, and all tasks look for it in the checkpoint folder. The
-  // name has a hash of the job's nonce, since not every nonce is a valid file name.
-  const std::string token = fmt::format(".doctor-{:016x}", hash_name(membership.nonce()));
+  // name must not tell the job's nonce.
+  const std::string token = ".doctor-" + name_of_nonce(membership.nonce());
   const bool is_chief = membership.index() == 0;
   const FolderToken chiefs(is_chief ? options.loop.checkpoint_dir : "", token);
   if (is_chief && chiefs.has_failed() && mine.folder_problem.empty()) {
@@ -76,6 +77,7 @@ int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out) {
   const JobUnderTest job = job_of(options);
   TaskReport mine = inspect_task(options, asked.environment);
   std::vector<TaskReport> reports;
+  const auto nonce_file = share_nonce(options.cluster, options.rendezvous_timeout);
   prepare_rendezvous(options.cluster);
   const ClusterSpec world = one_world(with_rendezvous(options, mpi));
   if (world.world_size > 1) {

@@ -17,6 +17,7 @@
 #include "ps/net/endpoint.h"
 #include "ps/server/order_record.h"
 #include "ps/server/server.h"
+#include "strategies/cluster/nonce_file.h"
 #include "strategies/cluster/prepare_rendezvous.h"
 #include "worker/run/job_membership.h"
 #include "worker/run/run_folder.h"
@@ -113,6 +114,7 @@ int serve(ps::ServerOptions options, const ClusterSpec& cluster, StopSignal& sig
 
 int run_serve(const ServeOptions& options, StopSignal& signals) {
   ClusterSpec cluster = options.cluster;
+  const auto nonce_file = share_nonce(cluster, milliseconds_of(options.rendezvous_timeout));
   prepare_rendezvous(cluster);
   const bool keeps = !options.snapshot_dir.empty();
   const std::chrono::milliseconds peer_timeout =
@@ -140,6 +142,7 @@ int run_serve(const ServeOptions& options, StopSignal& signals) {
 
 int run_train_server(const TrainOptions& options, StopSignal& signals) {
   ClusterSpec cluster = options.cluster;
+  const auto nonce_file = share_nonce(cluster, options.rendezvous_timeout);
   prepare_rendezvous(cluster);
   const std::chrono::milliseconds peer_timeout = served_peer_timeout(options.peer_timeout, cluster);
   return serve({.index = cluster.index,

@@ -13,6 +13,7 @@
 #include "models/base/log.h"
 #include "models/base/open_files.h"
 #include "ps/client/client_errors.h"
+#include "strategies/cluster/nonce_file.h"
 #include "strategies/cluster/prepare_rendezvous.h"
 #include "worker/run/exit_codes.h"
 #include "worker/run/job_membership.h"
@@ -166,6 +167,7 @@ int run_train(const TrainOptions& given, StopSignal& signals, MpiSession* mpi, s
   require_open_files(needed_open_files(options.cluster), place_in_job(options.cluster));
   find_devices(options);
   warn_of_threads(options);
+  const auto nonce_file = share_nonce(options.cluster, options.rendezvous_timeout);
   prepare_rendezvous(options.cluster);
   const auto membership = meet(options, mpi);
   try {

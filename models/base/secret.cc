@@ -1,5 +1,6 @@
 #include "models/base/secret.h"
 
+#include <fmt/format.h>
 #include <sys/random.h>
 
 #include <array>
@@ -7,6 +8,7 @@
 #include <string_view>
 
 #include "models/base/errors.h"
+#include "models/base/random.h"
 
 namespace syncopate {
 namespace {
@@ -34,6 +36,10 @@ std::string random_nonce() {
     text += kDigits[byte & 15];
   }
   return text;
+}
+
+std::string name_of_nonce(std::string_view nonce) {
+  return fmt::format("{:016x}", hash_name(nonce));
 }
 
 std::uint64_t random_token() {

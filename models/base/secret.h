@@ -4,11 +4,15 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace syncopate {
 
 // Returns 128 random bits in hexadecimal. Throws FileError if the system provides no random bits.
 std::string random_nonce();
+
+// Returns a text that names a nonce in files and reports without telling it: 64 bits of a hash.
+std::string name_of_nonce(std::string_view nonce);
 
 // Returns 64 random bits that are not all 0. Throws as random_nonce() does.
 std::uint64_t random_token();

@@ -112,9 +112,9 @@ std::optional<wire::RefusedT> find_refusal(const Job& job, const wire::HelloT& h
   const std::string name =
       hello.role == 0 ? describe_worker(hello.index) : describe_server(hello.index);
   if (!job.options.nonce.empty() && hello.nonce != job.options.nonce) {
-    return refuse(fmt::format("{} belongs to job \"{}\", this is job \"{}\"; end the tasks of the "
-                              "other job, or choose another port",
-                              name, hello.nonce, job.options.nonce),
+    return refuse(name +
+                      " belongs to another job than server 0 at this port: is one of them left "
+                      "from an earlier run, or do two jobs share a port?",
                   false);
   }
   if (hello.role > 1) {

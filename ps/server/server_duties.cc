@@ -9,6 +9,7 @@
 
 #include "models/base/log.h"
 #include "models/base/replacing_file.h"
+#include "models/base/secret.h"
 #include "ps/coordinator/wire_conversion.h"
 #include "ps/net/endpoint.h"
 
@@ -28,7 +29,7 @@ ServerDuties::ServerDuties(const ServerOptions& options, DataService& data,
     : options_(options),
       data_(data),
       note_(std::move(note)),
-      writer_(options.snapshot_dir, options.index, options.nonce),
+      writer_(options.snapshot_dir, options.index, name_of_nonce(options.nonce)),
       snapshots_(writer_.existing()) {}
 
 std::vector<std::vector<std::byte>> ServerDuties::job_snapshots() const {
@@ -244,10 +245,9 @@ int count_starts(const std::filesystem::path& dir, const std::string& nonce) {
   int starts = 0;
   std::ifstream before(start_count_path(dir), std::ios::binary);
   before >> starts;
-  // The rest of the file names the job; it is compared as a whole, since a nonce may consist of
-  // several words.
+  // The rest of the file names the job.
   const std::string rest{std::istreambuf_iterator<char>(before), std::istreambuf_iterator<char>()};
-  const std::string job = " " + nonce + "\n";
+  const std::string job = " " + name_of_nonce(nonce) + "\n";
   if (!before || rest != job) starts = 0;
   const std::string text = fmt::format("{}{}", starts + 1, job);
   ReplacingFile file(start_count_path(dir));

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/base/errors.h"
+#include "models/base/secret.h"
 
 namespace syncopate {
 namespace {
@@ -117,7 +118,7 @@ std::string to_json(const ClusterSpec& spec) {
       {"gpus", spec.gpus},
       {"rendezvous", spec.rendezvous.endpoint ? OrderedJson(to_string(*spec.rendezvous.endpoint))
                                               : OrderedJson()},
-      {"nonce", spec.nonce},
+      {"nonce", spec.nonce.empty() ? OrderedJson() : OrderedJson(name_of_nonce(spec.nonce))},
       {"notes", spec.notes}};
   return dump_json(json, 2);
 }

@@ -37,7 +37,7 @@ struct Rendezvous {
   // The endpoint is absent when the job has one task, or when MPI transports the address later.
   std::optional<Endpoint> endpoint;
   // The resolver computed host and port from node names and job numbers, without a choice of the
-  // user's. The listening task then listens on every network interface.
+  // user's.
   bool is_derived = false;
   // The rendezvous port that the resolver computed from job numbers; 0 if it computed none. It may
   // be known when the host is not.
@@ -72,8 +72,9 @@ struct ClusterSpec {
   // The GPUs of this task, as indices into the list of GPUs that are visible to it.
   std::vector<int> gpus;
   Rendezvous rendezvous;
-  std::string nonce;               // a text that only this job has; "": rank 0 draws one at random
-  bool restarts = false;           // a failed task may be started again while the others continue
+  std::string nonce;       // a secret of the job's tasks; "": rank 0 draws one at random
+  std::string nonce_file;  // where tasks without a nonce share one (nonce_file.h); "": nowhere
+  bool restarts = false;   // a failed task may be started again while the others continue
   std::vector<int> late_workers;   // workers that join after the start, in ascending order
   std::vector<Endpoint> workers;   // addresses of all workers, if the source lists them
   std::vector<Endpoint> servers;   // addresses of all servers, if the source lists them

@@ -10,7 +10,8 @@ scripts=$PWD/deploy/slurm
 mkdir "$scratch/bin"
 for name in srun mpirun scontrol syncopate-bench; do
   # shellcheck disable=SC2016  # the recording program expands this text
-  printf '%s\n' '#!/bin/bash' 'echo "export=${SLURM_EXPORT_ENV:-} ${0##*/} $*" >>called' >"$scratch/bin/$name"
+  printf '%s\n' '#!/bin/bash' 'echo "export=${SLURM_EXPORT_ENV:-} ${0##*/} $*" >>called' \
+    'echo "${SYNCOPATE_NONCE:-}" >secret' >"$scratch/bin/$name"
 done
 chmod +x "$scratch/bin/"*
 cd "$scratch"
@@ -34,6 +35,18 @@ srun_hands_the_environment_on_to_every_component() {
     expect_equal "$(called | grep ' srun ' | sed 's/ : /\n/g' | grep -c -- ' --export=ALL ')" "$components"
   done
   expect_equal "$components" 2  # the last script is that of the heterogeneous job
+}
+
+tasks_receive_a_new_secret_that_is_no_argument() {
+  local script before
+  for script in "$scripts"/{multi_node,parameter_server_het,compare}.sbatch; do
+    rm -f called
+    before=$(cat secret 2>/dev/null || true)
+    run_script "$script" || fail "$script: $(cat said)"
+    grep -qE '^[0-9a-f]{32}$' secret || fail "no secret: $(cat secret)"
+    [[ $(cat secret) != "$before" ]] || fail "the secret of an earlier job"
+    ! called | grep -q "$(cat secret)" || fail "ps would show it: $(called)"
+  done
 }
 
 mpirun_hands_the_environment_on_to_its_daemons() {

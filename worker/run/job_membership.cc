@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "models/base/deadline.h"
+#include "models/base/secret.h"
 #include "ps/net/connection.h"
 #include "ps/net/endpoint.h"
 #include "strategies/cluster/handshake.h"
@@ -17,13 +18,17 @@
 namespace syncopate {
 namespace {
 
-// Rank 0 opens a port and MPI broadcasts its endpoint, because mpirun gives ranks but no endpoint.
-// Returns the listener of rank 0.
+// Rank 0 opens a port and draws a nonce, and MPI broadcasts both, because mpirun gives ranks but no
+// endpoint. Returns the listener of rank 0.
 Listener choose_rendezvous(MpiSession& mpi, ClusterSpec& cluster) {
   const bool one_host = cluster.local_size == cluster.world_size;
-  Listener listener(Endpoint{one_host ? "127.0.0.1" : "", 0});
-  const Endpoint here{one_host ? "127.0.0.1" : own_host_name(), listener.port()};
-  cluster.rendezvous.endpoint = parse_endpoint(mpi.broadcast(to_string(here)), "MPI's broadcast");
+  const std::string host = one_host ? "127.0.0.1" : own_host_name();
+  Listener listener(listening_endpoint(host, 0));
+  const std::string text =
+      mpi.broadcast(to_string(Endpoint{host, listener.port()}) + " " + random_nonce());
+  const std::size_t space = text.find(' ');
+  cluster.rendezvous.endpoint = parse_endpoint(text.substr(0, space), "MPI's broadcast");
+  cluster.nonce = text.substr(std::min(space, text.size() - 1) + 1);
   return listener;
 }
 

@@ -5,13 +5,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
 #include "models/base/errors.h"
 #include "models/base/file_descriptor.h"
 #include "models/base/log.h"
+#include "models/base/secret.h"
 
 namespace syncopate {
 
@@ -24,10 +24,9 @@ constexpr std::chrono::seconds kLease(120);
 // left out, because tasks may call it by different names.
 std::string job_of(const ClusterSpec& cluster) {
   if (cluster.num_servers == 0) return "";
-  std::string job = cluster.nonce;
-  std::ranges::replace(job, '\n', ' ');
-  job += fmt::format(" at port {}",
-                     cluster.rendezvous.endpoint ? cluster.rendezvous.endpoint->port : 0);
+  std::string job =
+      fmt::format("{} at port {}", name_of_nonce(cluster.nonce),
+                  cluster.rendezvous.endpoint ? cluster.rendezvous.endpoint->port : 0);
   // Without a nonce only the list of servers identifies the job; all tasks have the same list.
   if (cluster.nonce.empty()) {
     for (const Endpoint& server : cluster.servers) job += ", " + to_string(server);

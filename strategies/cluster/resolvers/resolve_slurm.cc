@@ -184,8 +184,10 @@ std::optional<ClusterSpec> resolve_slurm(const ClusterFlags& flags, const Enviro
   spec.num_cpus = number_of(environment, "SLURM_CPUS_PER_TASK", 1, kMostTasks, 0);
   spec.worker_places = places_of(step, servers, false);
   spec.server_places = places_of(step, servers, true);
-  spec.nonce = step.nonce;
-  if (step.tasks > 1) derive_rendezvous(step, spec, notes);
+  if (step.tasks > 1) {
+    spec.nonce_file = step.nonce_file;
+    derive_rendezvous(step, spec, notes);
+  }
   if (servers.count() > 0 && !flags.servers && !stated && !flags.wants_servers) {
     notes.emplace_back(
         "Slurm: the first component of this heterogeneous step is taken for servers; under a "

@@ -49,12 +49,14 @@ Endpoint next_port(Endpoint store) {
   return store;
 }
 
-// The nonce consists of torchrun's run id and restart count: a restarted group must not meet tasks
-// that are left from the group before. Without --rdzv-id the run id is "none" in every job, and in
-// a Slurm step the job id replaces it. In a batch script or shell it does not, because a torchrun
-// on another node may have been started from there without Slurm's variables.
+// The nonce consists of SYNCOPATE_NONCE, else torchrun's run id, and the restart count: a restarted
+// group must not meet tasks that are left from the group before. Without --rdzv-id the run id is
+// "none" in every job, and in a Slurm step the job id replaces it. In a batch script or shell it
+// does not, because a torchrun on another node may have been started from there without Slurm's
+// variables.
 std::string nonce_of(const Environment& environment) {
-  const auto run = filled(environment, "TORCHELASTIC_RUN_ID");
+  auto run = filled(environment, "SYNCOPATE_NONCE");
+  if (!run) run = filled(environment, "TORCHELASTIC_RUN_ID");
   if (!run) return "";
   const auto job = filled(environment, "SLURM_JOB_ID");
   std::string name = *run;

@@ -142,6 +142,7 @@ ClusterSpec resolve_cluster(const ClusterFlags& flags, const Environment& enviro
   ClusterSpec spec = std::move(winner).value_or(ClusterSpec{});
   find_gpus(environment, spec, notes);
   complete(spec, flags);
+  if (spec.nonce.empty()) spec.nonce = filled(environment, "SYNCOPATE_NONCE").value_or("");
   spec.notes = std::move(notes);
   return spec;
 }
@@ -175,7 +176,7 @@ void require_all_or_none(const ClusterFlags& flags) {
   }
 }
 
-std::optional<ClusterSpec> resolve_flags(const ClusterFlags& flags, const Environment& /*unused*/,
+std::optional<ClusterSpec> resolve_flags(const ClusterFlags& flags, const Environment& environment,
                                          Notes& /*unused*/) {
   if (!flags.rank) return std::nullopt;
   const int servers =
@@ -186,9 +187,10 @@ std::optional<ClusterSpec> resolve_flags(const ClusterFlags& flags, const Enviro
   spec.index = parse_number("--rank", std::to_string(*flags.rank), 0, kMostTasks);
   require_below("--rank", spec.index, "--world-size", spec.world_size);
   spec.num_servers = servers;
-  spec.nonce = flags.nonce;
+  spec.nonce =
+      flags.nonce.empty() ? filled(environment, "SYNCOPATE_NONCE").value_or("") : flags.nonce;
   // A task that is started again finds its job by the nonce, so the nonce must be given.
-  spec.restarts = servers > 0 && !flags.nonce.empty();
+  spec.restarts = servers > 0 && !spec.nonce.empty();
   if (!flags.rendezvous.empty())
     spec.rendezvous.endpoint = parse_endpoint(flags.rendezvous, "--rendezvous");
   return spec;

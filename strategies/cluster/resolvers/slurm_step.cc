@@ -197,8 +197,8 @@ SlurmStep read_slurm_step(const Environment& environment) {
 
   const std::string job = filled(environment, "SLURM_JOB_ID").value_or("0");
   step.id = fmt::format("{}.{}", job, filled(environment, "SLURM_STEP_ID").value_or("0"));
-  step.nonce =
-      fmt::format("slurm-{}.{}", step.id, filled(environment, "SLURM_RESTART_COUNT").value_or("0"));
+  step.nonce_file = fmt::format(".syncopate-slurm-{}.{}", step.id,
+                                filled(environment, "SLURM_RESTART_COUNT").value_or("0"));
   step.port = read_port(environment, step.id);
   step.launch_host = filled(environment, "SLURM_LAUNCH_NODE_IPADDR").value_or("");
   if (filled(environment, "ENVIRONMENT") == "BATCH") {

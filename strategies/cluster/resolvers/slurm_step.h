@@ -24,7 +24,7 @@ struct SlurmStep {
   std::vector<Place> places;
   std::string distribution;  // how tasks are placed on nodes: "block", "cyclic", ...
   std::string id;            // numbers of job and step, such as "17.0"
-  std::string nonce;         // names this start of the job; a requeued job has another one
+  std::string nonce_file;    // of this start of the job; a requeued job has another one
   std::uint16_t port = 0;    // port of the rendezvous
   std::string launch_host;   // the address of the machine that srun ran on; "" when unknown
   std::string launch_node;   // the job's node that srun ran on; "" when unknown or none of them

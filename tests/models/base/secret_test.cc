@@ -12,6 +12,14 @@ TEST(RandomNonce, Has128BitsThatDifferAtEachCall) {
   EXPECT_NE(random_nonce(), nonce);
 }
 
+TEST(NameOfANonce, DoesNotContainIt) {
+  const std::string nonce = random_nonce();
+  EXPECT_EQ(name_of_nonce(nonce), name_of_nonce(nonce));
+  EXPECT_NE(name_of_nonce(nonce), name_of_nonce(random_nonce()));
+  EXPECT_EQ(name_of_nonce(nonce).size(), 16U);
+  EXPECT_EQ(nonce.find(name_of_nonce(nonce)), std::string::npos);
+}
+
 TEST(RandomToken, DiffersAtEachCallAndIsNever0) {
   const std::uint64_t token = random_token();
   EXPECT_NE(token, 0U);

@@ -161,6 +161,19 @@ TEST(Flags, NameServersAndTheJob) {
   EXPECT_FALSE(resolve({}, flags).restarts) << "it would not know its job again";
 }
 
+// Other users of a machine can read the arguments of a program, but not its environment.
+TEST(Nonce, IsReadFromTheEnvironmentUnlessAFlagGivesIt) {
+  const Variables given{{"SYNCOPATE_NONCE", "0f"}};
+  ClusterFlags flags{.rank = 0, .world_size = 1, .servers = 2, .rendezvous = "h:5"};
+  EXPECT_EQ(resolve(given, flags).nonce, "0f");
+  EXPECT_TRUE(resolve(given, flags).restarts);
+  flags.nonce = "mine";
+  EXPECT_EQ(resolve(given, flags).nonce, "mine");
+  EXPECT_EQ(resolve(kTorchrun + given).nonce, "0f.0");
+  EXPECT_EQ(resolve(kTorchrun + given + Variables{{"TORCHELASTIC_RESTART_COUNT", "2"}}).nonce,
+            "0f.2");
+}
+
 struct Wrong {
   std::string name;
   Variables variables;

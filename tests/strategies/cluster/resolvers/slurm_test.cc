@@ -102,7 +102,7 @@ TEST(Slurm, LeavesABoundTaskAllItsVisibleGpus) {
   EXPECT_EQ(resolve(step("n1", "2", 2, 1, "n1", 1) + shared).gpus, std::vector({1}));
 }
 
-TEST(Slurm, DerivesThePortFromTheStepAndTheNonceFromTheRestartCount) {
+TEST(Slurm, DerivesThePortFromTheStepAndLeavesTheNonceToChance) {
   const Variables first = step("n[1-2]", "1(x2)", 2, 0, "n1", 0);
   const ClusterSpec spec = resolve(first);
   EXPECT_GE(spec.rendezvous.endpoint->port, 20000);
@@ -111,11 +111,15 @@ TEST(Slurm, DerivesThePortFromTheStepAndTheNonceFromTheRestartCount) {
             spec.rendezvous.endpoint);
   const ClusterSpec next = resolve(first + Variables{{"SLURM_STEP_ID", "1"}});
   EXPECT_NE(next.rendezvous.endpoint->port, spec.rendezvous.endpoint->port);
-  EXPECT_NE(next.nonce, spec.nonce);
+  EXPECT_EQ(spec.nonce, "") << "what squeue shows to other users is no nonce";
+  EXPECT_EQ(spec.nonce_file, ".syncopate-slurm-7.0.0");
+  EXPECT_EQ(next.nonce_file, ".syncopate-slurm-7.1.0");
   EXPECT_EQ(resolve(first + Variables{{"SLURM_STEP_RESV_PORTS", "17805-17806"}})
                 .rendezvous.endpoint->port,
             17805);
-  EXPECT_NE(resolve(first + Variables{{"SLURM_RESTART_COUNT", "1"}}).nonce, spec.nonce);
+  EXPECT_EQ(resolve(first + Variables{{"SLURM_RESTART_COUNT", "1"}}).nonce_file,
+            ".syncopate-slurm-7.0.1");
+  EXPECT_EQ(resolve(first + Variables{{"SYNCOPATE_NONCE", "0f"}}).nonce, "0f");
 }
 
 TEST(Slurm, IsCertainOfTheFallbackHostOnlyIfSrunRanOnItsNode) {
