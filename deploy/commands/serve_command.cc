@@ -37,12 +37,13 @@ bool is_listed(const ClusterSpec& cluster) {
 }
 
 // Returns the host name at which workers reach this server. A server that was started by hand uses
-// the name of its host.
+// the name of its host, unless all tasks call it at the rendezvous.
 std::string host_for_workers(const ClusterSpec& cluster) {
   if (is_listed(cluster)) return cluster.servers[static_cast<std::size_t>(cluster.index)].host;
   const std::string& there = cluster.rendezvous.endpoint->host;
   if (there == "localhost" || there.starts_with("127.")) return there;
-  if (cluster.source != "flags") return own_host_towards(cluster);
+  const bool is_called_there = cluster.hosts_rendezvous() && there != "0.0.0.0" && there != "::";
+  if (cluster.source != "flags" || is_called_there) return own_host_towards(cluster);
   return own_host_name();
 }
 

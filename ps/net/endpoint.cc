@@ -11,8 +11,10 @@
 #include <charconv>
 #include <climits>
 #include <fstream>
+#include <set>
 
 #include "models/base/errors.h"
+#include "models/base/file_descriptor.h"
 #include "ps/net/socket.h"
 
 namespace syncopate {
@@ -35,6 +37,13 @@ UsageError unreadable_endpoint(std::string_view what, std::string_view text,
                                std::string_view found) {
   return UsageError(fmt::format(
       "{} '{}': {}; expected HOST:PORT, as in node3:13565 or [fe80::1]:13565", what, text, found));
+}
+
+std::string numeric_host(const addrinfo& address) {
+  std::array<char, NI_MAXHOST> text{};
+  getnameinfo(address.ai_addr, address.ai_addrlen, text.data(), text.size(), nullptr, 0,
+              NI_NUMERICHOST);
+  return text.data();
 }
 
 }  // namespace
@@ -84,15 +93,37 @@ std::string own_boot_id() {
   return id;
 }
 
+bool is_own_address(const std::string& address) {
+  try {
+    const Addresses found = look_up({address, 0}, AI_NUMERICHOST);
+    if (!found.list) return false;
+    const FileDescriptor socket(::socket(found.list->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    return socket && bind(socket.get(), found.list->ai_addr, found.list->ai_addrlen) == 0;
+  } catch (const UsageError&) {
+    return false;  // it is not an address
+  }
+}
+
 Endpoint listening_endpoint(const std::string& host, std::uint16_t port) {
   if (is_loopback(host)) return {host, port};
-  if (host != "localhost") return {"", port};
-  const Addresses found = look_up({host, port}, AI_PASSIVE);
-  // ZeroMQ connects to the IPv4 address of a host name first, so listening at that one is enough.
-  for (const addrinfo* address = found.list.get(); address; address = address->ai_next) {
-    if (address->ai_family == AF_INET) return {"127.0.0.1", port};
+  if (host.empty() || host == "0.0.0.0" || host == "::") return {"", port};
+  std::set<std::string> ipv4;
+  std::set<std::string> ipv6;
+  try {
+    const Addresses found = look_up({host, port}, 0);
+    for (const addrinfo* one = found.list.get(); one != nullptr; one = one->ai_next) {
+      (one->ai_family == AF_INET ? ipv4 : ipv6).insert(numeric_host(*one));
+    }
+  } catch (const UsageError&) {
+    return {"", port};
   }
-  return {host, port};
+  // Callers use the IPv4 address of a name that has both: ZeroMQ tries it first.
+  const std::set<std::string>& addresses = ipv4.empty() ? ipv6 : ipv4;
+  if (addresses.empty()) return {"", port};
+  const std::string& address = *addresses.begin();
+  if (host == "localhost") return {address, port};
+  const bool is_certain = addresses.size() == 1 && !is_loopback(address) && is_own_address(address);
+  return {is_certain ? address : "", port};
 }
 
 Addresses look_up(const Endpoint& endpoint, int flags) {

@@ -40,9 +40,14 @@ std::string own_host_name();
 // also in containers with different host names. Empty when it cannot be read.
 std::string own_boot_id();
 
-// Returns the endpoint to listen at when other tasks call this machine `host`: the loopback address
-// when `host` means loopback, else every interface. A host name may resolve to an address that
-// other tasks do not use, so the name itself is not bound.
+// Returns whether the numeric address is one of this machine's: a socket can be bound to it.
+bool is_own_address(const std::string& address);
+
+// Returns the endpoint to listen at when other tasks call this machine `host`: the address that
+// `host` is or has. Host "" is every interface, which is returned where other tasks may use another
+// address than this machine sees: a name with several addresses here, with a loopback address (a
+// machine's own name in /etc/hosts) or with none, and an address that is not this machine's (behind
+// address translation).
 Endpoint listening_endpoint(const std::string& host, std::uint16_t port);
 
 // Resolves an endpoint. `flags` as for getaddrinfo(3). Throws UsageError for an unknown name.

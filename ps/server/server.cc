@@ -7,6 +7,7 @@
 
 #include "models/base/deadline.h"
 #include "ps/net/endpoint.h"
+#include "ps/net/socket.h"
 #include "ps/server/control_server.h"
 #include "ps/server/data_service.h"
 #include "ps/server/server_control_client.h"
@@ -23,7 +24,7 @@ std::string counted(int count, const std::string& noun) {
 // process, so that the tasks it waits for are not known yet.
 std::string listening_line(const ServerOptions& options, bool goes_on) {
   std::string line = "listening at " + to_string(options.rendezvous);
-  if (!listening_endpoint(options.rendezvous.host, 0).host.empty()) line += " (this host only)";
+  if (is_loopback(listening_endpoint(options.rendezvous.host, 0).host)) line += " (this host only)";
   if (goes_on) return line;
   line += fmt::format(", waits up to {} for {}", in_seconds(options.rendezvous_timeout),
                       counted(options.workers, "worker"));

@@ -21,8 +21,8 @@ struct ServerOptions {
   int index = 0;
   int workers = 1;
   int servers = 1;
-  // The endpoint at which server 0 listens for control connections. A loopback host makes it listen
-  // on loopback only, any other host on all interfaces. So does `host` for the data socket.
+  // The endpoint at which server 0 listens for control connections: where listening_endpoint()
+  // says. So does every server for data, by `host`.
   Endpoint rendezvous;
   FileDescriptor listening;        // server 0: may be empty, or a socket listening there
   std::string host = "127.0.0.1";  // the name under which workers reach this server

@@ -22,15 +22,6 @@ bool is_known(const std::string& host) {
   }
 }
 
-// Whether the address belongs to this machine: binding a socket to any other address fails.
-bool is_our_own(const std::string& address) {
-  try {
-    return Listener(Endpoint{address, 0}).descriptor() >= 0;
-  } catch (const UsageError&) {
-    return false;
-  }
-}
-
 // Compares host names without their domains: "n1" and "n1.example.org" are the same host.
 bool is_same_host(const std::string& left, const std::string& right) {
   return left.substr(0, left.find('.')) == right.substr(0, right.find('.'));
@@ -50,10 +41,14 @@ std::string address_towards(const Endpoint& endpoint) {
 }
 
 // Opens the port of the rendezvous and keeps the listening socket in the spec.
-void open_port(ClusterSpec& spec) {
+void open_port(ClusterSpec& spec, const NetworkNames& names) {
   const Endpoint& endpoint = *spec.rendezvous.endpoint;
+  Endpoint at = listening_endpoint(endpoint.host, endpoint.port);
+  // Tasks that do not know the host's name call the fallback address.
+  const std::string& fallback = spec.rendezvous.fallback_host;
+  if (!fallback.empty() && fallback != at.host && names.is_our_own(fallback)) at.host = "";
   try {
-    spec.rendezvous.descriptor = Listener(Endpoint{"", endpoint.port}).release().release();
+    spec.rendezvous.descriptor = Listener(at).release().release();
   } catch (const UsageError& error) {
     throw UsageError(fmt::format(
         "the rendezvous of this job, port {}, follows from {}'s variables and cannot be "
@@ -84,7 +79,7 @@ void use_fallback_host(ClusterSpec& spec, const NetworkNames& names) {
 
 }  // namespace
 
-NetworkNames names_of_this_machine() { return {is_known, is_our_own, own_host_name()}; }
+NetworkNames names_of_this_machine() { return {is_known, is_own_address, own_host_name()}; }
 
 void prepare_rendezvous(ClusterSpec& spec, const NetworkNames& names) {
   if (!spec.rendezvous.is_derived || !spec.rendezvous.endpoint) return;
@@ -96,7 +91,7 @@ void prepare_rendezvous(ClusterSpec& spec, const NetworkNames& names) {
     if (!line.empty()) throw UsageError(line);
   }
   if (!names.is_known(spec.rendezvous.endpoint->host)) use_fallback_host(spec, names);
-  if (spec.hosts_rendezvous()) open_port(spec);
+  if (spec.hosts_rendezvous()) open_port(spec, names);
 }
 
 std::string own_host_towards(const ClusterSpec& spec) {

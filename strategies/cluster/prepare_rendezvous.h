@@ -18,10 +18,11 @@ struct NetworkNames {
 NetworkNames names_of_this_machine();
 
 // Prepares the rendezvous; does nothing unless spec.rendezvous.is_derived. The task that hosts the
-// rendezvous opens its port on every network interface, since the others may know it by several
-// names, and keeps the socket in spec.rendezvous.descriptor. Every task replaces a host name that
-// it cannot look up by the fallback address. Throws UsageError when the port is taken, when the
-// host is unknown, or when this task does not run where its source places it.
+// rendezvous opens its port at the address of the host's name, or at every interface where that is
+// not certain (listening_endpoint()), and keeps the socket in spec.rendezvous.descriptor. Every
+// task replaces a host name that it cannot look up by the fallback address. Throws UsageError when
+// the port is taken, when the host is unknown, or when this task does not run where its source
+// places it.
 void prepare_rendezvous(ClusterSpec& spec, const NetworkNames& names = names_of_this_machine());
 
 // The host name or address by which tasks on other hosts reach a socket of this task. For the task

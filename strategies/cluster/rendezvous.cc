@@ -185,9 +185,9 @@ class TaskAcceptor {
   ConnectedTask send_rosters() {
     std::ranges::sort(tasks_, {}, [](const AcceptedTask& task) { return task.hello.index; });
     std::vector<Hello> hellos{own_};
-    // The first address in the roster is rank 0's as one of the tasks sees it. Each task replaces
-    // it by the address that the task connected to.
-    std::vector<std::string> addresses{tasks_[0].connection.local_address()};
+    // The first address in the roster is rank 0's, at which rank 0 listens to the others: each task
+    // replaces it by the address that the task connected to.
+    std::vector<std::string> addresses{address_for_all()};
     ConnectedTask connected;
     for (AcceptedTask& task : tasks_) {
       hellos.push_back(std::move(task.hello));
@@ -201,6 +201,14 @@ class TaskAcceptor {
       flush(connection);
     }
     return connected;
+  }
+
+  // The address that all tasks connected to; "0.0.0.0" if they used several.
+  std::string address_for_all() const {
+    const std::string first = tasks_[0].connection.local_address();
+    const bool is_one = std::ranges::all_of(
+        tasks_, [&](const AcceptedTask& task) { return task.connection.local_address() == first; });
+    return is_one ? first : "0.0.0.0";
   }
 
   const Hello& own_;

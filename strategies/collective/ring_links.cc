@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -16,6 +17,8 @@
 #include "models/base/errors.h"
 #include "models/base/secret.h"
 #include "ps/net/connection.h"
+#include "ps/net/endpoint.h"
+#include "ps/net/socket.h"
 #include "strategies/cluster/handshake.h"
 #include "strategies/cluster/pending_connections.h"
 
@@ -72,12 +75,14 @@ class RingBuilder {
   explicit RingBuilder(const CollectiveOptions& options)
       : membership_(options.membership),
         nonce_(membership_ == nullptr ? random_nonce() : membership_->nonce()),
-        pending_(Listener(Endpoint{listening_host(options), 0}),
+        own_host_(own_host(options)),
+        pending_(Listener(Endpoint{own_host_, 0}),
                  kMaxRingHelloBytes + static_cast<std::uint32_t>(nonce_.size())),
-        address_{"127.0.0.1", pending_.port()} {
+        address_{own_host_.empty() ? "127.0.0.1" : own_host_, pending_.port()},
+        own_address_(address_) {
     if (membership_ != nullptr && !options.link.is_plain()) {
-      ring_.forwarder =
-          std::make_shared<LinkForwarder>(Listener(Endpoint{"", 0}), pending_.port(), options.link);
+      ring_.forwarder = std::make_shared<LinkForwarder>(
+          Listener(Endpoint{host_for_others(membership_), 0}), pending_.port(), options.link);
       address_.port = ring_.forwarder->port();
     }
     if (membership_ == nullptr) {
@@ -110,10 +115,21 @@ class RingBuilder {
   }
 
  private:
-  // Listens on every network interface, unless all connections come from this host: from this
-  // task's own ranks or from the forwarder.
-  static std::string listening_host(const CollectiveOptions& options) {
-    return options.membership != nullptr && options.link.is_plain() ? "" : "127.0.0.1";
+  // Returns the host at which this task listens for others: the address by which they know it.
+  static std::string host_for_others(const Membership* membership) {
+    if (membership == nullptr) return "127.0.0.1";
+    const std::vector<Member>& members = membership->members();
+    const std::string& own = members[static_cast<std::size_t>(membership->index())].address;
+    // A task that reached rank 0 over loopback is called by that address on its machine, and by an
+    // address of rank 0's on others.
+    const bool is_one_machine = std::ranges::all_of(
+        members, [](const Member& member) { return is_loopback(member.address); });
+    return listening_endpoint(is_loopback(own) && !is_one_machine ? "" : own, 0).host;
+  }
+
+  // With an emulated link only the forwarder calls, from this machine.
+  static std::string own_host(const CollectiveOptions& options) {
+    return options.link.is_plain() ? host_for_others(options.membership) : "127.0.0.1";
   }
 
   // A started connection to the next rank that has not yet been answered by a kRingWelcome.
@@ -130,9 +146,9 @@ class RingBuilder {
       const bool is_own = index == own_task_;
       if (is_own) address_.host = member.address;
       // Ranks of one task connect directly, not through the emulated slow link.
-      tasks_.push_back({member.first_replica, member.num_replicas,
-                        is_own ? Endpoint{"127.0.0.1", pending_.port()}
-                               : Endpoint{member.address, port_of(member, ports[index])}});
+      tasks_.push_back(
+          {member.first_replica, member.num_replicas,
+           is_own ? own_address_ : Endpoint{member.address, port_of(member, ports[index])}});
     }
   }
 
@@ -238,8 +254,10 @@ class RingBuilder {
 
   Membership* membership_;
   std::string nonce_;
+  const std::string own_host_;  // where pending_ listens; "": at every interface
   PendingConnections pending_;
-  Endpoint address_;  // where other tasks connect to this one
+  Endpoint address_;            // where other tasks connect to this one
+  const Endpoint own_address_;  // where this task's ranks connect to each other
   Deadline deadline_ = Deadline::after(kConnectTimeout);
   std::vector<RingTask> tasks_;
   std::size_t own_task_ = 0;

@@ -1,11 +1,16 @@
 #include "ps/net/endpoint.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <ifaddrs.h>
 #include <netdb.h>
+#include <netinet/in.h>
 
+#include <array>
 #include <string>
 
 #include "models/base/errors.h"
+#include "ps/net/socket.h"
 
 namespace syncopate {
 namespace {
@@ -79,11 +84,42 @@ TEST(ListeningEndpoint, IsLoopbackForLocalhost) {
   EXPECT_EQ(listening_endpoint("localhost", 4000), (Endpoint{"127.0.0.1", 4000}));
 }
 
-// A host name may resolve to another address on this machine than on the others.
-TEST(ListeningEndpoint, IsEveryInterfaceWhenTheHostHasAName) {
-  for (const std::string& host : {own_host_name(), std::string("0.0.0.0"), std::string("n1")}) {
+// Returns an address of this machine that is not loopback; empty if it has none.
+std::string outer_address() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return "";
+  std::string found;
+  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != AF_INET) continue;
+    std::array<char, INET_ADDRSTRLEN> text{};
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(one->ifa_addr)->sin_addr, text.data(),
+              text.size());
+    if (!is_loopback(text.data())) found = text.data();
+  }
+  freeifaddrs(list);
+  return found;
+}
+
+TEST(ListeningEndpoint, IsTheAddressThatTheOthersWereTold) {
+  const std::string address = outer_address();
+  if (address.empty()) GTEST_SKIP() << "this machine has no address beside loopback";
+  EXPECT_TRUE(is_own_address(address));
+  EXPECT_EQ(listening_endpoint(address, 4000), (Endpoint{address, 4000}));
+}
+
+TEST(ListeningEndpoint, IsEveryInterfaceWhereTheOthersMayUseAnotherAddress) {
+  EXPECT_FALSE(is_own_address("192.0.2.1"));
+  EXPECT_FALSE(is_own_address("n1"));
+  // An address behind address translation, every interface, and a name that is unknown here.
+  for (const std::string host : {"192.0.2.1", "0.0.0.0", "::", "", "no..host"}) {
     EXPECT_EQ(listening_endpoint(host, 4000), (Endpoint{"", 4000})) << host;
   }
+}
+
+// Debian gives a machine's own name the address 127.0.1.1, which other machines do not see.
+TEST(ListeningEndpoint, OfTheOwnNameIsNotLoopback) {
+  const std::string host = listening_endpoint(own_host_name(), 4000).host;
+  EXPECT_TRUE(host.empty() || (!is_loopback(host) && is_own_address(host))) << host;
 }
 
 }  // namespace

@@ -18,9 +18,10 @@ class FakeMembership final : public Membership {
  public:
   // The function `answer` returns the other task's text of every exchange(), given the text of this
   // task.
-  explicit FakeMembership(std::function<std::string(const std::string&)> answer)
+  explicit FakeMembership(std::function<std::string(const std::string&)> answer,
+                          const std::string& own_address = "192.0.2.1")
       : answer_(std::move(answer)),
-        members_{{.index = 0, .host = "a", .address = "192.0.2.1", .pid = 1},
+        members_{{.index = 0, .host = "a", .address = own_address, .pid = 1},
                  {.index = 1, .first_replica = 1, .host = "b", .address = "127.0.0.1", .pid = 77}} {
   }
 

@@ -2,12 +2,14 @@
 // connections.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "models/base/errors.h"
 #include "ps/net/connection.h"
+#include "ps/net/endpoint.h"
 #include "strategies/collective/ring_links.h"
 #include "tests/strategies/cluster/threads_as_tasks.h"
 #include "tests/strategies/collective/fake_membership.h"
@@ -37,6 +39,31 @@ TEST_P(MalformedPort, EndsTheSetUpAndNamesTheTask) {
 
 INSTANTIATE_TEST_SUITE_P(Of, MalformedPort,
                          testing::Values("", "syncopate-1", "0", "65536", "-1", "80 ", "0x50"));
+
+bool is_reached(const std::string& host, const std::string& port) {
+  try {
+    (void)connect_to(parse_endpoint(host + ":" + port, "a test"), "the ring",
+                     Deadline::after(std::chrono::milliseconds(1)));
+    return true;
+  } catch (const PeerError&) {
+    return false;
+  }
+}
+
+TEST(RingLinks, ListenOnlyAtTheAddressThatTheOthersWereTold) {
+  bool is_reached_there = false;
+  bool is_reached_elsewhere = false;
+  FakeMembership membership(
+      [&](const std::string& port) {
+        is_reached_there = is_reached("127.0.0.2", port);
+        is_reached_elsewhere = is_reached("127.0.0.1", port);
+        return "no port";  // ends the set-up
+      },
+      "127.0.0.2");
+  EXPECT_NE(error_of_ring(membership), "");
+  EXPECT_TRUE(is_reached_there);
+  EXPECT_FALSE(is_reached_elsewhere);
+}
 
 TEST(RingLinks, AcceptANonceOfAnyBytes) {
   TestRendezvous place;
