@@ -108,6 +108,14 @@ int serve(ps::ServerOptions options, const ClusterSpec& cluster, StopSignal& sig
   const ps::ServerSummary summary = ps::run_server(std::move(options), stop, note);
   note(fmt::format("served {} pushes; staleness: mean {:.2f}, max {}", summary.pushes,
                    summary.staleness_mean, summary.staleness_max));
+  const std::int64_t strangers =
+      summary.foreign_messages + summary.stranger_messages + summary.callers_without_greeting;
+  if (strangers > 0) {
+    note(fmt::format(
+        "not from tasks of this job, or from tasks that it gave up: {} messages without a valid "
+        "header, {} other messages, and {} connections without a greeting",
+        summary.foreign_messages, summary.stranger_messages, summary.callers_without_greeting));
+  }
   return 0;
 }
 

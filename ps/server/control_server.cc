@@ -142,7 +142,7 @@ void ControlServer::on_final_message(const wire::Received& message) {
 void ControlServer::run_once() {
   for (bool busy = true; busy;) {
     busy = false;
-    if (const auto message = socket_->receive()) {
+    if (auto message = socket_->receive()) {
       busy = true;
       on_message(*message);
     }
@@ -159,11 +159,24 @@ void ControlServer::run_once() {
   exchange_messages();
 }
 
-void ControlServer::on_message(const wire::Received& message) {
+void ControlServer::on_message(wire::Received& message) {
   const wire::BodyUnion& body = message.header.body;
-  if (body.type == wire::Body::Hello) return on_hello(message.peer, *body.AsHello());
+  if (body.type == wire::Body::Hello) {
+    const wire::HelloT& hello = *body.AsHello();
+    if (options_.nonce.empty() || hello.nonce == options_.nonce) {
+      socket_->keep(message);
+    } else {
+      ++stranger_messages_;
+      socket_->log_dropped(message, "a Hello of another job");
+    }
+    return on_hello(message.peer, hello);
+  }
   const auto task = tasks_.find(message.peer);
   if (task == tasks_.end()) {
+    ++stranger_messages_;
+    socket_->log_dropped(message,
+                         fmt::format("a {} of no task of this job, or of one that was given up",
+                                     wire::name_of(message.header)));
     wire::RefusedT refused;
     refused.line =
         "this task sent nothing for longer than the peer timeout; the job continued without it";

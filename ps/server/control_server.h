@@ -30,6 +30,14 @@ class ControlServer {
   // Serves the job; returns when the job is over. Throws PeerError when the job has failed.
   void run();
 
+  // Return the numbers of messages that were dropped because they came from no task of this job,
+  // or had no valid header, and of connections that ended without a greeting of this job.
+  std::int64_t stranger_messages() const noexcept { return stranger_messages_; }
+  std::int64_t foreign_messages() const noexcept { return socket_->foreign_messages(); }
+  std::int64_t callers_without_greeting() const noexcept {
+    return socket_->callers_without_greeting();
+  }
+
  private:
   // The control connection of a registered task.
   struct Connection {
@@ -44,7 +52,7 @@ class ControlServer {
 
   void serve();
   void run_once();
-  void on_message(const wire::Received& message);
+  void on_message(wire::Received& message);
   void on_hello(const std::string& peer, const wire::HelloT& hello);
   // Refuses the previous connection of a task, because another process has taken the task's place.
   void refuse_replaced(const std::string& peer, const std::string& name,
@@ -75,6 +83,7 @@ class ControlServer {
   // Routing ids of lost workers: a suspended worker reads its messages when it continues.
   std::set<std::string> lost_workers_;
   std::map<std::string, wire::MessageT> final_messages_;  // to send, by routing id
+  std::int64_t stranger_messages_ = 0;
   Deadline rendezvous_ends_;
   std::optional<Deadline> next_snapshot_;
   std::optional<Deadline> missing_until_;  // set while the job needs a missing task

@@ -24,8 +24,10 @@ constexpr milliseconds kControlSuspended(500);
 std::unique_ptr<wire::Socket> open_control_socket(wire::Context& context, ServerOptions& options) {
   const Endpoint& rendezvous = options.rendezvous;
   if (options.index != 0) return wire::Socket::connect(context, rendezvous);
-  if (options.listening) return wire::Socket::listen(context, std::move(options.listening));
-  return wire::Socket::listen(context, listening_endpoint(rendezvous.host, rendezvous.port));
+  const wire::SocketLimits limits = wire::limits_for_tasks(options.workers + options.servers);
+  if (options.listening) return wire::Socket::listen(context, std::move(options.listening), limits);
+  return wire::Socket::listen(context, listening_endpoint(rendezvous.host, rendezvous.port),
+                              limits);
 }
 
 }  // namespace

@@ -44,12 +44,14 @@ DataService::~DataService() {
 
 void DataService::open_socket() {
   if (options_.link.is_plain()) {
-    socket_ = wire::Socket::listen(context_, listening_endpoint(options_.host, options_.port));
+    socket_ = wire::Socket::listen(context_, listening_endpoint(options_.host, options_.port),
+                                   wire::limits_for_tasks(options_.workers));
     port_ = socket_->port();
     return;
   }
   Listener listener(listening_endpoint(options_.host, options_.port));
-  socket_ = wire::Socket::listen(context_, Endpoint{"127.0.0.1", 0});
+  socket_ = wire::Socket::listen(context_, Endpoint{"127.0.0.1", 0},
+                                 wire::limits_for_tasks(options_.workers));
   forwarder_ = std::make_unique<LinkForwarder>(std::move(listener), socket_->port(), options_.link);
   port_ = forwarder_->port();
 }
@@ -124,6 +126,7 @@ void DataService::run(const std::stop_token& stop) {
     }
     socket_->flush();
     foreign_messages_ = socket_->foreign_messages();
+    callers_without_greeting_ = socket_->callers_without_greeting();
   }
 }
 
@@ -136,7 +139,7 @@ void DataService::run_posted() {
 
 void DataService::on_message(wire::Received& message) {
   const wire::BodyUnion& body = message.header.body;
-  if (body.type == wire::Body::DataHello) return on_hello(message.peer, *body.AsDataHello());
+  if (body.type == wire::Body::DataHello) return on_hello(message, *body.AsDataHello());
   WorkerSession* const session = sessions_.find(message.peer, message.header.session);
   if (session == nullptr) {
     ++stranger_messages_;
@@ -163,7 +166,14 @@ void DataService::on_message(wire::Received& message) {
   }
 }
 
-void DataService::on_hello(const std::string& peer, const wire::DataHelloT& hello) {
+void DataService::on_hello(wire::Received& message, const wire::DataHelloT& hello) {
+  const std::string& peer = message.peer;
+  if (hello.nonce == options_.nonce) {
+    socket_->keep(message);
+  } else {
+    ++stranger_messages_;
+    socket_->log_dropped(message, "a DataHello of another job");
+  }
   WorkerSessions::HelloResult result = sessions_.on_hello(peer, hello, served_.get());
   if (result.refusal) {
     socket_->send(wire::envelope(peer, wire::make_message(std::move(*result.refusal))));

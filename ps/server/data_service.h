@@ -78,6 +78,8 @@ class DataService {
   std::int64_t foreign_messages() const noexcept { return foreign_messages_; }
   // Returns the number of messages dropped because they came without the token of a session.
   std::int64_t stranger_messages() const noexcept { return stranger_messages_; }
+  // Returns the number of connections that ended without a greeting of this job.
+  std::int64_t callers_without_greeting() const noexcept { return callers_without_greeting_; }
   // Returns the number of workers' messages dropped because they do not fit what is served.
   std::int64_t unfit_messages() const noexcept { return sessions_.unfit_messages(); }
 
@@ -86,7 +88,7 @@ class DataService {
   void run(const std::stop_token& stop);
   void run_posted();
   void on_message(wire::Received& message);
-  void on_hello(const std::string& peer, const wire::DataHelloT& hello);
+  void on_hello(wire::Received& message, const wire::DataHelloT& hello);
   std::int64_t credit_of(const WorkerSession& session) const;
 
   const DataServiceOptions options_;
@@ -98,6 +100,7 @@ class DataService {
   DataServiceResults results_;
   std::atomic<std::int64_t> foreign_messages_{0};
   std::atomic<std::int64_t> stranger_messages_{0};
+  std::atomic<std::int64_t> callers_without_greeting_{0};
 
   // Members that only the data thread uses.
   std::shared_ptr<ServedVariables> served_;  // null before the job is declared

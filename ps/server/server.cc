@@ -57,16 +57,26 @@ ServerSummary run_server(ServerOptions options, const std::function<bool()>& sto
                     .record = options.record,
                     .link = options.link});
   ServerDuties duties(options, data, note);
+  ServerSummary summary;
   if (options.index == 0) {
     const bool goes_on = !duties.job_snapshots().empty();
     ControlServer control(options, data, duties, stop, note);
     if (options.announces) note(listening_line(options, goes_on));
     control.run();
+    summary.foreign_messages = control.foreign_messages();
+    summary.stranger_messages = control.stranger_messages();
+    summary.callers_without_greeting = control.callers_without_greeting();
   } else {
     ServerControlClient(options, data, duties, stop, note).run();
   }
   const StalenessTotals all = duties.staleness();
-  return {.pushes = all.count, .staleness_mean = all.mean(), .staleness_max = all.max};
+  summary.pushes = all.count;
+  summary.staleness_mean = all.mean();
+  summary.staleness_max = all.max;
+  summary.foreign_messages += data.foreign_messages();
+  summary.stranger_messages += data.stranger_messages();
+  summary.callers_without_greeting += data.callers_without_greeting();
+  return summary;
 }
 
 }  // namespace syncopate::ps

@@ -56,6 +56,11 @@ struct ServerSummary {
   std::int64_t pushes = 0;
   double staleness_mean = 0.0;
   std::uint64_t staleness_max = 0;
+  // Of programs that are not of the job, at the sockets for control and for data: messages without
+  // a valid header, other messages, and connections that ended without a greeting.
+  std::int64_t foreign_messages = 0;
+  std::int64_t stranger_messages = 0;
+  std::int64_t callers_without_greeting = 0;
 };
 
 // Serves one job to its end. `stop` is called periodically and returns true once the server is

@@ -87,20 +87,20 @@ LinkMonitor::LinkMonitor(Context& context, const SocketHandle& socket)
 // Ends the socket's monitor first: without its reader ZeroMQ's I/O thread would block.
 LinkMonitor::~LinkMonitor() { zmq_socket_monitor(watched_.get(), nullptr, 0); }
 
-std::optional<LinkChange> LinkMonitor::next() {
+std::optional<LinkMonitor::Change> LinkMonitor::next() {
   using enum LinkChange;
   while (const std::optional<MonitorEvent> event = receive_event(events_.get())) {
     switch (event->number) {
       case ZMQ_EVENT_CONNECTED:
       case ZMQ_EVENT_ACCEPTED:
         prefer_reno_on_this_machine(event->value);
-        return kOpened;
+        return Change{kOpened, event->value};
       case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
-        return kHandshake;
+        return Change{kHandshake};
       case ZMQ_EVENT_DISCONNECTED:
-        return kClosed;
+        return Change{kClosed, event->value};
       case ZMQ_EVENT_CONNECT_RETRIED:
-        return kRetried;
+        return Change{kRetried};
       default:
         break;
     }

@@ -31,9 +31,13 @@ class LinkMonitor {
   LinkMonitor& operator=(const LinkMonitor&) = delete;
   ~LinkMonitor();
 
+  struct Change {
+    LinkChange kind = LinkChange::kOpened;
+    int descriptor = -1;  // of the connection that opened or closed
+  };
   // Returns the next change of a connection, if there is one. A connection within this machine gets
   // reno as congestion control when it opens.
-  std::optional<LinkChange> next();
+  std::optional<Change> next();
   // The descriptor is edge-triggered like ZMQ_FD: before waiting for it, call next() until empty.
   int descriptor() const;
 

@@ -207,7 +207,8 @@ struct Socket::State {
         is_router(type == ZMQ_ROUTER),
         socket(make_socket(context, type, limits)),
         monitor(context, socket),
-        queue(socket, is_router) {
+        queue(socket, is_router),
+        callers(limits.callers) {
     // A DEALER starts without a connection, so its queue keeps messages until there is one. ZeroMQ
     // itself would for a moment accept messages for a connection that has ended, and lose them.
     queue.hold(!is_router);
@@ -216,7 +217,7 @@ struct Socket::State {
   // Handles what the monitor reports about connections. The monitor knows of a change before the
   // socket does, so the socket is made to process its commands.
   void process_link_changes();
-  void on_link_change(LinkChange change);
+  void on_link_change(const LinkMonitor::Change& change);
   // Returns whether the socket has a message. Makes ZeroMQ process everything that has happened.
   bool is_readable() const;
   // Sets the timer for lost edges of ZMQ_FD. Called by each function that may consume an edge.
@@ -235,6 +236,7 @@ struct Socket::State {
   SendQueue queue;
   WakeTimer timer;
   std::optional<Reconnector> reconnector;  // only for a DEALER
+  UnknownCallers callers;                  // only of a ROUTER
   std::uint16_t port = 0;                  // only for a ROUTER
   bool is_connected = false;
   std::deque<LinkEvent> events;  // events that link_event() has still to return
@@ -242,14 +244,18 @@ struct Socket::State {
   std::set<std::string> logged_peers;
 };
 
-void Socket::State::on_link_change(LinkChange change) {
-  if (is_router) return;
-  reconnector->on_link_change(change);
-  if (change == LinkChange::kHandshake) {
+void Socket::State::on_link_change(const LinkMonitor::Change& change) {
+  if (is_router) {
+    if (change.kind == LinkChange::kOpened) callers.on_opened(change.descriptor);
+    if (change.kind == LinkChange::kClosed) callers.on_closed(change.descriptor);
+    return;
+  }
+  reconnector->on_link_change(change.kind);
+  if (change.kind == LinkChange::kHandshake) {
     is_connected = true;
     queue.hold(false);
     events.push_back(LinkEvent::kConnected);
-  } else if (change == LinkChange::kClosed && is_connected) {
+  } else if (change.kind == LinkChange::kClosed && is_connected) {
     is_connected = false;
     queue.hold(true);
     queue.clear();
@@ -258,11 +264,12 @@ void Socket::State::on_link_change(LinkChange change) {
 }
 
 void Socket::State::process_link_changes() {
-  while (const std::optional<LinkChange> change = monitor.next()) {
+  while (const std::optional<LinkMonitor::Change> change = monitor.next()) {
     on_link_change(*change);
     (void)is_readable();
   }
   if (reconnector) reconnector->reconnect_if_due();
+  callers.close_overdue();
 }
 
 bool Socket::State::is_readable() const {
@@ -274,7 +281,7 @@ bool Socket::State::is_readable() const {
 }
 
 void Socket::State::set_timer() {
-  const auto due = reconnector ? reconnector->due() : std::nullopt;
+  const auto due = reconnector ? reconnector->due() : callers.due();
   if (is_readable() || !events.empty()) {
     timer.set(milliseconds(0));
   } else if (!queue.empty() && (is_router || is_connected)) {
@@ -404,6 +411,14 @@ std::optional<Received> Socket::receive() {
 void Socket::log_dropped(Envelope& message, const std::string& problem) {
   state_->log_dropped(message, problem);
 }
+
+void Socket::keep(Envelope& greeting) {
+  if (greeting.frames.empty()) return;
+  // A frame from a caller of ZeroMQ before version 3 has no descriptor: it is -1.
+  state_->callers.accept(zmq_msg_get(&greeting.frames.front().content(), ZMQ_SRCFD));
+}
+
+std::int64_t Socket::callers_without_greeting() const noexcept { return state_->callers.ended(); }
 
 std::optional<LinkEvent> Socket::link_event() {
   State& state = *state_;

@@ -13,6 +13,7 @@
 #include "ps/net/endpoint.h"
 #include "ps/wire/context.h"
 #include "ps/wire/message.h"
+#include "ps/wire/unknown_callers.h"
 
 namespace syncopate::ps::wire {
 
@@ -31,7 +32,15 @@ struct Received : Envelope {
 struct SocketLimits {
   std::int64_t longest_frame = kLongestFrame;  // a longer frame closes the connection
   int most_frames = 16;                        // a message with more frames is dropped
+  CallerLimits callers;                        // for a listening socket
 };
+
+// Returns the limits of a socket that this number of tasks connect to, all at once.
+inline SocketLimits limits_for_tasks(int tasks) {
+  SocketLimits limits;
+  limits.callers.most += 2 * static_cast<std::size_t>(tasks);
+  return limits;
+}
 
 // What happens to the connection of a DEALER, as reported by ZeroMQ's monitor.
 enum class LinkEvent : std::uint8_t { kConnected, kDisconnected };
@@ -72,8 +81,13 @@ class Socket {
   // Returns the next message, if one has arrived. Messages without a valid header or with too many
   // frames are counted, logged once per connection, and skipped.
   std::optional<Received> receive();
-  // Logs, once per connection, that the caller drops a message because of `problem`.
+  // Logs, once per connection, that the owner drops a message because of `problem`.
   void log_dropped(Envelope& message, const std::string& problem);
+  // Keeps the connection that the message came over: it was a greeting of this job. A listening
+  // socket closes the connections of other callers (CallerLimits).
+  void keep(Envelope& greeting);
+  // Returns the number of connections that have ended before keep() was called for them.
+  std::int64_t callers_without_greeting() const noexcept;
   std::optional<LinkEvent> link_event();  // always empty for a ROUTER
   std::int64_t foreign_messages() const noexcept;
 

@@ -15,6 +15,7 @@ namespace {
 // The most pending connections: a bound on the descriptors that port scanners can occupy. Further
 // connections wait in the socket's backlog.
 constexpr std::size_t kMaxSilent = 256;
+constexpr int kMostWarnings = 20;
 // How often room for new connections is checked while the set of pending connections is full.
 constexpr int kFullPollMilliseconds = 100;
 
@@ -91,7 +92,8 @@ void PendingConnections::close_silent() {
                             in_seconds(silence_timeout_)));
 }
 
-void warn_rejected(const std::string& peer, const std::string& why) {
+void PendingConnections::warn_rejected(const std::string& peer, const std::string& why) {
+  if (++rejected_ > kMostWarnings) return;
   const std::string line = why.starts_with(peer) ? why : fmt::format("{}: {}", peer, why);
   log(LogLevel::kWarning, line + " (rejected; still waiting for the tasks of this job)");
 }

@@ -25,9 +25,9 @@ class PendingConnections {
 
   // A connection is closed with a warning when it sends anything but a frame of at most
   // max_message_bytes bytes. When there is no room for new connections, those that have been silent
-  // for longer than silence_timeout are closed.
+  // for longer than silence_timeout are closed: a task sends its message when it has connected.
   PendingConnections(Listener listener, std::uint32_t max_message_bytes,
-                     std::chrono::milliseconds silence_timeout = std::chrono::seconds(5));
+                     std::chrono::milliseconds silence_timeout = std::chrono::seconds(1));
 
   std::uint16_t port() const { return listener_.port(); }
 
@@ -37,6 +37,9 @@ class PendingConnections {
 
   // Returns the connections whose first message has arrived since the last call. Never blocks.
   std::vector<Arrival> receive();
+  // Logs, up to 20 times, that the connection of `peer` was rejected because it does not belong to
+  // this job. `why` may begin with the name of the peer.
+  void warn_rejected(const std::string& peer, const std::string& why);
 
  private:
   struct Silent {
@@ -54,10 +57,7 @@ class PendingConnections {
   std::vector<Silent> silent_;  // connections without a message, in the order of arrival
   bool lacks_descriptors_ = false;
   bool has_warned_ = false;
+  int rejected_ = 0;  // number of warn_rejected() calls
 };
-
-// Logs that the connection of `peer` was rejected because it does not belong to this job. `why` may
-// begin with the name of the peer.
-void warn_rejected(const std::string& peer, const std::string& why);
 
 }  // namespace syncopate

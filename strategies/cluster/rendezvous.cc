@@ -71,7 +71,7 @@ class TaskAcceptor {
     try {
       hello = decode_hello(arrival.frame);
     } catch (const PeerError& error) {
-      return warn_rejected(arrival.connection.peer(), error.what());
+      return pending_.warn_rejected(arrival.connection.peer(), error.what());
     }
     accept(std::move(arrival.connection), std::move(hello));
   }
@@ -93,7 +93,7 @@ class TaskAcceptor {
   void accept(Connection connection, Hello hello) {
     const std::string name = describe(hello.index, hello.host, hello.pid);
     if (hello.nonce != own_.nonce) {
-      warn_rejected(connection.peer(), name + " belongs to another job");
+      pending_.warn_rejected(connection.peer(), name + " belongs to another job");
       send_refusal(connection,
                    {fmt::format("rank 0 at {} belongs to another job than {}: is one of them left "
                                 "from an earlier run, or do two jobs share a port?",

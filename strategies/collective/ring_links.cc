@@ -211,12 +211,12 @@ class RingBuilder {
     FileDescriptor* const link =
         frame.type == kRingHello && hello && hello->nonce == nonce_ ? link_for(*hello) : nullptr;
     if (link == nullptr) {
-      return warn_rejected(connection.peer(), "it has no place in the ring of this job");
+      return pending_.warn_rejected(connection.peer(), "it has no place in the ring of this job");
     }
     try {
       connection.send({kRingWelcome, ""}, deadline_);
     } catch (const PeerError& error) {
-      return warn_rejected(connection.peer(), error.what());
+      return pending_.warn_rejected(connection.peer(), error.what());
     }
     *link = connection.release();
     --num_missing_;

@@ -109,6 +109,7 @@ TEST(AWorkerOfAnotherJob, IsRefusedWithoutTheNonceOfTheJob) {
   const auto results = run_all({command(port, {.role = "server", .workers = 1}),
                                 command(port, {.index = 0, .workers = 1, .nonce = "other"})});
   for (const ProgramResult& result : results) EXPECT_GT(result.exit_code, 0) << result.err;
+  EXPECT_NE(results.front().err.find("a Hello of another job"), std::string::npos);
   expect_one_line(results.back(), {"worker 0 belongs to another job than server 0"});
   EXPECT_EQ(results.back().err.find("nonce"), std::string::npos) << results.back().err;
 }

@@ -13,7 +13,8 @@ constexpr std::int64_t kElements = 8;
 
 }  // namespace
 
-ScriptedServer::ScriptedServer() : data(wire::Socket::listen(context_, {"127.0.0.1", 0})) {
+ScriptedServer::ScriptedServer()
+    : data(wire::Socket::listen(context_, {"127.0.0.1", 0}, wire::for_any_caller())) {
   Listener listener(Endpoint{"127.0.0.1", 0});
   rendezvous_ = {"127.0.0.1", listener.port()};
   listening_ = listener.release();
@@ -24,7 +25,8 @@ ScriptedServer::ScriptedServer() : data(wire::Socket::listen(context_, {"127.0.0
 
 void ScriptedServer::listen() {
   control.reset();
-  control = wire::Socket::listen(context_, FileDescriptor(dup(listening_.get())));
+  control =
+      wire::Socket::listen(context_, FileDescriptor(dup(listening_.get())), wire::for_any_caller());
 }
 
 std::vector<wire::Socket*> ScriptedServer::others_of(const wire::Socket& socket) const {

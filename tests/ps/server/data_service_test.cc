@@ -112,7 +112,7 @@ TEST(DataService, DropsMessagesWithoutTheTokenOfTheirConnection) {
   worker.send(push_of(1, 1), kGradient);
   EXPECT_EQ(worker.receive<wire::ValuesT>(1).version, 2U);
   EXPECT_EQ(service.served->shard->view(0).values[0], -1.0F);
-  EXPECT_EQ(service.data.stranger_messages(), 16);
+  EXPECT_EQ(service.data.stranger_messages(), 17);
   const std::string lines = ::testing::internal::GetCapturedStderr();
   const std::string line = "dropped a message from 127.0.0.1: a Write of no session of this job";
   const std::size_t at = lines.find(line);

@@ -2,6 +2,8 @@
 // owners do.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -24,9 +26,17 @@ Envelope numbered(std::string peer, std::int64_t number,
                   std::vector<std::vector<std::byte>> bytes = {});
 std::int64_t number_of(const Envelope& message);
 
+// Returns the limits of a server that keeps callers without a greeting.
+inline SocketLimits for_any_caller() {
+  SocketLimits limits;
+  limits.callers.timeout = std::chrono::hours(1);
+  limits.callers.most_bytes = UINT64_MAX;
+  return limits;
+}
+
 // A Line has both ends of an established connection.
 struct Line {
-  explicit Line(const SocketLimits& limits = {});
+  explicit Line(const SocketLimits& limits = for_any_caller());
   std::unique_ptr<Socket> call();
   // Returns the routing id that the server has given to this caller.
   std::string routing_id_of(Socket& caller);

@@ -29,7 +29,7 @@ Deadline soon() { return Deadline::after(std::chrono::seconds(10)); }
 std::unique_ptr<Socket> listen_again(Context& context, const Endpoint& at) {
   for (const Deadline deadline = soon();;) {
     try {
-      return Socket::listen(context, at);
+      return Socket::listen(context, at, for_any_caller());
     } catch (const UsageError&) {
       if (deadline.passed()) throw;
       std::this_thread::yield();
@@ -149,7 +149,7 @@ TEST(Ipv6Address, IsConnectedTo) {
   Context context;
   std::unique_ptr<Socket> server;
   try {
-    server = Socket::listen(context, {"::1", 0});
+    server = Socket::listen(context, {"::1", 0}, for_any_caller());
   } catch (const UsageError& error) {
     GTEST_SKIP() << "this machine has no IPv6: " << error.what();
   }

@@ -207,7 +207,7 @@ TEST(IoThreads, KeepTheOrderOfEachPeersMessages) {
   constexpr int kPeers = 12;
   constexpr int kMessages = 50;
   Context context(4);
-  const auto server = Socket::listen(context, Endpoint{"127.0.0.1", 0});
+  const auto server = Socket::listen(context, Endpoint{"127.0.0.1", 0}, for_any_caller());
   std::vector<std::unique_ptr<Socket>> workers;
   std::vector<Socket*> all{server.get()};
   for (int w = 0; w < kPeers; ++w) {
@@ -228,7 +228,7 @@ TEST(ListeningSocket, MayBeInherited) {
   Context context;
   Listener bound(Endpoint{"127.0.0.1", 0});
   const std::uint16_t port = bound.port();
-  const auto server = Socket::listen(context, bound.release());
+  const auto server = Socket::listen(context, bound.release(), for_any_caller());
   EXPECT_EQ(server->port(), port);
   const auto worker = Socket::connect(context, {"127.0.0.1", port});
   worker->send(numbered("", 5));

@@ -1,11 +1,18 @@
 // Tests programs that connect to a socket's port without using this protocol.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "ps/net/connection.h"
+#include "ps/net/socket.h"
 #include "tests/ps/wire/socket_case.h"
 
 namespace syncopate::ps::wire {
@@ -20,6 +27,33 @@ Connection unknown_peer(std::uint16_t port, std::string_view text) {
   EXPECT_EQ(::send(connection.descriptor(), text.data(), text.size(), MSG_NOSIGNAL),
             std::ssize(text));
   return connection;
+}
+
+// Returns a connection over which both sides have sent the greeting and the handshake of ZMTP 3.0.
+// Source: rfc.zeromq.org/spec/23, NULL mechanism.
+Connection peer_after_handshake(std::uint16_t port) {
+  std::string handshake("\xFF\0\0\0\0\0\0\0\1\x7F\3\0NULL"sv);
+  handshake.resize(64, '\0');
+  const std::string ready("\5READY\13Socket-Type\0\0\0\6DEALER"sv);
+  handshake += '\4' + std::string(1, static_cast<char>(ready.size())) + ready;
+  Connection connection = unknown_peer(port, handshake);
+  std::array<char, 64> bytes{};
+  for (std::size_t received = 0; received <= bytes.size();) {
+    EXPECT_TRUE(
+        wait_ready(connection.descriptor(), POLLIN, Deadline::after(std::chrono::seconds(60))));
+    const ssize_t count = recv(connection.descriptor(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    EXPECT_GT(count, 0);
+    if (count <= 0) break;
+    received += static_cast<std::size_t>(count);
+  }
+  return connection;
+}
+
+// Returns the beginning of a ZMTP frame of this length, with the flags of a long frame.
+std::string frame_of(std::uint64_t length, std::string_view content) {
+  std::string bytes(1, '\2');
+  for (int shift = 56; shift >= 0; shift -= 8) bytes += static_cast<char>(length >> shift);
+  return bytes.append(content);
 }
 
 void expect_in_service(Socket& server, Socket& worker) {
@@ -117,6 +151,122 @@ TEST(TooLongFrame, ClosesTheConnectionOfItsSenderOnly) {
   await_link(*oversized, LinkEvent::kConnected, {line.server.get()});
   oversized->send(numbered("", 2, {std::vector<std::byte>(10000)}));
   EXPECT_EQ(number_of(await_message(*line.server, {oversized.get()})), 2);
+}
+
+// Waits until this number of connections has ended.
+void await_ended(Socket& server, std::int64_t count) {
+  EXPECT_TRUE(wait_until({&server}, [&] { return server.callers_without_greeting() >= count; }));
+}
+
+// Returns whether the server has closed a connection that sends nothing. Waits for it if `awaited`.
+bool is_closed(const Connection& connection, bool awaited) {
+  const Deadline deadline = Deadline::after(std::chrono::seconds(awaited ? 10 : 0));
+  while (wait_ready(connection.descriptor(), POLLIN, deadline)) {
+    char byte = 0;
+    if (recv(connection.descriptor(), &byte, 1, MSG_DONTWAIT) <= 0) return true;
+  }
+  return false;
+}
+
+// Makes the server keep the worker's connection.
+void greet(Socket& server, Socket& worker) {
+  EXPECT_TRUE(worker.send(numbered("", 0)));
+  Envelope greeting = await_message(server, {&worker});
+  server.keep(greeting);
+}
+
+TEST(UnknownPeer, IsCountedWhenItsConnectionEnds) {
+  Line line;
+  const auto worker = line.call();
+  greet(*line.server, *worker);
+  const std::uint16_t port = line.server->port();
+  (void)unknown_peer(port, "");
+  (void)unknown_peer(port, "\xFF\0\0\0\0\0\0\0\1\x7F"sv);
+  await_ended(*line.server, 2);
+  // ZeroMQ ends these connections.
+  const Connection noisy = unknown_peer(port, noise(10000));
+  await_ended(*line.server, 3);
+  for (const std::uint64_t length : {std::uint64_t{1} << 62U, std::uint64_t{kLongestFrame} + 1}) {
+    const Connection huge = peer_after_handshake(port);
+    const std::string bytes = frame_of(length, "x");
+    EXPECT_EQ(::send(huge.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              std::ssize(bytes));
+    EXPECT_TRUE(is_closed(huge, true)) << length;
+  }
+  await_ended(*line.server, 5);
+  expect_in_service(*line.server, *worker);
+  EXPECT_EQ(line.server->callers_without_greeting(), 5);
+}
+
+// With several I/O threads ZeroMQ may deliver a message before it reports the connection.
+TEST(Greeting, KeepsItsConnectionEvenIfThatIsReportedLater) {
+  Line line({.callers = {.timeout = std::chrono::milliseconds(300)}});
+  const auto worker = Socket::connect(line.context, {"127.0.0.1", line.server->port()});
+  EXPECT_TRUE(worker->send(numbered("", 0)));
+  std::optional<Received> greeting;
+  EXPECT_TRUE(wait_until({worker.get()}, [&] {
+    greeting = line.server->receive();  // the server does not look at its connections yet
+    return greeting.has_value();
+  }));
+  ASSERT_TRUE(greeting);
+  line.server->keep(*greeting);
+  const Connection silent = unknown_peer(line.server->port(), "");
+  await_ended(*line.server, 1);
+  EXPECT_TRUE(is_closed(silent, true));
+  expect_in_service(*line.server, *worker);
+  EXPECT_EQ(worker->link_event(), LinkEvent::kConnected);
+  EXPECT_EQ(worker->link_event(), std::nullopt);
+  EXPECT_EQ(line.server->callers_without_greeting(), 1);
+}
+
+TEST(SilentCaller, IsClosedWhenItsTimeIsOver) {
+  Line line({.callers = {.timeout = std::chrono::seconds(1)}});
+  const auto worker = line.call();
+  greet(*line.server, *worker);
+  const Connection silent = unknown_peer(line.server->port(), "");
+  const auto without_greeting = line.call();  // speaks ZMTP, and says no more
+  await_ended(*line.server, 2);
+  EXPECT_TRUE(is_closed(silent, true));
+  await_link(*without_greeting, LinkEvent::kDisconnected, {line.server.get()});
+  expect_in_service(*line.server, *worker);
+  EXPECT_EQ(worker->link_event(), std::nullopt);
+}
+
+TEST(SilentCallers, AreClosedOldestFirstWhenThereAreTooMany) {
+  Line line({.callers = {.most = 3, .timeout = std::chrono::seconds(60)}});
+  const auto worker = line.call();
+  greet(*line.server, *worker);
+  std::vector<Connection> silent;
+  for (int i = 0; i < 5; ++i) {
+    silent.push_back(unknown_peer(line.server->port(), ""));
+    expect_in_service(*line.server, *worker);
+  }
+  await_ended(*line.server, 2);
+  for (std::size_t i = 0; i < silent.size(); ++i) {
+    EXPECT_EQ(is_closed(silent[i], i < 2), i < 2) << "caller " << i;
+  }
+  EXPECT_EQ(line.server->callers_without_greeting(), 2);
+  expect_in_service(*line.server, *worker);
+}
+
+// ZeroMQ would collect the frames of an endless message until memory is exhausted.
+TEST(CallerThatSendsEndlessly, IsClosedBeforeItsGreeting) {
+  Line line({.callers = {.timeout = std::chrono::seconds(60), .most_bytes = 100000}});
+  const auto worker = line.call();
+  greet(*line.server, *worker);
+  const Connection endless = peer_after_handshake(line.server->port());
+  const std::string frame = std::string("\3\0\0\0\0\0\0\x10\0"sv) + std::string(4096, 'x');
+  const Deadline deadline = Deadline::after(std::chrono::seconds(60));
+  std::int64_t sent = 0;
+  while (line.server->callers_without_greeting() == 0 && !deadline.passed()) {
+    const ssize_t bytes =
+        ::send(endless.descriptor(), frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (bytes > 0) sent += bytes;
+    expect_in_service(*line.server, *worker);
+  }
+  EXPECT_EQ(line.server->callers_without_greeting(), 1);
+  EXPECT_GT(sent, 100000);
+  expect_in_service(*line.server, *worker);
 }
 
 }  // namespace
