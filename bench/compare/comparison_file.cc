@@ -327,8 +327,9 @@ std::string gaps_words(const std::vector<Head>& heads, std::size_t variants) {
 }  // namespace
 
 Json machine_json(const Machine& machine) {
-  return {{"host", machine.host}, {"processor", machine.processor}, {"cpus", machine.cpus},
-          {"gpus", machine.gpus}, {"version", machine.version},     {"date", machine.date}};
+  return {{"host", machine.host},   {"processor", machine.processor}, {"cpus", machine.cpus},
+          {"cores", machine.cores}, {"gpus", machine.gpus},           {"version", machine.version},
+          {"date", machine.date}};
 }
 
 std::string conflict_in(const fs::path& dir, const std::vector<RunHead>& planned) {

@@ -32,6 +32,7 @@ Machine read_machine(const json& object) {
   return {.host = string_field(object, "host"),
           .processor = string_field(object, "processor"),
           .cpus = object.at("cpus").get<int>(),
+          .cores = object.value("cores", 0),
           .gpus = object.value("gpus", std::vector<std::string>{}),
           .version = string_field(object, "version"),
           .date = string_field(object, "date")};

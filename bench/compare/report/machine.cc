@@ -7,6 +7,7 @@
 #include <ctime>
 #include <fstream>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "bench/compare/report/comparison.h"
@@ -37,6 +38,19 @@ std::string local_time() {
   return {text.data(), size};
 }
 
+// Returns the number of cores that have these CPUs as their threads; 0 if the kernel does not tell.
+int number_of_cores(const std::vector<int>& cpus) {
+  std::set<std::string> cores;
+  for (const int cpu : cpus) {
+    std::ifstream file(
+        fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu));
+    std::string threads;
+    if (!std::getline(file, threads)) return 0;
+    cores.insert(threads);
+  }
+  return static_cast<int>(cores.size());
+}
+
 // Returns text such as "4 GPUs (NVIDIA H200)", or "no GPU".
 std::string gpu_words(const std::vector<std::string>& gpus) {
   if (gpus.empty()) return "no GPU";
@@ -55,6 +69,7 @@ Machine machine_here(std::string version) {
   return {.host = own_host_name(),
           .processor = processor_name(),
           .cpus = static_cast<int>(usable_cpus().size()),
+          .cores = number_of_cores(usable_cpus()),
           .gpus = gpus_here(),
           .version = std::move(version),
           .date = local_time()};
@@ -70,8 +85,10 @@ std::string processor_name() {
 }
 
 std::string describe(const Machine& machine) {
-  return fmt::format("{}: {}{}, {}; syncopate {}, {}", machine.host,
+  const bool shares_cores = 0 < machine.cores && machine.cores < machine.cpus;
+  return fmt::format("{}: {}{}{}, {}; syncopate {}, {}", machine.host,
                      count_text(machine.cpus, "CPU"),
+                     shares_cores ? " on " + count_text(machine.cores, "core") : "",
                      machine.processor.empty() ? "" : fmt::format(" ({})", machine.processor),
                      gpu_words(machine.gpus), machine.version, machine.date);
 }

@@ -11,6 +11,7 @@ struct Machine {
   std::string host;
   std::string processor;  // name of the processor; empty if the kernel does not tell
   int cpus = 0;           // CPUs that the process may use
+  int cores = 0;          // that these CPUs are threads of; 0 if the kernel does not tell
   std::vector<std::string> gpus;
   std::string version;  // version of syncopate
   std::string date;     // start of the comparison, local time: "2026-11-23 14:05"
@@ -22,7 +23,8 @@ Machine machine_here(std::string version);
 // Returns such as "Intel(R) Xeon(R) Platinum 8481C"; empty if the kernel does not tell.
 std::string processor_name();
 
-// Returns "node7: 2 CPUs (Intel(R) Xeon(R)), no GPU; syncopate 0.1.0, 2026-11-23 14:05".
+// Returns "node7: 2 CPUs on 1 core (Intel(R) Xeon(R)), no GPU; syncopate 0.1.0, 2026-11-23 14:05".
+// The cores are left out where each CPU has its own.
 std::string describe(const Machine& machine);
 
 struct Comparison;

@@ -95,7 +95,13 @@ std::string VerdictWords::detectable(const RowIndices& rows, Measure measure) co
   std::size_t least_certain = 0;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const auto pair = claims_.difference(rows.front(), rows[i], measure);
-    if (!pair || !std::isfinite(pair->detectable) || pair->detectable <= most) continue;
+    if (!pair) continue;
+    if (!std::isfinite(pair->detectable)) {
+      return measure == Measure::kTime
+                 ? "; no difference could have been seen where the first evaluation reached it"
+                 : "";
+    }
+    if (pair->detectable <= most) continue;
     most = pair->detectable;
     least_certain = rows[i];
   }

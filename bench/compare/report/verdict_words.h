@@ -45,7 +45,7 @@ class VerdictWords {
 
   // Returns "; a factor of 1.8 would have been seen with a probability of 80 %": the largest factor
   // that is needed between the first row and any of the others, with the name of that row; "" if it
-  // is not known.
+  // is not known. If the first evaluation of a row reached the target, says that instead.
   std::string detectable(const RowIndices& rows, Measure measure) const;
   // Returns "1.8 over a": the factor between any of `rows` and row a that is large enough; "" if it
   // is not known for all of them.

@@ -74,6 +74,7 @@ TEST(ComparisonTable, DistinguishesProcessesFromReplicasAndNamesTheMachine) {
   comparison.machines = {{.host = "node7",
                           .processor = "Xeon",
                           .cpus = 2,
+                          .cores = 1,
                           .gpus = {"H200", "H200"},
                           .version = "0.1.0",
                           .date = "2026-11-23 14:05"}};
@@ -84,7 +85,8 @@ TEST(ComparisonTable, DistinguishesProcessesFromReplicasAndNamesTheMachine) {
   EXPECT_NE(lines[2].find(" 1 x 4 "), std::string::npos);
   EXPECT_NE(lines[3].find(" shared CPUs"), std::string::npos);
   EXPECT_NE(lines[4].find(" 4 x 1 "), std::string::npos);
-  EXPECT_EQ(lines[6], "node7: 2 CPUs (Xeon), 2 GPUs (H200); syncopate 0.1.0, 2026-11-23 14:05");
+  EXPECT_EQ(lines[6],
+            "node7: 2 CPUs on 1 core (Xeon), 2 GPUs (H200); syncopate 0.1.0, 2026-11-23 14:05");
   EXPECT_EQ(lines[7], "4 workers or replicas of 2 threads shared 2 CPUs");
 }
 

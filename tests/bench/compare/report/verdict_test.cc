@@ -58,6 +58,21 @@ TEST(Verdict, RecommendsAllVariantsThatCannotBeToldApartFromTheBest) {
       "a factor of 1.3 would have been seen with a probability of 80 %; c took longer than b."));
 }
 
+// When a run has reached the target by its first evaluation, it may have done so at any time
+// before.
+TEST(Verdict, PromisesNoFactorForARowWhoseFirstEvaluationReachedTheTarget) {
+  Comparison comparison = scaled({made_up_variant("a", 8, {100, 120, 110, 90, 105}, kGood),
+                                  made_up_variant("b", 8, {105, 115, 108, 95, 101}, kGood),
+                                  made_up_variant("c", 8, {104, 116, 107, 96, 100}, kGood)});
+  for (ComparedRun& run : comparison.variants[2].runs) {
+    std::erase_if(run.result->curve, [](const CurvePoint& point) { return point.accuracy < 0.95; });
+  }
+  EXPECT_TRUE(contains_words(sentence(comparison, 0),
+                             "no difference could have been seen where the first evaluation "
+                             "reached it"));
+  EXPECT_FALSE(contains_words(sentence(comparison, 0), "probability of 80 %"));
+}
+
 TEST(Verdict, SaysWhichRowsTookLongerThanTheFastest) {
   const Comparison comparison = scaled({made_up_variant("a", 8, {60, 160, 100, 80, 120}, kGood),
                                         made_up_variant("b", 8, {105, 106, 104, 105, 106}, kGood),
