@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "ps/coordinator/declaration.h"
 #include "ps/coordinator/wire_conversion.h"
 #include "ps/net/endpoint.h"
 
@@ -14,6 +15,7 @@ ControlLink::ControlLink(wire::Context& context, ClientState& state, const Clien
     : state_(state),
       options_(options),
       socket_(wire::Socket::connect(context, options.rendezvous)),
+      fingerprint_(fingerprint_of(options.declaration)),
       peer_timeout_(options.peer_timeout),
       join_by_(Deadline::after(options.rendezvous_timeout)),
       give_up_by_(Deadline::after(options.rendezvous_timeout + options.peer_timeout)),
@@ -23,7 +25,7 @@ ControlLink::ControlLink(wire::Context& context, ClientState& state, const Clien
 
 std::string ControlLink::name() const { return "server 0 at " + to_string(options_.rendezvous); }
 
-void ControlLink::send_hello() {
+void ControlLink::send_hello(bool with_declaration) {
   wire::HelloT hello =
       make_hello(/*role=*/0, options_.index, options_.workers, options_.servers, options_.nonce);
   hello.incarnation = incarnation_;
@@ -33,7 +35,10 @@ void ControlLink::send_hello() {
     for (const SampleRange& range : state_.leases) hello.held.push_back(to_wire(range));
     for (const SampleRange& range : state_.leased_batches) hello.held.push_back(to_wire(range));
   }
-  hello.declaration = std::make_unique<wire::DeclarationT>(options_.declaration);
+  hello.fingerprint = fingerprint_;
+  if (with_declaration) {
+    hello.declaration = std::make_unique<wire::DeclarationT>(options_.declaration);
+  }
   socket_->send(envelope("", make_message(std::move(hello))));
 }
 
@@ -52,7 +57,7 @@ ControlLink::Changes ControlLink::process_events() {
       busy = true;
       is_connected_ = *event == wire::LinkEvent::kConnected;
       if (is_connected_) {
-        send_hello();
+        send_hello(/*with_declaration=*/false);
       } else if (incarnation_ != 0) {
         is_welcome_ = false;
         reconnect_.begin();
@@ -103,6 +108,9 @@ void ControlLink::on_message(const wire::MessageT& message) {
       }
       break;
     }
+    case wire::Body::DeclarationRequest:
+      lock.unlock();
+      return send_hello(/*with_declaration=*/true);
     case wire::Body::Roster:
       changes_.addresses.emplace();
       for (const auto& server : body.AsRoster()->servers) changes_.addresses->push_back(*server);

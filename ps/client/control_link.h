@@ -47,7 +47,7 @@ class ControlLink {
 
  private:
   std::string name() const;  // such as "server 0 at 10.0.0.7:4000"
-  void send_hello();
+  void send_hello(bool with_declaration);
   void on_message(const wire::MessageT& message);
 
   ClientState& state_;
@@ -57,6 +57,7 @@ class ControlLink {
   Changes changes_;
   std::uint32_t incarnation_ = 0;
   std::uint32_t roll_back_incarnation_ = 0;
+  const std::uint64_t fingerprint_;  // of this worker's declaration
   bool is_connected_ = false;
   bool is_welcome_ = false;  // shard 0 sent Welcome on this connection
   std::chrono::milliseconds peer_timeout_;

@@ -68,6 +68,9 @@ Coordinator::HelloAnswer Coordinator::on_hello(const wire::HelloT& hello) {
     if (refused->is_usage_error && job.phase == Job::Phase::kRegistering) job.fail(refused->line);
     return {std::nullopt, 0, wire::make_message(std::move(*refused))};
   }
+  if (lacks_declaration(job, hello)) {
+    return {std::nullopt, 0, wire::make_message(wire::DeclarationRequestT{})};
+  }
   const bool is_new = hello.incarnation == 0;
   HelloAnswer answer;
   if (hello.role == 0) {
@@ -75,7 +78,7 @@ Coordinator::HelloAnswer Coordinator::on_hello(const wire::HelloT& hello) {
       state.leases.keep(hello.index, from_wire(hello.held));
       state.snapshots.resend_assignment(hello.index);
       state.registration.on_worker_reconnect(hello);
-    } else {
+    } else if (!state.registration.on_repeated_hello(hello)) {
       if (!job.workers.empty()) state.failures.remove_worker(hello.index, "was started again");
       state.registration.on_new_worker(hello);
     }
@@ -274,8 +277,7 @@ void Coordinator::State::restore(JobSnapshot saved) {
                     saved.servers.size(), job.servers.size(), saved.servers.size()));
   }
   job.phase = Job::Phase::kTraining;
-  job.declaration = saved.declaration;
-  job.declared_by = saved.declared_by;
+  job.declare(saved.declaration, saved.declared_by);
   job.generation = std::max(saved.generation + 1, job.options.life);
   job.last_snapshot = static_cast<std::uint64_t>(job.generation) * kSnapshotsPerGeneration;
   job.workers.clear();

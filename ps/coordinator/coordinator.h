@@ -60,11 +60,11 @@ class Coordinator {
 
   // The coordinator's decision about a Hello. If `task` is set, the task is registered, and its
   // Welcome is an outgoing message now or once the task can be admitted. Otherwise the caller sends
-  // `refusal`.
+  // `answer`: Refused, or DeclarationRequest to a worker that has to repeat its Hello.
   struct HelloAnswer {
     std::optional<TaskId> task;
     std::uint32_t incarnation = 0;
-    wire::MessageT refusal;
+    wire::MessageT answer;
   };
   // Handles a Hello. A new incarnation of a task replaces the previous one, which counts as lost.
   // While tasks are still registering, a task that does not fit this job ends the job.

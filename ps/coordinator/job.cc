@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ps/coordinator/declaration.h"
 #include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate::ps {
@@ -23,6 +24,12 @@ std::string describe(const TaskId& task) {
 
 std::string describe_worker(int index) { return describe({TaskId::Role::kWorker, index}); }
 std::string describe_server(int index) { return describe({TaskId::Role::kServer, index}); }
+
+void Job::declare(wire::DeclarationT of_job, int by) {
+  fingerprint = fingerprint_of(of_job);
+  declaration = std::move(of_job);
+  declared_by = by;
+}
 
 bool Job::is_late_worker(int index) const {
   const std::vector<int>& late = options.late_workers;

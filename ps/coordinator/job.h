@@ -28,6 +28,9 @@ struct WorkerRecord {
   };
   Phase phase = Phase::kAbsent;
   std::uint32_t incarnation = 0;
+  std::uint64_t fingerprint = 0;  // of the worker's declaration
+  bool fits = false;              // the worker's declaration agrees with the job's
+  bool was_asked = false;         // to repeat its Hello with the declaration
   std::uint64_t last_push = 0;  // sequence of the worker's last push that ended a step on shard 0
   // Pushes count only after this sequence: earlier ones were made before the servers rolled back.
   std::uint64_t counts_after = 0;
@@ -80,6 +83,7 @@ struct Job {
   std::optional<std::string> failure;
   bool has_lost_variables = false;  // the job failed: no snapshot exists on all servers
   std::optional<wire::DeclarationT> declaration;
+  std::uint64_t fingerprint = 0;      // of the declaration
   int declared_by = 0;                // the worker that sent the declaration
   std::vector<WorkerRecord> workers;  // empty until the first Hello, which has their number
   std::vector<ServerRecord> servers;
@@ -99,6 +103,7 @@ struct Job {
   int num_workers() const { return static_cast<int>(workers.size()); }
   int num_servers() const { return static_cast<int>(servers.size()); }
 
+  void declare(wire::DeclarationT of_job, int by);
   bool is_late_worker(int index) const;  // listed in CoordinatorOptions::late_workers
   bool is_present(int index) const;      // has registered, and has neither left nor been lost
   bool is_admitted(int index) const;     // present, and has received Welcome

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "ps/coordinator/declaration.h"
 #include "ps/coordinator/reconnect_timeout.h"
 #include "ps/coordinator/wire_conversion.h"
 
@@ -72,16 +73,17 @@ std::optional<wire::RefusedT> check_return(std::uint32_t ours, std::uint32_t the
 
 std::optional<wire::RefusedT> check_worker(const Job& job, const wire::HelloT& hello,
                                            const std::string& name) {
-  if (hello.declaration == nullptr) return refuse(name + " sent no declaration", false);
-  if (hello.declaration->workers != hello.world_size) {
-    return refuse(fmt::format("{} declares {} workers, but was started for {}", name,
-                              hello.declaration->workers, hello.world_size),
-                  true);
-  }
-  if (job.declaration) {
-    const auto difference =
-        find_difference(*job.declaration, job.declared_by, *hello.declaration, hello.index);
-    if (difference) return refuse(*difference, true);
+  if (hello.declaration != nullptr) {
+    if (hello.declaration->workers != hello.world_size) {
+      return refuse(fmt::format("{} declares {} workers, but was started for {}", name,
+                                hello.declaration->workers, hello.world_size),
+                    true);
+    }
+    if (job.declaration) {
+      const auto difference =
+          find_difference(*job.declaration, job.declared_by, *hello.declaration, hello.index);
+      if (difference) return refuse(*difference, true);
+    }
   }
   if (job.workers.empty()) return std::nullopt;
   const WorkerRecord& record = job.worker(hello.index);
@@ -143,6 +145,12 @@ std::optional<wire::RefusedT> find_refusal(const Job& job, const wire::HelloT& h
                       name, "", job.options.writes_snapshots);
 }
 
+bool lacks_declaration(const Job& job, const wire::HelloT& hello) {
+  const bool is_new_worker = hello.role == 0 && hello.incarnation == 0;
+  return is_new_worker && job.declaration && hello.declaration == nullptr &&
+         hello.fingerprint != job.fingerprint;
+}
+
 void Registration::set_num_workers(const wire::HelloT& hello) {
   if (job_.workers.empty()) job_.workers.resize(static_cast<std::size_t>(hello.world_size));
 }
@@ -153,14 +161,50 @@ void Registration::on_new_worker(const wire::HelloT& hello) {
   const std::uint32_t incarnation = job_.next_incarnation(record.incarnation);
   record = WorkerRecord{.phase = WorkerPhase::kRegistering,
                         .incarnation = incarnation,
+                        .fingerprint = hello.fingerprint,
                         .host = hello.host,
                         .pid = hello.pid,
                         .reason = ""};
-  if (job_.declaration) return;
-  job_.declaration = *hello.declaration;
-  job_.declared_by = hello.index;
-  for (int s = 0; s < job_.num_servers(); ++s) {
-    if (job_.server(s).phase == ServerPhase::kDeclaring) send_declaration(s);
+  take_declaration(hello);
+}
+
+bool Registration::on_repeated_hello(const wire::HelloT& hello) {
+  if (job_.workers.empty()) return false;
+  WorkerRecord& record = job_.worker(hello.index);
+  const bool is_same = record.phase == WorkerPhase::kRegistering && !record.fits &&
+                       record.host == hello.host && record.pid == hello.pid;
+  if (!is_same) return false;
+  record.was_asked = false;  // a request may have been lost with the connection
+  take_declaration(hello);
+  return true;
+}
+
+void Registration::take_declaration(const wire::HelloT& hello) {
+  if (!job_.declaration && hello.declaration != nullptr) {
+    job_.declare(*hello.declaration, hello.index);
+    for (int s = 0; s < job_.num_servers(); ++s) {
+      if (job_.server(s).phase == ServerPhase::kDeclaring) send_declaration(s);
+    }
+    for (WorkerRecord& record : job_.workers) record.fits |= record.fingerprint == job_.fingerprint;
+  }
+  // find_refusal() has compared a declaration in the Hello with the job's.
+  job_.worker(hello.index).fits |= job_.declaration && (hello.declaration != nullptr ||
+                                                        hello.fingerprint == job_.fingerprint);
+}
+
+void Registration::request_declarations() {
+  const auto is_waiting = [&](int worker) {
+    const WorkerRecord& record = job_.worker(worker);
+    return record.phase == WorkerPhase::kRegistering && !record.fits && !record.was_asked;
+  };
+  bool is_asked = std::ranges::any_of(job_.workers, [](const WorkerRecord& record) {
+    return record.phase == WorkerPhase::kRegistering && record.was_asked && !record.fits;
+  });
+  for (int w = 0; w < job_.num_workers(); ++w) {
+    if (!is_waiting(w)) continue;
+    if (!job_.declaration && is_asked) return;
+    job_.send_to_worker(w, wire::DeclarationRequestT{});
+    job_.worker(w).was_asked = is_asked = true;
   }
 }
 
@@ -295,16 +339,19 @@ void Registration::on_ready(int worker, const wire::ReadyT& ready) {
 
 void Registration::advance() {
   if (job_.phase == Job::Phase::kRegistering) {
-    if (job_.workers.empty() || !job_.all_servers_serve()) return;
+    if (job_.workers.empty()) return;
+    request_declarations();
+    if (!job_.all_servers_serve()) return;
     for (int w = 0; w < job_.num_workers(); ++w) {
-      if (job_.worker(w).phase != WorkerPhase::kRegistering && !job_.is_late_worker(w)) return;
+      const bool may_start = job_.worker(w).phase == WorkerPhase::kRegistering && job_.worker(w).fits;
+      if (!may_start && !job_.is_late_worker(w)) return;
     }
     job_.phase = Job::Phase::kInitialising;
   }
   if (job_.phase != Job::Phase::kInitialising && job_.phase != Job::Phase::kTraining) return;
   if (job_.all_servers_serve() && !job_.is_copying && !job_.is_rolling_back) {
     for (int w = 0; w < job_.num_workers(); ++w) {
-      if (job_.worker(w).phase == WorkerPhase::kRegistering) admit(w);
+      if (job_.worker(w).phase == WorkerPhase::kRegistering && job_.worker(w).fits) admit(w);
     }
   }
   if (!leases_.has_begun() || job_.is_rolling_back) return;

@@ -16,12 +16,9 @@ namespace syncopate::ps {
 // declaration, or its incarnation may not register; nothing when it may.
 std::optional<wire::RefusedT> find_refusal(const Job& job, const wire::HelloT& hello);
 
-// Returns "worker 2 has --model mlp, the job has mnist-cnn (worker 0's)": the first difference
-// between the job's declaration, which worker `by` sent, and that of `worker`; nothing if they
-// agree. Differences in options that need not be equal are logged as warnings. In
-// declaration_difference.cc.
-std::optional<std::string> find_difference(const wire::DeclarationT& job, int by,
-                                           const wire::DeclarationT& found, int worker);
+// Returns whether the Hello is of a new worker whose declaration must be compared with the job's,
+// and is not in the Hello.
+bool lacks_declaration(const Job& job, const wire::HelloT& hello);
 
 // Registration is used by one thread at a time. Precondition of all calls: the previous incarnation
 // of the task has been removed.
@@ -31,6 +28,9 @@ class Registration {
 
   // Handle a Hello of a new incarnation, which find_refusal() has accepted.
   void on_new_worker(const wire::HelloT& hello);
+  // Handles a Hello that a worker repeats with its declaration before it is admitted. Returns false
+  // if the Hello is of another process.
+  bool on_repeated_hello(const wire::HelloT& hello);
   void on_new_server(const wire::HelloT& hello);
   // Handle a Hello of a known incarnation over a new connection.
   void on_worker_reconnect(const wire::HelloT& hello);
@@ -47,6 +47,9 @@ class Registration {
 
  private:
   void set_num_workers(const wire::HelloT& hello);
+  void take_declaration(const wire::HelloT& hello);
+  // Asks one worker for the job's declaration; later asks workers of another fingerprint for theirs.
+  void request_declarations();
   // Returns the snapshots that this job has begun and that the server has files of.
   std::set<std::uint64_t> snapshots_of_job(const wire::HelloT& hello) const;
   void send_declaration(int server);

@@ -129,7 +129,7 @@ void ControlServer::on_final_message(const wire::Received& message) {
     const bool is_known = connections_.contains(task) &&
                           (task.role == TaskId::Role::kServer || hello.incarnation != 0);
     final_messages_.insert_or_assign(
-        message.peer, is_known ? final_message() : coordinator_.on_hello(hello).refusal);
+        message.peer, is_known ? final_message() : coordinator_.on_hello(hello).answer);
     if (is_known) tasks_[message.peer] = task;
     return;
   }
@@ -215,26 +215,26 @@ void ControlServer::on_hello(const std::string& peer, const wire::HelloT& hello)
     socket_->send(wire::envelope(peer, make_message(std::move(refused))));
     return;
   }
-  const Coordinator::HelloAnswer answer = coordinator_.on_hello(hello);
-  if (!answer.task) {
-    socket_->send(wire::envelope(peer, answer.refusal));
-    if (coordinator_.is_over()) final_messages_.emplace(peer, answer.refusal);
+  const Coordinator::HelloAnswer decision = coordinator_.on_hello(hello);
+  if (!decision.task) {
+    socket_->send(wire::envelope(peer, decision.answer));
+    if (coordinator_.is_over()) final_messages_.emplace(peer, decision.answer);
     return exchange_messages();
   }
-  const auto old = connections_.find(*answer.task);
+  const auto old = connections_.find(*decision.task);
   if (old != connections_.end()) {
     tasks_.erase(old->second.peer);
     const bool is_same = hello.incarnation != 0 || old->second.peer == peer;
-    if (!is_same) refuse_replaced(old->second.peer, ps::describe(*answer.task), hello);
+    if (!is_same) refuse_replaced(old->second.peer, ps::describe(*decision.task), hello);
   }
   connections_.insert_or_assign(
-      *answer.task, Connection{.peer = peer,
-                               .incarnation = answer.incarnation,
+      *decision.task, Connection{.peer = peer,
+                               .incarnation = decision.incarnation,
                                .lost_after = Deadline::after(options_.peer_timeout * 7 / 10),
                                .ready_by = std::nullopt,
                                .host = hello.host,
                                .pid = hello.pid});
-  tasks_[peer] = *answer.task;
+  tasks_[peer] = *decision.task;
   exchange_messages();
 }
 

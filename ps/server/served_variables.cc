@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "models/base/errors.h"
-#include "models/base/random.h"
 #include "models/optim/optimizer.h"
+#include "ps/coordinator/declaration.h"
 #include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate::ps {
@@ -69,13 +69,11 @@ ConsistencyOptions consistency_options(const wire::DeclarationT& declaration) {
 
 }  // namespace
 
-std::uint64_t fingerprint_of(const wire::DeclarationT& declaration) {
-  flatbuffers::FlatBufferBuilder builder;
-  builder.Finish(wire::Declaration::Pack(builder, &declaration));
-  return hash_name({reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize()});
-}
-
 std::shared_ptr<ServedVariables> make_served_variables(wire::DeclarationT declaration, int index) {
+  if (!declaration.tables.empty()) {
+    throw UsageError(fmt::format("declaration: table {}; servers of this version serve variables only",
+                                 declaration.tables.front()->name));
+  }
   auto served = std::make_shared<ServedVariables>();
   ArenaLayout layout = layout_of(declaration);
   std::vector<Bucket> buckets;

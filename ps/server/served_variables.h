@@ -19,9 +19,6 @@ struct ServedVariables {
   std::shared_ptr<Shard> shard;
 };
 
-// Returns a hash of all fields of the declaration.
-std::uint64_t fingerprint_of(const wire::DeclarationT& declaration);
-
 // Builds the shard of server `index`; its values are zero. Throws UsageError for an invalid
 // declaration, since it was received over the network.
 std::shared_ptr<ServedVariables> make_served_variables(wire::DeclarationT declaration, int index);

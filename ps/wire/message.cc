@@ -101,9 +101,16 @@ std::optional<std::uint16_t> protocol_of(const std::uint8_t* data, std::size_t s
 
 // Returns the largest size in bytes of a header of this kind.
 std::size_t longest(Body kind) {
-  const bool has_all_workers =
-      kind == Body::Exchanged || kind == Body::CutDone || kind == Body::Appointment;
-  return has_all_workers ? kLongestFrame : kLongestHeader;
+  switch (kind) {
+    case Body::Hello:
+    case Body::Declared:
+    case Body::Exchanged:
+    case Body::CutDone:
+    case Body::Appointment:
+      return kLongestFrame;
+    default:
+      return kLongestHeader;
+  }
 }
 
 std::size_t longest(std::span<const std::byte> aligned) {

@@ -98,7 +98,7 @@ std::string JobCase::send_hello(const wire::HelloT& hello) {
     }
     return "";
   }
-  const wire::RefusedT* const refused = answered.refusal.body.AsRefused();
+  const wire::RefusedT* const refused = answered.answer.body.AsRefused();
   return refused == nullptr ? "refused without a line" : refused->line;
 }
 

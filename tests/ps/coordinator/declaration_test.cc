@@ -1,9 +1,10 @@
-// Tests declaration_difference.cc: a refusal names the first difference between two declarations,
-// with both values.
+// Tests how the job's declaration reaches server 0, and that a refusal names the first difference
+// between two declarations, with both values.
 #include <gtest/gtest.h>
 
 #include <functional>
 
+#include "ps/coordinator/declaration.h"
 #include "tests/ps/coordinator/coordinator_case.h"
 
 namespace syncopate::ps {
@@ -30,7 +31,7 @@ wire::RefusedT refusal_of(const std::function<void(wire::HelloT& hello)>& change
   change(hello);
   const Coordinator::HelloAnswer answered = job.coordinator->on_hello(hello);
   if (answered.task) return {};
-  return *answered.refusal.body.AsRefused();
+  return *answered.answer.body.AsRefused();
 }
 
 TEST(Hello, IsRefusedWithTheFirstAgreementThatDiffers) {
@@ -76,6 +77,10 @@ TEST(Hello, IsRefusedForAnotherLayoutOptimizerOrConsistency) {
               d.max_staleness = 3;
             }).find("ssp with staleness up to 3, the job has async"),
             std::string::npos);
+  EXPECT_NE(line_of([](auto& d) {
+              d.tables.push_back(std::make_unique<wire::RowTableT>());
+            }).find("a number of tables of 1, the job has 0"),
+            std::string::npos);
   EXPECT_NE(line_of([](auto& d) { d.dataset_size = 13; }).find("dataset size 13"),
             std::string::npos);
 }
@@ -109,19 +114,93 @@ TEST(Hello, IsRefusedWithoutTellingTheNonce) {
     hello.role = with_role ? 7 : 0;
     hello.index = with_role ? 100 : 0;
     const Coordinator::HelloAnswer answer = job.on_hello(hello);
-    ASSERT_EQ(answer.refusal.body.type, wire::Body::Refused);
-    EXPECT_EQ(answer.refusal.body.AsRefused()->line.find("0123"), std::string::npos)
-        << answer.refusal.body.AsRefused()->line;
+    ASSERT_EQ(answer.answer.body.type, wire::Body::Refused);
+    EXPECT_EQ(answer.answer.body.AsRefused()->line.find("0123"), std::string::npos)
+        << answer.answer.body.AsRefused()->line;
   }
 }
 
-TEST(Hello, IsRefusedWithoutADeclarationOrAnAddress) {
-  EXPECT_FALSE(refusal_of([](wire::HelloT& hello) { hello.declaration.reset(); }).line.empty());
+TEST(Hello, IsRefusedWithoutAnAddress) {
   EXPECT_FALSE(refusal_of([](wire::HelloT& hello) {
                  hello.role = 1;
                  hello.index = 0;
                }).line.empty());
   EXPECT_FALSE(refusal_of([](wire::HelloT& hello) { hello.role = 2; }).line.empty());
+}
+
+// A Hello as workers send it first: with the fingerprint of the declaration only.
+wire::HelloT short_hello(const JobCase& job, int index, std::uint64_t fingerprint) {
+  wire::HelloT hello = job.worker_hello(index);
+  hello.declaration.reset();
+  hello.fingerprint = fingerprint;
+  hello.pid = 100 + index;
+  return hello;
+}
+
+TEST(Declaration, IsRequestedFromOneWorkerAndTravelsOnce) {
+  JobCase job;
+  const std::uint64_t fingerprint = fingerprint_of(job.declaration);
+  for (int w = 0; w < 2; ++w) EXPECT_EQ(job.send_hello(short_hello(job, w, fingerprint)), "");
+  EXPECT_TRUE(job.take<wire::DeclarationRequestT>(worker(0)));
+  EXPECT_FALSE(job.take<wire::DeclarationRequestT>(worker(1)));
+  job.send_hello(job.server_hello(0));
+  EXPECT_FALSE(job.take<wire::WelcomeT>(worker(1)));
+  wire::HelloT declaring = job.worker_hello(0);
+  declaring.pid = 100;
+  EXPECT_EQ(job.send_hello(declaring), "");
+  for (int w = 0; w < 2; ++w) {
+    const auto welcome = job.take<wire::WelcomeT>(worker(w));
+    ASSERT_TRUE(welcome);
+    EXPECT_EQ(welcome->incarnation, 1U);
+  }
+  EXPECT_FALSE(job.take<wire::DeclarationRequestT>(worker(1)));
+}
+
+TEST(Declaration, IsRequestedFromTheNextWorkerIfTheFirstIsLost) {
+  JobCase job;
+  const std::uint64_t fingerprint = fingerprint_of(job.declaration);
+  for (int w = 0; w < 2; ++w) job.send_hello(short_hello(job, w, fingerprint));
+  EXPECT_TRUE(job.take<wire::DeclarationRequestT>(worker(0)));
+  job.lose(worker(0));
+  EXPECT_TRUE(job.take<wire::DeclarationRequestT>(worker(1)));
+}
+
+TEST(Declaration, IsComparedIfItsFingerprintDiffers) {
+  for (const bool fits : {true, false}) {
+    JobCase job;
+    job.send_hello(job.server_hello(0));
+    job.send_hello(short_hello(job, 1, 5));
+    EXPECT_TRUE(job.take<wire::DeclarationRequestT>(worker(1)));
+    job.send_hello(short_hello(job, 0, 6));
+    wire::HelloT declaring = job.worker_hello(1);
+    declaring.pid = 101;
+    EXPECT_EQ(job.send_hello(declaring), "");
+    // Worker 0 registered with another fingerprint, which may be due to an option that need not be
+    // equal.
+    EXPECT_TRUE(job.take<wire::DeclarationRequestT>(worker(0)));
+    EXPECT_FALSE(job.take<wire::WelcomeT>(worker(1)));
+    declaring = job.worker_hello(0);
+    declaring.pid = 100;
+    if (!fits) declaring.declaration->batch_size = 3;
+    EXPECT_EQ(job.send_hello(declaring).empty(), fits);
+    EXPECT_EQ(job.take<wire::WelcomeT>(worker(0)).has_value(), fits);
+    EXPECT_EQ(job.coordinator->failure().has_value(), !fits);
+  }
+}
+
+// A process with other flags must not end the worker whose index it was given by mistake.
+TEST(Declaration, OfALateWorkerIsRequestedBeforeItReplacesAnother) {
+  JobCase job;
+  job.start();
+  const SampleRange batch = job.lease(1);
+  wire::HelloT hello = short_hello(job, 1, 5);
+  const Coordinator::HelloAnswer answered = job.coordinator->on_hello(hello);
+  EXPECT_FALSE(answered.task);
+  EXPECT_NE(answered.answer.body.AsDeclarationRequest(), nullptr);
+  job.trained(1, 1, batch);
+  EXPECT_EQ(job.coordinator->status().step, 1);
+  hello.fingerprint = fingerprint_of(job.declaration);
+  EXPECT_EQ(job.send_hello(hello), "");
 }
 
 TEST(Hello, OfAnUnknownIncarnationIsRefusedWithoutASnapshot) {

@@ -312,7 +312,7 @@ TEST(Registration, RefusesALateWorkerWhenTheJobIsOver) {
   EXPECT_FALSE(job.coordinator->failure());
   const Coordinator::HelloAnswer late = job.coordinator->on_hello(job.worker_hello(1));
   EXPECT_FALSE(late.task);
-  EXPECT_TRUE(late.refusal.body.AsRefused()->is_over);
+  EXPECT_TRUE(late.answer.body.AsRefused()->is_over);
 }
 
 }  // namespace

@@ -191,7 +191,7 @@ void ScheduledJob::send_hello(int server) {
   hello.num_servers = static_cast<int>(servers_.size());
   const auto answered = coordinator_->on_hello(hello);
   if (!answered.task) {
-    if (!has_ended_) add_mistake("refused: " + answered.refusal.body.AsRefused()->line);
+    if (!has_ended_) add_mistake("refused: " + answered.answer.body.AsRefused()->line);
     return;
   }
   links_[server_id(server)] = processes_[server_id(server)];
@@ -207,7 +207,7 @@ void ScheduledJob::deliver(int index) {
     if (answered.task) {
       links_[task] = processes_[task];
     } else {
-      worker.on_message(answered.refusal);
+      worker.on_message(answered.answer);
     }
   } else if (links_.contains(task) && links_[task] == processes_[task]) {
     coordinator_->on_message(task, message);

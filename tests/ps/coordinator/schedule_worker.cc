@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ps/coordinator/declaration.h"
+
 namespace syncopate::ps {
 namespace {
 
@@ -28,6 +30,7 @@ void ScheduledWorker::start() {
   shards_.clear();
   to_join_.clear();
   is_alive = true;
+  ++process_;
   send_hello();
 }
 
@@ -36,16 +39,18 @@ void ScheduledWorker::call_again() {
   send_hello();
 }
 
-void ScheduledWorker::send_hello() {
+void ScheduledWorker::send_hello(bool with_declaration) {
   wire::HelloT hello;
   hello.role = 0;
   hello.index = index_;
   hello.world_size = declaration_.workers;
   hello.num_servers = static_cast<int>(servers_.size());
   hello.host = std::string(1, 'h');  // GCC 12 warns of a literal with -fsanitize
+  hello.pid = process_;
   hello.incarnation = incarnation_;
   hello.sequence = sequence_;
-  hello.declaration = std::make_unique<wire::DeclarationT>(declaration_);
+  hello.fingerprint = fingerprint_of(declaration_);
+  if (with_declaration) hello.declaration = std::make_unique<wire::DeclarationT>(declaration_);
   send(std::move(hello));
 }
 
@@ -79,6 +84,8 @@ void ScheduledWorker::on_message(const wire::MessageT& message) {
       is_dismissed_ = false;
       initialises_ = body.AsWelcome()->initialises;
       return learn(body.AsWelcome()->servers);
+    case wire::Body::DeclarationRequest:
+      return send_hello(/*with_declaration=*/true);
     case wire::Body::Roster:
       return learn(body.AsRoster()->servers);
     case wire::Body::Start:

@@ -44,7 +44,8 @@ class ScheduledWorker {
  private:
   enum class Stage : std::uint8_t { kRegistering, kConnecting, kReady, kTraining, kLeft };
 
-  void send_hello();
+  // Workers send the fingerprint of the declaration; server 0 asks for the declaration.
+  void send_hello(bool with_declaration = false);
   template <typename BodyT>
   void send(BodyT body) {
     sent.push_back(wire::make_message(std::move(body)));
@@ -63,6 +64,7 @@ class ScheduledWorker {
   const wire::InitialisedT& start_;
   std::deque<ScheduledServer>& servers_;
 
+  int process_ = 0;
   Stage stage_ = Stage::kRegistering;
   std::uint32_t incarnation_ = 0;
   bool initialises_ = false;

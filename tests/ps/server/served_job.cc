@@ -4,6 +4,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -17,7 +19,9 @@ constexpr std::chrono::milliseconds kTimeout(10000);
 ArenaLayout layout_of(const JobShape& shape) {
   std::vector<ArenaEntry> entries;
   for (std::size_t b = 0; b < shape.bucket_sizes.size(); ++b) {
-    entries.push_back({"v" + std::to_string(b), {shape.bucket_sizes[b]}, true});
+    for (int v = 0; v < shape.variables_of_bucket; ++v) {
+      entries.push_back({fmt::format("layer.{}.block.{}.weight", b, v), {shape.bucket_sizes[b]}, true});
+    }
   }
   return ArenaLayout(std::move(entries));
 }
@@ -43,13 +47,18 @@ std::int64_t total_elements(const JobShape& shape) { return layout_of(shape).tot
 wire::DeclarationT declaration_of(const JobShape& shape) {
   wire::DeclarationT declaration;
   const ArenaLayout layout = layout_of(shape);
-  for (std::size_t b = 0; b < layout.entries().size(); ++b) {
+  for (const ArenaEntry& entry : layout.entries()) {
     auto variable = std::make_unique<wire::VariableT>();
-    variable->name = layout.entries()[b].name;
-    variable->shape = layout.entries()[b].shape;
+    variable->name = entry.name;
+    variable->shape = entry.shape;
     variable->decays = true;
     declaration.variables.push_back(std::move(variable));
-    declaration.buckets.emplace_back(layout.offset(b), layout.offset(b) + layout.size(b),
+  }
+  const auto variables = static_cast<std::size_t>(shape.variables_of_bucket);
+  for (std::size_t b = 0; b < shape.bucket_sizes.size(); ++b) {
+    const std::size_t last = (b + 1) * variables - 1;
+    declaration.buckets.emplace_back(layout.offset(b * variables),
+                                     layout.offset(last) + layout.size(last),
                                      static_cast<int>(b) % shape.servers);
   }
   declaration.state_elements = shape.state_elements;

@@ -24,6 +24,7 @@ struct JobShape {
   std::string optimizer = "sgd";
   bool bf16_values = false;
   std::vector<std::int64_t> bucket_sizes = {8};  // assigned to the servers in turn
+  int variables_of_bucket = 1;                   // each of them of the size in `bucket_sizes`
   std::int64_t state_elements = 0;
   std::int64_t dataset_size = 1000;
   std::int64_t batch_size = 1;

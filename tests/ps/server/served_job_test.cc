@@ -153,6 +153,17 @@ TEST(AServedJob, ContinuesWithoutAWorkerThatNeverBecomesReady) {
   EXPECT_EQ(job.wait(), std::vector<std::string>{""});
 }
 
+TEST(AServedJob, ServesAHundredThousandVariables) {
+  JobShape shape{.workers = 2, .servers = 2, .total_steps = 4};
+  shape.bucket_sizes.assign(64, 1);
+  shape.variables_of_bucket = 1563;
+  ServedJob job(shape);
+  std::atomic<int> steps{0};
+  for_each_worker(shape, job, [&](int, TestWorker& worker) { steps += train(worker); });
+  EXPECT_EQ(steps, 4);
+  EXPECT_EQ(job.wait(), (std::vector<std::string>{"", ""}));
+}
+
 TEST(AServedJob, RefusesASecondServer0) {
   const JobShape shape;
   const ServedJob job(shape);

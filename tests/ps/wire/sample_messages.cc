@@ -28,6 +28,12 @@ DeclarationT declaration() {
         v.decays = true;
       })));
     }
+    d.tables.push_back(pointer(filled<RowTableT>([](RowTableT& t) {
+      t.name = "ads";
+      t.row_width = 16;
+      t.initialiser = "normal";
+      t.optimizer = "adagrad";
+    })));
     d.buckets = {BucketPlace(0, 100, 0), BucketPlace(100, 448, 1)};
     d.state_elements = 32;
     d.optimizer = "adam";
@@ -107,6 +113,7 @@ std::vector<MessageT> meeting() {
     h.incarnation = 9;
     h.sequence = 10;
     h.held = {SampleRange(1, 64, 128)};
+    h.fingerprint = 77;
     h.declaration = pointer(declaration());
     h.server = pointer(address());
     h.snapshots = {1, 2, 3};
@@ -122,6 +129,7 @@ std::vector<MessageT> meeting() {
     r.is_usage_error = true;
     r.is_over = true;
   })));
+  all.push_back(make_message(DeclarationRequestT{}));
   all.push_back(
       make_message(filled<RosterT>([](RosterT& r) { r.servers.push_back(pointer(address())); })));
   all.push_back(make_message(filled<DeclaredT>([](DeclaredT& d) {

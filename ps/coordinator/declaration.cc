@@ -1,4 +1,4 @@
-#include "ps/coordinator/registration.h"
+#include "ps/coordinator/declaration.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/base/log.h"
+#include "models/base/random.h"
 #include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate::ps {
@@ -97,6 +98,11 @@ std::optional<Difference> first_variable(const wire::DeclarationT& job,
   for (std::size_t v = 0; v < job.variables.size(); ++v) {
     const wire::VariableT& expected = *job.variables[v];
     const wire::VariableT& variable = *found.variables[v];
+    // There may be a hundred thousand variables: their texts are made for a difference only.
+    if (expected.name == variable.name && expected.shape == variable.shape &&
+        expected.decays == variable.decays) {
+      continue;
+    }
     comparison.field(fmt::format("as variable {}", v), expected.name, variable.name)
         .field("variable " + expected.name + " of shape", expected.shape, variable.shape)
         .field("weight decay of variable " + expected.name, expected.decays, variable.decays);
@@ -104,10 +110,31 @@ std::optional<Difference> first_variable(const wire::DeclarationT& job,
   comparison.field("a number of buckets of", job.buckets.size(), found.buckets.size());
   if (comparison.first()) return comparison.first();
   for (std::size_t b = 0; b < job.buckets.size(); ++b) {
-    comparison.field(fmt::format("as bucket {}", b), text_of(job.buckets[b]),
-                     text_of(found.buckets[b]));
+    const wire::BucketPlace& expected = job.buckets[b];
+    const wire::BucketPlace& bucket = found.buckets[b];
+    if (expected.begin() == bucket.begin() && expected.end() == bucket.end() &&
+        expected.owner() == bucket.owner()) {
+      continue;
+    }
+    comparison.field(fmt::format("as bucket {}", b), text_of(expected), text_of(bucket));
   }
   comparison.field("a number of running statistics of", job.state_elements, found.state_elements);
+  return comparison.first();
+}
+
+std::optional<Difference> first_table(const wire::DeclarationT& job,
+                                      const wire::DeclarationT& found) {
+  Comparison comparison;
+  comparison.field("a number of tables of", job.tables.size(), found.tables.size());
+  if (comparison.first()) return comparison.first();
+  for (std::size_t t = 0; t < job.tables.size(); ++t) {
+    const wire::RowTableT& expected = *job.tables[t];
+    const wire::RowTableT& table = *found.tables[t];
+    comparison.field(fmt::format("as table {}", t), expected.name, table.name)
+        .field("row width of table " + expected.name, expected.row_width, table.row_width)
+        .field("initialiser of table " + expected.name, expected.initialiser, table.initialiser)
+        .field("optimizer of table " + expected.name, expected.optimizer, table.optimizer);
+  }
   return comparison.first();
 }
 
@@ -125,10 +152,17 @@ std::string consistency_text(const wire::DeclarationT& declaration) {
 
 }  // namespace
 
+std::uint64_t fingerprint_of(const wire::DeclarationT& declaration) {
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(wire::Declaration::Pack(builder, &declaration));
+  return hash_name({reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize()});
+}
+
 std::optional<std::string> find_difference(const wire::DeclarationT& job, int by,
                                            const wire::DeclarationT& found, int worker) {
   std::optional<Difference> difference = first_agreement(job, by, found, worker);
   if (!difference) difference = first_variable(job, found);
+  if (!difference) difference = first_table(job, found);
   if (!difference) {
     difference =
         Comparison()
