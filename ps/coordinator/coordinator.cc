@@ -184,6 +184,11 @@ void Coordinator::on_rendezvous_timeout(const std::string& waited) {
   state_->failures.fail_missing(waited);
 }
 
+void Coordinator::on_reconnect_timeout() {
+  state_->leases.on_reconnect_timeout();
+  state_->advance();
+}
+
 void Coordinator::on_push_applied(WorkerId worker, std::uint32_t incarnation,
                                   const wire::PushT& push) {
   State& state = *state_;
@@ -302,8 +307,8 @@ void Coordinator::State::restore(JobSnapshot saved) {
   snapshots.keep(std::move(saved));
 }
 
-std::vector<std::byte> Coordinator::save() const {
-  check(state_->leases.has_begun(), "save() needs a job that has begun");
+std::optional<std::vector<std::byte>> Coordinator::save(std::uint64_t snapshot) const {
+  if (!state_->snapshots.is_copying_shard_0(snapshot)) return std::nullopt;
   return to_bytes(state_->snapshots.save_job());
 }
 

@@ -78,6 +78,9 @@ class Coordinator {
   // Called when the rendezvous timeout has passed: the job fails, and the error names
   // missing_tasks(). `waited` completes the sentence: "within 120 s at node3:13565".
   void on_rendezvous_timeout(const std::string& waited);
+  // Called when the workers of a restored job have had enough time to reconnect: batches that the
+  // missing ones may hold are granted to others.
+  void on_reconnect_timeout();
   // Called when a push that ends a step was applied on shard 0, or was dropped there as too late.
   void on_push_applied(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push);
   void on_push_dropped(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push);
@@ -107,10 +110,11 @@ class Coordinator {
   // are there. The caller's clock decides how long to wait for them.
   std::optional<std::string> missing_tasks() const;
 
-  // Returns the coordinator's state for restore(). While a snapshot is being made, the state is
-  // that of the snapshot: batches of later pushes, and of pushes not yet reported, count as
-  // untrained. It is exact from the moment at which shard 0's own part of the snapshot is copied.
-  std::vector<std::byte> save() const;
+  // Returns the coordinator's state for restore(), as of a snapshot: exactly the batches whose
+  // pushes are in the snapshot count as trained. Called when shard 0's part is copied, before
+  // CutDone: the pushes in it have been reported by on_push_applied(). Nothing if the snapshot was
+  // given up in the meantime.
+  std::optional<std::vector<std::byte>> save(std::uint64_t snapshot) const;
   // Restores the coordinator. Called before the first Hello, once for each existing snapshot,
   // oldest first. The job continues from the last one, and can roll back to an earlier one if a
   // server lacks a file. Throws FileError for bytes that save() did not write.

@@ -31,7 +31,7 @@ struct WorkerRecord {
   std::uint64_t fingerprint = 0;  // of the worker's declaration
   bool fits = false;              // the worker's declaration agrees with the job's
   bool was_asked = false;         // to repeat its Hello with the declaration
-  std::uint64_t last_push = 0;  // sequence of the worker's last push that ended a step on shard 0
+  std::uint64_t last_push = 0;    // sequence of the worker's last push that ended a step on shard 0
   // Pushes count only after this sequence: earlier ones were made before the servers rolled back.
   std::uint64_t counts_after = 0;
   bool is_resting = false;  // the servers know that the worker has nothing to push for now

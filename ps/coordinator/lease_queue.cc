@@ -66,7 +66,14 @@ void LeaseQueue::on_worker_lost(int worker) {
 }
 
 void LeaseQueue::keep(int worker, std::span<const SampleRange> held) {
-  if (ledger_) ledger_->keep(worker, held);
+  if (!ledger_) return;
+  ledger_->keep(worker, held);
+  // Under the other models a restored job rolls back, and workers drop what they hold.
+  if (job_.consistency() == Consistency::kAsync) ledger_->adopt(worker, held);
+}
+
+bool LeaseQueue::awaits_holders() const {
+  return awaits_holders_ && job_.is_any(WorkerRecord::Phase::kDisconnected);
 }
 
 bool LeaseQueue::count_step(int worker, std::uint64_t sequence) {
@@ -108,7 +115,7 @@ void LeaseQueue::stop(StopKind kind) {
 
 void LeaseQueue::advance() {
   const bool is_open = job_.phase == Job::Phase::kTraining || job_.phase == Job::Phase::kFinishing;
-  if (!ledger_ || !is_open || job_.is_rolling_back) return;
+  if (!ledger_ || !is_open || job_.is_rolling_back || awaits_holders()) return;
   for (Request& request : requests_) {
     if (!job_.is_training(request.worker)) continue;
     if (stopped_by_ || ledger_->all_trained()) {
@@ -169,7 +176,7 @@ void LeaseQueue::rest_idle_workers() {
 }
 
 bool LeaseQueue::is_finished() const noexcept {
-  if (!ledger_ || job_.is_synchronous()) return false;
+  if (!ledger_ || job_.is_synchronous() || awaits_holders()) return false;
   return ledger_->all_trained() || (stopped_by_ && !ledger_->is_any_held());
 }
 
@@ -224,9 +231,8 @@ void LeaseQueue::end_snapshot() {
   ledger_->forget(everything);
 }
 
-JobProgress LeaseQueue::progress_of(const Ledger& ledger,
-                                    const std::map<WorkerId, std::uint64_t>& limits) const {
-  Ledger::AsOf then = ledger.as_of(limits);
+JobProgress LeaseQueue::as_of(const std::map<WorkerId, std::uint64_t>& limits) const {
+  Ledger::AsOf then = ledger_->as_of(limits);
   Sums sums = is_snapshot_begun_ ? sums_before_ : sums_;
   if (is_snapshot_begun_) {
     for (const ReportedPush& push : pushes_since_) {
@@ -242,18 +248,10 @@ JobProgress LeaseQueue::progress_of(const Ledger& ledger,
 }
 
 void LeaseQueue::save(const std::map<WorkerId, std::uint64_t>& limits, JobSnapshot& saved) const {
-  Ledger ledger = *ledger_;
-  const auto first = limits.find(0);
-  if (job_.is_synchronous() && first != limits.end()) {
-    for (std::uint64_t step = job_.worker(0).last_push; step < first->second; ++step) {
-      const std::optional<SampleRange> batch = ledger.grant(0);
-      if (batch) ledger.mark_trained(0, step + 1, *batch);
-    }
-  }
-  const std::int64_t trained = ledger.as_of(limits).batches_trained;
-  saved.progress = progress_of(ledger, limits);
+  const std::int64_t trained = ledger_->as_of(limits).batches_trained;
+  saved.progress = as_of(limits);
   saved.batches_of_step = (start_batches_of_step_ + trained) % job_.batches_per_step();
-  saved.batches_left = ledger.options().total_batches - trained;
+  saved.batches_left = ledger_->options().total_batches - trained;
   saved.stopped_by = stopped_by_;
 }
 
@@ -267,6 +265,7 @@ void LeaseQueue::restore(const JobSnapshot& saved) {
   sums_ = {saved.progress.loss, saved.progress.correct};
   requests_.clear();
   dismissed_.clear();
+  awaits_holders_ = job_.consistency() == Consistency::kAsync;
   is_snapshot_begun_ = false;
   for (WorkerRecord& worker : job_.workers) worker.is_resting = false;
 }

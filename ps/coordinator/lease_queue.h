@@ -32,6 +32,9 @@ class LeaseQueue {
   // Called when the worker has reconnected and holds these batches; other batches that were granted
   // to it have not reached it, and are handed out again.
   void keep(int worker, std::span<const SampleRange> held);
+  // Called when the workers of a restored job have had enough time to reconnect: batches that the
+  // others hold are handed out again.
+  void on_reconnect_timeout() { awaits_holders_ = false; }
   // Records a worker's push that was applied. Returns whether one more batch counts as trained.
   bool on_batch_trained(int worker, const wire::PushT& push);
   void on_batch_dropped(int worker, const wire::PushT& push);
@@ -57,11 +60,8 @@ class LeaseQueue {
   // push that the snapshot includes.
   void begin_snapshot();
   void end_snapshot();
-  JobProgress as_of(const std::map<WorkerId, std::uint64_t>& limits) const {
-    return progress_of(*ledger_, limits);
-  }
-  // Fills in the progress as of a snapshot. `limits`: as for as_of(). For synchronous workers the
-  // progress includes the batches of pushes up to the limits that shard 0 has not reported yet.
+  JobProgress as_of(const std::map<WorkerId, std::uint64_t>& limits) const;
+  // Fills in the progress as of a snapshot. `limits`: as for as_of().
   void save(const std::map<WorkerId, std::uint64_t>& limits, JobSnapshot& saved) const;
   void restore(const JobSnapshot& saved);
 
@@ -86,14 +86,14 @@ class LeaseQueue {
 
   std::int64_t step_after(std::int64_t batches) const;
   bool count_step(int worker, std::uint64_t sequence);
-  JobProgress progress_of(const Ledger& ledger,
-                          const std::map<WorkerId, std::uint64_t>& limits) const;
   void grant(Request& request);
   void finish(const Request& request);
   // Tells the servers (message Resting) which workers have no batch left to train, so that the
   // servers do not wait for pushes of these workers.
   void rest_idle_workers();
   bool is_waiting(int worker) const;
+  // Returns whether a worker that has not reconnected since restore() may hold batches.
+  bool awaits_holders() const;
 
   Job& job_;
   std::optional<Ledger> ledger_;
@@ -104,6 +104,7 @@ class LeaseQueue {
   std::optional<StopKind> stopped_by_;
   std::deque<Request> requests_;            // of workers for batches, in order of arrival
   std::set<int> dismissed_;                 // workers that were sent the end of all batches
+  bool awaits_holders_ = false;             // set by restore(), under kAsync
   bool is_snapshot_begun_ = false;          // between begin_ and end_snapshot()
   Sums sums_before_;                        // the sums as of begin_snapshot()
   std::vector<ReportedPush> pushes_since_;  // pushes since begin_snapshot()

@@ -150,6 +150,52 @@ void Ledger::keep(WorkerId worker, std::span<const SampleRange> batches) {
   if (held.empty()) held_.erase(holder);
 }
 
+void Ledger::adopt(WorkerId worker, std::span<const SampleRange> batches) {
+  for (const SampleRange& batch : batches) {
+    if (take(batch)) held_[worker].push_back(batch);
+  }
+}
+
+bool Ledger::take(const SampleRange& batch) {
+  const auto erase_from = [&](std::deque<SampleRange>& waiting) {
+    const auto at = std::ranges::find(waiting, batch);
+    if (at == waiting.end()) return false;
+    waiting.erase(at);
+    return true;
+  };
+  if (erase_from(given_back_)) return true;
+  if (handed_out_ == options_.total_batches) return false;
+  if (!erase_from(passed_over_)) {
+    if (!skip_to(batch)) return false;
+    next_.offset = batch.end;
+    skip_remainder(options_, next_);
+  }
+  ++handed_out_;
+  return true;
+}
+
+bool Ledger::skip_to(const SampleRange& batch) {
+  const std::int64_t size = options_.batch_size;
+  const std::int64_t first = batch.epoch == next_.epoch ? next_.offset : 0;
+  const bool is_in_order = batch.epoch >= next_.epoch && batch.begin >= first &&
+                           (batch.begin - first) % size == 0 && batch.end - batch.begin == size &&
+                           batch.end <= options_.dataset_size;
+  const auto left =
+      options_.total_batches - handed_out_ - static_cast<std::int64_t>(passed_over_.size());
+  if (!is_in_order || left < 1) return false;
+  std::deque<SampleRange> skipped;
+  DataPosition next = next_;
+  while (next.epoch != batch.epoch || next.offset != batch.begin) {
+    if (std::cmp_greater_equal(skipped.size() + 1, left)) return false;
+    skipped.push_back({next.epoch, next.offset, next.offset + size});
+    next.offset += size;
+    skip_remainder(options_, next);
+  }
+  passed_over_.insert(passed_over_.end(), skipped.begin(), skipped.end());
+  next_ = next;
+  return true;
+}
+
 void Ledger::give_back(WorkerId worker, const SampleRange& batch) {
   const auto holder = held_.find(worker);
   if (holder == held_.end()) return;

@@ -49,6 +49,9 @@ class Ledger {
   // Of the batches granted to the worker, `batches` have reached it; the others are granted again,
   // before batches that were not granted yet.
   void keep(WorkerId worker, std::span<const SampleRange> batches);
+  // Grants these batches to the worker, which a ledger granted to it that was lost since. Batches
+  // that are trained, that another worker holds or that this ledger cannot grant are left out.
+  void adopt(WorkerId worker, std::span<const SampleRange> batches);
   // Called when the worker's push was dropped: its batch is granted again.
   void give_back(WorkerId worker, const SampleRange& batch);
 
@@ -78,6 +81,11 @@ class Ledger {
     std::uint64_t sequence = 0;
     SampleRange batch;
   };
+
+  // Takes the batch out of those that are still to be granted, if it is one of them.
+  bool take(const SampleRange& batch);
+  // Moves the batches of the epochs' order before `batch` to passed_over_, if the batch is in it.
+  bool skip_to(const SampleRange& batch);
 
   const LedgerOptions options_;
   // The number of batches granted for the first time. The next batches come from passed_over_, then

@@ -188,8 +188,8 @@ void Registration::take_declaration(const wire::HelloT& hello) {
     for (WorkerRecord& record : job_.workers) record.fits |= record.fingerprint == job_.fingerprint;
   }
   // find_refusal() has compared a declaration in the Hello with the job's.
-  job_.worker(hello.index).fits |= job_.declaration && (hello.declaration != nullptr ||
-                                                        hello.fingerprint == job_.fingerprint);
+  job_.worker(hello.index).fits |=
+      job_.declaration && (hello.declaration != nullptr || hello.fingerprint == job_.fingerprint);
 }
 
 void Registration::request_declarations() {
@@ -343,7 +343,8 @@ void Registration::advance() {
     request_declarations();
     if (!job_.all_servers_serve()) return;
     for (int w = 0; w < job_.num_workers(); ++w) {
-      const bool may_start = job_.worker(w).phase == WorkerPhase::kRegistering && job_.worker(w).fits;
+      const bool may_start =
+          job_.worker(w).phase == WorkerPhase::kRegistering && job_.worker(w).fits;
       if (!may_start && !job_.is_late_worker(w)) return;
     }
     job_.phase = Job::Phase::kInitialising;

@@ -48,7 +48,8 @@ class Registration {
  private:
   void set_num_workers(const wire::HelloT& hello);
   void take_declaration(const wire::HelloT& hello);
-  // Asks one worker for the job's declaration; later asks workers of another fingerprint for theirs.
+  // Asks one worker for the job's declaration; later asks workers of another fingerprint for
+  // theirs.
   void request_declarations();
   // Returns the snapshots that this job has begun and that the server has files of.
   std::set<std::uint64_t> snapshots_of_job(const wire::HelloT& hello) const;

@@ -105,15 +105,7 @@ void Snapshots::send_copy_order() {
   }
   cut.to_file = purpose_.snapshot;
   cut.with_slots = purpose_.snapshot || purpose_.writes_checkpoint;
-  for (int s = 0; s < job_.num_servers(); ++s) {
-    wire::CutT own = cut;
-    if (s == 0 && cut.to_file) {
-      const std::vector<std::byte> saved = to_bytes(save_job());
-      const auto* const begin = reinterpret_cast<const std::uint8_t*>(saved.data());
-      own.coordinator.assign(begin, begin + saved.size());
-    }
-    job_.send_to_server(s, std::move(own));
-  }
+  job_.send_to_servers(cut);
 }
 
 void Snapshots::on_copied(int server, const wire::CutDoneT& done) {
@@ -249,8 +241,7 @@ JobSnapshot Snapshots::save_job() const {
                              server.fingerprint,
                              {server.snapshots.begin(), server.snapshots.end()}});
   }
-  const bool is_limited = stage_ == Stage::kCopying;
-  leases_.save(is_limited ? sequences() : std::map<WorkerId, std::uint64_t>{}, saved);
+  leases_.save(sequences(), saved);
   return saved;
 }
 

@@ -47,8 +47,12 @@ class Snapshots {
   // Returns whether the final snapshot has been evaluated and written.
   bool is_final_done() const noexcept { return is_final_done_; }
 
-  // Returns the coordinator's state as of the snapshot being made; the current state while the
-  // snapshot's limits (the last push of each worker in it) are not known.
+  // Returns whether the servers are copying their parts of this snapshot, and shard 0 has not
+  // reported that its part is complete.
+  bool is_copying_shard_0(std::uint64_t snapshot) const {
+    return is_of_current(Stage::kCopying, snapshot) && !answered_.contains(0);
+  }
+  // Returns the coordinator's state as of the snapshot that is being copied.
   JobSnapshot save_job() const;
   // Returns the snapshots that a roll-back can choose from, by number.
   const std::map<std::uint64_t, JobSnapshot>& kept() const noexcept { return kept_; }

@@ -41,12 +41,17 @@ ControlServer::ControlServer(ServerOptions& options, DataService& data, ServerDu
       socket_(options, data, duties, stop, note_),
       coordinator_(coordinator_options(options)),
       rendezvous_ends_(Deadline::after(options.rendezvous_timeout)) {
-  bool is_restarted = false;  // the job began before this process
   for (const std::vector<std::byte>& saved : duties.job_snapshots()) {
     coordinator_.restore(saved);
-    is_restarted = true;
+    reconnect_by_ = Deadline::after(options.peer_timeout);
   }
-  if (is_restarted) note_("continues the job from its snapshots");
+  if (reconnect_by_) note_("continues the job from its snapshots");
+  // The data thread posts the ended steps of a copy before the copy. Once these are reported, the
+  // coordinator counts exactly the batches that are in the copied values.
+  duties.set_save_job([this](std::uint64_t snapshot) {
+    report_ended_steps();
+    return coordinator_.save(snapshot);
+  });
   coordinator_.on_hello(duties.hello());
   exchange_messages();
 }
@@ -148,6 +153,12 @@ void ControlServer::run_once() {
     }
     socket_->flush();
   }
+  report_ended_steps();
+  check_deadlines();
+  exchange_messages();
+}
+
+void ControlServer::report_ended_steps() {
   for (const EndedStep& step : data_.take_ended_steps()) {
     if (step.is_applied) {
       coordinator_.on_push_applied(step.worker, step.incarnation, step.push);
@@ -155,8 +166,6 @@ void ControlServer::run_once() {
       coordinator_.on_push_dropped(step.worker, step.incarnation, step.push);
     }
   }
-  check_deadlines();
-  exchange_messages();
 }
 
 void ControlServer::on_message(wire::Received& message) {
@@ -229,11 +238,11 @@ void ControlServer::on_hello(const std::string& peer, const wire::HelloT& hello)
   }
   connections_.insert_or_assign(
       *decision.task, Connection{.peer = peer,
-                               .incarnation = decision.incarnation,
-                               .lost_after = Deadline::after(options_.peer_timeout * 7 / 10),
-                               .ready_by = std::nullopt,
-                               .host = hello.host,
-                               .pid = hello.pid});
+                                 .incarnation = decision.incarnation,
+                                 .lost_after = Deadline::after(options_.peer_timeout * 7 / 10),
+                                 .ready_by = std::nullopt,
+                                 .host = hello.host,
+                                 .pid = hello.pid});
   tasks_[peer] = *decision.task;
   exchange_messages();
 }
@@ -255,6 +264,7 @@ void ControlServer::exchange_messages() {
     busy = false;
     for (const wire::MessageT& reply : duties_.take_replies()) {
       busy = true;
+      report_ended_steps();  // those of a snapshot, before its CutDone
       coordinator_.on_message(own, reply);
     }
     for (const Outgoing& outgoing : coordinator_.take_outgoing()) {
@@ -318,6 +328,10 @@ void ControlServer::check_deadlines() {
   if (!coordinator_.has_started() && rendezvous_ends_.passed()) {
     coordinator_.on_rendezvous_timeout("within " + in_seconds(rendezvous_ends_.timeout()) + " at " +
                                        to_string(options_.rendezvous));
+  }
+  if (reconnect_by_ && reconnect_by_->passed()) {
+    reconnect_by_.reset();
+    coordinator_.on_reconnect_timeout();
   }
   check_connections();
   const auto missing = coordinator_.has_started() ? coordinator_.missing_tasks() : std::nullopt;

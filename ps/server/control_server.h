@@ -57,6 +57,8 @@ class ControlServer {
   // Refuses the previous connection of a task, because another process has taken the task's place.
   void refuse_replaced(const std::string& peer, const std::string& name,
                        const wire::HelloT& new_task);
+  // Reports the ended steps of shard 0 to the coordinator.
+  void report_ended_steps();
   // Passes messages between the coordinator and this server's duties, and sends messages for other
   // tasks, until there are none left.
   void exchange_messages();
@@ -85,6 +87,7 @@ class ControlServer {
   std::map<std::string, wire::MessageT> final_messages_;  // to send, by routing id
   std::int64_t stranger_messages_ = 0;
   Deadline rendezvous_ends_;
+  std::optional<Deadline> reconnect_by_;  // set when the job was restored
   std::optional<Deadline> next_snapshot_;
   std::optional<Deadline> missing_until_;  // set while the job needs a missing task
 };

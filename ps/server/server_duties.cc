@@ -164,6 +164,19 @@ void ServerDuties::remove_snapshots_from(std::uint64_t snapshot) {
   snapshots_ = writer_.existing();
 }
 
+void ServerDuties::write_snapshot(std::shared_ptr<const ServedSnapshot> snapshot) {
+  std::vector<std::uint8_t> coordinator;
+  if (save_job_) {
+    const std::optional<std::vector<std::byte>> saved = save_job_(snapshot->cut);
+    if (!saved) return;  // Release follows
+    const auto* const begin = reinterpret_cast<const std::uint8_t*>(saved->data());
+    coordinator.assign(begin, begin + saved->size());
+  }
+  writer_.write({.snapshot = std::move(snapshot),
+                 .declaration = served_->declaration,
+                 .coordinator = std::move(coordinator)});
+}
+
 void ServerDuties::end_snapshot(bool is_written) {
   wire::CutDoneT done;
   done.cut = requested_->cut;
@@ -181,9 +194,7 @@ std::vector<wire::MessageT> ServerDuties::take_replies() {
       finished != nullptr && requested_ && requested_->cut == finished->cut) {
     data_.publish(finished);
     if (requested_->to_file && !options_.snapshot_dir.empty()) {
-      writer_.write({.snapshot = finished,
-                     .declaration = served_->declaration,
-                     .coordinator = requested_->coordinator});
+      write_snapshot(finished);
     } else {
       end_snapshot(true);
     }

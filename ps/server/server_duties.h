@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ps/server/data_service.h"
@@ -24,6 +25,11 @@ class ServerDuties {
  public:
   ServerDuties(const ServerOptions& options, DataService& data,
                std::function<void(const std::string&)> note);
+
+  // On server 0: the function returns the coordinator's part of a snapshot whose variables are
+  // copied; nothing if the snapshot was given up. Called by take_replies().
+  using SaveJob = std::function<std::optional<std::vector<std::byte>>(std::uint64_t snapshot)>;
+  void set_save_job(SaveJob save_job) { save_job_ = std::move(save_job); }
 
   // Returns the message by which this server registers with the coordinator.
   wire::HelloT hello() const;
@@ -50,6 +56,7 @@ class ServerDuties {
   void freeze(std::uint64_t snapshot);
   void begin_snapshot(const wire::CutT& cut);
   void release(const wire::ReleaseT& release);
+  void write_snapshot(std::shared_ptr<const ServedSnapshot> snapshot);
   void end_snapshot(bool is_written);
   void remove_snapshots_from(std::uint64_t snapshot);
   void restore(const SnapshotFile& file);
@@ -59,6 +66,7 @@ class ServerDuties {
   const ServerOptions& options_;
   DataService& data_;
   const std::function<void(const std::string&)> note_;
+  SaveJob save_job_;
   SnapshotWriter writer_;
   std::vector<std::uint64_t> snapshots_;
   std::shared_ptr<ServedVariables> served_;

@@ -17,9 +17,9 @@ namespace syncopate::ps::wire {
 
 inline constexpr std::uint16_t kProtocol = 2;
 inline constexpr std::size_t kLongestHeader = std::size_t{1} << 20;
-// The limit in bytes of a frame of raw bytes. Also the limit of a header with data of every variable
-// or worker: Hello and Declared (declaration), Exchanged (texts), CutDone and Appointment (staleness
-// counts).
+// The limit in bytes of a frame of raw bytes. Also the limit of a header with data of every
+// variable or worker: Hello and Declared (declaration), Exchanged (texts), CutDone and Appointment
+// (staleness counts).
 inline constexpr std::size_t kLongestFrame = std::size_t{64} << 20;
 
 // The snapshot number of a ReadCut that asks for the current values. The worker must know that no

@@ -197,6 +197,14 @@ std::uint64_t JobCase::make_snapshot(const std::vector<WorkerClock>& entries) {
   return cut;
 }
 
+std::vector<std::byte> JobCase::save(const std::vector<WorkerClock>& entries) {
+  coordinator->request_snapshot();
+  collect();
+  const std::uint64_t cut = received[server(0)].back().body.AsFreeze()->cut;
+  freeze_all(entries);
+  return coordinator->save(cut).value();
+}
+
 void JobCase::restart_server(int index, std::vector<std::uint64_t> snapshots) {
   wire::HelloT hello = server_hello(index);
   hello.server->endpoint = "h:5000";

@@ -74,6 +74,8 @@ class JobCase {
   std::uint64_t roll_back(int index);
   // Requests a snapshot and plays the servers' part; returns its number.
   std::uint64_t make_snapshot(const std::vector<WorkerClock>& entries);
+  // Requests a snapshot up to the copy of shard 0, and returns the coordinator's part of it.
+  std::vector<std::byte> save(const std::vector<WorkerClock>& entries = {});
   // Restarts the server, which has these snapshot files.
   void restart_server(int index, std::vector<std::uint64_t> snapshots);
   void collect();

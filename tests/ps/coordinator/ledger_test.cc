@@ -62,6 +62,29 @@ TEST(Ledger, GrantsBatchesOfALostWorkerFirst) {
   EXPECT_EQ(ledger.grant(1), (SampleRange{0, 6, 9}));
 }
 
+TEST(Ledger, GrantsTheBatchesThatAWorkerHoldsAfterARestore) {
+  Ledger ledger = make_ledger(4);
+  const std::vector<SampleRange> held = {{0, 6, 9}, {0, 3, 6}};
+  ledger.adopt(1, held);
+  EXPECT_EQ(ledger.grant(0), (SampleRange{0, 0, 3}));
+  ledger.adopt(0, held);  // worker 1 holds these
+  EXPECT_TRUE(ledger.mark_trained(1, 1, held[0]));
+  EXPECT_TRUE(ledger.mark_trained(1, 2, held[1]));
+  ledger.adopt(1, held);  // these are trained
+  EXPECT_FALSE(ledger.holds_any(1));
+  EXPECT_TRUE(ledger.grant(0));
+  EXPECT_TRUE(ledger.all_handed_out());
+}
+
+TEST(Ledger, DoesNotGrantABatchThatIsNotPartOfTheJob) {
+  Ledger ledger = make_ledger(2);
+  const std::vector<SampleRange> others = {
+      {0, 1, 4}, {0, 0, 2}, {0, 6, 9}, {1 << 30, 0, 3}, {-1, 0, 3}};
+  ledger.adopt(0, others);
+  EXPECT_FALSE(ledger.is_any_held());
+  EXPECT_EQ(ledger.grant(0), (SampleRange{0, 0, 3}));
+}
+
 TEST(Ledger, GrantsTheBatchOfADroppedPushAgain) {
   Ledger ledger = make_ledger(1);
   const SampleRange only = *ledger.grant(0);

@@ -34,7 +34,7 @@ bool is_untrained(const wire::AppointmentT& assignment, const SampleRange& batch
 void ScheduledJob::check_assignment(const wire::AppointmentT& assignment) {
   const auto copy = servers_[0].copies().find(assignment.cut);
   if (copy == servers_[0].copies().end()) return add_mistake("an appointment without a copy");
-  const bool is_exact = !lost_workers_ && !lost_servers_;
+  const bool is_exact = !lost_workers_;
   const std::map<Key, int> copied = count_batches(copy->second.applied);
   std::int64_t trained = 0;
   for (const SampleRange& batch : batches_) {
@@ -49,7 +49,9 @@ void ScheduledJob::check_assignment(const wire::AppointmentT& assignment) {
   if (assignment.step != start_.step + trained / batches_per_step())
     add_mistake("step and position of a cut differ");
   if (assignment.loss != static_cast<double>(trained)) add_mistake("step and loss of a cut differ");
-  if (is_exact && declaration_.backup_workers == 0) {
+  // Under async, servers roll back alone.
+  const bool are_equal = !lost_servers_ || consistency_of(declaration_) != Consistency::kAsync;
+  if (is_exact && are_equal && declaration_.backup_workers == 0) {
     for (const ScheduledServer& server : servers_) {
       if (count_batches(server.copies().at(assignment.cut).applied) != copied) {
         add_mistake("two servers' copies of a cut differ");
@@ -80,12 +82,15 @@ void ScheduledJob::check_end() {
     return;
   }
   if (was_stopped_) return;
+  std::int64_t samples = start_.samples;
+  for (const SampleRange& batch : batches_) samples += batch.end - batch.begin;
+  if (coordinator_->status().samples != samples) add_mistake("samples were not counted once");
   const std::map<Key, int> counts = count_batches(servers_[0].applied());
   for (const SampleRange& batch : batches_) {
     const auto found = counts.find(key_of(batch));
     if (found == counts.end()) return add_mistake("a batch was not trained");
-    if (found->second > 1 && !lost_workers_ && !lost_servers_) {
-      return add_mistake("a batch was trained twice although no task was lost");
+    if (found->second > 1 && !lost_workers_) {
+      return add_mistake("a batch was trained twice although no worker was lost");
     }
   }
   if (counts.size() != batches_.size()) add_mistake("batches of another job were trained");

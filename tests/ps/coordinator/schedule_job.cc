@@ -65,6 +65,11 @@ bool ScheduledJob::step() {
   Choices can = choices();
   if (can.empty() && !coordinator_->is_over()) {
     // When no event is possible, only a timeout can make progress possible.
+    coordinator_->on_reconnect_timeout();
+    deliver_outgoing();
+    can = choices();
+  }
+  if (can.empty() && !coordinator_->is_over()) {
     if (!coordinator_->missing_tasks()) {
       add_mistake("all tasks wait, and no timeout applies");
       return false;
@@ -146,8 +151,9 @@ void ScheduledJob::add_choices_of_servers(Choices& can) {
     // snapshot.
     if (server.has_copied() && (s != 0 || events_.empty())) {
       can.emplace_back([this, s, &server] {
-        const bool asks = s == 0 && chance_.one_in(2);
-        server.finish_cut(asks ? coordinator_->save() : std::vector<std::byte>{});
+        if (s > 0) return server.finish_cut({});
+        const auto saved = coordinator_->save(server.copied());
+        if (saved) server.finish_cut(*saved);  // else Release follows
       });
     }
   }

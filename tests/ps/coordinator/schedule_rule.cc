@@ -137,4 +137,18 @@ std::vector<WorkerClock> ScheduledRule::clocks() const {
   return clocks;
 }
 
+void ScheduledRule::restore(const std::vector<WorkerClock>& clocks) {
+  for (const WorkerClock& clock : clocks) {
+    members_[clock.worker] = {.incarnation = clock.incarnation,
+                              .accepted = clock.sequence,
+                              .begun = clock.sequence,
+                              .restored = clock.sequence};
+  }
+}
+
+bool ScheduledRule::is_restored(const PushId& id) const {
+  const Member& member = members_.at(id.worker);
+  return id.incarnation == member.incarnation && id.sequence <= member.restored;
+}
+
 }  // namespace syncopate::ps

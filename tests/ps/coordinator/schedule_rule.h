@@ -49,6 +49,9 @@ class ScheduledRule {
   // Returns whether no push is open and no missing push can arrive.
   bool has_reached_limits(const std::vector<TrainingPush>& waiting) const;
   std::vector<WorkerClock> clocks() const;
+  // Continues from the clocks of a snapshot; no worker takes part until it joins.
+  void restore(const std::vector<WorkerClock>& clocks);
+  bool is_restored(const PushId& id) const;  // whether the push is in the restored snapshot
 
  private:
   struct Member {
@@ -57,6 +60,7 @@ class ScheduledRule {
     bool is_resting = false;
     std::uint64_t accepted = 0;
     std::uint64_t begun = 0;
+    std::uint64_t restored = 0;  // the last push in the restored snapshot
     std::int64_t offset = 0;
     std::uint64_t limit = std::numeric_limits<std::uint64_t>::max();
     std::int64_t clock() const { return static_cast<std::int64_t>(begun) + offset; }

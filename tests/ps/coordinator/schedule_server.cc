@@ -129,6 +129,10 @@ void ScheduledServer::push(const TrainingPush& push) {
     rule_.join(push.id.worker, push.id.incarnation, push.id.sequence - 1);
   }
   if (!rule_.takes_part(push.id.worker, push.id.incarnation)) return;
+  if (rule_.is_restored(push.id)) {  // the worker has had no answer
+    unanswered_pushes_.push_back(push);
+    return work();
+  }
   if (!rule_.accept(push.id)) {
     mistakes_.emplace_back("a sequence was pushed twice");
     return;
@@ -141,7 +145,7 @@ void ScheduledServer::work() {
   for (bool is_busy = true; is_busy;) {
     is_busy = false;
     if (cut_ && !has_copied_ && rule_.has_reached_limits(waiting_)) {
-      copies_[cut_->cut] = {applied_, version_, {}};
+      copies_[cut_->cut] = {applied_, version_, rule_.clocks(), {}};
       has_copied_ = true;
       rule_.release();
     }
@@ -215,8 +219,6 @@ void ScheduledServer::finish_cut(std::vector<std::byte> coordinator) {
   done.cut = cut_->cut;
   if (cut_->to_file) {
     Copy file = copies_[cut_->cut];
-    const auto* const sent = reinterpret_cast<const std::byte*>(cut_->coordinator.data());
-    if (coordinator.empty()) coordinator.assign(sent, sent + cut_->coordinator.size());
     file.coordinator = std::move(coordinator);
     files_[cut_->cut] = std::move(file);
     while (files_.size() > Coordinator::kKeptSnapshots) files_.erase(files_.begin());
@@ -234,9 +236,8 @@ void ScheduledServer::roll_back(const wire::RollBackT& back) {
   }
   applied_ = file->second.applied;
   version_ = file->second.version;
-  // A restored server begins with a rule that knows no worker: workers report their last push when
-  // they join again.
   rule_ = ScheduledRule(consistency_);
+  rule_.restore(file->second.clocks);
   waiting_.clear();
   unanswered_pushes_.clear();
   resting_.clear();

@@ -29,6 +29,7 @@ class ScheduledServer {
   struct Copy {
     std::vector<TrainingPush> applied;
     std::uint64_t version = 1;
+    std::vector<WorkerClock> clocks;
     std::vector<std::byte> coordinator;  // only in files of server 0
   };
 
@@ -46,10 +47,10 @@ class ScheduledServer {
   void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
   void push(const TrainingPush& push);
   std::vector<ServerEvent> take_ended_steps();
-  // Returns whether the last bucket of a snapshot is copied. finish_cut() then writes the file and
-  // puts the coordinator's state into it: its argument or, if that is empty, the bytes in the
-  // message Cut.
+  // Returns whether the last bucket of the snapshot copied() is copied. finish_cut() then writes
+  // the file and, on server 0, puts the coordinator's state into it.
   bool has_copied() const noexcept { return has_copied_; }
+  std::uint64_t copied() const { return cut_->cut; }
   void finish_cut(std::vector<std::byte> coordinator);
 
   bool is_serving() const noexcept { return is_serving_; }

@@ -22,7 +22,7 @@ void ScheduledWorker::start() {
   server_0_incarnation_ = 0;
   leases_.clear();
   requested_ = 0;
-  is_dismissed_ = has_finished_ = initialises_ = false;
+  is_dismissed_ = has_finished_ = initialises_ = is_welcome_ = false;
   to_push_.clear();
   unanswered_.clear();
   undone_.clear();
@@ -36,6 +36,7 @@ void ScheduledWorker::start() {
 
 void ScheduledWorker::call_again() {
   sent.clear();
+  is_welcome_ = false;
   send_hello();
 }
 
@@ -49,6 +50,8 @@ void ScheduledWorker::send_hello(bool with_declaration) {
   hello.pid = process_;
   hello.incarnation = incarnation_;
   hello.sequence = sequence_;
+  for (const SampleRange& range : leases_) hello.held.push_back(to_wire(range));
+  if (unanswered_.contains(0)) hello.held.push_back(to_wire(batch_));
   hello.fingerprint = fingerprint_of(declaration_);
   if (with_declaration) hello.declaration = std::make_unique<wire::DeclarationT>(declaration_);
   send(std::move(hello));
@@ -78,6 +81,7 @@ void ScheduledWorker::on_message(const wire::MessageT& message) {
         roll_back();
         incarnation_ = body.AsWelcome()->incarnation;
       }
+      is_welcome_ = true;
       // After Welcome the worker repeats the request whose answer it waits for.
       if (stage_ == Stage::kReady) stage_ = Stage::kConnecting;
       requested_ = 0;
@@ -93,6 +97,7 @@ void ScheduledWorker::on_message(const wire::MessageT& message) {
       steps_left_ = declaration_.total_steps - body.AsStart()->step;
       return;
     case wire::Body::Leases: {
+      if (!is_welcome_) return;  // of a lost connection
       const wire::LeasesT& leases = *body.AsLeases();
       requested_ = std::max(requested_ - static_cast<int>(leases.ranges.size()), 0);
       for (const wire::SampleRange& range : leases.ranges) {

@@ -10,7 +10,7 @@ namespace {
 TEST(RestartedServer0, DoesNotRepeatNumbersAfterASecondRestartFromOneSnapshot) {
   JobCase before(make_declaration(Consistency::kAsync), 1, true);
   before.start();
-  const std::vector<std::byte> saved = before.coordinator->save();
+  const std::vector<std::byte> saved = before.save();
   for (const int life : {1, 2}) {
     Coordinator again({.nonce = "n", .servers = 1, .life = life});
     again.restore(saved);
@@ -23,7 +23,7 @@ TEST(RestartedServer0, EndsSnapshotsThatItsPredecessorBegan) {
   JobCase before(make_declaration(Consistency::kAsync), 2, true);
   before.start();
   JobCase job(make_declaration(Consistency::kAsync), 2, true);
-  job.coordinator->restore(before.coordinator->save());
+  job.coordinator->restore(before.save());
   wire::HelloT hello = job.server_hello(1);
   hello.incarnation = 1;
   job.send_hello(hello);
@@ -41,7 +41,7 @@ TEST(RestartedServer0, ContinuesFromTheSnapshotAndGrantsOutstandingBatchesAgain)
   before.trained(1, 1, copied);
   const SampleRange later = before.lease(1);
   before.trained(1, 2, later);
-  const std::vector<std::byte> saved = before.coordinator->save();
+  const std::vector<std::byte> saved = *before.coordinator->save(1);
 
   JobCase job(make_declaration(Consistency::kAsync), 2, true);
   job.coordinator->restore(saved);
@@ -59,6 +59,7 @@ TEST(RestartedServer0, ContinuesFromTheSnapshotAndGrantsOutstandingBatchesAgain)
   hello.sequence = 2;
   EXPECT_EQ(job.send_hello(hello), "");
   EXPECT_TRUE(job.take<wire::WelcomeT>(worker(1)));
+  job.coordinator->on_reconnect_timeout();  // worker 0 does not reconnect
   EXPECT_EQ(job.lease(1), later);
   // A restarted coordinator does not use numbers again that the previous server 0 may have given
   // out since the snapshot.
@@ -83,7 +84,7 @@ TEST(RestartedServer0, RollsAllTasksBackToTheNewestCommonSnapshot) {
     before.coordinator->request_snapshot();
     before.collect();
     before.freeze_all({{0, 1, step}, {1, 1, step}});
-    saved.push_back(before.coordinator->save());
+    saved.push_back(*before.coordinator->save(step));
     before.copy_all();
   }
 
@@ -114,10 +115,78 @@ TEST(RestartedServer0, RollsAllTasksBackToTheNewestCommonSnapshot) {
   EXPECT_EQ(job.take<wire::StartT>(worker(1))->step, 1);
 }
 
+// The file of shard 0 is written when its values are copied, which is after Freeze and Cut.
+TEST(RestartedServer0, CountsExactlyTheBatchesThatAreInTheCopy) {
+  JobCase before(make_declaration(Consistency::kSsp), 1, true);
+  before.start();
+  before.train(0, 1);
+  const SampleRange copied = before.lease(1);
+  before.coordinator->request_snapshot();
+  before.collect();
+  before.freeze_all({{0, 1, 1}, {1, 1, 1}});
+  EXPECT_FALSE(before.coordinator->save(2)) << "of another snapshot";
+  before.trained(1, 1, copied);  // it was under way, and is in the copy
+  before.train(1, 2);            // it is not in the copy
+  const auto saved = before.coordinator->save(1);
+  ASSERT_TRUE(saved);
+  before.lose(server(0));
+  EXPECT_FALSE(before.coordinator->save(1)) << "the snapshot was given up";
+
+  JobCase job(make_declaration(Consistency::kSsp), 1, true);
+  job.coordinator->restore(*saved);
+  EXPECT_EQ(job.coordinator->status().samples, 4);
+}
+
+// Under async the workers go on while server 0 is restarted, with the batches that they hold.
+TEST(RestartedServer0, LeavesWorkersTheBatchesThatTheyHold) {
+  JobCase before(make_declaration(Consistency::kAsync), 1, true);
+  before.start();
+  const std::vector<std::byte> saved = before.save();
+  std::vector<SampleRange> held;
+  for (int w : {0, 1, 1}) held.push_back(before.lease(w));
+
+  JobCase job(make_declaration(Consistency::kAsync), 1, true);
+  job.coordinator->restore(saved);
+  const auto reconnect = [&](int w, const std::vector<SampleRange>& holds) {
+    wire::HelloT hello = job.worker_hello(w);
+    hello.incarnation = 1;
+    for (const SampleRange& range : holds)
+      hello.held.emplace_back(range.epoch, range.begin, range.end);
+    EXPECT_EQ(job.send_hello(hello), "");
+  };
+  reconnect(1, {held[2]});
+  wire::LeaseRequestT request;
+  request.count = 1;
+  job.send(worker(1), request);
+  EXPECT_FALSE(job.take<wire::LeasesT>(worker(1))) << "worker 0 may hold this batch";
+  reconnect(0, {held[0]});
+  EXPECT_EQ(ranges_of(*job.take<wire::LeasesT>(worker(1))), std::vector{held[1]});
+  EXPECT_EQ(job.lease(0), (SampleRange{0, 6, 8}));
+  for (const int w : {0, 1}) job.trained(w, 1, held[w == 0 ? 0 : 2]);
+  EXPECT_EQ(job.coordinator->status().samples, 4);
+}
+
+TEST(RestartedServer0, GrantsTheBatchesOfWorkersThatDoNotReconnectInTime) {
+  JobCase before(make_declaration(Consistency::kAsync), 1, true);
+  before.start();
+  JobCase job(make_declaration(Consistency::kAsync), 1, true);
+  job.coordinator->restore(before.save());
+  wire::HelloT hello = job.worker_hello(1);
+  hello.incarnation = 1;
+  EXPECT_EQ(job.send_hello(hello), "");
+  wire::LeaseRequestT request;
+  request.count = 1;
+  job.send(worker(1), request);
+  EXPECT_FALSE(job.take<wire::LeasesT>(worker(1)));
+  job.coordinator->on_reconnect_timeout();
+  job.collect();
+  EXPECT_TRUE(job.take<wire::LeasesT>(worker(1)));
+}
+
 TEST(RestartedServer0, RefusesBytesThatAreNotASnapshot) {
   JobCase job(make_declaration(Consistency::kAsync), 2, true);
   job.start();
-  std::vector<std::byte> saved = job.coordinator->save();
+  std::vector<std::byte> saved = job.save();
   Coordinator other({.nonce = "n", .servers = 3});
   EXPECT_THROW(other.restore(saved), FileError);
   saved.resize(saved.size() / 2);

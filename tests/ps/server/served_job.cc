@@ -20,7 +20,8 @@ ArenaLayout layout_of(const JobShape& shape) {
   std::vector<ArenaEntry> entries;
   for (std::size_t b = 0; b < shape.bucket_sizes.size(); ++b) {
     for (int v = 0; v < shape.variables_of_bucket; ++v) {
-      entries.push_back({fmt::format("layer.{}.block.{}.weight", b, v), {shape.bucket_sizes[b]}, true});
+      entries.push_back(
+          {fmt::format("layer.{}.block.{}.weight", b, v), {shape.bucket_sizes[b]}, true});
     }
   }
   return ArenaLayout(std::move(entries));

@@ -62,6 +62,7 @@ class ServerDutiesWithFiles : public ::testing::Test {
     return {options_, data_, [](const std::string&) {}};
   }
   void declare(ServerDuties& duties, std::uint32_t incarnation, const JobShape& shape = {}) {
+    duties.set_save_job([](std::uint64_t snapshot) { return std::vector{std::byte(snapshot)}; });
     wire::WelcomeT welcome;
     welcome.incarnation = incarnation;
     duties.on_message(wire::make_message(std::move(welcome)));
@@ -88,7 +89,6 @@ class ServerDutiesWithFiles : public ::testing::Test {
     wire::CutT cut;
     cut.cut = number;
     cut.to_file = true;
-    cut.coordinator = {static_cast<std::uint8_t>(number)};
     const bool is_written = copy(duties, std::move(cut));
     wire::ReleaseT release;
     release.cut = number;

@@ -184,7 +184,6 @@ std::vector<MessageT> cuts() {
     c.cut = 3;
     c.entries = {CutEntry(0, 1, 7)};
     c.with_slots = c.to_file = true;
-    c.coordinator = {1, 2, 3};
   })));
   all.push_back(make_message(filled<CutDoneT>([](CutDoneT& c) {
     c.cut = 3;
