@@ -21,7 +21,7 @@ namespace {
 
 // How far the snapshot numbers of two successive starts of server 0 lie apart: more snapshots than
 // a job makes between the two.
-constexpr std::uint64_t kSnapshotsPerGeneration = 1'000'000;
+constexpr std::uint64_t kSnapshotsPerGeneration = std::uint64_t{1} << 32U;
 
 }  // namespace
 

@@ -12,9 +12,9 @@ namespace syncopate::ps {
 
 namespace {
 
-// How far the incarnations of a task that two successive starts of server 0 give out lie apart:
-// more restarts than the task has between the two.
-constexpr std::uint32_t kIncarnationsPerGeneration = 1000;
+// How far the incarnations of a task that two successive starts of server 0 give out lie apart. A
+// task that is restarted more often between the two is refused.
+constexpr std::uint32_t kIncarnationsPerGeneration = 1U << 16U;
 
 }  // namespace
 
@@ -77,8 +77,11 @@ std::int64_t Job::batches_per_step() const {
   return std::max(declaration->workers - declaration->backup_workers, 1);
 }
 
-std::uint32_t Job::next_incarnation(std::uint32_t last) const {
-  return std::max(last + 1, kIncarnationsPerGeneration * static_cast<std::uint32_t>(generation));
+std::optional<std::uint32_t> Job::next_incarnation(std::uint32_t last) const {
+  const std::uint32_t first = kIncarnationsPerGeneration * static_cast<std::uint32_t>(generation);
+  const std::uint32_t next = std::max(last + 1, first);
+  if (next - first >= kIncarnationsPerGeneration) return std::nullopt;
+  return next;
 }
 
 Consistency Job::consistency() const { return consistency_of(*declaration); }

@@ -112,8 +112,9 @@ struct Job {
   std::optional<int> lowest_training() const;
   bool is_any(WorkerRecord::Phase at) const;
   bool all_servers_serve() const;
-  // Returns the incarnation of a task that starts again, whose previous incarnation was `last`.
-  std::uint32_t next_incarnation(std::uint32_t last) const;
+  // Returns the incarnation of a task that starts again, whose previous incarnation was `last`;
+  // nothing when server 0 has given out all of its generation.
+  std::optional<std::uint32_t> next_incarnation(std::uint32_t last) const;
 
   Consistency consistency() const;
   // Returns true for kSync without backup workers: all workers take each step together.

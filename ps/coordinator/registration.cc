@@ -71,6 +71,12 @@ std::optional<wire::RefusedT> check_return(std::uint32_t ours, std::uint32_t the
                 false);
 }
 
+std::optional<wire::RefusedT> check_restart(const Job& job, std::uint32_t last,
+                                            const std::string& name) {
+  if (job.next_incarnation(last)) return std::nullopt;
+  return refuse(name + " was restarted too often since server 0 started; see its output", false);
+}
+
 std::optional<wire::RefusedT> check_worker(const Job& job, const wire::HelloT& hello,
                                            const std::string& name) {
   if (hello.declaration != nullptr) {
@@ -105,7 +111,7 @@ std::optional<wire::RefusedT> check_worker(const Job& job, const wire::HelloT& h
                     name, again_advice(job.declaration->writes_checkpoints)),
         false);
   }
-  return std::nullopt;
+  return check_restart(job, record.incarnation, name);
 }
 
 }  // namespace
@@ -137,7 +143,7 @@ std::optional<wire::RefusedT> find_refusal(const Job& job, const wire::HelloT& h
   if (hello.role == 0) return check_worker(job, hello, name);
   const ServerRecord& record = job.server(hello.index);
   if (hello.server == nullptr) return refuse(name + " sent no address", false);
-  if (hello.incarnation == 0) return std::nullopt;
+  if (hello.incarnation == 0) return check_restart(job, record.incarnation, name);
   // A server that was lost only because its timeout passed still has all its values and may return.
   const bool is_newer = job.generation > 0 && record.phase == ServerRecord::Phase::kLost &&
                         hello.incarnation > record.incarnation;
@@ -158,7 +164,7 @@ void Registration::set_num_workers(const wire::HelloT& hello) {
 void Registration::on_new_worker(const wire::HelloT& hello) {
   set_num_workers(hello);
   WorkerRecord& record = job_.worker(hello.index);
-  const std::uint32_t incarnation = job_.next_incarnation(record.incarnation);
+  const std::uint32_t incarnation = job_.next_incarnation(record.incarnation).value();
   record = WorkerRecord{.phase = WorkerPhase::kRegistering,
                         .incarnation = incarnation,
                         .fingerprint = hello.fingerprint,
@@ -237,7 +243,7 @@ std::set<std::uint64_t> Registration::snapshots_of_job(const wire::HelloT& hello
 void Registration::on_new_server(const wire::HelloT& hello) {
   set_num_workers(hello);
   ServerRecord& record = job_.server(hello.index);
-  const std::uint32_t incarnation = job_.next_incarnation(record.incarnation);
+  const std::uint32_t incarnation = job_.next_incarnation(record.incarnation).value();
   record = ServerRecord{.phase = ServerPhase::kDeclaring,
                         .incarnation = incarnation,
                         .endpoint = hello.server->endpoint,

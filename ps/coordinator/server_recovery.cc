@@ -68,7 +68,9 @@ void ServerRecovery::roll_back_together() {
     if (server.phase == ServerPhase::kServing) {
       // Gives the server a new incarnation, so that pushes that were sent before the roll-back and
       // arrive later do not count.
-      server.incarnation = job_.next_incarnation(server.incarnation);
+      const auto incarnation = job_.next_incarnation(server.incarnation);
+      if (!incarnation) return job_.fail(describe_server(s) + " went back to snapshots too often");
+      server.incarnation = *incarnation;
       job_.welcome_server(s);
     }
     send_roll_back(s, *cut);

@@ -210,6 +210,17 @@ TEST(Registration, AdmitsANewWorkerAfterTheSnapshotIsCopied) {
   EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
 }
 
+TEST(Registration, IsRefusedForATaskThatIsRestartedWithoutEnd) {
+  JobCase job;
+  job.start();
+  for (int i = 2; i < 65536; ++i) {
+    ASSERT_TRUE(job.coordinator->on_hello(job.worker_hello(1)).task);
+    job.coordinator->take_outgoing();
+  }
+  EXPECT_NE(job.send_hello(job.worker_hello(1)).find("worker 1 was restarted too often"),
+            std::string::npos);
+}
+
 TEST(TextExchange, SendsAllTextsToAllWorkersWhenTheLastHasArrived) {
   JobCase job;
   job.register_all();

@@ -15,8 +15,22 @@ TEST(RestartedServer0, DoesNotRepeatNumbersAfterASecondRestartFromOneSnapshot) {
     Coordinator again({.nonce = "n", .servers = 1, .life = life});
     again.restore(saved);
     EXPECT_EQ(again.on_hello(before.server_hello(0)).incarnation,
-              1000U * static_cast<unsigned>(life));
+              65536U * static_cast<unsigned>(life));
   }
+}
+
+TEST(RestartedServer0, DoesNotRepeatTheNumbersOfTasksThatWereRestartedOften) {
+  JobCase before(make_declaration(Consistency::kAsync), 1, true);
+  before.start();
+  const std::vector<std::byte> saved = before.save();
+  std::uint32_t last = 0;
+  for (int i = 0; i < 1200; ++i) {
+    last = before.coordinator->on_hello(before.worker_hello(1)).incarnation;
+    before.collect();
+  }
+  Coordinator again({.nonce = "n", .servers = 1, .life = 1});
+  again.restore(saved);
+  EXPECT_GT(again.on_hello(before.worker_hello(1)).incarnation, last);
 }
 
 TEST(RestartedServer0, EndsSnapshotsThatItsPredecessorBegan) {
@@ -64,11 +78,11 @@ TEST(RestartedServer0, ContinuesFromTheSnapshotAndGrantsOutstandingBatchesAgain)
   // A restarted coordinator does not use numbers again that the previous server 0 may have given
   // out since the snapshot.
   job.send_hello(job.worker_hello(0));
-  EXPECT_EQ(job.take<wire::WelcomeT>(worker(0))->incarnation, 1000U);
+  EXPECT_EQ(job.take<wire::WelcomeT>(worker(0))->incarnation, 65536U);
   job.send(worker(0), wire::ReadyT{});
   job.coordinator->request_snapshot();
   job.collect();
-  EXPECT_EQ(job.take<wire::FreezeT>(server(0))->cut, 1000001U);
+  EXPECT_EQ(job.take<wire::FreezeT>(server(0))->cut, (std::uint64_t{1} << 32U) + 1);
 }
 
 TEST(RestartedServer0, RollsAllTasksBackToTheNewestCommonSnapshot) {
