@@ -228,7 +228,7 @@ void Coordinator::State::advance() {
     sent = job.outgoing.size();
     if (job.phase == Job::Phase::kOver) return;
     recovery.advance();
-    snapshots.advance();  // no worker is admitted while a snapshot is made
+    snapshots.advance();  // before the registration: no worker starts during a snapshot
     registration.advance();
     leases.advance();
     exchange.advance();

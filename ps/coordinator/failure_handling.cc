@@ -110,13 +110,13 @@ void FailureHandling::advance() {
   if (job_.phase == Job::Phase::kTraining && snapshots_.is_final_done()) {
     job_.phase = Job::Phase::kFinishing;
     wire::RefusedT refused;
-    refused.line = "the job was over before this worker was admitted";
-    refused.is_over =
-        !job_.options.nonce.empty();  // without a nonce, the worker may be of another job
+    refused.line = "the job was over before this worker could train";
     for (int w = 0; w < job_.num_workers(); ++w) {
       if (job_.is_training(w)) {
         job_.send_to_worker(w, wire::FinishedT{});
-      } else if (job_.is_present(w) && !job_.is_admitted(w)) {
+      } else if (job_.is_present(w)) {
+        // Without a nonce, a worker that is not admitted may be of another job.
+        refused.is_over = !job_.options.nonce.empty() || job_.is_admitted(w);
         job_.send_to_worker(w, refused);
         job_.worker(w).phase = WorkerPhase::kLeft;
       }

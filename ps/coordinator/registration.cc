@@ -331,12 +331,6 @@ void Registration::on_ready(int worker, const wire::ReadyT& ready) {
   // A Ready that was sent before the worker received the last RollBack refers to the old values.
   if (record.must_roll_back && ready.incarnation != server_0_incarnation_) return;
   record.must_roll_back = false;
-  // A worker that becomes ready while the job ends is sent Finished here; the other workers have
-  // been sent Finished already.
-  if (job_.phase == Job::Phase::kFinishing) {
-    start(worker);
-    return job_.send_to_worker(worker, wire::FinishedT{});
-  }
   const bool has_values = worker != job_.initialiser || leases_.has_begun();
   if (!has_values) return;
   record.phase = WorkerPhase::kReady;
@@ -356,12 +350,13 @@ void Registration::advance() {
     job_.phase = Job::Phase::kInitialising;
   }
   if (job_.phase != Job::Phase::kInitialising && job_.phase != Job::Phase::kTraining) return;
-  if (job_.all_servers_serve() && !job_.is_copying && !job_.is_rolling_back) {
+  if (job_.all_servers_serve() && !job_.is_rolling_back) {
     for (int w = 0; w < job_.num_workers(); ++w) {
       if (job_.worker(w).phase == WorkerPhase::kRegistering && job_.worker(w).fits) admit(w);
     }
   }
-  if (!leases_.has_begun() || job_.is_rolling_back) return;
+  // No worker starts to push while a snapshot is copied.
+  if (!leases_.has_begun() || job_.is_rolling_back || job_.is_copying) return;
   if (starts_together_) return start_together();
   for (int w = 0; w < job_.num_workers(); ++w) {
     if (job_.worker(w).phase == WorkerPhase::kReady) start(w);

@@ -37,12 +37,13 @@ void Snapshots::on_batch_trained() {
 }
 
 bool Snapshots::may_begin() const {
-  // No snapshot begins while a worker connects to the shards: some shards would know the worker
-  // before the copy, others only after it. Under kSync a shard would also wait for the worker's
-  // push while the worker waits for the end of the snapshot.
+  // A worker that connects to the shards has pushed nothing, and pushes nothing while a snapshot is
+  // copied: Registration starts it afterwards. It makes no difference which shards know the worker
+  // when they copy. Synchronous workers join all together, and no step is under way then.
+  const bool waits_for_joining = job_.is_synchronous() && (job_.is_any(WorkerPhase::kJoining) ||
+                                                           job_.is_any(WorkerPhase::kReady));
   return job_.phase == Job::Phase::kTraining && !is_final_done_ && leases_.has_begun() &&
-         job_.all_servers_serve() && !job_.is_rolling_back &&
-         !job_.is_any(WorkerRecord::Phase::kJoining) && !job_.is_any(WorkerRecord::Phase::kReady);
+         job_.all_servers_serve() && !job_.is_rolling_back && !waits_for_joining;
 }
 
 void Snapshots::advance() {
@@ -86,9 +87,14 @@ void Snapshots::on_frozen(int server, const wire::FrozenT& frozen) {
   answered_.insert(server);
   for (const wire::CutEntry& entry : frozen.entries) {
     if (entry.worker() < 0 || entry.worker() >= job_.num_workers()) continue;
-    if (entry.incarnation() != job_.worker(entry.worker()).incarnation) continue;
+    const std::uint32_t incarnation = job_.worker(entry.worker()).incarnation;
+    if (entry.incarnation() > incarnation) continue;
+    // Shard 0 may not know yet that a worker was replaced: its copy has the pushes of the
+    // predecessor. The new incarnation has pushed nothing.
+    const bool is_replaced = server == 0 && !job_.is_training(entry.worker());
+    if (entry.incarnation() < incarnation && !is_replaced) continue;
     Limit& limit = limits_[entry.worker()];
-    limit.incarnation = entry.incarnation();
+    limit.incarnation = incarnation;
     limit.sequence = std::max(limit.sequence, entry.sequence());
     limit.is_of_shard_0 = limit.is_of_shard_0 || server == 0;
   }

@@ -193,21 +193,19 @@ TEST(Registration, FailsIfFingerprintsOfTheDeclarationDiffer) {
   EXPECT_NE(job.coordinator->failure()->find("same version"), std::string::npos);
 }
 
-TEST(Registration, AdmitsANewWorkerAfterTheSnapshotIsCopied) {
-  wire::DeclarationT declaration = make_declaration();
-  JobCase job(declaration, 1, true);
+TEST(Registration, StartsANewWorkerAfterTheSnapshotIsCopied) {
+  JobCase job(make_declaration(), 1, true);
   job.start();
   job.lose(worker(1));
   job.coordinator->request_snapshot();
   job.collect();
   job.send_hello(job.worker_hello(1));
-  EXPECT_FALSE(job.take<wire::WelcomeT>(worker(1)));
+  EXPECT_TRUE(job.take<wire::WelcomeT>(worker(1)));
+  job.send(worker(1), wire::ReadyT{});
+  EXPECT_FALSE(job.take<wire::StartT>(worker(1)));
   job.freeze_all({});
   job.copy_all();
-  EXPECT_TRUE(job.take<wire::WelcomeT>(worker(1)));
-  job.coordinator->request_snapshot();  // must wait: worker 1 is connecting to the shards
-  job.collect();
-  EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
+  EXPECT_TRUE(job.take<wire::StartT>(worker(1)));
 }
 
 TEST(Registration, IsRefusedForATaskThatIsRestartedWithoutEnd) {

@@ -111,6 +111,48 @@ TEST(Snapshots, LeaveOutAWorkerThatIsLostDuringFreeze) {
   EXPECT_EQ(job.take<wire::CutT>(server(0))->entries.size(), 1U);
 }
 
+// Server 0 may hear of the replacement after it has frozen.
+TEST(Snapshots, CountThePushesOfAWorkerThatIsReplacedDuringFreeze) {
+  JobCase job(make_declaration(), 1, true);
+  job.start();
+  const SampleRange batch = job.lease(1);
+  job.coordinator->request_snapshot();
+  job.collect();
+  const std::uint64_t cut = job.received[server(0)].back().body.AsFreeze()->cut;
+  job.trained(1, 1, batch);
+  job.lose(worker(1));
+  job.send_hello(job.worker_hello(1));
+  job.freeze_all({{1, 1, 1}});
+  Coordinator again({.nonce = "n", .servers = 1});
+  again.restore(job.coordinator->save(cut).value());
+  EXPECT_EQ(again.status().samples, 2);
+}
+
+// Workers 1 and 2 are replaced in turn, so that one of them is joining at any time.
+TEST(Snapshots, AreMadeAlthoughWorkersJoinAllTheTime) {
+  wire::DeclarationT declaration = make_declaration();
+  declaration.workers = 3;
+  declaration.dataset_size = 1000;
+  JobCase job(declaration, 1, true);
+  job.start();
+  job.lose(worker(2));
+  job.send_hello(job.worker_hello(2));
+  for (int round = 0; round < 50; ++round) {
+    const int joins = 1 + round % 2;
+    job.lose(worker(joins));
+    job.send_hello(job.worker_hello(joins));
+    job.clear_messages();
+    job.coordinator->request_snapshot();
+    job.collect();
+    job.send(worker(3 - joins), wire::ReadyT{});
+    EXPECT_FALSE(job.take<wire::StartT>(worker(3 - joins)));
+    job.freeze_all({{0, 1, 0}});
+    job.copy_all();
+    EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
+    EXPECT_TRUE(job.take<wire::StartT>(worker(3 - joins)));
+  }
+}
+
 TEST(Snapshots, AreDueAtTheEndOfAnEpochForEvaluationAndCheckpoint) {
   wire::DeclarationT declaration = with_checkpoints(0);
   declaration.eval_every_epochs = 1;
@@ -341,6 +383,26 @@ TEST(FinalSnapshot, IsEvaluatedAndWrittenAndEndsTheJob) {
   EXPECT_TRUE(job.take<wire::FinishedT>(server(0)));
   EXPECT_TRUE(job.coordinator->is_over());
   EXPECT_FALSE(job.coordinator->failure());
+}
+
+TEST(FinalSnapshot, EndsTheJobAlthoughAWorkerIsJoining) {
+  wire::DeclarationT declaration = make_declaration();
+  declaration.total_epochs = 1;
+  JobCase job(declaration);
+  job.start();
+  job.lose(worker(1));
+  job.send_hello(job.worker_hello(1));
+  for (std::uint64_t step = 1; step <= 6; ++step) job.train(0, step);
+  job.freeze_all({{0, 1, 6}});
+  job.copy_all();
+  const auto assignment = job.take<wire::AppointmentT>(worker(0));
+  ASSERT_TRUE(assignment);
+  finish_assignment(job, 0, assignment->cut);
+  const auto refused = job.take<wire::RefusedT>(worker(1));
+  ASSERT_TRUE(refused);
+  EXPECT_TRUE(refused->is_over);
+  job.send(worker(0), wire::LeavingT{});
+  EXPECT_TRUE(job.coordinator->is_over());
 }
 
 TEST(FinalSnapshot, OfAStoppedJobWaitsForHeldBatchesAndIsNotEvaluated) {
