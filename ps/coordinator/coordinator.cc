@@ -261,7 +261,8 @@ int Coordinator::live_workers() const noexcept { return state_->job.count_presen
 std::vector<int> Coordinator::joining_workers() const {
   const Job& job = state_->job;
   std::vector<int> joining;
-  if (!job.all_servers_serve() || job.is_rolling_back) return joining;
+  const bool is_any = job.is_any(WorkerPhase::kJoining);
+  if (!is_any || !job.all_servers_serve() || job.is_rolling_back) return joining;
   for (int w = 0; w < job.num_workers(); ++w) {
     if (job.worker(w).phase == WorkerPhase::kJoining) joining.push_back(w);
   }
@@ -285,13 +286,10 @@ void Coordinator::State::restore(JobSnapshot saved) {
   job.declare(saved.declaration, saved.declared_by);
   job.generation = std::max(saved.generation + 1, job.options.life);
   job.last_snapshot = static_cast<std::uint64_t>(job.generation) * kSnapshotsPerGeneration;
-  job.workers.clear();
-  for (const std::uint32_t incarnation : saved.worker_incarnations) {
-    WorkerRecord worker;
-    worker.phase =
-        incarnation == 0 ? WorkerRecord::Phase::kAbsent : WorkerRecord::Phase::kDisconnected;
-    worker.incarnation = incarnation;
-    job.workers.push_back(std::move(worker));
+  job.set_num_workers(static_cast<int>(saved.worker_incarnations.size()));
+  for (int w = 0; w < job.num_workers(); ++w) {
+    job.worker(w).incarnation = saved.worker_incarnations[static_cast<std::size_t>(w)];
+    if (job.worker(w).incarnation != 0) job.set_phase(w, WorkerPhase::kDisconnected);
   }
   for (std::size_t s = 0; s < saved.servers.size(); ++s) {
     const JobSnapshot::Server& server = saved.servers[s];

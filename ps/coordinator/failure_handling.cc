@@ -52,7 +52,7 @@ void FailureHandling::on_worker_left(int worker) {
   if (job_.is_synchronous() && (job_.is_rolling_back || job_.worker(worker).must_roll_back)) return;
   const bool has_trained_all = job_.is_synchronous() && job_.is_training(worker);
   if (job_.phase == Job::Phase::kFinishing || has_trained_all) {
-    job_.worker(worker).phase = WorkerPhase::kLeft;
+    job_.set_phase(worker, WorkerPhase::kLeft);
     // A synchronous worker leaves by itself after its last step, and waits for the message
     // Finished.
     if (has_trained_all) job_.send_to_worker(worker, wire::FinishedT{});
@@ -66,7 +66,7 @@ void FailureHandling::remove_worker(int worker, const std::string& reason) {
   const bool is_known_to_servers =
       job_.is_admitted(worker) || record.phase == WorkerPhase::kDisconnected;
   if (!is_known_to_servers && !job_.is_present(worker)) return;
-  record.phase = WorkerPhase::kLost;
+  job_.set_phase(worker, WorkerPhase::kLost);
   record.reason = reason;
   if (is_known_to_servers) {
     wire::WorkerLeftT left;
@@ -118,15 +118,12 @@ void FailureHandling::advance() {
         // Without a nonce, a worker that is not admitted may be of another job.
         refused.is_over = !job_.options.nonce.empty() || job_.is_admitted(w);
         job_.send_to_worker(w, refused);
-        job_.worker(w).phase = WorkerPhase::kLeft;
+        job_.set_phase(w, WorkerPhase::kLeft);
       }
     }
   }
-  const auto has_left = [](const WorkerRecord& worker) {
-    return worker.phase == WorkerPhase::kLeft;
-  };
   if (job_.phase == Job::Phase::kTraining && job_.is_synchronous() &&
-      std::all_of(job_.workers.begin(), job_.workers.end(), has_left)) {
+      job_.count(WorkerPhase::kLeft) == job_.num_workers()) {
     job_.phase = Job::Phase::kFinishing;
   }
   if (job_.phase != Job::Phase::kFinishing || job_.count_present() > 0) return;

@@ -48,22 +48,30 @@ bool Job::is_admitted(int index) const {
 
 bool Job::is_training(int index) const { return worker(index).phase == WorkerPhase::kTraining; }
 
+void Job::set_num_workers(int count) {
+  workers.assign(static_cast<std::size_t>(count), {});
+  counts_ = {};
+  counts_[static_cast<std::size_t>(WorkerPhase::kAbsent)] = count;
+}
+
+void Job::set_phase(int index, WorkerPhase phase_now) {
+  WorkerPhase& at = worker(index).phase;
+  --counts_[static_cast<std::size_t>(at)];
+  at = phase_now;
+  ++counts_[static_cast<std::size_t>(at)];
+}
+
 int Job::count_present() const {
-  int count = 0;
-  for (int w = 0; w < num_workers(); ++w) count += is_present(w) ? 1 : 0;
-  return count;
+  return count(WorkerPhase::kRegistering) + count(WorkerPhase::kJoining) +
+         count(WorkerPhase::kReady) + count(WorkerPhase::kTraining);
 }
 
 std::optional<int> Job::lowest_training() const {
+  if (!is_any(WorkerPhase::kTraining)) return std::nullopt;
   for (int w = 0; w < num_workers(); ++w) {
     if (is_training(w)) return w;
   }
   return std::nullopt;
-}
-
-bool Job::is_any(WorkerPhase at) const {
-  return std::any_of(workers.begin(), workers.end(),
-                     [&](const WorkerRecord& worker) { return worker.phase == at; });
 }
 
 bool Job::all_servers_serve() const {

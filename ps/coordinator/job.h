@@ -3,6 +3,8 @@
 // the rules that change it.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -26,7 +28,8 @@ struct WorkerRecord {
     kLeft,
     kLost,
   };
-  Phase phase = Phase::kAbsent;
+  static constexpr std::size_t kPhases = 8;
+  Phase phase = Phase::kAbsent;  // changed by Job::set_phase() only
   std::uint32_t incarnation = 0;
   std::uint64_t fingerprint = 0;  // of the worker's declaration
   bool fits = false;              // the worker's declaration agrees with the job's
@@ -34,7 +37,9 @@ struct WorkerRecord {
   std::uint64_t last_push = 0;    // sequence of the worker's last push that ended a step on shard 0
   // Pushes count only after this sequence: earlier ones were made before the servers rolled back.
   std::uint64_t counts_after = 0;
-  bool is_resting = false;  // the servers know that the worker has nothing to push for now
+  bool is_resting = false;    // the servers know that the worker has nothing to push for now
+  int open_requests = 0;      // for batches
+  bool is_dismissed = false;  // was sent the end of all batches
   // True when all servers have rolled back and the worker has not sent Ready since.
   bool must_roll_back = false;
   std::string host;
@@ -104,13 +109,17 @@ struct Job {
   int num_servers() const { return static_cast<int>(servers.size()); }
 
   void declare(wire::DeclarationT of_job, int by);
+  void set_num_workers(int count);  // all are absent
+  void set_phase(int worker, WorkerRecord::Phase phase);
   bool is_late_worker(int index) const;  // listed in CoordinatorOptions::late_workers
   bool is_present(int index) const;      // has registered, and has neither left nor been lost
   bool is_admitted(int index) const;     // present, and has received Welcome
   bool is_training(int index) const;     // present, and has received Start
+  // These do not look at every worker: they are called for every event.
+  int count(WorkerRecord::Phase at) const { return counts_[static_cast<std::size_t>(at)]; }
+  bool is_any(WorkerRecord::Phase at) const { return count(at) > 0; }
   int count_present() const;
   std::optional<int> lowest_training() const;
-  bool is_any(WorkerRecord::Phase at) const;
   bool all_servers_serve() const;
   // Returns the incarnation of a task that starts again, whose previous incarnation was `last`;
   // nothing when server 0 has given out all of its generation.
@@ -153,6 +162,9 @@ struct Job {
   void send_roster();  // sends the servers' addresses to all admitted workers
   // Ends the job as failed and sends the reason to all tasks.
   void fail(const std::string& reason);
+
+ private:
+  std::array<int, WorkerRecord::kPhases> counts_{};  // of workers, by phase
 };
 
 std::string describe_worker(int index);  // returns "worker 2"

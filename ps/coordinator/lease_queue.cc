@@ -57,11 +57,13 @@ void LeaseQueue::begin(const RunPosition& start) {
 void LeaseQueue::request(int worker, int count) {
   if (job_.is_synchronous() || count < 1) return;
   requests_.push_back({worker, std::min(count, kMostAtOnce)});
+  ++job_.worker(worker).open_requests;
 }
 
 void LeaseQueue::on_worker_lost(int worker) {
   std::erase_if(requests_, [&](const Request& request) { return request.worker == worker; });
-  dismissed_.erase(worker);
+  job_.worker(worker).open_requests = 0;
+  job_.worker(worker).is_dismissed = false;
   if (ledger_) ledger_->give_back(worker);
 }
 
@@ -116,15 +118,19 @@ void LeaseQueue::stop(StopKind kind) {
 void LeaseQueue::advance() {
   const bool is_open = job_.phase == Job::Phase::kTraining || job_.phase == Job::Phase::kFinishing;
   if (!ledger_ || !is_open || job_.is_rolling_back || awaits_holders()) return;
-  for (Request& request : requests_) {
-    if (!job_.is_training(request.worker)) continue;
-    if (stopped_by_ || ledger_->all_trained()) {
-      finish(std::exchange(request, {request.worker, 0}));
-    } else {
-      grant(request);
+  const bool are_all_answered = stopped_by_ || ledger_->all_trained();
+  // While all batches are handed out, requests wait, and are not looked at.
+  if (are_all_answered || !ledger_->all_handed_out()) {
+    for (Request& request : requests_) {
+      if (!job_.is_training(request.worker)) continue;
+      if (are_all_answered) {
+        finish(std::exchange(request, {request.worker, 0}));
+      } else {
+        grant(request);
+      }
     }
+    erase_answered_requests();
   }
-  std::erase_if(requests_, [](const Request& request) { return request.count == 0; });
   if (job_.consistency() != Consistency::kAsync) rest_idle_workers();
 }
 
@@ -145,27 +151,29 @@ void LeaseQueue::finish(const Request& request) {
   leases.finished = true;
   leases.status = std::make_unique<wire::JobStatusT>(status());
   job_.send_to_worker(request.worker, std::move(leases));
-  dismissed_.insert(request.worker);
+  job_.worker(request.worker).is_dismissed = true;
 }
 
-bool LeaseQueue::is_waiting(int worker) const {
-  return dismissed_.contains(worker) ||
-         std::any_of(requests_.begin(), requests_.end(),
-                     [&](const Request& request) { return request.worker == worker; });
+void LeaseQueue::erase_answered_requests() {
+  std::erase_if(requests_, [this](const Request& request) {
+    if (request.count > 0) return false;
+    --job_.worker(request.worker).open_requests;
+    return true;
+  });
 }
 
 void LeaseQueue::rest_idle_workers() {
   // At the end of a job there are fewer batches than workers. The workers that still hold one would
   // wait for the clocks (kSsp) or the gradients (kSync) of workers that have nothing to push.
   if (!ledger_->all_handed_out() && !stopped_by_) return;
+  const bool is_over = is_finished();
   for (int w = 0; w < job_.num_workers(); ++w) {
     WorkerRecord& record = job_.worker(w);
-    // A worker that was told that no batches are left (dismissed_) does not push either, although
-    // it has no open request for a batch.
-    const bool has_nothing = is_waiting(w) || is_finished();
-    if (!job_.is_training(w) || record.is_resting || ledger_->holds_any(w) || !has_nothing) {
-      continue;
-    }
+    if (record.is_resting || !job_.is_training(w)) continue;
+    // A worker that was told that no batches are left does not push either, although it has no open
+    // request for a batch.
+    const bool has_nothing = record.open_requests > 0 || record.is_dismissed || is_over;
+    if (!has_nothing || ledger_->holds_any(w)) continue;
     record.is_resting = true;
     wire::RestingT resting;
     resting.worker = w;
@@ -264,10 +272,12 @@ void LeaseQueue::restore(const JobSnapshot& saved) {
   start_samples_ = saved.progress.at.samples;
   sums_ = {saved.progress.loss, saved.progress.correct};
   requests_.clear();
-  dismissed_.clear();
   awaits_holders_ = job_.consistency() == Consistency::kAsync;
   is_snapshot_begun_ = false;
-  for (WorkerRecord& worker : job_.workers) worker.is_resting = false;
+  for (WorkerRecord& worker : job_.workers) {
+    worker.is_resting = worker.is_dismissed = false;
+    worker.open_requests = 0;
+  }
 }
 
 }  // namespace syncopate::ps

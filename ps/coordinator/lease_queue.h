@@ -91,7 +91,7 @@ class LeaseQueue {
   // Tells the servers (message Resting) which workers have no batch left to train, so that the
   // servers do not wait for pushes of these workers.
   void rest_idle_workers();
-  bool is_waiting(int worker) const;
+  void erase_answered_requests();
   // Returns whether a worker that has not reconnected since restore() may hold batches.
   bool awaits_holders() const;
 
@@ -103,7 +103,6 @@ class LeaseQueue {
   Sums sums_;
   std::optional<StopKind> stopped_by_;
   std::deque<Request> requests_;            // of workers for batches, in order of arrival
-  std::set<int> dismissed_;                 // workers that were sent the end of all batches
   bool awaits_holders_ = false;             // set by restore(), under kAsync
   bool is_snapshot_begun_ = false;          // between begin_ and end_snapshot()
   Sums sums_before_;                        // the sums as of begin_snapshot()

@@ -158,19 +158,20 @@ bool lacks_declaration(const Job& job, const wire::HelloT& hello) {
 }
 
 void Registration::set_num_workers(const wire::HelloT& hello) {
-  if (job_.workers.empty()) job_.workers.resize(static_cast<std::size_t>(hello.world_size));
+  if (job_.workers.empty()) job_.set_num_workers(hello.world_size);
 }
 
 void Registration::on_new_worker(const wire::HelloT& hello) {
   set_num_workers(hello);
   WorkerRecord& record = job_.worker(hello.index);
   const std::uint32_t incarnation = job_.next_incarnation(record.incarnation).value();
-  record = WorkerRecord{.phase = WorkerPhase::kRegistering,
+  record = WorkerRecord{.phase = record.phase,
                         .incarnation = incarnation,
                         .fingerprint = hello.fingerprint,
                         .host = hello.host,
                         .pid = hello.pid,
                         .reason = ""};
+  job_.set_phase(hello.index, WorkerPhase::kRegistering);
   take_declaration(hello);
 }
 
@@ -217,7 +218,7 @@ void Registration::request_declarations() {
 void Registration::on_worker_reconnect(const wire::HelloT& hello) {
   WorkerRecord& record = job_.worker(hello.index);
   if (record.phase == WorkerPhase::kDisconnected) {
-    record.phase = WorkerPhase::kTraining;
+    job_.set_phase(hello.index, WorkerPhase::kTraining);
     record.incarnation = hello.incarnation;
     record.host = hello.host;
     record.pid = hello.pid;
@@ -317,7 +318,7 @@ void Registration::on_initialised(int worker, const wire::InitialisedT& initiali
   } catch (const UsageError& error) {
     return job_.fail(error.what());
   }
-  job_.worker(worker).phase = WorkerPhase::kReady;
+  job_.set_phase(worker, WorkerPhase::kReady);
 }
 
 void Registration::on_ready(int worker, const wire::ReadyT& ready) {
@@ -333,7 +334,7 @@ void Registration::on_ready(int worker, const wire::ReadyT& ready) {
   record.must_roll_back = false;
   const bool has_values = worker != job_.initialiser || leases_.has_begun();
   if (!has_values) return;
-  record.phase = WorkerPhase::kReady;
+  job_.set_phase(worker, WorkerPhase::kReady);
   record.counts_after = ready.sequence;
 }
 
@@ -350,7 +351,7 @@ void Registration::advance() {
     job_.phase = Job::Phase::kInitialising;
   }
   if (job_.phase != Job::Phase::kInitialising && job_.phase != Job::Phase::kTraining) return;
-  if (job_.all_servers_serve() && !job_.is_rolling_back) {
+  if (job_.is_any(WorkerPhase::kRegistering) && job_.all_servers_serve() && !job_.is_rolling_back) {
     for (int w = 0; w < job_.num_workers(); ++w) {
       if (job_.worker(w).phase == WorkerPhase::kRegistering && job_.worker(w).fits) admit(w);
     }
@@ -358,6 +359,7 @@ void Registration::advance() {
   // No worker starts to push while a snapshot is copied.
   if (!leases_.has_begun() || job_.is_rolling_back || job_.is_copying) return;
   if (starts_together_) return start_together();
+  if (!job_.is_any(WorkerPhase::kReady)) return;
   for (int w = 0; w < job_.num_workers(); ++w) {
     if (job_.worker(w).phase == WorkerPhase::kReady) start(w);
   }
@@ -377,7 +379,7 @@ void Registration::start_together() {
 
 void Registration::admit(int worker) {
   WorkerRecord& record = job_.worker(worker);
-  if (record.phase == WorkerPhase::kRegistering) record.phase = WorkerPhase::kJoining;
+  if (record.phase == WorkerPhase::kRegistering) job_.set_phase(worker, WorkerPhase::kJoining);
   wire::WelcomeT welcome;
   welcome.incarnation = record.incarnation;
   welcome.peer_timeout_ms = job_.options.peer_timeout_ms;
@@ -388,7 +390,7 @@ void Registration::admit(int worker) {
 
 void Registration::send_roll_back(int worker) {
   WorkerRecord& record = job_.worker(worker);
-  record.phase = WorkerPhase::kJoining;
+  job_.set_phase(worker, WorkerPhase::kJoining);
   record.must_roll_back = true;
   wire::RollBackT back;
   back.cut = rolled_back_to_;
@@ -398,7 +400,7 @@ void Registration::send_roll_back(int worker) {
 }
 
 void Registration::start(int worker) {
-  job_.worker(worker).phase = WorkerPhase::kTraining;
+  job_.set_phase(worker, WorkerPhase::kTraining);
   wire::StartT start;
   set_position(start, leases_.progress().at);
   job_.send_to_worker(worker, std::move(start));

@@ -1,6 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <ctime>
+#include <iostream>
 #include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "tests/ps/coordinator/coordinator_case.h"
 
@@ -200,6 +205,57 @@ TEST(LeaseQueue, ReportsWorkersOfAStoppingJobAsIdle) {
   ask(job, 1, 1);
   EXPECT_TRUE(job.take<wire::LeasesT>(worker(1))->finished);
   EXPECT_EQ(job.take<wire::RestingT>(server(0))->worker, 1);
+}
+
+// Returns the CPU time of one lease and one trained batch with this number of workers, in seconds:
+// the mean of all but the last batches, and the mean of the last batch of each worker.
+std::pair<double, double> cost_of_batches(int workers, Consistency consistency) {
+  const int total = 10 * workers;
+  wire::DeclarationT declaration = steps(total, consistency);
+  declaration.workers = workers;
+  declaration.dataset_size = 1 << 20;
+  declaration.batch_size = 1;
+  JobCase job(declaration);
+  job.start();
+  const auto request = [&](int w) {
+    wire::LeaseRequestT one;
+    one.count = 1;
+    job.coordinator->on_message(worker(w), wire::make_message(one));
+    std::optional<SampleRange> granted;
+    for (const Outgoing& outgoing : job.coordinator->take_outgoing()) {
+      const auto* const leases = outgoing.message.body.AsLeases();
+      if (leases != nullptr && !leases->ranges.empty()) granted = ranges_of(*leases).front();
+    }
+    return granted;
+  };
+  std::vector<std::optional<SampleRange>> held(static_cast<std::size_t>(workers));
+  for (int w = 0; w < workers; ++w) held[static_cast<std::size_t>(w)] = request(w);
+  const auto cpu = [] { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; };
+  const double begun = cpu();
+  double last_begun = begun;
+  for (int i = 0; i < total; ++i) {
+    if (i == total - workers) last_begun = cpu();
+    const int w = i % workers;
+    std::optional<SampleRange>& batch = held[static_cast<std::size_t>(w)];
+    const auto sequence = static_cast<std::uint64_t>(i / workers + 1);
+    job.coordinator->on_push_applied(w, 1, make_push(sequence, batch.value()));
+    job.coordinator->take_outgoing();
+    batch = request(w);
+  }
+  const double ended = cpu();
+  EXPECT_EQ(job.coordinator->status().step, total);
+  return {(last_begun - begun) / (total - workers), (ended - last_begun) / workers};
+}
+
+// A batch costs 0.4 us on one machine, and each of the last ones 5 us under ssp.
+TEST(LeaseQueue, CostsLittlePerBatchWithAThousandWorkers) {
+  for (const Consistency consistency : {Consistency::kAsync, Consistency::kSsp}) {
+    const auto [usual, last] = cost_of_batches(1000, consistency);
+    std::cout << "1,000 workers, " << (consistency == Consistency::kSsp ? "ssp" : "async") << ": "
+              << 1e6 * usual << " us per batch, " << 1e6 * last << " us for each of the last\n";
+    EXPECT_LT(usual, 30e-6);
+    EXPECT_LT(last, 30e-6);
+  }
 }
 
 }  // namespace
