@@ -45,6 +45,7 @@ struct Assignment {
   JobStatus status;           // progress of the job when the snapshot was taken
   ps::DataPosition position;  // place in the data set when the snapshot was taken
   std::vector<WorkerStaleness> staleness;
+  std::int64_t repeated_batches = 0;  // trained again after a worker died that had pushed a part
 };
 
 // The job as one replica sees it. next_lease() is called by one reader thread, everything else by

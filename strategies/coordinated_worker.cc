@@ -203,7 +203,8 @@ Assignment assignment_of(const ps::wire::AppointmentT& wire) {
                         .stopped_by = ps::stop_kind_from_wire(wire.stopped_by),
                         .status = {},
                         .position = ps::position_of(wire).position,
-                        .staleness = {}};
+                        .staleness = {},
+                        .repeated_batches = wire.repeated_batches};
   ps::StalenessHistogram all;
   for (const auto& one : wire.staleness) {
     assignment.staleness.push_back({one->worker, ps::from_wire(*one)});

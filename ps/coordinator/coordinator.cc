@@ -161,6 +161,8 @@ void Coordinator::State::on_server_message(int server, const wire::BodyUnion& bo
       return snapshots.on_copied(server, *body.AsCutDone());
     case wire::Body::RollBack:
       return recovery.on_rolled_back(server, *body.AsRollBack());
+    case wire::Body::WorkerLeft:
+      return leases.on_departed(*body.AsWorkerLeft());
     case wire::Body::Failing:
       return failures.on_server_lost(
           server, describe_server(server) + " failed: " + body.AsFailing()->reason);

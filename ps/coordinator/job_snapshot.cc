@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kJobSnapshotFormat = 1;
+constexpr int kJobSnapshotFormat = 2;
 
 json json_of(const DataPosition& position) {
   json untrained = json::array();
@@ -73,6 +73,7 @@ std::vector<std::byte> to_bytes(const JobSnapshot& job) {
                       {"position", json_of(progress.at.position)},
                       {"batches_of_step", job.batches_of_step},
                       {"batches_left", job.batches_left},
+                      {"repeated_batches", job.repeated_batches},
                       {"stopped_by", to_wire(job.stopped_by)}};
   const std::vector<std::uint8_t> bytes = json::to_cbor(saved);
   const auto view = std::as_bytes(std::span(bytes));
@@ -99,6 +100,7 @@ JobSnapshot job_snapshot_of(std::span<const std::byte> bytes) {
                                  .correct = saved.at("correct")},
                     .batches_of_step = saved.at("batches_of_step"),
                     .batches_left = saved.at("batches_left"),
+                    .repeated_batches = saved.at("repeated_batches"),
                     .stopped_by = stop_kind_from_wire(saved.at("stopped_by"))};
     for (const json& server : saved.at("servers")) {
       job.servers.push_back({server.at("incarnation"), server.at("endpoint"),

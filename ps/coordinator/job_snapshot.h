@@ -38,8 +38,9 @@ struct JobSnapshot {
   std::vector<std::uint32_t> worker_incarnations;
   std::vector<Server> servers;
   JobProgress progress;
-  std::int64_t batches_of_step = 0;  // batches already trained of the next step, if it has several
-  std::int64_t batches_left = 0;     // batches still to train, from progress.at on
+  std::int64_t batches_of_step = 0;   // batches already trained of the next step, if it has several
+  std::int64_t batches_left = 0;      // batches still to train, from progress.at on
+  std::int64_t repeated_batches = 0;  // that lost workers had pushed in part
   std::optional<StopKind> stopped_by;
 };
 

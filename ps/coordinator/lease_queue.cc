@@ -62,9 +62,20 @@ void LeaseQueue::request(int worker, int count) {
 
 void LeaseQueue::on_worker_lost(int worker) {
   std::erase_if(requests_, [&](const Request& request) { return request.worker == worker; });
-  job_.worker(worker).open_requests = 0;
-  job_.worker(worker).is_dismissed = false;
-  if (ledger_) ledger_->give_back(worker);
+  WorkerRecord& record = job_.worker(worker);
+  record.open_requests = 0;
+  record.is_dismissed = false;
+  if (!ledger_ || job_.is_synchronous()) return;
+  ledger_->give_back(worker);
+  lost_[worker] = {record.incarnation, record.last_push};
+}
+
+void LeaseQueue::on_departed(const wire::WorkerLeftT& departed) {
+  const auto lost = lost_.find(departed.worker);
+  if (lost == lost_.end() || lost->second.incarnation != departed.incarnation) return;
+  if (departed.sequence <= lost->second.last_push) return;
+  ++repeated_batches_;
+  lost_.erase(lost);  // several servers may report the same step
 }
 
 void LeaseQueue::keep(int worker, std::span<const SampleRange> held) {
@@ -260,6 +271,7 @@ void LeaseQueue::save(const std::map<WorkerId, std::uint64_t>& limits, JobSnapsh
   saved.progress = as_of(limits);
   saved.batches_of_step = (start_batches_of_step_ + trained) % job_.batches_per_step();
   saved.batches_left = ledger_->options().total_batches - trained;
+  saved.repeated_batches = repeated_batches_;
   saved.stopped_by = stopped_by_;
 }
 
@@ -271,6 +283,8 @@ void LeaseQueue::restore(const JobSnapshot& saved) {
   start_batches_of_step_ = saved.batches_of_step;
   start_samples_ = saved.progress.at.samples;
   sums_ = {saved.progress.loss, saved.progress.correct};
+  repeated_batches_ = saved.repeated_batches;
+  lost_.clear();
   requests_.clear();
   awaits_holders_ = job_.consistency() == Consistency::kAsync;
   is_snapshot_begun_ = false;

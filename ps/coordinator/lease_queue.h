@@ -29,6 +29,10 @@ class LeaseQueue {
   void request(int worker, int count);
   // Gives the batches that a lost worker held to other workers.
   void on_worker_lost(int worker);
+  // Called when a server has removed a lost worker: if its last push there is of a step that had
+  // not ended, part of that step is in the values, and the batch is trained again.
+  void on_departed(const wire::WorkerLeftT& departed);
+  std::int64_t repeated_batches() const noexcept { return repeated_batches_; }
   // Called when the worker has reconnected and holds these batches; other batches that were granted
   // to it have not reached it, and are handed out again.
   void keep(int worker, std::span<const SampleRange> held);
@@ -84,6 +88,11 @@ class LeaseQueue {
     Sums sums;
   };
 
+  struct LostWorker {
+    std::uint32_t incarnation = 0;
+    std::uint64_t last_push = 0;  // of the last step that ended
+  };
+
   std::int64_t step_after(std::int64_t batches) const;
   bool count_step(int worker, std::uint64_t sequence);
   void grant(Request& request);
@@ -102,7 +111,9 @@ class LeaseQueue {
   std::int64_t start_samples_ = 0;
   Sums sums_;
   std::optional<StopKind> stopped_by_;
-  std::deque<Request> requests_;            // of workers for batches, in order of arrival
+  std::deque<Request> requests_;    // of workers for batches, in order of arrival
+  std::map<int, LostWorker> lost_;  // lost workers whose last step may be repeated
+  std::int64_t repeated_batches_ = 0;
   bool awaits_holders_ = false;             // set by restore(), under kAsync
   bool is_snapshot_begun_ = false;          // between begin_ and end_snapshot()
   Sums sums_before_;                        // the sums as of begin_snapshot()

@@ -184,6 +184,7 @@ void Snapshots::send_assignment() {
   set_position(assignment, progress_.at);
   assignment.loss = progress_.loss;
   assignment.correct = progress_.correct;
+  assignment.repeated_batches = leases_.repeated_batches();
   for (const auto& [worker, histogram] : staleness_) {
     assignment.staleness.push_back(to_wire(worker, histogram));
   }

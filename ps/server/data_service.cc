@@ -69,7 +69,7 @@ void DataService::remove_worker(WorkerId worker, std::uint32_t incarnation) {
   queue_.post([this, worker, incarnation] {
     const auto ended = sessions_.remove(worker, incarnation);
     if (!ended) return;
-    served_->shard->leave(worker, *ended);
+    results_.add_departed({worker, *ended, served_->shard->leave(worker, *ended)});
     snapshots_.statistics().forget(worker);
     requests_->schedule_all();
   });

@@ -70,6 +70,7 @@ class DataService {
   // failure() may have a result.
   int descriptor() const noexcept { return results_.descriptor(); }
   std::vector<EndedStep> take_ended_steps() { return results_.take_steps(); }
+  std::vector<DepartedWorker> take_departed_workers() { return results_.take_departed(); }
   std::shared_ptr<ServedSnapshot> take_finished_snapshot() { return results_.take_snapshot(); }
   // Returns the error that ended the data thread or an update thread.
   std::optional<std::string> failure() const { return results_.failure(); }

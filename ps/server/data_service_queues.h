@@ -67,6 +67,13 @@ struct EndedStep {
   bool is_applied = true;  // false: the push came too late and was dropped
 };
 
+// DepartedWorker is a worker that the shard has removed; `sequence` is of its last push.
+struct DepartedWorker {
+  WorkerId worker = 0;
+  std::uint32_t incarnation = 0;
+  std::uint64_t sequence = 0;
+};
+
 // The queue to the control thread, which takes what data and update threads post. Thread-safe.
 class DataServiceResults {
  public:
@@ -76,6 +83,13 @@ class DataServiceResults {
   void add_step(EndedStep step) {
     const std::lock_guard lock(mutex_);
     steps_.push_back(std::move(step));
+  }
+  void add_departed(const DepartedWorker& departed) {
+    {
+      const std::lock_guard lock(mutex_);
+      departed_.push_back(departed);
+    }
+    notify();
   }
   void add_snapshot(std::shared_ptr<ServedSnapshot> snapshot) {
     {
@@ -97,6 +111,10 @@ class DataServiceResults {
     const std::lock_guard lock(mutex_);
     return std::exchange(steps_, {});
   }
+  std::vector<DepartedWorker> take_departed() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(departed_, {});
+  }
   std::shared_ptr<ServedSnapshot> take_snapshot() {
     const std::lock_guard lock(mutex_);
     return std::exchange(snapshot_, nullptr);
@@ -110,6 +128,7 @@ class DataServiceResults {
   WakeEvent event_;
   mutable std::mutex mutex_;
   std::vector<EndedStep> steps_;
+  std::vector<DepartedWorker> departed_;
   std::shared_ptr<ServedSnapshot> snapshot_;
   std::optional<std::string> failure_;
 };

@@ -199,6 +199,13 @@ std::vector<wire::MessageT> ServerDuties::take_replies() {
       end_snapshot(true);
     }
   }
+  for (const DepartedWorker& departed : data_.take_departed_workers()) {
+    wire::WorkerLeftT left;
+    left.worker = departed.worker;
+    left.incarnation = departed.incarnation;
+    left.sequence = departed.sequence;
+    reply(wire::make_message(left));
+  }
   if (const auto written = writer_.take_written()) {
     snapshots_ = writer_.existing();
     if (requested_ && requested_->cut == *written) end_snapshot(true);

@@ -143,11 +143,14 @@ std::optional<std::int64_t> Shard::slowest_other(WorkerId worker) const {
   return slowest;
 }
 
-void Shard::leave(WorkerId worker, std::uint32_t incarnation) {
+std::uint64_t Shard::leave(WorkerId worker, std::uint32_t incarnation) {
+  std::uint64_t last = 0;
   for (const auto& variable : variables_) {
     const std::lock_guard lock(variable->mutex);
     variable->shared.leave(worker, incarnation);
+    last = std::max(last, variable->shared.accepted(worker));
   }
+  return last;
 }
 
 void Shard::rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence) {

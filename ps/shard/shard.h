@@ -64,8 +64,9 @@ class Shard {
             std::span<const BucketId> ahead = {});
   // Called when the worker has finished or failed: no worker waits for it any more, and its
   // requests are refused. Its waiting pushes will be applied; its waiting reads are dropped. Does
-  // nothing for an unknown worker or an earlier incarnation.
-  void leave(WorkerId worker, std::uint32_t incarnation);
+  // nothing for an unknown worker or an earlier incarnation. Returns the sequence of the last push
+  // of the worker that any bucket has accepted.
+  std::uint64_t leave(WorkerId worker, std::uint32_t incarnation);
   // Called when the worker has nothing to push after `sequence` for now: no worker waits for it
   // until its next push, when its clock moves up to the slowest one. Does nothing for an unknown
   // worker or an earlier incarnation.

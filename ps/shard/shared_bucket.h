@@ -78,6 +78,7 @@ class SharedBucket {
     return rule_.standing(worker, incarnation, sequence);
   }
   void leave(WorkerId worker, std::uint32_t incarnation);
+  std::uint64_t accepted(WorkerId worker) const noexcept { return rule_.accepted(worker); }
   void rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
   bool ends_rest(const PushId& id) const noexcept { return rule_.ends_rest(id); }
   void wake(WorkerId worker, std::optional<std::int64_t> slowest) { rule_.wake(worker, slowest); }

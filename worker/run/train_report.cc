@@ -94,7 +94,8 @@ Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strat
           .communication_exposed_fraction = outcome.communication_exposed_fraction,
           .peak_memory_bytes = peak_memory_bytes(),
           .weights_hash = outcome.weights_hash,
-          .staleness = outcome.staleness};
+          .staleness = outcome.staleness,
+          .repeated_batches = outcome.repeated_batches};
 }
 
 void print_result(const TrainOptions& options, const Summary& summary, const TrainOutcome& outcome,
@@ -119,6 +120,10 @@ void print_result(const TrainOptions& options, const Summary& summary, const Tra
   }
   if (!summary.staleness.empty()) {
     out << "staleness       " << describe_staleness(summary.staleness) << '\n';
+  }
+  if (summary.repeated_batches > 0) {
+    out << "repeated        " << summary.repeated_batches
+        << " batches, each in part before its worker died and again by another worker\n";
   }
   out << "steps           " << summary.steps << '\n'
       << "weights hash    " << summary.weights_hash << '\n'

@@ -277,6 +277,7 @@ class ReplicaLoop {
     outcome_.test = done.test;
     outcome_.weights_hash = weights_hash(copy.values);
     outcome_.staleness = last.staleness;
+    outcome_.repeated_batches = last.repeated_batches;
     outcome_.saved_by_another = false;
     if (last.stopped_by && *last.stopped_by != ps::StopKind::kTimeIsUp) {
       outcome_.stopped_by = ps::stop_name(*last.stopped_by);

@@ -149,6 +149,7 @@ class JsonLines final : public MetricsWriter {
                         {"data", summary.data},
                         {"device", summary.device},
                         {"weights_hash", summary.weights_hash},
+                        {"repeated_batches", summary.repeated_batches},
                         {"staleness", staleness_of(summary.staleness)}};
     if (summary.gpu) {
       line["gpu_utilisation"] = summary.gpu->utilisation;

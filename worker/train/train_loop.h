@@ -81,6 +81,7 @@ struct TrainOutcome {
   std::string weights_hash;                     // FNV-1a of all values, hexadecimal
   // Staleness by worker; empty for synchronous replicas.
   std::vector<WorkerStaleness> staleness;
+  std::int64_t repeated_batches = 0;  // as in Assignment
   // Whether the job was stopped and another worker has written the checkpoint.
   bool saved_by_another = false;
 };

@@ -42,6 +42,34 @@ TEST(LeaseQueue, GrantsTheRequestedNumberOfBatchesWithTheStatusOfTheJob) {
   EXPECT_EQ(leases->status->live_workers, 2);
 }
 
+TEST(LeaseQueue, CountsBatchesThatALostWorkerHadPushedInPart) {
+  JobCase job(steps(6), 2);
+  job.start();
+  const auto departed = [&](int from, int index, std::uint32_t incarnation,
+                            std::uint64_t sequence) {
+    wire::WorkerLeftT left;
+    left.worker = index;
+    left.incarnation = incarnation;
+    left.sequence = sequence;
+    job.send(server(from), left);
+  };
+  job.train(1, 1);
+  job.lease(1);
+  job.lose(worker(1));
+  departed(0, 1, 1, 1);
+  departed(1, 1, 1, 2);  // it died when it had pushed to server 1 only
+  departed(0, 1, 1, 2);
+  job.send_hello(job.worker_hello(1));
+  job.send(worker(1), wire::ReadyT{});
+  job.lose(worker(1));
+  departed(1, 1, 2, 0);
+  departed(1, 1, 1, 2);  // of the first incarnation
+  for (std::uint64_t step = 1; step <= 5; ++step) job.train(0, step);
+  job.freeze_all({{0, 1, 5}});
+  job.copy_all();
+  EXPECT_EQ(job.take<wire::AppointmentT>(worker(0))->repeated_batches, 1);
+}
+
 TEST(LeaseQueue, CountsEarlierStepsTowardsTheTotal) {
   JobCase job(steps(5));
   wire::InitialisedT initialised;
