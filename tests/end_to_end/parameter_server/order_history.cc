@@ -39,12 +39,29 @@ ShardHistory history_of(const fs::path& file, int shard) {
   ShardHistory history;
   for (const auto& [incarnation, path] : files_of(file, shard)) {
     ++history.starts;
-    for (const ps::OrderEntry& entry : ps::read_order_record(path).entries) {
+    const ps::OrderRecord record = ps::read_order_record(path);
+    // A server that was killed before it restored a snapshot recorded its first, empty shard only.
+    const bool has_served = std::ranges::any_of(
+        record.entries, [](const ps::OrderEntry& entry) { return entry.kind == Kind::kApplied; });
+    if (!has_served) continue;
+    for (const ps::OrderEntry& entry : record.entries) {
       if (entry.kind == Kind::kWritten) roll_back(history, entry.bucket, entry.version_after);
       if (entry.kind == Kind::kApplied) history.applied[entry.bucket].push_back(entry);
     }
   }
   return history;
+}
+
+std::vector<int> batches_in(const ShardHistory& shard_0) {
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, int> times;
+  for (const auto& [bucket, applied] : shard_0.applied) {
+    for (const ps::OrderEntry& entry : applied) {
+      if (entry.lanes > 0) ++times[{entry.batch.epoch, entry.batch.begin, entry.batch.end}];
+    }
+  }
+  std::vector<int> counts;
+  for (const auto& [batch, count] : times) counts.push_back(count);
+  return counts;
 }
 
 void expect_every_push_once(const ShardHistory& history, int pushes_per_update) {
@@ -62,6 +79,7 @@ void expect_every_push_once(const ShardHistory& history, int pushes_per_update) 
     std::uint64_t expected = first == history.first_versions.end() ? 1 : first->second;
     for (const auto& [version, count] : updates) {
       ASSERT_EQ(version, ++expected) << "bucket " << bucket;
+      if (pushes_per_update == 0) continue;
       ASSERT_EQ(count, pushes_per_update) << "bucket " << bucket << ", version " << version;
     }
   }

@@ -23,9 +23,12 @@ struct ShardHistory {
 // the record cannot be read.
 ShardHistory history_of(const std::filesystem::path& file, int shard);
 
+// Returns how often each batch is in the values of shard 0.
+std::vector<int> batches_in(const ShardHistory& shard_0);
+
 // Fails the test if the shard's values contain a push twice, or if an update is missing between two
 // updates in the record. `pushes_per_update` is the number of synchronous workers under kSync, and
-// 1 otherwise.
+// 1 otherwise; 0: it is not checked.
 void expect_every_push_once(const ShardHistory& history, int pushes_per_update);
 
 }  // namespace syncopate::test

@@ -14,6 +14,7 @@
 #include <tuple>
 #include <vector>
 
+#include "tests/end_to_end/parameter_server/killed_job.h"
 #include "tests/end_to_end/parameter_server/order_history.h"
 #include "tests/end_to_end/support/end_timer.h"
 #include "tests/end_to_end/support/metrics_lines.h"
@@ -64,23 +65,23 @@ std::vector<json> steps_so_far(const std::filesystem::path& metrics) {
 enum class Moment : std::uint8_t { kStartUp, kTraining, kSnapshots };
 
 struct Loss {
-  const char* consistency;
+  const char* rule;  // as in KilledJob
   Role victim;
   Moment moment;
 };
 std::ostream& operator<<(std::ostream& out, const Loss& loss) {
   const char* const moments[] = {"StartUp", "Training", "Snapshots"};
-  return out << loss.consistency << '_' << loss.victim.kind << loss.victim.index << '_'
+  return out << loss.rule << '_' << loss.victim.kind << loss.victim.index << '_'
              << moments[static_cast<int>(loss.moment)];
 }
 
 std::vector<Loss> all_losses() {
   std::vector<Loss> losses;
-  for (const char* consistency : {"async", "ssp", "sync"}) {
+  for (const char* rule : {"async", "ssp", "sync", "backup"}) {
     for (const Role victim :
          {Role{"worker", 0}, Role{"worker", 1}, Role{"server", 0}, Role{"server", 1}}) {
       for (const Moment moment : {Moment::kStartUp, Moment::kTraining, Moment::kSnapshots}) {
-        losses.push_back({consistency, victim, moment});
+        losses.push_back({rule, victim, moment});
       }
     }
   }
@@ -91,15 +92,11 @@ class ARole : public testing::TestWithParam<Loss> {};
 
 TEST_P(ARole, ThatIsKilledIsRestartedAndTheJobEndsWithAllItsSteps) {
   const Loss& loss = GetParam();
-  const bool is_synchronous = std::string(loss.consistency) == "sync";
-  const int steps = is_synchronous ? 120 : 300;
+  KilledJob killed{.rule = loss.rule};
+  if (killed.is_synchronous()) killed.steps = 120;
+  if (loss.moment == Moment::kSnapshots) killed.snapshot_every = "0.1";
   const ScratchDir scratch;
-  RunningProgram job(syncopate_command(
-      launch(3, 2, 5) + Arguments{"--consistency", loss.consistency, "--steps",
-                                  std::to_string(steps), "--service-time", "constant:5",
-                                  "--metrics", scratch / "m.jsonl", "--record", scratch / "order",
-                                  "--checkpoint-dir", scratch / "ck", "--snapshot-every",
-                                  loss.moment == Moment::kSnapshots ? "0.1" : "1"}));
+  RunningProgram job(killed.command(scratch));
   if (loss.moment != Moment::kStartUp) {
     ASSERT_TRUE(job.wait_until_file_has(scratch / "m.jsonl", kStep, 15));
   }
@@ -107,16 +104,14 @@ TEST_P(ARole, ThatIsKilledIsRestartedAndTheJobEndsWithAllItsSteps) {
   ASSERT_TRUE(victim);
   ASSERT_EQ(kill(*victim, SIGKILL), 0);
   const ProgramResult result = job.wait();
-  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const bool is_worker = std::string(loss.victim.kind) == "worker";
+  expect_ended_exactly(killed, scratch, result,
+                       is_worker ? Kills{.workers = 1} : Kills{.servers = 1});
   // Synchronous workers all need the killed worker, so the whole job ends and starts again.
-  const bool with_all = is_synchronous && std::string(loss.victim.kind) == "worker";
-  EXPECT_NE(result.err.find(with_all ? "launch: restart 1 of 5" : "restarting it (1 of 5)"),
+  const bool with_all = killed.is_synchronous() && is_worker;
+  EXPECT_NE(result.err.find(with_all ? "launch: restart 1 of 1000" : "restarting it (1 of 1000)"),
             std::string::npos)
       << result.err;
-  EXPECT_EQ(summary_of(scratch / "m.jsonl").at("steps"), steps) << result.err;
-  for (int shard = 0; shard < 2; ++shard) {
-    expect_every_push_once(history_of(scratch / "order", shard), is_synchronous ? 3 : 1);
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, ARole, testing::ValuesIn(all_losses()),

@@ -1,5 +1,5 @@
-// Kills a worker every 2 s and a server every 10 s for a minute, and tests that the network learns
-// nevertheless. The test takes about five minutes.
+// Kills workers and servers again and again, and tests that every sample is counted once and that
+// the network learns nevertheless. The tests take about fifteen minutes.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/end_to_end/parameter_server/killed_job.h"
 #include "tests/end_to_end/parameter_server/order_history.h"
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/role_processes.h"
@@ -67,6 +68,58 @@ class Killer {
   const steady_clock::time_point begun_ = steady_clock::now();
   std::mt19937 random_{7};
 };
+
+struct Losses {
+  const char* rule;  // as in KilledJob
+  std::vector<Role> victims;
+  int kills;
+};
+std::ostream& operator<<(std::ostream& out, const Losses& losses) {
+  return out << losses.rule << '_' << losses.victims.size();
+}
+
+class AJobWithManyKills : public testing::TestWithParam<Losses> {};
+
+// 300 kills of any role under four rules. 50 kills of server 0 alone, after which every batch is in
+// the values exactly once. 50 kills of workers alone, after which the summary has counted each
+// batch that is in them twice.
+TEST_P(AJobWithManyKills, EndsByItselfWithEverySampleCountedOnce) {
+  const Losses& losses = GetParam();
+  // Enough steps to train while all are killed, one after the other.
+  const std::string rule = losses.rule;
+  const int steps_between = rule == "async" || rule == "ssp" ? 500 : 200;
+  const KilledJob killed{
+      .rule = losses.rule, .steps = steps_between * losses.kills, .snapshot_every = "0.3"};
+  const ScratchDir scratch;
+  RunningProgram job(killed.command(scratch), seconds(550));
+  std::mt19937 random(11);
+  const auto below = [&](std::size_t bound) {
+    return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random);
+  };
+  ASSERT_TRUE(job.wait_until_file_has(scratch / "m.jsonl", "\"event\":\"step\""));
+  Kills kills;
+  const auto all = [&] { return kills.workers + kills.servers; };
+  while (all() < losses.kills && !job.ends_within(std::chrono::milliseconds(300 + below(500)))) {
+    const Role victim = losses.victims[below(losses.victims.size())];
+    const auto process = process_of(job.pid(), victim, seconds(1));
+    if (!process || kill(*process, SIGKILL) != 0) continue;
+    ++(std::string(victim.kind) == "worker" ? kills.workers : kills.servers);
+  }
+  EXPECT_GE(all(), losses.kills * 9 / 10) << "the job ended early";
+  const ProgramResult result = job.wait();
+  expect_ended_exactly(killed, scratch, result, kills);
+}
+
+const std::vector<Role> kAllRoles{
+    {"worker", 0}, {"worker", 1}, {"worker", 2}, {"server", 0}, {"server", 1}};
+const std::vector<Role> kAllWorkers{{"worker", 0}, {"worker", 1}, {"worker", 2}};
+INSTANTIATE_TEST_SUITE_P(
+    Under, AJobWithManyKills,
+    testing::Values(Losses{"async", kAllRoles, 75}, Losses{"ssp", kAllRoles, 75},
+                    Losses{"sync", kAllRoles, 75}, Losses{"backup", kAllRoles, 75},
+                    Losses{"ssp", {{"server", 0}}, 25}, Losses{"backup", {{"server", 0}}, 25},
+                    Losses{"async", kAllWorkers, 25}, Losses{"ssp", kAllWorkers, 25}),
+    testing::PrintToStringParamName());
 
 struct Soak {
   const char* consistency;

@@ -1,0 +1,85 @@
+#include "tests/end_to_end/parameter_server/killed_job.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/end_to_end/parameter_server/order_history.h"
+#include "tests/end_to_end/support/metrics_lines.h"
+
+namespace syncopate::test {
+namespace {
+
+constexpr int kKilledJobWorkers = 3;
+constexpr int kKilledJobServers = 2;
+
+bool has_backup(const KilledJob& job) { return std::string(job.rule) == "backup"; }
+
+}  // namespace
+
+std::vector<std::string> KilledJob::command(const ScratchDir& folder) const {
+  std::vector<std::string> words{"launch",
+                                 "--workers",
+                                 "3",
+                                 "--servers",
+                                 "2",
+                                 "--restart",
+                                 "1000",
+                                 "--",
+                                 "train",
+                                 "--strategy",
+                                 "parameter-server",
+                                 "--model",
+                                 "mlp",
+                                 "--data",
+                                 "synthetic:1x28x28:10:2400",
+                                 "--threads",
+                                 "1",
+                                 "--no-progress",
+                                 "--eval-every",
+                                 "0",
+                                 "--log-every",
+                                 "1",
+                                 "--service-time",
+                                 "constant:5",
+                                 "--steps",
+                                 std::to_string(steps),
+                                 "--metrics",
+                                 folder / "m.jsonl",
+                                 "--record",
+                                 folder / "order",
+                                 "--checkpoint-dir",
+                                 folder / "ck",
+                                 "--snapshot-every",
+                                 snapshot_every,
+                                 "--consistency",
+                                 has_backup(*this) ? "sync" : rule};
+  if (has_backup(*this)) words = words + std::vector<std::string>{"--backup-workers", "1"};
+  return syncopate_command(words);
+}
+
+void expect_ended_exactly(const KilledJob& job, const ScratchDir& folder,
+                          const ProgramResult& result, const Kills& kills) {
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json summary = summary_of(folder / "m.jsonl");
+  EXPECT_EQ(summary.at("steps"), job.steps) << result.err;
+  EXPECT_EQ(summary.at("samples"), job.steps * summary.at("global_batch").get<int>());
+  const int repeated = summary.at("repeated_batches");
+  EXPECT_LE(repeated, job.is_synchronous() ? 0 : kills.workers);
+  for (int shard = 0; shard < kKilledJobServers; ++shard) {
+    // With a backup worker, an update has fewer pushes while a worker is away.
+    const int pushes = has_backup(job) ? 0 : (job.is_synchronous() ? kKilledJobWorkers : 1);
+    expect_every_push_once(history_of(folder / "order", shard), pushes);
+  }
+  if (job.is_synchronous()) return;
+  const int batches_per_step = has_backup(job) ? kKilledJobWorkers - 1 : 1;
+  const std::vector<int> batches = batches_in(history_of(folder / "order", 0));
+  EXPECT_EQ(batches.size(), static_cast<std::size_t>(job.steps * batches_per_step));
+  int repeats = 0;
+  for (const int times : batches) repeats += times - 1;
+  EXPECT_LE(repeats, kills.servers == 0 ? repeated : kills.workers)
+      << "batches are in the values twice\n"
+      << result.err;
+}
+
+}  // namespace syncopate::test
