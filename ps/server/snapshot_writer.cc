@@ -31,6 +31,7 @@ constexpr std::uint64_t kExtraWords = 4;
 constexpr std::uint64_t kLongestHeader = std::uint64_t{1} << 32;
 constexpr int kMostSlots = 1000;
 constexpr std::string_view kSuffix = ".snapshot";
+constexpr const char* kVoidSuffix = ".void";
 
 std::span<const std::byte> bytes_of(const std::uint64_t& word) {
   return std::as_bytes(std::span(&word, 1));
@@ -220,6 +221,18 @@ void SnapshotWriter::remove_file(std::uint64_t cut) {
   existing_.erase(cut);
 }
 
+void SnapshotWriter::void_file(std::uint64_t cut) {
+  const std::filesystem::path path = path_of(dir_, index_, cut);
+  // The new name is that of a temporary file: one that is left behind is removed at the next start.
+  const std::filesystem::path renamed = path.string() + kVoidSuffix;
+  std::error_code failed;
+  std::filesystem::rename(path, renamed, failed);
+  if (failed) return remove_file(cut);
+  const std::lock_guard lock(mutex_);
+  existing_.erase(cut);
+  void_.push_back(renamed);
+}
+
 void SnapshotWriter::write(Job job) {
   {
     const std::lock_guard lock(mutex_);
@@ -268,18 +281,22 @@ void SnapshotWriter::run(const std::stop_token& stop) {
   for (;;) {
     std::optional<Job> job;
     std::optional<std::uint64_t> wanted;
+    std::vector<std::filesystem::path> unwanted;
     {
       std::unique_lock lock(mutex_);
-      if (!asked_.wait(lock, stop, [&] { return job_ || wanted_; })) return;
+      if (!asked_.wait(lock, stop, [&] { return job_ || wanted_ || !void_.empty(); })) return;
       wanted = std::exchange(wanted_, std::nullopt);  // reads come first: the job waits for one
-      if (!wanted) {
+      if (!wanted && job_) {
         job = std::exchange(job_, std::nullopt);
         writing_ = job->snapshot->cut;
         is_unwanted_ = false;
       }
+      if (!wanted && !job) unwanted = std::exchange(void_, {});
     }
     if (wanted) read_file(*wanted);
     if (job) write_file(*job);
+    std::error_code ignored;  // a file that stays is removed at the next start
+    for (const std::filesystem::path& path : unwanted) std::filesystem::remove(path, ignored);
     event_.notify();
   }
 }
@@ -291,7 +308,7 @@ void SnapshotWriter::write_file(const Job& job) {
     save(job);
     {
       const std::lock_guard lock(mutex_);
-      existing_.insert(cut);
+      if (!is_unwanted_) existing_.insert(cut);
     }
     remove_unwanted(cut);
   } catch (const std::exception& error) {
@@ -309,7 +326,6 @@ void SnapshotWriter::write_file(const Job& job) {
     }
     writing_.reset();
   }
-  idle_.notify_all();
 }
 
 void SnapshotWriter::read_file(std::uint64_t cut) {
@@ -334,13 +350,13 @@ void SnapshotWriter::read_file(std::uint64_t cut) {
   unreadable_ = unreadable;
 }
 
+bool SnapshotWriter::is_unwanted() const {
+  const std::lock_guard lock(mutex_);
+  return is_unwanted_;
+}
+
 void SnapshotWriter::remove_unwanted(std::uint64_t written) {
-  bool is_unwanted = false;
-  {
-    const std::lock_guard lock(mutex_);
-    is_unwanted = is_unwanted_;
-  }
-  if (is_unwanted) return remove_file(written);
+  if (is_unwanted()) return remove_file(written);
   const std::vector<std::uint64_t> cuts = existing();
   for (std::size_t i = 0; i + kKept < cuts.size(); ++i) remove_file(cuts[i]);
 }
@@ -353,8 +369,9 @@ void SnapshotWriter::remove_from(std::uint64_t cut) {
     is_unwanted_ = is_unwanted_ || (writing_ && *writing_ >= cut);
   }
   for (const std::uint64_t other : existing()) {
-    if (other >= cut) remove_file(other);
+    if (other >= cut) void_file(other);
   }
+  asked_.notify_all();
 }
 
 void SnapshotWriter::save(const Job& job) const {
@@ -376,7 +393,7 @@ void SnapshotWriter::save(const Job& job) const {
   write_block(job.snapshot->state.values);
   for (const Tensor& slot : job.snapshot->state.slots) write_block(slot);
   file.write(bytes_of(sum));
-  file.commit();
+  if (!is_unwanted()) file.commit();
 }
 
 SnapshotFile SnapshotWriter::read(std::uint64_t cut) const {
@@ -409,15 +426,6 @@ SnapshotFile SnapshotWriter::read(std::uint64_t cut) const {
 std::vector<std::uint8_t> SnapshotWriter::read_coordinator(std::uint64_t cut) const {
   const std::filesystem::path path = path_of(dir_, index_, cut);
   return std::move(SnapshotReader(path).read_header().fields->coordinator);
-}
-
-void SnapshotWriter::remove_all() {
-  {
-    std::unique_lock lock(mutex_);
-    job_.reset();
-    idle_.wait(lock, [this] { return !writing_; });
-  }
-  for (const std::uint64_t cut : existing()) remove_file(cut);
 }
 
 }  // namespace syncopate::ps

@@ -44,7 +44,7 @@ class SnapshotWriter {
   SnapshotWriter(std::filesystem::path dir, int index, std::string nonce);
   SnapshotWriter(const SnapshotWriter&) = delete;
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
-  ~SnapshotWriter();  // completes the file being written
+  ~SnapshotWriter();  // completes the file being written, and removes void files
 
   // Returns the numbers of the snapshots with a complete file, ascending. The folder is read at the
   // start only, since that takes a descriptor.
@@ -81,11 +81,11 @@ class SnapshotWriter {
   // Reads SnapshotFile::coordinator only; values and slots of the file are not checked.
   std::vector<std::uint8_t> read_coordinator(std::uint64_t snapshot) const;
   // Removes the files of this snapshot and of later ones, including a file being written: they are
-  // void, and would otherwise replace valid files.
+  // void, and would otherwise replace valid files. The files are renamed at once and removed in the
+  // background: a file of 2 GiB takes half a second, in which the coordinator would not answer.
   void remove_from(std::uint64_t snapshot);
-  // Removes all snapshot files of this shard, at the start and at the end of a job. Waits for a
-  // file that is being written.
-  void remove_all();
+  // Removes all snapshot files of this shard, at the start and at the end of a job.
+  void remove_all() { remove_from(0); }
 
   static constexpr std::size_t kKept = 3;
 
@@ -94,11 +94,13 @@ class SnapshotWriter {
   void write_file(const Job& job);
   void read_file(std::uint64_t snapshot);
   void save(const Job& job) const;
+  bool is_unwanted() const;
   // After a snapshot file is complete: removes it if it has become void, otherwise the oldest.
   void remove_unwanted(std::uint64_t written);
   void remove_foreign();
   std::set<std::uint64_t> files_in_folder() const;
   void remove_file(std::uint64_t snapshot);
+  void void_file(std::uint64_t snapshot);  // renames the file, which the thread then removes
 
   const std::filesystem::path dir_;
   const int index_;
@@ -106,14 +108,14 @@ class SnapshotWriter {
   WakeEvent event_;
   mutable std::mutex mutex_;
   std::condition_variable_any asked_;
-  std::condition_variable_any idle_;
   std::set<std::uint64_t> existing_;  // the snapshots with a complete file
   std::optional<Job> job_;
   std::optional<std::uint64_t> writing_;  // the snapshot being written
   bool is_unwanted_ = false;              // the snapshot being written has become void
   std::optional<std::uint64_t> written_;
   std::optional<Unwritten> unwritten_;
-  std::optional<std::uint64_t> wanted_;  // the snapshot whose file is to be read
+  std::optional<std::uint64_t> wanted_;      // the snapshot whose file is to be read
+  std::vector<std::filesystem::path> void_;  // to be removed
   std::optional<SnapshotFile> read_;
   std::optional<std::uint64_t> unreadable_;
   std::optional<std::string> failure_;

@@ -1,8 +1,10 @@
 #include "ps/server/snapshot_writer.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -22,11 +24,18 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-class SnapshotWriterTest : public ::testing::Test {
+// A folder that is removed after the members of the test, which may still remove files in it.
+class SnapshotFolderTest : public ::testing::Test {
  protected:
-  SnapshotWriterTest() { std::filesystem::create_directories(dir_); }
-  ~SnapshotWriterTest() override { std::filesystem::remove_all(dir_); }
+  SnapshotFolderTest() { std::filesystem::create_directories(dir_); }
+  ~SnapshotFolderTest() override { std::filesystem::remove_all(dir_); }
 
+  const std::filesystem::path dir_ =
+      ::testing::TempDir() + "snapshot_writer_test." + std::to_string(getpid());
+};
+
+class SnapshotWriterTest : public SnapshotFolderTest {
+ protected:
   void write(std::uint64_t cut) {
     write_file(cut);
     wait_until([&] { return writer_.take_written() == cut; });
@@ -67,8 +76,6 @@ class SnapshotWriterTest : public ::testing::Test {
     file.put(static_cast<char>(before ^ 1));
   }
 
-  const std::filesystem::path dir_ =
-      ::testing::TempDir() + "snapshot_writer_test." + std::to_string(getpid());
   SnapshotWriter writer_{dir_, 0, "nonce"};
 };
 
@@ -107,6 +114,26 @@ TEST_F(SnapshotWriterTest, KeepsItsFilesWhileNoDescriptorIsLeft) {
   EXPECT_NE(unwritten->reason.find("ulimit -n"), std::string::npos) << unwritten->reason;
   write(3);
   EXPECT_EQ(writer_.existing(), (Snapshots{1, 3}));
+}
+
+TEST_F(SnapshotWriterTest, RemovesVoidFilesInTheBackground) {
+  for (std::uint64_t cut = 1; cut <= 2; ++cut) write(cut);
+  // While the thread in the background reads snapshot 3, it waits for the bytes of this pipe.
+  ASSERT_EQ(mkfifo(path_of(3).c_str(), 0600), 0);
+  const int pipe = open(path_of(3).c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(pipe, 0);
+  writer_.read_later(3);
+  writer_.remove_all();
+  EXPECT_TRUE(writer_.existing().empty());
+  for (const std::uint64_t cut : {1U, 2U}) {
+    EXPECT_FALSE(std::filesystem::exists(path_of(cut)));
+    EXPECT_TRUE(std::filesystem::exists(path_of(cut).string() + ".void")) << "not removed yet";
+  }
+  const std::vector<char> no_snapshot(100);
+  EXPECT_EQ(::write(pipe, no_snapshot.data(), no_snapshot.size()), 100);
+  wait_until([&] { return std::filesystem::is_empty(dir_); });
+  EXPECT_TRUE(std::filesystem::is_empty(dir_));
+  close(pipe);
 }
 
 TEST_F(SnapshotWriterTest, DetectsAChangedByte) {
