@@ -111,7 +111,8 @@ std::vector<std::unique_ptr<wire::ServerAddressT>> Job::roster() const {
     auto address = std::make_unique<wire::ServerAddressT>();
     address->index = s;
     address->endpoint = server(s).endpoint;
-    const bool is_there = server(s).phase == ServerRecord::Phase::kServing;
+    // While servers roll back, a reconnected worker must not send its old pushes to one of them.
+    const bool is_there = server(s).phase == ServerRecord::Phase::kServing && !is_rolling_back;
     address->incarnation = is_there ? server(s).incarnation : 0;
     address->fingerprint = server(s).fingerprint;
     addresses.push_back(std::move(address));

@@ -199,6 +199,24 @@ TEST(ARestartedServer, SendsRollBackAgainToAWorkerThatReconnects) {
   EXPECT_TRUE(job.take<wire::StartT>(worker(1)));
 }
 
+// The worker would send its unanswered push, which the roll-back voids, to the server that has gone
+// back already.
+TEST(ARestartedServer, HidesTheAddressesOfServersUntilAllHaveRolledBack) {
+  JobCase job(make_declaration(Consistency::kSsp), 2, true);
+  job.start();
+  const std::uint64_t cut = job.make_snapshot({});
+  job.lose(server(1));
+  job.restart_server(1, {cut});
+  EXPECT_EQ(job.roll_back(0), cut);
+  job.clear_messages();
+  wire::HelloT hello = job.worker_hello(1);
+  hello.incarnation = 1;
+  EXPECT_EQ(job.send_hello(hello), "");
+  const auto welcome = job.take<wire::WelcomeT>(worker(1));
+  ASSERT_TRUE(welcome);
+  for (const auto& address : welcome->servers) EXPECT_EQ(address->incarnation, 0U);
+}
+
 TEST(ARestartedServer, VoidsEarlierTexts) {
   JobCase job(make_declaration(Consistency::kSsp), 2, true);
   job.start();
