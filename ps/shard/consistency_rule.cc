@@ -103,7 +103,8 @@ void ConsistencyRule::join(WorkerId worker, std::uint32_t incarnation, std::uint
                       .is_active = true,
                       .accepted = sequence,
                       .begun = sequence,
-                      .offset = offset};
+                      .offset = offset,
+                      .is_held_back = is_limited_};
   Member* const member = find(worker);
   if (member == nullptr) {
     members_.insert(members_.begin() + static_cast<std::ptrdiff_t>(position_of(worker)), joined);
@@ -121,6 +122,8 @@ void ConsistencyRule::join(WorkerId worker, std::uint32_t incarnation, std::uint
       member->accepted = std::max(member->accepted, sequence);
       member->begun = std::max(member->begun, sequence);
       member->is_restored = false;
+      member->is_held_back = is_limited_;
+      member->limit = 0;
     }
     member->is_active = true;
     member->offset = offset;
@@ -292,14 +295,18 @@ void ConsistencyRule::choose(std::span<const PushRequest> waiting, std::uint64_t
 
 void ConsistencyRule::hold() noexcept {
   is_limited_ = true;
-  for (Member& member : members_) member.limit = 0;
+  for (Member& member : members_) {
+    member.limit = 0;
+    member.is_held_back = false;
+  }
 }
 
 void ConsistencyRule::limit(std::span<const WorkerClock> clocks) noexcept {
-  hold();
+  is_limited_ = true;
+  for (Member& member : members_) member.limit = 0;
   for (const WorkerClock& entry : clocks) {
     Member* member = find(entry.worker);
-    if (member != nullptr && member->incarnation == entry.incarnation) {
+    if (member != nullptr && member->incarnation == entry.incarnation && !member->is_held_back) {
       member->limit = entry.sequence;
     }
   }
@@ -316,6 +323,15 @@ std::vector<WorkerClock> ConsistencyRule::clocks() const {
   std::vector<WorkerClock> clocks;
   clocks.reserve(members_.size());
   for (const Member& member : members_) {
+    clocks.push_back({member.worker, member.incarnation, member.begun});
+  }
+  return clocks;
+}
+
+std::vector<WorkerClock> ConsistencyRule::joined_clocks() const {
+  std::vector<WorkerClock> clocks;
+  for (const Member& member : members_) {
+    if (member.is_restored) continue;
     clocks.push_back({member.worker, member.incarnation, member.begun});
   }
   return clocks;

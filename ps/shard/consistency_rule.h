@@ -83,7 +83,7 @@ class ConsistencyRule {
               std::vector<std::size_t>& chosen) const;
 
   // For a snapshot, hold() lets no push begin; limit() lets pushes up to these clocks begin (none
-  // of a worker without a clock); release() ends both.
+  // of a worker without a clock, or that joined after hold()); release() ends both.
   void hold() noexcept;
   void limit(std::span<const WorkerClock> clocks) noexcept;
   void release() noexcept { is_limited_ = false; }
@@ -92,6 +92,8 @@ class ConsistencyRule {
   bool has_reached_limits() const noexcept;
 
   std::vector<WorkerClock> clocks() const;  // by worker, ascending
+  // Returns the clocks without those of workers that have not joined since restore().
+  std::vector<WorkerClock> joined_clocks() const;
   // Replaces all known workers by those of the clocks; all are inactive.
   void restore(std::span<const WorkerClock> clocks);
 
@@ -104,6 +106,7 @@ class ConsistencyRule {
     std::uint64_t begun = 0;     // sequence of the last push that is applied, dropped or begun
     std::int64_t offset = 0;     // the worker's clock is begun + offset
     std::uint64_t limit = 0;     // during a snapshot: the last push that may begin
+    bool is_held_back = false;   // joined after hold(): limit() does not change its limit
     bool is_restored = false;    // known from restore(); has not joined since
     bool rests = false;          // set once the push `rests_after` has begun
     std::uint64_t rests_after = 0;

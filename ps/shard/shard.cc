@@ -110,6 +110,7 @@ Shard::Variable& Shard::at(BucketId bucket) const {
 void Shard::join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
                  std::span<const BucketId> ahead) {
   check(worker >= 0, "workers are numbered from 0");
+  const std::lock_guard membership(membership_);
   const std::optional<std::int64_t> slowest = slowest_other(worker);
   std::optional<std::uint64_t> own;
   for (const auto& variable : variables_) {
@@ -240,11 +241,12 @@ void Shard::work(BucketId bucket, std::vector<ShardEvent>& events) {
 
 std::vector<WorkerClock> Shard::freeze(std::uint64_t number) {
   check(number > 0, "snapshots are numbered from 1");
+  const std::lock_guard membership(membership_);
   std::map<WorkerId, WorkerClock> furthest;
   for (const auto& variable : variables_) {
     const std::lock_guard lock(variable->mutex);
     variable->shared.hold(number);
-    for (const WorkerClock& clock : variable->shared.clocks()) {
+    for (const WorkerClock& clock : variable->shared.joined_clocks()) {
       WorkerClock& most = furthest.try_emplace(clock.worker, clock).first->second;
       const bool is_further = clock.incarnation != most.incarnation
                                   ? clock.incarnation > most.incarnation

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -97,7 +98,8 @@ class Shard {
 
   // A snapshot is consistent over several shards, and is taken in two steps, under one number from
   // 1. freeze(): pushes that have not begun wait. Returns the furthest clock of any bucket, by
-  // worker.
+  // worker, of the workers that have joined since restore(). The snapshot has no push of a worker
+  // that joins later, whatever other shards have: server 0 counts the batches in its copy by this.
   std::vector<WorkerClock> freeze(std::uint64_t number);
   // Copies each bucket into `target` once the bucket has applied exactly the pushes up to `clocks`,
   // and then lets it continue. Only waiting pushes of workers that have left are waited for. Event:
@@ -152,6 +154,9 @@ class Shard {
   std::optional<std::int64_t> slowest_other(WorkerId worker) const;
 
   const std::vector<Bucket> buckets_;
+  // Held by join() and freeze(), before the mutexes of the buckets: a worker that joins is known to
+  // all buckets at a freeze, or to none.
+  std::mutex membership_;
   const std::unique_ptr<ShardMemory> memory_;
   const std::unique_ptr<StalenessCounts> staleness_;
   std::vector<std::unique_ptr<Variable>> variables_;

@@ -100,6 +100,7 @@ class SharedBucket {
   // it. hold() lets no push of the bucket begin.
   void hold(std::uint64_t number);
   std::vector<WorkerClock> clocks() const { return rule_.clocks(); }
+  std::vector<WorkerClock> joined_clocks() const { return rule_.joined_clocks(); }
   // limit() lets pushes up to these clocks begin.
   void limit(std::span<const WorkerClock> clocks);
   // begin_snapshot() copies the bucket when all pushes up to `clocks` have been applied. Does

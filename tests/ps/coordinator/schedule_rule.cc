@@ -11,8 +11,13 @@ void ScheduledRule::join(WorkerId worker, std::uint32_t incarnation, std::uint64
   for (const auto& [other, its] : members_) {
     if (its.is_active && other != worker) slowest = std::min(slowest, its.clock());
   }
-  const std::uint64_t limit = is_limited_ ? 0 : std::numeric_limits<std::uint64_t>::max();
-  if (incarnation != member.incarnation) member = {.incarnation = incarnation, .limit = limit};
+  const bool is_new = incarnation != member.incarnation;
+  if (is_new) member = {.incarnation = incarnation};
+  if (is_limited_ && (is_new || !member.has_joined)) {
+    member.limit = 0;
+    member.is_held_back = true;
+  }
+  member.has_joined = true;
   member.accepted = member.begun = std::max(member.begun, sequence);
   const bool is_alone = slowest == std::numeric_limits<std::int64_t>::max();
   member.offset = is_alone ? 0 : slowest - static_cast<std::int64_t>(member.begun);
@@ -108,14 +113,17 @@ std::vector<std::size_t> ScheduledRule::choose(const std::vector<TrainingPush>& 
 
 void ScheduledRule::hold() {
   is_limited_ = true;
-  for (auto& [worker, member] : members_) member.limit = 0;
+  for (auto& [worker, member] : members_) {
+    member.limit = 0;
+    member.is_held_back = false;
+  }
 }
 
 void ScheduledRule::limit(const std::vector<WorkerClock>& entries) {
-  hold();
   for (const WorkerClock& entry : entries) {
-    Member& member = members_[entry.worker];
-    if (member.incarnation == entry.incarnation) member.limit = entry.sequence;
+    const auto member = members_.find(entry.worker);
+    if (member == members_.end() || member->second.is_held_back) continue;
+    if (member->second.incarnation == entry.incarnation) member->second.limit = entry.sequence;
   }
 }
 
@@ -137,12 +145,20 @@ std::vector<WorkerClock> ScheduledRule::clocks() const {
   return clocks;
 }
 
+std::vector<WorkerClock> ScheduledRule::joined_clocks() const {
+  std::vector<WorkerClock> joined = clocks();
+  std::erase_if(joined,
+                [this](const WorkerClock& clock) { return !members_.at(clock.worker).has_joined; });
+  return joined;
+}
+
 void ScheduledRule::restore(const std::vector<WorkerClock>& clocks) {
   for (const WorkerClock& clock : clocks) {
     members_[clock.worker] = {.incarnation = clock.incarnation,
                               .accepted = clock.sequence,
                               .begun = clock.sequence,
-                              .restored = clock.sequence};
+                              .restored = clock.sequence,
+                              .has_joined = false};
   }
 }
 

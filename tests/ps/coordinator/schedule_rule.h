@@ -49,6 +49,8 @@ class ScheduledRule {
   // Returns whether no push is open and no missing push can arrive.
   bool has_reached_limits(const std::vector<TrainingPush>& waiting) const;
   std::vector<WorkerClock> clocks() const;
+  // Returns the clocks without those of workers that have not joined since restore().
+  std::vector<WorkerClock> joined_clocks() const;
   // Continues from the clocks of a snapshot; no worker takes part until it joins.
   void restore(const std::vector<WorkerClock>& clocks);
   bool is_restored(const PushId& id) const;  // whether the push is in the restored snapshot
@@ -63,6 +65,8 @@ class ScheduledRule {
     std::uint64_t restored = 0;  // the last push in the restored snapshot
     std::int64_t offset = 0;
     std::uint64_t limit = std::numeric_limits<std::uint64_t>::max();
+    bool has_joined = true;     // since restore()
+    bool is_held_back = false;  // joined after hold(): its pushes wait for the snapshot
     std::int64_t clock() const { return static_cast<std::int64_t>(begun) + offset; }
   };
 

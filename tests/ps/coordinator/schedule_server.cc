@@ -81,7 +81,7 @@ void ScheduledServer::on_message(const wire::MessageT& message) {
       rule_.hold();
       wire::FrozenT frozen;
       frozen.cut = *frozen_;
-      for (const WorkerClock& entry : rule_.clocks()) {
+      for (const WorkerClock& entry : rule_.joined_clocks()) {
         frozen.entries.emplace_back(entry.worker, entry.incarnation, entry.sequence);
       }
       replies.push_back(wire::make_message(std::move(frozen)));

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,7 @@ class ShardSchedule {
   std::shared_ptr<ShardSnapshot> target_;   // the snapshot under way
   std::uint64_t snapshots_begun_ = 0;
   std::map<WorkerId, WorkerClock> clocks_;
+  std::set<WorkerId> joined_since_freeze_;  // new incarnations only
   enum class Phase { kNone, kFrozen, kCopying } phase_ = Phase::kNone;
   int not_copied_ = 0;  // counts buckets to copy
   std::string failure_;

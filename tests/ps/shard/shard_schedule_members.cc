@@ -15,6 +15,7 @@ void ShardSchedule::join(int worker, bool as_new) {
     client = {
         .incarnation = client.incarnation + 1, .step = sequence + 1, .order = {}, .versions = {}};
     for (int b = 0; b < buckets_; ++b) client.order.push_back(b);
+    joined_since_freeze_.insert(worker);
   } else {
     // A worker that joins again continues its own numbering of pushes. Pushes that it sent before
     // it left may still wait.
@@ -104,6 +105,7 @@ void ShardSchedule::freeze() {
   drain();
   for (int i = 0; i < 4; ++i) (void)claim(below(buckets_));
   clocks_.clear();
+  joined_since_freeze_.clear();
   for (const WorkerClock& entry : shard_->freeze(++snapshots_begun_)) clocks_[entry.worker] = entry;
   phase_ = Phase::kFrozen;
 }
@@ -122,7 +124,14 @@ void ShardSchedule::begin_snapshot() {
     }
   }
   std::vector<WorkerClock> entries;
-  for (const auto& [worker, entry] : clocks_) entries.push_back(entry);
+  for (const auto& [worker, entry] : clocks_) {
+    if (!joined_since_freeze_.contains(worker)) entries.push_back(entry);
+  }
+  // Other shards may know workers that have joined this one since; it holds these back.
+  for (const WorkerId worker : joined_since_freeze_) {
+    const Client& client = clients_[static_cast<std::size_t>(worker)];
+    entries.push_back({worker, client.incarnation, client.step});
+  }
   // The schedule drops the earlier snapshot; only the shard, which may still write to it, keeps a
   // reference.
   target_ = std::make_shared<ShardSnapshot>();

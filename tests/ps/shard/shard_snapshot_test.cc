@@ -69,6 +69,41 @@ TEST(Snapshot, HoldsBackAnIncarnationWithoutAClock) {
   EXPECT_EQ(copy->values.f32()[0], 0.0F);
 }
 
+// On another shard the worker's push has begun, so the snapshot's clocks include it.
+TEST(Snapshot, HoldsBackAWorkerThatJoinsAfterTheFreeze) {
+  OneValue one(kAsync, 1);
+  one.shard().freeze(1);
+  const auto copy = copy_for(one.shard());
+  one.shard().join(1, 1, 0);
+  one.shard().begin_snapshot(1, std::vector<WorkerClock>{{0, 1, 0}, {1, 1, 1}}, copy);
+  one.push(1, 1, 1);
+  EXPECT_EQ(one.log(), "snapshot v1, applied 1:1 v2, answered 1:1 v2 =-1");
+  EXPECT_EQ(copy->values.f32()[0], 0.0F);
+  EXPECT_EQ(copy->buckets[0].workers, (std::vector<WorkerClock>{{0, 1, 0}, {1, 1, 0}}));
+}
+
+TEST(Snapshot, HoldsBackAWorkerThatJoinsARestoredShardAfterTheFreeze) {
+  OneValue one(kAsync, 2);
+  one.push(0, 1, 1);
+  one.push(1, 1, 2);
+  one.shard().restore(one.shard().snapshot());
+  one.shard().join(0, 1, 1);
+  EXPECT_EQ(one.shard().freeze(1), (std::vector<WorkerClock>{{0, 1, 1}}))
+      << "worker 1 has not joined since";
+  one.log();
+  const auto copy = copy_for(one.shard());
+  one.shard().begin_snapshot(1, std::vector<WorkerClock>{{0, 1, 2}, {1, 1, 2}}, copy);
+  one.shard().join(1, 1, 1);
+  one.push(1, 2, 3);
+  EXPECT_EQ(one.log(), "") << "push 2 of worker 0 is waited for";
+  one.push(0, 2, 3);
+  EXPECT_EQ(one.log(),
+            "applied 0:2 v4, answered 0:2 v4 =-3, snapshot v4, applied 1:2 v5 s1, "
+            "answered 1:2 v5 =-4");
+  EXPECT_EQ(copy->values.f32()[0], -3.0F);
+  EXPECT_EQ(copy->buckets[0].workers, (std::vector<WorkerClock>{{0, 1, 2}, {1, 1, 1}}));
+}
+
 TEST(Snapshot, UnderSyncDoesNotWaitForWorkersThatItHoldsBack) {
   OneValue one({.backup_workers = 1}, 3);
   one.shard().freeze(1);
