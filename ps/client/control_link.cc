@@ -36,6 +36,7 @@ void ControlLink::send_hello(bool with_declaration) {
     for (const SampleRange& range : state_.leased_batches) hello.held.push_back(to_wire(range));
   }
   hello.fingerprint = fingerprint_;
+  hello.call = call_;
   if (with_declaration) {
     hello.declaration = std::make_unique<wire::DeclarationT>(options_.declaration);
   }
@@ -57,6 +58,7 @@ ControlLink::Changes ControlLink::process_events() {
       busy = true;
       is_connected_ = *event == wire::LinkEvent::kConnected;
       if (is_connected_) {
+        ++call_;
         send_hello(/*with_declaration=*/false);
       } else if (incarnation_ != 0) {
         is_welcome_ = false;
@@ -82,6 +84,8 @@ void ControlLink::on_message(const wire::MessageT& message) {
   switch (body.type) {
     case wire::Body::Welcome: {
       const wire::WelcomeT& welcome = *body.AsWelcome();
+      // The Welcome of a lost connection: the batches after it are void.
+      if (welcome.call != call_) return;
       if (options_.insists_on_peer_timeout &&
           welcome.peer_timeout_ms != options_.peer_timeout.count()) {
         const std::string line = fmt::format(

@@ -58,6 +58,7 @@ class ControlLink {
   std::uint32_t incarnation_ = 0;
   std::uint32_t roll_back_incarnation_ = 0;
   const std::uint64_t fingerprint_;  // of this worker's declaration
+  std::uint64_t call_ = 0;           // number of the connection
   bool is_connected_ = false;
   bool is_welcome_ = false;  // shard 0 sent Welcome on this connection
   std::chrono::milliseconds peer_timeout_;

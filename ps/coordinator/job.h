@@ -32,6 +32,7 @@ struct WorkerRecord {
   Phase phase = Phase::kAbsent;  // changed by Job::set_phase() only
   std::uint32_t incarnation = 0;
   std::uint64_t fingerprint = 0;  // of the worker's declaration
+  std::uint64_t call = 0;         // as in the worker's last Hello
   bool fits = false;              // the worker's declaration agrees with the job's
   bool was_asked = false;         // to repeat its Hello with the declaration
   std::uint64_t last_push = 0;    // sequence of the worker's last push that ended a step on shard 0

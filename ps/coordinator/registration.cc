@@ -168,6 +168,7 @@ void Registration::on_new_worker(const wire::HelloT& hello) {
   record = WorkerRecord{.phase = record.phase,
                         .incarnation = incarnation,
                         .fingerprint = hello.fingerprint,
+                        .call = hello.call,
                         .host = hello.host,
                         .pid = hello.pid,
                         .reason = ""};
@@ -182,6 +183,7 @@ bool Registration::on_repeated_hello(const wire::HelloT& hello) {
                        record.host == hello.host && record.pid == hello.pid;
   if (!is_same) return false;
   record.was_asked = false;  // a request may have been lost with the connection
+  record.call = hello.call;
   take_declaration(hello);
   return true;
 }
@@ -217,6 +219,7 @@ void Registration::request_declarations() {
 
 void Registration::on_worker_reconnect(const wire::HelloT& hello) {
   WorkerRecord& record = job_.worker(hello.index);
+  record.call = hello.call;
   if (record.phase == WorkerPhase::kDisconnected) {
     job_.set_phase(hello.index, WorkerPhase::kTraining);
     record.incarnation = hello.incarnation;
@@ -382,6 +385,7 @@ void Registration::admit(int worker) {
   if (record.phase == WorkerPhase::kRegistering) job_.set_phase(worker, WorkerPhase::kJoining);
   wire::WelcomeT welcome;
   welcome.incarnation = record.incarnation;
+  welcome.call = record.call;
   welcome.peer_timeout_ms = job_.options.peer_timeout_ms;
   welcome.initialises = worker == job_.initialiser && !leases_.has_begun();
   if (!record.must_roll_back) welcome.servers = job_.roster();

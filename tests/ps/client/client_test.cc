@@ -34,6 +34,27 @@ TEST(Client, SendsAStopRequestAgainAfterAReconnect) {
   EXPECT_EQ(server.await<wire::StopRequestT>(*server.control).kind, 1);
 }
 
+// Messages of a lost connection may be received after the Hello of the next one, which did not list
+// their batches: server 0 grants these to other workers.
+TEST(Client, DropsTheBatchesAfterAWelcomeOfALostConnection) {
+  ScriptedServer server;
+  const auto client = server.make_client(1);
+  auto lease = std::async(std::launch::async, [&] { return client->next_lease(); });
+  server.await<wire::LeaseRequestT>(*server.control);
+  const auto send_lease = [&](int begin) {
+    wire::LeasesT leases;
+    leases.ranges.emplace_back(0, begin, begin + 2);
+    server.send(*server.control, std::move(leases));
+  };
+  server.break_control([&] {
+    server.send(*server.control, server.welcome(1));
+    send_lease(4);
+  });
+  server.await<wire::LeaseRequestT>(*server.control);
+  send_lease(6);
+  EXPECT_EQ(lease.get()->begin, 6);
+}
+
 TEST(Client, ListsItsBatchesWhenItReconnects) {
   ScriptedServer server;
   const auto client = server.make_client(1);

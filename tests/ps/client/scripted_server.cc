@@ -49,10 +49,13 @@ wire::WelcomeT ScriptedServer::welcome(std::uint32_t incarnation) const {
   return welcome;
 }
 
-wire::HelloT ScriptedServer::break_control() {
+wire::HelloT ScriptedServer::break_control(const std::function<void()>& before_answer) {
   listen();
   wire::HelloT hello = await<wire::HelloT>(*control);
-  send(*control, welcome(1));
+  before_answer();
+  wire::WelcomeT again = welcome(1);
+  again.call = hello.call;
+  send(*control, std::move(again));
   return hello;
 }
 
@@ -76,8 +79,8 @@ std::unique_ptr<Client> ScriptedServer::make_client(int buckets, bool initialise
     options.declaration.buckets.emplace_back(kElements * b, kElements * (b + 1), 0);
   }
   auto client = std::async(std::launch::async, [&] { return std::make_unique<Client>(options); });
-  await<wire::HelloT>(*control);
   wire::WelcomeT first = welcome(1);
+  first.call = await<wire::HelloT>(*control).call;
   first.initialises = initialises;
   send(*control, std::move(first));
   answer_data_hello();

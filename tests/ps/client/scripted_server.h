@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,8 +50,9 @@ class ScriptedServer {
   // Return messages that server 0 sends as the given incarnation.
   wire::WelcomeT welcome(std::uint32_t incarnation) const;
   wire::RosterT roster(std::uint32_t incarnation) const;
-  // Ends the control connection. Returns the Hello of the client's next connection, and answers it.
-  wire::HelloT break_control();
+  // Ends the control connection. Returns the Hello of the client's next connection, and answers it
+  // after `before_answer`.
+  wire::HelloT break_control(const std::function<void()>& before_answer = [] {});
   // Receives a DataHello from the client and answers it.
   wire::DataHelloT answer_data_hello();
   // Returns the routing id of the client's data socket.

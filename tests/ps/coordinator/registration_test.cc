@@ -160,10 +160,12 @@ TEST(Registration, AdmitsAReconnectingWorkerWithoutWaitingForReady) {
   wire::HelloT hello = job.worker_hello(1);
   hello.incarnation = 1;
   hello.sequence = 3;
+  hello.call = 2;
   EXPECT_EQ(job.send_hello(hello), "");
   const auto welcome = job.take<wire::WelcomeT>(worker(1));
   ASSERT_TRUE(welcome);
   EXPECT_EQ(welcome->incarnation, 1U);
+  EXPECT_EQ(welcome->call, 2U);
   EXPECT_FALSE(job.take<wire::WorkerLeftT>(server(0)));
   job.lease(1);
   job.send(worker(1), wire::ReadyT{});

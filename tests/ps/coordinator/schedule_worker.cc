@@ -31,12 +31,14 @@ void ScheduledWorker::start() {
   to_join_.clear();
   is_alive = true;
   ++process_;
+  call_ = 1;
   send_hello();
 }
 
 void ScheduledWorker::call_again() {
   sent.clear();
   is_welcome_ = false;
+  ++call_;
   send_hello();
 }
 
@@ -50,6 +52,7 @@ void ScheduledWorker::send_hello(bool with_declaration) {
   hello.pid = process_;
   hello.incarnation = incarnation_;
   hello.sequence = sequence_;
+  hello.call = call_;
   for (const SampleRange& range : leases_) hello.held.push_back(to_wire(range));
   if (unanswered_.contains(0)) hello.held.push_back(to_wire(batch_));
   hello.fingerprint = fingerprint_of(declaration_);
@@ -75,6 +78,7 @@ void ScheduledWorker::on_message(const wire::MessageT& message) {
   const wire::BodyUnion& body = message.body;
   switch (body.type) {
     case wire::Body::Welcome:
+      if (body.AsWelcome()->call != call_) return;  // of a lost connection
       // If Welcome contains another incarnation than before, server 0 was restarted and does not
       // know the previous incarnation of this worker.
       if (incarnation_ != body.AsWelcome()->incarnation) {
@@ -112,7 +116,8 @@ void ScheduledWorker::on_message(const wire::MessageT& message) {
       return;
     case wire::Body::RollBack:
       server_0_incarnation_ = body.AsRollBack()->incarnation;
-      if (stage_ != Stage::kLeft) roll_back();
+      // A synchronous worker leaves by itself, and goes back until shard 0 has confirmed that.
+      if (stage_ != Stage::kLeft || (is_synchronous() && !has_finished_)) roll_back();
       return;
     case wire::Body::Finished:
       has_finished_ = true;

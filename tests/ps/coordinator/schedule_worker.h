@@ -65,6 +65,7 @@ class ScheduledWorker {
   std::deque<ScheduledServer>& servers_;
 
   int process_ = 0;
+  std::uint64_t call_ = 0;   // number of the connection to server 0
   bool is_welcome_ = false;  // to server 0, since the last Hello
   Stage stage_ = Stage::kRegistering;
   std::uint32_t incarnation_ = 0;

@@ -114,6 +114,7 @@ std::vector<MessageT> meeting() {
     h.sequence = 10;
     h.held = {SampleRange(1, 64, 128)};
     h.fingerprint = 77;
+    h.call = 3;
     h.declaration = pointer(declaration());
     h.server = pointer(address());
     h.snapshots = {1, 2, 3};
@@ -122,6 +123,7 @@ std::vector<MessageT> meeting() {
     w.incarnation = 9;
     w.peer_timeout_ms = 5000;
     w.initialises = true;
+    w.call = 3;
     w.servers.push_back(pointer(address()));
   })));
   all.push_back(make_message(filled<RefusedT>([](RefusedT& r) {
