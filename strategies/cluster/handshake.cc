@@ -10,6 +10,7 @@
 #include "models/base/errors.h"
 #include "models/base/secret.h"
 #include "ps/net/endpoint.h"
+#include "ps/net/process_probe.h"
 
 namespace syncopate {
 namespace {
@@ -62,6 +63,7 @@ Frame encode(const Hello& hello) {
                            {"host", hello.host},
                            {"boot_id", hello.boot_id},
                            {"pid", hello.pid},
+                           {"process", hello.process},
                            {"peer_timeout_ms", hello.peer_timeout.count()},
                            {"node", hello.place.node},
                            {"local_rank", hello.place.local_rank},
@@ -77,6 +79,7 @@ Hello decode_hello(const Frame& frame) {
                 .host = json.at("host"),
                 .boot_id = json.at("boot_id"),
                 .pid = json.at("pid"),
+                .process = json.at("process"),
                 .peer_timeout = milliseconds(json.at("peer_timeout_ms").get<std::int64_t>()),
                 .place = {json.at("node"), json.at("local_rank")}};
     for (const Json& agreement : json.at("agreements")) {
@@ -108,7 +111,8 @@ Frame encode(const Roster& roster) {
                        {"num_replicas", member.num_replicas},
                        {"host", member.host},
                        {"address", member.address},
-                       {"pid", member.pid}});
+                       {"pid", member.pid},
+                       {"process", member.process}});
   }
   return frame_of(kRoster, {{"nonce", roster.nonce},
                             {"peer_timeout_ms", roster.peer_timeout.count()},
@@ -125,7 +129,8 @@ Roster decode_roster(const Frame& frame) {
                                 .num_replicas = member.at("num_replicas"),
                                 .host = member.at("host"),
                                 .address = member.at("address"),
-                                .pid = member.at("pid")});
+                                .pid = member.at("pid"),
+                                .process = member.at("process")});
     }
     return roster;
   });
@@ -155,6 +160,7 @@ Hello hello_of(const ClusterSpec& spec, const MembershipOptions& options) {
           .host = own_host_name(),
           .boot_id = own_boot_id(),
           .pid = getpid(),
+          .process = process_name(getpid()),
           .peer_timeout = options.peer_timeout,
           .place = {spec.node, spec.local_rank},
           .agreements = options.agreements};
@@ -197,7 +203,8 @@ Roster make_roster(const std::vector<Hello>& hellos, const std::vector<std::stri
                               .num_replicas = hello.num_replicas,
                               .host = hello.host,
                               .address = addresses[i],
-                              .pid = hello.pid});
+                              .pid = hello.pid,
+                              .process = hello.process});
     first_replica += hello.num_replicas;
   }
   if (roster.peer_timeout <= milliseconds(0)) {

@@ -35,6 +35,7 @@ struct Hello {
   std::string host;
   std::string boot_id;  // equal for tasks under one kernel; "" when unknown
   std::int64_t pid = 0;
+  std::string process;                        // its process_name()
   std::chrono::milliseconds peer_timeout{0};  // --peer-timeout; 0 when it is not given
   Place place;                                // this task's node and local rank; node "": unknown
   std::vector<Agreement> agreements;

@@ -26,6 +26,7 @@ struct Member {
   std::string host;     // the machine's name as the task reports it
   std::string address;  // where the other tasks reach it: the address that rank 0 sees
   std::int64_t pid = 0;
+  std::string process;  // its process_name()
 };
 
 // A setting that is compared at the rendezvous. A difference ends the job if `must` is set, and is

@@ -151,8 +151,7 @@ MembershipThread::MembershipThread(ConnectedTask task, const MembershipState& st
     : index_(task.index),
       peer_timeout_(task.roster.peer_timeout),
       state_(state),
-      detector_(static_cast<int>(task.connections.size()), longest_silence(peer_timeout_),
-                Clock::now()),
+      observer_(Clock::now()),
       next_heartbeat_(Clock::now()) {
   for (const Member& member : task.roster.members) {
     const std::string name = describe(member.index, member.host, member.pid);
@@ -160,7 +159,11 @@ MembershipThread::MembershipThread(ConnectedTask task, const MembershipState& st
     if (member.index == index_ || (!is_rank_zero() && member.index != 0)) continue;
     Peer peer{.index = member.index,
               .name = name,
-              .connection = std::move(task.connections[peers_.size()])};
+              .connection = std::move(task.connections[peers_.size()]),
+              .watch = PeerSilence(
+                  longest_silence(peer_timeout_),
+                  [probe = ProcessProbe(member.process)]() mutable { return probe.look(); },
+                  Clock::now(), observer_)};
     // The text of every error of this peer's connection begins with "<peer> was lost".
     peer.connection.set_peer(name + " was lost");
     peers_.push_back(std::move(peer));
@@ -179,17 +182,11 @@ void MembershipThread::run(const std::stop_token& stop) {
     send_posted();
     for (std::size_t i = 0; i < peers_.size(); ++i) {
       if (peers_[i].is_open() && (ready[i].revents & ~POLLOUT) != 0) {
-        detector_.on_message(static_cast<int>(i), Clock::now());
+        peers_[i].watch.on_message(Clock::now(), observer_);
         receive_from(peers_[i]);
       }
     }
-    if (!ended_) {
-      if (const std::optional<int> silent = detector_.silent(Clock::now())) {
-        Peer& peer = peers_[static_cast<std::size_t>(*silent)];
-        on_lost(peer, fmt::format("{}: it has been silent for {}", peer.connection.peer(),
-                                  in_seconds(longest_silence(peer_timeout_))));
-      }
-    }
+    check_peers();
     send_heartbeats();
     flush();
     if (all_closed()) state_.queue->set_closed();
@@ -206,23 +203,26 @@ std::vector<pollfd> MembershipThread::wait(const std::optional<Deadline>& linger
   }
   sockets.push_back({state_.queue->wake_descriptor(), POLLIN, 0});
 
-  const FailureDetector::Time now = Clock::now();
+  const PeerSilence::Time now = Clock::now();
   nanoseconds timeout = linger ? linger->remaining() : nanoseconds(kLongestPoll);
   if (!ended_) {
-    timeout = std::min(
-        {timeout, detector_.time_left(now), std::max(nanoseconds(0), next_heartbeat_ - now)});
+    timeout = std::min(timeout, std::max(nanoseconds(0), next_heartbeat_ - now));
+    for (const Peer& peer : peers_) {
+      if (peer.is_open()) timeout = std::min(timeout, peer.watch.time_left(now, observer_));
+    }
   }
   const auto rounded = std::chrono::ceil<milliseconds>(timeout);
-  record_own_delay(detector_.update(now, rounded));
+  record_own_delay(observer_.update(now, rounded));
   poll(sockets.data(), sockets.size(), static_cast<int>(rounded.count()));
-  record_own_delay(detector_.update(Clock::now(), nanoseconds(0)));
+  record_own_delay(observer_.update(Clock::now(), nanoseconds(0)));
   return sockets;
 }
 
 void MembershipThread::record_own_delay(nanoseconds delay) {
-  if (delay <= nanoseconds(0)) return;
+  const PeerSilence::Time now = Clock::now();
+  if (delay < own_delay_ && now - delayed_until_ < kGivenUpWindow) return;
   own_delay_ = delay;
-  delayed_until_ = Clock::now();
+  delayed_until_ = now;
 }
 
 // Whether the peers declared this task lost: it did not run for as long as they tolerate, and their
@@ -298,8 +298,18 @@ void MembershipThread::deliver(Frame frame) {
   }
 }
 
+void MembershipThread::check_peers() {
+  for (Peer& peer : peers_) {
+    if (ended_) return;
+    if (!peer.is_open()) continue;
+    const bool in_set_up = peer.step < 0 && state_.step->load(std::memory_order_relaxed) < 0;
+    const auto lost = peer.watch.check(Clock::now(), observer_, in_set_up);
+    if (lost) on_lost(peer, fmt::format("{}: it {}", peer.connection.peer(), describe(*lost)));
+  }
+}
+
 void MembershipThread::send_heartbeats() {
-  const FailureDetector::Time now = Clock::now();
+  const PeerSilence::Time now = Clock::now();
   if (ended_ || now < next_heartbeat_) return;
   next_heartbeat_ = now + heartbeat_interval(peer_timeout_);
   const std::int64_t step = state_.step->load(std::memory_order_relaxed);

@@ -21,7 +21,8 @@
 
 #include "models/base/deadline.h"
 #include "models/base/file_descriptor.h"
-#include "strategies/cluster/failure_detector.h"
+#include "ps/net/peer_silence.h"
+#include "strategies/cluster/failure_notice.h"
 #include "strategies/cluster/rendezvous.h"
 
 namespace syncopate {
@@ -110,6 +111,7 @@ class MembershipThread {
     int index = 0;
     std::string name;  // the peer's name in messages, "rank 2 (host b, pid 77)"
     Connection connection;
+    PeerSilence watch;
     std::int64_t step = -1;  // the step in the peer's last heartbeat; -1: before its first step
     bool is_open() const noexcept { return connection.descriptor() >= 0; }
     void close() { connection = Connection(); }
@@ -121,6 +123,7 @@ class MembershipThread {
   void send_posted();
   void send_to_all(const std::vector<Frame>& frames);
   void deliver(Frame frame);
+  void check_peers();
   void send_heartbeats();
   void flush();
   void on_lost(Peer& peer, const std::string& how);
@@ -135,11 +138,11 @@ class MembershipThread {
   const std::chrono::nanoseconds peer_timeout_;
   MembershipState state_;
   std::string own_name_;
-  std::vector<Peer> peers_;   // on rank 0: all other tasks; elsewhere: only rank 0
-  FailureDetector detector_;  // numbers the peers by their position in peers_
-  FailureDetector::Time next_heartbeat_;
-  std::chrono::nanoseconds own_delay_{0};  // how long this thread was last kept from running
-  FailureDetector::Time delayed_until_;
+  std::vector<Peer> peers_;  // on rank 0: all other tasks; elsewhere: only rank 0
+  ObserverClock observer_;   // measures how long this thread is kept from running
+  PeerSilence::Time next_heartbeat_;
+  std::chrono::nanoseconds own_delay_{0};  // the longest recent delay of this thread
+  PeerSilence::Time delayed_until_;
   bool ended_ = false;
 };
 

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "strategies/cluster/failure_detector.h"
+#include "strategies/cluster/failure_notice.h"
 
 namespace syncopate {
 namespace {

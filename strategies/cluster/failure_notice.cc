@@ -1,28 +1,8 @@
-#include "strategies/cluster/failure_detector.h"
+#include "strategies/cluster/failure_notice.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace syncopate {
-
-std::chrono::nanoseconds FailureDetector::update(Time now, std::chrono::nanoseconds sleep) {
-  const std::chrono::nanoseconds delay = now - expected_;
-  expected_ = now + sleep;
-  if (delay <= kTolerance) return std::chrono::nanoseconds(0);
-  for (Time& time : last_message_times_) time += delay;
-  return delay;
-}
-
-std::optional<int> FailureDetector::silent(Time now) const {
-  const auto oldest = std::ranges::min_element(last_message_times_);
-  if (now - *oldest < timeout_) return std::nullopt;
-  return static_cast<int>(oldest - last_message_times_.begin());
-}
-
-std::chrono::nanoseconds FailureDetector::time_left(Time now) const {
-  return std::max(std::chrono::nanoseconds(0),
-                  timeout_ - (now - std::ranges::min(last_message_times_)));
-}
 
 void FailureNotice::set(const std::string& reason) {
   Callback callback;
