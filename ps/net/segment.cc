@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -104,9 +105,6 @@ MappedSegment map_foreign_segment(int memory, std::int64_t elements, const std::
         fmt::format("{} for {} values and as many gradients", layout.total(), elements));
   }
   SharedMapping mapping(memory, layout.total(), kSegmentPurpose);
-  // The segment's pages exist, but not in this process's page tables: filling these now saves the
-  // first step one page fault per page.
-  reserve_pages(memory, mapping, 0, layout.total(), kSegmentPurpose);
   const SegmentHeader expected(elements, nonce);
   SegmentHeader found(0, "");
   std::memcpy(&found, mapping.data(), sizeof found);
@@ -161,6 +159,15 @@ SegmentOwner::SegmentOwner(std::int64_t elements, const std::string& nonce,
 }
 
 SegmentOwner::~SegmentOwner() = default;
+
+void fill_page_tables(const MappedSegment& segment, std::int64_t begin, std::int64_t end) noexcept {
+  for (const Tensor* block : {&segment.values, &segment.gradients}) {
+    float* const data = block->f32().data();
+    const auto first = reinterpret_cast<std::uintptr_t>(data + begin) / kPageBytes * kPageBytes;
+    const auto last = reinterpret_cast<std::uintptr_t>(data + end);
+    madvise(reinterpret_cast<void*>(first), last - first, MADV_POPULATE_WRITE);
+  }
+}
 
 std::optional<MappedSegment> map_segment(const std::string& name, const std::string& nonce,
                                          std::int64_t elements, const Deadline& deadline) {

@@ -51,6 +51,10 @@ struct MappedSegment {
   Tensor gradients;  // [elements] f32
 };
 
+// Enters elements [begin, end) of both blocks in the page tables of this process, which saves the
+// first step one page fault per page. It is no error if the kernel does not support that.
+void fill_page_tables(const MappedSegment& segment, std::int64_t begin, std::int64_t end) noexcept;
+
 // Asks the worker at socket `name` for its segment and maps it. Returns nothing when the worker
 // cannot be reached: it runs on another host, in another network namespace or as another user, has
 // ended, or did not answer by the deadline. Throws UsageError when the worker belongs to another

@@ -19,7 +19,10 @@ constexpr std::chrono::milliseconds kSendInterval(100);
 }  // namespace
 
 DataService::DataService(const DataServiceOptions& options)
-    : options_(options), sessions_(options.workers, options.nonce), snapshots_(sessions_) {
+    : options_(options),
+      sessions_(options.workers, options.nonce),
+      snapshots_(sessions_),
+      mapper_(options.nonce) {
   open_socket();
   requests_ = std::make_unique<RequestService>(RequestServiceOptions{.index = options.index,
                                                                      .servers = options.servers,
@@ -189,19 +192,50 @@ void DataService::on_hello(wire::Received& message, const wire::DataHelloT& hell
     served_->shard->join(hello.worker, hello.incarnation, hello.sequence, ahead);
     requests_->schedule_all();
   }
-  if (options_.uses_segments) {
-    std::int64_t total = 0;
-    for (const wire::BucketPlace& place : served_->declaration.buckets) {
-      total = std::max(total, place.end());
-    }
-    sessions_.map_segment(*result.session, hello.segment, total);
+  if (!begin_mapping(*result.session, hello)) send_welcome(*result.session);
+}
+
+bool DataService::begin_mapping(WorkerSession& session, const wire::DataHelloT& hello) {
+  if (session.is_mapping) return true;
+  if (!options_.uses_segments || hello.segment.empty() || session.segment != nullptr) return false;
+  if (session.mapped_by_call == hello.call) return false;  // this Hello is repeated
+  session.is_mapping = true;
+  session.mapped_by_call = hello.call;
+  std::int64_t total = 0;
+  for (const wire::BucketPlace& place : served_->declaration.buckets) {
+    total = std::max(total, place.end());
   }
+  const auto on_mapped = [this, worker = session.worker, incarnation = session.incarnation](
+                             std::shared_ptr<const MappedSegment> segment) {
+    queue_.post([this, worker, incarnation, segment = std::move(segment)]() mutable {
+      this->on_mapped(worker, incarnation, std::move(segment));
+    });
+  };
+  const std::span<const Bucket> buckets = served_->shard->buckets();
+  mapper_.map({.segment = hello.segment,
+               .elements = total,
+               .buckets = {buckets.begin(), buckets.end()},
+               .worker = fmt::format("worker {}", session.worker),
+               .on_mapped = on_mapped});
+  return true;
+}
+
+void DataService::on_mapped(WorkerId worker, std::uint32_t incarnation,
+                            std::shared_ptr<const MappedSegment> segment) {
+  WorkerSession* const session = sessions_.find(worker, incarnation);
+  if (session == nullptr || !session->is_mapping) return;
+  session->is_mapping = false;
+  session->segment = std::move(segment);
+  send_welcome(*session);
+}
+
+void DataService::send_welcome(const WorkerSession& session) {
   wire::DataWelcomeT welcome;
   welcome.incarnation = requests_->incarnation();
-  welcome.credit_bytes = credit_of(*result.session);
-  welcome.uses_segment = result.session->segment != nullptr;
-  welcome.session = result.session->token;
-  socket_->send(wire::envelope(peer, wire::make_message(welcome)));
+  welcome.credit_bytes = credit_of(session);
+  welcome.uses_segment = session.segment != nullptr;
+  welcome.session = session.token;
+  socket_->send(wire::envelope(session.peer, wire::make_message(welcome)));
 }
 
 }  // namespace syncopate::ps

@@ -20,6 +20,7 @@
 #include "ps/net/link_forwarder.h"
 #include "ps/server/data_service_queues.h"
 #include "ps/server/request_service.h"
+#include "ps/server/segment_mapper.h"
 #include "ps/server/served_variables.h"
 #include "ps/server/snapshot_service.h"
 #include "ps/server/worker_sessions.h"
@@ -90,7 +91,12 @@ class DataService {
   void run_posted();
   void on_message(wire::Received& message);
   void on_hello(wire::Received& message, const wire::DataHelloT& hello);
+  // Returns whether the worker's shared memory is being mapped; the worker is welcome after that.
+  bool begin_mapping(WorkerSession& session, const wire::DataHelloT& hello);
+  void on_mapped(WorkerId worker, std::uint32_t incarnation,
+                 std::shared_ptr<const MappedSegment> segment);
   std::int64_t credit_of(const WorkerSession& session) const;
+  void send_welcome(const WorkerSession& session);
 
   const DataServiceOptions options_;
   wire::Context context_{wire::io_threads_for(static_cast<int>(usable_cpus().size()))};
@@ -109,6 +115,7 @@ class DataService {
   SnapshotService snapshots_;
   std::unique_ptr<RequestService> requests_;
 
+  SegmentMapper mapper_;  // its thread posts to queue_
   std::jthread thread_;
 };
 

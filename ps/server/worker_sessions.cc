@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "models/base/errors.h"
@@ -12,8 +11,6 @@
 
 namespace syncopate::ps {
 namespace {
-
-constexpr std::chrono::milliseconds kMapTimeout(1000);
 
 WorkerSessions::HelloResult refuse_hello(std::string line, bool is_usage_error) {
   wire::RefusedT refused;
@@ -74,18 +71,6 @@ WorkerSessions::HelloResult WorkerSessions::on_hello(const std::string& peer,
   session.peer = peer;
   workers_by_peer_[peer] = hello.worker;
   return {.session = &session, .is_new = is_new};
-}
-
-void WorkerSessions::map_segment(WorkerSession& session, const std::string& segment,
-                                 std::int64_t elements) {
-  if (session.segment != nullptr || segment.empty()) return;
-  try {
-    auto mapped = ps::map_segment(segment, nonce_, elements, Deadline::after(kMapTimeout));
-    if (mapped) session.segment = std::make_shared<const MappedSegment>(std::move(*mapped));
-  } catch (const Error& error) {
-    log(LogLevel::kWarning, fmt::format("the shared memory of worker {} is not used: {}",
-                                        session.worker, error.what()));
-  }
 }
 
 WorkerSession* WorkerSessions::find(const std::string& peer, std::uint64_t token) {

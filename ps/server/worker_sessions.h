@@ -24,6 +24,8 @@ struct WorkerSession {
   std::uint64_t token = 0;                       // handed out on the connection, see DataWelcome
   std::uint64_t last_push = 0;                   // the highest sequence of its pushes so far
   std::shared_ptr<const MappedSegment> segment;  // worker's shared memory; null: values in frames
+  bool is_mapping = false;                       // the segment is being mapped; the welcome follows
+  std::optional<std::uint64_t> mapped_by_call;   // the last call whose segment was asked for
   bool has_logged_drop = false;
 };
 
@@ -42,10 +44,6 @@ class WorkerSessions {
   // server; null before the coordinator has declared the job.
   HelloResult on_hello(const std::string& peer, const wire::DataHelloT& hello,
                        const ServedVariables* served);
-  // Maps the worker's shared memory, which has `elements` values. A failure is logged; values then
-  // travel in message frames.
-  void map_segment(WorkerSession& session, const std::string& segment, std::int64_t elements);
-
   // find() and find_worker() return null if there is no such session.
   // Returns the session of this connection and token; null if there is none.
   WorkerSession* find(const std::string& peer, std::uint64_t token);

@@ -229,5 +229,31 @@ TEST(Segment, IsNotGivenToAnotherUser) {
   EXPECT_FALSE(is_given);
 }
 
+// Returns whether the page of this address is in the page tables. Source: proc(5), pagemap.
+bool is_in_page_tables(const float* address) {
+  const auto page = reinterpret_cast<std::uintptr_t>(address) / 4096;
+  const FileDescriptor pages(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
+  std::uint64_t entry = 0;
+  EXPECT_EQ(pread(pages.get(), &entry, sizeof entry, static_cast<off_t>(page * sizeof entry)), 8);
+  constexpr int kPresentBit = 63;
+  return (entry >> kPresentBit) != 0;
+}
+
+// A shard of several uses a part of a worker's model.
+TEST(Segment, EntersOnlyTheAskedElementsInThePageTables) {
+  constexpr std::int64_t kMany = std::int64_t{8} << 20;
+  constexpr std::int64_t kUsed = kMany / 4;
+  const SegmentOwner owner(kMany, "a job");
+  const auto mapped = map(owner, "a job", kMany);
+  ASSERT_TRUE(mapped);
+  fill_page_tables(*mapped, kUsed, 2 * kUsed);
+  for (const Tensor* block : {&mapped->values, &mapped->gradients}) {
+    const float* const first = block->f32().data();
+    EXPECT_TRUE(is_in_page_tables(first + kUsed));
+    EXPECT_TRUE(is_in_page_tables(first + 2 * kUsed - 1));
+    EXPECT_FALSE(is_in_page_tables(first + kMany - 1));
+  }
+}
+
 }  // namespace
 }  // namespace syncopate::ps

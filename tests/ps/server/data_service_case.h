@@ -46,6 +46,8 @@ class WorkerConnection {
     if (const auto* const welcome = decoded->body.AsDataWelcome()) session = welcome->session;
     return body == nullptr ? BodyT() : BodyT(*body);
   }
+  // Returns whether no message has arrived.
+  bool has_received_nothing() { return !socket_->receive(); }
 
   std::uint64_t session = 0;
 

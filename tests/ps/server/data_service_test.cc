@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "ps/net/descriptor_passing.h"
 #include "ps/net/segment.h"
 #include "tests/ps/server/data_service_case.h"
 
@@ -281,6 +282,23 @@ TEST(DataService, SendsValuesAsOfTheTimeOfTheRequest) {
   ASSERT_TRUE(first.receive<wire::DataWelcomeT>().uses_segment);
   second.send(push_of(1, 1), kGradient);
   EXPECT_FALSE(first.receive<wire::ValuesT>(1).in_segment);
+}
+
+// The descriptor of a worker that has no CPU comes late or never.
+TEST(DataService, ServesOtherWorkersWhileItMapsTheSegmentOfOne) {
+  DataServiceCase service({.workers = 2});
+  const std::string name = random_socket_name();
+  FileDescriptor does_not_answer = listen_at_name(name);
+  WorkerConnection late = service.connect();
+  late.send(hello_of(0, 1, name));
+  WorkerConnection other = service.connect();
+  other.send(hello_of(1, 1));
+  other.receive<wire::DataWelcomeT>();
+  other.send(push_of(1, 1), kGradient);
+  other.receive<wire::ValuesT>(1);
+  EXPECT_TRUE(late.has_received_nothing());
+  does_not_answer = FileDescriptor();
+  EXPECT_FALSE(late.receive<wire::DataWelcomeT>().uses_segment);
 }
 
 }  // namespace
