@@ -11,16 +11,15 @@
 
 namespace syncopate::ps {
 
-ControlLink::ControlLink(wire::Context& context, ClientState& state, const ClientOptions& options)
+ControlLink::ControlLink(ClientState& state, const ClientOptions& options)
     : state_(state),
       options_(options),
-      socket_(wire::Socket::connect(context, options.rendezvous)),
+      socket_(wire::Socket::connect(context_, options.rendezvous), options.peer_timeout / 10,
+              state.step),
       fingerprint_(fingerprint_of(options.declaration)),
       peer_timeout_(options.peer_timeout),
       join_by_(Deadline::after(options.rendezvous_timeout)),
       give_up_by_(Deadline::after(options.rendezvous_timeout + options.peer_timeout)),
-      next_heartbeat_(Deadline::after(peer_timeout_ / 10)),
-      silent_until_(Deadline::after(options.rendezvous_timeout)),
       reconnect_("this worker", options.server_timeout, options.asked_to_stop) {}
 
 std::string ControlLink::name() const { return "server 0 at " + to_string(options_.rendezvous); }
@@ -40,7 +39,7 @@ void ControlLink::send_hello(bool with_declaration) {
   if (with_declaration) {
     hello.declaration = std::make_unique<wire::DeclarationT>(options_.declaration);
   }
-  socket_->send(envelope("", make_message(std::move(hello))));
+  socket_.send(envelope("", make_message(std::move(hello))));
 }
 
 void ControlLink::send(wire::MessageT message) {
@@ -48,32 +47,33 @@ void ControlLink::send(wire::MessageT message) {
     unsent_.push_back(std::move(message));
     return;
   }
-  socket_->send(envelope("", message));
+  socket_.send(envelope("", message));
+}
+
+void ControlLink::watch_server(const std::string& process) {
+  socket_.watch("", peer_timeout_ * 7 / 10, process);
 }
 
 ControlLink::Changes ControlLink::process_events() {
   for (bool busy = true; busy;) {
     busy = false;
-    if (const auto event = socket_->link_event()) {
+    if (const auto event = socket_.link_event()) {
       busy = true;
       is_connected_ = *event == wire::LinkEvent::kConnected;
       if (is_connected_) {
         ++call_;
         send_hello(/*with_declaration=*/false);
+        watch_server("");
       } else if (incarnation_ != 0) {
         is_welcome_ = false;
         reconnect_.begin();
       }
     }
-    if (const auto received = socket_->receive()) {
+    if (const auto received = socket_.receive()) {
       busy = true;
-      silent_until_ = Deadline::after(peer_timeout_ * 7 / 10);
-      // If the connection did not break, server 0 was only suspended and still knows this worker. A
-      // restarted server 0 may refuse this worker's Hello.
-      if (is_welcome_) reconnect_.end();
       on_message(received->header);
     }
-    socket_->flush();
+    socket_.flush();
   }
   return std::exchange(changes_, {});
 }
@@ -104,11 +104,13 @@ void ControlLink::on_message(const wire::MessageT& message) {
         state_.welcome = welcome;
         if (welcome.peer_timeout_ms > 0)
           peer_timeout_ = std::chrono::milliseconds(welcome.peer_timeout_ms);
+        socket_.set_interval(peer_timeout_ / 10);
       }
+      watch_server(welcome.process);
       changes_.addresses.emplace();
       for (const auto& server : welcome.servers) changes_.addresses->push_back(*server);
       for (const wire::MessageT& unsent : std::exchange(unsent_, {})) {
-        socket_->send(envelope("", unsent));
+        socket_.send(envelope("", unsent));
       }
       break;
     }
@@ -175,7 +177,8 @@ void ControlLink::on_message(const wire::MessageT& message) {
 void ControlLink::check_timeouts() {
   // While shard 0 sends messages, this worker waits longer to be accepted: shard 0 itself reports
   // which task is missing.
-  const bool is_server_alive = is_connected_ && !silent_until_.passed() && !give_up_by_.passed();
+  const auto lost = socket_.lost();
+  const bool is_server_alive = is_connected_ && lost.empty() && !give_up_by_.passed();
   if (incarnation_ == 0 && join_by_.passed() && !is_server_alive) {
     return state_.fail(
         fmt::format("{} did not accept this worker within {}; "
@@ -183,20 +186,16 @@ void ControlLink::check_timeouts() {
                     "and servers been started?",
                     name(), in_seconds(join_by_.timeout())));
   }
-  // Shard 0 is suspended or unreachable. Heartbeats continue in case it still receives them.
-  if (incarnation_ != 0 && is_welcome_ && silent_until_.passed()) reconnect_.begin();
+  // Shard 0 is stopped or unreachable. Heartbeats continue in case it still receives them. If the
+  // connection did not break and shard 0 sends again, it still knows this worker.
+  if (is_welcome_ && !lost.empty()) reconnect_.begin(lost.begin()->second);
+  if (is_welcome_ && lost.empty()) reconnect_.end();
   if (const auto reason = reconnect_.expired(name(), options_.declaration.writes_checkpoints)) {
     return state_.fail(*reason);
   }
-  if (!is_connected_ || !next_heartbeat_.passed()) return;
-  next_heartbeat_ = Deadline::after(peer_timeout_ / 10);
-  wire::HeartbeatT heartbeat;
-  heartbeat.step = state_.step.load(std::memory_order_relaxed);
-  socket_->send(envelope("", make_message(std::move(heartbeat))));
 }
 
 void ControlLink::extend_deadlines(std::chrono::nanoseconds suspended) {
-  silent_until_ = Deadline::after(peer_timeout_ * 7 / 10);
   reconnect_.extend(suspended);
 }
 

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,14 +10,14 @@
 #include "models/base/deadline.h"
 #include "ps/client/client_state.h"
 #include "ps/coordinator/reconnect_timeout.h"
-#include "ps/wire/zmq_socket.h"
+#include "ps/wire/heartbeat_socket.h"
 
 namespace syncopate::ps {
 
 // A ControlLink is used by the I/O thread only.
 class ControlLink {
  public:
-  ControlLink(wire::Context& context, ClientState& state, const ClientOptions& options);
+  ControlLink(ClientState& state, const ClientOptions& options);
 
   // Sends the message to shard 0, once that has accepted this worker.
   void send(wire::MessageT message);
@@ -33,13 +32,13 @@ class ControlLink {
   };
   // Receives messages of shard 0 and link events, and flushes the socket.
   Changes process_events();
-  // Sends heartbeats to shard 0; fails the client when shard 0 was silent for too long.
+  // Fails the client when shard 0 is lost.
   void check_timeouts();
-  // Ignores silence of shard 0 during `suspended`, a time in which this process did not run.
+  // Restarts a running timeout after `suspended`, a time in which the I/O thread did not run.
   void extend_deadlines(std::chrono::nanoseconds suspended);
   // Returns the descriptors of the link's only socket: when one is readable, process_events() is
   // due.
-  std::vector<int> descriptors() const { return socket_->descriptors(); }
+  std::vector<int> descriptors() const { return socket_.descriptors(); }
 
   std::uint32_t incarnation() const noexcept { return incarnation_; }
   // Returns the incarnation of server 0 named in the last RollBack message; 0: none was received.
@@ -48,11 +47,14 @@ class ControlLink {
  private:
   std::string name() const;  // such as "server 0 at 10.0.0.7:4000"
   void send_hello(bool with_declaration);
+  void watch_server(const std::string& process);
   void on_message(const wire::MessageT& message);
 
   ClientState& state_;
   const ClientOptions& options_;
-  std::unique_ptr<wire::Socket> socket_;
+  // A context of its own: heartbeats do not wait for the thread that moves values and gradients.
+  wire::Context context_;
+  wire::HeartbeatSocket socket_;
   std::vector<wire::MessageT> unsent_;  // held back until this worker is welcome
   Changes changes_;
   std::uint32_t incarnation_ = 0;
@@ -64,8 +66,6 @@ class ControlLink {
   std::chrono::milliseconds peer_timeout_;
   Deadline join_by_;
   Deadline give_up_by_;  // ends the join, even if shard 0 sends messages
-  Deadline next_heartbeat_;
-  Deadline silent_until_;  // a message of shard 0 is expected before this
   ReconnectTimeout reconnect_;
 };
 

@@ -31,7 +31,7 @@ wire::MessageT make_lease_request() {
 IoThread::IoThread(const ClientOptions& options, ClientState& state)
     : options_(options),
       state_(state),
-      control_(context_, state_, options_),
+      control_(state_, options_),
       wake_registration_(readable_, {wake_.descriptor()}, kWake),
       control_registration_(readable_, control_.descriptors(), kControl) {
   for (int shard = 0; shard < options_.servers; ++shard) {

@@ -20,6 +20,9 @@ using std::chrono::milliseconds;
 constexpr milliseconds kRepeatHello(1000);
 // The longest wait for a shard's answer, as a multiple of the first one.
 constexpr int kLongestAnswerTimeout = 10;
+// The time to connect to a shard, in peer timeouts. Longer than that of the control connection,
+// which notices the death of a server: the data thread of a shard that is alive may be busy.
+constexpr int kDataTimeouts = 3;
 // A push that the shard drops more often than this is invalid for it; resending would never end.
 constexpr int kMostResends = 5;
 // A probe of more pushes than this could be longer than a header may be.
@@ -36,7 +39,9 @@ ShardLink::ShardLink(wire::Context& context, ReadableSet& readable, ClientState&
       shard_(shard),
       sums_(sum_kernels(detect_isa())),
       answer_timeout_(options.answer_timeout),
-      reconnect_("this worker", options.server_timeout, options.asked_to_stop) {
+      reconnect_("this worker",
+                 std::max(options.server_timeout, kDataTimeouts * options.peer_timeout),
+                 options.asked_to_stop) {
   const auto& buckets = options.declaration.buckets;
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     if (buckets[b].owner() == shard) answered_[static_cast<int>(b)] = 0;

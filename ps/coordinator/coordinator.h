@@ -42,6 +42,7 @@ struct CoordinatorOptions {
   std::string nonce;  // of the job; empty: tasks of any nonce are accepted
   int servers = 1;
   std::int64_t peer_timeout_ms = 5000;
+  std::string process;            // process_name() of server 0
   bool writes_snapshots = false;  // servers write their part of each snapshot to a file
   // The generation: grows with every start of server 0 in this job, so that numbers given out after
   // restore() differ from those given out before. 0: one more than the snapshot's, which suffices

@@ -102,6 +102,7 @@ void Job::welcome_server(int index) {
   wire::WelcomeT welcome;
   welcome.incarnation = server(index).incarnation;
   welcome.peer_timeout_ms = options.peer_timeout_ms;
+  welcome.process = options.process;
   send_to_server(index, std::move(welcome));
 }
 

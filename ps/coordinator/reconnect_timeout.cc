@@ -23,6 +23,21 @@ ReconnectTimeout::ReconnectTimeout(std::string waiting, std::chrono::millisecond
 
 void ReconnectTimeout::begin() {
   if (until_) return;
+  begun_ = Deadline::Clock::now();
+  away_ = {};
+  is_silent_ = false;
+  restart();
+}
+
+void ReconnectTimeout::begin(const LostPeer& lost) {
+  if (until_) return;
+  begin();
+  until_ = Deadline::after(timeout_ - lost.silence);
+  away_ = lost;
+  is_silent_ = true;
+}
+
+void ReconnectTimeout::restart() {
   until_ = Deadline::after(timeout_);
   is_shortened_ = false;
   broke_while_suspended_ = resumed_until_ && !resumed_until_->passed() && suspended_ > timeout_;
@@ -32,8 +47,8 @@ void ReconnectTimeout::extend(std::chrono::nanoseconds suspended) {
   suspended_ = suspended;
   resumed_until_ = Deadline::after(kDetectionDelay);
   if (!until_) return;
-  end();
-  begin();
+  away_.unobserved += suspended;
+  restart();
 }
 
 void ReconnectTimeout::shorten_if_asked_to_stop() {
@@ -54,11 +69,15 @@ std::optional<std::string> ReconnectTimeout::expired(const std::string& server,
         "tasks: they may have completed the job without it",
         server, waiting_, in_seconds(suspended_));
   }
-  return fmt::format("{} {} {}{}", server,
-                     is_shortened_ ? "was disconnected when " + waiting_ +
-                                         " was requested to stop, and did not reconnect within"
-                                   : "has been disconnected for",
-                     in_seconds(until_->timeout()), resume_advice(has_checkpoints));
+  if (is_shortened_) {
+    return fmt::format(
+        "{} was disconnected when {} was requested to stop, and did not reconnect within {}{}",
+        server, waiting_, in_seconds(until_->timeout()), resume_advice(has_checkpoints));
+  }
+  LostPeer away = away_;
+  away.silence += Deadline::Clock::now() - begun_;
+  return fmt::format("{} {}{}{}", server, is_silent_ ? "" : "is disconnected, and ", describe(away),
+                     resume_advice(has_checkpoints));
 }
 
 }  // namespace syncopate::ps

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "models/base/deadline.h"
+#include "ps/net/peer_silence.h"
 
 namespace syncopate::ps {
 
@@ -30,22 +31,29 @@ class ReconnectTimeout {
   ReconnectTimeout(std::string waiting, std::chrono::milliseconds timeout,
                    std::function<bool()> asked_to_stop);
 
-  void begin();  // no effect if the timeout is running
+  // begin() has no effect if the timeout is running.
+  void begin();
+  void begin(const LostPeer& lost);  // the server is silent; the timeout includes its silence
   void end() noexcept { until_.reset(); }
   // Called when this process did not run for `suspended`: a running timeout starts again.
   void extend(std::chrono::nanoseconds suspended);
 
   // Returns the error message once the timeout has passed; nothing before. `server` names the
-  // server that is waited for. Called periodically.
+  // server that is waited for. The message says how long it was away, and for how long of that time
+  // this task was not scheduled. Called periodically.
   std::optional<std::string> expired(const std::string& server, bool has_checkpoints);
 
  private:
+  void restart();
   void shorten_if_asked_to_stop();
 
   std::string waiting_;
   std::chrono::milliseconds timeout_;
   std::function<bool()> asked_to_stop_;
-  std::optional<Deadline> until_;  // set while the server is disconnected
+  std::optional<Deadline> until_;  // set while the server is disconnected or silent
+  Deadline::Clock::time_point begun_;
+  LostPeer away_;  // the server's silence when the timeout began, and the delays since then
+  bool is_silent_ = false;
   bool is_shortened_ = false;
   std::chrono::nanoseconds suspended_{0};
   // Set when this process continues after a suspension: if a connection to a server breaks before

@@ -387,6 +387,7 @@ void Registration::admit(int worker) {
   welcome.incarnation = record.incarnation;
   welcome.call = record.call;
   welcome.peer_timeout_ms = job_.options.peer_timeout_ms;
+  welcome.process = job_.options.process;
   welcome.initialises = worker == job_.initialiser && !leases_.has_begun();
   if (!record.must_roll_back) welcome.servers = job_.roster();
   job_.send_to_worker(worker, std::move(welcome));

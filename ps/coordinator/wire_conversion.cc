@@ -9,6 +9,7 @@
 
 #include "models/base/errors.h"
 #include "ps/net/endpoint.h"
+#include "ps/net/process_probe.h"
 
 namespace syncopate::ps {
 
@@ -82,6 +83,7 @@ wire::HelloT make_hello(int role, int index, int workers, int servers, const std
   hello.num_servers = servers;
   hello.host = own_host_name();
   hello.pid = getpid();
+  hello.process = process_name(getpid());
   return hello;
 }
 

@@ -1,6 +1,7 @@
 #include "ps/server/control_server.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "ps/coordinator/reconnect_timeout.h"
 #include "ps/coordinator/wire_conversion.h"
 #include "ps/net/endpoint.h"
+#include "ps/net/process_probe.h"
 
 namespace syncopate::ps {
 namespace {
@@ -24,6 +26,7 @@ CoordinatorOptions coordinator_options(const ServerOptions& options) {
   return {.nonce = options.nonce,
           .servers = options.servers,
           .peer_timeout_ms = options.peer_timeout.count(),
+          .process = process_name(getpid()),
           .writes_snapshots = !options.snapshot_dir.empty(),
           .life = count_starts(options.snapshot_dir, options.nonce),
           .late_workers = options.late_workers};
@@ -192,14 +195,9 @@ void ControlServer::on_message(wire::Received& message) {
     socket_->send(wire::envelope(message.peer, make_message(std::move(refused))));
     return;
   }
-  Connection& connection = connections_.at(task->second);
-  connection.lost_after = Deadline::after(options_.peer_timeout * 7 / 10);
-  if (body.type == wire::Body::Heartbeat) {
-    connection.step = body.AsHeartbeat()->step;
-    return;
-  }
+  if (body.type == wire::Body::Heartbeat) return;  // read before the task was watched
   const TaskId from = task->second;
-  const std::string name = describe(from, connection);
+  const std::string name = describe(from, connections_.at(from));
   coordinator_.on_message(from, message.header);
   if (body.type == wire::Body::Failing && from.role == TaskId::Role::kServer &&
       !options_.servers_return) {
@@ -207,8 +205,7 @@ void ControlServer::on_message(wire::Received& message) {
   }
   if (body.type == wire::Body::Failing) {
     // A task that sent Failing sends no more, and its timeout would be reported as a second loss.
-    tasks_.erase(message.peer);
-    connections_.erase(from);
+    disconnect(from);
   }
   exchange_messages();
 }
@@ -233,18 +230,25 @@ void ControlServer::on_hello(const std::string& peer, const wire::HelloT& hello)
   const auto old = connections_.find(*decision.task);
   if (old != connections_.end()) {
     tasks_.erase(old->second.peer);
+    socket_->forget(old->second.peer);
     const bool is_same = hello.incarnation != 0 || old->second.peer == peer;
     if (!is_same) refuse_replaced(old->second.peer, ps::describe(*decision.task), hello);
   }
-  connections_.insert_or_assign(
-      *decision.task, Connection{.peer = peer,
-                                 .incarnation = decision.incarnation,
-                                 .lost_after = Deadline::after(options_.peer_timeout * 7 / 10),
-                                 .ready_by = std::nullopt,
-                                 .host = hello.host,
-                                 .pid = hello.pid});
+  connections_.insert_or_assign(*decision.task, Connection{.peer = peer,
+                                                           .incarnation = decision.incarnation,
+                                                           .ready_by = std::nullopt,
+                                                           .host = hello.host,
+                                                           .pid = hello.pid});
   tasks_[peer] = *decision.task;
+  socket_->watch(peer, options_.peer_timeout * 7 / 10, hello.process);
   exchange_messages();
+}
+
+void ControlServer::disconnect(const TaskId& task) {
+  const std::string peer = connections_.at(task).peer;
+  socket_->forget(peer);
+  tasks_.erase(peer);
+  connections_.erase(task);
 }
 
 void ControlServer::refuse_replaced(const std::string& peer, const std::string& name,
@@ -305,17 +309,22 @@ void ControlServer::check_connections() {
                                     describe(task, connection), in_seconds(options_.join_timeout)));
       continue;
     }
-    if (!connection.lost_after.passed()) continue;
+  }
+  for (const auto& [peer, silence] : socket_->lost()) {
+    const auto found = tasks_.find(peer);
+    if (found == tasks_.end()) continue;
+    const TaskId& task = found->second;
     const bool is_worker = task.role == TaskId::Role::kWorker;
-    const std::int64_t step = is_worker ? connection.step : coordinator_.status().step;
-    lost.emplace_back(
-        task, fmt::format("{} sent nothing for {}, last at step {}", describe(task, connection),
-                          in_seconds(connection.lost_after.timeout()), step));
+    const std::int64_t step = is_worker ? socket_->step(peer) : coordinator_.status().step;
+    lost.emplace_back(task,
+                      fmt::format("{} {}; last at step {}", describe(task, connections_.at(task)),
+                                  syncopate::describe(silence), step));
   }
   for (const auto& [task, reason] : lost) {
-    if (task.role == TaskId::Role::kWorker) lost_workers_.insert(connections_.at(task).peer);
-    tasks_.erase(connections_.at(task).peer);
-    connections_.erase(task);
+    const auto connection = connections_.find(task);
+    if (connection == connections_.end()) continue;  // lost for two reasons
+    if (task.role == TaskId::Role::kWorker) lost_workers_.insert(connection->second.peer);
+    disconnect(task);
     coordinator_.on_task_lost(task, reason);
     if (task.role == TaskId::Role::kServer && !options_.servers_return) {
       coordinator_.on_task_lost(task, reason);
@@ -352,17 +361,14 @@ void ControlServer::check_deadlines() {
       next_snapshot_ = Deadline::after(options_.snapshot_interval);
     }
   }
-  if (!socket_.is_heartbeat_due()) return;
+  if (!socket_.is_status_due()) return;
   const StalenessTotals staleness = duties_.staleness();
   coordinator_.set_staleness(staleness.mean(), staleness.max);
-  for (const auto& [task, connection] : connections_) {
-    socket_->send(wire::envelope(connection.peer, make_message(wire::HeartbeatT{})));
-  }
+  socket_.set_step(coordinator_.status().step);
 }
 
 void ControlServer::extend_deadlines() {
   for (auto& [task, connection] : connections_) {
-    connection.lost_after = Deadline::after(options_.peer_timeout * 7 / 10);
     connection.ready_by.reset();
   }
 }

@@ -33,21 +33,17 @@ class ControlServer {
   // Return the numbers of messages that were dropped because they came from no task of this job,
   // or had no valid header, and of connections that ended without a greeting of this job.
   std::int64_t stranger_messages() const noexcept { return stranger_messages_; }
-  std::int64_t foreign_messages() const noexcept { return socket_->foreign_messages(); }
-  std::int64_t callers_without_greeting() const noexcept {
-    return socket_->callers_without_greeting();
-  }
+  std::int64_t foreign_messages() const { return socket_->foreign_messages(); }
+  std::int64_t callers_without_greeting() const { return socket_->callers_without_greeting(); }
 
  private:
   // The control connection of a registered task.
   struct Connection {
     std::string peer;  // routing id of the connection
     std::uint32_t incarnation = 0;
-    Deadline lost_after;  // the task counts as lost then, unless a message arrives before
     std::optional<Deadline> ready_by;  // set while a worker is admitted but not ready
     std::string host;
     std::int64_t pid = 0;
-    std::int64_t step = 0;
   };
 
   void serve();
@@ -57,6 +53,7 @@ class ControlServer {
   // Refuses the previous connection of a task, because another process has taken the task's place.
   void refuse_replaced(const std::string& peer, const std::string& name,
                        const wire::HelloT& new_task);
+  void disconnect(const TaskId& task);
   // Reports the ended steps of shard 0 to the coordinator.
   void report_ended_steps();
   // Passes messages between the coordinator and this server's duties, and sends messages for other
@@ -64,9 +61,9 @@ class ControlServer {
   void exchange_messages();
   void send(const Outgoing& outgoing);
   void check_deadlines();
-  // Reports tasks that have sent no message for too long, or take too long to become ready.
+  // Reports tasks that are lost, or take too long to become ready.
   void check_connections();
-  // Called when this process did not run for a while: all timeouts of connections start again.
+  // Called when this thread did not run for a while: all timeouts to become ready start again.
   void extend_deadlines();
   // After the job's end: sends every task the final message until its connection has ended.
   void send_final_messages();

@@ -57,11 +57,12 @@ ControlSocket::ControlSocket(ServerOptions& options, const DataService& data,
                              const std::function<void(const std::string&)>& note)
     : data_(data),
       duties_(duties),
-      socket_(open_control_socket(context_, options)),
       stop_timeout_(stop, note),
-      heartbeat_interval_(options.peer_timeout / 10),
-      next_heartbeat_(Deadline::after(heartbeat_interval_)),
-      next_steps_(Deadline::after(milliseconds(0))) {}
+      status_interval_(options.peer_timeout / 10),
+      next_status_(Deadline::after(status_interval_)),
+      next_steps_(Deadline::after(milliseconds(0))) {
+  socket_.emplace(open_control_socket(context_, options), options.peer_timeout / 10, step_);
+}
 
 std::chrono::nanoseconds ControlSocket::wait() {
   // poll() ignores a negative descriptor.
@@ -85,9 +86,9 @@ void ControlSocket::poll_with_socket(std::vector<pollfd>& polled, milliseconds t
   poll(polled.data(), polled.size(), static_cast<int>(timeout.count()));
 }
 
-bool ControlSocket::is_heartbeat_due() {
-  if (!next_heartbeat_.passed()) return false;
-  next_heartbeat_ = Deadline::after(heartbeat_interval_);
+bool ControlSocket::is_status_due() {
+  if (!next_status_.passed()) return false;
+  next_status_ = Deadline::after(status_interval_);
   return true;
 }
 

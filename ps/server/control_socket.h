@@ -4,9 +4,10 @@
 
 #include <poll.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,7 +16,7 @@
 #include "ps/server/data_service.h"
 #include "ps/server/server.h"
 #include "ps/server/server_duties.h"
-#include "ps/wire/zmq_socket.h"
+#include "ps/wire/heartbeat_socket.h"
 
 namespace syncopate::ps {
 
@@ -48,7 +49,8 @@ class ControlSocket {
                 const std::function<bool()>& stop,
                 const std::function<void(const std::string&)>& note);
 
-  wire::Socket* operator->() const noexcept { return socket_.get(); }
+  wire::HeartbeatSocket* operator->() noexcept { return &*socket_; }
+  const wire::HeartbeatSocket* operator->() const noexcept { return &*socket_; }
 
   // Waits, for a short time, until a message arrives, the duties have a reply, or a step has ended.
   // Returns the time since the last call if it is so long that this process was suspended or
@@ -56,8 +58,9 @@ class ControlSocket {
   std::chrono::nanoseconds wait();
   // Waits briefly for a message on the socket; replies and ended steps do not end the wait.
   void wait_for_messages() const;
-  // Returns true once in every tenth of the peer timeout: a heartbeat has to be sent.
-  bool is_heartbeat_due();
+  // Returns true once in every tenth of the peer timeout: the job's status is collected then.
+  bool is_status_due();
+  void set_step(std::int64_t step) noexcept { step_ = step; }  // the step that heartbeats carry
   // Checks the stop timeout (StopTimeout::check()); called in every pass of the control loop.
   void check_stop(bool has_job, bool has_workers) { stop_timeout_.check(has_job, has_workers); }
 
@@ -68,10 +71,11 @@ class ControlSocket {
   const DataService& data_;
   const ServerDuties& duties_;
   wire::Context context_;
-  std::unique_ptr<wire::Socket> socket_;
+  std::atomic<std::int64_t> step_{0};
+  std::optional<wire::HeartbeatSocket> socket_;
   StopTimeout stop_timeout_;
-  std::chrono::nanoseconds heartbeat_interval_;
-  Deadline next_heartbeat_;
+  std::chrono::nanoseconds status_interval_;
+  Deadline next_status_;
   Deadline next_steps_;  // the control thread does not look for ended steps before this
   Deadline::Clock::time_point last_wait_ = Deadline::Clock::now();
 };

@@ -17,7 +17,7 @@ ServerControlClient::ServerControlClient(ServerOptions& options, DataService& da
       data_(data),
       duties_(duties),
       socket_(options, data, duties, stop, note),
-      lost_after_(Deadline::after(options.rendezvous_timeout)),
+      register_by_(Deadline::after(options.rendezvous_timeout)),
       reconnect_("this server", server_0_timeout(), stop) {}
 
 std::chrono::milliseconds ServerControlClient::server_0_timeout() const {
@@ -58,11 +58,7 @@ void ServerControlClient::run() {
 void ServerControlClient::serve() {
   while (!duties_.is_finished() && !duties_.failure()) {
     const std::chrono::nanoseconds suspended = socket_.wait();
-    // While this process was suspended, server 0 may have sent messages that could not be received.
-    if (suspended.count() > 0 && is_registered_) {
-      lost_after_ = Deadline::after(server_0_timeout());
-      reconnect_.extend(suspended);
-    }
+    if (suspended.count() > 0 && is_registered_) reconnect_.extend(suspended);
     run_once();
     check_deadlines();
     socket_.check_stop(is_registered_, true);
@@ -81,10 +77,10 @@ void ServerControlClient::run_once() {
     }
     if (const auto message = socket_->receive()) {
       busy = true;
-      lost_after_ = Deadline::after(server_0_timeout());
       if (message->header.body.type == wire::Body::Welcome) {
         is_registered_ = is_accepted_ = true;
         reconnect_.end();
+        socket_->watch("", server_0_timeout(), message->header.body.AsWelcome()->process);
         for (wire::MessageT& unsent : std::exchange(unsent_, {})) send(std::move(unsent));
       }
       duties_.on_message(message->header);
@@ -97,15 +93,15 @@ void ServerControlClient::run_once() {
 
 void ServerControlClient::check_deadlines() {
   const bool has_checkpoints = !options_.snapshot_dir.empty();
-  if (lost_after_.passed()) {
-    throw PeerError(fmt::format("{} {} {}{}", name(),
-                                is_registered_ ? "has sent nothing for" : "did not answer within",
-                                in_seconds(lost_after_.timeout()), resume_advice(has_checkpoints)));
+  if (!is_registered_ && register_by_.passed()) {
+    throw PeerError(fmt::format("{} did not answer within {}{}", name(),
+                                in_seconds(register_by_.timeout()),
+                                resume_advice(has_checkpoints)));
+  }
+  for (const auto& [peer, lost] : socket_->lost()) {
+    throw PeerError(fmt::format("{} {}{}", name(), describe(lost), resume_advice(has_checkpoints)));
   }
   if (const auto reason = reconnect_.expired(name(), has_checkpoints)) throw PeerError(*reason);
-  if (socket_.is_heartbeat_due() && is_accepted_) {
-    socket_->send(wire::envelope("", make_message(wire::HeartbeatT{})));
-  }
 }
 
 }  // namespace syncopate::ps

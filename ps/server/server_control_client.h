@@ -44,8 +44,8 @@ class ServerControlClient {
   bool is_registered_ = false;          // server 0 has sent a Welcome, on any connection
   bool is_accepted_ = false;            // server 0 has sent a Welcome on this connection
   std::vector<wire::MessageT> unsent_;  // until the connection is accepted
-  Deadline lost_after_;                 // server 0 counts as lost then, unless it sends a message
-  ReconnectTimeout reconnect_;          // runs while the connection is broken
+  Deadline register_by_;
+  ReconnectTimeout reconnect_;  // runs while the connection is broken
 };
 
 }  // namespace syncopate::ps

@@ -63,6 +63,7 @@ class SegmentEnd final : public ExchangeEnd {
     auto segment =
         ps::map_segment(group_.share(""), kNonce, elements, Deadline::after(kSegmentTimeout));
     if (!segment) throw PeerError("the worker's segment is out of reach");
+    ps::fill_page_tables(*segment, 0, elements);
     return *std::move(segment);
   }
   static Counter* begin_counter(const Tensor& block, std::size_t elements) {

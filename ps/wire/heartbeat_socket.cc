@@ -1,0 +1,211 @@
+#include "ps/wire/heartbeat_socket.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace syncopate::ps::wire {
+namespace {
+
+using Clock = Deadline::Clock;
+using std::chrono::nanoseconds;
+
+// The longest sleep of the heartbeat thread, so that every sleep has an announced end.
+constexpr std::chrono::seconds kLongestSleep(1);
+// How many messages the heartbeat thread reads at a time: the other thread waits for the mutex.
+constexpr int kMostReads = 256;
+
+std::vector<int> with_wake(std::vector<int> descriptors, const WakeEvent& wake) {
+  descriptors.push_back(wake.descriptor());
+  return descriptors;
+}
+
+}  // namespace
+
+HeartbeatSocket::HeartbeatSocket(std::unique_ptr<Socket> socket, nanoseconds interval,
+                                 const std::atomic<std::int64_t>& step)
+    : own_step_(step),
+      socket_(std::move(socket)),
+      descriptors_(with_wake(socket_->descriptors(), wake_)),
+      interval_(interval),
+      next_heartbeat_(Clock::now() + interval),
+      observer_(Clock::now()) {
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  pthread_setname_np(thread_.native_handle(), "ps-heartbeats");
+}
+
+HeartbeatSocket::~HeartbeatSocket() {
+  thread_.request_stop();
+  thread_.join();
+}
+
+bool HeartbeatSocket::send(Envelope message) {
+  const std::lock_guard lock(mutex_);
+  return socket_->send(std::move(message));
+}
+
+void HeartbeatSocket::flush() {
+  const std::lock_guard lock(mutex_);
+  socket_->flush();
+}
+
+std::optional<Received> HeartbeatSocket::receive() {
+  const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(failure_);
+  if (!received_.empty()) {
+    std::optional<Received> first(std::move(received_.front()));
+    received_.pop_front();
+    if (received_.empty()) wake_.clear();
+    return first;
+  }
+  while (std::optional<Received> message = socket_->receive()) {
+    if (!take(*message)) return message;
+  }
+  return std::nullopt;
+}
+
+std::optional<LinkEvent> HeartbeatSocket::link_event() {
+  const std::lock_guard lock(mutex_);
+  if (!received_.empty()) return std::nullopt;  // these messages came before the event
+  const std::optional<LinkEvent> event = socket_->link_event();
+  if (event) {
+    // Heartbeats must not precede the Hello of a new connection.
+    watched_.clear();
+    lost_.clear();
+  }
+  return event;
+}
+
+void HeartbeatSocket::log_dropped(Envelope& message, const std::string& problem) {
+  const std::lock_guard lock(mutex_);
+  socket_->log_dropped(message, problem);
+}
+
+void HeartbeatSocket::keep(Envelope& greeting) {
+  const std::lock_guard lock(mutex_);
+  socket_->keep(greeting);
+}
+
+std::int64_t HeartbeatSocket::callers_without_greeting() const {
+  const std::lock_guard lock(mutex_);
+  return socket_->callers_without_greeting();
+}
+
+std::int64_t HeartbeatSocket::foreign_messages() const {
+  const std::lock_guard lock(mutex_);
+  return socket_->foreign_messages();
+}
+
+void HeartbeatSocket::watch(const std::string& peer, nanoseconds timeout,
+                            const std::string& process) {
+  auto look = [probe = ProcessProbe(process)]() mutable { return probe.look(); };
+  const std::lock_guard lock(mutex_);
+  watched_.insert_or_assign(
+      peer, Watched{.watch = PeerSilence(timeout, std::move(look), Clock::now(), observer_)});
+  lost_.erase(peer);
+  wake_heartbeat_thread();
+}
+
+void HeartbeatSocket::forget(const std::string& peer) {
+  const std::lock_guard lock(mutex_);
+  watched_.erase(peer);
+  lost_.erase(peer);
+}
+
+std::map<std::string, LostPeer> HeartbeatSocket::lost() const {
+  const std::lock_guard lock(mutex_);
+  return lost_;
+}
+
+std::int64_t HeartbeatSocket::step(const std::string& peer) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = watched_.find(peer);
+  return found == watched_.end() ? 0 : found->second.step;
+}
+
+void HeartbeatSocket::set_interval(nanoseconds interval) {
+  const std::lock_guard lock(mutex_);
+  interval_ = interval;
+  next_heartbeat_ = std::min(next_heartbeat_, Clock::now() + interval);
+  wake_heartbeat_thread();
+}
+
+void HeartbeatSocket::wake_heartbeat_thread() {
+  is_changed_ = true;
+  wakes_.notify_all();
+}
+
+void HeartbeatSocket::run(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  try {
+    while (!stop.stop_requested()) run_once(lock, stop);
+  } catch (...) {
+    failure_ = std::current_exception();
+    wake_.notify();
+  }
+}
+
+void HeartbeatSocket::run_once(std::unique_lock<std::mutex>& lock, const std::stop_token& stop) {
+  if (Clock::now() >= next_heartbeat_) send_heartbeats();
+  const bool is_all_read = read_waiting();
+  if (is_all_read) check_peers();
+  const PeerSilence::Time now = Clock::now();
+  const nanoseconds sleep = is_all_read ? time_to_next_task(now) : nanoseconds(0);
+  observer_.update(now, sleep);
+  wakes_.wait_until(lock, stop, now + sleep, [this] { return is_changed_; });
+  is_changed_ = false;
+  observer_.update(Clock::now(), nanoseconds(0));
+}
+
+void HeartbeatSocket::send_heartbeats() {
+  next_heartbeat_ = Clock::now() + interval_;
+  for (const auto& [peer, watched] : watched_) {
+    HeartbeatT heartbeat;
+    heartbeat.step = own_step_.load(std::memory_order_relaxed);
+    socket_->send(envelope(peer, make_message(std::move(heartbeat))));
+  }
+  socket_->flush();
+}
+
+// Reads messages that have arrived. Returns whether none is left.
+bool HeartbeatSocket::read_waiting() {
+  for (int i = 0; i < kMostReads; ++i) {
+    std::optional<Received> message = socket_->receive();
+    if (!message) return true;
+    if (take(*message)) continue;
+    received_.push_back(*std::move(message));
+    wake_.notify();
+  }
+  return false;
+}
+
+bool HeartbeatSocket::take(const Received& message) {
+  const auto sender = watched_.find(message.peer);
+  if (sender == watched_.end()) return false;
+  sender->second.watch.on_message(Clock::now(), observer_);
+  if (!lost_.empty()) lost_.erase(message.peer);
+  if (message.header.body.type != Body::Heartbeat) return false;
+  sender->second.step = message.header.body.AsHeartbeat()->step;
+  return true;
+}
+
+void HeartbeatSocket::check_peers() {
+  const bool has_own_step = own_step_.load(std::memory_order_relaxed) > 0;
+  for (auto& [peer, watched] : watched_) {
+    if (lost_.contains(peer)) continue;
+    const bool in_set_up = !has_own_step && watched.step <= 0;
+    const auto lost = watched.watch.check(Clock::now(), observer_, in_set_up);
+    if (lost) lost_.emplace(peer, *lost);
+  }
+}
+
+nanoseconds HeartbeatSocket::time_to_next_task(PeerSilence::Time now) const {
+  nanoseconds time = std::min<nanoseconds>(kLongestSleep, next_heartbeat_ - now);
+  for (const auto& [peer, watched] : watched_) {
+    if (!lost_.contains(peer)) time = std::min(time, watched.watch.time_left(now, observer_));
+  }
+  return std::max(nanoseconds(0), time);
+}
+
+}  // namespace syncopate::ps::wire

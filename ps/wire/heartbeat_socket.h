@@ -1,0 +1,99 @@
+// The control socket of a task, with a thread of its own for heartbeats. A task that fills or
+// copies memory, builds a shard or waits for a disk goes on sending heartbeats, and goes on reading
+// what its peers send, so that no peer is taken for dead because this task was busy.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ps/net/peer_silence.h"
+#include "ps/net/wake_event.h"
+#include "ps/wire/zmq_socket.h"
+
+namespace syncopate::ps::wire {
+
+// The functions are those of Socket, for one thread besides the heartbeat thread. A mutex lets the
+// heartbeat thread use the same ZeroMQ socket: a thread that only passed messages on would cost two
+// switches of threads per lease. Source: zmq_socket(3), "Thread safety": a socket may be used by
+// several threads with a full fence between them.
+class HeartbeatSocket {
+ public:
+  // Sends a heartbeat with the value of `step` once per `interval`. `step` outlives this object.
+  HeartbeatSocket(std::unique_ptr<Socket> socket, std::chrono::nanoseconds interval,
+                  const std::atomic<std::int64_t>& step);
+  HeartbeatSocket(const HeartbeatSocket&) = delete;
+  HeartbeatSocket& operator=(const HeartbeatSocket&) = delete;
+  ~HeartbeatSocket();
+
+  bool send(Envelope message);
+  void flush();
+  // Returns the next message that is not a heartbeat of a watched peer. Throws what has ended the
+  // heartbeat thread.
+  std::optional<Received> receive();
+  // An event ends the watch of the peer of a DEALER.
+  std::optional<LinkEvent> link_event();
+  void log_dropped(Envelope& message, const std::string& problem);
+  void keep(Envelope& greeting);
+  std::int64_t callers_without_greeting() const;
+  std::int64_t foreign_messages() const;
+  const std::vector<int>& descriptors() const noexcept { return descriptors_; }
+
+  // Sends heartbeats to this peer and watches it from now on (PeerSilence). `process`: the
+  // process_name() of the peer. `peer`: "" for the only peer of a DEALER.
+  void watch(const std::string& peer, std::chrono::nanoseconds timeout, const std::string& process);
+  void forget(const std::string& peer);
+  // Returns the watched peers that are lost. A later message of such a peer withdraws the loss.
+  std::map<std::string, LostPeer> lost() const;
+  // Returns the step of the peer's last heartbeat.
+  std::int64_t step(const std::string& peer) const;
+  void set_interval(std::chrono::nanoseconds interval);
+
+ private:
+  struct Watched {
+    PeerSilence watch;
+    std::int64_t step = 0;
+  };
+
+  void run(const std::stop_token& stop);
+  // The functions below require the mutex.
+  void run_once(std::unique_lock<std::mutex>& lock, const std::stop_token& stop);
+  void wake_heartbeat_thread();
+  void send_heartbeats();
+  bool read_waiting();
+  void check_peers();
+  std::chrono::nanoseconds time_to_next_task(PeerSilence::Time now) const;
+  // Notes that the sender is alive. Returns whether the message is for this class only.
+  bool take(const Received& message);
+
+  const std::atomic<std::int64_t>& own_step_;
+  const std::unique_ptr<Socket> socket_;  // GUARDED_BY(mutex_)
+  WakeEvent wake_;                        // set while received_ has messages
+  const std::vector<int> descriptors_;
+  mutable std::mutex mutex_;
+  std::condition_variable_any wakes_;  // wakes the heartbeat thread
+  // The members below are guarded by the mutex.
+  std::chrono::nanoseconds interval_;
+  PeerSilence::Time next_heartbeat_;
+  ObserverClock observer_;  // measures the heartbeat thread
+  std::map<std::string, Watched> watched_;
+  std::map<std::string, LostPeer> lost_;
+  std::deque<Received> received_;  // messages that the heartbeat thread has read
+  bool is_changed_ = false;        // the times at which the heartbeat thread is due
+  std::exception_ptr failure_;     // of the heartbeat thread
+
+  std::jthread thread_;  // declared last: it uses the other members
+};
+
+}  // namespace syncopate::ps::wire

@@ -1,0 +1,155 @@
+#include "ps/wire/heartbeat_socket.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+
+#include "models/base/deadline.h"
+#include "tests/ps/wire/socket_case.h"
+
+namespace syncopate::ps::wire {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kInterval(20);
+constexpr milliseconds kTimeout(200);
+
+// Waits in poll(2) as the owner of the socket does.
+bool wait_for(HeartbeatSocket& socket, const std::function<bool()>& condition) {
+  const Deadline deadline = Deadline::after(std::chrono::seconds(60));
+  while (!condition()) {
+    if (deadline.passed()) return false;
+    std::vector<pollfd> polled;
+    for (const int descriptor : socket.descriptors()) polled.push_back({descriptor, POLLIN, 0});
+    poll(polled.data(), polled.size(), 20);
+  }
+  return true;
+}
+
+std::optional<Received> await_received(HeartbeatSocket& socket) {
+  std::optional<Received> message;
+  wait_for(socket, [&] { return (message = socket.receive()).has_value(); });
+  return message;
+}
+
+// A task with a HeartbeatSocket, connected to a plain socket that the test uses.
+struct ATask : public testing::Test {
+  void SetUp() override {
+    ASSERT_TRUE(wait_for(task, [&] {
+      server->flush();
+      return task.link_event() == LinkEvent::kConnected;
+    }));
+    task.send(numbered("", 0));
+    peer = await_message(*server, {}).peer;
+  }
+
+  Context context;
+  std::unique_ptr<Socket> server = Socket::listen(context, {"127.0.0.1", 0}, for_any_caller());
+  std::atomic<std::int64_t> step{7};
+  HeartbeatSocket task{Socket::connect(context, {"127.0.0.1", server->port()}), kInterval, step};
+  std::string peer;  // the task's routing id at the server
+};
+
+TEST_F(ATask, SendsHeartbeatsWhileItDoesSomethingElse) {
+  task.watch("", kTimeout, "");
+  EXPECT_EQ(number_of(await_message(*server, {})), 7);
+  step = 8;
+  std::int64_t number = 7;
+  for (int i = 0; i < 10 && number == 7; ++i) number = number_of(await_message(*server, {}));
+  EXPECT_EQ(number, 8);
+}
+
+TEST_F(ATask, ReadsWhatItsPeerSendsWhileItDoesSomethingElse) {
+  task.watch("", kTimeout, "");
+  await_message(*server, {});
+  // The task does not call receive() meanwhile.
+  for (int i = 0; i < 10; ++i) {
+    server->send(numbered(peer, 100 + i));
+    LeasesT leases;
+    leases.finished = i % 2 == 1;
+    server->send(envelope(peer, make_message(std::move(leases))));
+    server->flush();
+    await_message(*server, {});
+    EXPECT_TRUE(task.lost().empty());
+  }
+  for (int i = 0; i < 10; ++i) {
+    const auto message = await_received(task);
+    ASSERT_TRUE(message && message->header.body.AsLeases() != nullptr);
+    EXPECT_EQ(message->header.body.AsLeases()->finished, i % 2 == 1);
+  }
+  EXPECT_EQ(task.step(""), 109);
+}
+
+TEST_F(ATask, LosesASilentPeerUntilItSendsAgain) {
+  task.watch("", kTimeout, "");
+  ASSERT_TRUE(wait_for(task, [&] { return !task.lost().empty(); }));
+  const std::string reason = describe(task.lost().at(""));
+  EXPECT_EQ(reason.find("sent nothing for 0."), 0U) << reason;
+  EXPECT_NE(reason.find(", in which this task was not scheduled for "), std::string::npos)
+      << reason;
+  await_message(*server, {});
+  server->send(numbered(peer, 1));
+  EXPECT_TRUE(wait_for(task, [&] {
+    server->flush();
+    return task.lost().empty();
+  }));
+}
+
+TEST_F(ATask, WaitsLongerInSetUpForAPeerWhoseProcessIsAlive) {
+  // The peer is a socket of this process, which is alive but sends nothing.
+  step = 0;
+  task.watch("", kTimeout, process_name(getpid()));
+  ASSERT_TRUE(wait_for(task, [&] { return !task.lost().empty(); }));
+  const LostPeer lost = task.lost().at("");
+  EXPECT_GE(lost.silence, PeerSilence::kLongTimeout * kTimeout);
+  EXPECT_EQ(lost.process, "; its process is alive and had no CPU for 0 s");
+}
+
+TEST_F(ATask, ReturnsAHeartbeatOfAPeerThatIsNotWatched) {
+  task.send(numbered("", 5));
+  await_message(*server, {});
+  server->send(numbered(peer, 6));
+  const auto message = await_received(task);
+  ASSERT_TRUE(message);
+  EXPECT_EQ(number_of(*message), 6);
+}
+
+// A message of the lost connection would pass for one of the next connection.
+TEST_F(ATask, ReceivesWhatItsPeerSentBeforeItIsNotifiedOfTheLoss) {
+  server->send(envelope(peer, make_message(LeasesT())));
+  server->flush();
+  // The last descriptor is readable when the heartbeat thread has read the message.
+  pollfd read{task.descriptors().back(), POLLIN, 0};
+  ASSERT_TRUE(wait_for(task, [&] { return poll(&read, 1, 0) == 1; }));
+  server.reset();
+  ASSERT_TRUE(wait_for(task, [&] { return !task.send(numbered("", 1)); }));
+  EXPECT_EQ(task.link_event(), std::nullopt);
+  const auto message = await_received(task);
+  EXPECT_TRUE(message && message->header.body.AsLeases() != nullptr);
+  EXPECT_TRUE(wait_for(task, [&] { return task.link_event() == LinkEvent::kDisconnected; }));
+}
+
+TEST_F(ATask, SendsNoHeartbeatOverANewConnectionBeforeItsOwner) {
+  task.watch("", kTimeout, "");
+  await_message(*server, {});
+  const std::uint16_t port = server->port();
+  server.reset();
+  ASSERT_TRUE(wait_for(task, [&] { return task.link_event() == LinkEvent::kDisconnected; }));
+  server = Socket::listen(context, {"127.0.0.1", port}, for_any_caller());
+  ASSERT_TRUE(wait_for(task, [&] {
+    server->flush();
+    return task.link_event() == LinkEvent::kConnected;
+  }));
+  task.send(envelope("", make_message(HelloT())));
+  task.watch("", kTimeout, "");
+  const Envelope first = await_message(*server, {});
+  ASSERT_FALSE(first.frames.empty());
+  EXPECT_EQ(decode(first.frames.front().bytes())->body.type, Body::Hello);
+}
+
+}  // namespace
+}  // namespace syncopate::ps::wire
