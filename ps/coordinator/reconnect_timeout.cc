@@ -7,9 +7,9 @@
 namespace syncopate::ps {
 namespace {
 
-// How long a task that was asked to stop waits for a server. Shorter than the time between a
-// launcher's request to stop and its kill.
-constexpr std::chrono::milliseconds kReconnectTimeoutWhenStopping = std::chrono::seconds(3);
+// How long a task that was asked to stop waits for a server. A launcher kills its roles 5 s after
+// its request to stop, and a task may take seconds to end on a busy machine.
+constexpr std::chrono::milliseconds kReconnectTimeoutWhenStopping = std::chrono::seconds(2);
 
 // The time within which a process that continues after a suspension notices that a connection was
 // closed during the suspension.
@@ -48,7 +48,8 @@ void ReconnectTimeout::extend(std::chrono::nanoseconds suspended) {
   resumed_until_ = Deadline::after(kDetectionDelay);
   if (!until_) return;
   away_.unobserved += suspended;
-  restart();
+  // The launcher's time to its kill does not begin again.
+  if (!is_shortened_) restart();
 }
 
 void ReconnectTimeout::shorten_if_asked_to_stop() {

@@ -35,7 +35,8 @@ class ReconnectTimeout {
   void begin();
   void begin(const LostPeer& lost);  // the server is silent; the timeout includes its silence
   void end() noexcept { until_.reset(); }
-  // Called when this process did not run for `suspended`: a running timeout starts again.
+  // Called when this process did not run for `suspended`: a running timeout starts again, unless
+  // the task was asked to stop.
   void extend(std::chrono::nanoseconds suspended);
 
   // Returns the error message once the timeout has passed; nothing before. `server` names the

@@ -39,6 +39,20 @@ TEST(ReconnectTimeout, BeginsAgainAfterATimeInWhichTheTaskWasNotScheduled) {
   EXPECT_FALSE(timeout.expired("server 1", false));
 }
 
+TEST(ReconnectTimeoutOfATaskThatWasAskedToStop, DoesNotBeginAgain) {
+  ReconnectTimeout timeout("this worker", seconds(1000), [] { return true; });
+  timeout.begin();
+  const Deadline end = Deadline::after(seconds(30));
+  std::optional<std::string> reason;
+  while (!reason && !end.passed()) {
+    reason = timeout.expired("server 1", false);
+    timeout.extend(seconds(1));
+    std::this_thread::yield();
+  }
+  ASSERT_TRUE(reason);
+  EXPECT_NE(reason->find("did not reconnect within 2 s"), std::string::npos) << *reason;
+}
+
 TEST(ReconnectTimeout, SaysHowLongTheTaskWasNotScheduled) {
   ReconnectTimeout timeout("this worker", kReconnectTimeout, {});
   timeout.begin();

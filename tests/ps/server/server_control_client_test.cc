@@ -89,7 +89,7 @@ TEST(ServerControlClient, EndsSoonAfterAStopRequestIfServer0IsGone) {
   ASSERT_EQ(ends.wait_for(seconds(60)), std::future_status::ready);
   const std::string reason = ends.get();
   EXPECT_NE(reason.find("was disconnected when this server was requested to stop, and did not "
-                        "reconnect within 3 s"),
+                        "reconnect within 2 s"),
             std::string::npos)
       << reason;
 }
