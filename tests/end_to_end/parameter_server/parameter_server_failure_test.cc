@@ -94,11 +94,14 @@ TEST_P(ARole, ThatIsKilledIsRestartedAndTheJobEndsWithAllItsSteps) {
   const Loss& loss = GetParam();
   KilledJob killed{.rule = loss.rule};
   if (killed.is_synchronous()) killed.steps = 120;
+  // On a busy machine the other workers may train most of the job before worker 0, which writes the
+  // metrics, has trained a few batches.
+  if (std::string(loss.rule) == "async") killed.steps = 900;
   if (loss.moment == Moment::kSnapshots) killed.snapshot_every = "0.1";
   const ScratchDir scratch;
   RunningProgram job(killed.command(scratch));
   if (loss.moment != Moment::kStartUp) {
-    ASSERT_TRUE(job.wait_until_file_has(scratch / "m.jsonl", kStep, 15));
+    ASSERT_TRUE(job.wait_until_file_has(scratch / "m.jsonl", kStep, 10));
   }
   const auto victim = process_of(job.pid(), loss.victim);
   ASSERT_TRUE(victim);
