@@ -19,6 +19,7 @@ std::string process_text(ProcessState state, nanoseconds starved) {
     case ProcessState::kAlive:
     case ProcessState::kBlocked:
     case ProcessState::kStarved:
+    case ProcessState::kUnobserved:
       return fmt::format("; its process is alive and had no CPU for {}", in_seconds(starved));
     case ProcessState::kUnknown:
       break;
@@ -51,7 +52,7 @@ void PeerSilence::on_message(Time now, const ObserverClock& observer) {
   last_message_ = now;
   delay_before_ = observer.delay();
   last_look_.reset();
-  starved_ = nanoseconds(0);
+  starved_ = unobserved_ = nanoseconds(0);
   looks_alive_ = 0;
 }
 
@@ -63,19 +64,22 @@ std::optional<LostPeer> PeerSilence::check(Time now, const ObserverClock& observ
                                            bool in_set_up) {
   if (time_left(now, observer) > nanoseconds(0)) return std::nullopt;
   const ProcessState state = look_();
-  if (state == ProcessState::kStarved && last_look_) starved_ += now - *last_look_;
+  const nanoseconds since_look = last_look_ ? now - *last_look_ : nanoseconds(0);
+  if (state == ProcessState::kStarved) starved_ += since_look;
+  if (state == ProcessState::kUnobserved) unobserved_ += since_look;
   last_look_ = now;
   looks_alive_ = state == ProcessState::kAlive ? looks_alive_ + 1 : 0;
-  if (state == ProcessState::kStarved) return std::nullopt;
+  if (state == ProcessState::kStarved || state == ProcessState::kUnobserved) return std::nullopt;
   const bool is_certain = state == ProcessState::kEnded || state == ProcessState::kStopped;
   if (!is_certain) {
     const bool is_long = in_set_up || state == ProcessState::kBlocked;
-    const nanoseconds silence = observed_silence(now, observer) - starved_;
+    const nanoseconds silence = observed_silence(now, observer) - starved_ - unobserved_;
     if (silence < (is_long ? kLongTimeout * timeout_ : timeout_)) return std::nullopt;
     if (state == ProcessState::kAlive && looks_alive_ < kLooks) return std::nullopt;
   }
-  return LostPeer{.silence = now - last_message_,
-                  .unobserved = observer.delay() - delay_before_,
+  const nanoseconds silence = now - last_message_;
+  return LostPeer{.silence = silence,
+                  .unobserved = std::min(silence, observer.delay() - delay_before_ + unobserved_),
                   .process = process_text(state, starved_)};
 }
 

@@ -47,8 +47,9 @@ struct LostPeer {
 // was not scheduled for 0 s; its process is stopped".
 std::string describe(const LostPeer& lost);
 
-// The silence of one peer. Neither time in which the observer did not run nor time in which the
-// kernel gave the peer no CPU counts as silence. The timeout for the remaining silence:
+// The silence of one peer. Neither time in which the observer or another thread of its process did
+// not run nor time in which the kernel gave the peer no CPU counts as silence. The timeout for the
+// remaining silence:
 //   - `timeout` if the process has ended or is stopped,
 //   - 3 `timeout` during set-up, and if a thread of the process waits for memory or a disk,
 //   - else `timeout`, and if the process is known to be alive, kLooks looks at it: it hangs if it
@@ -84,7 +85,8 @@ class PeerSilence {
   // The time of the last look since the last message, and the time without a CPU until then.
   std::optional<Time> last_look_;
   std::chrono::nanoseconds starved_{0};
-  int looks_alive_ = 0;  // in a row
+  std::chrono::nanoseconds unobserved_{0};  // the observer's process had a thread without a CPU
+  int looks_alive_ = 0;                     // in a row
 };
 
 }  // namespace syncopate

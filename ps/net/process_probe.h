@@ -16,6 +16,8 @@ enum class ProcessState : std::uint8_t {
   kAlive,
   kBlocked,  // alive, and a thread waits for memory or for a disk
   kStarved,  // alive, and a thread that was ready to run got no CPU since the previous look
+  // A thread of the process that looks was ready to run and got no CPU since the previous look.
+  kUnobserved,
 };
 
 // Returns the name by which a ProcessProbe of another task finds a process of this machine, usually

@@ -1,6 +1,7 @@
 #include "ps/wire/heartbeat_socket.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -99,7 +100,14 @@ std::int64_t HeartbeatSocket::foreign_messages() const {
 
 void HeartbeatSocket::watch(const std::string& peer, nanoseconds timeout,
                             const std::string& process) {
-  auto look = [probe = ProcessProbe(process)]() mutable { return probe.look(); };
+  // ZeroMQ's thread of this process may have no CPU to read what the peer has sent.
+  auto look = [peer_probe = ProcessProbe(process),
+               own_probe = ProcessProbe(process_name(getpid()))]() mutable {
+    const bool is_starved = own_probe.look() == ProcessState::kStarved;
+    const ProcessState state = peer_probe.look();
+    const bool is_certain = state == ProcessState::kEnded || state == ProcessState::kStopped;
+    return is_starved && !is_certain ? ProcessState::kUnobserved : state;
+  };
   const std::lock_guard lock(mutex_);
   watched_.insert_or_assign(
       peer, Watched{.watch = PeerSilence(timeout, std::move(look), Clock::now(), observer_)});

@@ -62,6 +62,17 @@ TEST_F(APeerSilence, WaitsLongerDuringSetUp) {
   EXPECT_TRUE(watch_for(kSleep));
 }
 
+TEST_F(APeerSilence, CountsNoTimeInWhichAnotherThreadOfTheObserverHadNoCpu) {
+  state_ = ProcessState::kUnobserved;
+  EXPECT_FALSE(watch_for(seconds(60)));
+  state_ = ProcessState::kAlive;
+  const auto lost = watch_for(seconds(60));
+  ASSERT_TRUE(lost);
+  EXPECT_GE(lost->unobserved, seconds(56));
+  EXPECT_LE(lost->unobserved, lost->silence);
+  EXPECT_TRUE(lost->process.ends_with("is alive and had no CPU for 0 s")) << lost->process;
+}
+
 TEST_F(APeerSilence, NamesAKilledAndAStoppedPeerAtTheTimeoutEvenDuringSetUp) {
   in_set_up_ = true;
   state_ = ProcessState::kEnded;
