@@ -221,6 +221,10 @@ void ControlServer::on_hello(const std::string& peer, const wire::HelloT& hello)
     socket_->send(wire::envelope(peer, make_message(std::move(refused))));
     return;
   }
+  if (const auto replaced = replaced_.find(peer); replaced != replaced_.end()) {
+    socket_->send(wire::envelope(peer, make_message(wire::RefusedT(replaced->second))));
+    return;
+  }
   const Coordinator::HelloAnswer decision = coordinator_.on_hello(hello);
   if (!decision.task) {
     socket_->send(wire::envelope(peer, decision.answer));
@@ -259,7 +263,8 @@ void ControlServer::refuse_replaced(const std::string& peer, const std::string& 
       "each task its own index",
       new_task.host, new_task.pid, name);
   refused.is_usage_error = true;
-  socket_->send(wire::envelope(peer, make_message(std::move(refused))));
+  socket_->send(wire::envelope(peer, make_message(wire::RefusedT(refused))));
+  replaced_.insert_or_assign(peer, std::move(refused));
 }
 
 void ControlServer::exchange_messages() {

@@ -81,6 +81,9 @@ class ControlServer {
   std::map<std::string, TaskId> tasks_;  // tasks by routing id
   // Routing ids of lost workers: a suspended worker reads its messages when it continues.
   std::set<std::string> lost_workers_;
+  // The refusals of connections whose task another process has taken, by routing id. Such a process
+  // may have sent one more Hello, with its declaration, which must not take the task back.
+  std::map<std::string, wire::RefusedT> replaced_;
   std::map<std::string, wire::MessageT> final_messages_;  // to send, by routing id
   std::int64_t stranger_messages_ = 0;
   Deadline rendezvous_ends_;

@@ -5,6 +5,9 @@
 #include <thread>
 
 #include "models/base/errors.h"
+#include "ps/coordinator/declaration.h"
+#include "ps/coordinator/wire_conversion.h"
+#include "ps/wire/message.h"
 #include "tests/ps/server/served_job.h"
 #include "tests/ps/wire/socket_case.h"
 
@@ -54,6 +57,37 @@ TEST(AServedJob, AppliesAPushAndAnswersWithTheNewValues) {
     EXPECT_EQ(worker.value(0), -3.0F);
   });
   EXPECT_EQ(job.wait(), std::vector<std::string>{""});
+}
+
+// A worker sends its declaration in a second Hello, which server 0 may receive after another
+// process has taken the worker's place.
+TEST(AServedJob, RefusesASecondHelloOfAReplacedWorker) {
+  const JobShape shape{.workers = 2};
+  const ServedJob job(shape);
+  wire::Context context;
+  const auto send_hello = [&](wire::Socket& worker, std::int64_t pid, bool with_declaration) {
+    wire::HelloT hello = make_hello(/*role=*/0, /*index=*/1, shape.workers, 1, shape.nonce);
+    hello.pid = pid;
+    hello.call = 1;
+    hello.fingerprint = fingerprint_of(declaration_of(shape));
+    if (with_declaration) {
+      hello.declaration = std::make_unique<wire::DeclarationT>(declaration_of(shape));
+    }
+    worker.send(wire::envelope("", wire::make_message(std::move(hello))));
+  };
+  const auto next_kind = [](wire::Socket& worker, std::vector<wire::Socket*> others = {}) {
+    const wire::Envelope message = wire::await_message(worker, std::move(others));
+    const auto header = wire::decode(message.frames.front().bytes());
+    return header ? header->body.type : wire::Body::NONE;
+  };
+  const auto first = wire::Socket::connect(context, job.rendezvous());
+  send_hello(*first, 1, false);
+  ASSERT_EQ(next_kind(*first), wire::Body::DeclarationRequest);
+  const auto second = wire::Socket::connect(context, job.rendezvous());
+  send_hello(*second, 2, false);
+  while (next_kind(*first, {second.get()}) != wire::Body::Refused) continue;
+  send_hello(*first, 1, true);
+  EXPECT_EQ(next_kind(*first), wire::Body::Refused);
 }
 
 TEST(AServedJob, AppliesEveryPushOfSeveralWorkersOnSeveralServersOnce) {
