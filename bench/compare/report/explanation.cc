@@ -110,7 +110,10 @@ std::string counting_words(const Comparison& comparison, const Rows& rows) {
   } else {
     text +=
         " The runs of seed 1 were made first, in the order of the table, then those of seed 2, "
-        "and so on. All rows were evaluated after training, with values saved during it.";
+        "and so on. All rows were evaluated after training, with values saved during it";
+    text += has_label_with(comparison, "parameter-server")
+                ? ", which counts in the times of the parameter server alone."
+                : ".";
   }
   if (std::ranges::any_of(rows,
                           [](const VariantSummary& row) { return row.staleness.has_value(); })) {
@@ -151,7 +154,7 @@ std::string explanation(const Comparison& comparison, const Rows& rows,
   text += speed_up_kind(rows) == SpeedUpKind::kTimeToTarget
               ? fmt::format(
                     "Speed-up: geometric mean of the times to the target of the first row "
-                    "divided by that of the row, with its interval from {} seeds on.",
+                    "divided by that of the row; its interval needs {} seeds.",
                     kSeedsForTime)
               : std::string(
                     "Speed-up: geometric mean of the row's samples per second divided by "
@@ -161,16 +164,18 @@ std::string explanation(const Comparison& comparison, const Rows& rows,
               : " Samples/s are arithmetic means, so their order may differ.";
   text += first_row_words(comparison, rows);
   text += fmt::format(
-      " All claims that rows differ hold together with a probability of {}, if runs are "
-      "independent "
-      "and accuracies and logarithms of times close to normal: Welch's test of every pair of rows "
-      "in accuracy and in time ({}), all in one family with Holm's adjustment, not paired by seed. "
-      "The "
-      "interval of a pair is at the level at which it was tested{}, and intervals do not hold "
-      "together; in times the distance between evaluations counts as a source of error. Rows that "
-      "cannot be told apart are not thereby equal: a row whose deviation is large may be "
-      "recommended for that reason. Rows share seeds, which makes claims rarer. Times begin "
-      "with the first step, include the slower first steps, and leave out evaluation.",
+      " All claims that rows differ hold together with a probability of at least {}, if runs "
+      "are independent and accuracies and logarithms of times close to normal: Welch's test of "
+      "every pair of rows in accuracy and in time ({}), all in one family with Holm's "
+      "adjustment, not paired by seed. The interval of a pair is at the level at which it was "
+      "tested{}, and intervals do not hold together. In times the distance between evaluations "
+      "is one more source of error; its size is known, so an interval can be narrower than "
+      "Welch's own (GUM, G.4). What would have been seen follows from the spread of these "
+      "runs. The best variant of a kind has the shortest mean time, or else the highest "
+      "accuracy, and others of the kind may not differ from it. Rows that cannot be told apart "
+      "are not thereby equal: a row whose deviation is large may be recommended for that "
+      "reason. Rows share seeds, which makes claims rarer. Times begin with the first step, "
+      "include the slower first steps, and leave out evaluation.",
       percent_text(1.0 - kFamilyLevel),
       count_text(static_cast<int>(Claims(rows).all().size()), "test"), interval_levels(rows));
   if (comparison.chance) {

@@ -315,9 +315,22 @@ class VerdictWriter {
       const auto asynchronous = best_of(Kind::kAsynchronous, strategy);
       if (!synchronous || !asynchronous) continue;
       const auto time = claims_.difference(*asynchronous, *synchronous, Measure::kTime);
-      if (time) text += fmt::format("; within {}, {}", strategy, words_.times(*time));
+      if (time) {
+        const std::string batches = batches_words(*asynchronous, *synchronous);
+        text += fmt::format("; within {}, {}{}", strategy, words_.times(*time),
+                            batches.empty() ? "" : ", including the difference " + batches);
+      }
     }
     return text;
+  }
+
+  // Returns "between updates of 128 and 32 samples"; "" for rows with equal or unknown batches.
+  std::string batches_words(std::size_t a, std::size_t b) const {
+    const auto batch_a = rows_[a].batch();
+    const auto batch_b = rows_[b].batch();
+    if (!batch_a || !batch_b || std::round(*batch_a) == std::round(*batch_b)) return "";
+    return fmt::format("between updates of {} and {} samples", decimal_text(*batch_a, 0),
+                       decimal_text(*batch_b, 0));
   }
 
   // Two variants of different strategies or batches differ in more than being synchronous. Returns
@@ -327,12 +340,8 @@ class VerdictWriter {
     if (strategy_of(a) != strategy_of(b)) {
       differences.push_back(fmt::format("between {} and {}", strategy_of(a), strategy_of(b)));
     }
-    const auto batch_a = rows_[a].batch();
-    const auto batch_b = rows_[b].batch();
-    if (batch_a && batch_b && std::round(*batch_a) != std::round(*batch_b)) {
-      differences.push_back(fmt::format("between updates of {} and {} samples",
-                                        decimal_text(*batch_a, 0), decimal_text(*batch_b, 0)));
-    }
+    const std::string batches = batches_words(a, b);
+    if (!batches.empty()) differences.push_back(batches);
     if (differences.empty()) return "";
     return fmt::format("; this includes the difference {}", listed(differences));
   }

@@ -10,6 +10,18 @@
 #include "bench/plots/text.h"
 
 namespace syncopate::bench {
+namespace {
+
+// Rounds up, so that what is promised for a factor holds for the factor that is printed.
+std::string detectable_factor(double logarithm) {
+  const double factor = std::exp(logarithm);
+  const int decimals = factor < 2.0 ? 2 : 1;
+  const double unit = std::pow(10.0, -decimals);
+  constexpr double kRounding = 1e-9;  // a factor that needs no rounding stays as it is
+  return decimal_text(std::ceil(factor / unit - kRounding) * unit, decimals);
+}
+
+}  // namespace
 
 std::string capitalised(std::string text) {
   if (text.empty()) return text;
@@ -107,7 +119,7 @@ std::string VerdictWords::detectable(const RowIndices& rows, Measure measure) co
   }
   if (!(most > 0.0)) return "";
   const std::string difference = measure == Measure::kTime
-                                     ? "a factor of " + decimal_text(std::exp(most), 1)
+                                     ? "a factor of " + detectable_factor(most)
                                      : points_text(most) + " points";
   return fmt::format(
       "; {}{} would have been seen with a probability of 80 %", difference,
@@ -121,8 +133,7 @@ std::string VerdictWords::detectable_over(std::size_t a, const RowIndices& rows)
     if (!pair || !std::isfinite(pair->detectable)) return "";
     most = std::max(most, pair->detectable);
   }
-  const double factor = std::exp(most);
-  return fmt::format("{} over {}", decimal_text(factor, factor < 2.0 ? 2 : 1), name(a));
+  return fmt::format("{} over {}", detectable_factor(most), name(a));
 }
 
 std::string VerdictWords::times(const PairDifference& time) const {

@@ -116,9 +116,9 @@ class WarningWriter {
     };
     const bool has_faster = least.first > 0.0;
     add("uneven machine",
-        fmt::format("with seed {} the rows trained {} fewer samples/s on average than with the "
-                    "others, from {}{} ({}) to {}{} ({}){}: a repetition may order the rows "
-                    "differently; speed-ups, deviations and intervals include this",
+        fmt::format("with seed {}, the slowest, the rows trained {} fewer samples/s (geometric "
+                    "mean) than with the others, from {}{} ({}) to {}{} ({}){}: a repetition may "
+                    "order the rows differently; speed-ups, deviations and intervals include this",
                     slowest.second, percent(slowest.first), percent(least.first),
                     has_faster ? " more" : "", named(rows_[least.second]), percent(most.first),
                     has_faster ? " fewer" : "", named(rows_[most.second]),

@@ -55,7 +55,7 @@ TEST(Verdict, RecommendsAllVariantsThatCannotBeToldApartFromTheBest) {
   EXPECT_TRUE(contains_words(
       sentence(comparison, 0),
       "b reached 95 % soonest, in 105 s, and a (105 s) cannot be told apart from it with 5 seeds; "
-      "a factor of 1.3 would have been seen with a probability of 80 %; c took longer than b."));
+      "a factor of 1.28 would have been seen with a probability of 80 %; c took longer than b."));
 }
 
 // When a run has reached the target by its first evaluation, it may have done so at any time
@@ -90,7 +90,7 @@ TEST(Verdict, SaysThatSeveralWorkersWereNotFasterThanOne) {
   };
   const std::string words =
       "No variant with several workers or replicas was shown to reach 95 % sooner than";
-  EXPECT_TRUE(contains_words(text(kFast), words + " one-device; a factor of 1.03 over one-device "
+  EXPECT_TRUE(contains_words(text(kFast), words + " one-device; a factor of 1.04 over one-device "
                                                   "would have been seen for each of them with a "
                                                   "probability of 80 %; b took longer than "
                                                   "one-device."));
@@ -109,7 +109,7 @@ TEST(Verdict, NamesEachRowOfOneWorkerThatSeveralWorkersDoNotBeat) {
   };
   const std::string words = "was shown to reach 95 % sooner than ";
   const std::string even = text(kFast);
-  EXPECT_TRUE(contains_words(even, words + "one-device or two-threads; a factor of 1.03 over "
+  EXPECT_TRUE(contains_words(even, words + "one-device or two-threads; a factor of 1.04 over "
                                            "one-device and "));
   EXPECT_TRUE(contains_words(even,
                              " over two-threads would have been seen for each of them with a "
@@ -178,6 +178,23 @@ TEST(Verdict, ComparesTheBestOfEachKindWithinOneStrategyToo) {
       << "the means are equal";
   EXPECT_FALSE(contains_words(comparing(kSlow, "server:sync+x"), "within server,"))
       << "the best of both kinds are of one strategy";
+}
+
+TEST(Verdict, SaysWhereTheBestOfEachKindDifferInTheirBatch) {
+  const auto with_updates = [](ComparedVariant variant, std::int64_t updates) {
+    for (ComparedRun& run : variant.runs) {
+      run.result->summary.steps = updates;
+      run.result->summary.samples = 64 * 36;
+    }
+    return variant;
+  };
+  const std::string text = sentence(
+      scaled({with_updates(made_up_variant("mirrored", 8, {100, 101, 102, 99, 100}, kGood), 18),
+              with_updates(made_up_variant("server:sync", 8, {350, 351, 352, 349, 350}, kGood), 24),
+              with_updates(asynchronous(made_up_variant("server:async", 8, kFast, kGood)), 72)}),
+      1);
+  EXPECT_TRUE(contains_words(text, "and between updates of 128 and 32 samples; "));
+  EXPECT_TRUE(contains_words(text, "), including the difference between updates of 32 and 96 "));
 }
 
 TEST(Verdict, DoesNotWriteBeatsAtOneUnscaledLearningRate) {

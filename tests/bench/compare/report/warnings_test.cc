@@ -28,12 +28,13 @@ TEST(Warnings, NameTheSeedWithWhichTheMachineWasSlower) {
                 at_speeds(made_up_variant("b", 8, kSlow, kGood), {50, of_b, 50.5, 49.5, 50})}));
   };
   EXPECT_TRUE(contains_words(text(70, 35),
-                             "uneven machine: with seed 2 the rows trained 30 % fewer samples/s on "
-                             "average"));
+                             "uneven machine: with seed 2, the slowest, the rows trained 30 % "
+                             "fewer samples/s"));
   // The square root of 0.98 * 0.6 is 0.767.
-  EXPECT_TRUE(contains_words(text(98, 30),
-                             "23 % fewer samples/s on average than with the others, from 2 % (a) "
-                             "to 40 % (b): a repetition may order the rows differently; "));
+  EXPECT_TRUE(
+      contains_words(text(98, 30),
+                     "23 % fewer samples/s (geometric mean) than with the others, from 2 % (a) "
+                     "to 40 % (b): a repetition may order the rows differently; "));
   EXPECT_TRUE(contains_words(text(103, 30), "from 3 % more (a) to 40 % fewer (b)"));
   EXPECT_FALSE(contains_words(text(95, 47.5), "uneven machine"));
 }
