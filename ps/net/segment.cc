@@ -20,7 +20,6 @@
 #include "models/base/errors.h"
 #include "models/base/shared_memory_file.h"
 #include "models/tensor/buffer.h"
-#include "ps/net/connection.h"
 #include "ps/net/descriptor_passing.h"
 #include "ps/net/wake_event.h"
 
@@ -169,17 +168,28 @@ void fill_page_tables(const MappedSegment& segment, std::int64_t begin, std::int
   }
 }
 
-std::optional<MappedSegment> map_segment(const std::string& name, const std::string& nonce,
-                                         std::int64_t elements, const Deadline& deadline) {
-  const std::string owner = "the worker at socket '" + name + "'";
+SegmentCall::SegmentCall(Connection worker, std::string nonce, std::int64_t elements)
+    : worker_(std::move(worker)), nonce_(std::move(nonce)), elements_(elements) {}
+
+std::optional<SegmentCall> SegmentCall::begin(const std::string& name, const std::string& nonce,
+                                              std::int64_t elements) {
   FileDescriptor socket = call_name(name);
   if (!socket) return std::nullopt;
+  Connection worker(std::move(socket), "the worker at socket '" + name + "'");
+  try {
+    worker.queue({kSegmentRequest, nonce});
+    worker.flush();
+  } catch (const PeerError&) {
+    return std::nullopt;  // the worker has exited
+  }
+  check(!worker.has_unsent(), "a new socket takes the request for a segment");
+  return SegmentCall(std::move(worker), nonce, elements);
+}
+
+std::optional<MappedSegment> SegmentCall::map() {
   FileDescriptor memory;
   try {
-    Connection worker(std::move(socket), owner);
-    worker.send({kSegmentRequest, nonce}, deadline);
-    if (!wait_ready(worker.descriptor(), POLLIN, deadline)) return std::nullopt;
-    memory = receive_descriptor(worker.descriptor(), owner);
+    memory = receive_descriptor(worker_.descriptor(), worker_.peer());
   } catch (const PeerError&) {
     return std::nullopt;  // the worker has exited
   }
@@ -187,9 +197,16 @@ std::optional<MappedSegment> map_segment(const std::string& name, const std::str
     throw UsageError(
         fmt::format("shared memory: {} belongs to another job: it refused this job's nonce; is an "
                     "old worker still running?",
-                    owner));
+                    worker_.peer()));
   }
-  return map_foreign_segment(memory.get(), elements, nonce, owner);
+  return map_foreign_segment(memory.get(), elements_, nonce_, worker_.peer());
+}
+
+std::optional<MappedSegment> map_segment(const std::string& name, const std::string& nonce,
+                                         std::int64_t elements, const Deadline& deadline) {
+  std::optional<SegmentCall> call = SegmentCall::begin(name, nonce, elements);
+  if (!call || !wait_ready(call->descriptor(), POLLIN, deadline)) return std::nullopt;
+  return call->map();
 }
 
 }  // namespace syncopate::ps

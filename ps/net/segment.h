@@ -13,6 +13,7 @@
 #include "models/base/deadline.h"
 #include "models/base/file_descriptor.h"
 #include "models/tensor/tensor.h"
+#include "ps/net/connection.h"
 
 namespace syncopate::ps {
 
@@ -55,11 +56,33 @@ struct MappedSegment {
 // first step one page fault per page. It is no error if the kernel does not support that.
 void fill_page_tables(const MappedSegment& segment, std::int64_t begin, std::int64_t end) noexcept;
 
+// A request for a worker's segment that waits for the answer. One thread only.
+class SegmentCall {
+ public:
+  // Sends the request to the worker at socket `name`. Returns nothing when the worker cannot be
+  // reached: it runs on another host, in another network namespace or as another user, or has
+  // ended. Throws FileError when no descriptors are left.
+  static std::optional<SegmentCall> begin(const std::string& name, const std::string& nonce,
+                                          std::int64_t elements);
+
+  // Readable once the worker has answered.
+  int descriptor() const noexcept { return worker_.descriptor(); }
+  // Maps the segment; call it when descriptor() is readable. Returns nothing when the worker has
+  // ended. Throws UsageError when the worker belongs to another job (another nonce) or its segment
+  // has another size; FileError when the memory is not sealed against shrinking, which could end
+  // this process, or is not a segment; OutOfMemoryError.
+  std::optional<MappedSegment> map();
+
+ private:
+  SegmentCall(Connection worker, std::string nonce, std::int64_t elements);
+
+  Connection worker_;
+  std::string nonce_;
+  std::int64_t elements_;
+};
+
 // Asks the worker at socket `name` for its segment and maps it. Returns nothing when the worker
-// cannot be reached: it runs on another host, in another network namespace or as another user, has
-// ended, or did not answer by the deadline. Throws UsageError when the worker belongs to another
-// job (another nonce) or its segment has another size; FileError when the memory is not sealed
-// against shrinking, which could end this process, or is not a segment; OutOfMemoryError.
+// cannot be reached, as SegmentCall, or did not answer by the deadline. Throws as SegmentCall.
 std::optional<MappedSegment> map_segment(const std::string& name, const std::string& nonce,
                                          std::int64_t elements, const Deadline& deadline);
 

@@ -22,7 +22,7 @@ DataService::DataService(const DataServiceOptions& options)
     : options_(options),
       sessions_(options.workers, options.nonce),
       snapshots_(sessions_),
-      mapper_(options.nonce) {
+      mapper_(options.nonce, options.segment_timeout) {
   open_socket();
   requests_ = std::make_unique<RequestService>(RequestServiceOptions{.index = options.index,
                                                                      .servers = options.servers,

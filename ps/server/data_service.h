@@ -38,6 +38,8 @@ struct DataServiceOptions {
   // Of all workers together. A worker without shared memory may always have two messages under way.
   std::int64_t credit_bytes = std::int64_t{8} << 20;
   bool uses_segments = true;  // shared memory of workers on this host
+  // How long a worker may take to send the descriptor of its shared memory.
+  std::chrono::milliseconds segment_timeout = std::chrono::seconds(5);
   int servers = 1;
   std::filesystem::path record;  // file of the order of pushes; empty: none
   Link link;                     // emulated for the connections of workers

@@ -1,32 +1,26 @@
 #include "ps/server/segment_mapper.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <pthread.h>
 
-#include <chrono>
-#include <optional>
+#include <algorithm>
 #include <utility>
 
-#include "models/base/deadline.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
 
 namespace syncopate::ps {
-namespace {
 
-// How long a worker may take to send its descriptor. Longer than a worker that competes for the CPU
-// needs; without its segment, the worker's values travel in message frames.
-constexpr std::chrono::seconds kMapTimeout(5);
-
-}  // namespace
-
-SegmentMapper::SegmentMapper(std::string nonce) : nonce_(std::move(nonce)) {
+SegmentMapper::SegmentMapper(std::string nonce, std::chrono::milliseconds timeout)
+    : nonce_(std::move(nonce)), timeout_(timeout) {
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   pthread_setname_np(thread_.native_handle(), "ps-mapper");
 }
 
 SegmentMapper::~SegmentMapper() {
   thread_.request_stop();
+  changed_.notify();
   thread_.join();
 }
 
@@ -35,45 +29,78 @@ void SegmentMapper::map(Request request) {
     const std::lock_guard lock(mutex_);
     requests_.push_back(std::move(request));
   }
-  changed_.notify_one();
+  changed_.notify();
 }
 
 void SegmentMapper::run(const std::stop_token& stop) {
-  for (;;) {
-    std::optional<Request> request;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, stop, [this] { return !requests_.empty() || !unfilled_.empty(); });
-      if (stop.stop_requested()) return;
-      if (!requests_.empty()) {
-        request = std::move(requests_.front());
-        requests_.pop_front();
-      }
+  while (!stop.stop_requested()) {
+    call_workers();
+    wait();
+    map_answered();
+    if (unfilled_.empty()) continue;
+    // Until its pages are filled, a bucket costs page faults.
+    fill_page_tables(*unfilled_.front().segment, unfilled_.front().part.begin,
+                     unfilled_.front().part.end);
+    unfilled_.pop_front();
+  }
+}
+
+void SegmentMapper::call_workers() {
+  changed_.clear();
+  std::deque<Request> requests;
+  {
+    const std::lock_guard lock(mutex_);
+    requests.swap(requests_);
+  }
+  for (Request& request : requests) {
+    std::optional<SegmentCall> call;
+    try {
+      call = SegmentCall::begin(request.segment, nonce_, request.elements);
+    } catch (const Error& error) {
+      log(LogLevel::kWarning,
+          fmt::format("the shared memory of {} is not used: {}", request.worker, error.what()));
     }
-    if (request) {
-      const auto segment = map_now(*request);
-      request->on_mapped(segment);
-      if (segment == nullptr) continue;
-      for (const Bucket& part : request->buckets) unfilled_.push_back({segment, part});
+    if (call) {
+      waiting_.push_back({std::move(request), std::move(*call), Deadline::after(timeout_)});
     } else {
-      // Waiting requests come first. Until its pages are filled, a bucket costs page faults.
-      fill_page_tables(*unfilled_.front().segment, unfilled_.front().part.begin,
-                       unfilled_.front().part.end);
-      unfilled_.pop_front();
+      request.on_mapped(nullptr);
     }
   }
 }
 
-std::shared_ptr<const MappedSegment> SegmentMapper::map_now(const Request& request) const {
-  try {
-    auto mapped =
-        map_segment(request.segment, nonce_, request.elements, Deadline::after(kMapTimeout));
-    if (mapped) return std::make_shared<const MappedSegment>(std::move(*mapped));
-  } catch (const Error& error) {
-    log(LogLevel::kWarning,
-        fmt::format("the shared memory of {} is not used: {}", request.worker, error.what()));
+void SegmentMapper::wait() {
+  std::vector<pollfd> sockets = {{changed_.descriptor(), POLLIN, 0}};
+  std::optional<Deadline> first;
+  for (const Waiting& waiting : waiting_) {
+    sockets.push_back({waiting.call.descriptor(), POLLIN, 0});
+    if (!first || waiting.deadline.remaining() < first->remaining()) first = waiting.deadline;
   }
-  return nullptr;
+  const int until_first = first ? first->remaining_milliseconds() : -1;
+  poll(sockets.data(), sockets.size(), unfilled_.empty() ? until_first : 0);
+}
+
+void SegmentMapper::map_answered() {
+  for (auto waiting = waiting_.begin(); waiting != waiting_.end();) {
+    pollfd socket = {waiting->call.descriptor(), POLLIN, 0};
+    const bool has_answered = poll(&socket, 1, 0) > 0;
+    if (!has_answered && !waiting->deadline.passed()) {
+      ++waiting;
+      continue;
+    }
+    std::shared_ptr<const MappedSegment> segment;
+    try {
+      auto mapped = has_answered ? waiting->call.map() : std::nullopt;
+      if (mapped) segment = std::make_shared<const MappedSegment>(std::move(*mapped));
+    } catch (const Error& error) {
+      log(LogLevel::kWarning, fmt::format("the shared memory of {} is not used: {}",
+                                          waiting->request.worker, error.what()));
+    }
+    waiting->request.on_mapped(segment);
+    if (segment != nullptr) {
+      for (const Bucket& part : waiting->request.buckets) unfilled_.push_back({segment, part});
+    }
+    waiting = waiting_.erase(waiting);
+  }
 }
 
 }  // namespace syncopate::ps

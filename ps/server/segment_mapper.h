@@ -1,21 +1,25 @@
 // Maps the shared memory of workers on a thread of its own. A worker without a CPU sends its
 // descriptor late, and the page tables of a large model take seconds to fill; the data thread
-// serves the other workers meanwhile.
+// serves the other workers meanwhile, and no worker waits for another one's descriptor.
 #pragma once
 
-#include <condition_variable>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "models/base/deadline.h"
 #include "models/tensor/parameter_arena.h"
 #include "ps/net/segment.h"
+#include "ps/net/wake_event.h"
 
 namespace syncopate::ps {
 
@@ -31,7 +35,9 @@ class SegmentMapper {
     std::function<void(std::shared_ptr<const MappedSegment>)> on_mapped;
   };
 
-  explicit SegmentMapper(std::string nonce);
+  // timeout: how long a worker may take to send its descriptor. Without its segment, the worker's
+  // values travel in message frames.
+  SegmentMapper(std::string nonce, std::chrono::milliseconds timeout);
   SegmentMapper(const SegmentMapper&) = delete;
   SegmentMapper& operator=(const SegmentMapper&) = delete;
   ~SegmentMapper();
@@ -39,6 +45,12 @@ class SegmentMapper {
   void map(Request request);
 
  private:
+  // A request whose worker has not sent its descriptor.
+  struct Waiting {
+    Request request;
+    SegmentCall call;
+    Deadline deadline;
+  };
   // A mapped segment and a part of it that is still to be entered in the page tables.
   struct Unfilled {
     std::shared_ptr<const MappedSegment> segment;
@@ -46,14 +58,20 @@ class SegmentMapper {
   };
 
   void run(const std::stop_token& stop);
-  std::shared_ptr<const MappedSegment> map_now(const Request& request) const;
+  void call_workers();
+  // Waits for a descriptor, a request or the end, not at all if page tables are to be filled.
+  void wait();
+  void map_answered();
 
   const std::string nonce_;
+  const std::chrono::milliseconds timeout_;
   std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::deque<Request> requests_;   // GUARDED_BY(mutex_)
-  std::deque<Unfilled> unfilled_;  // used by the mapping thread only
-  std::jthread thread_;            // declared last: it uses the other members
+  std::deque<Request> requests_;  // GUARDED_BY(mutex_)
+  WakeEvent changed_;
+  // Used by the mapping thread only:
+  std::list<Waiting> waiting_;
+  std::deque<Unfilled> unfilled_;
+  std::jthread thread_;  // declared last: it uses the other members
 };
 
 }  // namespace syncopate::ps

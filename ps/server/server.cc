@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -45,17 +46,19 @@ ServerSummary run_server(ServerOptions options, const std::function<bool()>& sto
     if (options.announces) note(connecting_line(options));
     await_host(options.rendezvous, Deadline::after(options.rendezvous_timeout));
   }
-  DataService data({.index = options.index,
-                    .workers = options.workers,
-                    .nonce = options.nonce,
-                    .host = options.host,
-                    .port = options.data_port,
-                    .threads = options.threads,
-                    .credit_bytes = options.credit_bytes,
-                    .uses_segments = options.uses_segments,
-                    .servers = options.servers,
-                    .record = options.record,
-                    .link = options.link});
+  DataService data(
+      {.index = options.index,
+       .workers = options.workers,
+       .nonce = options.nonce,
+       .host = options.host,
+       .port = options.data_port,
+       .threads = options.threads,
+       .credit_bytes = options.credit_bytes,
+       .uses_segments = options.uses_segments,
+       .segment_timeout = std::min(options.peer_timeout, DataServiceOptions{}.segment_timeout),
+       .servers = options.servers,
+       .record = options.record,
+       .link = options.link});
   ServerDuties duties(options, data, note);
   ServerSummary summary;
   if (options.index == 0) {
