@@ -78,42 +78,50 @@ ControlLink::Changes ControlLink::process_events() {
   return std::exchange(changes_, {});
 }
 
+void ControlLink::on_welcome(const wire::WelcomeT& welcome) {
+  // The Welcome of a lost connection: the batches after it are void.
+  if (welcome.call != call_) return;
+  if (options_.insists_on_peer_timeout &&
+      welcome.peer_timeout_ms != options_.peer_timeout.count()) {
+    return state_.fail(
+        fmt::format("--peer-timeout: {} has {}, and this worker has {}; give "
+                    "all tasks the same timeout",
+                    name(), in_seconds(std::chrono::milliseconds(welcome.peer_timeout_ms)),
+                    in_seconds(options_.peer_timeout)),
+        FailureKind::kUsage);
+  }
+  is_welcome_ = true;
+  reconnect_.end();
+  incarnation_ = welcome.incarnation;
+  bool is_first = false;
+  {
+    const std::lock_guard lock(state_.mutex);
+    is_first = !state_.welcome.has_value();
+    if (is_first) state_.welcome = welcome;
+  }
+  changes_.is_welcome_again = !is_first;
+  if (is_first) {
+    if (welcome.peer_timeout_ms > 0) {
+      peer_timeout_ = std::chrono::milliseconds(welcome.peer_timeout_ms);
+    }
+    socket_.set_interval(peer_timeout_ / 10);
+  }
+  watch_server(welcome.process);
+  changes_.addresses.emplace();
+  for (const auto& server : welcome.servers) changes_.addresses->push_back(*server);
+  for (const wire::MessageT& unsent : std::exchange(unsent_, {})) {
+    socket_.send(envelope("", unsent));
+  }
+  state_.changed.notify_all();
+}
+
 void ControlLink::on_message(const wire::MessageT& message) {
   const wire::BodyUnion& body = message.body;
   std::unique_lock lock(state_.mutex);
   switch (body.type) {
-    case wire::Body::Welcome: {
-      const wire::WelcomeT& welcome = *body.AsWelcome();
-      // The Welcome of a lost connection: the batches after it are void.
-      if (welcome.call != call_) return;
-      if (options_.insists_on_peer_timeout &&
-          welcome.peer_timeout_ms != options_.peer_timeout.count()) {
-        const std::string line = fmt::format(
-            "--peer-timeout: {} has {}, and this worker has {}; give "
-            "all tasks the same timeout",
-            name(), in_seconds(std::chrono::milliseconds(welcome.peer_timeout_ms)),
-            in_seconds(options_.peer_timeout));
-        lock.unlock();
-        return state_.fail(line, FailureKind::kUsage);
-      }
-      is_welcome_ = true;
-      reconnect_.end();
-      incarnation_ = welcome.incarnation;
-      changes_.is_welcome_again = state_.welcome.has_value();
-      if (!state_.welcome) {
-        state_.welcome = welcome;
-        if (welcome.peer_timeout_ms > 0)
-          peer_timeout_ = std::chrono::milliseconds(welcome.peer_timeout_ms);
-        socket_.set_interval(peer_timeout_ / 10);
-      }
-      watch_server(welcome.process);
-      changes_.addresses.emplace();
-      for (const auto& server : welcome.servers) changes_.addresses->push_back(*server);
-      for (const wire::MessageT& unsent : std::exchange(unsent_, {})) {
-        socket_.send(envelope("", unsent));
-      }
-      break;
-    }
+    case wire::Body::Welcome:
+      lock.unlock();
+      return on_welcome(*body.AsWelcome());
     case wire::Body::DeclarationRequest:
       lock.unlock();
       return send_hello(/*with_declaration=*/true);

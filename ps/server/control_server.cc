@@ -130,9 +130,13 @@ wire::MessageT ControlServer::final_message() const {
 void ControlServer::on_final_message(const wire::Received& message) {
   const wire::BodyUnion& body = message.header.body;
   if (body.type == wire::Body::Hello) {
+    const wire::HelloT& hello = *body.AsHello();
+    if (!has_nonce(hello)) {
+      socket_->send(wire::envelope(message.peer, coordinator_.on_hello(hello).answer));
+      return;
+    }
     // A task that reconnects receives the final message over the new connection; a new task is
     // refused.
-    const wire::HelloT& hello = *body.AsHello();
     const TaskId task{hello.role == 1 ? TaskId::Role::kServer : TaskId::Role::kWorker, hello.index};
     const bool is_known = connections_.contains(task) &&
                           (task.role == TaskId::Role::kServer || hello.incarnation != 0);
@@ -171,11 +175,17 @@ void ControlServer::report_ended_steps() {
   }
 }
 
+bool ControlServer::has_nonce(const wire::HelloT& hello) const {
+  return options_.nonce.empty() || hello.nonce == options_.nonce;
+}
+
 void ControlServer::on_message(wire::Received& message) {
   const wire::BodyUnion& body = message.header.body;
+  // A step of a task that is given up now counts if it ended before.
+  if (body.type == wire::Body::Hello || body.type == wire::Body::Failing) report_ended_steps();
   if (body.type == wire::Body::Hello) {
     const wire::HelloT& hello = *body.AsHello();
-    if (options_.nonce.empty() || hello.nonce == options_.nonce) {
+    if (has_nonce(hello)) {
       socket_->keep(message);
     } else {
       ++stranger_messages_;
@@ -184,6 +194,8 @@ void ControlServer::on_message(wire::Received& message) {
     return on_hello(message.peer, hello);
   }
   const auto task = tasks_.find(message.peer);
+  const bool is_heartbeat = body.type == wire::Body::Heartbeat;
+  if (task == tasks_.end() && is_heartbeat && undeclared_.contains(message.peer)) return;
   if (task == tasks_.end()) {
     ++stranger_messages_;
     socket_->log_dropped(message,
@@ -195,7 +207,7 @@ void ControlServer::on_message(wire::Received& message) {
     socket_->send(wire::envelope(message.peer, make_message(std::move(refused))));
     return;
   }
-  if (body.type == wire::Body::Heartbeat) return;  // read before the task was watched
+  if (is_heartbeat) return;  // read before the task was watched
   const TaskId from = task->second;
   const std::string name = describe(from, connections_.at(from));
   coordinator_.on_message(from, message.header);
@@ -226,7 +238,9 @@ void ControlServer::on_hello(const std::string& peer, const wire::HelloT& hello)
     return;
   }
   const Coordinator::HelloAnswer decision = coordinator_.on_hello(hello);
+  undeclared_.erase(peer);
   if (!decision.task) {
+    if (decision.answer.body.type == wire::Body::DeclarationRequest) undeclared_.insert(peer);
     socket_->send(wire::envelope(peer, decision.answer));
     if (coordinator_.is_over()) final_messages_.emplace(peer, decision.answer);
     return exchange_messages();

@@ -48,6 +48,7 @@ class ControlServer {
 
   void serve();
   void run_once();
+  bool has_nonce(const wire::HelloT& hello) const;
   void on_message(wire::Received& message);
   void on_hello(const std::string& peer, const wire::HelloT& hello);
   // Refuses the previous connection of a task, because another process has taken the task's place.
@@ -84,6 +85,9 @@ class ControlServer {
   // The refusals of connections whose task another process has taken, by routing id. Such a process
   // may have sent one more Hello, with its declaration, which must not take the task back.
   std::map<std::string, wire::RefusedT> replaced_;
+  // Routing ids of tasks that have been asked for their declaration, and not registered. They send
+  // heartbeats already.
+  std::set<std::string> undeclared_;
   std::map<std::string, wire::MessageT> final_messages_;  // to send, by routing id
   std::int64_t stranger_messages_ = 0;
   Deadline rendezvous_ends_;

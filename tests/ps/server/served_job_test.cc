@@ -59,35 +59,123 @@ TEST(AServedJob, AppliesAPushAndAnswersWithTheNewValues) {
   EXPECT_EQ(job.wait(), std::vector<std::string>{""});
 }
 
+// A process that sends messages of its own making to server 0.
+class RawTask {
+ public:
+  RawTask(wire::Context& context, const ServedJob& job, const JobShape& shape, int index)
+      : shape_(shape),
+        index_(index),
+        nonce_(shape.nonce),
+        fingerprint_(fingerprint_of(declaration_of(shape))),
+        socket_(wire::Socket::connect(context, job.rendezvous())) {}
+
+  void send_hello(bool with_declaration) {
+    wire::HelloT hello = make_hello(/*role=*/0, index_, shape_.workers, 1, nonce_);
+    hello.pid = pid_;
+    hello.incarnation = incarnation_;
+    hello.call = 1;
+    hello.fingerprint = fingerprint_;
+    if (with_declaration) {
+      hello.declaration = std::make_unique<wire::DeclarationT>(declaration_of(shape_));
+    }
+    send(std::move(hello));
+  }
+  template <typename Body>
+  void send(Body body) {
+    socket_->send(wire::envelope("", wire::make_message(std::move(body))));
+  }
+  // Returns the kind of the next message.
+  wire::Body next_kind(std::vector<wire::Socket*> others = {}) {
+    return kind_of(wire::await_message(*socket_, std::move(others)));
+  }
+  wire::Socket* socket() { return socket_.get(); }
+
+  static wire::Body kind_of(const wire::Envelope& message) {
+    const auto header = wire::decode(message.frames.front().bytes());
+    return header ? header->body.type : wire::Body::NONE;
+  }
+
+  const JobShape shape_;
+  const int index_;
+  std::int64_t pid_ = 1;
+  std::uint32_t incarnation_ = 0;
+  std::string nonce_;
+  std::uint64_t fingerprint_;
+
+ private:
+  std::unique_ptr<wire::Socket> socket_;
+};
+
 // A worker sends its declaration in a second Hello, which server 0 may receive after another
 // process has taken the worker's place.
 TEST(AServedJob, RefusesASecondHelloOfAReplacedWorker) {
   const JobShape shape{.workers = 2};
   const ServedJob job(shape);
   wire::Context context;
-  const auto send_hello = [&](wire::Socket& worker, std::int64_t pid, bool with_declaration) {
-    wire::HelloT hello = make_hello(/*role=*/0, /*index=*/1, shape.workers, 1, shape.nonce);
-    hello.pid = pid;
-    hello.call = 1;
-    hello.fingerprint = fingerprint_of(declaration_of(shape));
-    if (with_declaration) {
-      hello.declaration = std::make_unique<wire::DeclarationT>(declaration_of(shape));
+  RawTask first(context, job, shape, 1);
+  first.send_hello(false);
+  ASSERT_EQ(first.next_kind(), wire::Body::DeclarationRequest);
+  RawTask second(context, job, shape, 1);
+  second.pid_ = 2;
+  second.send_hello(false);
+  while (first.next_kind({second.socket()}) != wire::Body::Refused) continue;
+  first.send_hello(true);
+  EXPECT_EQ(first.next_kind(), wire::Body::Refused);
+}
+
+// Workers with other instruction sets declare the same network and have another fingerprint. Such a
+// worker is registered by its second Hello, and sends heartbeats from the first one on.
+TEST(AServedJob, AcceptsAHeartbeatBeforeTheDeclaration) {
+  const JobShape shape{.workers = 2};
+  const ServedJob job(shape);
+  wire::Context context;
+  RawTask first(context, job, shape, 0);
+  first.send_hello(true);
+  wire::await_link(*first.socket(), wire::LinkEvent::kConnected);
+  RawTask second(context, job, shape, 1);
+  ++second.fingerprint_;
+  second.send_hello(false);
+  ASSERT_EQ(second.next_kind({first.socket()}), wire::Body::DeclarationRequest);
+  second.send(wire::HeartbeatT{});
+  second.send_hello(true);
+  EXPECT_EQ(second.next_kind({first.socket()}), wire::Body::Welcome);
+}
+
+// At its end, the job sends its tasks why it has failed; a stranger is not told.
+TEST(AServedJob, ThatHasFailedTellsNoStrangerWhy) {
+  const JobShape shape{.workers = 2, .consistency = 0};
+  ServedJob job(shape);
+  wire::Context context;
+  RawTask silent(context, job, shape, 0);
+  silent.send_hello(true);
+  RawTask failing(context, job, shape, 1);
+  failing.send_hello(true);
+  while (failing.next_kind({silent.socket()}) != wire::Body::Welcome) continue;
+  RawTask stranger(context, job, shape, 0);
+  stranger.nonce_ = "another job";
+  stranger.incarnation_ = 1;  // like a worker that reconnects
+  wire::FailingT reason;
+  reason.reason = "a secret";
+  failing.send(std::move(reason));
+  std::atomic<bool> has_ended{false};
+  std::jthread waiting([&] {
+    job.wait();
+    has_ended = true;
+  });
+  int refusals = 0;
+  stranger.send_hello(false);
+  while (!has_ended) {
+    for (wire::Socket* socket : {stranger.socket(), silent.socket(), failing.socket()}) {
+      socket->flush();
     }
-    worker.send(wire::envelope("", wire::make_message(std::move(hello))));
-  };
-  const auto next_kind = [](wire::Socket& worker, std::vector<wire::Socket*> others = {}) {
-    const wire::Envelope message = wire::await_message(worker, std::move(others));
-    const auto header = wire::decode(message.frames.front().bytes());
-    return header ? header->body.type : wire::Body::NONE;
-  };
-  const auto first = wire::Socket::connect(context, job.rendezvous());
-  send_hello(*first, 1, false);
-  ASSERT_EQ(next_kind(*first), wire::Body::DeclarationRequest);
-  const auto second = wire::Socket::connect(context, job.rendezvous());
-  send_hello(*second, 2, false);
-  while (next_kind(*first, {second.get()}) != wire::Body::Refused) continue;
-  send_hello(*first, 1, true);
-  EXPECT_EQ(next_kind(*first), wire::Body::Refused);
+    std::this_thread::yield();
+    while (const auto message = stranger.socket()->receive()) {
+      EXPECT_EQ(RawTask::kind_of(*message), wire::Body::Refused);
+      ++refusals;
+      stranger.send_hello(false);
+    }
+  }
+  EXPECT_GT(refusals, 0);
 }
 
 TEST(AServedJob, AppliesEveryPushOfSeveralWorkersOnSeveralServersOnce) {
