@@ -32,7 +32,7 @@ void ReconnectTimeout::begin() {
 void ReconnectTimeout::begin(const LostPeer& lost) {
   if (until_) return;
   begin();
-  until_ = Deadline::after(timeout_ - lost.silence);
+  until_ = Deadline::after(timeout_ - (lost.silence - lost.unobserved));
   away_ = lost;
   is_silent_ = true;
 }

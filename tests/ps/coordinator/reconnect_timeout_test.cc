@@ -39,6 +39,12 @@ TEST(ReconnectTimeout, BeginsAgainAfterATimeInWhichTheTaskWasNotScheduled) {
   EXPECT_FALSE(timeout.expired("server 1", false));
 }
 
+TEST(ReconnectTimeout, DoesNotCountTheSilenceInWhichTheTaskWasNotScheduled) {
+  ReconnectTimeout timeout("this worker", seconds(1000), {});
+  timeout.begin({.silence = seconds(2000), .unobserved = seconds(1500), .process = ""});
+  EXPECT_FALSE(timeout.expired("server 1", false));
+}
+
 TEST(ReconnectTimeoutOfATaskThatWasAskedToStop, DoesNotBeginAgain) {
   ReconnectTimeout timeout("this worker", seconds(1000), [] { return true; });
   timeout.begin();
@@ -68,9 +74,9 @@ TEST(ReconnectTimeout, SaysHowLongTheTaskWasNotScheduled) {
 TEST(ReconnectTimeout, CountsTheSilenceBeforeItBegan) {
   ReconnectTimeout timeout("this worker", seconds(5), {});
   timeout.begin(
-      {.silence = seconds(5), .unobserved = seconds(1), .process = "; its process is stopped"});
+      {.silence = seconds(6), .unobserved = seconds(1), .process = "; its process is stopped"});
   const std::string reason = await_expiry(timeout);
-  EXPECT_EQ(reason.find("server 1 sent nothing for 5"), 0U) << reason;
+  EXPECT_EQ(reason.find("server 1 sent nothing for 6"), 0U) << reason;
   EXPECT_NE(reason.find("not scheduled for 1 s; its process is stopped; see"), std::string::npos)
       << reason;
 }
