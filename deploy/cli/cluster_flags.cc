@@ -28,8 +28,9 @@ void add_cluster_flags(FlagSet& flags, ClusterFlags& cluster) {
             "syncopate serve), or under srun, where the first M tasks are servers",
             {.value = "M", .default_text = from_environment});
   flags.add("--nonce", &cluster.nonce,
-            "name of the job, equal for all its tasks; with the flags above",
-            {.value = "NAME", .default_text = from_environment});
+            "secret of the job, equal for all its tasks; with the flags above; other users see "
+            "flags, so prefer SYNCOPATE_NONCE",
+            {.value = "TEXT", .default_text = from_environment});
   flags.add(
       "--role",
       [&cluster](const std::string& text) {

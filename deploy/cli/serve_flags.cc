@@ -88,13 +88,13 @@ void add_serve_flags(FlagSet& flags, JobFlags& job, ServeOptions& options, LinkF
   flags.add("--port", &options.port, "port of this server's data",
             {.value = "PORT", .default_text = "the system chooses", .least = 0, .most = 65535});
   flags.add("--nonce", &job.nonce,
-            "name of the job, equal for all its tasks; a task that is started again finds the job "
-            "by it",
-            {.value = "NAME"});
+            "secret of the job, equal for all its tasks; other users see flags, so prefer "
+            "SYNCOPATE_NONCE",
+            {.value = "TEXT"});
   flags.add("--rendezvous-timeout", &options.rendezvous_timeout,
             "time to wait for the other tasks at the start", seconds(""));
   flags.add("--peer-timeout", &options.peer_timeout,
-            "time without a message after which a task counts as dead",
+            "a silent task counts as dead after 0.7 times this, three times later while it starts",
             seconds("15, on one machine 5"));
   flags.begin_group("Servers and staleness");
   flags.add("--threads", &options.threads, "threads that apply updates",

@@ -236,7 +236,9 @@ void add_job_flags(FlagSet& flags, StrategyFlags& words) {
   rules = timeout;
   rules.default_text = "15, on one machine 5";
   flags.add("--peer-timeout", &words.peer_timeout,
-            "time from the death of a task to the end of the job", rules);
+            "time from the death of a task to the end of the job; up to three times longer while "
+            "tasks start on other machines",
+            rules);
 }
 
 void take_strategy_flags(const FlagSet& flags, const StrategyFlags& words, TrainOptions& options) {

@@ -11,7 +11,8 @@ namespace syncopate {
 // Returns 128 random bits in hexadecimal. Throws FileError if the system provides no random bits.
 std::string random_nonce();
 
-// Returns a text that names a nonce in files and reports without telling it: 64 bits of a hash.
+// Returns a text that names a nonce in files and reports but does not contain it: 64 bits of a
+// hash.
 std::string name_of_nonce(std::string_view nonce);
 
 // Returns 64 random bits that are not all 0. Throws as random_nonce() does.

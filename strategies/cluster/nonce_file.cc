@@ -55,7 +55,7 @@ std::string read_of_this_user(const fs::path& path) {
   if (!file && errno == ENOENT) return "";
   struct stat status {};
   if (!file || fstat(file.get(), &status) != 0) throw failed("read", path);
-  // Another user who can write to the folder must not choose the nonce, nor read it.
+  // Another user with write access to the folder must not choose the nonce, nor read it.
   const bool is_private = status.st_uid == geteuid() && (status.st_mode & (S_IRWXG | S_IRWXO)) == 0;
   if (!is_private) {
     throw FileError(

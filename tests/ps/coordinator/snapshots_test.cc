@@ -111,7 +111,7 @@ TEST(Snapshots, LeaveOutAWorkerThatIsLostDuringFreeze) {
   EXPECT_EQ(job.take<wire::CutT>(server(0))->entries.size(), 1U);
 }
 
-// Server 0 may hear of the replacement after it has frozen.
+// Server 0 may receive the replacement's Hello after it has frozen.
 TEST(Snapshots, CountThePushesOfAWorkerThatIsReplacedDuringFreeze) {
   JobCase job(make_declaration(), 1, true);
   job.start();

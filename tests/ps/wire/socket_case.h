@@ -13,7 +13,7 @@
 namespace syncopate::ps::wire {
 
 // Repeats until `condition` holds: flushes the sockets and sleeps in poll(2) until one of their
-// descriptors is readable. Returns false after ten seconds.
+// descriptors is readable. Returns false after 60 seconds.
 bool wait_until(const std::vector<Socket*>& sockets, const std::function<bool()>& condition);
 
 // Returns the next message of `receiver`. Without one it fails the test and returns an empty
