@@ -53,7 +53,7 @@ void PeerSilence::on_message(Time now, const ObserverClock& observer) {
   delay_before_ = observer.delay();
   last_look_.reset();
   starved_ = unobserved_ = nanoseconds(0);
-  looks_alive_ = 0;
+  looks_ = looks_alive_ = 0;
 }
 
 nanoseconds PeerSilence::observed_silence(Time now, const ObserverClock& observer) const {
@@ -69,9 +69,13 @@ std::optional<LostPeer> PeerSilence::check(Time now, const ObserverClock& observ
   if (state == ProcessState::kUnobserved) unobserved_ += since_look;
   last_look_ = now;
   looks_alive_ = state == ProcessState::kAlive ? looks_alive_ + 1 : 0;
-  if (state == ProcessState::kStarved || state == ProcessState::kUnobserved) return std::nullopt;
+  const bool had_no_cpu = state == ProcessState::kStarved || state == ProcessState::kUnobserved;
+  looks_ = had_no_cpu ? 0 : looks_ + 1;
+  if (had_no_cpu) return std::nullopt;
   const bool is_certain = state == ProcessState::kEnded || state == ProcessState::kStopped;
   if (!is_certain) {
+    constexpr int kFewestLooks = 2;
+    if (looks_ < kFewestLooks) return std::nullopt;
     const bool is_long = in_set_up || state == ProcessState::kBlocked;
     const nanoseconds silence = observed_silence(now, observer) - starved_ - unobserved_;
     if (silence < (is_long ? kLongTimeout * timeout_ : timeout_)) return std::nullopt;

@@ -54,7 +54,8 @@ std::string describe(const LostPeer& lost);
 //   - 3 `timeout` during set-up, and if a thread of the process waits for memory or a disk,
 //   - else `timeout`, and if the process is known to be alive, kLooks looks at it: it hangs if it
 //     has a CPU in all of them, and still sends nothing.
-// One thread at a time.
+// Unless the process has ended or is stopped, the last two looks must have found no lack of a CPU:
+// a single look cannot find it. One thread at a time.
 class PeerSilence {
  public:
   using Time = ObserverClock::Time;
@@ -86,6 +87,7 @@ class PeerSilence {
   std::optional<Time> last_look_;
   std::chrono::nanoseconds starved_{0};
   std::chrono::nanoseconds unobserved_{0};  // the observer's process had a thread without a CPU
+  int looks_ = 0;                           // in a row that found no lack of a CPU
   int looks_alive_ = 0;                     // in a row
 };
 
