@@ -1,29 +1,56 @@
 #include "ps/net/process_probe.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
+#include "models/base/file_descriptor.h"
 #include "ps/net/endpoint.h"
 
 namespace syncopate {
 namespace {
 
+// Whether this error of a file of /proc means that the process or thread does not exist. Any other
+// one, such as EMFILE, tells nothing about it.
+bool means_ended(int error) { return error == ENOENT || error == ESRCH; }
+
+struct ProcText {
+  std::string text;
+  int error = 0;  // a value of errno
+};
+
+// Reads a file of /proc whose text is shorter than 4 KiB: one read(2) returns all of it.
+ProcText read_proc_file(const std::string& path) {
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return {"", errno};
+  std::array<char, 4096> text{};
+  ssize_t bytes = 0;
+  do {
+    bytes = read(file.get(), text.data(), text.size());
+  } while (bytes < 0 && errno == EINTR);
+  if (bytes < 0) return {"", errno};
+  return {std::string(text.data(), static_cast<std::size_t>(bytes)), 0};
+}
+
 // The state and the start time in a stat file of /proc: fields 3 and 22.
 struct ProcessStat {
-  char state = 0;  // 0: the process or thread does not exist
+  char state = 0;  // 0: the file could not be read
   std::string start_time;
+  int error = 0;  // a value of errno
 };
 
 ProcessStat read_process_stat(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
+  const auto [line, error] = read_proc_file(path);
+  if (error != 0) return {.error = error};
   // The name of the program in field 2 is in parentheses, and may contain any character.
   const std::size_t name_end = line.rfind(')');
-  if (name_end == std::string::npos) return {};
+  if (name_end == std::string::npos) return {.error = EIO};
   std::istringstream fields(line.substr(name_end + 1));
   ProcessStat found;
   fields >> found.state;
@@ -34,9 +61,8 @@ ProcessStat read_process_stat(const std::string& path) {
 
 // Returns the nanoseconds for which a thread has run, as text: field 1 of schedstat.
 std::string read_run_time(const std::string& thread_folder) {
-  std::string run_time;
-  std::ifstream(thread_folder + "/schedstat") >> run_time;
-  return run_time;
+  const std::string text = read_proc_file(thread_folder + "/schedstat").text;
+  return text.substr(0, text.find(' '));
 }
 
 // Returns what a process must share with this one so that /proc shows it, and loopback or shared
@@ -70,7 +96,9 @@ ProcessProbe::ProcessProbe(const std::string& name) {
 ProcessState ProcessProbe::look() {
   if (folder_.empty()) return ProcessState::kUnknown;
   const auto before = std::exchange(waiting_, {});
-  if (read_process_stat(folder_ + "/stat").start_time != start_time_) return ProcessState::kEnded;
+  const ProcessStat process = read_process_stat(folder_ + "/stat");
+  if (process.state == 0 && !means_ended(process.error)) return ProcessState::kUnknown;
+  if (process.start_time != start_time_) return ProcessState::kEnded;
   std::error_code error;
   bool is_alive = false;
   bool is_blocked = false;
@@ -78,8 +106,11 @@ ProcessState ProcessProbe::look() {
   for (std::filesystem::directory_iterator thread(folder_ + "/task", error), end;
        !error && thread != end; thread.increment(error)) {
     const std::string id = thread->path().filename();
-    switch (read_process_stat(thread->path().string() + "/stat").state) {
+    const ProcessStat stat = read_process_stat(thread->path().string() + "/stat");
+    switch (stat.state) {
       case 0:
+        if (!means_ended(stat.error)) return ProcessState::kUnknown;
+        break;
       case 'X':
       case 'Z':
         break;
@@ -101,6 +132,7 @@ ProcessState ProcessProbe::look() {
         is_alive = true;
     }
   }
+  if (error && !means_ended(error.value())) return ProcessState::kUnknown;
   if (!is_alive) return ProcessState::kEnded;
   if (is_starved) return ProcessState::kStarved;
   return is_blocked ? ProcessState::kBlocked : ProcessState::kAlive;

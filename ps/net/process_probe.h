@@ -10,7 +10,7 @@
 namespace syncopate {
 
 enum class ProcessState : std::uint8_t {
-  kUnknown,  // the process is on another machine or in another namespace
+  kUnknown,  // the process is on another machine or in another namespace, or /proc cannot be read
   kEnded,    // no thread of the process is left
   kStopped,  // a signal or a debugger has stopped the process
   kAlive,

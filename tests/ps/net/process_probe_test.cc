@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -77,6 +78,18 @@ TEST(ProcessProbe, KnowsNothingOfAProcessElsewhere) {
   EXPECT_EQ(ProcessProbe("another machine " + own).look(), ProcessState::kUnknown);
   EXPECT_EQ(ProcessProbe(own.substr(0, own.size() / 2)).look(), ProcessState::kUnknown);
   EXPECT_EQ(ProcessProbe(own.substr(0, own.rfind(' '))).look(), ProcessState::kUnknown);
+}
+
+TEST(ProcessProbe, TakesNoProcessForEndedWhileThisProcessCanOpenNoFile) {
+  ProcessProbe probe(process_name(getpid()));
+  rlimit usual{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = usual.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const ProcessState state = probe.look();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
+  EXPECT_EQ(state, ProcessState::kUnknown);
+  EXPECT_NE(probe.look(), ProcessState::kEnded);
 }
 
 TEST(ProcessProbe, SeesThatAnotherProcessHasTheIdNow) {
