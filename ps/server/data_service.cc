@@ -46,15 +46,19 @@ DataService::~DataService() {
 }
 
 void DataService::open_socket() {
+  wire::SocketLimits limits = wire::limits_for_tasks(options_.workers);
+  limits.is_greeting = [nonce = options_.nonce](const wire::MessageT& message) {
+    const wire::DataHelloT* const hello = message.body.AsDataHello();
+    return hello != nullptr && hello->nonce == nonce;
+  };
   if (options_.link.is_plain()) {
-    socket_ = wire::Socket::listen(context_, listening_endpoint(options_.host, options_.port),
-                                   wire::limits_for_tasks(options_.workers));
+    socket_ =
+        wire::Socket::listen(context_, listening_endpoint(options_.host, options_.port), limits);
     port_ = socket_->port();
     return;
   }
   Listener listener(listening_endpoint(options_.host, options_.port));
-  socket_ = wire::Socket::listen(context_, Endpoint{"127.0.0.1", 0},
-                                 wire::limits_for_tasks(options_.workers));
+  socket_ = wire::Socket::listen(context_, Endpoint{"127.0.0.1", 0}, limits);
   forwarder_ = std::make_unique<LinkForwarder>(std::move(listener), socket_->port(), options_.link);
   port_ = forwarder_->port();
 }
@@ -171,9 +175,7 @@ void DataService::on_message(wire::Received& message) {
 
 void DataService::on_hello(wire::Received& message, const wire::DataHelloT& hello) {
   const std::string& peer = message.peer;
-  if (hello.nonce == options_.nonce) {
-    socket_->keep(message);
-  } else {
+  if (hello.nonce != options_.nonce) {
     ++stranger_messages_;
     socket_->log_dropped(message, "a DataHello of another job");
   }

@@ -1,9 +1,12 @@
 #include "ps/wire/heartbeat_socket.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <ctime>
 #include <utility>
 
 namespace syncopate::ps::wire {
@@ -29,6 +32,7 @@ HeartbeatSocket::HeartbeatSocket(std::unique_ptr<Socket> socket, nanoseconds int
     : own_step_(step),
       socket_(std::move(socket)),
       descriptors_(with_wake(socket_->descriptors(), wake_)),
+      link_descriptor_(socket_->link_descriptor()),
       interval_(interval),
       next_heartbeat_(Clock::now() + interval),
       observer_(Clock::now()) {
@@ -38,6 +42,7 @@ HeartbeatSocket::HeartbeatSocket(std::unique_ptr<Socket> socket, nanoseconds int
 
 HeartbeatSocket::~HeartbeatSocket() {
   thread_.request_stop();
+  wakes_thread_.notify();
   thread_.join();
 }
 
@@ -83,11 +88,6 @@ void HeartbeatSocket::log_dropped(Envelope& message, const std::string& problem)
   socket_->log_dropped(message, problem);
 }
 
-void HeartbeatSocket::keep(Envelope& greeting) {
-  const std::lock_guard lock(mutex_);
-  socket_->keep(greeting);
-}
-
 std::int64_t HeartbeatSocket::callers_without_greeting() const {
   const std::lock_guard lock(mutex_);
   return socket_->callers_without_greeting();
@@ -112,7 +112,7 @@ void HeartbeatSocket::watch(const std::string& peer, nanoseconds timeout,
   watched_.insert_or_assign(
       peer, Watched{.watch = PeerSilence(timeout, std::move(look), Clock::now(), observer_)});
   lost_.erase(peer);
-  wake_heartbeat_thread();
+  wakes_thread_.notify();
 }
 
 void HeartbeatSocket::forget(const std::string& peer) {
@@ -136,44 +136,52 @@ void HeartbeatSocket::set_interval(nanoseconds interval) {
   const std::lock_guard lock(mutex_);
   interval_ = interval;
   next_heartbeat_ = std::min(next_heartbeat_, Clock::now() + interval);
-  wake_heartbeat_thread();
-}
-
-void HeartbeatSocket::wake_heartbeat_thread() {
-  is_changed_ = true;
-  wakes_.notify_all();
+  wakes_thread_.notify();
 }
 
 void HeartbeatSocket::run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   try {
-    while (!stop.stop_requested()) run_once(lock, stop);
+    while (!stop.stop_requested()) run_once(lock);
   } catch (...) {
     failure_ = std::current_exception();
     wake_.notify();
   }
 }
 
-void HeartbeatSocket::run_once(std::unique_lock<std::mutex>& lock, const std::stop_token& stop) {
-  if (Clock::now() >= next_heartbeat_) send_heartbeats();
+void HeartbeatSocket::run_once(std::unique_lock<std::mutex>& lock) {
+  if (Clock::now() >= next_heartbeat_) {
+    next_heartbeat_ = Clock::now() + interval_;
+    send_heartbeats();
+  }
+  socket_->flush();
   const bool is_all_read = read_waiting();
   if (is_all_read) check_peers();
   const PeerSilence::Time now = Clock::now();
-  const nanoseconds sleep = is_all_read ? time_to_next_task(now) : nanoseconds(0);
-  observer_.update(now, sleep);
-  wakes_.wait_until(lock, stop, now + sleep, [this] { return is_changed_; });
-  is_changed_ = false;
+  const nanoseconds longest = is_all_read ? time_to_next_task(now) : nanoseconds(0);
+  observer_.update(now, longest);
+  sleep(lock, longest);
   observer_.update(Clock::now(), nanoseconds(0));
 }
 
+void HeartbeatSocket::sleep(std::unique_lock<std::mutex>& lock, nanoseconds longest) {
+  lock.unlock();
+  std::array<pollfd, 2> polled{pollfd{wakes_thread_.descriptor(), POLLIN, 0},
+                               pollfd{link_descriptor_, POLLIN, 0}};
+  const auto whole_seconds = std::chrono::floor<std::chrono::seconds>(longest);
+  const timespec timeout{.tv_sec = whole_seconds.count(),
+                         .tv_nsec = (longest - whole_seconds).count()};
+  ppoll(polled.data(), polled.size(), &timeout, nullptr);
+  lock.lock();
+  wakes_thread_.clear();
+}
+
 void HeartbeatSocket::send_heartbeats() {
-  next_heartbeat_ = Clock::now() + interval_;
   for (const auto& [peer, watched] : watched_) {
     HeartbeatT heartbeat;
     heartbeat.step = own_step_.load(std::memory_order_relaxed);
     socket_->send(envelope(peer, make_message(std::move(heartbeat))));
   }
-  socket_->flush();
 }
 
 // Reads messages that have arrived. Returns whether none is left.
@@ -210,6 +218,7 @@ void HeartbeatSocket::check_peers() {
 
 nanoseconds HeartbeatSocket::time_to_next_task(PeerSilence::Time now) const {
   nanoseconds time = std::min<nanoseconds>(kLongestSleep, next_heartbeat_ - now);
+  if (const auto due = socket_->due()) time = std::min(time, *due);
   for (const auto& [peer, watched] : watched_) {
     if (!lost_.contains(peer)) time = std::min(time, watched.watch.time_left(now, observer_));
   }

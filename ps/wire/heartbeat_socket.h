@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -45,7 +44,8 @@ class HeartbeatSocket {
   // An event ends the watch of the peer of a DEALER.
   std::optional<LinkEvent> link_event();
   void log_dropped(Envelope& message, const std::string& problem);
-  void keep(Envelope& greeting);
+  // Does nothing: the socket itself keeps the connections of this job (SocketLimits::is_greeting).
+  void keep(Envelope& /*greeting*/) {}
   std::int64_t callers_without_greeting() const;
   std::int64_t foreign_messages() const;
   const std::vector<int>& descriptors() const noexcept { return descriptors_; }
@@ -68,8 +68,9 @@ class HeartbeatSocket {
 
   void run(const std::stop_token& stop);
   // The functions below require the mutex.
-  void run_once(std::unique_lock<std::mutex>& lock, const std::stop_token& stop);
-  void wake_heartbeat_thread();
+  void run_once(std::unique_lock<std::mutex>& lock);
+  // Sleeps until another thread or a change of a connection wakes this one, without the mutex.
+  void sleep(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds longest);
   void send_heartbeats();
   bool read_waiting();
   void check_peers();
@@ -81,8 +82,9 @@ class HeartbeatSocket {
   const std::unique_ptr<Socket> socket_;  // GUARDED_BY(mutex_)
   WakeEvent wake_;                        // set while received_ has messages
   const std::vector<int> descriptors_;
+  const int link_descriptor_;
+  WakeEvent wakes_thread_;  // wakes the heartbeat thread
   mutable std::mutex mutex_;
-  std::condition_variable_any wakes_;  // wakes the heartbeat thread
   // The members below are guarded by the mutex.
   std::chrono::nanoseconds interval_;
   PeerSilence::Time next_heartbeat_;
@@ -90,7 +92,6 @@ class HeartbeatSocket {
   std::map<std::string, Watched> watched_;
   std::map<std::string, LostPeer> lost_;
   std::deque<Received> received_;  // messages that the heartbeat thread has read
-  bool is_changed_ = false;        // the times at which the heartbeat thread is due
   std::exception_ptr failure_;     // of the heartbeat thread
 
   std::jthread thread_;  // declared last: it uses the other members

@@ -30,6 +30,7 @@ std::uint64_t received_bytes(int descriptor) {
 }  // namespace
 
 void UnknownCallers::on_opened(int descriptor) {
+  closed_.erase(descriptor);
   // With several I/O threads, ZeroMQ may deliver the greeting before it reports the connection.
   if (known_.contains(descriptor)) return;
   unknown_.insert_or_assign(descriptor, Deadline::after(limits_.timeout));
@@ -40,11 +41,12 @@ void UnknownCallers::on_opened(int descriptor) {
 
 void UnknownCallers::on_closed(int descriptor) {
   known_.erase(descriptor);
+  closed_.insert(descriptor);
   ended_ += static_cast<std::int64_t>(unknown_.erase(descriptor));
 }
 
 void UnknownCallers::accept(int descriptor) {
-  if (descriptor < 0) return;
+  if (descriptor < 0 || closed_.contains(descriptor)) return;
   unknown_.erase(descriptor);
   known_.insert(descriptor);
 }

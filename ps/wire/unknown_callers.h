@@ -29,7 +29,9 @@ class UnknownCallers {
 
   void on_opened(int descriptor);
   void on_closed(int descriptor);
-  // The caller has sent a greeting of this job, perhaps not the first one.
+  // The caller has sent a greeting of this job, perhaps not the first one. Called when the greeting
+  // is received, after the changes of connections so far were reported. Does nothing if the
+  // connection has closed since.
   void accept(int descriptor);
 
   // Closes the connections beyond the limits, if it is time to look. Called after all changes of
@@ -48,6 +50,7 @@ class UnknownCallers {
   const CallerLimits limits_;
   Callers unknown_;
   std::set<int> known_;
+  std::set<int> closed_;  // descriptors of connections that were reported as closed
   Deadline next_look_ = Deadline::after(std::chrono::nanoseconds(0));
   std::int64_t ended_ = 0;
   bool has_logged_ = false;

@@ -19,6 +19,7 @@
 #include "ps/net/connection.h"
 #include "ps/net/wake_event.h"
 #include "ps/wire/link_monitor.h"
+#include "ps/wire/send_queue.h"
 
 namespace syncopate::ps::wire {
 namespace {
@@ -57,142 +58,6 @@ std::string sender_of(ZmqFrame& frame) {
   return std::string(text.starts_with(kMapped) ? text.substr(kMapped.size()) : text);
 }
 
-std::int64_t total_bytes(const std::vector<ZmqFrame>& frames) {
-  std::int64_t bytes = 0;
-  for (const ZmqFrame& frame : frames) bytes += static_cast<std::int64_t>(frame.bytes().size());
-  return bytes;
-}
-
-// Sends one frame. Returns 0, or the value of errno.
-int send_frame(void* socket, ZmqFrame& frame, bool more) {
-  for (;;) {
-    if (zmq_msg_send(&frame.content(), socket, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0) {
-      return 0;
-    }
-    if (errno != EINTR) return errno;
-  }
-}
-
-// Sends messages into a ZeroMQ socket, and queues those that ZeroMQ does not take yet, per peer.
-// Used by the socket's thread only; the socket must outlive the queue.
-class SendQueue {
- public:
-  // `is_router`: every message on the socket begins with the routing id of its peer.
-  SendQueue(const SocketHandle& socket, bool is_router) : socket_(socket), is_router_(is_router) {}
-
-  // Holds the queue or releases it. While the queue is held, all messages wait in it.
-  void hold(bool held) noexcept { is_held_ = held; }
-
-  // Sends or queues the message, in order per peer. Returns false, and drops it, when the peer is
-  // not connected.
-  bool send(Envelope message);
-  // Tries to send the messages in the queue to their peers.
-  void flush();
-  void clear();
-
-  bool empty() const noexcept { return waiting_.empty(); }
-  std::int64_t bytes() const noexcept { return bytes_; }
-
- private:
-  enum class Outcome : std::uint8_t { kSent, kNotNow, kNoPeer };
-  using Messages = std::deque<std::vector<ZmqFrame>>;
-
-  Outcome send_now(const std::string& peer, std::vector<ZmqFrame>& frames);
-  // Sends a peer's queued messages in order until one cannot be sent. Returns the last outcome.
-  Outcome drain(const std::string& peer, Messages& messages);
-  void append(const std::string& peer, std::vector<ZmqFrame> frames);
-  void drop(std::map<std::string, Messages>::iterator entry);
-
-  const SocketHandle& socket_;
-  const bool is_router_;
-  bool is_held_ = false;
-  std::map<std::string, Messages> waiting_;  // messages by peer; no entry is empty
-  std::int64_t bytes_ = 0;
-};
-
-bool SendQueue::send(Envelope message) {
-  check(!message.frames.empty(), "a message has a header frame");
-  const std::string peer = is_router_ ? std::move(message.peer) : "";
-  const auto before = waiting_.find(peer);
-  if (before == waiting_.end()) {
-    const Outcome outcome = send_now(peer, message.frames);
-    if (outcome == Outcome::kNotNow) append(peer, std::move(message.frames));
-    return outcome != Outcome::kNoPeer;
-  }
-  append(peer, std::move(message.frames));
-  const Outcome outcome = drain(peer, before->second);
-  if (outcome != Outcome::kNotNow) drop(before);
-  return outcome != Outcome::kNoPeer;
-}
-
-void SendQueue::flush() {
-  // Sending makes ZeroMQ process its commands, which can free the pipe of a peer that was tried
-  // before: passes over the peers repeat until no message is sent.
-  for (bool moved = true; moved && !waiting_.empty();) {
-    moved = false;
-    for (auto next = waiting_.begin(); next != waiting_.end();) {
-      const auto current = next++;
-      const std::int64_t before = bytes_;
-      if (drain(current->first, current->second) != Outcome::kNotNow) {
-        drop(current);
-        moved = true;
-      }
-      moved |= bytes_ != before;
-    }
-  }
-}
-
-void SendQueue::clear() {
-  const auto dropped = std::exchange(waiting_, {});
-  bytes_ = 0;
-}
-
-SendQueue::Outcome SendQueue::drain(const std::string& peer, Messages& messages) {
-  while (!messages.empty()) {
-    const std::int64_t size =
-        total_bytes(messages.front());  // taken before sending: sent frames are empty
-    const Outcome outcome = send_now(peer, messages.front());
-    if (outcome != Outcome::kSent) return outcome;
-    bytes_ -= size;
-    messages.pop_front();
-  }
-  return Outcome::kSent;
-}
-
-SendQueue::Outcome SendQueue::send_now(const std::string& peer, std::vector<ZmqFrame>& frames) {
-  if (is_held_) return Outcome::kNotNow;
-  const auto outcome_of = [](int reason) {
-    if (reason == EAGAIN) return Outcome::kNotNow;
-    if (reason == EHOSTUNREACH) return Outcome::kNoPeer;
-    errno = reason;
-    check_zmq(-1, "zmq_msg_send");
-    return Outcome::kNoPeer;
-  };
-  if (is_router_) {
-    ZmqFrame address = ZmqFrame::copy_of(std::as_bytes(std::span(peer)));
-    if (const int reason = send_frame(socket_.get(), address, true)) return outcome_of(reason);
-  }
-  for (std::size_t i = 0; i < frames.size(); ++i) {
-    const int reason = send_frame(socket_.get(), frames[i], i + 1 < frames.size());
-    if (reason == 0) continue;
-    if (i == 0 && !is_router_) return outcome_of(reason);
-    // The connection broke in the middle of the message. The message's remaining frames must still
-    // be passed to ZeroMQ, which drops them: it would else append the next message to this one.
-    if (reason != EAGAIN) return outcome_of(reason);
-  }
-  return Outcome::kSent;
-}
-
-void SendQueue::append(const std::string& peer, std::vector<ZmqFrame> frames) {
-  bytes_ += total_bytes(frames);
-  waiting_[peer].push_back(std::move(frames));
-}
-
-void SendQueue::drop(std::map<std::string, Messages>::iterator entry) {
-  for (const std::vector<ZmqFrame>& frames : entry->second) bytes_ -= total_bytes(frames);
-  waiting_.erase(entry);
-}
-
 }  // namespace
 
 Envelope envelope(std::string peer, const MessageT& message) {
@@ -217,6 +82,7 @@ struct Socket::State {
   // Handles what the monitor reports about connections. The monitor knows of a change before the
   // socket does, so the socket is made to process its commands.
   void process_link_changes();
+  void note_link_changes();
   void on_link_change(const LinkMonitor::Change& change);
   // Returns whether the socket has a message. Makes ZeroMQ process everything that has happened.
   bool is_readable() const;
@@ -228,6 +94,12 @@ struct Socket::State {
   // for a message that is dropped.
   std::optional<MessageT> header_of(const Envelope& message, std::string& problem) const;
   void log_dropped(Envelope& message, const std::string& problem);
+  // Keeps the connection that the message came over if it is a greeting of this job.
+  void keep_if_greeting(Received& message);
+  // Returns the time until process_link_changes() is due, if no connection changes before.
+  std::optional<std::chrono::nanoseconds> due() const {
+    return reconnector ? reconnector->due() : callers.due();
+  }
 
   const SocketLimits limits;
   const bool is_router;
@@ -263,13 +135,18 @@ void Socket::State::on_link_change(const LinkMonitor::Change& change) {
   }
 }
 
-void Socket::State::process_link_changes() {
+void Socket::State::note_link_changes() {
   while (const std::optional<LinkMonitor::Change> change = monitor.next()) {
     on_link_change(*change);
     (void)is_readable();
   }
+}
+
+void Socket::State::process_link_changes() {
+  note_link_changes();
   if (reconnector) reconnector->reconnect_if_due();
-  callers.close_overdue();
+  // A message that waits to be received may be the greeting of an overdue caller.
+  if (callers.due() == std::chrono::nanoseconds(0) && !is_readable()) callers.close_overdue();
 }
 
 bool Socket::State::is_readable() const {
@@ -281,13 +158,13 @@ bool Socket::State::is_readable() const {
 }
 
 void Socket::State::set_timer() {
-  const auto due = reconnector ? reconnector->due() : callers.due();
+  const auto next = due();
   if (is_readable() || !events.empty()) {
     timer.set(milliseconds(0));
   } else if (!queue.empty() && (is_router || is_connected)) {
     timer.set(kNextTry);
-  } else if (due) {
-    timer.set(*due);
+  } else if (next) {
+    timer.set(*next);
   } else {
     timer.clear();
   }
@@ -337,6 +214,13 @@ void Socket::State::log_dropped(Envelope& message, const std::string& problem) {
   log(LogLevel::kWarning,
       fmt::format("dropped a message from {}: {}; does another program use this port?", from,
                   problem));
+}
+
+void Socket::State::keep_if_greeting(Received& message) {
+  if (!is_router || !limits.is_greeting || !limits.is_greeting(message.header)) return;
+  note_link_changes();
+  // A frame from a caller of ZeroMQ before version 3 has no descriptor: it is -1.
+  callers.accept(zmq_msg_get(&message.frames.front().content(), ZMQ_SRCFD));
 }
 
 Socket::Socket(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -399,7 +283,9 @@ std::optional<Received> Socket::receive() {
   while (std::optional<Envelope> message = state.next_message()) {
     std::string problem;
     if (std::optional<MessageT> header = state.header_of(*message, problem)) {
-      return Received{std::move(*message), std::move(*header)};
+      Received received{std::move(*message), std::move(*header)};
+      state.keep_if_greeting(received);
+      return received;
     }
     ++state.foreign_messages;
     state.log_dropped(*message, problem);
@@ -410,12 +296,6 @@ std::optional<Received> Socket::receive() {
 
 void Socket::log_dropped(Envelope& message, const std::string& problem) {
   state_->log_dropped(message, problem);
-}
-
-void Socket::keep(Envelope& greeting) {
-  if (greeting.frames.empty()) return;
-  // A frame from a caller of ZeroMQ before version 3 has no descriptor: it is -1.
-  state_->callers.accept(zmq_msg_get(&greeting.frames.front().content(), ZMQ_SRCFD));
 }
 
 std::int64_t Socket::callers_without_greeting() const noexcept { return state_->callers.ended(); }
@@ -441,5 +321,9 @@ std::vector<int> Socket::descriptors() const {
             "zmq_getsockopt ZMQ_FD");
   return {descriptor, state_->monitor.descriptor(), state_->timer.descriptor()};
 }
+
+int Socket::link_descriptor() const { return state_->monitor.descriptor(); }
+
+std::optional<std::chrono::nanoseconds> Socket::due() const { return state_->due(); }
 
 }  // namespace syncopate::ps::wire

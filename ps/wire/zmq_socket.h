@@ -3,7 +3,9 @@
 // sent from memory that a callback gives back.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,6 +35,9 @@ struct SocketLimits {
   std::int64_t longest_frame = kLongestFrame;  // a longer frame closes the connection
   int most_frames = 16;                        // a message with more frames is dropped
   CallerLimits callers;                        // for a listening socket
+  // Returns whether a message is a greeting of this job. A listening socket keeps the connections
+  // over which it has received one, and closes those of other callers beyond the limits.
+  std::function<bool(const MessageT&)> is_greeting;
 };
 
 // Returns the limits of a socket that this number of tasks connect to, all at once.
@@ -83,10 +88,7 @@ class Socket {
   std::optional<Received> receive();
   // Logs, once per connection, that the owner drops a message because of `problem`.
   void log_dropped(Envelope& message, const std::string& problem);
-  // Keeps the connection that the message came over: it was a greeting of this job. A listening
-  // socket closes the connections of other callers (CallerLimits).
-  void keep(Envelope& greeting);
-  // Returns the number of connections that have ended before keep() was called for them.
+  // Returns the number of connections that have ended without a greeting of this job.
   std::int64_t callers_without_greeting() const noexcept;
   std::optional<LinkEvent> link_event();  // always empty for a ROUTER
   std::int64_t foreign_messages() const noexcept;
@@ -95,6 +97,10 @@ class Socket {
   // and receive() until they return nothing. (ZMQ_FD is edge-triggered, and any call into ZeroMQ
   // can consume the edge; the last descriptor is a timer that compensates for lost edges.)
   std::vector<int> descriptors() const;
+  // Returns the one of the descriptors that is readable when a connection opens or closes.
+  int link_descriptor() const;
+  // Returns the time until flush() is due, if no descriptor is readable before.
+  std::optional<std::chrono::nanoseconds> due() const;
 
  private:
   struct State;

@@ -70,6 +70,24 @@ std::unique_ptr<Socket> Line::call() {
   return client;
 }
 
+std::unique_ptr<Socket> Line::call_with_greeting() {
+  auto client = Socket::connect(context, {"127.0.0.1", server->port()});
+  await_link(*client, LinkEvent::kConnected);
+  EXPECT_TRUE(client->send(numbered("", 0)));
+  std::vector<pollfd> waiting;
+  for (const Socket* socket : {client.get(), server.get()}) {
+    for (const int descriptor : socket->descriptors()) waiting.push_back({descriptor, POLLIN, 0});
+  }
+  const Deadline deadline = Deadline::after(std::chrono::seconds(60));
+  while (!server->receive()) {
+    EXPECT_FALSE(deadline.passed()) << "no greeting";
+    if (deadline.passed()) break;
+    client->flush();
+    poll(waiting.data(), waiting.size(), 20);
+  }
+  return client;
+}
+
 std::string Line::routing_id_of(Socket& caller) {
   EXPECT_TRUE(caller.send(numbered("", 0)));
   return await_message(*server, {&caller}).peer;

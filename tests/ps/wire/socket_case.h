@@ -26,18 +26,25 @@ Envelope numbered(std::string peer, std::int64_t number,
                   std::vector<std::vector<std::byte>> bytes = {});
 std::int64_t number_of(const Envelope& message);
 
+// Returns the limits of a server for which a Heartbeat of step 0 is the greeting of its job.
+inline SocketLimits limits_with(const CallerLimits& callers) {
+  SocketLimits limits{.callers = callers};
+  limits.is_greeting = [](const MessageT& message) {
+    return message.body.type == Body::Heartbeat && message.body.AsHeartbeat()->step == 0;
+  };
+  return limits;
+}
 // Returns the limits of a server that keeps callers without a greeting.
 inline SocketLimits for_any_caller() {
-  SocketLimits limits;
-  limits.callers.timeout = std::chrono::hours(1);
-  limits.callers.most_bytes = UINT64_MAX;
-  return limits;
+  return limits_with({.timeout = std::chrono::hours(1), .most_bytes = UINT64_MAX});
 }
 
 // A Line has both ends of an established connection.
 struct Line {
   explicit Line(const SocketLimits& limits = for_any_caller());
   std::unique_ptr<Socket> call();
+  // Returns a caller whose greeting the server has received, before it looked at its connections.
+  std::unique_ptr<Socket> call_with_greeting();
   // Returns the routing id that the server has given to this caller.
   std::string routing_id_of(Socket& caller);
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -160,7 +161,7 @@ void await_ended(Socket& server, std::int64_t count) {
 
 // Returns whether the server has closed a connection that sends nothing. Waits for it if `awaited`.
 bool is_closed(const Connection& connection, bool awaited) {
-  const Deadline deadline = Deadline::after(std::chrono::seconds(awaited ? 10 : 0));
+  const Deadline deadline = Deadline::after(std::chrono::seconds(awaited ? 60 : 0));
   while (wait_ready(connection.descriptor(), POLLIN, deadline)) {
     char byte = 0;
     if (recv(connection.descriptor(), &byte, 1, MSG_DONTWAIT) <= 0) return true;
@@ -168,17 +169,9 @@ bool is_closed(const Connection& connection, bool awaited) {
   return false;
 }
 
-// Makes the server keep the worker's connection.
-void greet(Socket& server, Socket& worker) {
-  EXPECT_TRUE(worker.send(numbered("", 0)));
-  Envelope greeting = await_message(server, {&worker});
-  server.keep(greeting);
-}
-
 TEST(UnknownPeer, IsCountedWhenItsConnectionEnds) {
   Line line;
-  const auto worker = line.call();
-  greet(*line.server, *worker);
+  const auto worker = line.call_with_greeting();
   const std::uint16_t port = line.server->port();
   (void)unknown_peer(port, "");
   (void)unknown_peer(port, "\xFF\0\0\0\0\0\0\0\1\x7F"sv);
@@ -198,31 +191,71 @@ TEST(UnknownPeer, IsCountedWhenItsConnectionEnds) {
   EXPECT_EQ(line.server->callers_without_greeting(), 5);
 }
 
-// With several I/O threads ZeroMQ may deliver a message before it reports the connection.
-TEST(Greeting, KeepsItsConnectionEvenIfThatIsReportedLater) {
-  Line line({.callers = {.timeout = std::chrono::milliseconds(300)}});
-  const auto worker = Socket::connect(line.context, {"127.0.0.1", line.server->port()});
-  EXPECT_TRUE(worker->send(numbered("", 0)));
-  std::optional<Received> greeting;
-  EXPECT_TRUE(wait_until({worker.get()}, [&] {
-    greeting = line.server->receive();  // the server does not look at its connections yet
-    return greeting.has_value();
-  }));
-  ASSERT_TRUE(greeting);
-  line.server->keep(*greeting);
+TEST(Greeting, KeepsItsConnection) {
+  Line line(limits_with({.timeout = std::chrono::milliseconds(300)}));
+  const auto worker = line.call_with_greeting();
   const Connection silent = unknown_peer(line.server->port(), "");
   await_ended(*line.server, 1);
   EXPECT_TRUE(is_closed(silent, true));
   expect_in_service(*line.server, *worker);
-  EXPECT_EQ(worker->link_event(), LinkEvent::kConnected);
   EXPECT_EQ(worker->link_event(), std::nullopt);
   EXPECT_EQ(line.server->callers_without_greeting(), 1);
 }
 
-TEST(SilentCaller, IsClosedWhenItsTimeIsOver) {
-  Line line({.callers = {.timeout = std::chrono::seconds(1)}});
+TEST(Greeting, ThatWaitsToBeReceivedKeepsItsConnection) {
+  Line line(limits_with({.most = 1, .timeout = std::chrono::hours(1)}));
   const auto worker = line.call();
-  greet(*line.server, *worker);
+  expect_in_service(*line.server, *worker);
+  EXPECT_TRUE(worker->send(numbered("", 0)));
+  pollfd arrived{line.server->descriptors().front(), POLLIN, 0};
+  EXPECT_EQ(poll(&arrived, 1, 60000), 1);
+  const Connection silent = unknown_peer(line.server->port(), "");
+  pollfd opened{line.server->link_descriptor(), POLLIN, 0};
+  EXPECT_EQ(poll(&opened, 1, 60000), 1);
+  EXPECT_EQ(number_of(await_message(*line.server, {worker.get()})), 0);
+  expect_in_service(*line.server, *worker);
+  EXPECT_EQ(line.server->callers_without_greeting(), 0);
+}
+
+// A pair of connected sockets, as ZeroMQ's descriptor of a caller and the caller's end.
+struct Caller {
+  Caller() { EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0); }
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
+  ~Caller() {
+    for (const int end : ends) close(end);
+  }
+  int descriptor() const { return ends[0]; }
+  std::array<int, 2> ends{};
+};
+
+constexpr CallerLimits kNoTime{.timeout = std::chrono::milliseconds(0)};
+
+// With several I/O threads ZeroMQ may deliver a message before it reports the connection.
+TEST(UnknownCallers, KeepACallerThatIsReportedAfterItsGreeting) {
+  const Caller caller;
+  UnknownCallers callers(kNoTime);
+  callers.accept(caller.descriptor());
+  callers.on_opened(caller.descriptor());
+  callers.close_overdue();
+  callers.on_closed(caller.descriptor());
+  EXPECT_EQ(callers.ended(), 0);
+}
+
+TEST(UnknownCallers, DoNotTakeTheGreetingOfAClosedConnectionForOneOfTheNext) {
+  const Caller caller;
+  UnknownCallers callers(kNoTime);
+  callers.on_opened(caller.descriptor());
+  callers.on_closed(caller.descriptor());
+  callers.accept(caller.descriptor());
+  callers.on_opened(caller.descriptor());
+  callers.close_overdue();
+  EXPECT_EQ(callers.ended(), 2);
+}
+
+TEST(SilentCaller, IsClosedWhenItsTimeIsOver) {
+  Line line(limits_with({.timeout = std::chrono::milliseconds(300)}));
+  const auto worker = line.call_with_greeting();
   const Connection silent = unknown_peer(line.server->port(), "");
   const auto without_greeting = line.call();  // speaks ZMTP, and says no more
   await_ended(*line.server, 2);
@@ -233,9 +266,8 @@ TEST(SilentCaller, IsClosedWhenItsTimeIsOver) {
 }
 
 TEST(SilentCallers, AreClosedOldestFirstWhenThereAreTooMany) {
-  Line line({.callers = {.most = 3, .timeout = std::chrono::seconds(60)}});
-  const auto worker = line.call();
-  greet(*line.server, *worker);
+  Line line(limits_with({.most = 3, .timeout = std::chrono::hours(1)}));
+  const auto worker = line.call_with_greeting();
   std::vector<Connection> silent;
   for (int i = 0; i < 5; ++i) {
     silent.push_back(unknown_peer(line.server->port(), ""));
@@ -251,9 +283,8 @@ TEST(SilentCallers, AreClosedOldestFirstWhenThereAreTooMany) {
 
 // ZeroMQ would collect the frames of an endless message until memory is exhausted.
 TEST(CallerThatSendsEndlessly, IsClosedBeforeItsGreeting) {
-  Line line({.callers = {.timeout = std::chrono::seconds(60), .most_bytes = 100000}});
-  const auto worker = line.call();
-  greet(*line.server, *worker);
+  Line line(limits_with({.timeout = std::chrono::hours(1), .most_bytes = 100000}));
+  const auto worker = line.call_with_greeting();
   const Connection endless = peer_after_handshake(line.server->port());
   const std::string frame = std::string("\3\0\0\0\0\0\0\x10\0"sv) + std::string(4096, 'x');
   const Deadline deadline = Deadline::after(std::chrono::seconds(60));

@@ -1,0 +1,115 @@
+#include "ps/wire/send_queue.h"
+
+#include <zmq.h>
+
+#include <cerrno>
+#include <span>
+#include <utility>
+
+#include "models/base/errors.h"
+
+namespace syncopate::ps::wire {
+namespace {
+
+std::int64_t total_bytes(const std::vector<ZmqFrame>& frames) {
+  std::int64_t bytes = 0;
+  for (const ZmqFrame& frame : frames) bytes += static_cast<std::int64_t>(frame.bytes().size());
+  return bytes;
+}
+
+// Sends one frame. Returns 0, or the value of errno.
+int send_frame(void* socket, ZmqFrame& frame, bool more) {
+  for (;;) {
+    if (zmq_msg_send(&frame.content(), socket, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0) {
+      return 0;
+    }
+    if (errno != EINTR) return errno;
+  }
+}
+
+}  // namespace
+
+bool SendQueue::send(Envelope message) {
+  check(!message.frames.empty(), "a message has a header frame");
+  const std::string peer = is_router_ ? std::move(message.peer) : "";
+  const auto before = waiting_.find(peer);
+  if (before == waiting_.end()) {
+    const Outcome outcome = send_now(peer, message.frames);
+    if (outcome == Outcome::kNotNow) append(peer, std::move(message.frames));
+    return outcome != Outcome::kNoPeer;
+  }
+  append(peer, std::move(message.frames));
+  const Outcome outcome = drain(peer, before->second);
+  if (outcome != Outcome::kNotNow) drop(before);
+  return outcome != Outcome::kNoPeer;
+}
+
+void SendQueue::flush() {
+  // Sending makes ZeroMQ process its commands, which can free the pipe of a peer that was tried
+  // before: passes over the peers repeat until no message is sent.
+  for (bool moved = true; moved && !waiting_.empty();) {
+    moved = false;
+    for (auto next = waiting_.begin(); next != waiting_.end();) {
+      const auto current = next++;
+      const std::int64_t before = bytes_;
+      if (drain(current->first, current->second) != Outcome::kNotNow) {
+        drop(current);
+        moved = true;
+      }
+      moved |= bytes_ != before;
+    }
+  }
+}
+
+void SendQueue::clear() {
+  const auto dropped = std::exchange(waiting_, {});
+  bytes_ = 0;
+}
+
+SendQueue::Outcome SendQueue::drain(const std::string& peer, Messages& messages) {
+  while (!messages.empty()) {
+    const std::int64_t size =
+        total_bytes(messages.front());  // taken before sending: sent frames are empty
+    const Outcome outcome = send_now(peer, messages.front());
+    if (outcome != Outcome::kSent) return outcome;
+    bytes_ -= size;
+    messages.pop_front();
+  }
+  return Outcome::kSent;
+}
+
+SendQueue::Outcome SendQueue::send_now(const std::string& peer, std::vector<ZmqFrame>& frames) {
+  if (is_held_) return Outcome::kNotNow;
+  const auto outcome_of = [](int reason) {
+    if (reason == EAGAIN) return Outcome::kNotNow;
+    if (reason == EHOSTUNREACH) return Outcome::kNoPeer;
+    errno = reason;
+    check_zmq(-1, "zmq_msg_send");
+    return Outcome::kNoPeer;
+  };
+  if (is_router_) {
+    ZmqFrame address = ZmqFrame::copy_of(std::as_bytes(std::span(peer)));
+    if (const int reason = send_frame(socket_.get(), address, true)) return outcome_of(reason);
+  }
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    const int reason = send_frame(socket_.get(), frames[i], i + 1 < frames.size());
+    if (reason == 0) continue;
+    if (i == 0 && !is_router_) return outcome_of(reason);
+    // The connection broke in the middle of the message. The message's remaining frames must still
+    // be passed to ZeroMQ, which drops them: it would else append the next message to this one.
+    if (reason != EAGAIN) return outcome_of(reason);
+  }
+  return Outcome::kSent;
+}
+
+void SendQueue::append(const std::string& peer, std::vector<ZmqFrame> frames) {
+  bytes_ += total_bytes(frames);
+  waiting_[peer].push_back(std::move(frames));
+}
+
+void SendQueue::drop(std::map<std::string, Messages>::iterator entry) {
+  for (const std::vector<ZmqFrame>& frames : entry->second) bytes_ -= total_bytes(frames);
+  waiting_.erase(entry);
+}
+
+}  // namespace syncopate::ps::wire

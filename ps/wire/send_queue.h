@@ -1,0 +1,52 @@
+// The messages that a ZeroMQ socket has still to send. Socket uses it (zmq_socket.h).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ps/wire/context.h"
+#include "ps/wire/zmq_socket.h"
+
+namespace syncopate::ps::wire {
+
+// Sends messages into a ZeroMQ socket, and queues those that ZeroMQ does not take yet, per peer.
+// Used by the socket's thread only; the socket must outlive the queue.
+class SendQueue {
+ public:
+  // `is_router`: every message on the socket begins with the routing id of its peer.
+  SendQueue(const SocketHandle& socket, bool is_router) : socket_(socket), is_router_(is_router) {}
+
+  // Holds the queue or releases it. While the queue is held, all messages wait in it.
+  void hold(bool held) noexcept { is_held_ = held; }
+
+  // Sends or queues the message, in order per peer. Returns false, and drops it, when the peer is
+  // not connected.
+  bool send(Envelope message);
+  // Tries to send the messages in the queue to their peers.
+  void flush();
+  void clear();
+
+  bool empty() const noexcept { return waiting_.empty(); }
+  std::int64_t bytes() const noexcept { return bytes_; }
+
+ private:
+  enum class Outcome : std::uint8_t { kSent, kNotNow, kNoPeer };
+  using Messages = std::deque<std::vector<ZmqFrame>>;
+
+  Outcome send_now(const std::string& peer, std::vector<ZmqFrame>& frames);
+  // Sends a peer's queued messages in order until one cannot be sent. Returns the last outcome.
+  Outcome drain(const std::string& peer, Messages& messages);
+  void append(const std::string& peer, std::vector<ZmqFrame> frames);
+  void drop(std::map<std::string, Messages>::iterator entry);
+
+  const SocketHandle& socket_;
+  const bool is_router_;
+  bool is_held_ = false;
+  std::map<std::string, Messages> waiting_;  // messages by peer; no entry is empty
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace syncopate::ps::wire
