@@ -1,5 +1,6 @@
 #include "ps/wire/heartbeat_socket.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -8,6 +9,8 @@
 #include <array>
 #include <ctime>
 #include <utility>
+
+#include "models/base/log.h"
 
 namespace syncopate::ps::wire {
 namespace {
@@ -25,17 +28,28 @@ std::vector<int> with_wake(std::vector<int> descriptors, const WakeEvent& wake) 
   return descriptors;
 }
 
+// Returns a silence of the owner. What the kernel tells about this process is not certain: the
+// other threads of a process may run while one of them hangs.
+PeerSilence silence_of_owner(nanoseconds timeout, const ObserverClock& observer) {
+  auto look = [probe = ProcessProbe(process_name(getpid()))]() mutable {
+    return probe.look() == ProcessState::kStarved ? ProcessState::kUnobserved
+                                                  : ProcessState::kUnknown;
+  };
+  return {timeout, std::move(look), Clock::now(), observer};
+}
+
 }  // namespace
 
 HeartbeatSocket::HeartbeatSocket(std::unique_ptr<Socket> socket, nanoseconds interval,
-                                 const std::atomic<std::int64_t>& step)
+                                 const std::atomic<std::int64_t>& step, nanoseconds owner_timeout)
     : own_step_(step),
       socket_(std::move(socket)),
       descriptors_(with_wake(socket_->descriptors(), wake_)),
       link_descriptor_(socket_->link_descriptor()),
       interval_(interval),
       next_heartbeat_(Clock::now() + interval),
-      observer_(Clock::now()) {
+      observer_(Clock::now()),
+      owner_(silence_of_owner(owner_timeout, observer_)) {
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   pthread_setname_np(thread_.native_handle(), "ps-heartbeats");
 }
@@ -46,18 +60,24 @@ HeartbeatSocket::~HeartbeatSocket() {
   thread_.join();
 }
 
+std::unique_lock<std::mutex> HeartbeatSocket::lock_for_owner() const {
+  std::unique_lock lock(mutex_);
+  has_owner_called_ = true;
+  return lock;
+}
+
 bool HeartbeatSocket::send(Envelope message) {
-  const std::lock_guard lock(mutex_);
+  const auto lock = lock_for_owner();
   return socket_->send(std::move(message));
 }
 
 void HeartbeatSocket::flush() {
-  const std::lock_guard lock(mutex_);
+  const auto lock = lock_for_owner();
   socket_->flush();
 }
 
 std::optional<Received> HeartbeatSocket::receive() {
-  const std::lock_guard lock(mutex_);
+  const auto lock = lock_for_owner();
   if (failure_) std::rethrow_exception(failure_);
   if (!received_.empty()) {
     std::optional<Received> first(std::move(received_.front()));
@@ -72,7 +92,7 @@ std::optional<Received> HeartbeatSocket::receive() {
 }
 
 std::optional<LinkEvent> HeartbeatSocket::link_event() {
-  const std::lock_guard lock(mutex_);
+  const auto lock = lock_for_owner();
   if (!received_.empty()) return std::nullopt;  // these messages came before the event
   const std::optional<LinkEvent> event = socket_->link_event();
   if (event) {
@@ -84,17 +104,17 @@ std::optional<LinkEvent> HeartbeatSocket::link_event() {
 }
 
 void HeartbeatSocket::log_dropped(Envelope& message, const std::string& problem) {
-  const std::lock_guard lock(mutex_);
+  const auto lock = lock_for_owner();
   socket_->log_dropped(message, problem);
 }
 
 std::int64_t HeartbeatSocket::callers_without_greeting() const {
-  const std::lock_guard lock(mutex_);
+  const auto lock = lock_for_owner();
   return socket_->callers_without_greeting();
 }
 
 std::int64_t HeartbeatSocket::foreign_messages() const {
-  const std::lock_guard lock(mutex_);
+  const auto lock = lock_for_owner();
   return socket_->foreign_messages();
 }
 
@@ -108,7 +128,7 @@ void HeartbeatSocket::watch(const std::string& peer, nanoseconds timeout,
     const bool is_certain = state == ProcessState::kEnded || state == ProcessState::kStopped;
     return is_starved && !is_certain ? ProcessState::kUnobserved : state;
   };
-  const std::lock_guard lock(mutex_);
+  const auto lock = lock_for_owner();
   watched_.insert_or_assign(
       peer, Watched{.watch = PeerSilence(timeout, std::move(look), Clock::now(), observer_)});
   lost_.erase(peer);
@@ -116,24 +136,24 @@ void HeartbeatSocket::watch(const std::string& peer, nanoseconds timeout,
 }
 
 void HeartbeatSocket::forget(const std::string& peer) {
-  const std::lock_guard lock(mutex_);
+  const auto lock = lock_for_owner();
   watched_.erase(peer);
   lost_.erase(peer);
 }
 
 std::map<std::string, LostPeer> HeartbeatSocket::lost() const {
-  const std::lock_guard lock(mutex_);
+  const auto lock = lock_for_owner();
   return lost_;
 }
 
 std::int64_t HeartbeatSocket::step(const std::string& peer) const {
-  const std::lock_guard lock(mutex_);
+  const auto lock = lock_for_owner();
   const auto found = watched_.find(peer);
   return found == watched_.end() ? 0 : found->second.step;
 }
 
 void HeartbeatSocket::set_interval(nanoseconds interval) {
-  const std::lock_guard lock(mutex_);
+  const auto lock = lock_for_owner();
   interval_ = interval;
   next_heartbeat_ = std::min(next_heartbeat_, Clock::now() + interval);
   wakes_thread_.notify();
@@ -150,9 +170,10 @@ void HeartbeatSocket::run(const std::stop_token& stop) {
 }
 
 void HeartbeatSocket::run_once(std::unique_lock<std::mutex>& lock) {
+  const bool has_owner = is_owner_alive();
   if (Clock::now() >= next_heartbeat_) {
     next_heartbeat_ = Clock::now() + interval_;
-    send_heartbeats();
+    if (has_owner) send_heartbeats();
   }
   socket_->flush();
   const bool is_all_read = read_waiting();
@@ -174,6 +195,23 @@ void HeartbeatSocket::sleep(std::unique_lock<std::mutex>& lock, nanoseconds long
   ppoll(polled.data(), polled.size(), &timeout, nullptr);
   lock.lock();
   wakes_thread_.clear();
+}
+
+bool HeartbeatSocket::is_owner_alive() {
+  const PeerSilence::Time now = Clock::now();
+  if (std::exchange(has_owner_called_, false)) {
+    owner_.on_message(now, observer_);
+    is_owner_lost_ = false;
+  }
+  if (is_owner_lost_) return false;
+  const auto lost = owner_.check(now, observer_, /*in_set_up=*/false);
+  if (!lost) return true;
+  is_owner_lost_ = true;
+  log(LogLevel::kWarning,
+      fmt::format("the control thread of this task has not run for {}: this task sends no "
+                  "heartbeats until it does",
+                  in_seconds(lost->silence)));
+  return false;
 }
 
 void HeartbeatSocket::send_heartbeats() {

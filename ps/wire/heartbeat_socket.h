@@ -23,15 +23,20 @@
 
 namespace syncopate::ps::wire {
 
-// The functions are those of Socket, for one thread besides the heartbeat thread. A mutex lets the
-// heartbeat thread use the same ZeroMQ socket: a thread that only passed messages on would cost two
-// switches of threads per lease. Source: zmq_socket(3), "Thread safety": a socket may be used by
-// several threads with a full fence between them.
+// The functions are those of Socket, for one thread besides the heartbeat thread: the owner. It
+// calls one of them at least a few times per second. No heartbeats are sent once the owner has
+// called none for kOwnerTimeout, until it does: a task whose control thread hangs, for example on a
+// file system without a server, is lost to its peers.
+//
+// A mutex lets the heartbeat thread use the same ZeroMQ socket: a thread that only passed messages
+// on would cost two switches of threads per lease. Source: zmq_socket(3), "Thread safety": a socket
+// may be used by several threads with a full fence between them.
 class HeartbeatSocket {
  public:
   // Sends a heartbeat with the value of `step` once per `interval`. `step` outlives this object.
   HeartbeatSocket(std::unique_ptr<Socket> socket, std::chrono::nanoseconds interval,
-                  const std::atomic<std::int64_t>& step);
+                  const std::atomic<std::int64_t>& step,
+                  std::chrono::nanoseconds owner_timeout = kOwnerTimeout);
   HeartbeatSocket(const HeartbeatSocket&) = delete;
   HeartbeatSocket& operator=(const HeartbeatSocket&) = delete;
   ~HeartbeatSocket();
@@ -60,17 +65,24 @@ class HeartbeatSocket {
   std::int64_t step(const std::string& peer) const;
   void set_interval(std::chrono::nanoseconds interval);
 
+  // Longer than a task builds its shard or reads a checkpoint. Time in which this process was
+  // stopped or had a thread without a CPU does not count.
+  static constexpr std::chrono::minutes kOwnerTimeout{10};
+
  private:
   struct Watched {
     PeerSilence watch;
     std::int64_t step = 0;
   };
 
+  // Locks the mutex for the owner, and notes that the owner's thread runs.
+  std::unique_lock<std::mutex> lock_for_owner() const;
   void run(const std::stop_token& stop);
   // The functions below require the mutex.
   void run_once(std::unique_lock<std::mutex>& lock);
   // Sleeps until another thread or a change of a connection wakes this one, without the mutex.
   void sleep(std::unique_lock<std::mutex>& lock, std::chrono::nanoseconds longest);
+  bool is_owner_alive();
   void send_heartbeats();
   bool read_waiting();
   void check_peers();
@@ -91,8 +103,11 @@ class HeartbeatSocket {
   ObserverClock observer_;  // measures the heartbeat thread
   std::map<std::string, Watched> watched_;
   std::map<std::string, LostPeer> lost_;
-  std::deque<Received> received_;  // messages that the heartbeat thread has read
-  std::exception_ptr failure_;     // of the heartbeat thread
+  std::deque<Received> received_;          // messages that the heartbeat thread has read
+  mutable bool has_owner_called_ = false;  // since the heartbeat thread has looked
+  PeerSilence owner_;                      // its calls count as messages
+  bool is_owner_lost_ = false;
+  std::exception_ptr failure_;  // of the heartbeat thread
 
   std::jthread thread_;  // declared last: it uses the other members
 };

@@ -116,6 +116,37 @@ TEST_F(ATask, WaitsLongerInSetUpForAPeerWhoseProcessIsAlive) {
   EXPECT_TRUE(lost.process.starts_with("; its process is alive")) << lost.process;
 }
 
+// A worker waits for leases for ever if server 0 hangs and its heartbeats continue.
+TEST_F(ATask, SendsNoHeartbeatsWhileItsOwnerHangs) {
+  auto hangs_at = Socket::listen(context, {"127.0.0.1", 0}, for_any_caller());
+  HeartbeatSocket hanging(Socket::connect(context, {"127.0.0.1", hangs_at->port()}), kInterval,
+                          step, milliseconds(300));
+  ASSERT_TRUE(wait_for(hanging, [&] {
+    hangs_at->flush();
+    return hanging.link_event() == LinkEvent::kConnected;
+  }));
+  hanging.watch("", kNoTimeout, "");
+  await_message(*hangs_at, {});
+  const auto end = Deadline::after(std::chrono::seconds(60));
+  const auto is_silent = [&] {
+    const auto silent = Deadline::after(std::chrono::seconds(1));  // 50 heartbeats
+    while (!silent.passed()) {
+      hangs_at->flush();
+      if (hangs_at->receive()) return false;
+      pollfd readable{hangs_at->descriptors().front(), POLLIN, 0};
+      poll(&readable, 1, 20);
+    }
+    return true;
+  };
+  bool was_silent = false;
+  while (!was_silent && !end.passed()) was_silent = is_silent();
+  EXPECT_TRUE(was_silent);
+  EXPECT_TRUE(wait_for(hanging, [&] {
+    hangs_at->flush();
+    return hanging.lost().empty() && hangs_at->receive().has_value();
+  })) << "no heartbeats since the owner continues";
+}
+
 TEST_F(ATask, ReturnsAHeartbeatOfAPeerThatIsNotWatched) {
   task.send(numbered("", 5));
   await_message(*server, {});
