@@ -4,9 +4,10 @@
 
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <utility>
 
-#include "tests/end_to_end/strangers/strangers.h"
 #include "tests/end_to_end/support/metrics_lines.h"
+#include "tests/end_to_end/support/port.h"
 #include "tests/end_to_end/support/scratch_dir.h"
 
 namespace syncopate::test {
@@ -38,23 +39,69 @@ Arguments training_of(int steps) {
           "7",
           "--no-progress",
           "--rendezvous-timeout",
-          "60"};
+          "180"};
 }
 
 DisturbedJob::DisturbedJob(const Arguments& where, const DisturbedJobOptions& options)
     : where_(where), options_(options) {
   const ScratchDir scratch;
   const auto metrics = scratch / "m.jsonl";
-  RunningProgram job(with_usual_file_limit(syncopate_command(
-      where + training_of(options.steps) +
-      Arguments{"--service-time", "constant:" + std::to_string(options.milliseconds_per_step),
-                "--metrics", metrics})));
-  Strangers strangers(job.pid(), {.idle_connections = options.idle_connections});
-  const ProgramResult result = job.wait();
+  Programs programs;
+  programs.push_back(std::make_unique<RunningProgram>(
+      with_usual_file_limit(syncopate_command(where + disturbed_training(metrics)))));
+  Strangers strangers({programs.front()->pid()}, {.idle_connections = options.idle_connections});
+  finish(programs, strangers, metrics);
+}
+
+DisturbedJob::DisturbedJob(const ServedBy& roles, const Arguments& flags,
+                           const DisturbedJobOptions& options)
+    : where_(parameter_servers(roles, flags)), options_(options) {
+  const ScratchDir scratch;
+  const auto metrics = scratch / "m.jsonl";
+  const Port rendezvous(false);
+  Programs programs;
+  const auto start = [&](const std::string& role, int index) {
+    const Arguments place{"/usr/bin/env",
+                          "SYNCOPATE_ROLE=" + role,
+                          "SYNCOPATE_INDEX=" + std::to_string(index),
+                          "SYNCOPATE_WORKERS=" + std::to_string(roles.workers),
+                          "SYNCOPATE_SERVERS=" + std::to_string(roles.servers),
+                          "SYNCOPATE_NONCE=a nonce of this test",
+                          "SYNCOPATE_RENDEZVOUS=" + rendezvous.endpoint()};
+    const Arguments train{"train", "--strategy", "parameter-server"};
+    programs.push_back(std::make_unique<RunningProgram>(with_usual_file_limit(
+        place + syncopate_command(train + flags + disturbed_training(metrics)))));
+  };
+  std::vector<pid_t> servers;
+  for (int index = 0; index < roles.servers; ++index) {
+    start("server", index);
+    servers.push_back(programs.back()->pid());
+  }
+  // Each server has a port for data, and server 0 one for control.
+  Strangers strangers(std::move(servers), {.idle_connections = options.idle_connections,
+                                           .servers = static_cast<std::size_t>(roles.servers) + 1});
+  EXPECT_TRUE(strangers.await_first_round());
+  for (int index = 0; index < roles.workers; ++index) start("worker", index);
+  finish(programs, strangers, metrics);
+}
+
+Arguments DisturbedJob::disturbed_training(const std::filesystem::path& metrics) const {
+  return training_of(options_.steps) +
+         Arguments{"--service-time", "constant:" + std::to_string(options_.milliseconds_per_step),
+                   "--metrics", metrics};
+}
+
+void DisturbedJob::finish(const Programs& programs, Strangers& strangers,
+                          const std::filesystem::path& metrics) {
+  bool is_complete = true;
+  for (const auto& program : programs) {
+    const ProgramResult result = program->wait();
+    err_ += result.err;
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    is_complete &= result.exit_code == 0;
+  }
   strangers.stop();
-  err_ = result.err;
-  EXPECT_EQ(result.exit_code, 0) << result.err;
-  if (result.exit_code == 0) {
+  if (is_complete) {
     const nlohmann::json summary = summary_of(metrics);
     hash_ = summary.at("weights_hash").dump();
     samples_ = summary.at("samples");

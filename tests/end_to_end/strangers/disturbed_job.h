@@ -3,11 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "tests/end_to_end/strangers/strangers.h"
 #include "tests/end_to_end/support/training_runs.h"
 
 namespace syncopate::test {
@@ -31,6 +34,9 @@ class DisturbedJob {
   // not end well, if a stranger was told what it should not know, if a kind of disturbance did not
   // take place, or if a process took much memory.
   DisturbedJob(const Arguments& where, const DisturbedJobOptions& options);
+  // Does the same with a job of parameter servers and these flags. The workers start once each kind
+  // of disturbance has reached each server.
+  DisturbedJob(const ServedBy& roles, const Arguments& flags, const DisturbedJobOptions& options);
 
   const std::string& weights_hash() const { return hash_; }
   std::int64_t samples() const { return samples_; }
@@ -41,6 +47,11 @@ class DisturbedJob {
   void expect_strangers_were_counted(int servers) const;
 
  private:
+  using Programs = std::vector<std::unique_ptr<RunningProgram>>;
+
+  Arguments disturbed_training(const std::filesystem::path& metrics) const;
+  // Waits for the programs, whose metrics are in this file, and checks what has happened.
+  void finish(const Programs& programs, Strangers& strangers, const std::filesystem::path& metrics);
   void expect_attempts(std::initializer_list<const char*> kinds) const;
 
   const Arguments where_;

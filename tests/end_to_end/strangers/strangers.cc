@@ -178,8 +178,8 @@ std::vector<ForgedMessage> forged_messages(std::uint64_t token) {
 
 }  // namespace
 
-Strangers::Strangers(pid_t process, const StrangerOptions& options)
-    : process_(process),
+Strangers::Strangers(std::vector<pid_t> processes, const StrangerOptions& options)
+    : processes_(std::move(processes)),
       options_(options),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
@@ -210,16 +210,20 @@ void Strangers::run(const std::stop_token& stop) {
       open_idle(port);
     }
     continue_slow();
-    if (!open_ports_.empty() && !std::exchange(had_round_, true)) first_round_.release();
+    const bool had_all = !open_ports_.empty() && server_ports_.size() >= options_.servers;
+    if (had_all && !std::exchange(had_round_, true)) first_round_.release();
     poll(nullptr, 0, 20);
   }
 }
 
 void Strangers::look() {
   open_ports_.clear();
-  std::vector<pid_t> processes = children_of(process_);
-  processes.push_back(process_);
-  for (const pid_t process : processes) {
+  std::vector<pid_t> all = processes_;
+  for (const pid_t process : processes_) {
+    const std::vector<pid_t> children = children_of(process);
+    all.insert(all.end(), children.begin(), children.end());
+  }
+  for (const pid_t process : all) {
     for (const ListeningSocket& socket : listening_sockets(process)) {
       open_ports_.insert(socket.port);
       ports_.insert(socket.port);
@@ -316,6 +320,7 @@ void Strangers::send_forged(std::uint16_t port) {
     while (const auto answer = socket->receive()) look_for_leak(answer->header);
     return false;
   });
+  server_ports_.insert(port);
 }
 
 void Strangers::look_for_leak(const wire::MessageT& answer) {

@@ -24,18 +24,20 @@ namespace syncopate::test {
 
 struct StrangerOptions {
   int idle_connections = 1000;  // to each port
+  std::size_t servers = 0;      // ports of ZeroMQ that await_first_round() waits for
 };
 
 class Strangers {
  public:
-  // Disturbs `process` and the processes that it has started until the destructor or stop() is
+  // Disturbs `processes` and the processes that they have started until the destructor or stop() is
   // called.
-  Strangers(pid_t process, const StrangerOptions& options);
+  Strangers(std::vector<pid_t> processes, const StrangerOptions& options);
   Strangers(const Strangers&) = delete;
   Strangers& operator=(const Strangers&) = delete;
   ~Strangers();
   void stop();
-  // Waits until each kind of disturbance has taken place at a port. Returns false if none opens.
+  // Waits until each kind of disturbance has taken place at a port, and at so many ports of servers
+  // as the options say. Returns false if they do not open.
   bool await_first_round() { return first_round_.try_acquire_for(std::chrono::seconds(60)); }
 
   // The results, to be read after stop().
@@ -70,11 +72,12 @@ class Strangers {
   void open_idle(std::uint16_t port);
   void continue_slow();
 
-  const pid_t process_;
+  const std::vector<pid_t> processes_;
   const StrangerOptions options_;
   std::map<std::string, std::int64_t> attempts_;
   std::set<std::uint16_t> ports_;
   std::set<std::uint16_t> open_ports_;
+  std::set<std::uint16_t> server_ports_;  // ports that have received forged messages
   std::set<std::string> nonces_;
   std::vector<std::string> leaks_;
   std::int64_t peak_memory_bytes_ = 0;

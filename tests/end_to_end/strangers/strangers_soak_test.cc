@@ -22,7 +22,7 @@ TEST_P(AMinuteAmongStrangers, TrainsEverySampleOnce) {
   constexpr int kSteps = 1200;
   const Rule& rule = GetParam();
   const DisturbedJob job(
-      parameter_servers({.workers = 3, .servers = 2}, rule.flags),
+      {.workers = 3, .servers = 2}, rule.flags,
       {.steps = kSteps, .milliseconds_per_step = rule.is_deterministic ? 30 : 90});
   if (rule.is_deterministic) {
     EXPECT_EQ(job.weights_hash(), job.undisturbed_weights_hash());

@@ -15,8 +15,7 @@ namespace syncopate::test {
 namespace {
 
 TEST(SynchronousServers, TrainTheSameWeightsAmongStrangers) {
-  const DisturbedJob job(parameter_servers({.workers = 2, .servers = 2}, {"--consistency", "sync"}),
-                         {.steps = 150});
+  const DisturbedJob job({.workers = 2, .servers = 2}, {"--consistency", "sync"}, {.steps = 150});
   EXPECT_EQ(job.weights_hash(), job.undisturbed_weights_hash());
   job.expect_strangers_were_counted(2);
   EXPECT_GE(job.ports(), 3U) << "control, and data of two servers";
@@ -34,7 +33,7 @@ TEST(Rendezvous, IsReachedAmongStrangers) {
         training_of(20)));
   };
   RunningProgram first(task("0"));
-  Strangers strangers(first.pid(), {});
+  Strangers strangers({first.pid()}, {});
   EXPECT_TRUE(strangers.await_first_round());
   RunningProgram second(task("1"));
   for (RunningProgram* const program : {&second, &first}) {
