@@ -185,9 +185,7 @@ void ControlServer::on_message(wire::Received& message) {
   if (body.type == wire::Body::Hello || body.type == wire::Body::Failing) report_ended_steps();
   if (body.type == wire::Body::Hello) {
     const wire::HelloT& hello = *body.AsHello();
-    if (has_nonce(hello)) {
-      socket_->keep(message);
-    } else {
+    if (!has_nonce(hello)) {
       ++stranger_messages_;
       socket_->log_dropped(message, "a Hello of another job");
     }

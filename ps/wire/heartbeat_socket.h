@@ -49,8 +49,6 @@ class HeartbeatSocket {
   // An event ends the watch of the peer of a DEALER.
   std::optional<LinkEvent> link_event();
   void log_dropped(Envelope& message, const std::string& problem);
-  // Does nothing: the socket itself keeps the connections of this job (SocketLimits::is_greeting).
-  void keep(Envelope& /*greeting*/) {}
   std::int64_t callers_without_greeting() const;
   std::int64_t foreign_messages() const;
   const std::vector<int>& descriptors() const noexcept { return descriptors_; }
