@@ -30,6 +30,22 @@ std::vector<std::string> identical_rows(const Rows& rows) {
   return groups;
 }
 
+// Returns which variants have a warm-up, and for how long; "" if none has one.
+std::string warmup_text(const Comparison& comparison) {
+  std::map<double, std::vector<std::string>> variants;
+  for (const ComparedVariant& variant : comparison.variants) {
+    const auto run = std::ranges::find_if(variant.runs, &ComparedRun::is_done);
+    if (run == variant.runs.end() || !(run->result->warmup_epochs > 0.0)) continue;
+    variants[run->result->warmup_epochs].push_back(variant.label);
+  }
+  std::string text;
+  for (const auto& [epochs, labels] : variants) {
+    text += fmt::format(" The rate rises over the first {} epochs (warm-up) of {}.",
+                        short_text(epochs), listed(labels));
+  }
+  return text.empty() ? "" : text + " The other rows have no warm-up.";
+}
+
 // Returns " Learning rates: 0.001 (a, b), 0.002 (c)."; "" if they are unknown.
 std::string rates_text(const Comparison& comparison) {
   std::map<double, std::vector<std::string>> variants;
@@ -42,7 +58,53 @@ std::string rates_text(const Comparison& comparison) {
   for (const auto& [rate, labels] : variants) {
     rates.push_back(fmt::format("{} ({})", exact_text(rate), listed(labels)));
   }
-  return rates.empty() ? "" : fmt::format(" Learning rates: {}.", listed(rates));
+  return rates.empty()
+             ? ""
+             : fmt::format(" Learning rates: {}.{}", listed(rates), warmup_text(comparison));
+}
+
+// Returns in which order the runs were made; "" if that is unknown. Runs are made again if the
+// command is repeated after they failed, were interrupted or were disturbed.
+std::string order_text(const Comparison& comparison) {
+  struct Begin {
+    std::size_t seed;  // the position of the run in its variant
+    std::size_t row;
+    double at;
+  };
+  std::vector<Begin> begins;
+  for (std::size_t row = 0; row < comparison.variants.size(); ++row) {
+    const auto& runs = comparison.variants[row].runs;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      if (!runs[i].is_done()) continue;
+      if (!runs[i].result->began_at) return "";
+      begins.push_back({i, row, *runs[i].result->began_at});
+    }
+  }
+  std::ranges::sort(begins, {}, [](const Begin& one) { return std::pair(one.seed, one.row); });
+  int late = 0;  // runs that began after one that stands behind them in this order
+  double next = std::numeric_limits<double>::infinity();
+  for (auto one = begins.rbegin(); one != begins.rend(); ++one) {
+    late += one->at > next ? 1 : 0;
+    next = std::min(next, one->at);
+  }
+  const std::string order =
+      " The runs of seed 1 were made first, in the order of the table, then those of seed 2, and "
+      "so on";
+  if (late == 0) return order + ".";
+  return fmt::format(
+      "{}; but {} of {} were made later, or again, as a repeated command does with runs that "
+      "failed, were interrupted or were disturbed by other programs.",
+      order, late, begins.size());
+}
+
+// Returns what other programs took of the CPUs at most during a run; "" if that is unknown.
+std::string others_text(const Rows& rows) {
+  double most = 0.0;
+  for (const VariantSummary& row : rows) most = std::max(most, row.most_disturbance);
+  if (!(most > 0.0)) return "";
+  return fmt::format(
+      " Other programs took up to {} of the CPUs during a run; above {} a run counts as disturbed.",
+      percent_text(std::round(1000.0 * most) / 1000.0), percent_text(kMostOthersCpuShare));
 }
 
 // Returns " The first row used 1 of 2 CPUs."; "" if it used all of them or the number is unknown.
@@ -67,7 +129,7 @@ std::string first_row_words(const Comparison& comparison, const Rows& rows) {
   const bool has_batches = std::ranges::any_of(rows, has_other_batch);
   return first_row_cpus(comparison) +
          (has_batches ? " Where batches differ, a speed-up includes the effect of the batch, of "
-                        "fewer updates and of the learning rate."
+                        "fewer updates and of the learning rate with its warm-up."
                       : "");
 }
 
@@ -108,9 +170,8 @@ std::string counting_words(const Comparison& comparison, const Rows& rows) {
   if (comparison.has_virtual_clock) {
     text += " Seconds are simulated.";
   } else {
-    text +=
-        " The runs of seed 1 were made first, in the order of the table, then those of seed 2, "
-        "and so on. All rows were evaluated after training, with values saved during it";
+    text += order_text(comparison) + others_text(rows);
+    text += " All rows were evaluated after training, with values saved during it";
     text += has_label_with(comparison, "parameter-server")
                 ? ", which counts in the times of the parameter server alone."
                 : ".";
@@ -174,13 +235,15 @@ std::string explanation(const Comparison& comparison, const Rows& rows,
       "runs. The best variant of a kind has the shortest mean time, or else the highest "
       "accuracy, and others of the kind may not differ from it. Rows that cannot be told apart "
       "are not thereby equal: a row whose deviation is large may be recommended for that "
-      "reason. Rows share seeds, which makes claims rarer. Times begin with the first step, "
+      "reason. Rows share seeds, which the tests do not use. Times begin with the first step, "
       "include the slower first steps, and leave out evaluation.",
       percent_text(1.0 - kFamilyLevel),
       count_text(static_cast<int>(Claims(rows).all().size()), "test"), interval_levels(rows));
   if (comparison.chance) {
     text += fmt::format(
-        " Accuracy is on the test set of {} samples, whose own sampling error no deviation has.",
+        " Accuracy is on the test set of {} samples, whose own sampling error no deviation has. "
+        "The final accuracy is of one moment; evaluations shortly before it may differ by more "
+        "than the deviation.",
         decimal_text(static_cast<double>(comparison.chance->test_samples), 0));
   }
   const auto has_missed = [](const VariantSummary& row) { return row.reached < row.ended(); };

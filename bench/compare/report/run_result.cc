@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -116,6 +117,13 @@ Summary read_summary(const RunLine& line) {
           .staleness = read_staleness(line)};
 }
 
+// Returns the value of --warmup-epochs; 0 if there is none.
+double warmup_epochs_in(const std::vector<std::string>& flags) {
+  const auto flag = std::ranges::find(flags, "--warmup-epochs");
+  if (flag == flags.end() || flag + 1 == flags.end()) return 0.0;
+  return std::strtod((flag + 1)->c_str(), nullptr);
+}
+
 // Collects the lines of one run in the order of the file.
 class RunReader {
  public:
@@ -173,6 +181,7 @@ class RunReader {
   void note_begin(const RunLine& line) {
     const auto began_at = began_of(line);
     if (!began_at) return;
+    run_.began_at = std::min(run_.began_at.value_or(*began_at), *began_at);
     clock_.add(*began_at, 0.0);
     is_synchronous_[*began_at] = line.get<bool>("in_step");
     clock_.set_synchronous(*began_at, is_synchronous_[*began_at]);
@@ -235,6 +244,8 @@ class RunReader {
     run_.faults =
         line.get_optional<std::vector<std::string>>("trouble").value_or(std::vector<std::string>{});
     has_kills_ = std::ranges::find(run_.faults, "--kill") != run_.faults.end();
+    const auto flags = line.get_optional<std::vector<std::string>>("flags");
+    if (flags) run_.warmup_epochs = warmup_epochs_in(*flags);
   }
 
   RunResult run_;

@@ -31,6 +31,17 @@ TEST(Explanation, NamesTheVariantsWithEqualWeights) {
   EXPECT_FALSE(contains_words(text, "Staleness"));
 }
 
+// Lets the runs of seed 1 begin first, in the order of the variants, then those of seed 2.
+void begin_in_order(Comparison& comparison) {
+  for (std::size_t row = 0; row < comparison.variants.size(); ++row) {
+    double at = 100.0 + static_cast<double>(row);
+    for (ComparedRun& run : comparison.variants[row].runs) {
+      run.result->began_at = at;
+      at += 10.0;
+    }
+  }
+}
+
 TEST(Explanation, SaysWhatTheColumnsCount) {
   ComparedVariant stale = asynchronous(made_up_variant("server:ssp:2", 2, kFast, kGood));
   for (ComparedRun& run : stale.runs) run.result->summary.staleness.emplace_back();
@@ -38,13 +49,36 @@ TEST(Explanation, SaysWhatTheColumnsCount) {
                                   made_up_variant("server:sync+backup:1", 2, kSlow, kGood)});
   comparison.machines = {{.cpus = 2}};
   comparison.threads_per_worker = 1;
+  begin_in_order(comparison);
   const std::string text = explanation(comparison, summarise(comparison), "+-");
   EXPECT_TRUE(contains_words(text, "The first row used 1 of 2 CPUs."));
   EXPECT_TRUE(contains_words(text, "Staleness: updates of the servers' values between"));
   EXPECT_TRUE(contains_words(text, "staleness in updates may be larger."));
   EXPECT_TRUE(
       contains_words(text, " updates and samples/s count only the gradients that were used;"));
-  EXPECT_TRUE(contains_words(text, "The runs of seed 1 were made first"));
+  EXPECT_TRUE(contains_words(text, "then those of seed 2, and so on."));
+  // The second row's runs of seeds 1 and 3 were made at the end.
+  comparison.variants[1].runs[0].result->began_at = 2000.0;
+  comparison.variants[1].runs[2].result->began_at = 2010.0;
+  EXPECT_TRUE(contains_words(explanation(comparison, summarise(comparison), "+-"),
+                             "and so on; but 2 of 15 were made later, or again, as"));
+  comparison.variants[1].runs[0].result->began_at.reset();
+  EXPECT_FALSE(contains_words(explanation(comparison, summarise(comparison), "+-"), "made first"));
+}
+
+TEST(Explanation, NamesRowsWithAWarmUpAndTheShareOfOtherPrograms) {
+  Comparison comparison = scaled({made_up_variant("one-device", 1, kFast, kGood),
+                                  made_up_variant("mirrored", 2, kSlow, kGood)});
+  const auto text = [&] { return explanation(comparison, summarise(comparison), "+-"); };
+  for (ComparedVariant& variant : comparison.variants) variant.learning_rate = 0.1;
+  EXPECT_FALSE(contains_words(text(), "warm-up."));
+  EXPECT_FALSE(contains_words(text(), "Other programs"));
+  for (ComparedRun& run : comparison.variants[1].runs) run.result->warmup_epochs = 0.05;
+  comparison.variants[0].runs[1].result->others_cpu_share = 0.0457;
+  EXPECT_TRUE(contains_words(text(),
+                             "The rate rises over the first 0.0500 epochs (warm-up) of mirrored. "
+                             "The other rows have no warm-up."));
+  EXPECT_TRUE(contains_words(text(), "Other programs took up to 4.6 % of the CPUs during a run; "));
 }
 
 TEST(Explanation, SaysTheLevelsOfTheIntervalsAndWhichMeansAreArithmetic) {
