@@ -165,6 +165,17 @@ CheckpointInfo info_of(const SafetensorsReader& file, const fs::path& path) {
   return info;
 }
 
+// A checkpoint has tensors of f32 only.
+void check_element_types(const SafetensorsReader& file, const fs::path& path) {
+  for (const TensorEntry& entry : file.tensors()) {
+    if (entry.dtype == kF32Name) continue;
+    throw FileError(fmt::format(
+        "checkpoint {} was not written by this program: tensor {} has the type {}, expected F32; "
+        "give a checkpoint of syncopate train",
+        path.string(), entry.name, entry.dtype));
+  }
+}
+
 // An unknown format version may be that of a newer program or damage; the checksum tells which.
 void check_format_version(const SafetensorsReader& file, const fs::path& path) {
   const auto version = file.metadata().find("format_version");
@@ -301,6 +312,7 @@ void save_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& s
 
 CheckpointInfo read_checkpoint_info(const fs::path& path) {
   const SafetensorsReader file(path);
+  check_element_types(file, path);
   check_format_version(file, path);
   file.verify_checksum();
   return info_of(file, path);
@@ -310,6 +322,7 @@ CheckpointInfo load_checkpoint(const fs::path& path, const Graph& graph, const S
                                const std::string& optimizer, bool want_slots) {
   const SafetensorsReader file(path);
   // The whole checkpoint is checked before the first value in memory is touched.
+  check_element_types(file, path);
   check_format_version(file, path);
   file.verify_checksum();
   check_network(file, path, graph);

@@ -1,7 +1,8 @@
-// Files of named f32 tensors in the safetensors format: u64 header length, JSON header, tensor
-// bytes, all little-endian. Used by checkpoint.cc, which knows what the tensors mean. A checksum in
-// the metadata covers header and bytes; other readers ignore it. Source:
-// github.com/huggingface/safetensors, "Format".
+// Files of named tensors in the safetensors format: u64 header length, JSON header, tensor bytes,
+// all little-endian. The writer writes f32; the reader converts other types to f32. Used by
+// checkpoint.cc and weights_file.cc, which know what the tensors mean. A checksum in the metadata
+// covers header and bytes; other programs ignore it. Source: github.com/huggingface/safetensors,
+// "Format".
 #pragma once
 
 #include <cstdint>
@@ -15,13 +16,15 @@
 #include "models/base/errors.h"
 #include "models/base/file_descriptor.h"
 #include "models/tensor/tensor.h"
+#include "worker/checkpoint/element_types.h"
 
 namespace syncopate {
 
 struct TensorEntry {
   std::string name;
   Shape shape;
-  std::uint64_t begin = 0;  // first byte, counted from the end of the header
+  std::string dtype = std::string(kF32Name);  // of the elements in the file
+  std::uint64_t begin = 0;                    // first byte, counted from the end of the header
   std::uint64_t end = 0;
 };
 
@@ -75,11 +78,13 @@ class SafetensorsWriter {
   FileDescriptor lock_;  // keeps the lock from the file's opening to its rename
 };
 
-// Opens a file and validates its header against the file size. One thread only.
+// Opens a file and validates its header against the file size: the tensors fill the rest of the
+// file without gaps and overlaps. One thread only.
 class SafetensorsReader {
  public:
-  // Throws FileError for an unreadable file or one of another program; DamagedFileError for damage.
-  explicit SafetensorsReader(std::filesystem::path path);
+  // Throws FileError for an unreadable file; DamagedFileError, naming file, byte and fault, for
+  // damage. what: the noun for the file in messages.
+  explicit SafetensorsReader(std::filesystem::path path, std::string what = "checkpoint");
 
   const FileMetadata& metadata() const noexcept { return metadata_; }
   const std::vector<TensorEntry>& tensors() const noexcept { return tensors_; }
@@ -87,14 +92,20 @@ class SafetensorsReader {
 
   // Reads the whole file. Throws DamagedFileError when its checksum does not match; FileError.
   void verify_checksum() const;
-  // Reads a tensor into `values`, which has the size of the entry. Throws FileError.
+  // Reads a tensor into `values`, which has as many elements as the entry, and converts it to f32.
+  // Throws FileError, also for a type that is not read (ElementType::to_f32).
   void read(const TensorEntry& entry, std::span<float> values) const;
 
  private:
   void read_bytes(std::uint64_t offset, std::span<std::byte> bytes) const;
   void parse_header();
+  // Returns the first byte in the file of a header's entry, for messages.
+  std::uint64_t byte_of(const std::string& name) const;
+  [[noreturn]] void damaged(std::uint64_t offset, const std::string& why) const;
+  [[noreturn]] void cut_short(std::uint64_t expected, std::uint64_t found) const;
 
   std::filesystem::path path_;
+  std::string what_;
   FileDescriptor file_;
   std::uint64_t file_size_ = 0;
   std::string header_;
