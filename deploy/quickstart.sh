@@ -8,7 +8,7 @@ usage() {
 usage: deploy/quickstart.sh [WORD]
 
   (none)      install missing packages, build, and compare all strategies on the embedded digits
-  test        install missing packages, build, run the tests, and fuzz what comes from the network for a minute
+  test        install missing packages, build, run the tests, and fuzz what comes from outside for a minute
   packages    install missing packages, no more
   --help      this text
 
@@ -87,16 +87,16 @@ run_tests() {
   ctest --preset release --parallel "$(nproc)" --label-exclude soak
 }
 
-# Fuzzes the decoder of messages for a minute. libFuzzer requires clang.
-run_fuzzer() {
+# Fuzzes what comes from the network and from files, one minute in all. libFuzzer requires clang.
+run_fuzzers() {
   if ! command -v clang++ >/dev/null; then
     say "not fuzzing: there is no clang++"
     return
   fi
-  say "fuzzing the decoder of messages for a minute, in build/fuzz"
+  say "fuzzing what comes from the network and from files for a minute, in build/fuzz"
   cmake --preset fuzz >/dev/null
-  cmake --build --preset fuzz --target decode_fuzzer
-  ctest --preset fuzz --tests-regex '^decode_fuzzer$'
+  cmake --build --preset fuzz --target fuzzers
+  ctest --preset fuzz --label-regex '^fuzz$'
 }
 
 compare() {
@@ -133,7 +133,7 @@ main() {
   if [[ $word == test ]]; then
     build
     run_tests
-    run_fuzzer
+    run_fuzzers
   else
     build syncopate syncopate-bench
     compare
