@@ -1,0 +1,116 @@
+// Every truncation and every bit flip of small files: an error that names file and offset, the same
+// pixels, or (JPEG alone, which has no checksum) other pixels.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "tests/worker/input/image/encoded_samples.h"
+#include "worker/input/image/image_decoder.h"
+
+namespace syncopate {
+namespace {
+
+using Pixels = std::vector<std::uint8_t>;
+
+// Returns the pixels, or nullopt for an error of the one form that errors about pictures have.
+std::optional<Pixels> decode(std::span<const std::byte> file) {
+  Pixels pixels(10 * 9 * 3);
+  try {
+    decode_image(file, "the file", read_image_header(file, "the file"), {.width = 10, .height = 9},
+                 pixels);
+  } catch (const FileError& error) {
+    const std::string text = error.what();
+    EXPECT_TRUE(text.starts_with("the file: ")) << text;
+    EXPECT_NE(text.find(" at byte "), std::string::npos) << text;
+    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+    return std::nullopt;
+  }
+  return pixels;
+}
+
+struct Sample {
+  std::string name;
+  Bytes file;
+  bool has_checksums;
+};
+
+std::vector<Sample> samples() {
+  const Picture picture = make_picture(17, 12);
+  return {{"baseline", make_jpeg(picture, {.exif_orientation = 6}), false},
+          {"4:4:4 with restarts",
+           make_jpeg(picture,
+                     {.horizontal_sampling = 1, .vertical_sampling = 1, .restart_interval = 1}),
+           false},
+          {"progressive", make_jpeg(picture, {.progressive = true}), false},
+          {"png", make_png(picture), true},
+          {"interlaced palette",
+           make_png(make_picture(17, 12, 1), {.interlaced = true, .palette = true}), true}};
+}
+
+TEST(DamagedImage, IsAnErrorOrTheSamePixelsWhenItIsCutShort) {
+  for (const Sample& sample : samples()) {
+    const auto whole = decode(sample.file);
+    ASSERT_TRUE(whole) << sample.name;
+    std::size_t num_errors = 0;
+    for (std::size_t size = 0; size < sample.file.size(); ++size) {
+      const auto pixels = decode(std::span(sample.file).first(size));
+      if (!pixels) {
+        ++num_errors;
+      } else {
+        EXPECT_EQ(pixels, whole) << sample.name << " cut at " << size;
+      }
+    }
+    // What lies behind the last pixel may be missing: the end marker, or a checksum and IEND.
+    EXPECT_GE(num_errors + 24, sample.file.size()) << sample.name;
+  }
+}
+
+TEST(DamagedImage, IsAnErrorOrPixelsForEveryBitFlip) {
+  for (const Sample& sample : samples()) {
+    const auto whole = decode(sample.file);
+    Bytes file = sample.file;
+    for (std::size_t i = 0; i < file.size(); ++i) {
+      for (int bit = 0; bit < 8; ++bit) {
+        file[i] ^= std::byte{1} << bit;
+        const auto pixels = decode(file);
+        if (pixels && sample.has_checksums) {
+          EXPECT_EQ(pixels, whole) << sample.name << ", byte " << i << ", bit " << bit;
+        }
+        file[i] = sample.file[i];
+      }
+    }
+  }
+}
+
+TEST(DamagedImage, NamesTheOffsetAtWhichDataEnd) {
+  const Bytes file = make_jpeg(make_picture(64, 64));
+  const std::size_t size = file.size() / 2;
+  Pixels pixels(64 * 64 * 3);
+  const auto part = std::span(file).first(size);
+  try {
+    decode_image(part, "dir/a.jpg", read_image_header(part, "a"), {.width = 64, .height = 64},
+                 pixels);
+    FAIL();
+  } catch (const FileError& error) {
+    EXPECT_EQ(error.what(),
+              "dir/a.jpg: the file ends before its last pixel at byte " + std::to_string(size));
+  }
+}
+
+TEST(DamagedImage, MayLackItsEndMarker) {
+  const Bytes file = make_jpeg(make_picture(17, 12));
+  EXPECT_EQ(decode(std::span(file).first(file.size() - 2)), decode(file));
+}
+
+TEST(DamagedImage, MayHaveBytesBeforeItsEndMarker) {
+  Bytes file = make_jpeg(make_picture(17, 12));
+  const auto whole = decode(file);
+  file.insert(file.end() - 2, 3, std::byte{0});
+  EXPECT_EQ(decode(file), whole);
+}
+
+}  // namespace
+}  // namespace syncopate

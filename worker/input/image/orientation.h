@@ -1,0 +1,52 @@
+// The orientation of a picture: how its stored rows and columns are turned into what a viewer
+// shows. Source: EXIF 2.32 (CIPA DC-008), tag 0x0112 "Orientation".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace syncopate {
+
+// A rectangle of a picture, in pixels.
+struct PixelRectangle {
+  std::int64_t x = 0;
+  std::int64_t y = 0;
+  std::int64_t width = 0;
+  std::int64_t height = 0;
+
+  friend bool operator==(const PixelRectangle&, const PixelRectangle&) = default;
+};
+
+// The shown pixel (x, y) is the stored pixel (column, row) = (x, y), or (y, x) if transposed, then
+// counted from the right if flip_columns and from the bottom if flip_rows.
+struct Orientation {
+  bool transposed = false;
+  bool flip_columns = false;
+  bool flip_rows = false;
+
+  // `exif` is the value of the tag, 1 to 8; other values mean 1.
+  static Orientation from_exif(int exif) noexcept;
+
+  // Returns the orientation whose shown picture is the mirror image (left and right exchanged).
+  Orientation mirrored() const noexcept;
+  bool is_identity() const noexcept { return !transposed && !flip_columns && !flip_rows; }
+  friend bool operator==(const Orientation&, const Orientation&) = default;
+};
+
+// Returns the value of the orientation tag in an EXIF block, which starts with a TIFF header ("II*"
+// or "MM*"). Returns 1 when the block has no such tag or is damaged.
+int exif_orientation(std::span<const std::byte> tiff) noexcept;
+
+// Returns which stored pixels a rectangle of the shown picture covers. The stored picture has
+// stored_width x stored_height pixels.
+PixelRectangle to_stored(const PixelRectangle& shown, const Orientation& orientation,
+                         std::int64_t stored_width, std::int64_t stored_height) noexcept;
+
+// Turns stored pixels [stored_height, stored_width, channels] into the shown picture, which has as
+// many bytes.
+void orient_pixels(std::span<const std::uint8_t> stored, std::int64_t stored_width,
+                   std::int64_t stored_height, int channels, const Orientation& orientation,
+                   std::span<std::uint8_t> shown);
+
+}  // namespace syncopate
