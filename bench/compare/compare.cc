@@ -93,13 +93,13 @@ class VirtualProgress {
 Chance chance_of(const Dataset& test) {
   constexpr std::int64_t kEnough = 10'000;
   const std::int64_t looked_at = std::min(test.size(), kEnough);
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(num_elements(test.sample_shape())));
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(test.num_classes()));
+  const int classes = test.spec().num_classes;
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(classes));
   for (std::int64_t sample = 0; sample < looked_at; ++sample) {
-    ++counts[static_cast<std::size_t>(test.read(sample, pixels))];
+    ++counts[static_cast<std::size_t>(test.label(sample))];
   }
   return {.share = static_cast<double>(std::ranges::max(counts)) / static_cast<double>(looked_at),
-          .classes = test.num_classes(),
+          .classes = classes,
           .test_samples = test.size()};
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <span>
@@ -12,6 +11,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/random.h"
+#include "worker/input/draw.h"
 
 namespace syncopate {
 
@@ -36,67 +36,30 @@ std::shared_ptr<const std::vector<std::uint32_t>> EpochOrder::of_epoch(std::int6
   return entry.order;
 }
 
-CropFlip draw_crop_flip(std::uint64_t seed, std::int64_t epoch,
-                        std::int64_t sample_index) noexcept {
-  const RandomStream random(seed, hash_name("crop-flip") + static_cast<std::uint64_t>(epoch));
-  const auto words = random.block(static_cast<std::uint64_t>(sample_index));
-  const auto shift = [](std::uint32_t word) {
-    return static_cast<int>((std::uint64_t{word} * (2 * kCropPadding + 1)) >> 32) - kCropPadding;
-  };
-  return {shift(words[0]), shift(words[1]), (words[2] >> 31) != 0};
-}
-
-void apply_crop_flip(const CropFlip& crop, const Shape& shape, std::span<const std::uint8_t> source,
-                     std::span<std::uint8_t> target) {
-  check(shape.size() == 3, "crop-flip works on [H, W, C] images");
-  const std::int64_t height = shape[0];
-  const std::int64_t width = shape[1];
-  const std::int64_t channels = shape[2];
-  const auto bytes = static_cast<std::size_t>(height * width * channels);
-  check(source.size() == bytes && target.size() == bytes, "crop-flip: an image of another size");
-  // The columns of the crop that lie inside the image; the other columns are padding.
-  const std::int64_t first = std::clamp<std::int64_t>(-crop.dx, 0, width);
-  const std::int64_t last = std::clamp<std::int64_t>(width - crop.dx, first, width);
-  for (std::int64_t y = 0; y < height; ++y) {
-    std::uint8_t* row = target.data() + y * width * channels;
-    const std::int64_t from_y = y + crop.dy;
-    if (from_y < 0 || from_y >= height) {
-      std::memset(row, 0, static_cast<std::size_t>(width * channels));
-      continue;
-    }
-    const std::uint8_t* from = source.data() + (from_y * width + first + crop.dx) * channels;
-    std::memset(row, 0, static_cast<std::size_t>(first * channels));
-    std::memcpy(row + first * channels, from, static_cast<std::size_t>((last - first) * channels));
-    std::memset(row + last * channels, 0, static_cast<std::size_t>((width - last) * channels));
-    if (!crop.flip) continue;
-    for (std::int64_t left = 0, right = width - 1; left < right; ++left, --right) {
-      std::swap_ranges(row + left * channels, row + (left + 1) * channels, row + right * channels);
-    }
-  }
-}
-
 BatchReader::BatchReader(const Dataset& dataset, const InputOptions& options,
                          ps::DataPosition start)
     : dataset_(dataset),
       options_(options),
       plan_(dataset.size(), options, std::move(start)),
       order_(dataset.size(), options.seed, options.shuffle) {
-  if (options.augment == Augment::kCropFlip && dataset.sample_shape().size() != 3) {
+  const Shape& shape = dataset.spec().inputs.front().shape;
+  if (options.augment == Augment::kCropFlip && shape.size() != 3) {
     throw UsageError("crop-flip needs images [H, W, C]; this data set's samples are " +
-                     to_string(dataset.sample_shape()));
+                     to_string(shape));
   }
 }
 
 BatchSlot BatchReader::make_slot() const {
-  Shape shape = dataset_.sample_shape();
-  shape.insert(shape.begin(), plan_.most_samples());
+  const auto make_rows = [&](const TensorSpec& spec) {
+    Shape shape = spec.shape;
+    shape.insert(shape.begin(), plan_.most_samples());
+    return make_host_tensor(shape, spec.dtype);
+  };
   BatchSlot slot;
-  slot.whole.x = make_host_tensor(shape, DType::kU8);
-  slot.whole.label = make_host_tensor({plan_.most_samples()}, DType::kI32);
+  slot.whole.x = make_rows(dataset_.spec().inputs.front());
+  slot.whole.label = make_rows(dataset_.spec().target);
   slot.batch = slot.whole;
-  if (options_.augment == Augment::kCropFlip) {
-    slot.sample.resize(static_cast<std::size_t>(num_elements(dataset_.sample_shape())));
-  }
+  slot.sample.resize(dataset_.spec().inputs.size());
   return slot;
 }
 
@@ -128,20 +91,16 @@ void BatchReader::resize(BatchSlot& slot, std::int64_t count) {
 
 void BatchReader::read(const ps::SampleRange& samples, std::int64_t row, BatchSlot& slot) const {
   const auto order = order_.of_epoch(samples.epoch);
-  const auto sample_bytes = static_cast<std::size_t>(num_elements(dataset_.sample_shape()));
-  const std::span<std::uint8_t> pixels = slot.whole.x.u8();
-  const std::span<std::int32_t> labels = slot.whole.label.i32();
+  const std::size_t input_bytes = dataset_.spec().inputs.front().size_bytes();
+  const std::size_t target_bytes = dataset_.spec().target.size_bytes();
+  const std::span<std::byte> inputs = slot.whole.x.bytes();
+  const std::span<std::byte> targets = slot.whole.label.bytes();
   for (std::int64_t place = samples.begin; place < samples.end; ++place) {
     const std::int64_t index = order ? (*order)[static_cast<std::size_t>(place)] : place;
     const auto target_row = static_cast<std::size_t>(row + place - samples.begin);
-    const std::span<std::uint8_t> target = pixels.subspan(target_row * sample_bytes, sample_bytes);
-    if (options_.augment == Augment::kNone) {
-      labels[target_row] = dataset_.read(index, target);
-    } else {
-      labels[target_row] = dataset_.read(index, slot.sample);
-      apply_crop_flip(draw_crop_flip(options_.seed, samples.epoch, index), dataset_.sample_shape(),
-                      slot.sample, target);
-    }
+    slot.sample[0] = inputs.subspan(target_row * input_bytes, input_bytes);
+    dataset_.read(index, make_draw(options_.augment, options_.seed, samples.epoch, index),
+                  {slot.sample, targets.subspan(target_row * target_bytes, target_bytes)});
   }
 }
 

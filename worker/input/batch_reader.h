@@ -1,8 +1,9 @@
-// Fills a batch: finds the samples that the plan names in the order of their epoch, reads them and
-// augments them.
+// Fills a batch: finds the samples that the plan names in the order of their epoch, draws their
+// augmentation and reads them.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -44,30 +45,11 @@ class EpochOrder {
   mutable std::array<Entry, 2> recent_;  // the orders by epoch % 2; guarded by mutex_
 };
 
-// The augmentation of CIFAR-10 training: pad by 4 pixels, crop at random, mirror half of the
-// images. Source: He et al. 2016, "Deep residual learning", section 4.2.
-
-inline constexpr int kCropPadding = 4;  // black pixels on every side
-
-struct CropFlip {
-  int dy = 0;  // the crop's top row in the unpadded image: -kCropPadding .. kCropPadding
-  int dx = 0;
-  bool flip = false;  // whether left and right are swapped, after the crop
-};
-
-// Draws the augmentation of a sample: a function of (seed, epoch, sample index), independent of
-// rank, thread and batch.
-CropFlip draw_crop_flip(std::uint64_t seed, std::int64_t epoch, std::int64_t sample_index) noexcept;
-
-// Applies a crop and flip. source and target: [H, W, C] u8, not overlapping.
-void apply_crop_flip(const CropFlip& crop, const Shape& shape, std::span<const std::uint8_t> source,
-                     std::span<std::uint8_t> target);
-
 // The memory of one batch, which is filled repeatedly.
 struct BatchSlot {
-  Batch whole;                       // allocated for the most samples of a share
-  Batch batch;                       // `whole`, or the first rows of `whole`
-  std::vector<std::uint8_t> sample;  // an image before augmentation
+  Batch whole;                               // allocated for the most samples of a share
+  Batch batch;                               // `whole`, or the first rows of `whole`
+  std::vector<std::span<std::byte>> sample;  // the inputs of the sample that is read
 };
 
 // Reads the plan's batches into slots, each of which is the memory of one batch. Immutable and

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/random.h"
 
 namespace syncopate {
 namespace {
@@ -33,9 +34,8 @@ class MemoryDataset final : public Dataset {
  public:
   MemoryDataset(SampleBlock block, Shape sample_shape, int num_classes)
       : block_(std::move(block)),
-        sample_shape_(std::move(sample_shape)),
-        sample_bytes_(static_cast<std::size_t>(num_elements(sample_shape_))),
-        num_classes_(num_classes) {
+        spec_(classified_samples(std::move(sample_shape), num_classes)),
+        sample_bytes_(spec_.inputs[0].size_bytes()) {
     check(block_.pixels.size() == block_.labels.size() * sample_bytes_,
           "a data set in memory needs one label for each sample");
   }
@@ -43,22 +43,31 @@ class MemoryDataset final : public Dataset {
   std::int64_t size() const noexcept override {
     return static_cast<std::int64_t>(block_.labels.size());
   }
-  const Shape& sample_shape() const noexcept override { return sample_shape_; }
-  int num_classes() const noexcept override { return num_classes_; }
+  const SampleSpec& spec() const noexcept override { return spec_; }
 
-  std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
-    const auto i = static_cast<std::size_t>(index);
-    check(index >= 0 && i < block_.labels.size() && pixels.size() == sample_bytes_,
-          "a sample outside the dataset, or of another size");
-    std::memcpy(pixels.data(), block_.pixels.data() + i * sample_bytes_, sample_bytes_);
-    return block_.labels[i];
+  void read(std::int64_t index, const Draw& draw, const SampleView& sample) const override {
+    apply_draw(draw, spec_.inputs[0], std::as_bytes(pixels(index)), sample.inputs[0]);
+    const std::int32_t label = this->label(index);
+    std::memcpy(sample.target.data(), &label, sizeof label);
+  }
+  std::int32_t label(std::int64_t index) const override {
+    check(index >= 0 && index < size(), "a sample outside the data set");
+    return block_.labels[static_cast<std::size_t>(index)];
+  }
+  std::uint64_t fingerprint(std::int64_t index) const override {
+    const std::span<const std::uint8_t> bytes = pixels(index);
+    return hash_name({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   }
 
  private:
+  std::span<const std::uint8_t> pixels(std::int64_t index) const {
+    check(index >= 0 && index < size(), "a sample outside the data set");
+    return block_.pixels.subspan(static_cast<std::size_t>(index) * sample_bytes_, sample_bytes_);
+  }
+
   SampleBlock block_;
-  Shape sample_shape_;
+  SampleSpec spec_;
   std::size_t sample_bytes_;
-  int num_classes_;
 };
 
 }  // namespace

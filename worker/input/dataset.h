@@ -1,5 +1,5 @@
-// Data sets: samples by number, immutable, readable from many threads. Pixels stay u8 until they
-// are on the device. The table of data sets behind --data.
+// Data sets: samples by number, immutable, readable from many threads. Inputs keep the dtype of the
+// data set until they are on the device. The table of data sets behind --data.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "models/tensor/tensor.h"
+#include "worker/input/draw.h"
+#include "worker/input/sample.h"
 
 namespace syncopate {
 
@@ -19,11 +21,16 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual std::int64_t size() const noexcept = 0;
-  virtual const Shape& sample_shape() const noexcept = 0;  // [H, W, C]
-  virtual int num_classes() const noexcept = 0;
-  // Reads sample i: fills pixels [H * W * C] u8 in H, W, C order; returns the label, in [0,
-  // num_classes()). Throws FileError naming file and offset when the sample cannot be read.
-  virtual std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const = 0;
+  // What a sample of this data set is; the same object at every call.
+  virtual const SampleSpec& spec() const noexcept = 0;
+  // Reads a sample: fills all its inputs, augmented as `draw` says, and its target. Throws
+  // FileError naming file and offset when the sample cannot be read.
+  virtual void read(std::int64_t index, const Draw& draw, const SampleView& sample) const = 0;
+  // Returns the class of a sample, in [0, spec().num_classes), without decoding the sample.
+  virtual std::int32_t label(std::int64_t index) const = 0;
+  // Returns a hash of a sample's stored bytes, without decoding them. Tasks compare fingerprints,
+  // and checkpoints record them.
+  virtual std::uint64_t fingerprint(std::int64_t index) const = 0;
 };
 
 // The two splits of the data set that --data names.
@@ -70,10 +77,13 @@ class DatasetRange final : public Dataset {
       : whole_(whole), begin_(begin), end_(end) {}
 
   std::int64_t size() const noexcept override { return end_ - begin_; }
-  const Shape& sample_shape() const noexcept override { return whole_.sample_shape(); }
-  int num_classes() const noexcept override { return whole_.num_classes(); }
-  std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
-    return whole_.read(begin_ + index, pixels);
+  const SampleSpec& spec() const noexcept override { return whole_.spec(); }
+  void read(std::int64_t index, const Draw& draw, const SampleView& sample) const override {
+    whole_.read(begin_ + index, draw, sample);
+  }
+  std::int32_t label(std::int64_t index) const override { return whole_.label(begin_ + index); }
+  std::uint64_t fingerprint(std::int64_t index) const override {
+    return whole_.fingerprint(begin_ + index);
   }
 
  private:
@@ -109,7 +119,8 @@ struct SampleBlock {
 // Makes a block of samples that owns the vectors.
 SampleBlock make_sample_block(std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels);
 
-// sample_shape [H, W, C]. The caller has checked the block's labels against num_classes.
+// Makes a data set of u8 samples of this shape. The caller has checked the block's labels against
+// num_classes.
 std::unique_ptr<Dataset> make_memory_dataset(SampleBlock block, Shape sample_shape,
                                              int num_classes);
 

@@ -144,10 +144,12 @@ DataSplits open_mnist(std::string_view folder, const DataOptions& /*options*/) {
                     .mean = {0.1307F},
                     .stddev = {0.3081F},
                     .suits_crop_flip = false};
-  if (splits.train->sample_shape() != splits.test->sample_shape()) {
+  const Shape& train = splits.train->spec().inputs[0].shape;
+  const Shape& test = splits.test->spec().inputs[0].shape;
+  if (train != test) {
     throw FileError("mnist: " + std::string(folder) + " has training images of " +
-                    to_string(splits.train->sample_shape()) + " and test images of " +
-                    to_string(splits.test->sample_shape()) + "; expected the same shape");
+                    to_string(train) + " and test images of " + to_string(test) +
+                    "; expected the same shape");
   }
   return splits;
 }

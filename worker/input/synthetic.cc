@@ -5,6 +5,7 @@
 
 #include <array>
 #include <charconv>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,21 +69,46 @@ class SyntheticDataset final : public Dataset {
       : tables_(std::move(tables)),
         size_(size),
         draws_(draws),
-        shape_{tables_->layout.height, tables_->layout.width, tables_->layout.channels} {}
+        spec_(classified_samples(
+            {tables_->layout.height, tables_->layout.width, tables_->layout.channels},
+            static_cast<int>(tables_->layout.classes))) {}
 
   std::int64_t size() const noexcept override { return size_; }
-  const Shape& sample_shape() const noexcept override { return shape_; }
-  int num_classes() const noexcept override { return static_cast<int>(tables_->layout.classes); }
+  const SampleSpec& spec() const noexcept override { return spec_; }
 
-  std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
+  void read(std::int64_t index, const Draw& draw, const SampleView& sample) const override {
+    const std::span<std::byte> pixels = sample.inputs[0];
+    check(pixels.size() == spec_.inputs[0].size_bytes(), "a sample of another size");
+    const std::int32_t label =
+        render({reinterpret_cast<std::uint8_t*>(pixels.data()), pixels.size()}, index);
+    apply_draw(draw, spec_.inputs[0], pixels, pixels);
+    std::memcpy(sample.target.data(), &label, sizeof label);
+  }
+  std::int32_t label(std::int64_t index) const override { return label_of(words_of(index)); }
+  // The hash of the pixels, which are not stored: tasks with other patterns must differ.
+  std::uint64_t fingerprint(std::int64_t index) const override {
+    std::vector<std::uint8_t> pixels(spec_.inputs[0].size_bytes());
+    render(pixels, index);
+    return hash_name({reinterpret_cast<const char*>(pixels.data()), pixels.size()});
+  }
+
+ private:
+  using Words = std::array<std::uint32_t, 4>;
+
+  Words words_of(std::int64_t index) const {
+    check(index >= 0 && index < size_, "a sample outside the data set");
+    return draws_.block(static_cast<std::uint64_t>(index));
+  }
+  std::int32_t label_of(const Words& words) const {
+    const auto classes = static_cast<std::uint64_t>(tables_->layout.classes);
+    return static_cast<std::int32_t>((std::uint64_t{words[0]} * classes) >> 32);
+  }
+  // Fills pixels [H * W * C] and returns the label.
+  std::int32_t render(std::span<std::uint8_t> pixels, std::int64_t index) const {
     const Layout& layout = tables_->layout;
     const auto row_bytes = static_cast<std::size_t>(layout.width * layout.channels);
-    check(index >= 0 && index < size_ &&
-              pixels.size() == row_bytes * static_cast<std::size_t>(layout.height),
-          "a sample outside the data set, or of another size");
-    const auto words = draws_.block(static_cast<std::uint64_t>(index));
-    const auto label = static_cast<std::int32_t>(
-        (std::uint64_t{words[0]} * static_cast<std::uint64_t>(layout.classes)) >> 32);
+    const Words words = words_of(index);
+    const std::int32_t label = label_of(words);
     const std::uint8_t* noise = tables_->noise.data() + words[1] % kNoisePlaces;
     std::uint8_t* target = pixels.data();
     for (std::int64_t y = 0; y < layout.height; ++y) {
@@ -98,11 +124,10 @@ class SyntheticDataset final : public Dataset {
     return label;
   }
 
- private:
   std::shared_ptr<const Tables> tables_;
   std::int64_t size_;
   RandomStream draws_;
-  Shape shape_;
+  SampleSpec spec_;
 };
 
 // Parses the sizes after "synthetic:", such as "3x32x32:10" or "3x32x32:10:640".

@@ -20,19 +20,20 @@ namespace {
 // Hashes 17 samples of a data set: the first, the last and 15 between.
 std::uint64_t hash_samples(const Dataset& dataset) {
   constexpr std::int64_t kSpread = 16;
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(num_elements(dataset.sample_shape())));
   std::string all;
   for (std::int64_t i = 0; i <= kSpread; ++i) {
-    const std::int32_t label = dataset.read((dataset.size() - 1) * i / kSpread, pixels);
-    all += fmt::format("{}:{}", label,
-                       hash_name({reinterpret_cast<const char*>(pixels.data()), pixels.size()}));
+    const std::int64_t index = (dataset.size() - 1) * i / kSpread;
+    all += fmt::format("{}:{}", dataset.label(index), dataset.fingerprint(index));
   }
   return hash_name(all);
 }
 
 std::string describe_sizes(std::string_view samples, const Dataset& dataset) {
-  return fmt::format("{} samples of {} in {} classes", samples, to_string(dataset.sample_shape()),
-                     dataset.num_classes());
+  const TensorSpec& input = dataset.spec().inputs.front();
+  // Samples of u8 are described without a dtype, as all checkpoints of earlier versions have it.
+  const std::string dtype = input.dtype == DType::kU8 ? "" : std::string(name(input.dtype)) + " ";
+  return fmt::format("{} samples of {}{} in {} classes", samples, dtype, to_string(input.shape),
+                     dataset.spec().num_classes);
 }
 
 }  // namespace
@@ -93,9 +94,10 @@ void require_same_data(const DataSplits& data, const std::string& data_flag,
 Graph network_for_data(const std::string& model, const std::string& data_flag,
                        const DataSplits& data) {
   try {
-    return build_network(model, {.sample_shape = data.train->sample_shape(),
-                                 .classes = data.train->num_classes(),
-                                 .input = {DType::kU8, data.mean, data.stddev}});
+    const SampleSpec& spec = data.train->spec();
+    return build_network(model, {.sample_shape = spec.inputs.front().shape,
+                                 .classes = spec.num_classes,
+                                 .input = {spec.inputs.front().dtype, data.mean, data.stddev}});
   } catch (const ShapeError& error) {
     throw UsageError(
         fmt::format("--model {} does not fit --data {}: {}", model, data_flag, error.what()));

@@ -5,6 +5,7 @@
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "tests/worker/input/packed_files.h"
+#include "tests/worker/input/read_sample.h"
 #include "worker/input/dataset.h"
 
 namespace syncopate {
@@ -48,10 +49,10 @@ TEST_F(Cifar10Folder, JoinsItsFilesAndInterleavesTheirPlanes) {
   const DataSplits splits = open();
   ASSERT_EQ(splits.train->size(), 10);
   EXPECT_EQ(splits.test->size(), 1);
-  EXPECT_EQ(splits.train->sample_shape(), (Shape{32, 32, 3}));
+  EXPECT_EQ(sample_shape(*splits.train), (Shape{32, 32, 3}));
   EXPECT_TRUE(splits.suits_crop_flip);
   Bytes pixels(3072);
-  EXPECT_EQ(splits.train->read(2, pixels), 2);
+  EXPECT_EQ(read_sample(*splits.train, 2, pixels), 2);
   EXPECT_EQ(Bytes(pixels.begin(), pixels.begin() + 6), (Bytes{1, 100, 2, 2, 100, 2}));
   EXPECT_EQ(Bytes(pixels.end() - 3, pixels.end()), (Bytes{0, 100, 2}));  // 1024 modulo 256
 }
@@ -69,7 +70,7 @@ TEST_F(Cifar10Folder, IsReadPackedAndFromItsArchivesFolder) {
   write_file(inner / "test_batch.bin", records({9}));
   const DataSplits splits = open_dataset("cifar10:" + outer.path().string(), {});
   Bytes pixels(3072);
-  EXPECT_EQ(splits.train->read(8, pixels), 5);
+  EXPECT_EQ(read_sample(*splits.train, 8, pixels), 5);
 }
 
 TEST_F(Cifar10Folder, NamesAMissingFile) {

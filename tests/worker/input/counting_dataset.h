@@ -3,8 +3,11 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,21 +34,27 @@ inline std::vector<std::uint8_t> pixels_of(const Batch& batch) {
 class CountingDataset : public Dataset {
  public:
   explicit CountingDataset(std::int64_t size, Shape shape = {2, 3, 1})
-      : size_(size), shape_(std::move(shape)) {}
+      : size_(size), spec_(classified_samples(std::move(shape), static_cast<int>(size))) {}
 
   std::int64_t size() const noexcept override { return size_; }
-  const Shape& sample_shape() const noexcept override { return shape_; }
-  int num_classes() const noexcept override { return static_cast<int>(size_); }
-  std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
+  const SampleSpec& spec() const noexcept override { return spec_; }
+  void read(std::int64_t index, const Draw& draw, const SampleView& sample) const override {
+    const std::span<std::byte> pixels = sample.inputs[0];
     for (std::size_t i = 0; i < pixels.size(); ++i) {
-      pixels[i] = static_cast<std::uint8_t>(static_cast<std::size_t>(index) + i);
+      pixels[i] = static_cast<std::byte>(static_cast<std::size_t>(index) + i);
     }
+    apply_draw(draw, spec_.inputs[0], pixels, pixels);
+    const std::int32_t label = this->label(index);
+    std::memcpy(sample.target.data(), &label, sizeof label);
     {
       const std::lock_guard lock(mutex_);
       ++reads_;
     }
     read_one_.notify_all();
-    return static_cast<std::int32_t>(index);
+  }
+  std::int32_t label(std::int64_t index) const override { return static_cast<std::int32_t>(index); }
+  std::uint64_t fingerprint(std::int64_t index) const override {
+    return static_cast<std::uint64_t>(index);
   }
 
   std::int64_t reads() const {
@@ -60,7 +69,7 @@ class CountingDataset : public Dataset {
 
  private:
   std::int64_t size_;
-  Shape shape_;
+  SampleSpec spec_;
   mutable std::mutex mutex_;
   mutable std::condition_variable read_one_;
   mutable std::int64_t reads_ = 0;  // guarded by mutex_
@@ -71,9 +80,9 @@ class BrokenDataset final : public CountingDataset {
  public:
   BrokenDataset(std::int64_t size, std::int64_t broken) : CountingDataset(size), broken_(broken) {}
 
-  std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
+  void read(std::int64_t index, const Draw& draw, const SampleView& sample) const override {
     if (index == broken_) throw FileError("sample " + std::to_string(index) + " is broken");
-    return CountingDataset::read(index, pixels);
+    CountingDataset::read(index, draw, sample);
   }
 
  private:

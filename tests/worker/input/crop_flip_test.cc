@@ -1,9 +1,10 @@
-#include "worker/input/batch_reader.h"
+#include "worker/input/draw.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <set>
+#include <span>
 #include <vector>
 
 namespace syncopate {
@@ -11,9 +12,22 @@ namespace {
 
 using Image = std::vector<std::uint8_t>;
 
-Image apply(const CropFlip& crop, const Shape& shape, const Image& image) {
+struct Crop {
+  int dy;
+  int dx;
+  bool flip;
+};
+
+Image apply(const Crop& crop, const Shape& shape, const Image& image) {
+  const Draw draw{Augment::kCropFlip, crop.dy, crop.dx, crop.flip};
+  const TensorSpec spec{"x", DType::kU8, shape};
   Image target(image.size(), 99);
-  apply_crop_flip(crop, shape, image, target);
+  apply_draw(draw, spec, std::as_bytes(std::span(image)),
+             std::as_writable_bytes(std::span(target)));
+  Image in_place = image;
+  const auto bytes = std::as_writable_bytes(std::span(in_place));
+  apply_draw(draw, spec, bytes, bytes);
+  EXPECT_EQ(in_place, target);
   return target;
 }
 
@@ -38,11 +52,19 @@ TEST(CropFlip, MirrorsAfterTheCropAndKeepsChannelsInOrder) {
   EXPECT_EQ(apply({0, 1, true}, {1, 3, 2}, {1, 2, 3, 4, 5, 6}), (Image{0, 0, 5, 6, 3, 4}));
 }
 
+TEST(CropFlip, MovesWholePixelsOfOtherTypes) {
+  const std::vector<float> image = {1, 2, 3, 4, 5, 6};  // three pixels of two channels
+  std::vector<float> target(6);
+  apply_draw({Augment::kCropFlip, 0, 1, true}, {"x", DType::kF32, {1, 3, 2}},
+             std::as_bytes(std::span(image)), std::as_writable_bytes(std::span(target)));
+  EXPECT_EQ(target, (std::vector<float>{0, 0, 5, 6, 3, 4}));
+}
+
 TEST(CropFlip, IsAFunctionOfSeedEpochAndSample) {
   const auto drawn = [](std::uint64_t seed, std::int64_t epoch) {
     std::vector<int> numbers;
     for (std::int64_t i = 0; i < 20; ++i) {
-      const CropFlip crop = draw_crop_flip(seed, epoch, i);
+      const Draw crop = make_draw(Augment::kCropFlip, seed, epoch, i);
       numbers.insert(numbers.end(), {crop.dy, crop.dx, crop.flip ? 1 : 0});
     }
     return numbers;
@@ -57,7 +79,7 @@ TEST(CropFlip, ReachesEveryPlaceAndFlipsHalf) {
   std::set<int> dx;
   int flips = 0;
   for (std::int64_t i = 0; i < 2000; ++i) {
-    const CropFlip crop = draw_crop_flip(7, 3, i);
+    const Draw crop = make_draw(Augment::kCropFlip, 7, 3, i);
     dy.insert(crop.dy);
     dx.insert(crop.dx);
     flips += crop.flip ? 1 : 0;

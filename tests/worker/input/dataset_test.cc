@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "models/base/errors.h"
+#include "models/base/random.h"
 #include "tests/worker/input/packed_files.h"
+#include "tests/worker/input/read_sample.h"
 
 namespace syncopate {
 namespace {
@@ -30,8 +32,8 @@ TEST(OpenDataset, ShowsTheFormWhenTheArgumentIsMissingOrTooMuch) {
 
 TEST(SyntheticData, HasTheRequestedShape) {
   const DataSplits splits = open_dataset("synthetic:3x8x6:7", {});
-  EXPECT_EQ(splits.train->sample_shape(), (Shape{8, 6, 3}));
-  EXPECT_EQ(splits.train->num_classes(), 7);
+  EXPECT_EQ(sample_shape(*splits.train), (Shape{8, 6, 3}));
+  EXPECT_EQ(splits.train->spec().num_classes, 7);
   EXPECT_EQ(splits.train->size(), 50000);
   EXPECT_EQ(splits.test->size(), 10000);
   EXPECT_EQ(splits.mean.size(), 3U);
@@ -51,12 +53,47 @@ TEST(SyntheticData, IsAFunctionOfSeedAndIndex) {
   const auto sample = [](std::uint64_t seed, std::int64_t index) {
     const DataSplits splits = open_dataset("synthetic:1x8x8:10", {.seed = seed});
     Bytes pixels(64);
-    splits.train->read(index, pixels);
+    read_sample(*splits.train, index, pixels);
     return pixels;
   };
   EXPECT_EQ(sample(1, 5), sample(1, 5));
   EXPECT_NE(sample(1, 5), sample(1, 6));
   EXPECT_NE(sample(1, 5), sample(2, 5));
+}
+
+TEST(SyntheticData, GivesTheLabelThatReadingASampleGives) {
+  const DataSplits splits = open_dataset("synthetic:1x8x8:10", {});
+  Bytes pixels(64);
+  for (std::int64_t i = 0; i < 50; ++i) {
+    EXPECT_EQ(splits.train->label(i), read_sample(*splits.train, i, pixels));
+    EXPECT_EQ(splits.train->fingerprint(i),
+              hash_name({reinterpret_cast<const char*>(pixels.data()), pixels.size()}));
+  }
+}
+
+TEST(SyntheticData, IsAugmentedAsDrawn) {
+  const DataSplits splits = open_dataset("synthetic:3x8x6:7", {});
+  const TensorSpec& image = splits.train->spec().inputs[0];
+  Bytes pixels(image.size_bytes());
+  read_sample(*splits.train, 3, pixels);
+  for (const Draw& draw :
+       {Draw{Augment::kCropFlip, 2, -3, true}, Draw{Augment::kCropFlip, -4, 1, false}}) {
+    Bytes expected(pixels.size());
+    apply_draw(draw, image, std::as_bytes(std::span(pixels)),
+               std::as_writable_bytes(std::span(expected)));
+    Bytes augmented(pixels.size());
+    read_sample(*splits.train, 3, augmented, draw);
+    EXPECT_EQ(augmented, expected);
+  }
+}
+
+TEST(DatasetInMemory, IsAugmentedAsDrawnAndHashesItsStoredPixels) {
+  const auto dataset = make_memory_dataset(make_sample_block({1, 2, 3, 4}, {0, 1}), {1, 2, 1}, 2);
+  Bytes pixels(2);
+  EXPECT_EQ(read_sample(*dataset, 1, pixels, {Augment::kCropFlip, 0, 1, false}), 1);
+  EXPECT_EQ(pixels, (Bytes{4, 0}));
+  EXPECT_EQ(dataset->label(1), 1);
+  EXPECT_EQ(dataset->fingerprint(1), hash_name("\3\4"));
 }
 
 // A network can learn the synthetic data: the nearest class mean of the training images gives the
@@ -68,13 +105,13 @@ TEST(SyntheticData, CanBeLearned) {
   std::vector<int> count(10);
   Bytes pixels(kPixels);
   for (std::int64_t i = 0; i < 2000; ++i) {
-    const auto label = static_cast<std::size_t>(splits.train->read(i, pixels));
+    const auto label = static_cast<std::size_t>(read_sample(*splits.train, i, pixels));
     ++count.at(label);
     for (std::size_t p = 0; p < kPixels; ++p) mean[label][p] += pixels[p];
   }
   int correct = 0;
   for (std::int64_t i = 0; i < 500; ++i) {
-    const auto label = static_cast<std::size_t>(splits.test->read(i, pixels));
+    const auto label = static_cast<std::size_t>(read_sample(*splits.test, i, pixels));
     std::size_t nearest = 0;
     double least = 1e300;
     for (std::size_t k = 0; k < 10; ++k) {

@@ -7,6 +7,7 @@
 
 #include "models/base/random.h"
 #include "tests/worker/input/packed_files.h"
+#include "tests/worker/input/read_sample.h"
 #include "worker/input/dataset.h"
 #include "worker/input/digit_painter.h"
 
@@ -17,7 +18,7 @@ std::uint64_t checksum(const Dataset& dataset, std::int64_t count) {
   std::uint64_t sum = 0;
   Bytes sample(DigitPainter::kPixels);
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int32_t label = dataset.read(i, sample);
+    const std::int32_t label = read_sample(dataset, i, sample);
     sum = sum * 31 + static_cast<std::uint64_t>(label) +
           hash_name({reinterpret_cast<const char*>(sample.data()), sample.size()});
   }
@@ -57,7 +58,7 @@ TEST(Digits, HaveAFixedNumberAndBalancedClasses) {
   double sum = 0;
   double sum_of_squares = 0;
   for (std::int64_t i = 0; i < 60000; ++i) {
-    ++per_class.at(static_cast<std::size_t>(splits.train->read(i, sample)));
+    ++per_class.at(static_cast<std::size_t>(read_sample(*splits.train, i, sample)));
     for (const std::uint8_t pixel : sample) {
       sum += pixel;
       sum_of_squares += pixel * pixel;
@@ -118,7 +119,7 @@ TEST(Digits, AreTooHardForALinearModel) {
   };
   for (const float rate : {0.02F, 0.02F, 0.01F, 0.005F, 0.002F}) {
     for (std::int64_t i = 0; i < kTrain; ++i) {
-      const auto label = static_cast<std::size_t>(splits.train->read(i, sample));
+      const auto label = static_cast<std::size_t>(read_sample(*splits.train, i, sample));
       const auto best = static_cast<std::size_t>(classify());
       const float highest = score[best];
       float sum = 0;
@@ -132,7 +133,7 @@ TEST(Digits, AreTooHardForALinearModel) {
   }
   int correct = 0;
   for (std::int64_t i = 0; i < kTest; ++i) {
-    const std::int32_t label = splits.test->read(i, sample);
+    const std::int32_t label = read_sample(*splits.test, i, sample);
     correct += classify() == label ? 1 : 0;
   }
   const double accuracy = static_cast<double>(correct) / static_cast<double>(kTest);

@@ -5,6 +5,7 @@
 
 #include "models/base/errors.h"
 #include "tests/worker/input/packed_files.h"
+#include "tests/worker/input/read_sample.h"
 #include "worker/input/dataset.h"
 #include "worker/input/mnist.h"
 
@@ -59,9 +60,9 @@ class MnistFolder : public testing::Test {
 void expect_small_folder(const DataSplits& splits) {
   ASSERT_EQ(splits.train->size(), 3);
   EXPECT_EQ(splits.test->size(), 1);
-  EXPECT_EQ(splits.train->sample_shape(), (Shape{2, 2, 1}));
+  EXPECT_EQ(sample_shape(*splits.train), (Shape{2, 2, 1}));
   std::array<std::uint8_t, 4> pixels{};
-  EXPECT_EQ(splits.train->read(2, pixels), 9);
+  EXPECT_EQ(read_sample(*splits.train, 2, pixels), 9);
   EXPECT_EQ(pixels, (std::array<std::uint8_t, 4>{8, 9, 10, 11}));
 }
 
@@ -168,15 +169,15 @@ TEST(Mnist, HoldsTheOriginalImages) {
   const DataSplits splits = open_dataset("mnist:" + folder.string(), {});
   EXPECT_EQ(splits.train->size(), 60000);
   EXPECT_EQ(splits.test->size(), 10000);
-  ASSERT_EQ(splits.train->sample_shape(), (Shape{28, 28, 1}));
+  ASSERT_EQ(sample_shape(*splits.train), (Shape{28, 28, 1}));
   Bytes pixels(784);
   std::vector<std::int32_t> first;
-  for (std::int64_t i = 0; i < 10; ++i) first.push_back(splits.train->read(i, pixels));
+  for (std::int64_t i = 0; i < 10; ++i) first.push_back(read_sample(*splits.train, i, pixels));
   EXPECT_EQ(first, (std::vector<std::int32_t>{5, 0, 4, 1, 9, 2, 1, 3, 1, 4}));
   double sum = 0;
   std::vector<int> per_class(10);
   for (std::int64_t i = 0; i < 60000; ++i) {
-    ++per_class.at(static_cast<std::size_t>(splits.train->read(i, pixels)));
+    ++per_class.at(static_cast<std::size_t>(read_sample(*splits.train, i, pixels)));
     sum += std::accumulate(pixels.begin(), pixels.end(), 0);
   }
   EXPECT_EQ(per_class,

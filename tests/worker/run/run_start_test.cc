@@ -238,6 +238,12 @@ TEST(RecordedDataFlag, OpensTheSamplesThatWereDescribed) {
   EXPECT_EQ(recorded_data_flag("digits", ""), "digits");
 }
 
+// The text was recorded before samples had a spec; checkpoints with it must still resume.
+TEST(TrainingSamples, AreDescribedAsInOlderCheckpoints) {
+  EXPECT_EQ(describe_training_samples(synthetic("synthetic:3x32x32:10:2000")),
+            "2000 samples of [32, 32, 3] in 10 classes, 660491218492969431");
+}
+
 TEST(RecordedDataFlag, IsAbsentForDataInFoldersAndForFilesOfOlderPrograms) {
   EXPECT_EQ(recorded_data_flag("mnist", "60000 samples of [28, 28, 1] in 10 classes, 7"),
             std::nullopt);

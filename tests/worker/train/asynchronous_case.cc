@@ -6,8 +6,8 @@ namespace syncopate {
 namespace {
 
 Graph network(const std::string& model, const DataSplits& data) {
-  return build_network(model, {.sample_shape = data.train->sample_shape(),
-                               .classes = data.train->num_classes(),
+  return build_network(model, {.sample_shape = data.train->spec().inputs[0].shape,
+                               .classes = data.train->spec().num_classes,
                                .input = {DType::kU8, data.mean, data.stddev}});
 }
 

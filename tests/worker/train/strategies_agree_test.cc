@@ -43,8 +43,8 @@ std::vector<float> copy_of(const Tensor& tensor) {
 }
 
 Graph network_of(const std::string& model, const DataSplits& data) {
-  return build_network(model, {.sample_shape = data.train->sample_shape(),
-                               .classes = data.train->num_classes(),
+  return build_network(model, {.sample_shape = data.train->spec().inputs[0].shape,
+                               .classes = data.train->spec().num_classes,
                                .input = {DType::kU8, data.mean, data.stddev}});
 }
 

@@ -74,7 +74,7 @@ TEST(ARunResumedWithGaps, EndsWhenEverySampleIsTrainedOncePerEpoch) {
   constexpr std::int64_t kSize = 24;
   constexpr std::int64_t kBatch = 4;
   const CountingDataset dataset(kSize);
-  const Graph graph = build_network("mlp", {.sample_shape = dataset.sample_shape(),
+  const Graph graph = build_network("mlp", {.sample_shape = dataset.spec().inputs[0].shape,
                                             .classes = static_cast<int>(kSize),
                                             .input = {DType::kU8, {0.0F}, {255.0F}}});
   const auto strategy = make_strategy({.batch_size_per_replica = kBatch}, graph);

@@ -1,0 +1,38 @@
+// The random augmentation of a sample: how its image is cut out and mirrored. It is drawn before
+// the sample is read, so that a reader may decode only what the cut-out needs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "worker/input/sample.h"
+
+namespace syncopate {
+
+enum class Augment : std::uint8_t { kNone, kCropFlip };
+
+// The augmentation of CIFAR-10 training: pad by 4 pixels, crop at random, mirror half of the
+// images. Source: He et al. 2016, "Deep residual learning", section 4.2.
+inline constexpr int kCropPadding = 4;  // black pixels on every side
+
+struct Draw {
+  Augment kind = Augment::kNone;
+  // kCropFlip: the crop's top row and left column in the unpadded image, -kCropPadding ..
+  // kCropPadding.
+  int dy = 0;
+  int dx = 0;
+  bool flip = false;  // whether left and right are swapped, after the crop
+};
+
+// Draws the augmentation of a sample: a function of (seed, epoch, sample index), independent of
+// rank, thread and batch.
+Draw make_draw(Augment kind, std::uint64_t seed, std::int64_t epoch,
+               std::int64_t sample_index) noexcept;
+
+// Copies an image and augments the copy. image: shape [H, W, C], any dtype; samples of other shapes
+// are copied if the kind is kNone. target may be source; otherwise they must not overlap.
+void apply_draw(const Draw& draw, const TensorSpec& image, std::span<const std::byte> source,
+                std::span<std::byte> target);
+
+}  // namespace syncopate

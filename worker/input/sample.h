@@ -1,0 +1,45 @@
+// What a sample of a data set is: its tensors, and the memory that one sample is read into.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/tensor/tensor.h"
+
+namespace syncopate {
+
+// One tensor of a sample. The shape is that of one sample, without the batch: [H, W, C] for an
+// image, [F] for features, [] for a number.
+struct TensorSpec {
+  std::string name;
+  DType dtype = DType::kU8;
+  Shape shape;
+
+  std::size_t size_bytes() const noexcept {
+    return static_cast<std::size_t>(num_elements(shape)) * syncopate::size_bytes(dtype);
+  }
+};
+
+struct SampleSpec {
+  std::vector<TensorSpec> inputs;  // at least one
+  TensorSpec target;
+  int num_classes = 0;  // number of classes of an i32 target; 0 for another target
+};
+
+// Returns the spec of samples with one input, "x", and a class as target, "y", i32 [].
+inline SampleSpec classified_samples(Shape shape, int num_classes, DType dtype = DType::kU8) {
+  return {.inputs = {{"x", dtype, std::move(shape)}},
+          .target = {"y", DType::kI32, {}},
+          .num_classes = num_classes};
+}
+
+// The memory of one sample: one span per entry of SampleSpec::inputs, and the target's.
+struct SampleView {
+  std::span<const std::span<std::byte>> inputs;
+  std::span<std::byte> target;
+};
+
+}  // namespace syncopate
