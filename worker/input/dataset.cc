@@ -14,13 +14,15 @@
 namespace syncopate {
 namespace {
 
-constexpr std::array<DatasetRow, 4> kDatasets = {{
+constexpr std::array<DatasetRow, 5> kDatasets = {{
     {"digits", "digits", "drawn digits, 28x28 grey, 60,000 + 10,000, made here", open_digits},
     {"mnist", "mnist:DIR",
      "folder of the four IDX files from https://ossci-datasets.s3.amazonaws.com/mnist/",
      open_mnist},
     {"cifar10", "cifar10:DIR",
      "folder of the binary version from https://www.cs.toronto.edu/~kriz/cifar.html", open_cifar10},
+    {"cifar100", "cifar100:DIR", "folder of the binary version from the same page, 100 fine labels",
+     open_cifar100},
     {"synthetic", "synthetic:CxHxW:CLASSES[:SAMPLES]",
      "noise on a pattern per class, made in memory", open_synthetic},
 }};

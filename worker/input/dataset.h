@@ -98,6 +98,7 @@ class DatasetRange final : public Dataset {
 DataSplits open_digits(std::string_view argument, const DataOptions& options);
 DataSplits open_mnist(std::string_view folder, const DataOptions& options);
 DataSplits open_cifar10(std::string_view folder, const DataOptions& options);
+DataSplits open_cifar100(std::string_view folder, const DataOptions& options);
 DataSplits open_synthetic(std::string_view argument, const DataOptions& options);
 
 // Returns the value of --data, such as "synthetic:1x8x8:4", that opens synthetic samples of this

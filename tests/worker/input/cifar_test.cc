@@ -81,7 +81,8 @@ TEST_F(Cifar10Folder, NamesAMissingFile) {
 
 TEST_F(Cifar10Folder, NamesTheRecordWhoseLabelIsOutOfRange) {
   put("data_batch_2.bin", records({1, 10}));
-  EXPECT_NE(load_error().find("data_batch_2.bin: the label of record 1 is 10; expected 0 to 9"),
+  EXPECT_NE(load_error().find(
+                "data_batch_2.bin: the label of record 1 (byte 3073) is 10; expected 0 to 9"),
             std::string::npos)
       << load_error();
 }
@@ -110,6 +111,89 @@ TEST_F(Cifar10Folder, RefusesBytesAfterTheLastRecord) {
   bytes.push_back(0);
   put("test_batch.bin", bytes);
   EXPECT_THROW(open(), FileError);
+}
+
+// Returns records of CIFAR-100 with these coarse and fine labels: green is 7, red and blue are 0.
+Bytes records_of_two_labels(const std::vector<std::pair<int, int>>& labels) {
+  Bytes bytes;
+  for (const auto& [coarse, fine] : labels) {
+    bytes.push_back(static_cast<std::uint8_t>(coarse));
+    bytes.push_back(static_cast<std::uint8_t>(fine));
+    bytes.insert(bytes.end(), 1024, 0);
+    bytes.insert(bytes.end(), 1024, 7);
+    bytes.insert(bytes.end(), 1024, 0);
+  }
+  return bytes;
+}
+
+class Cifar100Folder : public testing::Test {
+ protected:
+  Cifar100Folder() {
+    put("train.bin", records_of_two_labels({{19, 99}, {0, 42}}));
+    put("test.bin", records_of_two_labels({{3, 0}}));
+  }
+  void put(const std::string& name, const Bytes& bytes) {
+    write_file(folder_.path() / name, bytes);
+  }
+  DataSplits open() const { return open_dataset("cifar100:" + folder_.path().string(), {}); }
+  std::string load_error() const {
+    return message_of<Error>([&] { open(); });
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Cifar100Folder, HasTheFineLabels) {
+  const DataSplits splits = open();
+  ASSERT_EQ(splits.train->size(), 2);
+  EXPECT_EQ(splits.train->spec().num_classes, 100);
+  Bytes pixels(3072);
+  EXPECT_EQ(read_sample(*splits.train, 0, pixels), 99);
+  EXPECT_EQ(read_sample(*splits.train, 1, pixels), 42);
+  EXPECT_EQ(read_sample(*splits.test, 0, pixels), 0);
+  EXPECT_EQ(Bytes(pixels.begin(), pixels.begin() + 4), (Bytes{0, 7, 0, 0}));
+}
+
+TEST_F(Cifar100Folder, IsReadFromItsArchivesFolder) {
+  const TemporaryFolder outer;
+  std::filesystem::rename(folder_.path(), outer.path() / "cifar-100-binary");
+  EXPECT_EQ(open_dataset("cifar100:" + outer.path().string(), {}).train->size(), 2);
+}
+
+TEST_F(Cifar100Folder, NamesRecordAndByteOfALabelOutOfRange) {
+  put("train.bin", records_of_two_labels({{0, 0}, {20, 1}}));
+  EXPECT_NE(load_error().find(
+                "train.bin: the coarse label of record 1 (byte 3074) is 20; expected 0 to 19"),
+            std::string::npos)
+      << load_error();
+  put("train.bin", records_of_two_labels({{0, 100}}));
+  EXPECT_NE(load_error().find("the label of record 0 (byte 1) is 100; expected 0 to 99"),
+            std::string::npos)
+      << load_error();
+}
+
+TEST_F(Cifar100Folder, RefusesAFileCutInsideARecord) {
+  Bytes bytes = records_of_two_labels({{1, 2}, {3, 4}});
+  bytes.pop_back();
+  put("test.bin", bytes);
+  EXPECT_NE(load_error().find("test.bin holds 6147 bytes (unpacked); expected whole records of "
+                              "3074 bytes, 30740000 in all"),
+            std::string::npos)
+      << load_error();
+}
+
+TEST_F(Cifar100Folder, RefusesTheFilesOfCifar10) {
+  put("train.bin", records(Bytes(3074, 1)));  // whole records of both data sets
+  EXPECT_NE(load_error().find("is it the binary version of cifar100?"), std::string::npos)
+      << load_error();
+}
+
+TEST_F(Cifar100Folder, NamesAMissingFile) {
+  std::filesystem::remove(folder_.path() / "test.bin");
+  const std::string message = message_of<UsageError>([&] { open(); });
+  EXPECT_NE(message.find("has no test.bin (nor with .gz or .zst); expected train.bin and test.bin"),
+            std::string::npos)
+      << message;
 }
 
 }  // namespace
