@@ -15,9 +15,10 @@ std::string error_of(const std::string& specification) {
 }
 
 TEST(OpenDataset, ListsTheRightNamesForAWrongOne) {
-  EXPECT_EQ(error_of("minst:/data"),
-            "--data minst: no such data set; choose one of digits, mnist:DIR, cifar10:DIR, "
-            "synthetic:CxHxW:CLASSES[:SAMPLES]");
+  EXPECT_EQ(
+      error_of("minst:/data"),
+      "--data minst: no such data set; choose one of digits, mnist:DIR, cifar10:DIR, cifar100:DIR, "
+      "synthetic:CxHxW:CLASSES[:SAMPLES]");
 }
 
 TEST(OpenDataset, ShowsTheFormWhenTheArgumentIsMissingOrTooMuch) {

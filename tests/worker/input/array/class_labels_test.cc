@@ -1,0 +1,88 @@
+#include "worker/input/array/class_labels.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "models/base/errors.h"
+#include "tests/worker/input/array/npy_bytes.h"
+#include "tests/worker/input/packed_files.h"
+
+namespace syncopate {
+namespace {
+
+class LabelsOfAFile : public testing::Test {
+ protected:
+  std::vector<std::int32_t> read(std::string_view descr, std::string_view shape,
+                                 const Bytes& elements) {
+    write_file(path_, npy_bytes(descr, shape, elements));
+    return read_npy_labels(NpyFile(path_));
+  }
+  std::string error(std::string_view descr, std::string_view shape, const Bytes& elements) {
+    return message_of<FileError>([&] { read(descr, shape, elements); });
+  }
+  template <typename Number>
+  std::vector<std::int32_t> read_numbers(std::string_view descr) {
+    return read(descr, "(3,)", bytes_of<Number>({0, 9, 127}));
+  }
+
+  TemporaryFolder folder_;
+  std::filesystem::path path_ = folder_.path() / "y.npy";
+};
+
+TEST_F(LabelsOfAFile, MayHaveAnyIntegerType) {
+  const std::vector<std::int32_t> labels = {0, 9, 127};
+  EXPECT_EQ(read_numbers<std::int8_t>("|i1"), labels);
+  EXPECT_EQ(read_numbers<std::int16_t>("<i2"), labels);
+  EXPECT_EQ(read_numbers<std::int32_t>("<i4"), labels);
+  EXPECT_EQ(read_numbers<std::int64_t>("<i8"), labels);
+  EXPECT_EQ(read_numbers<std::uint8_t>("|u1"), labels);
+  EXPECT_EQ(read_numbers<std::uint16_t>("<u2"), labels);
+  EXPECT_EQ(read_numbers<std::uint32_t>("<u4"), labels);
+  EXPECT_EQ(read_numbers<std::uint64_t>("<u8"), labels);
+}
+
+TEST_F(LabelsOfAFile, MayBeAColumn) {
+  EXPECT_EQ(read("|u1", "(3, 1)", {4, 5, 6}), (std::vector<std::int32_t>{4, 5, 6}));
+}
+
+TEST_F(LabelsOfAFile, AreReadInChunks) {
+  Bytes many(200001);
+  many[200000] = 3;
+  const std::vector<std::int32_t> labels = read("|u1", "(200001,)", many);
+  ASSERT_EQ(labels.size(), many.size());
+  EXPECT_EQ(labels.back(), 3);
+}
+
+TEST_F(LabelsOfAFile, AreRefusedOutOfRangeWithTheirByte) {
+  const std::string negative = error("<i4", "(3,)", bytes_of<std::int32_t>({0, -1, 2}));
+  EXPECT_NE(negative.find("y.npy: label 1 (byte 132) is -1; expected 0 to 99999"),
+            std::string::npos)
+      << negative;
+  EXPECT_NE(error("|i1", "(1,)", {0xFF}).find("is -1"), std::string::npos);
+  EXPECT_NE(error("<i8", "(1,)", bytes_of<std::int64_t>({100000})).find("is 100000"),
+            std::string::npos);
+  EXPECT_EQ(error("<i8", "(1,)", bytes_of<std::int64_t>({99999})), "");
+  EXPECT_NE(
+      error("<u8", "(1,)", bytes_of<std::uint64_t>({std::numeric_limits<std::uint64_t>::max()}))
+          .find("is 9223372036854775807"),
+      std::string::npos);
+}
+
+TEST_F(LabelsOfAFile, OfAnotherTypeNameTheConversion) {
+  EXPECT_NE(error("<f8", "(1,)", Bytes(8))
+                .find("its labels are float64; expected integers; "
+                      "convert them: python3 -c \"import numpy"),
+            std::string::npos);
+  EXPECT_NE(error("|b1", "(1,)", Bytes(1)).find("bool"), std::string::npos);
+  EXPECT_NE(error("<i16", "(1,)", Bytes(16)).find("int128"), std::string::npos);
+}
+
+TEST_F(LabelsOfAFile, OfAnotherShapeAreRefused) {
+  EXPECT_NE(error("|u1", "(2, 10)", Bytes(20)).find("if the rows are one-hot: python3"),
+            std::string::npos);
+  EXPECT_NE(error("|u1", "(2, 1, 1)", Bytes(2)).find("expected [N]"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,19 @@
+// Class labels that users give as numbers: from 0 up to, but not including, the number of classes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "worker/input/array/npy_file.h"
+
+namespace syncopate {
+
+// A larger label is a mistake, such as an identifier in place of a class: the last layer of a
+// network has a row of weights for each class.
+inline constexpr std::int32_t kLargestLabel = 99999;
+
+// Reads the labels of a file: [N] or [N, 1] of any integer type. Throws FileError naming path and
+// byte for another type or shape, and for a label below 0 or above kLargestLabel.
+std::vector<std::int32_t> read_npy_labels(const NpyFile& file);
+
+}  // namespace syncopate
