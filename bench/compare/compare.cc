@@ -130,7 +130,9 @@ class Comparer {
   Comparer(const CompareOptions& options, const std::string& command, StopSignal& signals)
       : options_(options),
         signals_(signals),
-        data_(open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = 1})),
+        data_(open_dataset(
+            options.data,
+            {.cache_dir = options.cache_dir, .seed = 1, .image = options.shared.options.image})),
         runs_(runs_of(options, data_)),
         facts_{.command = command,
                .machine = machine_here(std::string(program_version())),
@@ -365,7 +367,9 @@ void replay(const std::filesystem::path& record, const CompareOptions& options, 
         fmt::format("--replay {0}: there is no {0}.shard0; give the FILE of train's --record",
                     record.string()));
   }
-  const DataSplits data = open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = 1});
+  const DataSplits data = open_dataset(
+      options.data,
+      {.cache_dir = options.cache_dir, .seed = 1, .image = options.shared.options.image});
   const ReplayOutcome outcome = replay_order(files, data);
   out << outcome.model << ": " << outcome.pushes
       << " pushes computed again, and every version is the recorded one\nweights hash    "

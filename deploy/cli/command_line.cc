@@ -60,6 +60,7 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
   std::uint64_t seed = 0;
   add_data_flags(flags, options.model, options.data, options.cache_dir, seed,
                  "as the checkpoint records");
+  add_image_flags(flags, options.image, "as the checkpoint records");
   flags.add("--input-threads", &options.input_threads, "threads that read samples",
             {.least = 1, .most = kMostEvaluateThreads});
   flags.begin_group("Strategy and devices");
@@ -67,6 +68,8 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
             {.least = 1, .most = kMostEvaluateThreads});
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   if (flags.has("--seed")) options.seed = seed;
+  options.image.cache_dir =
+      flags.has("--cache-dir") ? options.cache_dir : local_cache_dir(environment);
   return options;
 }
 

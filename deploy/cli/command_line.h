@@ -49,6 +49,7 @@ struct EvaluateOptions {
   int lanes = 1;
   int input_threads = 1;
   std::filesystem::path cache_dir;
+  ImageOptions image;  // without a size: the checkpoint's
   bool json = false;
 };
 
@@ -120,5 +121,11 @@ void add_data_flags(FlagSet& flags, std::string& model, std::string& data,
 // Returns $SYNCOPATE_CACHE_DIR, $XDG_CACHE_HOME/syncopate or ~/.cache/syncopate, whichever is set
 // first; if none is set, a folder below the temporary folder.
 std::filesystem::path default_cache_dir(const Environment& environment);
+
+// Returns the folder of decoded pictures, on the machine's own disk, without --cache-dir.
+std::filesystem::path local_cache_dir(const Environment& environment);
+
+// Adds the flags that say how pictures of any size become samples of one size.
+void add_image_flags(FlagSet& flags, ImageOptions& image, const std::string& default_size);
 
 }  // namespace syncopate

@@ -47,6 +47,7 @@ struct TrainFlags {
 void add_input_flags(FlagSet& flags, TrainFlags& words) {
   TrainOptions& options = words.options;
   add_data_flags(flags, options.model, options.data, options.cache_dir, options.strategy.seed);
+  add_image_flags(flags, options.image, std::to_string(kDefaultImageSize));
   add_choice(flags, "--augment", options.input.augment, kAugments,
              "augmentation (crop-flip: pad by 4, crop, mirror)");
   flags.add("--input-threads", &options.input.threads,
@@ -260,6 +261,8 @@ CommandOptions parse_train(std::span<const std::string> arguments, const Environ
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   take_values(flags, words);
   check_together(flags, environment, words);
+  words.options.image.cache_dir =
+      flags.has("--cache-dir") ? words.options.cache_dir : local_cache_dir(environment);
   return words.options;
 }
 

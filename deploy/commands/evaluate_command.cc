@@ -47,6 +47,17 @@ std::string choose_data(const EvaluateOptions& options, const CheckpointInfo& in
       info.path.string(), run.data, run.data, run.data == "synthetic" ? "CxHxW:CLASSES" : "DIR"));
 }
 
+// Returns how pictures are read: as the flags say, by default in the size of the checkpoint's
+// samples.
+ImageOptions image_options(const EvaluateOptions& options, const CheckpointInfo& info) {
+  ImageOptions image = options.image;
+  if (image.height == 0 && info.progress.data == "images") {
+    const Shape shape = recorded_sample_shape(info.progress.data_samples);
+    if (shape.size() == 3) image.height = shape[0], image.width = shape[1];
+  }
+  return image;
+}
+
 }  // namespace
 
 int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
@@ -57,7 +68,8 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
   const DataSplits data =
       open_dataset(data_flag, {.cache_dir = options.cache_dir,
                                .seed = info.progress.seed,
-                               .on_progress = show_progress(*display, "drawing digits")});
+                               .on_progress = show_progress(*display, "drawing digits"),
+                               .image = image_options(options, info)});
   const std::string samples = describe_training_samples(data);
   if (!info.progress.data_samples.empty() && samples != info.progress.data_samples) {
     refuse_flag(fmt::format("--data {} ({})", data_flag, samples), info,

@@ -133,8 +133,9 @@ int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ost
         "an evaluator reads checkpoints, and this job writes none; give all tasks the same "
         "--checkpoint-dir");
   }
-  const DataSplits data =
-      open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = options.strategy.seed});
+  const DataSplits data = open_dataset(
+      options.data,
+      {.cache_dir = options.cache_dir, .seed = options.strategy.seed, .image = options.image});
   const Graph graph = network_for_data(options.model, options.data, data);
   const ArenaLayout layout = graph.parameter_layout();
   ParameterArena arena(layout, plan_buckets(layout, options.strategy.bucket_bytes));

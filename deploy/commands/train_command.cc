@@ -56,7 +56,8 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     session.data =
         open_dataset(options.data, {.cache_dir = options.cache_dir,
                                     .seed = options.strategy.seed,
-                                    .on_progress = show_progress(*display, "drawing digits")});
+                                    .on_progress = show_progress(*display, "drawing digits"),
+                                    .image = options.image});
     const DataSplits& data = session.data;
     if (membership != nullptr) require_same_data(data, options.data, *membership);
     run_options.strategy.membership = membership;

@@ -14,7 +14,7 @@
 namespace syncopate {
 namespace {
 
-constexpr std::array<DatasetRow, 5> kDatasets = {{
+constexpr std::array<DatasetRow, 6> kDatasets = {{
     {"digits", "digits", "drawn digits, 28x28 grey, 60,000 + 10,000, made here", open_digits},
     {"mnist", "mnist:DIR",
      "folder of the four IDX files from https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -23,6 +23,8 @@ constexpr std::array<DatasetRow, 5> kDatasets = {{
      "folder of the binary version from https://www.cs.toronto.edu/~kriz/cifar.html", open_cifar10},
     {"cifar100", "cifar100:DIR", "folder of the binary version from the same page, 100 fine labels",
      open_cifar100},
+    {"images", "images:DIR",
+     "JPEG and PNG files, a folder per class; or DIR/train and DIR/test or val", open_images},
     {"synthetic", "synthetic:CxHxW:CLASSES[:SAMPLES]",
      "noise on a pattern per class, made in memory", open_synthetic},
 }};
@@ -91,6 +93,13 @@ DataSplits open_dataset(std::string_view specification, const DataOptions& optio
         throw UsageError(fmt::format("--data {}: {}{} --data {} ({})", specification, missing,
                                      wants_argument ? " is missing; give" : "expected", row.pattern,
                                      row.help));
+      }
+      const ImageOptions& image = options.image;
+      if (row.open != open_images && (image.height != 0 || image.apply_exif)) {
+        throw UsageError(
+            fmt::format("{} is for --data images:DIR; the samples of --data {} have "
+                        "one size",
+                        image.height != 0 ? "--image-size" : "--exif", name));
       }
       return row.open(argument, options);
     }

@@ -45,6 +45,18 @@ struct DataSplits {
   bool suits_crop_flip = false;  // natural images: mirror images keep their class
 };
 
+// How pictures of any size become samples of one size; of images:DIR alone.
+struct ImageOptions {
+  std::int64_t height = 0;  // 0: kDefaultImageSize, for both
+  std::int64_t width = 0;
+  bool apply_exif = false;  // turn pictures as their EXIF orientation says
+  // The folder, on the machine's own disk, of decoded samples; empty: they are not kept.
+  std::filesystem::path cache_dir;
+  std::int64_t cache_mb = -1;  // limit of each cache file, in 10^6 bytes; -1: half of the disk
+};
+
+inline constexpr std::int64_t kDefaultImageSize = 224;  // pixels
+
 struct DataOptions {
   // The folder that keeps rendered data sets between runs; created when necessary.
   std::filesystem::path cache_dir;
@@ -52,6 +64,7 @@ struct DataOptions {
   // Shows progress: called while samples are made that are not in the cache yet, on the thread that
   // opens the data set, with the samples that are done and all samples; may be empty.
   std::function<void(std::int64_t done, std::int64_t total)> on_progress = {};
+  ImageOptions image = {};
 };
 
 struct DatasetRow {
@@ -99,6 +112,7 @@ DataSplits open_digits(std::string_view argument, const DataOptions& options);
 DataSplits open_mnist(std::string_view folder, const DataOptions& options);
 DataSplits open_cifar10(std::string_view folder, const DataOptions& options);
 DataSplits open_cifar100(std::string_view folder, const DataOptions& options);
+DataSplits open_images(std::string_view folder, const DataOptions& options);
 DataSplits open_synthetic(std::string_view argument, const DataOptions& options);
 
 // Returns the value of --data, such as "synthetic:1x8x8:4", that opens synthetic samples of this

@@ -54,16 +54,26 @@ std::optional<std::string> recorded_data_flag(const std::string& data_name,
   const auto row = std::ranges::find(datasets(), data_name, &DatasetRow::name);
   if (row != datasets().end() && row->pattern == row->name) return data_name;
   if (data_name != "synthetic") return std::nullopt;
+  const Shape shape = recorded_sample_shape(training_samples);
   long long count = 0;
+  long long classes = 0;
+  if (shape.empty() ||
+      std::sscanf(training_samples.c_str(), "%lld samples of [%*[^]]] in %lld classes", &count,
+                  &classes) != 2) {
+    return std::nullopt;
+  }
+  return synthetic_specification(shape, classes, count);
+}
+
+Shape recorded_sample_shape(const std::string& training_samples) {
   long long height = 0;
   long long width = 0;
   long long channels = 0;
-  long long classes = 0;
-  if (std::sscanf(training_samples.c_str(), "%lld samples of [%lld, %lld, %lld] in %lld classes",
-                  &count, &height, &width, &channels, &classes) != 5) {
-    return std::nullopt;
+  if (std::sscanf(training_samples.c_str(), "%*d samples of [%lld, %lld, %lld]", &height, &width,
+                  &channels) != 3) {
+    return {};
   }
-  return synthetic_specification({height, width, channels}, classes, count);
+  return {height, width, channels};
 }
 
 void require_same_data(const DataSplits& data, const std::string& data_flag,

@@ -25,6 +25,10 @@ std::string describe_training_samples(const DataSplits& data);
 std::optional<std::string> recorded_data_flag(const std::string& data_name,
                                               const std::string& training_samples);
 
+// Returns the shape of the samples that describe_training_samples() has described, with three
+// extents; empty if the text has no such shape.
+Shape recorded_sample_shape(const std::string& training_samples);
+
 // Every task calls this: compares describe_samples() of all tasks. data_flag: the value of --data.
 // Throws UsageError naming the --data of rank 0 and of the first task that differs from it; what
 // the data sets throw; PeerError.

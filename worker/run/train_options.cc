@@ -95,6 +95,16 @@ OptionText transport_text(Options o) {
   return o.strategy.transport == Transport::kShm ? "shm" : "auto";
 }
 
+OptionText image_size_text(Options o) {
+  if (o.image.height == 0) return std::nullopt;
+  return fmt::format("{}x{}", o.image.height, o.image.width);
+}
+
+OptionText cache_mb_text(Options o) {
+  if (o.image.cache_mb < 0) return std::nullopt;
+  return number(o.image.cache_mb);
+}
+
 OptionText augment_text(Options o) {
   return o.input.augment == Augment::kCropFlip ? "crop-flip" : "none";
 }
@@ -186,6 +196,10 @@ constexpr std::array kRows = {
     Row{"--strategy", [](Options o) { return word(o.strategy.name); }, kRequired},
     Row{"--model", [](Options o) { return word(o.model); }, kRequired},
     Row{"--data", [](Options o) { return word(o.data); }},
+    Row{"--image-size", image_size_text, kRequired},
+    Row{"--exif", [](Options o) { return if_on(o.image.apply_exif); }, kRequired, nullptr,
+        Form::kSwitch},
+    Row{"--cache-mb", cache_mb_text},
     Row{"--cache-dir", [](Options o) { return if_not_empty(o.cache_dir); }},
     Row{"--seed", [](Options o) { return number(o.strategy.seed); }, kRequired},
     Row{"--devices", devices_text, kRequired, nullptr, Form::kValue, device_kind},

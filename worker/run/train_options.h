@@ -16,6 +16,7 @@
 #include "strategies/cluster/membership.h"
 #include "strategies/strategy.h"
 #include "worker/input/batch_source.h"
+#include "worker/input/dataset.h"
 #include "worker/train/train_loop.h"
 
 namespace syncopate {
@@ -26,6 +27,7 @@ enum class LearningRateScale : std::uint8_t { kNone, kLinear, kSqrt, kInverseWor
 struct TrainOptions {
   std::string model = "mnist-cnn";
   std::string data = "digits";
+  ImageOptions image;        // of --data images:DIR
   StrategyOptions strategy;  // its seed is used for data, initial values and dropout alike
   ClusterSpec cluster;
   bool takes_own_gpus = false;  // --devices cuda: the GPUs are chosen on the host of the task

@@ -115,6 +115,41 @@ TEST(TrainFlags, SetWhatTheyName) {
   EXPECT_EQ(options.metrics, "m.jsonl");
 }
 
+TEST(TrainFlags, ReadTheSizeOfPictures) {
+  const auto image = [](std::vector<std::string> flags, const Environment& environment = {}) {
+    flags.insert(flags.begin(), "train");
+    return std::get<TrainOptions>(parse(std::move(flags), environment)).image;
+  };
+  EXPECT_EQ(image({"--image-size", "64"}).height, 64);
+  EXPECT_EQ(image({"--image-size", "64"}).width, 64);
+  EXPECT_EQ(image({"--image-size", "48x64"}).height, 48);
+  EXPECT_EQ(image({"--image-size", "48x64"}).width, 64);
+  EXPECT_TRUE(image({"--exif"}).apply_exif);
+  EXPECT_FALSE(image({}).apply_exif);
+  for (const char* const wrong : {"0", "100000", "x", "64x", "x64", "64x64x3", "6.5"}) {
+    EXPECT_EQ(error_of({"--image-size", wrong}),
+              "--image-size " + std::string(wrong) +
+                  ": expected pixels from 1 to 8192, as in 224 or 192x224 (height x width)");
+  }
+}
+
+TEST(TrainFlags, KeepDecodedPicturesOnTheDiskOfTheMachine) {
+  const auto folder = [](const Environment& environment, std::vector<std::string> flags = {}) {
+    flags.insert(flags.begin(), "train");
+    return std::get<TrainOptions>(parse(std::move(flags), environment))
+        .image.cache_dir.parent_path()
+        .string();
+  };
+  EXPECT_EQ(folder(Environment()), "/tmp");
+  EXPECT_EQ(folder(Environment(Environment::Variables{{"TMPDIR", "/scratch"}})), "/scratch");
+  EXPECT_EQ(
+      folder(Environment(Environment::Variables{{"TMPDIR", "/scratch"}, {"SLURM_TMPDIR", "/job"}})),
+      "/job");
+  EXPECT_EQ(folder(Environment(Environment::Variables{{"SLURM_TMPDIR", "/job"}}),
+                   {"--cache-dir", "/mine/cache"}),
+            "/mine");
+}
+
 TEST(TrainFlags, GivenTwiceTheLastOneCounts) {
   EXPECT_EQ(parse_train({"--epochs", "2", "--epochs", "9"}).loop.total_epochs, 9);
 }

@@ -41,7 +41,7 @@ Picture make_picture(std::int64_t width, std::int64_t height, int channels, unsi
   return picture;
 }
 
-Bytes make_jpeg(const Picture& picture, const JpegForm& form) {
+FileBytes make_jpeg(const Picture& picture, const JpegForm& form) {
   jpeg_compress_struct compress = {};
   jpeg_error_mgr errors = {};
   compress.err = jpeg_std_error(&errors);
@@ -92,13 +92,13 @@ Bytes make_jpeg(const Picture& picture, const JpegForm& form) {
   }
   jpeg_finish_compress(&compress);
   const auto* const begin = reinterpret_cast<const std::byte*>(memory);
-  Bytes file(begin, begin + size);
+  FileBytes file(begin, begin + size);
   jpeg_destroy_compress(&compress);
   std::free(memory);
   return file;
 }
 
-Bytes make_png(const Picture& picture, const PngForm& form) {
+FileBytes make_png(const Picture& picture, const PngForm& form) {
   spng_ctx* const png = spng_ctx_new(SPNG_CTX_ENCODER);
   require(spng_set_option(png, SPNG_ENCODE_TO_BUFFER, 1));
   spng_ihdr header = {};
@@ -140,7 +140,7 @@ Bytes make_png(const Picture& picture, const PngForm& form) {
   void* const memory = spng_get_png_buffer(png, &size, &code);
   require(code);
   const auto* const begin = static_cast<const std::byte*>(memory);
-  Bytes file(begin, begin + size);
+  FileBytes file(begin, begin + size);
   std::free(memory);
   spng_ctx_free(png);
   return file;

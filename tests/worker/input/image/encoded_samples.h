@@ -7,7 +7,7 @@
 
 namespace syncopate {
 
-using Bytes = std::vector<std::byte>;
+using FileBytes = std::vector<std::byte>;
 
 // Pixels [height, width, channels] of a smooth pattern with edges; different `seed`s differ.
 struct Picture {
@@ -29,7 +29,7 @@ struct JpegForm {
   int restart_interval = 0;
 };
 // 1 channel: grey. 4 channels: CMYK with Adobe's marker.
-Bytes make_jpeg(const Picture& picture, const JpegForm& form = {});
+FileBytes make_jpeg(const Picture& picture, const JpegForm& form = {});
 
 struct PngForm {
   int bit_depth = 8;
@@ -38,6 +38,6 @@ struct PngForm {
   int exif_orientation = 0;  // 0: without an eXIf chunk
 };
 // 1 channel: grey, 2: grey and opacity, 3: RGB, 4: RGB and opacity.
-Bytes make_png(const Picture& picture, const PngForm& form = {});
+FileBytes make_png(const Picture& picture, const PngForm& form = {});
 
 }  // namespace syncopate

@@ -33,7 +33,7 @@ std::optional<Pixels> decode(std::span<const std::byte> file) {
 
 struct Sample {
   std::string name;
-  Bytes file;
+  FileBytes file;
   bool has_checksums;
 };
 
@@ -71,7 +71,7 @@ TEST(DamagedImage, IsAnErrorOrTheSamePixelsWhenItIsCutShort) {
 TEST(DamagedImage, IsAnErrorOrPixelsForEveryBitFlip) {
   for (const Sample& sample : samples()) {
     const auto whole = decode(sample.file);
-    Bytes file = sample.file;
+    FileBytes file = sample.file;
     for (std::size_t i = 0; i < file.size(); ++i) {
       for (int bit = 0; bit < 8; ++bit) {
         file[i] ^= std::byte{1} << bit;
@@ -86,7 +86,7 @@ TEST(DamagedImage, IsAnErrorOrPixelsForEveryBitFlip) {
 }
 
 TEST(DamagedImage, NamesTheOffsetAtWhichDataEnd) {
-  const Bytes file = make_jpeg(make_picture(64, 64));
+  const FileBytes file = make_jpeg(make_picture(64, 64));
   const std::size_t size = file.size() / 2;
   Pixels pixels(64 * 64 * 3);
   const auto part = std::span(file).first(size);
@@ -101,12 +101,12 @@ TEST(DamagedImage, NamesTheOffsetAtWhichDataEnd) {
 }
 
 TEST(DamagedImage, MayLackItsEndMarker) {
-  const Bytes file = make_jpeg(make_picture(17, 12));
+  const FileBytes file = make_jpeg(make_picture(17, 12));
   EXPECT_EQ(decode(std::span(file).first(file.size() - 2)), decode(file));
 }
 
 TEST(DamagedImage, MayHaveBytesBeforeItsEndMarker) {
-  Bytes file = make_jpeg(make_picture(17, 12));
+  FileBytes file = make_jpeg(make_picture(17, 12));
   const auto whole = decode(file);
   file.insert(file.end() - 2, 3, std::byte{0});
   EXPECT_EQ(decode(file), whole);

@@ -15,7 +15,7 @@ namespace {
 
 using Pixels = std::vector<std::uint8_t>;
 
-Pixels decode(const Bytes& file, const DecodeOptions& options) {
+Pixels decode(const FileBytes& file, const DecodeOptions& options) {
   Pixels pixels(options.width * options.height * options.channels);
   decode_image(file, "x", read_image_header(file, "x"), options, pixels);
   return pixels;
@@ -41,7 +41,7 @@ TEST(ImageDecoder, ReturnsThePixelsOfAPngFile) {
   const Picture picture = make_picture(13, 9);
   for (const bool interlaced : {false, true}) {
     for (const int bit_depth : {8, 16}) {
-      const Bytes file = make_png(picture, {.bit_depth = bit_depth, .interlaced = interlaced});
+      const FileBytes file = make_png(picture, {.bit_depth = bit_depth, .interlaced = interlaced});
       EXPECT_EQ(decode(file, {.width = 13, .height = 9}), picture.pixels);
     }
   }
@@ -66,17 +66,17 @@ TEST(ImageDecoder, ExpandsGreyAndPalettesAndDropsOpacity) {
 TEST(ImageDecoder, ReturnsPixelsNearThoseOfAJpegFile) {
   const Picture picture = make_picture(40, 30);
   for (const bool progressive : {false, true}) {
-    const Bytes file = make_jpeg(picture, {.horizontal_sampling = 1,
-                                           .vertical_sampling = 1,
-                                           .quality = 98,
-                                           .progressive = progressive});
+    const FileBytes file = make_jpeg(picture, {.horizontal_sampling = 1,
+                                               .vertical_sampling = 1,
+                                               .quality = 98,
+                                               .progressive = progressive});
     EXPECT_LT(mean_difference(decode(file, {.width = 40, .height = 30}), picture.pixels), 2);
   }
 }
 
 TEST(ImageDecoder, ExpandsGreyJpegFiles) {
   const Picture picture = make_picture(20, 10, 1);
-  const Bytes file = make_jpeg(picture);
+  const FileBytes file = make_jpeg(picture);
   const Pixels grey = decode(file, {.width = 20, .height = 10, .channels = 1});
   const Pixels rgb = decode(file, {.width = 20, .height = 10});
   for (std::size_t i = 0; i < grey.size(); ++i) {
@@ -87,7 +87,7 @@ TEST(ImageDecoder, ExpandsGreyJpegFiles) {
 TEST(ImageDecoder, ConvertsCmykAsTensorFlowDoes) {
   Picture picture{8, 8, 4, {}};
   for (int i = 0; i < 64; ++i) picture.pixels.insert(picture.pixels.end(), {200, 100, 50, 128});
-  const Bytes file = make_jpeg(picture, {.quality = 100});
+  const FileBytes file = make_jpeg(picture, {.quality = 100});
   const Pixels rgb = decode(file, {.width = 8, .height = 8});
   // Adobe's marker: a value is the amount of light, so that red is 200 * 128 / 255.
   EXPECT_NEAR(rgb[0], 100, 2);
@@ -104,8 +104,8 @@ TEST(ImageDecoder, AppliesEachExifOrientationOnRequest) {
     const std::int64_t width = orientation.transposed ? 24 : 16;
     const std::int64_t height = orientation.transposed ? 16 : 24;
     Pixels expected(picture.pixels.size());
-    for (const Bytes& file : {make_png(picture, {.exif_orientation = exif}),
-                              make_jpeg(picture, {.exif_orientation = exif})}) {
+    for (const FileBytes& file : {make_png(picture, {.exif_orientation = exif}),
+                                  make_jpeg(picture, {.exif_orientation = exif})}) {
       const Pixels stored = decode(file, {.width = 16, .height = 24});
       orient_pixels(stored, 16, 24, 3, orientation, expected);
       EXPECT_EQ(decode(file, {.width = width, .height = height, .apply_exif = true}), expected);
@@ -118,7 +118,7 @@ TEST(ImageDecoder, AppliesEachExifOrientationOnRequest) {
 }
 
 TEST(ImageDecoder, CutsOutWhatIsShown) {
-  const Bytes file = make_png(make_picture(16, 24), {.exif_orientation = 6});
+  const FileBytes file = make_png(make_picture(16, 24), {.exif_orientation = 6});
   const Pixels whole = decode(file, {.width = 24, .height = 16, .apply_exif = true});
   const PixelRectangle part = {3, 2, 10, 7};
   EXPECT_EQ(decode(file, {.width = 10, .height = 7, .crop = part, .apply_exif = true}),
@@ -132,9 +132,9 @@ TEST(ImageDecoder, DecodesAPartOfAJpegFileAsInTheWhole) {
   for (const int horizontal : {1, 2, 4}) {
     for (const int vertical : {1, 2}) {
       for (const bool progressive : {false, true}) {
-        const Bytes file = make_jpeg(picture, {.horizontal_sampling = horizontal,
-                                               .vertical_sampling = vertical,
-                                               .progressive = progressive});
+        const FileBytes file = make_jpeg(picture, {.horizontal_sampling = horizontal,
+                                                   .vertical_sampling = vertical,
+                                                   .progressive = progressive});
         const Pixels whole = decode(file, {.width = 75, .height = 62});
         for (const std::int64_t x : {0, 1, 15, 16, 17, 31, 32, 40}) {
           for (const std::int64_t y : {0, 1, 7, 8, 16, 17, 33}) {
@@ -160,7 +160,7 @@ TEST(ImageDecoder, DecodesAtReducedScaleNearlyTheSamePicture) {
       }
     }
   }
-  const Bytes file = make_jpeg(picture, {.quality = 98});
+  const FileBytes file = make_jpeg(picture, {.quality = 98});
   for (const std::int64_t size : {100, 50, 25, 20, 7}) {
     const Pixels whole = decode(file, {.width = size, .height = size, .reduce = false});
     EXPECT_LT(mean_difference(decode(file, {.width = size, .height = size}), whole), 1.0) << size;
@@ -187,7 +187,7 @@ TEST(ImageDecoder, DecodesOnePixel) {
 }
 
 TEST(ImageDecoder, RefusesTooManyScans) {
-  const Bytes file =
+  const FileBytes file =
       make_jpeg(make_picture(8, 8, 1), {.progressive = true, .num_scans = 63 * 3 + 1});
   try {
     decode(file, {.width = 8, .height = 8});

@@ -45,11 +45,11 @@ TEST(ImageHeader, FindsEveryExifOrientation) {
   const Picture picture = make_picture(8, 8);
   for (int exif = 1; exif <= 8; ++exif) {
     for (const bool big_endian : {false, true}) {
-      const Bytes file =
+      const FileBytes file =
           make_jpeg(picture, {.exif_orientation = exif, .big_endian_exif = big_endian});
       EXPECT_EQ(read_image_header(file, "x").exif_orientation, exif);
     }
-    const Bytes png = make_png(picture, {.exif_orientation = exif});
+    const FileBytes png = make_png(picture, {.exif_orientation = exif});
     EXPECT_EQ(read_image_header(png, "x").exif_orientation, exif);
   }
 }
@@ -68,7 +68,7 @@ TEST(ImageHeader, NamesWhatIsNoPicture) {
 }
 
 TEST(ImageHeader, RefusesTooManyPixels) {
-  Bytes jpeg = make_jpeg(make_picture(8, 8));
+  FileBytes jpeg = make_jpeg(make_picture(8, 8));
   // The frame header FF C0, its length, 8 bits, then height and width.
   for (std::size_t i = 0; i + 9 < jpeg.size(); ++i) {
     if (jpeg[i] == std::byte{0xFF} && jpeg[i + 1] == std::byte{0xC0}) {
@@ -78,13 +78,13 @@ TEST(ImageHeader, RefusesTooManyPixels) {
   EXPECT_NE(error_of(jpeg).find("60138 x 60138 pixels, more than the 134 million"),
             std::string::npos)
       << error_of(jpeg);
-  Bytes png = make_png(make_picture(8, 8));
+  FileBytes png = make_png(make_picture(8, 8));
   png[16] = std::byte{0x7F};
   EXPECT_NE(error_of(png).find("more than the 134 million"), std::string::npos) << error_of(png);
 }
 
 TEST(ImageHeader, RefusesTwelveBitsPerSample) {
-  Bytes jpeg = make_jpeg(make_picture(8, 8));
+  FileBytes jpeg = make_jpeg(make_picture(8, 8));
   for (std::size_t i = 0; i + 9 < jpeg.size(); ++i) {
     if (jpeg[i] == std::byte{0xFF} && jpeg[i + 1] == std::byte{0xC0}) jpeg[i + 4] = std::byte{12};
   }

@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
   using namespace syncopate;  // NOLINT
   const Picture picture = make_picture(37, 29);
   const Picture grey = make_picture(37, 29, 1);
-  const Bytes files[] = {
+  const FileBytes files[] = {
       make_jpeg(picture),
       make_jpeg(picture, {.horizontal_sampling = 1, .vertical_sampling = 1, .exif_orientation = 6}),
       make_jpeg(picture, {.vertical_sampling = 1, .progressive = true}),
@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
       make_png(make_picture(37, 29, 2)),
   };
   int number = 0;
-  for (const Bytes& file : files) {
+  for (const FileBytes& file : files) {
     std::ofstream out(std::string(argv[1]) + "/picture" + std::to_string(number++),
                       std::ios::binary);
     out.write(reinterpret_cast<const char*>(file.data()),

@@ -1,0 +1,153 @@
+// images:DIR: pictures in a folder per class, decoded when they are read.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "models/base/file_descriptor.h"
+#include "models/base/random.h"
+#include "worker/input/dataset.h"
+#include "worker/input/image/image_decoder.h"
+#include "worker/input/image_folder.h"
+#include "worker/input/sample_cache.h"
+
+namespace syncopate {
+namespace {
+
+class ImageDataset final : public Dataset {
+ public:
+  // `split` makes the names of cache files differ.
+  ImageDataset(ImageFolder folder, const ImageOptions& options, std::string_view split)
+      : folder_(std::move(folder)),
+        options_(options),
+        spec_(classified_samples({options.height, options.width, 3},
+                                 static_cast<int>(folder_.classes.size()))) {
+    if (options.cache_dir.empty() || options.cache_mb == 0) return;
+    const std::string contents =
+        fmt::format("{} {} {}x{} {}", std::filesystem::absolute(folder_.root).string(), split,
+                    options.height, options.width, options.apply_exif);
+    cache_ = SampleCache::open(
+        options.cache_dir / fmt::format("images-{:016x}.samples", hash_name(contents)),
+        static_cast<std::int64_t>(spec_.inputs[0].size_bytes()),
+        options.cache_mb < 0 ? -1 : options.cache_mb * 1'000'000);
+  }
+
+  bool has_cache() const noexcept { return cache_ != nullptr; }
+
+  std::int64_t size() const noexcept override {
+    return static_cast<std::int64_t>(folder_.files.size());
+  }
+  const SampleSpec& spec() const noexcept override { return spec_; }
+
+  void read(std::int64_t index, const Draw& draw, const SampleView& sample) const override {
+    const std::span<std::byte> pixels = sample.inputs[0];
+    const std::uint64_t key = cache_ ? cache_key(file_at(index)) : 0;
+    if (!cache_ || !cache_->read(index, key, pixels)) {
+      decode(index, pixels);
+      if (cache_) cache_->write(index, key, pixels);
+    }
+    apply_draw(draw, spec_.inputs[0], pixels, pixels);
+    const std::int32_t label = this->label(index);
+    std::memcpy(sample.target.data(), &label, sizeof label);
+  }
+
+  std::int32_t label(std::int64_t index) const override { return file_at(index).label; }
+
+  // The orientation counts too: with it the same bytes are other pixels.
+  std::uint64_t fingerprint(std::int64_t index) const override {
+    const std::vector<std::byte> file = read_file(index);
+    const std::uint64_t hash = hash_name({reinterpret_cast<const char*>(file.data()), file.size()});
+    return options_.apply_exif ? ~hash : hash;
+  }
+
+ private:
+  // Changes when the file or the way of decoding changes.
+  static std::uint64_t cache_key(const ImageFile& file) {
+    constexpr int kDecoderVersion = 1;
+    return hash_name(
+        fmt::format("{} {} {} {}", kDecoderVersion, file.name, file.size_bytes, file.modified));
+  }
+
+  void decode(std::int64_t index, std::span<std::byte> pixels) const {
+    const std::vector<std::byte> file = read_file(index);
+    const std::string name = path_of(index);
+    const ImageHeader header = read_image_header(file, name);
+    decode_image(
+        file, name, header,
+        {.width = options_.width, .height = options_.height, .apply_exif = options_.apply_exif},
+        {reinterpret_cast<std::uint8_t*>(pixels.data()), pixels.size()});
+  }
+
+  const ImageFile& file_at(std::int64_t index) const {
+    check(index >= 0 && index < size(), "a sample outside the data set");
+    return folder_.files[static_cast<std::size_t>(index)];
+  }
+
+  std::string path_of(std::int64_t index) const {
+    return printable((folder_.root / file_at(index).name).string());
+  }
+
+  // Returns the bytes of a file. Throws FileError if they are not those that the folder had when it
+  // was opened.
+  std::vector<std::byte> read_file(std::int64_t index) const {
+    const ImageFile& entry = file_at(index);
+    const std::string path = folder_.root / entry.name;
+    const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) throw FileError(describe_errno("open", path_of(index), errno));
+    struct stat status = {};
+    if (::fstat(file.get(), &status) != 0) {
+      throw FileError(describe_errno("stat", path_of(index), errno));
+    }
+    const std::int64_t modified =
+        status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec;
+    std::vector<std::byte> bytes(static_cast<std::size_t>(entry.size_bytes));
+    std::size_t num_read = 0;
+    while (num_read < bytes.size()) {
+      const ssize_t count = ::read(file.get(), bytes.data() + num_read, bytes.size() - num_read);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) throw FileError(describe_errno("read", path_of(index), errno));
+      if (count == 0) break;
+      num_read += static_cast<std::size_t>(count);
+    }
+    if (num_read < bytes.size() || status.st_size != entry.size_bytes ||
+        modified != entry.modified) {
+      throw FileError(
+          fmt::format("{}: the file changed while it was in use; start again with "
+                      "files that do not change",
+                      path_of(index)));
+    }
+    return bytes;
+  }
+
+  ImageFolder folder_;
+  ImageOptions options_;
+  SampleSpec spec_;
+  std::unique_ptr<SampleCache> cache_;  // null: every read decodes
+};
+
+}  // namespace
+
+DataSplits open_images(std::string_view folder, const DataOptions& options) {
+  ImageFolders folders = find_images(std::filesystem::path(folder));
+  ImageOptions image = options.image;
+  if (image.height == 0) image.height = image.width = kDefaultImageSize;
+  auto train = std::make_unique<ImageDataset>(std::move(folders.train), image, "train");
+  if (!train->has_cache()) image.cache_dir.clear();  // the warning is not repeated for the test
+  return {.name = "images",
+          .train = std::move(train),
+          .test = std::make_unique<ImageDataset>(std::move(folders.test), image, "test"),
+          // Of ImageNet, on which weights for pictures are usually trained.
+          .mean = {0.485F, 0.456F, 0.406F},
+          .stddev = {0.229F, 0.224F, 0.225F},
+          .suits_crop_flip = true};
+}
+
+}  // namespace syncopate
