@@ -52,7 +52,7 @@ class WorkerVariables final : public VariableStore {
                            .batch = {},
                            .lanes = lanes_,
                            .loss = report.scores.loss,
-                           .correct = report.scores.num_correct,
+                           .correct = static_cast<std::int64_t>(report.scores.metrics[kAccuracy]),
                            .samples = report.scores.num_samples,
                            .stops = report.stops,
                            .state = replica_.state->values.f32()});
@@ -81,7 +81,9 @@ void ServedWorker::begin_step(ps::StepInfo step) {
 
 std::optional<StepReport> ServedWorker::finish_step() {
   const ps::wire::StepSumsT sums = client_.finish_step();
-  return StepReport{.scores = {sums.loss, sums.correct, sums.samples},
+  return StepReport{.scores = {.loss = sums.loss,
+                               .num_samples = sums.samples,
+                               .metrics = {static_cast<double>(sums.correct)}},
                     .stops = ps::stop_counts_from_wire(sums.stops)};
 }
 

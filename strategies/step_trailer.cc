@@ -12,22 +12,28 @@ namespace {
 constexpr double kDigitBase = 16384.0;
 
 // The layout of the trailer, the step report as digits to base 2^14: the index of each number's
-// first digit, and the count of its digits.
+// first digit, and the count of its digits. A sum has the digits of its fraction first.
+struct SumDigits {
+  std::size_t fraction;
+  std::size_t whole;
+  std::size_t count() const { return fraction + whole; }
+};
 constexpr std::size_t kLoss = 0;
-constexpr std::size_t kLossDigits = 5;  // three digits of the fraction, then two of the whole part
-constexpr std::size_t kCorrect = 5;
-constexpr std::size_t kSamples = 8;
+constexpr SumDigits kLossDigits{3, 2};
+constexpr std::size_t kMetrics = 5;
+constexpr SumDigits kMetricDigits{2, 3};
+constexpr std::size_t kSamples = 25;
 constexpr std::size_t kCountDigits = 3;
-constexpr std::size_t kStops = 11;
+constexpr std::size_t kStops = 28;
 // The trailer's sum can count but cannot take a minimum. Each replica therefore adds one to the bin
 // of its blocked time, and the lowest bin that is not zero holds the least. A bin spans half a
 // power of two, starting at one microsecond.
-constexpr std::size_t kBlocked = 16;
+constexpr std::size_t kBlocked = 64;
 constexpr std::size_t kBlockedBins = 48;
 constexpr double kBinsPerDoubling = 2.0;
 constexpr double kFirstBinSeconds = 1e-6;
-constexpr double kFractionScale = kDigitBase * kDigitBase * kDigitBase;
-constexpr double kMostLoss = kDigitBase * kDigitBase;
+static_assert(kLossDigits.fraction + kLossDigits.whole == kMetrics);
+static_assert(kMetrics + kMostMetrics * (kMetricDigits.fraction + kMetricDigits.whole) == kSamples);
 static_assert(kStops + ps::kStopKinds <= kBlocked && kBlocked + kBlockedBins <= kTrailerElements);
 
 // Writes a number, lowest digit first: whole, not negative, below kDigitBase ^ digits.size().
@@ -47,6 +53,25 @@ double read_digits(std::span<const float> digits) {
   return number;
 }
 
+double power(std::size_t digits) { return std::pow(kDigitBase, static_cast<double>(digits)); }
+
+// Writes a sum, or NaN when it is negative, not finite or too large. The fraction and the whole
+// part are written apart: one double cannot hold the five digits, 70 bits, of a scaled sum.
+void write_sum(double sum, const SumDigits& digits, std::span<float> elements) {
+  if (!(sum >= 0.0) || sum >= power(digits.whole)) {
+    elements[0] = std::numeric_limits<float>::quiet_NaN();
+    return;
+  }
+  const double whole = std::floor(sum);
+  write_digits(std::floor((sum - whole) * power(digits.fraction)), elements.first(digits.fraction));
+  write_digits(whole, elements.subspan(digits.fraction, digits.whole));
+}
+
+double read_sum(const SumDigits& digits, std::span<const float> elements) {
+  return read_digits(elements.subspan(digits.fraction, digits.whole)) +
+         read_digits(elements.first(digits.fraction)) / power(digits.fraction);
+}
+
 std::size_t bin_of_seconds(double seconds) {
   const double bin =
       kBinsPerDoubling * std::log2(std::max(seconds, kFirstBinSeconds) / kFirstBinSeconds);
@@ -64,18 +89,11 @@ void write_trailer(const StepReport& report, std::span<float> trailer) {
   check(trailer.size() == static_cast<std::size_t>(kTrailerElements),
         "a trailer has kTrailerElements elements");
   std::fill(trailer.begin(), trailer.end(), 0.0F);
-  const double loss = report.scores.loss;
-  if (loss >= 0.0 && loss < kMostLoss) {
-    // Writes the fraction and the whole part of the loss apart: one double cannot hold the five
-    // digits, 70 bits, of a scaled loss.
-    const double whole = std::floor(loss);
-    write_digits(std::floor((loss - whole) * kFractionScale), trailer.subspan(kLoss, 3));
-    write_digits(whole, trailer.subspan(kLoss + 3, kLossDigits - 3));
-  } else {
-    trailer[kLoss] = std::numeric_limits<float>::quiet_NaN();
+  write_sum(report.scores.loss, kLossDigits, trailer.subspan(kLoss));
+  for (std::size_t i = 0; i < kMostMetrics; ++i) {
+    write_sum(report.scores.metrics[i], kMetricDigits,
+              trailer.subspan(kMetrics + i * kMetricDigits.count()));
   }
-  write_digits(static_cast<double>(report.scores.num_correct),
-               trailer.subspan(kCorrect, kCountDigits));
   write_digits(static_cast<double>(report.scores.num_samples),
                trailer.subspan(kSamples, kCountDigits));
   for (std::size_t i = 0; i < ps::kStopKinds; ++i) {
@@ -86,10 +104,11 @@ void write_trailer(const StepReport& report, std::span<float> trailer) {
 
 StepReport read_trailer(std::span<const float> trailer) {
   StepReport report;
-  report.scores.loss = read_digits(trailer.subspan(kLoss + 3, kLossDigits - 3)) +
-                       read_digits(trailer.subspan(kLoss, 3)) / kFractionScale;
-  report.scores.num_correct =
-      static_cast<std::int64_t>(read_digits(trailer.subspan(kCorrect, kCountDigits)));
+  report.scores.loss = read_sum(kLossDigits, trailer.subspan(kLoss));
+  for (std::size_t i = 0; i < kMostMetrics; ++i) {
+    report.scores.metrics[i] =
+        read_sum(kMetricDigits, trailer.subspan(kMetrics + i * kMetricDigits.count()));
+  }
   report.scores.num_samples =
       static_cast<std::int64_t>(read_digits(trailer.subspan(kSamples, kCountDigits)));
   for (std::size_t i = 0; i < ps::kStopKinds; ++i) {

@@ -13,15 +13,16 @@ namespace syncopate {
 
 // Length of the trailer, which precedes the arena's first element in every replica's gradient
 // block. Its elements have the arena indices -kTrailerElements to -1.
-inline constexpr std::int64_t kTrailerElements = 64;
+inline constexpr std::int64_t kTrailerElements = 128;
 
 // Most replicas whose trailers can be summed. Numbers are split into digits of 14 bits, which f32
 // adds without rounding for up to this many replicas.
 inline constexpr int kMostReplicasInStep = 1024;
 
-// Writes a report. trailer: [kTrailerElements]. Counts below 2^42 are exact, and the loss is exact
-// to 2^-42. A loss that is negative, not finite or above 2^28 is read back as not finite. Of
-// blocked_seconds a sum of trailers keeps the least, to within a fifth.
+// Writes a report. trailer: [kTrailerElements]. Counts below 2^42 are exact, the loss is exact to
+// 2^-42 and metrics to 2^-28. A loss or metric that is negative, not finite or too large (2^28 and
+// 2^42) is read back as not finite. Of blocked_seconds a sum of trailers keeps the least, to within
+// a fifth.
 void write_trailer(const StepReport& report, std::span<float> trailer);
 // Reads the trailer of one replica, or a sum of several. Returns the sum of their reports.
 StepReport read_trailer(std::span<const float> trailer);

@@ -22,9 +22,7 @@ struct StepReport {
 
   // Adds the numbers of another replica's report to this one.
   StepReport& operator+=(const StepReport& other) {
-    scores.loss += other.scores.loss;
-    scores.num_correct += other.scores.num_correct;
-    scores.num_samples += other.scores.num_samples;
+    scores += other.scores;
     stops += other.stops;
     blocked_seconds = std::min(blocked_seconds, other.blocked_seconds);
     return *this;

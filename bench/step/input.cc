@@ -47,7 +47,7 @@ double take_batches(BatchSource& source, double seconds) {
   source.next();
   const auto start = SteadyClock::now();
   while (passed < seconds) {
-    samples += source.next().size();
+    samples += source.next().num_samples;
     passed = seconds_since(start);
   }
   return static_cast<double>(samples) / passed;

@@ -32,16 +32,18 @@ class SyntheticBatches final : public BatchSource {
     shape.insert(shape.begin(), samples);
     const std::size_t batches = num_elements(shape) < kLargeBytes ? kNumBatches : kNumLargeBatches;
     for (std::size_t b = 0; b < batches; ++b) {
-      Batch batch{make_host_tensor(shape, DType::kU8), make_host_tensor({samples}, DType::kI32),
+      Batch batch{{make_host_tensor(shape, DType::kU8)},
+                  make_host_tensor({samples}, DType::kI32),
+                  samples,
                   workload.batch_size * shard.total};
       const RandomStream pixels(kSeed, 2 * b);
       std::uint64_t index = 0;
-      for (std::uint8_t& pixel : batch.x.u8()) {
+      for (std::uint8_t& pixel : batch.inputs[0].u8()) {
         pixel = static_cast<std::uint8_t>(pixels.bits(index++));
       }
       const RandomStream labels(kSeed, 2 * b + 1);
       index = 0;
-      for (std::int32_t& label : batch.label.i32()) {
+      for (std::int32_t& label : batch.target.i32()) {
         label = static_cast<std::int32_t>(
             labels.below(index++, static_cast<std::uint32_t>(workload.classes)));
       }

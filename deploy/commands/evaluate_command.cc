@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 
 #include "deploy/commands/commands.h"
@@ -58,6 +59,41 @@ ImageOptions image_options(const EvaluateOptions& options, const CheckpointInfo&
   return image;
 }
 
+nlohmann::ordered_json classes_as_json(const ConfusionMatrix& confusion) {
+  nlohmann::ordered_json classes = nlohmann::ordered_json::array();
+  const auto number = [](const std::optional<double>& fraction) {
+    return fraction ? nlohmann::ordered_json(*fraction) : nlohmann::ordered_json();
+  };
+  for (const ClassQuality& quality : confusion.classes()) {
+    classes.push_back({{"class", classes.size()},
+                       {"samples", quality.samples},
+                       {"precision", number(quality.precision)},
+                       {"recall", number(quality.recall)}});
+  }
+  return classes;
+}
+
+// Returns the matrix as [[target, predicted class, samples], ...].
+nlohmann::ordered_json counts_as_json(const ConfusionMatrix& confusion) {
+  nlohmann::ordered_json counts = nlohmann::ordered_json::array();
+  for (const auto& [pair, count] : confusion.counts()) {
+    counts.push_back({pair.first, pair.second, count});
+  }
+  return counts;
+}
+
+void print_classes(const ConfusionMatrix& confusion, std::ostream& out) {
+  const auto percent = [](const std::optional<double>& fraction) {
+    return fraction ? fmt::format("{:.2f}%", 100.0 * *fraction) : std::string("-");
+  };
+  out << fmt::format("{:<7}{:>10}{:>12}{:>10}\n", "class", "samples", "precision", "recall");
+  std::size_t number = 0;
+  for (const ClassQuality& quality : confusion.classes()) {
+    out << fmt::format("{:<7}{:>10}{:>12}{:>10}\n", number++, quality.samples,
+                       percent(quality.precision), percent(quality.recall));
+  }
+}
+
 }  // namespace
 
 int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
@@ -83,9 +119,10 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
   arena.bump_all_versions();
 
   const auto backend = make_cpu_backend(options.lanes);
+  ConfusionMatrix confusion(graph.num_classes());
   PartialEvaluator evaluator(*backend, graph, arena, state, *data.test,
-                             {.threads = options.input_threads});
-  std::vector<BatchSums> sums(static_cast<std::size_t>(evaluator.batches_of_all()));
+                             {.threads = options.input_threads, .confusion = &confusion});
+  std::vector<Scores> sums(static_cast<std::size_t>(evaluator.batches_of_all()));
   const auto begun = std::chrono::steady_clock::now();
   evaluator.run([] { return false; }, sums, show_progress(*display, "evaluating"));
   Evaluation test = add_up(sums, data.test->size());
@@ -99,7 +136,9 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
                                   {"test_accuracy", test.accuracy},
                                   {"test_loss", test.loss},
                                   {"samples", test.samples},
-                                  {"seconds", test.seconds}}
+                                  {"seconds", test.seconds},
+                                  {"classes", classes_as_json(confusion)},
+                                  {"confusion", counts_as_json(confusion)}}
                .dump()
         << std::endl;
     return 0;
@@ -110,6 +149,7 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
              100.0 * test.accuracy, test.loss, test.samples, test.seconds, info.progress.at.step,
              info.model, data_flag)
       << std::endl;
+  print_classes(confusion, out);
   return 0;
 }
 

@@ -156,7 +156,7 @@ int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ost
       continue;
     }
     arena.bump_all_versions();
-    std::vector<BatchSums> sums(static_cast<std::size_t>(evaluator.batches_of_all()));
+    std::vector<Scores> sums(static_cast<std::size_t>(evaluator.batches_of_all()));
     bool was_stopped = false;
     evaluator.run([&] { return was_stopped = was_stopped || signals.poll().has_value(); }, sums);
     if (was_stopped) return 0;

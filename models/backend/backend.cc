@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "models/backend/cuda_module.h"
 #include "models/base/errors.h"
@@ -32,26 +33,57 @@ std::unique_ptr<Backend> make_backend(const BackendOptions& options) {
   return make_cpu_backend(options.lanes);
 }
 
+Batch Batch::rows(std::int64_t begin, std::int64_t end) const {
+  Batch part{.inputs = {},
+             .target = target.rows(begin, end),
+             .num_samples = end - begin,
+             .loss_divisor = loss_divisor};
+  part.inputs.reserve(inputs.size());
+  for (const Tensor& input : inputs) part.inputs.push_back(input.rows(begin, end));
+  return part;
+}
+
+Scores& Scores::operator+=(const Scores& other) noexcept {
+  loss += other.loss;
+  num_samples += other.num_samples;
+  for (std::size_t i = 0; i < metrics.size(); ++i) metrics[i] += other.metrics[i];
+  return *this;
+}
+
+namespace {
+
+// Throws ShapeError unless a tensor of the batch has `n` samples of this shape and dtype.
+void check_samples(const Tensor& found, std::string_view what, std::int64_t n, Shape sample,
+                   DType dtype, std::int64_t most) {
+  sample.insert(sample.begin(), n);
+  if (n <= most && found.shape() == sample && found.dtype() == dtype) return;
+  throw ShapeError(fmt::format("forward: found {} {} {}; expected {} {}, at most {} samples", what,
+                               to_string(found.shape()), name(found.dtype()), to_string(sample),
+                               name(dtype), most));
+}
+
+}  // namespace
+
 void check_batch(const Graph& graph, const Batch& batch, std::int64_t most) {
-  const std::int64_t n = batch.size();
-  const auto& input = std::get<InputOp>(graph.nodes.front().operation);
-  const Shape& sample = graph.input_shape();
-  const Shape& found = batch.x.shape();
-  const bool fits = found.size() == sample.size() + 1 && found[0] == n &&
-                    std::equal(sample.begin(), sample.end(), found.begin() + 1);
-  if (n > most || !fits || batch.x.dtype() != input.dtype) {
-    Shape expected = sample;
-    expected.insert(expected.begin(), n);
-    throw ShapeError(fmt::format("forward: found samples {} {}; expected {} {}, at most {} samples",
-                                 to_string(found), name(batch.x.dtype()), to_string(expected),
-                                 name(input.dtype), most));
+  std::size_t count = 0;
+  for (const Node& node : graph.nodes) {
+    const auto* input = std::get_if<InputOp>(&node.operation);
+    if (input == nullptr) continue;
+    if (count == batch.inputs.size()) break;
+    check_samples(batch.inputs[count++], node.name, batch.num_samples, node.shape, input->dtype,
+                  most);
   }
+  if (count != batch.inputs.size() || count != graph.num_inputs()) {
+    throw ShapeError(fmt::format("forward: found {} inputs; expected {}", batch.inputs.size(),
+                                 graph.num_inputs()));
+  }
+  check_samples(batch.target, "targets", batch.num_samples, {}, DType::kI32, most);
   if (batch.loss_divisor < 1) {
     throw ShapeError(
         fmt::format("forward: the loss divisor is {}; expected at least 1", batch.loss_divisor));
   }
   const std::int64_t classes = graph.num_classes();
-  for (const std::int32_t label : batch.label.i32()) {
+  for (const std::int32_t label : batch.target.i32()) {
     if (label < 0 || label >= classes) {
       throw ShapeError(
           fmt::format("forward: found label {}; expected 0 to {}, the classes of the network",

@@ -2,11 +2,14 @@
 // is done with the gradients is decided by the strategy (strategies/variable_store.h).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
+#include "models/graph/graph.h"
 #include "models/tensor/parameter_arena.h"
 #include "models/tensor/tensor.h"
 
@@ -14,19 +17,26 @@ namespace syncopate {
 
 // A batch: the samples of one replica in one step.
 struct Batch {
-  Tensor x;      // [N, H, W, C] or [N, F], with the dtype of the graph's input (u8 or f32)
-  Tensor label;  // [N] i32, each in [0, classes)
+  // One tensor per input of the graph, in the order of Graph::inputs(): [N, H, W, C] or [N, F],
+  // with the dtype of the input node.
+  std::vector<Tensor> inputs;
+  Tensor target;  // as the graph's loss expects it; softmax cross-entropy: [N] i32 in [0, classes)
+  std::int64_t num_samples = 0;  // N; may be 0
   // Divisor of the sum of the sample losses: the number of samples of the step over all replicas.
   std::int64_t loss_divisor = 0;
 
-  std::int64_t size() const noexcept { return label.num_elements(); }
+  // Returns a view of the samples [begin, end).
+  Batch rows(std::int64_t begin, std::int64_t end) const;
 };
 
-// The results of a model's forward pass.
+// The results of a model's forward pass: sums that add over samples, replicas and tasks.
 struct Scores {
-  double loss = 0.0;             // sum of the sample losses / loss_divisor
-  std::int64_t num_correct = 0;  // samples whose label has the largest logit
+  double loss = 0.0;  // sum of the sample losses / loss_divisor
   std::int64_t num_samples = 0;
+  // The sums over the samples of the metrics that the loss names (metric_names), in its order.
+  std::array<double, kMostMetrics> metrics{};
+
+  Scores& operator+=(const Scores& other) noexcept;
 };
 
 enum class Mode : std::uint8_t { kTrain, kEvaluate };

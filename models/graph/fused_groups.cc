@@ -114,7 +114,7 @@ class Matcher {
     } else if (is<ShortcutOp>(id)) {
       group.kind = GroupKind::kShortcut;
     } else {
-      check(is<SoftmaxCrossEntropyOp>(id), "every operation has a group");
+      check(is<LossOp>(id), "every operation has a group");
       group.kind = GroupKind::kLoss;
     }
     return group;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <utility>
 
 #include "models/base/errors.h"
@@ -40,6 +42,55 @@ ArenaLayout layout_of_parameters(const std::vector<Parameter>& parameters) {
 
 }  // namespace
 
+std::string_view name(LossKind kind) noexcept {
+  switch (kind) {
+    case LossKind::kSoftmaxCrossEntropy:
+      return "softmax-cross-entropy";
+  }
+  return "unknown";
+}
+
+std::span<const std::string_view> metric_names(LossKind kind) noexcept {
+  static constexpr std::array<std::string_view, 1> kOfClasses = {"accuracy"};
+  switch (kind) {
+    case LossKind::kSoftmaxCrossEntropy:
+      return kOfClasses;
+  }
+  return {};
+}
+
+std::vector<NodeId> Graph::inputs() const {
+  std::vector<NodeId> found;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (std::holds_alternative<InputOp>(nodes[i].operation))
+      found.push_back(static_cast<NodeId>(i));
+  }
+  return found;
+}
+
+std::size_t Graph::num_inputs() const noexcept {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      nodes, [](const Node& node) { return std::holds_alternative<InputOp>(node.operation); }));
+}
+
+std::size_t Graph::input_index(std::string_view input_name) const {
+  std::size_t index = 0;
+  std::string known;
+  for (const Node& node : nodes) {
+    if (!std::holds_alternative<InputOp>(node.operation)) continue;
+    if (node.name == input_name) return index;
+    ++index;
+    known += (known.empty() ? "" : ", ") + node.name;
+  }
+  throw ShapeError(
+      fmt::format("the network has no input '{}'; its inputs are {}", input_name, known));
+}
+
+const Node& Graph::first_input() const {
+  return *std::ranges::find_if(
+      nodes, [](const Node& node) { return std::holds_alternative<InputOp>(node.operation); });
+}
+
 std::int64_t Graph::num_classes() const {
   const Node& loss = nodes.back();
   return nodes.at(static_cast<std::size_t>(loss.inputs.at(0))).shape.at(0);
@@ -77,8 +128,16 @@ NodeId GraphBuilder::append(std::string_view name, Operation operation, std::vec
   return static_cast<NodeId>(graph_.nodes.size()) - 1;
 }
 
-NodeId GraphBuilder::input(Shape sample_shape, InputOp operation) {
-  check(graph_.nodes.empty(), "the input is the first node");
+NodeId GraphBuilder::input(Shape sample_shape, InputOp operation, std::string_view name) {
+  for (const NodeId other : graph_.inputs()) {
+    if (graph_.nodes[static_cast<std::size_t>(other)].name == name) {
+      throw ShapeError(fmt::format("input: there is already an input '{}'", name));
+    }
+  }
+  if (operation.dtype != DType::kU8 && operation.dtype != DType::kF32) {
+    throw ShapeError(fmt::format("input {}: found {} samples; a network reads u8 or f32", name,
+                                 syncopate::name(operation.dtype)));
+  }
   const bool is_map = sample_shape.size() == 3;
   const auto channels = static_cast<std::size_t>(is_map ? sample_shape[2] : 1);
   if (!is_map && sample_shape.size() != 1) {
@@ -92,7 +151,7 @@ NodeId GraphBuilder::input(Shape sample_shape, InputOp operation) {
         "input: found {} means and {} standard deviations; expected one of each for {} channels",
         operation.mean.size(), operation.stddev.size(), channels));
   }
-  return append("", std::move(operation), {}, std::move(sample_shape));
+  return append(name, std::move(operation), {}, std::move(sample_shape));
 }
 
 NodeId GraphBuilder::conv2d(NodeId x, std::string_view name, int out_channels, Conv2dOp operation) {
@@ -223,12 +282,12 @@ NodeId GraphBuilder::shortcut(NodeId x, int stride, int out_channels) {
                 {(in[0] - 1) / stride + 1, (in[1] - 1) / stride + 1, out_channels});
 }
 
-Graph GraphBuilder::finish(NodeId logits) {
+Graph GraphBuilder::finish(NodeId logits, LossOp operation) {
   if (shape(logits).size() != 1) {
     throw ShapeError(
         fmt::format("loss: expected logits [classes], found {}", to_string(shape(logits))));
   }
-  append("", SoftmaxCrossEntropyOp{}, {logits}, {});
+  append("", operation, {logits}, {});
   return std::move(graph_);
 }
 

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -46,7 +48,8 @@ struct State {
 
 // A network's operations. Shapes are those of one sample: [H, W, C] for a map and [F] for a vector.
 
-// The input. A u8 pixel v becomes (v / 255 - mean[c]) / stddev[c]; f32 samples are not changed.
+// An input of the network: one of the tensors of a sample, which has the name of the node. A u8
+// pixel v becomes (v / 255 - mean[c]) / stddev[c]; f32 samples are not changed.
 struct InputOp {
   DType dtype = DType::kU8;
   std::vector<float> mean;    // [C], of pixels scaled to [0, 1]
@@ -84,16 +87,29 @@ struct AddOp {};
 struct ShortcutOp {
   int stride = 2;
 };
-// The last node: the loss, a sum of sample losses divided by the batch's loss_divisor, and the
-// number of samples classified correctly. Input: logits [classes]; labels come with the batch.
-struct SoftmaxCrossEntropyOp {};
+// The kinds of losses. kSoftmaxCrossEntropy: input: logits [classes]; target: i32 [] in [0,
+// classes); metric: "accuracy", 1 for a sample whose target has the largest logit.
+enum class LossKind : std::uint8_t { kSoftmaxCrossEntropy };
 
-using Operation =
-    std::variant<InputOp, Conv2dOp, BatchNormOp, ReluOp, MaxPoolOp, GlobalAveragePoolOp, FlattenOp,
-                 DenseOp, AddOp, ShortcutOp, SoftmaxCrossEntropyOp>;
+// The last node: the loss, a sum of sample losses divided by the batch's loss_divisor, and sums of
+// metrics. The target comes with the batch.
+struct LossOp {
+  LossKind kind = LossKind::kSoftmaxCrossEntropy;
+};
+
+// The most metrics that a loss may have.
+inline constexpr std::size_t kMostMetrics = 4;
+// The index of "accuracy" among the metrics of kSoftmaxCrossEntropy.
+inline constexpr std::size_t kAccuracy = 0;
+std::string_view name(LossKind kind) noexcept;  // such as "softmax-cross-entropy"
+// Returns the names of a loss's metrics, at most kMostMetrics.
+std::span<const std::string_view> metric_names(LossKind kind) noexcept;
+
+using Operation = std::variant<InputOp, Conv2dOp, BatchNormOp, ReluOp, MaxPoolOp,
+                               GlobalAveragePoolOp, FlattenOp, DenseOp, AddOp, ShortcutOp, LossOp>;
 
 struct Node {
-  std::string name;  // such as "layer1.0.conv1"; "" for a node without parameters
+  std::string name;  // such as "layer1.0.conv1"; "" for a node without parameters but an input
   Operation operation;
   std::vector<NodeId> inputs;
   Shape shape;                  // of the node's output, for one sample
@@ -107,7 +123,16 @@ struct Graph {
   std::vector<Parameter> parameters;
   std::vector<State> state;
 
-  const Shape& input_shape() const { return nodes.front().shape; }  // [H, W, C] or [F]
+  // Returns the nodes that are inputs, in the order of Batch::inputs.
+  std::vector<NodeId> inputs() const;
+  std::size_t num_inputs() const noexcept;
+  // Returns the index of the input of this name among inputs(). Throws ShapeError when there is
+  // none.
+  std::size_t input_index(std::string_view input_name) const;
+  // Returns the node that is the first input; the only one in networks of images.
+  const Node& first_input() const;
+  const Shape& input_shape() const { return first_input().shape; }  // [H, W, C] or [F]
+  const LossOp& loss() const { return std::get<LossOp>(nodes.back().operation); }
   std::int64_t num_classes() const;
   std::int64_t num_parameters() const;  // counts elements of all parameters
   ArenaLayout parameter_layout() const;
@@ -120,8 +145,8 @@ class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name);
 
-  // Adds the input, which are the samples, [H, W, C] or [F]. Called first, and once.
-  NodeId input(Shape sample_shape, InputOp operation);
+  // Adds an input, [H, W, C] or [F]. Called once per input, with different names.
+  NodeId input(Shape sample_shape, InputOp operation, std::string_view name = "x");
   NodeId conv2d(NodeId x, std::string_view name, int out_channels, Conv2dOp operation);
   NodeId batch_norm(NodeId x, std::string_view name, BatchNormOp operation = {});
   NodeId relu(NodeId x);
@@ -132,13 +157,14 @@ class GraphBuilder {
   NodeId dense(NodeId x, std::string_view name, int out_features, Init init = Init::kGlorotUniform);
   NodeId add(NodeId a, NodeId b);
   NodeId shortcut(NodeId x, int stride, int out_channels);
+  // Returns the shape of a node's output for one sample.
+  const Shape& shape(NodeId node) const;
   // Adds the loss and moves the graph out of the builder, which must not be used afterwards.
-  Graph finish(NodeId logits);
+  Graph finish(NodeId logits, LossOp operation = {});
 
  private:
   NodeId append(std::string_view name, Operation operation, std::vector<NodeId> inputs,
                 Shape shape);
-  const Shape& shape(NodeId node) const;
 
   Graph graph_;
 };

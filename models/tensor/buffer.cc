@@ -71,9 +71,12 @@ std::size_t size_bytes(DType dtype) noexcept {
       return 4;
     case DType::kBf16:
     case DType::kF16:
+    case DType::kU16:
       return 2;
     case DType::kU8:
       return 1;
+    case DType::kI64:
+      return 8;
   }
   return 0;
 }
@@ -90,6 +93,10 @@ std::string_view name(DType dtype) noexcept {
       return "i32";
     case DType::kU8:
       return "u8";
+    case DType::kU16:
+      return "u16";
+    case DType::kI64:
+      return "i64";
   }
   return "?";
 }

@@ -22,7 +22,7 @@ struct Device {
 std::string to_string(Device device);  // such as "cpu", "cuda:1"
 
 // The type of a tensor's elements: f32, i32, u8 and others.
-enum class DType : std::uint8_t { kF32, kBf16, kF16, kI32, kU8 };
+enum class DType : std::uint8_t { kF32, kBf16, kF16, kI32, kU8, kU16, kI64 };
 std::size_t size_bytes(DType dtype) noexcept;  // bytes of one element
 std::string_view name(DType dtype) noexcept;   // such as "f32"
 

@@ -36,7 +36,28 @@ TEST(EvaluateProgram, FindsExactlyWhatTheTrainingRunFound) {
     EXPECT_EQ(found.at("step"), 100);
     EXPECT_EQ(found.at("model"), "mlp");
     EXPECT_EQ(found.at("data"), "synthetic:1x8x8:4");
+    double correct = 0.0;  // recall counts every sample of a class once
+    std::int64_t samples = 0;
+    for (const auto& quality : found.at("classes")) {
+      samples += quality.at("samples").get<std::int64_t>();
+      correct += quality.at("recall").get<double>() * quality.at("samples").get<double>();
+    }
+    EXPECT_EQ(samples, 10000);
+    EXPECT_NEAR(correct / 10000.0, found.at("test_accuracy").get<double>(), 1e-9);
   }
+}
+
+TEST(EvaluateProgram, PrintsPrecisionAndRecallPerClass) {
+  const ScratchDir scratch;
+  ASSERT_EQ(run_syncopate({"train", "--model", "mlp", "--data", "synthetic:1x8x8:3:64", "--steps",
+                           "1", "--no-progress", "--checkpoint-dir", scratch / "ck"})
+                .exit_code,
+            0);
+  const ProgramResult result = run_syncopate(
+      {"evaluate", "--checkpoint", scratch / ("ck/" + names_in(scratch / "ck").at(0))});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("\nclass     samples   precision    recall\n0 "), std::string::npos)
+      << result.out;
 }
 
 TEST(EvaluateProgram, ShowsWhatAPathShouldBeThatIsNoCheckpoint) {

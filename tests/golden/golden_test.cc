@@ -63,24 +63,28 @@ class GoldenNetwork : public testing::TestWithParam<Parameters> {
   }
 
   void compile() {
-    model_ = backend_->compile(
-        graph_, arena_, state_,
-        {.mode = Mode::kTrain, .batch_size = batch_.size(), .winograd = std::get<2>(GetParam())});
+    model_ = backend_->compile(graph_, arena_, state_,
+                               {.mode = Mode::kTrain,
+                                .batch_size = batch_.num_samples,
+                                .winograd = std::get<2>(GetParam())});
   }
 
   Batch make_batch() const {
     const auto count = std::stoll(golden_.metadata.at("batch"));
     Shape shape = graph_.input_shape();
     shape.insert(shape.begin(), count);
-    Batch batch{make_host_tensor(shape, DType::kU8), make_host_tensor({count}, DType::kI32), count};
+    Batch batch{{make_host_tensor(shape, DType::kU8)},
+                make_host_tensor({count}, DType::kI32),
+                count,
+                count};
     const std::uint64_t seed = std::stoull(golden_.metadata.at("sample_seed"));
     const RandomStream pixels(seed, hash_name("pixels"));
     const RandomStream labels(seed, hash_name("labels"));
     std::uint64_t i = 0;
-    for (std::uint8_t& pixel : batch.x.u8())
+    for (std::uint8_t& pixel : batch.inputs[0].u8())
       pixel = static_cast<std::uint8_t>(pixels.below(i++, 256));
     i = 0;
-    for (std::int32_t& label : batch.label.i32()) {
+    for (std::int32_t& label : batch.target.i32()) {
       label = static_cast<std::int32_t>(labels.below(i++, 10));
     }
     return batch;

@@ -89,7 +89,7 @@ class Interpreter {
   }
   Map forward(const AddOp& /*op*/) { return add(x(0), x(1)); }
   Map forward(const ShortcutOp& op) { return shortcut(x(), op, node_->shape); }
-  Map forward(const SoftmaxCrossEntropyOp& /*op*/) {
+  Map forward(const LossOp& /*op*/) {
     const Loss loss = softmax_cross_entropy(x(), samples_.labels, loss_divisor_);
     result_.logits = x().values;
     result_.loss = loss.loss;
@@ -146,7 +146,7 @@ class Interpreter {
   void backward(const ShortcutOp& op, const Map& dy) {
     accumulate(dx().values, shortcut_backward(x(), op, dy).values);
   }
-  void backward(const SoftmaxCrossEntropyOp& /*op*/, const Map& /*dy*/) {
+  void backward(const LossOp& /*op*/, const Map& /*dy*/) {
     accumulate(dx().values, outputs_[number()].values);
   }
 

@@ -36,7 +36,7 @@ Variables random_variables(const Graph& graph, std::uint64_t seed) {
 }
 
 Samples random_samples(const Graph& graph, std::int64_t count, std::uint64_t seed) {
-  const InputOp& input = std::get<InputOp>(graph.nodes.front().operation);
+  const InputOp& input = std::get<InputOp>(graph.first_input().operation);
   const RandomStream pixels(seed, hash_name("pixels"));
   const RandomStream labels(seed, hash_name("labels"));
   Samples samples;

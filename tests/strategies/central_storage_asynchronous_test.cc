@@ -33,7 +33,7 @@ constexpr float kLearningRate = 0.05F;
 Batch batch_of(const ps::SampleRange& range) {
   Batch batch = test::small_batch(static_cast<float>(range.begin % 13) / 13.0F);
   for (std::int64_t i = 0; i < kBatch; ++i) {
-    batch.label.i32()[static_cast<std::size_t>(i)] =
+    batch.target.i32()[static_cast<std::size_t>(i)] =
         static_cast<std::int32_t>((range.begin + i) % 5);
   }
   return batch;

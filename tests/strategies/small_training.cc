@@ -23,11 +23,13 @@ Graph small_network(bool has_batch_norm) {
 }
 
 Batch small_batch(float first, std::int64_t loss_divisor) {
-  Batch batch{make_host_tensor({kBatch, 4, 4, 2}, DType::kF32),
-              make_host_tensor({kBatch}, DType::kI32), loss_divisor};
+  Batch batch{{make_host_tensor({kBatch, 4, 4, 2}, DType::kF32)},
+              make_host_tensor({kBatch}, DType::kI32),
+              kBatch,
+              loss_divisor};
   float value = first;
-  for (float& x : batch.x.f32()) x = value = value < 1.0F ? value + 0.0625F : -1.0F;
-  for (std::size_t i = 0; i < kBatch; ++i) batch.label.i32()[i] = static_cast<std::int32_t>(i);
+  for (float& x : batch.inputs[0].f32()) x = value = value < 1.0F ? value + 0.0625F : -1.0F;
+  for (std::size_t i = 0; i < kBatch; ++i) batch.target.i32()[i] = static_cast<std::int32_t>(i);
   return batch;
 }
 

@@ -50,7 +50,8 @@ Trailer sum_as_tree(std::vector<Trailer> trailers) {
 }
 
 StepReport report_of(double loss) {
-  return {.scores = {.loss = loss, .num_correct = 3, .num_samples = 5}, .stops = {{0, 1, 0, 0}}};
+  return {.scores = {.loss = loss, .num_samples = 5, .metrics = {3, 0, 2.5, 1}},
+          .stops = {{0, 1, 0, 0}}};
 }
 
 class Trailers : public testing::TestWithParam<int> {
@@ -65,11 +66,14 @@ class Trailers : public testing::TestWithParam<int> {
     std::uniform_int_distribution<std::int64_t> loss(0, (std::int64_t{4} << 40) - 1);
     std::vector<StepReport> reports(static_cast<std::size_t>(GetParam()));
     for (StepReport& report : reports) {
-      report.scores = {std::ldexp(static_cast<double>(loss(random)), -40), count(random),
-                       count(random)};
+      report.scores = {.loss = std::ldexp(static_cast<double>(loss(random)), -40),
+                       .num_samples = count(random)};
+      for (double& metric : report.scores.metrics) metric = static_cast<double>(count(random));
+      // Metrics need not be counts; this one is a multiple of 2^-8.
+      report.scores.metrics.back() = std::ldexp(report.scores.metrics.back(), -8);
       for (int& stop : report.stops.by_kind) stop = static_cast<int>(count(random) % 2);
     }
-    reports.front().scores.num_correct = 0;
+    reports.front().scores.metrics[0] = 0.0;
     reports.back().scores.num_samples = kMost;
     return reports;
   }
@@ -78,7 +82,7 @@ class Trailers : public testing::TestWithParam<int> {
     StepReport sum = reports.front();
     for (std::size_t r = 1; r < reports.size(); ++r) sum += reports[r];
     EXPECT_EQ(found.scores.loss, sum.scores.loss);
-    EXPECT_EQ(found.scores.num_correct, sum.scores.num_correct);
+    EXPECT_EQ(found.scores.metrics, sum.scores.metrics);
     EXPECT_EQ(found.scores.num_samples, sum.scores.num_samples);
     EXPECT_EQ(found.stops, sum.stops);
   }
@@ -96,7 +100,7 @@ TEST_P(Trailers, HoldTheLargestCountOfEveryReplica) {
   constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
   const auto n = static_cast<std::size_t>(GetParam());
   const std::vector<StepReport> reports(
-      n, {.scores = {.loss = 0.0, .num_correct = kMost, .num_samples = kMost},
+      n, {.scores = {.loss = 0.0, .num_samples = kMost, .metrics = {kMost, kMost, kMost, kMost}},
           .stops = {{1, 1, 1, 1}}});
   expect_exact(read_trailer(sum_in_rank_order(trailers_of(reports))), reports);
 }
@@ -146,8 +150,8 @@ TEST(ATrailer, ReportsALossThatIsTooLargeAsNotFinite) {
 
 TEST(ATrailer, OverwritesAllElementsOfAnOlderOne) {
   Trailer trailer = trailer_of({.scores = {.loss = std::numeric_limits<double>::quiet_NaN(),
-                                           .num_correct = std::int64_t{1} << 31,
-                                           .num_samples = std::int64_t{1} << 31},
+                                           .num_samples = std::int64_t{1} << 31,
+                                           .metrics = {1e9, 0.1, 1e9, 0.1}},
                                 .stops = {{1, 1, 1, 1, 1}},
                                 .blocked_seconds = 3.0});
   write_trailer({}, trailer);

@@ -56,8 +56,11 @@ BatchSlot BatchReader::make_slot() const {
     return make_host_tensor(shape, spec.dtype);
   };
   BatchSlot slot;
-  slot.whole.x = make_rows(dataset_.spec().inputs.front());
-  slot.whole.label = make_rows(dataset_.spec().target);
+  for (const TensorSpec& input : dataset_.spec().inputs) {
+    slot.whole.inputs.push_back(make_rows(input));
+  }
+  slot.whole.target = make_rows(dataset_.spec().target);
+  slot.whole.num_samples = plan_.most_samples();
   slot.batch = slot.whole;
   slot.sample.resize(dataset_.spec().inputs.size());
   return slot;
@@ -82,25 +85,27 @@ void BatchReader::fill(const ps::SampleRange& samples, std::int64_t loss_divisor
 }
 
 void BatchReader::resize(BatchSlot& slot, std::int64_t count) {
-  if (slot.batch.size() == count) return;
+  if (slot.batch.num_samples == count) return;
   // A view of another number of rows allocates its shape; the number changes only at the short last
   // batch of an epoch.
-  slot.batch.x = slot.whole.x.rows(0, count);
-  slot.batch.label = slot.whole.label.rows(0, count);
+  slot.batch = slot.whole.rows(0, count);
 }
 
 void BatchReader::read(const ps::SampleRange& samples, std::int64_t row, BatchSlot& slot) const {
   const auto order = order_.of_epoch(samples.epoch);
-  const std::size_t input_bytes = dataset_.spec().inputs.front().size_bytes();
-  const std::size_t target_bytes = dataset_.spec().target.size_bytes();
-  const std::span<std::byte> inputs = slot.whole.x.bytes();
-  const std::span<std::byte> targets = slot.whole.label.bytes();
+  const SampleSpec& spec = dataset_.spec();
+  const auto memory_of = [](const Tensor& rows, std::size_t index, const TensorSpec& tensor) {
+    const std::size_t size = tensor.size_bytes();
+    return rows.bytes().subspan(index * size, size);
+  };
   for (std::int64_t place = samples.begin; place < samples.end; ++place) {
     const std::int64_t index = order ? (*order)[static_cast<std::size_t>(place)] : place;
     const auto target_row = static_cast<std::size_t>(row + place - samples.begin);
-    slot.sample[0] = inputs.subspan(target_row * input_bytes, input_bytes);
+    for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+      slot.sample[i] = memory_of(slot.whole.inputs[i], target_row, spec.inputs[i]);
+    }
     dataset_.read(index, make_draw(options_.augment, options_.seed, samples.epoch, index),
-                  {slot.sample, targets.subspan(target_row * target_bytes, target_bytes)});
+                  {slot.sample, memory_of(slot.whole.target, target_row, spec.target)});
   }
 }
 

@@ -24,7 +24,7 @@ struct TensorSpec {
 };
 
 struct SampleSpec {
-  std::vector<TensorSpec> inputs;  // at least one
+  std::vector<TensorSpec> inputs;  // at least one; u8, u16, f32 or i64
   TensorSpec target;
   int num_classes = 0;  // number of classes of an i32 target; 0 for another target
 };

@@ -36,6 +36,20 @@ std::string describe_sizes(std::string_view samples, const Dataset& dataset) {
                      dataset.spec().num_classes);
 }
 
+// Throws ShapeError unless the network has one input per input of a sample, by name and in order.
+void require_inputs_of_data(const Graph& graph, const SampleSpec& spec) {
+  if (graph.num_inputs() != spec.inputs.size()) {
+    throw ShapeError(fmt::format("the network has {} inputs, a sample has {}", graph.num_inputs(),
+                                 spec.inputs.size()));
+  }
+  for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
+    if (graph.input_index(spec.inputs[i].name) != i) {
+      throw ShapeError(fmt::format("input '{}' has another place in the network than in a sample",
+                                   spec.inputs[i].name));
+    }
+  }
+}
+
 }  // namespace
 
 std::string describe_samples(const DataSplits& data) {
@@ -105,9 +119,12 @@ Graph network_for_data(const std::string& model, const std::string& data_flag,
                        const DataSplits& data) {
   try {
     const SampleSpec& spec = data.train->spec();
-    return build_network(model, {.sample_shape = spec.inputs.front().shape,
-                                 .classes = spec.num_classes,
-                                 .input = {spec.inputs.front().dtype, data.mean, data.stddev}});
+    Graph graph =
+        build_network(model, {.sample_shape = spec.inputs.front().shape,
+                              .classes = spec.num_classes,
+                              .input = {spec.inputs.front().dtype, data.mean, data.stddev}});
+    require_inputs_of_data(graph, spec);
+    return graph;
   } catch (const ShapeError& error) {
     throw UsageError(
         fmt::format("--model {} does not fit --data {}: {}", model, data_flag, error.what()));

@@ -12,7 +12,8 @@ namespace syncopate {
 
 PartialEvaluator::PartialEvaluator(Backend& backend, const Graph& graph, ParameterArena& arena,
                                    StateBlock& state, const Dataset& dataset,
-                                   const EvaluationOptions& options, int part, int parts) {
+                                   const EvaluationOptions& options, int part, int parts)
+    : confusion_(options.confusion) {
   const std::int64_t batch_size = std::min(options.batch_size, dataset.size());
   batches_of_all_ = (dataset.size() + batch_size - 1) / batch_size;
   first_batch_ = batches_of_all_ * part / parts;
@@ -28,7 +29,7 @@ PartialEvaluator::PartialEvaluator(Backend& backend, const Graph& graph, Paramet
       backend.compile(graph, arena, state, {.mode = Mode::kEvaluate, .batch_size = batch_size});
 }
 
-void PartialEvaluator::run(const std::function<bool()>& stop, std::span<BatchSums> sums,
+void PartialEvaluator::run(const std::function<bool()>& stop, std::span<Scores> sums,
                            const OnProgress& on_progress) {
   // An evaluation that was stopped leaves the batch source in the middle of the samples.
   if (batches_ != nullptr && batches_->position().offset != 0) {
@@ -36,30 +37,23 @@ void PartialEvaluator::run(const std::function<bool()>& stop, std::span<BatchSum
   }
   for (std::int64_t b = first_batch_; b < end_batch_ && !stop(); ++b) {
     const Batch& batch = batches_->next();
-    const Scores scores = model_->forward(batch, [](BucketId) {});
+    Scores scores = model_->forward(batch, [](BucketId) {});
     // The model's loss is a mean over the batch; the sums of all batches are added later.
-    sums[static_cast<std::size_t>(b)] = {scores.loss * static_cast<double>(batch.loss_divisor),
-                                         static_cast<double>(scores.num_correct),
-                                         static_cast<double>(scores.num_samples)};
+    scores.loss *= static_cast<double>(batch.loss_divisor);
+    sums[static_cast<std::size_t>(b)] = scores;
+    if (confusion_ != nullptr) confusion_->add(model_->logits(), batch.target);
     if (on_progress) on_progress(b + 1 - first_batch_, end_batch_ - first_batch_);
   }
 }
 
-Evaluation add_up(std::span<const BatchSums> sums, std::int64_t dataset_size) {
-  Evaluation total;
-  double num_correct = 0.0;
-  double num_samples = 0.0;
-  for (const BatchSums& batch : sums) {
-    total.loss += batch.loss;
-    num_correct += batch.num_correct;
-    num_samples += batch.num_samples;
-  }
-  check(num_samples == static_cast<double>(dataset_size),
-        "an evaluation counts every sample exactly once");
-  total.samples = dataset_size;
-  total.loss /= num_samples;
-  total.accuracy = num_correct / num_samples;
-  return total;
+Evaluation add_up(std::span<const Scores> sums, std::int64_t dataset_size) {
+  Scores total;
+  for (const Scores& batch : sums) total += batch;
+  check(total.num_samples == dataset_size, "an evaluation counts every sample exactly once");
+  const auto samples = static_cast<double>(total.num_samples);
+  return {.loss = total.loss / samples,
+          .accuracy = total.metrics[kAccuracy] / samples,
+          .samples = total.num_samples};
 }
 
 Evaluator::Evaluator(Strategy& strategy, const Graph& graph, const Dataset& dataset,
@@ -77,7 +71,7 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop, const OnProgress&
   const auto begun = std::chrono::steady_clock::now();
   synchronous_job(strategy_).agree();
   const auto num_batches = static_cast<std::size_t>(parts_.front()->batches_of_all());
-  std::vector<BatchSums> sums(num_batches);
+  std::vector<Scores> sums(num_batches);
   std::atomic<bool> stopping = false;
   std::optional<std::string_view> reason;
   strategy_.for_each_replica([&](Replica& replica) {
@@ -92,13 +86,14 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop, const OnProgress&
 
   // Sums over all tasks: each task sends whether it was stopped and the sums of its batches, with
   // zeros for the batches of other tasks.
-  constexpr std::size_t kPerBatch = 3;
+  constexpr std::size_t kPerBatch = 2 + kMostMetrics;
   std::vector<double> mine{stopping ? 1.0 : 0.0};
-  for (const BatchSums& batch : sums) {
-    mine.insert(mine.end(), {batch.loss, batch.num_correct, batch.num_samples});
+  for (const Scores& batch : sums) {
+    mine.insert(mine.end(), {batch.loss, static_cast<double>(batch.num_samples)});
+    mine.insert(mine.end(), batch.metrics.begin(), batch.metrics.end());
   }
   const std::vector<double> all = synchronous_job(strategy_).gather(mine);
-  std::fill(sums.begin(), sums.end(), BatchSums{});
+  std::fill(sums.begin(), sums.end(), Scores{});
   for (std::size_t task = 0; task < all.size() / mine.size(); ++task) {
     const double* received = all.data() + task * mine.size();
     if (received[0] != 0.0) {
@@ -107,9 +102,9 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop, const OnProgress&
     }
     for (std::size_t b = 0; b < num_batches; ++b) {
       const double* batch = received + 1 + kPerBatch * b;
-      sums[b].loss += batch[0];
-      sums[b].num_correct += batch[1];
-      sums[b].num_samples += batch[2];
+      Scores received_sums{.loss = batch[0], .num_samples = static_cast<std::int64_t>(batch[1])};
+      std::copy_n(batch + 2, kMostMetrics, received_sums.metrics.begin());
+      sums[b] += received_sums;
     }
   }
   Evaluation total = add_up(sums, dataset_size_);
@@ -152,7 +147,7 @@ std::optional<Evaluation> SnapshotEvaluator::run(const Snapshot& snapshot,
   compiled_->arena.bump_all_versions();
 
   bool stopped = false;
-  std::vector<BatchSums> sums(static_cast<std::size_t>(compiled_->evaluator.batches_of_all()));
+  std::vector<Scores> sums(static_cast<std::size_t>(compiled_->evaluator.batches_of_all()));
   compiled_->evaluator.run([&] { return stopped = stopped || stop(); }, sums, on_progress);
   if (stopped) {
     compiled_.reset();  // the stopped evaluation left its batches in the middle of the samples

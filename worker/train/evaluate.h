@@ -16,6 +16,7 @@
 #include "strategies/strategy.h"
 #include "worker/input/batch_source.h"
 #include "worker/input/dataset.h"
+#include "worker/train/confusion.h"
 #include "worker/train/progress.h"
 
 namespace syncopate {
@@ -34,13 +35,9 @@ struct EvaluationOptions {
   // Samples per batch: the same for `train` and `evaluate`, so that both add losses in one order.
   std::int64_t batch_size = 128;
   int threads = 1;  // number of reader threads
-};
-
-// The sums over the samples of one batch.
-struct BatchSums {
-  double loss = 0.0;
-  double num_correct = 0.0;
-  double num_samples = 0.0;
+  // Counts the predictions of the evaluated samples; null: they are not counted. Must outlive the
+  // evaluator.
+  ConfusionMatrix* confusion = nullptr;
 };
 
 // Evaluates one replica's part of the batches. One thread only.
@@ -53,13 +50,15 @@ class PartialEvaluator {
                    int parts = 1);
 
   std::int64_t batches_of_all() const noexcept { return batches_of_all_; }
-  // Evaluates the batches of this part and fills sums[b] of each; `sums` has batches_of_all()
-  // elements, and those of other parts stay as they are. Ends early when `stop` returns true.
-  // on_progress counts the batches of this part; may be empty. Throws what the data set throws.
-  void run(const std::function<bool()>& stop, std::span<BatchSums> sums,
+  // Evaluates the batches of this part and fills sums[b] of each, with the loss not divided; `sums`
+  // has batches_of_all() elements, and those of other parts stay as they are. Ends early when
+  // `stop` returns true. on_progress counts the batches of this part; may be empty. Throws what the
+  // data set throws.
+  void run(const std::function<bool()>& stop, std::span<Scores> sums,
            const OnProgress& on_progress = {});
 
  private:
+  ConfusionMatrix* confusion_;
   std::int64_t batches_of_all_;
   std::int64_t first_batch_;
   std::int64_t end_batch_;
@@ -69,7 +68,7 @@ class PartialEvaluator {
 };
 
 // Adds the sums of all batches in batch order; `seconds` of the result is left to the caller.
-Evaluation add_up(std::span<const BatchSums> sums, std::int64_t dataset_size);
+Evaluation add_up(std::span<const Scores> sums, std::int64_t dataset_size);
 
 // Evaluates with all replicas of a synchronous strategy.
 class Evaluator {

@@ -159,7 +159,7 @@ struct StepTotals {
     loss += scores.loss;
     seconds += step_seconds;
     ++steps;
-    correct += scores.num_correct;
+    correct += static_cast<std::int64_t>(scores.metrics[kAccuracy]);
     samples += scores.num_samples;
   }
   // The mean loss of a step; NaN when there was no step.

@@ -8,8 +8,7 @@ Batch take_slice(const Batch& batch, const Replica& replica, const InputShard& s
   const auto samples = batch.loss_divisor;  // samples of the whole step
   const BatchShare share = share_of_replica(samples, shard.first + replica.index, shard.total);
   const std::int64_t first = share_of_replica(samples, shard.first, shard.total).begin;
-  return {batch.x.rows(share.begin - first, share.end - first),
-          batch.label.rows(share.begin - first, share.end - first), batch.loss_divisor};
+  return batch.rows(share.begin - first, share.end - first);
 }
 
 }  // namespace
@@ -19,7 +18,7 @@ StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& 
   VariableStore& variables = *replica.variables;
   variables.pull(step);
   replica.model->start_forward(batch, [&](BucketId bucket) { variables.wait_values(bucket); });
-  replica.samples_in_statistics += batch.size();
+  replica.samples_in_statistics += batch.num_samples;
   StepReport report;
   if (replica.index == 0) report.stops = stops;  // one replica reports a task's stop requests
   replica.model->backward([&](BucketId bucket) {

@@ -41,7 +41,7 @@ JobLines::JobLines(const VirtualPlan& plan, std::int64_t total_steps, MetricsWri
 void JobLines::add(const Scores& scores, std::int64_t steps) {
   for (JobSums* sums : {&sums_, &epoch_, &line_}) {
     sums->loss += scores.loss;
-    sums->correct += scores.num_correct;
+    sums->correct += static_cast<std::int64_t>(scores.metrics[kAccuracy]);
     sums->samples += scores.num_samples;
   }
   sums_.step = steps;

@@ -43,7 +43,7 @@ Scores VirtualDevice::train(const Batch& batch, std::span<float> state) {
 
 Evaluation VirtualDevice::evaluate(std::span<const float> state) {
   copy_values(state, state_->values.f32());
-  std::vector<BatchSums> sums(static_cast<std::size_t>(evaluator_->batches_of_all()));
+  std::vector<Scores> sums(static_cast<std::size_t>(evaluator_->batches_of_all()));
   evaluator_->run([] { return false; }, sums);
   return add_up(sums, test_size_);
 }

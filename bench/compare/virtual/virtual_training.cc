@@ -149,10 +149,7 @@ class VirtualSynchronousJob {
     }
     Scores scores;
     for (int w = 0; w < plan_.workers; ++w) {
-      const Scores mine = compute(w);
-      scores.loss += mine.loss;
-      scores.num_correct += mine.num_correct;
-      scores.num_samples += mine.num_samples;
+      scores += compute(w);
     }
     if (rounds) std::ranges::copy(exact_values_, values.begin());
     return scores;
@@ -163,9 +160,7 @@ class VirtualSynchronousJob {
     const auto w = static_cast<std::size_t>(worker);
     const Batch& whole = slot_.batch;
     const BatchShare share = share_of_replica(whole.loss_divisor, worker, plan_.workers);
-    const Batch mine{whole.x.rows(share.begin, share.end), whole.label.rows(share.begin, share.end),
-                     whole.loss_divisor};
-    const Scores scores = device_.train(mine, states_[w]);
+    const Scores scores = device_.train(whole.rows(share.begin, share.end), states_[w]);
     gradients_[w].take(device_.gradients(), plan_.workers > 1);
     samples_[w] += scores.num_samples;
     samples_in_statistics_[w] += scores.num_samples;

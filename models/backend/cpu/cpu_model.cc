@@ -39,7 +39,10 @@ CpuModel::CpuModel(const OneDnn& onednn, const Graph& graph, ParameterArena& are
       lane_gradients_.push_back(make_host_tensor({arena.layout().total()}, DType::kF32));
     }
   }
-  for (int lane = 0; lane < lanes.count(); ++lane) steps_.push_back(LaneStep{.lanes = lanes});
+  for (int lane = 0; lane < lanes.count(); ++lane) {
+    steps_.push_back(
+        LaneStep{.lanes = lanes, .inputs = std::vector<const std::byte*>(graph.num_inputs())});
+  }
   plan_for(options.batch_size);
 }
 
@@ -86,18 +89,20 @@ CpuModel::Plan& CpuModel::plan_for(std::int64_t n) {
 
 void CpuModel::start_forward(const Batch& batch, const ValuesHook& before_use) {
   check_batch(graph_, batch, options_.batch_size);
-  const std::int64_t n = batch.size();
+  const std::int64_t n = batch.num_samples;
   plan_ = nullptr;  // must not dangle if plan_for() deletes the old plan and throws
   plan_ = &plan_for(n);
   before_use_ = &before_use;
-  const std::size_t sample_bytes =
-      n == 0 ? 0 : batch.x.bytes().size() / static_cast<std::size_t>(n);
   for (std::size_t l = 0; l < steps_.size(); ++l) {
     const std::int64_t first = plan_->first_sample[l];
     const std::int64_t end = l + 1 < steps_.size() ? plan_->first_sample[l + 1] : n;
-    steps_[l].x = batch.x.bytes().data() + static_cast<std::size_t>(first) * sample_bytes;
-    steps_[l].labels = batch.label.i32().subspan(static_cast<std::size_t>(first),
-                                                 static_cast<std::size_t>(end - first));
+    for (std::size_t i = 0; i < batch.inputs.size(); ++i) {
+      const std::span<const std::byte> bytes = batch.inputs[i].bytes();
+      const std::size_t sample_bytes = n == 0 ? 0 : bytes.size() / static_cast<std::size_t>(n);
+      steps_[l].inputs[i] = bytes.data() + static_cast<std::size_t>(first) * sample_bytes;
+    }
+    steps_[l].labels = batch.target.i32().subspan(static_cast<std::size_t>(first),
+                                                  static_cast<std::size_t>(end - first));
     steps_[l].loss_divisor = batch.loss_divisor;
   }
   lanes_.run([this](int lane) { forward_lane(lane); });
@@ -109,7 +114,7 @@ Scores CpuModel::scores() {
   scores.num_samples = plan_->n;
   for (const LaneStep& step : steps_) {
     scores.loss += step.loss;
-    scores.num_correct += step.num_correct;
+    scores.metrics[kAccuracy] += static_cast<double>(step.num_correct);
   }
   return scores;
 }

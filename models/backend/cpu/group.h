@@ -68,7 +68,7 @@ struct GroupMemory {
 // LaneStep is the arguments and results of one lane in one step.
 struct LaneStep {
   LanePool& lanes;
-  const std::byte* x = nullptr;  // the samples of this lane, in the format of the batch
+  std::vector<const std::byte*> inputs;  // this lane's samples, as in Batch::inputs
   std::span<const std::int32_t> labels;
   std::int64_t loss_divisor = 1;
   double loss = 0.0;             // the sum of the lane's losses, written by the loss group

@@ -36,6 +36,7 @@ class InputGroup final : public PlainGroup {
   InputGroup(const GroupContext& context, const FusedGroup& group, const ValueType& output)
       : PlainGroup(context),
         op_(std::get<InputOp>(node(context, group).operation)),
+        index_(context.graph.input_index(node(context, group).name)),
         layout_(output.layout) {
     const Shape& sample = node(context, group).shape;
     const bool is_map = sample.size() == 3;
@@ -58,8 +59,9 @@ class InputGroup final : public PlainGroup {
     const std::int64_t n = context().n;
     const auto channels = static_cast<int>(channels_);
     const bool bytes = op_.dtype == DType::kU8;
-    const auto* pixels = reinterpret_cast<const std::uint8_t*>(step.x);
-    const auto* floats = reinterpret_cast<const float*>(step.x);
+    const std::byte* x = step.inputs[index_];
+    const auto* pixels = reinterpret_cast<const std::uint8_t*>(x);
+    const auto* floats = reinterpret_cast<const float*>(x);
     if (layout_ == Layout::kPlanar && channels_ > 1) {
       if (bytes) {
         kernels.pixels_to_planar(pixels, memory().output, n, pixels_, channels, scale_.data(),
@@ -106,6 +108,7 @@ class InputGroup final : public PlainGroup {
   }
 
   const InputOp& op_;
+  const std::size_t index_;  // of the input in LaneStep::inputs
   const Layout layout_;
   std::int64_t channels_ = 1;
   std::int64_t pixels_ = 1;

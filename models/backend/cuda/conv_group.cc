@@ -19,7 +19,9 @@ ConvShape shape_of(const GroupContext& context, const FusedGroup& group) {
   return {.n = context.n,
           .height = in[0],
           .width = in[1],
-          .channels = from_samples(context, group) ? context.input_channels : in[2],
+          .channels = from_samples(context, group)
+                          ? context.input_channels(context.node(group.inputs[0]))
+                          : in[2],
           .out_channels = node.shape[2],
           .kernel_h = op.kernel_h,
           .kernel_w = op.kernel_w,

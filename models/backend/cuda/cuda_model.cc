@@ -35,12 +35,15 @@ CudaModel::CudaModel(ReplicaHandles& handles, const BackendOptions& backend, con
   if (options.batch_size < 1) {
     throw ShapeError(fmt::format("compile: a batch of {} samples", options.batch_size));
   }
-  const auto& input = std::get<InputOp>(graph.nodes.front().operation);
   const auto samples = static_cast<std::size_t>(options.batch_size);
-  samples_.emplace(samples * size_bytes(input.dtype) *
-                       static_cast<std::size_t>(num_elements(graph.input_shape())),
-                   handles.device);
-  labels_.emplace(samples * sizeof(std::int32_t), handles.device);
+  for (const NodeId id : graph.inputs()) {
+    const Node& node = graph.nodes[static_cast<std::size_t>(id)];
+    const std::size_t sample_bytes = size_bytes(std::get<InputOp>(node.operation).dtype) *
+                                     static_cast<std::size_t>(num_elements(node.shape));
+    inputs_.push_back(std::make_unique<BatchUpload>(samples * sample_bytes, handles.device));
+    step_.inputs.push_back(inputs_.back()->data());
+  }
+  targets_.emplace(samples * sizeof(std::int32_t), handles.device);
   sums_ = make_device_buffer(sizeof(LossSums), handles.device);
   host_sums_ = make_pinned_buffer(sizeof(LossSums));
   forward_ends_ = make_event();
@@ -94,15 +97,15 @@ bool CudaModel::runs_without_host() const { return has_values() && options_.stat
 
 void CudaModel::prepare(const Batch& batch) {
   program_ = nullptr;  // must not dangle if program_for() deletes the old one and throws
-  program_ = &program_for(batch.size());
+  program_ = &program_for(batch.num_samples);
   cudaStream_t stream = handles_.compute.get();
-  samples_->start(batch.x.bytes(), stream);
-  labels_->start(batch.label.bytes(), stream);
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    inputs_[i]->start(batch.inputs[i].bytes(), stream);
+  targets_->start(batch.target.bytes(), stream);
   check_cuda(cudaMemsetAsync(sums_->data(), 0, sizeof(LossSums), stream));
-  step_ = {.x = samples_->data(),
-           .labels = static_cast<const std::int32_t*>(labels_->data()),
-           .loss_divisor = batch.loss_divisor,
-           .sums = reinterpret_cast<LossSums*>(sums_->data())};
+  step_.labels = static_cast<const std::int32_t*>(targets_->data());
+  step_.loss_divisor = batch.loss_divisor;
+  step_.sums = reinterpret_cast<LossSums*>(sums_->data());
 }
 
 void CudaModel::refresh_all() {
@@ -160,7 +163,9 @@ Scores CudaModel::scores() {
   wait_for(forward_ends_);
   LossSums sums;
   std::memcpy(&sums, host_sums_->data(), sizeof sums);
-  return {.loss = sums.loss, .num_correct = sums.num_correct, .num_samples = samples};
+  return {.loss = sums.loss,
+          .num_samples = samples,
+          .metrics = {static_cast<double>(sums.num_correct)}};
 }
 
 void CudaModel::backward(const GradientHook& on_ready) {

@@ -70,9 +70,9 @@ class CudaModel final : public Model {
   const BucketSchedule schedule_;
   const std::shared_ptr<DeviceVariables> variables_;
   BucketSums* const bucket_sums_;
-  std::vector<std::unique_ptr<Program>> programs_;  // by batch size; the full batch is first
-  std::optional<BatchUpload> samples_;
-  std::optional<BatchUpload> labels_;
+  std::vector<std::unique_ptr<Program>> programs_;    // by batch size; the full batch is first
+  std::vector<std::unique_ptr<BatchUpload>> inputs_;  // as Batch::inputs
+  std::optional<BatchUpload> targets_;
   std::shared_ptr<Buffer> sums_;       // LossSums (loss, correct predictions), on the device
   std::shared_ptr<Buffer> host_sums_;  // receives on the host the copy of sums_
   StreamEvent forward_ends_;

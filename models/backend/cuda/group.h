@@ -24,15 +24,19 @@ struct GroupContext {
   Precision precision = Precision::kF32;
   bool deterministic = false;
   bool captures = true;  // whether work equal in every step is captured as a CUDA graph
-  // The number of channels of the samples as the input group writes them. Channels beyond the
-  // network's own are zero, and only convolutions read them.
-  std::int64_t input_channels = 0;
+  // Whether input groups add channels of zeros, which only convolutions read.
+  bool pads_inputs = false;
   int device = 0;
   cudaStream_t stream = nullptr;
   Operations* operations = nullptr;
   DeviceVariables* variables = nullptr;
   StatisticsReducer* statistics = nullptr;
 
+  // Returns the number of channels of an input as its group writes the samples.
+  std::int64_t input_channels(const Node& input) const {
+    const std::int64_t channels = input.shape.back();
+    return pads_inputs ? padded_channels(channels, precision) : channels;
+  }
   bool trains() const { return mode == Mode::kTrain; }
   const Node& node(NodeId id) const { return graph.nodes[static_cast<std::size_t>(id)]; }
 };
@@ -54,7 +58,7 @@ struct GroupMemory {
 
 // Step holds the arguments of one forward or backward call, as device addresses.
 struct Step {
-  const void* x = nullptr;  // the samples in the batch's own type
+  std::vector<const void*> inputs;  // as Batch::inputs, in the batch's own types
   const std::int32_t* labels = nullptr;
   std::int64_t loss_divisor = 1;
   LossSums* sums = nullptr;  // the sums of the loss, written by the loss group

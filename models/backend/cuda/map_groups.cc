@@ -14,6 +14,7 @@ class InputGroup final : public PlainGroup {
   InputGroup(const GroupContext& context, const FusedGroup& group)
       : PlainGroup(context, group),
         op_(std::get<InputOp>(main().operation)),
+        index_(context.graph.input_index(main().name)),
         constants_(make_device_buffer(2 * row_bytes(), context.device)) {
     if (op_.dtype != DType::kU8) return;
     for (const auto& [values, into] : {std::pair(&op_.mean, mean()), {&op_.stddev, stddev()}}) {
@@ -22,22 +23,23 @@ class InputGroup final : public PlainGroup {
   }
 
   void forward(const Step& step) override {
+    const void* const x = step.inputs[index_];
     T* const y = static_cast<T*>(memory().output);
     // The number of channels is read from the input node: the output of this group has no channels
     // axis if the group also flattens the samples.
     const auto channels = static_cast<int>(main().shape.back());
-    const auto y_channels = static_cast<int>(context().input_channels);
+    const auto y_channels = static_cast<int>(context().input_channels(main()));
     const std::int64_t rows = output_elements() / channels;
     if (y_channels != channels && op_.dtype == DType::kU8) {
-      normalise_with_channels(static_cast<const std::uint8_t*>(step.x), mean(), stddev(), channels,
-                              y, y_channels, rows, stream());
+      normalise_with_channels(static_cast<const std::uint8_t*>(x), mean(), stddev(), channels, y,
+                              y_channels, rows, stream());
     } else if (y_channels != channels) {
-      with_channels(static_cast<const float*>(step.x), channels, y, y_channels, rows, stream());
+      with_channels(static_cast<const float*>(x), channels, y, y_channels, rows, stream());
     } else if (op_.dtype == DType::kU8) {
-      normalise(static_cast<const std::uint8_t*>(step.x), mean(), stddev(), y, output_elements(),
+      normalise(static_cast<const std::uint8_t*>(x), mean(), stddev(), y, output_elements(),
                 static_cast<int>(op_.mean.size()), stream());
     } else {
-      convert(static_cast<const float*>(step.x), y, output_elements(), stream());
+      convert(static_cast<const float*>(x), y, output_elements(), stream());
     }
   }
 
@@ -47,6 +49,7 @@ class InputGroup final : public PlainGroup {
   float* stddev() const { return mean() + op_.mean.size(); }
 
   const InputOp op_;
+  const std::size_t index_;                  // of the input in Step::inputs
   const std::shared_ptr<Buffer> constants_;  // the mean, then the standard deviation, by channel
 };
 

@@ -14,20 +14,18 @@ bool reads_samples(const GroupContext& context, const FusedGroup& group) {
   });
 }
 
-GroupContext with_input_channels(GroupContext context, const std::vector<FusedGroup>& groups) {
-  const bool only_convolved = std::ranges::all_of(groups, [&](const FusedGroup& group) {
+GroupContext with_padded_inputs(GroupContext context, const std::vector<FusedGroup>& groups) {
+  context.pads_inputs = std::ranges::all_of(groups, [&](const FusedGroup& group) {
     const bool flattens = group.kind == GroupKind::kInput && group.output != group.main;
     return !flattens && (!reads_samples(context, group) || group.kind == GroupKind::kConv);
   });
-  const std::int64_t channels = context.graph.input_shape().back();
-  context.input_channels = only_convolved ? padded_channels(channels, context.precision) : channels;
   return context;
 }
 
 }  // namespace
 
 Program::Program(const GroupContext& given, const std::vector<FusedGroup>& groups)
-    : context_(with_input_channels(given, groups)),
+    : context_(with_padded_inputs(given, groups)),
       sums_before_backward_(groups.size()),
       backward_(groups.size() + 1) {
   const GroupContext& context = context_;
@@ -37,7 +35,7 @@ Program::Program(const GroupContext& given, const std::vector<FusedGroup>& group
     const Node& output = context.node(groups[i].output);
     const std::int64_t elements = context.n * num_elements(output.shape);
     if (!std::holds_alternative<InputOp>(output.operation)) return elements;
-    return elements / output.shape.back() * context.input_channels;
+    return elements / output.shape.back() * context.input_channels(output);
   };
   for (std::size_t i = 0; i < groups.size(); ++i) {
     groups_.push_back(make_group(context, groups[i]));

@@ -30,17 +30,19 @@ std::vector<Bucket> buckets_across_parameters(const ArenaLayout& layout) {
 }
 
 Batch make_batch(const Graph& graph, const reference::Samples& samples, std::int64_t loss_divisor) {
-  const DType dtype = std::get<InputOp>(graph.nodes.front().operation).dtype;
+  const DType dtype = std::get<InputOp>(graph.first_input().operation).dtype;
   Shape shape = graph.input_shape();
   shape.insert(shape.begin(), samples.size());
-  Batch batch{make_host_tensor(shape, dtype), make_host_tensor({samples.size()}, DType::kI32),
+  Batch batch{{make_host_tensor(shape, dtype)},
+              make_host_tensor({samples.size()}, DType::kI32),
+              samples.size(),
               loss_divisor};
-  std::ranges::copy(samples.labels, batch.label.i32().begin());
+  std::ranges::copy(samples.labels, batch.target.i32().begin());
   for (std::size_t i = 0; i < samples.x.size(); ++i) {
     if (dtype == DType::kU8) {
-      batch.x.u8()[i] = static_cast<std::uint8_t>(samples.x[i]);
+      batch.inputs[0].u8()[i] = static_cast<std::uint8_t>(samples.x[i]);
     } else {
-      batch.x.f32()[i] = static_cast<float>(samples.x[i]);
+      batch.inputs[0].f32()[i] = static_cast<float>(samples.x[i]);
     }
   }
   return batch;
@@ -91,7 +93,7 @@ Scores BackendCase::step(const Batch& batch) {
 void expect_equal(const reference::Result& expected, const BackendCase& found, const Scores& scores,
                   const Graph& graph, double tolerance) {
   EXPECT_NEAR(scores.loss, expected.loss, tolerance * std::max(1.0, expected.loss));
-  EXPECT_EQ(scores.num_correct, expected.num_correct);
+  EXPECT_EQ(scores.metrics[kAccuracy], static_cast<double>(expected.num_correct));
   if (!expected.logits.empty()) {
     EXPECT_EQ(scores.num_samples * graph.num_classes(),
               static_cast<std::int64_t>(expected.logits.size()));

@@ -161,22 +161,52 @@ TEST_P(BackendModel, RefusesABatchLargerThanTheCompiledSize) {
 TEST_P(BackendModel, RefusesSamplesOfAnotherShapeOrType) {
   BackendCase subject(graph_, variables_, options());
   Batch transposed = batch_;
-  transposed.x = make_host_tensor({kBatch, 11, 13, 3}, DType::kU8);
+  transposed.inputs[0] = make_host_tensor({kBatch, 11, 13, 3}, DType::kU8);
   EXPECT_THROW(subject.model->forward(transposed, [](BucketId) {}), ShapeError);
   Batch floats = batch_;
-  floats.x = make_host_tensor(batch_.x.shape(), DType::kF32);
+  floats.inputs[0] = make_host_tensor(batch_.inputs[0].shape(), DType::kF32);
   EXPECT_THROW(subject.model->forward(floats, [](BucketId) {}), ShapeError);
   Batch unlabelled = batch_;
-  unlabelled.label = make_host_tensor({kBatch - 1}, DType::kI32);
+  unlabelled.target = make_host_tensor({kBatch - 1}, DType::kI32);
   EXPECT_THROW(subject.model->forward(unlabelled, [](BucketId) {}), ShapeError);
+}
+
+TEST_P(BackendModel, FindsTwoInputsByTheirNames) {
+  const auto network = [](bool has_two) {
+    GraphBuilder build(has_two ? "two" : "one");
+    const NodeId a = build.input({8}, {.dtype = DType::kF32}, "a");
+    const NodeId sum = has_two ? build.add(a, build.input({8}, {.dtype = DType::kF32}, "b")) : a;
+    return build.finish(build.dense(sum, "fc", 3));
+  };
+  const Graph one = network(false);
+  const Graph two = network(true);
+  EXPECT_EQ(two.input_index("b"), 1U);
+  EXPECT_THROW((void)two.input_index("c"), ShapeError);
+  const reference::Variables variables = reference::random_variables(one, 61);
+  Batch summed = make_batch(one, reference::random_samples(one, kBatch, 62), kBatch);
+  Batch apart = summed;
+  apart.inputs = {make_host_tensor({kBatch, 8}, DType::kF32),
+                  make_host_tensor({kBatch, 8}, DType::kF32)};
+  for (std::size_t i = 0; i < summed.inputs[0].f32().size(); ++i) {
+    // Multiples of 1/16 are added without rounding.
+    apart.inputs[0].f32()[i] = static_cast<float>(i % 7) / 16.0F;
+    apart.inputs[1].f32()[i] = static_cast<float>(i % 5) / 16.0F;
+    summed.inputs[0].f32()[i] = apart.inputs[0].f32()[i] + apart.inputs[1].f32()[i];
+  }
+  BackendCase expected(one, variables, options());
+  BackendCase found(two, variables, options());
+  EXPECT_EQ(found.step(apart).loss, expected.step(summed).loss);
+  EXPECT_TRUE(same_bits(found.model->logits().f32(), expected.model->logits().f32()));
+  EXPECT_TRUE(same_bits(found.arena.gradients().f32(), expected.arena.gradients().f32()));
+  EXPECT_THROW(found.model->forward(summed, [](BucketId) {}), ShapeError);
 }
 
 TEST_P(BackendModel, RefusesLabelsOutOfRangeAndALossDivisorOfZero) {
   BackendCase subject(graph_, variables_, options());
   for (const std::int32_t label : {-1, 10}) {
     Batch mislabelled = batch_;
-    mislabelled.label = make_host_tensor({kBatch}, DType::kI32);
-    mislabelled.label.i32().back() = label;
+    mislabelled.target = make_host_tensor({kBatch}, DType::kI32);
+    mislabelled.target.i32().back() = label;
     EXPECT_THROW(subject.model->forward(mislabelled, [](BucketId) {}), ShapeError) << label;
   }
   Batch undivided = batch_;

@@ -74,12 +74,14 @@ class SynchronisedBatchNorm : public testing::TestWithParam<int> {};
 TEST_P(SynchronisedBatchNorm, AgreesWithOneModelThatHasTheWholeBatch) {
   constexpr std::int64_t kSamples = 8;
   const Graph graph = resnet20({.sample_shape = {32, 32, 3}, .classes = 10, .input = {}});
-  Batch whole = {make_host_tensor({kSamples, 32, 32, 3}, DType::kU8),
-                 make_host_tensor({kSamples}, DType::kI32), kSamples};
+  Batch whole = {{make_host_tensor({kSamples, 32, 32, 3}, DType::kU8)},
+                 make_host_tensor({kSamples}, DType::kI32),
+                 kSamples,
+                 kSamples};
   const RandomStream random(9, 1);
-  for (std::size_t i = 0; i < whole.x.u8().size(); ++i)
-    whole.x.u8()[i] = static_cast<std::uint8_t>(random.bits(i));
-  for (std::size_t i = 0; i < kSamples; ++i) whole.label.i32()[i] = static_cast<std::int32_t>(i);
+  for (std::size_t i = 0; i < whole.inputs[0].u8().size(); ++i)
+    whole.inputs[0].u8()[i] = static_cast<std::uint8_t>(random.bits(i));
+  for (std::size_t i = 0; i < kSamples; ++i) whole.target.i32()[i] = static_cast<std::int32_t>(i);
   const TrainedReplica one(graph, 1, whole, nullptr);
 
   SharedSums shared;
@@ -91,7 +93,7 @@ TEST_P(SynchronisedBatchNorm, AgreesWithOneModelThatHasTheWholeBatch) {
       threads.emplace_back([&, r] {
         const std::int64_t begin = r == 0 ? 0 : GetParam();
         const std::int64_t end = r == 0 ? GetParam() : kSamples;
-        const Batch part = {whole.x.rows(begin, end), whole.label.rows(begin, end), kSamples};
+        const Batch part = whole.rows(begin, end);
         ReducerOfReplica reducer(shared, r);
         halves[static_cast<std::size_t>(r)] =
             std::make_unique<TrainedReplica>(graph, 2, part, &reducer);

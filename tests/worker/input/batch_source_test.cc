@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <map>
 #include <vector>
 
@@ -43,6 +45,47 @@ TEST(BatchSource, ReturnsEverySampleOncePerEpochOverAllShards) {
                               << " shards, " << threads << " threads";
         }
       }
+    }
+  }
+}
+
+// Sample i has the inputs "dense" f32 [2] = {i, -i} and "id" i32 [] = 10 i, and an f32 target i
+// / 2.
+class TwoInputs final : public Dataset {
+ public:
+  std::int64_t size() const noexcept override { return 5; }
+  const SampleSpec& spec() const noexcept override { return spec_; }
+  void read(std::int64_t index, const Draw& /*draw*/, const SampleView& sample) const override {
+    const auto number = static_cast<float>(index);
+    const std::array dense = {number, -number};
+    const auto id = static_cast<std::int32_t>(10 * index);
+    const float target = number / 2.0F;
+    std::memcpy(sample.inputs[0].data(), dense.data(), sizeof dense);
+    std::memcpy(sample.inputs[1].data(), &id, sizeof id);
+    std::memcpy(sample.target.data(), &target, sizeof target);
+  }
+  std::int32_t label(std::int64_t /*index*/) const override { return 0; }
+  std::uint64_t fingerprint(std::int64_t index) const override {
+    return static_cast<std::uint64_t>(index);
+  }
+
+ private:
+  SampleSpec spec_{.inputs = {{"dense", DType::kF32, {2}}, {"id", DType::kI32, {}}},
+                   .target = {"y", DType::kF32, {}}};
+};
+
+TEST(BatchSource, FillsEveryInputAndATargetThatIsNoClass) {
+  const TwoInputs dataset;
+  const auto source = make_batch_source(
+      dataset, {.batch_size = 3, .shuffle = false, .drop_remainder = false, .threads = 1});
+  for (const std::vector<float>& numbers : {std::vector<float>{0, 1, 2}, {3, 4}}) {
+    const Batch& batch = source->next();
+    ASSERT_EQ(batch.num_samples, static_cast<std::int64_t>(numbers.size()));
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      EXPECT_EQ(batch.inputs[0].f32()[2 * i], numbers[i]);
+      EXPECT_EQ(batch.inputs[0].f32()[2 * i + 1], -numbers[i]);
+      EXPECT_EQ(batch.inputs[1].i32()[i], static_cast<std::int32_t>(10 * numbers[i]));
+      EXPECT_EQ(batch.target.f32()[i], numbers[i] / 2);
     }
   }
 }
@@ -90,9 +133,10 @@ TEST(BatchSource, PairsEachLabelWithItsPixels) {
   const auto source = make_batch_source(dataset, {.batch_size = 16, .threads = 2});
   for (int i = 0; i < 30; ++i) {
     const Batch& batch = source->next();
-    ASSERT_EQ(batch.x.shape(), (Shape{16, 2, 3, 1}));
+    ASSERT_EQ(batch.inputs[0].shape(), (Shape{16, 2, 3, 1}));
     for (std::size_t row = 0; row < 16; ++row) {
-      ASSERT_EQ(batch.x.u8()[row * 6 + 1], static_cast<std::uint8_t>(batch.label.i32()[row] + 1));
+      ASSERT_EQ(batch.inputs[0].u8()[row * 6 + 1],
+                static_cast<std::uint8_t>(batch.target.i32()[row] + 1));
     }
   }
 }
@@ -102,13 +146,13 @@ TEST(BatchSource, DividesTheLossByTheGlobalCountShortBatchesIncluded) {
   const auto last_shard =
       make_batch_source(dataset, {.batch_size = 8, .drop_remainder = false, .shard = {3, 1, 4}});
   const Batch& whole = last_shard->next();
-  EXPECT_EQ(whole.size(), 2);
+  EXPECT_EQ(whole.num_samples, 2);
   EXPECT_EQ(whole.loss_divisor, 8);
   const Batch& rest = last_shard->next();
-  EXPECT_EQ(rest.size(), 0);
-  EXPECT_EQ(rest.x.shape(), (Shape{0, 2, 3, 1}));
+  EXPECT_EQ(rest.num_samples, 0);
+  EXPECT_EQ(rest.inputs[0].shape(), (Shape{0, 2, 3, 1}));
   EXPECT_EQ(rest.loss_divisor, 1);
-  EXPECT_EQ(last_shard->next().size(), 2);
+  EXPECT_EQ(last_shard->next().num_samples, 2);
 }
 
 TEST(BatchSource, LeavesABatchUnchangedUntilTheSecondNextCall) {

@@ -20,12 +20,12 @@ namespace syncopate {
 using Labels = std::vector<std::int32_t>;
 
 inline Labels labels_of(const Batch& batch) {
-  const auto labels = batch.label.i32();
+  const auto labels = batch.target.i32();
   return {labels.begin(), labels.end()};
 }
 
 inline std::vector<std::uint8_t> pixels_of(const Batch& batch) {
-  const auto pixels = batch.x.u8();
+  const auto pixels = batch.inputs[0].u8();
   return {pixels.begin(), pixels.end()};
 }
 

@@ -106,8 +106,8 @@ TEST(LeasedBatchSource, GivesTheBatchesOfItsLeasesInOrder) {
         ASSERT_NE(upcoming, nullptr);
         EXPECT_EQ(*upcoming, lease);
         const Batch& batch = source.next();
-        ASSERT_EQ(batch.size(), lease.end - lease.begin) << "short ones too";
-        EXPECT_EQ(batch.x.shape(), (Shape{batch.size(), 2, 3, 1}));
+        ASSERT_EQ(batch.num_samples, lease.end - lease.begin) << "short ones too";
+        EXPECT_EQ(batch.inputs[0].shape(), (Shape{batch.num_samples, 2, 3, 1}));
         EXPECT_EQ(labels_of(batch).front(), lease.begin);
         EXPECT_EQ(labels_of(batch).back(), lease.end - 1);
       }

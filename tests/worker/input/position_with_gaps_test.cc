@@ -149,7 +149,7 @@ TEST(ARunResumedWithGaps, TrainsEverySampleOncePerEpochInAnyWorldSize) {
         const BatchPlan plan(kSize, options, kGaps);
         const auto source = make_batch_source(dataset, options, kGaps);
         for (std::int64_t i = 0; i < plan.batches_before(4); ++i) {
-          for (const std::int32_t label : source->next().label.i32()) {
+          for (const std::int32_t label : source->next().target.i32()) {
             ++times[{plan.batch(i).epoch, label}];
             ++samples[plan.batch(i).epoch];
           }
@@ -164,7 +164,7 @@ TEST(ARunResumedWithGaps, TrainsEverySampleOncePerEpochInAnyWorldSize) {
 }
 
 std::vector<std::uint8_t> take(BatchSource& source) {
-  const auto pixels = source.next().x.u8();
+  const auto pixels = source.next().inputs[0].u8();
   return {pixels.begin(), pixels.end()};
 }
 

@@ -27,7 +27,7 @@ class OneBatch final : public BatchSource {
     for (std::int64_t i = 0; i < kBatch; ++i) label(i) = static_cast<std::int32_t>(i % kClasses);
   }
   std::int32_t& label(std::int64_t sample) {
-    return batch_.label.i32()[static_cast<std::size_t>(sample)];
+    return batch_.target.i32()[static_cast<std::size_t>(sample)];
   }
 
   const Batch& next() override { return batch_; }
@@ -36,8 +36,10 @@ class OneBatch final : public BatchSource {
   InputCounters counters() const override { return {}; }
 
  private:
-  Batch batch_{make_host_tensor({kBatch, 8, 8, 1}, DType::kU8),
-               make_host_tensor({kBatch}, DType::kI32), kBatch};
+  Batch batch_{{make_host_tensor({kBatch, 8, 8, 1}, DType::kU8)},
+               make_host_tensor({kBatch}, DType::kI32),
+               kBatch,
+               kBatch};
 };
 
 class AReplica : public testing::TestWithParam<std::tuple<std::string, int>> {
@@ -106,7 +108,7 @@ TEST_P(AReplica, ThatThrowsBetweenTwoBucketsEndsAllWithItsError) {
     const Batch& all = input_.next();
     const std::int64_t begin = replica.index * kBatch / kReplicas;
     const std::int64_t end = (replica.index + 1) * kBatch / kReplicas;
-    const Batch batch{all.x.rows(begin, end), all.label.rows(begin, end), kBatch};
+    const Batch batch = all.rows(begin, end);
     const Scores scores =
         replica.model->forward(batch, [&](BucketId bucket) { variables.wait_values(bucket); });
     replica.model->backward([&](BucketId bucket) {

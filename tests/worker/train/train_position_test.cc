@@ -56,7 +56,7 @@ class NotedBatches final : public BatchSource {
     const std::int64_t epoch =
         position.untrained.empty() ? position.epoch : position.untrained.front().epoch;
     const Batch& batch = source_->next();
-    for (const std::int32_t label : batch.label.i32()) ++times_[{epoch, label}];
+    for (const std::int32_t label : batch.target.i32()) ++times_[{epoch, label}];
     return batch;
   }
   ps::DataPosition position() const override { return source_->position(); }

@@ -245,9 +245,7 @@ TEST_P(CudaArithmetic, ReplicasOfOneDeviceUpdateByTheGradientsOfAll) {
     threads.emplace_back([&, r] {
       constexpr std::int64_t kShare = kLargestBatch / kReplicas;
       const auto at = static_cast<std::size_t>(r);
-      found[at] = trained(*replicas[at],
-                          {batch.x.rows(r * kShare, (r + 1) * kShare),
-                           batch.label.rows(r * kShare, (r + 1) * kShare), batch.loss_divisor});
+      found[at] = trained(*replicas[at], batch.rows(r * kShare, (r + 1) * kShare));
     });
   }
   threads.clear();
