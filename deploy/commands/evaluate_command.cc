@@ -41,6 +41,7 @@ void check_flags(const EvaluateOptions& options, const CheckpointInfo& info) {
 std::string choose_data(const EvaluateOptions& options, const CheckpointInfo& info) {
   if (!options.data.empty()) return options.data;
   const Progress& run = info.progress;
+  if (!run.data_flag.empty()) return run.data_flag;
   if (auto recorded = recorded_data_flag(run.data, run.data_samples)) return *std::move(recorded);
   throw UsageError(fmt::format(
       "checkpoint {} was trained on {} and does not record where the samples are; give --data "
@@ -57,6 +58,16 @@ ImageOptions image_options(const EvaluateOptions& options, const CheckpointInfo&
     if (shape.size() == 3) image.height = shape[0], image.width = shape[1];
   }
   return image;
+}
+
+// Returns the checkpoint's own network, with the normalisation that it was trained with.
+Graph choose_network(const CheckpointInfo& info, const std::string& data_flag,
+                     const DataSplits& data) {
+  std::optional<Graph> recorded = recorded_network(info);
+  if (!recorded) return network_for_data(info.model, data_flag, data);
+  require_network_fits_data(*recorded, "the network of checkpoint " + info.path.string(), data_flag,
+                            data);
+  return *std::move(recorded);
 }
 
 nlohmann::ordered_json classes_as_json(const ConfusionMatrix& confusion) {
@@ -111,7 +122,7 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
     refuse_flag(fmt::format("--data {} ({})", data_flag, samples), info,
                 info.progress.data_samples);
   }
-  const Graph graph = network_for_data(info.model, data_flag, data);
+  const Graph graph = choose_network(info, data_flag, data);
   const ArenaLayout layout = graph.parameter_layout();
   ParameterArena arena(layout, plan_buckets(layout, std::int64_t{8} << 20));
   StateBlock state(graph.state_layout());

@@ -15,6 +15,7 @@
 #include "models/base/errors.h"
 #include "models/base/flag_values.h"
 #include "models/base/random.h"
+#include "models/graph/graph_text.h"
 #include "worker/checkpoint/safetensors.h"
 
 namespace syncopate {
@@ -84,9 +85,11 @@ void for_each_entry(Info& info, const Visit& visit) {
   visit("offset", info.progress.at.position.offset, true);
   visit("data", info.progress.data, true);
   visit("seed", info.progress.seed, true);
+  visit("data_flag", info.progress.data_flag, false);
   visit("data_samples", info.progress.data_samples, false);
   visit("samples_per_update", info.progress.samples_per_update, false);
   visit("learning_rate", info.progress.learning_rate, false);
+  visit("network", info.network, false);
 }
 
 std::string text_of(const SafetensorsReader& file, const fs::path& path, std::string_view key) {
@@ -138,6 +141,7 @@ FileMetadata metadata_of(const CheckpointInfo& info) {
       metadata[key] = fmt::format("{}", value);
     }
   });
+  metadata["network_hash"] = network_hash(info.network);
   const std::vector<ps::SampleRange>& untrained = info.progress.at.position.untrained;
   metadata["format_version"] = untrained.empty() ? kFormatVersion : kFormatVersionWithGaps;
   if (!untrained.empty()) metadata["untrained"] = to_json(untrained);
@@ -162,6 +166,9 @@ CheckpointInfo info_of(const SafetensorsReader& file, const fs::path& path) {
   });
   info.progress.at.position.untrained = untrained_of(file, path);
   info.loss_scale = loss_scale_of(file, path);
+  if (!info.network.empty() && text_of(file, path, "network_hash") != network_hash(info.network)) {
+    throw damaged_checkpoint(path, "its network does not have the recorded hash");
+  }
   return info;
 }
 
@@ -296,6 +303,7 @@ void save_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& s
                             .progress = progress,
                             .model = graph.name,
                             .optimizer = optimizer,
+                            .network = to_text(graph),
                             .loss_scale = snapshot.loss_scale};
   SafetensorsWriter file(path, metadata_of(info), std::move(entries));
   const ArenaLayout parameters = graph.parameter_layout();
@@ -316,6 +324,16 @@ CheckpointInfo read_checkpoint_info(const fs::path& path) {
   check_format_version(file, path);
   file.verify_checksum();
   return info_of(file, path);
+}
+
+std::optional<Graph> recorded_network(const CheckpointInfo& info) {
+  if (info.network.empty()) return std::nullopt;
+  try {
+    return parse_graph(info.network);
+  } catch (const Error& error) {
+    throw FileError(fmt::format("checkpoint {}: {}; use the program that wrote it",
+                                info.path.string(), error.what()));
+  }
 }
 
 CheckpointInfo load_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& snapshot,

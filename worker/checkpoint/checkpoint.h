@@ -25,6 +25,7 @@ struct Progress {
   std::string data{};      // DataSplits::name: the data that the position is in
   std::uint64_t seed = 1;  // all random numbers are functions of (seed, step, epoch, sample)
   // The fields below are empty or 0 in checkpoints of older programs.
+  std::string data_flag{};     // the value of --data, "mnist:DIR"
   std::string data_samples{};  // describes the samples: describe_training_samples()
   std::int64_t samples_per_update = 0;
   double learning_rate = 0.0;  // the rate that the user gave
@@ -35,6 +36,7 @@ struct CheckpointInfo {
   Progress progress;
   std::string model;      // name of the network, "mnist-cnn"
   std::string optimizer;  // name of the optimizer, "adam"
+  std::string network;    // the network as text (graph_text.h); empty in files of older programs
   std::optional<LossScaleState> loss_scale;
 };
 
@@ -64,6 +66,11 @@ std::filesystem::path set_aside(const std::filesystem::path& checkpoint);
 // Reads what a checkpoint records beside its tensors. Throws DamagedFileError and FileError as
 // load_checkpoint() does.
 CheckpointInfo read_checkpoint_info(const std::filesystem::path& path);
+
+// Builds the network that a checkpoint records, with the normalisation of its inputs; nothing for a
+// file of an older program. Throws FileError naming the checkpoint when this program lacks an
+// operation of the network.
+std::optional<Graph> recorded_network(const CheckpointInfo& info);
 
 // Copies a checkpoint's tensors into `snapshot` (memory order); copies nothing when it throws.
 // want_slots false: reads values and state only (evaluation, --init-from). Throws DamagedFileError

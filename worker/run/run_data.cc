@@ -36,20 +36,6 @@ std::string describe_sizes(std::string_view samples, const Dataset& dataset) {
                      dataset.spec().num_classes);
 }
 
-// Throws ShapeError unless the network has one input per input of a sample, by name and in order.
-void require_inputs_of_data(const Graph& graph, const SampleSpec& spec) {
-  if (graph.num_inputs() != spec.inputs.size()) {
-    throw ShapeError(fmt::format("the network has {} inputs, a sample has {}", graph.num_inputs(),
-                                 spec.inputs.size()));
-  }
-  for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
-    if (graph.input_index(spec.inputs[i].name) != i) {
-      throw ShapeError(fmt::format("input '{}' has another place in the network than in a sample",
-                                   spec.inputs[i].name));
-    }
-  }
-}
-
 }  // namespace
 
 std::string describe_samples(const DataSplits& data) {
@@ -115,6 +101,32 @@ void require_same_data(const DataSplits& data, const std::string& data_flag,
   }
 }
 
+void require_network_fits_data(const Graph& graph, const std::string& what,
+                               const std::string& data_flag, const DataSplits& data) {
+  const SampleSpec& spec = data.train->spec();
+  const auto refuse = [&](const std::string& why) {
+    throw UsageError(fmt::format("{} does not fit --data {}: {}", what, data_flag, why));
+  };
+  if (graph.num_inputs() != spec.inputs.size()) {
+    refuse(
+        fmt::format("it has {} inputs, a sample has {}", graph.num_inputs(), spec.inputs.size()));
+  }
+  const std::vector<NodeId> inputs = graph.inputs();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Node& node = graph.nodes[static_cast<std::size_t>(inputs[i])];
+    const DType dtype = std::get<InputOp>(node.operation).dtype;
+    const TensorSpec& tensor = spec.inputs[i];
+    if (node.name == tensor.name && node.shape == tensor.shape && dtype == tensor.dtype) continue;
+    refuse(fmt::format("it has input {} {} {}, a sample has {} {} {}", node.name, name(dtype),
+                       to_string(node.shape), tensor.name, name(tensor.dtype),
+                       to_string(tensor.shape)));
+  }
+  if (graph.num_classes() != spec.num_classes) {
+    refuse(
+        fmt::format("it has {} classes, the data have {}", graph.num_classes(), spec.num_classes));
+  }
+}
+
 Graph network_for_data(const std::string& model, const std::string& data_flag,
                        const DataSplits& data) {
   try {
@@ -123,7 +135,7 @@ Graph network_for_data(const std::string& model, const std::string& data_flag,
         build_network(model, {.sample_shape = spec.inputs.front().shape,
                               .classes = spec.num_classes,
                               .input = {spec.inputs.front().dtype, data.mean, data.stddev}});
-    require_inputs_of_data(graph, spec);
+    require_network_fits_data(graph, "--model " + model, data_flag, data);
     return graph;
   } catch (const ShapeError& error) {
     throw UsageError(

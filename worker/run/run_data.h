@@ -21,7 +21,7 @@ std::string describe_training_samples(const DataSplits& data);
 
 // Returns the value of --data that opens the samples on which a checkpoint was trained. data_name:
 // DataSplits::name. training_samples: describe_training_samples() or empty. Returns nothing if the
-// data set is read from a folder, which a checkpoint does not record.
+// data set is read from a folder. For checkpoints of older programs, which lack the flag.
 std::optional<std::string> recorded_data_flag(const std::string& data_name,
                                               const std::string& training_samples);
 
@@ -34,6 +34,11 @@ Shape recorded_sample_shape(const std::string& training_samples);
 // the data sets throw; PeerError.
 void require_same_data(const DataSplits& data, const std::string& data_flag,
                        Membership& membership);
+
+// Throws UsageError naming `what` and --data unless a network has the inputs and the classes of the
+// samples. what: names the network, such as "--model mlp".
+void require_network_fits_data(const Graph& graph, const std::string& what,
+                               const std::string& data_flag, const DataSplits& data);
 
 // Returns the network `model` for samples of this shape and number of classes. Throws UsageError
 // naming --model and --data when the samples are too small for the network.

@@ -146,6 +146,7 @@ Progress fresh_progress(const TrainOptions& options, const DataSplits& data,
                         std::int64_t global_batch) {
   return {.data = data.name,
           .seed = options.strategy.seed,
+          .data_flag = options.data,
           .data_samples = describe_training_samples(data),
           .samples_per_update = samples_per_update(options, global_batch),
           .learning_rate = options.schedule.learning_rate};

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "models/base/errors.h"
+#include "models/graph/graph_text.h"
 #include "tests/worker/checkpoint/checkpoint_case.h"
 #include "tests/worker/temporary_folder.h"
 #include "worker/checkpoint/safetensors.h"
@@ -59,6 +60,39 @@ TEST_F(CheckpointTest, KeepsTheLargestSeed) {
   progress.seed = ~std::uint64_t{0};
   save_checkpoint(path_, graph_, saved_, "adam", progress);
   EXPECT_EQ(load_checkpoint(path_, graph_, target_, "adam", true).progress.seed, progress.seed);
+}
+
+TEST_F(CheckpointTest, KeepsItsNetworkAndTheDataFlag) {
+  Progress progress = some_progress();
+  progress.data_flag = "mnist:/data/mnist";
+  auto& input = std::get<InputOp>(graph_.nodes.front().operation);
+  input.mean = {0.25F, 0.4914F};
+  save_checkpoint(path_, graph_, saved_, "adam", progress);
+  const CheckpointInfo info = read_checkpoint_info(path_);
+  EXPECT_EQ(info.progress.data_flag, "mnist:/data/mnist");
+  const auto graph = recorded_network(info);
+  ASSERT_TRUE(graph.has_value());
+  EXPECT_EQ(to_text(*graph), to_text(graph_));
+  EXPECT_EQ(std::get<InputOp>(graph->first_input().operation).mean, input.mean);
+  load_checkpoint(path_, *graph, target_, "adam", true);
+  EXPECT_EQ(tensor_values(graph_, target_), tensor_values(graph_, saved_));
+}
+
+TEST_F(CheckpointTest, WithoutANetworkIsOfAnOlderProgram) {
+  EXPECT_FALSE(recorded_network(CheckpointInfo{.model = "mlp"}).has_value());
+}
+
+TEST_F(CheckpointTest, WithANetworkOfAnotherProgramIsAnErrorNamingIt) {
+  save();
+  CheckpointInfo info = read_checkpoint_info(path_);
+  info.network.replace(info.network.find("relu"), 4, "gelu");
+  try {
+    (void)recorded_network(info);
+    FAIL() << "an unknown operation was accepted";
+  } catch (const FileError& error) {
+    EXPECT_NE(std::string(error.what()).find(path_.string()), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("gelu"), std::string::npos) << error.what();
+  }
 }
 
 TEST_F(CheckpointTest, KeepsTheLossScaleOfScaledLosses) {
