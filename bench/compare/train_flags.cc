@@ -27,6 +27,7 @@ constexpr std::string_view kFolder = "each run keeps its files in the folder of 
 constexpr std::array kOwned = {
     OwnedFlag{"--model", "give it before the --"},
     OwnedFlag{"--data", "give it before the --"},
+    OwnedFlag{"--split", "all variants are compared on the test split"},
     OwnedFlag{"--batch-size-per-replica", "give it before the --"},
     OwnedFlag{"--batch-size", "give --batch-size-per-replica before the --"},
     OwnedFlag{"--epochs", "give it before the --"},

@@ -11,6 +11,7 @@
 #include "deploy/cli/strategy_flags.h"
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
+#include "worker/input/validation_split.h"
 
 namespace syncopate {
 namespace {
@@ -48,6 +49,9 @@ void add_input_flags(FlagSet& flags, TrainFlags& words) {
   TrainOptions& options = words.options;
   add_data_flags(flags, options.model, options.data, options.cache_dir, options.strategy.seed);
   add_image_flags(flags, options.image, std::to_string(kDefaultImageSize));
+  flags.add("--split", &options.split,
+            "validation samples out of the training samples, for evaluations during training",
+            {.value = "val=FRACTION", .default_text = "none"});
   add_choice(flags, "--augment", options.input.augment, kAugments,
              "augmentation (crop-flip: pad by 4, crop, mirror)");
   flags.add("--input-threads", &options.input.threads,
@@ -181,6 +185,7 @@ void take_values(const FlagSet& flags, TrainFlags& words) {
   options.snapshot_interval =
       std::chrono::milliseconds(std::llround(1000.0 * words.snapshot_seconds));
   options.show_progress = !words.hides_progress;
+  if (!options.split.empty()) parse_split(options.split);  // throws for another form
   const OptimizerOptions& optimizer = options.strategy.optimizer;
   make_optimizer(optimizer);  // throws if a constant of the optimizer is out of range
   ScheduleOptions& schedule = options.schedule;

@@ -115,6 +115,7 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
   const DataSplits data =
       open_dataset(data_flag, {.cache_dir = options.cache_dir,
                                .seed = info.progress.seed,
+                               .split = info.progress.split,
                                .on_progress = show_progress(*display, "drawing digits"),
                                .image = image_options(options, info)});
   const std::string samples = describe_training_samples(data);

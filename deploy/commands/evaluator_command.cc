@@ -133,9 +133,10 @@ int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ost
         "an evaluator reads checkpoints, and this job writes none; give all tasks the same "
         "--checkpoint-dir");
   }
-  const DataSplits data = open_dataset(
-      options.data,
-      {.cache_dir = options.cache_dir, .seed = options.strategy.seed, .image = options.image});
+  const DataSplits data = open_dataset(options.data, {.cache_dir = options.cache_dir,
+                                                      .seed = options.strategy.seed,
+                                                      .split = options.split,
+                                                      .image = options.image});
   const Graph graph = network_for_data(options.model, options.data, data);
   const ArenaLayout layout = graph.parameter_layout();
   ParameterArena arena(layout, plan_buckets(layout, options.strategy.bucket_bytes));
@@ -143,7 +144,7 @@ int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ost
   BackendOptions on = backend_options(options.strategy, 0);
   on.lanes = std::max(1, on.lanes);
   const auto backend = make_backend(on);
-  PartialEvaluator evaluator(*backend, graph, arena, state, *data.test,
+  PartialEvaluator evaluator(*backend, graph, arena, state, data.watched(),
                              {.threads = options.input.threads});
   const std::int64_t batch = options.strategy.batch_size_per_replica;
   NewestCheckpoint newest(loop.checkpoint_dir, graph, {arena.values(), {}, state.values});
@@ -160,12 +161,13 @@ int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ost
     bool was_stopped = false;
     evaluator.run([&] { return was_stopped = was_stopped || signals.poll().has_value(); }, sums);
     if (was_stopped) return 0;
-    const Evaluation test = add_up(sums, data.test->size());
+    const Evaluation test = add_up(sums, data.watched().size());
+    const char* const split = data.validation != nullptr ? "validation" : "test";
     std::array<char, 160> line{};
     std::snprintf(line.data(), line.size(),
-                  "step %lld: test accuracy %.2f%%, test loss %.4f (%lld samples)\n",
-                  static_cast<long long>(info->progress.at.step), 100.0 * test.accuracy, test.loss,
-                  static_cast<long long>(test.samples));
+                  "step %lld: %s accuracy %.2f%%, %s loss %.4f (%lld samples)\n",
+                  static_cast<long long>(info->progress.at.step), split, 100.0 * test.accuracy,
+                  split, test.loss, static_cast<long long>(test.samples));
     out << line.data() << std::flush;
     if (remaining_steps(loop, info->progress, data.train->size(), batch) <= 0) return 0;
     watch.on_answer();

@@ -56,6 +56,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     session.data =
         open_dataset(options.data, {.cache_dir = options.cache_dir,
                                     .seed = options.strategy.seed,
+                                    .split = options.split,
                                     .on_progress = show_progress(*display, "drawing digits"),
                                     .image = options.image});
     const DataSplits& data = session.data;
@@ -108,7 +109,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     describe_run(run_options, graph, data, strategy, schedule_options, global_batch, *display);
 
     session.evaluator = std::make_unique<Evaluator>(
-        strategy, graph, *data.test, EvaluationOptions{.threads = options.input.threads});
+        strategy, graph, data.watched(), EvaluationOptions{.threads = options.input.threads});
     InputOptions input_options = options.input;
     input_options.batch_size = global_batch;
     input_options.seed = options.strategy.seed;
@@ -128,6 +129,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
                        .metrics = *session.metrics,
                        .display = *display,
                        .stop = stop,
+                       .final_test = data.validation != nullptr ? data.test.get() : nullptr,
                        .membership = membership},
                       loop_options(options, start), start.progress);
       strategy.leave();

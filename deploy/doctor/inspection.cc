@@ -161,8 +161,10 @@ void inspect_data(const TrainOptions& options, TaskReport& report) {
     std::error_code unseen;
     const fs::path cache =
         fs::is_directory(options.cache_dir, unseen) ? options.cache_dir : fs::path();
-    const DataSplits data = open_dataset(
-        options.data, {.cache_dir = cache, .seed = options.strategy.seed, .image = options.image});
+    const DataSplits data = open_dataset(options.data, {.cache_dir = cache,
+                                                        .seed = options.strategy.seed,
+                                                        .split = options.split,
+                                                        .image = options.image});
     report.data = describe_samples(data);
     report.refusals = TrainChecks(options, data).all();
   } catch (const Error& error) {

@@ -86,6 +86,7 @@ void for_each_entry(Info& info, const Visit& visit) {
   visit("data", info.progress.data, true);
   visit("seed", info.progress.seed, true);
   visit("data_flag", info.progress.data_flag, false);
+  visit("split", info.progress.split, false);
   visit("data_samples", info.progress.data_samples, false);
   visit("samples_per_update", info.progress.samples_per_update, false);
   visit("learning_rate", info.progress.learning_rate, false);

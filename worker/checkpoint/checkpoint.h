@@ -26,6 +26,7 @@ struct Progress {
   std::uint64_t seed = 1;  // all random numbers are functions of (seed, step, epoch, sample)
   // The fields below are empty or 0 in checkpoints of older programs.
   std::string data_flag{};     // the value of --data, "mnist:DIR"
+  std::string split{};         // the value of --split
   std::string data_samples{};  // describes the samples: describe_training_samples()
   std::int64_t samples_per_update = 0;
   double learning_rate = 0.0;  // the rate that the user gave

@@ -10,6 +10,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/random.h"
+#include "worker/input/validation_split.h"
 
 namespace syncopate {
 namespace {
@@ -101,7 +102,9 @@ DataSplits open_dataset(std::string_view specification, const DataOptions& optio
                         "one size",
                         image.height != 0 ? "--image-size" : "--exif", name));
       }
-      return row.open(argument, options);
+      DataSplits splits = row.open(argument, options);
+      if (!options.split.empty()) split_validation(splits, options.split, options.seed);
+      return splits;
     }
     known += (known.empty() ? "" : ", ") + std::string(row.pattern);
   }

@@ -33,16 +33,21 @@ class Dataset {
   virtual std::uint64_t fingerprint(std::int64_t index) const = 0;
 };
 
-// The two splits of the data set that --data names.
+// The splits of the data set that --data names.
 struct DataSplits {
   std::string name;  // name of the data set, "digits"
   std::unique_ptr<Dataset> train;
-  std::unique_ptr<Dataset> test;
+  std::unique_ptr<Dataset> validation{};  // null: the data have none
+  std::unique_ptr<Dataset> test;          // never null
   // Mean and deviation by channel, in units of pixel / 255. The networks subtract the mean and
   // divide by the deviation.
   std::vector<float> mean;
   std::vector<float> stddev;
   bool suits_crop_flip = false;  // natural images: mirror images keep their class
+
+  // Returns the split that evaluations during training and all choices read: the validation split
+  // if there is one. The results of a run are those of the test split.
+  const Dataset& watched() const { return validation != nullptr ? *validation : *test; }
 };
 
 // How pictures of any size become samples of one size; of images:DIR alone.
@@ -60,7 +65,8 @@ inline constexpr std::int64_t kDefaultImageSize = 224;  // pixels
 struct DataOptions {
   // The folder that keeps rendered data sets between runs; created when necessary.
   std::filesystem::path cache_dir;
-  std::uint64_t seed = 1;  // seed of synthetic data
+  std::uint64_t seed = 1;  // seed of synthetic data and of `split`
+  std::string split{};     // the value of --split (validation_split.h); empty: none
   // Shows progress: called while samples are made that are not in the cache yet, on the thread that
   // opens the data set, with the samples that are done and all samples; may be empty.
   std::function<void(std::int64_t done, std::int64_t total)> on_progress = {};

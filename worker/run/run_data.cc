@@ -40,8 +40,13 @@ std::string describe_sizes(std::string_view samples, const Dataset& dataset) {
 
 std::string describe_samples(const DataSplits& data) {
   const std::string samples = fmt::format("{} + {}", data.train->size(), data.test->size());
-  return fmt::format("{}, {}, {}", describe_sizes(samples, *data.train), hash_samples(*data.train),
-                     hash_samples(*data.test));
+  std::string text = fmt::format("{}, {}, {}", describe_sizes(samples, *data.train),
+                                 hash_samples(*data.train), hash_samples(*data.test));
+  if (data.validation != nullptr) {
+    text += fmt::format(", {} samples for validation, {}", data.validation->size(),
+                        hash_samples(*data.validation));
+  }
+  return text;
 }
 
 std::string describe_training_samples(const DataSplits& data) {

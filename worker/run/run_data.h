@@ -11,7 +11,7 @@
 
 namespace syncopate {
 
-// Describes both splits: returns the sizes, the shape, the number of classes and hashes of a few
+// Describes all splits: returns the sizes, the shape, the number of classes and hashes of a few
 // samples as text. Throws what the data sets throw.
 std::string describe_samples(const DataSplits& data);
 

@@ -45,6 +45,13 @@ void require_same_samples(const CheckpointInfo& info, const Progress& fresh) {
     throw UsageError(fmt::format("{}with --seed {}, this run has --seed {}; give that seed", what,
                                  saved.seed, fresh.seed));
   }
+  if (saved.split != fresh.split) {
+    const auto text_of_split = [](const std::string& split) {
+      return split.empty() ? std::string("without --split") : "with --split " + split;
+    };
+    throw UsageError(fmt::format("{}{}, this run is {}; give the split of the checkpoint", what,
+                                 text_of_split(saved.split), text_of_split(fresh.split)));
+  }
   if (saved.data_samples.empty() || saved.data_samples == fresh.data_samples) return;
   throw UsageError(what + "on other " + saved.data + " data: " + saved.data_samples +
                    " (hashes of some), this run has " + fresh.data_samples +
@@ -147,6 +154,7 @@ Progress fresh_progress(const TrainOptions& options, const DataSplits& data,
   return {.data = data.name,
           .seed = options.strategy.seed,
           .data_flag = options.data,
+          .split = options.split,
           .data_samples = describe_training_samples(data),
           .samples_per_update = samples_per_update(options, global_batch),
           .learning_rate = options.schedule.learning_rate};

@@ -200,6 +200,7 @@ constexpr std::array kRows = {
     Row{"--exif", [](Options o) { return if_on(o.image.apply_exif); }, kRequired, nullptr,
         Form::kSwitch},
     Row{"--cache-mb", cache_mb_text},
+    Row{"--split", [](Options o) { return if_not_empty(o.split); }, kRequired},
     Row{"--cache-dir", [](Options o) { return if_not_empty(o.cache_dir); }},
     Row{"--seed", [](Options o) { return number(o.strategy.seed); }, kRequired},
     Row{"--devices", devices_text, kRequired, nullptr, Form::kValue, device_kind},

@@ -28,6 +28,7 @@ struct TrainOptions {
   std::string model = "mnist-cnn";
   std::string data = "digits";
   ImageOptions image;        // of --data images:DIR
+  std::string split;         // the value of --split; empty: none
   StrategyOptions strategy;  // its seed is used for data, initial values and dropout alike
   ClusterSpec cluster;
   bool takes_own_gpus = false;  // --devices cuda: the GPUs are chosen on the host of the task

@@ -88,6 +88,9 @@ Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strat
           .train_loss = outcome.train_loss,
           .test_accuracy = outcome.test->accuracy,
           .test_loss = outcome.test->loss,
+          .val_accuracy =
+              outcome.validation ? std::optional(outcome.validation->accuracy) : std::nullopt,
+          .val_loss = outcome.validation ? std::optional(outcome.validation->loss) : std::nullopt,
           .staleness_mean = staleness.mean(),
           .staleness_max = static_cast<std::int64_t>(staleness.max()),
           .input_wait_fraction = outcome.input_wait_fraction,
@@ -102,6 +105,10 @@ void print_result(const TrainOptions& options, const Summary& summary, const Tra
                   std::ostream& out) {
   out << fmt::format("test accuracy   {:.2f}%\n", 100.0 * summary.test_accuracy)
       << fmt::format("test loss       {:.4f}\n", summary.test_loss);
+  if (summary.val_accuracy) {
+    out << fmt::format("validation      {:.2f}% accuracy, loss {:.4f}\n",
+                       100.0 * *summary.val_accuracy, summary.val_loss.value_or(0.0));
+  }
   if (summary.seconds > 0.0) {
     out << fmt::format(
         "training        {:.1f} s, {:.0f} samples/s, {:.2f}% of it waiting for input\n",

@@ -94,18 +94,19 @@ TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
         session.deferred_evaluations.empty() ? nullptr : session.deferred_evaluations[index].get();
     workers.push_back({*session.leased_inputs.back(), *metrics.back(), *displays.back(), kept});
   }
-  const TrainOutcome outcome =
-      train_asynchronously({.graph = *session.graph,
-                            .strategy = strategy,
-                            .workers = std::move(workers),
-                            .dataset_size = session.data.train->size(),
-                            .batch_size = input.input.batch_size,
-                            .test = *session.data.test,
-                            .evaluation = {.threads = options.input.threads},
-                            .schedule = schedule,
-                            .optimizer = options.strategy.optimizer.name,
-                            .stop = stop},
-                           loop_options(options, start), start.progress);
+  const TrainOutcome outcome = train_asynchronously(
+      {.graph = *session.graph,
+       .strategy = strategy,
+       .workers = std::move(workers),
+       .dataset_size = session.data.train->size(),
+       .batch_size = input.input.batch_size,
+       .watched = session.data.watched(),
+       .evaluation = {.threads = options.input.threads},
+       .schedule = schedule,
+       .optimizer = options.strategy.optimizer.name,
+       .stop = stop,
+       .final_test = session.data.validation != nullptr ? session.data.test.get() : nullptr},
+      loop_options(options, start), start.progress);
   session.metrics = std::move(metrics.front());
   return outcome;
 }

@@ -13,7 +13,8 @@ AssignmentRunner::AssignmentRunner(const AsynchronousRun& run, const TrainLoopOp
       options_(options),
       start_(start),
       worker_(run.workers.at(static_cast<std::size_t>(replica.index))),
-      evaluator_(*replica.backend, run.graph, run.test, run.evaluation) {}
+      replica_(replica),
+      evaluator_(*replica.backend, run.graph, run.watched, run.evaluation) {}
 
 AssignmentRunner::Done AssignmentRunner::carry_out(const Assignment& assignment,
                                                    const Snapshot& copy, const EvalMetrics& moment,
@@ -40,6 +41,10 @@ AssignmentRunner::Done AssignmentRunner::carry_out(const Assignment& assignment,
     evaluate_deferred(stop);
   }
   done.test = evaluate(moment, copy, stop);
+  if (!assignment.is_final || run_.final_test == nullptr || !done.test) return done;
+  done.validation = done.test;
+  SnapshotEvaluator test(*replica_.backend, run_.graph, *run_.final_test, run_.evaluation);
+  done.test = test.run(copy, stop, show_progress(worker_.display, "testing"));
   return done;
 }
 
@@ -80,6 +85,7 @@ std::optional<Evaluation> AssignmentRunner::evaluate(const EvalMetrics& moment,
   line.test_accuracy = test->accuracy;
   line.samples = test->samples;
   line.seconds = test->seconds;
+  line.on_validation = run_.final_test != nullptr;
   worker_.metrics.write(line);
   worker_.display.note(describe(line));
   return test;

@@ -21,7 +21,10 @@ class AssignmentRunner {
   struct Done {
     Progress progress;  // progress of the job at the snapshot
     std::optional<std::filesystem::path> checkpoint;
-    std::optional<Evaluation> test;  // nothing when `stop` returned true or no evaluation is due
+    // The evaluation of the watched split, or, of the final snapshot, that of the test split;
+    // nothing when `stop` returned true or no evaluation is due.
+    std::optional<Evaluation> test;
+    std::optional<Evaluation> validation;  // of the final snapshot, if there is a validation split
   };
   // Evaluates the snapshot `copy` or writes it to a checkpoint, as the assignment asks. moment:
   // step and time of the snapshot. learning_rate: the last one, for an error message. Throws
@@ -46,6 +49,7 @@ class AssignmentRunner {
   const TrainLoopOptions& options_;
   const Progress& start_;
   const AsynchronousWorker& worker_;
+  Replica& replica_;
   SnapshotEvaluator evaluator_;
   bool has_warned_ = false;
 };

@@ -275,6 +275,7 @@ class ReplicaLoop {
     outcome_.progress = done.progress;
     outcome_.checkpoint = done.checkpoint;
     outcome_.test = done.test;
+    outcome_.validation = done.validation;
     outcome_.weights_hash = weights_hash(copy.values);
     outcome_.staleness = last.staleness;
     outcome_.repeated_batches = last.repeated_batches;

@@ -38,11 +38,12 @@ struct AsynchronousRun {
   std::vector<AsynchronousWorker> workers;  // one worker per local replica
   std::int64_t dataset_size;
   std::int64_t batch_size;  // samples of each leased batch
-  const Dataset& test;
+  const Dataset& watched;   // the split that evaluations read: DataSplits::watched()
   EvaluationOptions evaluation;
   const Schedule& schedule;
   std::string optimizer;  // name of the optimizer, for checkpoints
   StopPoll stop;
+  const Dataset* final_test = nullptr;  // as in TrainingRun
 };
 
 // Trains until the job has ended, or until a request to stop reached a task through `run.stop`.

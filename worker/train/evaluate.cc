@@ -58,7 +58,7 @@ Evaluation add_up(std::span<const Scores> sums, std::int64_t dataset_size) {
 
 Evaluator::Evaluator(Strategy& strategy, const Graph& graph, const Dataset& dataset,
                      const EvaluationOptions& options)
-    : strategy_(strategy), dataset_size_(dataset.size()) {
+    : strategy_(strategy), options_(options), dataset_size_(dataset.size()) {
   const InputShard shard = strategy.input_shard();
   for (Replica& replica : strategy.replicas()) {
     parts_.push_back(std::make_unique<PartialEvaluator>(*replica.backend, graph, *replica.arena,

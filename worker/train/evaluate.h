@@ -81,9 +81,11 @@ class Evaluator {
   // one of them; then stopped_by() is that signal. Throws what the data set throws, and PeerError.
   std::optional<Evaluation> run(const StopPoll& stop, const OnProgress& on_progress = {});
   std::string_view stopped_by() const noexcept { return stopped_by_; }
+  const EvaluationOptions& options() const noexcept { return options_; }
 
  private:
   Strategy& strategy_;
+  EvaluationOptions options_;
   std::int64_t dataset_size_;
   std::vector<std::unique_ptr<PartialEvaluator>> parts_;  // one per replica of this task
   std::string_view stopped_by_;

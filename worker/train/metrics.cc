@@ -99,15 +99,16 @@ class JsonLines final : public MetricsWriter {
   }
 
   void write(const EvalMetrics& metrics) override {
-    OrderedJson line = {{"event", "eval"},
-                        {"step", metrics.step},
-                        {"epoch", metrics.epoch},
-                        {"test_loss", metrics.test_loss},
-                        {"test_accuracy", metrics.test_accuracy},
-                        {"samples", metrics.samples},
-                        {"seconds", metrics.seconds},
-                        {"trained_samples", metrics.trained_samples},
-                        {"trained_seconds", metrics.trained_seconds}};
+    OrderedJson line = {
+        {"event", "eval"},
+        {"step", metrics.step},
+        {"epoch", metrics.epoch},
+        {metrics.on_validation ? "val_loss" : "test_loss", metrics.test_loss},
+        {metrics.on_validation ? "val_accuracy" : "test_accuracy", metrics.test_accuracy},
+        {"samples", metrics.samples},
+        {"seconds", metrics.seconds},
+        {"trained_samples", metrics.trained_samples},
+        {"trained_seconds", metrics.trained_seconds}};
     if (metrics.began_at) line["began_at"] = *metrics.began_at;
     write_line(std::move(line));
   }
@@ -151,6 +152,8 @@ class JsonLines final : public MetricsWriter {
                         {"weights_hash", summary.weights_hash},
                         {"repeated_batches", summary.repeated_batches},
                         {"staleness", staleness_of(summary.staleness)}};
+    if (summary.val_accuracy) line["val_accuracy"] = *summary.val_accuracy;
+    if (summary.val_loss) line["val_loss"] = *summary.val_loss;
     if (summary.gpu) {
       line["gpu_utilisation"] = summary.gpu->utilisation;
       line["gpu_memory_bytes"] = summary.gpu->memory_bytes;
@@ -232,12 +235,13 @@ std::unique_ptr<MetricsWriter> make_late_metrics_writer(const std::filesystem::p
 }
 
 std::string describe(const EvalMetrics& metrics) {
+  const char* const split = metrics.on_validation ? "validation" : "test";
   std::array<char, 160> line{};
-  std::snprintf(
-      line.data(), line.size(),
-      "step %lld, epoch %.2f: test accuracy %.2f%%, test loss %.4f (%lld samples, %.1f s)",
-      static_cast<long long>(metrics.step), metrics.epoch, 100.0 * metrics.test_accuracy,
-      metrics.test_loss, static_cast<long long>(metrics.samples), metrics.seconds);
+  std::snprintf(line.data(), line.size(),
+                "step %lld, epoch %.2f: %s accuracy %.2f%%, %s loss %.4f (%lld samples, %.1f s)",
+                static_cast<long long>(metrics.step), metrics.epoch, split,
+                100.0 * metrics.test_accuracy, split, metrics.test_loss,
+                static_cast<long long>(metrics.samples), metrics.seconds);
   return line.data();
 }
 

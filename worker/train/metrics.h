@@ -61,8 +61,10 @@ struct EvalMetrics {
   double epoch = 0.0;
   double test_loss = 0.0;
   double test_accuracy = 0.0;
-  std::int64_t samples = 0;  // number of samples in the test split
+  std::int64_t samples = 0;  // number of samples in the split
   double seconds = 0.0;      // duration of this evaluation
+  // True: of the validation split; the line has "val_loss" and "val_accuracy".
+  bool on_validation = false;
   // Samples trained before the evaluation, and the training time until it began. Synchronous
   // training pauses for evaluations and checkpoints, and their time is left out.
   std::int64_t trained_samples = 0;
@@ -110,6 +112,8 @@ struct Summary {
   double train_loss = 0.0;
   double test_accuracy = 0.0;
   double test_loss = 0.0;
+  std::optional<double> val_accuracy = {};  // of the validation split, if there is one
+  std::optional<double> val_loss = {};
   double staleness_mean = 0.0;
   std::int64_t staleness_max = 0;
   double input_wait_fraction = 0.0;

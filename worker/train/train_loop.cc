@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/input/batch_plan.h"
@@ -150,6 +151,12 @@ class TrainLoop {
     }
     require_finite();
     if (!evaluate()) return stopped(run_.evaluator.stopped_by());
+    if (run_.final_test != nullptr) {
+      validation_ = std::exchange(test_, std::nullopt);
+      Evaluator test(run_.strategy, run_.graph, *run_.final_test, run_.evaluator.options());
+      test_ = test.run(run_.stop, show_progress(run_.display, "testing"));
+      if (!test_) return stopped(test.stopped_by());
+    }
     if (const StepTotals& all = log_.all(); all.steps > 0) {
       worker_times_.write({.steps = all.steps,
                            .samples = all.samples,
@@ -221,7 +228,7 @@ class TrainLoop {
     return std::nullopt;
   }
 
-  // Evaluates the test split. Returns false when a request to stop ended the evaluation.
+  // Evaluates the watched split. Returns false when a request to stop ended the evaluation.
   bool evaluate() {
     test_ = run_.evaluator.run(run_.stop, show_progress(run_.display, "evaluating"));
     if (!test_) return false;
@@ -231,6 +238,7 @@ class TrainLoop {
                            .test_accuracy = test_->accuracy,
                            .samples = test_->samples,
                            .seconds = test_->seconds,
+                           .on_validation = run_.final_test != nullptr,
                            .trained_samples = progress_.at.samples,
                            .trained_seconds = log_.all().seconds};
     run_.metrics.write(line);
@@ -270,6 +278,7 @@ class TrainLoop {
     TrainOutcome result = outcome();
     result.stopped_by = std::string(signal);
     result.test.reset();
+    result.validation.reset();
     return result;
   }
 
@@ -280,6 +289,7 @@ class TrainLoop {
       result.checkpoint = checkpoint_path(options_.checkpoint_dir, saved_step_);
     }
     result.test = test_;
+    result.validation = validation_;
     const StepTotals& all = log_.all();
     result.seconds = all.seconds;
     result.samples_per_second = all.samples_per_second();
@@ -302,7 +312,8 @@ class TrainLoop {
   ps::StopCounts stops_;            // requests to stop that reached this task
   ps::StopCounts stops_of_all_;     // requests that reached any task, as of the last step
   std::vector<StepDelays> delays_;  // one per replica
-  std::optional<Evaluation> test_;
+  std::optional<Evaluation> test_;  // the last evaluation
+  std::optional<Evaluation> validation_;
 };
 
 bool all_finite(const Tensor& values) {

@@ -58,10 +58,13 @@ struct TrainingRun {
   std::int64_t global_batch;
   const Schedule& schedule;
   std::string optimizer;  // name of the optimizer, for checkpoints
-  Evaluator& evaluator;
+  Evaluator& evaluator;   // of DataSplits::watched()
   MetricsWriter& metrics;
   ProgressDisplay& display;
   StopPoll stop;
+  // The test split, if `evaluator` reads a validation split; null: `evaluator` reads the test
+  // split.
+  const Dataset* final_test = nullptr;
   // Receives the number of this task's steps after each step; null for a run of one task.
   Membership* membership = nullptr;
 };
@@ -71,6 +74,7 @@ struct TrainOutcome {
   std::optional<std::string> stopped_by;            // name of the signal
   std::optional<std::filesystem::path> checkpoint;  // checkpoint of exactly this progress
   std::optional<Evaluation> test;                   // of the final weights; none if stopped
+  std::optional<Evaluation> validation;             // as `test`; none without a validation split
   double seconds = 0.0;  // time in steps, without evaluations, checkpoints and earlier processes
                          // (in an asynchronous job: all time since the first step)
   double samples_per_second = 0.0;

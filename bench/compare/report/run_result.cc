@@ -57,12 +57,14 @@ struct RunLine {
   }
 };
 
+// A run with a validation split is judged by that split while it trains.
 CurvePoint curve_point(const RunLine& line) {
+  const bool on_validation = line.object.contains("val_accuracy");
   return {.step = line.get<std::int64_t>("step"),
           .samples = line.get<std::int64_t>("trained_samples"),
           .seconds = line.number_at("trained_seconds"),
-          .loss = line.number_at("test_loss"),
-          .accuracy = line.number_at("test_accuracy")};
+          .loss = line.number_at(on_validation ? "val_loss" : "test_loss"),
+          .accuracy = line.number_at(on_validation ? "val_accuracy" : "test_accuracy")};
 }
 
 StepMetrics read_step(const RunLine& line) {
