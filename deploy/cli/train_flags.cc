@@ -138,9 +138,9 @@ void add_output_flags(FlagSet& flags, TrainFlags& words) {
   flags.add("--init-from", &options.init_from, "checkpoint with the weights at step 0",
             {.value = "FILE", .default_text = "--seed"});
   flags.add("--eval-every", &loop.eval_every_epochs,
-            "epochs between evaluations on the test split; 0: at the end only", {.least = 0});
+            "epochs between evaluations on the test split, and one at the end; 0: evaluates never", {.least = 0});
   flags.add("--eval-every-steps", &loop.eval_every_steps,
-            "steps between evaluations; 0: --eval-every decides", {.least = 0});
+            "steps between evaluations, and one at the end; 0: --eval-every decides", {.least = 0});
   add_choice(flags, "--eval-when", loop.eval_when, kEvalWhens,
              "time of the evaluations: when they are due, or at the end, from copies in "
              "--checkpoint-dir or $TMPDIR, so that no asynchronous worker stops training for one");

@@ -139,9 +139,8 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
   if (outcome.progress.at.step == start.progress.at.step) {
     display->note(fmt::format("nothing left to train: {} steps are done", start.progress.at.step));
   }
-  // In an asynchronous job, the worker that evaluated the final snapshot reports for the whole job.
   const bool reports =
-      is_synchronous(options.strategy.consistency) ? is_chief : outcome.test.has_value();
+      is_synchronous(options.strategy.consistency) ? is_chief : outcome.has_last_snapshot;
   if (!reports) return 0;
   Summary summary = summary_of(options, global_batch, *session.strategy, outcome);
   if (monitor != nullptr) summary.gpu = monitor->load();

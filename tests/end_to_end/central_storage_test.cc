@@ -103,7 +103,7 @@ TEST(AsynchronousCentralStorage, OfFourReplicasLearnsAsWellAsOneDevice) {
                     // The learning rate falls to zero, because a replica that the scheduler delayed
                     // pushes an old gradient. At the full rate such a gradient would lower the
                     // accuracy if it were the last.
-                    "--lr-schedule", "cosine", "--eval-every", "0", "--no-progress", "--cache-dir",
+                    "--lr-schedule", "cosine", "--eval-every", "9", "--no-progress", "--cache-dir",
                     SYNCOPATE_TEST_CACHE, "--metrics", metrics},
       std::chrono::seconds(300));
   ASSERT_EQ(result.exit_code, 0) << result.err;

@@ -165,7 +165,7 @@ INSTANTIATE_TEST_SUITE_P(
                                    100},
                     EvaluationCase{"AtTheEnd",
                                    "synthetic:1x28x28:10:1600000",
-                                   {"--batch-size", "24", "--steps", "2", "--eval-every", "0"},
+                                   {"--batch-size", "24", "--steps", "2", "--eval-every", "9"},
                                    2}),
     [](const auto& parameters) { return std::string(parameters.param.name); });
 

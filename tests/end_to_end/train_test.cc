@@ -98,6 +98,22 @@ TEST(TrainProgram, EvaluatesAtTheGivenStepInterval) {
   EXPECT_EQ(steps, (std::vector<std::int64_t>{30, 60, 70}));
 }
 
+TEST(TrainProgram, EvaluatesNeverWithAnIntervalOfZero) {
+  const ScratchDir scratch;
+  for (const Arguments& strategy :
+       {Arguments{}, Arguments{"--strategy", "central-storage", "--consistency", "async",
+                               "--replicas", "2"}}) {
+    Arguments more{"--epochs", "1", "--eval-every", "0"};
+    more.insert(more.end(), strategy.begin(), strategy.end());
+    const ProgramResult result = run_syncopate(small_run(scratch, "m", more));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_TRUE(metrics_lines(scratch / "m.jsonl", "eval").empty());
+    EXPECT_TRUE(summary_of(scratch / "m.jsonl").at("test_accuracy").is_null());
+    EXPECT_EQ(result.out.find("test accuracy"), std::string::npos) << result.out;
+    EXPECT_NE(result.out.find("weights hash"), std::string::npos) << result.out;
+  }
+}
+
 TEST(TrainProgram, ContinuesWhenItsOutputIsNotRead) {
   const ScratchDir scratch;
   // stderr is a pipe without a reader: opening the pipe waits for a reader, which exits at once.

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ostream>
 
 #include "strategies/input_shard.h"
@@ -86,8 +87,8 @@ Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strat
           .seconds = outcome.seconds,
           .samples_per_second = outcome.samples_per_second,
           .train_loss = outcome.train_loss,
-          .test_accuracy = outcome.test->accuracy,
-          .test_loss = outcome.test->loss,
+          .test_accuracy = outcome.test ? outcome.test->accuracy : std::nan(""),
+          .test_loss = outcome.test ? outcome.test->loss : std::nan(""),
           .val_accuracy =
               outcome.validation ? std::optional(outcome.validation->accuracy) : std::nullopt,
           .val_loss = outcome.validation ? std::optional(outcome.validation->loss) : std::nullopt,
@@ -103,8 +104,10 @@ Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strat
 
 void print_result(const TrainOptions& options, const Summary& summary, const TrainOutcome& outcome,
                   std::ostream& out) {
-  out << fmt::format("test accuracy   {:.2f}%\n", 100.0 * summary.test_accuracy)
-      << fmt::format("test loss       {:.4f}\n", summary.test_loss);
+  if (outcome.test) {
+    out << fmt::format("test accuracy   {:.2f}%\n", 100.0 * summary.test_accuracy)
+        << fmt::format("test loss       {:.4f}\n", summary.test_loss);
+  }
   if (summary.val_accuracy) {
     out << fmt::format("validation      {:.2f}% accuracy, loss {:.4f}\n",
                        100.0 * *summary.val_accuracy, summary.val_loss.value_or(0.0));

@@ -34,7 +34,8 @@ AssignmentRunner::Done AssignmentRunner::carry_out(const Assignment& assignment,
     prune_checkpoints(options_.checkpoint_dir, options_.keep_checkpoints);
     done.checkpoint = path;
   }
-  if (!assignment.evaluates) return done;
+  // The coordinator asks for an evaluation of every final snapshot.
+  if (!assignment.evaluates || !options_.evaluates()) return done;
   if (worker_.deferred != nullptr && !assignment.is_final && defer(moment, copy)) return done;
   if (worker_.deferred != nullptr && assignment.is_final) {
     worker_.deferred->take_over();

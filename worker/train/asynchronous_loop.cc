@@ -276,13 +276,14 @@ class ReplicaLoop {
     outcome_.checkpoint = done.checkpoint;
     outcome_.test = done.test;
     outcome_.validation = done.validation;
+    outcome_.has_last_snapshot = true;
     outcome_.weights_hash = weights_hash(copy.values);
     outcome_.staleness = last.staleness;
     outcome_.repeated_batches = last.repeated_batches;
     outcome_.saved_by_another = false;
     if (last.stopped_by && *last.stopped_by != ps::StopKind::kTimeIsUp) {
       outcome_.stopped_by = ps::stop_name(*last.stopped_by);
-    } else if (done.test) {
+    } else if (done.test || !options_.evaluates()) {
       outcome_.stopped_by.reset();  // the request to stop came after the last evaluation
     }
   }

@@ -50,8 +50,8 @@ struct AsynchronousRun {
 // `start` is the position at which the job of this task began. The job decides when evaluations and
 // checkpoints are due; of `options` only this task's folder and log interval are used.
 //
-// On the task to which the job assigned the last snapshot the outcome describes the whole job and
-// has `test`, or, when the job was stopped, `checkpoint`; that task reports for the job. On other
+// On the task to which the job assigned the last snapshot (has_last_snapshot) the outcome describes
+// the whole job and has `test`, or, when the job was stopped, `checkpoint`. On other
 // tasks the outcome has the last progress and rates that the task received, without position, test
 // and hash, and `stopped_by` when this task was asked to stop. samples_per_second counts the
 // samples that the job trained from the first step of this task to the end. train_loss is the mean

@@ -110,7 +110,7 @@ struct Summary {
   double seconds = 0.0;
   double samples_per_second = 0.0;
   double train_loss = 0.0;
-  double test_accuracy = 0.0;
+  double test_accuracy = 0.0;  // NaN, as test_loss, if the run never evaluates
   double test_loss = 0.0;
   std::optional<double> val_accuracy = {};  // of the validation split, if there is one
   std::optional<double> val_loss = {};

@@ -150,8 +150,8 @@ class TrainLoop {
       }
     }
     require_finite();
-    if (!evaluate()) return stopped(run_.evaluator.stopped_by());
-    if (run_.final_test != nullptr) {
+    if (options_.evaluates() && !evaluate()) return stopped(run_.evaluator.stopped_by());
+    if (options_.evaluates() && run_.final_test != nullptr) {
       validation_ = std::exchange(test_, std::nullopt);
       Evaluator test(run_.strategy, run_.graph, *run_.final_test, run_.evaluator.options());
       test_ = test.run(run_.stop, show_progress(run_.display, "testing"));

@@ -34,9 +34,9 @@ enum class EvalWhen : std::uint8_t {
 struct TrainLoopOptions {
   std::int64_t total_epochs = 3;
   std::optional<std::int64_t> total_steps;  // if given, total_epochs is ignored
-  double max_seconds = 0.0;            // of training, after which the run is complete; 0: no limit
-  std::int64_t eval_every_epochs = 1;  // 0: evaluates at the end only
-  std::int64_t eval_every_steps = 0;   // 0: eval_every_epochs is used
+  double max_seconds = 0.0;  // of training, after which the run is complete; 0: no limit
+  std::int64_t eval_every_epochs = 1;
+  std::int64_t eval_every_steps = 0;  // 0: eval_every_epochs is used; both 0: never evaluates
   EvalWhen eval_when = EvalWhen::kDue;
   // The folder for the deferred evaluations of a run without checkpoint_dir.
   std::filesystem::path temporary_dir = "/tmp";
@@ -46,6 +46,8 @@ struct TrainLoopOptions {
   int keep_checkpoints = 3;
   ServiceTimeOptions service_time;
   int first_worker = 0;  // global index of the first replica of this task
+
+  bool evaluates() const noexcept { return eval_every_epochs > 0 || eval_every_steps > 0; }
 };
 
 // The objects that the training loop works with; all must outlive it. `input` is at the position of
@@ -73,8 +75,11 @@ struct TrainOutcome {
   Progress progress;                                // progress at the end of training
   std::optional<std::string> stopped_by;            // name of the signal
   std::optional<std::filesystem::path> checkpoint;  // checkpoint of exactly this progress
-  std::optional<Evaluation> test;                   // of the final weights; none if stopped
-  std::optional<Evaluation> validation;             // as `test`; none without a validation split
+  // Of the final weights; none if the run was stopped or never evaluates.
+  std::optional<Evaluation> test;
+  std::optional<Evaluation> validation;  // as `test`; none without a validation split
+  // Whether an asynchronous job assigned its last snapshot to this task, which reports for the job.
+  bool has_last_snapshot = false;
   double seconds = 0.0;  // time in steps, without evaluations, checkpoints and earlier processes
                          // (in an asynchronous job: all time since the first step)
   double samples_per_second = 0.0;
