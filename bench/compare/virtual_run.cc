@@ -44,7 +44,7 @@ Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter&
                       const std::function<void(double)>& progress) {
   if (!run.refusal.empty()) throw UsageError(run.refusal);
   const TrainOptions& train = run.train;
-  const Graph graph = network_for_data(train.model, train.data, data);
+  const Graph graph = network_for_data(train.model, train.data, data, train.label_smoothing);
   return train_virtually({.options = train,
                           .workers = run.variant.workers,
                           .servers = run.variant.servers,

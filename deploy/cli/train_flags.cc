@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "deploy/cli/command_line.h"
+#include "deploy/cli/practice_flags.h"
 #include "deploy/cli/strategy_flags.h"
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
@@ -138,7 +139,8 @@ void add_output_flags(FlagSet& flags, TrainFlags& words) {
   flags.add("--init-from", &options.init_from, "checkpoint with the weights at step 0",
             {.value = "FILE", .default_text = "--seed"});
   flags.add("--eval-every", &loop.eval_every_epochs,
-            "epochs between evaluations on the test split, and one at the end; 0: evaluates never", {.least = 0});
+            "epochs between evaluations on the test split, and one at the end; 0: evaluates never",
+            {.least = 0});
   flags.add("--eval-every-steps", &loop.eval_every_steps,
             "steps between evaluations, and one at the end; 0: --eval-every decides", {.least = 0});
   add_choice(flags, "--eval-when", loop.eval_when, kEvalWhens,
@@ -239,6 +241,7 @@ void add_train_flags(FlagSet& flags, TrainFlags& words) {
   add_input_flags(flags, words);
   add_strategy_flags(flags, words.strategy, words.options);
   add_schedule_flags(flags, words);
+  add_practice_flags(flags, words.options);
   add_job_flags(flags, words.strategy);
   add_consistency_flags(flags, words.consistency, words.options);
   add_output_flags(flags, words);

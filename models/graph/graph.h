@@ -95,6 +95,10 @@ enum class LossKind : std::uint8_t { kSoftmaxCrossEntropy };
 // metrics. The target comes with the batch.
 struct LossOp {
   LossKind kind = LossKind::kSoftmaxCrossEntropy;
+  // In training, the target of a sample is (1 - label_smoothing) times its label plus
+  // label_smoothing / classes for each class; evaluation uses the label alone. In [0, 1). Source:
+  // Szegedy et al. 2016, section 7; CrossEntropyLoss of PyTorch.
+  float label_smoothing = 0.0F;
 };
 
 // The most metrics that a loss may have.
@@ -133,6 +137,9 @@ struct Graph {
   const Node& first_input() const;
   const Shape& input_shape() const { return first_input().shape; }  // [H, W, C] or [F]
   const LossOp& loss() const { return std::get<LossOp>(nodes.back().operation); }
+  void set_label_smoothing(float amount) {
+    std::get<LossOp>(nodes.back().operation).label_smoothing = amount;
+  }
   std::int64_t num_classes() const;
   std::int64_t num_parameters() const;  // counts elements of all parameters
   ArenaLayout parameter_layout() const;

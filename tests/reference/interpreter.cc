@@ -89,8 +89,9 @@ class Interpreter {
   }
   Map forward(const AddOp& /*op*/) { return add(x(0), x(1)); }
   Map forward(const ShortcutOp& op) { return shortcut(x(), op, node_->shape); }
-  Map forward(const LossOp& /*op*/) {
-    const Loss loss = softmax_cross_entropy(x(), samples_.labels, loss_divisor_);
+  Map forward(const LossOp& op) {
+    const double smoothing = mode_ == Mode::kTrain ? static_cast<double>(op.label_smoothing) : 0.0;
+    const Loss loss = softmax_cross_entropy(x(), samples_.labels, loss_divisor_, smoothing);
     result_.logits = x().values;
     result_.loss = loss.loss;
     result_.num_correct = loss.num_correct;

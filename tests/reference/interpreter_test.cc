@@ -52,6 +52,13 @@ TEST(InterpreterGradients, AreTheSlopesOfDenseAndLoss) {
   expect_gradients_are_slopes(build.finish(build.dense(x, "b", 3)));
 }
 
+TEST(InterpreterGradients, AreTheSlopesOfALossWithSmoothedLabels) {
+  GraphBuilder build("smoothed");
+  Graph graph = build.finish(build.dense(start(build, {6}), "a", 3));
+  graph.set_label_smoothing(0.3F);
+  expect_gradients_are_slopes(graph);
+}
+
 TEST(InterpreterGradients, AreTheSlopesOfConvolutionWithStrideAndPadding) {
   GraphBuilder build("conv");
   NodeId x = start(build, {6, 5, 2});

@@ -157,7 +157,7 @@ Map shortcut_backward(const Map& x, const ShortcutOp& operation, const Map& dy) 
 }
 
 Loss softmax_cross_entropy(const Map& logits, const std::vector<std::int32_t>& labels,
-                           double loss_divisor) {
+                           double loss_divisor, double label_smoothing) {
   Loss result{.dlogits = zeros_like(logits)};
   for (std::int64_t n = 0; n < logits.n; ++n) {
     const std::int64_t label = labels[static_cast<std::size_t>(n)];
@@ -168,11 +168,13 @@ Loss softmax_cross_entropy(const Map& logits, const std::vector<std::int32_t>& l
     const double max = logits.at(n, 0, 0, largest);
     double sum = 0.0;
     for (std::int64_t k = 0; k < logits.c; ++k) sum += std::exp(logits.at(n, 0, 0, k) - max);
-    result.loss += (std::log(sum) - (logits.at(n, 0, 0, label) - max)) / loss_divisor;
     result.num_correct += largest == label ? 1 : 0;
     for (std::int64_t k = 0; k < logits.c; ++k) {
       const double probability = std::exp(logits.at(n, 0, 0, k) - max) / sum;
-      result.dlogits.at(n, 0, 0, k) = (probability - (k == label ? 1.0 : 0.0)) / loss_divisor;
+      const double target = (k == label ? 1.0 - label_smoothing : 0.0) +
+                            label_smoothing / static_cast<double>(logits.c);
+      result.loss -= target * (logits.at(n, 0, 0, k) - max - std::log(sum)) / loss_divisor;
+      result.dlogits.at(n, 0, 0, k) = (probability - target) / loss_divisor;
     }
   }
   return result;

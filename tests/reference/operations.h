@@ -102,6 +102,6 @@ struct Loss {
   Map dlogits;
 };
 Loss softmax_cross_entropy(const Map& logits, const std::vector<std::int32_t>& labels,
-                           double loss_divisor);
+                           double loss_divisor, double label_smoothing = 0.0);
 
 }  // namespace syncopate::reference

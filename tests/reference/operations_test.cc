@@ -65,6 +65,13 @@ TEST(ReferenceShortcut, TakesEverySecondPixelAndAppendsZeroChannels) {
   EXPECT_EQ(y.values, (Values{1.0, 0.0, 3.0, 0.0}));
 }
 
+// torch.nn.functional.cross_entropy(tensor([[1., 2., 4.]]), tensor([2]), label_smoothing=0.1)
+TEST(ReferenceLoss, WithSmoothedLabelsIsThatOfPyTorch) {
+  Map logits = make_map(1, {3});
+  logits.values = {1.0, 2.0, 4.0};
+  EXPECT_NEAR(softmax_cross_entropy(logits, {2}, 1.0, 0.1).loss, 0.3365127, 1e-6);
+}
+
 TEST(ReferenceLoss, IsTheLogarithmOfTheNumberOfClassesForEqualLogits) {
   const Map logits{.n = 2, .h = 1, .w = 1, .c = 4, .values = Values(8, 1000.0)};
   EXPECT_DOUBLE_EQ(softmax_cross_entropy(logits, {0, 3}, 2.0).loss, std::log(4.0));

@@ -133,7 +133,7 @@ void require_network_fits_data(const Graph& graph, const std::string& what,
 }
 
 Graph network_for_data(const std::string& model, const std::string& data_flag,
-                       const DataSplits& data) {
+                       const DataSplits& data, float label_smoothing) {
   try {
     const SampleSpec& spec = data.train->spec();
     Graph graph =
@@ -141,6 +141,7 @@ Graph network_for_data(const std::string& model, const std::string& data_flag,
                               .classes = spec.num_classes,
                               .input = {spec.inputs.front().dtype, data.mean, data.stddev}});
     require_network_fits_data(graph, "--model " + model, data_flag, data);
+    graph.set_label_smoothing(label_smoothing);
     return graph;
   } catch (const ShapeError& error) {
     throw UsageError(

@@ -40,9 +40,10 @@ void require_same_data(const DataSplits& data, const std::string& data_flag,
 void require_network_fits_data(const Graph& graph, const std::string& what,
                                const std::string& data_flag, const DataSplits& data);
 
-// Returns the network `model` for samples of this shape and number of classes. Throws UsageError
+// Returns the network `model` for samples of this shape and number of classes. label_smoothing: as
+// in LossOp; only training uses it. Throws UsageError
 // naming --model and --data when the samples are too small for the network.
 Graph network_for_data(const std::string& model, const std::string& data_flag,
-                       const DataSplits& data);
+                       const DataSplits& data, float label_smoothing = 0.0F);
 
 }  // namespace syncopate

@@ -243,6 +243,7 @@ constexpr std::array kRows = {
         uses_adam},
     Row{"--epsilon", [](Options o) { return number(o.strategy.optimizer.epsilon); }, kRequired,
         uses_adam},
+    Row{"--label-smoothing", [](Options o) { return number(o.label_smoothing); }, kRequired},
     Row{"--lr-schedule", schedule_text, kRequired},
     Row{"--lr-milestones", milestones_text, kRequired, uses_step_schedule},
     Row{"--lr-factor", [](Options o) { return number(o.schedule.factor); }, kRequired,

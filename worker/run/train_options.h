@@ -40,6 +40,7 @@ struct TrainOptions {
   LearningRateScale learning_rate_scale = LearningRateScale::kNone;
   std::int64_t reference_batch_size = 0;  // samples; 0: the batch of one replica
   InputOptions input;                     // batch size and seed are taken from `strategy`
+  float label_smoothing = 0.0F;           // in [0, 1)
   ScheduleOptions schedule;               // total_epochs is set when the data set is open
   TrainLoopOptions loop;
   bool resume = false;

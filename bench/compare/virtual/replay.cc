@@ -190,7 +190,8 @@ class Replay {
         data_(data),
         seed_(std::stoull(job.agreed("--seed"))),
         compression_(ps::parse_compression(job.agreed("--compress"), "--compress")),
-        graph_(network_for_data(job.agreed("--model"), data.name, data)),
+        graph_(network_for_data(job.agreed("--model"), data.name, data,
+                                std::stof(job.agreed("--label-smoothing")))),
         reader_(*data.train, input_options_of(job, seed_), {}),
         slot_(reader_.make_slot()),
         next_(job.shards.size()) {

@@ -9,11 +9,13 @@ namespace {
 
 // x is [n, classes]. y = softmax(x), loss = sum over n of -log y[label] / loss_divisor, and
 // dx = (y - onehot) / loss_divisor. The maximum is subtracted before the exponential. Source:
-// Goodfellow et al. 2016, section 4.1.
+// Goodfellow et al. 2016, section 4.1. With label smoothing the one-hot targets are smoothed.
 class LossGroup final : public Group {
  public:
   LossGroup(const GroupContext& context, const ValueType& input)
-      : context_(context), classes_(input.channels()) {}
+      : context_(context),
+        classes_(input.channels()),
+        smoothing_(context.mode == Mode::kTrain ? context.graph.loss().label_smoothing : 0.0F) {}
 
   GroupNeeds needs() const override {
     GroupNeeds needs;
@@ -36,7 +38,8 @@ class LossGroup final : public Group {
       double sum = 0.0;
       for (std::int64_t c = 0; c < classes_; ++c)
         sum += static_cast<double>(std::exp(x[c] - x[best]));
-      step.loss += std::log(sum) - static_cast<double>(x[label] - x[best]);
+      const auto chosen = static_cast<double>(x[label] - x[best]);
+      step.loss += std::log(sum) - (smoothing_ == 0.0F ? chosen : smoothed(x, x[best], chosen));
       if (best == label) ++step.num_correct;
     }
     step.loss /= static_cast<double>(step.loss_divisor);
@@ -45,6 +48,8 @@ class LossGroup final : public Group {
   void backward(LaneStep& step) override {
     if (memory_.input_gradients[0] == nullptr) return;
     const float inverse_divisor = 1.0F / static_cast<float>(step.loss_divisor);
+    const float other = smoothing_ / static_cast<float>(classes_);  // target of the other classes
+    const float own = 1.0F - smoothing_ + other;
     for (std::int64_t i = 0; i < context_.n; ++i) {
       const float* x = memory_.inputs[0] + i * classes_;
       float* dx = memory_.input_gradients[0] + i * classes_;
@@ -57,15 +62,24 @@ class LossGroup final : public Group {
       }
       const float inverse_sum = static_cast<float>(1.0 / sum);
       for (std::int64_t c = 0; c < classes_; ++c) {
-        const float target = c == step.labels[static_cast<std::size_t>(i)] ? 1.0F : 0.0F;
+        const float target = c == step.labels[static_cast<std::size_t>(i)] ? own : other;
         dx[c] = (dx[c] * inverse_sum - target) * inverse_divisor;
       }
     }
   }
 
  private:
+  // Returns the mean of the logits minus their maximum, weighted by the smoothed targets.
+  double smoothed(const float* x, float largest, double chosen) const {
+    double sum = 0.0;
+    for (std::int64_t c = 0; c < classes_; ++c) sum += static_cast<double>(x[c] - largest);
+    const auto smoothing = static_cast<double>(smoothing_);
+    return (1.0 - smoothing) * chosen + smoothing * sum / static_cast<double>(classes_);
+  }
+
   const GroupContext context_;
   const std::int64_t classes_;
+  const float smoothing_;
   GroupMemory memory_;
 };
 

@@ -8,7 +8,9 @@ template <typename T>
 class LossGroup final : public PlainGroup {
  public:
   LossGroup(const GroupContext& context, const FusedGroup& group)
-      : PlainGroup(context, group), classes_(static_cast<int>(in().back())) {}
+      : PlainGroup(context, group),
+        classes_(static_cast<int>(in().back())),
+        smoothing_(context.trains() ? context.graph.loss().label_smoothing : 0.0F) {}
 
   GroupNeeds needs() const override {
     GroupNeeds needs;
@@ -40,12 +42,13 @@ class LossGroup final : public PlainGroup {
   void start(const Step& step, T* gradient, LossSums* sums, void* scratch) {
     const LossScale* const scaled = variables().loss_scale();
     softmax_cross_entropy(static_cast<const T*>(memory().inputs[0]), step.labels, context().n,
-                          classes_, static_cast<double>(step.loss_divisor),
+                          classes_, smoothing_, static_cast<double>(step.loss_divisor),
                           scaled == nullptr ? nullptr : &scaled->scale, gradient, sums, scratch,
                           stream());
   }
 
   const int classes_;
+  const float smoothing_;
 };
 
 }  // namespace

@@ -218,6 +218,10 @@ void append_vectors(std::vector<SmallNetwork>& all) {
   all.push_back(plain_network("MapOfFloats", {6, 5, 3}, [](GraphBuilder& b, NodeId x) {
     return classify(b, b.relu(b.conv2d(x, "conv", 8, {.pad = 1, .bias = true})));
   }));
+  SmallNetwork smoothed = plain_network(
+      "SmoothedLabels", {9}, [](GraphBuilder& b, NodeId x) { return b.dense(x, "fc", 5); });
+  smoothed.graph.set_label_smoothing(0.2F);
+  all.push_back(std::move(smoothed));
   GraphBuilder average("average");
   NodeId x =
       average.conv2d(average.input({6, 5, 3}, u8_input(3)), "conv", 20, {.pad = 1, .bias = true});

@@ -172,13 +172,13 @@ struct LossSums {
   std::int64_t num_correct = 0;  // samples whose first largest logit is the label's
 };
 // Computes softmax and cross entropy. logits [n, classes]; labels [n], where a label outside the
-// classes makes the loss NaN. dlogits = scale * (softmax - onehot) / divisor, of type T; it is null
-// if not wanted. scale is on the device; null counts as 1. Source: the largest logit is subtracted
-// first, Goodfellow et al. 2016, section 4.1.
+// classes makes the loss NaN. dlogits = scale * (softmax - target) / divisor, of type T; it is null
+// if not wanted; the targets are smoothed as in LossOp. scale is on the device; null
+// counts as 1. Source: the largest logit is subtracted first, Goodfellow et al. 2016, section 4.1.
 template <typename T>
 void softmax_cross_entropy(const T* logits, const std::int32_t* labels, std::int64_t n, int classes,
-                           double divisor, const float* scale, T* dlogits, LossSums* sums,
-                           void* scratch, cudaStream_t stream);
+                           float smoothing, double divisor, const float* scale, T* dlogits,
+                           LossSums* sums, void* scratch, cudaStream_t stream);
 std::int64_t softmax_cross_entropy_scratch(std::int64_t n);
 
 // Loss scaling: an fp16 network computes the gradients of `scale` times the loss, since small

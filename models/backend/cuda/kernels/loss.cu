@@ -21,7 +21,7 @@ struct SampleLoss {
 template <int kLanes, typename T>
 __global__ void __launch_bounds__(kThreads)
     cross_entropy_kernel(const T* logits, const std::int32_t* labels, std::int64_t n, int classes,
-                         double inverse_divisor, const float* scale, T* dlogits,
+                         float smoothing, double inverse_divisor, const float* scale, T* dlogits,
                          SampleLoss* losses) {
   __shared__ float values[kThreads];
   __shared__ int indices[kThreads];
@@ -71,14 +71,29 @@ __global__ void __launch_bounds__(kThreads)
   }
   sum = values[leader];
 
+  float all = 0.0F;  // the sum of the logits minus the largest, which label smoothing needs
+  if (smoothing != 0.0F) {
+    __syncthreads();
+    for (int k = lane; k < end; k += kLanes) all += to_float(logits[first + k]) - largest;
+    values[thread] = all;
+    __syncthreads();
+    for (int half = kLanes / 2; half > 0; half /= 2) {
+      if (lane < half) values[thread] += values[thread + half];
+      __syncthreads();
+    }
+    all = values[leader];
+  }
+
   if (sample >= n) return;
   const int label = labels[sample];
   if (dlogits != nullptr) {
     const double scaled = scale == nullptr ? 1.0 : static_cast<double>(*scale);
     const auto factor = static_cast<float>(scaled * inverse_divisor);
+    const float other = smoothing / static_cast<float>(classes);  // target of the other classes
+    const float own = 1.0F - smoothing + other;
     for (int k = lane; k < classes; k += kLanes) {
       const float softmax = expf(to_float(logits[first + k]) - largest) / sum;
-      dlogits[first + k] = from_float<T>((softmax - (k == label ? 1.0F : 0.0F)) * factor);
+      dlogits[first + k] = from_float<T>((softmax - (k == label ? own : other)) * factor);
     }
   }
   if (lane == 0) {
@@ -86,8 +101,12 @@ __global__ void __launch_bounds__(kThreads)
     const double chosen = label >= 0 && label < classes
                               ? static_cast<double>(to_float(logits[first + label]))
                               : static_cast<double>(NAN);
-    losses[sample] = {log(static_cast<double>(sum)) - (chosen - static_cast<double>(largest)),
-                      largest_index == label ? 1 : 0};
+    double expected = chosen - static_cast<double>(largest);
+    if (smoothing != 0.0F) {
+      const auto part = static_cast<double>(smoothing);
+      expected = (1.0 - part) * expected + part * static_cast<double>(all) / classes;
+    }
+    losses[sample] = {log(static_cast<double>(sum)) - expected, largest_index == label ? 1 : 0};
   }
 }
 
@@ -122,28 +141,28 @@ __global__ void __launch_bounds__(kThreads)
 
 template <int kLanes, typename T>
 void launch_cross_entropy(const T* logits, const std::int32_t* labels, std::int64_t n, int classes,
-                          double inverse_divisor, const float* scale, T* dlogits,
+                          float smoothing, double inverse_divisor, const float* scale, T* dlogits,
                           SampleLoss* losses, cudaStream_t stream) {
   const std::int64_t samples = kThreads / kLanes;
   const auto blocks = static_cast<unsigned>((n + samples - 1) / samples);
   launch({"softmax_cross_entropy", dim3(blocks), kThreads, stream}, cross_entropy_kernel<kLanes, T>,
-         logits, labels, n, classes, inverse_divisor, scale, dlogits, losses);
+         logits, labels, n, classes, smoothing, inverse_divisor, scale, dlogits, losses);
 }
 
 }  // namespace
 
 template <typename T>
 void softmax_cross_entropy(const T* logits, const std::int32_t* labels, std::int64_t n, int classes,
-                           double divisor, const float* scale, T* dlogits, LossSums* sums,
-                           void* scratch, cudaStream_t stream) {
+                           float smoothing, double divisor, const float* scale, T* dlogits,
+                           LossSums* sums, void* scratch, cudaStream_t stream) {
   auto* const losses = static_cast<SampleLoss*>(scratch);
   const double inverse_divisor = 1.0 / divisor;
   if (n > 0 && classes <= kThreads) {
-    launch_cross_entropy<32>(logits, labels, n, classes, inverse_divisor, scale, dlogits, losses,
-                             stream);
+    launch_cross_entropy<32>(logits, labels, n, classes, smoothing, inverse_divisor, scale, dlogits,
+                             losses, stream);
   } else if (n > 0) {
-    launch_cross_entropy<kThreads>(logits, labels, n, classes, inverse_divisor, scale, dlogits,
-                                   losses, stream);
+    launch_cross_entropy<kThreads>(logits, labels, n, classes, smoothing, inverse_divisor, scale,
+                                   dlogits, losses, stream);
   }
   launch({"add_losses", dim3(1), kThreads, stream}, add_losses_kernel, losses, n, divisor, sums);
 }
@@ -153,12 +172,12 @@ std::int64_t softmax_cross_entropy_scratch(std::int64_t n) {
 }
 
 // Instantiates the loss functions for float, __nv_bfloat16 and __half.
-template void softmax_cross_entropy(const float*, const std::int32_t*, std::int64_t, int, double,
-                                    const float*, float*, LossSums*, void*, cudaStream_t);
+template void softmax_cross_entropy(const float*, const std::int32_t*, std::int64_t, int, float,
+                                    double, const float*, float*, LossSums*, void*, cudaStream_t);
 template void softmax_cross_entropy(const __nv_bfloat16*, const std::int32_t*, std::int64_t, int,
-                                    double, const float*, __nv_bfloat16*, LossSums*, void*,
+                                    float, double, const float*, __nv_bfloat16*, LossSums*, void*,
                                     cudaStream_t);
-template void softmax_cross_entropy(const __half*, const std::int32_t*, std::int64_t, int, double,
-                                    const float*, __half*, LossSums*, void*, cudaStream_t);
+template void softmax_cross_entropy(const __half*, const std::int32_t*, std::int64_t, int, float,
+                                    double, const float*, __half*, LossSums*, void*, cudaStream_t);
 
 }  // namespace syncopate::cuda

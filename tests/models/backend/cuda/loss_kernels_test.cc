@@ -15,14 +15,14 @@ constexpr cudaStream_t kStream = nullptr;
 template <typename T>
 struct LossRun {
   LossRun(const Values& logits, const std::vector<std::int32_t>& labels, int classes,
-          double divisor, float scale, bool wants_gradient) {
+          float smoothing, double divisor, float scale, bool wants_gradient) {
     const auto n = static_cast<std::int64_t>(labels.size());
     DeviceArray<T> x(logits);
     DeviceArray<std::int32_t> y(Values(labels.begin(), labels.end()));
     DeviceArray<T> gradient(static_cast<std::int64_t>(logits.size()));
     DeviceArray<unsigned char> scratch(softmax_cross_entropy_scratch(n));
     DeviceArray<float> factor(Values{static_cast<double>(scale)});
-    softmax_cross_entropy(x.data(), y.data(), n, classes, divisor, factor.data(),
+    softmax_cross_entropy(x.data(), y.data(), n, classes, smoothing, divisor, factor.data(),
                           wants_gradient ? gradient.data() : nullptr, &sums, scratch.data(),
                           kStream);
     dlogits = gradient.values();
@@ -42,11 +42,12 @@ TYPED_TEST(LossKernel, GivesLossCorrectCountAndGradient) {
   struct Case {
     std::int64_t n;
     int classes;
+    float smoothing = 0.0F;
   };
   // The numbers of classes are one; fewer than a group of threads, as many, and more; more than a
   // block. One case has many samples.
-  for (const Case& shape :
-       {Case{1, 1}, Case{3, 10}, Case{40, 32}, Case{9, 100}, Case{5, 1000}, Case{700, 10}}) {
+  for (const Case& shape : {Case{1, 1}, Case{3, 10}, Case{40, 32}, Case{9, 100}, Case{5, 1000},
+                            Case{700, 10}, Case{40, 10, 0.1F}, Case{5, 1000, 0.25F}}) {
     const std::int64_t n = shape.n;
     const int classes = shape.classes;
     SCOPED_TRACE(std::to_string(n) + " samples, " + std::to_string(classes) + " classes");
@@ -56,9 +57,10 @@ TYPED_TEST(LossKernel, GivesLossCorrectCountAndGradient) {
     for (std::int64_t i = 0; i < n; ++i) {
       labels.push_back(static_cast<std::int32_t>(i * 13 % classes));
     }
-    const reference::Loss expected = reference::softmax_cross_entropy(logits, labels, kDivisor);
+    const reference::Loss expected = reference::softmax_cross_entropy(
+        logits, labels, kDivisor, static_cast<double>(shape.smoothing));
     const auto found = run_in_every_order([&] {
-      const LossRun<T> run(logits.values, labels, classes, kDivisor, kScale, true);
+      const LossRun<T> run(logits.values, labels, classes, shape.smoothing, kDivisor, kScale, true);
       return Outputs{{run.sums.loss}, {static_cast<double>(run.sums.num_correct)}, run.dlogits};
     });
     // The error of the loss: exp() of numbers down to -12 is accurate to a few units, and `classes`
@@ -71,7 +73,8 @@ TYPED_TEST(LossKernel, GivesLossCorrectCountAndGradient) {
     for (double& value : scaled) value *= static_cast<double>(kScale);
     expect_close<T>(scaled, found[2], 16 + classes / 32.0, static_cast<double>(kScale) / kDivisor);
 
-    const LossRun<T> without_gradient(logits.values, labels, classes, kDivisor, kScale, false);
+    const LossRun<T> without_gradient(logits.values, labels, classes, shape.smoothing, kDivisor,
+                                      kScale, false);
     EXPECT_EQ(without_gradient.sums.loss, found[0][0]);
   }
 }
@@ -85,32 +88,32 @@ TYPED_TEST(LossKernel, CountsTheFirstOfEqualLogits) {
     Values logits(static_cast<std::size_t>(classes));
     logits[static_cast<std::size_t>(first)] = 3.0;
     logits[static_cast<std::size_t>(second)] = 3.0;
-    const LossRun<TypeParam> right(logits, {first}, classes, 1.0, 1.0F, true);
+    const LossRun<TypeParam> right(logits, {first}, classes, 0.0F, 1.0, 1.0F, true);
     EXPECT_EQ(right.sums.num_correct, 1);
-    const LossRun<TypeParam> wrong(logits, {second}, classes, 1.0, 1.0F, true);
+    const LossRun<TypeParam> wrong(logits, {second}, classes, 0.0F, 1.0, 1.0F, true);
     EXPECT_EQ(wrong.sums.num_correct, 0);
   }
 }
 
 TYPED_TEST(LossKernel, AcceptsLargeLogits) {
   // The logits are 1000 because exp(1000) overflows every type.
-  const LossRun<TypeParam> run({1000, 1000}, {0}, 2, 1.0, 1.0F, true);
+  const LossRun<TypeParam> run({1000, 1000}, {0}, 2, 0.0F, 1.0, 1.0F, true);
   EXPECT_NEAR(run.sums.loss, std::log(2.0), 1e-6);  // up to f32 roundings
   EXPECT_EQ(run.dlogits, (Values{-0.5, 0.5}));
 }
 
 TYPED_TEST(LossKernel, HidesNoNaN) {
-  const LossRun<TypeParam> run({NAN, 1.0}, {1}, 2, 1.0, 1.0F, true);
+  const LossRun<TypeParam> run({NAN, 1.0}, {1}, 2, 0.0F, 1.0, 1.0F, true);
   EXPECT_TRUE(std::isnan(run.sums.loss));
 }
 
 TYPED_TEST(LossKernel, ReadsNothingForALabelThatIsNoClass) {
-  const LossRun<TypeParam> run({1, 2, 3, 4}, {0, 2}, 2, 1.0, 1.0F, true);
+  const LossRun<TypeParam> run({1, 2, 3, 4}, {0, 2}, 2, 0.0F, 1.0, 1.0F, true);
   EXPECT_TRUE(std::isnan(run.sums.loss));
 }
 
 TYPED_TEST(LossKernel, IsZeroWithoutSamples) {
-  const LossRun<TypeParam> run({}, {}, 10, 5.0, 1.0F, true);
+  const LossRun<TypeParam> run({}, {}, 10, 0.0F, 5.0, 1.0F, true);
   EXPECT_EQ(run.sums.loss, 0.0);
   EXPECT_EQ(run.sums.num_correct, 0);
 }
