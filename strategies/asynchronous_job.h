@@ -26,6 +26,7 @@ struct JobStatus {
   double staleness_mean = 0.0;
   std::uint64_t staleness_max = 0;
   std::optional<ps::StopKind> stopped_by;
+  double learning_rate_factor = 1.0;  // of the scheduled rate: RunPosition::rules
 };
 
 // The staleness of one worker's pushes, on all shards together.
@@ -44,6 +45,7 @@ struct Assignment {
   std::optional<ps::StopKind> stopped_by;
   JobStatus status;           // progress of the job when the snapshot was taken
   ps::DataPosition position;  // place in the data set when the snapshot was taken
+  std::vector<double> rules;  // RunPosition::rules; done() passes them on to the next assignment
   std::vector<WorkerStaleness> staleness;
   std::int64_t repeated_batches = 0;  // trained again after a worker died that had pushed a part
 };

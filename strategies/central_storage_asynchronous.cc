@@ -52,7 +52,9 @@ class LocalWorker final : public AsynchronousJob, public ShardTransport {
     return next ? std::optional(assignment_of(*next)) : std::nullopt;
   }
   Snapshot read_snapshot(const Assignment& assignment, bool with_slots) override;
-  void done(const Assignment& assignment) override { job_.done(index_, assignment.snapshot_id); }
+  void done(const Assignment& assignment) override {
+    job_.done(index_, assignment.snapshot_id, assignment.rules);
+  }
   void refresh() override;
   void request_stop(ps::StopKind kind) override { job_.request_stop(index_, kind); }
 

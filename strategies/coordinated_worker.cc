@@ -183,6 +183,7 @@ ps::wire::DeclarationT declare_job(const StrategyOptions& options, const Graph& 
   declaration.eval_every_steps = plan.eval_every_steps;
   declaration.checkpoint_every_steps = plan.checkpoint_every_steps;
   declaration.writes_checkpoints = plan.writes_checkpoints;
+  declaration.saves_evaluated = plan.saves_evaluated;
   return declaration;
 }
 
@@ -194,7 +195,8 @@ JobStatus job_status_of(const ps::wire::JobStatusT& status) {
           .live_workers = status.live_workers,
           .staleness_mean = status.staleness_mean,
           .staleness_max = status.staleness_max,
-          .stopped_by = ps::stop_kind_from_wire(status.stopped_by)};
+          .stopped_by = ps::stop_kind_from_wire(status.stopped_by),
+          .learning_rate_factor = status.learning_rate_factor};
 }
 
 Assignment assignment_of(const ps::wire::AppointmentT& wire) {
@@ -205,6 +207,7 @@ Assignment assignment_of(const ps::wire::AppointmentT& wire) {
                         .stopped_by = ps::stop_kind_from_wire(wire.stopped_by),
                         .status = {},
                         .position = ps::position_of(wire).position,
+                        .rules = wire.rules,
                         .staleness = {},
                         .repeated_batches = wire.repeated_batches};
   ps::StalenessHistogram all;

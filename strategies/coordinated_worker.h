@@ -76,7 +76,7 @@ class LeasedWorker final : public ServedWorker, public AsynchronousJob {
   std::optional<Assignment> wait_assignment() override;
   Snapshot read_snapshot(const Assignment& assignment, bool with_slots) override;
   void done(const Assignment& assignment) override {
-    client().complete_assignment(assignment.snapshot_id);
+    client().complete_assignment(assignment.snapshot_id, assignment.rules);
   }
   void refresh() override;
   void request_stop(ps::StopKind kind) override { client().request_stop(kind); }

@@ -177,9 +177,10 @@ std::shared_ptr<const ps::ServedSnapshot> LocalJob::snapshot(std::uint64_t id) c
   return copy;
 }
 
-void LocalJob::done(int worker, std::uint64_t snapshot_id) {
+void LocalJob::done(int worker, std::uint64_t snapshot_id, const std::vector<double>& rules) {
   ps::wire::AppointmentDoneT done;
   done.cut = snapshot_id;
+  done.rules = rules;
   send(worker, done);
 }
 

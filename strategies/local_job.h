@@ -59,7 +59,7 @@ class LocalJob {
   std::optional<ps::wire::AppointmentT> wait_assignment(int worker);
   // Returns a snapshot. Precondition: the worker has an open assignment with this snapshot.
   std::shared_ptr<const ps::ServedSnapshot> snapshot(std::uint64_t id) const;
-  void done(int worker, std::uint64_t snapshot_id);
+  void done(int worker, std::uint64_t snapshot_id, const std::vector<double>& rules);
   void request_stop(int worker, ps::StopKind kind);
   // Ends the job: call once, when all workers have trained everything.
   void leave();

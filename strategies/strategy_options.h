@@ -33,6 +33,7 @@ struct JobPlan {
   std::int64_t eval_every_steps = 0;
   std::int64_t checkpoint_every_steps = 0;
   bool writes_checkpoints = false;
+  bool saves_evaluated = false;  // a checkpoint is written of each snapshot that is evaluated
 };
 
 // Options of --strategy parameter-server; asynchronous central-storage reads plan and agreements.

@@ -22,6 +22,8 @@ struct OwnedFlag {
 constexpr std::string_view kVariants = "give it in --strategies, as in parameter-server:ssp:2";
 constexpr std::string_view kWorkers = "compare starts the workers: give --workers before the --";
 constexpr std::string_view kEvaluations = "give --evaluations before the --";
+constexpr std::string_view kToTheEnd =
+    "compare trains every variant to the end of its budget, and evaluates then";
 constexpr std::string_view kFolder = "each run keeps its files in the folder of --report";
 
 constexpr std::array kOwned = {
@@ -55,6 +57,10 @@ constexpr std::array kOwned = {
     OwnedFlag{"--eval-every-steps", kEvaluations},
     OwnedFlag{"--eval-when",
               "compare evaluates after training, so that evaluations take no time from it"},
+    OwnedFlag{"--stop-at", kToTheEnd},
+    OwnedFlag{"--early-stop", kToTheEnd},
+    OwnedFlag{"--reduce-on-plateau", kToTheEnd},
+    OwnedFlag{"--keep-best", kToTheEnd},
     OwnedFlag{"--log-every", kEvaluations},
     OwnedFlag{"--metrics", kFolder},
     OwnedFlag{"--checkpoint-dir", kFolder},

@@ -230,6 +230,7 @@ void check_together(const FlagSet& flags, const Environment& environment, TrainF
   check_cluster(flags, words.strategy, environment, options);
   check_consistency(flags, words.consistency, options);
   check_optimizer(flags, options);
+  check_practice(flags, options);
   for (const char* flag : {"--checkpoint-every", "--keep-checkpoints", "--resume"}) {
     flags.require(flag, !options.loop.checkpoint_dir.empty(), "--checkpoint-dir DIR");
   }

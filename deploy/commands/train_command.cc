@@ -131,7 +131,8 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
                        .display = *display,
                        .stop = stop,
                        .final_test = data.validation != nullptr ? data.test.get() : nullptr,
-                       .membership = membership},
+                       .membership = membership,
+                       .rules_by_step = &session.rules_by_step},
                       loop_options(options, start), start.progress);
       strategy.leave();
     });

@@ -358,14 +358,18 @@ std::vector<float> Client::read_snapshot_state(std::uint64_t snapshot) {
   return std::exchange(state_->shared.statistics, {});
 }
 
-void Client::complete_assignment(std::uint64_t snapshot) {
+void Client::complete_assignment(std::uint64_t snapshot, std::vector<double> rules) {
   ClientState& shared = state_->shared;
   {
     const std::lock_guard lock(shared.mutex);
-    shared.is_assignment_done |= shared.assigned_snapshot == snapshot;
+    if (shared.assigned_snapshot == snapshot) {
+      shared.is_assignment_done = true;
+      shared.rules = rules;
+    }
   }
   wire::AppointmentDoneT done;
   done.cut = snapshot;
+  done.rules = std::move(rules);
   state_->io->send_control(wire::make_message(std::move(done)));
 }
 

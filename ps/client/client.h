@@ -129,7 +129,8 @@ class Client {
                      std::span<const std::span<float>> slots);
   std::vector<float> read_snapshot_state(std::uint64_t snapshot);
   // Reports that the assigned evaluation or checkpoint of this snapshot is done.
-  void complete_assignment(std::uint64_t snapshot);
+  // rules: as in RunPosition, if an evaluation has changed them; else empty.
+  void complete_assignment(std::uint64_t snapshot, std::vector<double> rules = {});
   void request_stop(StopKind kind);
 
   // Collects a text of every worker; returns all texts by worker. All workers call exchange() in

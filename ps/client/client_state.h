@@ -64,6 +64,7 @@ struct ClientState {
   std::deque<wire::AppointmentT> assignments;
   std::uint64_t assigned_snapshot = 0;  // snapshot of the last assignment
   bool is_assignment_done = false;
+  std::vector<double> rules;  // that the assignment left, in case its end must be sent again
   bool finished = false;
   std::uint64_t round = 0;                                      // of the last Client::exchange()
   std::optional<wire::ExchangeT> open_exchange;                 // not answered yet

@@ -250,9 +250,10 @@ void IoThread::assign(const wire::AppointmentT& assignment) {
     std::unique_lock lock(state_.mutex);
     if (assignment.cut == state_.assigned_snapshot) {
       if (!state_.is_assignment_done) return;
-      lock.unlock();
       wire::AppointmentDoneT done;
       done.cut = assignment.cut;
+      done.rules = state_.rules;
+      lock.unlock();
       return control_.send(wire::make_message(std::move(done)));
     }
   }

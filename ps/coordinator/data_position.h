@@ -31,6 +31,9 @@ struct RunPosition {
   std::int64_t step = 0;       // updates applied, those before a resume included
   std::int64_t samples = 0;    // samples trained, those before a resume included
   DataPosition position = {};  // where the next batch starts
+  // State of the rules that judge evaluations, which only the worker understands, but for the first
+  // number: the factor of the learning rate. Empty: there are no rules, or no evaluation yet.
+  std::vector<double> rules = {};
   bool operator==(const RunPosition&) const = default;
 };
 

@@ -74,7 +74,8 @@ std::vector<std::byte> to_bytes(const JobSnapshot& job) {
                       {"batches_of_step", job.batches_of_step},
                       {"batches_left", job.batches_left},
                       {"repeated_batches", job.repeated_batches},
-                      {"stopped_by", to_wire(job.stopped_by)}};
+                      {"stopped_by", to_wire(job.stopped_by)},
+                      {"rules", progress.at.rules}};
   const std::vector<std::uint8_t> bytes = json::to_cbor(saved);
   const auto view = std::as_bytes(std::span(bytes));
   return {view.begin(), view.end()};
@@ -95,7 +96,8 @@ JobSnapshot job_snapshot_of(std::span<const std::byte> bytes) {
                     .servers = {},
                     .progress = {.at = {.step = saved.at("step"),
                                         .samples = saved.at("samples"),
-                                        .position = data_position_of(saved.at("position"))},
+                                        .position = data_position_of(saved.at("position")),
+                                        .rules = saved.value("rules", std::vector<double>{})},
                                  .loss = saved.at("loss"),
                                  .correct = saved.at("correct")},
                     .batches_of_step = saved.at("batches_of_step"),

@@ -52,6 +52,7 @@ void LeaseQueue::begin(const RunPosition& start) {
   ledger_.emplace(std::move(options));
   start_step_ = start.step;
   start_samples_ = start.samples;
+  rules_ = start.rules;
 }
 
 void LeaseQueue::request(int worker, int count) {
@@ -226,6 +227,7 @@ wire::JobStatusT LeaseQueue::status() const {
   status.staleness_mean = staleness_mean_;
   status.staleness_max = staleness_max_;
   status.stopped_by = to_wire(stopped_by_);
+  if (!rules_.empty()) status.learning_rate_factor = rules_.front();
   status.lowest_worker = job_.lowest_training().value_or(-1);
   if (!ledger_) return status;
   status.step = step_after(ledger_->batches_trained());
@@ -261,7 +263,8 @@ JobProgress LeaseQueue::as_of(const std::map<WorkerId, std::uint64_t>& limits) c
   }
   return {.at = {.step = step_after(then.batches_trained),
                  .samples = start_samples_ + then.samples_trained,
-                 .position = std::move(then.position)},
+                 .position = std::move(then.position),
+                 .rules = rules_},
           .loss = sums.loss,
           .correct = sums.correct};
 }
@@ -282,6 +285,7 @@ void LeaseQueue::restore(const JobSnapshot& saved) {
   start_step_ = saved.progress.at.step;
   start_batches_of_step_ = saved.batches_of_step;
   start_samples_ = saved.progress.at.samples;
+  rules_ = saved.progress.at.rules;
   sums_ = {saved.progress.loss, saved.progress.correct};
   repeated_batches_ = saved.repeated_batches;
   lost_.clear();

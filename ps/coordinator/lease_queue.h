@@ -58,6 +58,8 @@ class LeaseQueue {
 
   void set_staleness(double mean, std::uint64_t max);
   wire::JobStatusT status() const;
+  // Takes over the state of the rules that have judged an evaluation.
+  void set_rules(std::vector<double> rules) { rules_ = std::move(rules); }
 
   // as_of() is called between begin_snapshot() and end_snapshot(). `limits`: by worker, the last
   // push that the snapshot includes.
@@ -108,6 +110,7 @@ class LeaseQueue {
   std::int64_t start_step_ = 0;
   std::int64_t start_batches_of_step_ = 0;  // batches of the first step trained before a restore
   std::int64_t start_samples_ = 0;
+  std::vector<double> rules_;  // as of the last evaluation: RunPosition::rules
   Sums sums_;
   std::optional<StopKind> stopped_by_;
   std::deque<Request> requests_;    // of workers for batches, in order of arrival

@@ -66,6 +66,9 @@ void Snapshots::advance() {
 void Snapshots::begin() {
   stage_ = Stage::kFreezing;
   purpose_ = std::exchange(due_, {});
+  if (purpose_.evaluates && job_.declaration->writes_checkpoints) {
+    purpose_.writes_checkpoint |= job_.declaration->saves_evaluated;
+  }
   is_final_ = leases_.is_finished();
   if (is_final_) purpose_.writes_checkpoint = job_.declaration->writes_checkpoints;
   answered_.clear();
@@ -162,7 +165,7 @@ void Snapshots::finish_copying() {
   // A job that is stopped early ends without an evaluation; it is evaluated when it is resumed and
   // reaches its end.
   const bool is_stopped_early =
-      leases_.stopped_by().value_or(StopKind::kTimeIsUp) != StopKind::kTimeIsUp;
+      leases_.stopped_by().value_or(StopKind::kComplete) != StopKind::kComplete;
   purpose_.evaluates = !is_stopped_early && (purpose_.evaluates || is_final_);
   if (!is_final_ && !purpose_.evaluates && !purpose_.writes_checkpoint) return release();
   send_assignment();
@@ -194,6 +197,7 @@ void Snapshots::send_assignment() {
 void Snapshots::on_assignment_done(int worker, const wire::AppointmentDoneT& done) {
   if (!is_of_current(Stage::kAssigning, done.cut) || assigned_ != worker) return;
   is_final_done_ = is_final_;
+  if (!done.rules.empty()) leases_.set_rules(done.rules);
   release();
 }
 

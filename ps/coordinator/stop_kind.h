@@ -15,9 +15,10 @@ enum class StopKind : std::uint8_t {
   kSigterm,
   kSigusr1,
   kRequest,  // a stop request of any other kind
-  // kTimeIsUp: --max-seconds have passed: the job is complete, and its result is evaluated as at
-  // any other end. A job that is stopped for another reason ends without an evaluation.
-  kTimeIsUp,
+  // kComplete: --max-seconds have passed, or a rule that judges evaluations ends training. The job
+  // is complete, and its result is evaluated as at any other end. A job that is stopped for another
+  // reason ends without an evaluation.
+  kComplete,
 };
 inline constexpr std::size_t kStopKinds = 5;
 
@@ -47,11 +48,11 @@ struct StopCounts {
     return *this;
   }
   bool operator==(const StopCounts&) const = default;
-  // Returns the first kind of stop request, other than kTimeIsUp, that a task has had.
+  // Returns the first kind of stop request, other than kComplete, that a task has had.
   std::optional<StopKind> early_stop() const noexcept {
     for (std::size_t kind = 0; kind < kStopKinds; ++kind) {
       const auto found = static_cast<StopKind>(kind);
-      if (found != StopKind::kTimeIsUp && by_kind[kind] > 0) return found;
+      if (found != StopKind::kComplete && by_kind[kind] > 0) return found;
     }
     return std::nullopt;
   }

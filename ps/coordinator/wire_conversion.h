@@ -30,12 +30,14 @@ void set_position(BodyT& body, const RunPosition& at) {
   body.epoch = at.position.epoch;
   body.offset = at.position.offset;
   body.untrained = to_wire(at.position.untrained);
+  body.rules = at.rules;
 }
 template <typename BodyT>
 RunPosition position_of(const BodyT& body) {
   return {.step = body.step,
           .samples = body.samples,
-          .position = {body.epoch, body.offset, from_wire(body.untrained)}};
+          .position = {body.epoch, body.offset, from_wire(body.untrained)},
+          .rules = body.rules};
 }
 
 // On the wire "no stop request" is -1. A kind that this version does not know reads as kRequest.

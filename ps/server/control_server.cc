@@ -97,7 +97,7 @@ void ControlServer::send_final_messages() {
     final_messages_.emplace(connection.peer, final_message());
   const auto stopped_by = stop_kind_from_wire(coordinator_.status().stopped_by);
   const bool is_complete =
-      !coordinator_.failure() && stopped_by.value_or(StopKind::kTimeIsUp) == StopKind::kTimeIsUp;
+      !coordinator_.failure() && stopped_by.value_or(StopKind::kComplete) == StopKind::kComplete;
   if (is_complete) {
     wire::RefusedT over;
     over.line = "this worker was suspended or disconnected, and the job was completed without it";

@@ -73,8 +73,8 @@ DamagedFileError damaged_checkpoint(const fs::path& path, std::string_view fault
 }
 
 // Calls visit(key, field, is_required) for each entry of a checkpoint's metadata except the format
-// version, the skipped samples and the loss scale. An entry that is not required is absent if its
-// field is empty or 0, and from the files of older programs.
+// version, the skipped samples, the rules and the loss scale. An entry that is not required is
+// absent if its field is empty or 0, and from the files of older programs.
 template <typename Info, typename Visit>
 void for_each_entry(Info& info, const Visit& visit) {
   visit("model", info.model, true);
@@ -132,6 +132,30 @@ std::optional<LossScaleState> loss_scale_of(const SafetensorsReader& file, const
   throw damaged_checkpoint(path, "its loss_scale is " + shortest_text(state.scale));
 }
 
+// The state of the rules that judge evaluations, as numbers with blanks between; empty: none.
+std::vector<double> rules_of(const SafetensorsReader& file, const fs::path& path) {
+  if (!has(file, "rules")) return {};
+  const std::string text = text_of(file, path, "rules");
+  std::vector<double> numbers;
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at != end;) {
+    double number = 0.0;
+    const auto [last, error] = std::from_chars(at, end, number);
+    if (error != std::errc{} || (last != end && *last != ' ')) {
+      throw damaged_checkpoint(path, "its rules are '" + text.substr(0, 100) + "'");
+    }
+    numbers.push_back(number);
+    at = last == end ? end : last + 1;
+  }
+  return numbers;
+}
+
+std::string rules_text(const std::vector<double>& rules) {
+  std::string text;
+  for (const double number : rules) text += (text.empty() ? "" : " ") + shortest_text(number);
+  return text;
+}
+
 FileMetadata metadata_of(const CheckpointInfo& info) {
   FileMetadata metadata;
   for_each_entry(info, [&]<typename Value>(const char* key, const Value& value, bool is_required) {
@@ -146,6 +170,9 @@ FileMetadata metadata_of(const CheckpointInfo& info) {
   const std::vector<ps::SampleRange>& untrained = info.progress.at.position.untrained;
   metadata["format_version"] = untrained.empty() ? kFormatVersion : kFormatVersionWithGaps;
   if (!untrained.empty()) metadata["untrained"] = to_json(untrained);
+  if (const auto& rules = info.progress.at.rules; !rules.empty()) {
+    metadata["rules"] = rules_text(rules);
+  }
   if (info.loss_scale) {
     metadata["loss_scale"] = shortest_text(info.loss_scale->scale);
     metadata["loss_scale_good_steps"] = fmt::format("{}", info.loss_scale->good_steps);
@@ -166,6 +193,7 @@ CheckpointInfo info_of(const SafetensorsReader& file, const fs::path& path) {
     }
   });
   info.progress.at.position.untrained = untrained_of(file, path);
+  info.progress.at.rules = rules_of(file, path);
   info.loss_scale = loss_scale_of(file, path);
   if (!info.network.empty() && text_of(file, path, "network_hash") != network_hash(info.network)) {
     throw damaged_checkpoint(path, "its network does not have the recorded hash");

@@ -50,9 +50,9 @@ void save_checkpoint(const std::filesystem::path& path, const Graph& graph,
                      const Snapshot& snapshot, const std::string& optimizer,
                      const Progress& progress);
 
-// Removes all checkpoints of the folder except the newest `keep`, and temporary files of processes
-// that have ended.
-void prune_checkpoints(const std::filesystem::path& dir, int keep);
+// Removes all checkpoints of the folder except the newest `keep` and that of step `best`, and
+// temporary files of processes that have ended.
+void prune_checkpoints(const std::filesystem::path& dir, int keep, std::int64_t best = 0);
 
 // Returns the checkpoint with the highest step; nothing in a folder without checkpoints.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& dir);

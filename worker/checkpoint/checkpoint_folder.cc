@@ -111,11 +111,12 @@ fs::path set_aside(const fs::path& checkpoint) {
   return other;
 }
 
-void prune_checkpoints(const fs::path& dir, int keep) {
+void prune_checkpoints(const fs::path& dir, int keep, std::int64_t best) {
   check(keep >= 1, "the newest checkpoint is kept");
   const Folder folder = read_folder(dir);
   for (std::size_t i = static_cast<std::size_t>(keep); i < folder.checkpoints.size(); ++i) {
-    remove_old(folder.checkpoints[i].second);
+    const auto& [step, path] = folder.checkpoints[i];
+    if (step != best) remove_old(path);
   }
   for (const fs::path& temporary : folder.temporaries) {
     if (is_left_over(temporary)) remove_old(temporary);

@@ -120,6 +120,7 @@ struct BroadcastStart {
   std::int64_t epoch = 0;
   std::int64_t offset = 0;
   std::int64_t num_untrained = 0;  // number of skipped ranges that follow
+  std::int64_t num_rules = 0;      // size of RunPosition::rules, which follow
 };
 
 void broadcast_start(SynchronousJob& job, bool& loads, bool& resumed, ps::RunPosition& at) {
@@ -130,13 +131,17 @@ void broadcast_start(SynchronousJob& job, bool& loads, bool& resumed, ps::RunPos
                       at.samples,
                       at.position.epoch,
                       at.position.offset,
-                      static_cast<std::int64_t>(untrained.size())};
+                      static_cast<std::int64_t>(untrained.size()),
+                      static_cast<std::int64_t>(at.rules.size())};
   job.broadcast(std::as_writable_bytes(std::span(&sent, 1)));
   loads = sent.loads != 0;
   resumed = sent.resumed != 0;
   untrained.resize(static_cast<std::size_t>(sent.num_untrained));
   if (!untrained.empty()) job.broadcast(std::as_writable_bytes(std::span(untrained)));
-  at = {sent.step, sent.samples, {sent.epoch, sent.offset, std::move(untrained)}};
+  std::vector<double> rules = std::move(at.rules);
+  rules.resize(static_cast<std::size_t>(sent.num_rules));
+  if (!rules.empty()) job.broadcast(std::as_writable_bytes(std::span(rules)));
+  at = {sent.step, sent.samples, {sent.epoch, sent.offset, std::move(untrained)}, std::move(rules)};
 }
 
 // Damaged checkpoints would stay the newest ones, and pruning would remove good ones.

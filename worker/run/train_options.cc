@@ -42,6 +42,12 @@ OptionText if_on(bool value) {
   return std::nullopt;
 }
 
+template <typename Rule>
+OptionText text_if(const std::optional<Rule>& rule) {
+  if (!rule) return std::nullopt;
+  return to_text(*rule);
+}
+
 OptionText if_not_empty(const std::filesystem::path& path) {
   if (path.empty()) return std::nullopt;
   return path.string();
@@ -244,6 +250,12 @@ constexpr std::array kRows = {
     Row{"--epsilon", [](Options o) { return number(o.strategy.optimizer.epsilon); }, kRequired,
         uses_adam},
     Row{"--label-smoothing", [](Options o) { return number(o.label_smoothing); }, kRequired},
+    Row{"--stop-at", [](Options o) { return text_if(o.loop.rules.stop_at); }, kRequired},
+    Row{"--early-stop", [](Options o) { return text_if(o.loop.rules.early_stop); }, kRequired},
+    Row{"--reduce-on-plateau", [](Options o) { return text_if(o.loop.rules.reduce_on_plateau); },
+        kRequired},
+    Row{"--keep-best", [](Options o) { return if_on(o.loop.rules.keeps_best); }, kRequired,
+        writes_checkpoints, Form::kSwitch},
     Row{"--lr-schedule", schedule_text, kRequired},
     Row{"--lr-milestones", milestones_text, kRequired, uses_step_schedule},
     Row{"--lr-factor", [](Options o) { return number(o.schedule.factor); }, kRequired,

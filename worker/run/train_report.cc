@@ -141,6 +141,7 @@ void print_result(const TrainOptions& options, const Summary& summary, const Tra
       << (outcome.checkpoint ? outcome.checkpoint->string()
                              : std::string("none: --checkpoint-dir DIR keeps one"))
       << '\n';
+  if (outcome.best) out << "best            " << outcome.best->string() << '\n';
   if (!options.metrics.empty()) out << "metrics         " << options.metrics.string() << '\n';
   out << std::flush;
 }

@@ -28,6 +28,11 @@ void make_deferred_evaluations(const TrainLoopOptions& loop, const RunStart& sta
 
 }  // namespace
 
+void TrainingSession::roll_back_rules(ps::RunPosition& at) {
+  rules_by_step.erase(rules_by_step.upper_bound(at.step), rules_by_step.end());
+  if (!rules_by_step.empty()) at.rules = rules_by_step.rbegin()->second;
+}
+
 void describe_job(const TrainOptions& options, const DataSplits& data, std::int64_t batch_size,
                   StrategyOptions& strategy) {
   ParameterServerOptions& servers = strategy.parameter_server;
@@ -43,7 +48,8 @@ void describe_job(const TrainOptions& options, const DataSplits& data, std::int6
                   .eval_every_epochs = loop.eval_every_epochs,
                   .eval_every_steps = loop.eval_every_steps,
                   .checkpoint_every_steps = loop.checkpoint_every_steps,
-                  .writes_checkpoints = !loop.checkpoint_dir.empty()};
+                  .writes_checkpoints = !loop.checkpoint_dir.empty(),
+                  .saves_evaluated = loop.rules.keeps_best};
   servers.rendezvous_timeout = options.rendezvous_timeout;
   servers.peer_timeout = served_peer_timeout(options.peer_timeout, options.cluster);
   servers.insists_on_peer_timeout = options.peer_timeout.count() > 0;

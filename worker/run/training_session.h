@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,10 +33,15 @@ struct TrainingSession {
   std::unique_ptr<MetricsWriter> metrics;
   std::unique_ptr<Evaluator> evaluator;
   std::unique_ptr<BatchSource> input;
+  std::map<std::int64_t, std::vector<double>> rules_by_step;  // TrainingRun::rules_by_step
   bool begins_again = false;  // true: the input readers end for a roll-back, not with the task
   std::vector<std::unique_ptr<LeasedBatchSource>> leased_inputs;  // one per replica of this task
   std::vector<std::unique_ptr<DeferredEvaluations>>
       deferred_evaluations;  // one per replica of this task; empty without --eval-when end
+
+  // Gives a position that the servers went back to the rules of its step, which servers know only
+  // where evaluations are assigned to workers.
+  void roll_back_rules(ps::RunPosition& at);
 };
 
 // Fills `strategy` with what the coordinator of the job must know of this run.
@@ -63,6 +69,7 @@ void train_over_roll_backs(TrainingSession& session, RunStart& start, ProgressDi
         session.begins_again = false;
         session.input.reset();
         start.progress.at = *earlier;
+        session.roll_back_rules(start.progress.at);
         session.strategy->begin(*earlier);
       }
       return work();

@@ -21,32 +21,58 @@ AssignmentRunner::Done AssignmentRunner::carry_out(const Assignment& assignment,
                                                    double learning_rate,
                                                    const std::function<bool()>& stop) {
   const JobStatus& status = assignment.status;
+  EvaluationRules rules(options_.rules, assignment.rules);
   Done done{.progress = start_};
-  done.progress.at = {status.step, status.samples, assignment.position};
+  done.progress.at = {status.step, status.samples, assignment.position, assignment.rules};
   if (assignment.writes_checkpoint || assignment.is_final) {
     require_finite(assignment, copy, learning_rate);
   }
-  if (assignment.writes_checkpoint) {
-    // Without this check the job would count a checkpoint that was never written.
-    check(!options_.checkpoint_dir.empty(), "a worker that writes checkpoints has a folder");
-    const auto path = checkpoint_path(options_.checkpoint_dir, status.step);
-    save_checkpoint(path, run_.graph, copy, run_.optimizer, done.progress);
-    prune_checkpoints(options_.checkpoint_dir, options_.keep_checkpoints);
-    done.checkpoint = path;
-  }
   // The coordinator asks for an evaluation of every final snapshot.
-  if (!assignment.evaluates || !options_.evaluates()) return done;
-  if (worker_.deferred != nullptr && !assignment.is_final && defer(moment, copy)) return done;
+  const bool evaluates = assignment.evaluates && options_.evaluates();
+  // A checkpoint contains what the rules have made of the evaluation of its step.
+  const bool judges = evaluates && rules.any();
+  if (assignment.writes_checkpoint && !judges) save(copy, rules.best_step(), done);
+  if (evaluates) done.test = evaluate_or_defer(assignment, copy, moment, stop);
+  if (done.test) {
+    for (const std::string& note : rules.judge(status.step, *done.test)) {
+      worker_.display.note(note);
+    }
+    done.progress.at.rules = rules.state();
+  }
+  if (assignment.writes_checkpoint && judges) save(copy, rules.best_step(), done);
+  if (done.test && assignment.is_final && run_.final_test != nullptr) {
+    done.validation = done.test;
+    SnapshotEvaluator test(*replica_.backend, run_.graph, *run_.final_test, run_.evaluation);
+    done.test = test.run(copy, stop, show_progress(worker_.display, "testing"));
+  }
+  done.ends_training = rules.ends_training();
+  if (rules.best_step() > 0) {
+    done.best = checkpoint_path(options_.checkpoint_dir, rules.best_step());
+  }
+  return done;
+}
+
+void AssignmentRunner::save(const Snapshot& copy, std::int64_t best, Done& done) {
+  // Without this check the job would count a checkpoint that was never written.
+  check(!options_.checkpoint_dir.empty(), "a worker that writes checkpoints has a folder");
+  const auto path = checkpoint_path(options_.checkpoint_dir, done.progress.at.step);
+  save_checkpoint(path, run_.graph, copy, run_.optimizer, done.progress);
+  prune_checkpoints(options_.checkpoint_dir, options_.keep_checkpoints, best);
+  done.checkpoint = path;
+}
+
+std::optional<Evaluation> AssignmentRunner::evaluate_or_defer(const Assignment& assignment,
+                                                              const Snapshot& copy,
+                                                              const EvalMetrics& moment,
+                                                              const std::function<bool()>& stop) {
+  if (worker_.deferred != nullptr && !assignment.is_final && defer(moment, copy)) {
+    return std::nullopt;
+  }
   if (worker_.deferred != nullptr && assignment.is_final) {
     worker_.deferred->take_over();
     evaluate_deferred(stop);
   }
-  done.test = evaluate(moment, copy, stop);
-  if (!assignment.is_final || run_.final_test == nullptr || !done.test) return done;
-  done.validation = done.test;
-  SnapshotEvaluator test(*replica_.backend, run_.graph, *run_.final_test, run_.evaluation);
-  done.test = test.run(copy, stop, show_progress(worker_.display, "testing"));
-  return done;
+  return evaluate(moment, copy, stop);
 }
 
 bool AssignmentRunner::defer(const EvalMetrics& moment, const Snapshot& copy) {

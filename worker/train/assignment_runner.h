@@ -19,8 +19,10 @@ class AssignmentRunner {
                    const Progress& start, Replica& replica);
 
   struct Done {
-    Progress progress;  // progress of the job at the snapshot
+    Progress progress;           // progress of the job at the snapshot
+    bool ends_training = false;  // a rule that judges evaluations ends training
     std::optional<std::filesystem::path> checkpoint;
+    std::optional<std::filesystem::path> best;  // checkpoint of the best evaluation
     // The evaluation of the watched split, or, of the final snapshot, that of the test split;
     // nothing when `stop` returned true or no evaluation is due.
     std::optional<Evaluation> test;
@@ -38,9 +40,16 @@ class AssignmentRunner {
  private:
   void require_finite(const Assignment& assignment, const Snapshot& copy,
                       double learning_rate) const;
+  // Writes a checkpoint of the snapshot. best: step of the best evaluation.
+  void save(const Snapshot& copy, std::int64_t best, Done& done);
   // Evaluates the snapshot. Returns nothing when `stop` returned true.
   std::optional<Evaluation> evaluate(const EvalMetrics& moment, const Snapshot& copy,
                                      const std::function<bool()>& stop);
+  // Evaluates the snapshot of an assignment, now or later. Returns nothing when it is deferred or
+  // `stop` returned true.
+  std::optional<Evaluation> evaluate_or_defer(const Assignment& assignment, const Snapshot& copy,
+                                              const EvalMetrics& moment,
+                                              const std::function<bool()>& stop);
   // Defers an evaluation. Returns false when the snapshot cannot be stored.
   bool defer(const EvalMetrics& moment, const Snapshot& copy);
   void evaluate_deferred(const std::function<bool()>& stop);

@@ -66,11 +66,12 @@ class StopRelay {
     passed_on_ = true;
     job_.request_stop(*request_.kind());
   }
-  // The first worker that reaches --max-seconds ends training for the whole job.
-  void end_time() {
-    if (is_time_up_) return;
-    is_time_up_ = true;
-    job_.request_stop(ps::StopKind::kTimeIsUp);
+  // The job is complete: the first worker that reaches --max-seconds, or whose evaluation a rule
+  // judges so, ends training for the whole job.
+  void complete() {
+    if (is_complete_) return;
+    is_complete_ = true;
+    job_.request_stop(ps::StopKind::kComplete);
   }
   // Returns this task's request to stop; if it has none, `of_job`, the request that stopped the
   // job, so that all tasks end in the same way.
@@ -83,7 +84,7 @@ class StopRelay {
   AsynchronousJob& job_;
   const bool polls_;  // true for the first replica of the task
   bool passed_on_ = false;
-  bool is_time_up_ = false;
+  bool is_complete_ = false;
 };
 
 // Counts the steps and times of one replica.
@@ -178,6 +179,7 @@ class ReplicaLoop {
               Replica& replica, StopRequest& stop)
       : run_(run),
         options_(options),
+        start_(start),
         replica_(replica),
         delays_(options.service_time, options.first_worker + replica.index),
         job_(asynchronous_job(run.strategy, replica.index)),
@@ -190,9 +192,10 @@ class ReplicaLoop {
         duties_(run, options, start, replica) {}
 
   TrainOutcome run() {
+    if (EvaluationRules(options_.rules, start_.at.rules).ends_training()) stop_.complete();
     while (const ps::SampleRange* range = input_.upcoming()) {
       stop_.pass_on();
-      if (options_.max_seconds > 0.0 && log_.seconds() >= options_.max_seconds) stop_.end_time();
+      if (options_.max_seconds > 0.0 && log_.seconds() >= options_.max_seconds) stop_.complete();
       train(*range);
       if (const auto assignment = job_.next_assignment()) {
         carry_out(*assignment);
@@ -211,7 +214,7 @@ class ReplicaLoop {
     while (const auto assignment = job_.wait_assignment()) carry_out(*assignment);
     // Reads the request to stop now: a later one has no effect, because the job has ended.
     const std::optional<ps::StopKind> kind = stop_.kind_or(job_.status().stopped_by);
-    duties_.end((kind && kind != ps::StopKind::kTimeIsUp) || outcome_.stopped_by,
+    duties_.end((kind && kind != ps::StopKind::kComplete) || outcome_.stopped_by,
                 [this] { return stop_.was_asked(); });
     if (!is_last_) finish(job_.status(), kind);
     return std::move(outcome_);
@@ -226,8 +229,10 @@ class ReplicaLoop {
       log_.begin(before, own_.times());
     }
     loss_.begin_step(range.epoch, before);
-    learning_rate_ = run_.schedule.learning_rate(epochs_at(
-        {.epoch = range.epoch, .offset = range.begin}, run_.dataset_size, run_.batch_size));
+    learning_rate_ =
+        run_.schedule.learning_rate(epochs_at({.epoch = range.epoch, .offset = range.begin},
+                                              run_.dataset_size, run_.batch_size)) *
+        before.learning_rate_factor;
     job_.begin_step(range);
     const Batch& batch = input_.next();
     const auto begun = Clock::now();
@@ -266,7 +271,10 @@ class ReplicaLoop {
                                                           [this] { return stop_.was_asked(); });
     stop_.pass_on();
     if (assignment.is_final) finish(assignment, copy, done);
-    job_.done(assignment);
+    Assignment ended = assignment;
+    ended.rules = done.progress.at.rules;
+    job_.done(ended);
+    if (done.ends_training) stop_.complete();
   }
 
   void finish(const Assignment& last, const Snapshot& copy, const AssignmentRunner::Done& done) {
@@ -274,6 +282,7 @@ class ReplicaLoop {
     finish(last.status, stop_.kind_or(last.status.stopped_by));
     outcome_.progress = done.progress;
     outcome_.checkpoint = done.checkpoint;
+    outcome_.best = done.best;
     outcome_.test = done.test;
     outcome_.validation = done.validation;
     outcome_.has_last_snapshot = true;
@@ -281,7 +290,7 @@ class ReplicaLoop {
     outcome_.staleness = last.staleness;
     outcome_.repeated_batches = last.repeated_batches;
     outcome_.saved_by_another = false;
-    if (last.stopped_by && *last.stopped_by != ps::StopKind::kTimeIsUp) {
+    if (last.stopped_by && *last.stopped_by != ps::StopKind::kComplete) {
       outcome_.stopped_by = ps::stop_name(*last.stopped_by);
     } else if (done.test || !options_.evaluates()) {
       outcome_.stopped_by.reset();  // the request to stop came after the last evaluation
@@ -298,7 +307,7 @@ class ReplicaLoop {
     outcome_.train_loss = loss_.mean(status);
     outcome_.input_wait_fraction = own_.input_wait_fraction(outcome_.seconds);
     outcome_.communication_exposed_fraction = own_.exposed_fraction(outcome_.seconds);
-    if (!kind || kind == ps::StopKind::kTimeIsUp) return;
+    if (!kind || kind == ps::StopKind::kComplete) return;
     outcome_.stopped_by = ps::stop_name(*kind);
     // Another task wrote a checkpoint: a stopped job ends only after its last snapshot is saved.
     outcome_.saved_by_another = !options_.checkpoint_dir.empty();
@@ -306,6 +315,7 @@ class ReplicaLoop {
 
   const AsynchronousRun& run_;
   const TrainLoopOptions& options_;
+  const Progress& start_;
   Replica& replica_;
   StepDelays delays_;
   AsynchronousJob& job_;

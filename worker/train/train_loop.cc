@@ -119,6 +119,7 @@ class TrainLoop {
       : run_(run),
         options_(options),
         progress_(start),
+        rules_(options.rules, start.at.rules),
         log_(run, options, start.at.step + remaining_steps()),
         worker_times_(run.strategy) {
     if (!options_.checkpoint_dir.empty() && progress_.at.step > 0) saved_step_ = progress_.at.step;
@@ -134,6 +135,11 @@ class TrainLoop {
                                       .samples = progress_.at.samples,
                                       .began_at = wall_clock_seconds()});
     }
+    // The checkpoint of a run that was stopped in an evaluation lacks what the evaluation causes.
+    if (rules_.any() && !finished() && progress_.at.step > rules_.judged_step() &&
+        evaluation_due(position().offset == 0 && position().untrained.empty()) && !evaluate()) {
+      return stopped(run_.evaluator.stopped_by());
+    }
     while (!finished()) {
       const std::int64_t epoch_before = position().epoch;
       train_one();
@@ -142,15 +148,22 @@ class TrainLoop {
         log_.write_line(progress_, epochs(), learning_rate_);
       }
       const auto signal = asked_to_stop();
-      if (signal || finished() || checkpoint_due(epoch_ended)) save();
+      const bool is_checkpoint_due = finished() || checkpoint_due(epoch_ended);
+      // A checkpoint contains what the rules have made of the evaluation of its step.
+      const bool judges = rules_.any() && (finished() || evaluation_due(epoch_ended));
+      if (signal || (is_checkpoint_due && !judges)) save();
       if (signal) return stopped(*signal);
-      if (!finished() && evaluation_due(epoch_ended) && !evaluate()) {
+      if ((judges || (!finished() && evaluation_due(epoch_ended))) && !evaluate()) {
         save();
         return stopped(run_.evaluator.stopped_by());
       }
+      if (judges && (is_checkpoint_due || finished() || options_.rules.keeps_best)) save();
     }
     require_finite();
-    if (options_.evaluates() && !evaluate()) return stopped(run_.evaluator.stopped_by());
+    const bool is_evaluated = rules_.any() && rules_.judged_step() == progress_.at.step && test_;
+    if (options_.evaluates() && !is_evaluated && !evaluate()) {
+      return stopped(run_.evaluator.stopped_by());
+    }
     if (options_.evaluates() && run_.final_test != nullptr) {
       validation_ = std::exchange(test_, std::nullopt);
       Evaluator test(run_.strategy, run_.graph, *run_.final_test, run_.evaluator.options());
@@ -175,7 +188,8 @@ class TrainLoop {
     return epochs_at(progress_.at.position, run_.dataset_size, run_.global_batch);
   }
   bool finished() const {
-    return remaining_steps() <= 0 || stops_of_all_[ps::StopKind::kTimeIsUp] > 0;
+    return remaining_steps() <= 0 || stops_of_all_[ps::StopKind::kComplete] > 0 ||
+           rules_.ends_training();
   }
   std::int64_t remaining_steps() const {
     return syncopate::remaining_steps(options_, progress_, run_.dataset_size, run_.global_batch);
@@ -193,9 +207,9 @@ class TrainLoop {
   void train_one() {
     const ps::DataPosition now = position();
     if (now.offset == 0 && now.untrained.empty()) log_.begin_epoch();
-    learning_rate_ = run_.schedule.learning_rate(epochs());
+    learning_rate_ = run_.schedule.learning_rate(epochs()) * rules_.learning_rate_factor();
     if (const auto signal = run_.stop()) note_stop(*signal);
-    if (is_time_up()) stops_[ps::StopKind::kTimeIsUp] = 1;
+    if (is_time_up()) stops_[ps::StopKind::kComplete] = 1;
     const auto begun = Clock::now();
     const StepReport report = train_step(
         run_.strategy, run_.input,
@@ -243,6 +257,12 @@ class TrainLoop {
                            .trained_seconds = log_.all().seconds};
     run_.metrics.write(line);
     run_.display.note(describe(line));
+    // All tasks have the same evaluation, so all decide alike.
+    for (const std::string& note : rules_.judge(progress_.at.step, *test_)) run_.display.note(note);
+    progress_.at.rules = rules_.state();
+    if (run_.rules_by_step != nullptr && rules_.any()) {
+      (*run_.rules_by_step)[progress_.at.step] = progress_.at.rules;
+    }
     return true;
   }
 
@@ -254,7 +274,7 @@ class TrainLoop {
     if (!run_.strategy.is_chief()) return;
     const auto path = checkpoint_path(options_.checkpoint_dir, progress_.at.step);
     save_checkpoint(path, run_.graph, run_.strategy.snapshot(), run_.optimizer, progress_);
-    prune_checkpoints(options_.checkpoint_dir, options_.keep_checkpoints);
+    prune_checkpoints(options_.checkpoint_dir, options_.keep_checkpoints, rules_.best_step());
   }
 
   void require_finite() const {
@@ -288,6 +308,9 @@ class TrainLoop {
     if (saved_step_ > 0 && saved_step_ == progress_.at.step) {
       result.checkpoint = checkpoint_path(options_.checkpoint_dir, saved_step_);
     }
+    if (rules_.best_step() > 0) {
+      result.best = checkpoint_path(options_.checkpoint_dir, rules_.best_step());
+    }
     result.test = test_;
     result.validation = validation_;
     const StepTotals& all = log_.all();
@@ -305,6 +328,7 @@ class TrainLoop {
   const TrainingRun& run_;
   const TrainLoopOptions& options_;
   Progress progress_;
+  EvaluationRules rules_;
   std::int64_t saved_step_ = 0;  // step of the last checkpoint; 0: none
   double learning_rate_ = 0.0;
   StepLog log_;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/input/batch_source.h"
 #include "worker/train/evaluate.h"
+#include "worker/train/evaluation_rules.h"
 #include "worker/train/metrics.h"
 #include "worker/train/progress.h"
 #include "worker/train/service_time.h"
@@ -38,6 +40,7 @@ struct TrainLoopOptions {
   std::int64_t eval_every_epochs = 1;
   std::int64_t eval_every_steps = 0;  // 0: eval_every_epochs is used; both 0: never evaluates
   EvalWhen eval_when = EvalWhen::kDue;
+  EvaluationRuleOptions rules;
   // The folder for the deferred evaluations of a run without checkpoint_dir.
   std::filesystem::path temporary_dir = "/tmp";
   std::int64_t log_every_steps = 50;
@@ -69,12 +72,15 @@ struct TrainingRun {
   const Dataset* final_test = nullptr;
   // Receives the number of this task's steps after each step; null for a run of one task.
   Membership* membership = nullptr;
+  // RunPosition::rules by step, for a roll-back of the servers; null: there are no servers.
+  std::map<std::int64_t, std::vector<double>>* rules_by_step = nullptr;
 };
 
 struct TrainOutcome {
   Progress progress;                                // progress at the end of training
   std::optional<std::string> stopped_by;            // name of the signal
   std::optional<std::filesystem::path> checkpoint;  // checkpoint of exactly this progress
+  std::optional<std::filesystem::path> best;        // checkpoint of the best evaluation
   // Of the final weights; none if the run was stopped or never evaluates.
   std::optional<Evaluation> test;
   std::optional<Evaluation> validation;  // as `test`; none without a validation split

@@ -20,7 +20,7 @@ TEST(StopKind, OfAnUnknownNameIsARequest) {
 
 TEST(StopKind, KeepsItsNumberInMessages) {
   EXPECT_EQ(to_wire(StopKind::kSigint), 0);
-  EXPECT_EQ(to_wire(StopKind::kTimeIsUp), 4);
+  EXPECT_EQ(to_wire(StopKind::kComplete), 4);
   EXPECT_EQ(to_wire(std::nullopt), -1);
   EXPECT_EQ(stop_kind_from_wire(2), StopKind::kSigusr1);
   EXPECT_EQ(stop_kind_from_wire(-1), std::nullopt);
@@ -29,7 +29,7 @@ TEST(StopKind, KeepsItsNumberInMessages) {
 
 TEST(StopCounts, DoesNotCountTimeIsUpAsEarlyStop) {
   StopCounts stops;
-  stops[StopKind::kTimeIsUp] = 2;
+  stops[StopKind::kComplete] = 2;
   EXPECT_EQ(stops.early_stop(), std::nullopt);
   StopCounts more;
   more[StopKind::kSigterm] = 1;

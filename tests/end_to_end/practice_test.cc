@@ -1,0 +1,135 @@
+// Tests the flags of training practice under every strategy.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/end_to_end/support/training_runs.h"
+
+namespace syncopate::test {
+namespace {
+
+struct Placement {
+  const char* name;
+  Arguments where;
+  bool is_synchronous;
+};
+std::ostream& operator<<(std::ostream& out, const Placement& placement) {
+  return out << placement.name;
+}
+
+Arguments central_storage(const Arguments& more = {}) {
+  return Arguments{"train", "--strategy", "central-storage", "--replicas", "2", "--share-devices"} +
+         more;
+}
+
+// Two replicas in each placement but the first.
+std::vector<Placement> placements() {
+  return {{"OneDevice", one_device(), true},
+          {"Mirrored", mirrored(2), true},
+          {"CentralStorage", central_storage(), true},
+          {"CentralStorageAsync", central_storage({"--consistency", "async"}), false},
+          {"MultiWorkerMirrored", multi_worker(2), true},
+          {"ServersSync",
+           parameter_servers({.workers = 2, .servers = 2}, {"--consistency", "sync"}), true},
+          {"ServersAsync",
+           parameter_servers({.workers = 2, .servers = 2}, {"--consistency", "async"}), false}};
+}
+
+// Epochs of 16 steps of 32 samples, with an evaluation after each.
+const Arguments kSmall{"--model",     "mlp",     "--data", "synthetic:1x8x8:4:512",
+                       "--optimizer", "momentum"};
+
+class TrainingPractice : public testing::TestWithParam<Placement> {
+ protected:
+  // Samples per step: of all synchronous replicas together, or of one asynchronous worker.
+  Arguments batch() const {
+    return {GetParam().is_synchronous ? "--batch-size" : "--batch-size-per-replica", "32"};
+  }
+  Arguments what(const Arguments& more) const { return kSmall + batch() + more; }
+  nlohmann::json run(const Arguments& more) {
+    return runs_.summary_of(GetParam().where, what(more));
+  }
+
+  TrainingRuns runs_;
+};
+
+TEST_P(TrainingPractice, TrainsWithSmoothedLabels) {
+  const double plain = run({"--epochs", "2"}).at("train_loss");
+  const auto smoothed = run({"--epochs", "2", "--label-smoothing", "0.2"});
+  // The loss of smoothed targets is at least their entropy, 0.59 for four classes.
+  EXPECT_GT(smoothed.at("train_loss").get<double>(), std::max(0.58, plain));
+}
+
+TEST_P(TrainingPractice, EndsWhenAnEvaluationReachesTheTarget) {
+  const auto summary = run({"--epochs", "1000", "--stop-at", "accuracy=0.9"});
+  EXPECT_GE(summary.at("test_accuracy").get<double>(), 0.85)
+      << "asynchronous workers go on a little";
+  EXPECT_LT(summary.at("steps"), 2000);
+  EXPECT_EQ(runs_.evaluations().back().at("step"), summary.at("steps"));
+}
+
+TEST_P(TrainingPractice, EndsWhenEvaluationsAreNoLongerBetter) {
+  // With this rate nothing is learnt, and no evaluation but the first is better by 0.5.
+  const auto summary = run({"--epochs", "1000", "--learning-rate", "1e-9", "--early-stop",
+                            "metric=val_loss,patience=2,min-delta=0.5"});
+  EXPECT_GE(summary.at("steps"), 3 * 16);
+  EXPECT_LE(summary.at("steps"), 5 * 16);
+  if (GetParam().is_synchronous) EXPECT_EQ(summary.at("steps"), 3 * 16);
+}
+
+TEST_P(TrainingPractice, LowersTheLearningRateOnAPlateau) {
+  run({"--epochs", "8", "--log-every", "1", "--learning-rate", "1e-9", "--reduce-on-plateau",
+       "factor=0.5,patience=1,min-delta=0.5"});
+  std::vector<double> rates;
+  for (const auto& line : runs_.lines("step")) rates.push_back(line.at("learning_rate"));
+  ASSERT_FALSE(rates.empty());
+  EXPECT_EQ(rates.front(), 1e-9);
+  EXPECT_LE(rates.back(), 0.25e-9);
+  // Six evaluations after the first one are no better.
+  if (GetParam().is_synchronous) EXPECT_DOUBLE_EQ(rates.back(), 1e-9 / 64);
+}
+
+TEST_P(TrainingPractice, KeepsTheBestCheckpoint) {
+  const Arguments more{"--epochs",           "5", "--checkpoint-dir", runs_ / "ck",
+                       "--keep-checkpoints", "1", "--keep-best"};
+  const ProgramResult result = runs_.train(
+      GetParam().where, what(more + Arguments{"--early-stop", "metric=loss,patience=100"}));
+  const std::string marker = "best            ";
+  const std::size_t at = result.out.find(marker);
+  ASSERT_NE(at, std::string::npos) << result.out;
+  const std::string best =
+      result.out.substr(at + marker.size(), result.out.find('\n', at) - at - marker.size());
+  EXPECT_TRUE(std::filesystem::exists(best)) << best;
+  double least = 1e9;
+  std::int64_t step = 0;
+  for (const auto& line : runs_.evaluations()) {
+    if (line.at("test_loss") >= least) continue;
+    least = line.at("test_loss");
+    step = line.at("step");
+  }
+  EXPECT_NE(best.find(std::to_string(step) + ".safetensors"), std::string::npos) << best;
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, TrainingPractice, testing::ValuesIn(placements()),
+                         [](const auto& parameters) { return std::string(parameters.param.name); });
+
+// A run whose learning rate has fallen once goes on with the bits of one that was not stopped, from
+// a checkpoint at an evaluation and from one between two evaluations.
+TEST(AResumedRun, DecidesAsOneThatWasNotStopped) {
+  const Arguments rules{"--batch-size",        "32",
+                        "--learning-rate",     "0.2",
+                        "--reduce-on-plateau", "factor=0.3,patience=1,min-delta=0.1"};
+  TrainingRuns runs;
+  const auto whole = runs.summary_of(one_device(), kSmall + rules + Arguments{"--epochs", "8"});
+  for (const char* steps : {"64", "72"}) {
+    const Arguments folder{"--checkpoint-dir", runs / steps};
+    runs.train(one_device(), kSmall + rules + folder + Arguments{"--steps", steps});
+    const auto rest = runs.summary_of(
+        one_device(), kSmall + rules + folder + Arguments{"--epochs", "8", "--resume"});
+    EXPECT_EQ(rest.at("weights_hash"), whole.at("weights_hash"));
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::test

@@ -1,0 +1,220 @@
+#include "worker/train/evaluation_rules.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "models/base/errors.h"
+#include "models/base/flag_values.h"
+
+namespace syncopate {
+namespace {
+
+struct MetricName {
+  std::string_view name;
+  Metric metric;
+};
+constexpr std::array kMetrics = {
+    MetricName{"accuracy", Metric::kAccuracy}, MetricName{"loss", Metric::kLoss},
+    MetricName{"val_accuracy", Metric::kAccuracy}, MetricName{"val_loss", Metric::kLoss}};
+constexpr double kMostPatience = 1e6;
+
+// The one place that reads the result of an evaluation.
+double value_of(const Evaluation& evaluation, Metric metric) {
+  return metric == Metric::kAccuracy ? evaluation.accuracy : evaluation.loss;
+}
+
+bool is_reached(const StopAt& rule, double value) {
+  return rule.metric == Metric::kAccuracy ? value >= rule.value : value <= rule.value;
+}
+
+// Parses a whole text as a finite number.
+std::optional<double> number_in(std::string_view text) {
+  double value = 0.0;
+  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || last != text.data() + text.size() || !std::isfinite(value)) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+// Takes metric, patience and min-delta out of `fields`. Returns false for a wrong value.
+bool take_patience(Fields& fields, Patience& rule) {
+  if (const auto field = fields.extract("metric")) {
+    const auto metric = metric_named(field.mapped());
+    if (!metric) return false;
+    rule.metric = *metric;
+  }
+  if (const auto field = fields.extract("patience")) {
+    const auto value = number_in(field.mapped());
+    if (!value || *value < 1.0 || *value > kMostPatience || *value != std::floor(*value)) {
+      return false;
+    }
+    rule.patience = static_cast<int>(*value);
+  }
+  if (const auto field = fields.extract("min-delta")) {
+    const auto value = number_in(field.mapped());
+    if (!value || *value < 0.0) return false;
+    rule.min_delta = *value;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string_view name(Metric metric) noexcept {
+  return metric == Metric::kAccuracy ? "accuracy" : "loss";
+}
+
+std::optional<Metric> metric_named(std::string_view name) noexcept {
+  for (const MetricName& row : kMetrics) {
+    if (row.name == name) return row.metric;
+  }
+  return std::nullopt;
+}
+
+StopAt parse_stop_at(std::string_view text) {
+  const auto fields = parse_fields(text);
+  if (fields && fields->size() == 1) {
+    const auto metric = metric_named(fields->begin()->first);
+    const auto value = number_in(fields->begin()->second);
+    if (metric && value && *value >= 0.0 && (*metric == Metric::kLoss || *value <= 1.0)) {
+      return {*metric, *value};
+    }
+  }
+  throw UsageError("--stop-at " + std::string(text) +
+                   ": expected accuracy=A, a fraction from 0 to 1, or loss=L, such as "
+                   "accuracy=0.97");
+}
+
+Patience parse_early_stop(std::string_view text) {
+  Patience rule;
+  auto fields = parse_fields(text);
+  if (fields && !fields->empty() && take_patience(*fields, rule) && fields->empty()) return rule;
+  throw UsageError("--early-stop " + std::string(text) +
+                   ": expected metric=accuracy or loss, patience=N, a number of evaluations, and "
+                   "min-delta=D, such as metric=val_loss,patience=3");
+}
+
+ReduceOnPlateau parse_reduce_on_plateau(std::string_view text) {
+  ReduceOnPlateau rule;
+  auto fields = parse_fields(text);
+  if (fields && !fields->empty() && take_patience(*fields, rule.when)) {
+    const auto field = fields->extract("factor");
+    const auto factor = field ? number_in(field.mapped()) : rule.factor;
+    if (fields->empty() && factor && *factor > 0.0 && *factor < 1.0) {
+      rule.factor = *factor;
+      return rule;
+    }
+  }
+  throw UsageError("--reduce-on-plateau " + std::string(text) +
+                   ": expected factor=F, between 0 and 1, patience=N, a number of evaluations, "
+                   "metric=accuracy or loss, and min-delta=D, such as factor=0.1,patience=2");
+}
+
+std::string to_text(const StopAt& rule) {
+  return fmt::format("{}={}", name(rule.metric), shortest_text(rule.value));
+}
+
+std::string to_text(const Patience& rule) {
+  std::string text = fmt::format("metric={},patience={}", name(rule.metric), rule.patience);
+  if (rule.min_delta > 0.0) text += ",min-delta=" + shortest_text(rule.min_delta);
+  return text;
+}
+
+std::string to_text(const ReduceOnPlateau& rule) {
+  return fmt::format("factor={},{}", shortest_text(rule.factor), to_text(rule.when));
+}
+
+bool EvaluationRules::Tracker::take(const Patience& rule, const Evaluation& evaluation) {
+  const auto number = static_cast<double>(rule.metric);
+  const bool is_accuracy = rule.metric == Metric::kAccuracy;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (metric != number) *this = {number, is_accuracy ? -kInfinity : kInfinity, 0.0};
+  const double value = value_of(evaluation, rule.metric);
+  const bool is_better = (is_accuracy ? value - best : best - value) > rule.min_delta;
+  waited = is_better ? 0.0 : waited + 1.0;
+  if (is_better) best = value;
+  return is_better;
+}
+
+EvaluationRules::EvaluationRules(const EvaluationRuleOptions& options,
+                                 const std::vector<double>& state)
+    : options_(options) {
+  std::array<double, sizeof(State) / sizeof(double)> numbers{};
+  if (state.size() != numbers.size()) return;  // a new run, or one that had no rules
+  std::copy(state.begin(), state.end(), numbers.begin());
+  state_ = std::bit_cast<State>(numbers);
+}
+
+std::vector<std::string> EvaluationRules::judge(std::int64_t step, const Evaluation& evaluation) {
+  if (!any() || step == judged_step()) return {};
+  const bool ended = ends_training();
+  state_.judged_step = static_cast<double>(step);
+  state_.loss = evaluation.loss;
+  state_.accuracy = evaluation.accuracy;
+  std::vector<std::string> notes;
+  if (options_.keeps_best) {
+    const Patience by{options_.early_stop ? options_.early_stop->metric : Metric::kAccuracy};
+    if (state_.best.take(by, evaluation)) state_.best_step = static_cast<double>(step);
+  }
+  if (options_.early_stop) state_.early_stop.take(*options_.early_stop, evaluation);
+  if (const auto& rule = options_.reduce_on_plateau) {
+    state_.plateau.take(rule->when, evaluation);
+    if (state_.plateau.waited >= rule->when.patience) {
+      state_.plateau.waited = 0.0;
+      state_.learning_rate_factor *= rule->factor;
+      notes.push_back(
+          fmt::format("no better {} in {} evaluations: the learning rate is {} of the "
+                      "scheduled one from here on",
+                      name(rule->when.metric), rule->when.patience,
+                      shortest_text(state_.learning_rate_factor)));
+    }
+  }
+  if (!ended && ends_training()) {
+    const bool is_early =
+        !options_.stop_at ||
+        !is_reached(*options_.stop_at, value_of(evaluation, options_.stop_at->metric));
+    notes.push_back("training ends at step " + std::to_string(step) + ": " +
+                    (is_early ? "--early-stop " + to_text(*options_.early_stop)
+                              : "--stop-at " + to_text(*options_.stop_at)) +
+                    " holds");
+  }
+  return notes;
+}
+
+std::int64_t EvaluationRules::judged_step() const noexcept {
+  return static_cast<std::int64_t>(state_.judged_step);
+}
+
+std::int64_t EvaluationRules::best_step() const noexcept {
+  return options_.keeps_best ? static_cast<std::int64_t>(state_.best_step) : 0;
+}
+
+// A function of state and options, so that a resumed run with other options decides anew.
+bool EvaluationRules::ends_training() const noexcept {
+  if (state_.judged_step == 0.0) return false;
+  const Evaluation last{.loss = state_.loss, .accuracy = state_.accuracy};
+  if (options_.stop_at && is_reached(*options_.stop_at, value_of(last, options_.stop_at->metric))) {
+    return true;
+  }
+  return options_.early_stop &&
+         state_.early_stop.metric == static_cast<double>(options_.early_stop->metric) &&
+         state_.early_stop.waited >= options_.early_stop->patience;
+}
+
+double EvaluationRules::learning_rate_factor() const noexcept {
+  return options_.reduce_on_plateau ? state_.learning_rate_factor : 1.0;
+}
+
+std::vector<double> EvaluationRules::state() const {
+  if (!any()) return {};
+  const auto numbers = std::bit_cast<std::array<double, sizeof(State) / sizeof(double)>>(state_);
+  return {numbers.begin(), numbers.end()};
+}
+
+}  // namespace syncopate
