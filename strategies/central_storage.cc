@@ -68,8 +68,11 @@ struct CentralState {
 
 class CentralVariables final : public VariableStore {
  public:
-  CentralVariables(Replica& replica, CentralState& central)
-      : replica_(replica), central_(central), pulled_(replica.arena->buckets().size()) {}
+  CentralVariables(Replica& replica, CentralState& central, double clip_norm)
+      : replica_(replica),
+        central_(central),
+        clip_norm_(clip_norm),
+        pulled_(replica.arena->buckets().size()) {}
 
   // Pulling copies nothing: the replica computes on the shard's values in host memory.
   void pull(const UpdateStep& update) override {
@@ -89,6 +92,52 @@ class CentralVariables final : public VariableStore {
     report_.blocked_seconds = peers_wait_.blocked_seconds();
     watch_.begin();
     const Stopwatch::Exposed exposed(watch_);
+    if (clip_norm_ <= 0.0) return hand_over(bucket);
+    const Bucket& range = replica_.arena->buckets()[static_cast<std::size_t>(bucket)];
+    sums_.push_back(replica_.collective->all_reduce(
+        replica_.arena->gradients().rows(range.begin, range.end), range.begin));
+  }
+
+  StepReport commit() override {
+    {
+      const Stopwatch::Exposed exposed(watch_);
+      if (clip_norm_ > 0.0) hand_over_clipped();
+      for (std::size_t b = 0; b < pulled_.size(); ++b) {
+        finish(b);
+        replica_.arena->bump_version(static_cast<BucketId>(b));
+      }
+    }
+    watch_.end();
+    const StepReport total = sum_of_reports();
+    peers_wait_.end_step(watch_.times().exposed_seconds, total.blocked_seconds);
+    return total;
+  }
+
+  CommunicationTimes times() const override {
+    CommunicationTimes times = watch_.times();
+    times.peers_wait_seconds = peers_wait_.waited_seconds();
+    return times;
+  }
+
+ private:
+  [[noreturn]] static void throw_aborted() {
+    throw PeerError("another replica of this task failed");
+  }
+
+  // The norm of a step is that of the summed gradients of all buckets, so the replicas sum them
+  // before the shard does. The first replica then hands over the clipped sum, the others zeros.
+  void hand_over_clipped() {
+    for (const WorkId sum : sums_) replica_.collective->wait(sum);
+    sums_.clear();
+    if (replica_.index == 0) {
+      replica_.backend->clip_gradients(*replica_.arena, clip_norm_);
+    } else {
+      std::ranges::fill(replica_.arena->gradients().f32(), 0.0F);
+    }
+    for (std::size_t b = 0; b < pulled_.size(); ++b) hand_over(static_cast<BucketId>(b));
+  }
+
+  void hand_over(BucketId bucket) {
     const auto b = static_cast<std::size_t>(bucket);
     const Bucket& range = replica_.arena->buckets()[b];
     const std::span<const float> gradients = replica_.arena->gradients().f32();
@@ -111,31 +160,6 @@ class CentralVariables final : public VariableStore {
     // A replica that has pushed a bucket no longer reads the bucket's values, so buckets that all
     // replicas have pushed may be updated now.
     for (std::size_t due = 0; due <= b; ++due) take_pieces(due);
-  }
-
-  StepReport commit() override {
-    {
-      const Stopwatch::Exposed exposed(watch_);
-      for (std::size_t b = 0; b < pulled_.size(); ++b) {
-        finish(b);
-        replica_.arena->bump_version(static_cast<BucketId>(b));
-      }
-    }
-    watch_.end();
-    const StepReport total = sum_of_reports();
-    peers_wait_.end_step(watch_.times().exposed_seconds, total.blocked_seconds);
-    return total;
-  }
-
-  CommunicationTimes times() const override {
-    CommunicationTimes times = watch_.times();
-    times.peers_wait_seconds = peers_wait_.waited_seconds();
-    return times;
-  }
-
- private:
-  [[noreturn]] static void throw_aborted() {
-    throw PeerError("another replica of this task failed");
   }
 
   bool is_updated(std::size_t b) const {
@@ -187,6 +211,8 @@ class CentralVariables final : public VariableStore {
 
   Replica& replica_;
   CentralState& central_;
+  const double clip_norm_;
+  std::vector<WorkId> sums_;           // of the buckets of this step, if gradients are clipped
   std::vector<std::uint64_t> pulled_;  // version of each bucket that this step computes with
   std::vector<ps::ShardEvent> events_;
   UpdateStep update_;
@@ -204,7 +230,7 @@ class CentralStorage final : public SynchronousStrategy {
             {.collectives = make_local_collectives(collective_options(options, graph))}, &values),
         central_(graph.parameter_layout(), options, values) {
     for (Replica& replica : replicas()) {
-      replica.variables = std::make_unique<CentralVariables>(replica, central_);
+      replica.variables = std::make_unique<CentralVariables>(replica, central_, options.clip_norm);
     }
   }
 

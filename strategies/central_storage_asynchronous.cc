@@ -186,7 +186,7 @@ void AsynchronousCentralStorage::build(Replica& replica, const StrategyOptions& 
       graph, *replica.arena, *replica.state,
       {.mode = Mode::kTrain, .batch_size = options.batch_size_per_replica});
   workers_.push_back(std::make_unique<LocalWorker>(job_, replica));
-  replica.variables = make_worker_variables(replica, *workers_.back(), options.lanes);
+  replica.variables = make_worker_variables(replica, *workers_.back(), options);
 }
 
 }  // namespace

@@ -17,8 +17,11 @@ namespace {
 
 class WorkerVariables final : public VariableStore {
  public:
-  WorkerVariables(Replica& replica, ShardTransport& transport, int lanes)
-      : replica_(replica), transport_(transport), lanes_(lanes) {}
+  WorkerVariables(Replica& replica, ShardTransport& transport, const StrategyOptions& options)
+      : replica_(replica),
+        transport_(transport),
+        lanes_(options.lanes),
+        clip_norm_(options.clip_norm) {}
 
   // Requests nothing: the push of the step before has already asked for the new values.
   void pull(const UpdateStep& update) override { update_ = update; }
@@ -35,7 +38,11 @@ class WorkerVariables final : public VariableStore {
     if (bucket == 0) begin_step(report);
     watch_.begin();
     const Stopwatch::Exposed exposed(watch_);
-    transport_.push(bucket);
+    if (clip_norm_ <= 0.0) return transport_.push(bucket);
+    const auto buckets = static_cast<BucketId>(replica_.arena->buckets().size());
+    if (bucket + 1 < buckets) return;
+    replica_.backend->clip_gradients(*replica_.arena, clip_norm_);
+    for (BucketId b = 0; b < buckets; ++b) transport_.push(b);
   }
 
   StepReport commit() override {
@@ -62,6 +69,7 @@ class WorkerVariables final : public VariableStore {
   Replica& replica_;
   ShardTransport& transport_;
   const int lanes_;
+  const double clip_norm_;
   UpdateStep update_;
   StepReport report_;
   Stopwatch watch_;
@@ -70,8 +78,8 @@ class WorkerVariables final : public VariableStore {
 }  // namespace
 
 std::unique_ptr<VariableStore> make_worker_variables(Replica& replica, ShardTransport& transport,
-                                                     int lanes) {
-  return std::make_unique<WorkerVariables>(replica, transport, lanes);
+                                                     const StrategyOptions& options) {
+  return std::make_unique<WorkerVariables>(replica, transport, options);
 }
 
 void ServedWorker::begin_step(ps::StepInfo step) {

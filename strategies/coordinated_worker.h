@@ -90,9 +90,10 @@ class LeasedWorker final : public ServedWorker, public AsynchronousJob {
 
 // Returns the variables of a worker: one VariableStore over either transport. Values arrive in the
 // replica's arena as answers to the pushes of the step before. For the replica's thread. Replica
-// and transport outlive the store.
+// and transport outlive the store. With options.clip_norm the worker clips its own gradients, and
+// pushes them when all are complete.
 std::unique_ptr<VariableStore> make_worker_variables(Replica& replica, ShardTransport& transport,
-                                                     int lanes);
+                                                     const StrategyOptions& options);
 
 // Declares the job that `workers` workers train, with its variables divided into these buckets.
 // owners: the server of each bucket; empty: server 0 owns all.

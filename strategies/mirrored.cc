@@ -1,6 +1,7 @@
 // --strategy mirrored and multi-worker-mirrored: a copy of the variables on every replica. The
 // all-reduce of a bucket starts as soon as the bucket's gradients are complete, while the backward
-// pass goes on with earlier layers; then every replica makes the same update. The two strategies
+// pass goes on with earlier layers; then every replica makes the same update, of gradients that are
+// clipped by the norm of the sums. The two strategies
 // are one class with different collectives: mirrored joins the replicas of one process,
 // multi-worker-mirrored those of several. If GPUs sum the gradients (join_replicas.h), the model
 // starts the sums, and only the step's report passes through the host.
@@ -19,8 +20,10 @@ namespace {
 // The variables of a replica whose gradients are summed on the host.
 class MirroredVariables final : public VariableStore {
  public:
-  MirroredVariables(Replica& replica, const OptimizerOptions& optimizer)
-      : replica_(replica), slots_(optimizer, replica.arena->layout().total()) {
+  MirroredVariables(Replica& replica, const StrategyOptions& options)
+      : replica_(replica),
+        slots_(options.optimizer, replica.arena->layout().total()),
+        clip_norm_(options.clip_norm) {
     // The step report lies in front of arena index 0, as a trailer of the gradients. It is summed
     // together with the bucket that begins at index 0, which is pushed last.
     const Tensor& block = replica.collective->block();
@@ -46,8 +49,12 @@ class MirroredVariables final : public VariableStore {
 
   StepReport commit() override {
     ParameterArena& arena = *replica_.arena;
+    if (clip_norm_ > 0.0) {  // the norm is known when all sums are
+      for (const BucketSum& sum : sums_) replica_.collective->wait(sum.work);
+      replica_.backend->clip_gradients(arena, clip_norm_);
+    }
     for (std::size_t b = 0; b < sums_.size(); ++b) {
-      replica_.collective->wait(sums_[b].work);
+      if (clip_norm_ <= 0.0) replica_.collective->wait(sums_[b].work);
       replica_.backend->update(slots_.optimizer(), update_, arena, slots_.tensors(),
                                arena.buckets()[b]);
       arena.bump_version(static_cast<BucketId>(b));
@@ -78,6 +85,7 @@ class MirroredVariables final : public VariableStore {
 
   Replica& replica_;
   OptimizerSlots slots_;
+  const double clip_norm_;
   std::vector<BucketSum> sums_;  // the sum in progress of each bucket
   UpdateStep update_;
   StepReport report_;
@@ -87,9 +95,10 @@ class MirroredVariables final : public VariableStore {
 // The variables of a replica whose gradients are summed on the devices and never leave them.
 class VariablesOnDevice final : public VariableStore {
  public:
-  VariablesOnDevice(Replica& replica, const OptimizerOptions& optimizer)
+  VariablesOnDevice(Replica& replica, const StrategyOptions& options)
       : replica_(replica),
-        slots_(optimizer, replica.arena->layout().total()),
+        slots_(options.optimizer, replica.arena->layout().total()),
+        clip_norm_(options.clip_norm),
         trailer_(replica.collective->block().rows(0, kTrailerElements)) {}
 
   void pull(const UpdateStep& update) override { update_ = update; }
@@ -106,6 +115,7 @@ class VariablesOnDevice final : public VariableStore {
   // Starts the update on the device, then waits for the step reports of the other replicas.
   StepReport commit() override {
     ParameterArena& arena = *replica_.arena;
+    if (clip_norm_ > 0.0) replica_.backend->clip_gradients(arena, clip_norm_);
     replica_.backend->update(slots_.optimizer(), update_, arena, slots_.tensors(),
                              {0, arena.layout().total()});
     arena.bump_all_versions();
@@ -128,6 +138,7 @@ class VariablesOnDevice final : public VariableStore {
  private:
   Replica& replica_;
   OptimizerSlots slots_;
+  const double clip_norm_;
   Tensor trailer_;
   WorkId report_sum_ = 0;
   UpdateStep update_;
@@ -159,7 +170,7 @@ class Mirrored final : public SynchronousStrategy {
 
   template <typename Variables>
   void add_variables(Replica& replica) {
-    auto variables = std::make_unique<Variables>(replica, options().optimizer);
+    auto variables = std::make_unique<Variables>(replica, options());
     slots_.push_back(&variables->slots());
     replica.variables = std::move(variables);
   }

@@ -13,14 +13,17 @@ namespace {
 
 class DeviceVariables final : public VariableStore {
  public:
-  DeviceVariables(Replica& replica, const OptimizerOptions& optimizer)
-      : replica_(replica), slots_(optimizer, replica.arena->layout().total()) {}
+  DeviceVariables(Replica& replica, const StrategyOptions& options)
+      : replica_(replica),
+        slots_(options.optimizer, replica.arena->layout().total()),
+        clip_norm_(options.clip_norm) {}
 
   void pull(const UpdateStep& update) override { update_ = update; }
   void wait_values(BucketId /*bucket*/) override {}
   void push(BucketId /*bucket*/, const StepReport& report) override { report_ = report; }
   StepReport commit() override {
     ParameterArena& arena = *replica_.arena;
+    if (clip_norm_ > 0.0) replica_.backend->clip_gradients(arena, clip_norm_);
     replica_.backend->update(slots_.optimizer(), update_, arena, slots_.tensors(),
                              {0, arena.layout().total()});
     arena.bump_all_versions();
@@ -33,6 +36,7 @@ class DeviceVariables final : public VariableStore {
  private:
   Replica& replica_;
   OptimizerSlots slots_;
+  const double clip_norm_;
   UpdateStep update_;
   StepReport report_;
 };
@@ -46,7 +50,7 @@ class OneDevice final : public SynchronousStrategy {
              .updates_on_device = true},
             nullptr) {
     Replica& replica = replicas().front();
-    auto variables = std::make_unique<DeviceVariables>(replica, options.optimizer);
+    auto variables = std::make_unique<DeviceVariables>(replica, options);
     variables_ = variables.get();
     replica.variables = std::move(variables);
   }

@@ -208,7 +208,7 @@ class SynchronousParameterServer final : public ParameterServer, public Synchron
   SynchronousParameterServer(const StrategyOptions& options, const Graph& graph)
       : ParameterServer(options, graph),
         worker_(client(), replica(), ps::values_format(options.parameter_server.compression)) {
-    replica().variables = make_worker_variables(replica(), worker_, options.lanes);
+    replica().variables = make_worker_variables(replica(), worker_, options);
   }
 
   int replicas_in_sync() const noexcept override { return cluster().world_size; }
@@ -300,7 +300,7 @@ class AsynchronousParameterServer final : public ParameterServer {
  public:
   AsynchronousParameterServer(const StrategyOptions& options, const Graph& graph)
       : ParameterServer(options, graph), worker_(replica(), client(), options) {
-    replica().variables = make_worker_variables(replica(), worker_, options.lanes);
+    replica().variables = make_worker_variables(replica(), worker_, options);
   }
 
   int replicas_in_sync() const noexcept override { return 1; }

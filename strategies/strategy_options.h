@@ -80,6 +80,7 @@ struct StrategyOptions {
   Transport transport = Transport::kAuto;
   Link link;  // emulated limits of this task's TCP connections; the default has none
   OptimizerOptions optimizer;
+  double clip_norm = 0.0;  // largest L2 norm of a step's gradients; 0: any
   // The other tasks of the job; null: there is only this task. Outlives the strategy.
   Membership* membership = nullptr;
   // Options of the parameter servers, read by parameter-server and central-storage only.

@@ -1,9 +1,18 @@
 #include "deploy/cli/practice_flags.h"
 
+#include <algorithm>
+
 namespace syncopate {
 namespace {
 
 constexpr double kMostSmoothing = 0.999999;  // label smoothing is below 1
+
+// Throws UsageError "FLAG requires WHAT" if the flag does not apply to such a run.
+void require_row(const FlagSet& flags, const TrainOptions& options, std::string_view flag,
+                 std::string_view what) {
+  const auto row = std::ranges::find(train_option_rows(), flag, &TrainOptionRow::name);
+  flags.require(flag, row->applies_to(options), what);
+}
 
 }  // namespace
 
@@ -12,6 +21,10 @@ void add_practice_flags(FlagSet& flags, TrainOptions& options) {
   flags.add("--label-smoothing", &options.label_smoothing,
             "part of each label that is spread over all classes, in training only",
             {.least = 0.0, .most = kMostSmoothing, .example = "0.1"});
+  flags.add("--clip-norm", &options.strategy.clip_norm,
+            "largest L2 norm of a step's gradient, to which a larger one is scaled; asynchronous "
+            "workers clip their own",
+            {.default_text = "none", .above = 0.0, .example = "1.0"});
   EvaluationRuleOptions& rules = options.loop.rules;
   flags.add("--stop-at", [&rules](const std::string& text) { rules.stop_at = parse_stop_at(text); },
             "result of an evaluation that ends training, such as accuracy=0.97 or loss=0.1",
@@ -39,6 +52,9 @@ void check_practice(const FlagSet& flags, const TrainOptions& options) {
     flags.require(flag, loop.evaluates(), "evaluations: --eval-every or --eval-every-steps");
     flags.require(flag, loop.eval_when == EvalWhen::kDue, "--eval-when due");
   }
+  require_row(flags, options, "--clip-norm",
+              "gradients that one task sums, because no server knows the norm of the whole "
+              "gradient: multi-worker-mirrored, or --consistency async or ssp");
   flags.require("--keep-best", !loop.checkpoint_dir.empty(), "--checkpoint-dir DIR");
 }
 

@@ -7,6 +7,7 @@
 
 #include "models/backend/cuda_module.h"
 #include "models/base/errors.h"
+#include "models/optim/gradient_clip.h"
 
 namespace syncopate {
 
@@ -20,6 +21,10 @@ std::string_view name(Precision precision) noexcept {
       return "fp16";
   }
   return "unknown";
+}
+
+void Backend::clip_gradients(ParameterArena& arena, double max_norm) {
+  syncopate::clip_gradients(arena.gradients().f32(), max_norm);
 }
 
 std::unique_ptr<Backend> make_backend(const BackendOptions& options) {

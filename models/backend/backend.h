@@ -65,6 +65,9 @@ class Backend {
   // increments the version numbers of the updated buckets.
   virtual void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
                       std::span<const Tensor> slots, Bucket range) = 0;
+  // Scales all gradients of the step so that their L2 norm is at most max_norm. Called before the
+  // step's updates, with the gradients that update() uses.
+  virtual void clip_gradients(ParameterArena& arena, double max_norm);
   // Copies values and optimizer slots from the device to the host, if updates are made on the
   // device. Called before the host reads values or slots; `slots` are those passed to update().
   virtual void to_host(ParameterArena& /*arena*/, std::span<const Tensor> /*slots*/) {}

@@ -85,6 +85,14 @@ bool has_batch_norm(Options o) {
   return !uses_servers(o) || o.strategy.batch_norm == BatchNormStatistics::kLocal;
 }
 
+// Whether one task knows all gradients that make an update: not where servers sum those of several
+// workers.
+bool has_whole_gradient(Options o) {
+  const bool sums_on_servers = consistency_of(o).consistency == ps::Consistency::kSync &&
+                               (uses_servers(o) || consistency_of(o).backup_workers > 0);
+  return !sums_on_servers || o.cluster.world_size * o.strategy.replicas == 1;
+}
+
 OptionText devices_text(Options o) {
   if (o.takes_own_gpus) return "cuda";
   std::vector<std::string> names;
@@ -250,6 +258,8 @@ constexpr std::array kRows = {
     Row{"--epsilon", [](Options o) { return number(o.strategy.optimizer.epsilon); }, kRequired,
         uses_adam},
     Row{"--label-smoothing", [](Options o) { return number(o.label_smoothing); }, kRequired},
+    Row{"--clip-norm", [](Options o) { return if_positive(o.strategy.clip_norm); }, kRequired,
+        has_whole_gradient},
     Row{"--stop-at", [](Options o) { return text_if(o.loop.rules.stop_at); }, kRequired},
     Row{"--early-stop", [](Options o) { return text_if(o.loop.rules.early_stop); }, kRequired},
     Row{"--reduce-on-plateau", [](Options o) { return text_if(o.loop.rules.reduce_on_plateau); },

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <map>
+#include <utility>
 
 #include "models/backend/cuda/bucket_sums.h"
 #include "models/backend/cuda/cuda_model.h"
@@ -77,13 +78,27 @@ class CudaBackend final : public Backend {
     variables->set_loss_scale_state(state);
   }
 
+  void clip_gradients(ParameterArena& arena, double max_norm) override {
+    const auto variables = variables_of(arena);
+    if (variables == nullptr || !variables->keeps_updates()) {
+      return Backend::clip_gradients(arena, max_norm);
+    }
+    use_device(options_.device.index);
+    if (BucketSums* const sums = sums_of(arena)) sums->finish(handles_.compute.get());
+    are_sums_finished_ = true;
+    variables->clip_gradients(max_norm, handles_.compute.get());
+  }
+
   void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
               std::span<const Tensor> slots, Bucket range) override {
     const auto variables = variables_of(arena);
     if (variables != nullptr && variables->keeps_updates()) {
       check(range == Bucket({0, arena.layout().total()}), "the device updates the whole arena");
       use_device(options_.device.index);
-      if (BucketSums* const sums = sums_of(arena)) sums->finish(handles_.compute.get());
+      BucketSums* const sums = sums_of(arena);
+      if (!std::exchange(are_sums_finished_, false) && sums != nullptr) {
+        sums->finish(handles_.compute.get());
+      }
       return variables->update(optimizer, step, slots, handles_.compute.get());
     }
     // Without updates_on_device the host sums the gradients, so it also applies the optimizer.
@@ -115,6 +130,7 @@ class CudaBackend final : public Backend {
   std::map<const ParameterArena*, std::weak_ptr<DeviceVariables>> variables_;
   // the sums of gradients over the replicas, by arena; no entry if there is one replica
   std::map<const ParameterArena*, BucketSums*> sums_;
+  bool are_sums_finished_ = false;  // by clip_gradients(), in the step under way
 };
 
 }  // namespace

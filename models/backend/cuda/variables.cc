@@ -88,6 +88,14 @@ void DeviceVariables::refresh(BucketId bucket, cudaStream_t compute) {
   versions_[b] = arena_.version(bucket);
 }
 
+void DeviceVariables::clip_gradients(double max_norm, cudaStream_t stream) {
+  if (squares_ == nullptr) {
+    squares_ = make_device_buffer(kSquaresBlocks * sizeof(double), values_.device().index);
+  }
+  cuda::clip_gradients(element<float>(gradients_, 0), arena_.layout().total(), max_norm,
+                       loss_scale(), reinterpret_cast<double*>(squares_->data()), stream);
+}
+
 void DeviceVariables::update(const Optimizer& optimizer, const UpdateStep& step,
                              std::span<const Tensor> slots, cudaStream_t stream) {
   const nvtx3::scoped_range range("update");

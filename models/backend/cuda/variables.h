@@ -88,6 +88,8 @@ class DeviceVariables {
   // Makes the device, not the host, apply the optimizer's updates from now on.
   void keep_updates() noexcept { keeps_updates_ = true; }
   bool keeps_updates() const noexcept { return keeps_updates_; }
+  // Scales the device's gradients so that their L2 norm is at most max_norm.
+  void clip_gradients(double max_norm, cudaStream_t stream);
   // Applies one optimizer update to the arena with the device's gradients. slots: on the host.
   void update(const Optimizer& optimizer, const UpdateStep& step, std::span<const Tensor> slots,
               cudaStream_t stream);
@@ -128,6 +130,7 @@ class DeviceVariables {
   Tensor gradients_;
   std::optional<LossScaler> scaler_;  // exists in fp16 only
   std::vector<Tensor> slots_;         // the optimizer's slots; empty before the first update
+  std::shared_ptr<Buffer> squares_;   // scratch of clip_gradients(); null before the first call
   Tensor decays_;                     // whether weights decay: one u8 per kDecayBlock elements
   bool keeps_updates_ = false;
   bool are_slots_stale_ = true;

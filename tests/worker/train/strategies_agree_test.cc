@@ -29,6 +29,7 @@ struct Training {
   bool drop_remainder = true;
   BatchNormStatistics batch_norm = BatchNormStatistics::kSync;
   int lanes = 1;
+  double clip_norm = 0.0;
 };
 
 struct Outcome {
@@ -62,6 +63,7 @@ Outcome train(const Training& run, int steps) {
   options.batch_norm = run.batch_norm;
   options.batch_size_per_replica = share_of_replica(run.global_batch, 0, run.replicas).end;
   options.optimizer.name = run.optimizer;
+  options.clip_norm = run.clip_norm;
   const auto strategy = make_strategy(options, graph);
   const auto input = make_batch_source(*data.train, {.batch_size = run.global_batch,
                                                      .seed = 5,
@@ -179,6 +181,31 @@ TEST_P(SynchronousStrategies, CountShortAndEmptyShares) {
   }
 }
 
+// With a rate of 1 and without momentum the step is as long as the clipped gradient.
+TEST_P(SynchronousStrategies, ClipTheGradientOfTheWholeStep) {
+  constexpr double kNorm = 1e-3;
+  Training alone = one_device();
+  alone.clip_norm = kNorm;
+  const Outcome expected = train(alone, 1);
+  double squares = 0.0;
+  for (std::size_t i = 0; i < expected.values.size(); ++i) {
+    const auto step = static_cast<double>(expected.values[i] - expected.first[i]);
+    squares += step * step;
+  }
+  EXPECT_NEAR(std::sqrt(squares), kNorm, 0.01 * kNorm);  // the step is rounded against the values
+  for (const int replicas : {1, 2, 3}) {
+    Training other = run(replicas);
+    other.clip_norm = kNorm;
+    other.bucket_bytes = 4096;
+    const Outcome found = train(other, 1);
+    if (replicas == 1) {
+      EXPECT_EQ(found.values, expected.values);
+    }
+    // Of a step this short, the rounding of the values is a larger part than that of the sums.
+    EXPECT_LE(distance(found, expected), 1e-3) << replicas << " replicas";
+  }
+}
+
 std::string suite_name(const testing::TestParamInfo<SynchronousStrategies::ParamType>& parameters) {
   std::string name = std::get<0>(parameters.param) + "_" + std::get<1>(parameters.param);
   std::replace(name.begin(), name.end(), '-', '_');
@@ -195,17 +222,20 @@ class ReplicaCount : public testing::TestWithParam<int> {};
 
 // The order of additions is fixed, so the result does not depend on buckets and strategy.
 TEST_P(ReplicaCount, GivesTheSameBitsForAnyBucketsAndStrategy) {
-  Training whole{.strategy = "mirrored", .replicas = GetParam(), .model = "mnist-cnn"};
-  whole.learning_rate = 0.1F;
-  const Outcome expected = train(whole, 3);
-  Training cut = whole;
-  cut.bucket_bytes = 4096;
-  EXPECT_EQ(train(cut, 3).values, expected.values) << "small buckets";
-  Training central = whole;
-  central.strategy = "central-storage";
-  EXPECT_EQ(train(central, 3).values, expected.values) << "central storage";
-  central.bucket_bytes = 4096;
-  EXPECT_EQ(train(central, 3).values, expected.values) << "central storage, small buckets";
+  for (const double clip_norm : {0.0, 0.1}) {
+    Training whole{.strategy = "mirrored", .replicas = GetParam(), .model = "mnist-cnn"};
+    whole.learning_rate = 0.1F;
+    whole.clip_norm = clip_norm;
+    const Outcome expected = train(whole, 3);
+    Training cut = whole;
+    cut.bucket_bytes = 4096;
+    EXPECT_EQ(train(cut, 3).values, expected.values) << "small buckets";
+    Training central = whole;
+    central.strategy = "central-storage";
+    EXPECT_EQ(train(central, 3).values, expected.values) << "central storage";
+    central.bucket_bytes = 4096;
+    EXPECT_EQ(train(central, 3).values, expected.values) << "central storage, small buckets";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, ReplicaCount, testing::Values(2, 3, 4));

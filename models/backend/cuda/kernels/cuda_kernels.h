@@ -201,7 +201,14 @@ void unscale(const LossScale* scale, float* gradients, std::int64_t count, cudaS
 // else doubles it after growth_interval good steps.
 void adjust_scale(LossScale* scale, int growth_interval, cudaStream_t stream);
 
-// The next functions, the optimizers' update rules, work on a whole arena.
+// The next functions, gradient clipping and the optimizers' update rules, work on a whole arena.
+
+// Scales gradients, [count] f32, so that their L2 norm, divided by the loss scale, is at most
+// max_norm. scale: null counts as 1. squares: [kSquaresBlocks] scratch. An infinity or NaN stays
+// one. Source: clip_grad_norm_ of PyTorch, as models/optim/gradient_clip.h.
+inline constexpr int kSquaresBlocks = 256;
+void clip_gradients(float* gradients, std::int64_t count, double max_norm, const LossScale* scale,
+                    double* squares, cudaStream_t stream);
 
 // Makes one update of an optimizer on `count` elements. values, gradients, slots: [count] f32.
 // decays[i / 64] selects the constants of element i: those with decay (1) or without (0). weights:
