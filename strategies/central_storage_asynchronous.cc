@@ -176,15 +176,16 @@ class AsynchronousCentralStorage final : public Strategy {
 void AsynchronousCentralStorage::build(Replica& replica, const StrategyOptions& options,
                                        const Graph& graph) {
   const ArenaLayout layout = graph.parameter_layout();
+  replica.micro_batches = options.micro_batches;
   replica.backend = make_backend(backend_options(options, replica.index));
   replica.arena =
       std::make_unique<ParameterArena>(layout, plan_buckets(layout, options.bucket_bytes));
   replica.state = std::make_unique<StateBlock>(graph.state_layout());
   fill_initial_values(graph, options.seed, *replica.arena);
   fill_initial_state(graph, *replica.state);
-  replica.model = replica.backend->compile(
-      graph, *replica.arena, *replica.state,
-      {.mode = Mode::kTrain, .batch_size = options.batch_size_per_replica});
+  replica.model =
+      replica.backend->compile(graph, *replica.arena, *replica.state,
+                               {.mode = Mode::kTrain, .batch_size = micro_batch_size(options)});
   workers_.push_back(std::make_unique<LocalWorker>(job_, replica));
   replica.variables = make_worker_variables(replica, *workers_.back(), options);
 }

@@ -94,15 +94,16 @@ void ParameterServer::build_replica() {
     values = make_host_tensor({layout.total()}, DType::kF32);
     gradients = make_host_tensor({layout.total()}, DType::kF32);
   }
+  replica_.micro_batches = options_.micro_batches;
   replica_.backend = make_backend(backend_options(options_, 0));
   replica_.arena =
       std::make_unique<ParameterArena>(layout, std::move(placement.buckets), &values, &gradients);
   replica_.state = std::make_unique<StateBlock>(graph_.state_layout());
   fill_initial_values(graph_, options_.seed, *replica_.arena);
   fill_initial_state(graph_, *replica_.state);
-  replica_.model = replica_.backend->compile(
-      graph_, *replica_.arena, *replica_.state,
-      {.mode = Mode::kTrain, .batch_size = options_.batch_size_per_replica});
+  replica_.model =
+      replica_.backend->compile(graph_, *replica_.arena, *replica_.state,
+                                {.mode = Mode::kTrain, .batch_size = micro_batch_size(options_)});
 }
 
 void ParameterServer::join_job() {

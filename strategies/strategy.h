@@ -37,6 +37,7 @@ struct Replica {
   std::unique_ptr<StateBlock> state;
   std::unique_ptr<Model> model;  // compiled for training
   std::unique_ptr<VariableStore> variables;
+  int micro_batches = 1;  // parts in which the replica computes its share of a step
   // Samples trained since running statistics were last averaged: the replica's weight in the next
   // average. Counted by the training step.
   std::int64_t samples_in_statistics = 0;

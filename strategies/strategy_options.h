@@ -65,7 +65,8 @@ enum class BatchNormStatistics : std::uint8_t { kLocal, kSync };
 struct StrategyOptions {
   std::string name = "one-device";  // a row of strategies()
   std::uint64_t seed = 1;
-  std::int64_t batch_size_per_replica = 64;  // the largest share of one replica
+  std::int64_t batch_size_per_replica = 64;  // the largest share of one replica in a step
+  int micro_batches = 1;                     // parts in which a replica computes its share
   std::int64_t bucket_bytes = std::int64_t{8} << 20;
   int lanes = 1;
   int replicas = 1;                       // number of replicas in this task
@@ -87,6 +88,11 @@ struct StrategyOptions {
   ps::ConsistencyOptions consistency;
   ParameterServerOptions parameter_server;
 };
+
+// Returns the largest number of samples that a replica computes at once.
+constexpr std::int64_t micro_batch_size(const StrategyOptions& options) noexcept {
+  return (options.batch_size_per_replica + options.micro_batches - 1) / options.micro_batches;
+}
 
 // Returns the backend options of one of this task's replicas.
 BackendOptions backend_options(const StrategyOptions& options, int replica);

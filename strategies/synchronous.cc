@@ -86,6 +86,7 @@ void SynchronousStrategy::build(Replica& replica, const Tensor* shared_values) {
   const ArenaLayout layout = graph_.parameter_layout();
   const Tensor& block = replica.collective->block();
   const Tensor gradients = block.rows(kTrailerElements, block.num_elements());
+  replica.micro_batches = options_.micro_batches;
   replica.backend = make_backend(backend_options(options_, replica.index));
   replica.arena = std::make_unique<ParameterArena>(
       layout, plan_buckets(layout, options_.bucket_bytes), shared_values, &gradients);
@@ -99,7 +100,7 @@ void SynchronousStrategy::build(Replica& replica, const Tensor* shared_values) {
   }
   replica.model = replica.backend->compile(graph_, *replica.arena, *replica.state,
                                            {.mode = Mode::kTrain,
-                                            .batch_size = options_.batch_size_per_replica,
+                                            .batch_size = micro_batch_size(options_),
                                             .statistics = reducer,
                                             .updates_on_device = updates_on_device_,
                                             .device_collective = replica.device_collective.get()});

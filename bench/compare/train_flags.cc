@@ -31,6 +31,7 @@ constexpr std::array kOwned = {
     OwnedFlag{"--data", "give it before the --"},
     OwnedFlag{"--split", "all variants are compared on the test split"},
     OwnedFlag{"--batch-size-per-replica", "give it before the --"},
+    OwnedFlag{"--accumulate", "give a larger --batch-size-per-replica before the --"},
     OwnedFlag{"--batch-size", "give --batch-size-per-replica before the --"},
     OwnedFlag{"--epochs", "give it before the --"},
     OwnedFlag{"--steps", "give --budget updates --updates N before the --"},

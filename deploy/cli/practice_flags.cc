@@ -5,6 +5,7 @@
 namespace syncopate {
 namespace {
 
+constexpr double kMostMicroBatches = 65536;
 constexpr double kMostSmoothing = 0.999999;  // label smoothing is below 1
 
 // Throws UsageError "FLAG requires WHAT" if the flag does not apply to such a run.
@@ -21,6 +22,10 @@ void add_practice_flags(FlagSet& flags, TrainOptions& options) {
   flags.add("--label-smoothing", &options.label_smoothing,
             "part of each label that is spread over all classes, in training only",
             {.least = 0.0, .most = kMostSmoothing, .example = "0.1"});
+  flags.add("--accumulate", &options.strategy.micro_batches,
+            "micro-batches per replica and step, whose gradients are added before the update: a "
+            "step of N times --batch-size-per-replica samples, or of --batch-size in N parts",
+            {.least = 1, .most = kMostMicroBatches});
   flags.add("--clip-norm", &options.strategy.clip_norm,
             "largest L2 norm of a step's gradient, to which a larger one is scaled; asynchronous "
             "workers clip their own",

@@ -113,7 +113,8 @@ void add_schedule_flags(FlagSet& flags, TrainFlags& words) {
             "process that is started again",
             {.unit = "seconds", .default_text = "none", .above = 0.0, .example = "60 or 0.5"});
   flags.add("--batch-size-per-replica", &options.strategy.batch_size_per_replica,
-            "samples per replica and step", {.least = 1, .most = kMostSamples});
+            "samples per replica and step, or micro-batch of --accumulate",
+            {.least = 1, .most = kMostSamples});
   flags.add("--batch-size", &options.global_batch_size,
             "samples per step over all replicas, in place of --batch-size-per-replica",
             {.default_text = "the sum over the replicas",

@@ -74,8 +74,12 @@ class Model {
     return scores();
   }
   // Runs the backward pass: overwrites all gradients of the arena with the gradients of the loss of
-  // the last forward pass. The model must have been compiled for Mode::kTrain.
+  // the last forward pass, and those that accumulate() kept. The model must have been compiled for
+  // Mode::kTrain.
   virtual void backward(const GradientHook& on_ready) = 0;
+  // Runs the backward pass of one micro-batch of a step: its gradients are kept, and the next
+  // backward() adds them to its own. No bucket of the arena is complete yet.
+  virtual void accumulate() = 0;
   // Returns the logits of the last forward pass, [N, classes] f32 on the host; for predictions.
   virtual Tensor logits() const = 0;
 };

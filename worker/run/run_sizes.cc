@@ -84,9 +84,10 @@ std::int64_t samples_per_update(const TrainOptions& options, std::int64_t batch)
 
 std::int64_t choose_batch(const TrainOptions& options, int replicas, std::int64_t dataset_size,
                           StrategyOptions& strategy) {
-  const std::int64_t global_batch = options.global_batch_size > 0
-                                        ? options.global_batch_size
-                                        : strategy.batch_size_per_replica * replicas;
+  const std::int64_t global_batch =
+      options.global_batch_size > 0
+          ? options.global_batch_size
+          : strategy.batch_size_per_replica * strategy.micro_batches * replicas;
   check(global_batch >= 1 && replicas >= 1, "a step has samples, and replicas to train them");
   strategy.batch_size_per_replica = share_of_replica(global_batch, 0, replicas).end;
   if (global_batch > dataset_size) {

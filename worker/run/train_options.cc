@@ -232,6 +232,7 @@ constexpr std::array kRows = {
         [](Options o) { return number(o.strategy.batch_size_per_replica); }, kRequired,
         [](Options o) { return o.global_batch_size == 0; }},
     Row{"--batch-size", [](Options o) { return if_positive(o.global_batch_size); }, kRequired},
+    Row{"--accumulate", [](Options o) { return number(o.strategy.micro_batches); }, kRequired},
     Row{"--epochs", [](Options o) { return number(o.loop.total_epochs); }, kRequired,
         [](Options o) { return !o.loop.total_steps; }},
     Row{"--steps", [](Options o) { return if_positive(o.loop.total_steps.value_or(0)); },

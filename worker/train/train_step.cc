@@ -16,15 +16,26 @@ Batch take_slice(const Batch& batch, const Replica& replica, const InputShard& s
 StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& step,
                         const ps::StopCounts& stops) {
   VariableStore& variables = *replica.variables;
+  Model& model = *replica.model;
   variables.pull(step);
-  replica.model->start_forward(batch, [&](BucketId bucket) { variables.wait_values(bucket); });
-  replica.samples_in_statistics += batch.num_samples;
+  ValuesHook before_use = [&](BucketId bucket) { variables.wait_values(bucket); };
   StepReport report;
   if (replica.index == 0) report.stops = stops;  // one replica reports a task's stop requests
-  replica.model->backward([&](BucketId bucket) {
+  replica.samples_in_statistics += batch.num_samples;
+  const int last = replica.micro_batches - 1;
+  for (int part = 0; part < last; ++part) {
+    const BatchShare share = share_of_replica(batch.num_samples, part, replica.micro_batches);
+    model.start_forward(batch.rows(share.begin, share.end), before_use);
+    before_use = [](BucketId) {};  // the values have arrived
+    model.accumulate();
+    report += StepReport{.scores = model.scores()};
+  }
+  const BatchShare rest = share_of_replica(batch.num_samples, last, replica.micro_batches);
+  model.start_forward(last == 0 ? batch : batch.rows(rest.begin, rest.end), before_use);
+  model.backward([&](BucketId bucket) {
     // The scores of the model are read as late as possible: waiting for them earlier would keep a
     // device idle between its forward and backward passes.
-    if (bucket == 0) report.scores = replica.model->scores();
+    if (bucket == 0) report += StepReport{.scores = model.scores()};
     variables.push(bucket, report);
   });
   return variables.commit();

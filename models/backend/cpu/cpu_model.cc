@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "models/base/errors.h"
@@ -142,6 +143,17 @@ void CpuModel::backward(const GradientHook& on_ready) {
   check(plan_ != nullptr, "backward() is called after a forward pass");
   on_ready_ = &on_ready;
   lanes_.run([this](int lane) { backward_lane(lane); });
+  has_accumulated_ = false;
+}
+
+void CpuModel::accumulate() {
+  backward([](BucketId) {});
+  if (accumulated_.num_elements() <= 1) {
+    accumulated_ = make_host_tensor(arena_.gradients().shape(), DType::kF32);
+  }
+  const std::span<const float> gradients = arena_.gradients().f32();
+  std::memcpy(accumulated_.f32().data(), gradients.data(), gradients.size_bytes());
+  has_accumulated_ = true;
 }
 
 void CpuModel::backward_lane(int lane) {
@@ -156,7 +168,8 @@ void CpuModel::backward_lane(int lane) {
 void CpuModel::complete_bucket(BucketId bucket, int lane) {
   const Bucket& range = arena_.buckets()[static_cast<std::size_t>(bucket)];
   float* sum = lane_gradients_[0].f32().data();
-  if (plan_->active_lanes != 1 && plan_->n > 0) {
+  if (plan_->n == 0 && lane == 0) std::fill(sum + range.begin, sum + range.end, 0.0F);
+  if ((plan_->active_lanes != 1 && plan_->n > 0) || has_accumulated_) {
     lanes_.barrier();
     const Share share =
         share_of(range.end - range.begin, lane, lanes_.count(), kAlignmentBytes / sizeof(float));
@@ -165,8 +178,12 @@ void CpuModel::complete_bucket(BucketId bucket, int lane) {
       const std::int64_t begin = range.begin + share.begin;
       kernels_.add(sum + begin, part + begin, sum + begin, share.end - share.begin);
     }
+    if (has_accumulated_) {
+      const std::int64_t begin = range.begin + share.begin;
+      kernels_.add(sum + begin, accumulated_.f32().data() + begin, sum + begin,
+                   share.end - share.begin);
+    }
   }
-  if (plan_->n == 0 && lane == 0) std::fill(sum + range.begin, sum + range.end, 0.0F);
   lanes_.barrier();
   if (lane == 0) (*on_ready_)(bucket);
 }

@@ -21,6 +21,7 @@ class CpuModel final : public Model {
   void start_forward(const Batch& batch, const ValuesHook& before_use) override;
   Scores scores() override;
   void backward(const GradientHook& on_ready) override;
+  void accumulate() override;
   Tensor logits() const override;
 
  private:
@@ -51,7 +52,9 @@ class CpuModel final : public Model {
   // The sums that lanes exchange for batch norm: one entry per fused group, null for groups without
   // batch norm.
   std::vector<std::unique_ptr<BatchNormShared>> batch_norms_;
-  std::vector<Tensor> lane_gradients_;        // [arena total] per lane; lane 0 uses the arena's own
+  std::vector<Tensor> lane_gradients_;  // [arena total] per lane; lane 0 uses the arena's own
+  Tensor accumulated_;  // [arena total]: gradients of micro-batches; empty before the first one
+  bool has_accumulated_ = false;
   std::vector<std::unique_ptr<Plan>> plans_;  // plans_[0] is the plan of the full batch
   // The arguments of the current forward or backward call. They are members so that starting the
   // lanes allocates nothing.

@@ -168,15 +168,21 @@ Scores CudaModel::scores() {
           .metrics = {static_cast<double>(sums.num_correct)}};
 }
 
-void CudaModel::backward(const GradientHook& on_ready) {
-  const nvtx3::scoped_range range("backward");
+void CudaModel::accumulate() {
+  const nvtx3::scoped_range range("accumulate");
+  start_backward(true);
+  variables_->keep_gradients(handles_.compute.get());
+}
+
+std::vector<BucketId> CudaModel::start_backward(bool is_partial) {
   check(options_.mode == Mode::kTrain, "backward needs a model compiled for training");
   check(program_ != nullptr, "backward follows a forward");
   use_device(handles_.device);
   cudaStream_t stream = handles_.compute.get();
   // With loss scaling, if the host sums the gradients, all of them are checked for infinities and
   // NaN before the first bucket is copied to the host.
-  const bool unscales = !options_.updates_on_device && variables_->loss_scale() != nullptr;
+  const bool unscales =
+      !is_partial && !options_.updates_on_device && variables_->loss_scale() != nullptr;
   std::vector<BucketId> started;
   for (std::size_t end = groups_.size(); end > 0;) {
     const std::size_t begin = begin_of_segment(end);
@@ -188,9 +194,11 @@ void CudaModel::backward(const GradientHook& on_ready) {
     for (std::size_t i = end; i-- > begin;) {
       for (const BucketId bucket : schedule_.completed_by[i]) {
         if (program_->samples() == 0) variables_->zero_gradients(bucket, stream);
+        variables_->add_kept_gradients(bucket, stream);
+        started.push_back(bucket);
+        if (is_partial) continue;
         if (!options_.updates_on_device && !unscales) start_download(bucket);
         if (bucket_sums_ != nullptr) bucket_sums_->start(bucket, stream);
-        started.push_back(bucket);
       }
     }
     end = begin;
@@ -199,6 +207,13 @@ void CudaModel::backward(const GradientHook& on_ready) {
     variables_->unscale_gradients(stream);
     for (const BucketId bucket : started) start_download(bucket);
   }
+  return started;
+}
+
+void CudaModel::backward(const GradientHook& on_ready) {
+  const nvtx3::scoped_range range("backward");
+  const std::vector<BucketId> started = start_backward(false);
+  variables_->drop_kept_gradients();
   // All kernels of the backward pass have been started here, but the device still computes. Each
   // bucket's gradients are reported to the caller as soon as they have been copied to the host.
   for (const BucketId bucket : started) {

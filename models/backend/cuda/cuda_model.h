@@ -44,6 +44,7 @@ class CudaModel final : public Model {
   void start_forward(const Batch& batch, const ValuesHook& before_use) override;
   Scores scores() override;
   void backward(const GradientHook& on_ready) override;
+  void accumulate() override;
   Tensor logits() const override;
 
  private:
@@ -56,6 +57,9 @@ class CudaModel final : public Model {
   bool runs_without_host() const;
   void prepare(const Batch& batch);
   void refresh_all();
+  // Starts the backward pass. is_partial: that of a micro-batch, whose gradients stay on the
+  // device.
+  std::vector<BucketId> start_backward(bool is_partial);
   // Returns the first group of the segment that ends before group `end`. The groups of a segment of
   // the backward pass are started together.
   std::size_t begin_of_segment(std::size_t end) const;

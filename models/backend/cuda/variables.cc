@@ -191,6 +191,23 @@ void DeviceVariables::zero_gradients(BucketId bucket, cudaStream_t stream) {
   check_cuda(cudaMemsetAsync(element<float>(gradients_, range.begin), 0, bytes_of(range), stream));
 }
 
+void DeviceVariables::keep_gradients(cudaStream_t stream) {
+  if (kept_gradients_.num_elements() <= 1) {
+    kept_gradients_ = device_block(arena_.layout().total(), DType::kF32, values_.device().index);
+  }
+  check_cuda(cudaMemcpyAsync(kept_gradients_.bytes().data(), gradients_.bytes().data(),
+                             gradients_.bytes().size(), cudaMemcpyDeviceToDevice, stream));
+  has_kept_gradients_ = true;
+}
+
+void DeviceVariables::add_kept_gradients(BucketId bucket, cudaStream_t stream) {
+  if (!has_kept_gradients_) return;
+  const Bucket& range = arena_.buckets()[static_cast<std::size_t>(bucket)];
+  float* const gradients = element<float>(gradients_, range.begin);
+  add(gradients, element<float>(kept_gradients_, range.begin), gradients, range.end - range.begin,
+      stream);
+}
+
 void DeviceVariables::upload_state(cudaStream_t stream) {
   if (keeps_updates_ && !std::exchange(is_state_stale_, false)) return;
   check_cuda(cudaMemcpyAsync(device_state_.bytes().data(), state_.values.bytes().data(),

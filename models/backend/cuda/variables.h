@@ -118,6 +118,10 @@ class DeviceVariables {
   std::optional<LossScaleState> loss_scale_state(cudaStream_t stream) const;
   void set_loss_scale_state(const LossScaleState& state);
   void zero_gradients(BucketId bucket, cudaStream_t stream);
+  // Keep the gradients of a micro-batch, and add those that are kept to a bucket's gradients.
+  void keep_gradients(cudaStream_t stream);
+  void add_kept_gradients(BucketId bucket, cudaStream_t stream);
+  void drop_kept_gradients() noexcept { has_kept_gradients_ = false; }
 
  private:
   void make_update_blocks(std::size_t slots);
@@ -130,8 +134,10 @@ class DeviceVariables {
   Tensor gradients_;
   std::optional<LossScaler> scaler_;  // exists in fp16 only
   std::vector<Tensor> slots_;         // the optimizer's slots; empty before the first update
-  std::shared_ptr<Buffer> squares_;   // scratch of clip_gradients(); null before the first call
-  Tensor decays_;                     // whether weights decay: one u8 per kDecayBlock elements
+  Tensor kept_gradients_;             // of micro-batches; empty before the first one
+  bool has_kept_gradients_ = false;
+  std::shared_ptr<Buffer> squares_;  // scratch of clip_gradients(); null before the first call
+  Tensor decays_;                    // whether weights decay: one u8 per kDecayBlock elements
   bool keeps_updates_ = false;
   bool are_slots_stale_ = true;
   bool is_state_stale_ = true;

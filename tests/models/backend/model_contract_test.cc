@@ -69,6 +69,31 @@ TEST_P(BackendModel, UsesNewValuesAfterTheirVersionIsIncremented) {
   }
 }
 
+TEST_P(BackendModel, AddsTheGradientsOfMicroBatchesOnce) {
+  BackendCase alone(graph_, variables_, options());
+  BackendCase subject(graph_, variables_, options());
+  const Batch empty = make_batch(graph_, reference::first_samples(samples_, 0), kBatch);
+  (void)alone.step(batch_);
+  const std::vector<float> once(alone.arena.gradients().f32().begin(),
+                                alone.arena.gradients().f32().end());
+  for (const Batch& last : {batch_, empty}) {
+    (void)subject.model->forward(batch_, [](BucketId) {});
+    subject.model->accumulate();
+    (void)subject.model->forward(batch_, [](BucketId) {});
+    subject.model->accumulate();
+    (void)subject.step(last);
+    const float times = last.size() == 0 ? 2.0F : 3.0F;
+    std::vector<float> expected(once.size());
+    // The gradients of equal micro-batches are equal, and so is each order of their sum.
+    std::ranges::transform(once, expected.begin(),
+                           [&](float g) { return times == 2.0F ? g + g : g + g + g; });
+    EXPECT_TRUE(same_bits(subject.arena.gradients().f32(), expected)) << times;
+    (void)subject.step(batch_);
+    EXPECT_TRUE(same_bits(subject.arena.gradients().f32(), once))
+        << "kept gradients were added twice";
+  }
+}
+
 TEST_P(BackendModel, HasTheGradientOfCentralDifferencesAlongTheGradient) {
   BackendCase subject(graph_, variables_, options());
   (void)subject.step(batch_);

@@ -30,6 +30,7 @@ struct Training {
   BatchNormStatistics batch_norm = BatchNormStatistics::kSync;
   int lanes = 1;
   double clip_norm = 0.0;
+  int micro_batches = 1;
 };
 
 struct Outcome {
@@ -64,6 +65,7 @@ Outcome train(const Training& run, int steps) {
   options.batch_size_per_replica = share_of_replica(run.global_batch, 0, run.replicas).end;
   options.optimizer.name = run.optimizer;
   options.clip_norm = run.clip_norm;
+  options.micro_batches = run.micro_batches;
   const auto strategy = make_strategy(options, graph);
   const auto input = make_batch_source(*data.train, {.batch_size = run.global_batch,
                                                      .seed = 5,
@@ -203,6 +205,30 @@ TEST_P(SynchronousStrategies, ClipTheGradientOfTheWholeStep) {
     }
     // Of a step this short, the rounding of the values is a larger part than that of the sums.
     EXPECT_LE(distance(found, expected), 1e-3) << replicas << " replicas";
+  }
+}
+
+// Batch norm is left out: its statistics are those of a micro-batch.
+TEST_P(SynchronousStrategies, AddMicroBatchesUpToTheWholeBatch) {
+  if (std::get<1>(GetParam()) == "resnet20") return;
+  const Outcome expected = train(one_device(), 1);
+  for (const int micro_batches : {2, 5, 24}) {  // 24 leave most replicas without samples
+    Training alone = one_device();
+    alone.micro_batches = micro_batches;
+    const Outcome in_parts = train(alone, 1);
+    EXPECT_LE(distance(in_parts, expected), 1e-5) << micro_batches << " micro-batches";
+    for (const int replicas : {1, 3}) {
+      Training other = run(replicas);
+      other.micro_batches = micro_batches;
+      other.bucket_bytes = 4096;
+      const Outcome found = train(other, 1);
+      EXPECT_LE(distance(found, expected), 1e-5) << replicas << " replicas";
+      EXPECT_EQ(found.reports.back().scores.num_samples, 24);
+      EXPECT_NEAR(found.reports.back().scores.loss, expected.reports.back().scores.loss, 1e-5);
+      if (replicas == 1) {
+        EXPECT_EQ(found.values, in_parts.values);
+      }
+    }
   }
 }
 
