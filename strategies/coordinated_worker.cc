@@ -164,8 +164,9 @@ ps::wire::DeclarationT declare_job(const StrategyOptions& options, const Graph& 
   declaration.state_elements = graph.state_layout().total();
   const OptimizerOptions& optimizer = options.optimizer;
   declaration.optimizer = optimizer.name;
-  declaration.optimizer_constants = {optimizer.momentum, optimizer.beta1, optimizer.beta2,
-                                     optimizer.epsilon, optimizer.weight_decay};
+  declaration.optimizer_constants = {optimizer.momentum,     optimizer.beta1,
+                                     optimizer.beta2,        optimizer.epsilon,
+                                     optimizer.weight_decay, optimizer.average_decay};
   declaration.nesterov = optimizer.nesterov;
   const ps::ConsistencyOptions& consistency = options.consistency;
   declaration.consistency = static_cast<std::uint8_t>(consistency.consistency);

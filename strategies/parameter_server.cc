@@ -234,8 +234,10 @@ class SynchronousParameterServer final : public ParameterServer, public Synchron
     if (!bytes.empty()) std::memcpy(bytes.data(), texts.front().data(), bytes.size());
   }
   void agree() override;
+  Tensor average(const Replica& replica) override;
 
  private:
+  void read_slots(const Snapshot& into);
   // Waits until the replica's values are exactly those after the last step.
   void wait_for_answers() {
     if (!has_begun()) return;
@@ -290,11 +292,21 @@ Snapshot SynchronousParameterServer::snapshot() {
   wait_for_answers();
   if (!is_chief()) return {replica().arena->values(), {}, replica().state->values};
   Snapshot now = local_snapshot();
-  // Live slots can be read: the servers apply no update until this worker has pushed, so their
-  // slots are those of the step that the worker's values belong to.
-  const Tensor unused_values = make_host_tensor(now.values.shape(), DType::kF32);
-  client().read_snapshot(ps::wire::kLiveSnapshot, unused_values.f32(), memory_of(now.slots));
+  read_slots(now);
   return now;
+}
+
+// Live slots can be read: the servers apply no update until this worker has pushed, so their slots
+// are those of the step that the worker's values belong to.
+void SynchronousParameterServer::read_slots(const Snapshot& into) {
+  const Tensor unused_values = make_host_tensor(into.values.shape(), DType::kF32);
+  client().read_snapshot(ps::wire::kLiveSnapshot, unused_values.f32(), memory_of(into.slots));
+}
+
+Tensor SynchronousParameterServer::average(const Replica& /*replica*/) {
+  const Snapshot now = local_snapshot();
+  if (has_begun()) read_slots(now);
+  return average_of(now.slots);
 }
 
 class AsynchronousParameterServer final : public ParameterServer {

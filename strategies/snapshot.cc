@@ -40,6 +40,12 @@ std::vector<std::span<float>> memory_of(std::span<const Snapshot::Slot> slots) {
   return memory;
 }
 
+const Tensor& average_of(std::span<const Snapshot::Slot> slots) {
+  const auto average = std::ranges::find(slots, kAverageSlot, &Snapshot::Slot::name);
+  check(average != slots.end(), "the optimizer keeps a moving average");
+  return average->values;
+}
+
 void check_snapshot(const Snapshot& saved, const Snapshot& live) {
   check_block(saved.values, live.values, "values");
   check_block(saved.state, live.state, "state");

@@ -38,6 +38,9 @@ std::vector<Snapshot::Slot> named_slots(const Optimizer& optimizer,
 // Returns the memory of each slot.
 std::vector<std::span<float>> memory_of(std::span<const Snapshot::Slot> slots);
 
+// Returns the moving average of the variables, a slot of the snapshot. Precondition: it has one.
+const Tensor& average_of(std::span<const Snapshot::Slot> slots);
+
 // Throws ShapeError unless `saved` has the blocks, shapes and slot names of `live`.
 void check_snapshot(const Snapshot& saved, const Snapshot& live);
 // Copies every block of `saved` into the memory of `live`. Precondition: check_snapshot() passed.

@@ -56,6 +56,9 @@ class SynchronousJob {
   // since the last call, and compares a hash of the variables. Called before an evaluation and
   // before a checkpoint. Throws PeerError naming a replica whose variables differ.
   virtual void agree() = 0;
+  // Returns the moving average of the variables, [arena total] f32 on the host, for the replica's
+  // thread; valid until the next step. Called after agree(). Precondition: the optimizer keeps one.
+  virtual Tensor average(const Replica& replica) = 0;
 };
 
 // How a replica takes part in the job. Never null. All replicas of a strategy have the same

@@ -174,6 +174,11 @@ void SynchronousStrategy::agree() {
   check_same_values("weights");
 }
 
+Tensor SynchronousStrategy::average(const Replica& replica) {
+  bring_to_host(replica);
+  return average_of(slots_of(replica));
+}
+
 void SynchronousStrategy::average_statistics(Replica& replica) {
   const std::span<float> state = replica.state->values.f32();
   if (state.empty()) return;

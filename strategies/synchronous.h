@@ -37,6 +37,7 @@ class SynchronousStrategy : public Strategy, public SynchronousJob {
   std::vector<double> gather(std::span<const double> mine) override;
   void broadcast(std::span<std::byte> bytes) override;
   void agree() override;
+  Tensor average(const Replica& replica) override;
 
  protected:
   // Builds each replica but for Replica::variables, which the derived class adds: device, blocks,

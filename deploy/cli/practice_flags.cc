@@ -30,6 +30,10 @@ void add_practice_flags(FlagSet& flags, TrainOptions& options) {
             "largest L2 norm of a step's gradient, to which a larger one is scaled; asynchronous "
             "workers clip their own",
             {.default_text = "none", .above = 0.0, .example = "1.0"});
+  flags.add("--ema", &options.strategy.optimizer.average_decay,
+            "decay of an exponential moving average of the weights, which evaluations use and "
+            "checkpoints contain; running statistics are not averaged",
+            {.default_text = "none", .above = 0.0, .example = "0.999"});
   EvaluationRuleOptions& rules = options.loop.rules;
   flags.add("--stop-at", [&rules](const std::string& text) { rules.stop_at = parse_stop_at(text); },
             "result of an evaluation that ends training, such as accuracy=0.97 or loss=0.1",

@@ -128,6 +128,10 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
   ParameterArena arena(layout, plan_buckets(layout, std::int64_t{8} << 20));
   StateBlock state(graph.state_layout());
   load_checkpoint(options.checkpoint, graph, {arena.values(), {}, state.values}, "", false);
+  if (info.has_average) {
+    load_average(options.checkpoint, graph, arena.values());
+    display->note("the moving average of the weights is evaluated");
+  }
   arena.bump_all_versions();
 
   const auto backend = make_cpu_backend(options.lanes);

@@ -100,6 +100,7 @@ class NewestCheckpoint {
       if (damaged_.contains(path)) continue;
       try {
         CheckpointInfo info = load_checkpoint(path, graph_, target_, "", false);
+        if (info.has_average) load_average(path, graph_, target_.values);
         loaded_ = path;
         return info;
       } catch (const DamagedFileError& error) {

@@ -109,8 +109,8 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     session.metrics = make_metrics_writer(is_chief ? options.metrics : "", start.resumed);
     describe_run(run_options, graph, data, strategy, schedule_options, global_batch, *display);
 
-    session.evaluator = std::make_unique<Evaluator>(
-        strategy, graph, data.watched(), EvaluationOptions{.threads = options.input.threads});
+    session.evaluator =
+        std::make_unique<Evaluator>(strategy, graph, data.watched(), evaluation_options(options));
     InputOptions input_options = options.input;
     input_options.batch_size = global_batch;
     input_options.seed = options.strategy.seed;

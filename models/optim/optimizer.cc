@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "models/base/denormals.h"
 #include "models/base/errors.h"
@@ -123,6 +124,46 @@ class Adam final : public KernelOptimizer {
   Decay decay_;
 };
 
+// Keeps a moving average of the values that another optimizer updates, in a slot of its own. The
+// owner of the variables, checkpoints and servers treat the average as any other slot.
+class AveragingOptimizer final : public Optimizer {
+ public:
+  explicit AveragingOptimizer(std::unique_ptr<Optimizer> inner) : inner_(std::move(inner)) {
+    const std::span<const std::string_view> names = inner_->slot_names();
+    slot_names_.assign(names.begin(), names.end());
+    slot_names_.push_back(kAverageSlot);
+  }
+
+  const OptimizerOptions& options() const noexcept override { return inner_->options(); }
+  std::span<const std::string_view> slot_names() const noexcept override { return slot_names_; }
+
+  void update(const UpdateStep& step, std::span<float> values, std::span<const float> gradients,
+              std::span<const std::span<float>> slots, bool decays) const override {
+    check_update_lengths(*this, values, gradients, slots);
+    inner_->update(step, values, gradients, slots.first(slots.size() - 1), decays);
+    const FlushDenormals flush;
+    const float rate = average_rate(step);
+    float* const average = slots.back().data();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      average[i] += rate * (values[i] - average[i]);
+    }
+  }
+  UpdateConstants constants(const UpdateStep& step, bool decays) const override {
+    UpdateConstants constants = inner_->constants(step, decays);
+    constants.average_rate = average_rate(step);
+    return constants;
+  }
+
+ private:
+  // The slot is zero before the first update, so that a rate of 1 makes it the value.
+  float average_rate(const UpdateStep& step) const {
+    return step.step == 1 ? 1.0F : static_cast<float>(1.0 - options().average_decay);
+  }
+
+  std::unique_ptr<Optimizer> inner_;
+  std::vector<std::string_view> slot_names_;
+};
+
 template <typename Kind, auto... Arguments>
 std::unique_ptr<Optimizer> make_kind(const OptimizerOptions& options) {
   return std::make_unique<Kind>(options, Arguments...);
@@ -155,6 +196,8 @@ void check_constants(const OptimizerOptions& options) {
                    options.epsilon, "a positive number");
   require_constant(options.weight_decay >= 0.0 && std::isfinite(options.weight_decay),
                    "--weight-decay", options.weight_decay, "zero or a positive number");
+  require_constant(is_fraction(options.average_decay), "--ema", options.average_decay,
+                   "a number between 0 and 1, such as 0.999");
   if (options.nesterov && options.momentum == 0.0) {
     throw UsageError(
         "--nesterov requires a momentum above 0, found --momentum 0; choose --optimizer sgd, or "
@@ -187,7 +230,9 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
   for (const OptimizerRow& row : kOptimizers) {
     if (row.name == options.name) {
       check_constants(options);
-      return row.make(options);
+      std::unique_ptr<Optimizer> optimizer = row.make(options);
+      if (options.average_decay == 0.0) return optimizer;
+      return std::make_unique<AveragingOptimizer>(std::move(optimizer));
     }
     known += (known.empty() ? "" : ", ") + std::string(row.name);
   }

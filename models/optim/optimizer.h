@@ -26,7 +26,13 @@ struct OptimizerOptions {
   // The weight decay times the value is added to the gradient; adamw subtracts it from the value
   // instead. Not negative.
   double weight_decay = 0.0;
+  // Decay of an exponential moving average of the values, which is kept in the slot kAverageSlot
+  // and begins with the values after the first update; in (0, 1). 0: no average. Source: Polyak and
+  // Juditsky 1992; AveragedModel of PyTorch.
+  double average_decay = 0.0;
 };
+
+inline constexpr std::string_view kAverageSlot = "ema";
 
 // UpdateStep holds the inputs of an optimizer's update that change from step to step.
 struct UpdateStep {

@@ -113,7 +113,10 @@ void Snapshots::send_copy_order() {
     cut.entries.emplace_back(worker, limit.incarnation, limit.sequence);
   }
   cut.to_file = purpose_.snapshot;
-  cut.with_slots = purpose_.snapshot || purpose_.writes_checkpoint;
+  // An evaluation uses the moving average, which is a slot.
+  const bool reads_average =
+      (purpose_.evaluates || is_final_) && average_decay_of(*job_.declaration) > 0.0;
+  cut.with_slots = purpose_.snapshot || purpose_.writes_checkpoint || reads_average;
   job_.send_to_servers(cut);
 }
 

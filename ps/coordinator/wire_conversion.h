@@ -2,6 +2,7 @@
 // ps/wire/messages.fbs, and are read from them; and the Hello that every task sends.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
@@ -57,6 +58,12 @@ wire::HelloT make_hello(int role, int index, int workers, int servers, const std
 
 inline ValuesFormat values_format(const wire::DeclarationT& declaration) noexcept {
   return declaration.bf16_values ? ValuesFormat::kBf16 : ValuesFormat::kF32;
+}
+// Returns the decay of the moving average of the variables; 0: there is none.
+inline double average_decay_of(const wire::DeclarationT& declaration) noexcept {
+  constexpr std::size_t kIndex = 5;  // in optimizer_constants
+  const auto& constants = declaration.optimizer_constants;
+  return constants.size() > kIndex ? constants[kIndex] : 0.0;
 }
 // Returns the consistency of a declaration, which a server must have accepted as valid.
 inline Consistency consistency_of(const wire::DeclarationT& declaration) {

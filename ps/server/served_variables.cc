@@ -15,7 +15,7 @@ namespace {
 
 // More elements than any current network has, and so few that sums of sizes do not overflow.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
-constexpr std::size_t kNumConstants = 5;
+constexpr std::size_t kNumConstants = 6;
 
 ArenaLayout layout_of(const wire::DeclarationT& declaration) {
   std::vector<ArenaEntry> entries;
@@ -37,9 +37,10 @@ ArenaLayout layout_of(const wire::DeclarationT& declaration) {
 }
 
 OptimizerOptions optimizer_of(const wire::DeclarationT& declaration) {
-  if (declaration.optimizer_constants.size() != kNumConstants) {
-    throw UsageError(fmt::format("declaration: {} optimizer constants, expected {}",
-                                 declaration.optimizer_constants.size(), kNumConstants));
+  const std::size_t found = declaration.optimizer_constants.size();
+  if (found != kNumConstants && found != kNumConstants - 1) {  // the last one may be left out
+    throw UsageError(
+        fmt::format("declaration: {} optimizer constants, expected {}", found, kNumConstants));
   }
   const std::vector<double>& constants = declaration.optimizer_constants;
   return {.name = declaration.optimizer,
@@ -48,7 +49,8 @@ OptimizerOptions optimizer_of(const wire::DeclarationT& declaration) {
           .beta1 = constants[1],
           .beta2 = constants[2],
           .epsilon = constants[3],
-          .weight_decay = constants[4]};
+          .weight_decay = constants[4],
+          .average_decay = average_decay_of(declaration)};
 }
 
 ConsistencyOptions consistency_options(const wire::DeclarationT& declaration) {

@@ -111,8 +111,72 @@ TEST_P(TrainingPractice, KeepsTheBestCheckpoint) {
   EXPECT_NE(best.find(std::to_string(step) + ".safetensors"), std::string::npos) << best;
 }
 
+TEST_P(TrainingPractice, ClipsTheGradientOfAStep) {
+  if (std::string_view(GetParam().name) == "ServersSync") {
+    const ProgramResult result = run_syncopate(GetParam().where + what({"--clip-norm", "1"}));
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(result.err.find("--clip-norm requires"), std::string::npos) << result.err;
+    return;
+  }
+  const auto plain = run({"--epochs", "2", "--eval-every", "0"});
+  // Steps of at most 1e-6 learn nothing.
+  const auto clipped = run({"--epochs", "2", "--clip-norm", "1e-6", "--momentum", "0"});
+  EXPECT_LT(plain.at("train_loss").get<double>(), 0.9 * clipped.at("train_loss").get<double>());
+}
+
+TEST_P(TrainingPractice, AddsMicroBatchesUpToAStep) {
+  const Arguments two{"--epochs", "2", "--log-every", "1"};
+  const auto whole = run(two);
+  const auto parts = run(two + Arguments{"--accumulate", "4"});
+  if (GetParam().is_synchronous) {  // --batch-size is that of the whole step
+    EXPECT_EQ(parts.at("steps"), whole.at("steps"));
+    EXPECT_NEAR(parts.at("test_loss").get<double>(), whole.at("test_loss").get<double>(), 1e-3);
+  } else {
+    EXPECT_EQ(parts.at("steps"), whole.at("steps").get<int>() / 4);
+  }
+  EXPECT_EQ(parts.at("samples"), whole.at("samples"));
+}
+
+TEST_P(TrainingPractice, EvaluatesTheMovingAverage) {
+  const Arguments more{"--epochs", "3", "--checkpoint-dir", runs_ / "ck"};
+  const auto plain = run({"--epochs", "3"});
+  const auto averaged = run(more + Arguments{"--ema", "0.9"});
+  if (GetParam().is_synchronous) {
+    EXPECT_EQ(averaged.at("weights_hash"), plain.at("weights_hash"));
+    EXPECT_NE(averaged.at("test_loss"), plain.at("test_loss"));
+  }
+  const std::string steps = std::to_string(averaged.at("steps").get<int>());
+  const std::string name =
+      "checkpoint-" + std::string(12 - steps.size(), '0') + steps + ".safetensors";
+  const ProgramResult result =
+      run_syncopate({"evaluate", "--checkpoint", runs_ / "ck" / name, "--threads", "1", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NEAR(nlohmann::json::parse(result.out).at("test_loss").get<double>(),
+              averaged.at("test_loss").get<double>(), 1e-6);
+}
+
 INSTANTIATE_TEST_SUITE_P(Each, TrainingPractice, testing::ValuesIn(placements()),
                          [](const auto& parameters) { return std::string(parameters.param.name); });
+
+TEST(AResumedRun, GoesOnWithTheAverageAndWithMicroBatches) {
+  TrainingRuns runs;
+  const Arguments flags{"--batch-size", "32",    "--accumulate", "3",           "--clip-norm",
+                        "0.5",          "--ema", "0.9",          "--keep-best", "--label-smoothing",
+                        "0.1"};
+  for (const Arguments& where : {one_device(), mirrored(2), central_storage(), multi_worker(2)}) {
+    const Arguments whole{"--checkpoint-dir", runs / "whole"};
+    const Arguments parts{"--checkpoint-dir", runs / "parts"};
+    const auto expected =
+        runs.summary_of(where, kSmall + flags + whole + Arguments{"--steps", "40"});
+    runs.train(where, kSmall + flags + parts + Arguments{"--steps", "21"});
+    const auto found =
+        runs.summary_of(where, kSmall + flags + parts + Arguments{"--steps", "40", "--resume"});
+    EXPECT_EQ(found.at("weights_hash"), expected.at("weights_hash"));
+    EXPECT_EQ(found.at("test_loss"), expected.at("test_loss"));
+    std::filesystem::remove_all(runs / "whole");
+    std::filesystem::remove_all(runs / "parts");
+  }
+}
 
 // A run whose learning rate has fallen once goes on with the bits of one that was not stopped, from
 // a checkpoint at an evaluation and from one between two evaluations.

@@ -198,6 +198,9 @@ CheckpointInfo info_of(const SafetensorsReader& file, const fs::path& path) {
   if (!info.network.empty() && text_of(file, path, "network_hash") != network_hash(info.network)) {
     throw damaged_checkpoint(path, "its network does not have the recorded hash");
   }
+  info.has_average = std::ranges::any_of(file.tensors(), [](const TensorEntry& entry) {
+    return entry.name.starts_with(slot_name(std::string(kAverageSlot), ""));
+  });
   return info;
 }
 
@@ -282,6 +285,12 @@ void check_optimizer(const SafetensorsReader& file, const fs::path& path, const 
   }
   for (const TensorEntry& entry : slot_entries(graph, snapshot)) {
     const TensorEntry* found = file.find(entry.name);
+    if (found == nullptr && entry.name.starts_with(slot_name(std::string(kAverageSlot), ""))) {
+      throw UsageError(fmt::format(
+          "checkpoint {} has no moving average of the weights; resume without --ema, or "
+          "start a new run with --init-from",
+          path.string()));
+    }
     if (found == nullptr || found->shape != entry.shape) {
       throw FileError(fmt::format("checkpoint {} is damaged: {} {}", path.string(), entry.name,
                                   found == nullptr ? "is missing" : "has another shape"));
@@ -386,6 +395,17 @@ CheckpointInfo load_checkpoint(const fs::path& path, const Graph& graph, const S
     read_parameters(file, graph, parameters, slot.values, slot.name);
   }
   return info;
+}
+
+void load_average(const fs::path& path, const Graph& graph, const Tensor& values) {
+  const SafetensorsReader file(path);
+  check_format_version(file, path);
+  file.verify_checksum();
+  for (const Parameter& parameter : graph.parameters) {
+    if (file.find(slot_name(std::string(kAverageSlot), parameter.name)) != nullptr) continue;
+    throw damaged_checkpoint(path, "it lacks the moving average of " + parameter.name);
+  }
+  read_parameters(file, graph, graph.parameter_layout(), values, std::string(kAverageSlot));
 }
 
 std::string weights_hash(const Tensor& values) {

@@ -39,6 +39,7 @@ struct CheckpointInfo {
   std::string optimizer;  // name of the optimizer, "adam"
   std::string network;    // the network as text (graph_text.h); empty in files of older programs
   std::optional<LossScaleState> loss_scale;
+  bool has_average = false;  // the file has a moving average of the parameters
 };
 
 // Returns DIR/checkpoint-000000001234.safetensors for step 1234.
@@ -80,6 +81,10 @@ std::optional<Graph> recorded_network(const CheckpointInfo& info);
 CheckpointInfo load_checkpoint(const std::filesystem::path& path, const Graph& graph,
                                const Snapshot& snapshot, const std::string& optimizer,
                                bool want_slots);
+
+// Replaces the parameters in `values` (memory order) by the moving average of a checkpoint that
+// load_checkpoint() has read and that has one. Throws as load_checkpoint() does.
+void load_average(const std::filesystem::path& path, const Graph& graph, const Tensor& values);
 
 // Returns the FNV-1a hash of the bytes of `values` as 16 hexadecimal digits. values: on the host.
 std::string weights_hash(const Tensor& values);

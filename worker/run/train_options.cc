@@ -261,6 +261,8 @@ constexpr std::array kRows = {
     Row{"--label-smoothing", [](Options o) { return number(o.label_smoothing); }, kRequired},
     Row{"--clip-norm", [](Options o) { return if_positive(o.strategy.clip_norm); }, kRequired,
         has_whole_gradient},
+    Row{"--ema", [](Options o) { return if_positive(o.strategy.optimizer.average_decay); },
+        kRequired},
     Row{"--stop-at", [](Options o) { return text_if(o.loop.rules.stop_at); }, kRequired},
     Row{"--early-stop", [](Options o) { return text_if(o.loop.rules.early_stop); }, kRequired},
     Row{"--reduce-on-plateau", [](Options o) { return text_if(o.loop.rules.reduce_on_plateau); },

@@ -61,6 +61,11 @@ void describe_job(const TrainOptions& options, const DataSplits& data, std::int6
       servers_return ? std::chrono::milliseconds(kRestartMayTake) : servers.peer_timeout * 8 / 10;
 }
 
+EvaluationOptions evaluation_options(const TrainOptions& options) {
+  return {.threads = options.input.threads,
+          .uses_average = options.strategy.optimizer.average_decay > 0.0};
+}
+
 TrainLoopOptions loop_options(const TrainOptions& options, const RunStart& start) {
   constexpr double kNothingLeft = 1e-9;  // used when no time is left, since 0 means no limit
   TrainLoopOptions loop = options.loop;
@@ -107,7 +112,7 @@ TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
        .dataset_size = session.data.train->size(),
        .batch_size = input.input.batch_size,
        .watched = session.data.watched(),
-       .evaluation = {.threads = options.input.threads},
+       .evaluation = evaluation_options(options),
        .schedule = schedule,
        .optimizer = options.strategy.optimizer.name,
        .stop = stop,

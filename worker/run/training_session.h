@@ -48,6 +48,8 @@ struct TrainingSession {
 void describe_job(const TrainOptions& options, const DataSplits& data, std::int64_t batch_size,
                   StrategyOptions& strategy);
 
+EvaluationOptions evaluation_options(const TrainOptions& options);
+
 // Returns the loop's options; --max-seconds is reduced by the training before a roll-back.
 TrainLoopOptions loop_options(const TrainOptions& options, const RunStart& start);
 

@@ -4,6 +4,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "strategies/snapshot.h"
 #include "worker/train/train_loop.h"
 
 namespace syncopate {
@@ -32,7 +33,9 @@ AssignmentRunner::Done AssignmentRunner::carry_out(const Assignment& assignment,
   // A checkpoint contains what the rules have made of the evaluation of its step.
   const bool judges = evaluates && rules.any();
   if (assignment.writes_checkpoint && !judges) save(copy, rules.best_step(), done);
-  if (evaluates) done.test = evaluate_or_defer(assignment, copy, moment, stop);
+  const bool averages = evaluates && run_.evaluation.uses_average;
+  const Snapshot evaluated{averages ? average_of(copy.slots) : copy.values, {}, copy.state};
+  if (evaluates) done.test = evaluate_or_defer(assignment, evaluated, moment, stop);
   if (done.test) {
     for (const std::string& note : rules.judge(status.step, *done.test)) {
       worker_.display.note(note);
@@ -43,7 +46,7 @@ AssignmentRunner::Done AssignmentRunner::carry_out(const Assignment& assignment,
   if (done.test && assignment.is_final && run_.final_test != nullptr) {
     done.validation = done.test;
     SnapshotEvaluator test(*replica_.backend, run_.graph, *run_.final_test, run_.evaluation);
-    done.test = test.run(copy, stop, show_progress(worker_.display, "testing"));
+    done.test = test.run(evaluated, stop, show_progress(worker_.display, "testing"));
   }
   done.ends_training = rules.ends_training();
   if (rules.best_step() > 0) {

@@ -263,7 +263,9 @@ class ReplicaLoop {
                              .began_at = log_.began_at()};
     Snapshot copy;
     try {
-      copy = job_.read_snapshot(assignment, assignment.writes_checkpoint);
+      copy = job_.read_snapshot(
+          assignment,
+          assignment.writes_checkpoint || (assignment.evaluates && run_.evaluation.uses_average));
     } catch (const ps::SnapshotWithdrawn&) {
       return;  // snapshot lost by a server: another assignment comes
     }

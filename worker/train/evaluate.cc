@@ -61,7 +61,14 @@ Evaluator::Evaluator(Strategy& strategy, const Graph& graph, const Dataset& data
     : strategy_(strategy), options_(options), dataset_size_(dataset.size()) {
   const InputShard shard = strategy.input_shard();
   for (Replica& replica : strategy.replicas()) {
-    parts_.push_back(std::make_unique<PartialEvaluator>(*replica.backend, graph, *replica.arena,
+    ParameterArena* values = replica.arena.get();
+    if (options.uses_average) {
+      const ArenaLayout layout = graph.parameter_layout();
+      averages_.push_back(
+          std::make_unique<ParameterArena>(layout, std::vector{Bucket{0, layout.total()}}));
+      values = averages_.back().get();
+    }
+    parts_.push_back(std::make_unique<PartialEvaluator>(*replica.backend, graph, *values,
                                                         *replica.state, dataset, options,
                                                         shard.first + replica.index, shard.total));
   }
@@ -75,6 +82,12 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop, const OnProgress&
   std::atomic<bool> stopping = false;
   std::optional<std::string_view> reason;
   strategy_.for_each_replica([&](Replica& replica) {
+    if (!averages_.empty()) {
+      ParameterArena& average = *averages_[static_cast<std::size_t>(replica.index)];
+      const Tensor now = synchronous_job(strategy_).average(replica);
+      std::ranges::copy(now.f32(), average.values().f32().begin());
+      average.bump_all_versions();
+    }
     parts_[static_cast<std::size_t>(replica.index)]->run(
         [&] {
           if (replica.index == 0 && !reason) reason = stop();

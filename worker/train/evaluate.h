@@ -38,6 +38,8 @@ struct EvaluationOptions {
   // Counts the predictions of the evaluated samples; null: they are not counted. Must outlive the
   // evaluator.
   ConfusionMatrix* confusion = nullptr;
+  // Evaluates the moving average of the variables, with the running statistics as they are.
+  bool uses_average = false;
 };
 
 // Evaluates one replica's part of the batches. One thread only.
@@ -87,7 +89,8 @@ class Evaluator {
   Strategy& strategy_;
   EvaluationOptions options_;
   std::int64_t dataset_size_;
-  std::vector<std::unique_ptr<PartialEvaluator>> parts_;  // one per replica of this task
+  std::vector<std::unique_ptr<ParameterArena>> averages_;  // one per replica, if they are evaluated
+  std::vector<std::unique_ptr<PartialEvaluator>> parts_;   // one per replica of this task
   std::string_view stopped_by_;
 };
 

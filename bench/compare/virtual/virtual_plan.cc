@@ -32,9 +32,10 @@ void check_workers(const VirtualRun& run, const VirtualPlan& plan) {
         "--batch-norm sync: not available under the virtual clock, where workers compute one after "
         "the other; leave it out");
   }
-  if (plan.strategy.clip_norm > 0.0) {
-    throw UsageError(
-        "--clip-norm: not available under the virtual clock; leave it out, or choose --clock real");
+  if (plan.strategy.clip_norm > 0.0 || plan.strategy.optimizer.average_decay > 0.0) {
+    throw UsageError(fmt::format(
+        "{}: not available under the virtual clock; leave it out, or choose --clock real",
+        plan.strategy.clip_norm > 0.0 ? "--clip-norm" : "--ema"));
   }
 }
 

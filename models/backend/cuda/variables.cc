@@ -113,8 +113,10 @@ void DeviceVariables::update(const Optimizer& optimizer, const UpdateStep& step,
                       .decays = element<std::uint8_t>(decays_, 0),
                       .scale = loss_scale()};
   if (scaler_) scaler_->check(arrays.gradients, total, stream);
-  for (std::size_t s = 0; s < slots_.size(); ++s) arrays.slots[s] = element<float>(slots_[s], 0);
   const UpdateConstants with_decay = optimizer.constants(step, true);
+  std::size_t own_slots = slots_.size();  // of the update rule: the average comes last
+  if (with_decay.average_rate > 0.0F) arrays.average = element<float>(slots_[--own_slots], 0);
+  for (std::size_t s = 0; s < own_slots; ++s) arrays.slots[s] = element<float>(slots_[s], 0);
   const UpdateConstants without_decay = optimizer.constants(step, false);
   with_type(precision_, [&]<typename T>() {
     T* const weights = precision_ == Precision::kF32 ? nullptr : element<T>(weights_, 0);

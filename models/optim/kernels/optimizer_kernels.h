@@ -37,6 +37,8 @@ struct UpdateConstants {
   UpdateRule rule = UpdateRule::kSgd;
   SgdConstants sgd{};    // for kSgd, kMomentum and kNesterov
   AdamConstants adam{};  // for kAdam
+  // Afterwards average += average_rate * (value - average); 0: there is no average.
+  float average_rate = 0.0F;
 };
 
 // The optimizers' update rules. All arrays have n elements and do not overlap.

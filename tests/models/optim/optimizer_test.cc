@@ -37,6 +37,33 @@ class OneElement {
   std::int64_t steps_ = 0;
 };
 
+TEST(MovingAverage, BeginsWithTheFirstUpdateAndFollowsTheValues) {
+  OneElement element({.name = "momentum", .momentum = 0.0, .average_decay = 0.75}, 1.0F);
+  element.step(2.0F, 0.25F);  // the value becomes 0.5
+  EXPECT_EQ(element.slot(1), 0.5F);
+  element.step(-6.0F, 0.25F);  // the value becomes 2
+  EXPECT_EQ(element.slot(1), 0.875F);
+  EXPECT_EQ(element.slot(0), -6.0F) << "the momentum is in a slot of its own";
+}
+
+TEST(MovingAverage, DoesNotChangeTheUpdate) {
+  for (const OptimizerRow& row : optimizers()) {
+    const OptimizerOptions plain{.name = std::string(row.name)};
+    OptimizerOptions averaged = plain;
+    averaged.average_decay = 0.9;
+    OneElement alone(plain, 1.0F);
+    OneElement element(averaged, 1.0F);
+    for (const float gradient : {0.3F, -0.2F, 0.7F}) {
+      EXPECT_EQ(element.step(gradient, 0.1F), alone.step(gradient, 0.1F)) << row.name;
+    }
+    const auto optimizer = make_optimizer(averaged);
+    EXPECT_EQ(optimizer->slot_names().back(), kAverageSlot);
+    EXPECT_EQ(optimizer->constants({.step = 1}, true).average_rate, 1.0F);
+    EXPECT_EQ(optimizer->constants({.step = 2}, true).average_rate, 0.1F);
+  }
+  EXPECT_THROW(make_optimizer({.name = "sgd", .average_decay = 1.0}), UsageError);
+}
+
 TEST(Sgd, SubtractsTheGradientTimesTheRate) {
   OneElement element({.name = "sgd"}, 1.0F);
   EXPECT_EQ(element.step(2.0F, 0.25F), 0.5F);

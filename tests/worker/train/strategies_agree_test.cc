@@ -11,6 +11,7 @@
 
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
+#include "strategies/snapshot.h"
 #include "worker/input/batch_source.h"
 #include "worker/input/dataset.h"
 #include "worker/train/train_step.h"
@@ -31,12 +32,14 @@ struct Training {
   int lanes = 1;
   double clip_norm = 0.0;
   int micro_batches = 1;
+  double average_decay = 0.0;
 };
 
 struct Outcome {
   std::vector<float> first;   // values before training
   std::vector<float> values;  // values after training, equal on every replica
   std::vector<float> state;
+  std::vector<float> average;  // the moving average, if there is one
   std::vector<StepReport> reports;
 };
 
@@ -66,6 +69,7 @@ Outcome train(const Training& run, int steps) {
   options.optimizer.name = run.optimizer;
   options.clip_norm = run.clip_norm;
   options.micro_batches = run.micro_batches;
+  options.optimizer.average_decay = run.average_decay;
   const auto strategy = make_strategy(options, graph);
   const auto input = make_batch_source(*data.train, {.batch_size = run.global_batch,
                                                      .seed = 5,
@@ -81,6 +85,10 @@ Outcome train(const Training& run, int steps) {
   outcome.values = copy_of(strategy->snapshot().values);
   outcome.state = copy_of(strategy->snapshot().state);
   for (const Replica& replica : strategy->replicas()) {
+    if (run.average_decay > 0.0) {
+      outcome.average = copy_of(synchronous_job(*strategy).average(replica));
+      EXPECT_EQ(outcome.average, copy_of(average_of(strategy->snapshot().slots)));
+    }
     EXPECT_EQ(copy_of(replica.arena->values()), outcome.values)
         << "replica " << replica.index << " holds other bits";
   }
@@ -229,6 +237,26 @@ TEST_P(SynchronousStrategies, AddMicroBatchesUpToTheWholeBatch) {
         EXPECT_EQ(found.values, in_parts.values);
       }
     }
+  }
+}
+
+TEST_P(SynchronousStrategies, KeepTheSameMovingAverage) {
+  Training alone = one_device();
+  alone.learning_rate = 0.01F;
+  alone.average_decay = 0.5;
+  const Outcome expected = train(alone, 3);
+  EXPECT_NE(expected.average, expected.values);
+  for (const int replicas : {1, 3}) {
+    Training other = run(replicas);
+    other.learning_rate = alone.learning_rate;
+    other.average_decay = alone.average_decay;
+    other.bucket_bytes = 4096;
+    Outcome found = train(other, 3);
+    if (replicas == 1) {
+      EXPECT_EQ(found.average, expected.average);
+    }
+    found.values = found.average;
+    EXPECT_LE(weight_distance(found, {.first = {}, .values = expected.average}), 1e-3);
   }
 }
 

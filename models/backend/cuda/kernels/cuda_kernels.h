@@ -213,13 +213,14 @@ void clip_gradients(float* gradients, std::int64_t count, double max_norm, const
 // Makes one update of an optimizer on `count` elements. values, gradients, slots: [count] f32.
 // decays[i / 64] selects the constants of element i: those with decay (1) or without (0). weights:
 // receives the values in the type of the activations; null if there is no such copy. scale: the
-// factor of the gradients, null for 1; if a non-finite gradient was found, nothing is written. The
-// results have the bits of the CPU's rules (models/optim).
+// factor of the gradients, null for 1; if a non-finite gradient was found, only the average is
+// written. The results have the bits of the CPU's rules (models/optim).
 inline constexpr int kDecayBlock = 64;  // elements; parameters begin at multiples of it
 struct UpdateArrays {
   float* values = nullptr;
   const float* gradients = nullptr;
   float* slots[2] = {nullptr, nullptr};
+  float* average = nullptr;  // moving average of the values; null: there is none
   const std::uint8_t* decays = nullptr;
   const LossScale* scale = nullptr;
 };

@@ -37,7 +37,8 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads)
     update_kernel(UpdateConstants with_decay, UpdateConstants without_decay, UpdateArrays arrays,
                   T* weights, std::int64_t count) {
-  if (arrays.scale != nullptr && arrays.scale->found_non_finite != 0) return;
+  const bool skips = arrays.scale != nullptr && arrays.scale->found_non_finite != 0;
+  if (skips && arrays.average == nullptr) return;
   // The loss scale is a power of two, so the product is exactly the gradient of the unscaled loss.
   const float unscale = arrays.scale == nullptr ? 1.0F : 1.0F / arrays.scale->scale;
   const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * kThreads;
@@ -48,8 +49,14 @@ __global__ void __launch_bounds__(kThreads)
     const UpdateConstants& constants =
         arrays.decays[i / kDecayBlock] != 0 ? with_decay : without_decay;
     const float gradient = arrays.gradients[i] * unscale;
+    const float before = arrays.values[i];
     const float value =
-        updated(with_decay.rule, constants, arrays.values[i], gradient, &slot0, &slot1);
+        skips ? before : updated(with_decay.rule, constants, before, gradient, &slot0, &slot1);
+    if (arrays.average != nullptr) {
+      const float average = arrays.average[i];
+      arrays.average[i] = average + with_decay.average_rate * (value - average);
+    }
+    if (skips) continue;
     arrays.values[i] = value;
     if (arrays.slots[0] != nullptr) arrays.slots[0][i] = slot0;
     if (arrays.slots[1] != nullptr) arrays.slots[1][i] = slot1;
