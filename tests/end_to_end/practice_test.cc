@@ -63,31 +63,42 @@ TEST_P(TrainingPractice, TrainsWithSmoothedLabels) {
 
 TEST_P(TrainingPractice, EndsWhenAnEvaluationReachesTheTarget) {
   const auto summary = run({"--epochs", "1000", "--stop-at", "accuracy=0.9"});
-  EXPECT_GE(summary.at("test_accuracy").get<double>(), 0.85)
-      << "asynchronous workers go on a little";
-  EXPECT_LT(summary.at("steps"), 2000);
+  EXPECT_LT(summary.at("steps"), 16 * 1000);
   EXPECT_EQ(runs_.evaluations().back().at("step"), summary.at("steps"));
+  if (GetParam().is_synchronous) {
+    EXPECT_GE(summary.at("test_accuracy"), 0.9);
+    const auto evaluations = runs_.evaluations();
+    EXPECT_EQ(evaluations.size(), summary.at("steps").get<std::size_t>() / 16) << "one per epoch";
+  }
 }
 
+// With this rate nothing is learnt, and no evaluation but the first is better by 0.5. Asynchronous
+// workers train on while one of them evaluates.
+const Arguments kStandStill{"--learning-rate", "1e-9", "--epochs"};
+
 TEST_P(TrainingPractice, EndsWhenEvaluationsAreNoLongerBetter) {
-  // With this rate nothing is learnt, and no evaluation but the first is better by 0.5.
-  const auto summary = run({"--epochs", "1000", "--learning-rate", "1e-9", "--early-stop",
-                            "metric=val_loss,patience=2,min-delta=0.5"});
+  const auto summary = run(
+      kStandStill + Arguments{"1000", "--early-stop", "metric=val_loss,patience=2,min-delta=0.5"});
   EXPECT_GE(summary.at("steps"), 3 * 16);
-  EXPECT_LE(summary.at("steps"), 5 * 16);
-  if (GetParam().is_synchronous) EXPECT_EQ(summary.at("steps"), 3 * 16);
+  EXPECT_LT(summary.at("steps"), 1000 * 16);
+  if (GetParam().is_synchronous) {
+    EXPECT_EQ(summary.at("steps"), 3 * 16);
+  }
 }
 
 TEST_P(TrainingPractice, LowersTheLearningRateOnAPlateau) {
-  run({"--epochs", "8", "--log-every", "1", "--learning-rate", "1e-9", "--reduce-on-plateau",
-       "factor=0.5,patience=1,min-delta=0.5"});
+  const char* epochs = GetParam().is_synchronous ? "8" : "1000";
+  run(kStandStill + Arguments{epochs, "--log-every", "16", "--reduce-on-plateau",
+                              "factor=0.5,patience=1,min-delta=0.5"});
   std::vector<double> rates;
   for (const auto& line : runs_.lines("step")) rates.push_back(line.at("learning_rate"));
   ASSERT_FALSE(rates.empty());
-  EXPECT_EQ(rates.front(), 1e-9);
   EXPECT_LE(rates.back(), 0.25e-9);
-  // Six evaluations after the first one are no better.
-  if (GetParam().is_synchronous) EXPECT_DOUBLE_EQ(rates.back(), 1e-9 / 64);
+  if (GetParam().is_synchronous) {
+    EXPECT_EQ(rates.front(), 1e-9);
+    // Six evaluations between the first one and the last epoch are no better.
+    EXPECT_DOUBLE_EQ(rates.back(), 1e-9 / 64);
+  }
 }
 
 TEST_P(TrainingPractice, KeepsTheBestCheckpoint) {
@@ -178,20 +189,33 @@ TEST(AResumedRun, GoesOnWithTheAverageAndWithMicroBatches) {
   }
 }
 
-// A run whose learning rate has fallen once goes on with the bits of one that was not stopped, from
-// a checkpoint at an evaluation and from one between two evaluations.
+// Checkpoint 64 is of a step with an evaluation, and 72 of one between two evaluations.
 TEST(AResumedRun, DecidesAsOneThatWasNotStopped) {
-  const Arguments rules{"--batch-size",        "32",
-                        "--learning-rate",     "0.2",
-                        "--reduce-on-plateau", "factor=0.3,patience=1,min-delta=0.1"};
+  const Arguments flags = kSmall + Arguments{"--batch-size",
+                                             "32",
+                                             "--learning-rate",
+                                             "0.2",
+                                             "--epochs",
+                                             "8",
+                                             "--checkpoint-every",
+                                             "8",
+                                             "--keep-checkpoints",
+                                             "100",
+                                             "--reduce-on-plateau",
+                                             "factor=0.3,patience=1,min-delta=0.3"};
   TrainingRuns runs;
-  const auto whole = runs.summary_of(one_device(), kSmall + rules + Arguments{"--epochs", "8"});
-  for (const char* steps : {"64", "72"}) {
-    const Arguments folder{"--checkpoint-dir", runs / steps};
-    runs.train(one_device(), kSmall + rules + folder + Arguments{"--steps", steps});
-    const auto rest = runs.summary_of(
-        one_device(), kSmall + rules + folder + Arguments{"--epochs", "8", "--resume"});
+  const auto whole =
+      runs.summary_of(one_device(), flags + Arguments{"--checkpoint-dir", runs / "whole"});
+  EXPECT_LT(runs.lines("step").back().at("learning_rate"), 0.1) << "there was a plateau";
+  for (const char* name :
+       {"checkpoint-000000000064.safetensors", "checkpoint-000000000072.safetensors"}) {
+    const auto folder = runs / name;
+    std::filesystem::create_directory(folder);
+    std::filesystem::copy(runs / "whole" / name, folder / name);
+    const auto rest =
+        runs.summary_of(one_device(), flags + Arguments{"--checkpoint-dir", folder, "--resume"});
     EXPECT_EQ(rest.at("weights_hash"), whole.at("weights_hash"));
+    EXPECT_EQ(rest.at("test_loss"), whole.at("test_loss"));
   }
 }
 

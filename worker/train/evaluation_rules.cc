@@ -19,17 +19,17 @@ struct MetricName {
   Metric metric;
 };
 constexpr std::array kMetrics = {
-    MetricName{"accuracy", Metric::kAccuracy}, MetricName{"loss", Metric::kLoss},
-    MetricName{"val_accuracy", Metric::kAccuracy}, MetricName{"val_loss", Metric::kLoss}};
+    MetricName{"accuracy", Metric::kMeanAccuracy}, MetricName{"loss", Metric::kMeanLoss},
+    MetricName{"val_accuracy", Metric::kMeanAccuracy}, MetricName{"val_loss", Metric::kMeanLoss}};
 constexpr double kMostPatience = 1e6;
 
 // The one place that reads the result of an evaluation.
 double value_of(const Evaluation& evaluation, Metric metric) {
-  return metric == Metric::kAccuracy ? evaluation.accuracy : evaluation.loss;
+  return metric == Metric::kMeanAccuracy ? evaluation.accuracy : evaluation.loss;
 }
 
 bool is_reached(const StopAt& rule, double value) {
-  return rule.metric == Metric::kAccuracy ? value >= rule.value : value <= rule.value;
+  return rule.metric == Metric::kMeanAccuracy ? value >= rule.value : value <= rule.value;
 }
 
 // Parses a whole text as a finite number.
@@ -67,7 +67,7 @@ bool take_patience(Fields& fields, Patience& rule) {
 }  // namespace
 
 std::string_view name(Metric metric) noexcept {
-  return metric == Metric::kAccuracy ? "accuracy" : "loss";
+  return metric == Metric::kMeanAccuracy ? "accuracy" : "loss";
 }
 
 std::optional<Metric> metric_named(std::string_view name) noexcept {
@@ -82,7 +82,7 @@ StopAt parse_stop_at(std::string_view text) {
   if (fields && fields->size() == 1) {
     const auto metric = metric_named(fields->begin()->first);
     const auto value = number_in(fields->begin()->second);
-    if (metric && value && *value >= 0.0 && (*metric == Metric::kLoss || *value <= 1.0)) {
+    if (metric && value && *value >= 0.0 && (*metric == Metric::kMeanLoss || *value <= 1.0)) {
       return {*metric, *value};
     }
   }
@@ -132,7 +132,7 @@ std::string to_text(const ReduceOnPlateau& rule) {
 
 bool EvaluationRules::Tracker::take(const Patience& rule, const Evaluation& evaluation) {
   const auto number = static_cast<double>(rule.metric);
-  const bool is_accuracy = rule.metric == Metric::kAccuracy;
+  const bool is_accuracy = rule.metric == Metric::kMeanAccuracy;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (metric != number) *this = {number, is_accuracy ? -kInfinity : kInfinity, 0.0};
   const double value = value_of(evaluation, rule.metric);
@@ -159,7 +159,7 @@ std::vector<std::string> EvaluationRules::judge(std::int64_t step, const Evaluat
   state_.accuracy = evaluation.accuracy;
   std::vector<std::string> notes;
   if (options_.keeps_best) {
-    const Patience by{options_.early_stop ? options_.early_stop->metric : Metric::kAccuracy};
+    const Patience by{options_.early_stop ? options_.early_stop->metric : Metric::kMeanAccuracy};
     if (state_.best.take(by, evaluation)) state_.best_step = static_cast<double>(step);
   }
   if (options_.early_stop) state_.early_stop.take(*options_.early_stop, evaluation);

@@ -15,21 +15,21 @@
 namespace syncopate {
 
 // A number of an evaluation that rules compare.
-enum class Metric : std::uint8_t { kAccuracy, kLoss };
+enum class Metric : std::uint8_t { kMeanAccuracy, kMeanLoss };
 
 std::string_view name(Metric metric) noexcept;
 // Returns the metric of a name such as "loss" or "val_loss"; nothing for another name.
 std::optional<Metric> metric_named(std::string_view name) noexcept;
 
 struct StopAt {
-  Metric metric = Metric::kAccuracy;
+  Metric metric = Metric::kMeanAccuracy;
   double value = 0.0;  // reached by an accuracy of at least this value, or a loss of at most it
 };
 
 // Holds after `patience` evaluations in a row that were not better than the best by more than
 // min_delta. Source: EarlyStopping and ReduceLROnPlateau of Keras.
 struct Patience {
-  Metric metric = Metric::kLoss;
+  Metric metric = Metric::kMeanLoss;
   int patience = 1;
   double min_delta = 0.0;
 };

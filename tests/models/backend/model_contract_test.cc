@@ -82,7 +82,7 @@ TEST_P(BackendModel, AddsTheGradientsOfMicroBatchesOnce) {
     (void)subject.model->forward(batch_, [](BucketId) {});
     subject.model->accumulate();
     (void)subject.step(last);
-    const float times = last.size() == 0 ? 2.0F : 3.0F;
+    const float times = last.num_samples == 0 ? 2.0F : 3.0F;
     std::vector<float> expected(once.size());
     // The gradients of equal micro-batches are equal, and so is each order of their sum.
     std::ranges::transform(once, expected.begin(),

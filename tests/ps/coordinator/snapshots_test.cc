@@ -191,6 +191,39 @@ TEST(Snapshots, AreDueAtTheEndOfAnEpochForEvaluationAndCheckpoint) {
   EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
 }
 
+// What the rules made of one evaluation reaches the worker of the next one, and all workers follow
+// the learning rate.
+TEST(Snapshots, PassTheRulesOnToTheNextAssignment) {
+  wire::DeclarationT declaration = with_checkpoints(0);
+  declaration.eval_every_steps = 2;
+  declaration.saves_evaluated = true;
+  JobCase job(declaration);
+  wire::InitialisedT initialised;
+  initialised.rules = {1.0, 7.0};
+  job.start(initialised);
+  EXPECT_EQ(job.coordinator->status().learning_rate_factor, 1.0);
+  job.train(0, 1);
+  job.train(0, 2);
+  job.freeze_all({{0, 1, 2}});
+  job.copy_all();
+  const auto first = job.take<wire::AppointmentT>(worker(0));
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->rules, (std::vector<double>{1.0, 7.0}));
+  EXPECT_TRUE(first->writes_checkpoint);
+  wire::AppointmentDoneT done;
+  done.cut = first->cut;
+  done.rules = {0.5, 9.0};
+  job.send(worker(0), done);
+  EXPECT_EQ(job.coordinator->status().learning_rate_factor, 0.5);
+  job.train(0, 3);
+  job.train(0, 4);
+  job.freeze_all({{0, 1, 4}});
+  job.copy_all();
+  const auto second = job.take<wire::AppointmentT>(worker(0));
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->rules, (std::vector<double>{0.5, 9.0}));
+}
+
 // If the worker that writes a checkpoint fails, the job ends: on a full disk the next worker would
 // fail in the same way.
 TEST(Snapshots, EndTheJobIfTheAssignedWorkerFails) {

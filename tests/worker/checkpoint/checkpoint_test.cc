@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 
 #include "models/base/errors.h"
 #include "models/graph/graph_text.h"
@@ -113,6 +114,13 @@ TEST_F(CheckpointTest, KeepsTheSkippedSamples) {
   // A checkpoint with skipped samples has format version 2, so that an older program, which ignores
   // them, refuses the file.
   EXPECT_PRED_FORMAT2(testing::IsSubstring, R"("format_version":"2")", read_file(path_));
+}
+
+TEST_F(CheckpointTest, KeepsTheStateOfTheRulesBitForBit) {
+  Progress progress = some_progress();
+  progress.at.rules = {0.1, 1234.0, -1.0 / 3.0, std::numeric_limits<double>::infinity(), 1e-300};
+  save_checkpoint(path_, graph_, saved_, "adam", progress);
+  EXPECT_EQ(read_checkpoint_info(path_).progress.at, progress.at);
 }
 
 TEST_F(CheckpointTest, HasTheOlderVersionWithoutSkippedSamples) {
@@ -269,6 +277,16 @@ TEST_F(CheckpointTest, PruningKeepsTheNewestAndRemovesLeftovers) {
   EXPECT_TRUE(std::filesystem::exists(checkpoint_path(folder_.path(), 5)));
   EXPECT_TRUE(std::filesystem::exists(folder_.path() / "metrics.jsonl"));
   EXPECT_EQ(folder_.num_files(), 3U);
+}
+
+TEST_F(CheckpointTest, PruningSparesTheBest) {
+  for (std::int64_t step = 1; step <= 5; ++step) {
+    write_file(checkpoint_path(folder_.path(), step), "");
+  }
+  prune_checkpoints(folder_.path(), 1, 2);
+  EXPECT_TRUE(std::filesystem::exists(checkpoint_path(folder_.path(), 2)));
+  EXPECT_TRUE(std::filesystem::exists(checkpoint_path(folder_.path(), 5)));
+  EXPECT_EQ(folder_.num_files(), 2U);
 }
 
 TEST_F(CheckpointTest, PruningLeavesFilesThatAreBeingWritten) {

@@ -46,6 +46,7 @@ class OneOfSeveralTasks final : public Strategy, public SynchronousJob {
     messages_.pop_front();
   }
   void agree() override {}
+  Tensor average(const Replica& /*replica*/) override { return {}; }
   Snapshot snapshot() override { return values_; }
   void restore(const Snapshot& /*saved*/) override { ++restored_; }
   void begin(const ps::RunPosition& start) override {
@@ -201,9 +202,10 @@ TEST_P(RunStartTest, SendsThePositionOfTheCheckpointToEveryTask) {
   OneOfSeveralTasks chief(graph, true, messages);
   OneOfSeveralTasks other(graph, false, messages);
   const ps::DataPosition position{2, 640, GetParam()};
-  save_checkpoint(
-      checkpoint_path(folder.path(), 70), graph, chief.snapshot(), "sgd",
-      {.at = {.step = 70, .samples = 4480, .position = position}, .data = "digits", .seed = 1});
+  save_checkpoint(checkpoint_path(folder.path(), 70), graph, chief.snapshot(), "sgd",
+                  {.at = {.step = 70, .samples = 4480, .position = position, .rules = {0.5, 70.0}},
+                   .data = "digits",
+                   .seed = 1});
 
   TrainOptions options;
   options.strategy.optimizer.name = "sgd";
@@ -215,6 +217,7 @@ TEST_P(RunStartTest, SendsThePositionOfTheCheckpointToEveryTask) {
     EXPECT_EQ(start.progress.at.step, 70);
     EXPECT_EQ(start.progress.at.samples, 4480);
     EXPECT_EQ(start.progress.at.position, position);
+    EXPECT_EQ(start.progress.at.rules, (std::vector<double>{0.5, 70.0}));
     ASSERT_EQ(task->begun().size(), 1U);
     EXPECT_EQ(task->begun().front().step, 70);
     EXPECT_EQ(task->begun().front().samples, 4480);
