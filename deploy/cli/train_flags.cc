@@ -25,8 +25,6 @@ constexpr double kMostSteps = 1e12;
 constexpr double kMostInputThreads = 1024;
 constexpr double kMostTrainSeconds = 1e6;
 
-constexpr std::array kAugments = {Choice{"none", Augment::kNone},
-                                  Choice{"crop-flip", Augment::kCropFlip}};
 constexpr std::array kEvalWhens = {Choice{"due", EvalWhen::kDue}, Choice{"end", EvalWhen::kEnd}};
 constexpr std::array kScales = {Choice{"none", LearningRateScale::kNone},
                                 Choice{"linear", LearningRateScale::kLinear},
@@ -53,8 +51,13 @@ void add_input_flags(FlagSet& flags, TrainFlags& words) {
   flags.add("--split", &options.split,
             "validation samples out of the training samples, for evaluations during training",
             {.value = "val=FRACTION", .default_text = "none"});
-  add_choice(flags, "--augment", options.input.augment, kAugments,
-             "augmentation (crop-flip: pad by 4, crop, mirror)");
+  Names augments;
+  for (const AugmentRow& row : kAugments) augments.push_back(row.name);
+  flags.add("--augment",
+            [&options](const std::string& text) { options.input.augment = augment_named(text); },
+            "augmentation (crop-flip: pad by 4, crop, mirror; random-resized-crop: a part of 8 to "
+            "100 % of the area, mirror)",
+            {.default_text = "none", .choices = augments});
   flags.add("--input-threads", &options.input.threads,
             "threads that read and augment samples; results do not depend on them",
             {.least = 1, .most = kMostInputThreads});

@@ -65,10 +65,11 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     run_options.strategy.lanes = choose_lanes(options, membership);
     const int replicas = count_replicas(options, membership);
     global_batch = choose_batch(options, replicas, data.train->size(), run_options.strategy);
-    if (is_chief && options.input.augment == Augment::kCropFlip && !data.suits_crop_flip) {
+    if (is_chief && options.input.augment != Augment::kNone && !data.suits_crop_flip) {
       log(LogLevel::kWarning,
-          "--augment crop-flip mirrors images, and a mirrored one may be of another class in " +
-              options.data);
+          fmt::format(
+              "--augment {} mirrors images, and a mirrored one may be of another class in {}",
+              name(options.input.augment), options.data));
     }
     const Graph& graph = session.graph.emplace(
         network_for_data(options.model, options.data, data, options.label_smoothing));

@@ -42,11 +42,7 @@ BatchReader::BatchReader(const Dataset& dataset, const InputOptions& options,
       options_(options),
       plan_(dataset.size(), options, std::move(start)),
       order_(dataset.size(), options.seed, options.shuffle) {
-  const Shape& shape = dataset.spec().inputs.front().shape;
-  if (options.augment == Augment::kCropFlip && shape.size() != 3) {
-    throw UsageError("crop-flip needs images [H, W, C]; this data set's samples are " +
-                     to_string(shape));
-  }
+  check_augment(options.augment, dataset.spec().inputs.front());
 }
 
 BatchSlot BatchReader::make_slot() const {

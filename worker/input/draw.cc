@@ -2,18 +2,28 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "models/base/errors.h"
 #include "models/base/random.h"
+#include "worker/input/image/orientation.h"
+#include "worker/input/image/resize.h"
+#include "worker/input/random_resized_crop.h"
 
 namespace syncopate {
 
 Draw make_draw(Augment kind, std::uint64_t seed, std::int64_t epoch,
                std::int64_t sample_index) noexcept {
   if (kind == Augment::kNone) return {};
-  const RandomStream random(seed, hash_name("crop-flip") + static_cast<std::uint64_t>(epoch));
+  const RandomStream random(seed, hash_name(name(kind)) + static_cast<std::uint64_t>(epoch));
   const auto words = random.block(static_cast<std::uint64_t>(sample_index));
+  if (kind == Augment::kRandomResizedCrop) {
+    return {.kind = kind,
+            .flip = (words[2] >> 31) != 0,
+            .bits = std::uint64_t{words[0]} << 32 | words[1]};
+  }
   const auto shift = [](std::uint32_t word) {
     return static_cast<int>((std::uint64_t{word} * (2 * kCropPadding + 1)) >> 32) - kCropPadding;
   };
@@ -55,7 +65,51 @@ void crop_and_flip(const Draw& draw, const TensorSpec& image, std::span<const st
   }
 }
 
+// Cuts out a part of an image of u8, stretches it to the whole image and mirrors it.
+void resize_part(const Draw& draw, const TensorSpec& image, std::span<const std::byte> source,
+                 std::span<std::byte> target) {
+  const std::int64_t height = image.shape[0];
+  const std::int64_t width = image.shape[1];
+  const auto channels = static_cast<int>(image.shape[2]);
+  const PixelRectangle part = random_resized_crop(draw.bits, width, height);
+  std::vector<std::uint8_t> pixels(target.size());  // the target may be the source
+  Resizer resizer({part.x, part.width}, {part.y, part.height}, width, height, channels, pixels);
+  const auto* const rows = reinterpret_cast<const std::uint8_t*>(source.data());
+  for (std::int64_t y = part.y; y < part.y + part.height; ++y) {
+    resizer.add_row(rows + (y * width + part.x) * channels);
+  }
+  orient_pixels(pixels, width, height, channels, {.flip_columns = draw.flip},
+                {reinterpret_cast<std::uint8_t*>(target.data()), target.size()});
+}
+
 }  // namespace
+
+std::string_view name(Augment kind) noexcept {
+  return kAugments[static_cast<std::size_t>(kind)].name;
+}
+
+Augment augment_named(std::string_view name) {
+  const auto* const row = std::ranges::find(kAugments, name, &AugmentRow::name);
+  check(row != kAugments.end(), "a name of the table of augmentations");
+  return row->kind;
+}
+
+void check_augment(Augment kind, const TensorSpec& image) {
+  if (kind == Augment::kNone) return;
+  const bool is_image = image.shape.size() == 3;
+  if (kind == Augment::kCropFlip && !is_image) {
+    throw UsageError("crop-flip needs images [H, W, C]; this data set's samples are " +
+                     to_string(image.shape));
+  }
+  const bool has_bytes =
+      is_image && image.dtype == DType::kU8 && (image.shape[2] == 1 || image.shape[2] == 3);
+  if (kind == Augment::kRandomResizedCrop && !has_bytes) {
+    throw UsageError(
+        "random-resized-crop needs images [H, W, C] of u8 with 1 or 3 channels; this "
+        "data set's samples are " +
+        std::string(name(image.dtype)) + " " + to_string(image.shape));
+  }
+}
 
 void apply_draw(const Draw& draw, const TensorSpec& image, std::span<const std::byte> source,
                 std::span<std::byte> target) {
@@ -63,6 +117,8 @@ void apply_draw(const Draw& draw, const TensorSpec& image, std::span<const std::
         "an image of another size");
   if (draw.kind == Augment::kCropFlip) {
     crop_and_flip(draw, image, source, target);
+  } else if (draw.kind == Augment::kRandomResizedCrop) {
+    resize_part(draw, image, source, target);
   } else if (source.data() != target.data()) {
     std::memcpy(target.data(), source.data(), source.size());
   }

@@ -2,15 +2,30 @@
 // the sample is read, so that a reader may decode only what the cut-out needs.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "worker/input/sample.h"
 
 namespace syncopate {
 
-enum class Augment : std::uint8_t { kNone, kCropFlip };
+enum class Augment : std::uint8_t { kNone, kCropFlip, kRandomResizedCrop };
+
+// The names behind --augment.
+struct AugmentRow {
+  std::string_view name;
+  Augment kind;
+};
+inline constexpr std::array<AugmentRow, 3> kAugments = {
+    {{"none", Augment::kNone},
+     {"crop-flip", Augment::kCropFlip},
+     {"random-resized-crop", Augment::kRandomResizedCrop}}};
+std::string_view name(Augment kind) noexcept;
+// Returns the augmentation of this name, which is in kAugments.
+Augment augment_named(std::string_view name);
 
 // The augmentation of CIFAR-10 training: pad by 4 pixels, crop at random, mirror half of the
 // images. Source: He et al. 2016, "Deep residual learning", section 4.2.
@@ -23,12 +38,18 @@ struct Draw {
   int dy = 0;
   int dx = 0;
   bool flip = false;  // whether left and right are swapped, after the crop
+  // kRandomResizedCrop: what random_resized_crop() draws from once the picture's size is known.
+  std::uint64_t bits = 0;
 };
 
 // Draws the augmentation of a sample: a function of (seed, epoch, sample index), independent of
 // rank, thread and batch.
 Draw make_draw(Augment kind, std::uint64_t seed, std::int64_t epoch,
                std::int64_t sample_index) noexcept;
+
+// Throws UsageError unless samples of this kind can be augmented: crop-flip needs images [H, W, C],
+// random-resized-crop those of u8 with 1 or 3 channels.
+void check_augment(Augment kind, const TensorSpec& image);
 
 // Copies an image and augments the copy. image: shape [H, W, C], any dtype; samples of other shapes
 // are copied if the kind is kNone. target may be source; otherwise they must not overlap.

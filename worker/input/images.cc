@@ -17,6 +17,7 @@
 #include "worker/input/dataset.h"
 #include "worker/input/image/image_decoder.h"
 #include "worker/input/image_folder.h"
+#include "worker/input/random_resized_crop.h"
 #include "worker/input/sample_cache.h"
 
 namespace syncopate {
@@ -49,14 +50,18 @@ class ImageDataset final : public Dataset {
 
   void read(std::int64_t index, const Draw& draw, const SampleView& sample) const override {
     const std::span<std::byte> pixels = sample.inputs[0];
+    const std::int32_t label = this->label(index);
+    std::memcpy(sample.target.data(), &label, sizeof label);
+    if (draw.kind == Augment::kRandomResizedCrop) {
+      decode(index, &draw, pixels);
+      return;
+    }
     const std::uint64_t key = cache_ ? cache_key(file_at(index)) : 0;
     if (!cache_ || !cache_->read(index, key, pixels)) {
-      decode(index, pixels);
+      decode(index, nullptr, pixels);
       if (cache_) cache_->write(index, key, pixels);
     }
     apply_draw(draw, spec_.inputs[0], pixels, pixels);
-    const std::int32_t label = this->label(index);
-    std::memcpy(sample.target.data(), &label, sizeof label);
   }
 
   std::int32_t label(std::int64_t index) const override { return file_at(index).label; }
@@ -76,14 +81,22 @@ class ImageDataset final : public Dataset {
         fmt::format("{} {} {} {}", kDecoderVersion, file.name, file.size_bytes, file.modified));
   }
 
-  void decode(std::int64_t index, std::span<std::byte> pixels) const {
+  // Decodes the whole picture, or the random part that `part` draws, which may be null.
+  void decode(std::int64_t index, const Draw* part, std::span<std::byte> pixels) const {
     const std::vector<std::byte> file = read_file(index);
     const std::string name = path_of(index);
     const ImageHeader header = read_image_header(file, name);
-    decode_image(
-        file, name, header,
-        {.width = options_.width, .height = options_.height, .apply_exif = options_.apply_exif},
-        {reinterpret_cast<std::uint8_t*>(pixels.data()), pixels.size()});
+    DecodeOptions options{
+        .width = options_.width, .height = options_.height, .apply_exif = options_.apply_exif};
+    if (part != nullptr) {
+      const bool transposed =
+          options.apply_exif && Orientation::from_exif(header.exif_orientation).transposed;
+      options.crop = random_resized_crop(part->bits, transposed ? header.height : header.width,
+                                         transposed ? header.width : header.height);
+      options.mirror = part->flip;
+    }
+    decode_image(file, name, header, options,
+                 {reinterpret_cast<std::uint8_t*>(pixels.data()), pixels.size()});
   }
 
   const ImageFile& file_at(std::int64_t index) const {

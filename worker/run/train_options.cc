@@ -119,9 +119,7 @@ OptionText cache_mb_text(Options o) {
   return number(o.image.cache_mb);
 }
 
-OptionText augment_text(Options o) {
-  return o.input.augment == Augment::kCropFlip ? "crop-flip" : "none";
-}
+OptionText augment_text(Options o) { return word(name(o.input.augment)); }
 
 OptionText batch_norm_text(Options o) {
   return o.strategy.batch_norm == BatchNormStatistics::kSync ? "sync" : "local";

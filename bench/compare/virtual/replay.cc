@@ -179,7 +179,7 @@ ps::wire::DeclarationT in_order_of_arrival(ps::wire::DeclarationT declaration) {
 InputOptions input_options_of(const RecordedJob& job, std::uint64_t seed) {
   return {.batch_size = job.declaration.batch_size,
           .seed = seed,
-          .augment = job.agreed("--augment") == "crop-flip" ? Augment::kCropFlip : Augment::kNone};
+          .augment = augment_named(job.agreed("--augment"))};
 }
 
 // Computes a recorded job again, in the order that the records of its shards give.
