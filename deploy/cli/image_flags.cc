@@ -48,6 +48,9 @@ void add_image_flags(FlagSet& flags, ImageOptions& image, const std::string& def
             {.value = "N|HxW", .unit = "pixels", .default_text = default_size});
   flags.add("--exif", &image.apply_exif,
             "turn pictures of --data images:DIR as their EXIF orientation says");
+  flags.add("--skip-bad-records", &image.skip_bad_records,
+            "damaged pictures per split and task that the next good one replaces",
+            {.least = 0.0, .most = 1e9});
   flags.add("--cache-mb", &image.cache_mb,
             "limit of the file of decoded pictures per split; 0: none. Without --cache-dir it is "
             "in $SLURM_TMPDIR, $TMPDIR or /tmp",

@@ -96,11 +96,13 @@ DataSplits open_dataset(std::string_view specification, const DataOptions& optio
                                      row.help));
       }
       const ImageOptions& image = options.image;
-      if (row.open != open_images && (image.height != 0 || image.apply_exif)) {
+      const char* const image_flag = image.height != 0            ? "--image-size"
+                                     : image.apply_exif           ? "--exif"
+                                     : image.skip_bad_records > 0 ? "--skip-bad-records"
+                                                                  : nullptr;
+      if (row.open != open_images && image_flag != nullptr) {
         throw UsageError(
-            fmt::format("{} is for --data images:DIR; the samples of --data {} have "
-                        "one size",
-                        image.height != 0 ? "--image-size" : "--exif", name));
+            fmt::format("{} is for --data images:DIR; this is --data {}", image_flag, name));
       }
       DataSplits splits = row.open(argument, options);
       if (!options.split.empty()) split_validation(splits, options.split, options.seed);

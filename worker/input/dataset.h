@@ -55,6 +55,10 @@ struct ImageOptions {
   std::int64_t height = 0;  // 0: kDefaultImageSize, for both
   std::int64_t width = 0;
   bool apply_exif = false;  // turn pictures as their EXIF orientation says
+  // How many pictures of a split may be damaged, per task. A damaged one keeps its place in the
+  // order: the next good one by number, with its class, is read instead. That choice depends on the
+  // files alone, so every strategy and every number of replicas trains on the same samples.
+  std::int64_t skip_bad_records = 0;
   // The folder, on the machine's own disk, of decoded samples; empty: they are not kept.
   std::filesystem::path cache_dir;
   std::int64_t cache_mb = -1;  // limit of each cache file, in 10^6 bytes; -1: half of the disk

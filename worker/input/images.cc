@@ -14,6 +14,7 @@
 #include "models/base/errors.h"
 #include "models/base/file_descriptor.h"
 #include "models/base/random.h"
+#include "worker/input/bad_samples.h"
 #include "worker/input/dataset.h"
 #include "worker/input/image/image_decoder.h"
 #include "worker/input/image_folder.h"
@@ -30,7 +31,8 @@ class ImageDataset final : public Dataset {
       : folder_(std::move(folder)),
         options_(options),
         spec_(classified_samples({options.height, options.width, 3},
-                                 static_cast<int>(folder_.classes.size()))) {
+                                 static_cast<int>(folder_.classes.size()))),
+        bad_(std::make_unique<BadSamples>(options.skip_bad_records)) {
     if (options.cache_dir.empty() || options.cache_mb == 0) return;
     const std::string contents =
         fmt::format("{} {} {}x{} {}", std::filesystem::absolute(folder_.root).string(), split,
@@ -49,6 +51,30 @@ class ImageDataset final : public Dataset {
   const SampleSpec& spec() const noexcept override { return spec_; }
 
   void read(std::int64_t index, const Draw& draw, const SampleView& sample) const override {
+    // The last attempt, of a data set without a good sample, is the first one again.
+    for (std::int64_t step = 0; bad_->are_allowed() && step < size(); ++step) {
+      const std::int64_t place = (index + step) % size();
+      try {
+        read_one(place, draw, sample);
+        return;
+      } catch (const FileError& error) {
+        bad_->add(place, error.what());
+      }
+    }
+    read_one(index, draw, sample);
+  }
+
+  std::int32_t label(std::int64_t index) const override { return file_at(index).label; }
+
+  // The orientation counts too: with it the same bytes are other pixels.
+  std::uint64_t fingerprint(std::int64_t index) const override {
+    const std::vector<std::byte> file = read_file(index);
+    const std::uint64_t hash = hash_name({reinterpret_cast<const char*>(file.data()), file.size()});
+    return options_.apply_exif ? ~hash : hash;
+  }
+
+ private:
+  void read_one(std::int64_t index, const Draw& draw, const SampleView& sample) const {
     const std::span<std::byte> pixels = sample.inputs[0];
     const std::int32_t label = this->label(index);
     std::memcpy(sample.target.data(), &label, sizeof label);
@@ -64,16 +90,6 @@ class ImageDataset final : public Dataset {
     apply_draw(draw, spec_.inputs[0], pixels, pixels);
   }
 
-  std::int32_t label(std::int64_t index) const override { return file_at(index).label; }
-
-  // The orientation counts too: with it the same bytes are other pixels.
-  std::uint64_t fingerprint(std::int64_t index) const override {
-    const std::vector<std::byte> file = read_file(index);
-    const std::uint64_t hash = hash_name({reinterpret_cast<const char*>(file.data()), file.size()});
-    return options_.apply_exif ? ~hash : hash;
-  }
-
- private:
   // Changes when the file or the way of decoding changes.
   static std::uint64_t cache_key(const ImageFile& file) {
     constexpr int kDecoderVersion = 1;
@@ -143,6 +159,7 @@ class ImageDataset final : public Dataset {
   ImageFolder folder_;
   ImageOptions options_;
   SampleSpec spec_;
+  std::unique_ptr<BadSamples> bad_;
   std::unique_ptr<SampleCache> cache_;  // null: every read decodes
 };
 

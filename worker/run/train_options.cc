@@ -211,6 +211,8 @@ constexpr std::array kRows = {
     Row{"--image-size", image_size_text, kRequired},
     Row{"--exif", [](Options o) { return if_on(o.image.apply_exif); }, kRequired, nullptr,
         Form::kSwitch},
+    Row{"--skip-bad-records", [](Options o) { return if_positive(o.image.skip_bad_records); },
+        kRequired},
     Row{"--cache-mb", cache_mb_text},
     Row{"--split", [](Options o) { return if_not_empty(o.split); }, kRequired},
     Row{"--cache-dir", [](Options o) { return if_not_empty(o.cache_dir); }},

@@ -88,10 +88,10 @@ TEST_F(Images, AreTurnedUprightOnRequest) {
 TEST_F(Images, RefuseTheirFlagsForOtherData) {
   EXPECT_EQ(message_of<UsageError>(
                 [] { open_dataset("synthetic:1x8x8:4", {.image = {.height = 8, .width = 8}}); }),
-            "--image-size is for --data images:DIR; the samples of --data synthetic have one size");
+            "--image-size is for --data images:DIR; this is --data synthetic");
   EXPECT_EQ(message_of<UsageError>(
                 [] { open_dataset("synthetic:1x8x8:4", {.image = {.apply_exif = true}}); }),
-            "--exif is for --data images:DIR; the samples of --data synthetic have one size");
+            "--exif is for --data images:DIR; this is --data synthetic");
 }
 
 TEST_F(Images, NameAFileThatIsNoPicture) {
@@ -100,6 +100,28 @@ TEST_F(Images, NameAFileThatIsNoPicture) {
   const std::string path = (folder_.path() / "train/cat/0.JPG").string();
   EXPECT_EQ(error_of(*open().train, 0),
             path + ": expected a JPEG or PNG file, found HTML at byte 0");
+}
+
+TEST_F(Images, ReplaceABadOneByTheNextWithinALimit) {
+  folder_.write_splits(6);
+  const DataSplits good = open();
+  write_bad_picture();
+  folder_.write_text("train/cat/2.png", "");
+  const auto open_with = [&](std::int64_t limit) {
+    const ImageOptions image{.height = kSize, .width = kSize, .skip_bad_records = limit};
+    return open_dataset(folder_.data_flag(), {.image = image});
+  };
+  const DataSplits splits = open_with(2);
+  EXPECT_EQ(read(*splits.train, 0), read(*good.train, 2)) << "samples 0 and 1 are bad";
+  EXPECT_EQ(read(*splits.train, 1), read(*good.train, 2));
+  EXPECT_EQ(read(*splits.train, 0), read(*good.train, 2)) << "counted once";
+  const std::string error = error_of(*open_with(1).train, 0);
+  EXPECT_TRUE(error.starts_with("2 bad samples, more than --skip-bad-records 1; the first: "))
+      << error;
+  EXPECT_NE(error.find("cat/2.png: expected a JPEG or PNG file, found an empty file"),
+            std::string::npos)
+      << error;
+  EXPECT_NE(error_of(*open().train, 0).find("found HTML"), std::string::npos);
 }
 
 TEST_F(Images, TakeAPngFileWithTheNameOfAJpegFile) {
