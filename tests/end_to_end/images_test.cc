@@ -1,0 +1,110 @@
+// Training on a folder of pictures through the command line: the same bits under every synchronous
+// strategy, after a resume, with and without a cache, and for any number of input threads.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/end_to_end/support/metrics_lines.h"
+#include "tests/end_to_end/support/run_program.h"
+#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/worker/input/picture_folder.h"
+
+namespace syncopate::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+class TrainingOnPictures : public testing::Test {
+ protected:
+  TrainingOnPictures() { folder_.write_splits(21, 6); }
+
+  Arguments flags() const {
+    return {"--model",         "mlp", "--data",        folder_.data_flag(),
+            "--image-size",    "12",  "--threads",     "1",
+            "--batch-size",    "4",   "--no-progress", "--cache-dir",
+            scratch_ / "cache"};
+  }
+  // Runs the program with these words and then flags() and `more`; returns the hash of the weights.
+  std::string hash_of(const Arguments& words, const Arguments& more) const {
+    const std::string metrics = scratch_ / ("metrics-" + std::to_string(++num_runs_));
+    const ProgramResult result =
+        run_syncopate(words + flags() + more + Arguments{"--metrics", metrics});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return summary_of(metrics).at("weights_hash").get<std::string>();
+  }
+
+  PictureFolder folder_;
+  ScratchDir scratch_;
+  mutable int num_runs_ = 0;
+};
+
+TEST_F(TrainingOnPictures, HasTheSameBitsUnderEverySynchronousStrategy) {
+  const Arguments steps = {"--steps", "12", "--augment", "random-resized-crop"};
+  const std::string expected =
+      hash_of({"train", "--strategy", "mirrored", "--replicas", "2"}, steps);
+  EXPECT_EQ(hash_of({"train", "--strategy", "central-storage", "--replicas", "2"}, steps),
+            expected);
+  EXPECT_EQ(
+      hash_of({"launch", "--workers", "2", "--", "train", "--strategy", "multi-worker-mirrored"},
+              steps),
+      expected);
+  EXPECT_EQ(hash_of({"launch", "--workers", "2", "--servers", "1", "--", "train", "--strategy",
+                     "parameter-server", "--consistency", "sync"},
+                    steps),
+            expected);
+}
+
+TEST_F(TrainingOnPictures, HasTheSameBitsAfterAResumeWithAndWithoutACacheAndForAnyThreads) {
+  const Arguments train = {"train"};
+  for (const std::string augment : {"crop-flip", "random-resized-crop"}) {
+    const Arguments drawn = {"--augment", augment};
+    const Arguments uncached = {"--cache-mb", "0"};
+    const std::string expected = hash_of(train, drawn + uncached + Arguments{"--steps", "12"});
+    EXPECT_EQ(hash_of(train, drawn + Arguments{"--steps", "12", "--input-threads", "8"}), expected);
+    const Arguments kept = drawn + Arguments{"--checkpoint-dir", scratch_ / augment, "--resume"};
+    for (const char* const step : {"1", "4", "5", "6", "11"}) {
+      hash_of(train, kept + Arguments{"--steps", step});
+    }
+    EXPECT_EQ(hash_of(train, kept + Arguments{"--steps", "12"}), expected);
+  }
+}
+
+TEST_F(TrainingOnPictures, IsEvaluatedInTheSizeOfTheCheckpoint) {
+  hash_of({"train"}, {"--steps", "3", "--checkpoint-dir", scratch_ / "ck"});
+  const std::string file = names_in(scratch_ / "ck").front();
+  const auto evaluate = [&](const Arguments& more) {
+    return run_syncopate(Arguments{"evaluate", "--checkpoint", scratch_ / ("ck/" + file), "--data",
+                                   folder_.data_flag()} +
+                         more);
+  };
+  const ProgramResult result = evaluate({});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("samples         6"), std::string::npos) << result.out;
+  EXPECT_EQ(evaluate({"--exif"}).exit_code, 2) << "the checkpoint was trained without --exif";
+  EXPECT_EQ(evaluate({"--image-size", "13"}).exit_code, 2);
+}
+
+TEST_F(TrainingOnPictures, EndsAtADamagedPictureOrReplacesIt) {
+  folder_.write_text("train/cat/4.JPG", "<!doctype html>");
+  const ProgramResult refused =
+      run_syncopate(Arguments{"train"} + flags() + Arguments{"--epochs", "1"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("train/cat/4.JPG: expected a JPEG or PNG file, found HTML at byte 0"),
+            std::string::npos)
+      << refused.err;
+  const Arguments skip = {"--epochs", "1", "--skip-bad-records", "1"};
+  EXPECT_EQ(hash_of({"train", "--strategy", "mirrored", "--replicas", "2"}, skip),
+            hash_of({"train", "--strategy", "central-storage", "--replicas", "2"}, skip));
+}
+
+TEST_F(TrainingOnPictures, NamesTheFlagsOfAPictureThatIsTooSmallForTheNetwork) {
+  const ProgramResult result =
+      run_syncopate(Arguments{"train", "--model", "mnist-cnn", "--data", folder_.data_flag(),
+                              "--image-size", "3", "--batch-size", "4", "--cache-mb", "0"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("--model mnist-cnn does not fit --data images:"), std::string::npos)
+      << result.err;
+}
+
+}  // namespace
+}  // namespace syncopate::test
