@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <fstream>
-#include <map>
+#include <thread>
 
 #include "models/base/errors.h"
 #include "tests/worker/input/packed_files.h"
@@ -153,6 +154,31 @@ TEST_F(Images, HaveTheSamePixelsWithACache) {
   }
 }
 
+TEST_F(Images, HaveTheSamePixelsWhileSeveralReadersFillOneCache) {
+  constexpr std::int64_t kCount = 12;
+  folder_.write_splits(kCount);
+  const DataSplits plain = open();
+  std::vector<Pixels> expected;
+  for (std::int64_t i = 0; i < kCount; ++i) expected.push_back(read(*plain.train, i));
+  // Two data sets, as two processes have them, and three threads each.
+  const DataSplits first = open(true);
+  const DataSplits second = open(true);
+  std::atomic<int> num_wrong = 0;
+  {
+    std::vector<std::jthread> readers;
+    for (int reader = 0; reader < 6; ++reader) {
+      readers.emplace_back([&, reader] {
+        const Dataset& dataset = reader % 2 == 0 ? *first.train : *second.train;
+        for (std::int64_t i = 0; i < 3 * kCount; ++i) {
+          const std::int64_t index = (i * 5 + reader) % kCount;
+          if (read(dataset, index) != expected[static_cast<std::size_t>(index)]) ++num_wrong;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(num_wrong, 0);
+}
+
 TEST_F(Images, AreNotDecodedAgainWhenTheCacheHasThem) {
   folder_.write_splits(4);
   const DataSplits splits = open(true);
@@ -231,9 +257,9 @@ std::vector<std::pair<Pixels, std::int32_t>> epoch_of(const Dataset& dataset, In
   for (std::int64_t batch = 0; batch < sources[0]->batches_per_epoch(); ++batch) {
     for (const auto& source : sources) {
       const Batch& part = source->next();
-      for (std::size_t i = 0; i < static_cast<std::size_t>(part.size()); ++i) {
-        const auto pixels = part.x.u8().subspan(i * bytes, bytes);
-        samples.emplace_back(Pixels(pixels.begin(), pixels.end()), part.label.i32()[i]);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(part.num_samples); ++i) {
+        const auto pixels = part.inputs[0].u8().subspan(i * bytes, bytes);
+        samples.emplace_back(Pixels(pixels.begin(), pixels.end()), part.target.i32()[i]);
       }
     }
   }
@@ -281,18 +307,42 @@ TEST_F(Images, ContinueWithTheSameBitsAtEveryPositionWithAndWithoutACache) {
   std::vector<ps::DataPosition> positions;
   for (int i = 0; i < kBatches; ++i) {
     positions.push_back(whole->position());
-    const auto pixels = whole->next().x.u8();
+    const auto pixels = whole->next().inputs[0].u8();
     expected.emplace_back(pixels.begin(), pixels.end());
   }
   for (int from = 0; from < kBatches; ++from) {
     for (const Dataset* dataset : {plain.train.get(), cached.train.get()}) {
       const auto source = make_batch_source(*dataset, options, positions[from]);
       for (int i = from; i < kBatches; ++i) {
-        const auto pixels = source->next().x.u8();
+        const auto pixels = source->next().inputs[0].u8();
         ASSERT_EQ(Pixels(pixels.begin(), pixels.end()), expected[i]) << "from " << from;
       }
     }
   }
+}
+
+// Photographs with mixed chroma subsampling; three of them are 3024x3024 and lie on their side.
+TEST(SignDigits, AreDecodedAndTurnedUpright) {
+  const std::filesystem::path folder = SYNCOPATE_SHARED_FOLDER "/data/sign_digits";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is absent";
+  const auto open = [&](bool apply_exif) {
+    return open_dataset("images:" + folder.string(),
+                        {.image = {.height = kSize, .width = kSize, .apply_exif = apply_exif}});
+  };
+  const DataSplits stored = open(false);
+  const DataSplits shown = open(true);
+  EXPECT_EQ(stored.train->size(), 1663);
+  EXPECT_EQ(stored.test->size(), 399);
+  EXPECT_EQ(stored.train->spec().num_classes, 10);
+  Pixels pixels(kSize * kSize * 3);
+  Pixels turned(pixels.size());
+  int num_turned = 0;
+  for (std::int64_t i = 0; i < 399; ++i) {
+    read_sample(*stored.test, i, pixels);
+    read_sample(*shown.test, i, turned);
+    if (pixels != turned) ++num_turned;
+  }
+  EXPECT_EQ(num_turned, 3);
 }
 
 }  // namespace

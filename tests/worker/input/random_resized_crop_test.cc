@@ -54,18 +54,18 @@ TEST(RandomResizedCrop, ReadsAPartOfAPicture) {
   const Picture picture = make_picture(60, 40);
   std::vector<std::uint8_t> large(picture.pixels.size());
   folder.write("train/cat/0.JPG", make_png(picture));
-  constexpr std::int64_t kSize = 12;
-  const ImageOptions image{.height = kSize, .width = kSize};
+  constexpr std::int64_t kSide = 12;
+  const ImageOptions image{.height = kSide, .width = kSide};
   const DataSplits splits = open_dataset(folder.data_flag(), {.image = image});
-  std::vector<std::uint8_t> pixels(kSize * kSize * 3);
+  std::vector<std::uint8_t> pixels(kSide * kSide * 3);
   std::vector<std::uint8_t> expected(pixels.size());
   for (int epoch = 0; epoch < 20; ++epoch) {
     const Draw draw = make_draw(Augment::kRandomResizedCrop, 7, epoch, 0);
     read_sample(*splits.train, 0, pixels, draw);
     const FileBytes file = make_png(picture);
     decode_image(file, "x", read_image_header(file, "x"),
-                 {.width = kSize,
-                  .height = kSize,
+                 {.width = kSide,
+                  .height = kSide,
                   .crop = random_resized_crop(draw.bits, 60, 40),
                   .mirror = draw.flip},
                  expected);
