@@ -16,6 +16,7 @@ constexpr std::array kNetworks = {
     NetworkRow{"resnet20", "He et al. 2016 for small images, 0.27 M parameters", resnet20},
     NetworkRow{"resnet56", "He et al. 2016 for small images, 0.85 M parameters", resnet56},
     NetworkRow{"resnet50", "He et al. 2016 for images of 224x224, 25.6 M parameters", resnet50},
+    NetworkRow{"resnet50-v1", "Keras's ResNet50, 25.6 M parameters", resnet50_v1},
 };
 
 }  // namespace
@@ -28,14 +29,25 @@ Graph mnist_cnn(const NetworkInput& input) {
   x = build.max_pool(x, {.window = 2, .stride = 2});
   x = build.flatten(x);
   x = build.relu(build.dense(x, "fc1", 64));
-  return build.finish(build.dense(x, "fc2", input.classes));
+  return build.finish(add_classifier(build, x, "fc2", input));
 }
 
 Graph mlp(const NetworkInput& input) {
   GraphBuilder build("mlp");
   NodeId x = build.flatten(build.input(input.sample_shape, input.input));
   x = build.relu(build.dense(x, "fc1", 128));
-  return build.finish(build.dense(x, "fc2", input.classes));
+  return build.finish(add_classifier(build, x, "fc2", input));
+}
+
+NodeId add_classifier(GraphBuilder& build, NodeId x, const std::string& name,
+                      const NetworkInput& input) {
+  if (input.head.empty()) return build.dense(x, name, input.classes);
+  int index = 0;
+  for (const int features : input.head) {
+    x = build.relu(build.dense(x, fmt::format("{}.{}", name, index), features));
+    index += 2;
+  }
+  return build.dense(x, fmt::format("{}.{}", name, index), input.classes);
 }
 
 std::span<const NetworkRow> networks() noexcept { return kNetworks; }

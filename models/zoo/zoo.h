@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/graph/graph.h"
 
@@ -14,6 +15,8 @@ struct NetworkInput {
   Shape sample_shape;  // the shape of a sample: [H, W, C]
   int classes = 10;
   InputOp input;
+  // Features of hidden dense layers, each with ReLU, in front of the layer that gives the classes.
+  std::vector<int> head = {};
 };
 
 // Builds the network of TensorFlow's tf.distribute guides: 3x3 convolution without padding to 32
@@ -28,6 +31,10 @@ Graph resnet56(const NetworkInput& input);
 // Builds a residual network of bottlenecks, with projections where the shape changes. Samples are
 // at least 32x32. Source: He et al. 2016, table 1.
 Graph resnet50(const NetworkInput& input);
+// Builds the ResNet50 of Keras: the stride of a bottleneck is in its first 1x1 convolution,
+// convolutions have biases, and epsilon is 1.001e-5. Weights of resnet50 would load into it and be
+// wrong. Source: keras/src/applications/resnet.py.
+Graph resnet50_v1(const NetworkInput& input);
 
 struct NetworkRow {
   std::string_view name;
@@ -36,6 +43,12 @@ struct NetworkRow {
 };
 // Returns the table of networks that --model can name.
 std::span<const NetworkRow> networks() noexcept;
+
+// Adds the last layers of a network: those of input.head, then a dense layer of `classes`. Without
+// a head the only layer is `name`; with one the layers are name.0, name.2, ..., as PyTorch names
+// those of nn.Sequential(Linear, ReLU, Linear).
+NodeId add_classifier(GraphBuilder& build, NodeId x, const std::string& name,
+                      const NetworkInput& input);
 
 // Builds the network of this name. Throws UsageError for an unknown name (the message lists the
 // known ones), and ShapeError when the samples are too small.

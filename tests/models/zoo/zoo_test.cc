@@ -132,6 +132,46 @@ TEST(Resnet50, RequiresSamplesOfAtLeast32x32) {
   EXPECT_THROW(resnet50({{32, 31, 3}, 10, {}}), ShapeError);
 }
 
+// Keras counts running statistics, 53,120 in all: 25,636,712 for the whole network, 25,674,581 for
+// the head of the guide.
+TEST(Resnet50V1, HasTheParametersOfKeras) {
+  EXPECT_EQ(resnet50_v1(imagenet()).num_parameters(), 25'636'712 - 53'120);
+  NetworkInput with_head = imagenet();
+  with_head.classes = 5;
+  with_head.head = {1016};
+  EXPECT_EQ(resnet50_v1(with_head).num_parameters(), 25'674'581 - 53'120);
+}
+
+TEST(Resnet50V1, HasTheStrideOfABottleneckInItsFirstConvolution) {
+  for (const Node& node : resnet50_v1(imagenet()).nodes) {
+    const auto* conv = std::get_if<Conv2dOp>(&node.operation);
+    if (conv == nullptr) continue;
+    EXPECT_TRUE(conv->bias) << node.name;
+    if (!node.name.starts_with("layer") || conv->stride == 1) continue;
+    EXPECT_TRUE(node.name.ends_with(".0.conv1") || node.name.ends_with(".0.downsample.0"))
+        << node.name;
+  }
+}
+
+TEST(Heads, AreNamedAsASequenceOfPyTorch) {
+  NetworkInput input = colour();
+  input.head = {16, 8};
+  const Graph graph = resnet20(input);
+  EXPECT_EQ(parameter(graph, "fc.0.weight").file_shape, (Shape{16, 64}));
+  EXPECT_EQ(parameter(graph, "fc.2.weight").file_shape, (Shape{8, 16}));
+  EXPECT_EQ(parameter(graph, "fc.4.weight").file_shape, (Shape{10, 8}));
+}
+
+TEST(Heads, AreTakenByEveryNetwork) {
+  NetworkInput input = colour();
+  input.head = {16};
+  for (const NetworkRow& row : networks()) {
+    const Graph graph = row.build(input);
+    EXPECT_EQ(graph.parameters.back().file_shape, Shape{10}) << row.name;
+    EXPECT_EQ((graph.parameters.end() - 2)->file_shape, (Shape{10, 16})) << row.name;
+  }
+}
+
 TEST(Networks, ApplyWeightDecayToConvolutionAndDenseWeightsOnly) {
   for (const NetworkRow& row : networks()) {
     const Graph graph = row.build(colour());
