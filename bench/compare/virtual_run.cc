@@ -44,7 +44,8 @@ Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter&
                       const std::function<void(double)>& progress) {
   if (!run.refusal.empty()) throw UsageError(run.refusal);
   const TrainOptions& train = run.train;
-  const Graph graph = network_for_data(train.model, train.data, data, train.label_smoothing);
+  const Graph graph =
+      network_for_data(train.model, train.data, data, train.network, train.label_smoothing);
   return train_virtually({.options = train,
                           .workers = run.variant.workers,
                           .servers = run.variant.servers,
@@ -62,7 +63,7 @@ std::optional<double> predict_communication(const RunSpec& run, const DataSplits
     if (options.strategy.parameter_server.compression.codec != ps::Codec::kF32) {
       return std::nullopt;
     }
-    const Graph graph = network_for_data(options.model, options.data, data);
+    const Graph graph = network_for_data(options.model, options.data, data, options.network);
     const VirtualPlan plan = plan_of({.options = options,
                                       .workers = run.variant.workers,
                                       .servers = run.variant.servers,

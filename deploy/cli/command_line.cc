@@ -58,7 +58,7 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
             {.value = "FILE", .required = true});
   flags.add("--json", &options.json, "one JSON object in place of text");
   std::uint64_t seed = 0;
-  add_data_flags(flags, options.model, options.data, options.cache_dir, seed,
+  add_data_flags(flags, options.model, options.network, options.data, options.cache_dir, seed,
                  "as the checkpoint records");
   add_image_flags(flags, options.image, "as the checkpoint records");
   flags.add("--input-threads", &options.input_threads, "threads that read samples",
@@ -132,12 +132,28 @@ bool is_local_rank(std::string_view word) {
 
 }  // namespace
 
-void add_data_flags(FlagSet& flags, std::string& model, std::string& data,
+void add_data_flags(FlagSet& flags, std::string& model, NetworkFlags& network, std::string& data,
                     std::filesystem::path& cache_dir, std::uint64_t& seed,
                     const std::string& default_text) {
   flags.begin_group("Model and data");
   flags.add("--model", &model, "network",
             {.default_text = default_text, .choices = names_of(networks())});
+  flags.add("--head",
+            [&network](const std::string& text) {
+              parse_head(text);
+              network.head = text;
+            },
+            "hidden layers before the layer that gives the classes, such as dense:1016,dense:64",
+            {.value = "LAYERS", .default_text = default_text.empty() ? "none" : default_text});
+  flags.add(
+      "--normalize",
+      [&network](const std::string& text) {
+        parse_normalize(text);
+        network.normalize = text;
+      },
+      "mean and deviation of pixels scaled to [0, 1], which the network subtracts and divides "
+      "by: imagenet | none | M,M,M/S,S,S; pretrained weights need theirs",
+      {.value = "NUMBERS", .default_text = default_text.empty() ? "the data set's" : default_text});
   flags.add("--data",
             [&data](const std::string& text) {
               require_data_name(text);

@@ -44,6 +44,7 @@ struct ServeOptions {
 struct EvaluateOptions {
   std::filesystem::path checkpoint;
   std::string model;                  // empty: the model in the checkpoint
+  NetworkFlags network;               // empty: as the checkpoint records
   std::string data;                   // empty: the data set in the checkpoint
   std::optional<std::uint64_t> seed;  // seed of synthetic data; nullopt: the checkpoint's
   int lanes = 1;
@@ -112,9 +113,10 @@ CommandOptions parse_sbatch(std::span<const std::string> arguments);
 // afterwards, so the combination of the flags is not checked. Throws UsageError, also for --help.
 TrainOptions parse_shared_train(std::span<const std::string> arguments);
 
-// Adds the group "Model and data" with --model, --data, --cache-dir and --seed. --help shows
-// `default_text` as the default of --model, --data and --seed; "" shows the values of the targets.
-void add_data_flags(FlagSet& flags, std::string& model, std::string& data,
+// Adds the group "Model and data": --model, --head, --normalize, --data, --cache-dir and --seed.
+// --help shows `default_text` as the default of --model, --data and --seed; "" shows the values of
+// the targets.
+void add_data_flags(FlagSet& flags, std::string& model, NetworkFlags& network, std::string& data,
                     std::filesystem::path& cache_dir, std::uint64_t& seed,
                     const std::string& default_text = "");
 

@@ -46,7 +46,8 @@ struct TrainFlags {
 
 void add_input_flags(FlagSet& flags, TrainFlags& words) {
   TrainOptions& options = words.options;
-  add_data_flags(flags, options.model, options.data, options.cache_dir, options.strategy.seed);
+  add_data_flags(flags, options.model, options.network, options.data, options.cache_dir,
+                 options.strategy.seed);
   add_image_flags(flags, options.image, std::to_string(kDefaultImageSize));
   flags.add("--split", &options.split,
             "validation samples out of the training samples, for evaluations during training",
@@ -140,7 +141,11 @@ void add_output_flags(FlagSet& flags, TrainFlags& words) {
             "number of checkpoints to keep; older ones are removed", {.least = 1});
   flags.add("--resume", &options.resume,
             "start from the newest checkpoint of --checkpoint-dir, if there is one");
-  flags.add("--init-from", &options.init_from, "checkpoint with the weights at step 0",
+  flags.add("--init-from", &options.init_from,
+            "checkpoint or safetensors file with the weights at step 0, such as torchvision's or "
+            "timm's for resnet50; dense layers at the end that do not fit stay fresh; made for "
+            "resnet50-v1 by safetensors.numpy.save_file({w.path: keras.ops.convert_to_numpy(w) for "
+            "w in keras.applications.ResNet50().weights}, FILE)",
             {.value = "FILE", .default_text = "--seed"});
   flags.add("--eval-every", &loop.eval_every_epochs,
             "epochs between evaluations on the test split, and one at the end; 0: evaluates never",

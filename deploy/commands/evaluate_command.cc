@@ -23,7 +23,8 @@ namespace {
       flag, info.path.string(), recorded));
 }
 
-// Throws UsageError if a flag (--model, --data's name, --seed) contradicts the checkpoint.
+// Throws UsageError if a flag (--model, --head, --normalize, --data's name, --seed) contradicts the
+// checkpoint.
 void check_flags(const EvaluateOptions& options, const CheckpointInfo& info) {
   const Progress& run = info.progress;
   if (!options.model.empty() && options.model != info.model) {
@@ -31,6 +32,14 @@ void check_flags(const EvaluateOptions& options, const CheckpointInfo& info) {
   }
   if (!options.data.empty() && options.data.substr(0, options.data.find(':')) != run.data) {
     refuse_flag("--data " + options.data, info, "--data " + run.data);
+  }
+  if (!options.network.head.empty() && options.network.head != run.head) {
+    refuse_flag("--head " + options.network.head, info,
+                run.head.empty() ? "no --head" : "--head " + run.head);
+  }
+  if (!options.network.normalize.empty() && options.network.normalize != run.normalize) {
+    refuse_flag("--normalize " + options.network.normalize, info,
+                run.normalize.empty() ? "no --normalize" : "--normalize " + run.normalize);
   }
   if (options.seed && *options.seed != run.seed) {
     refuse_flag(fmt::format("--seed {}", *options.seed), info, fmt::format("--seed {}", run.seed));

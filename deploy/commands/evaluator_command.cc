@@ -21,6 +21,7 @@
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/safetensors.h"
 #include "worker/run/run_data.h"
+#include "worker/run/run_start.h"
 #include "worker/train/evaluate.h"
 #include "worker/train/metrics.h"
 #include "worker/train/progress.h"
@@ -138,7 +139,7 @@ int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ost
                                                       .seed = options.strategy.seed,
                                                       .split = options.split,
                                                       .image = options.image});
-  const Graph graph = network_for_data(options.model, options.data, data);
+  const Graph graph = network_for_data(options.model, options.data, data, options.network);
   const ArenaLayout layout = graph.parameter_layout();
   ParameterArena arena(layout, plan_buckets(layout, options.strategy.bucket_bytes));
   StateBlock state(graph.state_layout());
@@ -157,6 +158,7 @@ int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ost
       std::this_thread::sleep_for(kPollInterval);
       continue;
     }
+    require_same_network_flags(*info, options.network);
     arena.bump_all_versions();
     std::vector<Scores> sums(static_cast<std::size_t>(evaluator.batches_of_all()));
     bool was_stopped = false;

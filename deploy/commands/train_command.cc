@@ -71,8 +71,8 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
               "--augment {} mirrors images, and a mirrored one may be of another class in {}",
               name(options.input.augment), options.data));
     }
-    const Graph& graph = session.graph.emplace(
-        network_for_data(options.model, options.data, data, options.label_smoothing));
+    const Graph& graph = session.graph.emplace(network_for_data(
+        options.model, options.data, data, options.network, options.label_smoothing));
     const ScheduleOptions schedule_options =
         schedule_of(options, replicas, global_batch, data.train->size() / global_batch);
     const Schedule schedule(schedule_options);

@@ -55,7 +55,8 @@ class TrainChecks {
 
   // Returns the messages of all errors with which train would end, one line each. Throws nothing.
   std::vector<std::string> all() {
-    attempt([&] { graph_ = network_for_data(options_.model, options_.data, data_); });
+    attempt(
+        [&] { graph_ = network_for_data(options_.model, options_.data, data_, options_.network); });
     std::optional<std::int64_t> global_batch;
     attempt([&] {
       StrategyOptions shares = options_.strategy;

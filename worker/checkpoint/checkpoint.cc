@@ -87,6 +87,8 @@ void for_each_entry(Info& info, const Visit& visit) {
   visit("seed", info.progress.seed, true);
   visit("data_flag", info.progress.data_flag, false);
   visit("split", info.progress.split, false);
+  visit("head", info.progress.head, false);
+  visit("normalize", info.progress.normalize, false);
   visit("data_samples", info.progress.data_samples, false);
   visit("samples_per_update", info.progress.samples_per_update, false);
   visit("learning_rate", info.progress.learning_rate, false);

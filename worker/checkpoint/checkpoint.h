@@ -27,6 +27,8 @@ struct Progress {
   // The fields below are empty or 0 in checkpoints of older programs.
   std::string data_flag{};     // the value of --data, "mnist:DIR"
   std::string split{};         // the value of --split
+  std::string head{};          // --head; empty: none
+  std::string normalize{};     // --normalize; empty: that of the data
   std::string data_samples{};  // describes the samples: describe_training_samples()
   std::int64_t samples_per_update = 0;
   double learning_rate = 0.0;  // the rate that the user gave

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "models/base/errors.h"
@@ -133,13 +134,24 @@ void require_network_fits_data(const Graph& graph, const std::string& what,
 }
 
 Graph network_for_data(const std::string& model, const std::string& data_flag,
-                       const DataSplits& data, float label_smoothing) {
+                       const DataSplits& data, const NetworkFlags& flags, float label_smoothing) {
+  const SampleSpec& spec = data.train->spec();
+  const TensorSpec& input = spec.inputs.front();
+  if (!flags.normalize.empty() && input.dtype == DType::kF32) {
+    throw UsageError(
+        fmt::format("--normalize {} is for pixels, and samples of --data {} are numbers that the "
+                    "network takes as they are; leave the flag out",
+                    flags.normalize, data_flag));
+  }
+  const std::int64_t channels = input.shape.size() == 3 ? input.shape[2] : 1;
+  Normalization normalization = choose_normalization(flags.normalize, {data.mean, data.stddev},
+                                                     static_cast<std::size_t>(channels));
   try {
-    const SampleSpec& spec = data.train->spec();
-    Graph graph =
-        build_network(model, {.sample_shape = spec.inputs.front().shape,
-                              .classes = spec.num_classes,
-                              .input = {spec.inputs.front().dtype, data.mean, data.stddev}});
+    Graph graph = build_network(model, {.sample_shape = input.shape,
+                                        .classes = spec.num_classes,
+                                        .input = {input.dtype, std::move(normalization.mean),
+                                                  std::move(normalization.stddev)},
+                                        .head = parse_head(flags.head)});
     require_network_fits_data(graph, "--model " + model, data_flag, data);
     graph.set_label_smoothing(label_smoothing);
     return graph;

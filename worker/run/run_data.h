@@ -8,6 +8,7 @@
 #include "models/graph/graph.h"
 #include "strategies/cluster/membership.h"
 #include "worker/input/dataset.h"
+#include "worker/run/network_flags.h"
 
 namespace syncopate {
 
@@ -41,9 +42,10 @@ void require_network_fits_data(const Graph& graph, const std::string& what,
                                const std::string& data_flag, const DataSplits& data);
 
 // Returns the network `model` for samples of this shape and number of classes. label_smoothing: as
-// in LossOp; only training uses it. Throws UsageError
-// naming --model and --data when the samples are too small for the network.
+// in LossOp; only training uses it. Throws UsageError naming --model and --data when the samples
+// are too small for the network, and what the functions of network_flags.h throw.
 Graph network_for_data(const std::string& model, const std::string& data_flag,
-                       const DataSplits& data, float label_smoothing = 0.0F);
+                       const DataSplits& data, const NetworkFlags& flags = {},
+                       float label_smoothing = 0.0F);
 
 }  // namespace syncopate

@@ -10,6 +10,7 @@
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "worker/checkpoint/safetensors.h"
+#include "worker/checkpoint/weights_file.h"
 #include "worker/run/run_data.h"
 #include "worker/run/run_folder.h"
 #include "worker/run/run_sizes.h"
@@ -79,6 +80,7 @@ void resume(const TrainOptions& options, const Graph& graph, const Progress& fre
   for (const fs::path& path : checkpoints) {
     Snapshot values = blank_like(like, true);
     try {
+      require_same_network_flags(read_checkpoint_info(path), options.network);
       found.resumed = load_checkpoint(path, graph, values, options.strategy.optimizer.name, true);
     } catch (const DamagedFileError& error) {
       found.damaged.emplace_back(path, error.fault());
@@ -160,9 +162,27 @@ Progress fresh_progress(const TrainOptions& options, const DataSplits& data,
           .seed = options.strategy.seed,
           .data_flag = options.data,
           .split = options.split,
+          .head = options.network.head,
+          .normalize = options.network.normalize,
           .data_samples = describe_training_samples(data),
           .samples_per_update = samples_per_update(options, global_batch),
           .learning_rate = options.schedule.learning_rate};
+}
+
+void require_same_network_flags(const CheckpointInfo& info, const NetworkFlags& flags) {
+  const auto require = [&](const std::string& flag, const std::string& saved,
+                           const std::string& own) {
+    if (saved == own) return;
+    const auto given = [&](const std::string& value) {
+      return value.empty() ? "no " + flag : flag + " " + value;
+    };
+    throw UsageError(
+        fmt::format("checkpoint {} was trained with {}, this run has {}; {}, or another checkpoint",
+                    info.path.string(), given(saved), given(own),
+                    saved.empty() ? "leave the flag out" : "give " + given(saved)));
+  };
+  require("--head", info.progress.head, flags.head);
+  require("--normalize", info.progress.normalize, flags.normalize);
 }
 
 FirstValues find_first_values(const TrainOptions& options, const Graph& graph,
@@ -181,9 +201,8 @@ FirstValues find_first_values(const TrainOptions& options, const Graph& graph,
   }
   if (!options.init_from.empty()) {
     found.values = blank_like(like, false);
-    load_checkpoint(options.init_from, graph, *found.values, options.strategy.optimizer.name,
-                    false);
-    found.notes.push_back("first values from " + options.init_from.string());
+    found.notes.push_back("first values " + load_weights(options.init_from, graph,
+                                                         options.strategy.seed, *found.values));
   } else if (options.resume) {
     found.notes.push_back("nothing to resume in " + options.loop.checkpoint_dir.string() +
                           ": starting at step 0");

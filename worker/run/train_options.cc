@@ -8,6 +8,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/isa.h"
+#include "worker/checkpoint/weights_file.h"
 #include "worker/run/exit_codes.h"
 
 namespace syncopate {
@@ -54,6 +55,17 @@ OptionText if_not_empty(const std::filesystem::path& path) {
 }
 
 OptionText presence(const std::filesystem::path& path) { return path.empty() ? "absent" : "given"; }
+
+OptionText if_given(const std::string& value) {
+  if (value.empty()) return std::nullopt;
+  return value;
+}
+
+// Tasks may find the weights under different paths, so the bytes are compared.
+OptionText weights_text(Options o) {
+  if (o.init_from.empty()) return std::nullopt;
+  return describe_file(o.init_from);
+}
 
 OptionText seconds_text(std::chrono::milliseconds time) {
   return if_positive(static_cast<double>(time.count()) / 1000.0);
@@ -207,6 +219,8 @@ OptionText link_rate_text(Options o) {
 constexpr std::array kRows = {
     Row{"--strategy", [](Options o) { return word(o.strategy.name); }, kRequired},
     Row{"--model", [](Options o) { return word(o.model); }, kRequired},
+    Row{"--head", [](Options o) { return if_given(o.network.head); }, kRequired},
+    Row{"--normalize", [](Options o) { return if_given(o.network.normalize); }, kRequired},
     Row{"--data", [](Options o) { return word(o.data); }},
     Row{"--image-size", image_size_text, kRequired},
     Row{"--exif", [](Options o) { return if_on(o.image.apply_exif); }, kRequired, nullptr,
@@ -312,7 +326,7 @@ constexpr std::array kRows = {
     Row{"--resume", [](Options o) { return if_on(o.resume); }, kRequired, writes_checkpoints,
         Form::kSwitch},
     Row{"--init-from", [](Options o) { return if_not_empty(o.init_from); }, kRequired, nullptr,
-        Form::kValue, [](Options o) { return presence(o.init_from); }},
+        Form::kValue, weights_text},
     Row{"--metrics", [](Options o) { return if_not_empty(o.metrics); }},
     Row{"--log-every", [](Options o) { return number(o.loop.log_every_steps); }},
     Row{"--no-progress", [](Options o) { return if_on(!o.show_progress); }, kNone, nullptr,

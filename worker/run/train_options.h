@@ -17,6 +17,7 @@
 #include "strategies/strategy.h"
 #include "worker/input/batch_source.h"
 #include "worker/input/dataset.h"
+#include "worker/run/network_flags.h"
 #include "worker/train/train_loop.h"
 
 namespace syncopate {
@@ -26,6 +27,7 @@ enum class LearningRateScale : std::uint8_t { kNone, kLinear, kSqrt, kInverseWor
 
 struct TrainOptions {
   std::string model = "mnist-cnn";
+  NetworkFlags network;  // changes of `model`: --head and --normalize
   std::string data = "digits";
   ImageOptions image;        // of --data images:DIR
   std::string split;         // the value of --split; empty: none

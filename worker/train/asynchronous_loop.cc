@@ -47,7 +47,9 @@ JobMetricsOptions log_options(const AsynchronousRun& run, const TrainLoopOptions
           .samples_per_epoch = steps_per_epoch * run.batch_size,
           .start_samples = start.at.samples,
           .start_epochs = epochs_at(start.at.position, run.dataset_size, run.batch_size),
-          .max_seconds = options.max_seconds};
+          .max_seconds = options.max_seconds,
+          .head = start.head,
+          .normalize = start.normalize};
 }
 
 // Sends the requests to stop of one replica to the coordinator, each once.

@@ -55,7 +55,9 @@ void JobMetrics::write_begin(const JobStatus& status) {
   metrics_.write(BeginMetrics{.step = status.step,
                               .samples = status.samples,
                               .is_synchronous = false,
-                              .began_at = *began_at_});
+                              .began_at = *began_at_,
+                              .head = options_.head,
+                              .normalize = options_.normalize});
 }
 
 void JobMetrics::step(const JobStatus& status, bool is_reporter, double learning_rate,

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "strategies/asynchronous_job.h"
@@ -24,6 +25,8 @@ struct JobMetricsOptions {
   std::int64_t start_samples = 0;
   double start_epochs = 0.0;
   double max_seconds = 0.0;  // 0: no limit
+  std::string head{};        // of the network, for the line that begins the metrics
+  std::string normalize{};
 };
 
 // The metrics of one worker: one worker at a time reports for the whole job, from the differences

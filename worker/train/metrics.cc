@@ -69,10 +69,13 @@ class JsonLines final : public MetricsWriter {
 
   void write(const BeginMetrics& metrics) override {
     began_at_ = metrics.began_at;
-    write_line({{"event", "begin"},
-                {"step", metrics.step},
-                {"samples", metrics.samples},
-                {"in_step", metrics.is_synchronous}});
+    OrderedJson line = {{"event", "begin"},
+                        {"step", metrics.step},
+                        {"samples", metrics.samples},
+                        {"in_step", metrics.is_synchronous}};
+    if (!metrics.head.empty()) line["head"] = metrics.head;
+    if (!metrics.normalize.empty()) line["normalize"] = metrics.normalize;
+    write_line(std::move(line));
   }
 
   void write(const StepMetrics& metrics) override {

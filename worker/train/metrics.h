@@ -27,7 +27,9 @@ struct BeginMetrics {
   // True: all replicas are synchronous; training pauses for evaluations and checkpoints, and
   // seconds leave them out.
   bool is_synchronous = true;
-  double began_at = 0.0;  // wall clock, seconds since 1970 UTC
+  double began_at = 0.0;       // wall clock, seconds since 1970 UTC
+  std::string head = {};       // --head; empty: none
+  std::string normalize = {};  // --normalize; empty: that of the data
 };
 // Returns the wall clock's time now, in seconds since 1970 UTC.
 double wall_clock_seconds();

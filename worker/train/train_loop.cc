@@ -133,7 +133,9 @@ class TrainLoop {
     if (!finished()) {
       run_.metrics.write(BeginMetrics{.step = progress_.at.step,
                                       .samples = progress_.at.samples,
-                                      .began_at = wall_clock_seconds()});
+                                      .began_at = wall_clock_seconds(),
+                                      .head = progress_.head,
+                                      .normalize = progress_.normalize});
     }
     // The checkpoint of a run that was stopped in an evaluation lacks what the evaluation causes.
     if (rules_.any() && !finished() && progress_.at.step > rules_.judged_step() &&

@@ -182,6 +182,12 @@ InputOptions input_options_of(const RecordedJob& job, std::uint64_t seed) {
           .augment = augment_named(job.agreed("--augment"))};
 }
 
+// Returns the value of a flag; empty where the job had none.
+std::string given(const RecordedJob& job, const std::string& flag) {
+  const std::string& value = job.agreed(flag);
+  return value == "absent" ? "" : value;
+}
+
 // Computes a recorded job again, in the order that the records of its shards give.
 class Replay {
  public:
@@ -191,6 +197,7 @@ class Replay {
         seed_(std::stoull(job.agreed("--seed"))),
         compression_(ps::parse_compression(job.agreed("--compress"), "--compress")),
         graph_(network_for_data(job.agreed("--model"), data.name, data,
+                                {given(job, "--head"), given(job, "--normalize")},
                                 std::stof(job.agreed("--label-smoothing")))),
         reader_(*data.train, input_options_of(job, seed_), {}),
         slot_(reader_.make_slot()),

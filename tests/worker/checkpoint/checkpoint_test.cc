@@ -96,6 +96,16 @@ TEST_F(CheckpointTest, WithANetworkOfAnotherProgramIsAnErrorNamingIt) {
   }
 }
 
+TEST_F(CheckpointTest, KeepsHeadAndNormalization) {
+  Progress progress = some_progress();
+  progress.head = "dense:1016";
+  progress.normalize = "imagenet";
+  save_checkpoint(path_, graph_, saved_, "adam", progress);
+  const CheckpointInfo info = read_checkpoint_info(path_);
+  EXPECT_EQ(info.progress.head, "dense:1016");
+  EXPECT_EQ(info.progress.normalize, "imagenet");
+}
+
 TEST_F(CheckpointTest, KeepsTheLossScaleOfScaledLosses) {
   saved_.loss_scale = LossScaleState{.scale = 98304.0F, .good_steps = 1234, .skipped_steps = 3};
   save();

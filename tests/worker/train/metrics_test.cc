@@ -64,6 +64,15 @@ TEST_F(MetricsTest, ADeferredEvaluationNamesTheClockOfItsSeconds) {
   EXPECT_EQ(lines()[2]["began_at"], 10.25);
 }
 
+TEST_F(MetricsTest, BeginsWithHeadAndNormalizationWhereARunHasThem) {
+  const auto metrics = make_metrics_writer(path_, false);
+  metrics->write(BeginMetrics{});
+  metrics->write(BeginMetrics{.head = "dense:16", .normalize = "none"});
+  EXPECT_FALSE(lines()[0].contains("head") || lines()[0].contains("normalize"));
+  EXPECT_EQ(lines()[1]["head"], "dense:16");
+  EXPECT_EQ(lines()[1]["normalize"], "none");
+}
+
 TEST_F(MetricsTest, SummaryHasTheKeysThatScriptsRelyOn) {
   make_metrics_writer(path_, false)->write(Summary{.strategy = "one-device", .steps = 3});
   const std::vector<std::string> found = keys(lines().at(0));

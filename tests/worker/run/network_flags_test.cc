@@ -1,0 +1,65 @@
+// Tests of --head and --normalize as text.
+#include "worker/run/network_flags.h"
+
+#include <gtest/gtest.h>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+TEST(HeadFlag, IsAListOfDenseLayers) {
+  EXPECT_EQ(parse_head(""), std::vector<int>{});
+  EXPECT_EQ(parse_head("dense:1016"), std::vector<int>{1016});
+  EXPECT_EQ(parse_head("dense:1016,dense:64"), (std::vector<int>{1016, 64}));
+}
+
+TEST(HeadFlag, IsRefusedInOtherForms) {
+  for (const char* text : {"1016", "dense", "dense:", "dense:0", "dense:-1", "dense:1016 ",
+                           "conv:3", "dense:1e9", "dense:99999999999", ","}) {
+    EXPECT_THROW(parse_head(text), UsageError) << text;
+  }
+}
+
+TEST(NormalizeFlag, HasTheNumbersOfImageNet) {
+  const Normalization chosen = choose_normalization("imagenet", {{0.0F}, {1.0F}}, 3);
+  EXPECT_EQ(chosen.mean, (std::vector<float>{0.485F, 0.456F, 0.406F}));
+  EXPECT_EQ(chosen.stddev, (std::vector<float>{0.229F, 0.224F, 0.225F}));
+}
+
+TEST(NormalizeFlag, LeavesPixelsBetween0And1ForNone) {
+  const Normalization chosen = choose_normalization("none", {{0.5F, 0.5F}, {2.0F, 2.0F}}, 2);
+  EXPECT_EQ(chosen.mean, (std::vector<float>{0.0F, 0.0F}));
+  EXPECT_EQ(chosen.stddev, (std::vector<float>{1.0F, 1.0F}));
+}
+
+TEST(NormalizeFlag, TakesMeansAndDeviations) {
+  const Normalization chosen = choose_normalization("0.5,-1/0.25,2", {{0.0F}, {1.0F}}, 2);
+  EXPECT_EQ(chosen.mean, (std::vector<float>{0.5F, -1.0F}));
+  EXPECT_EQ(chosen.stddev, (std::vector<float>{0.25F, 2.0F}));
+}
+
+TEST(NormalizeFlag, IsThatOfTheDataSetByDefault) {
+  EXPECT_EQ(choose_normalization("", {{0.1F}, {0.3F}}, 1).mean, std::vector<float>{0.1F});
+}
+
+TEST(NormalizeFlag, IsRefusedForOtherNumbersOfChannels) {
+  try {
+    choose_normalization("imagenet", {{0.1F}, {0.3F}}, 1);
+    FAIL() << "three means for one channel";
+  } catch (const UsageError& error) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                        "--normalize imagenet has means for 3, the samples have 1",
+                        std::string(error.what()));
+  }
+}
+
+TEST(NormalizeFlag, IsRefusedInOtherForms) {
+  for (const char* text : {"caffe", "0.5", "0.5/", "/0.5", "0.5/0", "0.5/-1", "0.5,0.5/1", "a/1",
+                           "0.5/nan", "0.5/1/2", "inf/1"}) {
+    EXPECT_THROW(parse_normalize(text), UsageError) << text;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,78 @@
+#include "worker/checkpoint/foreign_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+enum class ForeignFormat { kNone, kTorch, kKeras, kKerasHdf5, kOnnx };
+
+constexpr std::string_view kHdf5 = "\x89HDF\r\n\x1a\n";
+constexpr std::string_view kZip = "PK\x03\x04";   // torch.save since PyTorch 1.6, and .keras
+constexpr std::string_view kPickle = "\x80\x02";  // torch.save before PyTorch 1.6
+
+ForeignFormat format_of(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::array<char, 8> first{};
+  stream.read(first.data(), first.size());
+  const std::string_view bytes(first.data(), static_cast<std::size_t>(stream.gcount()));
+  const std::string suffix = path.extension().string();
+  if (bytes.starts_with(kHdf5)) return ForeignFormat::kKerasHdf5;
+  if (bytes.starts_with(kZip)) {
+    return suffix == ".keras" ? ForeignFormat::kKeras : ForeignFormat::kTorch;
+  }
+  // A pickle's first bytes could be a header's length, too, but of 512 bytes at a time.
+  constexpr std::array kTorchSuffixes = {".pth", ".pt", ".pkl", ".tar", ".bin"};
+  const bool named_torch = std::ranges::find(kTorchSuffixes, suffix) != kTorchSuffixes.end();
+  if (named_torch && bytes.starts_with(kPickle)) return ForeignFormat::kTorch;
+  if (suffix == ".onnx" && !bytes.empty()) return ForeignFormat::kOnnx;
+  return ForeignFormat::kNone;
+}
+
+}  // namespace
+
+void refuse_foreign_file(const std::filesystem::path& path) {
+  const ForeignFormat format = format_of(path);
+  if (format == ForeignFormat::kNone) return;
+  const std::string from = path.string();
+  const std::string to = std::filesystem::path(path).replace_extension(".safetensors").string();
+  const auto refuse = [&](std::string_view what, const std::string& python) {
+    throw UsageError(fmt::format(
+        "--init-from {} is a file of {}; expected safetensors; convert it: python3 -c \"{}\"", from,
+        what, python));
+  };
+  const auto keras_line = [&](const std::string& model) {
+    return fmt::format(
+        "import keras, safetensors.numpy as s; s.save_file({{w.path: "
+        "keras.ops.convert_to_numpy(w) for w in {}.weights}}, '{}')",
+        model, to);
+  };
+  if (format == ForeignFormat::kTorch) {
+    refuse("PyTorch", fmt::format("import torch, safetensors.torch as s; s.save_file({{k: "
+                                  "v.contiguous() for k, v in torch.load('{}', "
+                                  "map_location='cpu').items()}}, '{}')",
+                                  from, to));
+  }
+  if (format == ForeignFormat::kKeras) {
+    refuse("Keras", keras_line(fmt::format("keras.models.load_model('{}')", from)));
+  }
+  if (format == ForeignFormat::kKerasHdf5) {
+    refuse("Keras (HDF5)",
+           keras_line(fmt::format("keras.applications.ResNet50(weights='{}')", from)));
+  }
+  throw UsageError(fmt::format(
+      "--init-from {} is a file of ONNX, which may have batch norms folded away; expected "
+      "safetensors; give the state_dict of the PyTorch model: python3 -c \"import "
+      "safetensors.torch as s; s.save_file(MODEL.state_dict(), '{}')\"",
+      from, to));
+}
+
+}  // namespace syncopate

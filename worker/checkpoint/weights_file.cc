@@ -1,0 +1,265 @@
+#include "worker/checkpoint/weights_file.h"
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "models/base/file_descriptor.h"
+#include "worker/checkpoint/foreign_file.h"
+#include "worker/checkpoint/keras_names.h"
+#include "worker/checkpoint/safetensors.h"
+
+namespace syncopate {
+namespace {
+
+constexpr std::string_view kKerasNetwork = "resnet50-v1";
+constexpr std::string_view kTorchNetwork = "resnet50";
+constexpr std::string_view kKerasFirstKernel = "conv1_conv/kernel";
+constexpr std::size_t kListed = 5;  // names that a message lists
+
+// Returns the indices of the parameters of the head: the last dense layer, "fc", or "fc.2" and the
+// layers "fc.0" in front of it.
+std::set<int> head_of(const Graph& graph) {
+  const auto is_dense = [](const Node& node) {
+    return std::holds_alternative<DenseOp>(node.operation);
+  };
+  const auto last = std::find_if(graph.nodes.rbegin(), graph.nodes.rend(), is_dense);
+  std::set<int> head;
+  if (last == graph.nodes.rend()) return head;
+  const std::string module = last->name.substr(0, last->name.find('.'));
+  for (const Node& node : graph.nodes) {
+    if (!is_dense(node) || (node.name + ".").rfind(module + ".", 0) != 0) continue;
+    head.insert(node.parameters.begin(), node.parameters.end());
+  }
+  return head;
+}
+
+// Returns the name without the ":0" that Keras 2 appends.
+std::string_view without_suffix(std::string_view name) {
+  return name.ends_with(":0") ? name.substr(0, name.size() - 2) : name;
+}
+
+std::string list_of(const std::vector<std::string>& names) {
+  const std::size_t listed = std::min(names.size(), kListed);
+  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + listed, ", "));
+  if (names.size() > listed) text += fmt::format(" and {} more", names.size() - listed);
+  return text;
+}
+
+// Loads one file into one network.
+class WeightsLoader {
+ public:
+  WeightsLoader(const std::filesystem::path& path, const Graph& graph, std::uint64_t seed)
+      : path_(path), graph_(graph), seed_(seed), head_(head_of(graph)), file_(path, "weights") {
+    for (const TensorEntry& entry : file_.tensors()) {
+      if (without_suffix(entry.name) == kKerasFirstKernel) of_keras_ = true;
+    }
+  }
+
+  std::string load(const Snapshot& snapshot) {
+    refuse_other_network();
+    const ArenaLayout parameters = graph_.parameter_layout();
+    for (std::size_t i = 0; i < graph_.parameters.size(); ++i) {
+      load_parameter(i,
+                     snapshot.values.f32().subspan(static_cast<std::size_t>(parameters.offset(i)),
+                                                   static_cast<std::size_t>(parameters.size(i))));
+    }
+    const ArenaLayout state = graph_.state_layout();
+    for (std::size_t i = 0; i < graph_.state.size(); ++i) {
+      const std::string& name = graph_.state[i].name;
+      const TensorEntry* entry = find(name);
+      if (!fits(entry, graph_.state[i].shape)) refuse_tensor(name, graph_.state[i].shape, entry);
+      read(*entry, snapshot.state.f32().subspan(static_cast<std::size_t>(state.offset(i)),
+                                                static_cast<std::size_t>(state.size(i))));
+    }
+    return note();
+  }
+
+ private:
+  const TensorEntry* find(const std::string& name) const {
+    if (!of_keras_) return file_.find(name);
+    const std::string wanted = keras_name(name);
+    for (const TensorEntry& entry : file_.tensors()) {
+      if (!wanted.empty() && without_suffix(entry.name) == wanted) return &entry;
+    }
+    return nullptr;
+  }
+
+  static bool fits(const TensorEntry* entry, const Shape& shape) {
+    return entry != nullptr && entry->shape == shape;
+  }
+
+  // The shape of a parameter in this file; Keras has the output channels last.
+  Shape shape_in_file(const Parameter& parameter) const {
+    Shape shape = of_keras_ ? parameter.shape : parameter.file_shape;
+    if (of_keras_) std::rotate(shape.begin(), shape.begin() + 1, shape.end());
+    return shape;
+  }
+
+  void read(const TensorEntry& entry, std::span<float> values) {
+    file_.read(entry, values);
+    used_.insert(entry.name);
+    const auto bad =
+        std::ranges::find_if(values, [](float value) { return !std::isfinite(value); });
+    if (bad == values.end()) return;
+    throw FileError(fmt::format(
+        "weights {}: element {} of tensor {} is {}, expected finite numbers; the file is damaged, "
+        "or its network diverged",
+        path_.string(), bad - values.begin(), entry.name, *bad));
+  }
+
+  void load_parameter(std::size_t i, std::span<float> memory) {
+    const Parameter& parameter = graph_.parameters[i];
+    const Shape shape = shape_in_file(parameter);
+    const TensorEntry* entry = find(parameter.name);
+    if (!fits(entry, shape)) {
+      if (!head_.contains(static_cast<int>(i))) refuse_tensor(parameter.name, shape, entry);
+      const Tensor fresh = make_host_tensor(parameter.shape, DType::kF32);
+      fill_initial_value(parameter, seed_, fresh);
+      std::ranges::copy(fresh.f32(), memory.begin());
+      if (entry != nullptr) unfit_.insert(entry->name);
+      fresh_.push_back(
+          parameter.name + " " + to_string(parameter.file_shape) +
+          (entry == nullptr ? "" : fmt::format(" (the file has {})", to_string(entry->shape))));
+      return;
+    }
+    std::vector<float> ordered(memory.size());
+    read(*entry, ordered);
+    if (!of_keras_) return file_to_memory_order(parameter, ordered, memory);
+    // [R, S, C, K] and [in, out] become [K, R, S, C] and [out, in].
+    const auto outputs = static_cast<std::size_t>(parameter.shape.front());
+    const std::size_t inputs = memory.size() / outputs;
+    for (std::size_t k = 0; k < outputs; ++k) {
+      for (std::size_t c = 0; c < inputs; ++c) memory[k * inputs + c] = ordered[c * outputs + k];
+    }
+  }
+
+  // A file of resnet50-v1 has a place for every tensor of resnet50, and almost the reverse. It
+  // would load, train and give other results, because the strides are in other convolutions.
+  void refuse_other_network() const {
+    const auto refuse = [&](std::string_view found, std::string_view model) {
+      throw UsageError(
+          fmt::format("--init-from {} has {}, this run has network {}; give --model "
+                      "{}, or another file",
+                      path_.string(), found, graph_.name, model));
+    };
+    const auto model = file_.metadata().find("model");
+    if (file_.metadata().contains("format_version") && model != file_.metadata().end()) {
+      file_.verify_checksum();
+      if (model->second != graph_.name) refuse("network " + model->second, model->second);
+    }
+    const bool has_biases = file_.find("conv1.bias") != nullptr;
+    if (graph_.name == kTorchNetwork && (of_keras_ || has_biases)) {
+      refuse(
+          "Keras's ResNet50, which has biases in its convolutions and the stride of a bottleneck "
+          "in the first one",
+          kKerasNetwork);
+    }
+    if (graph_.name == kKerasNetwork && !of_keras_ && !has_biases &&
+        file_.find("conv1.weight") != nullptr) {
+      refuse(
+          "the ResNet-50 of torchvision and timm, which has the stride of a bottleneck in its 3x3 "
+          "convolution and no biases",
+          kTorchNetwork);
+    }
+    refuse_unrelated();
+  }
+
+  void refuse_unrelated() const {
+    const auto is_found = [&](const Parameter& parameter) { return find(parameter.name); };
+    if (std::ranges::any_of(graph_.parameters, is_found)) return;
+    std::vector<std::string> names;
+    for (const TensorEntry& entry : file_.tensors()) names.push_back(entry.name);
+    throw UsageError(fmt::format(
+        "--init-from {} has no tensor of network {}, such as {}; it has {}; give the --model that "
+        "the file belongs to",
+        path_.string(), graph_.name, graph_.parameters.front().name,
+        names.empty() ? "no tensors" : list_of(names)));
+  }
+
+  [[noreturn]] void refuse_tensor(const std::string& name, const Shape& shape,
+                                  const TensorEntry* found) const {
+    const std::string in_file = of_keras_ ? keras_name(name) : name;
+    throw UsageError(fmt::format(
+        "--init-from {}: network {} has {} {}, {}; give the --model that the file belongs to{}",
+        path_.string(), graph_.name, in_file, to_string(shape),
+        found == nullptr ? "which the file lacks" : "the file has " + to_string(found->shape),
+        found == nullptr ? "" : ", and data with as many channels"));
+  }
+
+  std::string note() const {
+    std::string text = fmt::format("from {}: {} tensors", path_.filename().string(), used_.size());
+    if (!fresh_.empty()) text += fmt::format("; fresh: {}", fmt::join(fresh_, ", "));
+    std::vector<std::string> others;
+    std::size_t counters = 0;
+    std::size_t slots = 0;
+    for (const TensorEntry& entry : file_.tensors()) {
+      if (used_.contains(entry.name) || unfit_.contains(entry.name)) continue;
+      if (entry.name.ends_with(".num_batches_tracked")) {
+        ++counters;
+      } else if (entry.name.starts_with("optimizer.")) {
+        ++slots;
+      } else {
+        others.push_back(entry.name);
+      }
+    }
+    std::vector<std::string> unused;
+    if (counters > 0) unused.push_back(fmt::format("{} num_batches_tracked", counters));
+    if (slots > 0) unused.push_back(fmt::format("{} slots of the optimizer", slots));
+    if (!others.empty()) unused.push_back(list_of(others));
+    if (!unused.empty()) text += fmt::format("; not used: {}", fmt::join(unused, ", "));
+    return text;
+  }
+
+  const std::filesystem::path& path_;
+  const Graph& graph_;
+  std::uint64_t seed_;
+  std::set<int> head_;
+  SafetensorsReader file_;
+  bool of_keras_ = false;
+  std::set<std::string> used_;
+  std::set<std::string> unfit_;  // tensors of the file in whose place a fresh one stays
+  std::vector<std::string> fresh_;
+};
+
+}  // namespace
+
+std::string load_weights(const std::filesystem::path& path, const Graph& graph, std::uint64_t seed,
+                         const Snapshot& snapshot) {
+  refuse_foreign_file(path);
+  try {
+    return WeightsLoader(path, graph, seed).load(snapshot);
+  } catch (const DamagedFileError& error) {
+    throw FileError(error.fault() + "; write or fetch the file again");
+  }
+}
+
+std::string describe_file(const std::filesystem::path& path) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::vector<Bytef> chunk(std::size_t{1} << 20);
+  uLong checksum = crc32(0, nullptr, 0);
+  std::int64_t size = 0;
+  while (true) {
+    const ssize_t count = file ? ::read(file.get(), chunk.data(), chunk.size()) : -1;
+    if (count < 0 && file && errno == EINTR) continue;
+    if (count < 0) return "unreadable";
+    if (count == 0) return fmt::format("a file of {} bytes with CRC {:08x}", size, checksum);
+    checksum = crc32_z(checksum, chunk.data(), static_cast<std::size_t>(count));
+    size += count;
+  }
+}
+
+}  // namespace syncopate
