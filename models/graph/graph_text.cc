@@ -94,7 +94,10 @@ class Writer {
     json_["channels"] = node_.shape.back();
     json_["stride"] = op.stride;
   }
-  void operator()(const LossOp& op) const { json_["op"] = name(op.kind); }
+  void operator()(const LossOp& op) const {
+    json_["op"] = name(op.kind);
+    if (op.label_smoothing != 0.0F) json_["label_smoothing"] = shortest(op.label_smoothing);
+  }
 
  private:
   const Graph& graph_;
@@ -222,7 +225,12 @@ Graph Reader::finish() const {
   for (const LossKind kind : kLosses) {
     if (syncopate::name(kind) != op) continue;
     if (integers("inputs").size() != 1) refuse(op + " has one input");
-    return build_.finish(input_of(0), {.kind = kind});
+    LossOp loss{.kind = kind};
+    if (json_.contains("label_smoothing")) loss.label_smoothing = get<float>("label_smoothing");
+    if (!(loss.label_smoothing >= 0.0F && loss.label_smoothing < 1.0F)) {
+      refuse("'label_smoothing' is not in [0, 1)");
+    }
+    return build_.finish(input_of(0), loss);
   }
   refuse("the last node is '" + op + "'; expected a loss of this program");
 }

@@ -69,6 +69,15 @@ TEST(ANetworksText, BuildsTheSameNetworkAgain) {
   }
 }
 
+TEST(ANetworksText, HasTheSmoothingOfLabels) {
+  Graph graph = network("mlp");
+  graph.set_label_smoothing(0.1F);
+  EXPECT_EQ(parse_graph(to_text(graph)).loss().label_smoothing, 0.1F);
+  EXPECT_EQ(parse_graph(to_text(network("mlp"))).loss().label_smoothing, 0.0F);
+  EXPECT_THROW((void)parse_graph(with(to_text(graph), "smoothing\":0.1", "smoothing\":1.5")),
+               UsageError);
+}
+
 TEST(ANetworksText, IsRefusedWithTheNodeThatIsWrong) {
   const std::string text = small();
   for (const auto& [before, after] :
