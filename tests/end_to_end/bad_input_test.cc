@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -157,7 +158,7 @@ TEST(BadInput, CheckpointsOfOthersAndDamagedOnesAreRefused) {
   expect_refusal({"evaluate", "--checkpoint", scratch / "none"}, 1, "none");
 }
 
-TEST(BadInput, EvaluateNamesTheFolderFlagForACheckpointOfFileData) {
+TEST(BadInput, EvaluateNamesTheFolderFlagWhenTheRecordedFolderIsGone) {
   const ScratchDir scratch;
   const auto write_data = [&](const std::string& name, char label) {
     IdxFolder{.label = label}.write(scratch / name);
@@ -170,8 +171,12 @@ TEST(BadInput, EvaluateNamesTheFolderFlagForACheckpointOfFileData) {
             0);
   const Arguments evaluate{"evaluate", "--checkpoint",
                            scratch / ("ck/" + names_in(scratch / "ck").at(0))};
-  expect_refusal(evaluate, 2, "give --data mnist:DIR");
-  const ProgramResult result = run_syncopate(evaluate + Arguments{"--data", data});
+  const ProgramResult recorded = run_syncopate(evaluate);
+  EXPECT_EQ(recorded.exit_code, 0) << recorded.err;
+  std::filesystem::rename(scratch / "mnist", scratch / "moved");
+  expect_refusal(evaluate, 2, "expected --data mnist:DIR");
+  const ProgramResult result =
+      run_syncopate(evaluate + Arguments{"--data", "mnist:" + (scratch / "moved").string()});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   expect_refusal(evaluate + Arguments{"--data", write_data("other", 4)}, 2, "8 samples of");
 }

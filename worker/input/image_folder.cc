@@ -156,7 +156,7 @@ void require_same_classes(const ImageFolder& train, const ImageFolder& test) {
 
 // Moves one picture in ten from `all` to a new folder of test pictures.
 ImageFolders hold_out(ImageFolder all) {
-  ImageFolders folders{{all.root, all.classes, {}}, {all.root, all.classes, {}}};
+  ImageFolders folders{{all.root, all.classes, {}}, std::nullopt, {all.root, all.classes, {}}};
   for (ImageFile& file : all.files) {
     const std::string name = fs::path(file.name).filename().string();
     const bool is_test = RandomStream(hash_name(name), 0).below(0, kOneIn) == 0;
@@ -185,13 +185,16 @@ ImageFolders find_images(const fs::path& folder) {
   const fs::path train = folder / "train";
   // A folder train with pictures in it, and without folders, is the class of that name.
   if (!is_folder(train) || !has_folders(train)) return hold_out(scan(folder));
-  for (const char* const name : {"test", "val"}) {
-    if (!is_folder(folder / name)) continue;
-    ImageFolders folders{scan(train), scan(folder / name)};
-    require_same_classes(folders.train, folders.test);
-    return folders;
+  const bool has_test = is_folder(folder / "test");
+  const bool has_val = is_folder(folder / "val");
+  if (!has_test && !has_val) return hold_out(scan(train));
+  ImageFolders folders{scan(train), std::nullopt, scan(folder / (has_test ? "test" : "val"))};
+  require_same_classes(folders.train, folders.test);
+  if (has_test && has_val) {
+    folders.validation = scan(folder / "val");
+    require_same_classes(folders.train, *folders.validation);
   }
-  return hold_out(scan(train));
+  return folders;
 }
 
 }  // namespace syncopate

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,12 +26,13 @@ struct ImageFolder {
   std::vector<ImageFile> files;
 };
 
-// The training and test pictures of images:DIR. Classes are the folders in DIR/train and in
-// DIR/test (DIR/val if there is no test), which must be alike. Without these folders the classes
-// are the folders in DIR, and one picture in ten is a test picture, chosen by a hash of the file's
-// name.
+// The pictures of images:DIR. Classes are the folders in DIR/train and in DIR/test, which must be
+// alike. DIR/val has the validation pictures, or the test pictures if there is no DIR/test. Without
+// these folders the classes are the folders in DIR, and one picture in ten is a test picture, chosen
+// by a hash of the file's name.
 struct ImageFolders {
   ImageFolder train;
+  std::optional<ImageFolder> validation;
   ImageFolder test;
 };
 

@@ -171,8 +171,13 @@ DataSplits open_images(std::string_view folder, const DataOptions& options) {
   if (image.height == 0) image.height = image.width = kDefaultImageSize;
   auto train = std::make_unique<ImageDataset>(std::move(folders.train), image, "train");
   if (!train->has_cache()) image.cache_dir.clear();  // the warning is not repeated for the test
+  std::unique_ptr<Dataset> validation;
+  if (folders.validation) {
+    validation = std::make_unique<ImageDataset>(*std::move(folders.validation), image, "val");
+  }
   return {.name = "images",
           .train = std::move(train),
+          .validation = std::move(validation),
           .test = std::make_unique<ImageDataset>(std::move(folders.test), image, "test"),
           // Of ImageNet, on which weights for pictures are usually trained.
           .mean = {0.485F, 0.456F, 0.406F},

@@ -55,7 +55,10 @@ TEST_F(ImageFolderTest, TakesValForTheTestIfThereIsNoTest) {
   EXPECT_EQ(names_of(find_images(folder_.path()).test), (Names{"a/2.jpg", "b/2.jpg"}));
   touch("test/a/3.jpg");
   touch("test/b/3.jpg");
-  EXPECT_EQ(names_of(find_images(folder_.path()).test), (Names{"a/3.jpg", "b/3.jpg"}));
+  const ImageFolders folders = find_images(folder_.path());
+  EXPECT_EQ(names_of(folders.test), (Names{"a/3.jpg", "b/3.jpg"}));
+  ASSERT_TRUE(folders.validation.has_value()) << "val is for the validation beside test";
+  EXPECT_EQ(names_of(*folders.validation), (Names{"a/2.jpg", "b/2.jpg"}));
 }
 
 TEST_F(ImageFolderTest, HoldsOutOnePictureInTenOfASingleFolder) {
