@@ -151,9 +151,12 @@ void add_data_flags(FlagSet& flags, std::string& model, NetworkFlags& network, s
         parse_normalize(text);
         network.normalize = text;
       },
-      "mean and deviation of pixels scaled to [0, 1], which the network subtracts and divides "
-      "by: imagenet | none | M,M,M/S,S,S; pretrained weights need theirs",
-      {.value = "NUMBERS", .default_text = default_text.empty() ? "the data set's" : default_text});
+      "mean and deviation of pixels scaled to [0, 1], or of f32 values as they are, which the "
+      "network subtracts and divides by: imagenet | none | M,M,M/S,S,S; pretrained weights need "
+      "theirs",
+      {.value = "NUMBERS",
+       .default_text =
+           default_text.empty() ? "the data set's; none for f32 arrays" : default_text});
   flags.add("--data",
             [&data](const std::string& text) {
               require_data_name(text);

@@ -128,22 +128,29 @@ NodeId GraphBuilder::append(std::string_view name, Operation operation, std::vec
   return static_cast<NodeId>(graph_.nodes.size()) - 1;
 }
 
+float InputOp::unit() const noexcept {
+  if (dtype == DType::kU8) return 255.0F;
+  return dtype == DType::kU16 ? 65535.0F : 1.0F;
+}
+
 NodeId GraphBuilder::input(Shape sample_shape, InputOp operation, std::string_view name) {
   for (const NodeId other : graph_.inputs()) {
     if (graph_.nodes[static_cast<std::size_t>(other)].name == name) {
       throw ShapeError(fmt::format("input: there is already an input '{}'", name));
     }
   }
-  if (operation.dtype != DType::kU8 && operation.dtype != DType::kF32) {
-    throw ShapeError(fmt::format("input {}: found {} samples; a network reads u8 or f32", name,
+  if (operation.dtype != DType::kU8 && operation.dtype != DType::kU16 &&
+      operation.dtype != DType::kF32) {
+    throw ShapeError(fmt::format("input {}: found {} samples; a network reads u8, u16 or f32", name,
                                  syncopate::name(operation.dtype)));
   }
   const bool is_map = sample_shape.size() == 3;
-  const auto channels = static_cast<std::size_t>(is_map ? sample_shape[2] : 1);
   if (!is_map && sample_shape.size() != 1) {
     throw ShapeError(
         fmt::format("input: expected [H, W, C] or [F], found {}", to_string(sample_shape)));
   }
+  const bool by_feature = !is_map && operation.mean.size() > 1;
+  const auto channels = static_cast<std::size_t>(is_map || by_feature ? sample_shape.back() : 1);
   if (operation.mean.empty()) operation.mean.assign(channels, 0.0F);
   if (operation.stddev.empty()) operation.stddev.assign(channels, 1.0F);
   if (operation.mean.size() != channels || operation.stddev.size() != channels) {

@@ -48,12 +48,15 @@ struct State {
 
 // A network's operations. Shapes are those of one sample: [H, W, C] for a map and [F] for a vector.
 
-// An input of the network: one of the tensors of a sample, which has the name of the node. A u8
-// pixel v becomes (v / 255 - mean[c]) / stddev[c]; f32 samples are not changed.
+// An input of the network: one of the tensors of a sample, which has the name of the node. A value
+// v becomes (v / u - mean[c]) / stddev[c] with u = 255 for u8, 65535 for u16 and 1 for f32.
 struct InputOp {
   DType dtype = DType::kU8;
-  std::vector<float> mean;    // [C], of pixels scaled to [0, 1]
-  std::vector<float> stddev;  // [C], of pixels scaled to [0, 1]
+  // [C] for a map; [1] or [F] for a vector. Of values divided by u.
+  std::vector<float> mean;
+  std::vector<float> stddev;
+
+  float unit() const noexcept;  // u
 };
 // Convolution, as cross-correlation with zero padding: y[k] = sum over r, s, c of x * w (+ bias).
 struct Conv2dOp {

@@ -23,7 +23,7 @@ constexpr std::int64_t kLargestSide = 1 << 16;  // of an input, in pixels
 constexpr std::int64_t kLargestWindow = 1 << 7;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 36;  // of a value or parameter
 
-constexpr std::array kDTypes = {DType::kU8, DType::kF32};
+constexpr std::array kDTypes = {DType::kU8, DType::kU16, DType::kF32};
 constexpr std::array kLosses = {LossKind::kSoftmaxCrossEntropy};
 constexpr std::array<std::pair<Init, std::string_view>, 4> kInits = {
     {{Init::kZeros, "zeros"},

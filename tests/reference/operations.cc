@@ -52,11 +52,11 @@ Map make_map(std::int64_t n, const Shape& sample_shape) {
 }
 
 Map input(const Map& x, const InputOp& operation) {
-  if (operation.dtype != DType::kU8) return x;
   Map y = x;
   for (std::size_t i = 0; i < y.values.size(); ++i) {
     const std::size_t c = i % operation.mean.size();
-    y.values[i] = (x.values[i] / 255.0 - static_cast<double>(operation.mean[c])) /
+    y.values[i] = (x.values[i] / static_cast<double>(operation.unit()) -
+                   static_cast<double>(operation.mean[c])) /
                   static_cast<double>(operation.stddev[c]);
   }
   return y;

@@ -41,8 +41,9 @@ Samples random_samples(const Graph& graph, std::int64_t count, std::uint64_t see
   const RandomStream labels(seed, hash_name("labels"));
   Samples samples;
   samples.x = draw(count * num_elements(graph.input_shape()), pixels, 0.0F, 1.0F);
-  if (input.dtype == DType::kU8) {
-    for (std::size_t i = 0; i < samples.x.size(); ++i) samples.x[i] = pixels.below(i, 256);
+  if (input.dtype != DType::kF32) {
+    const std::uint32_t values = input.dtype == DType::kU8 ? 256 : 65536;
+    for (std::size_t i = 0; i < samples.x.size(); ++i) samples.x[i] = pixels.below(i, values);
   }
   for (std::int64_t n = 0; n < count; ++n) {
     const auto classes = static_cast<std::uint32_t>(graph.num_classes());

@@ -137,15 +137,8 @@ Graph network_for_data(const std::string& model, const std::string& data_flag,
                        const DataSplits& data, const NetworkFlags& flags, float label_smoothing) {
   const SampleSpec& spec = data.train->spec();
   const TensorSpec& input = spec.inputs.front();
-  if (!flags.normalize.empty() && input.dtype == DType::kF32) {
-    throw UsageError(
-        fmt::format("--normalize {} is for pixels, and samples of --data {} are numbers that the "
-                    "network takes as they are; leave the flag out",
-                    flags.normalize, data_flag));
-  }
-  const std::int64_t channels = input.shape.size() == 3 ? input.shape[2] : 1;
-  Normalization normalization = choose_normalization(flags.normalize, {data.mean, data.stddev},
-                                                     static_cast<std::size_t>(channels));
+  Normalization normalization =
+      choose_normalization(flags.normalize, {data.mean, data.stddev}, data.mean.size());
   try {
     Graph graph = build_network(model, {.sample_shape = input.shape,
                                         .classes = spec.num_classes,

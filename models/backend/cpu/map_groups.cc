@@ -39,11 +39,10 @@ class InputGroup final : public PlainGroup {
         index_(context.graph.input_index(node(context, group).name)),
         layout_(output.layout) {
     const Shape& sample = node(context, group).shape;
-    const bool is_map = sample.size() == 3;
-    channels_ = is_map ? sample[2] : 1;
+    channels_ = static_cast<std::int64_t>(op_.mean.size());
     pixels_ = num_elements(sample) / channels_;
     for (std::size_t c = 0; c < op_.mean.size(); ++c) {
-      scale_.push_back(1.0F / (255.0F * op_.stddev[c]));
+      scale_.push_back(1.0F / (op_.unit() * op_.stddev[c]));
       shift_.push_back(-op_.mean[c] / op_.stddev[c]);
     }
   }
@@ -58,27 +57,24 @@ class InputGroup final : public PlainGroup {
     const CpuKernels& kernels = context().kernels;
     const std::int64_t n = context().n;
     const auto channels = static_cast<int>(channels_);
-    const bool bytes = op_.dtype == DType::kU8;
     const std::byte* x = step.inputs[index_];
     const auto* pixels = reinterpret_cast<const std::uint8_t*>(x);
-    const auto* floats = reinterpret_cast<const float*>(x);
-    if (layout_ == Layout::kPlanar && channels_ > 1) {
-      if (bytes) {
-        kernels.pixels_to_planar(pixels, memory().output, n, pixels_, channels, scale_.data(),
-                                 shift_.data());
-      } else {
-        floats_to_planar(floats);
-      }
+    const bool is_planar = layout_ == Layout::kPlanar && channels_ > 1;
+    if (is_planar && op_.dtype == DType::kU8) {
+      kernels.pixels_to_planar(pixels, memory().output, n, pixels_, channels, scale_.data(),
+                               shift_.data());
       return;
     }
     float* interleaved = layout_ == Layout::kBlocked
                              ? reinterpret_cast<float*>(memory().forward_scratch)
                              : memory().output;
-    if (bytes) {
+    if (op_.dtype == DType::kU8) {
       kernels.pixels_to_interleaved(pixels, interleaved, n, pixels_, channels, scale_.data(),
                                     shift_.data());
+    } else if (op_.dtype == DType::kU16) {
+      normalise(reinterpret_cast<const std::uint16_t*>(x), interleaved, is_planar);
     } else {
-      std::copy_n(floats, n * pixels_ * channels_, interleaved);
+      normalise(reinterpret_cast<const float*>(x), interleaved, is_planar);
     }
     if (layout_ == Layout::kBlocked) {
       const std::int64_t blocks = (channels_ + kernels.block - 1) / kernels.block;
@@ -97,11 +93,19 @@ class InputGroup final : public PlainGroup {
     return static_cast<std::size_t>(context().n * pixels_ * channels_) * sizeof(float);
   }
 
-  void floats_to_planar(const float* x) {
+  // Writes x [n, pixels, channels] to y, which has the same order or is [n, channels, pixels].
+  template <typename T>
+  void normalise(const T* x, float* y, bool is_planar) const {
+    const std::int64_t pixel_step = is_planar ? 1 : channels_;
+    const std::int64_t channel_step = is_planar ? pixels_ : 1;
     for (std::int64_t i = 0; i < context().n; ++i) {
       for (std::int64_t c = 0; c < channels_; ++c) {
+        const T* const in = x + i * pixels_ * channels_ + c;
+        float* const out = y + i * pixels_ * channels_ + c * channel_step;
+        const float scale = scale_[static_cast<std::size_t>(c)];
+        const float shift = shift_[static_cast<std::size_t>(c)];
         for (std::int64_t p = 0; p < pixels_; ++p) {
-          memory().output[(i * channels_ + c) * pixels_ + p] = x[(i * pixels_ + p) * channels_ + c];
+          out[p * pixel_step] = static_cast<float>(in[p * channels_]) * scale + shift;
         }
       }
     }

@@ -16,7 +16,6 @@ class InputGroup final : public PlainGroup {
         op_(std::get<InputOp>(main().operation)),
         index_(context.graph.input_index(main().name)),
         constants_(make_device_buffer(2 * row_bytes(), context.device)) {
-    if (op_.dtype != DType::kU8) return;
     for (const auto& [values, into] : {std::pair(&op_.mean, mean()), {&op_.stddev, stddev()}}) {
       copy_to_device(into, std::as_bytes(std::span(*values)));
     }
@@ -30,16 +29,21 @@ class InputGroup final : public PlainGroup {
     const auto channels = static_cast<int>(main().shape.back());
     const auto y_channels = static_cast<int>(context().input_channels(main()));
     const std::int64_t rows = output_elements() / channels;
-    if (y_channels != channels && op_.dtype == DType::kU8) {
-      normalise_with_channels(static_cast<const std::uint8_t*>(x), mean(), stddev(), channels, y,
-                              y_channels, rows, stream());
-    } else if (y_channels != channels) {
-      with_channels(static_cast<const float*>(x), channels, y, y_channels, rows, stream());
-    } else if (op_.dtype == DType::kU8) {
-      normalise(static_cast<const std::uint8_t*>(x), mean(), stddev(), y, output_elements(),
-                static_cast<int>(op_.mean.size()), stream());
+    const auto apply = [&](const auto* samples) {
+      if (y_channels != channels) {
+        normalise_with_channels(samples, op_.unit(), mean(), stddev(), channels, y, y_channels,
+                                rows, stream());
+      } else {
+        normalise(samples, op_.unit(), mean(), stddev(), y, output_elements(),
+                  static_cast<int>(op_.mean.size()), stream());
+      }
+    };
+    if (op_.dtype == DType::kU8) {
+      apply(static_cast<const std::uint8_t*>(x));
+    } else if (op_.dtype == DType::kU16) {
+      apply(static_cast<const std::uint16_t*>(x));
     } else {
-      convert(static_cast<const float*>(x), y, output_elements(), stream());
+      apply(static_cast<const float*>(x));
     }
   }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace syncopate {
 
@@ -41,6 +42,9 @@ Batch make_batch(const Graph& graph, const reference::Samples& samples, std::int
   for (std::size_t i = 0; i < samples.x.size(); ++i) {
     if (dtype == DType::kU8) {
       batch.inputs[0].u8()[i] = static_cast<std::uint8_t>(samples.x[i]);
+    } else if (dtype == DType::kU16) {
+      const auto value = static_cast<std::uint16_t>(samples.x[i]);
+      std::memcpy(batch.inputs[0].bytes().data() + i * sizeof value, &value, sizeof value);
     } else {
       batch.inputs[0].f32()[i] = static_cast<float>(samples.x[i]);
     }

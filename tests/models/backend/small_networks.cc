@@ -10,14 +10,16 @@ constexpr int kClasses = 10;
 
 using Body = std::function<NodeId(GraphBuilder&, NodeId)>;
 
-InputOp u8_input(std::int64_t channels) {
-  InputOp operation{.dtype = DType::kU8};
+InputOp input_of(DType dtype, std::int64_t channels) {
+  InputOp operation{.dtype = dtype};
   for (std::int64_t c = 0; c < channels; ++c) {
     operation.mean.push_back(0.4F + 0.05F * static_cast<float>(c));
     operation.stddev.push_back(0.3F - 0.01F * static_cast<float>(c));
   }
   return operation;
 }
+
+InputOp u8_input(std::int64_t channels) { return input_of(DType::kU8, channels); }
 
 NodeId classify(GraphBuilder& build, NodeId x) {
   return build.dense(build.flatten(x), "fc", kClasses);
@@ -229,6 +231,24 @@ void append_vectors(std::vector<SmallNetwork>& all) {
   all.push_back({"GlobalAveragePool", average.finish(average.dense(x, "fc", kClasses))});
 }
 
+// Appends networks whose samples are normalised and not u8, in every layout of the first layer.
+void append_sample_types(std::vector<SmallNetwork>& all) {
+  const auto append = [&](std::string name, DType dtype, const Shape& shape, const Body& body) {
+    GraphBuilder build(name);
+    const NodeId x = build.input(shape, input_of(dtype, shape.back()));
+    all.push_back({std::move(name), build.finish(classify(build, body(build, x)))});
+  };
+  const Body convolved = conv_relu(10, {.pad = 1, .bias = true});
+  const Body unchanged = [](GraphBuilder&, NodeId x) { return x; };
+  append("U16Grey", DType::kU16, {6, 5, 1}, convolved);
+  append("U16Colour", DType::kU16, {6, 5, 3}, convolved);
+  append("U16BatchNorm", DType::kU16, {5, 5, 3},
+         [](GraphBuilder& b, NodeId x) { return b.batch_norm(x, "bn"); });
+  append("U16Dense", DType::kU16, {4, 3, 2}, unchanged);
+  append("F32NormalisedColour", DType::kF32, {6, 5, 3}, convolved);
+  append("F32NormalisedFeatures", DType::kF32, {7}, unchanged);
+}
+
 }  // namespace
 
 Graph crossed_branches_network() {
@@ -261,6 +281,7 @@ std::vector<SmallNetwork> small_networks() {
   append_normalised(all);
   append_joins(all);
   append_vectors(all);
+  append_sample_types(all);
   all.push_back({"Everything", everything_network()});
   return all;
 }

@@ -44,13 +44,15 @@ struct AsTheyAre {
   }
 };
 
+template <typename From>
 struct Normalised {
-  const std::uint8_t* x;
+  const From* x;
+  float unit;
   const float* mean;
   const float* stddev;
   int channels;
   __device__ float at(std::int64_t row, int channel) const {
-    return (to_float(x[row * channels + channel]) / 255.0F - mean[channel]) / stddev[channel];
+    return (to_float(x[row * channels + channel]) / unit - mean[channel]) / stddev[channel];
   }
 };
 
@@ -62,20 +64,32 @@ void with_channels(const From* x, int channels, To* y, int y_channels, std::int6
   start("with_channels", AsTheyAre<From>{x, channels}, channels, y, y_channels, rows, stream);
 }
 
-template <typename T>
-void normalise_with_channels(const std::uint8_t* x, const float* mean, const float* stddev,
+template <typename From, typename T>
+void normalise_with_channels(const From* x, float unit, const float* mean, const float* stddev,
                              int channels, T* y, int y_channels, std::int64_t rows,
                              cudaStream_t stream) {
-  start("normalise_with_channels", Normalised{x, mean, stddev, channels}, channels, y, y_channels,
-        rows, stream);
+  start("normalise_with_channels", Normalised<From>{x, unit, mean, stddev, channels}, channels, y,
+        y_channels, rows, stream);
 }
 
 // Instantiates padding for samples (u8, f32), weights, and the way back to f32 gradients.
-template void normalise_with_channels(const std::uint8_t*, const float*, const float*, int,
-                                      __nv_bfloat16*, int, std::int64_t, cudaStream_t);
-template void normalise_with_channels(const std::uint8_t*, const float*, const float*, int, __half*,
+template void normalise_with_channels(const std::uint8_t*, float, const float*, const float*, int,
+                                      float*, int, std::int64_t, cudaStream_t);
+template void normalise_with_channels(const std::uint16_t*, float, const float*, const float*, int,
+                                      float*, int, std::int64_t, cudaStream_t);
+template void normalise_with_channels(const float*, float, const float*, const float*, int, float*,
                                       int, std::int64_t, cudaStream_t);
-template void normalise_with_channels(const std::uint8_t*, const float*, const float*, int, float*,
+template void normalise_with_channels(const std::uint8_t*, float, const float*, const float*, int,
+                                      __nv_bfloat16*, int, std::int64_t, cudaStream_t);
+template void normalise_with_channels(const std::uint16_t*, float, const float*, const float*, int,
+                                      __nv_bfloat16*, int, std::int64_t, cudaStream_t);
+template void normalise_with_channels(const float*, float, const float*, const float*, int,
+                                      __nv_bfloat16*, int, std::int64_t, cudaStream_t);
+template void normalise_with_channels(const std::uint8_t*, float, const float*, const float*, int,
+                                      __half*, int, std::int64_t, cudaStream_t);
+template void normalise_with_channels(const std::uint16_t*, float, const float*, const float*, int,
+                                      __half*, int, std::int64_t, cudaStream_t);
+template void normalise_with_channels(const float*, float, const float*, const float*, int, __half*,
                                       int, std::int64_t, cudaStream_t);
 template void with_channels(const float*, int, float*, int, std::int64_t, cudaStream_t);
 template void with_channels(const float*, int, __nv_bfloat16*, int, std::int64_t, cudaStream_t);

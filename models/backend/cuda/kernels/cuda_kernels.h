@@ -18,10 +18,10 @@ namespace syncopate::cuda {
 
 // Functions that convert a batch's samples to the first layer's input.
 
-// Normalises samples: y[i] = (x[i] / 255 - mean[c]) / stddev[c], where c = i mod channels. mean,
-// stddev: [channels] f32.
-template <typename T>
-void normalise(const std::uint8_t* x, const float* mean, const float* stddev, T* y,
+// Normalises samples, u8, u16 or f32: y[i] = (x[i] / unit - mean[c]) / stddev[c], where c = i mod
+// channels. mean, stddev: [channels] f32.
+template <typename From, typename T>
+void normalise(const From* x, float unit, const float* mean, const float* stddev, T* y,
                std::int64_t count, int channels, cudaStream_t stream);
 
 // Converts elements from type From to type To, rounding to nearest even. Both types may be equal.
@@ -34,8 +34,8 @@ template <typename From, typename To>
 void with_channels(const From* x, int channels, To* y, int y_channels, std::int64_t rows,
                    cudaStream_t stream);
 // Normalises samples like normalise() and appends channels that are zero.
-template <typename T>
-void normalise_with_channels(const std::uint8_t* x, const float* mean, const float* stddev,
+template <typename From, typename T>
+void normalise_with_channels(const From* x, float unit, const float* mean, const float* stddev,
                              int channels, T* y, int y_channels, std::int64_t rows,
                              cudaStream_t stream);
 

@@ -39,9 +39,10 @@ void for_each_element(const char* name, const Operation& operation, std::int64_t
   });
 }
 
-template <typename T>
+template <typename From, typename T>
 struct Normalise {
-  const std::uint8_t* x;
+  const From* x;
+  float unit;
   const float* mean;
   const float* stddev;
   T* y;
@@ -52,7 +53,7 @@ struct Normalise {
     auto floats = load<kWidth>(x + first);
     int channel = static_cast<int>(first % channels);
     for (int i = 0; i < kWidth; ++i) {
-      floats[i] = (floats[i] / 255.0F - mean[channel]) / stddev[channel];
+      floats[i] = (floats[i] / unit - mean[channel]) / stddev[channel];
       if (++channel == channels) channel = 0;
     }
     store(y + first, floats);
@@ -116,11 +117,12 @@ struct Add {
 
 }  // namespace
 
-template <typename T>
-void normalise(const std::uint8_t* x, const float* mean, const float* stddev, T* y,
+template <typename From, typename T>
+void normalise(const From* x, float unit, const float* mean, const float* stddev, T* y,
                std::int64_t count, int channels, cudaStream_t stream) {
-  for_each_element<T>("normalise", Normalise<T>{x, mean, stddev, y, channels}, count, aligned(x, y),
-                      stream);
+  using Wide = std::conditional_t<(sizeof(From) > sizeof(T)), From, T>;
+  for_each_element<Wide>("normalise", Normalise<From, T>{x, unit, mean, stddev, y, channels}, count,
+                         aligned(x, y), stream);
 }
 
 template <typename From, typename To>
@@ -146,7 +148,23 @@ void add(const T* a, const T* b, T* y, std::int64_t count, cudaStream_t stream) 
 }
 
 // Instantiates the element-wise functions for float, __nv_bfloat16 and __half.
-template void normalise(const std::uint8_t*, const float*, const float*, float*, std::int64_t, int,
+template void normalise(const std::uint8_t*, float, const float*, const float*, float*,
+                        std::int64_t, int, cudaStream_t);
+template void normalise(const std::uint16_t*, float, const float*, const float*, float*,
+                        std::int64_t, int, cudaStream_t);
+template void normalise(const float*, float, const float*, const float*, float*, std::int64_t, int,
+                        cudaStream_t);
+template void normalise(const std::uint8_t*, float, const float*, const float*, __nv_bfloat16*,
+                        std::int64_t, int, cudaStream_t);
+template void normalise(const std::uint16_t*, float, const float*, const float*, __nv_bfloat16*,
+                        std::int64_t, int, cudaStream_t);
+template void normalise(const float*, float, const float*, const float*, __nv_bfloat16*,
+                        std::int64_t, int, cudaStream_t);
+template void normalise(const std::uint8_t*, float, const float*, const float*, __half*,
+                        std::int64_t, int, cudaStream_t);
+template void normalise(const std::uint16_t*, float, const float*, const float*, __half*,
+                        std::int64_t, int, cudaStream_t);
+template void normalise(const float*, float, const float*, const float*, __half*, std::int64_t, int,
                         cudaStream_t);
 template void relu_forward(const float*, float*, std::int64_t, cudaStream_t);
 template void relu_backward(const float*, const float*, float*, std::int64_t, cudaStream_t);
@@ -154,8 +172,6 @@ template void add(const float*, const float*, float*, std::int64_t, cudaStream_t
 template void convert(const float*, float*, std::int64_t, cudaStream_t);
 template void convert(const float*, __nv_bfloat16*, std::int64_t, cudaStream_t);
 template void convert(const float*, __half*, std::int64_t, cudaStream_t);
-template void normalise(const std::uint8_t*, const float*, const float*, __nv_bfloat16*,
-                        std::int64_t, int, cudaStream_t);
 template void relu_forward(const __nv_bfloat16*, __nv_bfloat16*, std::int64_t, cudaStream_t);
 template void relu_backward(const __nv_bfloat16*, const __nv_bfloat16*, __nv_bfloat16*,
                             std::int64_t, cudaStream_t);
@@ -164,8 +180,6 @@ template void add(const __nv_bfloat16*, const __nv_bfloat16*, __nv_bfloat16*, st
 template void convert(const __nv_bfloat16*, float*, std::int64_t, cudaStream_t);
 template void convert(const __nv_bfloat16*, __nv_bfloat16*, std::int64_t, cudaStream_t);
 template void convert(const __nv_bfloat16*, __half*, std::int64_t, cudaStream_t);
-template void normalise(const std::uint8_t*, const float*, const float*, __half*, std::int64_t, int,
-                        cudaStream_t);
 template void relu_forward(const __half*, __half*, std::int64_t, cudaStream_t);
 template void relu_backward(const __half*, const __half*, __half*, std::int64_t, cudaStream_t);
 template void add(const __half*, const __half*, __half*, std::int64_t, cudaStream_t);

@@ -28,6 +28,7 @@ __host__ __device__ inline float to_float(float value) { return value; }
 __host__ __device__ inline float to_float(__nv_bfloat16 value) { return __bfloat162float(value); }
 __host__ __device__ inline float to_float(__half value) { return __half2float(value); }
 __host__ __device__ inline float to_float(std::uint8_t value) { return value; }
+__host__ __device__ inline float to_float(std::uint16_t value) { return value; }
 
 // Converts a float to T, rounding to nearest even.
 template <typename T>

@@ -61,14 +61,15 @@ TYPED_TEST(ChannelKernels, NormaliseLikeUnpaddedChannels) {
   DeviceArray<float> mean(Values{0.4, 0.5, 0.6});
   DeviceArray<float> stddev(Values{0.2, 0.3, 0.25});
   DeviceArray<T> plain(kRows * kChannels);
-  normalise(x.data(), mean.data(), stddev.data(), plain.data(), plain.size(), kChannels, kStream);
+  normalise(x.data(), 255.0F, mean.data(), stddev.data(), plain.data(), plain.size(), kChannels,
+            kStream);
   Values expected;
   for (std::int64_t i = 0; i < kRows * 4; ++i) {
     expected.push_back(at(plain.values(), kChannels, i, 4));
   }
   DeviceArray<T> padded(kRows * 4);
-  normalise_with_channels(x.data(), mean.data(), stddev.data(), kChannels, padded.data(), 4, kRows,
-                          kStream);
+  normalise_with_channels(x.data(), 255.0F, mean.data(), stddev.data(), kChannels, padded.data(), 4,
+                          kRows, kStream);
   EXPECT_EQ(padded.values(), expected);
 }
 

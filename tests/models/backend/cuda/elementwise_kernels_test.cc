@@ -49,7 +49,8 @@ TYPED_TEST(ElementwiseKernels, NormaliseSamples) {
         DeviceArray<float> means(mean);
         DeviceArray<float> stddevs(stddev);
         DeviceArray<T> y(count, offset);
-        normalise(x.data(), means.data(), stddevs.data(), y.data(), count, channels, kStream);
+        normalise(x.data(), 255.0F, means.data(), stddevs.data(), y.data(), count, channels,
+                  kStream);
         return Outputs{y.values()};
       });
       // Normalising a sample takes three operations, each of which rounds a number up to 1 / 0.2.
