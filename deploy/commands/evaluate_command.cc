@@ -125,7 +125,7 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
       open_dataset(data_flag, {.cache_dir = options.cache_dir,
                                .seed = info.progress.seed,
                                .split = info.progress.split,
-                               .on_progress = show_progress(*display, "drawing digits"),
+                               .on_progress = show_progress(*display, "preparing the data"),
                                .image = image_options(options, info)});
   const std::string samples = describe_training_samples(data);
   if (!info.progress.data_samples.empty() && samples != info.progress.data_samples) {

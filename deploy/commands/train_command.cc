@@ -57,7 +57,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
         open_dataset(options.data, {.cache_dir = options.cache_dir,
                                     .seed = options.strategy.seed,
                                     .split = options.split,
-                                    .on_progress = show_progress(*display, "drawing digits"),
+                                    .on_progress = show_progress(*display, "preparing the data"),
                                     .image = options.image});
     const DataSplits& data = session.data;
     if (membership != nullptr) require_same_data(data, options.data, *membership);
@@ -65,6 +65,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     run_options.strategy.lanes = choose_lanes(options, membership);
     const int replicas = count_replicas(options, membership);
     global_batch = choose_batch(options, replicas, data.train->size(), run_options.strategy);
+    require_images_for(options.input.augment, data, options.data);
     if (is_chief && options.input.augment != Augment::kNone && !data.suits_crop_flip) {
       log(LogLevel::kWarning,
           fmt::format(

@@ -15,7 +15,7 @@
 namespace syncopate {
 namespace {
 
-constexpr std::array<DatasetRow, 6> kDatasets = {{
+constexpr std::array<DatasetRow, 8> kDatasets = {{
     {"digits", "digits", "drawn digits, 28x28 grey, 60,000 + 10,000, made here", open_digits},
     {"mnist", "mnist:DIR",
      "folder of the four IDX files from https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -26,6 +26,13 @@ constexpr std::array<DatasetRow, 6> kDatasets = {{
      open_cifar100},
     {"images", "images:DIR",
      "JPEG and PNG files, a folder per class; or DIR/train and DIR/test or val", open_images},
+    {"npy", "npy:DIR",
+     "NumPy's x_train.npy, y_train.npy, x_test.npy, y_test.npy: u8 or u16, or f32 taken as it is",
+     open_npy},
+    {"csv", "csv:FILE[:LABEL_COLUMN]",
+     "lines of numbers and a class; a fifth of them become test samples; or DIR/train.csv and "
+     "test.csv",
+     open_csv},
     {"synthetic", "synthetic:CxHxW:CLASSES[:SAMPLES]",
      "noise on a pattern per class, made in memory", open_synthetic},
 }};

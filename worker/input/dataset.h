@@ -39,8 +39,8 @@ struct DataSplits {
   std::unique_ptr<Dataset> train;
   std::unique_ptr<Dataset> validation{};  // null: the data have none
   std::unique_ptr<Dataset> test;          // never null
-  // Mean and deviation by channel, in units of pixel / 255. The networks subtract the mean and
-  // divide by the deviation.
+  // Mean and deviation by channel, as InputOp has them. The networks subtract the mean and divide
+  // by the deviation.
   std::vector<float> mean;
   std::vector<float> stddev;
   bool suits_crop_flip = false;  // natural images: mirror images keep their class
@@ -71,8 +71,8 @@ struct DataOptions {
   std::filesystem::path cache_dir;
   std::uint64_t seed = 1;  // seed of synthetic data and of `split`
   std::string split{};     // the value of --split (validation_split.h); empty: none
-  // Shows progress: called while samples are made that are not in the cache yet, on the thread that
-  // opens the data set, with the samples that are done and all samples; may be empty.
+  // Shows progress: called while samples are made or a long text is parsed, on the thread that
+  // opens the data set, with the samples or bytes that are done and all of them; may be empty.
   std::function<void(std::int64_t done, std::int64_t total)> on_progress = {};
   ImageOptions image = {};
 };
@@ -123,6 +123,8 @@ DataSplits open_mnist(std::string_view folder, const DataOptions& options);
 DataSplits open_cifar10(std::string_view folder, const DataOptions& options);
 DataSplits open_cifar100(std::string_view folder, const DataOptions& options);
 DataSplits open_images(std::string_view folder, const DataOptions& options);
+DataSplits open_npy(std::string_view folder, const DataOptions& options);
+DataSplits open_csv(std::string_view argument, const DataOptions& options);
 DataSplits open_synthetic(std::string_view argument, const DataOptions& options);
 
 // Returns the value of --data, such as "synthetic:1x8x8:4", that opens synthetic samples of this

@@ -107,6 +107,14 @@ void require_same_data(const DataSplits& data, const std::string& data_flag,
   }
 }
 
+void require_images_for(Augment augment, const DataSplits& data, const std::string& data_flag) {
+  const Shape& shape = data.train->spec().inputs.front().shape;
+  if (augment == Augment::kNone || shape.size() == 3) return;
+  throw UsageError(fmt::format(
+      "--augment {} needs images [H, W, C]; samples of --data {} are {}; leave the flag out",
+      name(augment), data_flag, to_string(shape)));
+}
+
 void require_network_fits_data(const Graph& graph, const std::string& what,
                                const std::string& data_flag, const DataSplits& data) {
   const SampleSpec& spec = data.train->spec();

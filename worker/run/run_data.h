@@ -36,6 +36,10 @@ Shape recorded_sample_shape(const std::string& training_samples);
 void require_same_data(const DataSplits& data, const std::string& data_flag,
                        Membership& membership);
 
+// Throws UsageError naming --augment and --data unless the samples are images or `augment` is
+// kNone.
+void require_images_for(Augment augment, const DataSplits& data, const std::string& data_flag);
+
 // Throws UsageError naming `what` and --data unless a network has the inputs and the classes of the
 // samples. what: names the network, such as "--model mlp".
 void require_network_fits_data(const Graph& graph, const std::string& what,

@@ -18,7 +18,7 @@ TEST(OpenDataset, ListsTheRightNamesForAWrongOne) {
   EXPECT_EQ(
       error_of("minst:/data"),
       "--data minst: no such data set; choose one of digits, mnist:DIR, cifar10:DIR, cifar100:DIR, "
-      "images:DIR, synthetic:CxHxW:CLASSES[:SAMPLES]");
+      "images:DIR, npy:DIR, csv:FILE[:LABEL_COLUMN], synthetic:CxHxW:CLASSES[:SAMPLES]");
 }
 
 TEST(OpenDataset, ShowsTheFormWhenTheArgumentIsMissingOrTooMuch) {

@@ -82,10 +82,12 @@ TEST(NpyHeader, RefusesElementsThatAreNoNumbers) {
 TEST(NpyHeader, SaysWhatAnotherFileIs) {
   EXPECT_EQ(error_of(Bytes{}),
             "x.npy: no .npy file at byte 0: it is empty; expected an array as np.save writes it");
-  EXPECT_NE(error_of(Bytes{'P', 'K', 3, 4}).find("it is a ZIP file, such as .npz"), std::string::npos);
+  EXPECT_NE(error_of(Bytes{'P', 'K', 3, 4}).find("it is a ZIP file, such as .npz"),
+            std::string::npos);
   EXPECT_NE(error_of(Bytes{0x89, 'H', 'D', 'F'}).find("it is an HDF5 file"), std::string::npos);
   EXPECT_NE(error_of(Bytes{0x80, 4, 0x95}).find("it is a pickle"), std::string::npos);
-  EXPECT_NE(error_of(Bytes{'a', ',', 'b'}).find("it starts with the bytes 61 2c 62"), std::string::npos);
+  EXPECT_NE(error_of(Bytes{'a', ',', 'b'}).find("it starts with the bytes 61 2c 62"),
+            std::string::npos);
 }
 
 TEST(NpyHeader, NamesTheByteOfDamagedText) {

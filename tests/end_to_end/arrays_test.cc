@@ -1,0 +1,293 @@
+// Training on arrays of NumPy and on tables through the command line: the same bits under every
+// synchronous strategy, after a resume and for any number of input threads; and what bad files get.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/end_to_end/support/metrics_lines.h"
+#include "tests/end_to_end/support/run_program.h"
+#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/worker/input/array/npy_bytes.h"
+
+namespace syncopate::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+constexpr int kClasses = 4;
+constexpr int kTrain = 41;  // ten batches of 4, and one sample that is left
+constexpr int kTest = 9;
+
+void write(const std::filesystem::path& path, const std::vector<std::uint8_t>& bytes) {
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+}
+
+// Returns `count` samples of `size` values: a ramp whose start is the class.
+template <typename T>
+std::vector<T> samples(int count, int size, int first, double step) {
+  std::vector<T> values;
+  for (int i = first; i < first + count; ++i) {
+    for (int p = 0; p < size; ++p) {
+      values.push_back(static_cast<T>(step * ((i % kClasses) * 40 + (p * 7 + i * 3) % 30)));
+    }
+  }
+  return values;
+}
+
+std::vector<std::uint8_t> labels(int count, int first) {
+  std::vector<std::uint8_t> values;
+  for (int i = first; i < first + count; ++i) {
+    values.push_back(static_cast<std::uint8_t>(i % kClasses));
+  }
+  return values;
+}
+
+// Writes the four files of a folder. sample: the shape of a sample, "6, 5".
+template <typename T>
+void write_arrays(const std::filesystem::path& folder, const std::string& descr,
+                  const std::string& sample, int size, double step) {
+  std::filesystem::create_directories(folder);
+  const auto shape = [&](int count) { return "(" + std::to_string(count) + ", " + sample + ")"; };
+  const auto flat = [](int count) { return "(" + std::to_string(count) + ",)"; };
+  write(folder / "x_train.npy",
+        npy_bytes(descr, shape(kTrain), bytes_of(samples<T>(kTrain, size, 0, step))));
+  write(folder / "x_test.npy",
+        npy_bytes(descr, shape(kTest), bytes_of(samples<T>(kTest, size, 100, step))));
+  write(folder / "y_train.npy", npy_bytes("|u1", flat(kTrain), labels(kTrain, 0)));
+  write(folder / "y_test.npy", npy_bytes("|u1", flat(kTest), labels(kTest, 100)));
+}
+
+void write_table(const std::filesystem::path& path) {
+  std::ofstream file(path);
+  file << "a,b,c,class\n";
+  const std::vector<float> values = samples<float>(kTrain + 10, 3, 0, 1.5);
+  for (int i = 0; i < kTrain + 10; ++i) {
+    for (int c = 0; c < 3; ++c) file << values[static_cast<std::size_t>(3 * i + c)] << ',';
+    file << i % kClasses << '\n';
+  }
+}
+
+// A form of the data, and a network for it.
+struct Form {
+  const char* name;
+  const char* model;
+};
+std::ostream& operator<<(std::ostream& out, const Form& form) { return out << form.name; }
+
+class TrainingOnArrays : public testing::TestWithParam<Form> {
+ protected:
+  TrainingOnArrays() {
+    const std::string name = GetParam().name;
+    const auto folder = scratch_ / name;
+    if (name == "Bytes") write_arrays<std::uint8_t>(folder, "|u1", "6, 5", 30, 1);
+    if (name == "Words") write_arrays<std::uint16_t>(folder, "<u2", "8, 8, 2", 128, 300);
+    if (name == "Floats") write_arrays<float>(folder, "<f4", "6", 6, 0.01);
+    if (name == "Table") write_table(folder);
+    data_ = (name == "Table" ? "csv:" : "npy:") + folder.string();
+  }
+
+  Arguments flags() const {
+    return {"--model", GetParam().model, "--data", data_, "--threads", "1", "--no-progress"};
+  }
+  nlohmann::json summary(const Arguments& words, const Arguments& more,
+                         const std::string& batch_flag = "--batch-size") const {
+    const std::string metrics = scratch_ / ("metrics-" + std::to_string(++num_runs_));
+    const ProgramResult result =
+        run_syncopate(words + flags() + more + Arguments{batch_flag, "4", "--metrics", metrics});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return summary_of(metrics);
+  }
+  std::string hash_of(const Arguments& words, const Arguments& more) const {
+    return summary(words, more).at("weights_hash").get<std::string>();
+  }
+
+  ScratchDir scratch_;
+  std::string data_;
+  mutable int num_runs_ = 0;
+};
+
+const Arguments kServers{"launch", "--workers", "2",          "--servers",       "1",
+                         "--",     "train",     "--strategy", "parameter-server"};
+
+TEST_P(TrainingOnArrays, HasTheSameBitsUnderEverySynchronousStrategy) {
+  const Arguments steps = {"--steps", "12"};
+  const std::string expected =
+      hash_of({"train", "--strategy", "mirrored", "--replicas", "2"}, steps);
+  EXPECT_EQ(hash_of({"train", "--strategy", "central-storage", "--replicas", "2"}, steps),
+            expected);
+  EXPECT_EQ(
+      hash_of({"launch", "--workers", "2", "--", "train", "--strategy", "multi-worker-mirrored"},
+              steps),
+      expected);
+  EXPECT_EQ(hash_of(kServers, steps + Arguments{"--consistency", "sync"}), expected);
+}
+
+TEST_P(TrainingOnArrays, TakesEverySampleOfAnEpochOnceUnderAsynchronousWorkers) {
+  for (const char* consistency : {"async", "ssp"}) {
+    const auto found = summary(kServers, {"--epochs", "2", "--consistency", consistency},
+                               "--batch-size-per-replica");
+    EXPECT_EQ(found.at("samples"), 2 * 40) << consistency;
+  }
+}
+
+TEST_P(TrainingOnArrays, HasTheSameBitsAfterAResumeAndForAnyInputThreads) {
+  const Arguments train = {"train"};
+  const std::string expected = hash_of(train, {"--steps", "23", "--input-threads", "1"});
+  EXPECT_EQ(hash_of(train, {"--steps", "23", "--input-threads", "8"}), expected);
+  const Arguments kept = {"--checkpoint-dir", scratch_ / "ck", "--resume", "--input-threads", "8"};
+  for (const char* const step : {"1", "9", "10", "11", "20"}) {
+    hash_of(train, kept + Arguments{"--steps", step});
+  }
+  EXPECT_EQ(hash_of(train, kept + Arguments{"--steps", "23"}), expected);
+}
+
+TEST_P(TrainingOnArrays, IsEvaluatedAsItsCheckpointSays) {
+  const auto trained = summary({"train"}, {"--steps", "40", "--checkpoint-dir", scratch_ / "ck"});
+  const ProgramResult result =
+      run_syncopate({"evaluate", "--json", "--threads", "1", "--checkpoint",
+                     scratch_ / ("ck/" + names_in(scratch_ / "ck").back())});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(nlohmann::json::parse(result.out).at("test_loss"), trained.at("test_loss"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, TrainingOnArrays,
+                         testing::Values(Form{"Bytes", "mlp"}, Form{"Words", "mnist-cnn"},
+                                         Form{"Floats", "mlp"}, Form{"Table", "mlp"}),
+                         [](const auto& parameters) { return std::string(parameters.param.name); });
+
+TEST(TwoLinesOfNumPy, MakeDataThatOneCommandTrainsOn) {
+  const ScratchDir scratch;
+  RunningProgram numpy(
+      {"python3", "-c",
+       "import numpy as np, sys; d = sys.argv[1]; y = np.arange(200) % 4\n"
+       "for s in ('train', 'test'): np.save(f'{d}/x_{s}.npy', np.random.default_rng(len(s))"
+       ".normal(y[:, None], 0.1, (200, 8)).astype('float32')); np.save(f'{d}/y_{s}.npy', y)",
+       (scratch / ".").string()});
+  const ProgramResult made = numpy.wait();
+  if (made.exit_code != 0) GTEST_SKIP() << "no python3 with NumPy: " << made.err;
+  const ProgramResult result = run_syncopate(
+      {"train", "--no-progress", "--model", "mlp", "--data", "npy:" + (scratch / ".").string(),
+       "--batch-size", "20", "--epochs", "30", "--metrics", scratch / "m.jsonl"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_GT(summary_of(scratch / "m.jsonl").at("test_accuracy"), 0.95);
+}
+
+// A change that makes a folder of arrays bad, and what the program says about it.
+struct Damage {
+  const char* name;
+  std::string file;
+  std::vector<std::uint8_t> bytes;
+  int exit_code;
+  std::string says;
+};
+std::ostream& operator<<(std::ostream& out, const Damage& damage) { return out << damage.name; }
+
+class BadArrays : public testing::TestWithParam<Damage> {};
+
+TEST_P(BadArrays, EndTheProgramWithOneLine) {
+  const ScratchDir scratch;
+  const Damage& damage = GetParam();
+  write_arrays<std::uint8_t>(scratch / "data", "|u1", "6, 5", 30, 1);
+  if (damage.bytes.empty()) {
+    std::filesystem::remove(scratch / ("data/" + damage.file));
+  } else {
+    write(scratch / ("data/" + damage.file), damage.bytes);
+  }
+  const ProgramResult result = run_syncopate(
+      {"train", "--no-progress", "--model", "mlp", "--data", "npy:" + (scratch / "data").string(),
+       "--steps", "1", "--checkpoint-dir", scratch / "ck", "--metrics", scratch / "m.jsonl"});
+  EXPECT_EQ(result.exit_code, damage.exit_code) << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_NE(result.err.find(damage.says), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find(damage.file), std::string::npos) << result.err;
+  EXPECT_TRUE(names_in(scratch / "ck").empty());
+  EXPECT_FALSE(std::filesystem::exists(scratch / "m.jsonl"));
+}
+
+const std::vector<std::uint8_t> kZeros(kTrain * 30);
+std::vector<std::uint8_t> cut_by(std::vector<std::uint8_t> bytes, std::size_t count) {
+  bytes.resize(bytes.size() - count);
+  return bytes;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, BadArrays,
+    testing::Values(
+        Damage{"AMissingFile", "y_test.npy", {}, 2, "has no y_test.npy; expected x_train.npy"},
+        Damage{"ACutFile", "x_train.npy", cut_by(npy_bytes("|u1", "(41, 6, 5)", kZeros), 1), 1,
+               "cut short at byte 1357: its header announces [41, 6, 5] of uint8, 1358 bytes"},
+        Damage{"AnEmptyFile", "x_test.npy", {'\n'}, 1, "no .npy file at byte 0"},
+        Damage{"AnArchive", "x_test.npy", {'P', 'K', 3, 4}, 1, "it is a ZIP file, such as .npz"},
+        Damage{"BigEndianLabels", "y_train.npy",
+               npy_bytes(">i2", "(41,)", std::vector<std::uint8_t>(82)), 1,
+               "are big-endian ('>i2'); convert it: python3 -c"},
+        Damage{"FortranOrder", "x_train.npy",
+               npy_file_with_text("{'descr': '|u1', 'fortran_order': True, 'shape': (41, 6, 5), }",
+                                  kZeros),
+               1, "in Fortran order; convert it: python3 -c"},
+        Damage{"Doubles", "x_train.npy",
+               npy_bytes("<f8", "(41, 30)", std::vector<std::uint8_t>(41 * 240)), 1,
+               "its samples are float64; expected uint8, uint16 or float32; convert them"},
+        Damage{"NegativeLabels", "y_train.npy",
+               npy_bytes("|i1", "(41,)", std::vector<std::uint8_t>(41, 0xFF)), 1,
+               "label 0 (byte 128) is -1; expected 0 to 99999"},
+        Damage{"ALargeLabel", "y_train.npy",
+               npy_bytes("<u4", "(41,)", std::vector<std::uint8_t>(164, 0x7F)), 1,
+               "is 2139062143; expected 0 to 99999; number the classes from 0"},
+        Damage{"FractionsAsLabels", "y_train.npy",
+               npy_bytes("<f4", "(41,)", std::vector<std::uint8_t>(164)), 1,
+               "its labels are float32; expected integers; convert them"},
+        Damage{"FewerLabels", "y_train.npy",
+               npy_bytes("|u1", "(40,)", std::vector<std::uint8_t>(40)), 1,
+               "x_train.npy has 41 samples, and "},
+        Damage{"OneHotLabels", "y_train.npy",
+               npy_bytes("|u1", "(41, 4)", std::vector<std::uint8_t>(164)), 1,
+               "if the rows are one-hot: python3 -c"},
+        Damage{"OtherTestSamples", "x_test.npy",
+               npy_bytes("|u1", "(9, 5, 6)", std::vector<std::uint8_t>(270)), 1,
+               "expected samples of one shape and type"}),
+    [](const auto& parameters) { return std::string(parameters.param.name); });
+
+void expect_usage_error(const Arguments& arguments, int exit_code, const std::string& says) {
+  const ProgramResult result = run_syncopate(Arguments{"train", "--no-progress"} + arguments);
+  EXPECT_EQ(result.exit_code, exit_code) << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_NE(result.err.find(says), std::string::npos) << result.err;
+}
+
+TEST(Vectors, AreRefusedByNetworksOfImagesInOneLine) {
+  const ScratchDir scratch;
+  write_arrays<float>(scratch / "data", "<f4", "6", 6, 0.01);
+  const std::string data = "npy:" + (scratch / "data").string();
+  for (const char* model : {"mnist-cnn", "resnet20", "resnet50"}) {
+    expect_usage_error({"--model", model, "--data", data, "--batch-size", "4"}, 2,
+                       "--model " + std::string(model) + " does not fit --data " + data);
+  }
+  expect_usage_error(
+      {"--model", "mlp", "--data", data, "--batch-size", "4", "--augment", "crop-flip"}, 2,
+      "--augment crop-flip needs images");
+}
+
+TEST(BadTables, EndTheProgramWithOneLine) {
+  const ScratchDir scratch;
+  const std::string path = scratch / "t.csv";
+  const auto refuse = [&](const std::string& text, const std::string& column, int exit_code,
+                          const std::string& says) {
+    std::ofstream(path) << text;
+    expect_usage_error({"--model", "mlp", "--data", "csv:" + path + column}, exit_code, says);
+  };
+  refuse("a,b\n1,0\n,1\n", "", 1, "t.csv, line 3: field 1 (a) is empty");
+  refuse("1,0\n2\n", "", 1, "t.csv, line 2: 1 fields; expected 2");
+  refuse("1,0\n2,-1\n", "", 1, "t.csv, line 2: field 2 is the label -1");
+  refuse("1;0\n", "", 1, "t.csv, line 1: no comma, but ';'");
+  refuse("a,b\n1,0\n", ":c", 2, "has no label column 'c'");
+  refuse("", "", 1, "t.csv: holds no samples");
+  expect_usage_error({"--data", "csv:/nowhere.csv"}, 2, "there is no file or folder /nowhere.csv");
+}
+
+}  // namespace
+}  // namespace syncopate::test

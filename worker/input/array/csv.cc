@@ -1,0 +1,174 @@
+// Reads csv:FILE and csv:DIR, tables of numbers with a column of labels, into memory.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "models/base/random.h"
+#include "worker/input/array/csv_table.h"
+#include "worker/input/array/value_statistics.h"
+#include "worker/input/byte_stream.h"
+#include "worker/input/dataset.h"
+
+namespace syncopate {
+namespace {
+
+constexpr std::int64_t kTestPart = 5;  // one sample in so many is a test sample
+
+class TableDataset final : public Dataset {
+ public:
+  TableDataset(CsvTable table, int num_classes)
+      : table_(std::move(table)),
+        spec_(classified_samples({table_.num_features}, num_classes, DType::kF32)) {}
+
+  std::int64_t size() const noexcept override {
+    return static_cast<std::int64_t>(table_.labels.size());
+  }
+  const SampleSpec& spec() const noexcept override { return spec_; }
+  void read(std::int64_t index, const Draw& draw, const SampleView& sample) const override {
+    const std::int32_t label = this->label(index);
+    apply_draw(draw, spec_.inputs[0], features(index), sample.inputs[0]);
+    std::memcpy(sample.target.data(), &label, sizeof label);
+  }
+  std::int32_t label(std::int64_t index) const override {
+    check(index >= 0 && index < size(), "a sample outside the data set");
+    return table_.labels[static_cast<std::size_t>(index)];
+  }
+  std::uint64_t fingerprint(std::int64_t index) const override {
+    const std::span<const std::byte> bytes = features(index);
+    return hash_name({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+
+ private:
+  std::span<const std::byte> features(std::int64_t index) const {
+    check(index >= 0 && index < size(), "a sample outside the data set");
+    const auto count = static_cast<std::size_t>(table_.num_features);
+    return std::as_bytes(
+        std::span(table_.features).subspan(static_cast<std::size_t>(index) * count, count));
+  }
+
+  CsvTable table_;
+  SampleSpec spec_;
+};
+
+// Returns the samples of a table whose number is in `rows`.
+CsvTable take_rows(const CsvTable& table, std::span<const std::uint32_t> rows) {
+  CsvTable part{.columns = table.columns,
+                .num_features = table.num_features,
+                .features = {},
+                .labels = {},
+                .largest_label = table.largest_label};
+  const auto count = static_cast<std::size_t>(table.num_features);
+  part.features.reserve(rows.size() * count);
+  for (const std::uint32_t row : rows) {
+    const auto from = std::span(table.features).subspan(row * count, count);
+    part.features.insert(part.features.end(), from.begin(), from.end());
+    part.labels.push_back(table.labels[row]);
+  }
+  return part;
+}
+
+struct Tables {
+  CsvTable train;
+  CsvTable test;
+  std::optional<CsvTable> validation{};
+};
+
+// Takes the test samples out of a table: a fifth of it, drawn by a fixed seed, so that the parts
+// are those of the file and not of a run.
+Tables split_table(CsvTable table, const std::filesystem::path& path) {
+  const auto samples = static_cast<std::int64_t>(table.labels.size());
+  if (samples < 2 || samples > std::numeric_limits<std::uint32_t>::max()) {
+    throw FileError(
+        fmt::format("{}: {} samples; expected 2 to 2^32 of them, because a fifth become "
+                    "test samples",
+                    path.string(), samples));
+  }
+  std::vector<std::uint32_t> order =
+      random_permutation(static_cast<std::uint32_t>(samples), 1, hash_name("csv test samples"));
+  const auto first_test =
+      order.begin() + (samples - std::max<std::int64_t>(1, samples / kTestPart));
+  std::sort(order.begin(), first_test);
+  std::sort(first_test, order.end());
+  return {take_rows(table, {order.begin(), first_test}),
+          take_rows(table, {first_test, order.end()})};
+}
+
+CsvTable read_file(const std::filesystem::path& path, const std::string& label_column,
+                   const DataOptions& options) {
+  CsvOptions csv{.label_column = label_column};
+  std::error_code ignored;
+  const auto total = static_cast<std::int64_t>(std::filesystem::file_size(path, ignored));
+  const bool is_packed = path.extension() == ".gz" || path.extension() == ".zst";
+  if (options.on_progress && !is_packed) {
+    csv.on_progress = [&](std::int64_t bytes) { options.on_progress(bytes, total); };
+  }
+  return read_csv(*open_byte_stream(path), path.string(), csv);
+}
+
+Tables read_folder(const std::filesystem::path& dir, const std::string& label_column,
+                   const DataOptions& options) {
+  const auto find = [&](const std::string& split) { return find_packed(dir, split + ".csv"); };
+  const auto train = find("train");
+  const auto test = find("test");
+  if (!train || !test) {
+    throw UsageError(fmt::format(
+        "csv: {} has no {}.csv (nor with .gz or .zst); expected train.csv and test.csv there, and "
+        "val.csv if there is a validation split; or name one file",
+        dir.string(), train ? "test" : "train"));
+  }
+  Tables tables{read_file(*train, label_column, options), read_file(*test, label_column, options)};
+  if (const auto validation = find("val")) {
+    tables.validation = read_file(*validation, label_column, options);
+  }
+  const auto require_same = [&](const CsvTable& other, const std::filesystem::path& path) {
+    if (other.num_features == tables.train.num_features && other.columns == tables.train.columns)
+      return;
+    throw FileError(fmt::format("{} has {} features, and {} has {}; expected the same columns",
+                                path.string(), other.num_features, train->string(),
+                                tables.train.num_features));
+  };
+  require_same(tables.test, *test);
+  if (tables.validation) require_same(*tables.validation, dir / "val.csv");
+  return tables;
+}
+
+}  // namespace
+
+DataSplits open_csv(std::string_view argument, const DataOptions& options) {
+  std::filesystem::path path = argument;
+  std::string label_column;
+  const std::size_t colon = argument.rfind(':');
+  if (!std::filesystem::exists(path) && colon != std::string_view::npos) {
+    path = argument.substr(0, colon);
+    label_column = argument.substr(colon + 1);
+  }
+  if (!std::filesystem::exists(path)) {
+    throw UsageError(fmt::format(
+        "--data csv:{}: there is no file or folder {}; expected --data csv:FILE[:LABEL_COLUMN]",
+        argument, path.string()));
+  }
+  Tables tables = std::filesystem::is_directory(path)
+                      ? read_folder(path, label_column, options)
+                      : split_table(read_file(path, label_column, options), path);
+  std::int32_t largest_label = std::max(tables.train.largest_label, tables.test.largest_label);
+  if (tables.validation) largest_label = std::max(largest_label, tables.validation->largest_label);
+  const int classes = largest_label + 1;
+  DataSplits splits{.name = "csv",
+                    .train = std::make_unique<TableDataset>(std::move(tables.train), classes),
+                    .test = std::make_unique<TableDataset>(std::move(tables.test), classes)};
+  if (tables.validation) {
+    splits.validation = std::make_unique<TableDataset>(std::move(*tables.validation), classes);
+  }
+  // Columns have units of their own, and a network learns little from a column of large numbers.
+  ValueStatistics statistics = value_statistics(*splits.train, /*by_feature=*/true);
+  splits.mean = std::move(statistics.mean);
+  splits.stddev = std::move(statistics.stddev);
+  return splits;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,176 @@
+// Reads npy:DIR, a folder of arrays that NumPy saved. Samples are read from their file when they
+// are needed; labels are kept in memory.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "models/base/log.h"
+#include "models/base/random.h"
+#include "worker/input/array/class_labels.h"
+#include "worker/input/array/npy_file.h"
+#include "worker/input/array/value_statistics.h"
+#include "worker/input/dataset.h"
+
+namespace syncopate {
+namespace {
+
+constexpr std::size_t kLargestSample = std::size_t{256} << 20;  // bytes
+
+// The samples of a file and their labels.
+class NpyDataset final : public Dataset {
+ public:
+  NpyDataset(std::shared_ptr<const NpyFile> samples, std::vector<std::int32_t> labels,
+             SampleSpec spec)
+      : samples_(std::move(samples)), labels_(std::move(labels)), spec_(std::move(spec)) {}
+
+  std::int64_t size() const noexcept override { return samples_->num_rows(); }
+  const SampleSpec& spec() const noexcept override { return spec_; }
+  void read(std::int64_t index, const Draw& draw, const SampleView& sample) const override {
+    const std::int32_t label = this->label(index);
+    samples_->read(index, sample.inputs[0]);
+    apply_draw(draw, spec_.inputs[0], sample.inputs[0], sample.inputs[0]);
+    std::memcpy(sample.target.data(), &label, sizeof label);
+  }
+  std::int32_t label(std::int64_t index) const override {
+    check(index >= 0 && index < size(), "a sample outside the data set");
+    return labels_[static_cast<std::size_t>(index)];
+  }
+  std::uint64_t fingerprint(std::int64_t index) const override {
+    check(index >= 0 && index < size(), "a sample outside the data set");
+    std::vector<std::byte> bytes(samples_->row_bytes());
+    samples_->read(index, bytes);
+    return hash_name({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+
+ private:
+  std::shared_ptr<const NpyFile> samples_;
+  std::vector<std::int32_t> labels_;
+  SampleSpec spec_;
+};
+
+// The two files of a split.
+struct ArrayPair {
+  std::shared_ptr<const NpyFile> samples;
+  std::vector<std::int32_t> labels;
+};
+
+DType dtype_of(const NpyFile& file) {
+  constexpr std::array<std::pair<std::string_view, DType>, 3> kTypes = {
+      {{"u1", DType::kU8}, {"u2", DType::kU16}, {"f4", DType::kF32}}};
+  for (const auto& [type, dtype] : kTypes) {
+    if (type == file.header().type) return dtype;
+  }
+  throw FileError(
+      fmt::format("{}: its samples are {}; expected uint8, uint16 or float32; convert "
+                  "them: {}",
+                  file.path(), numpy_name(file.header().type),
+                  numpy_conversion(file.path(), "a.astype('float32')")));
+}
+
+// Returns the shape of a sample: [H, W, C] or [F].
+Shape sample_shape_of(const NpyFile& file) {
+  Shape shape = file.header().shape;
+  const std::string text = to_string(shape);
+  shape.erase(shape.begin());
+  const bool is_empty = std::ranges::find(shape, 0) != shape.end();
+  if (shape.empty() || shape.size() > 3 || is_empty || file.row_bytes() > kLargestSample) {
+    throw FileError(
+        fmt::format("{}: its shape is {}; expected [N, H, W], [N, H, W, C] or [N, F] with samples "
+                    "of 1 byte to 256 MB",
+                    file.path(), text));
+  }
+  const bool is_channels_first =
+      shape.size() == 3 && (shape[0] == 1 || shape[0] == 3) && shape[1] > 4 && shape[2] > 4;
+  if (is_channels_first) {
+    log(LogLevel::kWarning,
+        fmt::format(
+            "{} is {}, read as [N, H, W, C]; if it is [N, C, H, W]: {}", file.path(), text,
+            numpy_conversion(file.path(), "np.ascontiguousarray(a.transpose(0, 2, 3, 1))")));
+  }
+  if (shape.size() == 2) shape.push_back(1);
+  return shape;
+}
+
+ArrayPair open_pair(const std::filesystem::path& dir, const std::string& split) {
+  const std::filesystem::path x = dir / ("x_" + split + ".npy");
+  const std::filesystem::path y = dir / ("y_" + split + ".npy");
+  ArrayPair pair{std::make_shared<NpyFile>(x), read_npy_labels(NpyFile(y))};
+  const std::int64_t samples = pair.samples->num_rows();
+  if (samples != static_cast<std::int64_t>(pair.labels.size())) {
+    throw FileError(fmt::format("{} has {} samples, and {} has {} labels; expected as many",
+                                x.string(), samples, y.string(), pair.labels.size()));
+  }
+  if (samples == 0) throw FileError(x.string() + " holds no samples; expected one or more");
+  return pair;
+}
+
+void require_files(const std::filesystem::path& dir) {
+  const auto has = [&](const std::string& name) {
+    // A link to nothing is no absent file: opening it reports it.
+    return std::filesystem::symlink_status(dir / name).type() !=
+           std::filesystem::file_type::not_found;
+  };
+  for (const char* split : {"train", "test", "val"}) {
+    const std::string x = fmt::format("x_{}.npy", split);
+    const std::string y = fmt::format("y_{}.npy", split);
+    const bool may_lack_both = std::string_view(split) == "val";
+    if ((has(x) && has(y)) || (may_lack_both && !has(x) && !has(y))) continue;
+    throw UsageError(
+        fmt::format("npy: {} has no {}; expected x_train.npy, y_train.npy, x_test.npy and "
+                    "y_test.npy there, and x_val.npy with y_val.npy if there is a validation split",
+                    dir.string(), has(x) ? y : x));
+  }
+}
+
+}  // namespace
+
+DataSplits open_npy(std::string_view folder, const DataOptions& /*options*/) {
+  check_is_folder("npy", folder);
+  const std::filesystem::path dir = folder;
+  require_files(dir);
+  ArrayPair train = open_pair(dir, "train");
+  ArrayPair test = open_pair(dir, "test");
+  std::vector<ArrayPair*> pairs = {&train, &test};
+  ArrayPair validation;
+  if (std::filesystem::exists(dir / "x_val.npy")) {
+    validation = open_pair(dir, "val");
+    pairs.push_back(&validation);
+  }
+
+  const DType dtype = dtype_of(*train.samples);
+  const Shape shape = sample_shape_of(*train.samples);
+  std::int32_t largest_label = 0;
+  for (const ArrayPair* pair : pairs) {
+    largest_label = std::max(largest_label, *std::ranges::max_element(pair->labels));
+    const NpyHeader& first = train.samples->header();
+    const NpyHeader& other = pair->samples->header();
+    if (other.type == first.type && std::ranges::equal(other.shape.begin() + 1, other.shape.end(),
+                                                       first.shape.begin() + 1, first.shape.end()))
+      continue;
+    throw FileError(
+        fmt::format("{} is {} of {}, and {} is {} of {}; expected samples of one shape "
+                    "and type",
+                    pair->samples->path(), to_string(other.shape), numpy_name(other.type),
+                    train.samples->path(), to_string(first.shape), numpy_name(first.type)));
+  }
+  const auto make_split = [&](ArrayPair& pair) {
+    return std::make_unique<NpyDataset>(pair.samples, std::move(pair.labels),
+                                        classified_samples(shape, largest_label + 1, dtype));
+  };
+  DataSplits splits{.name = "npy", .train = make_split(train), .test = make_split(test)};
+  if (validation.samples != nullptr) splits.validation = make_split(validation);
+  // Values of f32 have a scale that their maker chose; pixels have not.
+  ValueStatistics statistics = dtype == DType::kF32
+                                   ? no_normalisation(shape)
+                                   : value_statistics(*splits.train, /*by_feature=*/false);
+  splits.mean = std::move(statistics.mean);
+  splits.stddev = std::move(statistics.stddev);
+  return splits;
+}
+
+}  // namespace syncopate
