@@ -31,6 +31,7 @@
 #include "models/base/errors.h"
 #include "worker/input/dataset.h"
 #include "worker/run/exit_codes.h"
+#include "worker/run/run_data.h"
 #include "worker/train/metrics.h"
 #include "worker/train/progress.h"
 
@@ -149,6 +150,7 @@ class Comparer {
     files_.begin(heads_, facts_, options_.replace);
     if (options_.report.empty()) display_->note("the results go to the folder " + folder_.string());
     for (const std::string& one : options_.left_out) display_->note("left out: " + one);
+    display_->note(describe_data(data_, options_.data));
     display_->note(fmt::format("comparing {}: {}, with {} each",
                                count_text(static_cast<int>(options_.variants.size()), "variant"),
                                count_text(static_cast<int>(runs_.size()), "run"),

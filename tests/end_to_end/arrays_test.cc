@@ -176,6 +176,19 @@ TEST(TwoLinesOfNumPy, MakeDataThatOneCommandTrainsOn) {
   EXPECT_GT(summary_of(scratch / "m.jsonl").at("test_accuracy"), 0.95);
 }
 
+TEST(TrainingOnAFolderOfArrays, SaysFirstWhatItTrainsOn) {
+  const ScratchDir scratch;
+  write_arrays<std::uint16_t>(scratch / "data", "<u2", "6, 5", 30, 300);
+  const std::string data = "npy:" + (scratch / "data").string();
+  const ProgramResult result =
+      run_syncopate({"train", "--no-progress", "--model", "mlp", "--data", data, "--split",
+                     "val=0.2", "--batch-size", "4", "--steps", "1"});
+  EXPECT_TRUE(result.err.starts_with("data " + data +
+                                     ": 33 training, 8 validation and 9 test samples, u16 [6, 5, "
+                                     "1], 4 classes; 8 batches of 4 per epoch\nmlp, "))
+      << result.err;
+}
+
 // A change that makes a folder of arrays bad, and what the program says about it.
 struct Damage {
   const char* name;

@@ -50,6 +50,17 @@ std::string describe_samples(const DataSplits& data) {
   return text;
 }
 
+std::string describe_data(const DataSplits& data, const std::string& data_flag) {
+  const SampleSpec& spec = data.train->spec();
+  const TensorSpec& input = spec.inputs.front();
+  const std::string validation = data.validation == nullptr
+                                     ? " and"
+                                     : fmt::format(", {} validation and", data.validation->size());
+  return fmt::format("data {}: {} training{} {} test samples, {} {}, {} classes", data_flag,
+                     data.train->size(), validation, data.test->size(), name(input.dtype),
+                     to_string(input.shape), spec.num_classes);
+}
+
 std::string describe_training_samples(const DataSplits& data) {
   const std::string samples = fmt::format("{}", data.train->size());
   return fmt::format("{}, {}", describe_sizes(samples, *data.train), hash_samples(*data.train));

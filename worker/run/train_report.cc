@@ -9,6 +9,7 @@
 
 #include "strategies/input_shard.h"
 #include "worker/run/exit_codes.h"
+#include "worker/run/run_data.h"
 #include "worker/run/run_sizes.h"
 #include "worker/train/metrics.h"
 
@@ -43,11 +44,12 @@ std::string describe_link(const Link& link) {
 void describe_run(const TrainOptions& options, const Graph& graph, const DataSplits& data,
                   Strategy& strategy, const ScheduleOptions& schedule, std::int64_t global_batch,
                   ProgressDisplay& display) {
-  const std::int64_t samples = data.train->size();
   const std::int64_t per_update = samples_per_update(options, global_batch);
-  display.note(fmt::format("{}, {} parameters, on {}: {} samples, {} steps per epoch; {}",
-                           text_of(options, "--model"), graph.num_parameters(),
-                           text_of(options, "--data"), samples, samples / per_update,
+  display.note(fmt::format("{}; {} batches of {} per epoch",
+                           describe_data(data, text_of(options, "--data")),
+                           data.train->size() / per_update, per_update));
+  display.note(fmt::format("{}, {} parameters; {}", text_of(options, "--model"),
+                           graph.num_parameters(),
                            strategy.replicas().front().backend->description()));
   const std::string name = text_of(options, "--strategy");
   const int replicas = strategy.replicas_in_sync();

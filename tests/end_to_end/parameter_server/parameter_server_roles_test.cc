@@ -300,11 +300,11 @@ TEST_P(AnAsynchronousJob, PrintsItsSettingsAtTheStart) {
 INSTANTIATE_TEST_SUITE_P(
     Under, AnAsynchronousJob,
     testing::Values(Described{{},
-                              {"384 samples, 6 steps per epoch",
+                              {"384 training and", "; 6 batches of 64 per epoch",
                                "parameter-server: 3 workers, without a common step, 64 samples"},
                               64},
                     Described{{"--consistency", "sync", "--backup-workers", "1"},
-                              {"384 samples, 3 steps per epoch",
+                              {"384 training and", "; 3 batches of 128 per epoch",
                                "parameter-server: 3 workers, the slowest 1 not waited for, 128"},
                               128}),
     [](const auto& job) { return job.param.flags.empty() ? "async" : "backup"; });
