@@ -15,6 +15,7 @@
 #include "bench/scaling/scaling_sides.h"
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
+#include "worker/run/run_data.h"
 
 namespace syncopate::bench {
 namespace {
@@ -60,6 +61,7 @@ void print_result(const ScalingResult& result) {
 
 json result_json(const ScalingResult& result) {
   json document = {{"model", result.workload.model},
+                   {"data", result.workload.data_flag},
                    {"optimizer", result.workload.optimizer},
                    {"sides", json::array()}};
   document.update(conditions_json(result.rounds));
@@ -113,6 +115,16 @@ std::int64_t batch_per_replica(const ScalingOptions& options, std::int64_t usual
   return options.batch_size / replicas;
 }
 
+std::vector<Workload> workloads_of(const ScalingOptions& options) {
+  std::vector<Workload> workloads;  // all names are checked before the data are opened
+  for (const std::string& model : options.models) workloads.push_back(find_workload(model));
+  for (Workload& workload : workloads) workload = with_data(workload, options.data);
+  if (workloads.front().data) {
+    std::cout << describe_data(*workloads.front().data, options.data.flag) << std::endl;
+  }
+  return workloads;
+}
+
 void run_scaling(ScalingOptions options) {
   require_writable(options.json_file);
   if (options.quick) options.rounds = std::min(options.rounds, 3);
@@ -120,8 +132,7 @@ void run_scaling(ScalingOptions options) {
     throw UsageError("--replicas, --strategy and --model: at least one each");
   }
   if (options.grid) return run_scaling_grid(options);
-  std::vector<Workload> workloads;  // all names are checked before the first measurement
-  for (const std::string& model : options.models) workloads.push_back(find_workload(model));
+  const std::vector<Workload> workloads = workloads_of(options);
   for (const int replicas : options.replicas) {
     lanes_per_replica(options.threads_total, replicas);
     batch_per_replica(options, 1, replicas);
@@ -136,7 +147,7 @@ void run_scaling(ScalingOptions options) {
   if (!options.json_file.empty()) write_report(options.json_file, document.dump(2));
 }
 
-Command declare_scaling(FlagSet& flags, const Environment& /*environment*/) {
+Command declare_scaling(FlagSet& flags, const Environment& environment) {
   const auto options = std::make_shared<ScalingOptions>();
   options->threads_total = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   flags.add("--model", &options->models, "networks",
@@ -160,7 +171,8 @@ Command declare_scaling(FlagSet& flags, const Environment& /*environment*/) {
   flags.add("--peer-ddp", &options->peer_ddp,
             "PyTorch's DDP in the same rounds: a Python interpreter, or a command with its "
             "arguments",
-            {.value = "COMMAND", .default_text = "none"});
+            {.value = "COMMAND", .default_text = "none", .excludes = {"--data"}});
+  add_workload_data_flags(flags, options->data, environment);
   flags.add("--rounds", &options->rounds, "turns of each side", {.least = 1, .most = kMostCount});
   flags.add("--steps-per-round", &options->steps_per_round, "steps of a turn",
             {.default_text = "about a second of work", .least = 1, .most = kMostCount});

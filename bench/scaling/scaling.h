@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/scaling/scaling_grid.h"
+#include "bench/step/workload_data.h"
 
 namespace syncopate::bench {
 
@@ -29,12 +30,16 @@ struct ScalingOptions {
   std::string peer_ddp;
   std::string json_file;
   bool quick = false;
+  WorkloadData data;  // the samples; random ones if no --data was given
   // The grid of combinations. If set, it replaces `replicas`, `threads_total` and `peer_ddp`.
   std::optional<ScalingGrid> grid;
   // The folder for a grid's scaling.html; if empty, no page is written.
   std::filesystem::path report;
   std::string command;  // the command line that the report shows
 };
+
+// Returns the workloads of all models. Throws UsageError, and what open_dataset() throws.
+std::vector<Workload> workloads_of(const ScalingOptions& options);
 
 // Measures each model in turn and prints one table per model. Throws UsageError, PeerError,
 // DivergenceError.

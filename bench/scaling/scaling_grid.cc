@@ -136,8 +136,7 @@ void run_scaling_grid(const ScalingOptions& options) {
   make_folder(options.report);
   const std::vector<ScalingCombination> combinations =
       combinations_of(*options.grid, options.strategies);
-  std::vector<Workload> workloads;
-  for (const std::string& model : options.models) workloads.push_back(find_workload(model));
+  const std::vector<Workload> workloads = workloads_of(options);
   for (const ScalingCombination& c : combinations) batch_per_replica(options, 1, c.replicas);
   const int cpus = static_cast<int>(usable_cpus().size());
   ScalingReport report{.command = options.command, .processor = processor_name(), .tables = {}};

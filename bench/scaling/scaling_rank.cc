@@ -9,6 +9,7 @@
 #include "bench/harness/bench_commands.h"
 #include "bench/harness/local_cluster.h"
 #include "bench/step/workload.h"
+#include "bench/step/workload_data.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
@@ -26,7 +27,7 @@ int parse_steps(const std::string& command) {
 }
 
 // Trains the steps of a command on every rank and returns rank 0's answer.
-nlohmann::json train(RankGroup& group, InMemoryTraining& training, int steps) {
+nlohmann::json train(RankGroup& group, WorkloadTraining& training, int steps) {
   const CommunicationTimes before = training.communication();
   const std::vector<double> mine = training.run(steps);
   std::ranges::copy(mine, group.row(group.rank()).begin());
@@ -47,20 +48,28 @@ struct ScalingRankOptions {
   std::string model = "mnist-cnn";
   std::int64_t batch_size = 0;  // number of samples of this replica
   int lanes = 1;
+  WorkloadData data;
 };
 
 // Runs one rank of a side until rank 0's input ends. Throws UsageError, PeerError, DivergenceError.
 void run_scaling_rank(const ScalingRankOptions& options) {
-  Workload workload = find_workload(options.model);
+  Workload workload = with_data(find_workload(options.model), options.data);
   if (options.batch_size > 0) workload.batch_size = options.batch_size;
-  const auto group =
-      make_rank_group(options.rank, options.ranks,
-                      {"scaling-rank", "--ranks", std::to_string(options.ranks), "--model",
-                       options.model, "--batch-size", std::to_string(workload.batch_size),
-                       "--lanes", std::to_string(options.lanes)});
+  std::vector<std::string> words = {"scaling-rank",
+                                    "--ranks",
+                                    std::to_string(options.ranks),
+                                    "--model",
+                                    options.model,
+                                    "--batch-size",
+                                    std::to_string(workload.batch_size),
+                                    "--lanes",
+                                    std::to_string(options.lanes)};
+  const std::vector<std::string> data_words = words_of(options.data);
+  words.insert(words.end(), data_words.begin(), data_words.end());
+  const auto group = make_rank_group(options.rank, options.ranks, words);
   const auto membership = join_local_cluster(*group);
   {
-    InMemoryTraining training(workload, {.strategy = "multi-worker-mirrored",
+    WorkloadTraining training(workload, {.strategy = "multi-worker-mirrored",
                                          .lanes = options.lanes,
                                          .membership = membership.get()});
     serve_commands(
@@ -72,13 +81,14 @@ void run_scaling_rank(const ScalingRankOptions& options) {
 
 }  // namespace
 
-Command declare_scaling_rank(FlagSet& flags, const Environment& /*environment*/) {
+Command declare_scaling_rank(FlagSet& flags, const Environment& environment) {
   const auto options = std::make_shared<ScalingRankOptions>();
   flags.add("--rank", &options->rank, "", {.least = 0, .most = kMostCount});
   flags.add("--ranks", &options->ranks, "", {.least = 1, .most = kMostCount});
   flags.add("--model", &options->model, "");
   flags.add("--batch-size", &options->batch_size, "", {.least = 1, .most = kMostCount});
   flags.add("--lanes", &options->lanes, "", {.least = 1, .most = kMostCount});
+  add_workload_data_flags(flags, options->data, environment);
   return [options] { run_scaling_rank(*options); };
 }
 

@@ -1,5 +1,7 @@
 #include "bench/scaling/scaling_sides.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -35,7 +37,7 @@ class InProcess final : public ScalingSide {
   std::string description() const override { return training_.description(); }
 
  private:
-  InMemoryTraining training_;
+  WorkloadTraining training_;
 };
 
 class OtherProcesses final : public ScalingSide {
@@ -79,13 +81,29 @@ std::vector<std::string> ddp_command(const ScalingOptions& options, const Worklo
   return command;
 }
 
-std::unique_ptr<ScalingSide> make_side(const std::string& strategy, const Workload& workload,
-                                       int replicas, int lanes) {
+std::unique_ptr<ScalingSide> make_side(const ScalingOptions& options, const std::string& strategy,
+                                       const Workload& workload, int replicas, int lanes) {
+  const std::int64_t batch = workload.batch_size * replicas;
+  if (workload.data && batch > workload.data->train->size()) {
+    throw UsageError(fmt::format(
+        "batch of {} ({} replicas): --data {} has only {} samples to train on; give a smaller "
+        "--batch-size-per-replica",
+        batch, replicas, workload.data_flag, workload.data->train->size()));
+  }
   if (strategy == kMultiWorkerMirrored) {
-    return std::make_unique<OtherProcesses>(std::vector<std::string>{
-        this_program().string(), "scaling-rank", "--ranks", std::to_string(replicas), "--model",
-        workload.model, "--batch-size", std::to_string(workload.batch_size), "--lanes",
-        std::to_string(lanes)});
+    std::vector<std::string> command = {this_program().string(),
+                                        "scaling-rank",
+                                        "--ranks",
+                                        std::to_string(replicas),
+                                        "--model",
+                                        workload.model,
+                                        "--batch-size",
+                                        std::to_string(workload.batch_size),
+                                        "--lanes",
+                                        std::to_string(lanes)};
+    const std::vector<std::string> data_words = words_of(options.data);
+    command.insert(command.end(), data_words.begin(), data_words.end());
+    return std::make_unique<OtherProcesses>(std::move(command));
   }
   return std::make_unique<InProcess>(
       workload, TrainingOptions{.strategy = strategy, .replicas = replicas, .lanes = lanes});
@@ -127,7 +145,7 @@ std::vector<ScalingEntry> make_grid_entries(const ScalingOptions& options, const
     Workload share = workload;
     share.batch_size = batch_per_replica(options, workload.batch_size, c.replicas);
     entries.push_back({c.strategy, true, c.replicas, c.threads, share.batch_size * c.replicas,
-                       make_side(c.strategy, share, c.replicas, c.threads)});
+                       make_side(options, c.strategy, share, c.replicas, c.threads)});
   }
   return entries;
 }
@@ -146,7 +164,7 @@ std::vector<ScalingEntry> make_scaling_entries(const ScalingOptions& options,
     for (const std::string& strategy : strategies) {
       if (replicas > 1) require_scaling_strategy(strategy);
       entries.push_back({strategy, true, replicas, lanes, share.batch_size * replicas,
-                         make_side(strategy, share, replicas, lanes)});
+                         make_side(options, strategy, share, replicas, lanes)});
     }
   }
   if (!options.peer_ddp.empty()) {

@@ -49,15 +49,16 @@ bool any_oversubscribed(const ScalingTable& table) {
   return std::ranges::any_of(table.rows, &ScalingRow::is_oversubscribed);
 }
 
-TableRow cells_of(const ScalingRow& row, const ScalingRow& base) {
+TableRow cells_of(const ScalingTable& table, const ScalingRow& row) {
+  const ScalingRow& base = table.rows.front();
   TableRow line{.name = row.strategy, .cells = {}, .notes = {}};
   for (const int count : {kNodes, row.tasks, row.replicas, row.cpus_per_task()}) {
     line.cells.push_back(std::to_string(count));
   }
   line.cells.insert(line.cells.end(),
                     {kDevice, spread_cell(row.samples_per_second, short_text),
-                     short_text(seconds_per_pass(row.samples_per_second.median)),
-                     whole_percent(row.utilisation), spread_cell(row.speed_up, short_text),
+                     short_text(seconds_per_pass(table, row)), whole_percent(row.utilisation),
+                     spread_cell(row.speed_up, short_text),
                      whole_percent(scaling_efficiency(row.speed_up.median, row, base))});
   if (row.is_oversubscribed) line.notes.emplace_back("oversubscribed");
   return line;
@@ -75,7 +76,8 @@ std::string batch_note(const ScalingTable& table) {
   return "Each replica has a batch of " + std::to_string(base.batch_size / base.replicas) + ".";
 }
 
-json row_json(const ScalingRow& row, const ScalingRow& base) {
+json row_json(const ScalingTable& table, const ScalingRow& row) {
+  const ScalingRow& base = table.rows.front();
   return {{"strategy", row.strategy},
           {"nodes", kNodes},
           {"tasks", row.tasks},
@@ -86,7 +88,7 @@ json row_json(const ScalingRow& row, const ScalingRow& base) {
           {"batch_size", row.batch_size},
           {"samples_per_second", spread_json(row.samples_per_second)},
           {"samples_per_second_per_round", row.samples_per_second_per_round},
-          {"seconds_per_pass", seconds_per_pass(row.samples_per_second.median)},
+          {"seconds_per_pass", seconds_per_pass(table, row)},
           {"utilisation", row.utilisation},
           {"speed_up", spread_json(row.speed_up)},
           {"efficiency", scaling_efficiency(row.speed_up.median, row, base)},
@@ -98,10 +100,14 @@ json row_json(const ScalingRow& row, const ScalingRow& base) {
 ScalingTable make_scaling_table(const ScalingResult& result, int cpus) {
   ScalingTable table{.model = result.workload.model,
                      .optimizer = result.workload.optimizer,
+                     .data = result.workload.data_flag,
                      .cpus = cpus,
                      .is_quiet = is_quiet(result.rounds.foreign),
                      .conditions = describe_conditions(result.rounds),
                      .rows = {}};
+  if (const auto& data = result.workload.data) {
+    table.samples_per_pass = static_cast<double>(data->train->size());
+  }
   for (std::size_t i = 0; i < result.entries.size(); ++i) {
     table.rows.push_back(make_row(result, i, cpus));
   }
@@ -112,7 +118,9 @@ double scaling_efficiency(double speed_up, const ScalingRow& row, const ScalingR
   return speed_up * base.cpus() / row.cpus();
 }
 
-double seconds_per_pass(double samples_per_second) { return kSamplesPerPass / samples_per_second; }
+double seconds_per_pass(const ScalingTable& table, const ScalingRow& row) {
+  return table.samples_per_pass / row.samples_per_second.median;
+}
 
 std::string combination_text(const ScalingRow& row) {
   return count_text(row.replicas, "replica") + " x " + count_text(row.threads, "thread");
@@ -137,8 +145,9 @@ std::string scaling_note(const ScalingTable& table) {
   std::string text =
       "Speed-up is over the first row, round by round; efficiency is speed-up per requested CPU "
       "(replicas x threads), that of the first row being 100 %. One pass is " +
-      decimal_text(kSamplesPerPass, 0) +
-      " samples. Utilisation is the CPU time of all tasks, spinning included, over wall time times "
+      decimal_text(table.samples_per_pass, 0) +
+      (table.data.empty() ? " samples" : " samples of " + table.data) +
+      ". Utilisation is the CPU time of all tasks, spinning included, over wall time times "
       "the requested CPUs.";
   text += " " + batch_note(table);
   if (!any_oversubscribed(table)) return text;
@@ -160,18 +169,22 @@ Table scaling_cells(const ScalingTable& table) {
                         {"efficiency", "%"}},
               .rows = {}};
   for (const ScalingRow& row : table.rows) {
-    cells.rows.push_back(cells_of(row, table.rows.front()));
+    cells.rows.push_back(cells_of(table, row));
   }
   return cells;
 }
 
 json scaling_json(const ScalingTable& table) {
-  json document = {{"model", table.model},    {"optimizer", table.optimizer},
-                   {"cpus", table.cpus},      {"samples_per_pass", kSamplesPerPass},
-                   {"quiet", table.is_quiet}, {"conditions", table.conditions},
+  json document = {{"model", table.model},
+                   {"optimizer", table.optimizer},
+                   {"data", table.data},
+                   {"cpus", table.cpus},
+                   {"samples_per_pass", table.samples_per_pass},
+                   {"quiet", table.is_quiet},
+                   {"conditions", table.conditions},
                    {"rows", json::array()}};
   for (const ScalingRow& row : table.rows) {
-    document["rows"].push_back(row_json(row, table.rows.front()));
+    document["rows"].push_back(row_json(table, row));
   }
   return document;
 }

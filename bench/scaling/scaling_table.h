@@ -13,7 +13,7 @@
 
 namespace syncopate::bench {
 
-// The samples of one pass over the data: the training images of MNIST.
+// The samples of one pass over random data: as many as the training images of MNIST.
 inline constexpr double kSamplesPerPass = 60'000.0;
 
 struct ScalingRow {
@@ -35,7 +35,9 @@ struct ScalingRow {
 struct ScalingTable {
   std::string model;
   std::string optimizer;
-  int cpus = 1;  // number of CPUs that this process may use
+  std::string data;                           // the value of --data; empty: random samples
+  double samples_per_pass = kSamplesPerPass;  // samples of one pass over the data
+  int cpus = 1;                               // number of CPUs that this process may use
   bool is_quiet = true;
   std::string conditions;        // text of describe_conditions (bench/harness/rounds.h)
   std::vector<ScalingRow> rows;  // never empty; the first row is the base of comparisons
@@ -45,8 +47,8 @@ ScalingTable make_scaling_table(const ScalingResult& result, int cpus);
 
 // Returns the efficiency of a row, speed_up divided by row.cpus() / base.cpus(); 1.0 is ideal.
 double scaling_efficiency(double speed_up, const ScalingRow& row, const ScalingRow& base);
-// Returns the seconds that a row needs to train kSamplesPerPass samples.
-double seconds_per_pass(double samples_per_second);
+// Returns the seconds that a row needs for one pass over the data.
+double seconds_per_pass(const ScalingTable& table, const ScalingRow& row);
 
 // Returns the name of a row, such as "2 replicas x 1 thread".
 std::string combination_text(const ScalingRow& row);

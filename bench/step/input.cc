@@ -63,7 +63,7 @@ void run_input(InputBenchOptions options) {
   options.input.augment = options.augment == "crop-flip" ? Augment::kCropFlip : Augment::kNone;
   const DataSplits data = open_dataset(options.data, {.cache_dir = options.cache_dir});
   const std::unique_ptr<BatchSource> source = make_batch_source(*data.train, options.input);
-  InMemoryTraining training(workload, {.lanes = options.lanes});
+  WorkloadTraining training(workload, {.lanes = options.lanes});
 
   const auto samples = static_cast<double>(workload.batch_size);
   const Rounds rounds =

@@ -113,7 +113,7 @@ double turn_seconds(const StepOptions& options, const std::vector<double>& steps
 }
 
 // Runs one turn of our side and records the load of the device.
-double our_turn(const StepOptions& options, InMemoryTraining& ours, Result& result) {
+double our_turn(const StepOptions& options, WorkloadTraining& ours, Result& result) {
   std::unique_ptr<DeviceMonitor> monitor;
   if (is_gpu(options)) monitor = load_cuda_module().monitor(std::array{options.training.device});
   const double seconds = turn_seconds(options, ours.run(result.workload.steps_per_round));
@@ -143,7 +143,7 @@ Result measure(const StepOptions& options, const Workload& workload) {
                                                               options.training.precision),
                       .work = count_work(build_graph(workload), workload.batch_size, width)};
   }
-  InMemoryTraining ours(workload, options.training);
+  WorkloadTraining ours(workload, options.training);
   result.device = ours.description();
   std::vector<Turn> turns = {[&] { return our_turn(options, ours, result); }};
   std::vector<pid_t> other_side;

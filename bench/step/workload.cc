@@ -10,6 +10,7 @@
 #include "models/base/errors.h"
 #include "models/base/random.h"
 #include "models/zoo/zoo.h"
+#include "worker/run/run_data.h"
 #include "worker/train/train_step.h"
 
 namespace syncopate::bench {
@@ -63,6 +64,14 @@ class SyntheticBatches final : public BatchSource {
   std::size_t num_taken_ = 0;
 };
 
+std::unique_ptr<BatchSource> make_batches(const Workload& workload, const InputShard& shard) {
+  if (!workload.data) return std::make_unique<SyntheticBatches>(workload, shard);
+  return make_batch_source(*workload.data->train, {.batch_size = workload.batch_size * shard.total,
+                                                   .seed = kSeed,
+                                                   .threads = workload.input_threads,
+                                                   .shard = shard});
+}
+
 void require_finite(double loss, const std::string& model) {
   if (std::isfinite(loss)) return;
   throw DivergenceError(model + ": the loss is not a number; choose a smaller --learning-rate");
@@ -71,6 +80,8 @@ void require_finite(double loss, const std::string& model) {
 }  // namespace
 
 Graph build_graph(const Workload& workload) {
+  if (workload.data)
+    return network_for_data(workload.model, workload.data_flag, *workload.data, {});
   const auto channels = static_cast<std::size_t>(workload.sample_shape.back());
   return build_network(workload.model, {.sample_shape = workload.sample_shape,
                                         .classes = workload.classes,
@@ -93,7 +104,7 @@ Workload find_workload(std::string_view model) {
   return *row;
 }
 
-InMemoryTraining::InMemoryTraining(const Workload& workload, const TrainingOptions& options)
+WorkloadTraining::WorkloadTraining(const Workload& workload, const TrainingOptions& options)
     : workload_(workload),
       options_(options),
       graph_(build_graph(workload)),
@@ -108,7 +119,7 @@ InMemoryTraining::InMemoryTraining(const Workload& workload, const TrainingOptio
                                .optimizer = {.name = workload.optimizer},
                                .membership = options.membership},
                               graph_)),
-      batches_(std::make_unique<SyntheticBatches>(workload, strategy_->input_shard())) {
+      batches_(make_batches(workload_, strategy_->input_shard())) {
   if (!options.fuse || !options.winograd) {  // only benchmarks disable fusion or Winograd
     for (Replica& replica : strategy_->replicas()) {
       replica.model.reset();
@@ -122,11 +133,11 @@ InMemoryTraining::InMemoryTraining(const Workload& workload, const TrainingOptio
   run(kWarmUpSteps);
 }
 
-UpdateStep InMemoryTraining::next_update() noexcept {
+UpdateStep WorkloadTraining::next_update() noexcept {
   return {.learning_rate = static_cast<float>(options_.learning_rate), .step = ++step_};
 }
 
-std::vector<double> InMemoryTraining::run(int steps) {
+std::vector<double> WorkloadTraining::run(int steps) {
   std::vector<double> seconds;
   seconds.reserve(static_cast<std::size_t>(steps));
   StepReport report = train_step(*strategy_, *batches_, next_update());
@@ -139,7 +150,7 @@ std::vector<double> InMemoryTraining::run(int steps) {
   return seconds;
 }
 
-StepParts InMemoryTraining::profile(int steps) {
+StepParts WorkloadTraining::profile(int steps) {
   Replica& replica = strategy_->replicas().front();
   std::vector<double> forward;
   std::vector<double> backward;
@@ -165,11 +176,11 @@ StepParts InMemoryTraining::profile(int steps) {
   return {median(forward), median(backward), median(update)};
 }
 
-CommunicationTimes InMemoryTraining::communication() const {
+CommunicationTimes WorkloadTraining::communication() const {
   return strategy_->replicas().front().variables->times();
 }
 
-std::string InMemoryTraining::description() const {
+std::string WorkloadTraining::description() const {
   return strategy_->replicas().front().backend->description();
 }
 

@@ -1,5 +1,5 @@
-// Defines what a benchmark trains: the settings each network is usually quoted with, and samples
-// that are in memory from the start, so that only the step is measured.
+// Defines what a benchmark trains: the settings each network is usually quoted with, and random
+// samples that are in memory from the start, so that only the step is measured, or those of --data.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,10 @@ struct Workload {
   std::string optimizer;
   int steps_per_round = 0;  // about one second of work on a few cores
   int classes = 10;
+  // The samples of --data; null: random ones in memory.
+  std::shared_ptr<const DataSplits> data{};
+  std::string data_flag{};  // the value of --data
+  int input_threads = 1;    // threads that read the samples of `data`
 };
 
 // Returns the workload of a model. Throws UsageError for an unknown model.
@@ -51,11 +55,11 @@ struct StepParts {
   double update = 0.0;
 };
 
-// A training on a few random batches. If the job has several tasks, every task must make the same
-// calls. One thread only.
-class InMemoryTraining {
+// A training on a few random batches or, in an endless sequence of epochs, on the data. If the job
+// has several tasks, every task must make the same calls. One thread only.
+class WorkloadTraining {
  public:
-  InMemoryTraining(const Workload& workload, const TrainingOptions& options);
+  WorkloadTraining(const Workload& workload, const TrainingOptions& options);
 
   // Trains `steps` steps and returns the seconds of each, after one uncounted step that starts the
   // lanes. Throws DivergenceError when the loss is not a number.

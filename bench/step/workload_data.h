@@ -1,0 +1,33 @@
+// Real samples for a benchmark in place of random ones in memory: --data and the flags of train
+// that belong to it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "bench/step/workload.h"
+#include "deploy/cli/flag_set.h"
+#include "models/base/environment.h"
+#include "worker/input/dataset.h"
+
+namespace syncopate::bench {
+
+struct WorkloadData {
+  std::string flag;  // the value of --data; empty: random samples in memory
+  std::filesystem::path cache_dir;
+  ImageOptions image;
+  int input_threads = 1;
+};
+
+// Adds --data, --cache-dir, --input-threads and the flags of pictures, and sets their defaults.
+void add_workload_data_flags(FlagSet& flags, WorkloadData& data, const Environment& environment);
+
+// Returns the flags that give another process these data; none for random samples.
+std::vector<std::string> words_of(const WorkloadData& data);
+
+// Opens the data and returns the workload on their samples; without --data the workload as it is.
+// Throws what open_dataset throws, and UsageError when the network does not fit the samples.
+Workload with_data(Workload workload, const WorkloadData& data);
+
+}  // namespace syncopate::bench
