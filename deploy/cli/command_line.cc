@@ -34,7 +34,11 @@ void require_data_name(const std::string& text) {
   std::string meant;
   std::error_code error;
   if (text.starts_with('/') || text.starts_with('.') || std::filesystem::exists(text, error)) {
-    meant = fmt::format("; did you mean mnist:{0} or cifar10:{0}?", text);
+    const bool is_file = std::filesystem::is_regular_file(text, error);
+    const bool has_arrays = std::filesystem::exists(text + "/x_train.npy", error);
+    meant = has_arrays ? fmt::format("; did you mean npy:{}?", text)
+            : is_file  ? fmt::format("; did you mean csv:{}?", text)
+                       : fmt::format("; did you mean mnist:{0} or cifar10:{0}?", text);
   } else if (const auto nearest = nearest_name(name, names)) {
     const auto row = std::ranges::find(datasets(), *nearest, &DatasetRow::name);
     meant = fmt::format("; did you mean '{}'?", row->pattern);

@@ -276,6 +276,7 @@ TEST(Vectors, AreRefusedByNetworksOfImagesInOneLine) {
   const ScratchDir scratch;
   write_arrays<float>(scratch / "data", "<f4", "6", 6, 0.01);
   const std::string data = "npy:" + (scratch / "data").string();
+  expect_usage_error({"--data", (scratch / "data").string()}, 2, "did you mean " + data + "?");
   for (const char* model : {"mnist-cnn", "resnet20", "resnet50"}) {
     expect_usage_error({"--model", model, "--data", data, "--batch-size", "4"}, 2,
                        "--model " + std::string(model) + " does not fit --data " + data);
@@ -294,6 +295,7 @@ TEST(BadTables, EndTheProgramWithOneLine) {
     expect_usage_error({"--model", "mlp", "--data", "csv:" + path + column}, exit_code, says);
   };
   refuse("a,b\n1,0\n,1\n", "", 1, "t.csv, line 3: field 1 (a) is empty");
+  expect_usage_error({"--data", path}, 2, "did you mean csv:" + path + "?");
   refuse("1,0\n2\n", "", 1, "t.csv, line 2: 1 fields; expected 2");
   refuse("1,0\n2,-1\n", "", 1, "t.csv, line 2: field 2 is the label -1");
   refuse("1;0\n", "", 1, "t.csv, line 1: no comma, but ';'");
