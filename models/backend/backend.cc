@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -57,13 +59,19 @@ Scores& Scores::operator+=(const Scores& other) noexcept {
 
 namespace {
 
-// Throws ShapeError unless a tensor of the batch has `n` samples of this shape and dtype.
-void check_samples(const Tensor& found, std::string_view what, std::int64_t n, Shape sample,
+// Throws ShapeError unless a tensor of the batch has `n` samples of this shape and dtype. Called in
+// every step, so shapes are compared in place and nothing is allocated.
+void check_samples(const Tensor& found, std::string_view what, std::int64_t n, const Shape& sample,
                    DType dtype, std::int64_t most) {
-  sample.insert(sample.begin(), n);
-  if (n <= most && found.shape() == sample && found.dtype() == dtype) return;
+  const Shape& shape = found.shape();
+  if (n <= most && found.dtype() == dtype && !shape.empty() && shape.front() == n &&
+      std::ranges::equal(std::span(shape).subspan(1), sample)) {
+    return;
+  }
+  Shape expected = sample;
+  expected.insert(expected.begin(), n);
   throw ShapeError(fmt::format("forward: found {} {} {}; expected {} {}, at most {} samples", what,
-                               to_string(found.shape()), name(found.dtype()), to_string(sample),
+                               to_string(shape), name(found.dtype()), to_string(expected),
                                name(dtype), most));
 }
 

@@ -31,7 +31,8 @@ constexpr std::uint64_t kLengthBytes = sizeof(std::uint64_t);
 constexpr std::uint64_t kLongestHeader = 100'000'000;
 constexpr std::uint64_t kChunkBytes = std::uint64_t{1} << 20;
 constexpr const char* kExpected =
-    "a safetensors file, such as DIR/checkpoint-000000001234.safetensors";
+    "a checkpoint of syncopate train, such as DIR/checkpoint-000000001234.safetensors, or, for "
+    "--init-from, another safetensors file";
 constexpr std::string_view kChecksumKey = "\"checksum\":\"";
 constexpr std::size_t kChecksumDigits = 8;
 
