@@ -46,7 +46,7 @@ Arguments launch(int workers, int servers, int restarts) {
                            "1",
                            "--no-progress",
                            "--eval-every",
-                           "0",
+                           "1000",
                            "--log-every",
                            "1"};
 }
