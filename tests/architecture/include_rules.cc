@@ -45,6 +45,7 @@ constexpr std::array kFloors = {
     Floor{"bench/harness/", 50},
     Floor{"bench/plots/", 51},
     Floor{"bench/step/", 52},
+    Floor{"bench/input/", 53},
     Floor{"bench/all_reduce/", 52},
     Floor{"bench/ps/peers/", 52},
     Floor{"bench/compare/report/", 52},

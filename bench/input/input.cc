@@ -1,5 +1,6 @@
-// syncopate-bench input prints how many samples per second the input pipeline alone delivers, and
-// the ratio of this rate to the rate at which a network consumes samples. The two take turns.
+// syncopate-bench input prints how many samples per second the input pipeline alone delivers. For
+// pictures in files it is compared with other programs' pipelines, for other data with the rate at
+// which a network consumes samples. The sides take turns.
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -12,8 +13,11 @@
 #include "bench/harness/measure.h"
 #include "bench/harness/report.h"
 #include "bench/harness/rounds.h"
+#include "bench/input/pictures.h"
+#include "bench/input/pipeline.h"
 #include "bench/step/workload.h"
 #include "deploy/cli/command_line.h"
+#include "models/base/errors.h"
 #include "models/zoo/zoo.h"
 #include "worker/input/batch_source.h"
 #include "worker/input/dataset.h"
@@ -26,6 +30,8 @@ struct InputBenchOptions {
   std::string model = "mnist-cnn";  // The model that consumes the samples.
   std::string augment = "none";
   std::filesystem::path cache_dir;
+  ImageOptions image;
+  std::string peer_python;
   std::string json_file;
   int rounds = 7;
   double seconds_per_round = 1.0;
@@ -34,24 +40,7 @@ struct InputBenchOptions {
   InputOptions input;
 };
 
-// Measures the input pipeline and prints the result. Throws UsageError, FileError.
-void run_input(InputBenchOptions options);
-
 using nlohmann::json;
-
-// Returns the pipeline's samples per second over about `seconds`, after one uncounted batch that
-// starts the threads.
-double take_batches(BatchSource& source, double seconds) {
-  std::int64_t samples = 0;
-  double passed = 0.0;
-  source.next();
-  const auto start = SteadyClock::now();
-  while (passed < seconds) {
-    samples += source.next().num_samples;
-    passed = seconds_since(start);
-  }
-  return static_cast<double>(samples) / passed;
-}
 
 void run_input(InputBenchOptions options) {
   require_writable(options.json_file);
@@ -59,8 +48,24 @@ void run_input(InputBenchOptions options) {
     options.rounds = std::min(options.rounds, 3);
     options.seconds_per_round = std::min(options.seconds_per_round, 0.25);
   }
+  constexpr std::string_view kImages = "images:";
+  if (options.data.starts_with(kImages)) {
+    if (options.augment != "none") {
+      throw UsageError("--augment is not measured with --data images:DIR; leave it out");
+    }
+    return measure_pictures({.folder = options.data.substr(kImages.size()),
+                             .data = {.cache_dir = options.cache_dir, .image = options.image},
+                             .input = options.input,
+                             .peer_python = options.peer_python,
+                             .json_file = options.json_file,
+                             .rounds = options.rounds,
+                             .seconds_per_round = options.seconds_per_round});
+  }
+  if (!options.peer_python.empty()) {
+    throw UsageError("--peer-python reads pictures; give --data images:DIR with it");
+  }
   const Workload workload = find_workload(options.model);
-  options.input.augment = options.augment == "crop-flip" ? Augment::kCropFlip : Augment::kNone;
+  options.input.augment = augment_named(options.augment);
   const DataSplits data = open_dataset(options.data, {.cache_dir = options.cache_dir});
   const std::unique_ptr<BatchSource> source = make_batch_source(*data.train, options.input);
   WorkloadTraining training(workload, {.lanes = options.lanes});
@@ -114,7 +119,13 @@ Command declare_input(FlagSet& flags, const Environment& environment) {
             {.least = 1, .most = kMostCount});
   flags.add("--prefetch", &options->input.prefetch, "batches that are prepared ahead",
             {.least = 1, .most = kMostCount});
-  flags.add("--augment", &options->augment, "augmentation", {.choices = {"none", "crop-flip"}});
+  Names augments;
+  for (const AugmentRow& row : kAugments) augments.push_back(row.name);
+  flags.add("--augment", &options->augment, "augmentation", {.choices = augments});
+  add_image_flags(flags, options->image, std::to_string(kDefaultImageSize));
+  flags.add("--peer-python", &options->peer_python,
+            "interpreter with TensorFlow and PyTorch, whose pipelines read the same pictures",
+            {.value = "PYTHON"});
   flags.add("--model", &options->model, "network that consumes samples of its usual size",
             {.choices = names_of(networks())});
   flags.add("--threads", &options->lanes, "compute threads of the network",
@@ -124,7 +135,10 @@ Command declare_input(FlagSet& flags, const Environment& environment) {
   flags.add("--json", &options->json_file, "file for the results of every round",
             {.value = "FILE"});
   flags.add("--quick", &options->quick, "3 short rounds, to see that the benchmark runs");
-  return [options] { run_input(*options); };
+  return [options, &flags, local = local_cache_dir(environment)] {
+    options->image.cache_dir = flags.has("--cache-dir") ? options->cache_dir : local;
+    run_input(*options);
+  };
 }
 
 }  // namespace syncopate::bench

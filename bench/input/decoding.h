@@ -1,0 +1,36 @@
+// Measures the decoder of pictures on one core, in turns with libjpeg-turbo alone. Called by
+// syncopate-bench input.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "bench/harness/measure.h"
+
+namespace syncopate::bench {
+
+// JPEG files in memory: reading them is not measured.
+struct JpegFile {
+  std::string name;
+  std::vector<std::byte> bytes;
+};
+
+// Reads JPEG files of `folder`, a folder of images:DIR, evenly spaced over its training pictures.
+// Returns at most `most` files; PNG files are left out. Throws what find_images() and the file
+// system throw.
+std::vector<JpegFile> read_jpeg_files(const std::filesystem::path& folder, std::size_t most);
+
+// Each of these decodes all files once, as colours, and returns the seconds.
+
+// Decodes by the calls of libjpeg's manual: a memory source and one row after the other.
+double decode_with_libjpeg(const std::vector<JpegFile>& files);
+// Decodes at the stored size.
+double decode_only(const std::vector<JpegFile>& files);
+// Decodes and resizes to [height, width].
+double decode_and_resize(const std::vector<JpegFile>& files, std::int64_t height,
+                         std::int64_t width);
+
+}  // namespace syncopate::bench

@@ -1,0 +1,27 @@
+// syncopate-bench input --data images:DIR: decoding on one core beside libjpeg-turbo, and the
+// whole pipeline beside tf.data and PyTorch's DataLoader.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "worker/input/batch_source.h"
+#include "worker/input/dataset.h"
+
+namespace syncopate::bench {
+
+struct PicturesOptions {
+  std::string folder;
+  DataOptions data;
+  InputOptions input;
+  std::string peer_python;  // interpreter of bench/peers/input_peer.py; empty: no peers
+  std::string json_file;
+  int rounds = 7;
+  double seconds_per_round = 1.0;
+};
+
+// Measures and prints both tables. Throws UsageError, FileError and PeerError.
+void measure_pictures(const PicturesOptions& options);
+
+}  // namespace syncopate::bench
