@@ -56,7 +56,7 @@ four_nodes_train_with_the_bits_of_one() { trains_over 4; }
 
 two_servers_and_four_workers_learn_digits() {
   srun -K1 --mpi=none --nodes=1 --ntasks=2 syncopate serve : \
-    --mpi=none --nodes=4 --ntasks=4 syncopate train --strategy parameter-server --threads 1 --epochs 1 \
+    --mpi=none --nodes=4 --ntasks=4 syncopate train --strategy parameter-server --threads 1 --epochs 2 \
     --lr-schedule cosine --no-progress --metrics m.jsonl >out 2>&1 || fail "$(cat out)"
   accuracy=$(grep '"summary"' m.jsonl | grep -oE '"test_accuracy":[0-9.]+' | grep -oE '[0-9.]+$')
   awk -v a="$accuracy" 'BEGIN { exit !(a >= 0.97) }' || fail "test accuracy $accuracy"
