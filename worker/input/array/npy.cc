@@ -120,10 +120,10 @@ void require_files(const std::filesystem::path& dir) {
     const std::string y = fmt::format("y_{}.npy", split);
     const bool may_lack_both = std::string_view(split) == "val";
     if ((has(x) && has(y)) || (may_lack_both && !has(x) && !has(y))) continue;
-    throw UsageError(
-        fmt::format("npy: {} has no {}; expected x_train.npy, y_train.npy, x_test.npy and "
-                    "y_test.npy there, and x_val.npy with y_val.npy if there is a validation split",
-                    dir.string(), has(x) ? y : x));
+    throw UsageError(fmt::format(
+        "--data npy:{0}: {0} has no {1}; expected x_train.npy, y_train.npy, x_test.npy and "
+        "y_test.npy there, and x_val.npy with y_val.npy if there is a validation split",
+        dir.string(), has(x) ? y : x));
   }
 }
 
