@@ -21,6 +21,8 @@ import time
 
 import torch_step
 
+PREFETCHED = 4  # batches that each worker of a DataLoader prepares ahead
+
 
 def find_files(folder):
     """Paths and labels; classes are numbered in the order of their names."""
@@ -34,7 +36,7 @@ def find_files(folder):
 
 
 def tf_batches(args):
-    """Batches of tf.data, without end, and a description."""
+    """A function that starts an endless sequence of batches of tf.data, and a description."""
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import tensorflow as tf
 
@@ -57,11 +59,11 @@ def tf_batches(args):
     if args.cached:  # the first epoch fills the cache and is not measured
         for _ in itertools.islice(iter(options), len(files) // args.batch_size + 1):
             pass
-    return iter(options), f"tf.data of TensorFlow {tf.__version__}, {'cached in memory' if args.cached else 'no cache'}"
+    return lambda: iter(options), f"tf.data of TensorFlow {tf.__version__}, {'cached in memory' if args.cached else 'no cache'}"
 
 
 def torch_batches(args):
-    """Batches of a DataLoader, without end, and a description."""
+    """A function that starts an endless sequence of batches of a DataLoader, and a description."""
     import torch
     from torchvision.transforms import v2
     import torchvision
@@ -82,12 +84,12 @@ def torch_batches(args):
     def repeat():
         loader = torch.utils.data.DataLoader(
             Pictures(), batch_size=args.batch_size, shuffle=True, drop_last=True, num_workers=args.threads,
-            persistent_workers=True, prefetch_factor=4)
+            prefetch_factor=PREFETCHED)
         while True:
             yield from loader
 
     torch.set_num_threads(1)
-    return repeat(), f"DataLoader of PyTorch {torch.__version__}, torchvision {torchvision.__version__}"
+    return repeat, f"DataLoader of PyTorch {torch.__version__}, torchvision {torchvision.__version__}"
 
 
 def read_size(text):
@@ -97,17 +99,24 @@ def read_size(text):
 
 
 class Reader:
-    """Takes batches and measures how long that takes."""
+    """Takes batches and measures how long that takes.
 
-    def __init__(self, batches):
-        self.batches = batches
+    Each run has a sequence of its own, so that nothing is prepared while the other side is measured, and does not
+    count the first batches, which were prepared while the sequence started.
+    """
+
+    def __init__(self, start_batches, threads):
+        self.start_batches = start_batches
+        self.uncounted = 1 + PREFETCHED * threads
 
     def run(self, count):
-        next(self.batches)
+        batches = self.start_batches()
+        for _ in range(self.uncounted):
+            next(batches)
         seconds = []
         for _ in range(count):
             start = time.perf_counter()
-            next(self.batches)
+            next(batches)
             seconds.append(time.perf_counter() - start)
         return seconds
 
@@ -124,11 +133,11 @@ def main():
     parser.add_argument("--serve", action="store_true", help="take commands from standard input")
     args = parser.parse_args()
     try:
-        batches, description = (tf_batches if args.loader == "tf" else torch_batches)(args)
+        start_batches, description = (tf_batches if args.loader == "tf" else torch_batches)(args)
     except ImportError as error:
         torch_step.answer(event="error", message=f"{args.loader}: {error}; name an interpreter that has it")
         return
-    reader = Reader(batches)
+    reader = Reader(start_batches, args.threads)
     if args.serve:
         reader.run(1)
         torch_step.answer(event="ready", description=f"{description}, {args.threads} threads")
