@@ -38,7 +38,7 @@ Extension extension_of(const std::string& name) {
 }
 
 [[noreturn]] void refuse(const fs::path& path, std::string_view reason) {
-  throw UsageError(fmt::format("--data images:{}: {}", printable(path.string()), reason));
+  throw UsageError(fmt::format("--data images: {}: {}", printable(path.string()), reason));
 }
 
 struct Entry {
@@ -128,7 +128,7 @@ ImageFolder scan(const fs::path& root) {
                      : "one class; expected a folder for each of several classes");
   }
   if (num_others > 0) {
-    log(LogLevel::kWarning, fmt::format("--data images:{}: {} files without the extension of a "
+    log(LogLevel::kWarning, fmt::format("--data images: {}: {} files without the extension of a "
                                         "picture are left out",
                                         printable(root.string()), num_others));
   }
