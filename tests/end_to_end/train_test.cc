@@ -101,8 +101,8 @@ TEST(TrainProgram, EvaluatesAtTheGivenStepInterval) {
 TEST(TrainProgram, EvaluatesNeverWithAnIntervalOfZero) {
   const ScratchDir scratch;
   for (const Arguments& strategy :
-       {Arguments{}, Arguments{"--strategy", "central-storage", "--consistency", "async",
-                               "--replicas", "2"}}) {
+       {Arguments{},
+        Arguments{"--strategy", "central-storage", "--consistency", "async", "--replicas", "2"}}) {
     Arguments more{"--epochs", "1", "--eval-every", "0"};
     more.insert(more.end(), strategy.begin(), strategy.end());
     const ProgramResult result = run_syncopate(small_run(scratch, "m", more));
