@@ -198,9 +198,13 @@ void decode_jpeg_rows(std::span<const std::byte> file, std::string_view name,
   std::vector<std::uint8_t> rows(2 * row_bytes);
   const auto num_skipped = static_cast<JDIMENSION>(resizer.first_row());
   if (num_skipped > 0) jpeg.guarded([&] { jpeg_skip_scanlines(&*jpeg, num_skipped); });
+  const bool has_all_columns =
+      first_column == 0 && jpeg->output_width == resizer.last_column() - resizer.first_column() + 1;
+  const bool in_place = resizer.is_copy() && has_all_columns && !is_cmyk;
   for (std::int64_t y = resizer.first_row(); y <= resizer.last_row(); ++y) {
-    std::uint8_t* row = rows.data() + (y % 2) * row_bytes;
+    std::uint8_t* row = in_place ? resizer.copied_row(y) : rows.data() + (y % 2) * row_bytes;
     jpeg.guarded([&] { jpeg_read_scanlines(&*jpeg, &row, 1); });
+    if (in_place) continue;
     if (is_cmyk) {
       convert_cmyk_row(row, jpeg->output_width, jpeg->saw_Adobe_marker != FALSE, channels);
     }

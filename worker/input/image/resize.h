@@ -49,6 +49,14 @@ class Resizer {
   std::int64_t first_row() const noexcept { return rows_.first; }
   std::int64_t last_row() const noexcept { return rows_.last; }
 
+  // Whether the result is the window itself.
+  bool is_copy() const noexcept { return columns_.is_copy && rows_.is_copy; }
+  // Returns the memory of row y of the window in the result, if is_copy(). The caller may write all
+  // rows there instead of adding them, which saves a copy of every pixel.
+  std::uint8_t* copied_row(std::int64_t y) const noexcept {
+    return out_ + (y - rows_.first) * row_bytes_;
+  }
+
   // Adds the next row; the first call adds row first_row(), the last one last_row(). The row starts
   // at column first_column() and must stay readable for the next call too.
   void add_row(const std::uint8_t* row);
