@@ -195,7 +195,7 @@ std::int64_t EvaluationRules::best_step() const noexcept {
   return options_.keeps_best ? static_cast<std::int64_t>(state_.best_step) : 0;
 }
 
-// A function of state and options, so that a resumed run with other options decides anew.
+// A function of state and options, so that a resumed run with other options decides by those.
 bool EvaluationRules::ends_training() const noexcept {
   if (state_.judged_step == 0.0) return false;
   const Evaluation last{.loss = state_.loss, .accuracy = state_.accuracy};

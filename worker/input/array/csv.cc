@@ -17,7 +17,7 @@
 namespace syncopate {
 namespace {
 
-constexpr std::int64_t kTestPart = 5;  // one sample in so many is a test sample
+constexpr std::int64_t kTestPart = 5;  // one sample in five is a test sample
 
 class TableDataset final : public Dataset {
  public:
