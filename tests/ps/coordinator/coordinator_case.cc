@@ -221,4 +221,17 @@ void JobCase::collect() {
   }
 }
 
+void finish_assignment(JobCase& job, int index, std::uint64_t cut) {
+  wire::AppointmentDoneT done;
+  done.cut = cut;
+  job.send(worker(index), done);
+}
+
+wire::DeclarationT with_checkpoints(std::int64_t every_steps) {
+  wire::DeclarationT declaration = make_declaration();
+  declaration.writes_checkpoints = true;
+  declaration.checkpoint_every_steps = every_steps;
+  return declaration;
+}
+
 }  // namespace syncopate::ps

@@ -87,4 +87,10 @@ class JobCase {
   std::map<TaskId, std::uint32_t> server_0_incarnation;  // incarnation in the last RollBack
 };
 
+// Answers, as worker `index`, that it has evaluated or written the snapshot `cut`.
+void finish_assignment(JobCase& job, int index, std::uint64_t cut);
+
+// Returns make_declaration() with a checkpoint every `every_steps` steps; 0: at the end only.
+wire::DeclarationT with_checkpoints(std::int64_t every_steps);
+
 }  // namespace syncopate::ps

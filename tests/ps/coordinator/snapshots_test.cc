@@ -15,19 +15,6 @@ wire::StalenessT staleness(int index, std::vector<std::int64_t> counts, double s
   return entry;
 }
 
-void finish_assignment(JobCase& job, int index, std::uint64_t cut) {
-  wire::AppointmentDoneT done;
-  done.cut = cut;
-  job.send(worker(index), done);
-}
-
-wire::DeclarationT with_checkpoints(std::int64_t every_steps) {
-  wire::DeclarationT declaration = make_declaration();
-  declaration.writes_checkpoints = true;
-  declaration.checkpoint_every_steps = every_steps;
-  return declaration;
-}
-
 TEST(Snapshots, SendsTheLargestSequenceThatAnyServerReports) {
   JobCase job(make_declaration(), 2, true);
   job.start();
@@ -390,72 +377,6 @@ TEST(Snapshots, AreAbandonedIfAServerIsLostAndMadeLater) {
   const auto again = job.take<wire::FreezeT>(server(0));
   ASSERT_TRUE(again);
   EXPECT_GT(again->cut, first);
-}
-
-TEST(FinalSnapshot, IsEvaluatedAndWrittenAndEndsTheJob) {
-  wire::DeclarationT declaration = with_checkpoints(0);
-  declaration.total_epochs = 1;
-  JobCase job(declaration);
-  job.start();
-  for (std::uint64_t step = 1; step <= 6; ++step) job.train(0, step);
-  job.freeze_all({{0, 1, 6}});
-  job.copy_all();
-  const auto assignment = job.take<wire::AppointmentT>(worker(0));
-  ASSERT_TRUE(assignment);
-  EXPECT_TRUE(assignment->is_final);
-  EXPECT_TRUE(assignment->evaluates);
-  EXPECT_TRUE(assignment->writes_checkpoint);
-  wire::AppointmentDoneT done;
-  done.cut = assignment->cut;
-  job.send(worker(0), done);
-  for (int w = 0; w < 2; ++w) {
-    EXPECT_TRUE(job.take<wire::FinishedT>(worker(w)));
-    EXPECT_FALSE(job.take<wire::FinishedT>(server(0)));
-    job.send(worker(w), wire::LeavingT{});
-  }
-  EXPECT_TRUE(job.take<wire::FinishedT>(server(0)));
-  EXPECT_TRUE(job.coordinator->is_over());
-  EXPECT_FALSE(job.coordinator->failure());
-}
-
-TEST(FinalSnapshot, EndsTheJobAlthoughAWorkerIsJoining) {
-  wire::DeclarationT declaration = make_declaration();
-  declaration.total_epochs = 1;
-  JobCase job(declaration);
-  job.start();
-  job.lose(worker(1));
-  job.send_hello(job.worker_hello(1));
-  for (std::uint64_t step = 1; step <= 6; ++step) job.train(0, step);
-  job.freeze_all({{0, 1, 6}});
-  job.copy_all();
-  const auto assignment = job.take<wire::AppointmentT>(worker(0));
-  ASSERT_TRUE(assignment);
-  finish_assignment(job, 0, assignment->cut);
-  const auto refused = job.take<wire::RefusedT>(worker(1));
-  ASSERT_TRUE(refused);
-  EXPECT_TRUE(refused->is_over);
-  job.send(worker(0), wire::LeavingT{});
-  EXPECT_TRUE(job.coordinator->is_over());
-}
-
-TEST(FinalSnapshot, OfAStoppedJobWaitsForHeldBatchesAndIsNotEvaluated) {
-  JobCase job(with_checkpoints(0));
-  job.start();
-  const SampleRange batch = job.lease(0);
-  wire::StopRequestT stop;
-  stop.kind = 1;
-  job.send(worker(1), stop);
-  EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
-  job.trained(0, 1, batch);
-  job.freeze_all({{0, 1, 1}});
-  job.copy_all();
-  const auto assignment = job.take<wire::AppointmentT>(worker(0));
-  ASSERT_TRUE(assignment);
-  EXPECT_TRUE(assignment->is_final);
-  EXPECT_FALSE(assignment->evaluates);
-  EXPECT_TRUE(assignment->writes_checkpoint);
-  EXPECT_EQ(assignment->stopped_by, 1);
-  EXPECT_EQ(assignment->step, 1);
 }
 
 }  // namespace
