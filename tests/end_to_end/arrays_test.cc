@@ -9,12 +9,11 @@
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
 #include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/end_to_end/support/training_runs.h"
 #include "tests/worker/input/array/npy_bytes.h"
 
 namespace syncopate::test {
 namespace {
-
-using Arguments = std::vector<std::string>;
 
 constexpr int kClasses = 4;
 constexpr int kTrain = 41;  // ten batches of 4, and one sample that is left
@@ -114,16 +113,9 @@ const Arguments kServers{"launch", "--workers", "2",          "--servers",      
                          "--",     "train",     "--strategy", "parameter-server"};
 
 TEST_P(TrainingOnArrays, HasTheSameBitsUnderEverySynchronousStrategy) {
-  const Arguments steps = {"--steps", "12"};
-  const std::string expected =
-      hash_of({"train", "--strategy", "mirrored", "--replicas", "2"}, steps);
-  EXPECT_EQ(hash_of({"train", "--strategy", "central-storage", "--replicas", "2"}, steps),
-            expected);
-  EXPECT_EQ(
-      hash_of({"launch", "--workers", "2", "--", "train", "--strategy", "multi-worker-mirrored"},
-              steps),
-      expected);
-  EXPECT_EQ(hash_of(kServers, steps + Arguments{"--consistency", "sync"}), expected);
+  expect_same_bits_under_synchronous_strategies(
+      [this](const Arguments& where, const Arguments& what) { return hash_of(where, what); },
+      {"--steps", "12"});
 }
 
 TEST_P(TrainingOnArrays, TakesEverySampleOfAnEpochOnceUnderAsynchronousWorkers) {

@@ -7,12 +7,11 @@
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
 #include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/end_to_end/support/training_runs.h"
 #include "tests/worker/input/picture_folder.h"
 
 namespace syncopate::test {
 namespace {
-
-using Arguments = std::vector<std::string>;
 
 class TrainingOnPictures : public testing::Test {
  protected:
@@ -39,19 +38,9 @@ class TrainingOnPictures : public testing::Test {
 };
 
 TEST_F(TrainingOnPictures, HasTheSameBitsUnderEverySynchronousStrategy) {
-  const Arguments steps = {"--steps", "12", "--augment", "random-resized-crop"};
-  const std::string expected =
-      hash_of({"train", "--strategy", "mirrored", "--replicas", "2"}, steps);
-  EXPECT_EQ(hash_of({"train", "--strategy", "central-storage", "--replicas", "2"}, steps),
-            expected);
-  EXPECT_EQ(
-      hash_of({"launch", "--workers", "2", "--", "train", "--strategy", "multi-worker-mirrored"},
-              steps),
-      expected);
-  EXPECT_EQ(hash_of({"launch", "--workers", "2", "--servers", "1", "--", "train", "--strategy",
-                     "parameter-server", "--consistency", "sync"},
-                    steps),
-            expected);
+  expect_same_bits_under_synchronous_strategies(
+      [this](const Arguments& where, const Arguments& what) { return hash_of(where, what); },
+      {"--steps", "12", "--augment", "random-resized-crop"});
 }
 
 TEST_F(TrainingOnPictures, HasTheSameBitsAfterAResumeWithAndWithoutACacheAndForAnyThreads) {

@@ -46,6 +46,23 @@ Arguments few_steps(int steps) {
       "0.01"};
 }
 
+void expect_same_bits_under_synchronous_strategies(
+    const std::function<std::string(const Arguments& where, const Arguments& what)>& hash_of,
+    const Arguments& what) {
+  const std::string expected =
+      hash_of({"train", "--strategy", "mirrored", "--replicas", "2"}, what);
+  EXPECT_NE(expected, "");
+  EXPECT_EQ(hash_of({"train", "--strategy", "central-storage", "--replicas", "2"}, what), expected);
+  EXPECT_EQ(
+      hash_of({"launch", "--workers", "2", "--", "train", "--strategy", "multi-worker-mirrored"},
+              what),
+      expected);
+  EXPECT_EQ(hash_of({"launch", "--workers", "2", "--servers", "1", "--", "train", "--strategy",
+                     "parameter-server"},
+                    what + Arguments{"--consistency", "sync"}),
+            expected);
+}
+
 ProgramResult TrainingRuns::train(const Arguments& where, const Arguments& what) {
   const Arguments common{
       "--threads", "1", "--no-progress", "--seed", "7", "--metrics", dir_ / metrics_name(++runs_)};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -26,6 +27,12 @@ Arguments multi_worker(int workers);
 // Returns the flags of a few quick training steps, each of which changes all parameter values; the
 // values do not depend on the processes that compute the steps.
 Arguments few_steps(int steps);
+
+// Calls `hash_of`, which trains and returns the hash of the weights, with the words of each
+// synchronous strategy with two replicas, and expects the same hash from all of them.
+void expect_same_bits_under_synchronous_strategies(
+    const std::function<std::string(const Arguments& where, const Arguments& what)>& hash_of,
+    const Arguments& what);
 
 class TrainingRuns {
  public:
