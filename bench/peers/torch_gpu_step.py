@@ -87,7 +87,7 @@ class Step:
         self.dtype = {"f32": None, "bf16": torch.bfloat16, "fp16": torch.float16}[precision]
         model = build(args.model, torch).to(device, memory_format=torch.channels_last)
         self.optimizer = make_fused_optimizer(args, model.parameters(), torch)
-        self.scaler = torch.cuda.amp.GradScaler() if precision == "fp16" else None  # this name exists in all versions
+        self.scaler = torch.amp.GradScaler(args.device) if precision == "fp16" else None
         self.x = torch.rand(args.batch_size, *shape, device=device).contiguous(memory_format=torch.channels_last)
         self.label = torch.randint(classes, (args.batch_size,), device=device)
         self.loss_of = torch.nn.CrossEntropyLoss()
@@ -97,8 +97,10 @@ class Step:
             self.run = self.capture(args.warm_up)
 
     def step(self):
-        # A captured graph requires that gradients keep their addresses.
-        self.optimizer.zero_grad(set_to_none=self.way != "graph")
+        self.optimizer.zero_grad(set_to_none=True)
+        self.forward_backward_update()
+
+    def forward_backward_update(self):
         with self.torch.autocast(self.device, dtype=self.dtype or self.torch.bfloat16, enabled=self.dtype is not None):
             loss = self.loss_of(self.forward(self.x), self.label)
         if self.scaler is None:
@@ -118,8 +120,11 @@ class Step:
                 self.step()
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
+        # The gradients are None when the capture begins, so that the captured backward pass overwrites them: the recipe of
+        # PyTorch's documentation, "CUDA semantics", whole-network capture.
+        self.optimizer.zero_grad(set_to_none=True)
         with torch.cuda.graph(graph):
-            self.step()
+            self.forward_backward_update()
         return graph.replay
 
     def synchronize(self):

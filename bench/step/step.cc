@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bench/harness/bench_commands.h"
@@ -17,6 +18,7 @@
 #include "bench/harness/peer.h"
 #include "bench/harness/report.h"
 #include "bench/harness/rounds.h"
+#include "bench/step/group_profile.h"
 #include "bench/step/retune.h"
 #include "bench/step/step_work.h"
 #include "bench/step/workload.h"
@@ -65,7 +67,13 @@ struct Result {
   std::string peer_warning;
   std::string precision;
   std::optional<DeviceFigures> figures;  // set for a GPU only
+  // With --profile on a GPU: the groups as a table and as JSON.
+  std::optional<std::pair<std::string, json>> groups;
 };
+
+std::int64_t element_bytes(const StepOptions& options) {
+  return options.training.precision == Precision::kF32 ? 4 : 2;
+}
 
 Workload requested_workload(const StepOptions& options, const std::string& model) {
   Workload workload = find_workload(model);
@@ -126,6 +134,20 @@ double our_turn(const StepOptions& options, WorkloadTraining& ours, Result& resu
   return seconds;
 }
 
+std::pair<std::string, json> profile_groups(const StepOptions& options, WorkloadTraining& ours) {
+  constexpr int kSteps = 5;
+  std::vector<GroupTime> times = ours.time_groups(kSteps);
+  std::vector<FusedGroup> groups;
+  for (const GroupTime& time : times) groups.push_back(time.group);
+  const std::vector<GroupBytes> bytes =
+      count_group_bytes(ours.graph(), groups, ours.workload().batch_size, element_bytes(options));
+  std::vector<GroupProfile> profiles;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    profiles.push_back({.time = std::move(times[i]), .bytes = bytes[i]});
+  }
+  return {describe_groups(profiles), groups_json(ours.graph(), profiles)};
+}
+
 Result measure(const StepOptions& options, const Workload& workload) {
   // The peer starts first, so that a peer that cannot run is reported before any computation.
   std::unique_ptr<Peer> peer;
@@ -137,11 +159,10 @@ Result measure(const StepOptions& options, const Workload& workload) {
   }
   Result result{.workload = workload, .precision = std::string(name(options.training.precision))};
   if (is_gpu(options)) {
-    const std::int64_t width = options.training.precision == Precision::kF32 ? 4 : 2;
-    result.figures =
-        DeviceFigures{.ceilings = load_cuda_module().ceilings(options.training.device,
-                                                              options.training.precision),
-                      .work = count_work(build_graph(workload), workload.batch_size, width)};
+    result.figures = DeviceFigures{
+        .ceilings =
+            load_cuda_module().ceilings(options.training.device, options.training.precision),
+        .work = count_work(build_graph(workload), workload.batch_size, element_bytes(options))};
   }
   WorkloadTraining ours(workload, options.training);
   result.device = ours.description();
@@ -155,7 +176,9 @@ Result measure(const StepOptions& options, const Workload& workload) {
     result.peer_warning = peer->warning();
   }
   result.rounds = take_rounds(options.rounds, turns, other_side);
-  if (options.profile) {
+  if (options.profile && is_gpu(options)) {
+    result.groups = profile_groups(options, ours);
+  } else if (options.profile) {
     const StepParts parts = ours.profile(workload.steps_per_round);
     std::cout << workload.model << ": forward " << number_text(1e3 * parts.forward)
               << " ms, backward " << number_text(1e3 * parts.backward) << " ms, update "
@@ -192,6 +215,7 @@ json result_json(const Result& result) {
                    {"step_seconds_per_round", result.rounds.sides[0]}};
   document.update(conditions_json(result.rounds));
   if (result.figures) document["gpu"] = figures_json(*result.figures, median(ours));
+  if (result.groups) document["groups"] = result.groups->second;
   if (result.rounds.sides.size() > 1) {
     const std::vector<double> theirs = result.rounds.counted(1);
     document["peer"] = json::parse(result.peer_settings);
@@ -212,6 +236,7 @@ void print_result(const Result& result) {
   if (result.figures) {
     std::cout << "GPU:  " << describe(*result.figures, median(result.rounds.counted(0))) << '\n';
   }
+  if (result.groups) std::cout << result.groups->first;
   if (!result.peer_description.empty()) std::cout << "peer: " << result.peer_description << '\n';
   if (!result.peer_warning.empty()) std::cout << "WARNING: " << result.peer_warning << '\n';
   std::cout << describe_conditions(result.rounds) << std::endl;
@@ -219,11 +244,10 @@ void print_result(const Result& result) {
 
 void run_step(StepOptions options) {
   require_writable(options.json_file);
-  if (is_gpu(options) &&
-      (options.no_fuse || options.no_winograd || options.profile || !options.retune_file.empty())) {
+  if (is_gpu(options) && (options.no_fuse || options.no_winograd || !options.retune_file.empty())) {
     throw UsageError(
-        "--devices cuda: --no-fuse, --no-winograd, --profile and --retune are about the CPU's "
-        "arithmetic; leave them out");
+        "--devices cuda: --no-fuse, --no-winograd and --retune are about the CPU's arithmetic; "
+        "leave them out");
   }
   if (options.quick) options.rounds = std::min(options.rounds, 3);
   options.training.fuse = !options.no_fuse;
@@ -279,7 +303,9 @@ Command declare_step(FlagSet& flags, const Environment& environment) {
   flags.add("--quick", &options->quick, "3 short rounds, to see that the benchmark runs");
   flags.add("--no-winograd", &options->no_winograd, "direct convolutions only");
   flags.add("--no-fuse", &options->no_fuse, "no fusion of nodes");
-  flags.add("--profile", &options->profile, "separate times of forward, backward and update");
+  flags.add(
+      "--profile", &options->profile,
+      "separate times of forward, backward and update; on a GPU, of each group of operations");
   const auto devices = std::make_shared<DeviceFlags>();
   add_device_flags(flags, *devices);
   return [options, devices, cache_dir = default_cache_dir(environment)] {

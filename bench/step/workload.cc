@@ -176,6 +176,24 @@ StepParts WorkloadTraining::profile(int steps) {
   return {median(forward), median(backward), median(update)};
 }
 
+std::vector<GroupTime> WorkloadTraining::time_groups(int steps) {
+  Replica& replica = strategy_->replicas().front();
+  std::vector<std::vector<GroupTime>> all;  // by step
+  for (int i = 0; i < steps; ++i) all.push_back(replica.model->time_groups(batches_->next()));
+  std::vector<GroupTime> medians = all.front();
+  for (std::size_t g = 0; g < medians.size(); ++g) {
+    std::vector<double> forward;
+    std::vector<double> backward;
+    for (const std::vector<GroupTime>& step : all) {
+      forward.push_back(step[g].forward_seconds);
+      backward.push_back(step[g].backward_seconds);
+    }
+    medians[g].forward_seconds = median(forward);
+    medians[g].backward_seconds = median(backward);
+  }
+  return medians;
+}
+
 CommunicationTimes WorkloadTraining::communication() const {
   return strategy_->replicas().front().variables->times();
 }

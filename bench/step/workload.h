@@ -66,10 +66,14 @@ class WorkloadTraining {
   std::vector<double> run(int steps);
   // Times forward, backward and update of `steps` steps, on one replica without communication.
   StepParts profile(int steps);
+  // Returns the median over `steps` steps of the time of each fused group on the first replica's
+  // device; empty on a CPU.
+  std::vector<GroupTime> time_groups(int steps);
   // Returns the communication times of this task's first replica since construction.
   CommunicationTimes communication() const;
 
   const Workload& workload() const noexcept { return workload_; }
+  const Graph& graph() const noexcept { return graph_; }
   std::string description() const;  // describes the backend
 
  private:

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "models/graph/fused_groups.h"
 #include "models/graph/graph.h"
 #include "models/tensor/parameter_arena.h"
 #include "models/tensor/tensor.h"
@@ -58,6 +59,13 @@ class StatisticsReducer {
   virtual void sum(std::span<double> values) = 0;
 };
 
+// The time of one fused group (models/graph/fused_groups.h) in a step, for profiles.
+struct GroupTime {
+  FusedGroup group;
+  double forward_seconds = 0.0;
+  double backward_seconds = 0.0;
+};
+
 // A compiled model is used by one thread. It may use threads of its own inside a call.
 class Model {
  public:
@@ -80,6 +88,10 @@ class Model {
   // Runs the backward pass of one micro-batch of a step: its gradients are kept, and the next
   // backward() adds them to its own. No bucket of the arena is complete yet.
   virtual void accumulate() = 0;
+  // Runs a training step of this batch group by group, without an update, and returns the device's
+  // time of each group, in the order of the forward pass. Empty if the device has no clock of its
+  // own. For profiles: gradients and running statistics change as in a step.
+  virtual std::vector<GroupTime> time_groups(const Batch& /*batch*/) { return {}; }
   // Returns the logits of the last forward pass, [N, classes] f32 on the host; for predictions.
   virtual Tensor logits() const = 0;
 };

@@ -23,10 +23,6 @@ bool has(const std::string& text, const std::string& words) {
 
 class GpusOfTasks : public testing::Test {
  protected:
-  void SetUp() override {
-    if (!is_emulated()) GTEST_SKIP() << "a real machine has the GPUs that it has";
-  }
-
   // Runs two tasks of one host with two replicas each, with the variables that torchrun sets.
   static std::vector<ProgramResult> train_two(const std::vector<Arguments>& emulation) {
     const Port port(false);

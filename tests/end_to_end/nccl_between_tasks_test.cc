@@ -28,7 +28,7 @@ Arguments job(int workers, const std::string& collective) {
                    "mlp",          "--data",          "synthetic:1x12x12:10:480"};
 }
 
-class NcclBetweenTasks : public testing::Test {
+class NcclBetweenTasksWithAGpuEach : public testing::Test {
  protected:
   void SetUp() override {
     if (const std::string why = why_fewer_gpus_than(2); !why.empty()) GTEST_SKIP() << why;
@@ -80,7 +80,7 @@ std::string rank(int worker) { return "rank " + std::to_string(worker) + " (host
 
 // The sum of two numbers is the same in either order, so NCCL gives the bits of the ring, which
 // sums on the host.
-TEST_F(NcclBetweenTasks, SumsToTheBitsOfTheRing) {
+TEST_F(NcclBetweenTasksWithAGpuEach, SumsToTheBitsOfTheRing) {
   const std::vector<float> ring = train(job(2, "ring"));
   ASSERT_FALSE(ring.empty());
   EXPECT_EQ(train(job(2, "nccl")), ring);
@@ -88,7 +88,7 @@ TEST_F(NcclBetweenTasks, SumsToTheBitsOfTheRing) {
   EXPECT_EQ(output_.find("summed there"), std::string::npos) << output_;
 }
 
-TEST_F(NcclBetweenTasks, JoinsTwoReplicasOfEach) {
+TEST_F(NcclBetweenTasksWithAGpuEach, JoinsFourGpusOfTwoTasks) {
   const Arguments four{"EMULATED_GPUS=4"};
   if (!is_emulated()) {
     if (const std::string why = why_fewer_gpus_than(4); !why.empty()) GTEST_SKIP() << why;
@@ -101,7 +101,7 @@ TEST_F(NcclBetweenTasks, JoinsTwoReplicasOfEach) {
   EXPECT_LE(relative_distance(nccl, ring), 1e-3);
 }
 
-TEST_F(NcclBetweenTasks, ResumesTheLastCheckpointBitForBitAfterAFailure) {
+TEST_F(NcclBetweenTasksWithAGpuEach, ResumesTheLastCheckpointBitForBitAfterAFailure) {
   const auto run = [&](const std::string& name, int steps) {
     return job(2, "nccl") + few_steps(steps) +
            Arguments{"--log-every",        "1", "--metrics",        dir_ / (name + ".jsonl"),
@@ -131,11 +131,12 @@ struct Loss {
 };
 std::ostream& operator<<(std::ostream& out, const Loss& loss) { return out << loss.name; }
 
-class ATaskLostToNccl : public NcclBetweenTasks, public testing::WithParamInterface<Loss> {};
+class ATaskWithAGpuEachLostToNccl : public NcclBetweenTasksWithAGpuEach,
+                                    public testing::WithParamInterface<Loss> {};
 
 // After a worker is lost, each remaining worker waits for a device whose kernel waits for the lost
 // worker.
-TEST_P(ATaskLostToNccl, EndsAllOthersWithinFiveSeconds) {
+TEST_P(ATaskWithAGpuEachLostToNccl, EndsAllOthersWithinFiveSeconds) {
   const Loss& loss = GetParam();
   const int workers = is_emulated() ? 3 : 2;
   if (loss.worker >= workers) GTEST_SKIP() << "a real NCCL cannot be told when to notice a loss";
@@ -159,15 +160,17 @@ TEST_P(ATaskLostToNccl, EndsAllOthersWithinFiveSeconds) {
 }
 
 constexpr const char* kWaits = "EMULATED_NCCL=waits";
-INSTANTIATE_TEST_SUITE_P(
-    Each, ATaskLostToNccl,
-    testing::Values(Loss{"Killed0", 0, SIGKILL, kWaits}, Loss{"Killed1", 1, SIGKILL, kWaits},
-                    Loss{"KilledAndNcclNotices", 2, SIGKILL, "EMULATED_NCCL=reports-lost-ranks:0"},
-                    Loss{"Stopped0", 0, SIGSTOP, kWaits}, Loss{"Stopped1", 1, SIGSTOP, kWaits}),
-    [](const auto& which) { return std::string(which.param.name); });
+INSTANTIATE_TEST_SUITE_P(Each, ATaskWithAGpuEachLostToNccl,
+                         testing::Values(Loss{"Killed0", 0, SIGKILL, kWaits},
+                                         Loss{"Killed1", 1, SIGKILL, kWaits},
+                                         Loss{"KilledAndEmulatedNcclNotices", 2, SIGKILL,
+                                              "EMULATED_NCCL=reports-lost-ranks:0"},
+                                         Loss{"Stopped0", 0, SIGSTOP, kWaits},
+                                         Loss{"Stopped1", 1, SIGSTOP, kWaits}),
+                         [](const auto& which) { return std::string(which.param.name); });
 
 // The fixture's tests run on an emulated NCCL only, because a real NCCL cannot be made to fail.
-class AnNcclThatFails : public NcclBetweenTasks {
+class AnEmulatedNcclThatFails : public NcclBetweenTasksWithAGpuEach {
  protected:
   void SetUp() override {
     if (!is_emulated()) GTEST_SKIP() << "a real NCCL cannot be told to fail";
@@ -178,7 +181,7 @@ class AnNcclThatFails : public NcclBetweenTasks {
   }
 };
 
-TEST_F(AnNcclThatFails, AtTheRendezvousIsAttributedToItsRankByAll) {
+TEST_F(AnEmulatedNcclThatFails, AtTheRendezvousIsAttributedToItsRankByAll) {
   for (const int failed : {0, 1}) {
     const ProgramResult result = run_with("init-fails:" + std::to_string(failed));
     EXPECT_EQ(result.exit_code, 1) << result.err;
@@ -191,7 +194,7 @@ TEST_F(AnNcclThatFails, AtTheRendezvousIsAttributedToItsRankByAll) {
 
 // When the NCCL of one worker fails, the others receive the failure at once, through the shared
 // memory in which the tasks sum on the host.
-TEST_F(AnNcclThatFails, InAStepIsAttributedToItsRankByAll) {
+TEST_F(AnEmulatedNcclThatFails, InAStepIsAttributedToItsRankByAll) {
   for (const int failed : {0, 1}) {
     const ProgramResult result =
         run_on_gpus(endless(2), {"EMULATED_NCCL=breaks:" + std::to_string(failed)});
@@ -203,7 +206,7 @@ TEST_F(AnNcclThatFails, InAStepIsAttributedToItsRankByAll) {
   }
 }
 
-TEST_F(AnNcclThatFails, ToMakeAnIdIsAttributedToRankZero) {
+TEST_F(AnEmulatedNcclThatFails, ToMakeAnIdIsAttributedToRankZero) {
   const ProgramResult result = run_with("id-fails:0");
   EXPECT_EQ(result.exit_code, 1) << result.err;
   const std::string why = "NCCL failed (unhandled system error) while replica 0";
@@ -211,7 +214,7 @@ TEST_F(AnNcclThatFails, ToMakeAnIdIsAttributedToRankZero) {
   expect_one_line(result, 1, {"syncopate: " + rank(0), why, "--collective ring"});
 }
 
-TEST_F(AnNcclThatFails, ToConnectIsGivenUpByAll) {
+TEST_F(AnEmulatedNcclThatFails, ToConnectIsGivenUpByAll) {
   const ProgramResult result = run_with("never-connects:1");
   EXPECT_EQ(result.exit_code, 1) << result.err;
   for (const int worker : {0, 1}) {
@@ -220,7 +223,7 @@ TEST_F(AnNcclThatFails, ToConnectIsGivenUpByAll) {
   }
 }
 
-TEST_F(AnNcclThatFails, ForLackOfItsLibraryIsReportedByEachTask) {
+TEST_F(AnEmulatedNcclThatFails, ForLackOfItsLibraryIsReportedByEachTask) {
   // Of several values of LD_LIBRARY_PATH the last takes effect. Its folder has a CUDA module that
   // needs an NCCL library which does not exist.
   const ProgramResult result =

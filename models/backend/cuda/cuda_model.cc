@@ -248,6 +248,35 @@ void CudaModel::start_download(BucketId bucket) {
   check_cuda(cudaEventRecord(arrived_[b].get(), handles_.copies.get()));
 }
 
+std::vector<GroupTime> CudaModel::time_groups(const Batch& batch) {
+  check(runs_without_host(), "groups are timed in passes in which the host takes no part");
+  start_forward(batch, [](BucketId) {});  // brings samples and values to the device
+  cudaStream_t stream = handles_.compute.get();
+  const std::size_t groups = groups_.size();
+  std::vector<StreamEvent> marks;  // between the groups of the forward, then of the backward pass
+  const auto mark = [&] {
+    marks.push_back(make_timed_event());
+    check_cuda(cudaEventRecord(marks.back().get(), stream));
+  };
+  mark();
+  for (std::size_t i = 0; i < groups; ++i) {
+    program_->forward(i, step_);
+    mark();
+  }
+  for (std::size_t i = groups; i-- > 0;) {
+    program_->backward(i, step_);
+    mark();
+  }
+  std::vector<GroupTime> times;
+  for (std::size_t i = 0; i < groups; ++i) {
+    const std::size_t backward = 2 * groups - 1 - i;
+    times.push_back({.group = groups_[i],
+                     .forward_seconds = seconds_between(marks[i], marks[i + 1]),
+                     .backward_seconds = seconds_between(marks[backward], marks[backward + 1])});
+  }
+  return times;
+}
+
 Tensor CudaModel::logits() const {
   if (program_ == nullptr) throw InternalError("logits follow a forward");
   const Tensor logits = make_host_tensor({program_->samples(), graph_.num_classes()}, DType::kF32);

@@ -45,6 +45,7 @@ class CudaModel final : public Model {
   Scores scores() override;
   void backward(const GradientHook& on_ready) override;
   void accumulate() override;
+  std::vector<GroupTime> time_groups(const Batch& batch) override;
   Tensor logits() const override;
 
  private:

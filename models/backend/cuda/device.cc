@@ -96,6 +96,19 @@ StreamEvent make_event(EventWait wait) {
   return StreamEvent(made);
 }
 
+StreamEvent make_timed_event() {
+  cudaEvent_t made = nullptr;
+  check_cuda(cudaEventCreateWithFlags(&made, cudaEventDefault));
+  return StreamEvent(made);
+}
+
+double seconds_between(const StreamEvent& begun, const StreamEvent& ended) {
+  check_cuda(cudaEventSynchronize(ended.get()));
+  float milliseconds = 0.0F;
+  check_cuda(cudaEventElapsedTime(&milliseconds, begun.get(), ended.get()));
+  return 1e-3 * static_cast<double>(milliseconds);
+}
+
 std::shared_ptr<Buffer> make_device_buffer(std::size_t size_bytes, int index) {
   return std::make_shared<DeviceBuffer>(size_bytes, index);
 }

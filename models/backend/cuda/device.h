@@ -49,6 +49,10 @@ Stream make_priority_stream();
 // by sleeping, which frees the core.
 enum class EventWait : std::uint8_t { kLooks, kSleeps };
 StreamEvent make_event(EventWait wait = EventWait::kLooks);
+// Makes an event that records the device's time when it is reached, and returns the seconds between
+// two such events. Waits for the later one.
+StreamEvent make_timed_event();
+double seconds_between(const StreamEvent& begun, const StreamEvent& ended);
 
 // Returns zeroed memory of device `index`, which is freed with its last tensor. Throws
 // OutOfMemoryError.

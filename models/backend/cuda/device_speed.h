@@ -8,15 +8,22 @@
 #include <functional>
 
 #include "models/backend/cuda_module.h"
+#include "models/tensor/buffer.h"
 
 namespace syncopate::cuda {
 
-// Returns the mean time on the present device of `repeats` runs (>= 1) of the work that `work`
-// starts on `stream`. The runs follow each other and start as one graph, as in a captured step; the
-// same number of untimed runs precedes them, so that kernels are loaded. Waits for all runs. Throws
-// DeviceError, and any exception of `work`.
-std::chrono::nanoseconds time_on_device(cudaStream_t stream, int repeats,
-                                        const std::function<void()>& work);
+// Returns the time on the present device of one run of the work that `work` starts on `stream`. As
+// in a captured step, `repeats` (>= 1) runs start as one graph, which is timed three times after
+// its first start; the fastest counts. Work that takes longer than `give_up_after` when it runs
+// alone is not repeated: the time of that run is returned. Waits for all runs. Throws DeviceError,
+// and any exception of `work`.
+std::chrono::nanoseconds time_on_device(
+    cudaStream_t stream, int repeats, const std::function<void()>& work,
+    std::chrono::nanoseconds give_up_after = std::chrono::nanoseconds::max());
+
+// Fills device memory with random numbers of either sign between one half and one, whose type is
+// that of `precision`. Zeros would cost less power and so be multiplied faster. Throws DeviceError.
+void fill_with_random_numbers(Buffer& buffer, Precision precision);
 
 // Measures a device's highest rates for a tenth of a second, with 2.5 GiB of device memory. Throws
 // DeviceError, OutOfMemoryError.

@@ -214,7 +214,7 @@ class Matmul final : public Product {
   bool has_vector_ = false;
 };
 
-constexpr int kMostCandidates = 8;
+constexpr int kMostCandidates = 24;
 
 // Times the two kernels with which a batch norm gets its forward sums: batch_norm_sums reads the
 // convolution's output, batch_norm_shift_sums converts sums that the convolution has computed.
@@ -228,6 +228,7 @@ std::optional<SumsOrApart::KernelTimes> time_kernels(const ConvShape& shape, cud
   try {
     const auto output = make_device_buffer(
         static_cast<std::size_t>(norm.rows) * channels * element_bytes(shape.type), device);
+    fill_with_random_numbers(*output, shape.type);
     const auto per_channel = make_device_buffer(channels * sizeof(float), device);
     auto* const floats = reinterpret_cast<float*>(per_channel->data());
     const auto sums = make_device_buffer((2 * channels + 1) * sizeof(double), device);

@@ -55,11 +55,13 @@ class NvmlMonitor final : public DeviceMonitor {
     thread_ = std::jthread([this, interval](const std::stop_token& stop) {
       pthread_setname_np(pthread_self(), "nvml");
       std::unique_lock lock(mutex_);
-      do {
+      // The driver reports the utilisation of the time before a call, so the first sample is taken
+      // after the first interval.
+      while (!woken_.wait_for(lock, stop, interval, [&] { return stop.stop_requested(); })) {
         lock.unlock();
         sample();
         lock.lock();
-      } while (!woken_.wait_for(lock, stop, interval, [&] { return stop.stop_requested(); }));
+      }
     });
   }
   NvmlMonitor(const NvmlMonitor&) = delete;

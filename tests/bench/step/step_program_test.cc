@@ -42,6 +42,20 @@ TEST(StepProgramOnAGpu, SetsItsFiguresBesideThePeersAndTheDevicesCeilings) {
   EXPECT_NEAR(step.at("peer_step_seconds").at("median"), 0.35, 1e-9);
 }
 
+// On the emulated device any two events are a millisecond apart.
+TEST(StepProgramOnAGpu, ListsTheTimeOfEachGroupOfOperations) {
+  const ScratchDir scratch;
+  const ProgramResult result =
+      run_step({"--devices", "cuda:0", "--profile", "--json", scratch / "step.json"},
+               SYNCOPATE_EMULATED_MODULE);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("dense   backward  2       2.00"), std::string::npos) << result.out;
+  const auto groups = nlohmann::json::parse(read_text(scratch / "step.json")).at(0).at("groups");
+  ASSERT_EQ(groups.size(), 4U);
+  EXPECT_EQ(groups.at(1).at("kind"), "dense");
+  EXPECT_NEAR(groups.at(1).at("forward_seconds"), 1e-3, 1e-9);
+}
+
 TEST(StepProgramOnAGpu, RefusesWhatIsAboutTheCpu) {
   const ProgramResult result =
       run_step({"--devices", "cuda:0", "--no-fuse"}, SYNCOPATE_EMULATED_MODULE);

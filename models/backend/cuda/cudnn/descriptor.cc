@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "models/backend/cuda/device.h"
@@ -82,7 +83,7 @@ std::vector<Note> Descriptor::notes(cudnnBackendAttributeName_t name,
   std::int64_t count = 0;
   check_cudnn(cudnnBackendGetAttribute(handle_.get(), name, type, static_cast<std::int64_t>(most),
                                        &count, notes.data()));
-  notes.resize(static_cast<std::size_t>(count));
+  notes.resize(std::min(most, static_cast<std::size_t>(count)));
   return notes;
 }
 
@@ -112,7 +113,8 @@ int Descriptor::get(cudnnBackendAttributeName_t name, std::span<Descriptor> into
   check_cudnn(cudnnBackendGetAttribute(handle_.get(), name, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                        static_cast<std::int64_t>(handles.size()), &count,
                                        handles.data()));
-  return static_cast<int>(count);
+  // cuDNN may report more descriptors than it was given room for.
+  return static_cast<int>(std::min(count, static_cast<std::int64_t>(into.size())));
 }
 
 }  // namespace syncopate::cuda

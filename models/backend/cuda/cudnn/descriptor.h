@@ -67,7 +67,7 @@ class Descriptor {
   std::vector<cudnnBackendBehaviorNote_t> behavior_notes() const;
   std::string get_text(cudnnBackendAttributeName_t name) const;
   // Writes the descriptors of an attribute into `into`, at most as many as it holds, and returns
-  // the number that cuDNN has.
+  // the number that it has written.
   int get(cudnnBackendAttributeName_t name, std::span<Descriptor> into) const;
 
   cudnnBackendDescriptor_t get() const noexcept { return handle_.get(); }

@@ -29,6 +29,13 @@ TEST(NvmlMonitor, ReportsTheUtilisationOfAllDevices) {
   EXPECT_DOUBLE_EQ(load->watts, 500.0);
 }
 
+TEST(NvmlMonitor, ReportsNothingBeforeItsFirstIntervalHasPassed) {
+  const auto monitor = make_nvml_monitor(
+      SYNCOPATE_FAKE_NVML, std::vector<std::string>{"0000:18:00.0"}, std::chrono::hours(1));
+  ASSERT_NE(monitor, nullptr);
+  EXPECT_FALSE(monitor->load());
+}
+
 TEST(NvmlMonitor, LeavesOutDevicesThatTheDriverDoesNotKnow) {
   const auto load = first_load({"0000:ff:00.0", "0000:18:00.0"});
   ASSERT_TRUE(load);

@@ -1,0 +1,55 @@
+#include "bench/step/group_profile.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "bench/step/workload.h"
+
+namespace syncopate::bench {
+namespace {
+
+// input -> flatten -> dense 784 x 128 + ReLU -> dense 128 x 10 -> loss; 4 samples of 2-byte values.
+TEST(GroupBytes, OfTwoDenseLayersAreCountedByHand) {
+  const Graph graph = build_graph(find_workload("mlp"));
+  const std::vector<FusedGroup> groups = match_groups(graph, true);
+  const std::vector<GroupBytes> bytes = count_group_bytes(graph, groups, 4, 2);
+  ASSERT_EQ(bytes.size(), 4U);
+  EXPECT_DOUBLE_EQ(bytes[0].forward, 4 * 784 * (2 + 1));  // pixels are bytes
+  EXPECT_DOUBLE_EQ(bytes[0].backward, 0);
+  EXPECT_DOUBLE_EQ(bytes[1].forward, 4 * 2 * (784 + 128));
+  EXPECT_DOUBLE_EQ(bytes[1].backward, 4 * 2 * (784 + 128));  // the pixels have no gradient
+  EXPECT_DOUBLE_EQ(bytes[2].backward, 4 * 2 * (128 + 10 + 10 + 128));
+  EXPECT_DOUBLE_EQ(bytes[3].forward, 4 * 2 * (10 + 10));
+}
+
+// The sum over all groups of ResNet-50 is near the 395 MB per image in 16 bits that a count of its
+// kernels by hand gives.
+TEST(GroupBytes, OfResnet50AreWhatIsKnown) {
+  const Graph graph = build_graph(find_workload("resnet50"));
+  const std::vector<GroupBytes> bytes = count_group_bytes(graph, match_groups(graph, true), 1, 2);
+  const double total = std::accumulate(
+      bytes.begin(), bytes.end(), 0.0,
+      [](double sum, const GroupBytes& of) { return sum + of.forward + of.backward; });
+  EXPECT_NEAR(total, 395e6, 20e6);
+}
+
+TEST(GroupProfile, ListsTheLongestTimeFirstWithItsRate) {
+  const std::vector<GroupProfile> groups = {{.time = {.group = {.kind = GroupKind::kConv},
+                                                      .forward_seconds = 1e-3,
+                                                      .backward_seconds = 3e-3},
+                                             .bytes = {.forward = 2e6, .backward = 6e6}},
+                                            {.time = {.group = {.kind = GroupKind::kConv},
+                                                      .forward_seconds = 1e-3,
+                                                      .backward_seconds = 1e-3},
+                                             .bytes = {.forward = 2e6, .backward = 2e6}}};
+  const std::string text = describe_groups(groups);
+  const std::size_t backward = text.find("backward");
+  EXPECT_LT(backward, text.find("forward")) << text;
+  EXPECT_NE(text.find("66.7"), std::string::npos) << text;  // % of the time
+  EXPECT_NE(text.find("2.00"), std::string::npos) << text;  // GB/s
+}
+
+}  // namespace
+}  // namespace syncopate::bench
