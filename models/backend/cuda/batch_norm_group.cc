@@ -29,7 +29,7 @@ class BatchNormGroup final : public PlainGroup {
     needs.forward_scratch = scratch_bytes();
     if (!context().trains()) return needs;
     needs.saved = 2 * aligned(row_bytes());
-    needs.backward_scratch = scratch_bytes();
+    needs.backward_scratch = scratch_bytes() + aligned(sum_bytes()) + aligned(3 * row_bytes());
     needs.input_in_backward = true;
     needs.output_in_backward = group().relu;
     needs.takes_two_gradients = true;
@@ -49,7 +49,7 @@ class BatchNormGroup final : public PlainGroup {
       } else {
         batch_norm_sums(shape_, x, running_mean(), sums, behind(sums, sum_bytes()), stream());
       }
-      sum_over_replicas(sums, nullptr);
+      sum_over_replicas(sums, sums, nullptr);
       inverse_stddev = saved_inverse_stddev();
       batch_norm_finish(shape_, sums, running_mean(), saved_mean(), inverse_stddev, running_mean(),
                         running_variance(), stream());
@@ -69,19 +69,21 @@ class BatchNormGroup final : public PlainGroup {
     const T* const dy = static_cast<const T*>(m.output_gradients[0]);
     const T* const dy2 =
         m.output_gradients.size() > 1 ? static_cast<const T*>(m.output_gradients[1]) : nullptr;
-    auto* const sums = static_cast<double*>(m.backward_scratch);
-    batch_norm_gradient_sums(shape_, x, y, dy, dy2, saved_mean(), saved_inverse_stddev(), sums,
-                             behind(sums, sum_bytes()), stream());
+    auto* const own_sums = static_cast<double*>(m.backward_scratch);
+    auto* const all_sums = static_cast<double*>(behind(own_sums, sum_bytes()));
+    auto* const coefficients = static_cast<float*>(behind(all_sums, sum_bytes()));
+    batch_norm_gradient_sums(shape_, x, y, dy, dy2, saved_mean(), saved_inverse_stddev(), own_sums,
+                             behind(coefficients, 3 * row_bytes()), stream());
     // The gradients of gamma and beta take this replica's sums only; the gradient of x takes the
     // sums of all replicas.
-    batch_norm_parameter_gradients(shape_, sums, variables().gradient(main().parameters[0]),
-                                   variables().gradient(main().parameters[1]), stream());
-    sum_over_replicas(sums, variables().loss_scale());
+    const double* const sums = sum_over_replicas(own_sums, all_sums, variables().loss_scale());
+    batch_norm_finish_gradient(shape_, own_sums, sums, saved_mean(), saved_inverse_stddev(),
+                               parameter(0), variables().gradient(main().parameters[0]),
+                               variables().gradient(main().parameters[1]), coefficients, stream());
     T* const dx = static_cast<T*>(m.input_gradients[0]);
     T* const dadded = group().add ? static_cast<T*>(m.input_gradients[1]) : nullptr;
     if (dx == nullptr && dadded == nullptr) return;
-    batch_norm_backward(shape_, x, y, dy, dy2, saved_mean(), saved_inverse_stddev(), parameter(0),
-                        sums, dx, dadded, stream());
+    batch_norm_backward(shape_, x, y, dy, dy2, coefficients, dx, dadded, stream());
   }
 
  private:
@@ -101,17 +103,20 @@ class BatchNormGroup final : public PlainGroup {
     return static_cast<float*>(behind(memory().saved, row_bytes()));
   }
 
-  // Sums batch norm's statistics over the replicas on the host, so the host waits for the stream
-  // once per layer and direction. `scaled` is the scale of this replica's loss, which is divided
-  // out because another replica may use another scale; null means that the sums are not scaled.
-  void sum_over_replicas(double* sums, const LossScale* scaled) {
-    if (context().statistics == nullptr) return;
+  // Sums batch norm's statistics over the replicas into all_sums, which may be own_sums, on the
+  // host, so the host waits for the stream once per layer and direction. Returns where the sums
+  // are: own_sums if statistics are not synchronised. `scaled` is the scale of this replica's loss,
+  // which is divided out because another replica may use another scale; null means that the sums
+  // are not scaled.
+  const double* sum_over_replicas(const double* own_sums, double* all_sums,
+                                  const LossScale* scaled) {
+    if (context().statistics == nullptr) return own_sums;
     LossScale scale;
     if (scaled != nullptr) {
       check_cuda(cudaMemcpyAsync(&scale, scaled, sizeof scale, cudaMemcpyDeviceToHost, stream()));
     }
     check_cuda(
-        cudaMemcpyAsync(totals_.data(), sums, sum_bytes(), cudaMemcpyDeviceToHost, stream()));
+        cudaMemcpyAsync(totals_.data(), own_sums, sum_bytes(), cudaMemcpyDeviceToHost, stream()));
     check_cuda(cudaStreamSynchronize(stream()));
     // The loss scale is a power of two, so the division is exact. The last sum counts rows and has
     // no scale.
@@ -120,9 +125,10 @@ class BatchNormGroup final : public PlainGroup {
     context().statistics->sum(totals_);
     for (double& sum : gradients) sum *= static_cast<double>(scale.scale);
     check_cuda(
-        cudaMemcpyAsync(sums, totals_.data(), sum_bytes(), cudaMemcpyHostToDevice, stream()));
+        cudaMemcpyAsync(all_sums, totals_.data(), sum_bytes(), cudaMemcpyHostToDevice, stream()));
     // The copy from `totals_` to the device may still run when this function returns: the next copy
     // that overwrites `totals_` is made on the same stream.
+    return all_sums;
   }
 
   BatchNormShape shape_;

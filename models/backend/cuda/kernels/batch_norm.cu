@@ -1,6 +1,7 @@
 // The forward pass of batch norm computes the sums over the rows, the moments per channel (in f64),
 // and the output in one pass over the map (in f32).
 #include <cmath>
+#include <limits>
 
 #include "models/backend/cuda/kernels/column_sums.h"
 #include "models/backend/cuda/kernels/columns.h"
@@ -15,21 +16,26 @@ namespace {
 template <typename T>
 struct SumTerms {
   static constexpr int kSums = 2;
+  static constexpr int kRowsAtOnce = 4;
   const T* x;
   const float* shift;
-  int channels;
 
   template <int kWidth>
   __device__ Floats<kWidth> constants(int channel) const {
-    return load_each<kWidth>(shift + channel);
+    return load<kWidth>(shift + channel);
   }
 
   template <int kWidth>
-  __device__ void add(std::int64_t row, int channel, const Floats<kWidth>& shifts,
+  __device__ Pack<T, kWidth> read(std::int64_t first) const {
+    return load_pack<kWidth>(x + first);
+  }
+
+  template <int kWidth>
+  __device__ void add(const Pack<T, kWidth>& inputs, const Floats<kWidth>& shifts,
                       float (&sums)[kSums][kWidth]) const {
-    const auto inputs = load<kWidth>(x + row * channels + channel);
+    const auto floats = to_floats(inputs);
     for (int i = 0; i < kWidth; ++i) {
-      const float shifted = inputs[i] - shifts[i];
+      const float shifted = floats[i] - shifts[i];
       sums[0][i] += shifted;
       sums[1][i] += shifted * shifted;
     }
@@ -39,8 +45,9 @@ struct SumTerms {
   __device__ void finish(int, float (&)[kSums][kWidth]) const {}
 };
 
-template <typename T>
+template <typename T, bool kAdd>
 struct Apply {
+  static constexpr int kRowsAtOnce = kAdd ? 2 : 4;
   const T* x;
   const float* mean;
   const float* inverse_stddev;
@@ -48,8 +55,7 @@ struct Apply {
   const float* beta;
   const T* added;
   T* y;
-  int channels;
-  bool relu;
+  float lower_bound;  // of y: 0 with ReLU; a flag would make nvcc compile the loop twice
 
   template <int kWidth>
   struct Constants {
@@ -59,28 +65,42 @@ struct Apply {
   template <int kWidth>
   __device__ Constants<kWidth> constants(int channel) const {
     Constants<kWidth> of;
-    of.means = load_each<kWidth>(mean + channel);
-    of.scales = load_each<kWidth>(gamma + channel);
-    of.shifts = load_each<kWidth>(beta + channel);
-    for (int i = 0; i < kWidth; ++i) of.scales[i] *= inverse_stddev[channel + i];
+    of.means = load<kWidth>(mean + channel);
+    of.scales = load<kWidth>(gamma + channel);
+    of.shifts = load<kWidth>(beta + channel);
+    const auto inverses = load<kWidth>(inverse_stddev + channel);
+    for (int i = 0; i < kWidth; ++i) of.scales[i] *= inverses[i];
     return of;
   }
 
   template <int kWidth>
-  __device__ void at(std::int64_t row, int channel, const Constants<kWidth>& of) const {
-    const std::int64_t first = row * channels + channel;
-    auto floats = load<kWidth>(x + first);
+  struct Inputs {
+    Pack<T, kWidth> x, added;
+  };
+
+  template <int kWidth>
+  __device__ Inputs<kWidth> read(std::int64_t first) const {
+    Inputs<kWidth> inputs{};
+    inputs.x = load_pack<kWidth>(x + first);
+    if constexpr (kAdd) inputs.added = load_pack<kWidth>(added + first);
+    return inputs;
+  }
+
+  template <int kWidth>
+  __device__ void write(std::int64_t first, const Constants<kWidth>& of,
+                        const Inputs<kWidth>& inputs) const {
+    auto floats = to_floats(inputs.x);
     // The mean is subtracted before scaling, because x and the mean may be large compared with
     // their difference.
     for (int i = 0; i < kWidth; ++i) {
       floats[i] = (floats[i] - of.means[i]) * of.scales[i] + of.shifts[i];
     }
-    if (added != nullptr) {
-      const auto others = load<kWidth>(added + first);
+    if constexpr (kAdd) {
+      const auto others = to_floats(inputs.added);
       for (int i = 0; i < kWidth; ++i) floats[i] += others[i];
     }
     for (int i = 0; i < kWidth; ++i) {
-      if (relu && floats[i] < 0.0F) floats[i] = 0.0F;  // this comparison lets NaN pass
+      if (floats[i] < lower_bound) floats[i] = lower_bound;  // this comparison lets NaN pass
     }
     store(y + first, floats);
   }
@@ -138,8 +158,8 @@ std::int64_t batch_norm_scratch(const BatchNormShape& shape) {
 template <typename T>
 void batch_norm_sums(const BatchNormShape& shape, const T* x, const float* shift, double* sums,
                      void* scratch, cudaStream_t stream) {
-  column_sums<T>("batch_norm_sums", SumTerms<T>{x, shift, shape.channels}, shape.rows,
-                 shape.channels, rows_in_vectors<T>(shape.channels, x), scratch, sums,
+  column_sums<T>("batch_norm_sums", SumTerms<T>{x, shift}, shape.rows, shape.channels,
+                 rows_in_vectors<T>(shape.channels, x, shift), scratch, sums,
                  sums + 2 * shape.channels, stream);
 }
 
@@ -166,9 +186,13 @@ template <typename T>
 void batch_norm_apply(const BatchNormShape& shape, const T* x, const float* mean,
                       const float* inverse_stddev, const float* gamma, const float* beta,
                       const T* added, T* y, cudaStream_t stream) {
-  const Apply<T> apply{x, mean, inverse_stddev, gamma, beta, added, y, shape.channels, shape.relu};
-  for_each_row<T>("batch_norm_apply", apply, shape.rows, shape.channels,
-                  rows_in_vectors<T>(shape.channels, x, added, y), stream);
+  const bool vectors =
+      rows_in_vectors<T>(shape.channels, x, mean, inverse_stddev, gamma, beta, added, y);
+  const float lower_bound = shape.relu ? 0.0F : -std::numeric_limits<float>::infinity();
+  with_flag(added != nullptr, [&](auto adds) {
+    const Apply<T, adds.value> apply{x, mean, inverse_stddev, gamma, beta, added, y, lower_bound};
+    for_each_row<T>("batch_norm_apply", apply, shape.rows, shape.channels, vectors, stream);
+  });
 }
 
 // Instantiates batch norm's forward functions for float, __nv_bfloat16 and __half.

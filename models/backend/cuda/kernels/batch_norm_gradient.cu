@@ -1,5 +1,5 @@
-// The backward pass of batch norm computes the sums of the gradient, then makes one pass over the
-// map. Values per channel are computed in f64, values per element in f32.
+// The backward pass of batch norm computes the sums of the gradient, the coefficients of each
+// channel from them (in f64), and the gradients of the maps in one pass (in f32).
 #include "models/backend/cuda/kernels/column_sums.h"
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
@@ -9,23 +9,41 @@
 namespace syncopate::cuda {
 namespace {
 
-// Computes dz = (dy + dy2) * (y > 0): the gradient of batch norm's output before the addition and
-// the ReLU, whose output is y.
-template <typename T>
-struct MaskedGradient {
-  const T* y;  // output of the ReLU; null if there is no ReLU
+// The maps that both passes read, and dz = (dy + dy2) * (y > 0): the gradient of batch norm's
+// output before the addition and the ReLU, whose output is y.
+template <typename T, bool kMask, bool kTwo>
+struct GradientMaps {
+  static constexpr int kRowsAtOnce = kMask && kTwo ? 1 : 2;  // at most 6 packs of 16 bytes
+  using Element = T;
+  const T* x;
+  const T* y;  // output of the ReLU; unused if not kMask
   const T* dy;
-  const T* dy2;  // second gradient; null if there is one gradient
+  const T* dy2;  // second gradient; unused if not kTwo
 
   template <int kWidth>
-  __device__ Floats<kWidth> at(std::int64_t first) const {
-    auto floats = load<kWidth>(dy + first);
-    if (dy2 != nullptr) {
-      const auto others = load<kWidth>(dy2 + first);
+  struct Inputs {
+    Pack<T, kWidth> x, y, dy, dy2;
+  };
+
+  template <int kWidth>
+  __device__ Inputs<kWidth> read(std::int64_t first) const {
+    Inputs<kWidth> inputs{};
+    inputs.x = load_pack<kWidth>(x + first);
+    if constexpr (kMask) inputs.y = load_pack<kWidth>(y + first);
+    inputs.dy = load_pack<kWidth>(dy + first);
+    if constexpr (kTwo) inputs.dy2 = load_pack<kWidth>(dy2 + first);
+    return inputs;
+  }
+
+  template <int kWidth>
+  __device__ static Floats<kWidth> dz(const Inputs<kWidth>& inputs) {
+    auto floats = to_floats(inputs.dy);
+    if constexpr (kTwo) {
+      const auto others = to_floats(inputs.dy2);
       for (int i = 0; i < kWidth; ++i) floats[i] += others[i];
     }
-    if (y != nullptr) {
-      const auto outputs = load<kWidth>(y + first);
+    if constexpr (kMask) {
+      const auto outputs = to_floats(inputs.y);
       for (int i = 0; i < kWidth; ++i) floats[i] = outputs[i] > 0.0F ? floats[i] : 0.0F;
     }
     return floats;
@@ -33,99 +51,101 @@ struct MaskedGradient {
 };
 
 // Terms of batch norm's backward sums: dz and dz * xhat.
-template <typename T>
-struct GradientTerms {
+template <typename Maps>
+struct GradientTerms : Maps {
   static constexpr int kSums = 2;
-  const T* x;
-  MaskedGradient<T> gradient;
   const float* mean;
   const float* inverse_stddev;
-  int channels;
 
   template <int kWidth>
   __device__ Floats<kWidth> constants(int channel) const {
-    return load_each<kWidth>(mean + channel);
+    return load<kWidth>(mean + channel);
   }
 
-  template <int kWidth>
-  __device__ void add(std::int64_t row, int channel, const Floats<kWidth>& means,
+  template <int kWidth, typename Inputs>
+  __device__ void add(const Inputs& inputs, const Floats<kWidth>& means,
                       float (&sums)[kSums][kWidth]) const {
-    const std::int64_t first = row * channels + channel;
-    const auto gradients = gradient.template at<kWidth>(first);
-    const auto inputs = load<kWidth>(x + first);
+    const auto gradients = Maps::dz(inputs);
+    const auto floats = to_floats(inputs.x);
     for (int i = 0; i < kWidth; ++i) {
       sums[0][i] += gradients[i];
-      sums[1][i] += gradients[i] * (inputs[i] - means[i]);
+      sums[1][i] += gradients[i] * (floats[i] - means[i]);
     }
   }
 
   // Applies inverse_stddev after the last row, since it would occupy registers during the loop.
   template <int kWidth>
   __device__ void finish(int channel, float (&sums)[kSums][kWidth]) const {
-    for (int i = 0; i < kWidth; ++i) sums[1][i] *= inverse_stddev[channel + i];
+    const auto inverses = load<kWidth>(inverse_stddev + channel);
+    for (int i = 0; i < kWidth; ++i) sums[1][i] *= inverses[i];
   }
 };
 
-template <typename T>
-struct Backward {
-  const T* x;
-  MaskedGradient<T> gradient;
-  const float* mean;
-  const float* inverse_stddev;
-  const float* gamma;
-  const double* sums;
+// Computes batch norm's input gradient dx = scale * dz + slope * x + offset.
+template <typename Maps>
+struct Backward : Maps {
+  using T = typename Maps::Element;
+  const float* coefficients;  // [3][channels]: scales, slopes, offsets
   T* dx;
   T* dadded;
   int channels;
 
-  // Computes batch norm's input gradient dx = scale * dz + slope * (x - mean) + offset.
   template <int kWidth>
   struct Constants {
-    Floats<kWidth> means, scales, slopes, offsets;
+    Floats<kWidth> scales, slopes, offsets;
   };
 
   template <int kWidth>
   __device__ Constants<kWidth> constants(int channel) const {
-    Constants<kWidth> of;
-    const double count = sums[2 * channels];
-    for (int i = 0; i < kWidth; ++i) {
-      const int c = channel + i;
-      const double inverse = static_cast<double>(inverse_stddev[c]);
-      const double scale = static_cast<double>(gamma[c]) * inverse;
-      of.means[i] = mean[c];
-      of.scales[i] = static_cast<float>(scale);
-      of.slopes[i] = static_cast<float>(-scale * inverse * sums[channels + c] / count);
-      of.offsets[i] = static_cast<float>(-scale * sums[c] / count);
-    }
-    return of;
+    const float* const scales = coefficients + channel;
+    return {load<kWidth>(scales), load<kWidth>(scales + channels),
+            load<kWidth>(scales + 2 * channels)};
   }
 
-  template <int kWidth>
-  __device__ void at(std::int64_t row, int channel, const Constants<kWidth>& of) const {
-    const std::int64_t first = row * channels + channel;
-    const auto gradients = gradient.template at<kWidth>(first);
-    auto floats = load<kWidth>(x + first);
+  template <int kWidth, typename Inputs>
+  __device__ void write(std::int64_t first, const Constants<kWidth>& of,
+                        const Inputs& inputs) const {
+    const auto gradients = Maps::dz(inputs);
+    auto floats = to_floats(inputs.x);
     for (int i = 0; i < kWidth; ++i) {
-      floats[i] =
-          of.scales[i] * gradients[i] + of.slopes[i] * (floats[i] - of.means[i]) + of.offsets[i];
+      floats[i] = of.scales[i] * gradients[i] + (of.slopes[i] * floats[i] + of.offsets[i]);
     }
     store(dx + first, floats);
+    // dadded is not a template parameter, because the branch comes after all loads.
     if (dadded != nullptr) store(dadded + first, gradients);
   }
 };
 
+// One thread per channel divides in f64, so that the threads of the map read three f32 numbers.
 __global__ void __launch_bounds__(kThreads)
-    parameter_gradients_kernel(int channels, const double* sums, float* dgamma, float* dbeta) {
+    finish_gradient_kernel(int channels, const double* own_sums, const double* sums,
+                           const float* mean, const float* inverse_stddev, const float* gamma,
+                           float* dgamma, float* dbeta, float* coefficients) {
   const int c = channel_of_thread();
   if (c >= channels) return;
-  dgamma[c] = static_cast<float>(sums[channels + c]);
-  dbeta[c] = static_cast<float>(sums[c]);
+  dgamma[c] = static_cast<float>(own_sums[channels + c]);
+  dbeta[c] = static_cast<float>(own_sums[c]);
+  const double count = sums[2 * channels];
+  const double inverse = static_cast<double>(inverse_stddev[c]);
+  const double scale = static_cast<double>(gamma[c]) * inverse;
+  const auto slope = static_cast<float>(-scale * inverse * sums[channels + c] / count);
+  coefficients[c] = static_cast<float>(scale);
+  coefficients[channels + c] = slope;
+  // The offset contains -slope * mean. It is computed from the rounded slope, so that slope * x +
+  // offset is as exact as slope * (x - mean) even if the mean is large.
+  coefficients[2 * channels + c] = static_cast<float>(
+      -scale * sums[c] / count - static_cast<double>(slope) * static_cast<double>(mean[c]));
 }
 
-template <typename T>
-MaskedGradient<T> masked_gradient(const BatchNormShape& shape, const T* y, const T* dy,
-                                  const T* dy2) {
-  return {shape.relu ? y : nullptr, dy, dy2};
+// Calls body(GradientMaps) with the maps that the caller has.
+template <typename T, typename Body>
+void with_maps(const BatchNormShape& shape, const T* x, const T* y, const T* dy, const T* dy2,
+               const Body& body) {
+  with_flag(shape.relu, [&](auto mask) {
+    with_flag(dy2 != nullptr, [&](auto two) {
+      body(GradientMaps<T, mask.value, two.value>{x, y, dy, dy2});
+    });
+  });
 }
 
 }  // namespace
@@ -134,36 +154,33 @@ template <typename T>
 void batch_norm_gradient_sums(const BatchNormShape& shape, const T* x, const T* y, const T* dy,
                               const T* dy2, const float* mean, const float* inverse_stddev,
                               double* sums, void* scratch, cudaStream_t stream) {
-  const GradientTerms<T> terms{x, masked_gradient(shape, y, dy, dy2), mean, inverse_stddev,
-                               shape.channels};
-  column_sums<T>("batch_norm_gradient_sums", terms, shape.rows, shape.channels,
-                 rows_in_vectors<T>(shape.channels, x, terms.gradient.y, dy, dy2), scratch, sums,
-                 sums + 2 * shape.channels, stream);
+  const bool vectors = rows_in_vectors<T>(shape.channels, x, y, dy, dy2, mean, inverse_stddev);
+  with_maps(shape, x, y, dy, dy2, [&](const auto& maps) {
+    const GradientTerms<std::decay_t<decltype(maps)>> terms{maps, mean, inverse_stddev};
+    column_sums<T>("batch_norm_gradient_sums", terms, shape.rows, shape.channels, vectors, scratch,
+                   sums, sums + 2 * shape.channels, stream);
+  });
+}
+
+void batch_norm_finish_gradient(const BatchNormShape& shape, const double* own_sums,
+                                const double* sums, const float* mean, const float* inverse_stddev,
+                                const float* gamma, float* dgamma, float* dbeta,
+                                float* coefficients, cudaStream_t stream) {
+  launch(one_thread_per_channel("batch_norm_finish_gradient", shape.channels, stream),
+         finish_gradient_kernel, shape.channels, own_sums, sums, mean, inverse_stddev, gamma,
+         dgamma, dbeta, coefficients);
 }
 
 template <typename T>
 void batch_norm_backward(const BatchNormShape& shape, const T* x, const T* y, const T* dy,
-                         const T* dy2, const float* mean, const float* inverse_stddev,
-                         const float* gamma, const double* sums, T* dx, T* dadded,
+                         const T* dy2, const float* coefficients, T* dx, T* dadded,
                          cudaStream_t stream) {
-  const Backward<T> backward{x,
-                             masked_gradient(shape, y, dy, dy2),
-                             mean,
-                             inverse_stddev,
-                             gamma,
-                             sums,
-                             dx,
-                             dadded,
-                             shape.channels};
-  for_each_row<T>("batch_norm_backward", backward, shape.rows, shape.channels,
-                  rows_in_vectors<T>(shape.channels, x, backward.gradient.y, dy, dy2, dx, dadded),
-                  stream);
-}
-
-void batch_norm_parameter_gradients(const BatchNormShape& shape, const double* own_sums,
-                                    float* dgamma, float* dbeta, cudaStream_t stream) {
-  launch(one_thread_per_channel("batch_norm_parameter_gradients", shape.channels, stream),
-         parameter_gradients_kernel, shape.channels, own_sums, dgamma, dbeta);
+  const bool vectors = rows_in_vectors<T>(shape.channels, x, y, dy, dy2, coefficients, dx, dadded);
+  with_maps(shape, x, y, dy, dy2, [&](const auto& maps) {
+    const Backward<std::decay_t<decltype(maps)>> backward{maps, coefficients, dx, dadded,
+                                                          shape.channels};
+    for_each_row<T>("batch_norm_backward", backward, shape.rows, shape.channels, vectors, stream);
+  });
 }
 
 // Instantiates batch norm's backward functions for float, __nv_bfloat16 and __half.
@@ -171,21 +188,19 @@ template void batch_norm_gradient_sums(const BatchNormShape&, const float*, cons
                                        const float*, const float*, const float*, const float*,
                                        double*, void*, cudaStream_t);
 template void batch_norm_backward(const BatchNormShape&, const float*, const float*, const float*,
-                                  const float*, const float*, const float*, const float*,
-                                  const double*, float*, float*, cudaStream_t);
+                                  const float*, const float*, float*, float*, cudaStream_t);
 template void batch_norm_gradient_sums(const BatchNormShape&, const __nv_bfloat16*,
                                        const __nv_bfloat16*, const __nv_bfloat16*,
                                        const __nv_bfloat16*, const float*, const float*, double*,
                                        void*, cudaStream_t);
 template void batch_norm_backward(const BatchNormShape&, const __nv_bfloat16*, const __nv_bfloat16*,
                                   const __nv_bfloat16*, const __nv_bfloat16*, const float*,
-                                  const float*, const float*, const double*, __nv_bfloat16*,
-                                  __nv_bfloat16*, cudaStream_t);
+                                  __nv_bfloat16*, __nv_bfloat16*, cudaStream_t);
 template void batch_norm_gradient_sums(const BatchNormShape&, const __half*, const __half*,
                                        const __half*, const __half*, const float*, const float*,
                                        double*, void*, cudaStream_t);
 template void batch_norm_backward(const BatchNormShape&, const __half*, const __half*,
-                                  const __half*, const __half*, const float*, const float*,
-                                  const float*, const double*, __half*, __half*, cudaStream_t);
+                                  const __half*, const __half*, const float*, __half*, __half*,
+                                  cudaStream_t);
 
 }  // namespace syncopate::cuda

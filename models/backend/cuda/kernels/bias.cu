@@ -9,33 +9,38 @@ namespace {
 
 template <typename T>
 struct AddBias {
+  static constexpr int kRowsAtOnce = 4;
   T* y;
   const float* bias;
-  int channels;
   bool relu;
 
   template <int kWidth>
   __device__ Floats<kWidth> constants(int channel) const {
-    return load_each<kWidth>(bias + channel);
+    return load<kWidth>(bias + channel);
   }
 
   template <int kWidth>
-  __device__ void at(std::int64_t row, int channel, const Floats<kWidth>& biases) const {
-    T* const place = y + row * channels + channel;
-    auto floats = load<kWidth>(place);
+  __device__ Pack<T, kWidth> read(std::int64_t first) const {
+    return load_pack<kWidth>(y + first);
+  }
+
+  template <int kWidth>
+  __device__ void write(std::int64_t first, const Floats<kWidth>& biases,
+                        const Pack<T, kWidth>& inputs) const {
+    auto floats = to_floats(inputs);
     for (int i = 0; i < kWidth; ++i) {
       floats[i] += biases[i];
       if (relu && floats[i] < 0.0F) floats[i] = 0.0F;
     }
-    store(place, floats);
+    store(y + first, floats);
   }
 };
 
 template <typename T>
 struct BiasGradientTerms {
   static constexpr int kSums = 1;
+  static constexpr int kRowsAtOnce = 4;
   const T* dy;
-  int channels;
 
   template <int kWidth>
   __device__ NoConstants constants(int) const {
@@ -43,9 +48,14 @@ struct BiasGradientTerms {
   }
 
   template <int kWidth>
-  __device__ void add(std::int64_t row, int channel, NoConstants,
+  __device__ Pack<T, kWidth> read(std::int64_t first) const {
+    return load_pack<kWidth>(dy + first);
+  }
+
+  template <int kWidth>
+  __device__ void add(const Pack<T, kWidth>& gradients, NoConstants,
                       float (&sums)[kSums][kWidth]) const {
-    const auto floats = load<kWidth>(dy + row * channels + channel);
+    const auto floats = to_floats(gradients);
     for (int i = 0; i < kWidth; ++i) sums[0][i] += floats[i];
   }
 
@@ -58,14 +68,14 @@ struct BiasGradientTerms {
 template <typename T>
 void add_bias(T* y, const float* bias, std::int64_t rows, int channels, bool relu,
               cudaStream_t stream) {
-  for_each_row<T>("add_bias", AddBias<T>{y, bias, channels, relu}, rows, channels,
-                  rows_in_vectors<T>(channels, y), stream);
+  for_each_row<T>("add_bias", AddBias<T>{y, bias, relu}, rows, channels,
+                  rows_in_vectors<T>(channels, y, bias), stream);
 }
 
 template <typename T>
 void bias_gradient(const T* dy, float* db, std::int64_t rows, int channels, void* scratch,
                    cudaStream_t stream) {
-  column_sums<T>("bias_gradient", BiasGradientTerms<T>{dy, channels}, rows, channels,
+  column_sums<T>("bias_gradient", BiasGradientTerms<T>{dy}, rows, channels,
                  rows_in_vectors<T>(channels, dy), scratch, db, nullptr, stream);
 }
 

@@ -32,19 +32,20 @@ inline std::int64_t column_sums_scratch(std::int64_t rows, int channels, int sum
 }
 
 // The first kernel of column sums writes partial: [row_blocks][kSums][channels]. Terms provides
-// kSums; constants<kWidth>(channel); add<kWidth>(row, channel, constants, sums), where sums is
-// float[kSums][kWidth]; and finish<kWidth>(channel, sums), called after a thread's last row.
+// kSums; kRowsAtOnce, the rows that are read ahead; constants<kWidth>(channel);
+// read<kWidth>(first), where `first` is the index of a pack's first element; add(inputs, constants,
+// sums), where inputs is what read() returned and sums is float[kSums][kWidth]; and
+// finish<kWidth>(channel, sums), called after a thread's last row.
 template <int kWidth, typename Terms>
-__global__ void __launch_bounds__(kThreads, kSumBlocksAtOnce)
+__global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     column_sums_kernel(Terms terms, ColumnGrid grid, double* partial) {
   const ColumnPlace place = column_place<kWidth>(grid);
   float sums[Terms::kSums][kWidth] = {};
   if (!place.idle) {
     const auto constants = terms.template constants<kWidth>(place.channel);
-#pragma unroll 4
-    for (std::int64_t row = place.first_row; row < grid.rows; row += place.row_step) {
-      terms.template add<kWidth>(row, place.channel, constants, sums);
-    }
+    for_packs_of_thread<Terms::kRowsAtOnce>(
+        place, grid, [&](std::int64_t first) { return terms.template read<kWidth>(first); },
+        [&](std::int64_t, const auto& inputs) { terms.add(inputs, constants, sums); });
     terms.template finish<kWidth>(place.channel, sums);
   }
   __shared__ float tile[kThreads * kWidth];  // partial sums: [rows of the block][lanes][kWidth]

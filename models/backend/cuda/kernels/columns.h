@@ -17,9 +17,9 @@ inline constexpr int kThreads = 256;  // the number of threads of a block
 // Grids are sized by constants for an H200 (132 multiprocessors), since the order of a sum must not
 // depend on the device. Kernels that sum have as many blocks as run at once, to keep partial sums
 // few; other kernels have many more, so that the last blocks to run are a small part.
-// Sums run kSumBlocksAtOnce blocks per multiprocessor, with at most 64 registers a thread.
-inline constexpr int kSumBlocksAtOnce = 4;
-inline constexpr int kMostSumBlocks = 132 * kSumBlocksAtOnce;
+// A multiprocessor runs kBlocksAtOnce blocks, with at most 64 registers a thread.
+inline constexpr int kBlocksAtOnce = 4;
+inline constexpr int kMostSumBlocks = 132 * kBlocksAtOnce;
 inline constexpr int kMostBlocks = 132 * 32;
 inline constexpr int kWidestTile = 32;  // packs, so that a warp reads 512 bytes of a row
 
@@ -71,6 +71,28 @@ __device__ ColumnPlace column_place(const ColumnGrid& grid) {
   return place;
 }
 
+// Calls use(first, read(first)) for the rows of a thread, in order, where `first` is the index in
+// the map of the first element of the thread's pack. kRows rows are read before the first of them
+// is used: with one 16-byte load in flight per thread, a multiprocessor waits for memory. The last
+// rows are in a loop of their own, because reads under conditions would need more registers.
+template <int kRows, typename Read, typename Use>
+__device__ void for_packs_of_thread(const ColumnPlace& place, const ColumnGrid& grid,
+                                    const Read& read, const Use& use) {
+  const std::int64_t step = place.row_step * grid.channels;
+  const std::int64_t end = grid.rows * grid.channels;
+  std::int64_t first = place.first_row * grid.channels + place.channel;
+  for (; first + (kRows - 1) * step < end; first += kRows * step) {
+    decltype(read(first)) inputs[kRows];
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) inputs[i] = read(first + i * step);
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) use(first + i * step, inputs[i]);
+  }
+  if constexpr (kRows > 1) {
+    for (; first < end; first += step) use(first, read(first));
+  }
+}
+
 // Returns the launch of a CUDA kernel with one thread per channel.
 inline Launch one_thread_per_channel(const char* name, int channels, cudaStream_t stream) {
   const int blocks = (channels + kThreads - 1) / kThreads;
@@ -83,15 +105,30 @@ __device__ inline int channel_of_thread() {
 // The constants type of an Operation on maps that uses no constants per channel.
 struct NoConstants {};
 
+// Whether an Operation reads rows ahead. It can if it reads no other rows than those it writes.
+template <typename Operation>
+inline constexpr bool kReadsAhead = requires {
+  Operation::kRowsAtOnce;
+};
+
 // The kernel that applies Operation to a map. Operation provides constants<kWidth>(channel) and
-// at<kWidth>(row, channel, constants).
+// at<kWidth>(row, channel, constants). If it reads ahead, it provides kRowsAtOnce, the number of
+// rows; read<kWidth>(first); and write(first, constants, inputs), where `first` is the index of the
+// pack's first element and inputs is what read() returned.
 template <int kWidth, typename Operation>
-__global__ void __launch_bounds__(kThreads) rows_kernel(Operation operation, ColumnGrid grid) {
+__global__ void __launch_bounds__(kThreads, kReadsAhead<Operation> ? kBlocksAtOnce : 1)
+    rows_kernel(Operation operation, ColumnGrid grid) {
   const ColumnPlace place = column_place<kWidth>(grid);
   if (place.idle) return;
   const auto constants = operation.template constants<kWidth>(place.channel);
-  for (std::int64_t row = place.first_row; row < grid.rows; row += place.row_step) {
-    operation.template at<kWidth>(row, place.channel, constants);
+  if constexpr (kReadsAhead<Operation>) {
+    for_packs_of_thread<Operation::kRowsAtOnce>(
+        place, grid, [&](std::int64_t first) { return operation.template read<kWidth>(first); },
+        [&](std::int64_t first, const auto& inputs) { operation.write(first, constants, inputs); });
+  } else {
+    for (std::int64_t row = place.first_row; row < grid.rows; row += place.row_step) {
+      operation.template at<kWidth>(row, place.channel, constants);
+    }
   }
 }
 
@@ -101,8 +138,10 @@ template <typename T, typename Operation>
 void for_each_row(const char* name, const Operation& operation, std::int64_t rows, int channels,
                   bool vectors, cudaStream_t stream) {
   if (rows == 0) return;
+  int rows_of_thread = 1;
+  if constexpr (kReadsAhead<Operation>) rows_of_thread = Operation::kRowsAtOnce;
   with_width<T>(vectors, [&](auto width) {
-    const ColumnGrid grid = column_grid(rows, channels, width, kMostBlocks, 1);
+    const ColumnGrid grid = column_grid(rows, channels, width, kMostBlocks, rows_of_thread);
     const dim3 blocks(static_cast<unsigned>(grid.tiles), static_cast<unsigned>(grid.row_blocks));
     launch({name, blocks, kThreads, stream}, rows_kernel<width.value, Operation>, operation, grid);
   });

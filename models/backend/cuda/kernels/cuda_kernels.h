@@ -111,17 +111,20 @@ template <typename T>
 void batch_norm_gradient_sums(const BatchNormShape& shape, const T* x, const T* y, const T* dy,
                               const T* dy2, const float* mean, const float* inverse_stddev,
                               double* sums, void* scratch, cudaStream_t stream);
+// Computes the gradients dgamma and dbeta of this replica and the coefficients of batch norm's
+// input gradient, [3 * channels] f32. own_sums: this replica's own, before any sum over replicas;
+// sums: of all replicas.
+void batch_norm_finish_gradient(const BatchNormShape& shape, const double* own_sums,
+                                const double* sums, const float* mean, const float* inverse_stddev,
+                                const float* gamma, float* dgamma, float* dbeta,
+                                float* coefficients, cudaStream_t stream);
 // Computes batch norm's input gradient dx = gamma * inverse_stddev * (dz - sums[c] / m - xhat *
-// sums[C + c] / m), with m = sums[2 C]; dadded = dz unless dadded is null. dx may be dy or dy2.
+// sums[C + c] / m), with m = sums[2 C], from the coefficients; dadded = dz unless dadded is null.
+// dx may be dy or dy2.
 template <typename T>
 void batch_norm_backward(const BatchNormShape& shape, const T* x, const T* y, const T* dy,
-                         const T* dy2, const float* mean, const float* inverse_stddev,
-                         const float* gamma, const double* sums, T* dx, T* dadded,
+                         const T* dy2, const float* coefficients, T* dx, T* dadded,
                          cudaStream_t stream);
-// Computes the gradients dgamma and dbeta of this replica. sums: this replica's own, before any sum
-// over replicas.
-void batch_norm_parameter_gradients(const BatchNormShape& shape, const double* own_sums,
-                                    float* dgamma, float* dbeta, cudaStream_t stream);
 
 // PoolShape describes a pooling. In a window that reaches into the padding only the elements inside
 // the map count; a window that does not fit is dropped.

@@ -42,13 +42,23 @@ __host__ __device__ T from_float(float value) {
   }
 }
 
-// Loads a pack. `from` must be aligned to the size of the pack; so must `to` in store().
-template <int kWidth, typename T>
-__device__ Floats<kWidth> load(const T* from) {
-  const auto pack = *reinterpret_cast<const Pack<T, kWidth>*>(from);
+template <typename T, int kWidth>
+__device__ Floats<kWidth> to_floats(const Pack<T, kWidth>& pack) {
   Floats<kWidth> floats;
   for (int i = 0; i < kWidth; ++i) floats[i] = to_float(pack.values[i]);
   return floats;
+}
+
+// Loads a pack. `from` must be aligned to the size of the pack, at most to 16 bytes; so must `to`
+// in store(). A kernel that loads several packs before it uses one keeps the packs, since their
+// floats would occupy twice the registers.
+template <int kWidth, typename T>
+__device__ Pack<T, kWidth> load_pack(const T* from) {
+  return *reinterpret_cast<const Pack<T, kWidth>*>(from);
+}
+template <int kWidth, typename T>
+__device__ Floats<kWidth> load(const T* from) {
+  return to_floats(load_pack<kWidth>(from));
 }
 
 template <int kWidth, typename T>
@@ -58,25 +68,17 @@ __device__ void store(T* to, const Floats<kWidth>& floats) {
   *reinterpret_cast<Pack<T, kWidth>*>(to) = pack;
 }
 
-// Loads f32 values per channel one by one, because their address may have any alignment.
-template <int kWidth>
-__device__ Floats<kWidth> load_each(const float* from) {
-  Floats<kWidth> floats;
-  for (int i = 0; i < kWidth; ++i) floats[i] = from[i];
-  return floats;
-}
-
 // Returns whether all given pointers are aligned to 16 bytes; null counts as aligned.
 template <typename... T>
 bool aligned(const T*... pointers) {
   return ((reinterpret_cast<std::uintptr_t>(pointers) % kVectorBytes == 0) && ...);
 }
 
-// Returns whether all given maps are aligned and their rows of `channels` elements fill packs of 16
-// bytes.
+// Returns whether all given maps and arrays per channel are aligned, and the maps' rows of
+// `channels` elements of T fill packs of 16 bytes.
 template <typename T, typename... Pointers>
-bool rows_in_vectors(int channels, const Pointers*... maps) {
-  return channels * sizeof(T) % kVectorBytes == 0 && aligned(maps...);
+bool rows_in_vectors(int channels, const Pointers*... pointers) {
+  return channels * sizeof(T) % kVectorBytes == 0 && aligned(pointers...);
 }
 
 // Calls body(std::integral_constant<int, width>) with the width of 16 bytes of T, or with 1.
@@ -86,6 +88,17 @@ void with_width(bool vectors, const Body& body) {
     body(std::integral_constant<int, kVectorBytes / static_cast<int>(sizeof(T))>{});
   } else {
     body(std::integral_constant<int, 1>{});
+  }
+}
+
+// Calls body(std::bool_constant<flag>). A kernel takes the flags that decide on a load as template
+// parameters: the branch around a load would separate the loads.
+template <typename Body>
+void with_flag(bool flag, const Body& body) {
+  if (flag) {
+    body(std::true_type{});
+  } else {
+    body(std::false_type{});
   }
 }
 

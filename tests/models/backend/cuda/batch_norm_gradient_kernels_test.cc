@@ -48,13 +48,14 @@ TYPED_TEST(BatchNormGradientKernels, GiveGradientsOfAMaskedSum) {
         DeviceArray<T> y(outputs, offset);
         DeviceArray<T> dy(first, offset);
         DeviceArray<T> dy2(second, offset);
-        DeviceArray<float> mean(subject.moments.mean, 1);
-        DeviceArray<float> inverse(subject.inverse, 1);
-        DeviceArray<float> gamma(subject.gamma, 1);
+        DeviceArray<float> mean(subject.moments.mean, offset);
+        DeviceArray<float> inverse(subject.inverse, offset);
+        DeviceArray<float> gamma(subject.gamma, offset);
         DeviceArray<double> sums(2 * rows.channels + 1);
         DeviceArray<unsigned char> scratch(batch_norm_scratch(shape));
         DeviceArray<float> dgamma(rows.channels);
         DeviceArray<float> dbeta(rows.channels);
+        DeviceArray<float> coefficients(3 * rows.channels, offset);
         DeviceArray<T> fresh(rows.count(), offset);
         DeviceArray<T> dadded(rows.count(), offset);
         DeviceArray<T>& dx = !options.in_place ? fresh : options.two_gradients ? dy2 : dy;
@@ -62,9 +63,10 @@ TYPED_TEST(BatchNormGradientKernels, GiveGradientsOfAMaskedSum) {
         const T* const other = options.two_gradients ? dy2.data() : nullptr;
         batch_norm_gradient_sums(shape, x.data(), mask, dy.data(), other, mean.data(),
                                  inverse.data(), sums.data(), scratch.data(), kStream);
-        batch_norm_parameter_gradients(shape, sums.data(), dgamma.data(), dbeta.data(), kStream);
-        batch_norm_backward(shape, x.data(), mask, dy.data(), other, mean.data(), inverse.data(),
-                            gamma.data(), sums.data(), dx.data(),
+        batch_norm_finish_gradient(shape, sums.data(), sums.data(), mean.data(), inverse.data(),
+                                   gamma.data(), dgamma.data(), dbeta.data(), coefficients.data(),
+                                   kStream);
+        batch_norm_backward(shape, x.data(), mask, dy.data(), other, coefficients.data(), dx.data(),
                             options.wants_added ? dadded.data() : nullptr, kStream);
         return Outputs{dgamma.values(), dbeta.values(), dx.values(),
                        options.wants_added ? dadded.values() : Values(dz.size(), 0.0)};

@@ -27,7 +27,7 @@ TYPED_TEST(BiasKernels, AddABiasToEveryRow) {
       }
       const auto found = run_in_every_order([&] {
         DeviceArray<T> y(values, offset);
-        DeviceArray<float> bias(biases, 1);
+        DeviceArray<float> bias(biases, offset);
         add_bias(y.data(), bias.data(), shape.rows, shape.channels, relu, kStream);
         return Outputs{y.values()};
       });
