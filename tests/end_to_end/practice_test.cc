@@ -101,6 +101,17 @@ TEST_P(TrainingPractice, LowersTheLearningRateOnAPlateau) {
   }
 }
 
+TEST_P(TrainingPractice, ReturnsToTheScheduledRateWhenResumedWithoutTheRule) {
+  const Arguments folder{"--log-every", "16", "--checkpoint-dir", runs_ / "ck"};
+  run(kStandStill +
+      Arguments{GetParam().is_synchronous ? "4" : "200", "--reduce-on-plateau",
+                "factor=0.5,patience=1,min-delta=0.5"} +
+      folder);
+  ASSERT_LT(runs_.lines("step").back().at("learning_rate"), 1e-9);
+  run(kStandStill + Arguments{GetParam().is_synchronous ? "6" : "202", "--resume"} + folder);
+  for (const auto& line : runs_.lines("step")) EXPECT_EQ(line.at("learning_rate"), 1e-9);
+}
+
 TEST_P(TrainingPractice, KeepsTheBestCheckpoint) {
   const Arguments more{"--epochs",           "5", "--checkpoint-dir", runs_ / "ck",
                        "--keep-checkpoints", "1", "--keep-best"};

@@ -231,10 +231,10 @@ class ReplicaLoop {
       log_.begin(before, own_.times());
     }
     loss_.begin_step(range.epoch, before);
-    learning_rate_ =
-        run_.schedule.learning_rate(epochs_at({.epoch = range.epoch, .offset = range.begin},
-                                              run_.dataset_size, run_.batch_size)) *
-        before.learning_rate_factor;
+    learning_rate_ = run_.schedule.learning_rate(epochs_at(
+        {.epoch = range.epoch, .offset = range.begin}, run_.dataset_size, run_.batch_size));
+    // A resumed run without the rule trains at the scheduled rate, whatever the checkpoint says.
+    if (options_.rules.reduce_on_plateau) learning_rate_ *= before.learning_rate_factor;
     job_.begin_step(range);
     const Batch& batch = input_.next();
     const auto begun = Clock::now();
