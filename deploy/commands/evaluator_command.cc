@@ -49,30 +49,33 @@ class JobWatch {
   // Records that the job is alive, because a new checkpoint or an answer has been seen.
   void on_answer() { silent_until_ = Deadline::after(timeout_); }
 
-  // Connects to server 0 if the last attempt was more than kCall ago. Throws PeerError if the
-  // address has not answered for longer than the timeout.
-  void check_server() {
-    if (!server_ || !next_call_.passed()) return;
+  // Connects to server 0 if the last attempt was more than kCall ago. Returns whether the last
+  // attempt was answered.
+  bool is_server_reached() {
+    if (!server_ || !next_call_.passed()) return is_reached_;
     try {
       connect_to(*server_, "server 0 at " + to_string(*server_), Deadline::after(kCall));
+      is_reached_ = true;
       on_answer();
     } catch (const PeerError&) {
-      check_timeout();
+      is_reached_ = false;
     } catch (const UsageError&) {  // the host's name is not known yet, or no longer
-      check_timeout();
+      is_reached_ = false;
     }
     next_call_ = Deadline::after(kCall);
+    return is_reached_;
   }
 
- private:
+  // Throws PeerError if the address has not answered for longer than the timeout.
   void check_timeout() const {
-    if (!silent_until_.passed()) return;
+    if (!server_ || !silent_until_.passed()) return;
     throw PeerError("no task has listened at server 0's " + to_string(*server_) + " for " +
                     in_seconds(silent_until_.timeout()) +
                     ", and no checkpoint was the run's last: the job has ended early; start the "
                     "evaluator again with it, or measure a checkpoint with syncopate evaluate");
   }
 
+ private:
   static constexpr std::chrono::milliseconds kPeerTimeout{5000};
   // The time added to the peer timeout. It covers the end of all tasks after one has failed and the
   // second rendezvous of a job that is started again.
@@ -83,6 +86,7 @@ class JobWatch {
   std::chrono::milliseconds timeout_;
   Deadline silent_until_ = Deadline::after({});
   Deadline next_call_ = Deadline::after({});
+  bool is_reached_ = false;
 };
 
 // Selects the checkpoint of a folder that is to be measured next.
@@ -151,10 +155,16 @@ int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ost
   const std::int64_t batch = options.strategy.batch_size_per_replica;
   NewestCheckpoint newest(loop.checkpoint_dir, graph, {arena.values(), {}, state.values});
   JobWatch watch(options);
+  // Asynchronous workers write one more checkpoint after the evaluation that ends training, before
+  // the servers end. A job without servers ends with that evaluation.
+  bool ends_by_rules = false;
+  bool is_over = false;
   while (!signals.poll()) {
     const auto info = newest.load_another();
     if (!info) {
-      watch.check_server();
+      if (is_over) return 0;
+      is_over = !watch.is_server_reached() && ends_by_rules;
+      if (!is_over) watch.check_timeout();
       std::this_thread::sleep_for(kPollInterval);
       continue;
     }
@@ -173,6 +183,7 @@ int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ost
                   split, test.loss, static_cast<long long>(test.samples));
     out << line.data() << std::flush;
     if (remaining_steps(loop, info->progress, data.train->size(), batch) <= 0) return 0;
+    ends_by_rules = EvaluationRules(loop.rules, info->progress.at.rules).ends_training();
     watch.on_answer();
   }
   return 0;

@@ -155,13 +155,15 @@ std::vector<std::string> EvaluationRules::judge(std::int64_t step, const Evaluat
   if (!any() || step == judged_step()) return {};
   const bool ended = ends_training();
   state_.judged_step = static_cast<double>(step);
-  state_.loss = evaluation.loss;
-  state_.accuracy = evaluation.accuracy;
-  std::vector<std::string> notes;
   if (options_.keeps_best) {
     const Patience by{options_.early_stop ? options_.early_stop->metric : Metric::kMeanAccuracy};
     if (state_.best.take(by, evaluation)) state_.best_step = static_cast<double>(step);
   }
+  // Asynchronous workers evaluate once more after the end is decided. That does not revoke it.
+  if (ended) return {};
+  state_.loss = evaluation.loss;
+  state_.accuracy = evaluation.accuracy;
+  std::vector<std::string> notes;
   if (options_.early_stop) state_.early_stop.take(*options_.early_stop, evaluation);
   if (const auto& rule = options_.reduce_on_plateau) {
     state_.plateau.take(rule->when, evaluation);
@@ -175,7 +177,7 @@ std::vector<std::string> EvaluationRules::judge(std::int64_t step, const Evaluat
                       shortest_text(state_.learning_rate_factor)));
     }
   }
-  if (!ended && ends_training()) {
+  if (ends_training()) {
     const bool is_early =
         !options_.stop_at ||
         !is_reached(*options_.stop_at, value_of(evaluation, options_.stop_at->metric));

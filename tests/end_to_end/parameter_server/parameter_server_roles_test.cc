@@ -190,6 +190,21 @@ TEST(AnEvaluator, EndsWithItsJob) {
   EXPECT_NE(result.err.find("10.5 s"), std::string::npos) << result.err;
 }
 
+TEST(AnEvaluator, MeasuresTheLastCheckpointOfAJobThatARuleEnds) {
+  const ScratchDir scratch;
+  ListedJob job({"--steps", "1000000", "--checkpoint-dir", scratch / "ck", "--stop-at", "loss=100",
+                 "--service-time", "constant:10", "--metrics", scratch / "m.jsonl"});
+  const auto evaluator = job.start("evaluator", 0);
+  job.start_training();
+  for (const auto* tasks : {&job.servers(), &job.workers()}) {
+    for (const auto& task : *tasks) EXPECT_EQ(task->wait().exit_code, 0);
+  }
+  const ProgramResult result = evaluator->wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const std::string steps = summary_of(scratch / "m.jsonl").at("steps").dump();
+  EXPECT_NE(result.out.find("step " + steps + ": test accuracy"), std::string::npos) << result.out;
+}
+
 TEST(AnEvaluator, SkipsADamagedCheckpointWithALine) {
   const ScratchDir scratch;
   ASSERT_EQ(run_syncopate({"train", "--model", "mlp", "--data", "synthetic:1x8x8:4:1600", "--steps",

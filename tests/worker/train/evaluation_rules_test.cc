@@ -46,6 +46,15 @@ TEST(EarlyStopRule, CountsALowGainAsNone) {
   EXPECT_TRUE(rules.ends_training());
 }
 
+TEST(StopAtRule, IsNotRevokedByALaterEvaluation) {
+  EvaluationRules rules({.stop_at = parse_stop_at("accuracy=0.8"), .keeps_best = true}, {});
+  rules.judge(1, with_accuracy(0.8));
+  rules.judge(2, with_accuracy(0.7));
+  EXPECT_TRUE(rules.ends_training());
+  rules.judge(3, with_accuracy(0.9));
+  EXPECT_EQ(rules.best_step(), 3);
+}
+
 TEST(PlateauRule, LowersTheLearningRateAndBeginsToCountAgain) {
   EvaluationRules rules({.reduce_on_plateau = parse_reduce_on_plateau("factor=0.5,patience=2")},
                         {});
