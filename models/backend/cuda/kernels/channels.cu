@@ -10,29 +10,40 @@
 namespace syncopate::cuda {
 namespace {
 
-// Writes y [rows, y_channels]; Source::at(row, channel) computes an element. A thread writes single
-// elements: rows are too short for vector stores, and the writes of adjacent threads are coalesced.
-template <typename To, typename Source>
+// Writes y [rows, y_channels]; Source::at(row, channel) computes an element. A thread writes a
+// whole row in one pack if kWidth is y_channels, else single elements (kWidth is 1).
+template <int kWidth, typename To, typename Source>
 __global__ void __launch_bounds__(kThreads)
-    with_channels_kernel(Source source, int channels, To* y, int y_channels, std::int64_t count) {
+    with_channels_kernel(Source source, int channels, To* y, int y_channels, std::int64_t packs) {
   const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * kThreads;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < packs;
        i += threads) {
-    const std::int64_t row = i / y_channels;
-    const int channel = static_cast<int>(i - row * y_channels);
-    y[i] = from_float<To>(channel < channels ? source.at(row, channel) : 0.0F);
+    const std::int64_t row = kWidth == 1 ? i / y_channels : i;
+    const int first = kWidth == 1 ? static_cast<int>(i - row * y_channels) : 0;
+    Floats<kWidth> values{};
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) {
+      if (first + k >= channels) break;
+      values[k] = source.at(row, first + k);
+    }
+    store(y + i * kWidth, values);
   }
 }
 
 template <typename To, typename Source>
 void start(const char* name, const Source& source, int channels, To* y, int y_channels,
            std::int64_t rows, cudaStream_t stream) {
-  const std::int64_t count = rows * y_channels;
-  if (count == 0) return;
-  const std::int64_t blocks =
-      std::min<std::int64_t>((count + kThreads - 1) / kThreads, kMostBlocks);
-  launch({name, dim3(static_cast<unsigned>(blocks)), kThreads, stream},
-         with_channels_kernel<To, Source>, source, channels, y, y_channels, count);
+  if (rows == 0) return;
+  const auto start_with = [&](auto width) {
+    const std::int64_t packs = rows * y_channels / width;
+    const std::int64_t blocks =
+        std::min<std::int64_t>((packs + kThreads - 1) / kThreads, kMostBlocks);
+    launch({name, dim3(static_cast<unsigned>(blocks)), kThreads, stream},
+           with_channels_kernel<width.value, To, Source>, source, channels, y, y_channels, packs);
+  };
+  if (y_channels == 8 && aligned(y)) return start_with(std::integral_constant<int, 8>{});
+  if (y_channels == 4 && aligned(y)) return start_with(std::integral_constant<int, 4>{});
+  start_with(std::integral_constant<int, 1>{});
 }
 
 template <typename From>

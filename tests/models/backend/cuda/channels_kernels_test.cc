@@ -16,8 +16,10 @@ struct Case {
   std::int64_t rows;
   int channels, y_channels;
 };
-// The numbers of rows are zero, one, and enough for more elements than a grid has threads.
-constexpr Case kCases[] = {{0, 3, 4}, {1, 1, 4}, {5, 3, 8}, {300'000, 3, 4}, {7, 8, 3}, {6, 4, 1}};
+// The numbers of rows are zero, one, and enough for more elements than a grid has threads. Rows of
+// four and eight channels are written at once, other rows element by element.
+constexpr Case kCases[] = {{0, 3, 4}, {1, 1, 4}, {5, 3, 8}, {250'000, 3, 5},
+                           {7, 8, 3}, {7, 8, 4}, {6, 4, 1}};
 
 // Returns element `i` of the map after its number of channels was changed to y_channels: added
 // channels are zero, and surplus channels are left out.
@@ -63,14 +65,18 @@ TYPED_TEST(ChannelKernels, NormaliseLikeUnpaddedChannels) {
   DeviceArray<T> plain(kRows * kChannels);
   normalise(x.data(), 255.0F, mean.data(), stddev.data(), plain.data(), plain.size(), kChannels,
             kStream);
-  Values expected;
-  for (std::int64_t i = 0; i < kRows * 4; ++i) {
-    expected.push_back(at(plain.values(), kChannels, i, 4));
+  for (const int y_channels : {4, 5, 8}) {
+    Values expected;
+    for (std::int64_t i = 0; i < kRows * y_channels; ++i) {
+      expected.push_back(at(plain.values(), kChannels, i, y_channels));
+    }
+    for (const std::int64_t offset : {0, 1}) {
+      DeviceArray<T> padded(kRows * y_channels, offset);
+      normalise_with_channels(x.data(), 255.0F, mean.data(), stddev.data(), kChannels,
+                              padded.data(), y_channels, kRows, kStream);
+      EXPECT_EQ(padded.values(), expected);
+    }
   }
-  DeviceArray<T> padded(kRows * 4);
-  normalise_with_channels(x.data(), 255.0F, mean.data(), stddev.data(), kChannels, padded.data(), 4,
-                          kRows, kStream);
-  EXPECT_EQ(padded.values(), expected);
 }
 
 }  // namespace
