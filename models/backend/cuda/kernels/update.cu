@@ -12,9 +12,9 @@
 namespace syncopate::cuda {
 namespace {
 
-__device__ float updated(UpdateRule rule, const UpdateConstants& constants, float value,
-                         float gradient, float* slot0, float* slot1) {
-  if (rule == UpdateRule::kAdam) {
+__device__ float updated(const UpdateConstants& constants, float value, float gradient,
+                         float* slot0, float* slot1) {
+  if (constants.rule == UpdateRule::kAdam) {
     const AdamConstants& c = constants.adam;
     const float g = gradient + c.weight_decay * value;
     const float m = c.beta1 * *slot0 + c.one_minus_beta1 * g;
@@ -26,10 +26,10 @@ __device__ float updated(UpdateRule rule, const UpdateConstants& constants, floa
   }
   const SgdConstants& c = constants.sgd;
   const float g = gradient + c.weight_decay * value;
-  if (rule == UpdateRule::kSgd) return value - c.learning_rate * g;
+  if (constants.rule == UpdateRule::kSgd) return value - c.learning_rate * g;
   const float buffer = c.momentum * *slot0 + g;
   *slot0 = buffer;
-  if (rule == UpdateRule::kMomentum) return value - c.learning_rate * buffer;
+  if (constants.rule == UpdateRule::kMomentum) return value - c.learning_rate * buffer;
   return value - c.learning_rate * (g + c.momentum * buffer);
 }
 
@@ -46,12 +46,16 @@ __global__ void __launch_bounds__(kThreads)
        i += threads) {
     float slot0 = arrays.slots[0] == nullptr ? 0.0F : arrays.slots[0][i];
     float slot1 = arrays.slots[1] == nullptr ? 0.0F : arrays.slots[1][i];
-    const UpdateConstants& constants =
-        arrays.decays[i / kDecayBlock] != 0 ? with_decay : without_decay;
     const float gradient = arrays.gradients[i] * unscale;
     const float before = arrays.values[i];
-    const float value =
-        skips ? before : updated(with_decay.rule, constants, before, gradient, &slot0, &slot1);
+    float value = before;
+    if (!skips) {
+      // Two calls, because a reference to one of two kernel parameters would make each thread copy
+      // both into local memory.
+      value = arrays.decays[i / kDecayBlock] != 0
+                  ? updated(with_decay, before, gradient, &slot0, &slot1)
+                  : updated(without_decay, before, gradient, &slot0, &slot1);
+    }
     if (arrays.average != nullptr) {
       const float average = arrays.average[i];
       arrays.average[i] = average + with_decay.average_rate * (value - average);
