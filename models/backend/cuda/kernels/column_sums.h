@@ -18,7 +18,7 @@ inline constexpr int kSumColumns = 8;
 inline constexpr int kSumSlices = kThreads / kSumColumns;
 
 inline ColumnGrid column_sums_grid(std::int64_t rows, int channels, int width) {
-  return column_grid(rows, channels, width, kMostSumBlocks, kRowsOfSumThread);
+  return column_grid(rows, channels, width, kMostBlocksAtOnce, kRowsOfSumThread);
 }
 
 // Returns the bytes of scratch memory that suffice for column sums of every type and alignment.

@@ -16,10 +16,11 @@ namespace syncopate::cuda {
 inline constexpr int kThreads = 256;  // the number of threads of a block
 // Grids are sized by constants for an H200 (132 multiprocessors), since the order of a sum must not
 // depend on the device. Kernels that sum have as many blocks as run at once, to keep partial sums
-// few; other kernels have many more, so that the last blocks to run are a small part.
+// few, and so have kernels that read ahead; other kernels have many more, so that the last blocks
+// to run are a small part.
 // A multiprocessor runs kBlocksAtOnce blocks, with at most 64 registers a thread.
 inline constexpr int kBlocksAtOnce = 4;
-inline constexpr int kMostSumBlocks = 132 * kBlocksAtOnce;
+inline constexpr int kMostBlocksAtOnce = 132 * kBlocksAtOnce;
 inline constexpr int kMostBlocks = 132 * 32;
 inline constexpr int kWidestTile = 32;  // packs, so that a warp reads 512 bytes of a row
 
@@ -122,9 +123,15 @@ __global__ void __launch_bounds__(kThreads, kReadsAhead<Operation> ? kBlocksAtOn
   if (place.idle) return;
   const auto constants = operation.template constants<kWidth>(place.channel);
   if constexpr (kReadsAhead<Operation>) {
+    // Goes from the last row to the first: most of these kernels follow one that reads the same map
+    // from the first row to the last, so that the last rows are still in the L2 cache.
+    const std::int64_t ends = (grid.rows - 1) * grid.channels + 2 * place.channel;
     for_packs_of_thread<Operation::kRowsAtOnce>(
-        place, grid, [&](std::int64_t first) { return operation.template read<kWidth>(first); },
-        [&](std::int64_t first, const auto& inputs) { operation.write(first, constants, inputs); });
+        place, grid,
+        [&](std::int64_t first) { return operation.template read<kWidth>(ends - first); },
+        [&](std::int64_t first, const auto& inputs) {
+          operation.write(ends - first, constants, inputs);
+        });
   } else {
     for (std::int64_t row = place.first_row; row < grid.rows; row += place.row_step) {
       operation.template at<kWidth>(row, place.channel, constants);
@@ -138,10 +145,14 @@ template <typename T, typename Operation>
 void for_each_row(const char* name, const Operation& operation, std::int64_t rows, int channels,
                   bool vectors, cudaStream_t stream) {
   if (rows == 0) return;
+  int most_blocks = kMostBlocks;
   int rows_of_thread = 1;
-  if constexpr (kReadsAhead<Operation>) rows_of_thread = Operation::kRowsAtOnce;
+  if constexpr (kReadsAhead<Operation>) {
+    most_blocks = kMostBlocksAtOnce;  // no more, so that the blocks go through the map together
+    rows_of_thread = Operation::kRowsAtOnce;
+  }
   with_width<T>(vectors, [&](auto width) {
-    const ColumnGrid grid = column_grid(rows, channels, width, kMostBlocks, rows_of_thread);
+    const ColumnGrid grid = column_grid(rows, channels, width, most_blocks, rows_of_thread);
     const dim3 blocks(static_cast<unsigned>(grid.tiles), static_cast<unsigned>(grid.row_blocks));
     launch({name, blocks, kThreads, stream}, rows_kernel<width.value, Operation>, operation, grid);
   });
