@@ -2,10 +2,11 @@
 // starts work on `stream` and returns; the caller owns the memory, which is on the device and must
 // stay valid until the stream has executed the work. Maps are NHWC without gaps. T is float,
 // __nv_bfloat16 or __half. Sums are made in f32 or wider, without floating-point atomics, in an
-// order that depends only on the sizes and on whether the maps are aligned to 16 bytes (the
-// device's blocks always are), so two runs give the same bits. Maps may have any alignment; aligned
-// maps whose channels fill packs of 16 bytes are read fastest. Counts and rows may be 0: sums are
-// then zero and maps are not touched. Throws DeviceError if CUDA refuses a launch.
+// order that depends only on the sizes and on whether the maps and the values per channel are
+// aligned to 16 bytes (the device's blocks always are), so two runs give the same bits. Both may
+// have any alignment; aligned maps whose channels fill packs of 16 bytes are read fastest. Counts
+// and rows may be 0: sums are then zero and maps are not touched. Throws DeviceError if CUDA
+// refuses a launch.
 #pragma once
 
 #include <cuda_runtime_api.h>
