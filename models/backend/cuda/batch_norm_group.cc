@@ -72,8 +72,9 @@ class BatchNormGroup final : public PlainGroup {
     auto* const own_sums = static_cast<double*>(m.backward_scratch);
     auto* const all_sums = static_cast<double*>(behind(own_sums, sum_bytes()));
     auto* const coefficients = static_cast<float*>(behind(all_sums, sum_bytes()));
-    batch_norm_gradient_sums(shape_, x, y, dy, dy2, saved_mean(), saved_inverse_stddev(), own_sums,
-                             behind(coefficients, 3 * row_bytes()), stream());
+    T* const dadded = group().add ? static_cast<T*>(m.input_gradients[1]) : nullptr;
+    batch_norm_gradient_sums(shape_, x, y, dy, dy2, saved_mean(), saved_inverse_stddev(), dadded,
+                             own_sums, behind(coefficients, 3 * row_bytes()), stream());
     // The gradients of gamma and beta take this replica's sums only; the gradient of x takes the
     // sums of all replicas.
     const double* const sums = sum_over_replicas(own_sums, all_sums, variables().loss_scale());
@@ -81,9 +82,15 @@ class BatchNormGroup final : public PlainGroup {
                                parameter(0), variables().gradient(main().parameters[0]),
                                variables().gradient(main().parameters[1]), coefficients, stream());
     T* const dx = static_cast<T*>(m.input_gradients[0]);
-    T* const dadded = group().add ? static_cast<T*>(m.input_gradients[1]) : nullptr;
-    if (dx == nullptr && dadded == nullptr) return;
-    batch_norm_backward(shape_, x, y, dy, dy2, coefficients, dx, dadded, stream());
+    if (dx == nullptr) return;
+    if (dadded == nullptr) {
+      batch_norm_backward(shape_, x, y, dy, dy2, coefficients, dx, stream());
+    } else {
+      BatchNormShape unmasked = shape_;
+      unmasked.relu = false;
+      const T* const none = nullptr;
+      batch_norm_backward(unmasked, x, none, dadded, none, coefficients, dx, stream());
+    }
   }
 
  private:

@@ -31,8 +31,8 @@ struct SumTerms {
   }
 
   template <int kWidth>
-  __device__ void add(const Pack<T, kWidth>& inputs, const Floats<kWidth>& shifts,
-                      float (&sums)[kSums][kWidth]) const {
+  __device__ void add(std::int64_t /*first*/, const Pack<T, kWidth>& inputs,
+                      const Floats<kWidth>& shifts, float (&sums)[kSums][kWidth]) const {
     const auto floats = to_floats(inputs);
     for (int i = 0; i < kWidth; ++i) {
       const float shifted = floats[i] - shifts[i];

@@ -36,7 +36,7 @@ struct GradientMaps {
   }
 
   template <int kWidth>
-  __device__ static Floats<kWidth> dz(const Inputs<kWidth>& inputs) {
+  __device__ static Floats<kWidth> masked(const Inputs<kWidth>& inputs) {
     auto floats = to_floats(inputs.dy);
     if constexpr (kTwo) {
       const auto others = to_floats(inputs.dy2);
@@ -50,12 +50,14 @@ struct GradientMaps {
   }
 };
 
-// Terms of batch norm's backward sums: dz and dz * xhat.
+// Terms of batch norm's backward sums: dz and dz * xhat. Stores dz where it is wanted.
 template <typename Maps>
 struct GradientTerms : Maps {
+  using T = typename Maps::Element;
   static constexpr int kSums = 2;
   const float* mean;
   const float* inverse_stddev;
+  T* dz;
 
   template <int kWidth>
   __device__ Floats<kWidth> constants(int channel) const {
@@ -63,9 +65,15 @@ struct GradientTerms : Maps {
   }
 
   template <int kWidth, typename Inputs>
-  __device__ void add(const Inputs& inputs, const Floats<kWidth>& means,
+  __device__ void add(std::int64_t first, const Inputs& inputs, const Floats<kWidth>& means,
                       float (&sums)[kSums][kWidth]) const {
-    const auto gradients = Maps::dz(inputs);
+    auto gradients = Maps::masked(inputs);
+    // dz is not a template parameter, because the branch comes after all loads. The sums are those
+    // of the rounded dz that the second pass reads.
+    if (dz != nullptr) {
+      store(dz + first, gradients);
+      for (int i = 0; i < kWidth; ++i) gradients[i] = to_float(from_float<T>(gradients[i]));
+    }
     const auto floats = to_floats(inputs.x);
     for (int i = 0; i < kWidth; ++i) {
       sums[0][i] += gradients[i];
@@ -87,7 +95,6 @@ struct Backward : Maps {
   using T = typename Maps::Element;
   const float* coefficients;  // [3][channels]: scales, slopes, offsets
   T* dx;
-  T* dadded;
   int channels;
 
   template <int kWidth>
@@ -105,14 +112,12 @@ struct Backward : Maps {
   template <int kWidth, typename Inputs>
   __device__ void write(std::int64_t first, const Constants<kWidth>& of,
                         const Inputs& inputs) const {
-    const auto gradients = Maps::dz(inputs);
+    const auto gradients = Maps::masked(inputs);
     auto floats = to_floats(inputs.x);
     for (int i = 0; i < kWidth; ++i) {
       floats[i] = of.scales[i] * gradients[i] + (of.slopes[i] * floats[i] + of.offsets[i]);
     }
     store(dx + first, floats);
-    // dadded is not a template parameter, because the branch comes after all loads.
-    if (dadded != nullptr) store(dadded + first, gradients);
   }
 };
 
@@ -152,11 +157,11 @@ void with_maps(const BatchNormShape& shape, const T* x, const T* y, const T* dy,
 
 template <typename T>
 void batch_norm_gradient_sums(const BatchNormShape& shape, const T* x, const T* y, const T* dy,
-                              const T* dy2, const float* mean, const float* inverse_stddev,
+                              const T* dy2, const float* mean, const float* inverse_stddev, T* dz,
                               double* sums, void* scratch, cudaStream_t stream) {
-  const bool vectors = rows_in_vectors<T>(shape.channels, x, y, dy, dy2, mean, inverse_stddev);
+  const bool vectors = rows_in_vectors<T>(shape.channels, x, y, dy, dy2, mean, inverse_stddev, dz);
   with_maps(shape, x, y, dy, dy2, [&](const auto& maps) {
-    const GradientTerms<std::decay_t<decltype(maps)>> terms{maps, mean, inverse_stddev};
+    const GradientTerms<std::decay_t<decltype(maps)>> terms{maps, mean, inverse_stddev, dz};
     column_sums<T>("batch_norm_gradient_sums", terms, shape.rows, shape.channels, vectors, scratch,
                    sums, sums + 2 * shape.channels, stream);
   });
@@ -173,12 +178,10 @@ void batch_norm_finish_gradient(const BatchNormShape& shape, const double* own_s
 
 template <typename T>
 void batch_norm_backward(const BatchNormShape& shape, const T* x, const T* y, const T* dy,
-                         const T* dy2, const float* coefficients, T* dx, T* dadded,
-                         cudaStream_t stream) {
-  const bool vectors = rows_in_vectors<T>(shape.channels, x, y, dy, dy2, coefficients, dx, dadded);
+                         const T* dy2, const float* coefficients, T* dx, cudaStream_t stream) {
+  const bool vectors = rows_in_vectors<T>(shape.channels, x, y, dy, dy2, coefficients, dx);
   with_maps(shape, x, y, dy, dy2, [&](const auto& maps) {
-    const Backward<std::decay_t<decltype(maps)>> backward{maps, coefficients, dx, dadded,
-                                                          shape.channels};
+    const Backward<std::decay_t<decltype(maps)>> backward{maps, coefficients, dx, shape.channels};
     for_each_row<T>("batch_norm_backward", backward, shape.rows, shape.channels, vectors, stream);
   });
 }
@@ -186,21 +189,21 @@ void batch_norm_backward(const BatchNormShape& shape, const T* x, const T* y, co
 // Instantiates batch norm's backward functions for float, __nv_bfloat16 and __half.
 template void batch_norm_gradient_sums(const BatchNormShape&, const float*, const float*,
                                        const float*, const float*, const float*, const float*,
-                                       double*, void*, cudaStream_t);
+                                       float*, double*, void*, cudaStream_t);
 template void batch_norm_backward(const BatchNormShape&, const float*, const float*, const float*,
-                                  const float*, const float*, float*, float*, cudaStream_t);
+                                  const float*, const float*, float*, cudaStream_t);
 template void batch_norm_gradient_sums(const BatchNormShape&, const __nv_bfloat16*,
                                        const __nv_bfloat16*, const __nv_bfloat16*,
-                                       const __nv_bfloat16*, const float*, const float*, double*,
-                                       void*, cudaStream_t);
+                                       const __nv_bfloat16*, const float*, const float*,
+                                       __nv_bfloat16*, double*, void*, cudaStream_t);
 template void batch_norm_backward(const BatchNormShape&, const __nv_bfloat16*, const __nv_bfloat16*,
                                   const __nv_bfloat16*, const __nv_bfloat16*, const float*,
-                                  __nv_bfloat16*, __nv_bfloat16*, cudaStream_t);
+                                  __nv_bfloat16*, cudaStream_t);
 template void batch_norm_gradient_sums(const BatchNormShape&, const __half*, const __half*,
                                        const __half*, const __half*, const float*, const float*,
-                                       double*, void*, cudaStream_t);
+                                       __half*, double*, void*, cudaStream_t);
 template void batch_norm_backward(const BatchNormShape&, const __half*, const __half*,
-                                  const __half*, const __half*, const float*, __half*, __half*,
+                                  const __half*, const __half*, const float*, __half*,
                                   cudaStream_t);
 
 }  // namespace syncopate::cuda

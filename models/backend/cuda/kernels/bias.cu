@@ -53,7 +53,7 @@ struct BiasGradientTerms {
   }
 
   template <int kWidth>
-  __device__ void add(const Pack<T, kWidth>& gradients, NoConstants,
+  __device__ void add(std::int64_t /*first*/, const Pack<T, kWidth>& gradients, NoConstants,
                       float (&sums)[kSums][kWidth]) const {
     const auto floats = to_floats(gradients);
     for (int i = 0; i < kWidth; ++i) sums[0][i] += floats[i];

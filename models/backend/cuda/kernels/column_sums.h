@@ -33,8 +33,8 @@ inline std::int64_t column_sums_scratch(std::int64_t rows, int channels, int sum
 
 // The first kernel of column sums writes partial: [row_blocks][kSums][channels]. Terms provides
 // kSums; kRowsAtOnce, the rows that are read ahead; constants<kWidth>(channel);
-// read<kWidth>(first), where `first` is the index of a pack's first element; add(inputs, constants,
-// sums), where inputs is what read() returned and sums is float[kSums][kWidth]; and
+// read<kWidth>(first), where `first` is the index of a pack's first element; add(first, inputs,
+// constants, sums), where inputs is what read() returned and sums is float[kSums][kWidth]; and
 // finish<kWidth>(channel, sums), called after a thread's last row.
 template <int kWidth, typename Terms>
 __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAtOnce)
     const auto constants = terms.template constants<kWidth>(place.channel);
     for_packs_of_thread<Terms::kRowsAtOnce>(
         place, grid, [&](std::int64_t first) { return terms.template read<kWidth>(first); },
-        [&](std::int64_t, const auto& inputs) { terms.add(inputs, constants, sums); });
+        [&](std::int64_t first, const auto& inputs) { terms.add(first, inputs, constants, sums); });
     terms.template finish<kWidth>(place.channel, sums);
   }
   __shared__ float tile[kThreads * kWidth];  // partial sums: [rows of the block][lanes][kWidth]

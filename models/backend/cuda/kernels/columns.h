@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "models/backend/cuda/kernels/launch.h"
 #include "models/backend/cuda/kernels/pack.h"
@@ -166,6 +167,12 @@ struct Pixel {
 };
 
 __device__ inline Pixel pixel_of(std::int64_t index, int height, int width) {
+  // A division of 64-bit integers costs several times one of 32 bits.
+  if (index <= std::numeric_limits<int>::max()) {
+    const auto line = static_cast<int>(index) / width;
+    const int n = line / height;
+    return {n, line - n * height, static_cast<int>(index) - line * width};
+  }
   const std::int64_t line = index / width;
   const std::int64_t n = line / height;
   return {n, static_cast<int>(line - n * height), static_cast<int>(index - line * width)};

@@ -107,10 +107,12 @@ void batch_norm_apply(const BatchNormShape& shape, const T* x, const float* mean
                       const T* added, T* y, cudaStream_t stream);
 // Computes batch norm's backward sums of the masked gradient dz = (dy + dy2) * (y > 0). Without
 // ReLU dz is dy + dy2 and y may be null; dy2 is null if there is one gradient. sums: [2 * channels
-// + 1] f64: sum of dz, sum of dz * (x - mean) * inverse_stddev, number of rows.
+// + 1] f64: sum of dz, sum of dz * (x - mean) * inverse_stddev, number of rows. Also stores dz
+// unless dz is null: it is the gradient of a map that was added, and batch_norm_backward() reads it
+// in place of y, dy and dy2.
 template <typename T>
 void batch_norm_gradient_sums(const BatchNormShape& shape, const T* x, const T* y, const T* dy,
-                              const T* dy2, const float* mean, const float* inverse_stddev,
+                              const T* dy2, const float* mean, const float* inverse_stddev, T* dz,
                               double* sums, void* scratch, cudaStream_t stream);
 // Computes the gradients dgamma and dbeta of this replica and the coefficients of batch norm's
 // input gradient, [3 * channels] f32. own_sums: this replica's own, before any sum over replicas;
@@ -120,12 +122,10 @@ void batch_norm_finish_gradient(const BatchNormShape& shape, const double* own_s
                                 const float* gamma, float* dgamma, float* dbeta,
                                 float* coefficients, cudaStream_t stream);
 // Computes batch norm's input gradient dx = gamma * inverse_stddev * (dz - sums[c] / m - xhat *
-// sums[C + c] / m), with m = sums[2 C], from the coefficients; dadded = dz unless dadded is null.
-// dx may be dy or dy2.
+// sums[C + c] / m), with m = sums[2 C], from the coefficients. dx may be dy or dy2.
 template <typename T>
 void batch_norm_backward(const BatchNormShape& shape, const T* x, const T* y, const T* dy,
-                         const T* dy2, const float* coefficients, T* dx, T* dadded,
-                         cudaStream_t stream);
+                         const T* dy2, const float* coefficients, T* dx, cudaStream_t stream);
 
 // PoolShape describes a pooling. In a window that reaches into the padding only the elements inside
 // the map count; a window that does not fit is dropped.

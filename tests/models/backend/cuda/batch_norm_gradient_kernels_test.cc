@@ -39,6 +39,7 @@ TYPED_TEST(BatchNormGradientKernels, GiveGradientsOfAMaskedSum) {
       for (std::size_t i = 0; i < dz.size(); ++i) {
         if (options.two_gradients) dz[i] += second[i];
         if (options.relu && !(outputs[i] > 0.0)) dz[i] = 0.0;
+        if (options.wants_added) dz[i] = to_float(from_float<T>(static_cast<float>(dz[i])));
       }
       const auto expected = reference::batch_norm_backward(
           map_of(rows, subject.x), subject.moments, operation(), subject.gamma, map_of(rows, dz));
@@ -61,13 +62,21 @@ TYPED_TEST(BatchNormGradientKernels, GiveGradientsOfAMaskedSum) {
         DeviceArray<T>& dx = !options.in_place ? fresh : options.two_gradients ? dy2 : dy;
         const T* const mask = options.relu ? y.data() : nullptr;
         const T* const other = options.two_gradients ? dy2.data() : nullptr;
+        T* const stored_dz = options.wants_added ? dadded.data() : nullptr;
         batch_norm_gradient_sums(shape, x.data(), mask, dy.data(), other, mean.data(),
-                                 inverse.data(), sums.data(), scratch.data(), kStream);
+                                 inverse.data(), stored_dz, sums.data(), scratch.data(), kStream);
         batch_norm_finish_gradient(shape, sums.data(), sums.data(), mean.data(), inverse.data(),
                                    gamma.data(), dgamma.data(), dbeta.data(), coefficients.data(),
                                    kStream);
-        batch_norm_backward(shape, x.data(), mask, dy.data(), other, coefficients.data(), dx.data(),
-                            options.wants_added ? dadded.data() : nullptr, kStream);
+        if (options.wants_added) {  // the stored dz takes the place of mask and gradients
+          const T* const none = nullptr;
+          const T* const dz_map = stored_dz;
+          batch_norm_backward(batch_norm_shape(rows, false), x.data(), none, dz_map, none,
+                              coefficients.data(), dx.data(), kStream);
+        } else {
+          batch_norm_backward(shape, x.data(), mask, dy.data(), other, coefficients.data(),
+                              dx.data(), kStream);
+        }
         return Outputs{dgamma.values(), dbeta.values(), dx.values(),
                        options.wants_added ? dadded.values() : Values(dz.size(), 0.0)};
       });

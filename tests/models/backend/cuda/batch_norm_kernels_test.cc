@@ -45,13 +45,13 @@ TYPED_TEST(BatchNormKernels, SumZerosWithoutRows) {
   EXPECT_EQ(forward.values(), Values(7));
   DeviceArray<double> backward(7);
   batch_norm_gradient_sums(shape, empty.data(), empty.data(), empty.data(), empty.data(),
-                           constants.data(), constants.data(), backward.data(), scratch.data(),
-                           kStream);
+                           constants.data(), constants.data(), empty.data(), backward.data(),
+                           scratch.data(), kStream);
   EXPECT_EQ(backward.values(), Values(7));
   batch_norm_apply(shape, empty.data(), constants.data(), constants.data(), constants.data(),
                    constants.data(), empty.data(), empty.data(), kStream);
   batch_norm_backward(shape, empty.data(), empty.data(), empty.data(), empty.data(),
-                      constants.data(), empty.data(), empty.data(), kStream);
+                      constants.data(), empty.data(), kStream);
 }
 
 TEST(BatchNormShiftSums, AreThoseAroundTheShift) {
