@@ -84,7 +84,10 @@ std::vector<GroupBytes> count_group_bytes(const Graph& graph, const std::vector<
         const double x = bytes_of(group.inputs.front());
         const double mask = group.relu ? output : 0.0;
         bytes.forward = x + inputs + output;  // the sums read x, too
-        bytes.backward = 2.0 * (x + gradients + mask) + input_gradients;
+        // The first backward pass reads x, gradients and mask, and stores the gradient of an added
+        // map, which the second pass then reads in place of gradients and mask.
+        bytes.backward = 2.0 * x + gradients + mask + input_gradients;
+        bytes.backward += group.add ? output : gradients + mask;
         break;
       }
       case GroupKind::kMaxPool: {
