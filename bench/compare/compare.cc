@@ -91,7 +91,8 @@ class VirtualProgress {
 };
 
 // Returns the accuracy of always choosing the most frequent class, from at most 10,000 samples.
-Chance chance_of(const Dataset& test) {
+Chance chance_of(const DataSplits& data) {
+  const Dataset& test = *data.test;
   constexpr std::int64_t kEnough = 10'000;
   const std::int64_t looked_at = std::min(test.size(), kEnough);
   const int classes = test.spec().num_classes;
@@ -101,7 +102,8 @@ Chance chance_of(const Dataset& test) {
   }
   return {.share = static_cast<double>(std::ranges::max(counts)) / static_cast<double>(looked_at),
           .classes = classes,
-          .test_samples = test.size()};
+          .test_samples = test.size(),
+          .validation_samples = data.validation != nullptr ? data.validation->size() : 0};
 }
 
 // Returns one note per kill that was due after the end of the run, at `seconds`.
@@ -137,7 +139,7 @@ class Comparer {
         runs_(runs_of(options, data_)),
         facts_{.command = command,
                .machine = machine_here(std::string(program_version())),
-               .chance = chance_of(*data_.test)},
+               .chance = chance_of(data_)},
         heads_(planned_heads(options, runs_, facts_.chance)),
         folder_(options.report.empty() ? numbered_folder("comparison", heads_) : options.report),
         files_(folder_),

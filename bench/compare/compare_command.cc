@@ -186,7 +186,8 @@ void CompareFlags::declare_training() {
   flags_.add("--evaluations", &evaluations_, "evaluations of a run",
              {.default_text = "20", .least = 1, .most = 10000});
   flags_.add("--target-accuracy", &target_accuracy_,
-             "test accuracy from 0 to 1; the times until it is reached are compared",
+             "accuracy from 0 to 1, on the validation split if the data have one, else on the test "
+             "split; the times until it is reached are compared",
              {.default_text = "0.95", .least = 0.0, .most = 1.0});
   flags_.take_rest(train_flags_, "[FLAGS OF train]", "flags of train");
   flags_.set_footer(

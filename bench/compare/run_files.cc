@@ -54,7 +54,8 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
   if (chance) {
     comparison["chance"] = {{"share", chance->share},
                             {"classes", chance->classes},
-                            {"test_samples", chance->test_samples}};
+                            {"test_samples", chance->test_samples},
+                            {"validation_samples", chance->validation_samples}};
   }
   const bool is_virtual = options.clock == Clock::kVirtual;
   Json head = {{"event", "run"},

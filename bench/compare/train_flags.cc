@@ -29,7 +29,7 @@ constexpr std::string_view kFolder = "each run keeps its files in the folder of 
 constexpr std::array kOwned = {
     OwnedFlag{"--model", "give it before the --"},
     OwnedFlag{"--data", "give it before the --"},
-    OwnedFlag{"--split", "all variants are compared on the test split"},
+    OwnedFlag{"--split", "variants are compared on the splits that the data have"},
     OwnedFlag{"--batch-size-per-replica", "give it before the --"},
     OwnedFlag{"--accumulate", "give a larger --batch-size-per-replica before the --"},
     OwnedFlag{"--batch-size", "give --batch-size-per-replica before the --"},

@@ -41,7 +41,8 @@ Machine read_machine(const json& object) {
 Chance read_chance(const json& object) {
   return {.share = object.at("share").get<double>(),
           .classes = object.at("classes").get<int>(),
-          .test_samples = object.at("test_samples").get<std::int64_t>()};
+          .test_samples = object.at("test_samples").get<std::int64_t>(),
+          .validation_samples = object.value("validation_samples", std::int64_t{0})};
 }
 
 ComparedRun read_compared_run(const fs::path& dir, const std::string& name) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/compare/report/machine.h"
@@ -42,6 +43,7 @@ struct Chance {
   double share = 0.0;  // the part of the test samples that have this class
   int classes = 0;
   std::int64_t test_samples = 0;
+  std::int64_t validation_samples = 0;  // 0: the data have no validation split
   // Returns the limit above which an accuracy is better than chance: `share` plus three standard
   // errors. Three, because several variants are judged at once.
   double limit() const noexcept;
@@ -66,6 +68,12 @@ struct Comparison {
   //   preset           chosen by the preset
   //   mixed            the variants have different rules
   std::string learning_rate_rule{};
+
+  // Returns the name of the split that was evaluated during training, which decides when a target
+  // was reached. Final accuracies are of the test split.
+  std::string_view watched_split() const noexcept {
+    return chance && chance->validation_samples > 0 ? "validation" : "test";
+  }
 };
 
 // Reads DIR/comparison.json and the runs it names, relative to DIR or to DIR/runs. A missing file
@@ -73,7 +81,8 @@ struct Comparison {
 //   {"command":C, "model":M, "target_accuracy":A, "budget":B, "clock":"real"|"virtual",
 //   "trouble":FAULTS,
 //    "machines":[{"host":H, "processor":P, "cpus":N, "gpus":[G, ...], "version":V, "date":D}, ...],
-//    "threads_per_worker":N, "chance":{"share":S, "classes":K, "test_samples":N},
+//    "threads_per_worker":N, "chance":{"share":S, "classes":K, "test_samples":N,
+//               "validation_samples":N},
 //    "learning_rate_rule":RULE,
 //    "variants":[{"label":L, "workers":N, "keeps_step":IS_SYNCHRONOUS, "distributed":B,
 //                 "learning_rate_rule":RULE, "learning_rate":R, "learning_rate_factor":F,

@@ -46,7 +46,9 @@ std::string facts_html(const Comparison& comparison) {
   if (!comparison.budget.empty())
     html += fact_html("Budget of a run", html_text(comparison.budget));
   if (comparison.target_accuracy) {
-    html += fact_html("Target", percent_text(*comparison.target_accuracy) + " test accuracy");
+    html +=
+        fact_html("Target", fmt::format("{} {} accuracy", percent_text(*comparison.target_accuracy),
+                                        comparison.watched_split()));
   }
   html +=
       fact_html("Clock", comparison.has_virtual_clock
@@ -360,14 +362,15 @@ std::string curves_csv(const Comparison& comparison) {
   std::string text =
       "label,workers,seed,kind,step,samples,seconds,loss,accuracy,samples_per_second\n";
   const std::optional<double> no_value;
+  const std::string split(comparison.watched_split());
   for (const ComparedVariant& variant : comparison.variants) {
     const std::int64_t workers = variant.workers;
     for (const ComparedRun& compared : variant.runs) {
       if (!compared.result) continue;
       const auto seed = fmt::format("{}", compared.result->seed);
       for (const CurvePoint& point : compared.result->curve) {
-        text += csv_line(variant.label, workers, seed, std::string("test"), point.step,
-                         point.samples, point.seconds, point.loss, point.accuracy, no_value);
+        text += csv_line(variant.label, workers, seed, split, point.step, point.samples,
+                         point.seconds, point.loss, point.accuracy, no_value);
       }
       for (const StepMetrics& point : compared.result->training) {
         text +=

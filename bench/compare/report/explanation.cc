@@ -240,10 +240,12 @@ std::string explanation(const Comparison& comparison, const Rows& rows,
       percent_text(1.0 - kFamilyLevel),
       count_text(static_cast<int>(Claims(rows).all().size()), "test"), interval_levels(rows));
   if (comparison.chance) {
+    const bool is_validated = comparison.chance->validation_samples > 0;
     text += fmt::format(
-        " Accuracy is on the test set of {} samples, whose own sampling error no deviation has. "
+        " {}ccuracy is on the test set of {} samples, whose own sampling error no deviation has. "
         "The final accuracy is of one moment; evaluations shortly before it may differ by more "
         "than the deviation.",
+        is_validated ? "Times to the target are on the validation set, and the final a" : "A",
         decimal_text(static_cast<double>(comparison.chance->test_samples), 0));
   }
   const auto has_missed = [](const VariantSummary& row) { return row.reached < row.ended(); };

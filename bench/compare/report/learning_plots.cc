@@ -266,14 +266,15 @@ std::string throughput_bars(const std::vector<VariantSummary>& rows) {
 std::string curve_plots(const Comparison& comparison) {
   const std::string samples = "samples trained";
   const std::string seconds = time_title(comparison);
-  const std::string accuracy = "test accuracy (%)";
-  const std::string loss = "test loss (nats per sample)";
+  const std::string accuracy = fmt::format("{} accuracy (%)", comparison.watched_split());
+  const std::string loss = fmt::format("{} loss (nats per sample)", comparison.watched_split());
+  const std::string split = comparison.watched_split() == "test" ? "Test" : "Validation";
   std::string html;
   for (const View& view :
-       {View{"Test accuracy against samples", samples, accuracy, samples_of, percent_of, true},
-        View{"Test accuracy against time", seconds, accuracy, seconds_of, percent_of, true},
-        View{"Test loss against samples", samples, loss, samples_of, loss_of, false},
-        View{"Test loss against time", seconds, loss, seconds_of, loss_of, false}}) {
+       {View{split + " accuracy against samples", samples, accuracy, samples_of, percent_of, true},
+        View{split + " accuracy against time", seconds, accuracy, seconds_of, percent_of, true},
+        View{split + " loss against samples", samples, loss, samples_of, loss_of, false},
+        View{split + " loss against time", seconds, loss, seconds_of, loss_of, false}}) {
     html += curve_figure(view, comparison);
   }
   return html;
@@ -283,7 +284,7 @@ std::string target_plot(const Comparison& comparison) {
   if (!comparison.target_accuracy) return "";
   const std::vector<VariantSummary> rows = summarise(comparison);
   const std::string target = percent_text(*comparison.target_accuracy);
-  BarChart chart{.title = "Time to " + target + " test accuracy",
+  BarChart chart{.title = fmt::format("Time to {} {} accuracy", target, comparison.watched_split()),
                  .axis_title = time_title(comparison),
                  .groups = {}};
   bool reached = false;

@@ -34,6 +34,7 @@ WorkerAccount sum_of(std::span<const WorkerAccount> workers) {
 JobLines::JobLines(const VirtualPlan& plan, std::int64_t total_steps, MetricsWriter& metrics,
                    const std::function<void(double)>& progress)
     : log_every_steps_(std::max<std::int64_t>(plan.loop.log_every_steps, 1)),
+      on_validation_(plan.final_test != nullptr),
       total_steps_(std::max<std::int64_t>(total_steps, 1)),
       metrics_(metrics),
       progress_(progress) {}
@@ -87,6 +88,7 @@ void JobLines::evaluation(const Moment& moment, const Evaluation& test) {
                              .test_loss = test.loss,
                              .test_accuracy = test.accuracy,
                              .samples = test.samples,
+                             .on_validation = on_validation_,
                              .trained_samples = sums_.samples,
                              .trained_seconds = seconds_of(moment.at)});
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,6 +70,7 @@ class JobLines {
   void write_line(const Moment& moment, std::span<const WorkerAccount> workers);
 
   const std::int64_t log_every_steps_;
+  const bool on_validation_;  // evaluations are of the validation split
   const std::int64_t total_steps_;
   MetricsWriter& metrics_;
   const std::function<void(double)>& progress_;
@@ -90,6 +92,7 @@ struct VirtualOutcome {
   VirtualTime end{0};
   double train_loss = 0.0;
   Evaluation test;
+  std::optional<Evaluation> validation{};
   std::string weights_hash;
   std::vector<WorkerAccount> accounts;     // one account per worker
   std::vector<WorkerStaleness> staleness;  // empty for a synchronous job

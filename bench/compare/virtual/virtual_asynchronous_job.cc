@@ -71,12 +71,14 @@ VirtualOutcome VirtualAsynchronousJob::run() {
   lines_.step(moment(), accounts_, true);
   device_.load(shard_.values().f32());
   require_finite(shard_, lines_.sums().step, learning_rate_);
-  const Evaluation test = evaluate();
+  const Evaluation watched = evaluate();
+  const Dataset* const test = plan_.final_test;
   lines_.workers(accounts_);
   return {.sums = lines_.sums(),
           .end = end_,
           .train_loss = lines_.train_loss(),
-          .test = test,
+          .test = test != nullptr ? device_.evaluate_on(*test, statistics_.average({})) : watched,
+          .validation = test != nullptr ? std::optional(watched) : std::nullopt,
           .weights_hash = weights_hash(shard_.values()),
           .accounts = accounts_,
           .staleness = staleness()};
@@ -250,9 +252,9 @@ bool VirtualAsynchronousJob::evaluation_due() const {
 
 Evaluation VirtualAsynchronousJob::evaluate() {
   device_.load(shard_.values().f32());
-  const Evaluation test = device_.evaluate(statistics_.average({}));
-  lines_.evaluation(moment(), test);
-  return test;
+  const Evaluation watched = device_.evaluate(statistics_.average({}));
+  lines_.evaluation(moment(), watched);
+  return watched;
 }
 
 void VirtualAsynchronousJob::finish_accounts() {

@@ -15,7 +15,10 @@ void copy_values(std::span<const float> from, std::span<float> to) {
 
 VirtualDevice::VirtualDevice(const StrategyOptions& options, const Graph& graph,
                              const Dataset& test, const EvaluationOptions& evaluation)
-    : backend_(make_cpu_backend(options.lanes)), test_size_(test.size()) {
+    : graph_(graph),
+      evaluation_(evaluation),
+      backend_(make_cpu_backend(options.lanes)),
+      test_size_(test.size()) {
   const ArenaLayout layout = graph.parameter_layout();
   // The arena's buckets have no effect: the server's shard splits gradients into its own buckets.
   arena_ = std::make_unique<ParameterArena>(layout, plan_buckets(layout, options.bucket_bytes));
@@ -46,6 +49,14 @@ Evaluation VirtualDevice::evaluate(std::span<const float> state) {
   std::vector<Scores> sums(static_cast<std::size_t>(evaluator_->batches_of_all()));
   evaluator_->run([] { return false; }, sums);
   return add_up(sums, test_size_);
+}
+
+Evaluation VirtualDevice::evaluate_on(const Dataset& split, std::span<const float> state) {
+  copy_values(state, state_->values.f32());
+  PartialEvaluator evaluator(*backend_, graph_, *arena_, *state_, split, evaluation_);
+  std::vector<Scores> sums(static_cast<std::size_t>(evaluator.batches_of_all()));
+  evaluator.run([] { return false; }, sums);
+  return add_up(sums, split.size());
 }
 
 }  // namespace syncopate::bench

@@ -18,7 +18,7 @@ namespace syncopate::bench {
 class VirtualDevice {
  public:
   // The device begins with the seed's initial values. Graph and data set must outlive the device.
-  // Throws what Backend::compile throws.
+  // test: the split that evaluate() reads. Throws what Backend::compile throws.
   VirtualDevice(const StrategyOptions& options, const Graph& graph, const Dataset& test,
                 const EvaluationOptions& evaluation);
 
@@ -36,8 +36,12 @@ class VirtualDevice {
   Scores train(const Batch& batch, std::span<float> state);
   // Evaluates the loaded values with the running statistics `state`.
   Evaluation evaluate(std::span<const float> state);
+  // Evaluates on another split.
+  Evaluation evaluate_on(const Dataset& split, std::span<const float> state);
 
  private:
+  const Graph& graph_;
+  EvaluationOptions evaluation_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<ParameterArena> arena_;
   std::unique_ptr<StateBlock> state_;

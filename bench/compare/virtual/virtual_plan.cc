@@ -102,6 +102,7 @@ VirtualPlan plan_of(const VirtualRun& run) {
       .workers = run.workers,
       .places = places_of(run.workers, run.faults.joins),
       .dataset_size = dataset_size,
+      .final_test = run.data.validation != nullptr ? run.data.test.get() : nullptr,
       .placement =
           ps::place_variables(run.graph.parameter_layout(),
                               {.servers = serves ? std::max(1, run.servers) : 1,

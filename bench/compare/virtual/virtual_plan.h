@@ -41,7 +41,8 @@ struct VirtualPlan {
   int workers = 1;           // workers that train from the start
   int places = 1;            // 1 + the largest worker number, including workers that join later
   std::int64_t dataset_size = 0;
-  ps::Placement placement;  // placement of the variables on at least one server
+  const Dataset* final_test = nullptr;  // as in TrainingRun
+  ps::Placement placement;              // placement of the variables on at least one server
 
   std::int64_t batch() const noexcept { return input.batch_size; }
   std::int64_t batches_per_epoch() const noexcept { return dataset_size / batch(); }

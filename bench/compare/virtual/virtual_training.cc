@@ -40,6 +40,9 @@ Summary summary_of(const VirtualRun& run, const VirtualPlan& plan, const Virtual
       .train_loss = outcome.train_loss,
       .test_accuracy = outcome.test.accuracy,
       .test_loss = outcome.test.loss,
+      .val_accuracy =
+          outcome.validation ? std::optional(outcome.validation->accuracy) : std::nullopt,
+      .val_loss = outcome.validation ? std::optional(outcome.validation->loss) : std::nullopt,
       .staleness_mean = staleness.mean(),
       .staleness_max = static_cast<std::int64_t>(staleness.max()),
       .communication_exposed_fraction =
@@ -87,14 +90,16 @@ class VirtualSynchronousJob {
       if (!is_finished() && evaluation_due()) evaluate();
     }
     require_finite(shard_, lines_.sums().step, learning_rate_);
-    const Evaluation test = evaluate();
+    const Evaluation watched = evaluate();
     std::vector<WorkerAccount> accounts(times_.accounts().begin(), times_.accounts().end());
     for (std::size_t w = 0; w < accounts.size(); ++w) accounts[w].samples = samples_[w];
     if (lines_.sums().step > 0) lines_.workers(accounts);
+    const Dataset* const test = plan_.final_test;
     return {.sums = lines_.sums(),
             .end = now_,
             .train_loss = lines_.train_loss(),
-            .test = test,
+            .test = test != nullptr ? device_.evaluate_on(*test, states_.front()) : watched,
+            .validation = test != nullptr ? std::optional(watched) : std::nullopt,
             .weights_hash = weights_hash(device_.values()),
             .accounts = std::move(accounts),
             .staleness = {}};
@@ -208,9 +213,9 @@ class VirtualSynchronousJob {
 
   Evaluation evaluate() {
     average_running_statistics();
-    const Evaluation test = device_.evaluate(states_.front());
-    lines_.evaluation(moment(), test);
-    return test;
+    const Evaluation watched = device_.evaluate(states_.front());
+    lines_.evaluation(moment(), watched);
+    return watched;
   }
 
   JobLines::Moment moment() const {
@@ -241,7 +246,7 @@ class VirtualSynchronousJob {
 Summary train_virtually(const VirtualRun& run, MetricsWriter& metrics,
                         const std::function<void(double fraction)>& progress) {
   const VirtualPlan plan = plan_of(run);
-  VirtualDevice device(plan.strategy, run.graph, *run.data.test,
+  VirtualDevice device(plan.strategy, run.graph, run.data.watched(),
                        {.threads = run.options.input.threads});
   const VirtualOutcome outcome =
       plan.is_synchronous ? VirtualSynchronousJob(run, plan, device, metrics, progress).run()

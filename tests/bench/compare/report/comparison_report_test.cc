@@ -102,6 +102,18 @@ TEST(Page, HasEveryPlot) {
   }
 }
 
+TEST(Page, NamesTheSplitThatDecidesWhenTheTargetIsReached) {
+  Comparison comparison = with_everything({"mirrored", kMarkup});
+  comparison.chance = Chance{.classes = 4, .test_samples = 256, .validation_samples = 64};
+  const std::string html = html_page(comparison);
+  for (const char* text :
+       {"Validation loss against time", "Time to 95 % validation accuracy",
+        "Times to the target are on the validation set, and the final accuracy is on the test "
+        "set of 256 samples"}) {
+    EXPECT_NE(html.find(text), std::string::npos) << text;
+  }
+}
+
 TEST(Page, GivesEveryPlotTitlesOfItsAxesWithUnits) {
   const auto plots = all_between(html_page(with_everything({"mirrored", kMarkup})),
                                  "<svg class=\"plot\"", "</svg>");

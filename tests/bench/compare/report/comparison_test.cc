@@ -132,7 +132,8 @@ TEST_F(ComparisonFolder, HasTheMachineAndTheAccuracyOfGuessing) {
   write("comparison.json",
         R"({"clock":"real","machines":[{"host":"node7","processor":"Xeon","cpus":2,"gpus":["H200"],
             "version":"0.1.0","date":"2026-11-23 14:05"}],"threads_per_worker":3,
-            "chance":{"share":0.25,"classes":4,"test_samples":256},
+            "chance":{"share":0.25,"classes":4,"test_samples":256,
+                      "validation_samples":64},
             "variants":[{"label":"a","workers":4,"keeps_step":false,"distributed":true,"runs":[]},
                         {"label":"b","workers":4,"runs":[]}]})");
   const Comparison comparison = read_comparison(dir_);
@@ -142,6 +143,7 @@ TEST_F(ComparisonFolder, HasTheMachineAndTheAccuracyOfGuessing) {
   EXPECT_EQ(comparison.threads_per_worker, 3);
   ASSERT_TRUE(comparison.chance.has_value());
   EXPECT_EQ(comparison.chance->test_samples, 256);
+  EXPECT_EQ(comparison.watched_split(), "validation");
   const auto rows = summarise(comparison);
   EXPECT_EQ(rows[0].kind, Kind::kAsynchronous);
   EXPECT_EQ(rows[0].is_distributed, true);

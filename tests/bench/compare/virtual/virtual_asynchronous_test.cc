@@ -44,6 +44,17 @@ TEST(VirtualAsynchronousJob, WithOneWorkerEqualsOneDeviceBitForBit) {
   }
 }
 
+TEST(VirtualAsynchronousJob, EvaluatesTheSplitsOfARealJob) {
+  VirtualCase run("parameter-server", 100, "mlp", "val=0.3");
+  run.options.strategy.consistency = kAsync;
+  const Summary found = run.train_virtually();
+  ASSERT_EQ(run.lines.evaluations.size(), 1U);
+  EXPECT_TRUE(run.lines.evaluations[0].on_validation);
+  const TrainOutcome expected = run.train_in_real_time("one-device", 1);
+  EXPECT_EQ(found.val_loss, expected.validation->loss);
+  EXPECT_EQ(found.test_loss, expected.test->loss);
+}
+
 TEST(VirtualAsynchronousJob, IsRepeatable) {
   VirtualCase run = job(5, kSsp2, 512);
   draw_exponential_times(run);

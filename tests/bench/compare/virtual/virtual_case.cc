@@ -6,7 +6,7 @@
 namespace syncopate::bench {
 
 VirtualCase::VirtualCase(const std::string& strategy, std::int64_t samples,
-                         const std::string& model) {
+                         const std::string& model, const std::string& split) {
   options.model = model;
   options.data = (model == "resnet20" ? "synthetic:3x32x32:10:" : "synthetic:1x28x28:10:") +
                  std::to_string(samples);
@@ -17,7 +17,8 @@ VirtualCase::VirtualCase(const std::string& strategy, std::int64_t samples,
   options.loop.total_epochs = 1;
   options.loop.log_every_steps = 4;
   faults.service_time = {.kind = ServiceTimeKind::kConstant, .mean_milliseconds = 10.0};
-  data_ = open_dataset(options.data, {.cache_dir = {}, .seed = options.strategy.seed});
+  data_ =
+      open_dataset(options.data, {.cache_dir = {}, .seed = options.strategy.seed, .split = split});
   graph_ = std::make_unique<Graph>(network_for_data(model, options.data, data_));
 }
 
@@ -45,7 +46,7 @@ TrainOutcome VirtualCase::train_in_real_time(const std::string& name, int replic
   const Schedule schedule(schedule_of(real, replicas, batch, samples / batch));
   const auto strategy = make_strategy(real.strategy, *graph_);
   strategy->begin({});
-  Evaluator evaluator(*strategy, *graph_, *data_.test);
+  Evaluator evaluator(*strategy, *graph_, data_.watched());
   InputOptions input = real.input;
   input.batch_size = batch;
   input.seed = real.strategy.seed;
@@ -62,7 +63,8 @@ TrainOutcome VirtualCase::train_in_real_time(const std::string& name, int replic
                 .evaluator = evaluator,
                 .metrics = lines,
                 .display = *display,
-                .stop = [] { return std::nullopt; }},
+                .stop = [] { return std::nullopt; },
+                .final_test = data_.validation != nullptr ? data_.test.get() : nullptr},
                real.loop, {});
 }
 

@@ -30,7 +30,7 @@ class VirtualCase {
   static constexpr std::int64_t kBatch = 8;
 
   explicit VirtualCase(const std::string& strategy, std::int64_t samples = 256,
-                       const std::string& model = "mlp");
+                       const std::string& model = "mlp", const std::string& split = "");
 
   TrainOptions options;
   FaultInjection faults;  // by default a step takes 10 ms

@@ -26,6 +26,10 @@ void expect_the_bits_of(VirtualCase& run, const std::string& strategy, int repli
   const TrainOutcome expected = run.train_in_real_time(strategy, replicas);
   EXPECT_EQ(found.weights_hash, expected.weights_hash) << replicas << " replicas";
   EXPECT_EQ(found.test_accuracy, expected.test->accuracy);
+  EXPECT_EQ(found.val_accuracy.has_value(), expected.validation.has_value());
+  if (expected.validation) {
+    EXPECT_EQ(found.val_loss, expected.validation->loss);
+  }
   EXPECT_EQ(found_losses, losses_of(run.lines));
   EXPECT_EQ(found.steps, expected.progress.at.step);
   EXPECT_EQ(found.samples, expected.progress.at.samples);
@@ -65,6 +69,11 @@ TEST(VirtualSynchronousJob, SplitsABatchIntoTheUnevenSharesOfARealJob) {
   VirtualCase run("mirrored", 100);
   run.options.global_batch_size = 10;  // The three workers get 4, 4 and 2 samples.
   expect_the_bits_of(run, "mirrored", 3);
+}
+
+TEST(VirtualSynchronousJob, EvaluatesTheSplitsOfARealJob) {
+  VirtualCase run("mirrored", 100, "mlp", "val=0.3");
+  expect_the_bits_of(run, "mirrored", 2);
 }
 
 TEST(VirtualSynchronousJob, AveragesRunningStatisticsLikeARealJob) {
