@@ -52,8 +52,8 @@ void add_image_flags(FlagSet& flags, ImageOptions& image, const std::string& def
             "damaged pictures per split and task that the next good one replaces",
             {.least = 0.0, .most = 1e9});
   flags.add("--cache-mb", &image.cache_mb,
-            "limit of the file of decoded pictures per split; 0: none. Without --cache-dir it is "
-            "in $SLURM_TMPDIR, $TMPDIR or /tmp",
+            "limit of the file of decoded pictures; 0: none. Without --cache-dir it is in "
+            "$SLURM_TMPDIR, $TMPDIR or /tmp",
             {.unit = "MB", .default_text = "half of the disk", .least = 0.0, .most = 1e9});
 }
 

@@ -61,7 +61,7 @@ struct ImageOptions {
   std::int64_t skip_bad_records = 0;
   // The folder, on the machine's own disk, of decoded samples; empty: they are not kept.
   std::filesystem::path cache_dir;
-  std::int64_t cache_mb = -1;  // limit of each cache file, in 10^6 bytes; -1: half of the disk
+  std::int64_t cache_mb = -1;  // limit of the cache, in 10^6 bytes; -1: half of the disk
 };
 
 inline constexpr std::int64_t kDefaultImageSize = 224;  // pixels

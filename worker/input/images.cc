@@ -26,24 +26,16 @@ namespace {
 
 class ImageDataset final : public Dataset {
  public:
-  // `split` makes the names of cache files differ.
-  ImageDataset(ImageFolder folder, const ImageOptions& options, std::string_view split)
+  // cache: may be null; this split has the slots from first_slot on.
+  ImageDataset(ImageFolder folder, const ImageOptions& options, std::shared_ptr<SampleCache> cache,
+               std::int64_t first_slot)
       : folder_(std::move(folder)),
         options_(options),
         spec_(classified_samples({options.height, options.width, 3},
                                  static_cast<int>(folder_.classes.size()))),
-        bad_(std::make_unique<BadSamples>(options.skip_bad_records)) {
-    if (options.cache_dir.empty() || options.cache_mb == 0) return;
-    const std::string contents =
-        fmt::format("{} {} {}x{} {}", std::filesystem::absolute(folder_.root).string(), split,
-                    options.height, options.width, options.apply_exif);
-    cache_ = SampleCache::open(
-        options.cache_dir / fmt::format("images-{:016x}.samples", hash_name(contents)),
-        static_cast<std::int64_t>(spec_.inputs[0].size_bytes()),
-        options.cache_mb < 0 ? -1 : options.cache_mb * 1'000'000);
-  }
-
-  bool has_cache() const noexcept { return cache_ != nullptr; }
+        bad_(std::make_unique<BadSamples>(options.skip_bad_records)),
+        cache_(std::move(cache)),
+        first_slot_(first_slot) {}
 
   std::int64_t size() const noexcept override {
     return static_cast<std::int64_t>(folder_.files.size());
@@ -82,19 +74,21 @@ class ImageDataset final : public Dataset {
       decode(index, &draw, pixels);
       return;
     }
+    const std::int64_t slot = first_slot_ + index;
     const std::uint64_t key = cache_ ? cache_key(file_at(index)) : 0;
-    if (!cache_ || !cache_->read(index, key, pixels)) {
+    if (!cache_ || !cache_->read(slot, key, pixels)) {
       decode(index, nullptr, pixels);
-      if (cache_) cache_->write(index, key, pixels);
+      if (cache_) cache_->write(slot, key, pixels);
     }
     apply_draw(draw, spec_.inputs[0], pixels, pixels);
   }
 
-  // Changes when the file or the way of decoding changes.
-  static std::uint64_t cache_key(const ImageFile& file) {
+  // Changes when the file or the way of decoding changes. The folder is that of the split.
+  std::uint64_t cache_key(const ImageFile& file) const {
     constexpr int kDecoderVersion = 1;
-    return hash_name(
-        fmt::format("{} {} {} {}", kDecoderVersion, file.name, file.size_bytes, file.modified));
+    return hash_name(fmt::format("{} {} {} {} {}", kDecoderVersion,
+                                 folder_.root.filename().string(), file.name, file.size_bytes,
+                                 file.modified));
   }
 
   // Decodes the whole picture, or the random part that `part` draws, which may be null.
@@ -160,8 +154,22 @@ class ImageDataset final : public Dataset {
   ImageOptions options_;
   SampleSpec spec_;
   std::unique_ptr<BadSamples> bad_;
-  std::unique_ptr<SampleCache> cache_;  // null: every read decodes
+  std::shared_ptr<SampleCache> cache_;  // null: every read decodes
+  std::int64_t first_slot_;
 };
+
+// Opens the cache of all splits, so that they share one limit; null: there is none.
+std::shared_ptr<SampleCache> open_cache(const std::filesystem::path& folder,
+                                        const ImageOptions& options) {
+  if (options.cache_dir.empty() || options.cache_mb == 0) return nullptr;
+  std::error_code ignored;
+  const std::string contents =
+      fmt::format("{} {}x{} {}", std::filesystem::canonical(folder, ignored).string(),
+                  options.height, options.width, options.apply_exif);
+  return SampleCache::open(
+      options.cache_dir / fmt::format("images-{:016x}.samples", hash_name(contents)),
+      options.height * options.width * 3, options.cache_mb < 0 ? -1 : options.cache_mb * 1'000'000);
+}
 
 }  // namespace
 
@@ -169,16 +177,21 @@ DataSplits open_images(std::string_view folder, const DataOptions& options) {
   ImageFolders folders = find_images(std::filesystem::path(folder));
   ImageOptions image = options.image;
   if (image.height == 0) image.height = image.width = kDefaultImageSize;
-  auto train = std::make_unique<ImageDataset>(std::move(folders.train), image, "train");
-  if (!train->has_cache()) image.cache_dir.clear();  // the warning is not repeated for the test
+  const auto cache = open_cache(std::filesystem::path(folder), image);
+  std::int64_t num_slots = 0;
+  const auto open = [&](ImageFolder split) -> std::unique_ptr<Dataset> {
+    const std::int64_t first_slot = num_slots;
+    num_slots += static_cast<std::int64_t>(split.files.size());
+    return std::make_unique<ImageDataset>(std::move(split), image, cache, first_slot);
+  };
+  // Training samples come first: they are read in every epoch.
+  auto train = open(std::move(folders.train));
   std::unique_ptr<Dataset> validation;
-  if (folders.validation) {
-    validation = std::make_unique<ImageDataset>(*std::move(folders.validation), image, "val");
-  }
+  if (folders.validation) validation = open(*std::move(folders.validation));
   return {.name = "images",
           .train = std::move(train),
           .validation = std::move(validation),
-          .test = std::make_unique<ImageDataset>(std::move(folders.test), image, "test"),
+          .test = open(std::move(folders.test)),
           // Of ImageNet, on which weights for pictures are usually trained.
           .mean = {0.485F, 0.456F, 0.406F},
           .stddev = {0.229F, 0.224F, 0.225F},

@@ -1,5 +1,6 @@
-// A file of decoded samples on a machine's own disk, shared by all processes of the machine and
-// kept between runs. Samples are written in any order, by any process, as they are decoded.
+// A file of a data set's decoded samples on a machine's own disk, shared by all processes of the
+// machine and kept between runs. Samples are written in any order, by any process, as they are
+// decoded.
 //
 // The file has one slot per sample: a checksum and the sample's bytes. The checksum covers the
 // sample's key too (its file's name, size and time), so an empty slot, a slot that was being

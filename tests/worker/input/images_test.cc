@@ -235,13 +235,20 @@ TEST_F(Images, AreReadWithoutACacheThatCannotBeWritten) {
   EXPECT_EQ(read(*open(true).train, 0), read(*open().train, 0));
 }
 
-TEST_F(Images, KeepNoMoreThanTheLimitInTheCache) {
-  folder_.write_splits(6);
+TEST_F(Images, KeepNoMoreThanTheLimitInTheCacheOfAllSplits) {
+  folder_.write_splits(2, 4);
   ImageOptions image{.height = 400, .width = 400, .cache_dir = cache_.path(), .cache_mb = 1};
-  const DataSplits splits = open_dataset(folder_.data_flag(), {.image = image});
   Pixels pixels(400 * 400 * 3);
-  for (std::int64_t i = 0; i < 6; ++i) read_sample(*splits.train, i, pixels);
-  EXPECT_EQ(std::filesystem::file_size(cache_file()), 2 * (pixels.size() + 8));
+  for (const char* const path : {"", "/.", "/train/.."}) {
+    const DataSplits splits = open_dataset(folder_.data_flag() + path, {.image = image});
+    for (std::int64_t i = 0; i < 2; ++i) read_sample(*splits.train, i, pixels);
+    for (std::int64_t i = 0; i < 4; ++i) read_sample(*splits.test, i, pixels);
+  }
+  std::uintmax_t bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(cache_.path())) {
+    bytes += entry.file_size();
+  }
+  EXPECT_EQ(bytes, 2 * (pixels.size() + 8));
 }
 
 // One epoch as (pixels, label) per sample, in order, over all shards of every batch.
