@@ -1,6 +1,7 @@
 #include "worker/input/image_folder.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -19,6 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint32_t kOneIn = 10;
+// The names that data sets give to the folder of validation pictures.
+constexpr std::array<std::string_view, 3> kValidationNames = {"val", "valid", "validation"};
 
 // What the extension of a file name says.
 enum class Extension : std::uint8_t { kPicture, kUnsupported, kOther };
@@ -170,6 +173,40 @@ ImageFolders hold_out(ImageFolder all) {
   return folders;
 }
 
+// Returns the folder of validation pictures beside train; an empty path if there is none.
+fs::path find_validation(const fs::path& folder) {
+  fs::path found;
+  for (const std::string_view name : kValidationNames) {
+    if (!is_folder(folder / name)) continue;
+    if (!found.empty()) {
+      refuse(folder, fmt::format("folders {} and {}; expected one folder of validation pictures",
+                                 found.filename().string(), name));
+    }
+    found = folder / name;
+  }
+  return found;
+}
+
+// Logs the folders beside train that are not read: their names may be meant for a split.
+void name_other_folders(const fs::path& folder) {
+  std::vector<std::string> others;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    const bool is_known = name == "train" || name == "test" ||
+                          std::ranges::find(kValidationNames, name) != kValidationNames.end();
+    if (!is_known && !name.starts_with('.') && is_folder(at->path())) {
+      others.push_back(printable(name));
+    }
+  }
+  if (others.empty()) return;
+  std::ranges::sort(others);
+  log(LogLevel::kWarning,
+      fmt::format("--data images: {}: not read beside train: {}; a folder of a split is test, {}",
+                  printable(folder.string()), fmt::join(others, ", "),
+                  fmt::join(kValidationNames, " or ")));
+}
+
 }  // namespace
 
 std::string printable(std::string_view name) {
@@ -185,13 +222,14 @@ ImageFolders find_images(const fs::path& folder) {
   const fs::path train = folder / "train";
   // A folder train with pictures in it, and without folders, is the class of that name.
   if (!is_folder(train) || !has_folders(train)) return hold_out(scan(folder));
+  name_other_folders(folder);
   const bool has_test = is_folder(folder / "test");
-  const bool has_val = is_folder(folder / "val");
-  if (!has_test && !has_val) return hold_out(scan(train));
-  ImageFolders folders{scan(train), std::nullopt, scan(folder / (has_test ? "test" : "val"))};
+  const fs::path validation = find_validation(folder);
+  if (!has_test && validation.empty()) return hold_out(scan(train));
+  ImageFolders folders{scan(train), std::nullopt, scan(has_test ? folder / "test" : validation)};
   require_same_classes(folders.train, folders.test);
-  if (has_test && has_val) {
-    folders.validation = scan(folder / "val");
+  if (has_test && !validation.empty()) {
+    folders.validation = scan(validation);
     require_same_classes(folders.train, *folders.validation);
   }
   return folders;

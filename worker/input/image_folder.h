@@ -27,9 +27,9 @@ struct ImageFolder {
 };
 
 // The pictures of images:DIR. Classes are the folders in DIR/train and in DIR/test, which must be
-// alike. DIR/val has the validation pictures, or the test pictures if there is no DIR/test. Without
-// these folders the classes are the folders in DIR, and one picture in ten is a test picture,
-// chosen by a hash of the file's name.
+// alike. DIR/val, also named valid or validation, has the validation pictures, or the test pictures
+// if there is no DIR/test. Without these folders the classes are the folders in DIR, and one
+// picture in ten is a test picture, chosen by a hash of the class and the file's name.
 struct ImageFolders {
   ImageFolder train;
   std::optional<ImageFolder> validation;

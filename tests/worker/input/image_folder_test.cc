@@ -61,6 +61,39 @@ TEST_F(ImageFolderTest, TakesValForTheTestIfThereIsNoTest) {
   EXPECT_EQ(names_of(*folders.validation), (Names{"a/2.jpg", "b/2.jpg"}));
 }
 
+TEST_F(ImageFolderTest, TakesOneFolderWithAnotherNameForTheValidation) {
+  for (const char* name : {"train/a/1.jpg", "train/b/1.jpg", "test/a/1.jpg", "test/b/1.jpg"}) {
+    touch(name);
+  }
+  for (const char* name : {"valid", "validation"}) {
+    const std::filesystem::path split = folder_.path() / name;
+    touch(split / "a/2.jpg");
+    touch(split / "b/2.jpg");
+    const ImageFolders folders = find_images(folder_.path());
+    ASSERT_TRUE(folders.validation.has_value()) << name;
+    EXPECT_EQ(folders.validation->root, split);
+    std::filesystem::rename(split, folder_.path() / "val");
+    EXPECT_EQ(names_of(*find_images(folder_.path()).validation), (Names{"a/2.jpg", "b/2.jpg"}));
+    std::filesystem::rename(folder_.path() / "val", split);
+    touch("val/a/1.jpg");
+    EXPECT_EQ(error(), std::string("--data images: DIR: folders val and ") + name +
+                           "; expected one folder of validation pictures");
+    std::filesystem::remove_all(folder_.path() / "val");
+    std::filesystem::remove_all(split);
+  }
+}
+
+TEST_F(ImageFolderTest, NamesFoldersBesideTrainThatAreNotRead) {
+  for (const char* name : {"train/a/1.jpg", "train/b/1.jpg", "test/a/1.jpg", "test/b/1.jpg",
+                           "dev/a/1.jpg", ".git/x", "extra/1.jpg", "README.md"}) {
+    touch(name);
+  }
+  testing::internal::CaptureStderr();
+  find_images(folder_.path());
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("not read beside train: dev, extra;"),
+            std::string::npos);
+}
+
 TEST_F(ImageFolderTest, HoldsOutOnePictureInTenOfASingleFolder) {
   for (int i = 0; i < 200; ++i) touch((i % 2 == 0 ? "a/" : "b/") + std::to_string(i) + ".jpg");
   const ImageFolders folders = find_images(folder_.path());
