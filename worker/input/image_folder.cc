@@ -161,8 +161,8 @@ void require_same_classes(const ImageFolder& train, const ImageFolder& test) {
 ImageFolders hold_out(ImageFolder all) {
   ImageFolders folders{{all.root, all.classes, {}}, std::nullopt, {all.root, all.classes, {}}};
   for (ImageFile& file : all.files) {
-    const std::string name = fs::path(file.name).filename().string();
-    const bool is_test = RandomStream(hash_name(name), 0).below(0, kOneIn) == 0;
+    // With its class, because the pictures of every class may have the same names.
+    const bool is_test = RandomStream(hash_name(file.name), 0).below(0, kOneIn) == 0;
     (is_test ? folders.test : folders.train).files.push_back(std::move(file));
   }
   if (folders.test.files.empty() || folders.train.files.empty()) {

@@ -94,6 +94,13 @@ TEST_F(ImageFolderTest, NamesFoldersBesideTrainThatAreNotRead) {
             std::string::npos);
 }
 
+TEST_F(ImageFolderTest, HoldsOutPicturesOfClassesWithTheSameNames) {
+  for (int c = 0; c < 40; ++c) {
+    for (int i = 0; i < 6; ++i) touch(std::to_string(c) + "/" + std::to_string(i) + ".jpg");
+  }
+  EXPECT_NEAR(static_cast<double>(find_images(folder_.path()).test.files.size()), 24, 14);
+}
+
 TEST_F(ImageFolderTest, HoldsOutOnePictureInTenOfASingleFolder) {
   for (int i = 0; i < 200; ++i) touch((i % 2 == 0 ? "a/" : "b/") + std::to_string(i) + ".jpg");
   const ImageFolders folders = find_images(folder_.path());
