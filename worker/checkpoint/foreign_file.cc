@@ -16,8 +16,12 @@ namespace {
 enum class ForeignFormat { kNone, kTorch, kKeras, kKerasHdf5, kOnnx };
 
 constexpr std::string_view kHdf5 = "\x89HDF\r\n\x1a\n";
-constexpr std::string_view kZip = "PK\x03\x04";   // torch.save since PyTorch 1.6, and .keras
-constexpr std::string_view kPickle = "\x80\x02";  // torch.save before PyTorch 1.6
+constexpr std::string_view kZip = "PK\x03\x04";  // torch.save since PyTorch 1.6, and .keras
+
+// Whether these are a pickle's first bytes, of protocol 2 to 5: torch.save before PyTorch 1.6.
+bool is_pickle(std::string_view bytes) {
+  return bytes.size() > 1 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;
+}
 
 ForeignFormat format_of(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
@@ -32,7 +36,7 @@ ForeignFormat format_of(const std::filesystem::path& path) {
   // A pickle's first bytes could be a header's length, too, but of 512 bytes at a time.
   constexpr std::array kTorchSuffixes = {".pth", ".pt", ".pkl", ".tar", ".bin"};
   const bool named_torch = std::ranges::find(kTorchSuffixes, suffix) != kTorchSuffixes.end();
-  if (named_torch && bytes.starts_with(kPickle)) return ForeignFormat::kTorch;
+  if (named_torch && is_pickle(bytes)) return ForeignFormat::kTorch;
   if (suffix == ".onnx" && !bytes.empty()) return ForeignFormat::kOnnx;
   return ForeignFormat::kNone;
 }
@@ -40,6 +44,12 @@ ForeignFormat format_of(const std::filesystem::path& path) {
 }  // namespace
 
 void refuse_foreign_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  const auto type = std::filesystem::status(path, ignored).type();
+  if (type == std::filesystem::file_type::fifo || type == std::filesystem::file_type::character) {
+    throw UsageError(
+        fmt::format("--init-from {}: a pipe or a device; expected a file", path.string()));
+  }
   const ForeignFormat format = format_of(path);
   if (format == ForeignFormat::kNone) return;
   const std::string from = path.string();

@@ -248,7 +248,8 @@ std::string load_weights(const std::filesystem::path& path, const Graph& graph, 
 }
 
 std::string describe_file(const std::filesystem::path& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // A pipe that no program writes to must not block here; load_weights() refuses it.
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   std::vector<Bytef> chunk(std::size_t{1} << 20);
   uLong checksum = crc32(0, nullptr, 0);
   std::int64_t size = 0;

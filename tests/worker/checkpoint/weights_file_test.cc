@@ -2,6 +2,7 @@
 #include "worker/checkpoint/weights_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -320,6 +321,7 @@ TEST_F(WeightsFile, OfAnotherFormatIsAnsweredWithALineOfPython) {
   for (const Case& file :
        {Case{"r.pth", "PK\x03\x04rest", "torch.load('"},
         Case{"old.pth", "\x80\x02\x8a\x0a", "torch.load('"},
+        Case{"newer.pth", "\x80\x04\x95\x0a", "torch.load('"},
         Case{"r.keras", "PK\x03\x04rest", "keras.models.load_model('"},
         Case{"r.h5", "\x89HDF\r\n\x1a\nrest", "keras.applications.ResNet50(weights='"},
         Case{"r.onnx", "\x08\x08", "MODEL.state_dict()"}}) {
@@ -330,6 +332,13 @@ TEST_F(WeightsFile, OfAnotherFormatIsAnsweredWithALineOfPython) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring,
                         path_.replace_extension(".safetensors").string() + "'", error);
   }
+}
+
+TEST_F(WeightsFile, IsNoPipe) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  describe_file(path_);
+  EXPECT_EQ(usage_error_of(checkpoint_graph()),
+            "--init-from " + path_.string() + ": a pipe or a device; expected a file");
 }
 
 TEST_F(WeightsFile, IsComparedBetweenTasksBySizeAndChecksum) {
