@@ -128,6 +128,12 @@ Tables read_folder(const std::filesystem::path& dir, const std::string& label_co
   const auto require_same = [&](const CsvTable& other, const std::filesystem::path& path) {
     if (other.num_features == tables.train.num_features && other.columns == tables.train.columns)
       return;
+    const auto [found, expected] = std::ranges::mismatch(other.columns, tables.train.columns);
+    if (found != other.columns.end() && expected != tables.train.columns.end()) {
+      throw FileError(fmt::format(
+          "{}: feature {} is '{}', but '{}' in {}; expected the same columns in the same order",
+          path.string(), found - other.columns.begin() + 1, *found, *expected, train->string()));
+    }
     throw FileError(fmt::format("{} has {} features, and {} has {}; expected the same columns",
                                 path.string(), other.num_features, train->string(),
                                 tables.train.num_features));

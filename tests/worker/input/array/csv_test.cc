@@ -93,6 +93,10 @@ TEST_F(CsvFile, MayBeAFolderOfSplits) {
   EXPECT_EQ(data.train->spec().num_classes, 4);
   put("test.csv", "1,2,0\n");
   EXPECT_NE(error("").find("test.csv has 2 features, and "), std::string::npos) << error("");
+  put("train.csv", "a,b,c,y\n1,2,3,0\n");
+  put("test.csv", "a,c,b,y\n1,2,3,1\n");
+  EXPECT_NE(error("").find("test.csv: feature 2 is 'c', but 'b' in "), std::string::npos)
+      << error("");
 }
 
 TEST_F(CsvFile, FindsItsLabelColumnBehindAColon) {
