@@ -108,11 +108,7 @@ Command declare_input(FlagSet& flags, const Environment& environment) {
   const auto options = std::make_shared<InputBenchOptions>();
   options->lanes = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   options->cache_dir = default_cache_dir(environment);
-  std::string known;
-  for (const DatasetRow& row : datasets()) {
-    known += (known.empty() ? "" : " | ") + std::string(row.pattern);
-  }
-  flags.add("--data", &options->data, "data set: " + known, {.value = "NAME"});
+  flags.add("--data", &options->data, "data set: " + data_patterns(" | "), {.value = "NAME"});
   flags.add("--batch-size", &options->input.batch_size, "samples per batch",
             {.least = 1, .most = kMostCount});
   flags.add("--input-threads", &options->input.threads, "threads that read and augment samples",

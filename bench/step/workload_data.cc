@@ -15,11 +15,7 @@ namespace syncopate::bench {
 void add_workload_data_flags(FlagSet& flags, WorkloadData& data, const Environment& environment) {
   data.cache_dir = default_cache_dir(environment);
   data.image.cache_dir = local_cache_dir(environment);
-  std::string known;
-  for (const DatasetRow& row : datasets()) {
-    known += (known.empty() ? "" : " | ") + std::string(row.pattern);
-  }
-  flags.add("--data", &data.flag, "data set to train on: " + known,
+  flags.add("--data", &data.flag, "data set to train on: " + data_patterns(" | "),
             {.value = "NAME", .default_text = "random samples of each network's usual size"});
   flags.add("--cache-dir",
             [&data](const std::string& text) { data.cache_dir = data.image.cache_dir = text; },

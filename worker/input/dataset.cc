@@ -86,12 +86,20 @@ class MemoryDataset final : public Dataset {
 
 std::span<const DatasetRow> datasets() noexcept { return kDatasets; }
 
+std::string data_patterns(std::string_view separator) {
+  std::string patterns;
+  for (const DatasetRow& row : kDatasets) {
+    if (!patterns.empty()) patterns += separator;
+    patterns += row.pattern;
+  }
+  return patterns;
+}
+
 DataSplits open_dataset(std::string_view specification, const DataOptions& options) {
   const std::size_t colon = specification.find(':');
   const std::string_view name = specification.substr(0, colon);
   const bool has_argument = colon != std::string_view::npos;
   const std::string_view argument = has_argument ? specification.substr(colon + 1) : "";
-  std::string known;
   for (const DatasetRow& row : kDatasets) {
     if (row.name == name) {
       const bool wants_argument = row.pattern != row.name;
@@ -115,9 +123,9 @@ DataSplits open_dataset(std::string_view specification, const DataOptions& optio
       if (!options.split.empty()) split_validation(splits, options.split, options.seed);
       return splits;
     }
-    known += (known.empty() ? "" : ", ") + std::string(row.pattern);
   }
-  throw UsageError(fmt::format("--data {}: no such data set; choose one of {}", name, known));
+  throw UsageError(
+      fmt::format("--data {}: no such data set; choose one of {}", name, data_patterns(", ")));
 }
 
 void check_is_folder(std::string_view data_name, std::string_view folder) {

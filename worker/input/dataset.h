@@ -85,6 +85,8 @@ struct DatasetRow {
 };
 // Returns the table of data sets behind --data.
 std::span<const DatasetRow> datasets() noexcept;
+// Returns the patterns of the table, with `separator` between two.
+std::string data_patterns(std::string_view separator);
 
 // Opens the data set that --data names. Throws UsageError (unknown name, listing the known ones;
 // missing folder or file), FileError (a file that is cut short, a wrong magic number, a label out
