@@ -19,12 +19,6 @@ namespace {
 
 constexpr double kMostEvaluateThreads = 1024;
 
-Names data_patterns() {
-  Names patterns;
-  for (const DatasetRow& row : datasets()) patterns.push_back(row.pattern);
-  return patterns;
-}
-
 // Throws UsageError unless `text`, a value of --data, begins with the name of a data set. The rest
 // of the text is checked when the data are opened.
 void require_data_name(const std::string& text) {
@@ -36,17 +30,21 @@ void require_data_name(const std::string& text) {
   if (text.starts_with('/') || text.starts_with('.') || std::filesystem::exists(text, error)) {
     const bool is_file = std::filesystem::is_regular_file(text, error);
     const bool has_arrays = std::filesystem::exists(text + "/x_train.npy", error);
-    meant = has_arrays ? fmt::format("; did you mean npy:{}?", text)
-            : is_file  ? fmt::format("; did you mean csv:{}?", text)
-                       : fmt::format("; did you mean mnist:{0} or cifar10:{0}?", text);
+    const bool has_tables = std::filesystem::exists(text + "/train.csv", error);
+    std::filesystem::directory_iterator entries(text, error);
+    const bool has_folders = std::any_of(
+        begin(entries), end(entries), [&](const auto& entry) { return entry.is_directory(error); });
+    meant = has_arrays              ? fmt::format("; did you mean npy:{}?", text)
+            : is_file || has_tables ? fmt::format("; did you mean csv:{}?", text)
+            : has_folders           ? fmt::format("; did you mean images:{}?", text)
+                                    : fmt::format("; did you mean mnist:{0} or cifar10:{0}?", text);
   } else if (const auto nearest = nearest_name(name, names)) {
     const auto row = std::ranges::find(datasets(), *nearest, &DatasetRow::name);
     meant = fmt::format("; did you mean '{}'?", row->pattern);
   }
   throw UsageError(fmt::format("--data {}: no such data set{} {} one of {}",
                                text.empty() ? "''" : text, meant.empty() ? ";" : meant,
-                               meant.empty() ? "choose" : "Choose",
-                               fmt::join(data_patterns(), ", ")));
+                               meant.empty() ? "choose" : "Choose", data_patterns(", ")));
 }
 
 CommandOptions parse_evaluate(std::span<const std::string> arguments,
@@ -166,7 +164,7 @@ void add_data_flags(FlagSet& flags, std::string& model, NetworkFlags& network, s
               require_data_name(text);
               data = text;
             },
-            fmt::format("data set: {}", fmt::join(data_patterns(), " | ")),
+            "data set: " + data_patterns(" | "),
             {.value = "NAME", .default_text = default_text.empty() ? data : default_text});
   flags.add("--cache-dir", &cache_dir,
             "folder in which rendered samples and measurements of GPUs are kept between runs",

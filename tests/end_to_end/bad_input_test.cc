@@ -88,8 +88,20 @@ TEST(BadInput, NamesOfOtherProgramsExitWith2AndOurs) {
   expect_refusal(train({"--strategy", "horovod"}), 2, "did you mean 'multi-worker-mirrored'");
   expect_refusal(train({"--data", "MNIST"}), 2, "did you mean 'mnist:DIR'");
   expect_refusal(train({"--data", "/my/mnist"}), 2, "did you mean mnist:/my/mnist or");
+  const ScratchDir scratch;
+  std::filesystem::create_directories(scratch / "pictures/cat");
+  expect_refusal(train({"--data", scratch / "pictures"}), 2, "did you mean images:");
   expect_refusal(train({"--data=mnist:~/mnist"}), 2, "did you mean mnist:$HOME/mnist?");
   expect_refusal({"launch", "--workers", "2", "train"}, 2, "put -- before train");
+}
+
+TEST(BadInput, TablesThatTheNetworkCannotLearnExitWith2) {
+  const ScratchDir scratch;
+  const Arguments data{"--data", "csv:" + (scratch / "table.csv").string(), "--batch-size", "1"};
+  std::ofstream(scratch / "table.csv") << "0.5,0\n0.25,1\n0.75,1\n";
+  expect_refusal(train(data), 2, "found [1]; give --model mlp");
+  std::ofstream(scratch / "table.csv") << "0.5,0\n0.25,0\n0.75,0\n";
+  expect_refusal(train(data), 2, "all labels are 0; expected at least two classes");
 }
 
 TEST(BadInput, ValuesOutOfRangeExitWith2) {

@@ -156,6 +156,10 @@ Graph network_for_data(const std::string& model, const std::string& data_flag,
                        const DataSplits& data, const NetworkFlags& flags, float label_smoothing) {
   const SampleSpec& spec = data.train->spec();
   const TensorSpec& input = spec.inputs.front();
+  if (spec.num_classes < 2) {
+    throw UsageError(
+        fmt::format("--data {}: all labels are 0; expected at least two classes", data_flag));
+  }
   Normalization normalization =
       choose_normalization(flags.normalize, {data.mean, data.stddev}, data.mean.size());
   try {
@@ -168,8 +172,9 @@ Graph network_for_data(const std::string& model, const std::string& data_flag,
     graph.set_label_smoothing(label_smoothing);
     return graph;
   } catch (const ShapeError& error) {
-    throw UsageError(
-        fmt::format("--model {} does not fit --data {}: {}", model, data_flag, error.what()));
+    throw UsageError(fmt::format("--model {} does not fit --data {}: {}{}", model, data_flag,
+                                 error.what(),
+                                 input.shape.size() == 3 ? "" : "; give --model mlp"));
   }
 }
 
