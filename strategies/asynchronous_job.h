@@ -27,6 +27,7 @@ struct JobStatus {
   std::uint64_t staleness_max = 0;
   std::optional<ps::StopKind> stopped_by;
   double learning_rate_factor = 1.0;  // of the scheduled rate: RunPosition::rules
+  std::int64_t num_bad_in_epoch = 0;  // Scores::num_bad of the epoch that had the most so far
 };
 
 // The staleness of one worker's pushes, on all shards together.

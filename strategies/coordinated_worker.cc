@@ -61,6 +61,7 @@ class WorkerVariables final : public VariableStore {
                            .loss = report.scores.loss,
                            .correct = static_cast<std::int64_t>(report.scores.metrics[kAccuracy]),
                            .samples = report.scores.num_samples,
+                           .num_bad = report.scores.num_bad,
                            .stops = report.stops,
                            .state = replica_.state->values.f32()});
     watch_.end();  // all answers to the last step's pushes have arrived
@@ -91,6 +92,7 @@ std::optional<StepReport> ServedWorker::finish_step() {
   const ps::wire::StepSumsT sums = client_.finish_step();
   return StepReport{.scores = {.loss = sums.loss,
                                .num_samples = sums.samples,
+                               .num_bad = sums.num_bad,
                                .metrics = {static_cast<double>(sums.correct)}},
                     .stops = ps::stop_counts_from_wire(sums.stops)};
 }
@@ -205,7 +207,8 @@ JobStatus job_status_of(const ps::wire::JobStatusT& status) {
           .staleness_mean = status.staleness_mean,
           .staleness_max = status.staleness_max,
           .stopped_by = ps::stop_kind_from_wire(status.stopped_by),
-          .learning_rate_factor = status.learning_rate_factor};
+          .learning_rate_factor = status.learning_rate_factor,
+          .num_bad_in_epoch = status.num_bad_in_epoch};
 }
 
 Assignment assignment_of(const ps::wire::AppointmentT& wire) {

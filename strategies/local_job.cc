@@ -223,6 +223,7 @@ void LocalJob::begin_step(int index, const ps::StepInfo& step) {
   push.loss = step.loss;
   push.correct = step.correct;
   push.samples = step.samples;
+  push.num_bad = step.num_bad;
   push.ends_step = true;
   const std::lock_guard lock(mutex_);
   Worker& mine = worker(index);

@@ -25,6 +25,7 @@ constexpr SumDigits kMetricDigits{2, 3};
 constexpr std::size_t kSamples = 25;
 constexpr std::size_t kCountDigits = 3;
 constexpr std::size_t kStops = 28;
+constexpr std::size_t kBad = 40;
 // The trailer's sum can count but cannot take a minimum. Each replica therefore adds one to the bin
 // of its blocked time, and the lowest bin that is not zero holds the least. A bin spans half a
 // power of two, starting at one microsecond.
@@ -34,7 +35,8 @@ constexpr double kBinsPerDoubling = 2.0;
 constexpr double kFirstBinSeconds = 1e-6;
 static_assert(kLossDigits.fraction + kLossDigits.whole == kMetrics);
 static_assert(kMetrics + kMostMetrics * (kMetricDigits.fraction + kMetricDigits.whole) == kSamples);
-static_assert(kStops + ps::kStopKinds <= kBlocked && kBlocked + kBlockedBins <= kTrailerElements);
+static_assert(kStops + ps::kStopKinds <= kBad && kBad + kCountDigits <= kBlocked);
+static_assert(kBlocked + kBlockedBins <= kTrailerElements);
 
 // Writes a number, lowest digit first: whole, not negative, below kDigitBase ^ digits.size().
 void write_digits(double number, std::span<float> digits) {
@@ -96,6 +98,7 @@ void write_trailer(const StepReport& report, std::span<float> trailer) {
   }
   write_digits(static_cast<double>(report.scores.num_samples),
                trailer.subspan(kSamples, kCountDigits));
+  write_digits(static_cast<double>(report.scores.num_bad), trailer.subspan(kBad, kCountDigits));
   for (std::size_t i = 0; i < ps::kStopKinds; ++i) {
     trailer[kStops + i] = static_cast<float>(report.stops.by_kind[i]);
   }
@@ -111,6 +114,8 @@ StepReport read_trailer(std::span<const float> trailer) {
   }
   report.scores.num_samples =
       static_cast<std::int64_t>(read_digits(trailer.subspan(kSamples, kCountDigits)));
+  report.scores.num_bad =
+      static_cast<std::int64_t>(read_digits(trailer.subspan(kBad, kCountDigits)));
   for (std::size_t i = 0; i < ps::kStopKinds; ++i) {
     report.stops.by_kind[i] = static_cast<int>(trailer[kStops + i]);
   }

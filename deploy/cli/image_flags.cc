@@ -49,7 +49,8 @@ void add_image_flags(FlagSet& flags, ImageOptions& image, const std::string& def
   flags.add("--exif", &image.apply_exif,
             "turn pictures of --data images:DIR as their EXIF orientation says");
   flags.add("--skip-bad-records", &image.skip_bad_records,
-            "damaged pictures per split and task that the next good one replaces",
+            "damaged pictures in an epoch or evaluation of the whole job: training reads the next "
+            "good one instead, evaluation leaves them out",
             {.least = 0.0, .most = 1e9});
   flags.add("--cache-mb", &image.cache_mb,
             "limit of the file of decoded pictures; 0: none. Without --cache-dir it is in "

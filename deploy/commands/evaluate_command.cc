@@ -58,14 +58,15 @@ std::string choose_data(const EvaluateOptions& options, const CheckpointInfo& in
       info.path.string(), run.data, run.data, run.data == "synthetic" ? "CxHxW:CLASSES" : "DIR"));
 }
 
-// Returns how pictures are read: as the flags say, by default in the size of the checkpoint's
-// samples.
+// Returns how pictures are read: as the flags say, by default as the checkpoint records.
 ImageOptions image_options(const EvaluateOptions& options, const CheckpointInfo& info) {
   ImageOptions image = options.image;
   if (image.height == 0 && info.progress.data == "images") {
     const Shape shape = recorded_sample_shape(info.progress.data_samples);
     if (shape.size() == 3) image.height = shape[0], image.width = shape[1];
   }
+  if (image.skip_bad_records == 0) image.skip_bad_records = info.progress.skip_bad_records;
+  image.apply_exif |= info.progress.apply_exif != 0;
   return image;
 }
 
@@ -150,7 +151,7 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
   std::vector<Scores> sums(static_cast<std::size_t>(evaluator.batches_of_all()));
   const auto begun = std::chrono::steady_clock::now();
   evaluator.run([] { return false; }, sums, show_progress(*display, "evaluating"));
-  Evaluation test = add_up(sums, data.test->size());
+  Evaluation test = add_up(sums, *data.test);
   test.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   display->finish();
   if (options.json) {
@@ -161,6 +162,8 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
                                   {"test_accuracy", test.accuracy},
                                   {"test_loss", test.loss},
                                   {"samples", test.samples},
+                                  {"bad_samples", test.bad_samples},
+                                  {"first_bad", test.first_bad},
                                   {"seconds", test.seconds},
                                   {"classes", classes_as_json(confusion)},
                                   {"confusion", counts_as_json(confusion)}}
@@ -170,10 +173,10 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
   }
   out << fmt::format(
              "test accuracy   {:.2f}%\ntest loss       {:.4f}\nsamples         {} in {:.1f} s\n"
-             "trained         {} steps of {} on {}",
+             "trained         {} steps of {} on {}\n",
              100.0 * test.accuracy, test.loss, test.samples, test.seconds, info.progress.at.step,
              info.model, data_flag)
-      << std::endl;
+      << describe_bad("test", test);
   print_classes(confusion, out);
   return 0;
 }

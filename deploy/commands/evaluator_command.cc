@@ -174,7 +174,7 @@ int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ost
     bool was_stopped = false;
     evaluator.run([&] { return was_stopped = was_stopped || signals.poll().has_value(); }, sums);
     if (was_stopped) return 0;
-    const Evaluation test = add_up(sums, data.watched().size());
+    const Evaluation test = add_up(sums, data.watched());
     const char* const split = data.validation != nullptr ? "validation" : "test";
     std::array<char, 160> line{};
     std::snprintf(line.data(), line.size(),

@@ -53,6 +53,7 @@ Batch Batch::rows(std::int64_t begin, std::int64_t end) const {
 Scores& Scores::operator+=(const Scores& other) noexcept {
   loss += other.loss;
   num_samples += other.num_samples;
+  num_bad += other.num_bad;
   for (std::size_t i = 0; i < metrics.size(); ++i) metrics[i] += other.metrics[i];
   return *this;
 }

@@ -25,6 +25,8 @@ struct Batch {
   std::int64_t num_samples = 0;  // N; may be 0
   // Divisor of the sum of the sample losses: the number of samples of the step over all replicas.
   std::int64_t loss_divisor = 0;
+  // Samples that could not be read: replaced by others in training, left out in evaluations.
+  std::int64_t num_bad = 0;
 
   // Returns a view of the samples [begin, end).
   Batch rows(std::int64_t begin, std::int64_t end) const;
@@ -34,6 +36,7 @@ struct Batch {
 struct Scores {
   double loss = 0.0;  // sum of the sample losses / loss_divisor
   std::int64_t num_samples = 0;
+  std::int64_t num_bad = 0;  // Batch::num_bad
   // The sums over the samples of the metrics that the loss names (metric_names), in its order.
   std::array<double, kMostMetrics> metrics{};
 

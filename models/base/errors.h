@@ -36,6 +36,11 @@ class FileError : public Error {
   using Error::Error;
 };
 
+// Thrown when a sample cannot be read, or too many: every task of a job would fail alike.
+class BadSampleError : public FileError {
+  using FileError::FileError;
+};
+
 // Thrown when the caller passed tensors whose shapes or types do not fit together.
 class ShapeError : public Error {
   using Error::Error;

@@ -14,8 +14,7 @@ namespace {
 
 // How long Client::leave() waits for the confirmation of shard 0.
 constexpr std::chrono::milliseconds kLeaveTimeout(2000);
-// The `samples` of a Write of the state that training starts from.
-constexpr std::int64_t kFirstState = -1;
+constexpr std::int64_t kFirstState = -1;  // `samples` of the Write of the first state
 
 std::span<const std::byte> bytes_of(std::span<const float> values) { return std::as_bytes(values); }
 
@@ -226,6 +225,7 @@ void Client::push(int bucket) {
     push.loss = info.loss;
     push.correct = info.correct;
     push.samples = info.samples;
+    push.num_bad = info.num_bad;
     push.stops = to_wire(info.stops);
     push.has_state = !info.state.empty();
     if (push.has_state) {

@@ -61,6 +61,7 @@ struct StepInfo {
   double loss = 0.0;
   std::int64_t correct = 0;
   std::int64_t samples = 0;
+  std::int64_t num_bad = 0;  // samples that were replaced because they could not be read
   StopCounts stops;
   std::span<const float> state;  // running statistics; empty: none are sent
 };

@@ -29,7 +29,7 @@ void FailureHandling::on_worker_lost(int worker, const std::string& reason) {
 
 void FailureHandling::on_worker_failed(int worker, const std::string& reason) {
   const std::string line =
-      with_name(describe_worker(worker), job_.worker(worker), "failed: " + reason);
+      with_name(describe_worker(worker), job_.worker(worker), "failed: " + failing.reason);
   // A worker that fails while it is assigned to a snapshot ends the job: the next worker assigned
   // to it would fail for the same reason, for example a full disk.
   const bool was_assigned = snapshots_.is_assigned_to(worker);

@@ -108,6 +108,7 @@ bool LeaseQueue::on_batch_trained(int worker, const wire::PushT& push) {
   if (!counts && !is_synchronous) return false;
   const Sums sums{push.loss, push.correct};
   sums_.add(sums);
+  if (push.num_bad > 0) bad_by_epoch_[range_of(push).epoch] += push.num_bad;
   if (is_snapshot_begun_) {
     pushes_since_.push_back({worker, push.sequence, sums});
   } else {
@@ -234,6 +235,9 @@ wire::JobStatusT LeaseQueue::status() const {
   status.samples = start_samples_ + ledger_->samples_trained();
   status.loss = sums_.loss;
   status.correct = sums_.correct;
+  for (const auto& [epoch, count] : bad_by_epoch_) {
+    status.num_bad_in_epoch = std::max(status.num_bad_in_epoch, count);
+  }
   return status;
 }
 
@@ -287,6 +291,7 @@ void LeaseQueue::restore(const JobSnapshot& saved) {
   start_samples_ = saved.progress.at.samples;
   rules_ = saved.progress.at.rules;
   sums_ = {saved.progress.loss, saved.progress.correct};
+  bad_by_epoch_.clear();
   repeated_batches_ = saved.repeated_batches;
   lost_.clear();
   requests_.clear();

@@ -112,6 +112,8 @@ class LeaseQueue {
   std::int64_t start_samples_ = 0;
   std::vector<double> rules_;  // as of the last evaluation: RunPosition::rules
   Sums sums_;
+  std::map<std::int64_t, std::int64_t>
+      bad_by_epoch_;  // since the start or restore(): Push::num_bad
   std::optional<StopKind> stopped_by_;
   std::deque<Request> requests_;    // of workers for batches, in order of arrival
   std::map<int, LostWorker> lost_;  // lost workers whose last step may be repeated

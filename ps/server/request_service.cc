@@ -377,6 +377,7 @@ void RequestService::add_totals(const ShardEvent& event, const ServedRequest& op
   sums.loss += open.push.loss;
   sums.correct += open.push.correct;
   sums.samples += open.push.samples;
+  sums.num_bad += open.push.num_bad;
   sums.stops.resize(std::max(sums.stops.size(), open.push.stops.size()));
   for (std::size_t i = 0; i < open.push.stops.size(); ++i) sums.stops[i] += open.push.stops[i];
 }

@@ -23,6 +23,16 @@ class TrainingOnPictures : public testing::Test {
             "--batch-size",    "4",   "--no-progress", "--cache-dir",
             scratch_ / "cache"};
   }
+  // One epoch in batches of one picture per worker.
+  Arguments one_by_one() const {
+    return {"--model", "mlp",        "--data", folder_.data_flag(), "--image-size",
+            "12",      "--cache-mb", "0",      "--no-progress",     "--batch-size-per-replica",
+            "1",       "--epochs",   "1"};
+  }
+  static Arguments asynchronous() {
+    return {"--servers",     "1",    "--", "train", "--strategy", "parameter-server",
+            "--consistency", "async"};
+  }
   // Runs the program with these words and then flags() and `more`; returns the hash of the weights.
   std::string hash_of(const Arguments& words, const Arguments& more) const {
     const std::string metrics = scratch_ / ("metrics-" + std::to_string(++num_runs_));

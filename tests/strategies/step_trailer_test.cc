@@ -50,7 +50,7 @@ Trailer sum_as_tree(std::vector<Trailer> trailers) {
 }
 
 StepReport report_of(double loss) {
-  return {.scores = {.loss = loss, .num_samples = 5, .metrics = {3, 0, 2.5, 1}},
+  return {.scores = {.loss = loss, .num_samples = 5, .num_bad = 2, .metrics = {3, 0, 2.5, 1}},
           .stops = {{0, 1, 0, 0}}};
 }
 
@@ -67,7 +67,8 @@ class Trailers : public testing::TestWithParam<int> {
     std::vector<StepReport> reports(static_cast<std::size_t>(GetParam()));
     for (StepReport& report : reports) {
       report.scores = {.loss = std::ldexp(static_cast<double>(loss(random)), -40),
-                       .num_samples = count(random)};
+                       .num_samples = count(random),
+                       .num_bad = count(random)};
       for (double& metric : report.scores.metrics) metric = static_cast<double>(count(random));
       // Metrics need not be counts; this one is a multiple of 2^-8.
       report.scores.metrics.back() = std::ldexp(report.scores.metrics.back(), -8);
@@ -84,6 +85,7 @@ class Trailers : public testing::TestWithParam<int> {
     EXPECT_EQ(found.scores.loss, sum.scores.loss);
     EXPECT_EQ(found.scores.metrics, sum.scores.metrics);
     EXPECT_EQ(found.scores.num_samples, sum.scores.num_samples);
+    EXPECT_EQ(found.scores.num_bad, sum.scores.num_bad);
     EXPECT_EQ(found.stops, sum.stops);
   }
 };

@@ -92,6 +92,8 @@ void for_each_entry(Info& info, const Visit& visit) {
   visit("data_samples", info.progress.data_samples, false);
   visit("samples_per_update", info.progress.samples_per_update, false);
   visit("learning_rate", info.progress.learning_rate, false);
+  visit("skip_bad_records", info.progress.skip_bad_records, false);
+  visit("exif", info.progress.apply_exif, false);
   visit("network", info.network, false);
 }
 

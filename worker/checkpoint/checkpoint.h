@@ -32,6 +32,8 @@ struct Progress {
   std::string data_samples{};  // describes the samples: describe_training_samples()
   std::int64_t samples_per_update = 0;
   double learning_rate = 0.0;  // the rate that the user gave
+  std::int64_t skip_bad_records = 0;
+  int apply_exif = 0;  // 1 with --exif
 };
 
 struct CheckpointInfo {

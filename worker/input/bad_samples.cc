@@ -7,22 +7,21 @@
 
 namespace syncopate {
 
-void BadSamples::add(std::int64_t index, const std::string& reason) {
-  std::string line;
+void BadSamples::note(const std::string& reason, std::string_view done) {
   {
     const std::lock_guard lock(mutex_);
-    if (!indices_.insert(index).second) return;
+    if (!noted_.insert(reason).second) return;
     if (first_.empty()) first_ = reason;
-    const auto count = static_cast<std::int64_t>(indices_.size());
-    if (count > limit_) {
-      throw FileError(fmt::format(
-          "{} bad samples, more than --skip-bad-records {}; the first: {}; the last: {}", count,
-          limit_, first_, reason));
-    }
-    line = fmt::format("bad sample {} of {} that are allowed, replaced by the next good one: {}",
-                       count, limit_, reason);
   }
-  log(LogLevel::kWarning, line);
+  log(LogLevel::kWarning, fmt::format("a bad sample is {}: {}", done, reason));
+}
+
+void BadSamples::require_few(std::int64_t count, std::string_view where) const {
+  if (count <= limit_) return;
+  const std::lock_guard lock(mutex_);
+  throw BadSampleError(fmt::format(
+      "{} bad samples in {}, more than --skip-bad-records {}; {}", count, where, limit_,
+      first_.empty() ? "the warnings of other tasks name them" : "one of them: " + first_));
 }
 
 }  // namespace syncopate

@@ -1,29 +1,31 @@
-// The samples of a data set that could not be read, within a limit that the user gave.
+// The samples of a data set that could not be read, of which the user allowed a number.
 #pragma once
 
 #include <cstdint>
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 
 namespace syncopate {
 
 // Thread-safe.
 class BadSamples {
  public:
-  // At most `limit` samples of one task may be bad.
+  // At most `limit` samples may be bad, above 0.
   explicit BadSamples(std::int64_t limit) : limit_(limit) {}
 
-  bool are_allowed() const noexcept { return limit_ > 0; }
-  // Records a bad sample, and logs a warning the first time. Throws FileError, which names the
-  // first bad sample too, when there are more than the limit.
-  void add(std::int64_t index, const std::string& reason);
+  std::int64_t limit() const noexcept { return limit_; }
+  // Logs why a sample is bad, once, and what is done about it: "replaced" or "left out".
+  void note(const std::string& reason, std::string_view done);
+  // Throws BadSampleError if `count` bad samples in `where`, "epoch 1", are more than the limit.
+  void require_few(std::int64_t count, std::string_view where) const;
 
  private:
   const std::int64_t limit_;
-  std::mutex mutex_;
-  std::set<std::int64_t> indices_;  // guarded by mutex_
-  std::string first_;               // the reason of the first one; guarded by mutex_
+  mutable std::mutex mutex_;
+  std::set<std::string> noted_;  // guarded by mutex_
+  std::string first_;            // the first that this task noted; guarded by mutex_
 };
 
 }  // namespace syncopate

@@ -66,42 +66,78 @@ void BatchReader::fill(std::int64_t sequence, BatchSlot& slot) const {
   const PlannedBatch planned = plan_.batch(sequence);
   resize(slot, planned.end - planned.begin);
   slot.batch.loss_divisor = planned.global_count;
+  std::int64_t row = 0;
   for (std::int64_t i = planned.begin; i < planned.end;) {
     const ps::SampleRange samples = plan_.range_at(planned, i);
-    read(samples, i - planned.begin, slot);
+    row = read(samples, row, slot);
     i += samples.end - samples.begin;
   }
+  shorten(slot, row);
 }
 
 void BatchReader::fill(const ps::SampleRange& samples, std::int64_t loss_divisor,
                        BatchSlot& slot) const {
   resize(slot, samples.end - samples.begin);
   slot.batch.loss_divisor = loss_divisor;
-  read(samples, 0, slot);
+  shorten(slot, read(samples, 0, slot));
 }
 
 void BatchReader::resize(BatchSlot& slot, std::int64_t count) {
+  slot.batch.num_bad = 0;
   if (slot.batch.num_samples == count) return;
   // A view of another number of rows allocates its shape; the number changes only at the short last
-  // batch of an epoch.
+  // batch of an epoch and where bad samples are left out.
   slot.batch = slot.whole.rows(0, count);
 }
 
-void BatchReader::read(const ps::SampleRange& samples, std::int64_t row, BatchSlot& slot) const {
+void BatchReader::shorten(BatchSlot& slot, std::int64_t count) {
+  const std::int64_t left_out = slot.batch.num_samples - count;
+  if (left_out == 0) return;
+  const Batch full = slot.batch;
+  slot.batch = slot.whole.rows(0, count);
+  slot.batch.num_bad = full.num_bad;
+  slot.batch.loss_divisor = full.loss_divisor - left_out;
+}
+
+std::int64_t BatchReader::read(const ps::SampleRange& samples, std::int64_t row,
+                               BatchSlot& slot) const {
   const auto order = order_.of_epoch(samples.epoch);
   const SampleSpec& spec = dataset_.spec();
-  const auto memory_of = [](const Tensor& rows, std::size_t index, const TensorSpec& tensor) {
+  const auto memory_of = [&row](const Tensor& rows, const TensorSpec& tensor) {
     const std::size_t size = tensor.size_bytes();
-    return rows.bytes().subspan(index * size, size);
+    return rows.bytes().subspan(static_cast<std::size_t>(row) * size, size);
   };
   for (std::int64_t place = samples.begin; place < samples.end; ++place) {
     const std::int64_t index = order ? (*order)[static_cast<std::size_t>(place)] : place;
-    const auto target_row = static_cast<std::size_t>(row + place - samples.begin);
     for (std::size_t i = 0; i < spec.inputs.size(); ++i) {
-      slot.sample[i] = memory_of(slot.whole.inputs[i], target_row, spec.inputs[i]);
+      slot.sample[i] = memory_of(slot.whole.inputs[i], spec.inputs[i]);
     }
-    dataset_.read(index, make_draw(options_.augment, options_.seed, samples.epoch, index),
-                  {slot.sample, memory_of(slot.whole.target, target_row, spec.target)});
+    const bool is_good =
+        read_good(index, make_draw(options_.augment, options_.seed, samples.epoch, index),
+                  {slot.sample, memory_of(slot.whole.target, spec.target)});
+    if (!is_good) ++slot.batch.num_bad;
+    if (is_good || !options_.leaves_out_bad) ++row;
+  }
+  return row;
+}
+
+bool BatchReader::read_good(std::int64_t index, const Draw& draw, const SampleView& sample) const {
+  BadSamples* const bad = dataset_.bad_samples();
+  std::string first;
+  // More bad samples in a row than the limit are too many under every strategy.
+  for (std::int64_t distance = 0;; ++distance) {
+    try {
+      dataset_.read((index + distance) % dataset_.size(), draw, sample);
+      return distance == 0;
+    } catch (const FileError& error) {
+      if (bad == nullptr) throw BadSampleError(error.what());
+      if (first.empty()) first = error.what();
+      bad->note(error.what(),
+                options_.leaves_out_bad ? "left out" : "replaced by the next good one");
+      if (options_.leaves_out_bad) return false;
+      bad->require_few(std::min(distance + 1, dataset_.size()), "a row");
+      if (distance + 1 == dataset_.size()) throw BadSampleError(first);  // no sample is good
+    }
   }
 }
 

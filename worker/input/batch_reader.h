@@ -70,8 +70,13 @@ class BatchReader {
 
  private:
   static void resize(BatchSlot& slot, std::int64_t count);
-  // Reads samples into `slot`, the memory of one batch, from row `row` of the batch on.
-  void read(const ps::SampleRange& samples, std::int64_t row, BatchSlot& slot) const;
+  // Reads samples into `slot`, the memory of one batch, from row `row` of the batch on. Returns the
+  // row after them: bad ones may be left out.
+  std::int64_t read(const ps::SampleRange& samples, std::int64_t row, BatchSlot& slot) const;
+  // Reads the sample `index`, or another good one that replaces it. Returns false if it is bad.
+  bool read_good(std::int64_t index, const Draw& draw, const SampleView& sample) const;
+  // Shortens the batch to the samples that were read.
+  static void shorten(BatchSlot& slot, std::int64_t count);
 
   const Dataset& dataset_;
   InputOptions options_;

@@ -20,6 +20,9 @@ struct InputOptions {
   std::uint64_t seed = 1;
   bool shuffle = true;
   bool drop_remainder = true;  // true in training; else the last batch of an epoch is short
+  // What becomes of a sample that cannot be read and may be skipped: true: it is left out, and its
+  // batch is shorter; false: the next good sample by number takes its place.
+  bool leaves_out_bad = false;
   Augment augment = Augment::kNone;
   int threads = 1;   // number of reader threads
   int prefetch = 2;  // batches ready ahead of the consumer

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/tensor/tensor.h"
+#include "worker/input/bad_samples.h"
 #include "worker/input/draw.h"
 #include "worker/input/sample.h"
 
@@ -31,6 +32,9 @@ class Dataset {
   // Returns a hash of a sample's stored bytes, without decoding them. Tasks compare fingerprints,
   // and checkpoints record them.
   virtual std::uint64_t fingerprint(std::int64_t index) const = 0;
+  // Returns the account of samples that could not be read and may be skipped; null: read() must not
+  // fail.
+  virtual BadSamples* bad_samples() const noexcept { return nullptr; }
 };
 
 // The splits of the data set that --data names.
@@ -55,9 +59,10 @@ struct ImageOptions {
   std::int64_t height = 0;  // 0: kDefaultImageSize, for both
   std::int64_t width = 0;
   bool apply_exif = false;  // turn pictures as their EXIF orientation says
-  // How many pictures of a split may be damaged, per task. A damaged one keeps its place in the
-  // order: the next good one by number, with its class, is read instead. That choice depends on the
-  // files alone, so every strategy and every number of replicas trains on the same samples.
+  // How many pictures of a split may be damaged. Evaluations leave them out. In training a damaged
+  // one keeps its place in the order: the next good one of the split by number, with its class, is
+  // read instead. That choice depends on the files alone, so every strategy and every number of
+  // replicas trains on the same samples.
   std::int64_t skip_bad_records = 0;
   // The folder, on the machine's own disk, of decoded samples; empty: they are not kept.
   std::filesystem::path cache_dir;
@@ -95,7 +100,6 @@ DataSplits open_dataset(std::string_view specification, const DataOptions& optio
 
 // A data set of the samples [begin, end) of another data set, numbered from 0. That data set must
 // outlive the range.
-
 class DatasetRange final : public Dataset {
  public:
   DatasetRange(const Dataset& whole, std::int64_t begin, std::int64_t end)
@@ -110,6 +114,7 @@ class DatasetRange final : public Dataset {
   std::uint64_t fingerprint(std::int64_t index) const override {
     return whole_.fingerprint(begin_ + index);
   }
+  BadSamples* bad_samples() const noexcept override { return whole_.bad_samples(); }
 
  private:
   const Dataset& whole_;

@@ -33,7 +33,8 @@ class ImageDataset final : public Dataset {
         options_(options),
         spec_(classified_samples({options.height, options.width, 3},
                                  static_cast<int>(folder_.classes.size()))),
-        bad_(std::make_unique<BadSamples>(options.skip_bad_records)),
+        bad_(options.skip_bad_records > 0 ? std::make_unique<BadSamples>(options.skip_bad_records)
+                                          : nullptr),
         cache_(std::move(cache)),
         first_slot_(first_slot) {}
 
@@ -43,30 +44,6 @@ class ImageDataset final : public Dataset {
   const SampleSpec& spec() const noexcept override { return spec_; }
 
   void read(std::int64_t index, const Draw& draw, const SampleView& sample) const override {
-    // The last attempt, of a data set without a good sample, is the first one again.
-    for (std::int64_t step = 0; bad_->are_allowed() && step < size(); ++step) {
-      const std::int64_t place = (index + step) % size();
-      try {
-        read_one(place, draw, sample);
-        return;
-      } catch (const FileError& error) {
-        bad_->add(place, error.what());
-      }
-    }
-    read_one(index, draw, sample);
-  }
-
-  std::int32_t label(std::int64_t index) const override { return file_at(index).label; }
-
-  // The orientation counts too: with it the same bytes are other pixels.
-  std::uint64_t fingerprint(std::int64_t index) const override {
-    const std::vector<std::byte> file = read_file(index);
-    const std::uint64_t hash = hash_name({reinterpret_cast<const char*>(file.data()), file.size()});
-    return options_.apply_exif ? ~hash : hash;
-  }
-
- private:
-  void read_one(std::int64_t index, const Draw& draw, const SampleView& sample) const {
     const std::span<std::byte> pixels = sample.inputs[0];
     const std::int32_t label = this->label(index);
     std::memcpy(sample.target.data(), &label, sizeof label);
@@ -83,6 +60,24 @@ class ImageDataset final : public Dataset {
     apply_draw(draw, spec_.inputs[0], pixels, pixels);
   }
 
+  std::int32_t label(std::int64_t index) const override { return file_at(index).label; }
+
+  // The orientation counts too: with it the same bytes are other pixels.
+  std::uint64_t fingerprint(std::int64_t index) const override {
+    try {
+      const std::vector<std::byte> file = read_file(index);
+      const std::uint64_t hash =
+          hash_name({reinterpret_cast<const char*>(file.data()), file.size()});
+      return options_.apply_exif ? ~hash : hash;
+    } catch (const FileError&) {
+      if (bad_ == nullptr) throw;
+      return 0;  // read() reports it, and may skip the picture
+    }
+  }
+
+  BadSamples* bad_samples() const noexcept override { return bad_.get(); }
+
+ private:
   // Changes when the file or the way of decoding changes. The folder is that of the split.
   std::uint64_t cache_key(const ImageFile& file) const {
     constexpr int kDecoderVersion = 1;
@@ -153,7 +148,7 @@ class ImageDataset final : public Dataset {
   ImageFolder folder_;
   ImageOptions options_;
   SampleSpec spec_;
-  std::unique_ptr<BadSamples> bad_;
+  std::unique_ptr<BadSamples> bad_;     // null: no picture may be damaged
   std::shared_ptr<SampleCache> cache_;  // null: every read decodes
   std::int64_t first_slot_;
 };

@@ -32,6 +32,7 @@ class SampleSubset final : public Dataset {
   std::uint64_t fingerprint(std::int64_t index) const override {
     return whole_->fingerprint(at(index));
   }
+  BadSamples* bad_samples() const noexcept override { return whole_->bad_samples(); }
 
  private:
   std::int64_t at(std::int64_t index) const {

@@ -166,7 +166,9 @@ Progress fresh_progress(const TrainOptions& options, const DataSplits& data,
           .normalize = options.network.normalize,
           .data_samples = describe_training_samples(data),
           .samples_per_update = samples_per_update(options, global_batch),
-          .learning_rate = options.schedule.learning_rate};
+          .learning_rate = options.schedule.learning_rate,
+          .skip_bad_records = options.image.skip_bad_records,
+          .apply_exif = options.image.apply_exif ? 1 : 0};
 }
 
 void require_same_network_flags(const CheckpointInfo& info, const NetworkFlags& flags) {

@@ -78,6 +78,9 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
 Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strategy& strategy,
                    const TrainOutcome& outcome) {
   const ps::StalenessHistogram staleness = merge_staleness(outcome.staleness);
+  const Evaluation none;
+  const Evaluation& test = outcome.test ? *outcome.test : none;
+  const Evaluation& validation = outcome.validation ? *outcome.validation : none;
   return {.strategy = text_of(options, "--strategy"),
           .model = text_of(options, "--model"),
           .data = text_of(options, "--data"),
@@ -94,6 +97,9 @@ Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strat
           .val_accuracy =
               outcome.validation ? std::optional(outcome.validation->accuracy) : std::nullopt,
           .val_loss = outcome.validation ? std::optional(outcome.validation->loss) : std::nullopt,
+          .test_bad_samples = test.bad_samples,
+          .val_bad_samples = validation.bad_samples,
+          .first_bad = test.bad_samples > 0 ? test.first_bad : validation.first_bad,
           .staleness_mean = staleness.mean(),
           .staleness_max = static_cast<std::int64_t>(staleness.max()),
           .input_wait_fraction = outcome.input_wait_fraction,
@@ -108,11 +114,13 @@ void print_result(const TrainOptions& options, const Summary& summary, const Tra
                   std::ostream& out) {
   if (outcome.test) {
     out << fmt::format("test accuracy   {:.2f}%\n", 100.0 * summary.test_accuracy)
-        << fmt::format("test loss       {:.4f}\n", summary.test_loss);
+        << fmt::format("test loss       {:.4f}\n", summary.test_loss)
+        << describe_bad("test", *outcome.test);
   }
   if (summary.val_accuracy) {
     out << fmt::format("validation      {:.2f}% accuracy, loss {:.4f}\n",
-                       100.0 * *summary.val_accuracy, summary.val_loss.value_or(0.0));
+                       100.0 * *summary.val_accuracy, summary.val_loss.value_or(0.0))
+        << describe_bad("validation", *outcome.validation);
   }
   if (summary.seconds > 0.0) {
     out << fmt::format(

@@ -116,7 +116,8 @@ TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
        .schedule = schedule,
        .optimizer = options.strategy.optimizer.name,
        .stop = stop,
-       .final_test = session.data.validation != nullptr ? session.data.test.get() : nullptr},
+       .final_test = session.data.validation != nullptr ? session.data.test.get() : nullptr,
+       .bad_samples = session.data.train->bad_samples()},
       loop_options(options, start), start.progress);
   session.metrics = std::move(metrics.front());
   return outcome;

@@ -115,6 +115,8 @@ std::optional<Evaluation> AssignmentRunner::evaluate(const EvalMetrics& moment,
   line.test_accuracy = test->accuracy;
   line.samples = test->samples;
   line.seconds = test->seconds;
+  line.bad_samples = test->bad_samples;
+  line.first_bad = test->first_bad;
   line.on_validation = run_.final_test != nullptr;
   worker_.metrics.write(line);
   worker_.display.note(describe(line));

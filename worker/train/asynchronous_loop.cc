@@ -206,6 +206,7 @@ class ReplicaLoop {
         if (!assignment->is_final) job_.refresh();
       }
     }
+    require_few_bad();
     // Writes this worker's line of the metrics when no batch is left. The worker that writes the
     // summary does not wait for it, so the line may follow the summary.
     if (own_.steps() > 0) {
@@ -251,7 +252,14 @@ class ReplicaLoop {
                       .learning_rate = learning_rate_,
                       .last_checkpoint = last_checkpoint(options_)});
     }
+    require_few_bad();
     log_.step(status, job_.is_reporter(), learning_rate_, own_.times());
+  }
+
+  // Every worker learns the job's count and fails alike, also with the samples of others.
+  void require_few_bad() const {
+    if (run_.bad_samples == nullptr) return;
+    run_.bad_samples->require_few(job_.status().num_bad_in_epoch, "an epoch");
   }
 
   void carry_out(const Assignment& assignment) {

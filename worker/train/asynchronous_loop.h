@@ -43,7 +43,8 @@ struct AsynchronousRun {
   const Schedule& schedule;
   std::string optimizer;  // name of the optimizer, for checkpoints
   StopPoll stop;
-  const Dataset* final_test = nullptr;  // as in TrainingRun
+  const Dataset* final_test = nullptr;      // as in TrainingRun
+  const BadSamples* bad_samples = nullptr;  // as in TrainingRun
 };
 
 // Trains until the job has ended, or until a request to stop reached a task through `run.stop`.

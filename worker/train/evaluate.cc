@@ -1,8 +1,11 @@
 #include "worker/train/evaluate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <vector>
 
 #include "models/base/errors.h"
@@ -24,6 +27,7 @@ PartialEvaluator::PartialEvaluator(Backend& backend, const Graph& graph, Paramet
   batches_ = make_batch_source(*samples_, {.batch_size = std::min(batch_size, samples_->size()),
                                            .shuffle = false,
                                            .drop_remainder = false,
+                                           .leaves_out_bad = true,
                                            .threads = options.threads});
   model_ =
       backend.compile(graph, arena, state, {.mode = Mode::kEvaluate, .batch_size = batch_size});
@@ -37,28 +41,71 @@ void PartialEvaluator::run(const std::function<bool()>& stop, std::span<Scores> 
   }
   for (std::int64_t b = first_batch_; b < end_batch_ && !stop(); ++b) {
     const Batch& batch = batches_->next();
-    Scores scores = model_->forward(batch, [](BucketId) {});
+    Scores& scores = sums[static_cast<std::size_t>(b)];
+    scores = {};
+    if (batch.num_samples > 0) {
+      scores = model_->forward(batch, [](BucketId) {});
+      if (confusion_ != nullptr) confusion_->add(model_->logits(), batch.target);
+    }
     // The model's loss is a mean over the batch; the sums of all batches are added later.
     scores.loss *= static_cast<double>(batch.loss_divisor);
-    sums[static_cast<std::size_t>(b)] = scores;
-    if (confusion_ != nullptr) confusion_->add(model_->logits(), batch.target);
+    scores.num_bad = batch.num_bad;
     if (on_progress) on_progress(b + 1 - first_batch_, end_batch_ - first_batch_);
   }
 }
 
-Evaluation add_up(std::span<const Scores> sums, std::int64_t dataset_size) {
+namespace {
+
+// Returns why a sample cannot be read: the first bad one from `index` on. Each task finds it by
+// itself, although another task may have evaluated the batch: all have the same data.
+std::string first_bad_from(std::int64_t index, const Dataset& dataset) {
+  std::vector<std::vector<std::byte>> memory;
+  for (const TensorSpec& input : dataset.spec().inputs) memory.emplace_back(input.size_bytes());
+  std::vector<std::byte> target(dataset.spec().target.size_bytes());
+  const std::vector<std::span<std::byte>> inputs(memory.begin(), memory.end());
+  for (; index < dataset.size(); ++index) {
+    try {
+      dataset.read(index, {}, {inputs, target});
+    } catch (const FileError& error) {
+      return error.what();
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string describe_bad(std::string_view split, const Evaluation& evaluation) {
+  if (evaluation.bad_samples == 0) return "";
+  return fmt::format("left out        {} bad {} sample{}, first: {}\n", evaluation.bad_samples,
+                     split, evaluation.bad_samples == 1 ? "" : "s", evaluation.first_bad);
+}
+
+Evaluation add_up(std::span<const Scores> sums, const Dataset& dataset) {
   Scores total;
   for (const Scores& batch : sums) total += batch;
-  check(total.num_samples == dataset_size, "an evaluation counts every sample exactly once");
+  check(total.num_samples + total.num_bad == dataset.size(),
+        "an evaluation counts every sample exactly once");
   const auto samples = static_cast<double>(total.num_samples);
-  return {.loss = total.loss / samples,
-          .accuracy = total.metrics[kAccuracy] / samples,
-          .samples = total.num_samples};
+  Evaluation result{.loss = total.loss / samples,
+                    .accuracy = total.metrics[kAccuracy] / samples,
+                    .samples = total.num_samples,
+                    .bad_samples = total.num_bad};
+  if (total.num_bad == 0) return result;
+  std::int64_t index = 0;
+  for (const Scores& batch : sums) {
+    if (batch.num_bad > 0) break;
+    index += batch.num_samples;
+  }
+  result.first_bad = first_bad_from(index, dataset);
+  dataset.bad_samples()->require_few(total.num_bad, "an evaluation");
+  if (total.num_samples == 0) throw BadSampleError("no sample can be read; " + result.first_bad);
+  return result;
 }
 
 Evaluator::Evaluator(Strategy& strategy, const Graph& graph, const Dataset& dataset,
                      const EvaluationOptions& options)
-    : strategy_(strategy), options_(options), dataset_size_(dataset.size()) {
+    : strategy_(strategy), options_(options), dataset_(dataset) {
   const InputShard shard = strategy.input_shard();
   for (Replica& replica : strategy.replicas()) {
     ParameterArena* values = replica.arena.get();
@@ -99,10 +146,11 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop, const OnProgress&
 
   // Sums over all tasks: each task sends whether it was stopped and the sums of its batches, with
   // zeros for the batches of other tasks.
-  constexpr std::size_t kPerBatch = 2 + kMostMetrics;
+  constexpr std::size_t kPerBatch = 3 + kMostMetrics;
   std::vector<double> mine{stopping ? 1.0 : 0.0};
   for (const Scores& batch : sums) {
-    mine.insert(mine.end(), {batch.loss, static_cast<double>(batch.num_samples)});
+    mine.insert(mine.end(), {batch.loss, static_cast<double>(batch.num_samples),
+                             static_cast<double>(batch.num_bad)});
     mine.insert(mine.end(), batch.metrics.begin(), batch.metrics.end());
   }
   const std::vector<double> all = synchronous_job(strategy_).gather(mine);
@@ -115,12 +163,14 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop, const OnProgress&
     }
     for (std::size_t b = 0; b < num_batches; ++b) {
       const double* batch = received + 1 + kPerBatch * b;
-      Scores received_sums{.loss = batch[0], .num_samples = static_cast<std::int64_t>(batch[1])};
-      std::copy_n(batch + 2, kMostMetrics, received_sums.metrics.begin());
+      Scores received_sums{.loss = batch[0],
+                           .num_samples = static_cast<std::int64_t>(batch[1]),
+                           .num_bad = static_cast<std::int64_t>(batch[2])};
+      std::copy_n(batch + 3, kMostMetrics, received_sums.metrics.begin());
       sums[b] += received_sums;
     }
   }
-  Evaluation total = add_up(sums, dataset_size_);
+  Evaluation total = add_up(sums, dataset_);
   total.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return total;
 }
@@ -166,7 +216,7 @@ std::optional<Evaluation> SnapshotEvaluator::run(const Snapshot& snapshot,
     compiled_.reset();  // the stopped evaluation left its batches in the middle of the samples
     return std::nullopt;
   }
-  Evaluation result = add_up(sums, dataset_.size());
+  Evaluation result = add_up(sums, dataset_);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return result;
 }

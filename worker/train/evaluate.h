@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -26,7 +27,12 @@ struct Evaluation {
   double accuracy = 0.0;  // fraction of the samples that were classified correctly
   std::int64_t samples = 0;
   double seconds = 0.0;
+  std::int64_t bad_samples = 0;  // samples that could not be read and are left out
+  std::string first_bad = {};    // why the first of them could not be read
 };
+
+// Returns the line "left out  2 bad test samples, first: a.png: ..."; empty when there is none.
+std::string describe_bad(std::string_view split, const Evaluation& evaluation);
 
 // Asks, between steps and batches, for a signal to stop; returns the name of such a signal.
 using StopPoll = std::function<std::optional<std::string_view>()>;
@@ -70,7 +76,8 @@ class PartialEvaluator {
 };
 
 // Adds the sums of all batches in batch order; `seconds` of the result is left to the caller.
-Evaluation add_up(std::span<const Scores> sums, std::int64_t dataset_size);
+// Throws FileError if more samples were bad than may be, or all of them.
+Evaluation add_up(std::span<const Scores> sums, const Dataset& dataset);
 
 // Evaluates with all replicas of a synchronous strategy.
 class Evaluator {
@@ -88,7 +95,7 @@ class Evaluator {
  private:
   Strategy& strategy_;
   EvaluationOptions options_;
-  std::int64_t dataset_size_;
+  const Dataset& dataset_;
   std::vector<std::unique_ptr<ParameterArena>> averages_;  // one per replica, if they are evaluated
   std::vector<std::unique_ptr<PartialEvaluator>> parts_;   // one per replica of this task
   std::string_view stopped_by_;

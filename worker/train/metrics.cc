@@ -113,6 +113,10 @@ class JsonLines final : public MetricsWriter {
         {"trained_samples", metrics.trained_samples},
         {"trained_seconds", metrics.trained_seconds}};
     if (metrics.began_at) line["began_at"] = *metrics.began_at;
+    if (metrics.bad_samples > 0) {
+      line["bad_samples"] = metrics.bad_samples;
+      line["first_bad"] = metrics.first_bad;
+    }
     write_line(std::move(line));
   }
 
@@ -157,6 +161,9 @@ class JsonLines final : public MetricsWriter {
                         {"staleness", staleness_of(summary.staleness)}};
     if (summary.val_accuracy) line["val_accuracy"] = *summary.val_accuracy;
     if (summary.val_loss) line["val_loss"] = *summary.val_loss;
+    if (summary.test_bad_samples > 0) line["test_bad_samples"] = summary.test_bad_samples;
+    if (summary.val_bad_samples > 0) line["val_bad_samples"] = summary.val_bad_samples;
+    if (!summary.first_bad.empty()) line["first_bad"] = summary.first_bad;
     if (summary.gpu) {
       line["gpu_utilisation"] = summary.gpu->utilisation;
       line["gpu_memory_bytes"] = summary.gpu->memory_bytes;
@@ -239,13 +246,12 @@ std::unique_ptr<MetricsWriter> make_late_metrics_writer(const std::filesystem::p
 
 std::string describe(const EvalMetrics& metrics) {
   const char* const split = metrics.on_validation ? "validation" : "test";
-  std::array<char, 160> line{};
-  std::snprintf(line.data(), line.size(),
-                "step %lld, epoch %.2f: %s accuracy %.2f%%, %s loss %.4f (%lld samples, %.1f s)",
-                static_cast<long long>(metrics.step), metrics.epoch, split,
-                100.0 * metrics.test_accuracy, split, metrics.test_loss,
-                static_cast<long long>(metrics.samples), metrics.seconds);
-  return line.data();
+  const std::string bad =
+      metrics.bad_samples > 0 ? fmt::format(", {} bad left out", metrics.bad_samples) : "";
+  return fmt::format(
+      "step {}, epoch {:.2f}: {} accuracy {:.2f}%, {} loss {:.4f} ({} samples{}, {:.1f} s)",
+      metrics.step, metrics.epoch, split, 100.0 * metrics.test_accuracy, split, metrics.test_loss,
+      metrics.samples, bad, metrics.seconds);
 }
 
 namespace {

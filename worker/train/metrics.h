@@ -63,7 +63,7 @@ struct EvalMetrics {
   double epoch = 0.0;
   double test_loss = 0.0;
   double test_accuracy = 0.0;
-  std::int64_t samples = 0;  // number of samples in the split
+  std::int64_t samples = 0;  // number of evaluated samples in the split
   double seconds = 0.0;      // duration of this evaluation
   // True: of the validation split; the line has "val_loss" and "val_accuracy".
   bool on_validation = false;
@@ -73,6 +73,8 @@ struct EvalMetrics {
   double trained_seconds = 0.0;
   // The began_at value of the process whose clock trained_seconds uses; nothing: this process.
   std::optional<double> began_at = {};
+  std::int64_t bad_samples = 0;  // samples of the split that are left out
+  std::string first_bad = {};    // why the first of them could not be read
 };
 
 // The time of one worker over all its steps. Where waiting for other workers cannot be told from
@@ -116,6 +118,9 @@ struct Summary {
   double test_loss = 0.0;
   std::optional<double> val_accuracy = {};  // of the validation split, if there is one
   std::optional<double> val_loss = {};
+  std::int64_t test_bad_samples = 0;  // samples of the split that are left out
+  std::int64_t val_bad_samples = 0;
+  std::string first_bad = {};  // why the first of them, of the test split if it has one, is bad
   double staleness_mean = 0.0;
   std::int64_t staleness_max = 0;
   double input_wait_fraction = 0.0;

@@ -225,10 +225,19 @@ class TrainLoop {
     if (!std::isfinite(scores.loss)) {
       throw diverged_here(describe_divergence(scores.loss));
     }
+    require_few_bad(now, scores.num_bad);
     progress_.at.samples += scores.num_samples;
     progress_.at.position = run_.input.position();
     log_.add(scores, seconds);
     log_.show(progress_.at.step, scores.loss);
+  }
+
+  // Counts the bad samples of the epoch, of all replicas together.
+  void require_few_bad(const ps::DataPosition& at, std::int64_t num_bad) {
+    if (run_.bad_samples == nullptr || !at.untrained.empty()) return;  // those of earlier epochs
+    if (at.offset == 0) num_bad_ = 0;
+    num_bad_ += num_bad;
+    run_.bad_samples->require_few(num_bad_, fmt::format("epoch {}", at.epoch + 1));
   }
 
   // Whether the time of this task is up; all tasks end after the step in which one task reports it.
@@ -256,7 +265,9 @@ class TrainLoop {
                            .seconds = test_->seconds,
                            .on_validation = run_.final_test != nullptr,
                            .trained_samples = progress_.at.samples,
-                           .trained_seconds = log_.all().seconds};
+                           .trained_seconds = log_.all().seconds,
+                           .bad_samples = test_->bad_samples,
+                           .first_bad = test_->first_bad};
     run_.metrics.write(line);
     run_.display.note(describe(line));
     // All tasks have the same evaluation, so all decide alike.
@@ -331,6 +342,7 @@ class TrainLoop {
   const TrainLoopOptions& options_;
   Progress progress_;
   EvaluationRules rules_;
+  std::int64_t num_bad_ = 0;     // bad samples of this epoch
   std::int64_t saved_step_ = 0;  // step of the last checkpoint; 0: none
   double learning_rate_ = 0.0;
   StepLog log_;

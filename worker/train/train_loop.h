@@ -62,8 +62,9 @@ struct TrainingRun {
   std::int64_t dataset_size;
   std::int64_t global_batch;
   const Schedule& schedule;
-  std::string optimizer;  // name of the optimizer, for checkpoints
-  Evaluator& evaluator;   // of DataSplits::watched()
+  std::string optimizer;                    // name of the optimizer, for checkpoints
+  const BadSamples* bad_samples = nullptr;  // of the training split; Dataset::bad_samples()
+  Evaluator& evaluator;                     // of DataSplits::watched()
   MetricsWriter& metrics;
   ProgressDisplay& display;
   StopPoll stop;

@@ -8,7 +8,9 @@ Batch take_slice(const Batch& batch, const Replica& replica, const InputShard& s
   const auto samples = batch.loss_divisor;  // samples of the whole step
   const BatchShare share = share_of_replica(samples, shard.first + replica.index, shard.total);
   const std::int64_t first = share_of_replica(samples, shard.first, shard.total).begin;
-  return batch.rows(share.begin - first, share.end - first);
+  Batch slice = batch.rows(share.begin - first, share.end - first);
+  if (replica.index == 0) slice.num_bad = batch.num_bad;  // one replica reports those of the task
+  return slice;
 }
 
 }  // namespace
@@ -19,7 +21,7 @@ StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& 
   Model& model = *replica.model;
   variables.pull(step);
   ValuesHook before_use = [&](BucketId bucket) { variables.wait_values(bucket); };
-  StepReport report;
+  StepReport report{.scores = {.num_bad = batch.num_bad}};
   if (replica.index == 0) report.stops = stops;  // one replica reports a task's stop requests
   replica.samples_in_statistics += batch.num_samples;
   const int last = replica.micro_batches - 1;

@@ -18,7 +18,7 @@ VirtualDevice::VirtualDevice(const StrategyOptions& options, const Graph& graph,
     : graph_(graph),
       evaluation_(evaluation),
       backend_(make_cpu_backend(options.lanes)),
-      test_size_(test.size()) {
+      test_(test) {
   const ArenaLayout layout = graph.parameter_layout();
   // The arena's buckets have no effect: the server's shard splits gradients into its own buckets.
   arena_ = std::make_unique<ParameterArena>(layout, plan_buckets(layout, options.bucket_bytes));
@@ -48,7 +48,7 @@ Evaluation VirtualDevice::evaluate(std::span<const float> state) {
   copy_values(state, state_->values.f32());
   std::vector<Scores> sums(static_cast<std::size_t>(evaluator_->batches_of_all()));
   evaluator_->run([] { return false; }, sums);
-  return add_up(sums, test_size_);
+  return add_up(sums, test_);
 }
 
 Evaluation VirtualDevice::evaluate_on(const Dataset& split, std::span<const float> state) {
@@ -56,7 +56,7 @@ Evaluation VirtualDevice::evaluate_on(const Dataset& split, std::span<const floa
   PartialEvaluator evaluator(*backend_, graph_, *arena_, *state_, split, evaluation_);
   std::vector<Scores> sums(static_cast<std::size_t>(evaluator.batches_of_all()));
   evaluator.run([] { return false; }, sums);
-  return add_up(sums, split.size());
+  return add_up(sums, split);
 }
 
 }  // namespace syncopate::bench

@@ -47,7 +47,7 @@ class VirtualDevice {
   std::unique_ptr<StateBlock> state_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<PartialEvaluator> evaluator_;
-  std::int64_t test_size_;
+  const Dataset& test_;
 };
 
 }  // namespace syncopate::bench

@@ -42,6 +42,18 @@ TEST(LeaseQueue, GrantsTheRequestedNumberOfBatchesWithTheStatusOfTheJob) {
   EXPECT_EQ(leases->status->live_workers, 2);
 }
 
+TEST(LeaseQueue, CountsTheBadSamplesOfEachEpochOverAllWorkers) {
+  JobCase job;
+  job.start();
+  for (const int index : {0, 1}) {
+    wire::PushT push = make_push(1, job.lease(index));
+    push.num_bad = 2 + index;
+    job.trained(index, 1, push);
+  }
+  ask(job, 0, 1);
+  EXPECT_EQ(job.take<wire::LeasesT>(worker(0))->status->num_bad_in_epoch, 5);
+}
+
 TEST(LeaseQueue, CountsBatchesThatALostWorkerHadPushedInPart) {
   JobCase job(steps(6), 2);
   job.start();

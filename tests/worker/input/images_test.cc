@@ -103,7 +103,7 @@ TEST_F(Images, NameAFileThatIsNoPicture) {
             path + ": expected a JPEG or PNG file, found HTML at byte 0");
 }
 
-TEST_F(Images, ReplaceABadOneByTheNextWithinALimit) {
+TEST_F(Images, HaveAFingerprintThoughTheyCannotBeReadOnlyIfTheyMayBeSkipped) {
   folder_.write_splits(6);
   const DataSplits good = open();
   write_bad_picture();
