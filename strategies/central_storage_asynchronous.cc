@@ -160,7 +160,7 @@ class AsynchronousCentralStorage final : public Strategy {
   }
 
   void leave() override { job_.leave(); }
-  void fail(std::string_view reason) noexcept override { job_.abort(reason); }
+  void fail(std::string_view reason, bool /*ends_job*/) noexcept override { job_.abort(reason); }
   void abort(std::string_view reason) noexcept override { job_.abort(reason); }
 
  private:

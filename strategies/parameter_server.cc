@@ -46,7 +46,9 @@ class ParameterServer : public Strategy {
   void restore(const Snapshot& saved) override;
   void begin(const ps::RunPosition& start) override;
   void leave() override { client_->leave(); }
-  void fail(std::string_view reason) noexcept override { client_->fail(reason); }
+  void fail(std::string_view reason, bool ends_job) noexcept override {
+    client_->fail(reason, ends_job);
+  }
   void abort(std::string_view reason) noexcept override { client_->abort(reason); }
 
  protected:

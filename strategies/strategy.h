@@ -91,8 +91,9 @@ class Strategy {
   virtual void begin(const ps::RunPosition& start) = 0;
   // Ends the job: this task has trained everything. Returns when all tasks know. Throws PeerError.
   virtual void leave() = 0;
-  // Ends the job because of `reason`: the other tasks are told, and end too.
-  virtual void fail(std::string_view reason) noexcept = 0;
+  // Ends this task because of `reason`, and with it the job: the other tasks are told, and end too.
+  // Asynchronous workers on servers go on without it unless `ends_job`: they would fail alike.
+  virtual void fail(std::string_view reason, bool ends_job) noexcept = 0;
   // Wakes every replica and peer that waits for this task; they throw PeerError. From any thread.
   virtual void abort(std::string_view reason) noexcept = 0;
 };

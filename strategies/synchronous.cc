@@ -277,7 +277,7 @@ void SynchronousStrategy::leave() {
   if (options_.membership != nullptr) options_.membership->leave();
 }
 
-void SynchronousStrategy::fail(std::string_view reason) noexcept {
+void SynchronousStrategy::fail(std::string_view reason, bool /*ends_job*/) noexcept {
   if (options_.membership != nullptr) options_.membership->fail(reason);
 }
 

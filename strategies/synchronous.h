@@ -32,7 +32,7 @@ class SynchronousStrategy : public Strategy, public SynchronousJob {
   // Compares a hash of all replicas' initial values. Throws PeerError naming one that differs.
   void begin(const ps::RunPosition& start) override;
   void leave() override;
-  void fail(std::string_view reason) noexcept override;
+  void fail(std::string_view reason, bool ends_job) noexcept override;
   void abort(std::string_view reason) noexcept override;
   std::vector<double> gather(std::span<const double> mine) override;
   void broadcast(std::span<std::byte> bytes) override;

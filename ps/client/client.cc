@@ -423,10 +423,11 @@ void Client::leave() {
   if (!shared.finished) shared.require_current(lock);
 }
 
-void Client::fail(std::string_view reason) noexcept {
+void Client::fail(std::string_view reason, bool ends_job) noexcept {
   try {
     wire::FailingT failing;
     failing.reason = reason;
+    failing.ends_job = ends_job;
     state_->io->send_control(wire::make_message(std::move(failing)));
   } catch (...) {
     return;  // out of memory: other tasks notice the missing heartbeats

@@ -146,7 +146,7 @@ class Client {
   // the job is not over.
   void leave();
   // Reports to the other tasks that this worker ends because of `reason`.
-  void fail(std::string_view reason) noexcept;
+  void fail(std::string_view reason, bool ends_job) noexcept;
   // Wakes all threads that wait in this client; their calls throw PeerError with this reason.
   void abort(std::string_view reason) noexcept;
 

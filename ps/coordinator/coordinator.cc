@@ -121,7 +121,7 @@ void Coordinator::on_message(const TaskId& from, const wire::MessageT& message) 
 void Coordinator::State::on_worker_message(int worker, const wire::BodyUnion& body) {
   switch (body.type) {
     case wire::Body::Failing:
-      return failures.on_worker_failed(worker, body.AsFailing()->reason);
+      return failures.on_worker_failed(worker, *body.AsFailing());
     case wire::Body::Leaving:
       return failures.on_worker_left(worker);
     case wire::Body::StopRequest:

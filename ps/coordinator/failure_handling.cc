@@ -27,7 +27,7 @@ void FailureHandling::on_worker_lost(int worker, const std::string& reason) {
   if (job_.is_synchronous() && job_.phase != Job::Phase::kFinishing) job_.fail(line);
 }
 
-void FailureHandling::on_worker_failed(int worker, const std::string& reason) {
+void FailureHandling::on_worker_failed(int worker, const wire::FailingT& failing) {
   const std::string line =
       with_name(describe_worker(worker), job_.worker(worker), "failed: " + failing.reason);
   // A worker that fails while it is assigned to a snapshot ends the job: the next worker assigned
@@ -40,7 +40,7 @@ void FailureHandling::on_worker_failed(int worker, const std::string& reason) {
       job_.workers.begin(), job_.workers.end(),
       [](const WorkerRecord& each) { return each.phase == WorkerPhase::kLost && each.has_failed; });
   // A task's failure during the start ends the job at once, before the other tasks have trained.
-  const bool others_can = !have_all_failed && !was_assigned;
+  const bool others_can = !have_all_failed && !was_assigned && !failing.ends_job;
   if (!job_.is_synchronous() && job_.phase == Job::Phase::kTraining && others_can) {
     return log(LogLevel::kWarning, line + "; the other workers continue");
   }

@@ -20,7 +20,7 @@ class FailureHandling {
   // with the loss of a worker; a server may reconnect until it is lost a second time.
   void on_worker_lost(int worker, const std::string& reason);
   void on_server_lost(int server, const std::string& reason);
-  void on_worker_failed(int worker, const std::string& reason);
+  void on_worker_failed(int worker, const wire::FailingT& failing);
   void on_worker_left(int worker);
   // Called when a new incarnation replaces the task: removes the old one if it is still present.
   void remove_worker(int worker, const std::string& reason);

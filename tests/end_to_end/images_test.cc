@@ -96,6 +96,61 @@ TEST_F(TrainingOnPictures, EndsAtADamagedPictureOrReplacesIt) {
             hash_of({"train", "--strategy", "central-storage", "--replicas", "2"}, skip));
 }
 
+TEST_F(TrainingOnPictures, IsEvaluatedWithoutADamagedPictureWhichIsReported) {
+  folder_.write_text("test/dog/1.JPG", "");
+  const std::string reason = folder_.path() / "test/dog/1.JPG";
+  const std::string metrics = scratch_ / "metrics";
+  const Arguments skip = {"--steps", "3", "--skip-bad-records", "1"};
+  const ProgramResult trained =
+      run_syncopate(Arguments{"train"} + flags() + skip +
+                    Arguments{"--metrics", metrics, "--checkpoint-dir", scratch_ / "ck"});
+  EXPECT_NE(trained.err.find("(5 samples, 1 bad left out"), std::string::npos) << trained.err;
+  const std::string line = "left out        1 bad test sample, first: " + reason;
+  EXPECT_NE(trained.out.find(line), std::string::npos) << trained.out;
+  const auto summary = summary_of(metrics);
+  EXPECT_EQ(summary.at("test_bad_samples"), 1);
+  EXPECT_EQ(summary.at("first_bad").get<std::string>().find(reason), 0U);
+  const ProgramResult evaluated = run_syncopate(
+      {"evaluate", "--checkpoint", scratch_ / ("ck/" + names_in(scratch_ / "ck")[0])});
+  EXPECT_NE(evaluated.out.find("samples         5 "), std::string::npos) << evaluated.err;
+  EXPECT_NE(evaluated.out.find(line), std::string::npos) << evaluated.out;
+  // Of two workers, each of which evaluates a part.
+  const ProgramResult two = run_syncopate(
+      Arguments{"launch", "--workers", "2", "--", "train", "--strategy", "multi-worker-mirrored"} +
+      flags() + skip);
+  EXPECT_NE(two.out.find(line), std::string::npos) << two.out;
+}
+
+TEST_F(TrainingOnPictures, EndsInTheFirstEpochWithMoreDamagedPicturesThanTheLimit) {
+  for (const char* const name : {"cat/0.JPG", "cat/2.png", "dog/5.JPG"}) {
+    folder_.write_text(std::string("train/") + name, "");
+  }
+  const Arguments launch = {"launch", "--workers", "3"};
+  const Arguments all_reduce = {"--", "train", "--strategy", "multi-worker-mirrored"};
+  for (const Arguments& words :
+       {Arguments{"train"}, launch + all_reduce, launch + asynchronous()}) {
+    for (const char* const limit : {"2", "3"}) {
+      const ProgramResult result =
+          run_syncopate(words + one_by_one() + Arguments{"--skip-bad-records", limit});
+      const bool are_too_many = limit[0] == '2';
+      EXPECT_EQ(result.exit_code, are_too_many ? 1 : 0) << result.out << result.err;
+      EXPECT_EQ((result.out + result.err).find("more than --skip-bad-records") != std::string::npos,
+                are_too_many)
+          << result.err;
+    }
+  }
+}
+
+TEST_F(TrainingOnPictures, EndsAnAsynchronousJobAtOnceAtADamagedPicture) {
+  folder_.write_text("train/cat/4.JPG", "");
+  const ProgramResult result =
+      run_syncopate(Arguments{"launch", "--workers", "2"} + asynchronous() + one_by_one());
+  EXPECT_EQ(result.exit_code, 1);
+  const std::string all = result.out + result.err;
+  EXPECT_NE(all.find("train/cat/4.JPG: expected a JPEG or PNG file"), std::string::npos) << all;
+  EXPECT_EQ(all.find("the other workers continue"), std::string::npos) << all;
+}
+
 TEST_F(TrainingOnPictures, NamesTheFlagsOfAPictureThatIsTooSmallForTheNetwork) {
   const ProgramResult result =
       run_syncopate(Arguments{"train", "--model", "mnist-cnn", "--data", folder_.data_flag(),

@@ -40,19 +40,14 @@ void report_failures(Membership* membership, const std::unique_ptr<Strategy>& st
                      const Work& work) {
   try {
     work();
-  } catch (const PeerError& error) {
-    if (membership == nullptr) {
-      // Tells the servers that this worker has failed.
-      if (strategy != nullptr) strategy->fail(error.what());
-      throw;
-    }
-    end_job(*membership, error, true);
   } catch (const std::exception& error) {
-    if (membership == nullptr) {
-      if (strategy != nullptr) strategy->fail(error.what());
-      throw;
+    if (membership != nullptr) {
+      end_job(*membership, error, dynamic_cast<const PeerError*>(&error) != nullptr);
     }
-    end_job(*membership, error, false);
+    // Tells the servers that this worker has failed.
+    const bool ends_job = dynamic_cast<const BadSampleError*>(&error) != nullptr;
+    if (strategy != nullptr) strategy->fail(error.what(), ends_job);
+    throw;
   }
 }
 

@@ -5,8 +5,9 @@
 namespace syncopate::ps {
 namespace {
 
-void fail(JobCase& job, int index, const std::string& reason) {
+void fail(JobCase& job, int index, const std::string& reason, bool ends_job = false) {
   wire::FailingT failing;
+  failing.ends_job = ends_job;
   failing.reason = reason;
   job.send(worker(index), std::move(failing));
 }
@@ -77,6 +78,13 @@ TEST(AFailingWorker, EndsTheJobWithItsReasonIfAllHaveFailed) {
   fail(job, 1, "the loss is nan");
   EXPECT_EQ(job.coordinator->failure(), "worker 1 (host h, pid 7) failed: the loss is nan");
   EXPECT_TRUE(job.take<wire::FailingT>(server(0)));
+}
+
+TEST(AFailingWorker, EndsTheJobIfTheOthersWouldFailAlike) {
+  JobCase job;
+  job.start();
+  fail(job, 1, "a.png: no picture", true);
+  EXPECT_EQ(job.coordinator->failure(), "worker 1 (host h, pid 7) failed: a.png: no picture");
 }
 
 TEST(AFailingWorker, EndsTheJobBeforeItHasStarted) {

@@ -314,7 +314,7 @@ TEST(AServedJob, SendsEveryWorkerTheReasonOfItsFailure) {
     for_each_worker(shape, job, [&](int index, TestWorker& worker) {
       if (index == 0) {
         worker.step(1.0F);
-        return worker.client->fail("the disk is full");
+        return worker.client->fail("the disk is full", false);
       }
       try {
         // The reason for the failure may arrive before the end of the first step or after a later

@@ -55,7 +55,7 @@ class OneOfSeveralTasks final : public Strategy, public SynchronousJob {
   }
   Job job(int /*replica*/) noexcept override { return this; }
   void leave() override {}
-  void fail(std::string_view /*reason*/) noexcept override {}
+  void fail(std::string_view /*reason*/, bool /*ends_job*/) noexcept override {}
   void abort(std::string_view /*reason*/) noexcept override {}
 
   const std::vector<ps::RunPosition>& begun() const { return begun_; }

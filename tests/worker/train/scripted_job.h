@@ -87,7 +87,9 @@ class ScriptedStrategy final : public Strategy {
   Job job(int replica) noexcept override { return jobs[static_cast<std::size_t>(replica)]; }
   void begin(const ps::RunPosition& start) override { inner_->begin(start); }
   void leave() override { inner_->leave(); }
-  void fail(std::string_view reason) noexcept override { inner_->fail(reason); }
+  void fail(std::string_view reason, bool ends_job) noexcept override {
+    inner_->fail(reason, ends_job);
+  }
   void abort(std::string_view reason) noexcept override { inner_->abort(reason); }
 
  private:
