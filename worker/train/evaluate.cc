@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
 #include "models/base/errors.h"
+#include "models/base/log.h"
 #include "strategies/snapshot.h"
 
 namespace syncopate {
@@ -91,6 +93,12 @@ Evaluation add_up(std::span<const Scores> sums, const Dataset& dataset) {
                     .accuracy = total.metrics[kAccuracy] / samples,
                     .samples = total.num_samples,
                     .bad_samples = total.num_bad};
+  if (total.num_samples > 0 && !std::isfinite(result.loss)) {
+    log(LogLevel::kWarning,
+        fmt::format("the loss of an evaluation is {}, which rules count as not better; try a lower "
+                    "--learning-rate, or look for extreme values in the samples",
+                    result.loss));
+  }
   if (total.num_bad == 0) return result;
   std::int64_t index = 0;
   for (const Scores& batch : sums) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -33,6 +35,7 @@ class NpyDataset final : public Dataset {
   void read(std::int64_t index, const Draw& draw, const SampleView& sample) const override {
     const std::int32_t label = this->label(index);
     samples_->read(index, sample.inputs[0]);
+    if (spec_.inputs[0].dtype == DType::kF32) require_finite(index, sample.inputs[0]);
     apply_draw(draw, spec_.inputs[0], sample.inputs[0], sample.inputs[0]);
     std::memcpy(sample.target.data(), &label, sizeof label);
   }
@@ -48,6 +51,19 @@ class NpyDataset final : public Dataset {
   }
 
  private:
+  // Checked here because a loss that is not finite does not tell the sample that caused it.
+  void require_finite(std::int64_t index, std::span<const std::byte> values) const {
+    for (std::size_t at = 0; at < values.size(); at += sizeof(float)) {
+      float value = 0.0F;
+      std::memcpy(&value, values.data() + at, sizeof value);
+      if (std::isfinite(value)) continue;
+      throw FileError(fmt::format(
+          "{}: value {} of row {}, at byte {}, is {}; expected finite numbers; "
+          "remove or replace such rows with NumPy, for example by np.nan_to_num",
+          samples_->path(), at / sizeof(float), index, samples_->offset_of(index) + at, value));
+    }
+  }
+
   std::shared_ptr<const NpyFile> samples_;
   std::vector<std::int32_t> labels_;
   SampleSpec spec_;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cmath>
 #include <fstream>
 
 #include "models/base/errors.h"
@@ -49,6 +50,18 @@ std::int32_t read(const Dataset& dataset, std::int64_t index, std::vector<T>& va
   const std::array inputs = {std::as_writable_bytes(std::span(values))};
   dataset.read(index, draw, {inputs, std::as_writable_bytes(std::span(&label, 1))});
   return label;
+}
+
+TEST_F(NpyFolder, NamesAValueThatIsNotFinite) {
+  put_samples("<f4", "2", 2 * sizeof(float));
+  put("x_train", "<f4", "(2, 2)", bytes_of<float>({1, 2, 3, std::nanf("")}));
+  const DataSplits data = open();
+  std::vector<float> values(2);
+  EXPECT_EQ(read(*data.train, 0, values), 0);
+  const std::string error = message_of<FileError>([&] { read(*data.train, 1, values); });
+  EXPECT_TRUE(error.starts_with((folder_.path() / "x_train.npy").string() +
+                                ": value 1 of row 1, at byte 140, is nan; expected finite numbers"))
+      << error;
 }
 
 TEST_F(NpyFolder, HasTheSamplesAndLabelsOfItsArrays) {
