@@ -82,8 +82,8 @@ std::vector<GroupBytes> count_group_bytes(const Graph& graph, const std::vector<
         break;
       case GroupKind::kBatchNorm: {
         const double x = bytes_of(group.inputs.front());
-        const double mask = group.relu ? output : 0.0;
-        bytes.forward = x + inputs + output;  // the sums read x, too
+        const double mask = group.relu ? output / 16.0 : 0.0;  // a byte for 16 bytes of the output
+        bytes.forward = x + inputs + output + mask;            // the sums read x, too
         // The first backward pass reads x, gradients and mask, and stores the gradient of an added
         // map, which the second pass then reads in place of gradients and mask.
         bytes.backward = 2.0 * x + gradients + mask + input_gradients;

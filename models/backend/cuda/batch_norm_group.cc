@@ -29,9 +29,9 @@ class BatchNormGroup final : public PlainGroup {
     needs.forward_scratch = scratch_bytes();
     if (!context().trains()) return needs;
     needs.saved = 2 * aligned(row_bytes());
+    if (shape_.relu) needs.saved += static_cast<std::size_t>(batch_norm_mask_bytes<T>(shape_));
     needs.backward_scratch = scratch_bytes() + aligned(sum_bytes()) + aligned(3 * row_bytes());
     needs.input_in_backward = true;
-    needs.output_in_backward = group().relu;
     needs.takes_two_gradients = true;
     return needs;
   }
@@ -59,13 +59,13 @@ class BatchNormGroup final : public PlainGroup {
     }
     const T* const added = group().add ? static_cast<const T*>(m.inputs[1]) : nullptr;
     batch_norm_apply(shape_, x, mean, inverse_stddev, parameter(0), parameter(1), added,
-                     static_cast<T*>(m.output), stream());
+                     static_cast<T*>(m.output), context().trains() ? saved_mask() : nullptr,
+                     stream());
   }
 
   void backward(const Step& /*step*/) override {
     const GroupMemory& m = memory();
     const T* const x = static_cast<const T*>(m.inputs[0]);
-    const T* const y = static_cast<const T*>(m.output);
     const T* const dy = static_cast<const T*>(m.output_gradients[0]);
     const T* const dy2 =
         m.output_gradients.size() > 1 ? static_cast<const T*>(m.output_gradients[1]) : nullptr;
@@ -73,8 +73,8 @@ class BatchNormGroup final : public PlainGroup {
     auto* const all_sums = static_cast<double*>(behind(own_sums, sum_bytes()));
     auto* const coefficients = static_cast<float*>(behind(all_sums, sum_bytes()));
     T* const dadded = group().add ? static_cast<T*>(m.input_gradients[1]) : nullptr;
-    batch_norm_gradient_sums(shape_, x, y, dy, dy2, saved_mean(), saved_inverse_stddev(), dadded,
-                             own_sums, behind(coefficients, 3 * row_bytes()), stream());
+    batch_norm_gradient_sums(shape_, x, saved_mask(), dy, dy2, saved_mean(), saved_inverse_stddev(),
+                             dadded, own_sums, behind(coefficients, 3 * row_bytes()), stream());
     // The gradients of gamma and beta take this replica's sums only; the gradient of x takes the
     // sums of all replicas.
     const double* const sums = sum_over_replicas(own_sums, all_sums, variables().loss_scale());
@@ -83,13 +83,10 @@ class BatchNormGroup final : public PlainGroup {
                                variables().gradient(main().parameters[1]), coefficients, stream());
     T* const dx = static_cast<T*>(m.input_gradients[0]);
     if (dx == nullptr) return;
-    if (dadded == nullptr) {
-      batch_norm_backward(shape_, x, y, dy, dy2, coefficients, dx, stream());
+    if (dadded != nullptr) {
+      batch_norm_backward<T>(shape_, x, nullptr, dadded, nullptr, coefficients, dx, stream());
     } else {
-      BatchNormShape unmasked = shape_;
-      unmasked.relu = false;
-      const T* const none = nullptr;
-      batch_norm_backward(unmasked, x, none, dadded, none, coefficients, dx, stream());
+      batch_norm_backward(shape_, x, saved_mask(), dy, dy2, coefficients, dx, stream());
     }
   }
 
@@ -108,6 +105,11 @@ class BatchNormGroup final : public PlainGroup {
   float* saved_mean() const { return static_cast<float*>(memory().saved); }
   float* saved_inverse_stddev() const {
     return static_cast<float*>(behind(memory().saved, row_bytes()));
+  }
+  // Returns where batch norm keeps which elements its ReLU lets pass; null without ReLU.
+  std::uint8_t* saved_mask() const {
+    if (!shape_.relu) return nullptr;
+    return static_cast<std::uint8_t*>(behind(saved_inverse_stddev(), row_bytes()));
   }
 
   // Sums batch norm's statistics over the replicas into all_sums, which may be own_sums, on the

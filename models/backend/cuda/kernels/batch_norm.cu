@@ -55,7 +55,8 @@ struct Apply {
   const float* beta;
   const T* added;
   T* y;
-  float lower_bound;  // of y: 0 with ReLU; a flag would make nvcc compile the loop twice
+  std::uint8_t* mask;  // null: not wanted
+  float lower_bound;   // of y: 0 with ReLU; a flag would make nvcc compile the loop twice
 
   template <int kWidth>
   struct Constants {
@@ -103,6 +104,12 @@ struct Apply {
       if (floats[i] < lower_bound) floats[i] = lower_bound;  // this comparison lets NaN pass
     }
     store(y + first, floats);
+    if (mask == nullptr) return;
+    unsigned bits = 0;
+    for (int i = 0; i < kWidth; ++i) {
+      if (floats[i] > 0.0F) bits |= 1U << i;
+    }
+    mask[first / kWidth] = static_cast<std::uint8_t>(bits);
   }
 };
 
@@ -185,12 +192,14 @@ void batch_norm_inverse_stddev(const BatchNormShape& shape, const float* running
 template <typename T>
 void batch_norm_apply(const BatchNormShape& shape, const T* x, const float* mean,
                       const float* inverse_stddev, const float* gamma, const float* beta,
-                      const T* added, T* y, cudaStream_t stream) {
+                      const T* added, T* y, std::uint8_t* mask, cudaStream_t stream) {
   const bool vectors =
       rows_in_vectors<T>(shape.channels, x, mean, inverse_stddev, gamma, beta, added, y);
+  if (mask != nullptr) check_whole_packs<T>(shape.channels, vectors);
   const float lower_bound = shape.relu ? 0.0F : -std::numeric_limits<float>::infinity();
   with_flag(added != nullptr, [&](auto adds) {
-    const Apply<T, adds.value> apply{x, mean, inverse_stddev, gamma, beta, added, y, lower_bound};
+    const Apply<T, adds.value> apply{x,     mean, inverse_stddev, gamma,      beta,
+                                     added, y,    mask,           lower_bound};
     for_each_row<T>("batch_norm_apply", apply, shape.rows, shape.channels, vectors, stream);
   });
 }
@@ -199,15 +208,17 @@ void batch_norm_apply(const BatchNormShape& shape, const T* x, const float* mean
 template void batch_norm_sums(const BatchNormShape&, const float*, const float*, double*, void*,
                               cudaStream_t);
 template void batch_norm_apply(const BatchNormShape&, const float*, const float*, const float*,
-                               const float*, const float*, const float*, float*, cudaStream_t);
+                               const float*, const float*, const float*, float*, std::uint8_t*,
+                               cudaStream_t);
 template void batch_norm_sums(const BatchNormShape&, const __nv_bfloat16*, const float*, double*,
                               void*, cudaStream_t);
 template void batch_norm_apply(const BatchNormShape&, const __nv_bfloat16*, const float*,
                                const float*, const float*, const float*, const __nv_bfloat16*,
-                               __nv_bfloat16*, cudaStream_t);
+                               __nv_bfloat16*, std::uint8_t*, cudaStream_t);
 template void batch_norm_sums(const BatchNormShape&, const __half*, const float*, double*, void*,
                               cudaStream_t);
 template void batch_norm_apply(const BatchNormShape&, const __half*, const float*, const float*,
-                               const float*, const float*, const __half*, __half*, cudaStream_t);
+                               const float*, const float*, const __half*, __half*, std::uint8_t*,
+                               cudaStream_t);
 
 }  // namespace syncopate::cuda

@@ -9,27 +9,28 @@
 namespace syncopate::cuda {
 namespace {
 
-// The maps that both passes read, and dz = (dy + dy2) * (y > 0): the gradient of batch norm's
-// output before the addition and the ReLU, whose output is y.
+// The maps that both passes read, and dz, dy + dy2 where the mask is set: the gradient of batch
+// norm's output before the addition and the ReLU.
 template <typename T, bool kMask, bool kTwo>
 struct GradientMaps {
-  static constexpr int kRowsAtOnce = kMask && kTwo ? 1 : 2;  // at most 6 packs of 16 bytes
+  static constexpr int kRowsAtOnce = 2;  // at most 6 packs of 16 bytes
   using Element = T;
   const T* x;
-  const T* y;  // output of the ReLU; unused if not kMask
+  const std::uint8_t* mask;  // a byte for a pack; unused if not kMask
   const T* dy;
   const T* dy2;  // second gradient; unused if not kTwo
 
   template <int kWidth>
   struct Inputs {
-    Pack<T, kWidth> x, y, dy, dy2;
+    Pack<T, kWidth> x, dy, dy2;
+    std::uint8_t mask;
   };
 
   template <int kWidth>
   __device__ Inputs<kWidth> read(std::int64_t first) const {
     Inputs<kWidth> inputs{};
     inputs.x = load_pack<kWidth>(x + first);
-    if constexpr (kMask) inputs.y = load_pack<kWidth>(y + first);
+    if constexpr (kMask) inputs.mask = mask[first / kWidth];
     inputs.dy = load_pack<kWidth>(dy + first);
     if constexpr (kTwo) inputs.dy2 = load_pack<kWidth>(dy2 + first);
     return inputs;
@@ -43,8 +44,7 @@ struct GradientMaps {
       for (int i = 0; i < kWidth; ++i) floats[i] += others[i];
     }
     if constexpr (kMask) {
-      const auto outputs = to_floats(inputs.y);
-      for (int i = 0; i < kWidth; ++i) floats[i] = outputs[i] > 0.0F ? floats[i] : 0.0F;
+      for (int i = 0; i < kWidth; ++i) floats[i] = (inputs.mask >> i & 1) != 0 ? floats[i] : 0.0F;
     }
     return floats;
   }
@@ -144,11 +144,10 @@ __global__ void __launch_bounds__(kThreads)
 
 // Calls body(GradientMaps) with the maps that the caller has.
 template <typename T, typename Body>
-void with_maps(const BatchNormShape& shape, const T* x, const T* y, const T* dy, const T* dy2,
-               const Body& body) {
-  with_flag(shape.relu, [&](auto mask) {
+void with_maps(const T* x, const std::uint8_t* mask, const T* dy, const T* dy2, const Body& body) {
+  with_flag(mask != nullptr, [&](auto masks) {
     with_flag(dy2 != nullptr, [&](auto two) {
-      body(GradientMaps<T, mask.value, two.value>{x, y, dy, dy2});
+      body(GradientMaps<T, masks.value, two.value>{x, mask, dy, dy2});
     });
   });
 }
@@ -156,11 +155,13 @@ void with_maps(const BatchNormShape& shape, const T* x, const T* y, const T* dy,
 }  // namespace
 
 template <typename T>
-void batch_norm_gradient_sums(const BatchNormShape& shape, const T* x, const T* y, const T* dy,
-                              const T* dy2, const float* mean, const float* inverse_stddev, T* dz,
-                              double* sums, void* scratch, cudaStream_t stream) {
-  const bool vectors = rows_in_vectors<T>(shape.channels, x, y, dy, dy2, mean, inverse_stddev, dz);
-  with_maps(shape, x, y, dy, dy2, [&](const auto& maps) {
+void batch_norm_gradient_sums(const BatchNormShape& shape, const T* x, const std::uint8_t* mask,
+                              const T* dy, const T* dy2, const float* mean,
+                              const float* inverse_stddev, T* dz, double* sums, void* scratch,
+                              cudaStream_t stream) {
+  const bool vectors = rows_in_vectors<T>(shape.channels, x, dy, dy2, mean, inverse_stddev, dz);
+  if (mask != nullptr) check_whole_packs<T>(shape.channels, vectors);
+  with_maps(x, mask, dy, dy2, [&](const auto& maps) {
     const GradientTerms<std::decay_t<decltype(maps)>> terms{maps, mean, inverse_stddev, dz};
     column_sums<T>("batch_norm_gradient_sums", terms, shape.rows, shape.channels, vectors, scratch,
                    sums, sums + 2 * shape.channels, stream);
@@ -177,32 +178,34 @@ void batch_norm_finish_gradient(const BatchNormShape& shape, const double* own_s
 }
 
 template <typename T>
-void batch_norm_backward(const BatchNormShape& shape, const T* x, const T* y, const T* dy,
-                         const T* dy2, const float* coefficients, T* dx, cudaStream_t stream) {
-  const bool vectors = rows_in_vectors<T>(shape.channels, x, y, dy, dy2, coefficients, dx);
-  with_maps(shape, x, y, dy, dy2, [&](const auto& maps) {
+void batch_norm_backward(const BatchNormShape& shape, const T* x, const std::uint8_t* mask,
+                         const T* dy, const T* dy2, const float* coefficients, T* dx,
+                         cudaStream_t stream) {
+  const bool vectors = rows_in_vectors<T>(shape.channels, x, dy, dy2, coefficients, dx);
+  if (mask != nullptr) check_whole_packs<T>(shape.channels, vectors);
+  with_maps(x, mask, dy, dy2, [&](const auto& maps) {
     const Backward<std::decay_t<decltype(maps)>> backward{maps, coefficients, dx, shape.channels};
     for_each_row<T>("batch_norm_backward", backward, shape.rows, shape.channels, vectors, stream);
   });
 }
 
 // Instantiates batch norm's backward functions for float, __nv_bfloat16 and __half.
-template void batch_norm_gradient_sums(const BatchNormShape&, const float*, const float*,
+template void batch_norm_gradient_sums(const BatchNormShape&, const float*, const std::uint8_t*,
                                        const float*, const float*, const float*, const float*,
                                        float*, double*, void*, cudaStream_t);
-template void batch_norm_backward(const BatchNormShape&, const float*, const float*, const float*,
-                                  const float*, const float*, float*, cudaStream_t);
+template void batch_norm_backward(const BatchNormShape&, const float*, const std::uint8_t*,
+                                  const float*, const float*, const float*, float*, cudaStream_t);
 template void batch_norm_gradient_sums(const BatchNormShape&, const __nv_bfloat16*,
-                                       const __nv_bfloat16*, const __nv_bfloat16*,
+                                       const std::uint8_t*, const __nv_bfloat16*,
                                        const __nv_bfloat16*, const float*, const float*,
                                        __nv_bfloat16*, double*, void*, cudaStream_t);
-template void batch_norm_backward(const BatchNormShape&, const __nv_bfloat16*, const __nv_bfloat16*,
+template void batch_norm_backward(const BatchNormShape&, const __nv_bfloat16*, const std::uint8_t*,
                                   const __nv_bfloat16*, const __nv_bfloat16*, const float*,
                                   __nv_bfloat16*, cudaStream_t);
-template void batch_norm_gradient_sums(const BatchNormShape&, const __half*, const __half*,
+template void batch_norm_gradient_sums(const BatchNormShape&, const __half*, const std::uint8_t*,
                                        const __half*, const __half*, const float*, const float*,
                                        __half*, double*, void*, cudaStream_t);
-template void batch_norm_backward(const BatchNormShape&, const __half*, const __half*,
+template void batch_norm_backward(const BatchNormShape&, const __half*, const std::uint8_t*,
                                   const __half*, const __half*, const float*, __half*,
                                   cudaStream_t);
 

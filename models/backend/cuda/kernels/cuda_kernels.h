@@ -100,20 +100,29 @@ void batch_norm_finish(const BatchNormShape& shape, const double* sums, const fl
 // Computes batch norm's inverse_stddev for evaluation from the running variance.
 void batch_norm_inverse_stddev(const BatchNormShape& shape, const float* running_variance,
                                float* inverse_stddev, cudaStream_t stream);
-// Applies the normalisation of batch norm. added: null if no map is added to the output.
+// Applies the normalisation of batch norm. added: null if no map is added to the output. mask
+// receives which elements of y are above 0, in batch_norm_mask_bytes() bytes: a byte for each 16
+// bytes of y if its channels fill packs of 16 bytes (all maps must then be aligned to 16 bytes),
+// else a byte for each element. Null: no mask is wanted.
 template <typename T>
 void batch_norm_apply(const BatchNormShape& shape, const T* x, const float* mean,
                       const float* inverse_stddev, const float* gamma, const float* beta,
-                      const T* added, T* y, cudaStream_t stream);
-// Computes batch norm's backward sums of the masked gradient dz = (dy + dy2) * (y > 0). Without
-// ReLU dz is dy + dy2 and y may be null; dy2 is null if there is one gradient. sums: [2 * channels
-// + 1] f64: sum of dz, sum of dz * (x - mean) * inverse_stddev, number of rows. Also stores dz
-// unless dz is null: it is the gradient of a map that was added, and batch_norm_backward() reads it
-// in place of y, dy and dy2.
+                      const T* added, T* y, std::uint8_t* mask, cudaStream_t stream);
 template <typename T>
-void batch_norm_gradient_sums(const BatchNormShape& shape, const T* x, const T* y, const T* dy,
-                              const T* dy2, const float* mean, const float* inverse_stddev, T* dz,
-                              double* sums, void* scratch, cudaStream_t stream);
+std::int64_t batch_norm_mask_bytes(const BatchNormShape& shape) {
+  constexpr std::int64_t kPack = 16 / static_cast<std::int64_t>(sizeof(T));
+  return shape.rows * shape.channels / (shape.channels % kPack == 0 ? kPack : 1);
+}
+// Computes batch norm's backward sums of the masked gradient dz: dy + dy2 where batch_norm_apply()
+// has set the mask, else 0. mask is null without ReLU; dy2 is null if there is one gradient. sums:
+// [2 * channels + 1] f64: sum of dz, sum of dz * (x - mean) * inverse_stddev, number of rows. Also
+// stores dz unless dz is null: it is the gradient of a map that was added, and
+// batch_norm_backward() reads it in place of mask, dy and dy2.
+template <typename T>
+void batch_norm_gradient_sums(const BatchNormShape& shape, const T* x, const std::uint8_t* mask,
+                              const T* dy, const T* dy2, const float* mean,
+                              const float* inverse_stddev, T* dz, double* sums, void* scratch,
+                              cudaStream_t stream);
 // Computes the gradients dgamma and dbeta of this replica and the coefficients of batch norm's
 // input gradient, [3 * channels] f32. own_sums: this replica's own, before any sum over replicas;
 // sums: of all replicas.
@@ -124,8 +133,9 @@ void batch_norm_finish_gradient(const BatchNormShape& shape, const double* own_s
 // Computes batch norm's input gradient dx = gamma * inverse_stddev * (dz - sums[c] / m - xhat *
 // sums[C + c] / m), with m = sums[2 C], from the coefficients. dx may be dy or dy2.
 template <typename T>
-void batch_norm_backward(const BatchNormShape& shape, const T* x, const T* y, const T* dy,
-                         const T* dy2, const float* coefficients, T* dx, cudaStream_t stream);
+void batch_norm_backward(const BatchNormShape& shape, const T* x, const std::uint8_t* mask,
+                         const T* dy, const T* dy2, const float* coefficients, T* dx,
+                         cudaStream_t stream);
 
 // PoolShape describes a pooling. In a window that reaches into the padding only the elements inside
 // the map count; a window that does not fit is dropped.

@@ -3,9 +3,13 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <vector_types.h>
 
+#include <bit>
 #include <cstdint>
 #include <type_traits>
+
+#include "models/base/errors.h"
 
 namespace syncopate::cuda {
 
@@ -65,6 +69,12 @@ template <int kWidth, typename T>
 __device__ void store(T* to, const Floats<kWidth>& floats) {
   Pack<T, kWidth> pack;
   for (int i = 0; i < kWidth; ++i) pack.values[i] = from_float<T>(floats[i]);
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof pack == sizeof(uint4)) {
+    // This function stores 16 bytes at once; nvcc splits an assignment into words where it can.
+    return __stwb(reinterpret_cast<uint4*>(to), std::bit_cast<uint4>(pack));
+  }
+#endif
   *reinterpret_cast<Pack<T, kWidth>*>(to) = pack;
 }
 
@@ -74,11 +84,24 @@ bool aligned(const T*... pointers) {
   return ((reinterpret_cast<std::uintptr_t>(pointers) % kVectorBytes == 0) && ...);
 }
 
+// Returns whether rows of `channels` elements of T fill packs of 16 bytes.
+template <typename T>
+constexpr bool fills_packs(int channels) {
+  return channels * sizeof(T) % kVectorBytes == 0;
+}
+
 // Returns whether all given maps and arrays per channel are aligned, and the maps' rows of
 // `channels` elements of T fill packs of 16 bytes.
 template <typename T, typename... Pointers>
 bool rows_in_vectors(int channels, const Pointers*... pointers) {
-  return channels * sizeof(T) % kVectorBytes == 0 && aligned(pointers...);
+  return fills_packs<T>(channels) && aligned(pointers...);
+}
+
+// Throws InternalError if rows could be read in packs but for the alignment of a map: a mask has a
+// byte for each pack, so it cannot be used element by element.
+template <typename T>
+void check_whole_packs(int channels, bool vectors) {
+  check(vectors == fills_packs<T>(channels), "maps with a mask are aligned to 16 bytes");
 }
 
 // Calls body(std::integral_constant<int, width>) with the width of 16 bytes of T, or with 1.

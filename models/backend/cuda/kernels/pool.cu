@@ -16,7 +16,25 @@ __device__ inline Extent inside(int first, int window, int size) {
   return {first < 0 ? -first : 0, first + window > size ? size - first : window};
 }
 
-template <typename T>
+// Calls body(std::integral_constant<int, size>) for sizes 1 to 3, and with 0 for larger ones. A
+// kernel whose inner loop has a size known to the compiler starts its loads before it uses the
+// first.
+template <typename Body>
+void with_small_size(int size, const Body& body) {
+  switch (size) {
+    case 1:
+      return body(std::integral_constant<int, 1>{});
+    case 2:
+      return body(std::integral_constant<int, 2>{});
+    case 3:
+      return body(std::integral_constant<int, 3>{});
+    default:
+      return body(std::integral_constant<int, 0>{});
+  }
+}
+
+// kWindow is the window if it is small, else 0.
+template <typename T, int kWindow>
 struct MaxPoolForward {
   PoolShape shape;
   int out_height, out_width;
@@ -29,6 +47,25 @@ struct MaxPoolForward {
     return {};
   }
 
+  // The largest elements so far of a pack of channels, and their places in the window.
+  template <int kWidth>
+  struct Best {
+    Floats<kWidth> values;
+    Pack<std::uint8_t, kWidth> places;
+    bool is_empty = true;
+
+    __device__ void take(const Pack<T, kWidth>& pack, int place) {
+      const auto floats = to_floats(pack);
+      for (int i = 0; i < kWidth; ++i) {
+        if (is_empty || floats[i] > values[i]) {
+          values[i] = floats[i];
+          places.values[i] = static_cast<std::uint8_t>(place);
+        }
+      }
+      is_empty = false;
+    }
+  };
+
   template <int kWidth>
   __device__ void at(std::int64_t out, int channel, NoConstants) const {
     const Pixel pixel = pixel_of(out, out_height, out_width);
@@ -37,33 +74,39 @@ struct MaxPoolForward {
     const Extent rows = inside(top, shape.window, shape.height);
     const Extent columns = inside(left, shape.window, shape.width);
     const auto at_place = [&](int r, int s) {
-      return load<kWidth>(x + channel +
-                          index_of(pixel.n, top + r, left + s, shape.height, shape.width) *
-                              shape.channels);
+      return load_pack<kWidth>(x + channel +
+                               index_of(pixel.n, top + r, left + s, shape.height, shape.width) *
+                                   shape.channels);
     };
-    auto best = at_place(rows.begin, columns.begin);
-    Pack<std::uint8_t, kWidth> places;
-    for (int i = 0; i < kWidth; ++i) {
-      places.values[i] = static_cast<std::uint8_t>(rows.begin * shape.window + columns.begin);
-    }
-    for (int r = rows.begin; r < rows.end; ++r) {
-      for (int s = columns.begin; s < columns.end; ++s) {
-        const auto values = at_place(r, s);
-        for (int i = 0; i < kWidth; ++i) {
-          if (values[i] > best[i]) {
-            best[i] = values[i];
-            places.values[i] = static_cast<std::uint8_t>(r * shape.window + s);
-          }
+    Best<kWidth> best;
+    if constexpr (kWindow > 0) {
+#pragma unroll 1
+      for (int r = rows.begin; r < rows.end; ++r) {
+        Pack<T, kWidth> packs[kWindow];
+#pragma unroll
+        for (int s = 0; s < kWindow; ++s) {
+          if (s >= columns.begin && s < columns.end) packs[s] = at_place(r, s);
+        }
+#pragma unroll
+        for (int s = 0; s < kWindow; ++s) {
+          if (s >= columns.begin && s < columns.end) best.take(packs[s], r * kWindow + s);
+        }
+      }
+    } else {
+      for (int r = rows.begin; r < rows.end; ++r) {
+        for (int s = columns.begin; s < columns.end; ++s) {
+          best.take(at_place(r, s), r * shape.window + s);
         }
       }
     }
     const std::int64_t first = out * shape.channels + channel;
-    store(y + first, best);
-    *reinterpret_cast<Pack<std::uint8_t, kWidth>*>(chosen + first) = places;
+    store(y + first, best.values);
+    *reinterpret_cast<Pack<std::uint8_t, kWidth>*>(chosen + first) = best.places;
   }
 };
 
-template <typename T>
+// kWindows is the number of windows in one dimension that contain a pixel if it is small, else 0.
+template <typename T, int kWindows>
 struct MaxPoolBackward {
   PoolShape shape;
   int out_height, out_width;
@@ -87,24 +130,52 @@ struct MaxPoolBackward {
     return last < windows ? last : windows - 1;
   }
 
+  // The gradients of a window, and the places that its largest elements have in it.
+  template <int kWidth>
+  struct Window {
+    Pack<T, kWidth> gradients;
+    Pack<std::uint8_t, kWidth> places;
+  };
+
   template <int kWidth>
   __device__ void at(std::int64_t in, int channel, NoConstants) const {
     const Pixel pixel = pixel_of(in, shape.height, shape.width);
     const int padded_row = pixel.row + shape.pad;
     const int padded_column = pixel.column + shape.pad;
+    const int top = first_window(padded_row);
+    const int bottom = last_window(padded_row, out_height);
+    const int left = first_window(padded_column);
+    const int right = last_window(padded_column, out_width);
+    const auto read = [&](int row, int column) {
+      const std::int64_t first =
+          index_of(pixel.n, row, column, out_height, out_width) * shape.channels + channel;
+      return Window<kWidth>{load_pack<kWidth>(dy + first), load_pack<kWidth>(chosen + first)};
+    };
     Floats<kWidth> gradient{};
-    for (int row = first_window(padded_row); row <= last_window(padded_row, out_height); ++row) {
-      for (int column = first_window(padded_column);
-           column <= last_window(padded_column, out_width); ++column) {
-        const std::int64_t first =
-            index_of(pixel.n, row, column, out_height, out_width) * shape.channels + channel;
-        const int place = (padded_row - row * shape.stride) * shape.window +
-                          (padded_column - column * shape.stride);
-        const auto gradients = load<kWidth>(dy + first);
-        const auto places = *reinterpret_cast<const Pack<std::uint8_t, kWidth>*>(chosen + first);
-        for (int i = 0; i < kWidth; ++i) {
-          if (places.values[i] == place) gradient[i] += gradients[i];
+    const auto add = [&](const Window<kWidth>& window, int row, int column) {
+      const int place = (padded_row - row * shape.stride) * shape.window +
+                        (padded_column - column * shape.stride);
+      const auto gradients = to_floats(window.gradients);
+      for (int i = 0; i < kWidth; ++i) {
+        if (window.places.values[i] == place) gradient[i] += gradients[i];
+      }
+    };
+    if constexpr (kWindows > 0) {
+#pragma unroll 1
+      for (int row = top; row <= bottom; ++row) {
+        Window<kWidth> windows[kWindows];
+#pragma unroll
+        for (int s = 0; s < kWindows; ++s) {
+          if (left + s <= right) windows[s] = read(row, left + s);
         }
+#pragma unroll
+        for (int s = 0; s < kWindows; ++s) {
+          if (left + s <= right) add(windows[s], row, left + s);
+        }
+      }
+    } else {
+      for (int row = top; row <= bottom; ++row) {
+        for (int column = left; column <= right; ++column) add(read(row, column), row, column);
       }
     }
     store(dx + in * shape.channels + channel, gradient);
@@ -159,17 +230,23 @@ struct AveragePoolBackward {
 template <typename T>
 void max_pool_forward(const PoolShape& shape, const T* x, T* y, std::uint8_t* chosen,
                       cudaStream_t stream) {
-  const MaxPoolForward<T> forward{shape, shape.out_height(), shape.out_width(), x, y, chosen};
-  for_each_row<T>("max_pool_forward", forward, shape.n * shape.out_height() * shape.out_width(),
-                  shape.channels, rows_in_vectors<T>(shape.channels, x, y, chosen), stream);
+  with_small_size(shape.window, [&](auto window) {
+    const MaxPoolForward<T, window.value> forward{
+        shape, shape.out_height(), shape.out_width(), x, y, chosen};
+    for_each_row<T>("max_pool_forward", forward, shape.n * shape.out_height() * shape.out_width(),
+                    shape.channels, rows_in_vectors<T>(shape.channels, x, y, chosen), stream);
+  });
 }
 
 template <typename T>
 void max_pool_backward(const PoolShape& shape, const T* dy, const std::uint8_t* chosen, T* dx,
                        cudaStream_t stream) {
-  const MaxPoolBackward<T> backward{shape, shape.out_height(), shape.out_width(), dy, chosen, dx};
-  for_each_row<T>("max_pool_backward", backward, shape.n * shape.height * shape.width,
-                  shape.channels, rows_in_vectors<T>(shape.channels, dy, chosen, dx), stream);
+  with_small_size((shape.window + shape.stride - 1) / shape.stride, [&](auto windows) {
+    const MaxPoolBackward<T, windows.value> backward{
+        shape, shape.out_height(), shape.out_width(), dy, chosen, dx};
+    for_each_row<T>("max_pool_backward", backward, shape.n * shape.height * shape.width,
+                    shape.channels, rows_in_vectors<T>(shape.channels, dy, chosen, dx), stream);
+  });
 }
 
 template <typename T>

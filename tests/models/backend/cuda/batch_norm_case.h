@@ -24,6 +24,23 @@ inline reference::Map map_of(const RowShape& shape, const Values& values) {
   return map;
 }
 
+// Returns whether the kernels can use a mask for maps of T that are off by `offset` elements.
+template <typename T>
+bool can_mask(const RowShape& rows, std::int64_t offset) {
+  return offset == 0 || rows.channels * sizeof(T) % 16 != 0;
+}
+
+// Returns the mask of a map, as batch_norm_apply() writes it: which elements are above 0.
+template <typename T>
+Values mask_of(const RowShape& rows, const Values& map) {
+  Values mask(static_cast<std::size_t>(batch_norm_mask_bytes<T>(batch_norm_shape(rows, true))));
+  const std::size_t pack = mask.empty() ? 1 : map.size() / mask.size();
+  for (std::size_t i = 0; i < map.size(); ++i) {
+    if (map[i] > 0.0) mask[i / pack] += static_cast<double>(1U << i % pack);
+  }
+  return mask;
+}
+
 // Draws a map whose mean is large compared with its deviation, as after a convolution with a bias.
 template <typename T>
 struct BatchNormCase {

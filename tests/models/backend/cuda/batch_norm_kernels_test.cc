@@ -44,13 +44,14 @@ TYPED_TEST(BatchNormKernels, SumZerosWithoutRows) {
   batch_norm_sums(shape, empty.data(), constants.data(), forward.data(), scratch.data(), kStream);
   EXPECT_EQ(forward.values(), Values(7));
   DeviceArray<double> backward(7);
-  batch_norm_gradient_sums(shape, empty.data(), empty.data(), empty.data(), empty.data(),
+  DeviceArray<std::uint8_t> mask(0);
+  batch_norm_gradient_sums(shape, empty.data(), mask.data(), empty.data(), empty.data(),
                            constants.data(), constants.data(), empty.data(), backward.data(),
                            scratch.data(), kStream);
   EXPECT_EQ(backward.values(), Values(7));
   batch_norm_apply(shape, empty.data(), constants.data(), constants.data(), constants.data(),
-                   constants.data(), empty.data(), empty.data(), kStream);
-  batch_norm_backward(shape, empty.data(), empty.data(), empty.data(), empty.data(),
+                   constants.data(), empty.data(), empty.data(), mask.data(), kStream);
+  batch_norm_backward(shape, empty.data(), mask.data(), empty.data(), empty.data(),
                       constants.data(), empty.data(), kStream);
 }
 
@@ -206,8 +207,11 @@ TYPED_TEST(BatchNormKernels, NormaliseScaleAddAndRectify) {
                                                  operation(), subject.gamma, subject.beta);
         if (add) y = reference::add(y, map_of(rows, others));
         if (relu) y = reference::relu(y);
+        const bool masks = relu && can_mask<T>(rows, offset);
         const auto found = run_in_every_order([&] {
           DeviceArray<T> x(subject.x, offset);
+          DeviceArray<std::uint8_t> mask(
+              masks ? batch_norm_mask_bytes<T>({rows.rows, rows.channels}) : 0);
           DeviceArray<float> mean(subject.moments.mean, offset);
           DeviceArray<float> inverse(subject.inverse, offset);
           DeviceArray<float> gamma(subject.gamma, offset);
@@ -216,9 +220,12 @@ TYPED_TEST(BatchNormKernels, NormaliseScaleAddAndRectify) {
           DeviceArray<T> out(rows.count(), offset);
           batch_norm_apply(batch_norm_shape(rows, relu), x.data(), mean.data(), inverse.data(),
                            gamma.data(), beta.data(), add ? added.data() : nullptr, out.data(),
-                           kStream);
-          return Outputs{out.values()};
+                           masks ? mask.data() : nullptr, kStream);
+          return Outputs{out.values(), mask.values()};
         });
+        if (masks) {
+          EXPECT_EQ(found[1], mask_of<T>(rows, found[0]));
+        }
         // The error of batch norm's output y: the mean (near 4) is rounded to f32, and the inverse
         // deviation multiplies that error by gamma.
         expect_close<T>(y.values, found[0], 4, 4.0 * 1.5 * subject.largest_inverse() + 2.0);
