@@ -258,6 +258,12 @@ bool Coordinator::has_lost_variables() const noexcept { return state_->job.has_l
 
 wire::JobStatusT Coordinator::status() const { return state_->leases.status(); }
 
+bool Coordinator::has_left(const TaskId& task) const noexcept {
+  const Job& job = state_->job;
+  return task.role == TaskId::Role::kWorker && task.index < job.num_workers() &&
+         job.worker(task.index).phase == WorkerPhase::kLeft;
+}
+
 int Coordinator::live_workers() const noexcept { return state_->job.count_present(); }
 
 std::vector<int> Coordinator::joining_workers() const {

@@ -102,6 +102,9 @@ class Coordinator {
   // Returns whether the job failed because variables are lost: no snapshot can be restored.
   bool has_lost_variables() const noexcept;
   wire::JobStatusT status() const;
+  // Returns whether the job expects no more of this worker: it said that it leaves, or was told
+  // that the job is over. Its process may end at any time.
+  bool has_left(const TaskId& task) const noexcept;
   // Returns the number of workers that are registered and have neither left nor been lost.
   int live_workers() const noexcept;
   // Returns the workers that are admitted but not yet ready, although nothing delays them. The

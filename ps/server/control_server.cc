@@ -329,7 +329,8 @@ void ControlServer::check_connections() {
   }
   for (const auto& [peer, silence] : socket_->lost()) {
     const auto found = tasks_.find(peer);
-    if (found == tasks_.end()) continue;
+    // A worker that has left is silent while the job waits for the others.
+    if (found == tasks_.end() || coordinator_.has_left(found->second)) continue;
     const TaskId& task = found->second;
     const bool is_worker = task.role == TaskId::Role::kWorker;
     const std::int64_t step = is_worker ? socket_->step(peer) : coordinator_.status().step;

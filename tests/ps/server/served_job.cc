@@ -89,7 +89,8 @@ ServedJob::ServedJob(const JobShape& shape) : failures_(static_cast<std::size_t>
                           .snapshot_dir = {},
                           .record = {},
                           .rendezvous_timeout = kTimeout,
-                          .join_timeout = shape.join_timeout};
+                          .join_timeout = shape.join_timeout,
+                          .peer_timeout = shape.peer_timeout};
     if (index == 0) options.listening = std::move(listening);
     threads_.emplace_back(
         [this, options = std::move(options)]() mutable { serve(std::move(options)); });
@@ -100,7 +101,12 @@ void ServedJob::serve(ServerOptions options) {
   const auto index = static_cast<std::size_t>(options.index);
   try {
     run_server(
-        std::move(options), [this] { return stop_.load(); }, [](const std::string&) {});
+        std::move(options), [this] { return stop_.load(); },
+        [this](const std::string& line) {
+          const std::lock_guard lock(mutex_);
+          notes_.push_back(line);
+          noted_.notify_all();
+        });
   } catch (const std::exception& error) {
     failures_[index] = error.what();
   }
@@ -111,6 +117,14 @@ std::vector<std::string> ServedJob::wait() {
     if (thread.joinable()) thread.join();
   }
   return failures_;
+}
+
+bool ServedJob::has_noted(const std::string& beginning, std::chrono::seconds timeout) const {
+  std::unique_lock lock(mutex_);
+  return noted_.wait_for(lock, timeout, [&] {
+    return std::ranges::any_of(
+        notes_, [&](const std::string& line) { return line.starts_with(beginning); });
+  });
 }
 
 ServedJob::~ServedJob() {

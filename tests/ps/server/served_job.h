@@ -2,9 +2,12 @@
 // them.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -31,6 +34,7 @@ struct JobShape {
   std::int64_t total_steps = 1000;
   std::string nonce = "nonce";
   std::chrono::milliseconds join_timeout = std::chrono::seconds(120);
+  std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);
 };
 
 wire::DeclarationT declaration_of(const JobShape& shape);
@@ -45,6 +49,9 @@ class ServedJob {
   // Waits until all servers have ended; returns the error of each, or "" for a server without an
   // error.
   std::vector<std::string> wait();
+  // Returns whether a server has noted a line that begins so, or notes one within `timeout`.
+  bool has_noted(const std::string& beginning,
+                 std::chrono::seconds timeout = std::chrono::seconds(0)) const;
 
  private:
   void serve(ServerOptions options);
@@ -52,6 +59,9 @@ class ServedJob {
   Endpoint rendezvous_;
   std::atomic<bool> stop_{false};
   std::vector<std::string> failures_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable noted_;
+  std::vector<std::string> notes_;  // of all servers. GUARDED_BY(mutex_)
   std::vector<std::jthread> threads_;
 };
 

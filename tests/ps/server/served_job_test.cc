@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <future>
 #include <thread>
 
 #include "models/base/errors.h"
@@ -34,8 +35,8 @@ void for_each_worker(const JobShape& shape, const ServedJob& job,
   for (const std::string& failure : failures) EXPECT_EQ(failure, "");
 }
 
-// Trains all batches that the worker is granted, and leaves; returns the number of steps.
-int train(TestWorker& worker) {
+// Trains all batches that the worker is granted, until it may leave; returns the number of steps.
+int train_until_finished(TestWorker& worker) {
   int steps = 0;
   while (const auto batch = worker.client->next_lease()) {
     worker.step(1.0F, *batch);
@@ -44,6 +45,11 @@ int train(TestWorker& worker) {
   while (const auto assignment = worker.client->wait_assignment()) {
     worker.client->complete_assignment(assignment->cut);
   }
+  return steps;
+}
+
+int train(TestWorker& worker) {
+  const int steps = train_until_finished(worker);
   worker.client->leave();
   return steps;
 }
@@ -273,6 +279,30 @@ TEST(AServedJob, ContinuesWithoutAWorkerThatNeverBecomesReady) {
   worker.begin();
   EXPECT_EQ(train(worker), 3);
   EXPECT_EQ(job.wait(), std::vector<std::string>{""});
+}
+
+// Worker 0 leaves and ends, worker 1 ends without leaving, worker 2 leaves after both were silent
+// for longer than the peer timeout.
+TEST(AServedJob, NamesAWorkerThatEndsWithoutLeavingAndNoneThatHasLeft) {
+  const JobShape shape{.workers = 3, .total_steps = 3, .peer_timeout = std::chrono::seconds(1)};
+  ServedJob job(shape);
+  std::promise<void> has_left;
+  auto left = has_left.get_future();
+  for_each_worker(shape, job, [&](int index, TestWorker& worker) {
+    train_until_finished(worker);
+    if (index == 0) {
+      worker.client->leave();
+      worker.client.reset();
+      has_left.set_value();
+    } else if (index == 1) {
+      EXPECT_EQ(left.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+    } else {
+      EXPECT_TRUE(job.has_noted("worker 1 (", std::chrono::seconds(60)));
+      worker.client->leave();
+    }
+  });
+  EXPECT_EQ(job.wait(), std::vector<std::string>{""});
+  EXPECT_FALSE(job.has_noted("worker 0 ("));
 }
 
 TEST(AServedJob, ServesAHundredThousandVariables) {
