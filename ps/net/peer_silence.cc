@@ -13,6 +13,7 @@ using std::chrono::nanoseconds;
 std::string process_text(ProcessState state, nanoseconds starved) {
   switch (state) {
     case ProcessState::kEnded:
+    case ProcessState::kEnding:
       return "; its process has ended";
     case ProcessState::kStopped:
       return "; its process is stopped";
@@ -76,7 +77,8 @@ std::optional<LostPeer> PeerSilence::check(Time now, const ObserverClock& observ
   if (!is_certain) {
     constexpr int kFewestLooks = 2;
     if (looks_ < kFewestLooks) return std::nullopt;
-    const bool is_long = in_set_up || state == ProcessState::kBlocked;
+    const bool is_long =
+        in_set_up || state == ProcessState::kBlocked || state == ProcessState::kEnding;
     const nanoseconds silence = observed_silence(now, observer) - starved_ - unobserved_;
     if (silence < (is_long ? kLongTimeout * timeout_ : timeout_)) return std::nullopt;
     if (state == ProcessState::kAlive && looks_alive_ < kLooks) return std::nullopt;

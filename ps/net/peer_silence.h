@@ -51,7 +51,8 @@ std::string describe(const LostPeer& lost);
 // not run nor time in which the kernel gave the peer no CPU counts as silence. The timeout for the
 // remaining silence:
 //   - `timeout` if the process has ended or is stopped,
-//   - 3 `timeout` during set-up, and if a thread of the process waits for memory or a disk,
+//   - 3 `timeout` during set-up, if a thread of the process waits for memory or a disk, and if the
+//     process has ended but its connection has not,
 //   - else `timeout`, and if the process is known to be alive, kLooks looks at it: it hangs if it
 //     has a CPU in all of them, and still sends nothing.
 // Unless the process has ended or is stopped, the last two looks must have found no lack of a CPU:

@@ -12,6 +12,7 @@ namespace syncopate {
 enum class ProcessState : std::uint8_t {
   kUnknown,  // the process is on another machine or in another namespace, or /proc cannot be read
   kEnded,    // no thread of the process is left
+  kEnding,   // has ended, and its connection is still open: it may hold unread messages
   kStopped,  // a signal or a debugger has stopped the process
   kAlive,
   kBlocked,  // alive, and a thread waits for memory or for a disk

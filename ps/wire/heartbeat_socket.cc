@@ -120,11 +120,15 @@ std::int64_t HeartbeatSocket::foreign_messages() const {
 
 void HeartbeatSocket::watch(const std::string& peer, nanoseconds timeout,
                             const std::string& process) {
-  // ZeroMQ's thread of this process may have no CPU to read what the peer has sent.
-  auto look = [peer_probe = ProcessProbe(process),
+  // ZeroMQ's thread of this process may have no CPU to read what the peer has sent: it has read the
+  // last message of a process that has ended once it has noticed the end of the connection.
+  auto look = [this, peer, peer_probe = ProcessProbe(process),
                own_probe = ProcessProbe(process_name(getpid()))]() mutable {
     const bool is_starved = own_probe.look() == ProcessState::kStarved;
     const ProcessState state = peer_probe.look();
+    if (state == ProcessState::kEnded && watched_.at(peer).is_connected) {
+      return ProcessState::kEnding;
+    }
     const bool is_certain = state == ProcessState::kEnded || state == ProcessState::kStopped;
     return is_starved && !is_certain ? ProcessState::kUnobserved : state;
   };
@@ -143,7 +147,10 @@ void HeartbeatSocket::forget(const std::string& peer) {
 
 std::map<std::string, LostPeer> HeartbeatSocket::lost() const {
   const auto lock = lock_for_owner();
-  return lost_;
+  std::map<std::string, LostPeer> lost = lost_;
+  // A peer may have announced its end in a message that the owner has not received yet.
+  for (const Received& message : received_) lost.erase(message.peer);
+  return lost;
 }
 
 std::int64_t HeartbeatSocket::step(const std::string& peer) const {
@@ -215,10 +222,10 @@ bool HeartbeatSocket::is_owner_alive() {
 }
 
 void HeartbeatSocket::send_heartbeats() {
-  for (const auto& [peer, watched] : watched_) {
+  for (auto& [peer, watched] : watched_) {
     HeartbeatT heartbeat;
     heartbeat.step = own_step_.load(std::memory_order_relaxed);
-    socket_->send(envelope(peer, make_message(std::move(heartbeat))));
+    watched.is_connected = socket_->send(envelope(peer, make_message(std::move(heartbeat))));
   }
 }
 

@@ -57,7 +57,8 @@ class HeartbeatSocket {
   // process_name() of the peer. `peer`: "" for the only peer of a DEALER.
   void watch(const std::string& peer, std::chrono::nanoseconds timeout, const std::string& process);
   void forget(const std::string& peer);
-  // Returns the watched peers that are lost. A later message of such a peer withdraws the loss.
+  // Returns the watched peers that are lost and of which receive() has returned every message. A
+  // later message of such a peer withdraws the loss.
   std::map<std::string, LostPeer> lost() const;
   // Returns the step of the peer's last heartbeat.
   std::int64_t step(const std::string& peer) const;
@@ -71,6 +72,7 @@ class HeartbeatSocket {
   struct Watched {
     PeerSilence watch;
     std::int64_t step = 0;
+    bool is_connected = true;  // as of the last heartbeat to the peer
   };
 
   // Locks the mutex for the owner, and notes that the owner's thread runs.

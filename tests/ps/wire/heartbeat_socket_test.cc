@@ -116,6 +116,16 @@ TEST_F(ATask, WaitsLongerInSetUpForAPeerWhoseProcessIsAlive) {
   EXPECT_TRUE(lost.process.starts_with("; its process is alive")) << lost.process;
 }
 
+// The peer's last message may still be unread, as the end of its connection is.
+TEST_F(ATask, WaitsLongerForAPeerWhoseProcessHasEndedBeforeItsConnection) {
+  const std::string ended = process_name(getpid()) + "1";  // with another start time
+  task.watch("", kTimeout, ended);
+  ASSERT_TRUE(wait_for(task, [&] { return !task.lost().empty(); }));
+  const LostPeer lost = task.lost().at("");
+  EXPECT_GE(lost.silence, PeerSilence::kLongTimeout * kTimeout);
+  EXPECT_EQ(lost.process, "; its process has ended");
+}
+
 // A worker waits for leases for ever if server 0 hangs and its heartbeats continue.
 TEST_F(ATask, SendsNoHeartbeatsWhileItsOwnerHangs) {
   auto hangs_at = Socket::listen(context, {"127.0.0.1", 0}, for_any_caller());
@@ -225,6 +235,26 @@ TEST_F(ABusyServer, KeepsACallerThatHasSentItsGreeting) {
   EXPECT_TRUE(server->send(numbered(greeting->peer, 3)));
   EXPECT_EQ(number_of(await_message(*worker, {})), 3);
   EXPECT_EQ(server->callers_without_greeting(), 1);
+}
+
+// What a peer sent last may say why it is silent.
+TEST_F(ABusyServer, LosesNoPeerWhoseLastMessageItHasNotReceived) {
+  listen({.timeout = std::chrono::hours(1)});
+  const auto worker = Socket::connect(context, {"127.0.0.1", port});
+  await_link(*worker, LinkEvent::kConnected);
+  EXPECT_TRUE(worker->send(numbered("", 0)));
+  const auto greeting = await_received(*server);
+  ASSERT_TRUE(greeting);
+  server->watch(greeting->peer, kTimeout, "");
+  worker->send(envelope("", make_message(LeavingT())));
+  // The last descriptor is readable when the heartbeat thread has read the message.
+  pollfd read{server->descriptors().back(), POLLIN, 0};
+  ASSERT_EQ(poll(&read, 1, 60000), 1);
+  server->watch("a later peer", 2 * kTimeout, "");
+  ASSERT_TRUE(wait_for(*server, [&] { return server->lost().contains("a later peer"); }));
+  EXPECT_FALSE(server->lost().contains(greeting->peer));
+  EXPECT_TRUE(server->receive());
+  EXPECT_TRUE(server->lost().contains(greeting->peer));
 }
 
 TEST_F(ABusyServer, ClosesACallerThatSendsTooMuch) {
