@@ -6,10 +6,15 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "deploy/commands/commands.h"
 #include "models/base/errors.h"
 #include "worker/checkpoint/checkpoint.h"
+#include "worker/input/image_folder.h"
 #include "worker/run/run_data.h"
 #include "worker/train/evaluate.h"
 
@@ -80,16 +85,28 @@ Graph choose_network(const CheckpointInfo& info, const std::string& data_flag,
   return *std::move(recorded);
 }
 
-nlohmann::ordered_json classes_as_json(const ConfusionMatrix& confusion) {
+// Returns the names that the classes had in training; those of the data for checkpoints of older
+// programs; empty if the data have none.
+std::vector<std::string> names_of_classes(const CheckpointInfo& info, const DataSplits& data) {
+  std::vector<std::string> names;
+  std::istringstream recorded(info.progress.class_names);
+  for (std::string name; std::getline(recorded, name, '/');) names.push_back(name);
+  return names.size() == data.class_names.size() ? names : data.class_names;
+}
+
+nlohmann::ordered_json classes_as_json(const ConfusionMatrix& confusion,
+                                       const std::vector<std::string>& names) {
   nlohmann::ordered_json classes = nlohmann::ordered_json::array();
   const auto number = [](const std::optional<double>& fraction) {
     return fraction ? nlohmann::ordered_json(*fraction) : nlohmann::ordered_json();
   };
   for (const ClassQuality& quality : confusion.classes()) {
-    classes.push_back({{"class", classes.size()},
-                       {"samples", quality.samples},
-                       {"precision", number(quality.precision)},
-                       {"recall", number(quality.recall)}});
+    nlohmann::ordered_json row = {{"class", classes.size()}};
+    if (!names.empty()) row["name"] = names[classes.size()];
+    row["samples"] = quality.samples;
+    row["precision"] = number(quality.precision);
+    row["recall"] = number(quality.recall);
+    classes.push_back(std::move(row));
   }
   return classes;
 }
@@ -103,15 +120,20 @@ nlohmann::ordered_json counts_as_json(const ConfusionMatrix& confusion) {
   return counts;
 }
 
-void print_classes(const ConfusionMatrix& confusion, std::ostream& out) {
+// Names come last in a line, because they may be long.
+void print_classes(const ConfusionMatrix& confusion, const std::vector<std::string>& names,
+                   std::ostream& out) {
   const auto percent = [](const std::optional<double>& fraction) {
     return fraction ? fmt::format("{:.2f}%", 100.0 * *fraction) : std::string("-");
   };
-  out << fmt::format("{:<7}{:>10}{:>12}{:>10}\n", "class", "samples", "precision", "recall");
+  out << fmt::format("{:<7}{:>10}{:>12}{:>10}{}\n", "class", "samples", "precision", "recall",
+                     names.empty() ? "" : "  name");
   std::size_t number = 0;
   for (const ClassQuality& quality : confusion.classes()) {
-    out << fmt::format("{:<7}{:>10}{:>12}{:>10}\n", number++, quality.samples,
-                       percent(quality.precision), percent(quality.recall));
+    out << fmt::format("{:<7}{:>10}{:>12}{:>10}{}\n", number, quality.samples,
+                       percent(quality.precision), percent(quality.recall),
+                       names.empty() ? "" : "  " + printable(names[number]));
+    ++number;
   }
 }
 
@@ -154,6 +176,7 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
   Evaluation test = add_up(sums, *data.test);
   test.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   display->finish();
+  const std::vector<std::string> names = names_of_classes(info, data);
   if (options.json) {
     out << nlohmann::ordered_json{{"checkpoint", options.checkpoint.string()},
                                   {"model", info.model},
@@ -165,9 +188,9 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
                                   {"bad_samples", test.bad_samples},
                                   {"first_bad", test.first_bad},
                                   {"seconds", test.seconds},
-                                  {"classes", classes_as_json(confusion)},
+                                  {"classes", classes_as_json(confusion, names)},
                                   {"confusion", counts_as_json(confusion)}}
-               .dump()
+               .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
         << std::endl;
     return 0;
   }
@@ -177,7 +200,7 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
              100.0 * test.accuracy, test.loss, test.samples, test.seconds, info.progress.at.step,
              info.model, data_flag)
       << describe_bad("test", test);
-  print_classes(confusion, out);
+  print_classes(confusion, names, out);
   return 0;
 }
 

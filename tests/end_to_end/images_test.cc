@@ -83,6 +83,28 @@ TEST_F(TrainingOnPictures, IsEvaluatedInTheSizeOfTheCheckpoint) {
   EXPECT_EQ(evaluate({"--image-size", "13"}).exit_code, 2);
 }
 
+TEST_F(TrainingOnPictures, IsEvaluatedWithTheNamesOfTheClasses) {
+  hash_of({"train"}, {"--steps", "3", "--checkpoint-dir", scratch_ / "ck"});
+  const Arguments evaluate = {"evaluate", "--checkpoint",
+                              scratch_ / ("ck/" + names_in(scratch_ / "ck").front())};
+  const auto expect_names = [&](const std::string& first) {
+    const std::string table = run_syncopate(evaluate).out;
+    EXPECT_NE(table.find("%  " + first + "\n"), std::string::npos) << table;
+    EXPECT_NE(table.find("%  dog\n"), std::string::npos) << table;
+    const auto classes =
+        nlohmann::json::parse(run_syncopate(evaluate + Arguments{"--json"}).out).at("classes");
+    EXPECT_EQ(classes.at(0).at("name"), first);
+    EXPECT_EQ(classes.at(1).at("class"), 1);
+    EXPECT_EQ(classes.at(1).at("name"), "dog");
+  };
+  expect_names("cat");
+  // The names are those of training, and not those that the folders have now.
+  for (const char* const split : {"train", "test"}) {
+    std::filesystem::rename(folder_.path() / split / "cat", folder_.path() / split / "cow");
+  }
+  expect_names("cat");
+}
+
 TEST_F(TrainingOnPictures, EndsAtADamagedPictureOrReplacesIt) {
   folder_.write_text("train/cat/4.JPG", "<!doctype html>");
   const ProgramResult refused =

@@ -94,6 +94,7 @@ void for_each_entry(Info& info, const Visit& visit) {
   visit("learning_rate", info.progress.learning_rate, false);
   visit("skip_bad_records", info.progress.skip_bad_records, false);
   visit("exif", info.progress.apply_exif, false);
+  visit("class_names", info.progress.class_names, false);
   visit("network", info.network, false);
 }
 

@@ -33,7 +33,8 @@ struct Progress {
   std::int64_t samples_per_update = 0;
   double learning_rate = 0.0;  // the rate that the user gave
   std::int64_t skip_bad_records = 0;
-  int apply_exif = 0;  // 1 with --exif
+  int apply_exif = 0;         // 1 with --exif
+  std::string class_names{};  // DataSplits::class_names with '/' between, which no name contains
 };
 
 struct CheckpointInfo {

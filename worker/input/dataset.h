@@ -47,7 +47,8 @@ struct DataSplits {
   // by the deviation.
   std::vector<float> mean;
   std::vector<float> stddev;
-  bool suits_crop_flip = false;  // natural images: mirror images keep their class
+  std::vector<std::string> class_names{};  // by class; empty: the data have no names
+  bool suits_crop_flip = false;            // natural images: mirror images keep their class
 
   // Returns the split that evaluations during training and all choices read: the validation split
   // if there is one. The results of a run are those of the test split.

@@ -186,6 +186,7 @@ DataSplits open_images(std::string_view folder, const DataOptions& options) {
     num_slots += static_cast<std::int64_t>(split.files.size());
     return std::make_unique<ImageDataset>(std::move(split), image, cache, first_slot);
   };
+  std::vector<std::string> class_names = folders.train.classes;
   // Training samples come first: they are read in every epoch.
   auto train = open(std::move(folders.train));
   std::unique_ptr<Dataset> validation;
@@ -197,6 +198,7 @@ DataSplits open_images(std::string_view folder, const DataOptions& options) {
           // Of ImageNet, on which weights for pictures are usually trained.
           .mean = {0.485F, 0.456F, 0.406F},
           .stddev = {0.229F, 0.224F, 0.225F},
+          .class_names = std::move(class_names),
           .suits_crop_flip = true};
 }
 

@@ -1,6 +1,7 @@
 #include "worker/run/run_start.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <array>
 #include <optional>
 #include <span>
@@ -168,7 +169,8 @@ Progress fresh_progress(const TrainOptions& options, const DataSplits& data,
           .samples_per_update = samples_per_update(options, global_batch),
           .learning_rate = options.schedule.learning_rate,
           .skip_bad_records = options.image.skip_bad_records,
-          .apply_exif = options.image.apply_exif ? 1 : 0};
+          .apply_exif = options.image.apply_exif ? 1 : 0,
+          .class_names = fmt::format("{}", fmt::join(data.class_names, "/"))};
 }
 
 void require_same_network_flags(const CheckpointInfo& info, const NetworkFlags& flags) {

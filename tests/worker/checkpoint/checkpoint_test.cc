@@ -106,6 +106,13 @@ TEST_F(CheckpointTest, KeepsHeadAndNormalization) {
   EXPECT_EQ(info.progress.normalize, "imagenet");
 }
 
+TEST_F(CheckpointTest, KeepsTheNamesOfClasses) {
+  Progress progress = some_progress();
+  progress.class_names = "black cat/d\xC3\xB6g";
+  save_checkpoint(path_, graph_, saved_, "adam", progress);
+  EXPECT_EQ(read_checkpoint_info(path_).progress.class_names, progress.class_names);
+}
+
 TEST_F(CheckpointTest, KeepsTheLossScaleOfScaledLosses) {
   saved_.loss_scale = LossScaleState{.scale = 98304.0F, .good_steps = 1234, .skipped_steps = 3};
   save();

@@ -59,6 +59,7 @@ TEST_F(Images, AreDecodedToOneSize) {
   EXPECT_EQ(splits.name, "images");
   EXPECT_EQ(splits.train->size(), 5);
   EXPECT_EQ(splits.test->size(), 2);
+  EXPECT_EQ(splits.class_names, (std::vector<std::string>{"cat", "dog"}));
   EXPECT_EQ(splits.train->spec().num_classes, 2);
   EXPECT_EQ(sample_shape(*splits.train), (Shape{kSize, kSize, 3}));
   Pixels expected(kSize * kSize * 3);
