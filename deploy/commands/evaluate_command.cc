@@ -75,6 +75,37 @@ ImageOptions image_options(const EvaluateOptions& options, const CheckpointInfo&
   return image;
 }
 
+DataSplits open_data(const EvaluateOptions& options, const CheckpointInfo& info,
+                     const std::string& data_flag, ProgressDisplay& display) {
+  try {
+    return open_dataset(data_flag, {.cache_dir = options.cache_dir,
+                                    .seed = info.progress.seed,
+                                    .split = info.progress.split,
+                                    .on_progress = show_progress(display, "preparing the data"),
+                                    .image = image_options(options, info)});
+  } catch (const UsageError& error) {
+    if (!options.data.empty()) throw;
+    // The user did not give this path, and a relative one leads elsewhere from another folder.
+    throw UsageError(
+        fmt::format("{}; checkpoint {} records --data {}; give --data for another path",
+                    error.what(), info.path.string(), data_flag));
+  }
+}
+
+// Throws UsageError if the training samples are not those of the checkpoint.
+void check_samples(const EvaluateOptions& options, const CheckpointInfo& info,
+                   const std::string& data_flag, const DataSplits& data) {
+  const std::string& recorded = info.progress.data_samples;
+  const std::string samples = describe_training_samples(data);
+  if (recorded.empty() || samples == recorded) return;
+  if (options.image.apply_exif && info.progress.apply_exif == 0 &&
+      sizes_of(samples) == sizes_of(recorded)) {
+    refuse_flag("--exif", info, "no --exif");
+  }
+  refuse_flag(fmt::format("--data {} ({})", data_flag, differing_sizes(samples, recorded)), info,
+              sizes_of(recorded));
+}
+
 // Returns the checkpoint's own network, with the normalisation that it was trained with.
 Graph choose_network(const CheckpointInfo& info, const std::string& data_flag,
                      const DataSplits& data) {
@@ -144,17 +175,8 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
   check_flags(options, info);
   const std::string data_flag = choose_data(options, info);
   const auto display = make_progress_display(true);
-  const DataSplits data =
-      open_dataset(data_flag, {.cache_dir = options.cache_dir,
-                               .seed = info.progress.seed,
-                               .split = info.progress.split,
-                               .on_progress = show_progress(*display, "preparing the data"),
-                               .image = image_options(options, info)});
-  const std::string samples = describe_training_samples(data);
-  if (!info.progress.data_samples.empty() && samples != info.progress.data_samples) {
-    refuse_flag(fmt::format("--data {} ({})", data_flag, samples), info,
-                info.progress.data_samples);
-  }
+  const DataSplits data = open_data(options, info, data_flag, *display);
+  check_samples(options, info, data_flag, data);
   const Graph graph = choose_network(info, data_flag, data);
   const ArenaLayout layout = graph.parameter_layout();
   ParameterArena arena(layout, plan_buckets(layout, std::int64_t{8} << 20));

@@ -79,8 +79,44 @@ TEST_F(TrainingOnPictures, IsEvaluatedInTheSizeOfTheCheckpoint) {
   const ProgramResult result = evaluate({});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("samples         6"), std::string::npos) << result.out;
-  EXPECT_EQ(evaluate({"--exif"}).exit_code, 2) << "the checkpoint was trained without --exif";
-  EXPECT_EQ(evaluate({"--image-size", "13"}).exit_code, 2);
+  const auto expect_refused = [&](const Arguments& more, const std::string& message) {
+    const ProgramResult refused = evaluate(more);
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_NE(refused.err.find(message), std::string::npos) << refused.err;
+  };
+  const std::string samples = "21 samples of [12, 12, 3] in 2 classes; give that";
+  expect_refused({"--exif"}, "which was trained with no --exif; give that");
+  expect_refused({"--image-size", "13"}, "(21 samples of [13, 13, 3] in 2 classes) contradicts");
+  expect_refused({"--image-size", "13"}, "trained with " + samples);
+  folder_.write("train/cat/0.JPG", make_png(make_picture(9, 9, 3, 9)));
+  expect_refused({}, "(as many, but other contents or labels) contradicts");
+  expect_refused({}, "trained with " + samples);
+}
+
+TEST_F(TrainingOnPictures, IsNotResumedOnOtherPictures) {
+  const Arguments resume = {"--steps", "3", "--checkpoint-dir", scratch_ / "ck", "--resume"};
+  hash_of({"train"}, resume);
+  folder_.write("train/cat/0.JPG", make_png(make_picture(9, 9, 3, 9)));
+  const ProgramResult refused = run_syncopate(Arguments{"train"} + flags() + resume);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("data: 21 samples of [12, 12, 3] in 2 classes, this run has as many, "
+                             "but other contents or labels; give that --data"),
+            std::string::npos)
+      << refused.err;
+}
+
+TEST_F(TrainingOnPictures, NamesTheCheckpointWhoseDataAreMissing) {
+  hash_of({"train"}, {"--steps", "1", "--checkpoint-dir", scratch_ / "ck"});
+  const std::string file = scratch_ / ("ck/" + names_in(scratch_ / "ck").front());
+  std::filesystem::rename(folder_.path() / "train", folder_.path() / ".train");
+  const Arguments evaluate = {"evaluate", "--checkpoint", file};
+  const std::string recorded = "; checkpoint " + file + " records --data " + folder_.data_flag() +
+                               "; give --data for another path";
+  const std::string err = run_syncopate(evaluate).err;
+  EXPECT_NE(err.find(recorded), std::string::npos) << err;
+  const std::string given = run_syncopate(evaluate + Arguments{"--data", folder_.data_flag()}).err;
+  EXPECT_NE(given.find("--data images: "), std::string::npos) << given;
+  EXPECT_EQ(given.find("records"), std::string::npos) << "the user gave that path";
 }
 
 TEST_F(TrainingOnPictures, IsEvaluatedWithTheNamesOfTheClasses) {

@@ -93,14 +93,20 @@ Shape recorded_sample_shape(const std::string& training_samples) {
   return {height, width, channels};
 }
 
+std::string sizes_of(const std::string& samples) {
+  return samples.substr(0, samples.find(", ", samples.find(']')));
+}
+
+std::string differing_sizes(const std::string& samples, const std::string& others) {
+  const std::string sizes = sizes_of(samples);
+  return sizes == sizes_of(others) ? "as many, but other contents or labels" : sizes;
+}
+
 void require_same_data(const DataSplits& data, const std::string& data_flag,
                        Membership& membership) {
-  const std::string mine = describe_samples(data);
-  const std::string_view end_of_sizes = " classes";
-  const std::string sizes = mine.substr(0, mine.find(end_of_sizes) + end_of_sizes.size());
-  // Each task sends three lines: all properties with hashes, the sizes, and its --data.
+  // Each task sends two lines: all properties with hashes, and its --data.
   const std::vector<std::string> all =
-      membership.exchange(fmt::format("{}\n{}\n{}", mine, sizes, data_flag));
+      membership.exchange(fmt::format("{}\n{}", describe_samples(data), data_flag));
   const auto line_of = [&](std::size_t task, int line) {
     std::istringstream lines(all[task]);
     std::string text;
@@ -109,12 +115,11 @@ void require_same_data(const DataSplits& data, const std::string& data_flag,
   };
   for (std::size_t task = 1; task < all.size(); ++task) {
     if (line_of(task, 0) == line_of(0, 0)) continue;
-    const bool same_sizes = line_of(task, 1) == line_of(0, 1);
     throw UsageError(fmt::format(
         "--data: rank {} has --data {} with {}, rank 0 has --data {} with {}; give every task the "
         "same data",
-        task, line_of(task, 2), line_of(task, 1), line_of(0, 2),
-        same_sizes ? "as many, but other pixels or labels" : line_of(0, 1)));
+        task, line_of(task, 1), sizes_of(line_of(task, 0)), line_of(0, 1),
+        differing_sizes(line_of(0, 0), line_of(task, 0))));
   }
 }
 

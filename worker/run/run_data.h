@@ -24,6 +24,14 @@ std::string describe_data(const DataSplits& data, const std::string& data_flag);
 // samples means nothing in other samples; the test split may change between runs.
 std::string describe_training_samples(const DataSplits& data);
 
+// Returns the sizes in a text of describe_samples() or describe_training_samples(), without the
+// hashes, which tell a reader nothing.
+std::string sizes_of(const std::string& samples);
+
+// Returns for a message what differs from `others` in `samples`, which is another text of one of
+// these functions: the sizes, or that only the samples themselves differ.
+std::string differing_sizes(const std::string& samples, const std::string& others);
+
 // Returns the value of --data that opens the samples on which a checkpoint was trained. data_name:
 // DataSplits::name. training_samples: describe_training_samples() or empty. Returns nothing if the
 // data set is read from a folder. For checkpoints of older programs, which lack the flag.

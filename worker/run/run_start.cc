@@ -55,8 +55,8 @@ void require_same_samples(const CheckpointInfo& info, const Progress& fresh) {
                                  text_of_split(saved.split), text_of_split(fresh.split)));
   }
   if (saved.data_samples.empty() || saved.data_samples == fresh.data_samples) return;
-  throw UsageError(what + "on other " + saved.data + " data: " + saved.data_samples +
-                   " (hashes of some), this run has " + fresh.data_samples +
+  throw UsageError(what + "on other " + saved.data + " data: " + sizes_of(saved.data_samples) +
+                   ", this run has " + differing_sizes(fresh.data_samples, saved.data_samples) +
                    "; give that --data, or start a new run with --init-from");
 }
 
