@@ -66,4 +66,9 @@ class VerdictWords {
   const Claims& claims_;
 };
 
+// Compares the best synchronous with the best asynchronous variant of `pool`, in a sentence without
+// full stop; "" if there are not both.
+std::string compare_kinds(const Comparison& comparison, const Rows& rows, const Claims& claims,
+                          const RowIndices& pool);
+
 }  // namespace syncopate::bench
