@@ -43,11 +43,6 @@ double evaluation_variance(const VariantSummary& row) {
   return width * width / 12.0;
 }
 
-bool has_claimable_accuracy(const VariantSummary& row) {
-  return row.accuracy && row.disturbed == 0 && row.failed == 0 &&
-         row.accuracy->values.size() >= static_cast<std::size_t>(kSeedsForAccuracy);
-}
-
 std::optional<OpenPair> accuracy_pair(const VariantSummary& a, const VariantSummary& b) {
   if (!has_claimable_accuracy(a) || !has_claimable_accuracy(b)) return std::nullopt;
   const auto test = welch_test(a.accuracy->values, b.accuracy->values);
@@ -109,6 +104,11 @@ bool have_same_weights(const VariantSummary& a, const VariantSummary& b) {
   return !a.weights.empty() && a.weights == b.weights && std::ranges::all_of(a.weights, is_known);
 }
 
+bool has_claimable_accuracy(const VariantSummary& row) {
+  return row.accuracy && row.disturbed == 0 && row.failed == 0 && row.done >= kSeedsForAccuracy &&
+         row.not_numbers() == 0;
+}
+
 bool has_claimable_time(const VariantSummary& row) {
   const auto is_positive = [](double seconds) { return seconds > 0.0; };
   return row.seconds_to_target && row.has_comparable_times && row.disturbed == 0 &&
@@ -118,7 +118,12 @@ bool has_claimable_time(const VariantSummary& row) {
 Claims::Claims(const Rows& rows) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     std::size_t twin = 0;
-    while (twin < i && !have_same_weights(rows[twin], rows[i])) ++twin;
+    // A row that is not tested cannot stand for one that is.
+    const auto is_twin = [&](const VariantSummary& other) {
+      return have_same_weights(other, rows[i]) &&
+             has_claimable_accuracy(other) == has_claimable_accuracy(rows[i]);
+    };
+    while (twin < i && !is_twin(rows[twin])) ++twin;
     twins_.push_back(twin);
   }
   std::vector<OpenPair> open;

@@ -48,8 +48,8 @@ struct PairDifference {
 };
 
 // The comparisons of all pairs of rows. A pair is left out in accuracy if a row has fewer than
-// kSeedsForAccuracy seeds, and in time if a row has fewer than kSeedsForTime or a run that missed
-// the target; in both if other programs disturbed a run of either row.
+// kSeedsForAccuracy seeds or a failed run, and in time if a row has fewer than kSeedsForTime or a
+// run that missed the target; in both if other programs disturbed a run of either row.
 class Claims {
  public:
   explicit Claims(const Rows& rows);
@@ -71,7 +71,8 @@ class Claims {
 // Whether all runs of two rows ended with equal weights, bit for bit.
 bool have_same_weights(const VariantSummary& a, const VariantSummary& b);
 
-// Whether a claim about the row's time to the target is possible.
+// Whether a claim about the row's final accuracy, or about its time to the target, is possible.
+bool has_claimable_accuracy(const VariantSummary& row);
 bool has_claimable_time(const VariantSummary& row);
 
 // Returns " (1.9x to 2.4x)" for the interval of a difference; "" if the interval is infinite.

@@ -41,11 +41,15 @@ class KindComparison {
 
  private:
   // Returns the row of a kind that the comparison of kinds is about: the fastest, or the most
-  // accurate if no row of this kind reached the target with every seed. strategy: if not "", only
-  // rows of this strategy count.
+  // accurate if no row of this kind reached the target with every seed. Rows about which claims are
+  // possible come first. strategy: if not "", only rows of this strategy count.
   std::optional<std::size_t> best_of(Kind kind, const std::string& strategy = "") const {
     std::optional<std::size_t> best;
     const auto is_better = [&](std::size_t a, std::size_t b) {
+      const auto rank = [&](std::size_t row) {
+        return has_claimable_time(rows_[row]) ? 2 : has_claimable_accuracy(rows_[row]) ? 1 : 0;
+      };
+      if (rank(a) != rank(b)) return rank(a) > rank(b);
       const auto& time_a = rows_[a].seconds_to_target;
       const auto& time_b = rows_[b].seconds_to_target;
       if (time_a.has_value() != time_b.has_value()) return time_a.has_value();

@@ -161,8 +161,19 @@ std::optional<double> geometric_mean(const Sample& sample) {
 }  // namespace
 
 bool VariantSummary::is_at_chance(const std::optional<Chance>& chance) const noexcept {
-  if (!accuracy) return false;
-  return !std::isfinite(accuracy->mean) || (chance && accuracy->mean <= chance->limit());
+  return accuracy && chance && accuracy->mean <= chance->limit();
+}
+
+int VariantSummary::not_numbers() const noexcept {
+  if (!accuracy) return 0;
+  return static_cast<int>(
+      std::ranges::count_if(accuracy->values, [](double value) { return !std::isfinite(value); }));
+}
+
+double most_disturbance(const Rows& rows) {
+  double most = 0.0;
+  for (const VariantSummary& row : rows) most = std::max(most, row.most_disturbance);
+  return most;
 }
 
 std::optional<TargetPoint> time_to_target(const RunResult& run, double target_accuracy) {
@@ -197,7 +208,7 @@ std::vector<std::size_t> choices(const Rows& rows, const std::optional<Chance>& 
   std::vector<std::size_t> done;
   std::vector<std::size_t> complete;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].done == 0 || rows[i].is_at_chance(chance)) continue;
+    if (rows[i].done == 0 || rows[i].is_at_chance(chance) || rows[i].not_numbers() > 0) continue;
     done.push_back(i);
     if (rows[i].is_complete()) complete.push_back(i);
   }
@@ -220,6 +231,7 @@ SpeedUpKind speed_up_kind(const Rows& rows) {
 }
 
 std::optional<double> speed_up(const Rows& rows, std::size_t row) {
+  if (rows.front().disturbed > 0 || rows[row].disturbed > 0) return std::nullopt;
   const bool by_time = speed_up_kind(rows) == SpeedUpKind::kTimeToTarget;
   const auto& first = by_time ? rows.front().seconds_to_target : rows.front().samples_per_second;
   const auto& own = by_time ? rows[row].seconds_to_target : rows[row].samples_per_second;

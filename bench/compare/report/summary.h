@@ -73,7 +73,9 @@ struct VariantSummary {
                                           : std::nullopt;
   }
   bool is_complete() const noexcept { return done > 0 && failed == 0 && pending == 0; }
-  // Whether the variant's mean final accuracy is NaN or not significantly better than chance.
+  // Returns the number of final accuracies that are not a number.
+  int not_numbers() const noexcept;
+  // Whether the variant's mean final accuracy is not significantly better than chance.
   bool is_at_chance(const std::optional<Chance>& chance) const noexcept;
 };
 
@@ -87,15 +89,19 @@ std::string named(const VariantSummary& row);
 // Returns text such as "97.21 %" for a row that has an accuracy.
 std::string accuracy_of(const VariantSummary& row);
 
-// Returns the row indices that may be recommended: better than chance, and complete; if no row is
-// complete, those with a successful run.
+// Returns the largest share of the CPUs that other programs took during a run.
+double most_disturbance(const Rows& rows);
+
+// Returns the row indices that may be recommended: better than chance, with a number for each final
+// accuracy, and complete; if no row is complete, those with a successful run.
 std::vector<std::size_t> choices(const Rows& rows, const std::optional<Chance>& chance);
 
 // The quantity that speed-ups are ratios of: times to the target, or samples per second for all
 // rows if the first row has no time to the target.
 enum class SpeedUpKind : std::uint8_t { kTimeToTarget, kThroughput };
 SpeedUpKind speed_up_kind(const Rows& rows);
-// Returns the speed-up of a row over the first row, the ratio of geometric means over seeds.
+// Returns the speed-up of a row over the first row, the ratio of geometric means over seeds. Empty
+// if other programs disturbed either row: they do not slow all rows alike.
 std::optional<double> speed_up(const Rows& rows, std::size_t row);
 
 }  // namespace syncopate::bench

@@ -20,10 +20,12 @@ class VerdictWriter {
         rows_(summarise(comparison)),
         claims_(rows_),
         words_(comparison_, rows_, claims_),
-        pool_(choices(rows_, comparison.chance)) {}
+        pool_(choices(rows_, comparison.chance)),
+        left_out_(pool_.empty() ? std::vector<std::string>() : left_out()) {}
 
   Verdict write() {
     recommend();
+    if (!left_out_.empty()) add("Left out: " + listed(left_out_));
     if (pool_.size() > 1) {
       const std::string kinds = compare_kinds(comparison_, rows_, claims_, pool_);
       if (!kinds.empty()) add(kinds);
@@ -66,17 +68,25 @@ class VerdictWriter {
     return found;
   }
 
-  // Returns the rows of `pool` than which no better row of them is claimed to be more accurate.
-  RowIndices best_by_accuracy(RowIndices pool) const {
-    RowIndices best;
-    std::erase_if(pool, [&](std::size_t row) { return !rows_[row].accuracy; });
+  // The rows of a pool, divided by what the claims say about their final accuracy.
+  struct ByAccuracy {
+    RowIndices best;     // the most accurate row, and all that cannot be told apart from the best
+    RowIndices worse;    // a row of `best` ended more accurate
+    RowIndices unknown;  // not compared with any other row
+  };
+
+  ByAccuracy divide_by_accuracy(RowIndices pool) const {
+    ByAccuracy found;
     std::ranges::stable_sort(pool, {}, [&](std::size_t row) { return -rows_[row].accuracy->mean; });
     for (const std::size_t row : pool) {
-      const bool is_excluded = std::ranges::any_of(
-          best, [&](std::size_t other) { return claims_.is_more_accurate(other, row); });
-      if (!is_excluded) best.push_back(row);
+      const bool is_worse = std::ranges::any_of(
+          found.best, [&](std::size_t other) { return claims_.is_more_accurate(other, row); });
+      RowIndices& group = !has_claimable_accuracy(rows_[row]) ? found.unknown
+                          : is_worse                          ? found.worse
+                                                              : found.best;
+      group.push_back(row);
     }
-    return best;
+    return found;
   }
 
   void take(const RowIndices& rows) {
@@ -107,7 +117,11 @@ class VerdictWriter {
     const bool has_result =
         std::ranges::any_of(rows_, [](const auto& row) { return row.done > 0; });
     if (!has_result) return "Nothing is recommended: no run succeeded";
-    if (!comparison_.chance) return "Nothing is recommended: no final accuracy is a number";
+    const bool has_numbers = std::ranges::any_of(
+        rows_, [](const auto& row) { return row.done > 0 && row.not_numbers() == 0; });
+    if (!has_numbers) {
+      return "Nothing is recommended: each variant has a final accuracy that is not a number";
+    }
     const Chance& chance = *comparison_.chance;
     return fmt::format(
         "Nothing is recommended: no variant ended above {}, which guessing may reach (the most "
@@ -117,17 +131,52 @@ class VerdictWriter {
   }
 
   // Returns "; nothing is claimed about the time of a (4 of 5 seeds)"; "" for no rows.
-  std::string unknown_words(const RowIndices& unknown) const {
+  std::string unknown_words(const RowIndices& unknown, Measure measure) const {
     if (unknown.empty()) return "";
     std::vector<std::string> all;
     for (const std::size_t row : unknown) {
-      all.push_back(fmt::format("{} ({})", words_.name(row), words_.why_no_time(row)));
+      all.push_back(fmt::format("{} ({})", words_.name(row), words_.why_no_claim(row, measure)));
     }
-    return fmt::format("; nothing is claimed about the time of {}", listed(all));
+    return fmt::format("; nothing is claimed about {}{}",
+                       measure == Measure::kTime ? "the time of " : "", listed(all));
+  }
+
+  // Returns the rows that lack results and are in no comparison: "a (1 of 5 runs failed; median
+  // 0.0757 s)". Rows no better than guessing have a warning of their own.
+  std::vector<std::string> left_out() const {
+    std::vector<std::string> all;
+    for (std::size_t row = 0; row < rows_.size(); ++row) {
+      const VariantSummary& summary = rows_[row];
+      const bool is_in_pool = std::ranges::find(pool_, row) != pool_.end();
+      if (is_in_pool || summary.done == 0 || summary.is_at_chance(comparison_.chance)) continue;
+      const auto of_all = [&](int runs, std::string_view what) {
+        return fmt::format("{} of {} {}", runs,
+                           count_text(summary.ended() + summary.pending, "run"), what);
+      };
+      std::vector<std::string> facts;
+      if (summary.failed > 0) facts.push_back(of_all(summary.failed, "failed"));
+      if (summary.pending > 0) facts.push_back(of_all(summary.pending, "not yet trained"));
+      if (summary.not_numbers() > 0) {
+        facts.push_back(
+            of_all(summary.not_numbers(), "ended with an accuracy that is not a number"));
+      } else if (words_.median(row)) {
+        if (summary.disturbed == 0)
+          facts.push_back("median " + words_.seconds(*words_.median(row)));
+      } else {
+        facts.push_back("final accuracy of the others " + accuracy_of(summary));
+      }
+      all.push_back(fmt::format("{} ({})", words_.name(row), fmt::join(facts, "; ")));
+    }
+    return all;
+  }
+
+  // Returns " of the rows that can be compared" if there are others.
+  std::string_view among(const RowIndices& unknown) const {
+    return left_out_.empty() && unknown.empty() ? "" : " of the rows that can be compared";
   }
 
   void recommend_by_time(const ByTime& rows) {
-    const std::string unknown = unknown_words(rows.unknown);
+    const std::string unknown = unknown_words(rows.unknown, Measure::kTime);
     const RowIndices& best = rows.best;
     if (rows.slower.empty() && rows.worse.empty()) {
       if (best.size() == 1) {
@@ -145,10 +194,11 @@ class VerdictWriter {
     }
     take(best);
     const RowIndices others(best.begin() + 1, best.end());
-    std::string text = fmt::format(
-        "Use {}: {}{} reached {} {}, in {}", words_.either(best), words_.setting(),
-        others.empty() ? "it" : words_.name(best.front()), words_.target(),
-        rows.slower.empty() ? "with every seed" : "soonest", words_.mean_time(best.front()));
+    std::string text =
+        fmt::format("Use {}: {}{} reached {} {}{}, in {}", words_.either(best), words_.setting(),
+                    others.empty() ? "it" : words_.name(best.front()), words_.target(),
+                    rows.slower.empty() ? "with every seed" : "soonest",
+                    rows.slower.empty() ? "" : among(rows.unknown), words_.mean_time(best.front()));
     if (!others.empty()) {
       text += fmt::format(", and {} ({}) cannot be told apart from it with {}{}",
                           words_.names(others), words_.mean_times(others), words_.seeds(best),
@@ -180,51 +230,93 @@ class VerdictWriter {
                                                  words_.name(next), factor, in_parentheses(later));
   }
 
-  // Says why no variant is recommended although a variant reached the target with every seed.
+  // Returns why no row of the pool can be compared with another.
+  std::string why_no_claims(Measure measure) const {
+    const auto is_disturbed = [&](std::size_t row) { return rows_[row].disturbed > 0; };
+    const bool is_time = measure == Measure::kTime;
+    const int seeds = words_.fewest_seeds(pool_);
+    const int needed = is_time ? kSeedsForTime : kSeedsForAccuracy;
+    std::vector<std::string> reasons;
+    if (std::ranges::any_of(pool_, is_disturbed)) {
+      reasons.push_back(fmt::format(
+          "other programs took up to {} % of the CPUs, and a claim needs a quiet machine",
+          decimal_text(100.0 * most_disturbance(rows_), 0)));
+    }
+    if (seeds < needed) {
+      reasons.push_back(fmt::format("{} too few for a claim about {} ({} are needed)",
+                                    seeds == 1 ? "1 seed is" : fmt::format("{} seeds are", seeds),
+                                    is_time ? "time" : "accuracy", needed));
+    }
+    if (is_time && !rows_.front().has_comparable_times) {
+      reasons.push_back("times of several machines cannot be compared");
+    }
+    const auto has_failed = [&](std::size_t row) { return rows_[row].failed > 0; };
+    if (reasons.empty() && std::ranges::all_of(pool_, has_failed)) {
+      reasons.emplace_back("each variant has a failed run");
+    }
+    if (reasons.empty()) reasons.emplace_back("these results allow no claim (see the warnings)");
+    return fmt::format("{}", fmt::join(reasons, "; "));
+  }
+
+  // Says why no variant is recommended although a variant reached the target with every seed. The
+  // shortest time on a busy machine is not named: it shows which variant took most of the CPUs.
   void decline_by_time() {
     std::optional<std::size_t> first;
+    bool is_busy = false;
     for (const std::size_t row : pool_) {
       const auto median = words_.median(row);
-      if (median && (!first || *median < *words_.median(*first))) first = row;
+      if (rows_[row].disturbed > 0) {
+        is_busy = true;
+      } else if (median && rows_[row].has_comparable_times &&
+                 (!first || *median < *words_.median(*first))) {
+        first = row;
+      }
     }
-    const auto is_disturbed = [&](std::size_t row) { return rows_[row].disturbed > 0; };
-    const int seeds = words_.fewest_seeds(pool_);
-    const std::string why =
-        seeds < kSeedsForTime
-            ? fmt::format("{} too few for a claim about time ({} are needed)",
-                          seeds == 1 ? "1 seed is" : fmt::format("{} seeds are", seeds),
-                          kSeedsForTime)
-        : std::ranges::any_of(pool_, is_disturbed)
-            ? std::string("the machine was too busy for a claim about time")
-            : std::string("these times allow no claim (see the warnings)");
-    add(fmt::format("Nothing is recommended: {}; {}the shortest median time to {} was {} ({})", why,
-                    words_.setting(), words_.target(), words_.seconds(*words_.median(*first)),
-                    words_.name(*first)));
+    std::string text = "Nothing is recommended: " + why_no_claims(Measure::kTime);
+    if (first) {
+      text += fmt::format("; {}the shortest median time{} to {} was {} ({})", words_.setting(),
+                          is_busy ? " of the other rows" : "", words_.target(),
+                          words_.seconds(*words_.median(*first)), words_.name(*first));
+    }
+    add(text);
   }
 
   void recommend_by_accuracy() {
-    const RowIndices best = best_by_accuracy(pool_);
-    std::string unreached;
+    const ByAccuracy rows = divide_by_accuracy(pool_);
+    const RowIndices& best = rows.best;
+    std::string rest = best.empty() ? "" : unknown_words(rows.unknown, Measure::kAccuracy);
     if (comparison_.target_accuracy) {
-      unreached =
+      rest +=
           fmt::format(". No variant reached {} with every seed, which a larger budget may change",
                       words_.target());
     }
+    if (best.empty()) {
+      return add("Nothing is recommended: " + why_no_claims(Measure::kAccuracy) + rest);
+    }
+    if (rows.worse.empty() && best.size() == 1) {
+      return add(fmt::format("Nothing is recommended: {}{} ended with {}{}", words_.setting(),
+                             words_.name(best.front()), accuracy_of(rows_[best.front()]), rest));
+    }
     const std::string apart = fmt::format("cannot be told apart with {}{}", words_.seeds(best),
                                           words_.detectable(best, Measure::kAccuracy));
-    if (best.size() == pool_.size()) {
+    if (rows.worse.empty()) {
       return add(fmt::format(
           "{}no variant is recommended over another: final accuracies, {} ({}) to {} ({}), {}{}",
           capitalised(words_.setting()), accuracy_of(rows_[best.front()]),
           words_.name(best.front()), accuracy_of(rows_[best.back()]), words_.name(best.back()),
-          apart, unreached));
+          apart, rest));
     }
     take(best);
+    add(fmt::format("Use {}: {}{} ended with the best accuracy{} ({}){}{}", words_.either(best),
+                    words_.setting(), best.size() == 1 ? "it" : "they", among(rows.unknown),
+                    accuracies_of(best), best.size() == 1 ? "" : " and " + apart, rest));
+  }
+
+  // Returns "97.21 % and 97.20 %".
+  std::string accuracies_of(const RowIndices& rows) const {
     std::vector<std::string> accuracies;
-    for (const std::size_t row : best) accuracies.push_back(accuracy_of(rows_[row]));
-    add(fmt::format("Use {}: {}{} ended with the best accuracy ({}){}{}", words_.either(best),
-                    words_.setting(), best.size() == 1 ? "it" : "they", listed(accuracies),
-                    best.size() == 1 ? "" : " and " + apart, unreached));
+    for (const std::size_t row : rows) accuracies.push_back(accuracy_of(rows_[row]));
+    return listed(accuracies);
   }
 
   bool is_taken(std::size_t row) const {
@@ -287,27 +379,43 @@ class VerdictWriter {
     }
     if (verdict_.recommended.empty() || distributed.empty()) return;
     const ByTime by_time = divide_by_time(distributed);
+    const ByAccuracy by_accuracy = divide_by_accuracy(distributed);
     const bool is_timed = !by_time.best.empty();
-    const RowIndices best = is_timed ? by_time.best : best_by_accuracy(distributed);
+    const RowIndices& best = is_timed ? by_time.best : by_accuracy.best;
     const std::size_t compared =
-        is_timed ? distributed.size() - by_time.unknown.size() : distributed.size();
+        distributed.size() - (is_timed ? by_time.unknown : by_accuracy.unknown).size();
     if (best.empty() || (best.size() == compared && distributed.size() > 1)) return;
-    add(fmt::format("Of the variants that can span several machines, use {} ({})",
-                    words_.either(best),
-                    is_timed ? words_.mean_times(best) : accuracy_of(rows_[best.front()])));
+    const std::string_view of = "Of the variants that can span several machines";
+    // Times of one machine without delays of a network recommend nothing for several machines.
+    const bool has_links =
+        comparison_.has_virtual_clock || comparison_.faults.find("--link-") != std::string::npos;
+    if (!is_timed || has_links) {
+      return add(fmt::format("{}, use {} ({})", of, words_.either(best),
+                             is_timed ? words_.mean_times(best) : accuracies_of(best)));
+    }
+    add(fmt::format(
+        "{}, {} {} soonest on this one machine ({}); for several machines, compare with "
+        "--link-delay, or use plan",
+        of, words_.names(best), best.size() == 1 ? "was" : "were", words_.mean_times(best)));
   }
 
-  // Names the row that ended more accurate than all recommended rows.
+  // Names the rows that ended more accurate than all recommended rows.
   void name_more_accurate() {
     if (verdict_.recommended.empty() || !comparison_.target_accuracy) return;
-    const RowIndices best = best_by_accuracy(pool_);
+    const RowIndices best = divide_by_accuracy(pool_).best;
     RowIndices taken;
     std::ranges::copy_if(pool_, std::back_inserter(taken), [&](auto row) { return is_taken(row); });
-    const bool is_above_all = std::ranges::all_of(
-        taken, [&](std::size_t row) { return claims_.is_more_accurate(best.front(), row); });
+    const bool is_above_all = !best.empty() && std::ranges::all_of(taken, [&](std::size_t row) {
+      return claims_.is_more_accurate(best.front(), row);
+    });
     if (!is_above_all) return;
-    add(fmt::format("Where the final accuracy counts more than time, use {}: {}",
-                    words_.name(best.front()), words_.accuracies(best.front(), taken.front())));
+    const RowIndices others(best.begin() + 1, best.end());
+    add(fmt::format("Where the final accuracy counts more than time, use {}: {}{}",
+                    words_.either(best), words_.accuracies(best.front(), taken.front()),
+                    others.empty() ? ""
+                                   : fmt::format(", and {} ({}) cannot be told apart from {}",
+                                                 words_.names(others), accuracies_of(others),
+                                                 words_.name(best.front()))));
   }
 
   const Comparison& comparison_;
@@ -315,6 +423,7 @@ class VerdictWriter {
   const Claims claims_;
   const VerdictWords words_;
   const RowIndices pool_;
+  const std::vector<std::string> left_out_;
   Verdict verdict_;
 };
 

@@ -21,9 +21,10 @@ struct Warning {
 
 // Labels and failure reasons in the texts are not escaped.
 struct Verdict {
-  // Sentences with full stops, each if it applies: which variants to use, synchronous against
-  // asynchronous, several workers against one, which variants to use over several machines, and
-  // which ended more accurate.
+  // Sentences with full stops, each if it applies: which variants to use and which are left out,
+  // because runs failed or are missing or have an accuracy that is not a number; synchronous
+  // against asynchronous, several workers against one, which variants to use over several machines,
+  // and which ended more accurate.
   std::vector<std::string> sentences;
   std::vector<Warning> warnings;         // the most important first
   std::vector<std::string> recommended;  // labels of the variants to use; empty: none

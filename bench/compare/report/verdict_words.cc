@@ -156,19 +156,29 @@ std::string VerdictWords::times(const PairDifference& time) const {
 }
 
 std::string VerdictWords::reached(std::size_t row) const {
-  const auto middle = median(row);
-  return fmt::format("{} reached {} with {} of {}{}", name(row), target(), rows_[row].reached,
-                     count_text(rows_[row].ended(), "seed"),
-                     middle ? fmt::format(" (median {})", seconds(*middle)) : "");
+  const VariantSummary& summary = rows_[row];
+  std::vector<std::string> notes;
+  if (summary.failed > 0) notes.push_back(fmt::format("{} failed", summary.failed));
+  if (summary.disturbed > 0) {
+    notes.push_back("busy machine");
+  } else if (const auto middle = median(row)) {
+    notes.push_back("median " + seconds(*middle));
+  }
+  return fmt::format("{} reached {} with {} of {}{}", name(row), target(), summary.reached,
+                     count_text(summary.ended(), "seed"),
+                     notes.empty() ? "" : fmt::format(" ({})", fmt::join(notes, "; ")));
 }
 
-std::string VerdictWords::why_no_time(std::size_t row) const {
+std::string VerdictWords::why_no_claim(std::size_t row, Measure measure) const {
   const VariantSummary& summary = rows_[row];
-  if (summary.reached < summary.ended()) {
-    return fmt::format("{} of {} seeds", summary.reached, summary.ended());
+  const bool has_missed = measure == Measure::kTime && summary.reached < summary.ended();
+  if (has_missed || summary.failed > 0) {
+    return fmt::format("{} of {} seeds{}", has_missed ? summary.reached : summary.done,
+                       summary.ended(),
+                       summary.failed > 0 ? fmt::format(", {} failed", summary.failed) : "");
   }
   if (summary.disturbed > 0) return "busy machine";
-  if (!summary.has_comparable_times) return "several machines";
+  if (!summary.has_comparable_times && measure == Measure::kTime) return "several machines";
   return count_text(summary.done, "seed");
 }
 

@@ -52,10 +52,10 @@ class VerdictWords {
   std::string detectable_over(std::size_t a, const RowIndices& rows) const;
   // Returns what is claimed about a pair's times: "a took 1.9x as long as b (1.2x to 3.1x)".
   std::string times(const PairDifference& time) const;
-  // Returns "async reached 95 % with 3 of 5 seeds (median 1.2 s)".
+  // Returns "async reached 95 % with 3 of 5 seeds (1 failed; median 1.2 s)".
   std::string reached(std::size_t row) const;
-  // Returns why nothing is claimed about the time of a row: "busy machine", "4 of 5 seeds".
-  std::string why_no_time(std::size_t row) const;
+  // Returns why nothing is claimed about a row: "busy machine", "4 of 5 seeds, 1 failed".
+  std::string why_no_claim(std::size_t row, Measure measure) const;
   std::optional<double> median(std::size_t row) const;
   // Compares two final accuracies: "a ended 1.40 points lower than b (1.17 to 1.63)".
   std::string accuracies(std::size_t a, std::size_t b) const;

@@ -25,6 +25,7 @@ class WarningWriter {
     add_uneven();
     add_shared_cpus();
     add_seeds();
+    add_not_numbers();
     add_guessing();
     if (comparison_.target_accuracy) {
       add_unreached();
@@ -73,13 +74,14 @@ class WarningWriter {
   void add_disturbed() {
     const auto names = names_of([](const VariantSummary& row) { return row.disturbed > 0; });
     if (names.empty()) return;
-    double most = 0.0;
-    for (const VariantSummary& row : rows_) most = std::max(most, row.most_disturbance);
     add("busy machine",
         fmt::format(
-            "other programs took up to {} of the CPUs during runs of {}; nothing is claimed "
-            "from these rows: repeat the command with --report of this folder on a quiet machine",
-            decimal_text(100.0 * most, 0) + " %", listed(names)));
+            "other programs took up to {} % of the CPUs during runs of {}; nothing is "
+            "claimed from these rows, and no speed-up over or of them is shown: variants with more "
+            "processes get more of a busy machine, so times favour them. Repeat the "
+            "command with --report of this folder on a quiet machine",
+            decimal_text(100.0 * most_disturbance(rows_), 0),
+            names.size() == rows_.size() ? "all rows" : listed(names)));
   }
 
   // Names the seed with which the rows trained slower than with the others. The machine itself may
@@ -90,7 +92,7 @@ class WarningWriter {
     // For each seed the logarithms of relative speeds, with their rows.
     std::map<std::uint64_t, std::vector<std::pair<double, std::size_t>>> by_seed;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
-      if (rows_[i].done < kSeedsForAccuracy) continue;
+      if (rows_[i].done < kSeedsForAccuracy || rows_[i].disturbed > 0) continue;
       const std::vector<double>& speeds = rows_[i].samples_per_second->values;
       double sum = 0.0;
       for (const double speed : speeds) sum += std::log(speed);
@@ -133,7 +135,7 @@ class WarningWriter {
     std::string text;
     for (const VariantSummary& row : rows_) {
       const auto at = std::ranges::find(row.seeds, seed);
-      if (at == row.seeds.end() || row.seeds.size() < 2) continue;
+      if (at == row.seeds.end() || row.seeds.size() < 2 || row.disturbed > 0) continue;
       const double own = row.reached_seconds[static_cast<std::size_t>(at - row.seeds.begin())];
       double others = 0.0;
       for (const double seconds : row.reached_seconds) others += std::log(seconds);
@@ -155,15 +157,32 @@ class WarningWriter {
   }
 
   void add_seeds() {
-    int fewest = std::numeric_limits<int>::max();
+    const int needed = comparison_.target_accuracy ? kSeedsForTime : kSeedsForAccuracy;
+    std::vector<std::string> few;
     for (const VariantSummary& row : rows_) {
-      if (row.done > 0) fewest = std::min(fewest, row.done);
+      if (row.done == 0 || row.done >= needed) continue;
+      few.push_back(fmt::format("{} ({})", named(row), count_text(row.done, "seed")));
     }
-    const bool has_target = comparison_.target_accuracy.has_value();
-    const int needed = has_target ? kSeedsForTime : kSeedsForAccuracy;
-    if (fewest >= needed) return;
+    if (few.empty()) return;
+    const int seeds = rows_.front().done;
+    const bool are_all =
+        few.size() == rows_.size() &&
+        std::ranges::all_of(rows_, [&](const auto& row) { return row.done == seeds; });
     add("few seeds", fmt::format("{}: claims need {} for accuracy and {} for time",
-                                 count_text(fewest, "seed"), kSeedsForAccuracy, kSeedsForTime));
+                                 are_all ? count_text(seeds, "seed") : listed(few),
+                                 kSeedsForAccuracy, kSeedsForTime));
+  }
+
+  void add_not_numbers() {
+    std::vector<std::string> counts;
+    for (const VariantSummary& row : rows_) {
+      if (row.not_numbers() == 0) continue;
+      counts.push_back(
+          fmt::format("{} ({} of {})", named(row), row.not_numbers(), count_text(row.done, "run")));
+    }
+    if (!counts.empty()) {
+      add("not a number", "the final accuracy is not a number in runs of " + listed(counts));
+    }
   }
 
   // Names the variants at chance level if another variant did better. Otherwise the recommendation
@@ -173,26 +192,26 @@ class WarningWriter {
     std::vector<std::string> guessing;
     for (const VariantSummary& row : rows_) {
       if (!row.is_at_chance(comparison_.chance)) continue;
-      guessing.push_back(std::isfinite(row.accuracy->mean)
-                             ? fmt::format("{} ({})", named(row), accuracy_of(row))
-                             : named(row));
+      guessing.push_back(fmt::format("{} ({})", named(row), accuracy_of(row)));
     }
     if (guessing.empty()) return;
-    add("no learning",
-        fmt::format("{} ended no better than guessing{}", listed(guessing),
-                    comparison_.chance
-                        ? ", which may reach " + percent_text(comparison_.chance->limit())
-                        : ""));
+    add("no learning", fmt::format("{} ended no better than guessing, which may reach {}",
+                                   listed(guessing), percent_text(comparison_.chance->limit())));
   }
 
   void add_unreached() {
     std::vector<std::string> counts;
     for (const VariantSummary& row : rows_) {
       if (row.done == 0 || row.reached == row.ended()) continue;
-      counts.push_back(fmt::format("{} with {} of {}", named(row), row.reached,
-                                   count_text(row.ended(), "seed")));
+      counts.push_back(fmt::format("{} with {} of {}{}", named(row), row.reached,
+                                   count_text(row.ended(), "seed"),
+                                   row.failed > 0 ? fmt::format(" ({} failed)", row.failed) : ""));
     }
     if (counts.empty()) return;
+    const auto has_reached = [](const VariantSummary& row) { return row.reached > 0; };
+    if (std::ranges::none_of(rows_, has_reached)) {
+      return add("target missed", target() + " was reached by no run");
+    }
     add("target missed",
         fmt::format("{} was reached by {}; nothing is claimed about the times of these rows",
                     target(), listed(counts)));

@@ -110,5 +110,36 @@ TEST(Warnings, NameFailedAndMissingRuns) {
   EXPECT_TRUE(contains_words(text, "missing runs: not yet trained: later (2 runs)"));
 }
 
+TEST(Warnings, NameTheRowsWithFewSeeds) {
+  const auto few = made_up_variant("few", 8, {1, 1, 1, 1}, {0.97, 0.97, 0.97, 0.97});
+  EXPECT_TRUE(contains_words(warned(scaled({made_up_variant("a", 8, kSlow, kGood), few})),
+                             "few seeds: few (4 seeds): claims need 3 for accuracy and 5"));
+  EXPECT_TRUE(contains_words(warned(scaled({few, few})), "few seeds: 4 seeds: claims need"));
+}
+
+TEST(Warnings, CountRunsThatMissedTheTargetAndRunsThatFailed) {
+  ComparedVariant failing = made_up_variant("failing", 8, {1, 1}, {0.97, 0.97});
+  failing.runs.push_back(failed_run(3, "worker 3 fell silent"));
+  EXPECT_TRUE(contains_words(warned(scaled({made_up_variant("a", 8, kSlow, kGood), failing})),
+                             "95 % was reached by failing with 2 of 3 seeds (1 failed); nothing"));
+  const ComparedVariant never{"never", 8, {made_up_run(1, {0.5}, 1.0)}};
+  EXPECT_TRUE(contains_words(warned(scaled({never, never})),
+                             "target missed: 95 % was reached by no run\n"));
+}
+
+TEST(Warnings, SayWhichTimesABusyMachineFavours) {
+  Comparison comparison =
+      scaled({made_up_variant("a", 8, kSlow, kGood), made_up_variant("b", 8, kFast, kGood)});
+  for (ComparedVariant& variant : comparison.variants) {
+    variant.runs[0].result->others_cpu_share = 0.41;
+  }
+  EXPECT_TRUE(contains_words(warned(comparison),
+                             "busy machine: other programs took up to 41 % of the CPUs during runs "
+                             "of all rows; "));
+  EXPECT_TRUE(contains_words(warned(comparison),
+                             "variants with more processes get more of a busy machine, so times "
+                             "favour them. Repeat the command"));
+}
+
 }  // namespace
 }  // namespace syncopate::bench
