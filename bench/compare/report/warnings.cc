@@ -270,10 +270,43 @@ class WarningWriter {
                     exact_text(most->learning_rate->mean), work_of(*most), work_of(*fewest)));
   }
 
+  // Returns the number of occasions on which the runs were made, divided by pauses of more than six
+  // hours. Runs of unknown time count as made on the first one.
+  int occasions() const {
+    constexpr double kPause = 6.0 * 3600.0;  // seconds
+    std::map<double, double> ends;           // by begin
+    for (const ComparedVariant& variant : comparison_.variants) {
+      for (const ComparedRun& run : variant.runs) {
+        if (!run.is_done() || !run.result->began_at) continue;
+        ends[*run.result->began_at] = *run.result->began_at + run.result->summary.seconds;
+      }
+    }
+    int count = 1;
+    double last = std::numeric_limits<double>::infinity();
+    for (const auto& [begin, end] : ends) {
+      if (begin > last + kPause) ++count;
+      last = std::isfinite(last) ? std::max(last, end) : end;
+    }
+    return count;
+  }
+
   // The seeds of one occasion do not show how a result that depends on timing varies over
   // occasions.
   void add_occasion() {
     if (comparison_.has_virtual_clock) return;
+    const std::string network =
+        "without a network between workers (they use shared memory and loopback sockets)";
+    const bool are_several = comparison_.machines.size() > 1;  // which another warning says
+    const int count = occasions();
+    if (are_several || count > 1) {
+      return add("no network",
+                 fmt::format("all times are {}{}{}", are_several ? "" : "of one machine, ", network,
+                             count == 1 ? ""
+                                        : fmt::format(", on {} occasions: between rows that were "
+                                                      "trained on different ones, a difference may "
+                                                      "be that of the machine",
+                                                      count)));
+    }
     std::vector<std::string> names;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       const bool depends_on_timing = comparison_.variants[i].depends_on_timing.value_or(
@@ -282,9 +315,7 @@ class WarningWriter {
       if (depends_on_timing && rows_[i].done > 0) names.push_back(named(rows_[i]));
     }
     add("one occasion",
-        fmt::format("all times are of one machine, without a network between workers (they use "
-                    "shared memory and loopback sockets), on one "
-                    "occasion{}",
+        fmt::format("all times are of one machine, {}, on one occasion{}", network,
                     names.empty()
                         ? ""
                         : fmt::format(", and so are the accuracies of {}: which gradients "

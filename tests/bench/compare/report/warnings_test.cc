@@ -127,6 +127,27 @@ TEST(Warnings, CountRunsThatMissedTheTargetAndRunsThatFailed) {
                              "target missed: 95 % was reached by no run\n"));
 }
 
+TEST(Warnings, CountTheOccasionsOfTheRuns) {
+  Comparison comparison =
+      scaled({made_up_variant("a", 8, kSlow, kGood), made_up_variant("b", 8, kFast, kGood)});
+  const auto at_every = [&](double hours) {
+    for (ComparedVariant& variant : comparison.variants) {
+      for (std::size_t i = 0; i < variant.runs.size(); ++i) {
+        variant.runs[i].result->began_at = 3600.0 * hours * static_cast<double>(i);
+      }
+    }
+    return warned(comparison);
+  };
+  EXPECT_TRUE(contains_words(at_every(1), "one occasion: all times are of one machine, without"));
+  EXPECT_TRUE(contains_words(at_every(24), "no network: all times are of one machine, without"));
+  EXPECT_TRUE(contains_words(at_every(24), ", on 5 occasions: between rows"));
+  comparison.machines = {{.host = "node7", .cpus = 64}, {.host = "node8", .cpus = 64}};
+  const std::string of_two = at_every(1);
+  EXPECT_TRUE(contains_words(of_two, "no network: all times are without a network"));
+  EXPECT_FALSE(contains_words(of_two, "one machine"));
+  EXPECT_FALSE(contains_words(of_two, "occasion"));
+}
+
 TEST(Warnings, SayWhichTimesABusyMachineFavours) {
   Comparison comparison =
       scaled({made_up_variant("a", 8, kSlow, kGood), made_up_variant("b", 8, kFast, kGood)});
