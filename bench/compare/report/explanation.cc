@@ -67,9 +67,10 @@ std::string rates_text(const Comparison& comparison) {
 // command is repeated after they failed, were interrupted or were disturbed.
 std::string order_text(const Comparison& comparison) {
   struct Begin {
-    std::size_t seed;  // the position of the run in its variant
+    std::size_t position;  // of the run in its variant
     std::size_t row;
     double at;
+    std::uint64_t seed;
   };
   std::vector<Begin> begins;
   for (std::size_t row = 0; row < comparison.variants.size(); ++row) {
@@ -77,19 +78,21 @@ std::string order_text(const Comparison& comparison) {
     for (std::size_t i = 0; i < runs.size(); ++i) {
       if (!runs[i].is_done()) continue;
       if (!runs[i].result->began_at) return "";
-      begins.push_back({i, row, *runs[i].result->began_at});
+      begins.push_back({i, row, *runs[i].result->began_at, runs[i].result->seed});
     }
   }
-  std::ranges::sort(begins, {}, [](const Begin& one) { return std::pair(one.seed, one.row); });
+  std::ranges::sort(begins, {}, [](const Begin& one) { return std::pair(one.position, one.row); });
+  if (begins.empty()) return "";
   int late = 0;  // runs that began after one that stands behind them in this order
   double next = std::numeric_limits<double>::infinity();
   for (auto one = begins.rbegin(); one != begins.rend(); ++one) {
     late += one->at > next ? 1 : 0;
     next = std::min(next, one->at);
   }
-  const std::string order =
-      " The runs of seed 1 were made first, in the order of the table, then those of seed 2, and "
-      "so on";
+  const std::string order = fmt::format(
+      " The runs of seed {} were made first, in the order of the table, then those of the next "
+      "seed, and so on",
+      begins.front().seed);
   if (late == 0) return order + ".";
   return fmt::format(
       "{}; but {} of {} were made later, or again, as a repeated command does with runs that "
@@ -99,8 +102,7 @@ std::string order_text(const Comparison& comparison) {
 
 // Returns what other programs took of the CPUs at most during a run; "" if that is unknown.
 std::string others_text(const Rows& rows) {
-  double most = 0.0;
-  for (const VariantSummary& row : rows) most = std::max(most, row.most_disturbance);
+  const double most = most_disturbance(rows);
   if (!(most > 0.0)) return "";
   return fmt::format(
       " Other programs took up to {} of the CPUs during a run; above {} a run counts as disturbed.",
@@ -143,15 +145,32 @@ std::string optimizer_words(const Comparison& comparison) {
   return is_known ? " with " + variants.front().optimizer : "";
 }
 
-// Returns ", 99.86 % to 99.88 %": the least and the most certain of the intervals of pairs; "" if
-// there are none.
-std::string interval_levels(const Rows& rows) {
-  const Claims claims(rows);
-  if (claims.all().empty()) return "";
+// Returns "99.86 % to 99.88 %": the least and the most certain of the intervals of pairs.
+std::string interval_levels(const Claims& claims) {
   const auto [least, most] = std::ranges::minmax(claims.all(), {}, &PairDifference::level);
   const std::string low = percent_text(1.0 - most.level);
   const std::string high = percent_text(1.0 - least.level);
-  return ", " + (low == high ? high : fmt::format("{} to {}", low, high));
+  return low == high ? high : fmt::format("{} to {}", low, high);
+}
+
+// Returns how the pairs of rows were tested.
+std::string tests_words(const Rows& rows) {
+  const Claims claims(rows);
+  if (claims.all().empty()) return " No pair of rows was tested.";
+  return fmt::format(
+      " All claims that rows differ hold together with a probability of at least {}, if runs "
+      "are independent and accuracies and logarithms of times close to normal: Welch's test of "
+      "every pair of rows in accuracy and in time ({}), all in one family with Holm's "
+      "adjustment, not paired by seed. The interval of a pair is at the level at which it was "
+      "tested, {}, and intervals do not hold together. In times the distance between evaluations "
+      "is one more source of error; its size is known, so an interval can be narrower than "
+      "Welch's own (GUM, G.4). What would have been seen follows from the spread of these "
+      "runs. The best variant of a kind has the shortest mean time, or else the highest "
+      "accuracy, of the rows that can be compared, and others of the kind may not differ from it. "
+      "Rows that cannot be told apart are not thereby equal: a row whose deviation is large may be "
+      "recommended for that reason. Rows share seeds, which the tests do not use.",
+      percent_text(1.0 - kFamilyLevel), count_text(static_cast<int>(claims.all().size()), "test"),
+      interval_levels(claims));
 }
 
 bool has_label_with(const Comparison& comparison, std::string_view word) {
@@ -224,21 +243,9 @@ std::string explanation(const Comparison& comparison, const Rows& rows,
               ? " Times and samples/s are arithmetic means, so their order may differ."
               : " Samples/s are arithmetic means, so their order may differ.";
   text += first_row_words(comparison, rows);
-  text += fmt::format(
-      " All claims that rows differ hold together with a probability of at least {}, if runs "
-      "are independent and accuracies and logarithms of times close to normal: Welch's test of "
-      "every pair of rows in accuracy and in time ({}), all in one family with Holm's "
-      "adjustment, not paired by seed. The interval of a pair is at the level at which it was "
-      "tested{}, and intervals do not hold together. In times the distance between evaluations "
-      "is one more source of error; its size is known, so an interval can be narrower than "
-      "Welch's own (GUM, G.4). What would have been seen follows from the spread of these "
-      "runs. The best variant of a kind has the shortest mean time, or else the highest "
-      "accuracy, and others of the kind may not differ from it. Rows that cannot be told apart "
-      "are not thereby equal: a row whose deviation is large may be recommended for that "
-      "reason. Rows share seeds, which the tests do not use. Times begin with the first step, "
-      "include the slower first steps, and leave out evaluation.",
-      percent_text(1.0 - kFamilyLevel),
-      count_text(static_cast<int>(Claims(rows).all().size()), "test"), interval_levels(rows));
+  text += tests_words(rows) +
+          " Times begin with the first step, include the slower first steps, and leave out "
+          "evaluation.";
   if (comparison.chance) {
     const bool is_validated = comparison.chance->validation_samples > 0;
     text += fmt::format(
