@@ -248,7 +248,7 @@ class VerdictWriter {
                                     is_time ? "time" : "accuracy", needed));
     }
     if (is_time && !rows_.front().has_comparable_times) {
-      reasons.push_back("times of several machines cannot be compared");
+      reasons.emplace_back("times of several machines cannot be compared");
     }
     const auto has_failed = [&](std::size_t row) { return rows_[row].failed > 0; };
     if (reasons.empty() && std::ranges::all_of(pool_, has_failed)) {

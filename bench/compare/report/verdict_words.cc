@@ -160,7 +160,7 @@ std::string VerdictWords::reached(std::size_t row) const {
   std::vector<std::string> notes;
   if (summary.failed > 0) notes.push_back(fmt::format("{} failed", summary.failed));
   if (summary.disturbed > 0) {
-    notes.push_back("busy machine");
+    notes.emplace_back("busy machine");
   } else if (const auto middle = median(row)) {
     notes.push_back("median " + seconds(*middle));
   }

@@ -399,6 +399,8 @@ TEST(Verdict, ClaimsNoTimesOfSeveralMachines) {
   comparison.machines = {{.host = "node7", .cpus = 64}, {.host = "node8", .cpus = 64}};
   EXPECT_TRUE(verdict(comparison).recommended.empty());
   EXPECT_TRUE(contains_words(all_of(comparison), "several machines: "));
+  EXPECT_EQ(sentence(comparison, 0),
+            "Nothing is recommended: times of several machines cannot be compared.");
 }
 
 TEST(Verdict, DoesNotWriteBeatsWhereRatesFollowSeveralRules) {
