@@ -84,11 +84,7 @@ PairDifference closed(const OpenPair& pair, const HolmStep& step) {
   }
   const double reach = pair.test.reach(step.level);
   result.interval = {result.value - reach, result.value + reach};
-  const double power =
-      pair.test.standard_error == 0.0
-          ? 0.0
-          : student_t_quantile(kPower, pair.test.degrees) * pair.test.standard_error;
-  result.detectable = reach + power;
+  result.detectable = pair.test.detectable(step.level, kPower);
   return result;
 }
 

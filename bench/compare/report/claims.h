@@ -38,7 +38,7 @@ struct PairDifference {
   Interval interval;
   double level = kFamilyLevel;
   double adjusted_p = 1.0;
-  // The difference that the seeds would have shown with a probability of 80 %.
+  // The difference that the seeds would have shown with a probability of about 80 %.
   double detectable = 0.0;
   int seeds = 0;  // number of seeds of the row with fewer seeds
 

@@ -157,20 +157,27 @@ std::string interval_levels(const Claims& claims) {
 std::string tests_words(const Rows& rows) {
   const Claims claims(rows);
   if (claims.all().empty()) return " No pair of rows was tested.";
+  const auto times = std::ranges::count(claims.all(), Measure::kTime, &PairDifference::measure);
+  const auto accuracies = std::ssize(claims.all()) - times;
+  const std::string_view measures = times == 0        ? "in accuracy"
+                                    : accuracies == 0 ? "in time"
+                                                      : "in accuracy and in time";
+  const std::string_view in_times =
+      times == 0 ? ""
+                 : " In times the distance between evaluations is one more source of error; its "
+                   "size is known, so an interval can be narrower than Welch's own (GUM, G.4).";
   return fmt::format(
       " All claims that rows differ hold together with a probability of at least {}, if runs "
       "are independent and accuracies and logarithms of times close to normal: Welch's test of "
-      "every pair of rows in accuracy and in time ({}), all in one family with Holm's "
-      "adjustment, not paired by seed. The interval of a pair is at the level at which it was "
-      "tested, {}, and intervals do not hold together. In times the distance between evaluations "
-      "is one more source of error; its size is known, so an interval can be narrower than "
-      "Welch's own (GUM, G.4). What would have been seen follows from the spread of these "
-      "runs. The best variant of a kind has the shortest mean time, or else the highest "
+      "every pair of rows {} ({}), all in one family with Holm's adjustment, not paired by seed. "
+      "The interval of a pair is at the level at which it was tested, {}, and intervals do not "
+      "hold together.{} What would have been seen follows from the spread of these runs. The best "
+      "variant of a kind has the shortest mean time, or else the highest "
       "accuracy, of the rows that can be compared, and others of the kind may not differ from it. "
       "Rows that cannot be told apart are not thereby equal: a row whose deviation is large may be "
       "recommended for that reason. Rows share seeds, which the tests do not use.",
-      percent_text(1.0 - kFamilyLevel), count_text(static_cast<int>(claims.all().size()), "test"),
-      interval_levels(claims));
+      percent_text(1.0 - kFamilyLevel), measures,
+      count_text(static_cast<int>(claims.all().size()), "test"), interval_levels(claims), in_times);
 }
 
 bool has_label_with(const Comparison& comparison, std::string_view word) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "models/base/errors.h"
@@ -58,6 +59,39 @@ MeanError mean_error(std::span<const double> values) {
   const double squared = deviation * deviation / count;
   return {squared, squared * squared / (count - 1.0)};
 }
+
+// The mean over the chi-square distribution of the probability that a normal variable with this
+// mean exceeds t: that of a noncentral t variable. Integrates by the trapezoidal rule.
+class NoncentralT {
+ public:
+  explicit NoncentralT(double degrees) {
+    if (degrees > kNormalDegrees) {
+      points_.push_back({1.0, 1.0});
+      return;
+    }
+    // The scale is the square root of a chi-square variable over its degrees of freedom.
+    constexpr int kSteps = 100;
+    const double step = (1.0 + 9.0 / std::sqrt(degrees)) / kSteps;
+    const double log_factor =
+        std::log(2.0) + degrees / 2.0 * std::log(degrees / 2.0) - std::lgamma(degrees / 2.0);
+    for (int i = 1; i <= kSteps; ++i) {
+      const double scale = step * i;
+      const double log_density =
+          log_factor + (degrees - 1.0) * std::log(scale) - degrees * scale * scale / 2.0;
+      points_.push_back({scale, step * std::exp(log_density)});
+    }
+  }
+  double probability_above(double t, double noncentrality) const {
+    double sum = 0.0;
+    for (const auto& [scale, weight] : points_) {
+      sum += weight * 0.5 * std::erfc((t * scale - noncentrality) / std::sqrt(2.0));
+    }
+    return sum;
+  }
+
+ private:
+  std::vector<std::pair<double, double>> points_;  // scales and their weights
+};
 
 }  // namespace
 
@@ -131,6 +165,20 @@ WelchTest WelchTest::with_systematic_error(double variance) const {
 double WelchTest::reach(double level) const {
   if (standard_error == 0.0) return 0.0;
   return student_t_quantile(1.0 - level / 2.0, degrees) * standard_error;
+}
+
+double WelchTest::detectable(double level, double power) const {
+  if (standard_error == 0.0) return 0.0;
+  const double critical = student_t_quantile(1.0 - level / 2.0, degrees);
+  const NoncentralT statistic(degrees);
+  double low = 0.0;  // in standard errors
+  double high = 1.0;
+  while (statistic.probability_above(critical, high) < power && high < 1e9) high *= 2.0;
+  for (int i = 0; i < 30; ++i) {
+    const double middle = (low + high) / 2.0;
+    (statistic.probability_above(critical, middle) < power ? low : high) = middle;
+  }
+  return high * standard_error;
 }
 
 std::optional<WelchTest> welch_test(std::span<const double> a, std::span<const double> b) {

@@ -49,6 +49,10 @@ struct WelchTest {
   WelchTest with_systematic_error(double variance) const;
   // Returns half the width of the interval that has the true difference with probability 1 - level.
   double reach(double level) const;
+  // Returns the true difference that a test at this level finds with a probability of about
+  // `power`, in (0, 1). The statistic then has a noncentral t distribution; that the degrees of
+  // freedom are estimates is not taken into account.
+  double detectable(double level, double power) const;
 };
 
 // Returns nothing if either sample has fewer than two values or a value that is not finite.

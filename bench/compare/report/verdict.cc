@@ -363,7 +363,7 @@ class VerdictWriter {
         words_.target(), words_.either(unbeaten),
         factors.empty() ? ""
                         : fmt::format("; a factor of {} would have been seen for each of them with "
-                                      "a probability of 80 %",
+                                      "a probability of about 80 %",
                                       listed(factors)),
         slower_text));
   }

@@ -122,7 +122,7 @@ std::string VerdictWords::detectable(const RowIndices& rows, Measure measure) co
                                      ? "a factor of " + detectable_factor(most)
                                      : points_text(most) + " points";
   return fmt::format(
-      "; {}{} would have been seen with a probability of 80 %", difference,
+      "; {}{} would have been seen with a probability of about 80 %", difference,
       rows.size() > 2 ? fmt::format(" ({}, less for the others)", name(least_certain)) : "");
 }
 

@@ -43,7 +43,7 @@ class VerdictWords {
   // Returns the conditions that a result holds under: rates(), the virtual clock, injected faults.
   std::string setting() const;
 
-  // Returns "; a factor of 1.8 would have been seen with a probability of 80 %": the largest factor
+  // Returns "; a factor of 1.8 would have been seen with a probability of about 80 %": the largest factor
   // that is needed between the first row and any of the others, with the name of that row; "" if it
   // is not known. If the first evaluation of a row reached the target, says that instead.
   std::string detectable(const RowIndices& rows, Measure measure) const;

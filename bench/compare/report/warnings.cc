@@ -351,10 +351,13 @@ class WarningWriter {
     add("evaluations",
         fmt::format(
             "a time to the target is that of the first evaluation that reached it, late by up to "
-            "{} ({} samples), depending on the run; the intervals include this.{} At another "
+            "{} ({} samples), depending on the run{}.{} At another "
             "target the order may be another",
             range(short_text(least) + unit, short_text(most) + unit),
-            range(samples_text(fewest_samples), samples_text(most_samples)), fallen_words()));
+            range(samples_text(fewest_samples), samples_text(most_samples)),
+            std::ranges::count_if(rows_, has_claimable_time) > 1 ? "; the intervals include this"
+                                                                 : ", which no +- includes",
+            fallen_words()));
   }
 
   // Returns " 3 runs fell below 95 % again later (1 of a and 2 of b)."; "" if there are none.

@@ -67,6 +67,22 @@ TEST(StudentT, IsSymmetricAndConvergesToTheNormalDistribution) {
   EXPECT_NEAR(student_t_quantile(0.975, std::numeric_limits<double>::infinity()), 1.959964, 1e-6);
 }
 
+// power.t.test of R: 20 values a side with a deviation of 1 find a difference of 1 at the level 5 %
+// with a probability of 0.8689528.
+TEST(WelchTest, HasThePowerOfANoncentralT) {
+  const WelchTest test{.standard_error = std::sqrt(2.0 / 20.0), .degrees = 38.0};
+  EXPECT_NEAR(test.detectable(0.05, 0.8689528), 1.0, 1e-4);
+}
+
+// With few degrees of freedom the two quantiles of a central t would add up to too small a value:
+// simulated runs find it with a probability of 0.64 instead of 0.8.
+TEST(WelchTest, FindsLessWithFewSeedsThanTwoQuantilesAddUpTo) {
+  const WelchTest test{.standard_error = 1.0, .degrees = 2.32};
+  const double level = 0.05 / 15.0;
+  EXPECT_GT(test.detectable(level, 0.8),
+            1.15 * (test.reach(level) + student_t_quantile(0.8, 2.32)));
+}
+
 TEST(WelchTest, OfEqualVariancesEqualsStudents) {
   // Both samples have variance 1 and n = 3, so the difference has standard error sqrt(2/3), with 4
   // degrees of freedom and t = 2.776445.
