@@ -74,7 +74,7 @@ TEST_F(ATask, SendsHeartbeatsWhileItDoesSomethingElse) {
 TEST_F(ATask, ReadsWhatItsPeerSendsWhileItDoesSomethingElse) {
   task.watch("", kNoTimeout, "");
   await_message(*server, {});
-  // The task does not call receive() meanwhile.
+  // The task does not call receive() in this loop.
   for (int i = 0; i < 10; ++i) {
     server->send(numbered(peer, 100 + i));
     LeasesT leases;
@@ -126,7 +126,7 @@ TEST_F(ATask, WaitsLongerForAPeerWhoseProcessHasEndedBeforeItsConnection) {
   EXPECT_EQ(lost.process, "; its process has ended");
 }
 
-// A worker waits for leases for ever if server 0 hangs and its heartbeats continue.
+// A worker would wait for leases without end if server 0 hung and its heartbeats continued.
 TEST_F(ATask, SendsNoHeartbeatsWhileItsOwnerHangs) {
   auto hangs_at = Socket::listen(context, {"127.0.0.1", 0}, for_any_caller());
   HeartbeatSocket hanging(Socket::connect(context, {"127.0.0.1", hangs_at->port()}), kInterval,
