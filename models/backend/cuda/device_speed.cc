@@ -1,9 +1,7 @@
 #include "models/backend/cuda/device_speed.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
-#include <mutex>
 #include <span>
 #include <vector>
 
@@ -122,11 +120,7 @@ std::chrono::nanoseconds time_on_device(cudaStream_t stream, int repeats,
 }
 
 void fill_with_random_numbers(Buffer& buffer, Precision precision) {
-  static std::array<std::vector<std::uint32_t>, 3> words_by_precision;
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  std::vector<std::uint32_t>& words = words_by_precision.at(static_cast<std::size_t>(precision));
-  if (words.empty()) words = random_words(precision);
+  const std::vector<std::uint32_t> words = random_words(precision);
   const auto bytes = std::as_bytes(std::span(words));
   std::size_t filled = std::min(bytes.size(), buffer.size_bytes());
   copy_to_device(buffer.data(), bytes.first(filled));
