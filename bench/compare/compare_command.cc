@@ -160,7 +160,7 @@ void CompareFlags::declare_variants() {
 
 void CompareFlags::declare_training() {
   flags_.begin_group("Model and data");
-  flags_.add("--model", &options_.model, "network", {.choices = names_of(networks())});
+  flags_.add("--model", &options_.model, "network", {.choices = network_names()});
   flags_.add("--data", &options_.data, "data set, as in train", {.value = "NAME"});
   flags_.add("--batch-size-per-replica", &options_.batch_size_per_replica,
              "samples per worker and step", {.least = 1});

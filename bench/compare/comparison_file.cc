@@ -37,6 +37,7 @@ struct Condition {
 };
 // What the runs of a comparison have in common. A message names the first difference in this order.
 constexpr std::array kOfComparison = {Condition{"model", "model"},
+                                      Condition{"network_file", "network file"},
                                       Condition{"data", "data set"},
                                       Condition{"clock", "clock"},
                                       Condition{"budget", "budget"},

@@ -14,6 +14,8 @@
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
 #include "models/base/replacing_file.h"
+#include "models/zoo/zoo.h"
+#include "worker/checkpoint/weights_file.h"
 
 namespace syncopate::bench {
 namespace {
@@ -51,6 +53,9 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
                      {"budget", budget_words(options)},
                      {"trouble", fmt::format("{}", fmt::join(options.fault_flags, " "))},
                      {"threads_per_worker", threads_per_worker(options)}};
+  if (options.model.starts_with(kNetworkFile)) {
+    comparison["network_file"] = describe_file(options.model.substr(kNetworkFile.size()));
+  }
   if (chance) {
     comparison["chance"] = {{"share", chance->share},
                             {"classes", chance->classes},

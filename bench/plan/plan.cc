@@ -260,7 +260,7 @@ void add_job_flags(FlagSet& flags, PlanFlags& words) {
 void add_training_flags(FlagSet& flags, PlanFlags& words) {
   PlanOptions& options = words.options;
   flags.begin_group("Model and data");
-  flags.add("--model", &options.model, "network", {.choices = names_of(networks())});
+  flags.add("--model", &options.model, "network", {.choices = network_names()});
   flags.add("--data", &options.data, "data set, as in train", {.value = "NAME"});
   flags.add("--batch-size-per-replica", &options.batch_size_per_replica,
             "samples per worker and step", {.least = 1});

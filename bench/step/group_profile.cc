@@ -23,10 +23,17 @@ std::string_view name_of(GroupKind kind) {
       return "batch norm";
     case GroupKind::kRelu:
       return "ReLU";
+    case GroupKind::kActivation:
+      return "activation";
     case GroupKind::kAdd:
       return "addition";
+    case GroupKind::kMultiply:
+      return "product";
+    case GroupKind::kConcat:
+      return "concatenation";
     case GroupKind::kMaxPool:
       return "max-pooling";
+    case GroupKind::kAveragePool:
     case GroupKind::kGlobalAveragePool:
       return "average pooling";
     case GroupKind::kFlatten:
@@ -100,10 +107,17 @@ std::vector<GroupBytes> count_group_bytes(const Graph& graph, const std::vector<
         bytes.forward = inputs + output;
         bytes.backward = gradients + output + input_gradients;
         break;
+      case GroupKind::kActivation:
+      case GroupKind::kMultiply:
+        bytes.forward = inputs + output;
+        bytes.backward = gradients + inputs + input_gradients;
+        break;
       case GroupKind::kLoss:
         bytes.forward = inputs + input_gradients;  // the forward pass writes the gradient
         break;
       case GroupKind::kAdd:
+      case GroupKind::kConcat:
+      case GroupKind::kAveragePool:
       case GroupKind::kGlobalAveragePool:
       case GroupKind::kFlatten:
       case GroupKind::kShortcut:

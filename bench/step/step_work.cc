@@ -39,6 +39,14 @@ class Count {
       elements_ += 5.0 * out;
     } else if (std::holds_alternative<MaxPoolOp>(node.operation)) {
       elements_ += 2.0 * (in + out);
+    } else if (std::holds_alternative<AveragePoolOp>(node.operation)) {
+      elements_ += 2.0 * (in + out);
+    } else if (std::holds_alternative<ActivationOp>(node.operation)) {
+      elements_ += 5.0 * out;  // x and y; x, dy and dx
+    } else if (std::holds_alternative<MultiplyOp>(node.operation)) {
+      elements_ += 8.0 * out;  // a, b and y; dy twice, a, b, and both gradients
+    } else if (std::holds_alternative<ConcatOp>(node.operation)) {
+      elements_ += 4.0 * out;
     } else if (std::holds_alternative<GlobalAveragePoolOp>(node.operation)) {
       elements_ += 2.0 * in;
     } else if (std::holds_alternative<AddOp>(node.operation) ||

@@ -91,12 +91,13 @@ Graph build_graph(const Workload& workload) {
 }
 
 Workload find_workload(std::string_view model) {
-  const std::array<Workload, 5> workloads = {{
+  const std::array<Workload, 6> workloads = {{
       {"mnist-cnn", {28, 28, 1}, 64, "adam", 200},
       {"mlp", {28, 28, 1}, 64, "adam", 1000},
       {"resnet20", {32, 32, 3}, 128, "momentum", 8},
       {"resnet56", {32, 32, 3}, 128, "momentum", 3},
       {"resnet50", {224, 224, 3}, 256, "momentum", 1, 1000},
+      {"resnet50-v1", {224, 224, 3}, 256, "momentum", 1, 1000},
   }};
   require_name("--model", std::string(model), names_of(networks()));
   const auto* const row = std::ranges::find(workloads, model, &Workload::model);

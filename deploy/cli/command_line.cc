@@ -75,6 +75,52 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
   return options;
 }
 
+constexpr const char* kNetworkFileHelp =
+    "A network file is JSON: {\"name\": NAME, \"nodes\": [NODE, ...]}. A node is {\"op\": "
+    "OPERATION, ...}.\n"
+    "It reads the node before it, or the nodes that \"inputs\": [NAME, ...] lists. A node that "
+    "another\n"
+    "one lists, and a node with parameters, has a \"name\". Operations with their fields and "
+    "defaults:\n"
+    "\n"
+    "  input                  first; the samples of --data, a map [H, W, C] or a vector [F]\n"
+    "  conv2d                 channels, kernel 3 or [3, 3], stride 1, pad 0, bias false\n"
+    "  batch_norm             epsilon 1e-5, momentum 0.1\n"
+    "  relu, sigmoid, tanh, gelu, silu, hard-swish\n"
+    "  max_pool, average_pool window 2, stride 2, pad 0\n"
+    "  global_average_pool    the mean of each channel: [H, W, C] to [C]\n"
+    "  flatten                [H, W, C] to [F]\n"
+    "  dense                  features, which is \"classes\" in the layer that gives the classes;\n"
+    "                         init he-uniform | glorot-uniform (default)\n"
+    "  add, multiply          inputs: two nodes of one shape\n"
+    "  concat                 inputs: two or more maps of one size, or vectors; joins their "
+    "channels\n"
+    "  shortcut               channels, stride 2: every second pixel, and channels of zeros\n"
+    "  softmax-cross-entropy  last; the loss\n\n"
+    "Examples:\n"
+    "  syncopate network --model mnist-cnn --data digits --json > net.json\n"
+    "  syncopate train --model file:net.json --data digits";
+
+CommandOptions parse_network(std::span<const std::string> arguments,
+                             const Environment& environment) {
+  NetworkOptions options;
+  options.cache_dir = default_cache_dir(environment);
+  FlagSet flags("syncopate network",
+                "Prints a network: a line per layer with its output, parameters and multiply-adds "
+                "for one sample.",
+                kNetworkFileHelp);
+  add_data_flags(flags, options.model, options.network, options.data, options.cache_dir,
+                 options.seed);
+  add_image_flags(flags, options.image, "");
+  flags.begin_group("Checkpoints and output");
+  flags.add("--json", &options.json,
+            "the network as a file that --model file:NET.json reads, in place of the table");
+  if (const auto help = flags.parse(arguments)) return TextOptions{*help};
+  options.image.cache_dir =
+      flags.has("--cache-dir") ? options.cache_dir : local_cache_dir(environment);
+  return options;
+}
+
 CommandOptions parse_info(std::span<const std::string> arguments) {
   InfoOptions options;
   FlagSet flags("syncopate info", "Lists what is built in, and the libraries that were found.");
@@ -106,10 +152,10 @@ CommandOptions parse_doctor(std::span<const std::string> arguments,
   return DoctorOptions{std::move(*train), environment};
 }
 
-constexpr std::array kCommands = {std::string_view("train"),  std::string_view("evaluate"),
-                                  std::string_view("launch"), std::string_view("serve"),
-                                  std::string_view("sbatch"), std::string_view("cluster"),
-                                  std::string_view("doctor"), std::string_view("info")};
+constexpr std::array kCommands = {
+    std::string_view("train"),  std::string_view("evaluate"), std::string_view("launch"),
+    std::string_view("serve"),  std::string_view("sbatch"),   std::string_view("cluster"),
+    std::string_view("doctor"), std::string_view("network"),  std::string_view("info")};
 
 constexpr std::string_view kUsage =
     "Trains a network under any distribution strategy, chosen by one flag: with the same initial\n"
@@ -123,6 +169,8 @@ constexpr std::string_view kUsage =
     "  doctor     checks a machine or a job for mistakes before training; takes the flags of "
     "train\n"
     "  sbatch     submits a job to Slurm, or prints its script: sbatch --strategy NAME --print\n"
+    "  network    prints a network as a table, or as a file to change: network --model NAME "
+    "--json\n"
     "  info       lists what is built in: strategies, networks, data sets, libraries\n\n"
     "  --help     this text; `syncopate COMMAND --help` lists the flags of a command\n"
     "  --version  the version of the program\n\n"
@@ -139,7 +187,7 @@ void add_data_flags(FlagSet& flags, std::string& model, NetworkFlags& network, s
                     const std::string& default_text) {
   flags.begin_group("Model and data");
   flags.add("--model", &model, "network",
-            {.default_text = default_text, .choices = names_of(networks())});
+            {.default_text = default_text, .choices = network_names()});
   flags.add("--head",
             [&network](const std::string& text) {
               parse_head(text);
@@ -198,6 +246,7 @@ CommandOptions parse_command_line(std::span<const std::string> arguments,
   if (command == "train") return parse_train(rest, environment);
   if (command == "evaluate") return parse_evaluate(rest, environment);
   if (command == "info") return parse_info(rest);
+  if (command == "network") return parse_network(rest, environment);
   if (command == "serve") return parse_serve(rest, environment);
   if (command == "sbatch") return parse_sbatch(rest);
   if (command == "launch") return parse_launch(rest, environment);

@@ -58,6 +58,17 @@ struct InfoOptions {
   bool json = false;
 };
 
+// The options of `syncopate network`, which prints a network.
+struct NetworkOptions {
+  std::string model = "mnist-cnn";
+  NetworkFlags network;
+  std::string data = "digits";
+  std::uint64_t seed = 1;
+  std::filesystem::path cache_dir;
+  ImageOptions image;
+  bool json = false;
+};
+
 struct ClusterOptions {
   ClusterSpec cluster;
   bool as_tf_config = false;
@@ -91,8 +102,8 @@ struct TextOptions {
 };
 
 using CommandOptions =
-    std::variant<TrainOptions, ServeOptions, EvaluateOptions, InfoOptions, ClusterOptions,
-                 LaunchOptions, SbatchOptions, DoctorOptions, TextOptions>;
+    std::variant<TrainOptions, ServeOptions, EvaluateOptions, InfoOptions, NetworkOptions,
+                 ClusterOptions, LaunchOptions, SbatchOptions, DoctorOptions, TextOptions>;
 
 // Parses the arguments, which do not include the program's name. Throws UsageError for a wrong
 // argument and UnavailableError for a choice that this build lacks, each with a message of one

@@ -268,7 +268,12 @@ std::string default_of(const Flag& flag) {
 }
 
 void require_name(std::string_view flag, const std::string& value, const Names& names) {
-  if (std::ranges::find(names, std::string_view(value)) != names.end()) return;
+  const auto accepts = [&](std::string_view name) {
+    const std::size_t prefix = name.find(':') + 1;
+    return name == value ||
+           (prefix > 0 && value.size() > prefix && value.starts_with(name.substr(0, prefix)));
+  };
+  if (std::ranges::any_of(names, accepts)) return;
   throw UsageError(fmt::format("{} {}: no such name{}", flag, value.empty() ? "''" : value,
                                suggest_value(flag, value, names)));
 }

@@ -35,7 +35,9 @@ struct FlagRules {
   std::optional<double> most;   // numbers above this limit are refused
   std::optional<double> above;  // numbers up to this limit are refused
   std::string example;          // a value that the message for a refused number shows
-  Names choices;                // the texts that are accepted; empty accepts any text
+  // The texts that are accepted; empty accepts any text. "file:NET.json" accepts any text that
+  // begins with "file:".
+  Names choices;
   std::vector<std::string> excludes;
   std::string needs;           // a flag that must be given too
   char separator = '\0';       // separates the elements of a vector
@@ -71,8 +73,8 @@ std::string placeholder_of(const Flag& flag);
 // Returns as text the value that a run has without the flag; empty if there is no default.
 std::string default_of(const Flag& flag);
 
-// Throws UsageError unless `value` is one of `names`; the message suggests the name that was
-// probably meant.
+// Throws UsageError unless `value` is one of `names`, as FlagRules::choices; the message suggests
+// the name that was probably meant.
 void require_name(std::string_view flag, const std::string& value, const Names& names);
 
 // Pairs one text of a flag with the enumeration value that it stands for.

@@ -22,6 +22,8 @@ int run_train_server(const TrainOptions& options, StopSignal& signals);
 int run_train_evaluator(const TrainOptions& options, StopSignal& signals, std::ostream& out);
 int run_evaluate(const EvaluateOptions& options, std::ostream& out);
 int run_info(const InfoOptions& options, std::ostream& out);
+// Prints the network of --model for the samples of --data.
+int run_network(const NetworkOptions& options, std::ostream& out);
 int run_cluster(const ClusterOptions& options, std::ostream& out);
 // Runs `syncopate doctor`. Returns 0 if doctor found nothing wrong, 1 if it found an error. `mpi`
 // is null unless wants_mpi(asked.train) is true.

@@ -13,6 +13,8 @@
 
 #include "deploy/commands/commands.h"
 #include "models/base/errors.h"
+#include "models/graph/graph_text.h"
+#include "models/zoo/zoo.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/input/image_folder.h"
 #include "worker/run/run_data.h"
@@ -32,7 +34,8 @@ namespace {
 // checkpoint.
 void check_flags(const EvaluateOptions& options, const CheckpointInfo& info) {
   const Progress& run = info.progress;
-  if (!options.model.empty() && options.model != info.model) {
+  const bool is_file = options.model.starts_with(kNetworkFile);  // is compared with the network
+  if (!options.model.empty() && !is_file && options.model != info.model) {
     refuse_flag("--model " + options.model, info, "--model " + info.model);
   }
   if (!options.data.empty() && options.data.substr(0, options.data.find(':')) != run.data) {
@@ -107,12 +110,20 @@ void check_samples(const EvaluateOptions& options, const CheckpointInfo& info,
 }
 
 // Returns the checkpoint's own network, with the normalisation that it was trained with.
-Graph choose_network(const CheckpointInfo& info, const std::string& data_flag,
-                     const DataSplits& data) {
+Graph choose_network(const EvaluateOptions& options, const CheckpointInfo& info,
+                     const std::string& data_flag, const DataSplits& data) {
   std::optional<Graph> recorded = recorded_network(info);
   if (!recorded) return network_for_data(info.model, data_flag, data);
   require_network_fits_data(*recorded, "the network of checkpoint " + info.path.string(), data_flag,
                             data);
+  if (options.model.starts_with(kNetworkFile)) {
+    Graph given = network_for_data(options.model, data_flag, data,
+                                   {info.progress.head, info.progress.normalize},
+                                   recorded->loss().label_smoothing);
+    if (to_text(given) != to_text(*recorded)) {
+      refuse_flag("--model " + options.model, info, "another network, " + info.model);
+    }
+  }
   return *std::move(recorded);
 }
 
@@ -177,7 +188,7 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
   const auto display = make_progress_display(true);
   const DataSplits data = open_data(options, info, data_flag, *display);
   check_samples(options, info, data_flag, data);
-  const Graph graph = choose_network(info, data_flag, data);
+  const Graph graph = choose_network(options, info, data_flag, data);
   const ArenaLayout layout = graph.parameter_layout();
   ParameterArena arena(layout, plan_buckets(layout, std::int64_t{8} << 20));
   StateBlock state(graph.state_layout());

@@ -103,6 +103,14 @@ class Matcher {
       group.relu = absorb<ReluOp>(group);
     } else if (is<ReluOp>(id)) {
       group.kind = GroupKind::kRelu;
+    } else if (is<ActivationOp>(id)) {
+      group.kind = GroupKind::kActivation;
+    } else if (is<MultiplyOp>(id)) {
+      group.kind = GroupKind::kMultiply;
+    } else if (is<ConcatOp>(id)) {
+      group.kind = GroupKind::kConcat;
+    } else if (is<AveragePoolOp>(id)) {
+      group.kind = GroupKind::kAveragePool;
     } else if (is<AddOp>(id)) {
       group.kind = GroupKind::kAdd;
     } else if (is<MaxPoolOp>(id)) {

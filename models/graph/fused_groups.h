@@ -15,8 +15,12 @@ enum class GroupKind : std::uint8_t {
   kConvReluPool,  // conv2d of the samples + relu + max_pool 2x2 (+ flatten)
   kBatchNorm,     // batch_norm (+ add) (+ relu)
   kRelu,
+  kActivation,
   kAdd,
+  kMultiply,
+  kConcat,
   kMaxPool,
+  kAveragePool,
   kGlobalAveragePool,
   kFlatten,
   kDense,  // dense (+ relu)

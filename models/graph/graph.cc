@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
 #include <utility>
 
 #include "models/base/errors.h"
@@ -31,6 +30,27 @@ std::int64_t window_count(std::int64_t size, int window, int stride, int pad,
   return span / stride + 1;
 }
 
+// Returns the shape of a pooled map. Pool: MaxPoolOp or AveragePoolOp.
+template <typename Pool>
+Shape pooled_shape(const Shape& in, const Pool& pool, std::string_view what) {
+  require_map(in, what);
+  if (pool.window <= 2 * std::int64_t{pool.pad}) {
+    throw ShapeError(
+        fmt::format("{}: a window of {} with padding {} could lie outside of the map; "
+                    "expected a padding below half the window",
+                    what, pool.window, pool.pad));
+  }
+  return {window_count(in[0], pool.window, pool.stride, pool.pad, what),
+          window_count(in[1], pool.window, pool.stride, pool.pad, what), in[2]};
+}
+
+// Throws ShapeError unless two inputs of an operation have one shape.
+void require_equal_shapes(const Shape& a, const Shape& b, std::string_view what) {
+  if (a == b) return;
+  throw ShapeError(fmt::format("{}: found shapes {} and {}; expected equal shapes", what,
+                               to_string(a), to_string(b)));
+}
+
 ArenaLayout layout_of_parameters(const std::vector<Parameter>& parameters) {
   std::vector<ArenaEntry> entries;
   entries.reserve(parameters.size());
@@ -41,6 +61,20 @@ ArenaLayout layout_of_parameters(const std::vector<Parameter>& parameters) {
 }
 
 }  // namespace
+
+std::string_view name(Init init) noexcept {
+  switch (init) {
+    case Init::kZeros:
+      return "zeros";
+    case Init::kOnes:
+      return "ones";
+    case Init::kHeUniform:
+      return "he-uniform";
+    case Init::kGlorotUniform:
+      return "glorot-uniform";
+  }
+  return "unknown";
+}
 
 std::string_view name(LossKind kind) noexcept {
   switch (kind) {
@@ -57,6 +91,33 @@ std::span<const std::string_view> metric_names(LossKind kind) noexcept {
       return kOfClasses;
   }
   return {};
+}
+
+std::string_view name(Activation kind) noexcept {
+  switch (kind) {
+    case Activation::kSigmoid:
+      return "sigmoid";
+    case Activation::kTanh:
+      return "tanh";
+    case Activation::kGelu:
+      return "gelu";
+    case Activation::kSilu:
+      return "silu";
+    case Activation::kHardSwish:
+      return "hard-swish";
+  }
+  return "unknown";
+}
+
+std::string_view name(const Operation& operation) noexcept {
+  if (const auto* loss = std::get_if<LossOp>(&operation)) return name(loss->kind);
+  if (const auto* activation = std::get_if<ActivationOp>(&operation)) return name(activation->kind);
+  static constexpr std::array<std::string_view, std::variant_size_v<Operation>> kNames = {
+      "input",      "conv2d",   "batch_norm",   "relu",
+      "activation", "max_pool", "average_pool", "global_average_pool",
+      "flatten",    "dense",    "add",          "multiply",
+      "concat",     "shortcut", "loss"};
+  return kNames[operation.index()];
 }
 
 std::vector<NodeId> Graph::inputs() const {
@@ -214,19 +275,18 @@ NodeId GraphBuilder::batch_norm(NodeId x, std::string_view name, BatchNormOp ope
 
 NodeId GraphBuilder::relu(NodeId x) { return append("", ReluOp{}, {x}, Shape(shape(x))); }
 
+NodeId GraphBuilder::activation(NodeId x, Activation kind) {
+  return append("", ActivationOp{kind}, {x}, Shape(shape(x)));
+}
+
 NodeId GraphBuilder::max_pool(NodeId x, MaxPoolOp operation) {
-  const Shape in = shape(x);
-  require_map(in, "max_pool");
-  const auto& [window, stride, pad] = operation;
-  if (window <= 2 * std::int64_t{pad}) {
-    throw ShapeError(
-        fmt::format("max_pool: a window of {} with padding {} could lie outside of the map; "
-                    "expected a padding below half the window",
-                    window, pad));
-  }
-  const std::int64_t h = window_count(in[0], window, stride, pad, "max_pool");
-  const std::int64_t w = window_count(in[1], window, stride, pad, "max_pool");
-  return append("", operation, {x}, {h, w, in[2]});
+  Shape pooled = pooled_shape(shape(x), operation, "max_pool");
+  return append("", operation, {x}, std::move(pooled));
+}
+
+NodeId GraphBuilder::average_pool(NodeId x, AveragePoolOp operation) {
+  Shape pooled = pooled_shape(shape(x), operation, "average_pool");
+  return append("", operation, {x}, std::move(pooled));
 }
 
 NodeId GraphBuilder::global_average_pool(NodeId x) {
@@ -269,11 +329,29 @@ NodeId GraphBuilder::dense(NodeId x, std::string_view name, int out_features, In
 }
 
 NodeId GraphBuilder::add(NodeId a, NodeId b) {
-  if (shape(a) != shape(b)) {
-    throw ShapeError(fmt::format("add: found shapes {} and {}; expected equal shapes",
-                                 to_string(shape(a)), to_string(shape(b))));
-  }
+  require_equal_shapes(shape(a), shape(b), "add");
   return append("", AddOp{}, {a, b}, Shape(shape(a)));
+}
+
+NodeId GraphBuilder::multiply(NodeId a, NodeId b) {
+  require_equal_shapes(shape(a), shape(b), "multiply");
+  return append("", MultiplyOp{}, {a, b}, Shape(shape(a)));
+}
+
+NodeId GraphBuilder::concat(std::vector<NodeId> inputs) {
+  if (inputs.size() < 2) throw ShapeError("concat: found fewer than two inputs");
+  Shape joined = shape(inputs[0]);
+  for (std::size_t i = 1; i < inputs.size(); ++i) {
+    const Shape& other = shape(inputs[i]);
+    if (other.size() != joined.size() ||
+        !std::equal(other.begin(), other.end() - 1, joined.begin())) {
+      throw ShapeError(
+          fmt::format("concat: found shapes {} and {}; expected maps of one size, or vectors",
+                      to_string(shape(inputs[0])), to_string(other)));
+    }
+    joined.back() += other.back();
+  }
+  return append("", ConcatOp{}, std::move(inputs), std::move(joined));
 }
 
 NodeId GraphBuilder::shortcut(NodeId x, int stride, int out_channels) {

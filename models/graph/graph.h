@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "models/graph/activation.h"
 #include "models/tensor/parameter_arena.h"
 #include "models/tensor/tensor.h"
 
@@ -22,6 +23,7 @@ using NodeId = int;
 // have the same bits on every machine. Source: He et al. 2015 (variance 2 / fan_in), Glorot and
 // Bengio 2010 (variance 2 / (fan_in + fan_out)).
 enum class Init : std::uint8_t { kZeros, kOnes, kHeUniform, kGlorotUniform };
+std::string_view name(Init init) noexcept;  // such as "he-uniform"
 
 // A parameter, which is a trained tensor. In memory, the weight of a convolution is [K, R, S, C]
 // and the weight of a dense layer [out, in], with `in` in H, W, C order. Files follow PyTorch: [K,
@@ -73,6 +75,10 @@ struct BatchNormOp {
   float momentum = 0.1F;
 };
 struct ReluOp {};
+// A smooth activation, element by element.
+struct ActivationOp {
+  Activation kind = Activation::kSilu;
+};
 // Max-pooling: maximum over windows of window x window pixels. The map is padded by `pad` pixels on
 // each side, which never are the maximum. A window that does not fit into the padded map is
 // dropped. window > 2 * pad, so every window contains a pixel.
@@ -81,10 +87,20 @@ struct MaxPoolOp {
   int stride = 2;
   int pad = 0;
 };
+// Average pooling over windows of window x window pixels; padding counts as zeros. A window that
+// does not fit into the padded map is dropped. window > 2 * pad. As AvgPool2d of PyTorch.
+struct AveragePoolOp {
+  int window = 2;
+  int stride = 2;
+  int pad = 0;
+};
 struct GlobalAveragePoolOp {};
 struct FlattenOp {};
 struct DenseOp {};
 struct AddOp {};
+struct MultiplyOp {};
+// The channels of all inputs, one input after the other: maps of one size, or vectors.
+struct ConcatOp {};
 // A residual shortcut without parameters: takes every `stride`-th pixel and appends channels of
 // zeros. Source: He et al. 2016, section 4.2, option A.
 struct ShortcutOp {
@@ -112,8 +128,13 @@ std::string_view name(LossKind kind) noexcept;  // such as "softmax-cross-entrop
 // Returns the names of a loss's metrics, at most kMostMetrics.
 std::span<const std::string_view> metric_names(LossKind kind) noexcept;
 
-using Operation = std::variant<InputOp, Conv2dOp, BatchNormOp, ReluOp, MaxPoolOp,
-                               GlobalAveragePoolOp, FlattenOp, DenseOp, AddOp, ShortcutOp, LossOp>;
+using Operation = std::variant<InputOp, Conv2dOp, BatchNormOp, ReluOp, ActivationOp, MaxPoolOp,
+                               AveragePoolOp, GlobalAveragePoolOp, FlattenOp, DenseOp, AddOp,
+                               MultiplyOp, ConcatOp, ShortcutOp, LossOp>;
+
+std::string_view name(Activation kind) noexcept;  // such as "hard-swish"
+// Returns the name of an operation in a network's text, such as "conv2d".
+std::string_view name(const Operation& operation) noexcept;
 
 struct Node {
   std::string name;  // such as "layer1.0.conv1"; "" for a node without parameters but an input
@@ -160,15 +181,21 @@ class GraphBuilder {
   NodeId conv2d(NodeId x, std::string_view name, int out_channels, Conv2dOp operation);
   NodeId batch_norm(NodeId x, std::string_view name, BatchNormOp operation = {});
   NodeId relu(NodeId x);
+  NodeId activation(NodeId x, Activation kind);
   NodeId max_pool(NodeId x, MaxPoolOp operation = {});
+  NodeId average_pool(NodeId x, AveragePoolOp operation = {});
   NodeId global_average_pool(NodeId x);
   NodeId flatten(NodeId x);
   // Adds a layer. `init`: distribution of the weight's initial values; the bias starts at zero.
   NodeId dense(NodeId x, std::string_view name, int out_features, Init init = Init::kGlorotUniform);
   NodeId add(NodeId a, NodeId b);
+  NodeId multiply(NodeId a, NodeId b);
+  NodeId concat(std::vector<NodeId> inputs);  // of two or more
   NodeId shortcut(NodeId x, int stride, int out_channels);
   // Returns the shape of a node's output for one sample.
   const Shape& shape(NodeId node) const;
+  // Returns the parameters of the nodes so far.
+  std::span<const Parameter> parameters() const { return graph_.parameters; }
   // Adds the loss and moves the graph out of the builder, which must not be used afterwards.
   Graph finish(NodeId logits, LossOp operation = {});
 

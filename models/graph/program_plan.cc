@@ -70,7 +70,8 @@ class Planner {
       for (const auto& [c, k] : consumers_of(groups_, i)) {
         last_read = std::max(last_read, forward_time(c));
         last = std::max(last, forward_time(c));
-        if (k == 0 && needs_[c].input_in_backward) last = std::max(last, backward_time(c));
+        if (static_cast<int>(k) < needs_[c].inputs_in_backward)
+          last = std::max(last, backward_time(c));
         if (groups_[c].kind == GroupKind::kLoss) last = end_time();
       }
       if (needs.output_in_backward) last = std::max(last, backward_time(i));

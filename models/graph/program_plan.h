@@ -37,7 +37,7 @@ struct GroupNeeds {
   std::size_t output_sums = 0;       // written by forward for the batch norm that reads the output
   std::size_t forward_scratch = 0;   // used during forward only
   std::size_t backward_scratch = 0;  // used during backward only
-  bool input_in_backward = false;    // backward reads the first input
+  int inputs_in_backward = 0;        // backward reads the first this many inputs
   bool output_in_backward = false;   // backward reads the output
   // The input whose gradient overwrites the first gradient of the group's output; -1: no input.
   int gradient_in_place = -1;

@@ -1,10 +1,19 @@
 #include "models/zoo/zoo.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
+#include <string>
 
 #include "models/base/errors.h"
+#include "models/base/file_descriptor.h"
+#include "models/graph/graph_text.h"
 
 namespace syncopate {
 namespace {
@@ -18,6 +27,26 @@ constexpr std::array kNetworks = {
     NetworkRow{"resnet50", "He et al. 2016 for images of 224x224, 25.6 M parameters", resnet50},
     NetworkRow{"resnet50-v1", "Keras's ResNet50, 25.6 M parameters", resnet50_v1},
 };
+
+// Returns the text of a file of ordinary size. Throws FileError.
+std::string read_network_file(const std::string& path) {
+  constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+  const auto fail = [&](const std::string& why) {
+    throw FileError(fmt::format("network file {}: {}", path, why));
+  };
+  // A pipe that no program writes to must not block here.
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) fail(std::strerror(errno));
+  std::string text;
+  std::array<char, 1 << 16> chunk{};
+  while (true) {
+    const ssize_t count = ::read(file.get(), chunk.data(), chunk.size());
+    if (count < 0) fail(std::strerror(errno));
+    if (count == 0) return text;
+    text.append(chunk.data(), static_cast<std::size_t>(count));
+    if (text.size() > kMostBytes) fail(fmt::format("larger than {} MiB", kMostBytes >> 20));
+  }
+}
 
 }  // namespace
 
@@ -39,26 +68,24 @@ Graph mlp(const NetworkInput& input) {
   return build.finish(add_classifier(build, x, "fc2", input));
 }
 
-NodeId add_classifier(GraphBuilder& build, NodeId x, const std::string& name,
-                      const NetworkInput& input) {
-  if (input.head.empty()) return build.dense(x, name, input.classes);
-  int index = 0;
-  for (const int features : input.head) {
-    x = build.relu(build.dense(x, fmt::format("{}.{}", name, index), features));
-    index += 2;
-  }
-  return build.dense(x, fmt::format("{}.{}", name, index), input.classes);
-}
-
 std::span<const NetworkRow> networks() noexcept { return kNetworks; }
 
-Graph build_network(std::string_view name, const NetworkInput& input) {
-  std::string known;
-  for (const NetworkRow& row : kNetworks) {
-    if (row.name == name) return row.build(input);
-    known += (known.empty() ? "" : ", ") + std::string(row.name);
+std::vector<std::string_view> network_names() {
+  std::vector<std::string_view> names;
+  for (const NetworkRow& row : kNetworks) names.push_back(row.name);
+  names.push_back("file:NET.json");
+  return names;
+}
+
+Graph build_network(std::string_view model, const NetworkInput& input) {
+  if (model.starts_with(kNetworkFile)) {
+    const std::string path(model.substr(kNetworkFile.size()));
+    return parse_network_file(read_network_file(path), path, input);
   }
-  throw UsageError(fmt::format("--model {}: no such network; choose one of {}", name, known));
+  const auto row = std::ranges::find(kNetworks, model, &NetworkRow::name);
+  if (row != kNetworks.end()) return row->build(input);
+  throw UsageError(fmt::format("--model {}: no such network; choose one of {}", model,
+                               fmt::join(network_names(), ", ")));
 }
 
 }  // namespace syncopate

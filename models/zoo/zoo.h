@@ -2,22 +2,12 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "models/graph/graph.h"
+#include "models/graph/network_input.h"
 
 namespace syncopate {
-
-// The properties of a data set that determine the input and the output of a network.
-struct NetworkInput {
-  Shape sample_shape;  // the shape of a sample: [H, W, C]
-  int classes = 10;
-  InputOp input;
-  // Features of hidden dense layers, each with ReLU, in front of the layer that gives the classes.
-  std::vector<int> head = {};
-};
 
 // Builds the network of TensorFlow's tf.distribute guides: 3x3 convolution without padding to 32
 // channels, ReLU, 2x2 max-pooling, dense layer of 64, ReLU, dense layer of `classes`.
@@ -44,14 +34,14 @@ struct NetworkRow {
 // Returns the table of networks that --model can name.
 std::span<const NetworkRow> networks() noexcept;
 
-// Adds the last layers of a network: those of input.head, then a dense layer of `classes`. Without
-// a head the only layer is `name`; with one the layers are name.0, name.2, ..., as PyTorch names
-// those of nn.Sequential(Linear, ReLU, Linear).
-NodeId add_classifier(GraphBuilder& build, NodeId x, const std::string& name,
-                      const NetworkInput& input);
+// What a value of --model that names a network file begins with: file:NET.json.
+inline constexpr std::string_view kNetworkFile = "file:";
+// Returns the values that --model takes: the names of the table, and "file:NET.json".
+std::vector<std::string_view> network_names();
 
-// Builds the network of this name. Throws UsageError for an unknown name (the message lists the
-// known ones), and ShapeError when the samples are too small.
-Graph build_network(std::string_view name, const NetworkInput& input);
+// Builds the network of a value of --model. Throws UsageError for an unknown name (the message
+// lists the known ones) and as parse_network_file() does, FileError when the file cannot be read,
+// and ShapeError when the samples do not fit.
+Graph build_network(std::string_view model, const NetworkInput& input);
 
 }  // namespace syncopate

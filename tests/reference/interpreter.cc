@@ -77,6 +77,14 @@ class Interpreter {
     return batch_norm(x(), moments, op, parameter(0), parameter(1));
   }
   Map forward(const ReluOp& /*op*/) { return relu(x()); }
+  Map forward(const ActivationOp& op) { return activate(x(), op.kind); }
+  Map forward(const AveragePoolOp& op) { return average_pool(x(), op, node_->shape); }
+  Map forward(const MultiplyOp& /*op*/) { return multiply(x(0), x(1)); }
+  Map forward(const ConcatOp& /*op*/) {
+    std::vector<const Map*> inputs;
+    for (std::size_t i = 0; i < node_->inputs.size(); ++i) inputs.push_back(&x(i));
+    return concat(inputs);
+  }
   Map forward(const MaxPoolOp& op) { return max_pool(x(), op, node_->shape); }
   Map forward(const GlobalAveragePoolOp& /*op*/) { return global_average_pool(x()); }
   Map forward(const FlattenOp& /*op*/) {
@@ -126,6 +134,23 @@ class Interpreter {
   }
   void backward(const ReluOp& /*op*/, const Map& dy) {
     accumulate(dx().values, relu_backward(x(), dy).values);
+  }
+  void backward(const ActivationOp& op, const Map& dy) {
+    accumulate(dx().values, activate_backward(x(), op.kind, dy).values);
+  }
+  void backward(const AveragePoolOp& op, const Map& dy) {
+    accumulate(dx().values, average_pool_backward(x(), op, dy).values);
+  }
+  void backward(const MultiplyOp& /*op*/, const Map& dy) {
+    accumulate(dx(0).values, multiply(dy, x(1)).values);
+    accumulate(dx(1).values, multiply(dy, x(0)).values);
+  }
+  void backward(const ConcatOp& /*op*/, const Map& dy) {
+    std::int64_t first = 0;
+    for (std::size_t i = 0; i < node_->inputs.size(); ++i) {
+      accumulate(dx(i).values, channels_of(dy, first, x(i).c).values);
+      first += x(i).c;
+    }
   }
   void backward(const MaxPoolOp& op, const Map& dy) {
     accumulate(dx().values, max_pool_backward(x(), op, dy).values);

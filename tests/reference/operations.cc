@@ -128,6 +128,133 @@ Map add(const Map& a, const Map& b) {
   return y;
 }
 
+namespace {
+
+double normal_distribution(double x) { return 0.5 * (1.0 + std::erf(x / std::sqrt(2.0))); }
+double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+
+double value_of(Activation kind, double x) {
+  switch (kind) {
+    case Activation::kSigmoid:
+      return sigmoid(x);
+    case Activation::kTanh:
+      return std::tanh(x);
+    case Activation::kGelu:
+      return x * normal_distribution(x);
+    case Activation::kSilu:
+      return x * sigmoid(x);
+    case Activation::kHardSwish:
+      return x * std::min(std::max(x + 3.0, 0.0), 6.0) / 6.0;
+  }
+  return 0.0;
+}
+
+double slope_of(Activation kind, double x) {
+  constexpr double kPi = 3.14159265358979323846;
+  const double s = sigmoid(x);
+  switch (kind) {
+    case Activation::kSigmoid:
+      return s * (1.0 - s);
+    case Activation::kTanh:
+      return 1.0 - std::tanh(x) * std::tanh(x);
+    case Activation::kGelu:
+      return normal_distribution(x) + x * std::exp(-0.5 * x * x) / std::sqrt(2.0 * kPi);
+    case Activation::kSilu:
+      return s + x * s * (1.0 - s);
+    case Activation::kHardSwish:
+      if (x <= -3.0) return 0.0;
+      return x >= 3.0 ? 1.0 : x / 3.0 + 0.5;
+  }
+  return 0.0;
+}
+
+// Calls visit(n, oh, ow, c, ih, iw) for each pixel of the map in each window of an average pool.
+template <typename Visit>
+void for_each_in_windows(const Map& x, const AveragePoolOp& op, std::int64_t out_h,
+                         std::int64_t out_w, const Visit& visit) {
+  for (std::int64_t n = 0; n < x.n; ++n) {
+    for (std::int64_t oh = 0; oh < out_h; ++oh) {
+      for (std::int64_t ow = 0; ow < out_w; ++ow) {
+        for (int r = 0; r < op.window; ++r) {
+          for (int s = 0; s < op.window; ++s) {
+            const std::int64_t ih = oh * op.stride - op.pad + r;
+            const std::int64_t iw = ow * op.stride - op.pad + s;
+            if (ih < 0 || ih >= x.h || iw < 0 || iw >= x.w) continue;
+            for (std::int64_t c = 0; c < x.c; ++c) visit(n, oh, ow, c, ih, iw);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Map activate(const Map& x, Activation kind) {
+  Map y = x;
+  for (double& value : y.values) value = value_of(kind, value);
+  return y;
+}
+
+Map activate_backward(const Map& x, Activation kind, const Map& dy) {
+  Map dx = dy;
+  for (std::size_t i = 0; i < x.values.size(); ++i) dx.values[i] *= slope_of(kind, x.values[i]);
+  return dx;
+}
+
+Map average_pool(const Map& x, const AveragePoolOp& operation, const Shape& out_shape) {
+  Map y = make_map(x.n, out_shape);
+  const double area = operation.window * operation.window;
+  for_each_in_windows(x, operation, y.h, y.w,
+                      [&](auto n, auto oh, auto ow, auto c, auto ih, auto iw) {
+                        y.at(n, oh, ow, c) += x.at(n, ih, iw, c) / area;
+                      });
+  return y;
+}
+
+Map average_pool_backward(const Map& x, const AveragePoolOp& operation, const Map& dy) {
+  Map dx = zeros_like(x);
+  const double area = operation.window * operation.window;
+  for_each_in_windows(x, operation, dy.h, dy.w,
+                      [&](auto n, auto oh, auto ow, auto c, auto ih, auto iw) {
+                        dx.at(n, ih, iw, c) += dy.at(n, oh, ow, c) / area;
+                      });
+  return dx;
+}
+
+Map multiply(const Map& a, const Map& b) {
+  Map y = a;
+  for (std::size_t i = 0; i < y.values.size(); ++i) y.values[i] *= b.values[i];
+  return y;
+}
+
+Map concat(const std::vector<const Map*>& inputs) {
+  const Map& like = *inputs.front();
+  std::int64_t channels = 0;
+  for (const Map* input : inputs) channels += input->c;
+  Map y = make_map(like.n, {like.h, like.w, channels});
+  y.values.clear();
+  for (std::size_t pixel = 0; pixel < static_cast<std::size_t>(like.n * like.h * like.w); ++pixel) {
+    for (const Map* input : inputs) {
+      const auto width = static_cast<std::size_t>(input->c);
+      for (std::size_t c = 0; c < width; ++c) y.values.push_back(input->values[pixel * width + c]);
+    }
+  }
+  return y;
+}
+
+Map channels_of(const Map& y, std::int64_t first, std::int64_t count) {
+  Map x = make_map(y.n, {y.h, y.w, count});
+  for (std::int64_t n = 0; n < y.n; ++n) {
+    for (std::int64_t h = 0; h < y.h; ++h) {
+      for (std::int64_t w = 0; w < y.w; ++w) {
+        for (std::int64_t c = 0; c < count; ++c) x.at(n, h, w, c) = y.at(n, h, w, first + c);
+      }
+    }
+  }
+  return x;
+}
+
 Map shortcut(const Map& x, const ShortcutOp& operation, const Shape& out_shape) {
   Map y = make_map(x.n, out_shape);
   for (std::int64_t n = 0; n < x.n; ++n) {

@@ -93,6 +93,14 @@ DenseGradients dense_backward(const Map& x, const Values& weight, const Map& dy)
 
 Map add(const Map& a, const Map& b);
 
+Map activate(const Map& x, Activation kind);
+Map activate_backward(const Map& x, Activation kind, const Map& dy);
+Map average_pool(const Map& x, const AveragePoolOp& operation, const Shape& out_shape);
+Map average_pool_backward(const Map& x, const AveragePoolOp& operation, const Map& dy);
+Map multiply(const Map& a, const Map& b);
+Map concat(const std::vector<const Map*>& inputs);
+// Returns the channels of y that are those of one input of concat(): `count` from `first` on.
+Map channels_of(const Map& y, std::int64_t first, std::int64_t count);
 Map shortcut(const Map& x, const ShortcutOp& operation, const Shape& out_shape);
 Map shortcut_backward(const Map& x, const ShortcutOp& operation, const Map& dy);
 

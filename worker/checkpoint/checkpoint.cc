@@ -264,10 +264,32 @@ std::string first_difference(const SafetensorsReader& file,
   return "";
 }
 
+// Throws UsageError unless the checkpoint's network does the same with its parameters: two network
+// files may have the same name and parameters. Flags of the run give the normalisation of the input
+// and the smoothing of labels.
+void check_operations(const SafetensorsReader& file, const fs::path& path, const Graph& graph) {
+  std::optional<Graph> recorded = recorded_network(info_of(file, path));
+  if (!recorded) return;
+  Graph own = graph;
+  for (Graph* each : {&*recorded, &own}) {
+    each->set_label_smoothing(0.0F);
+    for (const NodeId input : each->inputs()) {
+      auto& op = std::get<InputOp>(each->nodes[static_cast<std::size_t>(input)].operation);
+      op.mean.clear();
+      op.stddev.clear();
+    }
+  }
+  if (to_text(*recorded) == to_text(own)) return;
+  throw UsageError(fmt::format(
+      "checkpoint {} has another network {} than this run: its operations differ; give the --model "
+      "it was trained with, or another checkpoint",
+      path.string(), graph.name));
+}
+
 void check_network(const SafetensorsReader& file, const fs::path& path, const Graph& graph) {
   const std::string model = text_of(file, path, "model");
   const std::string difference = first_difference(file, network_entries(graph));
-  if (model == graph.name && difference.empty()) return;
+  if (model == graph.name && difference.empty()) return check_operations(file, path, graph);
   if (model == graph.name) {
     throw UsageError(fmt::format(
         "checkpoint {} has network {} for other data: {}; give the --data it was trained on, {}",

@@ -179,7 +179,9 @@ Graph network_for_data(const std::string& model, const std::string& data_flag,
   } catch (const ShapeError& error) {
     throw UsageError(fmt::format("--model {} does not fit --data {}: {}{}", model, data_flag,
                                  error.what(),
-                                 input.shape.size() == 3 ? "" : "; give --model mlp"));
+                                 input.shape.size() == 3 || model.starts_with(kNetworkFile)
+                                     ? ""
+                                     : "; give --model mlp"));
   }
 }
 

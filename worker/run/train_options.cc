@@ -8,6 +8,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/isa.h"
+#include "models/zoo/zoo.h"
 #include "worker/checkpoint/weights_file.h"
 #include "worker/run/exit_codes.h"
 
@@ -65,6 +66,12 @@ OptionText if_given(const std::string& value) {
 OptionText weights_text(Options o) {
   if (o.init_from.empty()) return std::nullopt;
   return describe_file(o.init_from);
+}
+
+// Tasks may find a network file under different paths, so the bytes are compared.
+OptionText model_text(Options o) {
+  if (!o.model.starts_with(kNetworkFile)) return o.model;
+  return describe_file(o.model.substr(kNetworkFile.size()));
 }
 
 OptionText seconds_text(std::chrono::milliseconds time) {
@@ -218,7 +225,8 @@ OptionText link_rate_text(Options o) {
 
 constexpr std::array kRows = {
     Row{"--strategy", [](Options o) { return word(o.strategy.name); }, kRequired},
-    Row{"--model", [](Options o) { return word(o.model); }, kRequired},
+    Row{"--model", [](Options o) { return word(o.model); }, kRequired, nullptr, Form::kValue,
+        model_text},
     Row{"--head", [](Options o) { return if_given(o.network.head); }, kRequired},
     Row{"--normalize", [](Options o) { return if_given(o.network.normalize); }, kRequired},
     Row{"--data", [](Options o) { return word(o.data); }},

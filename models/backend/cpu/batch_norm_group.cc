@@ -57,7 +57,7 @@ class BatchNormGroup final : public Group {
   GroupNeeds needs() const override {
     GroupNeeds needs;
     if (context_.mode != Mode::kTrain) return needs;
-    needs.input_in_backward = true;
+    needs.inputs_in_backward = 1;
     needs.output_in_backward = group_.relu && group_.add;
     needs.takes_two_gradients = true;
     // The addend's gradient is the output gradient, masked by the ReLU, and overwrites it in place.

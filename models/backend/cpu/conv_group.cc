@@ -43,7 +43,7 @@ class ConvGroup final : public Group {
     if (context_.n == 0) return needs;
     needs.forward_scratch = forward_.scratchpad_desc().get_size();
     if (context_.mode == Mode::kTrain) {
-      needs.input_in_backward = true;
+      needs.inputs_in_backward = 1;
       needs.output_in_backward = group_.relu;
       const std::size_t packed = weights_.diff_weights_desc().get_size();
       std::size_t scratch = weights_.scratchpad_desc().get_size();
@@ -198,7 +198,7 @@ class ConvPoolGroup final : public Group {
     if (context_.mode != Mode::kTrain) return needs;
     needs.saved = winner_bytes_;
     needs.backward_scratch = packed_.size() * sizeof(float);
-    needs.input_in_backward = true;
+    needs.inputs_in_backward = 1;
     return needs;
   }
 

@@ -38,7 +38,7 @@ class DenseGroup final : public Group {
   GroupNeeds needs() const override {
     GroupNeeds needs;
     if (context_.mode != Mode::kTrain) return needs;
-    needs.input_in_backward = true;
+    needs.inputs_in_backward = 1;
     needs.output_in_backward = group_.relu;
     return needs;
   }

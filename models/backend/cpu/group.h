@@ -135,9 +135,17 @@ std::unique_ptr<Group> make_conv_pool_group(const GroupContext& context, const F
 std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const FusedGroup& group,
                                              const ValueType& output, BatchNormShared& shared);
 std::unique_ptr<Group> make_relu_group(const GroupContext& context, const ValueType& output);
+std::unique_ptr<Group> make_activation_group(const GroupContext& context, const FusedGroup& group,
+                                             const ValueType& output);
 std::unique_ptr<Group> make_add_group(const GroupContext& context, const ValueType& output);
+std::unique_ptr<Group> make_multiply_group(const GroupContext& context, const ValueType& output);
+std::unique_ptr<Group> make_concat_group(const GroupContext& context,
+                                         const std::vector<ValueType>& inputs,
+                                         const ValueType& output);
 std::unique_ptr<Group> make_max_pool_group(const GroupContext& context, const FusedGroup& group,
                                            const ValueType& input, const ValueType& output);
+std::unique_ptr<Group> make_average_pool_group(const GroupContext& context, const FusedGroup& group,
+                                               const ValueType& input, const ValueType& output);
 std::unique_ptr<Group> make_global_average_pool_group(const GroupContext& context,
                                                       const ValueType& input);
 std::unique_ptr<Group> make_flatten_group(const GroupContext& context, const ValueType& input);

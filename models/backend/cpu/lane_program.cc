@@ -97,10 +97,21 @@ class LaneProgram::Builder {
         return make_batch_norm_group(context_, group, output, *batch_norms_[i]);
       case GroupKind::kRelu:
         return make_relu_group(context_, output);
+      case GroupKind::kActivation:
+        return make_activation_group(context_, group, output);
       case GroupKind::kAdd:
         return make_add_group(context_, output);
+      case GroupKind::kMultiply:
+        return make_multiply_group(context_, output);
+      case GroupKind::kConcat: {
+        std::vector<ValueType> inputs;
+        for (const NodeId each : group.inputs) inputs.push_back(types_[producer_of(groups_, each)]);
+        return make_concat_group(context_, inputs, output);
+      }
       case GroupKind::kMaxPool:
         return make_max_pool_group(context_, group, input, output);
+      case GroupKind::kAveragePool:
+        return make_average_pool_group(context_, group, input, output);
       case GroupKind::kGlobalAveragePool:
         return make_global_average_pool_group(context_, input);
       case GroupKind::kFlatten:

@@ -19,7 +19,7 @@ class LossGroup final : public Group {
 
   GroupNeeds needs() const override {
     GroupNeeds needs;
-    needs.input_in_backward = context_.mode == Mode::kTrain;
+    needs.inputs_in_backward = context_.mode == Mode::kTrain ? 1 : 0;
     return needs;
   }
 

@@ -1,4 +1,5 @@
-// The groups without parameters: input, ReLU, add, pooling, flatten and shortcut.
+// The groups without parameters: input, activations, sums, products, concat, pooling, flatten and
+// shortcut.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -161,6 +162,124 @@ class AddGroup final : public PlainGroup {
   const std::int64_t count_;
 };
 
+// y = f(x), element by element.
+class ActivationGroup final : public PlainGroup {
+ public:
+  ActivationGroup(const GroupContext& context, Activation kind, const ValueType& output)
+      : PlainGroup(context),
+        kind_(kind),
+        shape_(blocked(output)),
+        channels_(output.channels()),
+        count_(context.n * elements_per_sample(output, context.kernels.block)),
+        // The sigmoid of the zeros that pad the channels is not zero.
+        clears_padding_(kind == Activation::kSigmoid && output.layout == Layout::kBlocked &&
+                        output.channels() % context.kernels.block != 0) {}
+  GroupNeeds needs() const override {
+    GroupNeeds needs;
+    needs.inputs_in_backward = trains() ? 1 : 0;
+    return needs;
+  }
+  void forward(LaneStep& /*step*/) override {
+    context().kernels.activate(kind_, memory().inputs[0], memory().output, count_);
+    if (clears_padding_) context().kernels.clear_padding(memory().output, shape_, channels_);
+  }
+  void backward(LaneStep& /*step*/) override {
+    if (memory().input_gradients[0] == nullptr) return;
+    context().kernels.activate_backward(kind_, memory().inputs[0], memory().output_gradients[0],
+                                        memory().input_gradients[0], count_);
+  }
+
+ private:
+  const Activation kind_;
+  const BlockedShape shape_;
+  const std::int64_t channels_;
+  const std::int64_t count_;
+  const bool clears_padding_;
+};
+
+class MultiplyGroup final : public PlainGroup {
+ public:
+  MultiplyGroup(const GroupContext& context, const ValueType& output)
+      : PlainGroup(context),
+        count_(context.n * elements_per_sample(output, context.kernels.block)) {}
+  GroupNeeds needs() const override {
+    GroupNeeds needs;
+    needs.inputs_in_backward = trains() ? 2 : 0;
+    return needs;
+  }
+  void forward(LaneStep& /*step*/) override {
+    context().kernels.multiply(memory().inputs[0], memory().inputs[1], memory().output, count_);
+  }
+  void backward(LaneStep& /*step*/) override {
+    for (std::size_t k = 0; k < 2; ++k) {
+      if (memory().input_gradients[k] == nullptr) continue;
+      context().kernels.multiply(memory().output_gradients[0], memory().inputs[1 - k],
+                                 memory().input_gradients[k], count_);
+    }
+  }
+
+ private:
+  const std::int64_t count_;
+};
+
+// Joins the channels of several maps, or the features of several vectors.
+class ConcatGroup final : public PlainGroup {
+ public:
+  ConcatGroup(const GroupContext& context, const std::vector<ValueType>& inputs,
+              const ValueType& output)
+      : PlainGroup(context),
+        shape_(blocked(output)),
+        channels_(output.channels()),
+        is_map_(output.layout == Layout::kBlocked) {
+    for (const ValueType& input : inputs)
+      parts_.push_back({blocked(input).blocks, input.channels()});
+  }
+  void forward(LaneStep& /*step*/) override {
+    std::int64_t first = 0;
+    for (std::size_t k = 0; k < parts_.size(); ++k) {
+      copy(memory().inputs[k], parts_[k], 0, memory().output, {shape_.blocks, channels_}, first,
+           parts_[k].channels);
+      first += parts_[k].channels;
+    }
+    if (is_map_ && channels_ % context().kernels.block != 0) {
+      context().kernels.clear_padding(memory().output, shape_, channels_);
+    }
+  }
+  void backward(LaneStep& /*step*/) override {
+    std::int64_t first = 0;
+    for (std::size_t k = 0; k < parts_.size(); ++k) {
+      if (memory().input_gradients[k] != nullptr) {
+        copy(memory().output_gradients[0], {shape_.blocks, channels_}, first,
+             memory().input_gradients[k], parts_[k], 0, parts_[k].channels);
+      }
+      first += parts_[k].channels;
+    }
+  }
+
+ private:
+  struct Part {
+    std::int64_t blocks;
+    std::int64_t channels;
+  };
+
+  void copy(const float* x, const Part& from, std::int64_t x_first, float* y, const Part& into,
+            std::int64_t y_first, std::int64_t count) const {
+    if (is_map_) {
+      context().kernels.copy_channels(x, from.blocks, x_first, y, into.blocks, y_first, shape_.n,
+                                      shape_.pixels, count);
+      return;
+    }
+    for (std::int64_t i = 0; i < shape_.n; ++i) {
+      std::copy_n(x + i * from.channels + x_first, count, y + i * into.channels + y_first);
+    }
+  }
+
+  const BlockedShape shape_;
+  const std::int64_t channels_;
+  const bool is_map_;
+  std::vector<Part> parts_;
+};
+
 PoolShape pool_shape(const GroupContext& context, const ValueType& input, const ValueType& output,
                      int window, int stride, int pad) {
   return {.n = context.n,
@@ -211,6 +330,25 @@ class MaxPoolGroup final : public PlainGroup {
 
   const PoolShape shape_;
   const std::size_t winner_bytes_;
+};
+
+class AveragePoolGroup final : public PlainGroup {
+ public:
+  AveragePoolGroup(const GroupContext& context, const AveragePoolOp& op, const ValueType& input,
+                   const ValueType& output)
+      : PlainGroup(context),
+        shape_(pool_shape(context, input, output, op.window, op.stride, op.pad)) {}
+  void forward(LaneStep& /*step*/) override {
+    context().kernels.average_pool(memory().inputs[0], memory().output, shape_);
+  }
+  void backward(LaneStep& /*step*/) override {
+    if (memory().input_gradients[0] == nullptr) return;
+    context().kernels.average_pool_backward(memory().output_gradients[0],
+                                            memory().input_gradients[0], shape_);
+  }
+
+ private:
+  const PoolShape shape_;
 };
 
 class GlobalAveragePoolGroup final : public PlainGroup {
@@ -299,13 +437,31 @@ std::unique_ptr<Group> make_input_group(const GroupContext& context, const Fused
 std::unique_ptr<Group> make_relu_group(const GroupContext& context, const ValueType& output) {
   return std::make_unique<ReluGroup>(context, output);
 }
+std::unique_ptr<Group> make_activation_group(const GroupContext& context, const FusedGroup& group,
+                                             const ValueType& output) {
+  return std::make_unique<ActivationGroup>(context, operation_of<ActivationOp>(context, group).kind,
+                                           output);
+}
 std::unique_ptr<Group> make_add_group(const GroupContext& context, const ValueType& output) {
   return std::make_unique<AddGroup>(context, output);
+}
+std::unique_ptr<Group> make_multiply_group(const GroupContext& context, const ValueType& output) {
+  return std::make_unique<MultiplyGroup>(context, output);
+}
+std::unique_ptr<Group> make_concat_group(const GroupContext& context,
+                                         const std::vector<ValueType>& inputs,
+                                         const ValueType& output) {
+  return std::make_unique<ConcatGroup>(context, inputs, output);
 }
 std::unique_ptr<Group> make_max_pool_group(const GroupContext& context, const FusedGroup& group,
                                            const ValueType& input, const ValueType& output) {
   return std::make_unique<MaxPoolGroup>(context, operation_of<MaxPoolOp>(context, group), input,
                                         output);
+}
+std::unique_ptr<Group> make_average_pool_group(const GroupContext& context, const FusedGroup& group,
+                                               const ValueType& input, const ValueType& output) {
+  return std::make_unique<AveragePoolGroup>(context, operation_of<AveragePoolOp>(context, group),
+                                            input, output);
 }
 std::unique_ptr<Group> make_global_average_pool_group(const GroupContext& context,
                                                       const ValueType& input) {

@@ -31,7 +31,7 @@ class BatchNormGroup final : public PlainGroup {
     needs.saved = 2 * aligned(row_bytes());
     if (shape_.relu) needs.saved += static_cast<std::size_t>(batch_norm_mask_bytes<T>(shape_));
     needs.backward_scratch = scratch_bytes() + aligned(sum_bytes()) + aligned(3 * row_bytes());
-    needs.input_in_backward = true;
+    needs.inputs_in_backward = 1;
     needs.takes_two_gradients = true;
     return needs;
   }

@@ -74,7 +74,7 @@ class ConvGroup final : public PlainGroup {
     needs.forward_scratch = (pads() ? aligned(weight_bytes()) : 0) + workspace_of(forward_);
     if (leaves_sums_) needs.output_sums = output_sums_bytes(channels());
     if (!context().trains()) return needs;
-    needs.input_in_backward = true;
+    needs.inputs_in_backward = 1;
     needs.output_in_backward = group().relu;
     // The gradients of a convolution are computed one after the other in one block of scratch,
     // sized for the largest: the weights' (16-bit gradient, workspace), the input's, the bias's.

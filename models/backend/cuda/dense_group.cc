@@ -42,7 +42,7 @@ class DenseGroup final : public PlainGroup {
     GroupNeeds needs;
     needs.forward_scratch = workspace_of(forward_);
     if (!context().trains()) return needs;
-    needs.input_in_backward = true;
+    needs.inputs_in_backward = 1;
     needs.output_in_backward = group().relu;
     needs.backward_scratch =
         std::max(workspace_of(weight_gradient_), workspace_of(input_gradient_));

@@ -16,7 +16,7 @@ class LossGroup final : public PlainGroup {
     GroupNeeds needs;
     needs.forward_scratch = scratch_bytes();
     if (!context().trains()) return needs;
-    needs.input_in_backward = true;
+    needs.inputs_in_backward = 1;
     // The backward pass computes the loss again and needs memory for its LossSums, which nothing
     // reads; they lie at the end of the scratch memory.
     needs.backward_scratch = aligned(scratch_bytes()) + sizeof(LossSums);

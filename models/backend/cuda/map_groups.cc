@@ -1,4 +1,5 @@
-// Lowers groups without parameters: the samples, ReLU, sums, pooling, flattening, shortcuts.
+// Lowers groups without parameters: the samples, activations, sums, products, concat, pooling,
+// flattening, shortcuts.
 #include <fmt/format.h>
 
 #include "models/backend/cuda/device.h"
@@ -96,6 +97,95 @@ class AddGroup final : public PlainGroup {
   }
 };
 
+template <typename T>
+class ActivationGroup final : public PlainGroup {
+ public:
+  using PlainGroup::PlainGroup;
+  GroupNeeds needs() const override {
+    GroupNeeds needs;
+    needs.inputs_in_backward = context().trains() ? 1 : 0;
+    return needs;
+  }
+  void forward(const Step& /*step*/) override {
+    activate_forward(kind(), static_cast<const T*>(memory().inputs[0]),
+                     static_cast<T*>(memory().output), output_elements(), stream());
+  }
+  void backward(const Step& /*step*/) override {
+    if (!wants_input_gradient()) return;
+    activate_backward(kind(), static_cast<const T*>(memory().inputs[0]),
+                      static_cast<const T*>(memory().output_gradients[0]),
+                      static_cast<T*>(memory().input_gradients[0]), output_elements(), stream());
+  }
+
+ private:
+  Activation kind() const { return std::get<ActivationOp>(main().operation).kind; }
+};
+
+template <typename T>
+class MultiplyGroup final : public PlainGroup {
+ public:
+  using PlainGroup::PlainGroup;
+  GroupNeeds needs() const override {
+    GroupNeeds needs;
+    needs.inputs_in_backward = context().trains() ? 2 : 0;
+    return needs;
+  }
+  void forward(const Step& /*step*/) override {
+    product(memory().inputs[0], memory().inputs[1], memory().output);
+  }
+  void backward(const Step& /*step*/) override {
+    for (std::size_t k = 0; k < 2; ++k) {
+      if (!wants_input_gradient(k)) continue;
+      product(memory().output_gradients[0], memory().inputs[1 - k], memory().input_gradients[k]);
+    }
+  }
+
+ private:
+  void product(const void* a, const void* b, void* y) const {
+    multiply(static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(y),
+             output_elements(), stream());
+  }
+};
+
+// Joins the channels of its inputs: each row of the output has a row of every input.
+template <typename T>
+class ConcatGroup final : public PlainGroup {
+ public:
+  using PlainGroup::PlainGroup;
+  void forward(const Step& /*step*/) override {
+    std::size_t first = 0;
+    for (std::size_t k = 0; k < group().inputs.size(); ++k) {
+      copy(static_cast<std::byte*>(memory().output) + first, row_bytes(group().output),
+           memory().inputs[k], row_bytes(group().inputs[k]), row_bytes(group().inputs[k]));
+      first += row_bytes(group().inputs[k]);
+    }
+  }
+  void backward(const Step& /*step*/) override {
+    std::size_t first = 0;
+    for (std::size_t k = 0; k < group().inputs.size(); ++k) {
+      const std::size_t width = row_bytes(group().inputs[k]);
+      if (wants_input_gradient(k)) {
+        copy(memory().input_gradients[k], width,
+             static_cast<const std::byte*>(memory().output_gradients[0]) + first,
+             row_bytes(group().output), width);
+      }
+      first += width;
+    }
+  }
+
+ private:
+  std::size_t row_bytes(NodeId id) const {
+    return static_cast<std::size_t>(context().node(id).shape.back()) * sizeof(T);
+  }
+  void copy(void* into, std::size_t into_row, const void* from, std::size_t from_row,
+            std::size_t width) const {
+    const auto rows = static_cast<std::size_t>(output_elements() / out().back());
+    if (rows == 0) return;
+    check_cuda(cudaMemcpy2DAsync(into, into_row, from, from_row, width, rows,
+                                 cudaMemcpyDeviceToDevice, stream()));
+  }
+};
+
 // Flattening a map is a plain copy, since both sides are in the order H, W, C.
 template <typename T>
 class FlattenGroup final : public PlainGroup {
@@ -155,6 +245,34 @@ class MaxPoolGroup final : public PlainGroup {
 };
 
 template <typename T>
+class WindowAverageGroup final : public PlainGroup {
+ public:
+  WindowAverageGroup(const GroupContext& context, const FusedGroup& group)
+      : PlainGroup(context, group) {
+    const auto& op = std::get<AveragePoolOp>(main().operation);
+    shape_ = {.n = context.n,
+              .height = static_cast<int>(in()[0]),
+              .width = static_cast<int>(in()[1]),
+              .channels = static_cast<int>(in()[2]),
+              .window = op.window,
+              .stride = op.stride,
+              .pad = op.pad};
+  }
+  void forward(const Step& /*step*/) override {
+    window_average_forward(shape_, static_cast<const T*>(memory().inputs[0]),
+                           static_cast<T*>(memory().output), stream());
+  }
+  void backward(const Step& /*step*/) override {
+    if (!wants_input_gradient()) return;
+    window_average_backward(shape_, static_cast<const T*>(memory().output_gradients[0]),
+                            static_cast<T*>(memory().input_gradients[0]), stream());
+  }
+
+ private:
+  PoolShape shape_;
+};
+
+template <typename T>
 class AveragePoolGroup final : public PlainGroup {
  public:
   using PlainGroup::PlainGroup;
@@ -207,12 +325,20 @@ std::unique_ptr<Group> make_map_group(const GroupContext& context, const FusedGr
       return std::make_unique<InputGroup<T>>(context, group);
     case GroupKind::kRelu:
       return std::make_unique<ReluGroup<T>>(context, group);
+    case GroupKind::kActivation:
+      return std::make_unique<ActivationGroup<T>>(context, group);
     case GroupKind::kAdd:
       return std::make_unique<AddGroup<T>>(context, group);
+    case GroupKind::kMultiply:
+      return std::make_unique<MultiplyGroup<T>>(context, group);
+    case GroupKind::kConcat:
+      return std::make_unique<ConcatGroup<T>>(context, group);
     case GroupKind::kFlatten:
       return std::make_unique<FlattenGroup<T>>(context, group);
     case GroupKind::kMaxPool:
       return std::make_unique<MaxPoolGroup<T>>(context, group);
+    case GroupKind::kAveragePool:
+      return std::make_unique<WindowAverageGroup<T>>(context, group);
     case GroupKind::kGlobalAveragePool:
       return std::make_unique<AveragePoolGroup<T>>(context, group);
     case GroupKind::kShortcut:

@@ -162,6 +162,73 @@ void append_normalised(std::vector<SmallNetwork>& all) {
   }));
 }
 
+// Networks of the operations that no network of the zoo has: channels that do or do not fill the
+// blocks of a map, maps and vectors, values with several readers.
+void append_others(std::vector<SmallNetwork>& all) {
+  const Conv2dOp same{.pad = 1, .bias = true};
+  const std::pair<const char*, Activation> activations[] = {{"Sigmoid", Activation::kSigmoid},
+                                                            {"Tanh", Activation::kTanh},
+                                                            {"Gelu", Activation::kGelu},
+                                                            {"Silu", Activation::kSilu},
+                                                            {"HardSwish", Activation::kHardSwish}};
+  for (const auto& [name, kind] : activations) {
+    all.push_back(map_network(name, {6, 5, 3}, [=](GraphBuilder& b, NodeId x) {
+      x = b.activation(b.conv2d(x, "conv1", 10, same), kind);
+      x = b.activation(b.batch_norm(b.conv2d(x, "conv2", 16, {.pad = 1}), "bn"), kind);
+      return b.activation(b.dense(b.flatten(x), "hidden", 7), kind);
+    }));
+  }
+  all.push_back(map_network("SigmoidReadByBatchNorm", {6, 5, 3}, [=](GraphBuilder& b, NodeId x) {
+    x = b.activation(b.conv2d(x, "conv1", 10, same), Activation::kSigmoid);
+    return b.batch_norm(x, "bn");
+  }));
+  all.push_back(map_network("ActivationOfTheInput", {6, 5, 3}, [](GraphBuilder& b, NodeId x) {
+    return b.activation(x, Activation::kTanh);
+  }));
+  all.push_back(map_network("Gate", {6, 5, 3}, [=](GraphBuilder& b, NodeId x) {
+    const NodeId y = b.conv2d(x, "conv1", 10, same);
+    const NodeId gate = b.activation(b.conv2d(y, "conv2", 10, same), Activation::kSigmoid);
+    return b.multiply(y, gate);
+  }));
+  all.push_back(map_network("Square", {5, 5, 3}, [=](GraphBuilder& b, NodeId x) {
+    const NodeId y = b.conv2d(x, "conv", 10, same);
+    return b.multiply(y, y);
+  }));
+  all.push_back(map_network("ProductWithTheInput", {5, 5, 3}, [=](GraphBuilder& b, NodeId x) {
+    return b.multiply(b.conv2d(x, "conv", 3, same), x);
+  }));
+  all.push_back(map_network("ProductOfVectors", {5, 5, 3}, [=](GraphBuilder& b, NodeId x) {
+    const NodeId y = b.global_average_pool(b.conv2d(x, "conv", 10, same));
+    return b.multiply(b.dense(y, "a", 7), b.relu(b.dense(y, "b", 7)));
+  }));
+  all.push_back(map_network("AveragePool", {8, 8, 3}, [=](GraphBuilder& b, NodeId x) {
+    return b.average_pool(b.relu(b.conv2d(x, "conv", 10, same)));
+  }));
+  all.push_back(map_network("PaddedAveragePool9x7", {9, 7, 3}, [=](GraphBuilder& b, NodeId x) {
+    return b.average_pool(b.conv2d(x, "conv", 16, same), {.window = 3, .stride = 2, .pad = 1});
+  }));
+  all.push_back(map_network("OverlappingAveragePool", {7, 8, 3}, [=](GraphBuilder& b, NodeId x) {
+    x = b.conv2d(b.average_pool(x, {.window = 3, .stride = 1}), "conv", 10, same);
+    return b.average_pool(x, {.window = 4, .stride = 3});
+  }));
+  all.push_back(map_network("Concat", {6, 6, 3}, [=](GraphBuilder& b, NodeId x) {
+    const NodeId y = b.relu(b.conv2d(x, "conv1", 10, same));
+    return b.conv2d(b.concat({y, b.conv2d(y, "conv2", 5, same), x}), "conv3", 16, same);
+  }));
+  all.push_back(map_network("ConcatOfWholeBlocks", {6, 6, 3}, [=](GraphBuilder& b, NodeId x) {
+    const NodeId y = b.conv2d(x, "conv1", 32, same);
+    return b.batch_norm(b.concat({b.relu(y), b.conv2d(x, "conv2", 16, {.pad = 1})}), "bn");
+  }));
+  all.push_back(map_network("ConcatWithItself", {5, 5, 3}, [=](GraphBuilder& b, NodeId x) {
+    const NodeId y = b.conv2d(x, "conv1", 10, same);
+    return b.concat({y, y, y});
+  }));
+  all.push_back(map_network("ConcatOfVectors", {5, 5, 3}, [=](GraphBuilder& b, NodeId x) {
+    const NodeId y = b.global_average_pool(b.conv2d(x, "conv1", 10, same));
+    return b.concat({b.dense(y, "a", 7), y, b.flatten(x)});
+  }));
+}
+
 void append_joins(std::vector<SmallNetwork>& all) {
   const Conv2dOp same{.pad = 1, .bias = true};
   // In this network the result of the convolution is read both directly and after the ReLU.
@@ -280,6 +347,7 @@ std::vector<SmallNetwork> small_networks() {
   append_convolutions(all);
   append_normalised(all);
   append_joins(all);
+  append_others(all);
   append_vectors(all);
   append_sample_types(all);
   all.push_back({"Everything", everything_network()});

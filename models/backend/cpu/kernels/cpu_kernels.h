@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "models/graph/activation.h"
+
 namespace syncopate {
 
 enum class Isa;  // models/base/isa.h is not included, because it includes library templates
@@ -19,8 +21,8 @@ struct BlockedShape {
   std::int64_t pixels;
 };
 
-// Max-pooling: square windows over maps of in_h x in_w pixels. Padding pixels are ignored, and
-// every window contains at least one pixel of the map.
+// Pooling: square windows over maps of in_h x in_w pixels. Every window contains at least one pixel
+// of the map. For the maximum, padding pixels are ignored; for the mean, they are zeros.
 struct PoolShape {
   std::int64_t n;
   std::int64_t blocks;
@@ -98,12 +100,32 @@ struct CpuKernels {
   // Computes the input gradient of ReLU: dx = y > 0 ? dy : 0
   void (*relu_backward)(const float* dy, const float* y, float* dx, std::int64_t count);
   void (*add)(const float* a, const float* b, float* y, std::int64_t count);
+  // Computes y = a * b.
+  void (*multiply)(const float* a, const float* b, float* y, std::int64_t count);
+
+  // A smooth activation, y = f(x), and its backward pass, dx = f'(x) * dy. The exponential has a
+  // relative error of 2e-7, the error function an absolute one.
+  void (*activate)(Activation kind, const float* x, float* y, std::int64_t count);
+  void (*activate_backward)(Activation kind, const float* x, const float* dy, float* dx,
+                            std::int64_t count);
+  // Sets the channels beyond C of a blocked map to zero.
+  void (*clear_padding)(float* y, BlockedShape shape, std::int64_t channels);
+
+  // Copies `count` channels of x [n, x_blocks, pixels, B], from channel x_first on, to the channels
+  // of y [n, y_blocks, pixels, B] from y_first on.
+  void (*copy_channels)(const float* x, std::int64_t x_blocks, std::int64_t x_first, float* y,
+                        std::int64_t y_blocks, std::int64_t y_first, std::int64_t n,
+                        std::int64_t pixels, std::int64_t count);
 
   // Max-pooling. winner [n, blocks, out pixels, B] u8 receives the position of each maximum in its
   // window: row-major, counting padding, the first of equal maxima. winner may be null.
   void (*max_pool)(const float* x, float* y, std::uint8_t* winner, const PoolShape& shape);
   void (*max_pool_backward)(const float* dy, const std::uint8_t* winner, float* dx,
                             const PoolShape& shape);
+
+  // Average pooling: the mean of a window, whose padding pixels are zeros.
+  void (*average_pool)(const float* x, float* y, const PoolShape& shape);
+  void (*average_pool_backward)(const float* dy, float* dx, const PoolShape& shape);
 
   // Average pooling over all pixels of a blocked map, into y [n, channels], and its backward pass.
   void (*global_average_pool)(const float* x, float* y, BlockedShape shape, std::int64_t channels);

@@ -1,4 +1,4 @@
-// The CPU kernels for ReLU, additions, biases, average pooling, and layout conversions.
+// The CPU kernels for ReLU, sums, products, biases, the mean of all pixels, and layouts.
 #include "models/backend/cpu/kernels/kernels_isa.h"
 
 namespace syncopate::SYNCOPATE_ISA {
@@ -41,6 +41,42 @@ void relu_backward(const float* dy, const float* y, float* dx, std::int64_t coun
 
 void add(const float* a, const float* b, float* y, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = a[i] + b[i];
+}
+
+void multiply(const float* a, const float* b, float* y, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = a[i] * b[i];
+}
+
+void clear_padding(float* y, BlockedShape shape, std::int64_t channels) {
+  const int used = static_cast<int>(channels - (shape.blocks - 1) * kBlock);
+  for (std::int64_t n = 0; n < shape.n; ++n) {
+    float* last = y + (n * shape.blocks + shape.blocks - 1) * shape.pixels * kBlock;
+    for (std::int64_t p = 0; p < shape.pixels; ++p) {
+      for (int c = used; c < kBlock; ++c) last[p * kBlock + c] = 0.0F;
+    }
+  }
+}
+
+void copy_channels(const float* x, std::int64_t x_blocks, std::int64_t x_first, float* y,
+                   std::int64_t y_blocks, std::int64_t y_first, std::int64_t n, std::int64_t pixels,
+                   std::int64_t count) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    std::int64_t c = 0;
+    while (c < count) {
+      // The channels up to the end of a block of either map.
+      const std::int64_t from = x_first + c;
+      const std::int64_t into = y_first + c;
+      std::int64_t width = count - c;
+      if (kBlock - from % kBlock < width) width = kBlock - from % kBlock;
+      if (kBlock - into % kBlock < width) width = kBlock - into % kBlock;
+      const float* in = x + (i * x_blocks + from / kBlock) * pixels * kBlock + from % kBlock;
+      float* out = y + (i * y_blocks + into / kBlock) * pixels * kBlock + into % kBlock;
+      for (std::int64_t p = 0; p < pixels; ++p) {
+        for (std::int64_t k = 0; k < width; ++k) out[p * kBlock + k] = in[p * kBlock + k];
+      }
+      c += width;
+    }
+  }
 }
 
 void global_average_pool(const float* x, float* y, BlockedShape shape, std::int64_t channels) {

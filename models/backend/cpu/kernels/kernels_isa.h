@@ -60,6 +60,16 @@ void batch_norm_backward_apply(const BatchNormInputGradient& args, BlockedShape 
 void relu(const float* x, float* y, std::int64_t count);
 void relu_backward(const float* dy, const float* y, float* dx, std::int64_t count);
 void add(const float* a, const float* b, float* y, std::int64_t count);
+void multiply(const float* a, const float* b, float* y, std::int64_t count);
+void activate(Activation kind, const float* x, float* y, std::int64_t count);
+void activate_backward(Activation kind, const float* x, const float* dy, float* dx,
+                       std::int64_t count);
+void clear_padding(float* y, BlockedShape shape, std::int64_t channels);
+void copy_channels(const float* x, std::int64_t x_blocks, std::int64_t x_first, float* y,
+                   std::int64_t y_blocks, std::int64_t y_first, std::int64_t n, std::int64_t pixels,
+                   std::int64_t count);
+void average_pool(const float* x, float* y, const PoolShape& shape);
+void average_pool_backward(const float* dy, float* dx, const PoolShape& shape);
 void max_pool(const float* x, float* y, std::uint8_t* winner, const PoolShape& shape);
 void max_pool_backward(const float* dy, const std::uint8_t* winner, float* dx,
                        const PoolShape& shape);

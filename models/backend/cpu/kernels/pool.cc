@@ -1,4 +1,4 @@
-// The CPU kernels of max-pooling and of ResNet's parameter-free shortcut, over blocked maps.
+// The CPU kernels of pooling and of ResNet's parameter-free shortcut, over blocked maps.
 #include "models/backend/cpu/kernels/kernels_isa.h"
 
 namespace syncopate::SYNCOPATE_ISA {
@@ -63,6 +63,53 @@ void max_pool_backward(const float* dy, const std::uint8_t* winner, float* dx,
             float* pixel = out + ((top + r) * shape.in_w + left + s) * kBlock;
             store(pixel, load(pixel) +
                              (place == static_cast<int>(r * shape.window + s) ? gradient : Vec{}));
+          }
+        }
+      }
+    }
+  }
+}
+
+void average_pool(const float* x, float* y, const PoolShape& shape) {
+  const float inverse = 1.0F / static_cast<float>(shape.window * shape.window);
+  for (std::int64_t map = 0; map < shape.n * shape.blocks; ++map) {
+    const float* in = x + map * shape.in_h * shape.in_w * kBlock;
+    for (std::int64_t h = 0; h < shape.out_h; ++h) {
+      const std::int64_t top = h * shape.stride - shape.pad;
+      const Extent rows = inside(top, shape.window, shape.in_h);
+      for (std::int64_t w = 0; w < shape.out_w; ++w) {
+        const std::int64_t left = w * shape.stride - shape.pad;
+        const Extent columns = inside(left, shape.window, shape.in_w);
+        Vec sum = {};
+        for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+          for (std::int64_t s = columns.begin; s < columns.end; ++s) {
+            sum += load(in + ((top + r) * shape.in_w + left + s) * kBlock);
+          }
+        }
+        store(y + ((map * shape.out_h + h) * shape.out_w + w) * kBlock, sum * inverse);
+      }
+    }
+  }
+}
+
+void average_pool_backward(const float* dy, float* dx, const PoolShape& shape) {
+  const float inverse = 1.0F / static_cast<float>(shape.window * shape.window);
+  const std::int64_t in_size = shape.in_h * shape.in_w * kBlock;
+  for (std::int64_t map = 0; map < shape.n * shape.blocks; ++map) {
+    float* out = dx + map * in_size;
+    for (std::int64_t i = 0; i < in_size; i += kBlock) store(out + i, Vec{});
+    for (std::int64_t h = 0; h < shape.out_h; ++h) {
+      const std::int64_t top = h * shape.stride - shape.pad;
+      const Extent rows = inside(top, shape.window, shape.in_h);
+      for (std::int64_t w = 0; w < shape.out_w; ++w) {
+        const std::int64_t left = w * shape.stride - shape.pad;
+        const Extent columns = inside(left, shape.window, shape.in_w);
+        const Vec gradient =
+            load(dy + ((map * shape.out_h + h) * shape.out_w + w) * kBlock) * inverse;
+        for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+          for (std::int64_t s = columns.begin; s < columns.end; ++s) {
+            float* pixel = out + ((top + r) * shape.in_w + left + s) * kBlock;
+            store(pixel, load(pixel) + gradient);
           }
         }
       }

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 
+#include "models/graph/activation.h"
 #include "models/optim/kernels/optimizer_kernels.h"
 
 namespace syncopate::cuda {
@@ -40,7 +41,7 @@ void normalise_with_channels(const From* x, float unit, const float* mean, const
                              int channels, T* y, int y_channels, std::int64_t rows,
                              cudaStream_t stream);
 
-// Element-wise functions: ReLU and addition.
+// Element-wise functions: activations, sums and products.
 
 // Applies ReLU, y = max(x, 0). NaN stays NaN here and in every other function that applies ReLU.
 template <typename T>
@@ -51,6 +52,16 @@ void relu_backward(const T* y, const T* dy, T* dx, std::int64_t count, cudaStrea
 // Adds two maps: y = a + b. y may be a or b.
 template <typename T>
 void add(const T* a, const T* b, T* y, std::int64_t count, cudaStream_t stream);
+// Computes y = a * b. y may be a or b.
+template <typename T>
+void multiply(const T* a, const T* b, T* y, std::int64_t count, cudaStream_t stream);
+// Applies a smooth activation, y = f(x), and computes its input gradient, dx = f'(x) * dy. dx may
+// be dy.
+template <typename T>
+void activate_forward(Activation kind, const T* x, T* y, std::int64_t count, cudaStream_t stream);
+template <typename T>
+void activate_backward(Activation kind, const T* x, const T* dy, T* dx, std::int64_t count,
+                       cudaStream_t stream);
 
 // The next functions work on a bias over [rows, channels].
 
@@ -157,6 +168,13 @@ void max_pool_forward(const PoolShape& shape, const T* x, T* y, std::uint8_t* ch
 template <typename T>
 void max_pool_backward(const PoolShape& shape, const T* dy, const std::uint8_t* chosen, T* dx,
                        cudaStream_t stream);
+// Average pooling over windows; padding counts as zeros, so every mean is divided by window^2.
+template <typename T>
+void window_average_forward(const PoolShape& shape, const T* x, T* y, cudaStream_t stream);
+// Overwrites all of dx. Where windows overlap, their gradients are added in the order of the
+// windows.
+template <typename T>
+void window_average_backward(const PoolShape& shape, const T* dy, T* dx, cudaStream_t stream);
 // Average pooling: takes the mean over pixels, x [n, pixels, channels], y [n, channels].
 template <typename T>
 void average_pool_forward(const T* x, T* y, std::int64_t n, int pixels, int channels,

@@ -115,6 +115,112 @@ struct Add {
   }
 };
 
+template <typename T>
+struct Multiply {
+  const T* a;
+  const T* b;
+  T* y;
+
+  template <int kWidth>
+  __device__ void at(std::int64_t first) const {
+    auto floats = load<kWidth>(a + first);
+    const auto others = load<kWidth>(b + first);
+    for (int i = 0; i < kWidth; ++i) floats[i] *= others[i];
+    store(y + first, floats);
+  }
+};
+
+__device__ inline float sigmoid(float x) { return 1.0F / (1.0F + expf(-x)); }
+// The normal distribution function, which GELU multiplies by x.
+__device__ inline float normal(float x) { return 0.5F * (1.0F + erff(x * 0.707106781F)); }
+
+// The smooth activations and their derivatives; models/graph/activation.h.
+struct Sigmoid {
+  static __device__ float value(float x) { return sigmoid(x); }
+  static __device__ float slope(float x) {
+    const float y = sigmoid(x);
+    return y * (1.0F - y);
+  }
+};
+struct Tanh {
+  static __device__ float value(float x) { return tanhf(x); }
+  static __device__ float slope(float x) {
+    const float y = tanhf(x);
+    return 1.0F - y * y;
+  }
+};
+struct Gelu {
+  static __device__ float value(float x) { return x * normal(x); }
+  static __device__ float slope(float x) {
+    return normal(x) + x * 0.398942280F * expf(-0.5F * x * x);
+  }
+};
+struct Silu {
+  static __device__ float value(float x) { return x * sigmoid(x); }
+  static __device__ float slope(float x) {
+    const float y = sigmoid(x);
+    return y * (1.0F + x * (1.0F - y));
+  }
+};
+struct HardSwish {
+  static __device__ float value(float x) {
+    // These comparisons let NaN pass.
+    float gate = x + 3.0F;
+    gate = gate < 0.0F ? 0.0F : gate;
+    gate = gate > 6.0F ? 6.0F : gate;
+    return x * gate * (1.0F / 6.0F);
+  }
+  static __device__ float slope(float x) {
+    if (x < -3.0F) return 0.0F;
+    return x > 3.0F ? 1.0F : x * (1.0F / 3.0F) + 0.5F;
+  }
+};
+
+template <typename T, typename Function>
+struct ActivateForward {
+  const T* x;
+  T* y;
+
+  template <int kWidth>
+  __device__ void at(std::int64_t first) const {
+    auto floats = load<kWidth>(x + first);
+    for (int i = 0; i < kWidth; ++i) floats[i] = Function::value(floats[i]);
+    store(y + first, floats);
+  }
+};
+
+template <typename T, typename Function>
+struct ActivateBackward {
+  const T* x;
+  const T* dy;
+  T* dx;
+
+  template <int kWidth>
+  __device__ void at(std::int64_t first) const {
+    const auto inputs = load<kWidth>(x + first);
+    auto floats = load<kWidth>(dy + first);
+    for (int i = 0; i < kWidth; ++i) floats[i] *= Function::slope(inputs[i]);
+    store(dx + first, floats);
+  }
+};
+
+// Calls body(Function{}) for the function of an activation.
+template <typename Body>
+void with_function(Activation kind, const Body& body) {
+  switch (kind) {
+    case Activation::kSigmoid:
+      return body(Sigmoid{});
+    case Activation::kTanh:
+      return body(Tanh{});
+    case Activation::kGelu:
+      return body(Gelu{});
+    case Activation::kSilu:
+      return body(Silu{});
+    case Activation::kHardSwish:
+      return body(HardSwish{});
+  }
+}
+
 }  // namespace
 
 template <typename From, typename T>
@@ -147,6 +253,28 @@ void add(const T* a, const T* b, T* y, std::int64_t count, cudaStream_t stream) 
   for_each_element<T>("add", Add<T>{a, b, y}, count, aligned(a, b, y), stream);
 }
 
+template <typename T>
+void multiply(const T* a, const T* b, T* y, std::int64_t count, cudaStream_t stream) {
+  for_each_element<T>("multiply", Multiply<T>{a, b, y}, count, aligned(a, b, y), stream);
+}
+
+template <typename T>
+void activate_forward(Activation kind, const T* x, T* y, std::int64_t count, cudaStream_t stream) {
+  with_function(kind, [&]<typename Function>(Function) {
+    for_each_element<T>("activate_forward", ActivateForward<T, Function>{x, y}, count,
+                        aligned(x, y), stream);
+  });
+}
+
+template <typename T>
+void activate_backward(Activation kind, const T* x, const T* dy, T* dx, std::int64_t count,
+                       cudaStream_t stream) {
+  with_function(kind, [&]<typename Function>(Function) {
+    for_each_element<T>("activate_backward", ActivateBackward<T, Function>{x, dy, dx}, count,
+                        aligned(x, dy, dx), stream);
+  });
+}
+
 // Instantiates the element-wise functions for float, __nv_bfloat16 and __half.
 template void normalise(const std::uint8_t*, float, const float*, const float*, float*,
                         std::int64_t, int, cudaStream_t);
@@ -169,6 +297,20 @@ template void normalise(const float*, float, const float*, const float*, __half*
 template void relu_forward(const float*, float*, std::int64_t, cudaStream_t);
 template void relu_backward(const float*, const float*, float*, std::int64_t, cudaStream_t);
 template void add(const float*, const float*, float*, std::int64_t, cudaStream_t);
+template void multiply(const float*, const float*, float*, std::int64_t, cudaStream_t);
+template void multiply(const __nv_bfloat16*, const __nv_bfloat16*, __nv_bfloat16*, std::int64_t,
+                       cudaStream_t);
+template void multiply(const __half*, const __half*, __half*, std::int64_t, cudaStream_t);
+template void activate_forward(Activation, const float*, float*, std::int64_t, cudaStream_t);
+template void activate_forward(Activation, const __nv_bfloat16*, __nv_bfloat16*, std::int64_t,
+                               cudaStream_t);
+template void activate_forward(Activation, const __half*, __half*, std::int64_t, cudaStream_t);
+template void activate_backward(Activation, const float*, const float*, float*, std::int64_t,
+                                cudaStream_t);
+template void activate_backward(Activation, const __nv_bfloat16*, const __nv_bfloat16*,
+                                __nv_bfloat16*, std::int64_t, cudaStream_t);
+template void activate_backward(Activation, const __half*, const __half*, __half*, std::int64_t,
+                                cudaStream_t);
 template void convert(const float*, float*, std::int64_t, cudaStream_t);
 template void convert(const float*, __nv_bfloat16*, std::int64_t, cudaStream_t);
 template void convert(const float*, __half*, std::int64_t, cudaStream_t);

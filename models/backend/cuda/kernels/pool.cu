@@ -105,6 +105,17 @@ struct MaxPoolForward {
   }
 };
 
+// The pooling windows that contain `place`, in one dimension: window w covers w * stride and the
+// window - 1 places behind it. Places are counted from the first one of the padding.
+struct Windows {
+  int first, last;
+};
+__device__ inline Windows windows_of(int place, const PoolShape& shape, int windows) {
+  const int last = place / shape.stride;
+  return {place < shape.window ? 0 : (place - shape.window) / shape.stride + 1,
+          last < windows ? last : windows - 1};
+}
+
 // kWindows is the number of windows in one dimension that contain a pixel if it is small, else 0.
 template <typename T, int kWindows>
 struct MaxPoolBackward {
@@ -119,17 +130,6 @@ struct MaxPoolBackward {
     return {};
   }
 
-  // first_window() and last_window() bound the pooling windows that contain `place`: window w
-  // covers w * stride and the window - 1 places behind it. Places are counted from the first one of
-  // the padding.
-  __device__ int first_window(int place) const {
-    return place < shape.window ? 0 : (place - shape.window) / shape.stride + 1;
-  }
-  __device__ int last_window(int place, int windows) const {
-    const int last = place / shape.stride;
-    return last < windows ? last : windows - 1;
-  }
-
   // The gradients of a window, and the places that its largest elements have in it.
   template <int kWidth>
   struct Window {
@@ -142,10 +142,12 @@ struct MaxPoolBackward {
     const Pixel pixel = pixel_of(in, shape.height, shape.width);
     const int padded_row = pixel.row + shape.pad;
     const int padded_column = pixel.column + shape.pad;
-    const int top = first_window(padded_row);
-    const int bottom = last_window(padded_row, out_height);
-    const int left = first_window(padded_column);
-    const int right = last_window(padded_column, out_width);
+    const Windows rows = windows_of(padded_row, shape, out_height);
+    const Windows columns = windows_of(padded_column, shape, out_width);
+    const int top = rows.first;
+    const int bottom = rows.last;
+    const int left = columns.first;
+    const int right = columns.last;
     const auto read = [&](int row, int column) {
       const std::int64_t first =
           index_of(pixel.n, row, column, out_height, out_width) * shape.channels + channel;
@@ -179,6 +181,73 @@ struct MaxPoolBackward {
       }
     }
     store(dx + in * shape.channels + channel, gradient);
+  }
+};
+
+// The mean of each window.
+template <typename T>
+struct WindowAverageForward {
+  PoolShape shape;
+  int out_height, out_width;
+  const T* x;
+  T* y;
+
+  template <int kWidth>
+  __device__ NoConstants constants(int) const {
+    return {};
+  }
+
+  template <int kWidth>
+  __device__ void at(std::int64_t out, int channel, NoConstants) const {
+    const Pixel pixel = pixel_of(out, out_height, out_width);
+    const int top = pixel.row * shape.stride - shape.pad;
+    const int left = pixel.column * shape.stride - shape.pad;
+    const Extent rows = inside(top, shape.window, shape.height);
+    const Extent columns = inside(left, shape.window, shape.width);
+    const float inverse = 1.0F / static_cast<float>(shape.window * shape.window);
+    Floats<kWidth> sums{};
+    for (int r = rows.begin; r < rows.end; ++r) {
+      for (int s = columns.begin; s < columns.end; ++s) {
+        const auto values = load<kWidth>(
+            x + channel +
+            index_of(pixel.n, top + r, left + s, shape.height, shape.width) * shape.channels);
+        for (int i = 0; i < kWidth; ++i) sums[i] += values[i];
+      }
+    }
+    for (int i = 0; i < kWidth; ++i) sums[i] *= inverse;
+    store(y + out * shape.channels + channel, sums);
+  }
+};
+
+// The sum of the gradients of all windows that contain a pixel.
+template <typename T>
+struct WindowAverageBackward {
+  PoolShape shape;
+  int out_height, out_width;
+  const T* dy;
+  T* dx;
+
+  template <int kWidth>
+  __device__ NoConstants constants(int) const {
+    return {};
+  }
+
+  template <int kWidth>
+  __device__ void at(std::int64_t in, int channel, NoConstants) const {
+    const Pixel pixel = pixel_of(in, shape.height, shape.width);
+    const Windows rows = windows_of(pixel.row + shape.pad, shape, out_height);
+    const Windows columns = windows_of(pixel.column + shape.pad, shape, out_width);
+    const float inverse = 1.0F / static_cast<float>(shape.window * shape.window);
+    Floats<kWidth> sums{};
+    for (int row = rows.first; row <= rows.last; ++row) {
+      for (int column = columns.first; column <= columns.last; ++column) {
+        const auto gradients = load<kWidth>(
+            dy + channel + index_of(pixel.n, row, column, out_height, out_width) * shape.channels);
+        for (int i = 0; i < kWidth; ++i) sums[i] += gradients[i];
+      }
+    }
+    for (int i = 0; i < kWidth; ++i) sums[i] *= inverse;
+    store(dx + in * shape.channels + channel, sums);
   }
 };
 
@@ -250,6 +319,21 @@ void max_pool_backward(const PoolShape& shape, const T* dy, const std::uint8_t* 
 }
 
 template <typename T>
+void window_average_forward(const PoolShape& shape, const T* x, T* y, cudaStream_t stream) {
+  const WindowAverageForward<T> forward{shape, shape.out_height(), shape.out_width(), x, y};
+  for_each_row<T>("window_average_forward", forward,
+                  shape.n * shape.out_height() * shape.out_width(), shape.channels,
+                  rows_in_vectors<T>(shape.channels, x, y), stream);
+}
+
+template <typename T>
+void window_average_backward(const PoolShape& shape, const T* dy, T* dx, cudaStream_t stream) {
+  const WindowAverageBackward<T> backward{shape, shape.out_height(), shape.out_width(), dy, dx};
+  for_each_row<T>("window_average_backward", backward, shape.n * shape.height * shape.width,
+                  shape.channels, rows_in_vectors<T>(shape.channels, dy, dx), stream);
+}
+
+template <typename T>
 void average_pool_forward(const T* x, T* y, std::int64_t n, int pixels, int channels,
                           cudaStream_t stream) {
   for_each_row<T>("average_pool_forward", AveragePoolForward<T>{x, y, pixels, channels}, n,
@@ -264,6 +348,14 @@ void average_pool_backward(const T* dy, T* dx, std::int64_t n, int pixels, int c
 }
 
 // Instantiates the pooling functions for float, __nv_bfloat16 and __half.
+template void window_average_forward(const PoolShape&, const float*, float*, cudaStream_t);
+template void window_average_forward(const PoolShape&, const __nv_bfloat16*, __nv_bfloat16*,
+                                     cudaStream_t);
+template void window_average_forward(const PoolShape&, const __half*, __half*, cudaStream_t);
+template void window_average_backward(const PoolShape&, const float*, float*, cudaStream_t);
+template void window_average_backward(const PoolShape&, const __nv_bfloat16*, __nv_bfloat16*,
+                                      cudaStream_t);
+template void window_average_backward(const PoolShape&, const __half*, __half*, cudaStream_t);
 template void max_pool_forward(const PoolShape&, const float*, float*, std::uint8_t*, cudaStream_t);
 template void max_pool_backward(const PoolShape&, const float*, const std::uint8_t*, float*,
                                 cudaStream_t);

@@ -135,6 +135,50 @@ TYPED_TEST(ElementwiseKernels, ReluPassesGradientsWhereTheOutputIsPositive) {
   });
 }
 
+TYPED_TEST(ElementwiseKernels, ActivateAndMultiplyTheGradientByTheSlope) {
+  using T = TypeParam;
+  for (const Activation kind : {Activation::kSigmoid, Activation::kTanh, Activation::kGelu,
+                                Activation::kSilu, Activation::kHardSwish}) {
+    SCOPED_TRACE(std::string(name(kind)));
+    this->for_each_case([&](std::int64_t count, std::int64_t offset) {
+      reference::Map x = reference::make_map(1, {count});
+      x.values = draw<T>(count, 9, 0.0, 5.0);
+      reference::Map dy = x;
+      dy.values = draw<T>(count, 10);
+      const auto found = run_in_every_order([&] {
+        DeviceArray<T> in(x.values, offset);
+        DeviceArray<T> gradient(dy.values, offset);
+        DeviceArray<T> out(count, offset);
+        DeviceArray<T> in_gradient(count, offset);
+        activate_forward(kind, in.data(), out.data(), count, kStream);
+        activate_backward(kind, in.data(), gradient.data(), in_gradient.data(), count, kStream);
+        return Outputs{out.values(), in_gradient.values()};
+      });
+      // A dozen operations, whose numbers are at most 5.
+      expect_close<T>(reference::activate(x, kind).values, found[0], 12, 5.0);
+      expect_close<T>(reference::activate_backward(x, kind, dy).values, found[1], 12, 5.0);
+    });
+  }
+}
+
+TYPED_TEST(ElementwiseKernels, MultiplyInF32AndRoundOnce) {
+  using T = TypeParam;
+  this->for_each_case([&](std::int64_t count, std::int64_t offset) {
+    const Values left = draw<T>(count, 11);
+    const Values right = draw<T>(count, 12);
+    Values expected = left;
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] *= right[i];
+    const auto found = run_in_every_order([&] {
+      DeviceArray<T> a(left, offset);
+      DeviceArray<T> b(right, offset);
+      DeviceArray<T> y(count, offset);
+      multiply(a.data(), b.data(), y.data(), count, kStream);
+      return Outputs{y.values()};
+    });
+    expect_close<T>(expected, found[0], 1);
+  });
+}
+
 TYPED_TEST(ElementwiseKernels, AddInF32AndRoundOnce) {
   using T = TypeParam;
   this->for_each_case([&](std::int64_t count, std::int64_t offset) {

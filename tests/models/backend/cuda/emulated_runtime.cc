@@ -59,6 +59,17 @@ cudaError_t cudaMemcpyAsync(void* into, const void* from, size_t count, cudaMemc
   syncopate::cuda::do_or_record(stream, [=] { std::memmove(into, from, count); });
   return cudaSuccess;
 }
+cudaError_t cudaMemcpy2DAsync(void* into, size_t into_row, const void* from, size_t from_row,
+                              size_t width, size_t height, cudaMemcpyKind /*kind*/,
+                              cudaStream_t stream) {
+  syncopate::cuda::do_or_record(stream, [=] {
+    for (size_t row = 0; row < height; ++row) {
+      std::memmove(static_cast<char*>(into) + row * into_row,
+                   static_cast<const char*>(from) + row * from_row, width);
+    }
+  });
+  return cudaSuccess;
+}
 cudaError_t cudaStreamBeginCapture(cudaStream_t /*stream*/, cudaStreamCaptureMode /*mode*/) {
   syncopate::cuda::recorded_work() = new syncopate::cuda::RecordedWork;
   return cudaSuccess;
@@ -132,7 +143,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   syncopate::cuda::finish_event(event);
   return cudaSuccess;
 }
-cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t /*begun*/, cudaEvent_t /*ended*/) {
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t /*begun*/,
+                                 cudaEvent_t /*ended*/) {
   *milliseconds = 1.0F;  // an emulated device has no clock: any two events are as far apart
   return cudaSuccess;
 }

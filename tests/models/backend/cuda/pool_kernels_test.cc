@@ -102,6 +102,36 @@ TYPED_TEST(PoolKernels, CountThePaddingInTheWindowsPlacesButNeverChooseIt) {
   EXPECT_EQ(chosen.values(), Values{4});  // the maximum is at row 1, column 1 of 3x3
 }
 
+TYPED_TEST(PoolKernels, AverageOverWindows) {
+  using T = TypeParam;
+  for (const PoolShape& shape : kPoolShapes) {
+    for (const std::int64_t offset : {0, 1}) {
+      SCOPED_TRACE(to_string(shape));
+      const AveragePoolOp operation{
+          .window = shape.window, .stride = shape.stride, .pad = shape.pad};
+      const std::int64_t inputs = shape.n * shape.height * shape.width * shape.channels;
+      const reference::Map x = map_of(shape, draw<T>(inputs, 3));
+      reference::Map dy = reference::make_map(shape.n, out_shape(shape));
+      const auto outputs = static_cast<std::int64_t>(dy.values.size());
+      dy.values = draw<T>(outputs, 4);
+      const auto found = run_in_every_order([&] {
+        DeviceArray<T> in(x.values, offset);
+        DeviceArray<T> out(outputs, offset);
+        DeviceArray<T> out_gradient(dy.values, offset);
+        DeviceArray<T> in_gradient(inputs, offset);
+        window_average_forward(shape, in.data(), out.data(), kStream);
+        window_average_backward(shape, out_gradient.data(), in_gradient.data(), kStream);
+        return Outputs{out.values(), in_gradient.values()};
+      });
+      const double pixels = shape.window * shape.window;  // at most so many numbers are added
+      expect_close<T>(reference::average_pool(x, operation, out_shape(shape)).values, found[0],
+                      pixels + 2);
+      expect_close<T>(reference::average_pool_backward(x, operation, dy).values, found[1],
+                      pixels + 2);
+    }
+  }
+}
+
 TYPED_TEST(PoolKernels, AverageOverPixels) {
   using T = TypeParam;
   for (const PoolShape& shape : kPoolShapes) {

@@ -1,0 +1,78 @@
+// `syncopate network`: prints a network as a table, or as a file that --model file:NET.json reads.
+#include <fmt/format.h>
+
+#include <ostream>
+#include <string>
+#include <utility>
+
+#include "deploy/commands/commands.h"
+#include "models/graph/graph_text.h"
+#include "worker/run/run_data.h"
+#include "worker/train/progress.h"
+
+namespace syncopate {
+namespace {
+
+// Returns a number with a comma after each third digit: 1,234,567.
+std::string grouped(std::int64_t number) {
+  std::string text = fmt::format("{}", number);
+  for (std::size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, 1, ',');
+  return text;
+}
+
+std::int64_t parameters_of(const Graph& graph, const Node& node) {
+  std::int64_t count = 0;
+  for (const int p : node.parameters) {
+    count += num_elements(graph.parameters[static_cast<std::size_t>(p)].shape);
+  }
+  return count;
+}
+
+// Counts the multiply-adds of a forward pass of one sample: those of convolutions and dense layers.
+std::int64_t multiply_adds_of(const Graph& graph, const Node& node) {
+  const auto weight_elements = [&] {
+    return num_elements(graph.parameters[static_cast<std::size_t>(node.parameters.front())].shape);
+  };
+  if (std::holds_alternative<Conv2dOp>(node.operation)) {
+    return weight_elements() * node.shape[0] * node.shape[1];
+  }
+  return std::holds_alternative<DenseOp>(node.operation) ? weight_elements() : 0;
+}
+
+void print_table(const Graph& graph, const std::string& data_flag, std::ostream& out) {
+  constexpr const char* kLine = "{:<24}{:<22}{:<18}{:>14}{:>18}\n";
+  const auto count = [](std::int64_t number) { return number == 0 ? "-" : grouped(number); };
+  std::int64_t multiply_adds = 0;
+  out << fmt::format("network {} for --data {}, hash {}\n\n", graph.name, data_flag,
+                     network_hash(to_text(graph)));
+  out << fmt::format(kLine, "name", "operation", "output", "parameters", "multiply-adds");
+  for (const Node& node : graph.nodes) {
+    const std::int64_t work = multiply_adds_of(graph, node);
+    multiply_adds += work;
+    out << fmt::format(kLine, node.name.empty() ? "-" : node.name, name(node.operation),
+                       to_string(node.shape), count(parameters_of(graph, node)), count(work));
+  }
+  out << fmt::format(kLine, "all", "", "", grouped(graph.num_parameters()), grouped(multiply_adds));
+}
+
+}  // namespace
+
+int run_network(const NetworkOptions& options, std::ostream& out) {
+  const auto display = make_progress_display(true);
+  const DataSplits data =
+      open_dataset(options.data, {.cache_dir = options.cache_dir,
+                                  .seed = options.seed,
+                                  .on_progress = show_progress(*display, "preparing the data"),
+                                  .image = options.image});
+  display->finish();
+  const Graph graph = network_for_data(options.model, options.data, data, options.network);
+  if (options.json) {
+    out << to_network_file(graph) << std::flush;
+  } else {
+    print_table(graph, options.data, out);
+    out << std::flush;
+  }
+  return 0;
+}
+
+}  // namespace syncopate

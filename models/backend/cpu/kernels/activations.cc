@@ -1,0 +1,151 @@
+// The CPU kernels of the smooth activations. The functions are polynomials and divisions of whole
+// vectors; the C library would compute one element at a time.
+#include "models/backend/cpu/kernels/kernels_isa.h"
+
+namespace syncopate::SYNCOPATE_ISA {
+namespace {
+
+// Returns e^x. x is n * ln 2 + r with |r| <= ln 2 / 2, and e^r is a polynomial. Source: Cephes,
+// expf (Moshier 1989). Beyond the range of f32 the result is the smallest or largest power used,
+// and NaN stays NaN.
+Vec exponential(Vec x) {
+  constexpr float kLowest = -87.0F;
+  constexpr float kHighest = 88.0F;
+  x = x < kLowest ? Vec{} + kLowest : x;
+  x = x > kHighest ? Vec{} + kHighest : x;
+  // Adding 1.5 * 2^23 rounds to a whole number, which the low bits of the sum then hold.
+  constexpr float kRounder = 12582912.0F;
+  const Vec shifted = x * 1.44269504F + kRounder;
+  const Vec n = shifted - kRounder;
+  const Vec r = (x - n * 0.693359375F) - n * -2.12194440e-4F;
+  Vec y = Vec{} + 1.9875691500e-4F;
+  y = y * r + 1.3981999507e-3F;
+  y = y * r + 8.3334519073e-3F;
+  y = y * r + 4.1665795894e-2F;
+  y = y * r + 1.6666665459e-1F;
+  y = y * r + 5.0000001201e-1F;
+  y = y * (r * r) + r + 1.0F;
+  const IntVec power = ((reinterpret_cast<IntVec>(shifted) - 0x4B400000) + 127) << 23;
+  return x == x ? y * reinterpret_cast<Vec>(power) : x;
+}
+
+Vec sigmoid(Vec x) { return 1.0F / (1.0F + exponential(-x)); }
+
+// Returns tanh(x): near 0 a polynomial, whose relative error stays small. Source: Cephes, tanhf.
+Vec hyperbolic_tangent(Vec x) {
+  const Vec square = x * x;
+  Vec y = Vec{} - 5.70498872745e-3F;
+  y = y * square + 2.06390887954e-2F;
+  y = y * square - 5.37397155531e-2F;
+  y = y * square + 1.33314422036e-1F;
+  y = y * square - 3.33332819422e-1F;
+  const Vec small = y * square * x + x;
+  const Vec large = 1.0F - 2.0F / (exponential(x + x) + 1.0F);
+  return square < 0.390625F ? small : large;  // |x| < 0.625
+}
+
+// Returns the error function. Source: Abramowitz and Stegun 1964, 7.1.26: absolute error 1.5e-7.
+Vec error_function(Vec x) {
+  const Vec size = x < 0.0F ? -x : x;
+  const Vec t = 1.0F / (1.0F + 0.3275911F * size);
+  Vec y = Vec{} + 1.061405429F;
+  y = y * t - 1.453152027F;
+  y = y * t + 1.421413741F;
+  y = y * t - 0.284496736F;
+  y = y * t + 0.254829592F;
+  y = 1.0F - y * t * exponential(-size * size);
+  return x < 0.0F ? -y : y;
+}
+
+// The normal distribution function, which GELU multiplies by x.
+Vec normal(Vec x) { return 0.5F * (1.0F + error_function(x * 0.707106781F)); }
+
+struct Sigmoid {
+  static Vec value(Vec x) { return sigmoid(x); }
+  static Vec slope(Vec x) {
+    const Vec y = sigmoid(x);
+    return y * (1.0F - y);
+  }
+};
+struct Tanh {
+  static Vec value(Vec x) { return hyperbolic_tangent(x); }
+  static Vec slope(Vec x) {
+    const Vec y = hyperbolic_tangent(x);
+    return 1.0F - y * y;
+  }
+};
+struct Gelu {
+  static Vec value(Vec x) { return x * normal(x); }
+  static Vec slope(Vec x) { return normal(x) + x * 0.398942280F * exponential(x * x * -0.5F); }
+};
+struct Silu {
+  static Vec value(Vec x) { return x * sigmoid(x); }
+  static Vec slope(Vec x) {
+    const Vec y = sigmoid(x);
+    return y * (1.0F + x * (1.0F - y));
+  }
+};
+struct HardSwish {
+  static Vec value(Vec x) {
+    Vec gate = x + 3.0F;
+    gate = gate < 0.0F ? Vec{} : gate;
+    gate = gate > 6.0F ? Vec{} + 6.0F : gate;
+    return x * gate * (1.0F / 6.0F);
+  }
+  static Vec slope(Vec x) {
+    const Vec inner = x * (1.0F / 3.0F) + 0.5F;
+    const Vec left = x < -3.0F ? Vec{} : inner;
+    return x > 3.0F ? Vec{} + 1.0F : left;
+  }
+};
+
+// Calls body(Function{}) for the function of an activation.
+template <typename Body>
+void with_function(Activation kind, const Body& body) {
+  switch (kind) {
+    case Activation::kSigmoid:
+      return body(Sigmoid{});
+    case Activation::kTanh:
+      return body(Tanh{});
+    case Activation::kGelu:
+      return body(Gelu{});
+    case Activation::kSilu:
+      return body(Silu{});
+    case Activation::kHardSwish:
+      return body(HardSwish{});
+  }
+}
+
+// Loads up to a block of the elements that are left; the others are zero.
+Vec load_part(const float* p, std::int64_t left) {
+  if (left >= kBlock) return load(p);
+  Vec v = {};
+  for (int i = 0; i < left; ++i) v[i] = p[i];
+  return v;
+}
+void store_part(float* p, Vec v, std::int64_t left) {
+  if (left >= kBlock) return store(p, v);
+  for (int i = 0; i < left; ++i) p[i] = v[i];
+}
+
+}  // namespace
+
+void activate(Activation kind, const float* x, float* y, std::int64_t count) {
+  with_function(kind, [&](auto function) {
+    for (std::int64_t i = 0; i < count; i += kBlock) {
+      store_part(y + i, function.value(load_part(x + i, count - i)), count - i);
+    }
+  });
+}
+
+void activate_backward(Activation kind, const float* x, const float* dy, float* dx,
+                       std::int64_t count) {
+  with_function(kind, [&](auto function) {
+    for (std::int64_t i = 0; i < count; i += kBlock) {
+      const Vec slope = function.slope(load_part(x + i, count - i));
+      store_part(dx + i, slope * load_part(dy + i, count - i), count - i);
+    }
+  });
+}
+
+}  // namespace syncopate::SYNCOPATE_ISA

@@ -1,0 +1,575 @@
+// Reads the text of a network: that of a checkpoint, and the file of a user.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "models/graph/graph_text.h"
+
+namespace syncopate {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Bounds of the sizes in a text, so that no product of them overflows 64 bits.
+constexpr std::int64_t kMostChannels = 1 << 24;
+constexpr std::int64_t kLargestSide = 1 << 16;  // of an input, in pixels
+constexpr std::int64_t kLargestWindow = 1 << 7;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 36;    // of a value, for one sample
+constexpr std::int64_t kMostParameters = std::int64_t{1} << 34;  // of a network
+constexpr std::size_t kMostNodes = 10000;
+constexpr std::size_t kLongestName = 200;
+
+constexpr std::array kDTypes = {DType::kU8, DType::kU16, DType::kF32};
+constexpr std::array kLosses = {LossKind::kSoftmaxCrossEntropy};
+constexpr std::array kActivations = {Activation::kSigmoid, Activation::kTanh, Activation::kGelu,
+                                     Activation::kSilu, Activation::kHardSwish};
+constexpr std::array kInits = {Init::kZeros, Init::kOnes, Init::kHeUniform, Init::kGlorotUniform};
+constexpr const char* kClasses = "classes";
+
+std::string_view loss_name(LossKind kind) { return name(kind); }
+
+// A network's text as JSON. `data` is null for the text of a checkpoint.
+struct Source {
+  Json json;
+  std::string path;
+  std::vector<int> lines;  // of each node, counted from 1
+  const NetworkInput* data = nullptr;
+};
+
+// The nodes of the text that are part of the graph already. Numbers count the nodes of the text; a
+// node of the text may be several of the graph.
+struct Nodes {
+  std::map<std::string, NodeId, std::less<>> numbers;  // by name
+  std::vector<NodeId> ids;                             // in the graph
+  std::vector<bool> is_read;                           // by a later node
+  std::int64_t num_parameters = 0;
+};
+
+// Reads one node of a text and adds it to the graph.
+class Reader {
+ public:
+  Reader(const Source& source, NodeId number, GraphBuilder& build, Nodes& nodes)
+      : source_(source),
+        json_(source.json["nodes"][static_cast<std::size_t>(number)]),
+        number_(number),
+        build_(build),
+        nodes_(nodes) {}
+
+  void add();
+  // Reads the last node, the loss, and returns the finished graph.
+  Graph finish();
+
+ private:
+  static constexpr std::size_t kSeveral = 1000;  // inputs: two or more, up to this number
+  struct Row {
+    std::string_view op;
+    std::size_t inputs;
+    std::vector<std::string_view> fields;  // besides op, name and inputs
+    NodeId (Reader::*add)() const;
+  };
+  static const std::vector<Row>& rows();
+
+  // Returns a message with the place of the node in front.
+  std::string located(const std::string& what) const;
+  [[noreturn]] void refuse(const std::string& what) const { throw UsageError(located(what)); }
+  [[noreturn]] void refuse_unread();
+  void check_fields(std::span<const std::string_view> fields) const;
+  void read_op(const char* expected);
+  void read_name();
+  void read_inputs(std::size_t count);
+  NodeId number_of_input(const Json& value) const;
+  // Adds the node to the graph, with messages that name its line.
+  NodeId build_by(NodeId (Reader::*operation)() const) const;
+
+  bool has(const char* key) const { return json_.contains(key); }
+  template <typename T>
+  T get(const char* key, std::string_view type) const {
+    if (!has(key)) refuse(fmt::format("'{}' is missing; expected {}", key, type));
+    try {
+      return json_.at(key).get<T>();
+    } catch (const nlohmann::json::exception&) {
+      refuse(fmt::format("'{}' is {}; expected {}", key, json_.at(key).dump(), type));
+    }
+  }
+  std::int64_t integer(const char* key, const Json& value, std::int64_t least,
+                       std::int64_t most) const;
+  // Returns a whole number; `otherwise` if the field is absent, unless that is negative.
+  int size(const char* key, std::int64_t least, std::int64_t most, int otherwise = -1) const;
+  int window(const char* key, int otherwise, std::int64_t least = 1) const {
+    return size(key, least, kLargestWindow, otherwise);
+  }
+  int channels(const char* key) const { return size(key, 1, kMostChannels); }
+  float between(const char* key, float otherwise, float least, float most) const;
+  std::vector<float> finite(const char* key) const;
+  Init init(Init otherwise) const;
+  const std::string& parameters_name() const {
+    if (name_.empty()) refuse("'name' is missing; a node with parameters needs one");
+    return name_;
+  }
+  // True if the layer gives the classes of the data.
+  bool gives_classes() const {
+    return source_.data != nullptr && has("features") && json_["features"] == kClasses;
+  }
+
+  NodeId input() const;
+  NodeId conv2d() const;
+  NodeId batch_norm() const;
+  NodeId relu() const { return build_.relu(inputs_[0]); }
+  NodeId activation() const;
+  NodeId max_pool() const {
+    return build_.max_pool(
+        inputs_[0],
+        {.window = window("window", 2), .stride = window("stride", 2), .pad = window("pad", 0, 0)});
+  }
+  NodeId average_pool() const {
+    return build_.average_pool(
+        inputs_[0],
+        {.window = window("window", 2), .stride = window("stride", 2), .pad = window("pad", 0, 0)});
+  }
+  NodeId global_average_pool() const { return build_.global_average_pool(inputs_[0]); }
+  NodeId flatten() const { return build_.flatten(inputs_[0]); }
+  NodeId dense() const;
+  NodeId sum() const { return build_.add(inputs_[0], inputs_[1]); }
+  NodeId product() const { return build_.multiply(inputs_[0], inputs_[1]); }
+  NodeId concat() const { return build_.concat(inputs_); }
+  NodeId shortcut() const {
+    return build_.shortcut(inputs_[0], window("stride", 2), channels("channels"));
+  }
+
+  const Source& source_;
+  const Json& json_;
+  const NodeId number_;
+  GraphBuilder& build_;
+  Nodes& nodes_;
+  std::string op_;
+  std::string name_;
+  std::vector<NodeId> inputs_;  // in the graph
+};
+
+const std::vector<Reader::Row>& Reader::rows() {
+  static const std::vector<Row> kRows = {
+      {"input", 0, {"shape", "dtype", "mean", "stddev"}, &Reader::input},
+      {"conv2d", 1, {"channels", "kernel", "stride", "pad", "bias"}, &Reader::conv2d},
+      {"batch_norm", 1, {"epsilon", "momentum"}, &Reader::batch_norm},
+      {"relu", 1, {}, &Reader::relu},
+      {"sigmoid", 1, {}, &Reader::activation},
+      {"tanh", 1, {}, &Reader::activation},
+      {"gelu", 1, {}, &Reader::activation},
+      {"silu", 1, {}, &Reader::activation},
+      {"hard-swish", 1, {}, &Reader::activation},
+      {"max_pool", 1, {"window", "stride", "pad"}, &Reader::max_pool},
+      {"average_pool", 1, {"window", "stride", "pad"}, &Reader::average_pool},
+      {"global_average_pool", 1, {}, &Reader::global_average_pool},
+      {"flatten", 1, {}, &Reader::flatten},
+      {"dense", 1, {"features", "init"}, &Reader::dense},
+      {"add", 2, {}, &Reader::sum},
+      {"multiply", 2, {}, &Reader::product},
+      {"concat", kSeveral, {}, &Reader::concat},
+      {"shortcut", 1, {"channels", "stride"}, &Reader::shortcut}};
+  return kRows;
+}
+
+std::string Reader::located(const std::string& what) const {
+  const std::string node = name_.empty() ? fmt::format("{}", number_) : "'" + name_ + "'";
+  const std::string op = op_.empty() ? "" : " (" + op_ + ")";
+  const std::string place =
+      source_.data == nullptr
+          ? "the network's text"
+          : fmt::format("{}:{}", source_.path, source_.lines[static_cast<std::size_t>(number_)]);
+  return fmt::format("{}: node {}{}: {}", place, node, op, what);
+}
+
+void Reader::check_fields(std::span<const std::string_view> fields) const {
+  for (const auto& [key, value] : json_.items()) {
+    if (key == "op" || key == "name" || key == "inputs") continue;
+    if (std::ranges::find(fields, key) == fields.end()) {
+      refuse(fields.empty() ? fmt::format("'{}' is no field of {}, which has none", key, op_)
+                            : fmt::format("'{}' is no field of {}; its fields are {}", key, op_,
+                                          fmt::join(fields, ", ")));
+    }
+  }
+}
+
+void Reader::read_op(const char* expected) {
+  if (!json_.is_object()) refuse("expected an object {\"op\": ...}");
+  op_ = get<std::string>("op", expected);
+}
+
+void Reader::read_name() {
+  const bool is_input_of_data = op_ == "input" && source_.data != nullptr;
+  if (!has("name") && !is_input_of_data) return;
+  const auto given = has("name") ? get<std::string>("name", "a text") : "x";
+  const auto is_allowed = [](char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+           (letter >= '0' && letter <= '9') || letter == '_' || letter == '-' || letter == '.' ||
+           letter == '/';
+  };
+  if (given.empty() || given.size() > kLongestName || !std::ranges::all_of(given, is_allowed)) {
+    refuse(fmt::format("the name {} is not of 1 to {} letters, digits and _ - . /",
+                       json_["name"].dump(), kLongestName));
+  }
+  const auto [other, is_new] = nodes_.numbers.emplace(given, number_);
+  if (!is_new) {
+    refuse(fmt::format("the name '{}' is that of node {}, too", given, other->second));
+  }
+  name_ = given;
+}
+
+NodeId Reader::number_of_input(const Json& value) const {
+  if (value.is_string()) {
+    const auto& wanted = value.get_ref<const std::string&>();
+    const auto found = nodes_.numbers.find(wanted);
+    if (found != nodes_.numbers.end() && found->second < number_) return found->second;
+    refuse(fmt::format("input '{}' is not the name of an earlier node", wanted));
+  }
+  if (number_ == 0) refuse("'inputs' is not empty, and there is no earlier node");
+  return static_cast<NodeId>(integer("inputs", value, 0, number_ - 1));
+}
+
+void Reader::read_inputs(std::size_t count) {
+  std::vector<NodeId> numbers;
+  if (has("inputs")) {
+    const Json& list = json_["inputs"];
+    const std::size_t least = count == kSeveral ? 2 : count;
+    if (!list.is_array() || list.size() < least || list.size() > count) {
+      refuse(fmt::format("'inputs' is {}; expected a list of {}", list.dump(),
+                         least == count ? fmt::format("{}", count) : "two or more"));
+    }
+    for (const Json& value : list) numbers.push_back(number_of_input(value));
+  } else if (count > 1) {
+    refuse("'inputs' is missing; expected a list of nodes");
+  } else if (count == 1) {
+    if (number_ == 0) refuse("there is no node before it; the first node is {\"op\": \"input\"}");
+    numbers = {number_ - 1};
+  }
+  for (const NodeId number : numbers) {
+    nodes_.is_read[static_cast<std::size_t>(number)] = true;
+    inputs_.push_back(nodes_.ids[static_cast<std::size_t>(number)]);
+  }
+}
+
+std::int64_t Reader::integer(const char* key, const Json& value, std::int64_t least,
+                             std::int64_t most) const {
+  // An unsigned number above the range of std::int64_t is still one for nlohmann_json.
+  const bool is_whole =
+      value.is_number_integer() &&
+      (!value.is_number_unsigned() || value.get<std::uint64_t>() <= std::uint64_t{1} << 62);
+  if (is_whole && value.get<std::int64_t>() >= least && value.get<std::int64_t>() <= most) {
+    return value.get<std::int64_t>();
+  }
+  refuse(fmt::format("'{}' is {}; expected a whole number from {} to {}", key, value.dump(), least,
+                     most));
+}
+
+int Reader::size(const char* key, std::int64_t least, std::int64_t most, int otherwise) const {
+  if (!has(key) && otherwise >= 0) return otherwise;
+  if (!has(key)) refuse(fmt::format("'{}' is missing; expected a whole number", key));
+  return static_cast<int>(integer(key, json_[key], least, most));
+}
+
+float Reader::between(const char* key, float otherwise, float least, float most) const {
+  if (!has(key)) return otherwise;
+  const auto value = get<float>(key, "a number");
+  if (value >= least && value <= most) return value;
+  refuse(fmt::format("'{}' is {}; expected {} to {}", key, json_[key].dump(), least, most));
+}
+
+std::vector<float> Reader::finite(const char* key) const {
+  auto values = get<std::vector<float>>(key, "a list of numbers");
+  for (const float value : values) {
+    if (!std::isfinite(value)) refuse(fmt::format("'{}' is not finite", key));
+  }
+  return values;
+}
+
+Init Reader::init(Init otherwise) const {
+  if (!has("init")) return otherwise;
+  const auto text = get<std::string>("init", "a text");
+  std::string known;
+  for (const Init each : kInits) {
+    if (syncopate::name(each) == text) return each;
+    known += (known.empty() ? "" : ", ") + std::string(syncopate::name(each));
+  }
+  refuse(fmt::format("the initial distribution '{}' is not known; choose one of {}", text, known));
+}
+
+// Returns the message of GraphBuilder without its beginning, which names operation and node.
+std::string without_place(const ShapeError& error) {
+  const std::string what = error.what();
+  const std::size_t colon = what.find(": ");
+  return colon == std::string::npos ? what : what.substr(colon + 2);
+}
+
+NodeId Reader::build_by(NodeId (Reader::*operation)() const) const {
+  try {
+    return (this->*operation)();
+  } catch (const ShapeError& error) {
+    throw ShapeError(located(without_place(error)));
+  }
+}
+
+void Reader::add() {
+  read_op("the name of an operation");
+  read_name();
+  const auto row = std::ranges::find(rows(), op_, &Row::op);
+  if (row == rows().end()) {
+    if (std::ranges::find(kLosses, op_, loss_name) != kLosses.end()) {
+      refuse("a loss is the last node, and more nodes follow");
+    }
+    std::vector<std::string_view> known;
+    for (const Row& each : rows()) known.push_back(each.op);
+    refuse(fmt::format("no such operation; choose one of {}", fmt::join(known, ", ")));
+  }
+  check_fields(row->fields);
+  read_inputs(row->inputs);
+  const std::size_t first_parameter = build_.parameters().size();
+  const NodeId id = build_by(row->add);
+  const std::int64_t elements = num_elements(build_.shape(id));
+  if (elements > kMostElements) {
+    refuse(fmt::format("its output has {} elements for one sample; expected at most {}", elements,
+                       kMostElements));
+  }
+  for (const Parameter& parameter : build_.parameters().subspan(first_parameter)) {
+    const std::int64_t size = num_elements(parameter.shape);
+    nodes_.num_parameters += size;
+    if (nodes_.num_parameters <= kMostParameters) continue;
+    refuse(fmt::format("{} has {} elements; expected at most {} parameters in a network",
+                       parameter.name, size, kMostParameters));
+  }
+  nodes_.ids.push_back(id);
+  nodes_.is_read.push_back(false);
+}
+
+Graph Reader::finish() {
+  read_op("the name of a loss");
+  read_name();
+  const auto kind = std::ranges::find(kLosses, op_, loss_name);
+  if (kind == kLosses.end()) {
+    refuse(fmt::format("the last node is no loss; expected {{\"op\": \"{}\"}}",
+                       loss_name(kLosses.front())));
+  }
+  constexpr std::array kFields = {std::string_view("label_smoothing")};
+  if (source_.data == nullptr) {
+    check_fields(kFields);
+  } else if (has("label_smoothing")) {
+    refuse("'label_smoothing' is a flag of train, --label-smoothing");
+  } else {
+    check_fields({});
+  }
+  read_inputs(1);
+  LossOp loss{.kind = *kind, .label_smoothing = between("label_smoothing", 0.0F, 0.0F, 1.0F)};
+  if (loss.label_smoothing >= 1.0F) refuse("'label_smoothing' is 1; expected less");
+  for (std::size_t i = 0; i < nodes_.is_read.size(); ++i) {
+    if (!nodes_.is_read[i]) Reader(source_, static_cast<NodeId>(i), build_, nodes_).refuse_unread();
+  }
+  try {
+    return build_.finish(inputs_[0], loss);
+  } catch (const ShapeError& error) {
+    throw ShapeError(located(without_place(error)));
+  }
+}
+
+void Reader::refuse_unread() {
+  op_ = json_["op"].get<std::string>();
+  if (has("name")) name_ = json_["name"].get<std::string>();
+  refuse("no later node reads it");
+}
+
+NodeId Reader::input() const {
+  if (source_.data != nullptr) {
+    if (json_.size() > (has("name") ? 2U : 1U) + (has("inputs") ? 1U : 0U)) {
+      refuse("shape, dtype, mean and stddev come from --data and --normalize; leave them out");
+    }
+    return build_.input(source_.data->sample_shape, source_.data->input,
+                        name_.empty() ? "x" : name_);
+  }
+  const auto text = get<std::string>("dtype", "a text");
+  InputOp op{.mean = finite("mean"), .stddev = finite("stddev")};
+  const auto dtype =
+      std::ranges::find(kDTypes, text, [](DType each) { return syncopate::name(each); });
+  if (dtype == kDTypes.end()) refuse("the dtype '" + text + "' is not known");
+  op.dtype = *dtype;
+  for (const float deviation : op.stddev) {
+    if (deviation <= 0.0F) refuse("'stddev' is not positive");
+  }
+  Shape shape;
+  const auto sides = get<std::vector<Json>>("shape", "a list");
+  if (sides.size() > 3) refuse("'shape' has more than 3 sides");
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    const bool is_last = i + 1 == sides.size();
+    shape.push_back(integer("shape", sides[i], 1, is_last ? kMostChannels : kLargestSide));
+  }
+  return build_.input(std::move(shape), std::move(op), parameters_name());
+}
+
+NodeId Reader::activation() const {
+  const auto kind =
+      std::ranges::find(kActivations, op_, [](Activation each) { return syncopate::name(each); });
+  check(kind != kActivations.end(), "the operation is an activation");
+  return build_.activation(inputs_[0], *kind);
+}
+
+NodeId Reader::conv2d() const {
+  Conv2dOp op;
+  if (has("kernel")) {
+    const Json& kernel = json_["kernel"];
+    const bool is_pair = kernel.is_array() && kernel.size() == 2;
+    if (kernel.is_array() && !is_pair) refuse("'kernel' has not 2 sides");
+    op.kernel_h =
+        static_cast<int>(integer("kernel", is_pair ? kernel[0] : kernel, 1, kLargestWindow));
+    op.kernel_w =
+        static_cast<int>(integer("kernel", is_pair ? kernel[1] : kernel, 1, kLargestWindow));
+  }
+  op.stride = window("stride", op.stride);
+  op.pad = window("pad", op.pad, 0);
+  if (has("bias")) op.bias = get<bool>("bias", "true or false");
+  return build_.conv2d(inputs_[0], parameters_name(), channels("channels"), op);
+}
+
+NodeId Reader::batch_norm() const {
+  const BatchNormOp standard;
+  const float epsilon = between("epsilon", standard.epsilon, 0.0F, 1.0F);
+  if (epsilon == 0.0F) refuse("'epsilon' is 0; expected more");
+  return build_.batch_norm(
+      inputs_[0], parameters_name(),
+      {.epsilon = epsilon, .momentum = between("momentum", standard.momentum, 0.0F, 1.0F)});
+}
+
+NodeId Reader::dense() const {
+  const Init distribution = init(Init::kGlorotUniform);
+  if (gives_classes()) {
+    return add_classifier(build_, inputs_[0], parameters_name(), *source_.data, distribution);
+  }
+  return build_.dense(inputs_[0], parameters_name(), channels("features"), distribution);
+}
+
+// Reads characters and counts their lines, so that a node's line is known when it begins.
+class LineCounter {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  LineCounter(const char* at, int& line) : at_(at), line_(&line) {}
+  reference operator*() const { return *at_; }
+  LineCounter& operator++() {
+    if (*at_ == '\n') ++*line_;
+    ++at_;
+    return *this;
+  }
+  LineCounter operator++(int) {
+    LineCounter before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const LineCounter& other) const { return at_ == other.at_; }
+
+ private:
+  const char* at_;
+  int* line_;
+};
+
+// Parses JSON and notes the line on which each node begins. Refuses a field that is given twice,
+// of which nlohmann_json keeps the last.
+class JsonReader {
+ public:
+  JsonReader(std::string_view text, Source& source) : text_(text), source_(source) {}
+
+  void read() {
+    const auto note = [this](int depth, Json::parse_event_t event, const Json& parsed) {
+      note_event(depth, event, parsed);
+      return true;
+    };
+    const char* const end = text_.data() + text_.size();
+    try {
+      source_.json = Json::parse(LineCounter(text_.data(), line_), LineCounter(end, line_), note);
+    } catch (const Json::exception& error) {
+      refuse(line_, syntax_fault(error));
+    }
+    if (twice_line_ > 0) refuse(twice_line_, "'" + twice_ + "' is given twice");
+    const Json& json = source_.json;
+    if (!json.is_object() || !json.contains("name") || !json["name"].is_string() ||
+        json["name"].get_ref<const std::string&>().empty() || !json.contains("nodes") ||
+        !json["nodes"].is_array() || json["nodes"].empty() || json.size() != 2) {
+      refuse(1, "expected a JSON object with the fields \"name\" and \"nodes\" and no others");
+    }
+    if (json["nodes"].size() > kMostNodes) {
+      refuse(source_.lines[kMostNodes], fmt::format("expected at most {} nodes", kMostNodes));
+    }
+  }
+
+ private:
+  using Event = Json::parse_event_t;
+
+  [[noreturn]] void refuse(int line, const std::string& what) const {
+    throw UsageError(source_.data == nullptr ? "the network's text: " + what
+                                             : fmt::format("{}:{}: {}", source_.path, line, what));
+  }
+
+  // depth: the number of objects and arrays around the event.
+  void note_event(int depth, Event event, const Json& parsed) {
+    if (event == Event::key && (depth == 1 || depth == 3)) {
+      const auto& key = parsed.get_ref<const std::string&>();
+      if (!(depth == 1 ? fields_ : node_fields_).insert(key).second && twice_line_ == 0) {
+        twice_ = key;
+        twice_line_ = line_;
+      }
+      if (depth == 1) is_in_nodes_ = key == "nodes";
+    }
+    const bool begins =
+        event == Event::object_start || event == Event::array_start || event == Event::value;
+    if (depth != 2 || !begins || !is_in_nodes_) return;
+    node_fields_.clear();
+    source_.lines.push_back(line_);
+  }
+
+  // Returns what nlohmann_json says of a text that is no JSON, without its prefix.
+  static std::string syntax_fault(const Json::exception& error) {
+    constexpr std::size_t kMost = 200;
+    const std::string text = error.what();
+    const std::size_t at = text.find("syntax error");
+    return "no JSON: " + text.substr(at == std::string::npos ? 0 : at, kMost);
+  }
+
+  std::string_view text_;
+  Source& source_;
+  int line_ = 1;
+  bool is_in_nodes_ = false;
+  std::set<std::string> fields_;
+  std::set<std::string> node_fields_;
+  std::string twice_;
+  int twice_line_ = 0;
+};
+
+Graph read_graph(std::string_view text, Source source) {
+  JsonReader(text, source).read();
+  GraphBuilder build(source.json["name"].get<std::string>());
+  const auto last = static_cast<NodeId>(source.json["nodes"].size()) - 1;
+  Nodes nodes;
+  for (NodeId i = 0; i < last; ++i) Reader(source, i, build, nodes).add();
+  return Reader(source, last, build, nodes).finish();
+}
+
+}  // namespace
+
+Graph parse_graph(std::string_view text) { return read_graph(text, {}); }
+
+Graph parse_network_file(std::string_view text, const std::string& path, const NetworkInput& data) {
+  return read_graph(text, {.path = path, .data = &data});
+}
+
+}  // namespace syncopate

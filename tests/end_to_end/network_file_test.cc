@@ -1,0 +1,173 @@
+// Tests --model file:NET.json through the command line: the same bits as the built-in network that
+// the file was printed from, under every strategy, in checkpoints, and where tasks do not agree.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/end_to_end/support/metrics_lines.h"
+#include "tests/end_to_end/support/port.h"
+#include "tests/end_to_end/support/run_program.h"
+#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/end_to_end/support/task_results.h"
+
+namespace syncopate::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+const Arguments kData = {"--data", "synthetic:3x16x16:4:256"};
+
+// A network of ten nodes, as a user writes it.
+constexpr const char* kNetwork = R"({
+  "name": "tiny",
+  "nodes": [
+    {"op": "input"},
+    {"op": "conv2d", "name": "conv1", "channels": 8, "pad": 1},
+    {"op": "batch_norm", "name": "bn1"},
+    {"op": "relu", "name": "trunk"},
+    {"op": "conv2d", "name": "conv2", "channels": 8, "pad": 1, "bias": true},
+    {"op": "add", "inputs": ["conv2", "trunk"]},
+    {"op": "relu"},
+    {"op": "global_average_pool"},
+    {"op": "dense", "name": "fc", "features": "classes"},
+    {"op": "softmax-cross-entropy"}
+  ]
+}
+)";
+
+class ANetworkFile : public testing::Test {
+ protected:
+  // Returns the value of --model for a file of this text.
+  std::string model_of(const std::string& name, const std::string& text) const {
+    const std::string path = scratch_ / name.c_str();
+    std::ofstream(path) << text;
+    return "file:" + path;
+  }
+
+  // Trains a few steps and returns the hash of the weights.
+  std::string weights_hash(const Arguments& start, const std::string& model) const {
+    const std::string metrics = scratch_ / "m.jsonl";
+    const ProgramResult run =
+        run_syncopate(start + kData +
+                      Arguments{"--model", model, "--steps", "3", "--batch-size-per-replica", "16",
+                                "--threads", "1", "--no-progress", "--metrics", metrics});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    if (run.exit_code != 0) return "";
+    const nlohmann::json hash = metrics_lines(metrics, "summary").front().at("weights_hash");
+    return hash.get<std::string>();
+  }
+
+  ScratchDir scratch_;
+};
+
+TEST_F(ANetworkFile, TrainsToTheBitsOfTheNetworkThatItWasPrintedFrom) {
+  for (const std::string name : {"mlp", "mnist-cnn", "resnet20"}) {
+    const ProgramResult printed =
+        run_syncopate(Arguments{"network", "--json", "--model", name} + kData);
+    ASSERT_EQ(printed.exit_code, 0) << printed.err;
+    const std::string file = model_of(name + ".json", printed.out);
+    const std::string expected = weights_hash({"train"}, name);
+    EXPECT_EQ(weights_hash({"train"}, file), expected) << name;
+    EXPECT_FALSE(expected.empty());
+  }
+}
+
+TEST_F(ANetworkFile, TrainsUnderEveryStrategy) {
+  const std::string file = model_of("net.json", kNetwork);
+  const Arguments two_workers = {"launch", "--workers", "2", "--", "train", "--strategy"};
+  const std::string mirrored =
+      weights_hash({"train", "--strategy", "mirrored", "--replicas", "2"}, file);
+  EXPECT_EQ(weights_hash(two_workers + Arguments{"multi-worker-mirrored"}, file), mirrored);
+  EXPECT_EQ(weights_hash({"train", "--strategy", "central-storage", "--replicas", "2"}, file),
+            mirrored);
+  const Arguments servers = {
+      "launch", "--workers", "2",          "--servers",        "1",
+      "--",     "train",     "--strategy", "parameter-server", "--consistency"};
+  EXPECT_FALSE(weights_hash(servers + Arguments{"sync"}, file).empty());
+  EXPECT_FALSE(weights_hash(servers + Arguments{"async"}, file).empty());
+}
+
+TEST_F(ANetworkFile, IsPrintedAsATable) {
+  const ProgramResult table =
+      run_syncopate(Arguments{"network", "--model", model_of("net.json", kNetwork)} + kData);
+  EXPECT_EQ(table.exit_code, 0) << table.err;
+  for (const char* text : {"network tiny", "conv1", "[16, 16, 8]", "55,296", "global_average_pool",
+                           "852", "202,784"}) {
+    EXPECT_NE(table.out.find(text), std::string::npos) << text << " in\n" << table.out;
+  }
+}
+
+TEST_F(ANetworkFile, IsReadUnderAnyPathButWithTheSameContentsByAllTasks) {
+  const std::string one = model_of("one.json", kNetwork);
+  const std::string same = model_of("same.json", kNetwork);
+  std::string changed = kNetwork;
+  changed.replace(changed.find("\"pad\": 1, \"bias\""), 8, "\"pad\": 1 ");
+  const std::string other = model_of("other.json", changed);
+  for (const std::string& second : {same, other}) {
+    const Port port(false);
+    const auto task = [&](int rank, const std::string& model) {
+      return syncopate_command(Arguments{"train", "--strategy", "multi-worker-mirrored", "--steps",
+                                         "1", "--rank", std::to_string(rank), "--world-size", "2",
+                                         "--rendezvous", port.endpoint(), "--rendezvous-timeout",
+                                         "20", "--threads", "1", "--model", model} +
+                               kData);
+    };
+    for (const ProgramResult& result : run_all({task(0, one), task(1, second)})) {
+      if (second == same) {
+        EXPECT_EQ(result.exit_code, 0) << result.err;
+      } else {
+        expect_one_line(result, {"--model", "with CRC"});
+      }
+    }
+  }
+}
+
+TEST_F(ANetworkFile, IsKeptInTheCheckpoint) {
+  const std::string file = model_of("net.json", kNetwork);
+  const Arguments folder = {"--checkpoint-dir", scratch_ / "ck"};
+  (void)weights_hash(Arguments{"train"} + folder, file);
+  std::string checkpoint;
+  for (const auto& entry : std::filesystem::directory_iterator(scratch_ / "ck")) {
+    if (entry.path().extension() == ".safetensors") checkpoint = entry.path().string();
+  }
+  // The file is no longer needed to evaluate; another network of the same parameters is refused.
+  const Arguments evaluate = {"evaluate", "--checkpoint", checkpoint};
+  EXPECT_EQ(run_syncopate(evaluate + Arguments{"--model", file}).exit_code, 0);
+  std::string changed = kNetwork;
+  const std::string relu = "    {\"op\": \"relu\"},\n";
+  changed.erase(changed.find(relu), relu.size());
+  const std::string other = model_of("other.json", changed);
+  const ProgramResult contradiction = run_syncopate(evaluate + Arguments{"--model", other});
+  EXPECT_EQ(contradiction.exit_code, 2);
+  expect_one_line(contradiction, {"other.json", "tiny"});
+  const Arguments resume =
+      Arguments{"train", "--resume",  "--steps", "5", "--batch-size-per-replica",
+                "16",    "--threads", "1"} +
+      folder + kData;
+  const ProgramResult refused = run_syncopate(resume + Arguments{"--model", other});
+  EXPECT_EQ(refused.exit_code, 2);
+  expect_one_line(refused, {"another network tiny", "operations differ"});
+  EXPECT_EQ(run_syncopate(resume + Arguments{"--model", file}).exit_code, 0);
+  std::filesystem::remove(scratch_ / "net.json");
+  EXPECT_EQ(run_syncopate(evaluate).exit_code, 0);
+}
+
+TEST_F(ANetworkFile, WithAMistakeIsRefusedWithItsLine) {
+  std::string text = kNetwork;
+  text.replace(text.find("global_average_pool"), 19, "globalaveragepool");
+  const ProgramResult wrong = run_syncopate(
+      Arguments{"train", "--model", model_of("net.json", text), "--steps", "1"} + kData);
+  EXPECT_EQ(wrong.exit_code, 2);
+  expect_one_line(wrong, {"net.json:11: node 7 (globalaveragepool): no such operation"});
+  const ProgramResult missing = run_syncopate({"train", "--model", "file:/none.json"});
+  EXPECT_EQ(missing.exit_code, 1);
+  expect_one_line(missing, {"network file /none.json", "No such file"});
+  const ProgramResult unnamed = run_syncopate({"train", "--model", "net.json"});
+  EXPECT_EQ(unnamed.exit_code, 2);
+  expect_one_line(unnamed, {"--model net.json", "file:NET.json"});
+}
+
+}  // namespace
+}  // namespace syncopate::test

@@ -1,0 +1,241 @@
+// Tests network files: what users write for --model file:NET.json.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "models/graph/graph_text.h"
+#include "models/zoo/zoo.h"
+
+namespace syncopate {
+namespace {
+
+NetworkInput data_of(Shape shape, std::vector<int> head = {}) {
+  const auto channels = static_cast<std::size_t>(shape.back());
+  return {.sample_shape = std::move(shape),
+          .classes = 7,
+          .input = {DType::kU8, std::vector<float>(channels, 0.5F),
+                    std::vector<float>(channels, 0.25F)},
+          .head = std::move(head)};
+}
+
+Graph parse(const std::string& text, const NetworkInput& data = data_of({8, 8, 2})) {
+  return parse_network_file(text, "net.json", data);
+}
+
+// Returns the message for a file; empty if the file is read.
+std::string refusal(const std::string& text) {
+  try {
+    (void)parse(text);
+    return "";
+  } catch (const UsageError& error) {
+    return error.what();
+  } catch (const ShapeError& error) {
+    return error.what();
+  }
+}
+
+// Returns a file of these nodes, the first on line 3.
+std::string file_of(const std::vector<std::string>& nodes) {
+  std::string text = "{\"name\": \"n\", \"nodes\": [";
+  for (std::size_t i = 0; i < nodes.size(); ++i) text += (i == 0 ? "\n\n" : ",\n") + nodes[i];
+  return text + "]}\n";
+}
+
+const std::string kInput = R"({"op": "input"})";
+const std::string kFlatten = R"({"op": "flatten"})";
+const std::string kDense = R"({"op": "dense", "name": "fc", "features": "classes"})";
+const std::string kLoss = R"({"op": "softmax-cross-entropy"})";
+
+TEST(ANetworkFile, GivesTheNetworkThatItWasPrintedFrom) {
+  for (const NetworkRow& row : networks()) {
+    for (const std::vector<int>& head : {std::vector<int>{}, std::vector<int>{16, 8}}) {
+      const NetworkInput with_head = data_of({64, 64, 3}, head);
+      Graph graph = build_network(row.name, with_head);
+      EXPECT_EQ(to_text(parse(to_network_file(graph), data_of({64, 64, 3}))), to_text(graph))
+          << row.name;
+      graph.set_label_smoothing(0.1F);  // a flag of train, which no file holds
+      EXPECT_EQ(parse(to_network_file(graph), data_of({64, 64, 3})).loss().label_smoothing, 0.0F);
+    }
+  }
+}
+
+TEST(ANetworkFile, TakesTheHeadInFrontOfTheLayerThatGivesTheClasses) {
+  const NetworkInput with_head = data_of({64, 64, 3}, {16, 8});
+  const Graph plain = build_network("resnet20", data_of({64, 64, 3}));
+  EXPECT_EQ(to_text(parse(to_network_file(plain), with_head)),
+            to_text(build_network("resnet20", with_head)));
+}
+
+TEST(ANetworkFile, TakesInputAndClassesFromTheData) {
+  const Graph graph = parse(file_of({kInput, kFlatten, kDense, kLoss}), data_of({5, 6, 3}));
+  EXPECT_EQ(graph.name, "n");
+  EXPECT_EQ(graph.input_shape(), (Shape{5, 6, 3}));
+  EXPECT_EQ(graph.num_classes(), 7);
+  EXPECT_EQ(graph.first_input().name, "x");
+  EXPECT_EQ(std::get<InputOp>(graph.first_input().operation).stddev, std::vector<float>(3, 0.25F));
+}
+
+TEST(ANetworkFile, HasDefaultsForWhatItLeavesOut) {
+  const Graph graph = parse(file_of(
+      {kInput, R"({"op": "conv2d", "name": "c", "channels": 4})",
+       R"({"op": "batch_norm", "name": "b"})", R"({"op": "max_pool"})",
+       R"({"op": "conv2d", "name": "d", "channels": 4, "kernel": 1})", kFlatten, kDense, kLoss}));
+  GraphBuilder build("n");
+  NodeId x = build.input({8, 8, 2}, data_of({8, 8, 2}).input);
+  x = build.max_pool(build.batch_norm(build.conv2d(x, "c", 4, {}), "b"));
+  x = build.conv2d(x, "d", 4, {.kernel_h = 1, .kernel_w = 1});
+  EXPECT_EQ(to_text(graph), to_text(build.finish(build.dense(build.flatten(x), "fc", 7))));
+}
+
+TEST(ANetworkFile, ReadsEarlierNodesByNameOrNumber) {
+  const std::string relu = R"({"op": "relu", "name": "r", "inputs": ["x"]})";
+  const std::string named = R"({"op": "add", "inputs": ["r", "x"]})";
+  const std::string numbered = R"({"op": "add", "inputs": [1, 0]})";
+  const std::string one = to_text(parse(file_of({kInput, relu, named, kFlatten, kDense, kLoss})));
+  EXPECT_EQ(to_text(parse(file_of({kInput, relu, numbered, kFlatten, kDense, kLoss}))), one);
+  // The name of a node without parameters is part of the file, not of the network.
+  EXPECT_EQ(one.find("\"r\""), std::string::npos) << one;
+}
+
+struct Mistake {
+  std::string text;
+  std::string expected;  // how the message begins
+};
+
+std::ostream& operator<<(std::ostream& out, const Mistake& mistake) {
+  return out << mistake.expected;
+}
+
+// Returns a file whose second node is `node`.
+std::string second(const std::string& node) {
+  return file_of({kInput, node, kFlatten, kDense, kLoss});
+}
+
+std::vector<Mistake> mistakes() {
+  const std::string conv = R"({"op": "conv2d", "name": "c", "channels": )";
+  std::string deep(100000, '[');
+  std::string many = R"({"name": "n", "nodes": [)" + kInput;
+  for (int i = 0; i < 10001; ++i) many += ",\n" + std::string(R"({"op": "relu"})");
+  return {
+      // No JSON, or JSON of another form.
+      {"", "net.json:1: no JSON: "},
+      {"a network", "net.json:1: no JSON: "},
+      {deep, "net.json:1: no JSON: "},
+      {std::string("PK\x03\x04", 4), "net.json:1: no JSON: "},
+      {file_of({kInput, kFlatten, "{\"op\": "}), "net.json:5: no JSON: "},
+      {"[]", "net.json:1: expected a JSON object with the fields \"name\" and \"nodes\""},
+      {R"({"nodes": []})", "net.json:1: expected a JSON object"},
+      {R"({"name": "n", "nodes": []})", "net.json:1: expected a JSON object"},
+      {R"({"name": 3, "nodes": [1]})", "net.json:1: expected a JSON object"},
+      {R"({"name": "n", "nodes": [1], "layers": []})", "net.json:1: expected a JSON object"},
+      {R"({"name": "n", "name": "m", "nodes": [1]})", "net.json:1: 'name' is given twice"},
+      {R"({"name": "n", "nodes": [1]})", "net.json:1: node 0: expected an object"},
+      {many + "]}", "net.json:10001: expected at most 10000 nodes"},
+      // Operations and fields.
+      {second("[3]"), "net.json:4: node 1: expected an object"},
+      {second(R"({"name": "a"})"), "net.json:4: node 1: 'op' is missing"},
+      {second(R"({"op": 3})"), "net.json:4: node 1: 'op' is 3; expected the name of an operation"},
+      {second(R"({"op": "conv3d", "name": "c"})"),
+       "net.json:4: node 'c' (conv3d): no such operation; choose one of input, conv2d"},
+      {second(R"({"op": "relu", "op": "add"})"), "net.json:4: 'op' is given twice"},
+      {second(R"({"op": "relu", "slope": 0.1})"),
+       "net.json:4: node 1 (relu): 'slope' is no field of relu, which has none"},
+      {second(conv + R"(4, "strides": 2})"),
+       "net.json:4: node 'c' (conv2d): 'strides' is no field of conv2d; its fields are channels"},
+      {second(R"({"op": "conv2d", "channels": 4})"), "net.json:4: node 1 (conv2d): 'name' is"},
+      {second(R"({"op": "conv2d", "name": "c"})"),
+       "net.json:4: node 'c' (conv2d): 'channels' is missing; expected a whole number"},
+      {second(R"({"op": "relu", "name": "fc/\n"})"), "net.json:4: node 1 (relu): the name "},
+      {second(R"({"op": "relu", "name": ""})"), "net.json:4: node 1 (relu): the name "},
+      {second(R"({"op": "dense", "name": "d", "features": 4, "init": "normal"})"),
+       "net.json:4: node 'd' (dense): the initial distribution 'normal' is not known"},
+      // Numbers.
+      {second(conv + "0}"), "net.json:4: node 'c' (conv2d): 'channels' is 0; expected a whole"},
+      {second(conv + "-4}"), "net.json:4: node 'c' (conv2d): 'channels' is -4"},
+      {second(conv + "4.5}"), "net.json:4: node 'c' (conv2d): 'channels' is 4.5"},
+      {second(conv + "\"4\"}"), "net.json:4: node 'c' (conv2d): 'channels' is \"4\""},
+      {second(conv + "18446744073709551615}"), "net.json:4: node 'c' (conv2d): 'channels' is 184"},
+      {second(conv + R"(4, "kernel": [3, 3, 3]})"), "net.json:4: node 'c' (conv2d): 'kernel' has"},
+      {second(conv + R"(4, "kernel": [3, 0]})"), "net.json:4: node 'c' (conv2d): 'kernel' is 0"},
+      {second(conv + R"(4, "stride": 0})"), "net.json:4: node 'c' (conv2d): 'stride' is 0"},
+      {second(conv + R"(4, "bias": 1})"), "net.json:4: node 'c' (conv2d): 'bias' is 1; expected t"},
+      {second(R"({"op": "batch_norm", "name": "b", "epsilon": 0})"),
+       "net.json:4: node 'b' (batch_norm): 'epsilon' is 0"},
+      {second(R"({"op": "batch_norm", "name": "b", "momentum": 1e999})"), "net.json:4: no JSON: "},
+      // Shapes and sizes.
+      {second(conv + R"(4, "kernel": 9})"),
+       "net.json:4: node 'c' (conv2d): a window of 9 with stride 1 and padding 0 does not fit"},
+      {second(R"({"op": "max_pool", "window": 2, "pad": 1})"),
+       "net.json:4: node 1 (max_pool): a w"},
+      {file_of({kInput, kDense, kLoss}),
+       "net.json:4: node 'fc' (dense): expected a vector [F], found [8, 8, 2]; flatten it first"},
+      {file_of({kInput, kLoss}), "net.json:4: node 1 (softmax-cross-entropy): expected logits"},
+      {second(conv + R"(16777216, "kernel": 128, "pad": 127})"),
+       "net.json:4: node 'c' (conv2d): its output has 305764761600 elements for one sample"},
+      {file_of({kInput, kFlatten, R"({"op": "dense", "name": "a", "features": 16777216})",
+                R"({"op": "dense", "name": "b", "features": 16777216})", kLoss}),
+       "net.json:6: node 'b' (dense): b.weight has 281474976710656 elements"},
+      // Inputs.
+      {file_of({kFlatten, kInput, kDense, kLoss}),
+       "net.json:3: node 0 (flatten): there is no node before it; the first node is {\"op\": \"in"},
+      {second(R"({"op": "relu", "inputs": ["late"]})"),
+       "net.json:4: node 1 (relu): input 'late' is not the name of an earlier node"},
+      {file_of({kInput, R"({"op": "add", "name": "a", "inputs": ["x", "b"]})",
+                R"({"op": "relu", "name": "b"})", kFlatten, kDense, kLoss}),
+       "net.json:4: node 'a' (add): input 'b' is not the name of an earlier node"},  // a cycle
+      {second(R"({"op": "relu", "name": "r", "inputs": ["r"]})"),
+       "net.json:4: node 'r' (relu): input 'r' is not"},
+      {second(R"({"op": "relu", "inputs": [1]})"),
+       "net.json:4: node 1 (relu): 'inputs' is 1; expected a whole number from 0 to 0"},
+      {second(R"({"op": "relu", "inputs": ["x", "x"]})"), "net.json:4: node 1 (relu): 'inputs' is"},
+      {second(R"({"op": "add"})"), "net.json:4: node 1 (add): 'inputs' is missing"},
+      {second(R"({"op": "relu", "inputs": "x"})"), "net.json:4: node 1 (relu): 'inputs' is \"x\""},
+      {second(R"({"op": "relu", "name": "fc"})"),
+       "net.json:6: node 3 (dense): the name 'fc' is that of node 1, too"},
+      {second(R"({"op": "relu", "name": "x"})"), "net.json:4: node 1 (relu): the name 'x' is that"},
+      {file_of({kInput, R"({"op": "relu", "name": "r"})", R"({"op": "flatten", "inputs": ["x"]})",
+                kDense, kLoss}),
+       "net.json:4: node 'r' (relu): no later node reads it"},
+      // What the data and the flags give.
+      {file_of({R"({"op": "input", "shape": [8, 8, 2]})", kFlatten, kDense, kLoss}),
+       "net.json:3: node 'x' (input): shape, dtype, mean and stddev come from --data"},
+      {second(kInput), "net.json:4: node 1 (input): the name 'x' is that of node 0, too"},
+      {file_of({kInput, kFlatten, kDense,
+                R"({"op": "softmax-cross-entropy", "label_smoothing": 0.1})"}),
+       "net.json:6: node 3 (softmax-cross-entropy): 'label_smoothing' is a flag of train"},
+      // The loss.
+      {file_of({kInput, kFlatten, kDense}),
+       "net.json:5: node 'fc' (dense): the last node is no loss; expected {\"op\": \"softmax-cros"},
+      {file_of({kInput, kFlatten, kLoss, kDense, kLoss}),
+       "net.json:5: node 2 (softmax-cross-entropy): a loss is the last node, and more nodes"},
+  };
+}
+
+class AWrongNetworkFile : public testing::TestWithParam<Mistake> {};
+
+TEST_P(AWrongNetworkFile, IsRefusedWithItsLineAndNode) {
+  const std::string message = refusal(GetParam().text);
+  EXPECT_TRUE(message.starts_with(GetParam().expected)) << message;
+  EXPECT_LE(message.size(), 400U);
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, AWrongNetworkFile, testing::ValuesIn(mistakes()));
+
+TEST(ANetworkFile, IsRefusedWhereverItIsCut) {
+  const std::string text = file_of({kInput, kFlatten, kDense, kLoss});
+  for (std::size_t length = 0; length + 2 < text.size(); ++length) {
+    EXPECT_TRUE(refusal(text.substr(0, length)).starts_with("net.json:")) << length;
+  }
+}
+
+TEST(ANetworkFile, IsRefusedIfItCannotBeRead) {
+  EXPECT_THROW((void)build_network("file:/none/net.json", data_of({8, 8, 2})), FileError);
+  EXPECT_THROW((void)build_network("file:/tmp", data_of({8, 8, 2})), FileError);
+  EXPECT_THROW((void)build_network("file:/dev/zero", data_of({8, 8, 2})), FileError);
+}
+
+}  // namespace
+}  // namespace syncopate
