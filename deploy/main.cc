@@ -49,6 +49,8 @@ struct RunCommand {
   }
   int operator()(const EvaluateOptions& options) const { return run_evaluate(options, std::cout); }
   int operator()(const InfoOptions& options) const { return run_info(options, std::cout); }
+  int operator()(const ExportOptions& options) const { return run_export(options, std::cout); }
+  int operator()(const PredictOptions& options) const { return run_predict(options, std::cout); }
   int operator()(const NetworkOptions& options) const { return run_network(options, std::cout); }
   int operator()(const ClusterOptions& options) const { return run_cluster(options, std::cout); }
   int operator()(const LaunchOptions& options) const { return run_launch(options, std::cout); }

@@ -93,8 +93,7 @@ constexpr const char* kNetworkFileHelp =
     "  dense                  features, which is \"classes\" in the layer that gives the classes;\n"
     "                         init he-uniform | glorot-uniform (default)\n"
     "  add, multiply          inputs: two nodes of one shape\n"
-    "  concat                 inputs: two or more maps of one size, or vectors; joins their "
-    "channels\n"
+    "  concat                 inputs: two or more maps of one size, or vectors; their channels\n"
     "  shortcut               channels, stride 2: every second pixel, and channels of zeros\n"
     "  softmax-cross-entropy  last; the loss\n\n"
     "Examples:\n"
@@ -118,6 +117,45 @@ CommandOptions parse_network(std::span<const std::string> arguments,
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   options.image.cache_dir =
       flags.has("--cache-dir") ? options.cache_dir : local_cache_dir(environment);
+  return options;
+}
+
+CommandOptions parse_export(std::span<const std::string> arguments) {
+  ExportOptions options;
+  FlagSet flags(
+      "syncopate export",
+      "Writes the weights and running statistics of a checkpoint, without the optimizer's "
+      "slots, to a safetensors file with PyTorch's names. Of a run with --ema it writes "
+      "the moving average.",
+      "In Python:\n"
+      "  network.load_state_dict(safetensors.torch.load_file(\"OUT\"), strict=True)");
+  flags.add("--checkpoint", &options.checkpoint, "file that train wrote",
+            {.value = "FILE", .required = true});
+  flags.add("OUT", &options.out, "file to write, such as weights.safetensors", {.required = true});
+  if (const auto help = flags.parse(arguments)) return TextOptions{*help};
+  return options;
+}
+
+CommandOptions parse_predict(std::span<const std::string> arguments) {
+  PredictOptions options;
+  options.lanes = default_lanes();
+  FlagSet flags(
+      "syncopate predict", "Prints the most probable class of each sample, and its probability.",
+      "Examples:\n"
+      "  syncopate predict --checkpoint runs/a/checkpoint-000000000938.safetensors *.jpg\n"
+      "  syncopate predict --checkpoint FILE --json x_test.npy");
+  flags.add("--checkpoint", &options.checkpoint, "file that train wrote",
+            {.value = "FILE", .required = true});
+  flags.add("INPUT", &options.inputs,
+            "pictures (JPEG, PNG), or .npy files of one sample or of several, [N, ...]",
+            {.several_words = true, .required = true});
+  flags.add("--exif", &options.apply_exif,
+            "turn pictures as their EXIF orientation says; always if the checkpoint's run did");
+  flags.add("--threads", &options.lanes, "compute threads",
+            {.least = 1, .most = kMostEvaluateThreads});
+  flags.add("--json", &options.json,
+            "a JSON object per line, with the probabilities of all classes, in place of text");
+  if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   return options;
 }
 
@@ -153,9 +191,10 @@ CommandOptions parse_doctor(std::span<const std::string> arguments,
 }
 
 constexpr std::array kCommands = {
-    std::string_view("train"),  std::string_view("evaluate"), std::string_view("launch"),
-    std::string_view("serve"),  std::string_view("sbatch"),   std::string_view("cluster"),
-    std::string_view("doctor"), std::string_view("network"),  std::string_view("info")};
+    std::string_view("train"),   std::string_view("evaluate"), std::string_view("launch"),
+    std::string_view("serve"),   std::string_view("sbatch"),   std::string_view("cluster"),
+    std::string_view("doctor"),  std::string_view("network"),  std::string_view("export"),
+    std::string_view("predict"), std::string_view("info")};
 
 constexpr std::string_view kUsage =
     "Trains a network under any distribution strategy, chosen by one flag: with the same initial\n"
@@ -165,6 +204,8 @@ constexpr std::string_view kUsage =
     "  launch     starts a job of several processes on this machine: launch --workers N -- train\n"
     "  serve      runs a parameter server, which holds variables for the workers of a job\n"
     "  evaluate   measures a checkpoint on the test split: evaluate --checkpoint FILE\n"
+    "  predict    prints the classes of pictures or arrays: predict --checkpoint FILE INPUT...\n"
+    "  export     writes the weights of a checkpoint for PyTorch: export --checkpoint FILE OUT\n"
     "  cluster    prints this task's rank and cluster, as flags and environment describe them\n"
     "  doctor     checks a machine or a job for mistakes before training; takes the flags of "
     "train\n"
@@ -246,6 +287,8 @@ CommandOptions parse_command_line(std::span<const std::string> arguments,
   if (command == "train") return parse_train(rest, environment);
   if (command == "evaluate") return parse_evaluate(rest, environment);
   if (command == "info") return parse_info(rest);
+  if (command == "export") return parse_export(rest);
+  if (command == "predict") return parse_predict(rest);
   if (command == "network") return parse_network(rest, environment);
   if (command == "serve") return parse_serve(rest, environment);
   if (command == "sbatch") return parse_sbatch(rest);

@@ -58,6 +58,21 @@ struct InfoOptions {
   bool json = false;
 };
 
+// The options of `syncopate export`, which writes a checkpoint's weights for other programs.
+struct ExportOptions {
+  std::filesystem::path checkpoint;
+  std::filesystem::path out;
+};
+
+// The options of `syncopate predict`.
+struct PredictOptions {
+  std::filesystem::path checkpoint;
+  std::vector<std::string> inputs;  // pictures, or .npy files of samples
+  int lanes = 1;
+  bool apply_exif = false;
+  bool json = false;
+};
+
 // The options of `syncopate network`, which prints a network.
 struct NetworkOptions {
   std::string model = "mnist-cnn";
@@ -101,9 +116,9 @@ struct TextOptions {
   bool is_error = false;  // the text goes to standard error, and the exit code is 2
 };
 
-using CommandOptions =
-    std::variant<TrainOptions, ServeOptions, EvaluateOptions, InfoOptions, NetworkOptions,
-                 ClusterOptions, LaunchOptions, SbatchOptions, DoctorOptions, TextOptions>;
+using CommandOptions = std::variant<TrainOptions, ServeOptions, EvaluateOptions, ExportOptions,
+                                    PredictOptions, InfoOptions, NetworkOptions, ClusterOptions,
+                                    LaunchOptions, SbatchOptions, DoctorOptions, TextOptions>;
 
 // Parses the arguments, which do not include the program's name. Throws UsageError for a wrong
 // argument and UnavailableError for a choice that this build lacks, each with a message of one

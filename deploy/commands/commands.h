@@ -22,6 +22,10 @@ int run_train_server(const TrainOptions& options, StopSignal& signals);
 int run_train_evaluator(const TrainOptions& options, StopSignal& signals, std::ostream& out);
 int run_evaluate(const EvaluateOptions& options, std::ostream& out);
 int run_info(const InfoOptions& options, std::ostream& out);
+// Writes the weights of a checkpoint to a file for other programs.
+int run_export(const ExportOptions& options, std::ostream& out);
+// Prints the class of each sample of some files.
+int run_predict(const PredictOptions& options, std::ostream& out);
 // Prints the network of --model for the samples of --data.
 int run_network(const NetworkOptions& options, std::ostream& out);
 int run_cluster(const ClusterOptions& options, std::ostream& out);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "deploy/commands/commands.h"
+#include "deploy/commands/trained_network.h"
 #include "models/base/errors.h"
 #include "models/graph/graph_text.h"
 #include "models/zoo/zoo.h"
@@ -117,10 +118,9 @@ Graph choose_network(const EvaluateOptions& options, const CheckpointInfo& info,
   require_network_fits_data(*recorded, "the network of checkpoint " + info.path.string(), data_flag,
                             data);
   if (options.model.starts_with(kNetworkFile)) {
-    Graph given = network_for_data(options.model, data_flag, data,
-                                   {info.progress.head, info.progress.normalize},
-                                   recorded->loss().label_smoothing);
-    if (to_text(given) != to_text(*recorded)) {
+    const Graph given = network_for_data(options.model, data_flag, data,
+                                         {info.progress.head, info.progress.normalize});
+    if (!has_same_operations(given, *recorded)) {
       refuse_flag("--model " + options.model, info, "another network, " + info.model);
     }
   }
@@ -189,19 +189,12 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
   const DataSplits data = open_data(options, info, data_flag, *display);
   check_samples(options, info, data_flag, data);
   const Graph graph = choose_network(options, info, data_flag, data);
-  const ArenaLayout layout = graph.parameter_layout();
-  ParameterArena arena(layout, plan_buckets(layout, std::int64_t{8} << 20));
-  StateBlock state(graph.state_layout());
-  load_checkpoint(options.checkpoint, graph, {arena.values(), {}, state.values}, "", false);
-  if (info.has_average) {
-    load_average(options.checkpoint, graph, arena.values());
-    display->note("the moving average of the weights is evaluated");
-  }
-  arena.bump_all_versions();
+  TrainedNetwork trained(info, graph);
+  if (info.has_average) display->note("the moving average of the weights is evaluated");
 
   const auto backend = make_cpu_backend(options.lanes);
   ConfusionMatrix confusion(graph.num_classes());
-  PartialEvaluator evaluator(*backend, graph, arena, state, *data.test,
+  PartialEvaluator evaluator(*backend, graph, trained.arena, trained.state, *data.test,
                              {.threads = options.input_threads, .confusion = &confusion});
   std::vector<Scores> sums(static_cast<std::size_t>(evaluator.batches_of_all()));
   const auto begun = std::chrono::steady_clock::now();

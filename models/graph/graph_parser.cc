@@ -5,10 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,6 +13,7 @@
 
 #include "models/base/errors.h"
 #include "models/graph/graph_text.h"
+#include "models/graph/network_json.h"
 
 namespace syncopate {
 namespace {
@@ -28,7 +26,6 @@ constexpr std::int64_t kLargestSide = 1 << 16;  // of an input, in pixels
 constexpr std::int64_t kLargestWindow = 1 << 7;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 36;    // of a value, for one sample
 constexpr std::int64_t kMostParameters = std::int64_t{1} << 34;  // of a network
-constexpr std::size_t kMostNodes = 10000;
 constexpr std::size_t kLongestName = 200;
 
 constexpr std::array kDTypes = {DType::kU8, DType::kU16, DType::kF32};
@@ -39,14 +36,6 @@ constexpr std::array kInits = {Init::kZeros, Init::kOnes, Init::kHeUniform, Init
 constexpr const char* kClasses = "classes";
 
 std::string_view loss_name(LossKind kind) { return name(kind); }
-
-// A network's text as JSON. `data` is null for the text of a checkpoint.
-struct Source {
-  Json json;
-  std::string path;
-  std::vector<int> lines;  // of each node, counted from 1
-  const NetworkInput* data = nullptr;
-};
 
 // The nodes of the text that are part of the graph already. Numbers count the nodes of the text; a
 // node of the text may be several of the graph.
@@ -60,8 +49,8 @@ struct Nodes {
 // Reads one node of a text and adds it to the graph.
 class Reader {
  public:
-  Reader(const Source& source, NodeId number, GraphBuilder& build, Nodes& nodes)
-      : source_(source),
+  Reader(const NetworkText& source, NodeId number, GraphBuilder& build, Nodes& nodes)
+      : text_(source),
         json_(source.json["nodes"][static_cast<std::size_t>(number)]),
         number_(number),
         build_(build),
@@ -120,7 +109,7 @@ class Reader {
   }
   // True if the layer gives the classes of the data.
   bool gives_classes() const {
-    return source_.data != nullptr && has("features") && json_["features"] == kClasses;
+    return text_.data != nullptr && has("features") && json_["features"] == kClasses;
   }
 
   NodeId input() const;
@@ -148,7 +137,7 @@ class Reader {
     return build_.shortcut(inputs_[0], window("stride", 2), channels("channels"));
   }
 
-  const Source& source_;
+  const NetworkText& text_;
   const Json& json_;
   const NodeId number_;
   GraphBuilder& build_;
@@ -185,9 +174,9 @@ std::string Reader::located(const std::string& what) const {
   const std::string node = name_.empty() ? fmt::format("{}", number_) : "'" + name_ + "'";
   const std::string op = op_.empty() ? "" : " (" + op_ + ")";
   const std::string place =
-      source_.data == nullptr
+      text_.data == nullptr
           ? "the network's text"
-          : fmt::format("{}:{}", source_.path, source_.lines[static_cast<std::size_t>(number_)]);
+          : fmt::format("{}:{}", text_.path, text_.lines[static_cast<std::size_t>(number_)]);
   return fmt::format("{}: node {}{}: {}", place, node, op, what);
 }
 
@@ -208,7 +197,7 @@ void Reader::read_op(const char* expected) {
 }
 
 void Reader::read_name() {
-  const bool is_input_of_data = op_ == "input" && source_.data != nullptr;
+  const bool is_input_of_data = op_ == "input" && text_.data != nullptr;
   if (!has("name") && !is_input_of_data) return;
   const auto given = has("name") ? get<std::string>("name", "a text") : "x";
   const auto is_allowed = [](char letter) {
@@ -361,7 +350,7 @@ Graph Reader::finish() {
                        loss_name(kLosses.front())));
   }
   constexpr std::array kFields = {std::string_view("label_smoothing")};
-  if (source_.data == nullptr) {
+  if (text_.data == nullptr) {
     check_fields(kFields);
   } else if (has("label_smoothing")) {
     refuse("'label_smoothing' is a flag of train, --label-smoothing");
@@ -372,7 +361,7 @@ Graph Reader::finish() {
   LossOp loss{.kind = *kind, .label_smoothing = between("label_smoothing", 0.0F, 0.0F, 1.0F)};
   if (loss.label_smoothing >= 1.0F) refuse("'label_smoothing' is 1; expected less");
   for (std::size_t i = 0; i < nodes_.is_read.size(); ++i) {
-    if (!nodes_.is_read[i]) Reader(source_, static_cast<NodeId>(i), build_, nodes_).refuse_unread();
+    if (!nodes_.is_read[i]) Reader(text_, static_cast<NodeId>(i), build_, nodes_).refuse_unread();
   }
   try {
     return build_.finish(inputs_[0], loss);
@@ -388,12 +377,11 @@ void Reader::refuse_unread() {
 }
 
 NodeId Reader::input() const {
-  if (source_.data != nullptr) {
+  if (text_.data != nullptr) {
     if (json_.size() > (has("name") ? 2U : 1U) + (has("inputs") ? 1U : 0U)) {
       refuse("shape, dtype, mean and stddev come from --data and --normalize; leave them out");
     }
-    return build_.input(source_.data->sample_shape, source_.data->input,
-                        name_.empty() ? "x" : name_);
+    return build_.input(text_.data->sample_shape, text_.data->input, name_.empty() ? "x" : name_);
   }
   const auto text = get<std::string>("dtype", "a text");
   InputOp op{.mean = finite("mean"), .stddev = finite("stddev")};
@@ -450,113 +438,13 @@ NodeId Reader::batch_norm() const {
 NodeId Reader::dense() const {
   const Init distribution = init(Init::kGlorotUniform);
   if (gives_classes()) {
-    return add_classifier(build_, inputs_[0], parameters_name(), *source_.data, distribution);
+    return add_classifier(build_, inputs_[0], parameters_name(), *text_.data, distribution);
   }
   return build_.dense(inputs_[0], parameters_name(), channels("features"), distribution);
 }
 
-// Reads characters and counts their lines, so that a node's line is known when it begins.
-class LineCounter {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  LineCounter(const char* at, int& line) : at_(at), line_(&line) {}
-  reference operator*() const { return *at_; }
-  LineCounter& operator++() {
-    if (*at_ == '\n') ++*line_;
-    ++at_;
-    return *this;
-  }
-  LineCounter operator++(int) {
-    LineCounter before = *this;
-    ++*this;
-    return before;
-  }
-  bool operator==(const LineCounter& other) const { return at_ == other.at_; }
-
- private:
-  const char* at_;
-  int* line_;
-};
-
-// Parses JSON and notes the line on which each node begins. Refuses a field that is given twice,
-// of which nlohmann_json keeps the last.
-class JsonReader {
- public:
-  JsonReader(std::string_view text, Source& source) : text_(text), source_(source) {}
-
-  void read() {
-    const auto note = [this](int depth, Json::parse_event_t event, const Json& parsed) {
-      note_event(depth, event, parsed);
-      return true;
-    };
-    const char* const end = text_.data() + text_.size();
-    try {
-      source_.json = Json::parse(LineCounter(text_.data(), line_), LineCounter(end, line_), note);
-    } catch (const Json::exception& error) {
-      refuse(line_, syntax_fault(error));
-    }
-    if (twice_line_ > 0) refuse(twice_line_, "'" + twice_ + "' is given twice");
-    const Json& json = source_.json;
-    if (!json.is_object() || !json.contains("name") || !json["name"].is_string() ||
-        json["name"].get_ref<const std::string&>().empty() || !json.contains("nodes") ||
-        !json["nodes"].is_array() || json["nodes"].empty() || json.size() != 2) {
-      refuse(1, "expected a JSON object with the fields \"name\" and \"nodes\" and no others");
-    }
-    if (json["nodes"].size() > kMostNodes) {
-      refuse(source_.lines[kMostNodes], fmt::format("expected at most {} nodes", kMostNodes));
-    }
-  }
-
- private:
-  using Event = Json::parse_event_t;
-
-  [[noreturn]] void refuse(int line, const std::string& what) const {
-    throw UsageError(source_.data == nullptr ? "the network's text: " + what
-                                             : fmt::format("{}:{}: {}", source_.path, line, what));
-  }
-
-  // depth: the number of objects and arrays around the event.
-  void note_event(int depth, Event event, const Json& parsed) {
-    if (event == Event::key && (depth == 1 || depth == 3)) {
-      const auto& key = parsed.get_ref<const std::string&>();
-      if (!(depth == 1 ? fields_ : node_fields_).insert(key).second && twice_line_ == 0) {
-        twice_ = key;
-        twice_line_ = line_;
-      }
-      if (depth == 1) is_in_nodes_ = key == "nodes";
-    }
-    const bool begins =
-        event == Event::object_start || event == Event::array_start || event == Event::value;
-    if (depth != 2 || !begins || !is_in_nodes_) return;
-    node_fields_.clear();
-    source_.lines.push_back(line_);
-  }
-
-  // Returns what nlohmann_json says of a text that is no JSON, without its prefix.
-  static std::string syntax_fault(const Json::exception& error) {
-    constexpr std::size_t kMost = 200;
-    const std::string text = error.what();
-    const std::size_t at = text.find("syntax error");
-    return "no JSON: " + text.substr(at == std::string::npos ? 0 : at, kMost);
-  }
-
-  std::string_view text_;
-  Source& source_;
-  int line_ = 1;
-  bool is_in_nodes_ = false;
-  std::set<std::string> fields_;
-  std::set<std::string> node_fields_;
-  std::string twice_;
-  int twice_line_ = 0;
-};
-
-Graph read_graph(std::string_view text, Source source) {
-  JsonReader(text, source).read();
+Graph read_graph(std::string_view text, NetworkText source) {
+  read_network_json(text, source);
   GraphBuilder build(source.json["name"].get<std::string>());
   const auto last = static_cast<NodeId>(source.json["nodes"].size()) - 1;
   Nodes nodes;

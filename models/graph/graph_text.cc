@@ -158,6 +158,18 @@ std::string to_network_file(const Graph& graph) {
   return text + "\n  ]\n}\n";
 }
 
+bool has_same_operations(Graph a, Graph b) {
+  for (Graph* graph : {&a, &b}) {
+    graph->set_label_smoothing(0.0F);
+    for (const NodeId input : graph->inputs()) {
+      auto& op = std::get<InputOp>(graph->nodes[static_cast<std::size_t>(input)].operation);
+      op.mean.clear();
+      op.stddev.clear();
+    }
+  }
+  return to_text(a) == to_text(b);
+}
+
 std::string network_hash(std::string_view text) { return fmt::format("{:016x}", hash_name(text)); }
 
 }  // namespace syncopate

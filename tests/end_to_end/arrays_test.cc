@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
 #include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/end_to_end/support/task_results.h"
 #include "tests/end_to_end/support/training_runs.h"
 #include "tests/worker/input/array/npy_bytes.h"
 
@@ -145,6 +148,88 @@ TEST_P(TrainingOnArrays, IsEvaluatedAsItsCheckpointSays) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(nlohmann::json::parse(result.out).at("test_loss"), trained.at("test_loss"));
 }
+
+// Forms that predict and export read: no tables.
+class PredictionOnArrays : public TrainingOnArrays {
+ protected:
+  std::string train_and_find_checkpoint() const {
+    (void)summary({"train"}, {"--steps", "20", "--checkpoint-dir", scratch_ / "ck"});
+    for (const auto& entry : std::filesystem::directory_iterator(scratch_ / "ck")) {
+      if (entry.path().extension() == ".safetensors") return entry.path().string();
+    }
+    return "";
+  }
+};
+
+TEST_P(PredictionOnArrays, HasTheAccuracyOfTheEvaluation) {
+  const std::string checkpoint = train_and_find_checkpoint();
+  const std::string file = data_.substr(data_.find(':') + 1) + "/x_test.npy";
+  const ProgramResult evaluated = run_syncopate({"evaluate", "--json", "--checkpoint", checkpoint});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  const ProgramResult predicted =
+      run_syncopate({"predict", "--json", "--checkpoint", checkpoint, file});
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  std::istringstream lines(predicted.out);
+  int num_lines = 0;
+  int num_correct = 0;
+  for (std::string line; std::getline(lines, line); ++num_lines) {
+    const auto json = nlohmann::json::parse(line);
+    EXPECT_EQ(json.at("row"), num_lines);
+    double sum = 0.0;
+    for (const double probability : json.at("probabilities")) sum += probability;
+    EXPECT_NEAR(sum, 1.0, 1e-9);
+    EXPECT_EQ(json.at("probability"),
+              json.at("probabilities").at(json.at("class").get<std::size_t>()));
+    if (json.at("class") == (100 + num_lines) % kClasses) ++num_correct;
+  }
+  EXPECT_EQ(num_lines, kTest);
+  const double accuracy = nlohmann::json::parse(evaluated.out).at("test_accuracy");
+  EXPECT_NEAR(static_cast<double>(num_correct) / kTest, accuracy, 1e-12);
+  const ProgramResult text = run_syncopate({"predict", "--checkpoint", checkpoint, file});
+  EXPECT_NE(text.out.find("x_test.npy[8]: class "), std::string::npos) << text.out;
+}
+
+TEST_P(PredictionOnArrays, IsTheSameWithExportedWeights) {
+  const std::string checkpoint = train_and_find_checkpoint();
+  const std::string out = scratch_ / "weights.safetensors";
+  const ProgramResult exported = run_syncopate({"export", "--checkpoint", checkpoint, out});
+  ASSERT_EQ(exported.exit_code, 0) << exported.err;
+  // A run that begins with the exported weights and changes nothing has the same weights.
+  const auto hash_of_weights = [&](const std::string& file) {
+    return hash_of({"train"}, {"--init-from", file, "--steps", "1", "--optimizer", "sgd",
+                               "--learning-rate", "1e-30"});
+  };
+  EXPECT_EQ(hash_of_weights(out), hash_of_weights(checkpoint));
+  EXPECT_LT(std::filesystem::file_size(out), std::filesystem::file_size(checkpoint));
+  const ProgramResult onto_itself =
+      run_syncopate({"export", "--checkpoint", checkpoint, checkpoint});
+  EXPECT_EQ(onto_itself.exit_code, 2);
+  expect_one_line(onto_itself, {"is the checkpoint itself"});
+}
+
+TEST_P(PredictionOnArrays, RefusesSamplesOfAnotherShapeOrType) {
+  const std::string checkpoint = train_and_find_checkpoint();
+  const auto refused = [&](const std::string& name, const std::vector<std::uint8_t>& bytes) {
+    write(scratch_ / name, bytes);
+    return run_syncopate({"predict", "--checkpoint", checkpoint, scratch_ / name});
+  };
+  const ProgramResult shape =
+      refused("a.npy", npy_bytes("|u1", "(2, 3, 3)", samples<std::uint8_t>(2, 9, 0, 1)));
+  EXPECT_EQ(shape.exit_code, 2);
+  expect_one_line(shape,
+                  {"a.npy: found an array [2, 3, 3] of type u1", "the network reads samples"});
+  const ProgramResult cut = refused("b.npy", {1, 2, 3});
+  EXPECT_EQ(cut.exit_code, 1);
+  expect_one_line(cut, {"b.npy"});
+  const ProgramResult missing = run_syncopate({"predict", "--checkpoint", checkpoint, "/none.npy"});
+  EXPECT_EQ(missing.exit_code, 1);
+  expect_one_line(missing, {"/none.npy"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, PredictionOnArrays,
+                         testing::Values(Form{"Bytes", "mlp"}, Form{"Words", "mnist-cnn"},
+                                         Form{"Floats", "mlp"}),
+                         testing::PrintToStringParamName());
 
 INSTANTIATE_TEST_SUITE_P(Of, TrainingOnArrays,
                          testing::Values(Form{"Bytes", "mlp"}, Form{"Words", "mnist-cnn"},

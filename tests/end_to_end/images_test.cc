@@ -2,7 +2,9 @@
 // strategy, after a resume, with and without a cache, and for any number of input threads.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
@@ -216,6 +218,38 @@ TEST_F(TrainingOnPictures, NamesTheFlagsOfAPictureThatIsTooSmallForTheNetwork) {
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.err.find("--model mnist-cnn does not fit --data images:"), std::string::npos)
       << result.err;
+}
+
+TEST_F(TrainingOnPictures, PredictsThePicturesThatItEvaluates) {
+  (void)hash_of({"train"}, {"--steps", "20", "--checkpoint-dir", scratch_ / "ck"});
+  std::string checkpoint;
+  for (const auto& entry : std::filesystem::directory_iterator(scratch_ / "ck")) {
+    if (entry.path().extension() == ".safetensors") checkpoint = entry.path().string();
+  }
+  const ProgramResult evaluated = run_syncopate({"evaluate", "--json", "--checkpoint", checkpoint});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  Arguments predict = {"predict", "--json", "--checkpoint", checkpoint};
+  std::vector<std::string> classes;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(
+           std::filesystem::path(folder_.data_flag().substr(folder_.data_flag().find(':') + 1)) /
+           "test")) {
+    if (!entry.is_regular_file()) continue;
+    predict.push_back(entry.path().string());
+    classes.push_back(entry.path().parent_path().filename().string());
+  }
+  const ProgramResult predicted = run_syncopate(predict);
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  std::istringstream lines(predicted.out);
+  std::size_t num_lines = 0;
+  int num_correct = 0;
+  for (std::string line; std::getline(lines, line); ++num_lines) {
+    const auto json = nlohmann::json::parse(line);
+    EXPECT_EQ(json.at("input"), predict.at(4 + num_lines));
+    if (json.at("name") == classes.at(num_lines)) ++num_correct;
+  }
+  ASSERT_EQ(num_lines, classes.size());
+  const double accuracy = nlohmann::json::parse(evaluated.out).at("test_accuracy");
+  EXPECT_NEAR(num_correct / static_cast<double>(num_lines), accuracy, 1e-12);
 }
 
 }  // namespace

@@ -39,6 +39,11 @@ NetworkInput colour() {
   return {{32, 32, 3}, 10, {DType::kU8, {0.4914F, 0.4822F, 0.4465F}, {0.2470F, 0.2435F, 0.2616F}}};
 }
 
+// Returns the value of --model for a network of this folder.
+std::string model_of(const std::string& name) {
+  return name == "operations" ? "file:" SYNCOPATE_GOLDEN_DIR "/operations.json" : name;
+}
+
 // Measured errors of the loss relative to float64, over lanes, algorithms and PyTorch in float32:
 // without batch norm, below 2e-6 at every step. The residual networks start at 1e-7, but the first
 // input that rounding moves across a kink of a ReLU changes a gradient by 1e-2. resnet20 has 4e-5
@@ -48,6 +53,7 @@ std::vector<NetworkCase> network_cases() {
   return {
       {"mnist-cnn", grey(), 1.0, 1e-4},
       {"mlp", grey(), 1.0, 1e-4},
+      {"operations", colour(), 1.0, 1e-4},
       {"resnet20", colour(), 3.0, 1e-2},
       {"resnet56", colour(), 5.0, 1e-1},
   };
@@ -106,7 +112,7 @@ class GoldenNetwork : public testing::TestWithParam<Parameters> {
   double tolerance() const { return std::get<2>(GetParam()) ? 1e-4 : 1e-5; }
 
   NetworkCase network_ = std::get<0>(GetParam());
-  Graph graph_ = build_network(network_.name, network_.input);
+  Graph graph_ = build_network(model_of(network_.name), network_.input);
   GoldenFile golden_ = read_golden_file(SYNCOPATE_GOLDEN_DIR "/" + network_.name + ".safetensors");
   ParameterArena arena_{graph_.parameter_layout(),
                         plan_buckets(graph_.parameter_layout(), 1 << 18)};

@@ -135,6 +135,25 @@ class ResNet(nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
+class Operations(nn.Module):
+    """The network of operations.json: operations that the other networks lack."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 12, 3, 1, 1)
+        self.left = nn.Conv2d(12, 10, 3, 1, 1)
+        self.gate = nn.Conv2d(12, 10, 1)
+        self.right = nn.Conv2d(12, 6, 3, 1, 1)
+        self.fc1 = nn.Linear(8 * 8 * 28, 20)
+        self.fc2 = nn.Linear(20, 10)
+
+    def forward(self, x, kinks):
+        pooled = F.avg_pool2d(F.gelu(self.conv1(x)), 3, 2, 1)
+        gated = F.silu(self.left(pooled)) * torch.sigmoid(self.gate(pooled))
+        x = torch.cat([gated, kinks.hard_swish(self.right(pooled)), pooled], 1)
+        return self.fc2(torch.tanh(self.fc1(F.avg_pool2d(x, 2).flatten(1))))
+
+
 class Kinks:
     """ReLU and max pool that record the smallest distance of an input from a kink."""
 
@@ -144,6 +163,10 @@ class Kinks:
     def relu(self, x):
         self.margin = min(self.margin, x.detach().abs().min().item())
         return F.relu(x)
+
+    def hard_swish(self, x):
+        self.margin = min(self.margin, (x.detach().abs() - 3).abs().min().item())
+        return F.hardswish(x)
 
     def max_pool(self, x):
         with torch.no_grad():
@@ -158,6 +181,8 @@ class Kinks:
 NETWORKS = {
     "mnist-cnn": (MnistCnn, (1, 28, 28), 16, "adam", 1e-3, [0.1307], [0.3081]),
     "mlp": (Mlp, (1, 28, 28), 16, "momentum", 1e-2, [0.1307], [0.3081]),
+    "operations": (Operations, (3, 32, 32), 8, "momentum", 1e-2,
+                   [0.4914, 0.4822, 0.4465], [0.2470, 0.2435, 0.2616]),
     "resnet20": (lambda: ResNet(3), (3, 32, 32), 4, "momentum", 1e-2,
                  [0.4914, 0.4822, 0.4465], [0.2470, 0.2435, 0.2616]),
     # The learning rate is small enough that rounding does not lead to other losses in ten steps.

@@ -29,10 +29,6 @@ constexpr std::string_view kFormatVersion = "1";
 constexpr std::string_view kFormatVersionWithGaps = "2";
 constexpr std::string_view kSlotPrefix = "optimizer.";
 
-std::string slot_name(const std::string& slot, const std::string& parameter) {
-  return fmt::format("{}{}.{}", kSlotPrefix, slot, parameter);
-}
-
 // Returns the elements of tensor i, where `block` holds all tensors of the layout.
 std::span<float> elements(const Tensor& block, const ArenaLayout& layout, std::size_t i) {
   return block.f32().subspan(static_cast<std::size_t>(layout.offset(i)),
@@ -60,12 +56,6 @@ std::vector<TensorEntry> slot_entries(const Graph& graph, const Snapshot& snapsh
     }
   }
   return entries;
-}
-
-bool is_count(const nlohmann::json& number) {
-  return number.is_number_unsigned() &&
-         number.get<std::uint64_t>() <=
-             static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 }
 
 DamagedFileError damaged_checkpoint(const fs::path& path, std::string_view fault) {
@@ -265,21 +255,10 @@ std::string first_difference(const SafetensorsReader& file,
 }
 
 // Throws UsageError unless the checkpoint's network does the same with its parameters: two network
-// files may have the same name and parameters. Flags of the run give the normalisation of the input
-// and the smoothing of labels.
+// files may have the same name and parameters.
 void check_operations(const SafetensorsReader& file, const fs::path& path, const Graph& graph) {
-  std::optional<Graph> recorded = recorded_network(info_of(file, path));
-  if (!recorded) return;
-  Graph own = graph;
-  for (Graph* each : {&*recorded, &own}) {
-    each->set_label_smoothing(0.0F);
-    for (const NodeId input : each->inputs()) {
-      auto& op = std::get<InputOp>(each->nodes[static_cast<std::size_t>(input)].operation);
-      op.mean.clear();
-      op.stddev.clear();
-    }
-  }
-  if (to_text(*recorded) == to_text(own)) return;
+  const std::optional<Graph> recorded = recorded_network(info_of(file, path));
+  if (!recorded || has_same_operations(*recorded, graph)) return;
   throw UsageError(fmt::format(
       "checkpoint {} has another network {} than this run: its operations differ; give the --model "
       "it was trained with, or another checkpoint",
@@ -350,6 +329,10 @@ void read_parameters(const SafetensorsReader& file, const Graph& graph, const Ar
 }
 
 }  // namespace
+
+std::string slot_name(const std::string& slot, const std::string& parameter) {
+  return fmt::format("{}{}.{}", kSlotPrefix, slot, parameter);
+}
 
 void save_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& snapshot,
                      const std::string& optimizer, const Progress& progress) {
@@ -439,29 +422,6 @@ std::string weights_hash(const Tensor& values) {
   const std::span<const std::byte> bytes = values.bytes();
   return fmt::format("{:016x}",
                      hash_name({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
-}
-
-std::string to_json(std::span<const ps::SampleRange> ranges) {
-  auto list = nlohmann::json::array();
-  for (const ps::SampleRange& range : ranges) list.push_back({range.epoch, range.begin, range.end});
-  return list.dump();
-}
-
-std::optional<std::vector<ps::SampleRange>> parse_sample_ranges(std::string_view text) {
-  const auto list = nlohmann::json::parse(text, nullptr, false);
-  if (!list.is_array()) return std::nullopt;
-  std::vector<ps::SampleRange> ranges;
-  for (const nlohmann::json& item : list) {
-    if (!item.is_array() || item.size() != 3) return std::nullopt;
-    for (const nlohmann::json& number : item) {
-      if (!is_count(number)) return std::nullopt;
-    }
-    const ps::SampleRange range{item[0].get<std::int64_t>(), item[1].get<std::int64_t>(),
-                                item[2].get<std::int64_t>()};
-    if (range.begin >= range.end) return std::nullopt;
-    ranges.push_back(range);
-  }
-  return ranges;
 }
 
 }  // namespace syncopate

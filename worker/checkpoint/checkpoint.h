@@ -50,6 +50,9 @@ struct CheckpointInfo {
 // Returns DIR/checkpoint-000000001234.safetensors for step 1234.
 std::filesystem::path checkpoint_path(const std::filesystem::path& dir, std::int64_t step);
 
+// Returns the name in a checkpoint of a parameter's slot: "optimizer.momentum.fc.weight".
+std::string slot_name(const std::string& slot, const std::string& parameter);
+
 // Writes a checkpoint. Throws FileError (folder not writable, disk full); then earlier checkpoints
 // are intact and no temporary file stays.
 void save_checkpoint(const std::filesystem::path& path, const Graph& graph,

@@ -235,8 +235,9 @@ std::string explanation(const Comparison& comparison, const Rows& rows,
   const std::string seeds =
       fewest == most ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most);
   std::string text = fmt::format(
-      "{}{}{}{}n = {} seeds per row; {} is one standard deviation over them. ", comparison.model,
-      optimizer_words(comparison), comparison.model.empty() ? "" : ", ",
+      "{}{}{}{}n = {} seeds per row; {} is one standard deviation over them, and of times also the "
+      "machine's own noise. ",
+      comparison.model, optimizer_words(comparison), comparison.model.empty() ? "" : ", ",
       comparison.budget.empty() ? "" : comparison.budget + " per run; ", seeds, plus_minus);
   text += speed_up_kind(rows) == SpeedUpKind::kTimeToTarget
               ? fmt::format(

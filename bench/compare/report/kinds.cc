@@ -33,10 +33,11 @@ class KindComparison {
     const bool is_timed = comparison_.target_accuracy.has_value() &&
                           (rows_[*synchronous].reached > 0 || rows_[*asynchronous].reached > 0);
     if (!is_timed) return capitalised(words_.rates() + accuracy);
-    return capitalised(fmt::format("{}{} and {}; no claim about time is made{}; {}", words_.rates(),
-                                   words_.reached(*asynchronous), words_.reached(*synchronous),
-                                   counts_words(rows_[*asynchronous], rows_[*synchronous]),
-                                   accuracy));
+    return capitalised(
+        fmt::format("{}of the best asynchronous and synchronous variants {} and {}; no claim about "
+                    "time is made{}; {}",
+                    words_.rates(), words_.reached(*asynchronous), words_.reached(*synchronous),
+                    counts_words(rows_[*asynchronous], rows_[*synchronous]), accuracy));
   }
 
  private:

@@ -264,19 +264,20 @@ class VerdictWriter {
     std::optional<std::size_t> first;
     bool is_busy = false;
     for (const std::size_t row : pool_) {
-      const auto median = words_.median(row);
-      if (rows_[row].disturbed > 0) {
+      const VariantSummary& summary = rows_[row];
+      if (summary.disturbed > 0) {
         is_busy = true;
-      } else if (median && rows_[row].has_comparable_times &&
-                 (!first || *median < *words_.median(*first))) {
+      } else if (summary.seconds_to_target && summary.reached == summary.ended() &&
+                 summary.has_comparable_times &&
+                 (!first || mean_seconds(row) < mean_seconds(*first))) {
         first = row;
       }
     }
     std::string text = "Nothing is recommended: " + why_no_claims(Measure::kTime);
     if (first) {
-      text += fmt::format("; {}the shortest median time{} to {} was {} ({})", words_.setting(),
-                          is_busy ? " of the other rows" : "", words_.target(),
-                          words_.seconds(*words_.median(*first)), words_.name(*first));
+      text += fmt::format("; {}the shortest mean time{} to {} was {} ({}), which may be chance",
+                          words_.setting(), is_busy ? " of the other rows" : "", words_.target(),
+                          words_.seconds(mean_seconds(*first)), words_.name(*first));
     }
     add(text);
   }

@@ -168,7 +168,7 @@ class WarningWriter {
     const bool are_all =
         few.size() == rows_.size() &&
         std::ranges::all_of(rows_, [&](const auto& row) { return row.done == seeds; });
-    add("few seeds", fmt::format("{}: claims need {} for accuracy and {} for time",
+    add("few seeds", fmt::format("{}: claims need at least {} for accuracy and {} for time",
                                  are_all ? count_text(seeds, "seed") : listed(few),
                                  kSeedsForAccuracy, kSeedsForTime));
   }
@@ -356,7 +356,7 @@ class WarningWriter {
             range(short_text(least) + unit, short_text(most) + unit),
             range(samples_text(fewest_samples), samples_text(most_samples)),
             std::ranges::count_if(rows_, has_claimable_time) > 1 ? "; the intervals include this"
-                                                                 : ", which no +- includes",
+                                                                 : ", which +- shows in part only",
             fallen_words()));
   }
 

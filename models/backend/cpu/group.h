@@ -94,6 +94,27 @@ inline const float* value_of(const GroupContext& context, int parameter) {
   return context.arena.value(static_cast<std::size_t>(parameter)).f32().data();
 }
 
+// The base class of groups without parameters. It keeps the group's context and memory.
+class PlainGroup : public Group {
+ public:
+  explicit PlainGroup(const GroupContext& context) : context_(context) {}
+  GroupNeeds needs() const override { return {}; }
+  void bind(const GroupMemory& memory) override { memory_ = memory; }
+
+ protected:
+  const GroupContext& context() const { return context_; }
+  const GroupMemory& memory() const { return memory_; }
+  bool trains() const { return context_.mode == Mode::kTrain; }
+  BlockedShape blocked(const ValueType& type) const {
+    return {context_.n, (type.channels() + context_.kernels.block - 1) / context_.kernels.block,
+            type.pixels()};
+  }
+
+ private:
+  const GroupContext context_;
+  GroupMemory memory_;
+};
+
 // The sums that the lanes of one batch norm exchange: [lanes][2 * channels + 1] doubles, the last
 // of which is the number of values per channel. Forward and backward have separate sums, so a lane
 // that is ahead overwrites nothing that another lane still reads.

@@ -81,7 +81,7 @@ TEST(ANetworksText, HasTheSmoothingOfLabels) {
 TEST(ANetworksText, IsRefusedWithTheNodeThatIsWrong) {
   const std::string text = small();
   for (const auto& [before, after] :
-       std::vector<std::pair<std::string, std::string>>{{"\"relu\"", "\"gelu\""},
+       std::vector<std::pair<std::string, std::string>>{{"\"relu\"", "\"mish\""},
                                                         {"[0,1]", "[0]"},
                                                         {"[0,1]", "[0,2]"},
                                                         {"[0,1]", "[0,-1]"},

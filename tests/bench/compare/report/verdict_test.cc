@@ -263,7 +263,7 @@ TEST(Verdict, ClaimsNothingAboutTimeWithFewerThanFiveSeeds) {
       contains_words(sentence(comparison, 0),
                      "Nothing is recommended: 3 seeds are too few for a claim about time (5 are "
                      "needed); with learning rates scaled linearly with the batch, not tuned, the "
-                     "shortest median time to 95 % was 173 s (async)."));
+                     "shortest mean time to 95 % was 173 s (async), which may be chance."));
   EXPECT_TRUE(contains_words(
       sentence(comparison, 1),
       "async reached 95 % with 3 of 3 seeds (median 173 s) and mirrored reached 95 % "

@@ -112,8 +112,9 @@ TEST(Warnings, NameFailedAndMissingRuns) {
 
 TEST(Warnings, NameTheRowsWithFewSeeds) {
   const auto few = made_up_variant("few", 8, {1, 1, 1, 1}, {0.97, 0.97, 0.97, 0.97});
-  EXPECT_TRUE(contains_words(warned(scaled({made_up_variant("a", 8, kSlow, kGood), few})),
-                             "few seeds: few (4 seeds): claims need 3 for accuracy and 5"));
+  EXPECT_TRUE(
+      contains_words(warned(scaled({made_up_variant("a", 8, kSlow, kGood), few})),
+                     "few seeds: few (4 seeds): claims need at least 3 for accuracy and 5"));
   EXPECT_TRUE(contains_words(warned(scaled({few, few})), "few seeds: 4 seeds: claims need"));
 }
 

@@ -1,0 +1,133 @@
+// `syncopate predict`: the class of each sample of some files.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "deploy/commands/commands.h"
+#include "deploy/commands/prediction_inputs.h"
+#include "deploy/commands/trained_network.h"
+#include "models/base/errors.h"
+#include "worker/input/image_folder.h"
+
+namespace syncopate {
+namespace {
+
+constexpr std::int64_t kBatch = 64;
+
+// The sample `row` of a file; -1: the file is one sample.
+struct Place {
+  std::string path;
+  std::int64_t row = -1;
+};
+
+// Returns the probabilities of all classes. Source: Goodfellow et al. 2016, section 4.1.
+std::vector<double> softmax(std::span<const float> logits) {
+  const float largest = *std::ranges::max_element(logits);
+  std::vector<double> probabilities;
+  double sum = 0.0;
+  for (const float logit : logits) {
+    probabilities.push_back(std::exp(static_cast<double>(logit) - static_cast<double>(largest)));
+    sum += probabilities.back();
+  }
+  for (double& probability : probabilities) probability /= sum;
+  return probabilities;
+}
+
+// Computes predictions a batch at a time and prints them in the order of the samples.
+class Predictor {
+ public:
+  Predictor(const CheckpointInfo& info, const PredictOptions& options, std::ostream& out)
+      : trained_(info, require_recorded_network(info)),
+        backend_(make_cpu_backend(options.lanes)),
+        model_(backend_->compile(trained_.graph, trained_.arena, trained_.state,
+                                 {.mode = Mode::kEvaluate, .batch_size = kBatch})),
+        is_json_(options.json),
+        out_(out) {
+    const Node& input = trained_.graph.first_input();
+    Shape shape = input.shape;
+    shape.insert(shape.begin(), kBatch);
+    batch_.inputs = {make_host_tensor(shape, std::get<InputOp>(input.operation).dtype)};
+    batch_.target = make_host_tensor({kBatch}, DType::kI32);
+    std::istringstream names(info.progress.class_names);
+    for (std::string name; std::getline(names, name, '/');) names_.push_back(name);
+  }
+
+  const Node& input() const { return trained_.graph.first_input(); }
+
+  // Reads one sample, and predicts when a batch is full.
+  void add(const Place& place, PredictionInput& file) {
+    const std::span<std::byte> all = batch_.inputs[0].bytes();
+    const std::size_t size = all.size() / kBatch;
+    file.read(std::max<std::int64_t>(place.row, 0), all.subspan(places_.size() * size, size));
+    places_.push_back(place);
+    if (static_cast<std::int64_t>(places_.size()) == kBatch) finish();
+  }
+
+  // Predicts the samples that are left.
+  void finish() {
+    if (places_.empty()) return;
+    batch_.num_samples = batch_.loss_divisor = static_cast<std::int64_t>(places_.size());
+    (void)model_->forward(batch_.rows(0, batch_.num_samples), [](BucketId) {});
+    const Tensor logits = model_->logits();
+    const auto classes = static_cast<std::size_t>(trained_.graph.num_classes());
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      print(places_[i], softmax(logits.f32().subspan(i * classes, classes)));
+    }
+    out_ << std::flush;
+    places_.clear();
+  }
+
+ private:
+  void print(const Place& place, const std::vector<double>& probabilities) {
+    const auto best =
+        static_cast<std::size_t>(std::ranges::max_element(probabilities) - probabilities.begin());
+    const std::string name = best < names_.size() ? names_[best] : "";
+    if (is_json_) {
+      nlohmann::ordered_json json = {{"input", place.path}};
+      if (place.row >= 0) json["row"] = place.row;
+      json["class"] = best;
+      if (!name.empty()) json["name"] = name;
+      json["probability"] = probabilities[best];
+      json["probabilities"] = probabilities;
+      out_ << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+      return;
+    }
+    const std::string row = place.row < 0 ? "" : fmt::format("[{}]", place.row);
+    out_ << fmt::format("{}{}: class {}{}, probability {:.4f}\n", printable(place.path), row, best,
+                        name.empty() ? "" : " (" + printable(name) + ")", probabilities[best]);
+  }
+
+  TrainedNetwork trained_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Model> model_;
+  const bool is_json_;
+  std::ostream& out_;
+  Batch batch_;
+  std::vector<Place> places_;  // of the samples in the batch
+  std::vector<std::string> names_;
+};
+
+}  // namespace
+
+int run_predict(const PredictOptions& options, std::ostream& out) {
+  const CheckpointInfo info = read_checkpoint_info(options.checkpoint);
+  Predictor predictor(info, options, out);
+  for (const std::string& path : options.inputs) {
+    const auto file = open_prediction_input(path, predictor.input(),
+                                            options.apply_exif || info.progress.apply_exif != 0);
+    const bool has_rows = path.ends_with(".npy");
+    for (std::int64_t row = 0; row < file->size(); ++row) {
+      predictor.add({path, has_rows ? row : -1}, *file);
+    }
+  }
+  predictor.finish();
+  return 0;
+}
+
+}  // namespace syncopate

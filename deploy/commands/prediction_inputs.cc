@@ -1,0 +1,91 @@
+#include "deploy/commands/prediction_inputs.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "worker/input/array/npy_file.h"
+#include "worker/input/image/image_decoder.h"
+
+namespace syncopate {
+namespace {
+
+const InputOp& operation_of(const Node& input) { return std::get<InputOp>(input.operation); }
+
+class ArrayInput final : public PredictionInput {
+ public:
+  ArrayInput(const std::string& path, const Node& input) : file_(path) {
+    const Shape& wanted = input.shape;
+    Shape shape = file_.header().shape;
+    const std::string type = operation_of(input).dtype == DType::kU8    ? "u1"
+                             : operation_of(input).dtype == DType::kU16 ? "u2"
+                                                                        : "f4";
+    const auto fits = [&](const Shape& sample) {
+      Shape with_channel = sample;
+      with_channel.push_back(1);
+      return sample == wanted || with_channel == wanted;
+    };
+    is_one_ = fits(shape);
+    if (!is_one_) shape.erase(shape.begin());
+    if (!fits(shape) || file_.header().type != type) {
+      throw UsageError(fmt::format(
+          "{}: found an array {} of type {}; the network reads samples {} of type {}", path,
+          to_string(file_.header().shape), file_.header().type, to_string(wanted), type));
+    }
+  }
+
+  std::int64_t size() const noexcept override { return is_one_ ? 1 : file_.num_rows(); }
+  void read(std::int64_t index, std::span<std::byte> sample) override {
+    file_.read(is_one_ ? 0 : index, sample);
+  }
+
+ private:
+  const NpyFile file_;
+  bool is_one_ = false;  // the file is one sample, not several
+};
+
+class PictureInput final : public PredictionInput {
+ public:
+  PictureInput(std::string path, const Node& input, bool apply_exif)
+      : path_(std::move(path)), shape_(input.shape), apply_exif_(apply_exif) {
+    const bool takes_pictures = shape_.size() == 3 && (shape_[2] == 1 || shape_[2] == 3) &&
+                                operation_of(input).dtype == DType::kU8;
+    if (!takes_pictures) {
+      throw UsageError(fmt::format("{}: the network reads {} {} and no pictures; give .npy files",
+                                   path_, name(operation_of(input).dtype), to_string(shape_)));
+    }
+  }
+
+  std::int64_t size() const noexcept override { return 1; }
+  void read(std::int64_t /*index*/, std::span<std::byte> sample) override {
+    std::ifstream stream(path_, std::ios::binary);
+    const std::vector<char> file{std::istreambuf_iterator<char>(stream), {}};
+    if (!stream) throw FileError(fmt::format("cannot read {}", path_));
+    const auto bytes = std::as_bytes(std::span(file));
+    const ImageHeader header = read_image_header(bytes, path_);
+    decode_image(bytes, path_, header,
+                 {.width = shape_[1],
+                  .height = shape_[0],
+                  .channels = static_cast<int>(shape_[2]),
+                  .apply_exif = apply_exif_},
+                 {reinterpret_cast<std::uint8_t*>(sample.data()), sample.size()});
+  }
+
+ private:
+  const std::string path_;
+  const Shape shape_;
+  const bool apply_exif_;
+};
+
+}  // namespace
+
+std::unique_ptr<PredictionInput> open_prediction_input(const std::string& path, const Node& input,
+                                                       bool apply_exif) {
+  if (path.ends_with(".npy")) return std::make_unique<ArrayInput>(path, input);
+  return std::make_unique<PictureInput>(path, input, apply_exif);
+}
+
+}  // namespace syncopate

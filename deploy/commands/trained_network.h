@@ -1,0 +1,29 @@
+// A network with the weights of a checkpoint, on the CPU. Used by the commands that only compute
+// with it.
+#pragma once
+
+#include <memory>
+
+#include "models/backend/backend.h"
+#include "worker/checkpoint/checkpoint.h"
+
+namespace syncopate {
+
+// Returns the network that a checkpoint records. Throws UsageError if an older program wrote it,
+// which recorded none.
+Graph require_recorded_network(const CheckpointInfo& info);
+
+// The values and the running statistics of a checkpoint; the moving average of the values, if the
+// run kept one.
+struct TrainedNetwork {
+  // Throws what load_checkpoint() throws. `network` is copied.
+  TrainedNetwork(const CheckpointInfo& info, const Graph& network);
+  TrainedNetwork(const TrainedNetwork&) = delete;
+  TrainedNetwork& operator=(const TrainedNetwork&) = delete;
+
+  Graph graph;
+  ParameterArena arena;
+  StateBlock state;
+};
+
+}  // namespace syncopate

@@ -1,0 +1,122 @@
+#include "models/graph/network_json.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <set>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Reads characters and counts their lines, so that a node's line is known when it begins.
+class LineCounter {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  LineCounter(const char* at, int& line) : at_(at), line_(&line) {}
+  reference operator*() const { return *at_; }
+  LineCounter& operator++() {
+    if (*at_ == '\n') ++*line_;
+    ++at_;
+    return *this;
+  }
+  LineCounter operator++(int) {
+    LineCounter before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const LineCounter& other) const { return at_ == other.at_; }
+
+ private:
+  const char* at_;
+  int* line_;
+};
+
+// Parses JSON and notes the line on which each node begins. Refuses a field that is given twice,
+// of which nlohmann_json keeps the last.
+class JsonReader {
+ public:
+  JsonReader(std::string_view text, NetworkText& network) : text_(text), network_(network) {}
+
+  void read() {
+    const auto note = [this](int depth, Json::parse_event_t event, const Json& parsed) {
+      note_event(depth, event, parsed);
+      return true;
+    };
+    const char* const end = text_.data() + text_.size();
+    try {
+      network_.json = Json::parse(LineCounter(text_.data(), line_), LineCounter(end, line_), note);
+    } catch (const Json::exception& error) {
+      refuse(line_, syntax_fault(error));
+    }
+    if (twice_line_ > 0) refuse(twice_line_, "'" + twice_ + "' is given twice");
+    const Json& json = network_.json;
+    if (!json.is_object() || !json.contains("name") || !json["name"].is_string() ||
+        json["name"].get_ref<const std::string&>().empty() || !json.contains("nodes") ||
+        !json["nodes"].is_array() || json["nodes"].empty() || json.size() != 2) {
+      refuse(1, "expected a JSON object with the fields \"name\" and \"nodes\" and no others");
+    }
+    if (json["nodes"].size() > kMostNodes) {
+      refuse(network_.lines[kMostNodes], fmt::format("expected at most {} nodes", kMostNodes));
+    }
+  }
+
+ private:
+  using Event = Json::parse_event_t;
+
+  [[noreturn]] void refuse(int line, const std::string& what) const {
+    throw UsageError(network_.data == nullptr
+                         ? "the network's text: " + what
+                         : fmt::format("{}:{}: {}", network_.path, line, what));
+  }
+
+  // depth: the number of objects and arrays around the event.
+  void note_event(int depth, Event event, const Json& parsed) {
+    if (event == Event::key && (depth == 1 || depth == 3)) {
+      const auto& key = parsed.get_ref<const std::string&>();
+      if (!(depth == 1 ? fields_ : node_fields_).insert(key).second && twice_line_ == 0) {
+        twice_ = key;
+        twice_line_ = line_;
+      }
+      if (depth == 1) is_in_nodes_ = key == "nodes";
+    }
+    const bool begins =
+        event == Event::object_start || event == Event::array_start || event == Event::value;
+    if (depth != 2 || !begins || !is_in_nodes_) return;
+    node_fields_.clear();
+    network_.lines.push_back(line_);
+  }
+
+  // Returns what nlohmann_json says of a text that is no JSON, without its prefix.
+  static std::string syntax_fault(const Json::exception& error) {
+    constexpr std::size_t kMost = 200;
+    const std::string text = error.what();
+    const std::size_t at = text.find("syntax error");
+    return "no JSON: " + text.substr(at == std::string::npos ? 0 : at, kMost);
+  }
+
+  std::string_view text_;
+  NetworkText& network_;
+  int line_ = 1;
+  bool is_in_nodes_ = false;
+  std::set<std::string> fields_;
+  std::set<std::string> node_fields_;
+  std::string twice_;
+  int twice_line_ = 0;
+};
+
+}  // namespace
+
+void read_network_json(std::string_view text, NetworkText& network) {
+  JsonReader(text, network).read();
+}
+
+}  // namespace syncopate
