@@ -225,6 +225,12 @@ NodeId GraphBuilder::input(Shape sample_shape, InputOp operation, std::string_vi
 NodeId GraphBuilder::conv2d(NodeId x, std::string_view name, int out_channels, Conv2dOp operation) {
   const Shape in = shape(x);
   require_map(in, fmt::format("conv2d {}", name));
+  // oneDNN 2.6 computes wrong weight gradients where a window has no pixel of the map.
+  if (operation.pad >= std::min(operation.kernel_h, operation.kernel_w) && operation.pad > 0) {
+    throw ShapeError(fmt::format(
+        "{}: a padding of {} with a kernel of {}x{}; expected a padding below the kernel", name,
+        operation.pad, operation.kernel_h, operation.kernel_w));
+  }
   const std::int64_t h =
       window_count(in[0], operation.kernel_h, operation.stride, operation.pad, name);
   const std::int64_t w =

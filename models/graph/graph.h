@@ -61,6 +61,7 @@ struct InputOp {
   float unit() const noexcept;  // u
 };
 // Convolution, as cross-correlation with zero padding: y[k] = sum over r, s, c of x * w (+ bias).
+// The padding is below both sides of the kernel.
 struct Conv2dOp {
   int kernel_h = 3;
   int kernel_w = 3;

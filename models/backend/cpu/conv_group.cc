@@ -88,7 +88,8 @@ class ConvGroup final : public Group {
     std::vector<BoundPrimitive::Argument> arguments = {
         {DNNL_ARG_SRC, convolution_.x(), memory_.inputs[0]},
         {DNNL_ARG_WEIGHTS, forward_.weights_desc(),
-         context_.packed.request(weight, forward_.weights_desc().data)},
+         context_.packed.request(weight,
+                                 convolution_.without_padding(forward_.weights_desc()).data)},
         {DNNL_ARG_DST, convolution_.y(), memory_.output},
         {DNNL_ARG_SCRATCHPAD, forward_.scratchpad_desc(), memory_.forward_scratch}};
     if (op_.bias) {
@@ -105,12 +106,14 @@ class ConvGroup final : public Group {
     const std::size_t packed = aligned(weights_.diff_weights_desc().get_size());
     std::byte* scratch = memory_.backward_scratch + packed;
     if (wants_input_gradient_) {
-      run_data_ = BoundPrimitive(engine, dnnl::convolution_backward_data(data_),
-                                 {{DNNL_ARG_DIFF_DST, convolution_.y(), dy},
-                                  {DNNL_ARG_WEIGHTS, data_.weights_desc(),
-                                   context_.packed.request(weight, data_.weights_desc().data)},
-                                  {DNNL_ARG_DIFF_SRC, convolution_.x(), memory_.input_gradients[0]},
-                                  {DNNL_ARG_SCRATCHPAD, data_.scratchpad_desc(), scratch}});
+      run_data_ =
+          BoundPrimitive(engine, dnnl::convolution_backward_data(data_),
+                         {{DNNL_ARG_DIFF_DST, convolution_.y(), dy},
+                          {DNNL_ARG_WEIGHTS, data_.weights_desc(),
+                           context_.packed.request(
+                               weight, convolution_.without_padding(data_.weights_desc()).data)},
+                          {DNNL_ARG_DIFF_SRC, convolution_.x(), memory_.input_gradients[0]},
+                          {DNNL_ARG_SCRATCHPAD, data_.scratchpad_desc(), scratch}});
     }
     std::vector<BoundPrimitive::Argument> arguments = {
         {DNNL_ARG_SRC, convolution_.x(), memory_.inputs[0]},
@@ -122,19 +125,19 @@ class ConvGroup final : public Group {
                            gradient_of(context_, node_.parameters[1])});
     }
     run_weights_ = BoundPrimitive(engine, dnnl::convolution_backward_weights(weights_), arguments);
-    const auto target = arena_weight(convolution_.weight_dims());
-    const dnnl::reorder::primitive_desc reorder(engine, weights_.diff_weights_desc(), engine,
-                                                target);
-    run_unpack_ =
-        BoundPrimitive(engine, dnnl::reorder(reorder),
-                       {{DNNL_ARG_FROM, weights_.diff_weights_desc(), memory_.backward_scratch},
-                        {DNNL_ARG_TO, target, gradient_of(context_, weight)}});
+    const auto target = convolution_.arena_format();
+    const auto source = convolution_.without_padding(weights_.diff_weights_desc());
+    const dnnl::reorder::primitive_desc reorder(engine, source, engine, target);
+    run_unpack_ = BoundPrimitive(engine, dnnl::reorder(reorder),
+                                 {{DNNL_ARG_FROM, source, memory_.backward_scratch},
+                                  {DNNL_ARG_TO, target, gradient_of(context_, weight)}});
   }
 
   void describe() {
     const dnnl::engine& engine = context_.onednn.engine;
     // The table of algorithms was measured with AVX-512; oneDNN has no Winograd kernel without it.
-    const bool may_choose = context_.winograd && context_.kernels.block == 16;
+    const bool may_choose =
+        context_.winograd && context_.kernels.block == 16 && !convolution_.pads_channels();
     const auto algorithm = [&](ConvPass pass) {
       return may_choose ? choose_algorithm(convolution_.problem, pass) : ConvAlgorithm::kDirect;
     };

@@ -35,7 +35,12 @@ std::int64_t out_size(std::int64_t size, int kernel, const ConvProblem& problem)
 }  // namespace
 
 memory::desc Convolution::x() const {
-  return activation({problem.n, problem.c, problem.h, problem.w}, planar_input, block);
+  return activation({problem.n, channels(), problem.h, problem.w}, planar_input, block);
+}
+
+memory::desc Convolution::without_padding(memory::desc format) const {
+  format.data.dims[1] = problem.c;  // the padded size stays
+  return format;
 }
 
 memory::desc Convolution::y() const {

@@ -99,9 +99,10 @@ class Drawing {
         Conv2dOp conv{.kernel_h = between(1, std::min(3, smallest)),
                       .kernel_w = between(1, std::min(3, smallest)),
                       .stride = between(1, 2),
-                      .pad = between(0, 1),
                       .bias = below(2) == 0};
-        return build_.conv2d(read(x), next_name(), between(1, 9), conv);
+        if (std::min(conv.kernel_h, conv.kernel_w) > 1) conv.pad = between(0, 1);
+        return build_.conv2d(read(x), next_name(), below(4) == 0 ? between(16, 36) : between(1, 9),
+                             conv);
       }
       case 2:
         // A batch norm of constant channels turns rounding into large gradients.

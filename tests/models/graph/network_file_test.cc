@@ -167,6 +167,8 @@ std::vector<Mistake> mistakes() {
       // Shapes and sizes.
       {second(conv + R"(4, "kernel": 9})"),
        "net.json:4: node 'c' (conv2d): a window of 9 with stride 1 and padding 0 does not fit"},
+      {second(conv + R"(4, "kernel": 1, "pad": 1})"),
+       "net.json:4: node 'c' (conv2d): a padding of 1 with a kernel of 1x1; expected a padding"},
       {second(R"({"op": "max_pool", "window": 2, "pad": 1})"),
        "net.json:4: node 1 (max_pool): a w"},
       {file_of({kInput, kDense, kLoss}),

@@ -57,6 +57,40 @@ TEST(Convolutions, UseOptimisedKernelsInEveryNetwork) {
   }
 }
 
+TEST(Convolutions, UseOptimisedKernelsForFewChannels) {
+  const OneDnn onednn;
+  LanePool one_lane(1);
+  const int block = cpu_kernels(detect_isa()).block;
+  for (const int c : {4, 6, 8, 12, 15, 20}) {
+    for (const int k : {4, 10, 16, 24}) {
+      for (const int kernel : {1, 3, 5}) {
+        for (const int stride : {1, 2}) {
+          const Convolution conv = {.problem = {.n = 8,
+                                                .c = c,
+                                                .k = k,
+                                                .h = 16,
+                                                .w = 16,
+                                                .kernel_h = kernel,
+                                                .kernel_w = kernel,
+                                                .stride = stride,
+                                                .pad = kernel / 2},
+                                    .block = block,
+                                    .bias = true};
+          SCOPED_TRACE(std::to_string(c) + " to " + std::to_string(k) + " channels, kernel " +
+                       std::to_string(kernel) + ", stride " + std::to_string(stride));
+          one_lane.run([&](int) {
+            constexpr auto kDirect = ConvAlgorithm::kDirect;
+            EXPECT_FALSE(is_reference(conv.forward(onednn.engine, kDirect).impl_info_str()));
+            EXPECT_FALSE(
+                is_reference(conv.backward_weights(onednn.engine, kDirect).impl_info_str()));
+            EXPECT_FALSE(is_reference(conv.backward_data(onednn.engine, kDirect).impl_info_str()));
+          });
+        }
+      }
+    }
+  }
+}
+
 TEST(AlgorithmTable, DeterminesTheChoiceForEveryBatchSize) {
   for (const AlgorithmRow& row : algorithm_table()) {
     ConvProblem problem = {.n = 1,
