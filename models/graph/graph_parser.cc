@@ -1,4 +1,5 @@
-// Reads the text of a network: that of a checkpoint, and the file of a user.
+// Reads the text of a network: that of a checkpoint, and the file of a user. The file is long
+// because one class reads the fields of all operations.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -6,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <utility>
@@ -36,6 +38,14 @@ constexpr std::array kInits = {Init::kZeros, Init::kOnes, Init::kHeUniform, Init
 constexpr const char* kClasses = "classes";
 
 std::string_view loss_name(LossKind kind) { return name(kind); }
+
+// A network's text. `data` is null for the text of a checkpoint.
+struct NetworkText {
+  Json json;
+  std::string path;
+  std::vector<int> lines;  // of each node, counted from 1
+  const NetworkInput* data = nullptr;
+};
 
 // The nodes of the text that are part of the graph already. Numbers count the nodes of the text; a
 // node of the text may be several of the graph.
@@ -444,7 +454,8 @@ NodeId Reader::dense() const {
 }
 
 Graph read_graph(std::string_view text, NetworkText source) {
-  read_network_json(text, source);
+  source.lines = check_network_json(text, source.path);
+  source.json = Json::parse(text);
   GraphBuilder build(source.json["name"].get<std::string>());
   const auto last = static_cast<NodeId>(source.json["nodes"].size()) - 1;
   Nodes nodes;

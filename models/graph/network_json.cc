@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "models/base/errors.h"
 
@@ -44,38 +46,38 @@ class LineCounter {
 // of which nlohmann_json keeps the last.
 class JsonReader {
  public:
-  JsonReader(std::string_view text, NetworkText& network) : text_(text), network_(network) {}
+  JsonReader(std::string_view text, const std::string& path) : text_(text), path_(path) {}
 
-  void read() {
+  std::vector<int> read() {
+    Json json;
     const auto note = [this](int depth, Json::parse_event_t event, const Json& parsed) {
       note_event(depth, event, parsed);
       return true;
     };
     const char* const end = text_.data() + text_.size();
     try {
-      network_.json = Json::parse(LineCounter(text_.data(), line_), LineCounter(end, line_), note);
+      json = Json::parse(LineCounter(text_.data(), line_), LineCounter(end, line_), note);
     } catch (const Json::exception& error) {
       refuse(line_, syntax_fault(error));
     }
     if (twice_line_ > 0) refuse(twice_line_, "'" + twice_ + "' is given twice");
-    const Json& json = network_.json;
     if (!json.is_object() || !json.contains("name") || !json["name"].is_string() ||
         json["name"].get_ref<const std::string&>().empty() || !json.contains("nodes") ||
         !json["nodes"].is_array() || json["nodes"].empty() || json.size() != 2) {
       refuse(1, "expected a JSON object with the fields \"name\" and \"nodes\" and no others");
     }
     if (json["nodes"].size() > kMostNodes) {
-      refuse(network_.lines[kMostNodes], fmt::format("expected at most {} nodes", kMostNodes));
+      refuse(lines_[kMostNodes], fmt::format("expected at most {} nodes", kMostNodes));
     }
+    return std::move(lines_);
   }
 
  private:
   using Event = Json::parse_event_t;
 
   [[noreturn]] void refuse(int line, const std::string& what) const {
-    throw UsageError(network_.data == nullptr
-                         ? "the network's text: " + what
-                         : fmt::format("{}:{}: {}", network_.path, line, what));
+    throw UsageError(path_.empty() ? "the network's text: " + what
+                                   : fmt::format("{}:{}: {}", path_, line, what));
   }
 
   // depth: the number of objects and arrays around the event.
@@ -92,7 +94,7 @@ class JsonReader {
         event == Event::object_start || event == Event::array_start || event == Event::value;
     if (depth != 2 || !begins || !is_in_nodes_) return;
     node_fields_.clear();
-    network_.lines.push_back(line_);
+    lines_.push_back(line_);
   }
 
   // Returns what nlohmann_json says of a text that is no JSON, without its prefix.
@@ -104,7 +106,8 @@ class JsonReader {
   }
 
   std::string_view text_;
-  NetworkText& network_;
+  const std::string& path_;
+  std::vector<int> lines_;
   int line_ = 1;
   bool is_in_nodes_ = false;
   std::set<std::string> fields_;
@@ -115,8 +118,8 @@ class JsonReader {
 
 }  // namespace
 
-void read_network_json(std::string_view text, NetworkText& network) {
-  JsonReader(text, network).read();
+std::vector<int> check_network_json(std::string_view text, const std::string& path) {
+  return JsonReader(text, path).read();
 }
 
 }  // namespace syncopate

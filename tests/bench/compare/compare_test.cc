@@ -39,8 +39,9 @@ TEST(Compare, TrainsEveryStrategyAndWritesTheReport) {
   ASSERT_EQ(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
   const std::string all_cpus = "one-device{threads=" + std::to_string(CPU_COUNT(&cpus)) + "}";
   EXPECT_EQ(result.out.find(all_cpus) != std::string::npos, CPU_COUNT(&cpus) > 1) << result.out;
-  EXPECT_NE(result.out.find("Nothing is recommended: 1 seed is too few"), std::string::npos)
-      << result.out;
+  // On a busy machine other reasons come first.
+  EXPECT_NE(result.out.find("Nothing is recommended: "), std::string::npos) << result.out;
+  EXPECT_NE(in_one_line(result.out).find("1 seed is too few"), std::string::npos) << result.out;
   EXPECT_NE(in_one_line(result.out).find("2 workers or replicas of 1 thread "), std::string::npos)
       << result.out;
   const std::string kept = read_text(scratch / "r" / "comparison.json");

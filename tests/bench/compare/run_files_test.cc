@@ -212,6 +212,18 @@ TEST_F(RunFilesTest, RefuseAnotherComparisonAndKeepIt) {
           [](Options o) { o.variants = {parse_variant("one-device", 4, 2)}; });
 }
 
+TEST_F(RunFilesTest, RefuseAnotherNetworkFileUnderTheSamePath) {
+  fs::create_directories(dir_);
+  const fs::path network = dir_ / "net.json";
+  CompareOptions options = a_comparison();
+  options.model = "file:" + network.string();
+  std::ofstream(network) << "one";
+  train_first(Planned(options), 1, dir_ / "runs");
+  EXPECT_EQ(Planned(options).refusal(dir_ / "runs"), "");
+  std::ofstream(network) << "another";
+  EXPECT_NE(Planned(options).refusal(dir_ / "runs").find("network file"), std::string::npos);
+}
+
 TEST_F(RunFilesTest, TakeMoreSeedsAndMoreVariants) {
   train_first(Planned(a_comparison()), 2, dir_);
   CompareOptions options = a_comparison();

@@ -1,6 +1,7 @@
-// Normalises samples, converts types, applies ReLU and adds, element by element in packs of 16
-// bytes.
+// Element by element in packs of 16 bytes: normalisation of samples, conversions, activations, sums,
+// products.
 #include <algorithm>
+#include <cmath>
 
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
