@@ -162,8 +162,9 @@ double slope_of(Activation kind, double x) {
     case Activation::kSilu:
       return s + x * s * (1.0 - s);
     case Activation::kHardSwish:
-      if (x <= -3.0) return 0.0;
-      return x >= 3.0 ? 1.0 : x / 3.0 + 0.5;
+      // At the kinks, the slope between them, as in PyTorch 1.13.
+      if (x < -3.0) return 0.0;
+      return x > 3.0 ? 1.0 : x / 3.0 + 0.5;
   }
   return 0.0;
 }
