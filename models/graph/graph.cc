@@ -19,13 +19,15 @@ void require_map(const Shape& shape, std::string_view what) {
 
 // Returns the number of positions of a convolution's or pool's window in one dimension of a map.
 // Throws ShapeError when there is none.
-std::int64_t window_count(std::int64_t size, int window, int stride, int pad,
+std::int64_t window_count(std::int64_t size, int window, int stride, int before, int after,
                           std::string_view what) {
-  const std::int64_t span = size + 2 * std::int64_t{pad} - window;
-  if (window < 1 || stride < 1 || pad < 0 || span < 0) {
+  const std::int64_t span = size + before + after - window;
+  if (window < 1 || stride < 1 || before < 0 || after < 0 || span < 0) {
     throw ShapeError(fmt::format(
         "{}: a window of {} with stride {} and padding {} does not fit into a map of size {}", what,
-        window, stride, pad, size));
+        window, stride,
+        before == after ? fmt::format("{}", before) : fmt::format("{} and {}", before, after),
+        size));
   }
   return span / stride + 1;
 }
@@ -40,8 +42,8 @@ Shape pooled_shape(const Shape& in, const Pool& pool, std::string_view what) {
                     "expected a padding below half the window",
                     what, pool.window, pool.pad));
   }
-  return {window_count(in[0], pool.window, pool.stride, pool.pad, what),
-          window_count(in[1], pool.window, pool.stride, pool.pad, what), in[2]};
+  return {window_count(in[0], pool.window, pool.stride, pool.pad, pool.pad, what),
+          window_count(in[1], pool.window, pool.stride, pool.pad, pool.pad, what), in[2]};
 }
 
 // Throws ShapeError unless two inputs of an operation have one shape.
@@ -226,15 +228,18 @@ NodeId GraphBuilder::conv2d(NodeId x, std::string_view name, int out_channels, C
   const Shape in = shape(x);
   require_map(in, fmt::format("conv2d {}", name));
   // oneDNN 2.6 computes wrong weight gradients where a window has no pixel of the map.
-  if (operation.pad >= std::min(operation.kernel_h, operation.kernel_w) && operation.pad > 0) {
+  const Padding& pad = operation.pad;
+  const int rows = std::max(pad.top, pad.bottom);
+  const int columns = std::max(pad.left, pad.right);
+  if ((rows > 0 && rows >= operation.kernel_h) || (columns > 0 && columns >= operation.kernel_w)) {
     throw ShapeError(fmt::format(
         "{}: a padding of {} with a kernel of {}x{}; expected a padding below the kernel", name,
-        operation.pad, operation.kernel_h, operation.kernel_w));
+        std::max(rows, columns), operation.kernel_h, operation.kernel_w));
   }
   const std::int64_t h =
-      window_count(in[0], operation.kernel_h, operation.stride, operation.pad, name);
+      window_count(in[0], operation.kernel_h, operation.stride, pad.top, pad.bottom, name);
   const std::int64_t w =
-      window_count(in[1], operation.kernel_w, operation.stride, operation.pad, name);
+      window_count(in[1], operation.kernel_w, operation.stride, pad.left, pad.right, name);
   const NodeId id = append(name, operation, {x}, {h, w, out_channels});
   const std::int64_t area = std::int64_t{operation.kernel_h} * operation.kernel_w;
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/graph/activation.h"
+#include "models/graph/padding.h"
 #include "models/tensor/parameter_arena.h"
 #include "models/tensor/tensor.h"
 
@@ -61,12 +62,13 @@ struct InputOp {
   float unit() const noexcept;  // u
 };
 // Convolution, as cross-correlation with zero padding: y[k] = sum over r, s, c of x * w (+ bias).
-// The padding is below both sides of the kernel.
+// The padding at the top and the bottom is below kernel_h, that at the left and the right below
+// kernel_w.
 struct Conv2dOp {
   int kernel_h = 3;
   int kernel_w = 3;
   int stride = 1;
-  int pad = 0;
+  Padding pad;
   bool bias = false;
 };
 // Batch normalisation per channel. Source: Ioffe and Szegedy 2015. The running statistics are those

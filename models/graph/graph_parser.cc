@@ -109,6 +109,7 @@ class Reader {
   int window(const char* key, int otherwise, std::int64_t least = 1) const {
     return size(key, least, kLargestWindow, otherwise);
   }
+  Padding padding() const;
   int channels(const char* key) const { return size(key, 1, kMostChannels); }
   float between(const char* key, float otherwise, float least, float most) const;
   std::vector<float> finite(const char* key) const;
@@ -419,6 +420,17 @@ NodeId Reader::activation() const {
   return build_.activation(inputs_[0], *kind);
 }
 
+Padding Reader::padding() const {
+  if (!has("pad")) return {};
+  const Json& pad = json_["pad"];
+  const auto side = [&](const Json& value) {
+    return static_cast<int>(integer("pad", value, 0, kLargestWindow));
+  };
+  if (!pad.is_array()) return side(pad);
+  if (pad.size() != 4) refuse("'pad' has not 4 sides: top, left, bottom, right");
+  return {side(pad[0]), side(pad[1]), side(pad[2]), side(pad[3])};
+}
+
 NodeId Reader::conv2d() const {
   Conv2dOp op;
   if (has("kernel")) {
@@ -431,7 +443,7 @@ NodeId Reader::conv2d() const {
         static_cast<int>(integer("kernel", is_pair ? kernel[1] : kernel, 1, kLargestWindow));
   }
   op.stride = window("stride", op.stride);
-  op.pad = window("pad", op.pad, 0);
+  op.pad = padding();
   if (has("bias")) op.bias = get<bool>("bias", "true or false");
   return build_.conv2d(inputs_[0], parameters_name(), channels("channels"), op);
 }

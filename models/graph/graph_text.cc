@@ -39,7 +39,11 @@ class Writer {
     json_["channels"] = node_.shape.back();
     json_["kernel"] = {op.kernel_h, op.kernel_w};
     json_["stride"] = op.stride;
-    json_["pad"] = op.pad;
+    if (op.pad.is_one_number()) {
+      json_["pad"] = op.pad.top;
+    } else {
+      json_["pad"] = {op.pad.top, op.pad.left, op.pad.bottom, op.pad.right};
+    }
     json_["bias"] = op.bias;
   }
   void operator()(const BatchNormOp& op) const {

@@ -143,14 +143,14 @@ class Operations(nn.Module):
         self.conv1 = nn.Conv2d(3, 12, 3, 1, 1)
         self.left = nn.Conv2d(12, 10, 3, 1, 1)
         self.gate = nn.Conv2d(12, 10, 1)
-        self.right = nn.Conv2d(12, 6, 3, 1, 1)
+        self.right = nn.Conv2d(12, 6, 3)
         self.fc1 = nn.Linear(8 * 8 * 28, 20)
         self.fc2 = nn.Linear(20, 10)
 
     def forward(self, x, kinks):
         pooled = F.avg_pool2d(F.gelu(self.conv1(x)), 3, 2, 1)
         gated = F.silu(self.left(pooled)) * torch.sigmoid(self.gate(pooled))
-        x = torch.cat([gated, kinks.hard_swish(self.right(pooled)), pooled], 1)
+        x = torch.cat([gated, kinks.hard_swish(self.right(F.pad(pooled, (2, 0, 0, 2)))), pooled], 1)
         return self.fc2(torch.tanh(self.fc1(F.avg_pool2d(x, 2).flatten(1))))
 
 

@@ -14,8 +14,8 @@ void for_each_product(const Map& x, const Conv2dOp& op, const Map& y, const Visi
         for (std::int64_t k = 0; k < y.c; ++k) {
           for (std::int64_t r = 0; r < op.kernel_h; ++r) {
             for (std::int64_t s = 0; s < op.kernel_w; ++s) {
-              const std::int64_t ih = oh * op.stride - op.pad + r;
-              const std::int64_t iw = ow * op.stride - op.pad + s;
+              const std::int64_t ih = oh * op.stride - op.pad.top + r;
+              const std::int64_t iw = ow * op.stride - op.pad.left + s;
               if (ih < 0 || ih >= x.h || iw < 0 || iw >= x.w) continue;
               for (std::int64_t c = 0; c < x.c; ++c) {
                 const std::int64_t weight = ((k * op.kernel_h + r) * op.kernel_w + s) * x.c + c;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 
 namespace syncopate::reference {
 namespace {
@@ -30,6 +31,18 @@ TEST(ReferenceConvolution, ReadsZeroOutsideTheMap) {
   const Map y =
       conv2d(map_of(1, 1, 1, {2.0}), {.pad = 1}, {1, 2, 3, 4, 5, 6, 7, 8, 9}, {}, {1, 1, 1});
   EXPECT_EQ(y.values, Values{10.0});
+}
+
+// The values were computed with TensorFlow ("same" with stride 2) and with PyTorch (padding 1).
+TEST(ReferenceConvolution, PadsEachSideByItsOwnNumber) {
+  Values map(16);
+  std::iota(map.begin(), map.end(), 0.0);
+  const Values weight = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+  const Map x = map_of(4, 4, 1, map);
+  EXPECT_EQ(conv2d(x, {.stride = 2, .pad = {0, 0, 1, 1}}, weight, {}, {2, 2, 1}).values,
+            (Values{258, 186, 187, 113}));
+  EXPECT_EQ(conv2d(x, {.stride = 2, .pad = 1}, weight, {}, {2, 2, 1}).values,
+            (Values{73, 154, 279, 438}));
 }
 
 TEST(ReferenceConvolution, KeepsChannelsInnermostInItsWeights) {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <span>
 
+#include "models/graph/padding.h"
+
 namespace syncopate {
 
 enum class ConvAlgorithm : std::uint8_t { kDirect, kWinograd };
@@ -21,7 +23,7 @@ struct ConvProblem {
   int kernel_h;
   int kernel_w;
   int stride;
-  int pad;
+  Padding pad;
 };
 
 // The fastest algorithms of a 3x3 convolution with stride 1 and padding 1 from c to k channels, on

@@ -28,8 +28,8 @@ memory::desc activation(const memory::dims& dims, bool planar, int block) {
   return {dims, memory::data_type::f32, tag};
 }
 
-std::int64_t out_size(std::int64_t size, int kernel, const ConvProblem& problem) {
-  return (size + 2 * std::int64_t{problem.pad} - kernel) / problem.stride + 1;
+std::int64_t out_size(std::int64_t size, int padding, int kernel, int stride) {
+  return (size + padding - kernel) / stride + 1;
 }
 
 }  // namespace
@@ -44,8 +44,9 @@ memory::desc Convolution::without_padding(memory::desc format) const {
 }
 
 memory::desc Convolution::y() const {
-  return activation({problem.n, problem.k, out_size(problem.h, problem.kernel_h, problem),
-                     out_size(problem.w, problem.kernel_w, problem)},
+  return activation({problem.n, problem.k,
+                     out_size(problem.h, problem.pad.rows(), problem.kernel_h, problem.stride),
+                     out_size(problem.w, problem.pad.columns(), problem.kernel_w, problem.stride)},
                     false, block);
 }
 
@@ -61,9 +62,9 @@ Forward::primitive_desc Convolution::forward_with(const dnnl::engine& engine,
   constexpr auto kKind = dnnl::prop_kind::forward_training;
   const memory::desc weight = any_format(weight_dims());
   const auto desc = bias ? Forward::desc(kKind, to_onednn(algorithm), x(), weight, bias_format(),
-                                         y(), strides(), padding(), padding())
+                                         y(), strides(), first_padding(), last_padding())
                          : Forward::desc(kKind, to_onednn(algorithm), x(), weight, y(), strides(),
-                                         padding(), padding());
+                                         first_padding(), last_padding());
   return {desc, attributes, engine};
 }
 
@@ -82,7 +83,7 @@ BackwardData::primitive_desc Convolution::backward_data(const dnnl::engine& engi
                                                         ConvAlgorithm algorithm) const {
   const dnnl::primitive_attr attributes = callers_scratchpad();
   const BackwardData::desc desc(to_onednn(algorithm), x(), any_format(weight_dims()), y(),
-                                strides(), padding(), padding());
+                                strides(), first_padding(), last_padding());
   return {desc, attributes, engine, forward_with(engine, algorithm, attributes)};
 }
 
@@ -91,9 +92,9 @@ BackwardWeights::primitive_desc Convolution::backward_weights(const dnnl::engine
   const dnnl::primitive_attr attributes = callers_scratchpad();
   const memory::desc weight = any_format(weight_dims());
   const auto desc = bias ? BackwardWeights::desc(to_onednn(algorithm), x(), weight, bias_format(),
-                                                 y(), strides(), padding(), padding())
+                                                 y(), strides(), first_padding(), last_padding())
                          : BackwardWeights::desc(to_onednn(algorithm), x(), weight, y(), strides(),
-                                                 padding(), padding());
+                                                 first_padding(), last_padding());
   return {desc, attributes, engine, forward_with(engine, algorithm, attributes)};
 }
 

@@ -47,7 +47,8 @@ struct Convolution {
     return {problem.k, channels(), problem.kernel_h, problem.kernel_w};
   }
   dnnl::memory::dims strides() const { return {problem.stride, problem.stride}; }
-  dnnl::memory::dims padding() const { return {problem.pad, problem.pad}; }
+  dnnl::memory::dims first_padding() const { return {problem.pad.top, problem.pad.left}; }
+  dnnl::memory::dims last_padding() const { return {problem.pad.bottom, problem.pad.right}; }
 };
 
 }  // namespace syncopate

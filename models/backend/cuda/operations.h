@@ -34,11 +34,12 @@ struct ConvShape {
   std::int64_t height = 1, width = 1, channels = 1;
   std::int64_t out_channels = 1;
   std::int64_t kernel_h = 3, kernel_w = 3;
-  std::int64_t stride = 1, pad = 1;
+  std::int64_t stride = 1;
+  Padding pad = 1;
   Precision type = Precision::kF32;  // the type of x, w and y
 
-  std::int64_t out_height() const { return (height + 2 * pad - kernel_h) / stride + 1; }
-  std::int64_t out_width() const { return (width + 2 * pad - kernel_w) / stride + 1; }
+  std::int64_t out_height() const { return (height + pad.rows() - kernel_h) / stride + 1; }
+  std::int64_t out_width() const { return (width + pad.columns() - kernel_w) / stride + 1; }
 };
 std::string to_string(const ConvShape& shape);
 // Returns the number of channels with which cuDNN convolves samples best. In 16 bits cuDNN would

@@ -100,7 +100,9 @@ class Drawing {
                       .kernel_w = between(1, std::min(3, smallest)),
                       .stride = between(1, 2),
                       .bias = below(2) == 0};
-        if (std::min(conv.kernel_h, conv.kernel_w) > 1) conv.pad = between(0, 1);
+        const int rows = conv.kernel_h > 1 ? 1 : 0;
+        const int columns = conv.kernel_w > 1 ? 1 : 0;
+        conv.pad = {between(0, rows), between(0, columns), between(0, rows), between(0, columns)};
         return build_.conv2d(read(x), next_name(), below(4) == 0 ? between(16, 36) : between(1, 9),
                              conv);
       }

@@ -99,6 +99,13 @@ void append_convolutions(std::vector<SmallNetwork>& all) {
                             conv(16, {.kernel_h = 1, .kernel_w = 1, .stride = 2})));
   all.push_back(map_network("Conv5x3", {9, 8, 3},
                             conv(10, {.kernel_h = 5, .kernel_w = 3, .pad = 2, .bias = true})));
+  const Conv2dOp last_sides{.stride = 2, .pad = {0, 0, 1, 1}, .bias = true};
+  all.push_back(map_network("ConvPaddedAtLastSides", {8, 8, 16}, conv_relu(24, last_sides)));
+  all.push_back(map_network("ConvPaddedAtLastSidesOfSamples", {8, 7, 3}, conv(10, last_sides)));
+  all.push_back(map_network("ConvPaddedUnevenly", {7, 6, 5}, [](GraphBuilder& b, NodeId x) {
+    x = b.conv2d(x, "conv1", 12, {.kernel_h = 5, .kernel_w = 3, .pad = {3, 1, 0, 2}});
+    return b.conv2d(x, "conv2", 20, {.pad = {0, 2, 1, 0}, .bias = true});
+  }));
   all.push_back(map_network("ConvRelu20To24", {6, 9, 20}, conv_relu(24, same)));
   all.push_back(map_network("ConvRelu32To32", {8, 8, 32}, conv_relu(32, same)));
   // The algorithm table lists ConvRelu64To64On8x8 and ConvTwice32On16x16, so they run with

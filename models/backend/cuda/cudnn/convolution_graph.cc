@@ -82,8 +82,8 @@ Descriptor window_of(const ConvShape& shape) {
   window.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION);
   window.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, Two{1, 1});
   window.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, Two{shape.stride, shape.stride});
-  window.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, Two{shape.pad, shape.pad});
-  window.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, Two{shape.pad, shape.pad});
+  window.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, Two{shape.pad.top, shape.pad.left});
+  window.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, Two{shape.pad.bottom, shape.pad.right});
   window.finalize();
   return window;
 }

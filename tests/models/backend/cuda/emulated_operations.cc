@@ -106,10 +106,10 @@ class LoopConvolution final : public Convolution {
             const std::int64_t yi =
                 ((n * s.out_height() + p) * s.out_width() + q) * s.out_channels + k;
             for (std::int64_t r = 0; r < s.kernel_h; ++r) {
-              const std::int64_t h = p * s.stride + r - s.pad;
+              const std::int64_t h = p * s.stride + r - s.pad.top;
               if (h < 0 || h >= s.height) continue;
               for (std::int64_t t = 0; t < s.kernel_w; ++t) {
-                const std::int64_t v = q * s.stride + t - s.pad;
+                const std::int64_t v = q * s.stride + t - s.pad.left;
                 if (v < 0 || v >= s.width) continue;
                 for (std::int64_t c = 0; c < s.channels; ++c) {
                   visit(((n * s.height + h) * s.width + v) * s.channels + c,

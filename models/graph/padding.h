@@ -1,0 +1,26 @@
+// The zeros around a map that a convolution reads. A header of its own: the backends' shapes of
+// convolutions include it.
+#pragma once
+
+namespace syncopate {
+
+// The number of rows or columns of zeros on each side. One number is that of every side. "Same" of
+// TensorFlow has the odd row and column at the bottom and the right; PyTorch's layers pad every
+// side alike.
+struct Padding {
+  constexpr Padding(int each = 0) : Padding(each, each, each, each) {}
+  constexpr Padding(int t, int l, int b, int r) : top(t), left(l), bottom(b), right(r) {}
+  bool operator==(const Padding&) const = default;
+
+  constexpr bool is_one_number() const { return top == left && top == bottom && top == right; }
+  // Returns the number of rows and of columns that are added to the map.
+  constexpr int rows() const { return top + bottom; }
+  constexpr int columns() const { return left + right; }
+
+  int top;
+  int left;
+  int bottom;
+  int right;
+};
+
+}  // namespace syncopate
