@@ -234,7 +234,8 @@ Assignment assignment_of(const ps::wire::AppointmentT& wire) {
                        .live_workers = 0,
                        .staleness_mean = all.mean(),
                        .staleness_max = all.max(),
-                       .stopped_by = assignment.stopped_by};
+                       .stopped_by = assignment.stopped_by,
+                       .num_bad_in_epoch = wire.num_bad_in_epoch};
   return assignment;
 }
 

@@ -191,6 +191,7 @@ void Snapshots::send_assignment() {
   assignment.loss = progress_.loss;
   assignment.correct = progress_.correct;
   assignment.repeated_batches = leases_.repeated_batches();
+  assignment.num_bad_in_epoch = leases_.status().num_bad_in_epoch;
   for (const auto& [worker, histogram] : staleness_) {
     assignment.staleness.push_back(to_wire(worker, histogram));
   }

@@ -154,6 +154,16 @@ TEST_F(TrainingOnPictures, EndsAtADamagedPictureOrReplacesIt) {
   const Arguments skip = {"--epochs", "1", "--skip-bad-records", "1"};
   EXPECT_EQ(hash_of({"train", "--strategy", "mirrored", "--replicas", "2"}, skip),
             hash_of({"train", "--strategy", "central-storage", "--replicas", "2"}, skip));
+  for (const char* const consistency : {"sync", "async"}) {
+    const std::string metrics = scratch_ / consistency;
+    const ProgramResult trained = run_syncopate(
+        Arguments{"train", "--strategy", "central-storage", "--consistency", consistency} +
+        one_by_one() + Arguments{"--skip-bad-records", "1", "--metrics", metrics});
+    EXPECT_NE(trained.out.find("replaced        1 bad training sample in an epoch\n"),
+              std::string::npos)
+        << trained.out << trained.err;
+    EXPECT_EQ(summary_of(metrics).at("train_bad_samples"), 1);
+  }
 }
 
 TEST_F(TrainingOnPictures, IsEvaluatedWithoutADamagedPictureWhichIsReported) {

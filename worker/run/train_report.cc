@@ -97,6 +97,7 @@ Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strat
           .val_accuracy =
               outcome.validation ? std::optional(outcome.validation->accuracy) : std::nullopt,
           .val_loss = outcome.validation ? std::optional(outcome.validation->loss) : std::nullopt,
+          .train_bad_samples = outcome.num_bad_in_epoch,
           .test_bad_samples = test.bad_samples,
           .val_bad_samples = validation.bad_samples,
           .first_bad = test.bad_samples > 0 ? test.first_bad : validation.first_bad,
@@ -121,6 +122,10 @@ void print_result(const TrainOptions& options, const Summary& summary, const Tra
     out << fmt::format("validation      {:.2f}% accuracy, loss {:.4f}\n",
                        100.0 * *summary.val_accuracy, summary.val_loss.value_or(0.0))
         << describe_bad("validation", *outcome.validation);
+  }
+  if (summary.train_bad_samples > 0) {
+    out << fmt::format("replaced        {} bad training sample{} in an epoch\n",
+                       summary.train_bad_samples, summary.train_bad_samples == 1 ? "" : "s");
   }
   if (summary.seconds > 0.0) {
     out << fmt::format(

@@ -314,6 +314,7 @@ class ReplicaLoop {
   void finish(const JobStatus& status, std::optional<ps::StopKind> kind) {
     outcome_.progress.at.step = status.step;
     outcome_.progress.at.samples = status.samples;
+    outcome_.num_bad_in_epoch = status.num_bad_in_epoch;
     outcome_.seconds = log_.seconds();
     outcome_.samples_per_second = log_.samples_per_second(status);
     outcome_.train_loss = loss_.mean(status);

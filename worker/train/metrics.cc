@@ -161,6 +161,7 @@ class JsonLines final : public MetricsWriter {
                         {"staleness", staleness_of(summary.staleness)}};
     if (summary.val_accuracy) line["val_accuracy"] = *summary.val_accuracy;
     if (summary.val_loss) line["val_loss"] = *summary.val_loss;
+    if (summary.train_bad_samples > 0) line["train_bad_samples"] = summary.train_bad_samples;
     if (summary.test_bad_samples > 0) line["test_bad_samples"] = summary.test_bad_samples;
     if (summary.val_bad_samples > 0) line["val_bad_samples"] = summary.val_bad_samples;
     if (!summary.first_bad.empty()) line["first_bad"] = summary.first_bad;

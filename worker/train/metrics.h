@@ -118,7 +118,8 @@ struct Summary {
   double test_loss = 0.0;
   std::optional<double> val_accuracy = {};  // of the validation split, if there is one
   std::optional<double> val_loss = {};
-  std::int64_t test_bad_samples = 0;  // samples of the split that are left out
+  std::int64_t train_bad_samples = 0;  // replaced by others, in the epoch that had the most
+  std::int64_t test_bad_samples = 0;   // samples of the split that are left out
   std::int64_t val_bad_samples = 0;
   std::string first_bad = {};  // why the first of them, of the test split if it has one, is bad
   double staleness_mean = 0.0;

@@ -237,6 +237,7 @@ class TrainLoop {
     if (run_.bad_samples == nullptr || !at.untrained.empty()) return;  // those of earlier epochs
     if (at.offset == 0) num_bad_ = 0;
     num_bad_ += num_bad;
+    most_bad_ = std::max(most_bad_, num_bad_);
     run_.bad_samples->require_few(num_bad_, fmt::format("epoch {}", at.epoch + 1));
   }
 
@@ -324,6 +325,7 @@ class TrainLoop {
     if (rules_.best_step() > 0) {
       result.best = checkpoint_path(options_.checkpoint_dir, rules_.best_step());
     }
+    result.num_bad_in_epoch = most_bad_;
     result.test = test_;
     result.validation = validation_;
     const StepTotals& all = log_.all();
@@ -343,6 +345,7 @@ class TrainLoop {
   Progress progress_;
   EvaluationRules rules_;
   std::int64_t num_bad_ = 0;     // bad samples of this epoch
+  std::int64_t most_bad_ = 0;    // of the epochs so far
   std::int64_t saved_step_ = 0;  // step of the last checkpoint; 0: none
   double learning_rate_ = 0.0;
   StepLog log_;

@@ -85,6 +85,8 @@ struct TrainOutcome {
   // Of the final weights; none if the run was stopped or never evaluates.
   std::optional<Evaluation> test;
   std::optional<Evaluation> validation;  // as `test`; none without a validation split
+  // Bad training samples that others replaced, in the epoch that had the most.
+  std::int64_t num_bad_in_epoch = 0;
   // Whether an asynchronous job assigned its last snapshot to this task, which reports for the job.
   bool has_last_snapshot = false;
   double seconds = 0.0;  // time in steps, without evaluations, checkpoints and earlier processes
