@@ -182,6 +182,10 @@ const Shape& GraphBuilder::shape(NodeId node) const {
 
 NodeId GraphBuilder::append(std::string_view name, Operation operation, std::vector<NodeId> inputs,
                             Shape shape) {
+  // Layers of --head get their names here, which another layer may have.
+  if (!name.empty() && std::ranges::find(graph_.nodes, name, &Node::name) != graph_.nodes.end()) {
+    throw ShapeError(fmt::format("there is already a node '{}'", name));
+  }
   Node node;
   node.name = name;
   node.operation = std::move(operation);

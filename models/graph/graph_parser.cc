@@ -54,6 +54,7 @@ struct Nodes {
   std::vector<NodeId> ids;                             // in the graph
   std::vector<bool> is_read;                           // by a later node
   std::int64_t num_parameters = 0;
+  bool has_classifier = false;  // a layer gives the classes of the data
 };
 
 // Reads one node of a text and adds it to the graph.
@@ -374,6 +375,11 @@ Graph Reader::finish() {
   for (std::size_t i = 0; i < nodes_.is_read.size(); ++i) {
     if (!nodes_.is_read[i]) Reader(text_, static_cast<NodeId>(i), build_, nodes_).refuse_unread();
   }
+  if (text_.data != nullptr && !text_.data->head.empty() && !nodes_.has_classifier) {
+    refuse(
+        "--head adds layers before the dense layer with \"features\": \"classes\", and there is "
+        "none");
+  }
   try {
     return build_.finish(inputs_[0], loss);
   } catch (const ShapeError& error) {
@@ -460,6 +466,7 @@ NodeId Reader::batch_norm() const {
 NodeId Reader::dense() const {
   const Init distribution = init(Init::kGlorotUniform);
   if (gives_classes()) {
+    nodes_.has_classifier = true;
     return add_classifier(build_, inputs_[0], parameters_name(), *text_.data, distribution);
   }
   return build_.dense(inputs_[0], parameters_name(), channels("features"), distribution);

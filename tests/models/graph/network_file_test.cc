@@ -25,9 +25,9 @@ Graph parse(const std::string& text, const NetworkInput& data = data_of({8, 8, 2
 }
 
 // Returns the message for a file; empty if the file is read.
-std::string refusal(const std::string& text) {
+std::string refusal(const std::string& text, const NetworkInput& data = data_of({8, 8, 2})) {
   try {
-    (void)parse(text);
+    (void)parse(text, data);
     return "";
   } catch (const UsageError& error) {
     return error.what();
@@ -66,6 +66,24 @@ TEST(ANetworkFile, TakesTheHeadInFrontOfTheLayerThatGivesTheClasses) {
   const Graph plain = build_network("resnet20", data_of({64, 64, 3}));
   EXPECT_EQ(to_text(parse(to_network_file(plain), with_head)),
             to_text(build_network("resnet20", with_head)));
+}
+
+// Two layers of one name would make a checkpoint that cannot be read.
+TEST(ANetworkFile, RefusesAHeadWhoseLayersHaveTheNameOfAnother) {
+  const std::string text = file_of(
+      {kInput, kFlatten, R"({"op": "dense", "name": "fc.0", "features": 4})", kDense, kLoss});
+  EXPECT_EQ(refusal(text), "");
+  EXPECT_EQ(refusal(text, data_of({8, 8, 2}, {16})),
+            "net.json:6: node 'fc' (dense): there is already a node 'fc.0'");
+}
+
+TEST(ANetworkFile, RefusesAHeadWithoutALayerThatGivesTheClasses) {
+  const std::string text =
+      file_of({kInput, kFlatten, R"({"op": "dense", "name": "fc", "features": 7})", kLoss});
+  EXPECT_EQ(refusal(text), "");
+  EXPECT_EQ(refusal(text, data_of({8, 8, 2}, {16})),
+            "net.json:6: node 3 (softmax-cross-entropy): --head adds layers before the dense layer "
+            "with \"features\": \"classes\", and there is none");
 }
 
 TEST(ANetworkFile, TakesInputAndClassesFromTheData) {
