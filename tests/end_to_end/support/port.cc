@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <random>
 
@@ -17,16 +18,21 @@ namespace {
 constexpr int kFirst = 20000;
 constexpr int kCount = 12000;
 
+// Returns the next port of this process. A port that was let go for a program to take is not drawn
+// again, as a port drawn at random would be now and then.
+std::uint16_t next_port() {
+  static std::atomic<unsigned> next{std::random_device()()};
+  return static_cast<std::uint16_t>(kFirst + next++ % kCount);
+}
+
 }  // namespace
 
 Port::Port(bool held) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   address_.sin_family = AF_INET;
   address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  std::random_device random;
-  std::uniform_int_distribution<int> any(kFirst, kFirst + kCount - 1);
   int result = -1;
   for (int tries = 0; tries < 100 && result != 0; ++tries) {
-    address_.sin_port = htons(static_cast<std::uint16_t>(any(random)));
+    address_.sin_port = htons(next_port());
     result = bind(socket_, reinterpret_cast<const sockaddr*>(&address_), sizeof address_);
   }
   EXPECT_EQ(result, 0) << "no free port";
