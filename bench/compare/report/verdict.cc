@@ -278,6 +278,8 @@ class VerdictWriter {
       text += fmt::format("; {}the shortest mean time{} to {} was {} ({}), which may be chance",
                           words_.setting(), is_busy ? " of the other rows" : "", words_.target(),
                           words_.seconds(mean_seconds(*first)), words_.name(*first));
+    } else if (const std::string faults = words_.faults(); !faults.empty()) {
+      text += "; the runs were made with " + faults;
     }
     add(text);
   }

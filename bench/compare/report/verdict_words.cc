@@ -96,11 +96,13 @@ bool VerdictWords::has_suitable_rates() const {
 }
 
 std::string VerdictWords::setting() const {
-  const std::string faults = describe_faults(effective_faults(comparison_));
+  const std::string all = faults();
   return fmt::format("{}{}{}", rates(),
                      comparison_.has_virtual_clock ? "under the virtual clock, " : "",
-                     faults.empty() ? "" : fmt::format("with {}, ", faults));
+                     all.empty() ? "" : fmt::format("with {}, ", all));
 }
+
+std::string VerdictWords::faults() const { return describe_faults(effective_faults(comparison_)); }
 
 std::string VerdictWords::detectable(const RowIndices& rows, Measure measure) const {
   double most = 0.0;

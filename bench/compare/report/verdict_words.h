@@ -42,10 +42,12 @@ class VerdictWords {
   bool has_suitable_rates() const;
   // Returns the conditions that a result holds under: rates(), the virtual clock, injected faults.
   std::string setting() const;
+  // Returns the faults of all runs, such as "link delay 2ms and link rate 1gbit"; "" without any.
+  std::string faults() const;
 
-  // Returns "; a factor of 1.8 would have been seen with a probability of about 80 %": the largest factor
-  // that is needed between the first row and any of the others, with the name of that row; "" if it
-  // is not known. If the first evaluation of a row reached the target, says that instead.
+  // Returns "; a factor of 1.8 would have been seen with a probability of about 80 %": the largest
+  // factor that is needed between the first row and any of the others, with the name of that row;
+  // "" if it is not known. If the first evaluation of a row reached the target, says that instead.
   std::string detectable(const RowIndices& rows, Measure measure) const;
   // Returns "1.8 over a": the factor between any of `rows` and row a that is large enough; "" if it
   // is not known for all of them.

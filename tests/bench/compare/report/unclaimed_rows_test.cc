@@ -139,6 +139,10 @@ TEST(UnclaimedRows, HaveNoShortestTimeOnABusyMachine) {
                              "Nothing is recommended: other programs took up to 50 % of the CPUs, "
                              "and a claim needs a quiet machine; 3 seeds are too few for a claim "
                              "about time (5 are needed).\n"));
+  Comparison slowed = scaled({disturbed(fast), disturbed(slow)});
+  slowed.faults = "--link-delay 2ms";
+  EXPECT_TRUE(contains_words(sentences(slowed),
+                             "(5 are needed); the runs were made with link delay 2ms.\n"));
   EXPECT_TRUE(contains_words(all, "a reached 95 % with 3 of 3 seeds (busy machine); no claim"));
   EXPECT_FALSE(contains_words(all, "median"));
   EXPECT_TRUE(
