@@ -123,7 +123,7 @@ Command declare_input(FlagSet& flags, const Environment& environment) {
             "interpreter with TensorFlow and PyTorch, whose pipelines read the same pictures",
             {.value = "PYTHON"});
   flags.add("--model", &options->model, "network that consumes samples of its usual size",
-            {.choices = names_of(networks())});
+            {.choices = workload_models()});
   flags.add("--threads", &options->lanes, "compute threads of the network",
             {.least = 1, .most = kMostCount});
   flags.add("--rounds", &options->rounds, "turns of each side", {.least = 1, .most = kMostCount});

@@ -19,6 +19,8 @@ std::string_view name_of(GroupKind kind) {
     case GroupKind::kConv:
     case GroupKind::kConvReluPool:
       return "convolution";
+    case GroupKind::kConvTranspose:
+      return "transposed convolution";
     case GroupKind::kBatchNorm:
       return "batch norm";
     case GroupKind::kRelu:
@@ -81,6 +83,7 @@ std::vector<GroupBytes> count_group_bytes(const Graph& graph, const std::vector<
         break;
       case GroupKind::kConv:
       case GroupKind::kConvReluPool:
+      case GroupKind::kConvTranspose:
       case GroupKind::kDense:
         bytes.forward = inputs + output;
         // The weight's gradient reads input and gradient; the input's reads the gradient again.

@@ -45,7 +45,7 @@ std::vector<ConvProblem> tunable_convolutions(const std::vector<Graph>& graphs) 
     for (const Node& node : graph.nodes) {
       const auto* op = std::get_if<Conv2dOp>(&node.operation);
       if (op == nullptr || op->kernel_h != 3 || op->kernel_w != 3 || op->stride != 1 ||
-          op->pad != 1)
+          op->pad != 1 || op->groups != 1)
         continue;
       const Shape& in = graph.nodes[static_cast<std::size_t>(node.inputs[0])].shape;
       const ConvProblem problem = {.n = 0,

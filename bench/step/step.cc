@@ -276,7 +276,7 @@ Command declare_step(FlagSet& flags, const Environment& environment) {
   const auto options = std::make_shared<StepOptions>();
   options->training.lanes = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   flags.add("--model", &options->models, "networks",
-            {.choices = names_of(networks()), .separator = ','});
+            {.choices = workload_models(), .separator = ','});
   flags.add("--batch-size", &options->batch_size, "samples per step",
             {.default_text = "each network's usual one", .least = 1, .most = kMostCount});
   flags.add("--optimizer", &options->optimizer, "update rule",

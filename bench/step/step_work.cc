@@ -30,7 +30,10 @@ class Count {
     const double in = node.inputs.empty() ? 0.0 : size(input_of(node));
     if (const auto* conv = std::get_if<Conv2dOp>(&node.operation)) {
       const auto channels = static_cast<double>(input_of(node).shape.back());
-      multiply(node, out * conv->kernel_h * conv->kernel_w * channels, in + out);
+      multiply(node, out * conv->kernel_h * conv->kernel_w * channels / conv->groups, in + out);
+    } else if (const auto* transposed = std::get_if<ConvTranspose2dOp>(&node.operation)) {
+      const auto channels = static_cast<double>(node.shape.back());
+      multiply(node, in * transposed->kernel_h * transposed->kernel_w * channels, in + out);
     } else if (std::holds_alternative<DenseOp>(node.operation)) {
       multiply(node, out * in, in + out);
     } else if (std::holds_alternative<BatchNormOp>(node.operation)) {

@@ -90,19 +90,33 @@ Graph build_graph(const Workload& workload) {
                                                   .stddev = std::vector<float>(channels, 0.25F)}});
 }
 
-Workload find_workload(std::string_view model) {
-  const std::array<Workload, 6> workloads = {{
+namespace {
+
+const std::array<Workload, 8>& workloads() {
+  static const std::array<Workload, 8> kWorkloads = {{
       {"mnist-cnn", {28, 28, 1}, 64, "adam", 200},
       {"mlp", {28, 28, 1}, 64, "adam", 1000},
       {"resnet20", {32, 32, 3}, 128, "momentum", 8},
       {"resnet56", {32, 32, 3}, 128, "momentum", 3},
       {"resnet50", {224, 224, 3}, 256, "momentum", 1, 1000},
       {"resnet50-v1", {224, 224, 3}, 256, "momentum", 1, 1000},
+      {"mobilenet-v2", {224, 224, 3}, 256, "momentum", 1, 1000},
+      {"vgg16", {224, 224, 3}, 64, "momentum", 1, 1000},
   }};
-  require_name("--model", std::string(model), names_of(networks()));
-  const auto* const row = std::ranges::find(workloads, model, &Workload::model);
-  check(row != workloads.end(), "a network without a workload");
-  return *row;
+  return kWorkloads;
+}
+
+}  // namespace
+
+std::vector<std::string> workload_models() {
+  std::vector<std::string> models;
+  for (const Workload& row : workloads()) models.emplace_back(row.model);
+  return models;
+}
+
+Workload find_workload(std::string_view model) {
+  require_name("--model", std::string(model), workload_models());
+  return *std::ranges::find(workloads(), model, &Workload::model);
 }
 
 WorkloadTraining::WorkloadTraining(const Workload& workload, const TrainingOptions& options)

@@ -27,6 +27,8 @@ struct Workload {
   int input_threads = 1;    // threads that read the samples of `data`
 };
 
+// Returns the networks that have a workload: those that give a class for each sample.
+std::vector<std::string> workload_models();
 // Returns the workload of a model. Throws UsageError for an unknown model.
 Workload find_workload(std::string_view model);
 

@@ -36,6 +36,10 @@ std::int64_t multiply_adds_of(const Graph& graph, const Node& node) {
   if (std::holds_alternative<Conv2dOp>(node.operation)) {
     return weight_elements() * node.shape[0] * node.shape[1];
   }
+  if (std::holds_alternative<ConvTranspose2dOp>(node.operation)) {
+    const Shape& in = graph.nodes[static_cast<std::size_t>(node.inputs.front())].shape;
+    return weight_elements() * in[0] * in[1];
+  }
   return std::holds_alternative<DenseOp>(node.operation) ? weight_elements() : 0;
 }
 

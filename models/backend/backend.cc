@@ -91,14 +91,16 @@ void check_batch(const Graph& graph, const Batch& batch, std::int64_t most) {
     throw ShapeError(fmt::format("forward: found {} inputs; expected {}", batch.inputs.size(),
                                  graph.num_inputs()));
   }
-  check_samples(batch.target, "targets", batch.num_samples, {}, DType::kI32, most);
+  const Shape target = graph.target_shape();
+  check_samples(batch.target, "targets", batch.num_samples, target, DType::kI32, most);
   if (batch.loss_divisor < 1) {
     throw ShapeError(
         fmt::format("forward: the loss divisor is {}; expected at least 1", batch.loss_divisor));
   }
   const std::int64_t classes = graph.num_classes();
   for (const std::int32_t label : batch.target.i32()) {
-    if (label < 0 || label >= classes) {
+    const bool counts = target.empty() || label != kUncounted;
+    if (counts && (label < 0 || label >= classes)) {
       throw ShapeError(
           fmt::format("forward: found label {}; expected 0 to {}, the classes of the network",
                       label, classes - 1));

@@ -21,7 +21,8 @@ struct Batch {
   // One tensor per input of the graph, in the order of Graph::inputs(): [N, H, W, C] or [N, F],
   // with the dtype of the input node.
   std::vector<Tensor> inputs;
-  Tensor target;  // as the graph's loss expects it; softmax cross-entropy: [N] i32 in [0, classes)
+  // As the graph's loss expects it; softmax cross-entropy: i32 [N], or [N, H, W] for label maps.
+  Tensor target;
   std::int64_t num_samples = 0;  // N; may be 0
   // Divisor of the sum of the sample losses: the number of samples of the step over all replicas.
   std::int64_t loss_divisor = 0;
@@ -95,7 +96,8 @@ class Model {
   // time of each group, in the order of the forward pass. Empty if the device has no clock of its
   // own. For profiles: gradients and running statistics change as in a step.
   virtual std::vector<GroupTime> time_groups(const Batch& /*batch*/) { return {}; }
-  // Returns the logits of the last forward pass, [N, classes] f32 on the host; for predictions.
+  // Returns the logits of the last forward pass, [N, classes] or [N, H, W, classes] f32 on the
+  // host; for predictions.
   virtual Tensor logits() const = 0;
 };
 

@@ -67,6 +67,7 @@ class Matcher {
     const Conv2dOp& conv = std::get<Conv2dOp>(node(group.main).operation);
     const NodeId pool = sole_consumer<MaxPoolOp>(group.output);
     if (pool < 0 || !group.relu || !conv.bias || conv.stride != 1 || conv.pad != 0) return false;
+    if (conv.groups != 1) return false;
     if (!is<InputOp>(group.inputs[0]) || node(group.inputs[0]).shape.at(2) > 3) return false;
     if (conv.kernel_h != 3 || conv.kernel_w != 3) return false;
     const MaxPoolOp& op = std::get<MaxPoolOp>(node(pool).operation);
@@ -89,6 +90,9 @@ class Matcher {
         absorb<MaxPoolOp>(group);
         absorb<FlattenOp>(group);
       }
+    } else if (is<ConvTranspose2dOp>(id)) {
+      group.kind = GroupKind::kConvTranspose;
+      group.relu = absorb<ReluOp>(group);
     } else if (is<BatchNormOp>(id)) {
       group.kind = GroupKind::kBatchNorm;
       const NodeId normalised = group.output;

@@ -10,10 +10,11 @@
 namespace syncopate {
 
 enum class GroupKind : std::uint8_t {
-  kInput,         // the samples (+ flatten)
-  kConv,          // conv2d (+ relu)
-  kConvReluPool,  // conv2d of the samples + relu + max_pool 2x2 (+ flatten)
-  kBatchNorm,     // batch_norm (+ add) (+ relu)
+  kInput,          // the samples (+ flatten)
+  kConv,           // conv2d (+ relu)
+  kConvTranspose,  // conv_transpose2d (+ relu)
+  kConvReluPool,   // conv2d of the samples + relu + max_pool 2x2 (+ flatten)
+  kBatchNorm,      // batch_norm (+ add) (+ relu)
   kRelu,
   kActivation,
   kAdd,

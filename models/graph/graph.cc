@@ -32,6 +32,35 @@ std::int64_t window_count(std::int64_t size, int window, int stride, int before,
   return span / stride + 1;
 }
 
+// Throws ShapeError unless every window of a convolution has a pixel of the map: oneDNN 2.6
+// computes wrong weight gradients otherwise.
+void require_padding_below_kernel(const Padding& pad, int kernel_h, int kernel_w,
+                                  std::string_view what) {
+  const int rows = std::max(pad.top, pad.bottom);
+  const int columns = std::max(pad.left, pad.right);
+  if ((rows > 0 && rows >= kernel_h) || (columns > 0 && columns >= kernel_w)) {
+    throw ShapeError(fmt::format(
+        "{}: a padding of {} with a kernel of {}x{}; expected a padding below the kernel", what,
+        std::max(rows, columns), kernel_h, kernel_w));
+  }
+}
+
+// Returns the weight of a convolution from `in` to `out` channels, with these axes in files.
+Parameter weight_of_convolution(std::string_view name, const std::array<std::int64_t, 4>& file_axes,
+                                bool bias, std::int64_t fan_in, std::int64_t fan_out) {
+  const auto [k, c, rows, columns] = file_axes;
+  Parameter weight;
+  weight.name = std::string(name) + ".weight";
+  weight.shape = {k, rows, columns, c};
+  weight.file_shape = {k, c, rows, columns};
+  weight.file_axes = file_axes;
+  weight.init = bias ? Init::kGlorotUniform : Init::kHeUniform;
+  weight.fan_in = rows * columns * fan_in;
+  weight.fan_out = rows * columns * fan_out;
+  weight.decays = true;
+  return weight;
+}
+
 // Returns the shape of a pooled map. Pool: MaxPoolOp or AveragePoolOp.
 template <typename Pool>
 Shape pooled_shape(const Shape& in, const Pool& pool, std::string_view what) {
@@ -107,6 +136,8 @@ std::string_view name(Activation kind) noexcept {
       return "silu";
     case Activation::kHardSwish:
       return "hard-swish";
+    case Activation::kRelu6:
+      return "relu6";
   }
   return "unknown";
 }
@@ -115,10 +146,12 @@ std::string_view name(const Operation& operation) noexcept {
   if (const auto* loss = std::get_if<LossOp>(&operation)) return name(loss->kind);
   if (const auto* activation = std::get_if<ActivationOp>(&operation)) return name(activation->kind);
   static constexpr std::array<std::string_view, std::variant_size_v<Operation>> kNames = {
-      "input",      "conv2d",   "batch_norm",   "relu",
-      "activation", "max_pool", "average_pool", "global_average_pool",
-      "flatten",    "dense",    "add",          "multiply",
-      "concat",     "shortcut", "loss"};
+      "input",      "conv2d",       "conv_transpose2d",
+      "batch_norm", "relu",         "activation",
+      "max_pool",   "average_pool", "global_average_pool",
+      "flatten",    "dense",        "add",
+      "multiply",   "concat",       "shortcut",
+      "loss"};
   return kNames[operation.index()];
 }
 
@@ -156,7 +189,14 @@ const Node& Graph::first_input() const {
 
 std::int64_t Graph::num_classes() const {
   const Node& loss = nodes.back();
-  return nodes.at(static_cast<std::size_t>(loss.inputs.at(0))).shape.at(0);
+  return nodes.at(static_cast<std::size_t>(loss.inputs.at(0))).shape.back();
+}
+
+Shape Graph::target_shape() const {
+  const Node& loss = nodes.back();
+  Shape shape = nodes.at(static_cast<std::size_t>(loss.inputs.at(0))).shape;
+  shape.pop_back();
+  return shape;
 }
 
 std::int64_t Graph::num_parameters() const {
@@ -228,43 +268,61 @@ NodeId GraphBuilder::input(Shape sample_shape, InputOp operation, std::string_vi
   return append(name, std::move(operation), {}, std::move(sample_shape));
 }
 
+void GraphBuilder::add_weights(std::string_view name, Parameter weight, std::int64_t biases) {
+  Node& node = graph_.nodes.back();
+  node.parameters.push_back(static_cast<int>(graph_.parameters.size()));
+  graph_.parameters.push_back(std::move(weight));
+  if (biases == 0) return;
+  node.parameters.push_back(static_cast<int>(graph_.parameters.size()));
+  graph_.parameters.push_back(
+      {.name = std::string(name) + ".bias", .shape = {biases}, .file_shape = {biases}});
+}
+
 NodeId GraphBuilder::conv2d(NodeId x, std::string_view name, int out_channels, Conv2dOp operation) {
   const Shape in = shape(x);
   require_map(in, fmt::format("conv2d {}", name));
-  // oneDNN 2.6 computes wrong weight gradients where a window has no pixel of the map.
-  const Padding& pad = operation.pad;
-  const int rows = std::max(pad.top, pad.bottom);
-  const int columns = std::max(pad.left, pad.right);
-  if ((rows > 0 && rows >= operation.kernel_h) || (columns > 0 && columns >= operation.kernel_w)) {
-    throw ShapeError(fmt::format(
-        "{}: a padding of {} with a kernel of {}x{}; expected a padding below the kernel", name,
-        std::max(rows, columns), operation.kernel_h, operation.kernel_w));
+  require_padding_below_kernel(operation.pad, operation.kernel_h, operation.kernel_w, name);
+  const int groups = operation.groups;
+  if (groups < 1 || in[2] % groups != 0 || out_channels % groups != 0) {
+    throw ShapeError(
+        fmt::format("{}: {} groups of {} input and {} output channels; expected a number of groups "
+                    "that divides both",
+                    name, groups, in[2], out_channels));
   }
+  const Padding& pad = operation.pad;
   const std::int64_t h =
       window_count(in[0], operation.kernel_h, operation.stride, pad.top, pad.bottom, name);
   const std::int64_t w =
       window_count(in[1], operation.kernel_w, operation.stride, pad.left, pad.right, name);
   const NodeId id = append(name, operation, {x}, {h, w, out_channels});
-  const std::int64_t area = std::int64_t{operation.kernel_h} * operation.kernel_w;
+  add_weights(name,
+              weight_of_convolution(
+                  name, {out_channels, in[2] / groups, operation.kernel_h, operation.kernel_w},
+                  operation.bias, in[2] / groups, out_channels),
+              operation.bias ? out_channels : 0);
+  return id;
+}
 
-  Parameter weight;
-  weight.name = std::string(name) + ".weight";
-  weight.shape = {out_channels, operation.kernel_h, operation.kernel_w, in[2]};
-  weight.file_shape = {out_channels, in[2], operation.kernel_h, operation.kernel_w};
-  weight.file_axes = {out_channels, in[2], operation.kernel_h, operation.kernel_w};
-  weight.init = operation.bias ? Init::kGlorotUniform : Init::kHeUniform;
-  weight.fan_in = area * in[2];
-  weight.fan_out = area * out_channels;
-  weight.decays = true;
-  Node& node = graph_.nodes.back();
-  node.parameters.push_back(static_cast<int>(graph_.parameters.size()));
-  graph_.parameters.push_back(std::move(weight));
-  if (operation.bias) {
-    node.parameters.push_back(static_cast<int>(graph_.parameters.size()));
-    graph_.parameters.push_back({.name = std::string(name) + ".bias",
-                                 .shape = {out_channels},
-                                 .file_shape = {out_channels}});
+NodeId GraphBuilder::conv_transpose2d(NodeId x, std::string_view name, int out_channels,
+                                      ConvTranspose2dOp operation) {
+  const Shape in = shape(x);
+  require_map(in, fmt::format("conv_transpose2d {}", name));
+  const Padding& pad = operation.pad;
+  require_padding_below_kernel(pad, operation.kernel_h, operation.kernel_w, name);
+  const std::int64_t h = (in[0] - 1) * operation.stride + operation.kernel_h - pad.rows();
+  const std::int64_t w = (in[1] - 1) * operation.stride + operation.kernel_w - pad.columns();
+  if (h < 1 || w < 1 || operation.stride < 1) {
+    throw ShapeError(fmt::format(
+        "{}: a map of {} with a kernel of {}x{}, stride {} and this padding gives one of {}x{}; "
+        "expected at least one pixel",
+        name, to_string(in), operation.kernel_h, operation.kernel_w, operation.stride, h, w));
   }
+  const NodeId id = append(name, operation, {x}, {h, w, out_channels});
+  add_weights(
+      name,
+      weight_of_convolution(name, {in[2], out_channels, operation.kernel_h, operation.kernel_w},
+                            operation.bias, in[2], out_channels),
+      operation.bias ? out_channels : 0);
   return id;
 }
 
@@ -383,9 +441,10 @@ NodeId GraphBuilder::shortcut(NodeId x, int stride, int out_channels) {
 }
 
 Graph GraphBuilder::finish(NodeId logits, LossOp operation) {
-  if (shape(logits).size() != 1) {
+  const Shape& classes = shape(logits);
+  if (classes.size() == 3 && classes[2] > kUncounted) {
     throw ShapeError(
-        fmt::format("loss: expected logits [classes], found {}", to_string(shape(logits))));
+        fmt::format("loss: {} classes of pixels; expected at most {}", classes[2], kUncounted));
   }
   append("", operation, {logits}, {});
   return std::move(graph_);

@@ -63,11 +63,27 @@ struct InputOp {
 };
 // Convolution, as cross-correlation with zero padding: y[k] = sum over r, s, c of x * w (+ bias).
 // The padding at the top and the bottom is below kernel_h, that at the left and the right below
-// kernel_w.
+// kernel_w. With groups, input and output channels are divided into as many equal parts, and an
+// output channel reads the input channels of its part alone; as many groups as input channels make
+// a depthwise convolution. The weight is [K, R, S, C / groups].
 struct Conv2dOp {
   int kernel_h = 3;
   int kernel_w = 3;
   int stride = 1;
+  Padding pad;
+  bool bias = false;
+  int groups = 1;
+};
+// Transposed convolution: the input gradient of the convolution with this kernel, stride and
+// padding, whose output has the size of x. A map of H x W becomes one of (H - 1) * stride +
+// kernel_h
+// - pad.rows() by (W - 1) * stride + kernel_w - pad.columns(). The weight is [C, R, S, K] in memory
+// and [C, K, R, S] in files, with C input and K output channels. As ConvTranspose2d of PyTorch,
+// whose output_padding reduces the padding at the bottom and the right.
+struct ConvTranspose2dOp {
+  int kernel_h = 3;
+  int kernel_w = 3;
+  int stride = 2;
   Padding pad;
   bool bias = false;
 };
@@ -78,7 +94,7 @@ struct BatchNormOp {
   float momentum = 0.1F;
 };
 struct ReluOp {};
-// A smooth activation, element by element.
+// An activation other than ReLU, element by element.
 struct ActivationOp {
   Activation kind = Activation::kSilu;
 };
@@ -110,7 +126,10 @@ struct ShortcutOp {
   int stride = 2;
 };
 // The kinds of losses. kSoftmaxCrossEntropy: input: logits [classes]; target: i32 [] in [0,
-// classes); metric: "accuracy", 1 for a sample whose target has the largest logit.
+// classes); metric: "accuracy", 1 for a sample whose target has the largest logit. Or of every
+// pixel of a map: logits [H, W, classes], target i32 [H, W]; the loss and the accuracy of a sample
+// are the means over its pixels that count, which are those whose target is not kUncounted. A
+// sample without one has the loss 0 and the accuracy 1.
 enum class LossKind : std::uint8_t { kSoftmaxCrossEntropy };
 
 // The last node: the loss, a sum of sample losses divided by the batch's loss_divisor, and sums of
@@ -123,6 +142,8 @@ struct LossOp {
   float label_smoothing = 0.0F;
 };
 
+// The target of a pixel that does not count.
+inline constexpr std::int32_t kUncounted = 255;
 // The most metrics that a loss may have.
 inline constexpr std::size_t kMostMetrics = 4;
 // The index of "accuracy" among the metrics of kSoftmaxCrossEntropy.
@@ -131,9 +152,9 @@ std::string_view name(LossKind kind) noexcept;  // such as "softmax-cross-entrop
 // Returns the names of a loss's metrics, at most kMostMetrics.
 std::span<const std::string_view> metric_names(LossKind kind) noexcept;
 
-using Operation = std::variant<InputOp, Conv2dOp, BatchNormOp, ReluOp, ActivationOp, MaxPoolOp,
-                               AveragePoolOp, GlobalAveragePoolOp, FlattenOp, DenseOp, AddOp,
-                               MultiplyOp, ConcatOp, ShortcutOp, LossOp>;
+using Operation = std::variant<InputOp, Conv2dOp, ConvTranspose2dOp, BatchNormOp, ReluOp,
+                               ActivationOp, MaxPoolOp, AveragePoolOp, GlobalAveragePoolOp,
+                               FlattenOp, DenseOp, AddOp, MultiplyOp, ConcatOp, ShortcutOp, LossOp>;
 
 std::string_view name(Activation kind) noexcept;  // such as "hard-swish"
 // Returns the name of an operation in a network's text, such as "conv2d".
@@ -168,6 +189,8 @@ struct Graph {
     std::get<LossOp>(nodes.back().operation).label_smoothing = amount;
   }
   std::int64_t num_classes() const;
+  // Returns the shape of a sample's target: [] for a class, [H, W] for a class of every pixel.
+  Shape target_shape() const;
   std::int64_t num_parameters() const;  // counts elements of all parameters
   ArenaLayout parameter_layout() const;
   ArenaLayout state_layout() const;
@@ -182,6 +205,8 @@ class GraphBuilder {
   // Adds an input, [H, W, C] or [F]. Called once per input, with different names.
   NodeId input(Shape sample_shape, InputOp operation, std::string_view name = "x");
   NodeId conv2d(NodeId x, std::string_view name, int out_channels, Conv2dOp operation);
+  NodeId conv_transpose2d(NodeId x, std::string_view name, int out_channels,
+                          ConvTranspose2dOp operation);
   NodeId batch_norm(NodeId x, std::string_view name, BatchNormOp operation = {});
   NodeId relu(NodeId x);
   NodeId activation(NodeId x, Activation kind);
@@ -205,6 +230,8 @@ class GraphBuilder {
  private:
   NodeId append(std::string_view name, Operation operation, std::vector<NodeId> inputs,
                 Shape shape);
+  // Adds the weight, and the bias if there is one, of the last node.
+  void add_weights(std::string_view name, Parameter weight, std::int64_t biases);
 
   Graph graph_;
 };

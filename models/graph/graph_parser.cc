@@ -32,8 +32,9 @@ constexpr std::size_t kLongestName = 200;
 
 constexpr std::array kDTypes = {DType::kU8, DType::kU16, DType::kF32};
 constexpr std::array kLosses = {LossKind::kSoftmaxCrossEntropy};
-constexpr std::array kActivations = {Activation::kSigmoid, Activation::kTanh, Activation::kGelu,
-                                     Activation::kSilu, Activation::kHardSwish};
+constexpr std::array kActivations = {Activation::kSigmoid,   Activation::kTanh,
+                                     Activation::kGelu,      Activation::kSilu,
+                                     Activation::kHardSwish, Activation::kRelu6};
 constexpr std::array kInits = {Init::kZeros, Init::kOnes, Init::kHeUniform, Init::kGlorotUniform};
 constexpr const char* kClasses = "classes";
 
@@ -111,7 +112,12 @@ class Reader {
     return size(key, least, kLargestWindow, otherwise);
   }
   Padding padding() const;
-  int channels(const char* key) const { return size(key, 1, kMostChannels); }
+  // Reads the fields that both kinds of convolutions have.
+  template <typename Op>
+  Op convolution() const;
+  int channels(const char* key) const {
+    return gives_classes(key) ? text_.data->classes : size(key, 1, kMostChannels);
+  }
   float between(const char* key, float otherwise, float least, float most) const;
   std::vector<float> finite(const char* key) const;
   Init init(Init otherwise) const;
@@ -120,12 +126,14 @@ class Reader {
     return name_;
   }
   // True if the layer gives the classes of the data.
-  bool gives_classes() const {
-    return text_.data != nullptr && has("features") && json_["features"] == kClasses;
+  bool gives_classes(const char* key) const {
+    return text_.data != nullptr && has(key) && json_[key] == kClasses;
   }
+  void check_logits() const;
 
   NodeId input() const;
   NodeId conv2d() const;
+  NodeId conv_transpose2d() const;
   NodeId batch_norm() const;
   NodeId relu() const { return build_.relu(inputs_[0]); }
   NodeId activation() const;
@@ -162,7 +170,11 @@ class Reader {
 const std::vector<Reader::Row>& Reader::rows() {
   static const std::vector<Row> kRows = {
       {"input", 0, {"shape", "dtype", "mean", "stddev"}, &Reader::input},
-      {"conv2d", 1, {"channels", "kernel", "stride", "pad", "bias"}, &Reader::conv2d},
+      {"conv2d", 1, {"channels", "kernel", "stride", "pad", "bias", "groups"}, &Reader::conv2d},
+      {"conv_transpose2d",
+       1,
+       {"channels", "kernel", "stride", "pad", "bias"},
+       &Reader::conv_transpose2d},
       {"batch_norm", 1, {"epsilon", "momentum"}, &Reader::batch_norm},
       {"relu", 1, {}, &Reader::relu},
       {"sigmoid", 1, {}, &Reader::activation},
@@ -170,6 +182,7 @@ const std::vector<Reader::Row>& Reader::rows() {
       {"gelu", 1, {}, &Reader::activation},
       {"silu", 1, {}, &Reader::activation},
       {"hard-swish", 1, {}, &Reader::activation},
+      {"relu6", 1, {}, &Reader::activation},
       {"max_pool", 1, {"window", "stride", "pad"}, &Reader::max_pool},
       {"average_pool", 1, {"window", "stride", "pad"}, &Reader::average_pool},
       {"global_average_pool", 1, {}, &Reader::global_average_pool},
@@ -353,6 +366,17 @@ void Reader::add() {
   nodes_.is_read.push_back(false);
 }
 
+// Refuses a network whose last values are not those that the data's targets want.
+void Reader::check_logits() const {
+  const Shape& found = build_.shape(inputs_[0]);
+  Shape expected = text_.data->target_shape;
+  expected.push_back(text_.data->classes);
+  if (found == expected) return;
+  refuse(fmt::format("expected logits {}, {} of the data; found {}", to_string(expected),
+                     expected.size() == 1 ? "one per class" : "one per pixel and class",
+                     to_string(found)));
+}
+
 Graph Reader::finish() {
   read_op("the name of a loss");
   read_name();
@@ -372,6 +396,7 @@ Graph Reader::finish() {
   read_inputs(1);
   LossOp loss{.kind = *kind, .label_smoothing = between("label_smoothing", 0.0F, 0.0F, 1.0F)};
   if (loss.label_smoothing >= 1.0F) refuse("'label_smoothing' is 1; expected less");
+  if (text_.data != nullptr) check_logits();
   for (std::size_t i = 0; i < nodes_.is_read.size(); ++i) {
     if (!nodes_.is_read[i]) Reader(text_, static_cast<NodeId>(i), build_, nodes_).refuse_unread();
   }
@@ -437,8 +462,9 @@ Padding Reader::padding() const {
   return {side(pad[0]), side(pad[1]), side(pad[2]), side(pad[3])};
 }
 
-NodeId Reader::conv2d() const {
-  Conv2dOp op;
+template <typename Op>
+Op Reader::convolution() const {
+  Op op;
   if (has("kernel")) {
     const Json& kernel = json_["kernel"];
     const bool is_pair = kernel.is_array() && kernel.size() == 2;
@@ -451,7 +477,18 @@ NodeId Reader::conv2d() const {
   op.stride = window("stride", op.stride);
   op.pad = padding();
   if (has("bias")) op.bias = get<bool>("bias", "true or false");
+  return op;
+}
+
+NodeId Reader::conv2d() const {
+  auto op = convolution<Conv2dOp>();
+  op.groups = size("groups", 1, kMostChannels, op.groups);
   return build_.conv2d(inputs_[0], parameters_name(), channels("channels"), op);
+}
+
+NodeId Reader::conv_transpose2d() const {
+  return build_.conv_transpose2d(inputs_[0], parameters_name(), channels("channels"),
+                                 convolution<ConvTranspose2dOp>());
 }
 
 NodeId Reader::batch_norm() const {
@@ -465,7 +502,7 @@ NodeId Reader::batch_norm() const {
 
 NodeId Reader::dense() const {
   const Init distribution = init(Init::kGlorotUniform);
-  if (gives_classes()) {
+  if (gives_classes("features")) {
     nodes_.has_classifier = true;
     return add_classifier(build_, inputs_[0], parameters_name(), *text_.data, distribution);
   }

@@ -36,16 +36,11 @@ class Writer {
     json_["stddev"] = shortest(op.stddev);
   }
   void operator()(const Conv2dOp& op) const {
-    json_["channels"] = node_.shape.back();
-    json_["kernel"] = {op.kernel_h, op.kernel_w};
-    json_["stride"] = op.stride;
-    if (op.pad.is_one_number()) {
-      json_["pad"] = op.pad.top;
-    } else {
-      json_["pad"] = {op.pad.top, op.pad.left, op.pad.bottom, op.pad.right};
-    }
-    json_["bias"] = op.bias;
+    write_convolution(op);
+    // Texts of earlier versions have no groups.
+    if (op.groups != 1) json_["groups"] = op.groups;
   }
+  void operator()(const ConvTranspose2dOp& op) const { write_convolution(op); }
   void operator()(const BatchNormOp& op) const {
     json_["epsilon"] = shortest(op.epsilon);
     json_["momentum"] = shortest(op.momentum);
@@ -81,6 +76,20 @@ class Writer {
   }
 
  private:
+  // Op: Conv2dOp or ConvTranspose2dOp.
+  template <typename Op>
+  void write_convolution(const Op& op) const {
+    json_["channels"] = node_.shape.back();
+    json_["kernel"] = {op.kernel_h, op.kernel_w};
+    json_["stride"] = op.stride;
+    if (op.pad.is_one_number()) {
+      json_["pad"] = op.pad.top;
+    } else {
+      json_["pad"] = {op.pad.top, op.pad.left, op.pad.bottom, op.pad.right};
+    }
+    json_["bias"] = op.bias;
+  }
+
   const Graph& graph_;
   const Node& node_;
   Json& json_;
@@ -150,7 +159,9 @@ std::string to_network_file(const Graph& graph) {
     const bool is_given_elsewhere = std::holds_alternative<InputOp>(node.operation) ||
                                     std::holds_alternative<LossOp>(node.operation);
     if (!is_given_elsewhere) std::visit(Writer(graph, node, json), node.operation);
-    if (id == classifier && json.contains("features")) json["features"] = "classes";
+    for (const char* const key : {"features", "channels"}) {
+      if (id == classifier && json.contains(key)) json[key] = "classes";
+    }
     text += fmt::format("{}\n    {{", i == 0 ? "" : ",");
     std::string_view separator;
     for (const auto& [key, value] : json.items()) {

@@ -14,6 +14,8 @@ struct NetworkInput {
   Shape sample_shape;  // the shape of a sample: [H, W, C] or [F]
   int classes = 10;
   InputOp input;
+  Shape target_shape =
+      {};  // of a sample's target: [] for a class, [H, W] for a class of each pixel
   // Features of hidden dense layers, each with ReLU, in front of the layer that gives the classes.
   std::vector<int> head = {};
 };

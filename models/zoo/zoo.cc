@@ -26,6 +26,12 @@ constexpr std::array kNetworks = {
     NetworkRow{"resnet56", "He et al. 2016 for small images, 0.85 M parameters", resnet56},
     NetworkRow{"resnet50", "He et al. 2016 for images of 224x224, 25.6 M parameters", resnet50},
     NetworkRow{"resnet50-v1", "Keras's ResNet50, 25.6 M parameters", resnet50_v1},
+    NetworkRow{"mobilenet-v2", "Sandler et al. 2018 for images of 224x224, 3.5 M parameters",
+               mobilenet_v2},
+    NetworkRow{"vgg16", "Simonyan and Zisserman 2014 for images of 224x224, 138 M parameters",
+               vgg16},
+    NetworkRow{"fcn", "label maps: 8 convolutions, 0.12 M parameters", fcn, true},
+    NetworkRow{"unet", "label maps: Ronneberger et al. 2015, 31 M parameters", unet, true},
 };
 
 // Returns the text of a file of ordinary size. Throws FileError.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ostream>
+#include <span>
 #include <string>
 #include <tuple>
 
@@ -20,10 +21,15 @@ namespace {
 
 constexpr std::size_t kKeptElements = 2048;
 constexpr std::size_t kKeptInitialElements = 32;
+constexpr std::size_t kKeptLogits = 8192;
+constexpr double kRounding = 1e-3;
 
 struct NetworkCase {
   std::string name;
   NetworkInput input;
+  // The allowed relative L2 distance of a tensor with direct convolutions.
+  double tolerance;
+  double gradient_tolerance;  // of a gradient
   // The allowed relative error of the loss is multiplied by growth_per_step after each step, up to
   // the limit `largest`.
   double growth_per_step;
@@ -39,6 +45,21 @@ NetworkInput colour() {
   return {{32, 32, 3}, 10, {DType::kU8, {0.4914F, 0.4822F, 0.4465F}, {0.2470F, 0.2435F, 0.2616F}}};
 }
 
+NetworkInput large_colour() {
+  NetworkInput input = colour();
+  input.sample_shape = {64, 64, 3};
+  return input;
+}
+NetworkInput label_maps(NetworkInput input, Shape sample) {
+  input.target_shape = {sample[0], sample[1]};
+  input.sample_shape = std::move(sample);
+  return input;
+}
+NetworkInput satellite() {
+  return label_maps({{}, 10, {DType::kU8, {0.4F, 0.4F, 0.4F, 0.4F}, {0.25F, 0.25F, 0.25F, 0.25F}}},
+                    {64, 64, 4});
+}
+
 // Returns the value of --model for a network of this folder.
 std::string model_of(const std::string& name) {
   return name == "operations" ? "file:" SYNCOPATE_GOLDEN_DIR "/operations.json" : name;
@@ -51,11 +72,15 @@ std::string model_of(const std::string& name) {
 // where the loss is a sixtieth of the first.
 std::vector<NetworkCase> network_cases() {
   return {
-      {"mnist-cnn", grey(), 1.0, 1e-4},
-      {"mlp", grey(), 1.0, 1e-4},
-      {"operations", colour(), 1.0, 1e-4},
-      {"resnet20", colour(), 3.0, 1e-2},
-      {"resnet56", colour(), 5.0, 1e-1},
+      {"mnist-cnn", grey(), 1e-5, 1e-5, 1.0, 1e-4},
+      {"mlp", grey(), 1e-5, 1e-5, 1.0, 1e-4},
+      {"operations", colour(), 1e-5, 1e-5, 1.0, 1e-4},
+      {"fcn", satellite(), 1e-5, 1e-5, 1.0, 1e-4},
+      {"unet", label_maps(colour(), {16, 16, 3}), 1e-5, 3e-5, 3.0, 1e-2},
+      {"mobilenet-v2", large_colour(), 2e-5, 6e-2, 5.0, 1e-1},
+      {"vgg16", colour(), 1e-5, 1e-5, 1.0, 1e-4},
+      {"resnet20", colour(), 1e-5, 1e-5, 3.0, 1e-2},
+      {"resnet56", colour(), 1e-5, 1e-5, 5.0, 1e-1},
   };
 }
 
@@ -79,10 +104,10 @@ class GoldenNetwork : public testing::TestWithParam<Parameters> {
     const auto count = std::stoll(golden_.metadata.at("batch"));
     Shape shape = graph_.input_shape();
     shape.insert(shape.begin(), count);
-    Batch batch{{make_host_tensor(shape, DType::kU8)},
-                make_host_tensor({count}, DType::kI32),
-                count,
-                count};
+    Shape target = graph_.target_shape();
+    target.insert(target.begin(), count);
+    Batch batch{
+        {make_host_tensor(shape, DType::kU8)}, make_host_tensor(target, DType::kI32), count, count};
     const std::uint64_t seed = std::stoull(golden_.metadata.at("sample_seed"));
     const RandomStream pixels(seed, hash_name("pixels"));
     const RandomStream labels(seed, hash_name("labels"));
@@ -91,7 +116,9 @@ class GoldenNetwork : public testing::TestWithParam<Parameters> {
       pixel = static_cast<std::uint8_t>(pixels.below(i++, 256));
     i = 0;
     for (std::int32_t& label : batch.target.i32()) {
-      label = static_cast<std::int32_t>(labels.below(i++, 10));
+      const bool counts = graph_.target_shape().empty() || i % 8 != 3;
+      label = counts ? static_cast<std::int32_t>(labels.below(i, 10)) : kUncounted;
+      ++i;
     }
     return batch;
   }
@@ -106,10 +133,34 @@ class GoldenNetwork : public testing::TestWithParam<Parameters> {
     return golden_.tensors.at(name);
   }
 
-  // The tolerance is ten times larger with Winograd, which transforms tiles by sums of up to 36
-  // terms with constants up to 8. With direct convolutions, PyTorch in float32 has errors below
-  // 7e-6 (resnet56, batch norm scales of the last blocks).
-  double tolerance() const { return std::get<2>(GetParam()) ? 1e-4 : 1e-5; }
+  // The tolerance is larger with Winograd, which transforms tiles by sums of up to 36 terms with
+  // constants up to 8. With direct convolutions, PyTorch in float32 has errors below 7e-6
+  // (resnet56, batch norm scales of the last blocks); unet has 1.4e-5. A ReLU6 of mobilenet-v2 has
+  // an input so close to a kink that gradients of PyTorch in float32 are off by 3.6e-2; what it is
+  // made of is compared closely in the network "operations".
+  double tolerance() const { return std::get<2>(GetParam()) ? 1e-4 : network_.tolerance; }
+  double gradient_tolerance() const { return std::max(tolerance(), network_.gradient_tolerance); }
+
+  // Returns the distance of two tensors, relative to the norm of the first, or to kRounding *
+  // `largest` if that is more: a tensor that is zero but for rounding has no direction to compare.
+  static double distance(const std::vector<double>& expected, std::vector<double> difference,
+                         double largest) {
+    for (std::size_t i = 0; i < difference.size(); ++i) difference[i] -= expected[i];
+    return norm(difference) / std::max(norm(expected), kRounding * largest);
+  }
+  static double norm(std::span<const double> values) {
+    double sum = 0.0;
+    for (const double value : values) sum += value * value;
+    return std::sqrt(sum);
+  }
+  // Returns the largest norm of the tensors whose names begin with `prefix`.
+  double largest_norm(std::string_view prefix) const {
+    double largest = 0.0;
+    for (const auto& [name, values] : golden_.tensors) {
+      if (name.starts_with(prefix)) largest = std::max(largest, norm(values));
+    }
+    return largest;
+  }
 
   NetworkCase network_ = std::get<0>(GetParam());
   Graph graph_ = build_network(model_of(network_.name), network_.input);
@@ -135,22 +186,30 @@ TEST_P(GoldenNetwork, HasTheLogitsLossAndGradientsOfPyTorch) {
   compile();
   const Scores scores = model_->forward(batch_, [](BucketId) {});
   model_->backward([](BucketId) {});
-  EXPECT_LE(reference::relative_l2(golden("logits"), model_->logits().f32()), tolerance());
+  const Tensor logits = model_->logits();
+  EXPECT_LE(
+      reference::relative_l2(
+          golden("logits"), kept_elements({logits.f32().begin(), logits.f32().end()}, kKeptLogits)),
+      tolerance());
   EXPECT_NEAR(scores.loss / golden("losses")[0], 1.0, tolerance());
+  const double largest_gradient = largest_norm("gradient/");
+  const double largest_state = largest_norm("state/");
   for (std::size_t p = 0; p < graph_.parameters.size(); ++p) {
     const std::string& name = graph_.parameters[p].name;
     const std::vector<float> gradient = in_file_order(p, arena_.gradient(p));
-    EXPECT_LE(
-        reference::relative_l2(golden("gradient/" + name), kept_elements(gradient, kKeptElements)),
-        tolerance())
+    const std::vector<double> kept = kept_elements(gradient, kKeptElements);
+    EXPECT_LE(distance(golden("gradient/" + name), kept, largest_gradient), gradient_tolerance())
         << name;
-    double square = 0.0;
-    for (const float g : gradient) square += static_cast<double>(g) * g;
-    EXPECT_NEAR(std::sqrt(square) / golden("norm/" + name)[0], 1.0, tolerance()) << name;
+    const double whole = golden("norm/" + name)[0];
+    EXPECT_NEAR(norm(std::vector<double>(gradient.begin(), gradient.end())), whole,
+                gradient_tolerance() * std::max(whole, kRounding * largest_gradient))
+        << name;
   }
   for (std::size_t s = 0; s < graph_.state.size(); ++s) {
     const std::string& name = graph_.state[s].name;
-    EXPECT_LE(reference::relative_l2(golden("state/" + name), state_.value(s).f32()), tolerance())
+    const std::span<const float> found = state_.value(s).f32();
+    EXPECT_LE(distance(golden("state/" + name), {found.begin(), found.end()}, largest_state),
+              tolerance())
         << name;
   }
 }

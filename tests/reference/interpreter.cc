@@ -62,6 +62,10 @@ class Interpreter {
     return with_bias(conv2d(x(), op, parameter(0), {}, node_->shape),
                      op.bias ? parameter(1) : Values{});
   }
+  Map forward(const ConvTranspose2dOp& op) {
+    return with_bias(conv_transpose2d(x(), op, parameter(0), {}, node_->shape),
+                     op.bias ? parameter(1) : Values{});
+  }
   Map forward(const BatchNormOp& op) {
     Values& running_mean = result_.state[at(node_->state.at(0))];
     Values& running_variance = result_.state[at(node_->state.at(1))];
@@ -102,7 +106,7 @@ class Interpreter {
     const Loss loss = softmax_cross_entropy(x(), samples_.labels, loss_divisor_, smoothing);
     result_.logits = x().values;
     result_.loss = loss.loss;
-    result_.num_correct = loss.num_correct;
+    result_.accuracy = loss.accuracy;
     return loss.dlogits;  // for the backward pass; the loss has no output
   }
 
@@ -121,6 +125,12 @@ class Interpreter {
   void backward(const InputOp& /*op*/, const Map& /*dy*/) {}
   void backward(const Conv2dOp& op, const Map& dy) {
     const ConvGradients gradients = conv2d_backward(x(), op, parameter(0), dy);
+    accumulate(dx().values, gradients.x.values);
+    accumulate(dparameter(0), gradients.weight);
+    if (op.bias) accumulate(dparameter(1), gradients.bias);
+  }
+  void backward(const ConvTranspose2dOp& op, const Map& dy) {
+    const ConvGradients gradients = conv_transpose2d_backward(x(), op, parameter(0), dy);
     accumulate(dx().values, gradients.x.values);
     accumulate(dparameter(0), gradients.weight);
     if (op.bias) accumulate(dparameter(1), gradients.bias);

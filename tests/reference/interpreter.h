@@ -14,9 +14,10 @@ namespace syncopate::reference {
 
 struct Samples {
   Values x;                          // [N, H, W, C]; u8 pixels have values 0 to 255
-  std::vector<std::int32_t> labels;  // [N]
+  std::vector<std::int32_t> labels;  // [N], or [N, H, W] for label maps
+  std::int64_t labels_per_sample = 1;
 
-  std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
+  std::int64_t size() const { return static_cast<std::int64_t>(labels.size()) / labels_per_sample; }
 };
 
 // Variables holds parameters and state in the order of Graph::parameters and Graph::state, in
@@ -27,9 +28,9 @@ struct Variables {
 };
 
 struct Result {
-  Values logits;      // [N, classes]
-  double loss = 0.0;  // the sum of the sample losses / loss_divisor
-  std::int64_t num_correct = 0;
+  Values logits;                  // [N, classes] or [N, H, W, classes]
+  double loss = 0.0;              // the sum of the sample losses / loss_divisor
+  double accuracy = 0.0;          // the sum of the sample accuracies
   std::vector<Values> gradients;  // one per parameter; empty in Mode::kEvaluate
   std::vector<Values> state;      // after the step; unchanged in Mode::kEvaluate and for no samples
 };

@@ -156,7 +156,7 @@ TEST(Interpreter, CountsASampleAsCorrectWhenItsLabelHasTheLargestLogit) {
   GraphBuilder build("identity");
   const Graph graph = build.finish(start(build, {2}));
   const Result result = run(graph, {}, {{1.0, 2.0, 4.0, 3.0}, {1, 1}}, 2.0, Mode::kEvaluate);
-  EXPECT_EQ(result.num_correct, 1);
+  EXPECT_EQ(result.accuracy, 1);
 }
 
 TEST(Interpreter, GivesZeroGradientsAndKeepsTheStateForAnEmptyBatch) {

@@ -145,6 +145,8 @@ double value_of(Activation kind, double x) {
       return x * sigmoid(x);
     case Activation::kHardSwish:
       return x * std::min(std::max(x + 3.0, 0.0), 6.0) / 6.0;
+    case Activation::kRelu6:
+      return std::min(std::max(x, 0.0), 6.0);
   }
   return 0.0;
 }
@@ -165,6 +167,8 @@ double slope_of(Activation kind, double x) {
       // At the kinks, the slope between them, as in PyTorch 1.13.
       if (x < -3.0) return 0.0;
       return x > 3.0 ? 1.0 : x / 3.0 + 0.5;
+    case Activation::kRelu6:
+      return x > 0.0 && x < 6.0 ? 1.0 : 0.0;
   }
   return 0.0;
 }
@@ -284,25 +288,45 @@ Map shortcut_backward(const Map& x, const ShortcutOp& operation, const Map& dy) 
   return dx;
 }
 
+namespace {
+
+// Adds one pixel's loss, weighted, to the result.
+void add_pixel(const Map& logits, std::int64_t n, std::int64_t h, std::int64_t w,
+               std::int64_t label, double weight, double loss_divisor, double label_smoothing,
+               Loss& result) {
+  const auto x = [&](std::int64_t k) { return logits.at(n, h, w, k); };
+  std::int64_t largest = 0;
+  for (std::int64_t k = 1; k < logits.c; ++k) {
+    if (x(k) > x(largest)) largest = k;
+  }
+  double sum = 0.0;
+  for (std::int64_t k = 0; k < logits.c; ++k) sum += std::exp(x(k) - x(largest));
+  result.accuracy += largest == label ? weight : 0.0;
+  for (std::int64_t k = 0; k < logits.c; ++k) {
+    const double probability = std::exp(x(k) - x(largest)) / sum;
+    const double target = (k == label ? 1.0 - label_smoothing : 0.0) +
+                          label_smoothing / static_cast<double>(logits.c);
+    result.loss -= weight * target * (x(k) - x(largest) - std::log(sum)) / loss_divisor;
+    result.dlogits.at(n, h, w, k) = weight * (probability - target) / loss_divisor;
+  }
+}
+
+}  // namespace
+
 Loss softmax_cross_entropy(const Map& logits, const std::vector<std::int32_t>& labels,
                            double loss_divisor, double label_smoothing) {
   Loss result{.dlogits = zeros_like(logits)};
+  const std::int64_t pixels = logits.h * logits.w;
   for (std::int64_t n = 0; n < logits.n; ++n) {
-    const std::int64_t label = labels[static_cast<std::size_t>(n)];
-    std::int64_t largest = 0;
-    for (std::int64_t k = 1; k < logits.c; ++k) {
-      if (logits.at(n, 0, 0, k) > logits.at(n, 0, 0, largest)) largest = k;
-    }
-    const double max = logits.at(n, 0, 0, largest);
-    double sum = 0.0;
-    for (std::int64_t k = 0; k < logits.c; ++k) sum += std::exp(logits.at(n, 0, 0, k) - max);
-    result.num_correct += largest == label ? 1 : 0;
-    for (std::int64_t k = 0; k < logits.c; ++k) {
-      const double probability = std::exp(logits.at(n, 0, 0, k) - max) / sum;
-      const double target = (k == label ? 1.0 - label_smoothing : 0.0) +
-                            label_smoothing / static_cast<double>(logits.c);
-      result.loss -= target * (logits.at(n, 0, 0, k) - max - std::log(sum)) / loss_divisor;
-      result.dlogits.at(n, 0, 0, k) = (probability - target) / loss_divisor;
+    const auto* own = labels.data() + n * pixels;
+    const auto counts = [&](std::int64_t p) { return pixels == 1 || own[p] != kUncounted; };
+    double counted = 0.0;
+    for (std::int64_t p = 0; p < pixels; ++p) counted += counts(p) ? 1.0 : 0.0;
+    if (counted == 0.0) result.accuracy += 1.0;
+    for (std::int64_t p = 0; p < pixels; ++p) {
+      if (!counts(p)) continue;
+      add_pixel(logits, n, p / logits.w, p % logits.w, own[p], 1.0 / counted, loss_divisor,
+                label_smoothing, result);
     }
   }
   return result;

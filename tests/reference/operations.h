@@ -49,6 +49,11 @@ struct ConvGradients {
 };
 ConvGradients conv2d_backward(const Map& x, const Conv2dOp& operation, const Values& weight,
                               const Map& dy);
+// Computes a transposed convolution; weight is [C, R, S, K], bias is [K] or empty.
+Map conv_transpose2d(const Map& x, const ConvTranspose2dOp& operation, const Values& weight,
+                     const Values& bias, const Shape& out_shape);
+ConvGradients conv_transpose2d_backward(const Map& x, const ConvTranspose2dOp& operation,
+                                        const Values& weight, const Map& dy);
 
 struct Moments {
   Values mean;      // [C]
@@ -105,10 +110,11 @@ Map shortcut(const Map& x, const ShortcutOp& operation, const Shape& out_shape);
 Map shortcut_backward(const Map& x, const ShortcutOp& operation, const Map& dy);
 
 struct Loss {
-  double loss = 0.0;  // the sum of the sample losses / loss_divisor
-  std::int64_t num_correct = 0;
+  double loss = 0.0;      // the sum of the sample losses / loss_divisor
+  double accuracy = 0.0;  // the sum of the sample accuracies
   Map dlogits;
 };
+// The labels are those of samples or, if the map has several pixels, of pixels.
 Loss softmax_cross_entropy(const Map& logits, const std::vector<std::int32_t>& labels,
                            double loss_divisor, double label_smoothing = 0.0);
 

@@ -45,7 +45,13 @@ Samples random_samples(const Graph& graph, std::int64_t count, std::uint64_t see
     const std::uint32_t values = input.dtype == DType::kU8 ? 256 : 65536;
     for (std::size_t i = 0; i < samples.x.size(); ++i) samples.x[i] = pixels.below(i, values);
   }
-  for (std::int64_t n = 0; n < count; ++n) {
+  // One pixel of a label map in eight does not count.
+  samples.labels_per_sample = num_elements(graph.target_shape());
+  for (std::int64_t n = 0; n < count * samples.labels_per_sample; ++n) {
+    if (!graph.target_shape().empty() && n % 8 == 3) {
+      samples.labels.push_back(kUncounted);
+      continue;
+    }
     const auto classes = static_cast<std::uint32_t>(graph.num_classes());
     samples.labels.push_back(
         static_cast<std::int32_t>(labels.below(static_cast<std::uint64_t>(n), classes)));
@@ -56,7 +62,8 @@ Samples random_samples(const Graph& graph, std::int64_t count, std::uint64_t see
 Samples first_samples(const Samples& samples, std::int64_t count) {
   const auto per_sample = static_cast<std::int64_t>(samples.x.size()) / samples.size();
   return {{samples.x.begin(), samples.x.begin() + count * per_sample},
-          {samples.labels.begin(), samples.labels.begin() + count}};
+          {samples.labels.begin(), samples.labels.begin() + count * samples.labels_per_sample},
+          samples.labels_per_sample};
 }
 
 double relative_l2(std::span<const double> expected, std::span<const double> found) {

@@ -151,6 +151,12 @@ void require_network_fits_data(const Graph& graph, const std::string& what,
                        to_string(node.shape), tensor.name, name(tensor.dtype),
                        to_string(tensor.shape)));
   }
+  if (graph.target_shape() != spec.target.shape) {
+    refuse(spec.target.shape.empty()
+               ? "it gives a class for each pixel, and the data have one for each sample"
+               : "it gives a class for each sample, and the data have one for each pixel; choose "
+                 "--model fcn or unet");
+  }
   if (graph.num_classes() != spec.num_classes) {
     refuse(
         fmt::format("it has {} classes, the data have {}", graph.num_classes(), spec.num_classes));
@@ -172,16 +178,15 @@ Graph network_for_data(const std::string& model, const std::string& data_flag,
                                         .classes = spec.num_classes,
                                         .input = {input.dtype, std::move(normalization.mean),
                                                   std::move(normalization.stddev)},
+                                        .target_shape = spec.target.shape,
                                         .head = parse_head(flags.head)});
     require_network_fits_data(graph, "--model " + model, data_flag, data);
     graph.set_label_smoothing(label_smoothing);
     return graph;
   } catch (const ShapeError& error) {
-    throw UsageError(fmt::format("--model {} does not fit --data {}: {}{}", model, data_flag,
-                                 error.what(),
-                                 input.shape.size() == 3 || model.starts_with(kNetworkFile)
-                                     ? ""
-                                     : "; give --model mlp"));
+    throw UsageError(fmt::format(
+        "--model {} does not fit --data {}: {}{}", model, data_flag, error.what(),
+        input.shape.size() == 3 || model.starts_with(kNetworkFile) ? "" : "; give --model mlp"));
   }
 }
 

@@ -86,7 +86,7 @@ std::span<const AlgorithmRow> algorithm_table() noexcept { return kAlgorithmRows
 
 ConvAlgorithm choose_algorithm(const ConvProblem& problem, ConvPass pass) noexcept {
   const bool listed_kind = problem.kernel_h == 3 && problem.kernel_w == 3 && problem.stride == 1 &&
-                           problem.pad == 1 && problem.h == problem.w;
+                           problem.pad == 1 && problem.h == problem.w && problem.groups == 1;
   if (!listed_kind) return ConvAlgorithm::kDirect;
   for (const AlgorithmRow& row : kAlgorithmRows) {
     if (row.c != problem.c || row.k != problem.k || row.h != problem.h) continue;

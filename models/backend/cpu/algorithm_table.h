@@ -24,6 +24,7 @@ struct ConvProblem {
   int kernel_w;
   int stride;
   Padding pad;
+  std::int64_t groups = 1;  // of oneDNN's convolution, each of c / groups to k / groups channels
 };
 
 // The fastest algorithms of a 3x3 convolution with stride 1 and padding 1 from c to k channels, on

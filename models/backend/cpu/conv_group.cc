@@ -22,6 +22,12 @@ class ConvGroup final : public Group {
         wants_input_gradient_(wants_input_gradient),
         output_elements_(context.n * elements_per_sample(output, context.kernels.block)) {
     if (context.n == 0) return;  // oneDNN would use its slow reference code for an empty batch
+    const std::int64_t area = std::int64_t{op_.kernel_h} * op_.kernel_w;
+    joined_ = {.rows = output.channels() * area,
+               .rows_per_group = output.channels() / op_.groups * area,
+               .channels = input.channels() / op_.groups,
+               .count = groups_to_join(input.channels(), output.channels(), op_.groups,
+                                       context.kernels.block, input.layout == Layout::kBlocked)};
     convolution_ = {.problem = {.n = context.n,
                                 .c = input.channels(),
                                 .k = output.channels(),
@@ -30,7 +36,8 @@ class ConvGroup final : public Group {
                                 .kernel_h = op_.kernel_h,
                                 .kernel_w = op_.kernel_w,
                                 .stride = op_.stride,
-                                .pad = op_.pad},
+                                .pad = op_.pad,
+                                .groups = op_.groups / joined_.count},
                     .block = context.kernels.block,
                     .planar_input = input.layout == Layout::kPlanar,
                     .bias = op_.bias,
@@ -48,7 +55,7 @@ class ConvGroup final : public Group {
       const std::size_t packed = weights_.diff_weights_desc().get_size();
       std::size_t scratch = weights_.scratchpad_desc().get_size();
       if (wants_input_gradient_) scratch = std::max(scratch, data_.scratchpad_desc().get_size());
-      needs.backward_scratch = aligned(packed) + scratch;
+      needs.backward_scratch = aligned(packed) + aligned(joined_bytes()) + scratch;
     }
     return needs;
   }
@@ -74,6 +81,9 @@ class ConvGroup final : public Group {
     }
     run_weights_.run();
     run_unpack_.run();
+    if (joined_.count > 1) {
+      joined_.separate(joined_gradient(), gradient_of(context_, node_.parameters[0]));
+    }
     if (run_data_) run_data_.run();
   }
 
@@ -81,15 +91,26 @@ class ConvGroup final : public Group {
   static std::size_t aligned(std::size_t bytes) {
     return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
   }
+  // The scratch memory of backward: the weight gradient in oneDNN's format, the one with joined
+  // groups, and oneDNN's own.
+  std::size_t joined_bytes() const {
+    return joined_.count == 1 ? 0
+                              : static_cast<std::size_t>(joined_.joined_elements()) * sizeof(float);
+  }
+  float* joined_gradient() const {
+    return reinterpret_cast<float*>(memory_.backward_scratch +
+                                    aligned(weights_.diff_weights_desc().get_size()));
+  }
+  float* packed_weight(const dnnl::memory::desc& format) const {
+    return context_.packed.request(node_.parameters[0], joined_, convolution_.plain_format().data,
+                                   convolution_.without_padding(format).data);
+  }
 
   void make_forward() {
     const dnnl::engine& engine = context_.onednn.engine;
-    const int weight = node_.parameters[0];
     std::vector<BoundPrimitive::Argument> arguments = {
         {DNNL_ARG_SRC, convolution_.x(), memory_.inputs[0]},
-        {DNNL_ARG_WEIGHTS, forward_.weights_desc(),
-         context_.packed.request(weight,
-                                 convolution_.without_padding(forward_.weights_desc()).data)},
+        {DNNL_ARG_WEIGHTS, forward_.weights_desc(), packed_weight(forward_.weights_desc())},
         {DNNL_ARG_DST, convolution_.y(), memory_.output},
         {DNNL_ARG_SCRATCHPAD, forward_.scratchpad_desc(), memory_.forward_scratch}};
     if (op_.bias) {
@@ -104,16 +125,14 @@ class ConvGroup final : public Group {
     const int weight = node_.parameters[0];
     float* dy = memory_.output_gradients[0];
     const std::size_t packed = aligned(weights_.diff_weights_desc().get_size());
-    std::byte* scratch = memory_.backward_scratch + packed;
+    std::byte* scratch = memory_.backward_scratch + packed + aligned(joined_bytes());
     if (wants_input_gradient_) {
-      run_data_ =
-          BoundPrimitive(engine, dnnl::convolution_backward_data(data_),
-                         {{DNNL_ARG_DIFF_DST, convolution_.y(), dy},
-                          {DNNL_ARG_WEIGHTS, data_.weights_desc(),
-                           context_.packed.request(
-                               weight, convolution_.without_padding(data_.weights_desc()).data)},
-                          {DNNL_ARG_DIFF_SRC, convolution_.x(), memory_.input_gradients[0]},
-                          {DNNL_ARG_SCRATCHPAD, data_.scratchpad_desc(), scratch}});
+      run_data_ = BoundPrimitive(
+          engine, dnnl::convolution_backward_data(data_),
+          {{DNNL_ARG_DIFF_DST, convolution_.y(), dy},
+           {DNNL_ARG_WEIGHTS, data_.weights_desc(), packed_weight(data_.weights_desc())},
+           {DNNL_ARG_DIFF_SRC, convolution_.x(), memory_.input_gradients[0]},
+           {DNNL_ARG_SCRATCHPAD, data_.scratchpad_desc(), scratch}});
     }
     std::vector<BoundPrimitive::Argument> arguments = {
         {DNNL_ARG_SRC, convolution_.x(), memory_.inputs[0]},
@@ -125,12 +144,14 @@ class ConvGroup final : public Group {
                            gradient_of(context_, node_.parameters[1])});
     }
     run_weights_ = BoundPrimitive(engine, dnnl::convolution_backward_weights(weights_), arguments);
-    const auto target = convolution_.arena_format();
+    const auto target = convolution_.plain_format();
     const auto source = convolution_.without_padding(weights_.diff_weights_desc());
     const dnnl::reorder::primitive_desc reorder(engine, source, engine, target);
-    run_unpack_ = BoundPrimitive(engine, dnnl::reorder(reorder),
-                                 {{DNNL_ARG_FROM, source, memory_.backward_scratch},
-                                  {DNNL_ARG_TO, target, gradient_of(context_, weight)}});
+    run_unpack_ =
+        BoundPrimitive(engine, dnnl::reorder(reorder),
+                       {{DNNL_ARG_FROM, source, memory_.backward_scratch},
+                        {DNNL_ARG_TO, target,
+                         joined_.count > 1 ? joined_gradient() : gradient_of(context_, weight)}});
   }
 
   void describe() {
@@ -155,6 +176,7 @@ class ConvGroup final : public Group {
   const Conv2dOp op_;
   const bool wants_input_gradient_;
   const std::int64_t output_elements_;
+  JoinedGroups joined_;
   Convolution convolution_;
   dnnl::convolution_forward::primitive_desc forward_;
   dnnl::convolution_backward_data::primitive_desc data_;

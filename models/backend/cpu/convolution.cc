@@ -38,7 +38,19 @@ memory::desc Convolution::x() const {
   return activation({problem.n, channels(), problem.h, problem.w}, planar_input, block);
 }
 
+memory::dims Convolution::weight_dims(std::int64_t channels) const {
+  const std::int64_t groups = problem.groups;
+  if (groups == 1) return {problem.k, channels, problem.kernel_h, problem.kernel_w};
+  return {groups, problem.k / groups, channels / groups, problem.kernel_h, problem.kernel_w};
+}
+
+memory::desc Convolution::plain_format() const {
+  return {weight_dims(problem.c), memory::data_type::f32,
+          problem.groups == 1 ? memory::format_tag::ohwi : memory::format_tag::gohwi};
+}
+
 memory::desc Convolution::without_padding(memory::desc format) const {
+  if (problem.groups > 1) return format;
   format.data.dims[1] = problem.c;  // the padded size stays
   return format;
 }
@@ -60,7 +72,7 @@ Forward::primitive_desc Convolution::forward_with(const dnnl::engine& engine,
   // Evaluation uses oneDNN's propagation kind forward_training, too. With forward_inference, oneDNN
   // could not convert the arena's weights to the format that its Winograd convolution requires.
   constexpr auto kKind = dnnl::prop_kind::forward_training;
-  const memory::desc weight = any_format(weight_dims());
+  const memory::desc weight = any_format(weight_dims(channels()));
   const auto desc = bias ? Forward::desc(kKind, to_onednn(algorithm), x(), weight, bias_format(),
                                          y(), strides(), first_padding(), last_padding())
                          : Forward::desc(kKind, to_onednn(algorithm), x(), weight, y(), strides(),
@@ -82,7 +94,7 @@ Forward::primitive_desc Convolution::forward(const dnnl::engine& engine,
 BackwardData::primitive_desc Convolution::backward_data(const dnnl::engine& engine,
                                                         ConvAlgorithm algorithm) const {
   const dnnl::primitive_attr attributes = callers_scratchpad();
-  const BackwardData::desc desc(to_onednn(algorithm), x(), any_format(weight_dims()), y(),
+  const BackwardData::desc desc(to_onednn(algorithm), x(), any_format(weight_dims(channels())), y(),
                                 strides(), first_padding(), last_padding());
   return {desc, attributes, engine, forward_with(engine, algorithm, attributes)};
 }
@@ -90,7 +102,7 @@ BackwardData::primitive_desc Convolution::backward_data(const dnnl::engine& engi
 BackwardWeights::primitive_desc Convolution::backward_weights(const dnnl::engine& engine,
                                                               ConvAlgorithm algorithm) const {
   const dnnl::primitive_attr attributes = callers_scratchpad();
-  const memory::desc weight = any_format(weight_dims());
+  const memory::desc weight = any_format(weight_dims(channels()));
   const auto desc = bias ? BackwardWeights::desc(to_onednn(algorithm), x(), weight, bias_format(),
                                                  y(), strides(), first_padding(), last_padding())
                          : BackwardWeights::desc(to_onednn(algorithm), x(), weight, y(), strides(),

@@ -17,11 +17,10 @@ struct Convolution {
   // True if oneDNN computes with a whole block of input channels although there are fewer: for them
   // alone it has only its slow reference code. The channels beyond are zeros, in the input's memory
   // as in every blocked map, and in the packed weights.
-  bool pads_channels() const { return !planar_input && problem.c < block; }
-  // Returns the format of the weight in the arena.
-  dnnl::memory::desc arena_format() const {
-    return arena_weight({problem.k, problem.c, problem.kernel_h, problem.kernel_w});
-  }
+  bool pads_channels() const { return !planar_input && problem.groups == 1 && problem.c < block; }
+  // Returns the format [K, R, S, C / groups] of the weight: that of the arena, unless groups are
+  // joined.
+  dnnl::memory::desc plain_format() const;
   // Returns a primitive's format of weights for the same memory without the channels of zeros: a
   // reorder to it writes them, and a reorder from it leaves them out.
   dnnl::memory::desc without_padding(dnnl::memory::desc format) const;
@@ -43,9 +42,7 @@ struct Convolution {
       const dnnl::primitive_attr& attributes) const;
   dnnl::memory::desc bias_format() const;
   std::int64_t channels() const { return pads_channels() ? block : problem.c; }
-  dnnl::memory::dims weight_dims() const {
-    return {problem.k, channels(), problem.kernel_h, problem.kernel_w};
-  }
+  dnnl::memory::dims weight_dims(std::int64_t channels) const;
   dnnl::memory::dims strides() const { return {problem.stride, problem.stride}; }
   dnnl::memory::dims first_padding() const { return {problem.pad.top, problem.pad.left}; }
   dnnl::memory::dims last_padding() const { return {problem.pad.bottom, problem.pad.right}; }

@@ -102,8 +102,9 @@ void CpuModel::start_forward(const Batch& batch, const ValuesHook& before_use) {
       const std::size_t sample_bytes = n == 0 ? 0 : bytes.size() / static_cast<std::size_t>(n);
       steps_[l].inputs[i] = bytes.data() + static_cast<std::size_t>(first) * sample_bytes;
     }
-    steps_[l].labels = batch.target.i32().subspan(static_cast<std::size_t>(first),
-                                                  static_cast<std::size_t>(end - first));
+    const std::int64_t labels = n == 0 ? 0 : batch.target.num_elements() / n;  // of a sample
+    steps_[l].labels = batch.target.i32().subspan(static_cast<std::size_t>(first * labels),
+                                                  static_cast<std::size_t>((end - first) * labels));
     steps_[l].loss_divisor = batch.loss_divisor;
   }
   lanes_.run([this](int lane) { forward_lane(lane); });
@@ -115,7 +116,7 @@ Scores CpuModel::scores() {
   scores.num_samples = plan_->n;
   for (const LaneStep& step : steps_) {
     scores.loss += step.loss;
-    scores.metrics[kAccuracy] += static_cast<double>(step.num_correct);
+    scores.metrics[kAccuracy] += step.accuracy;
   }
   return scores;
 }
@@ -190,9 +191,12 @@ void CpuModel::complete_bucket(BucketId bucket, int lane) {
 
 Tensor CpuModel::logits() const {
   check(plan_ != nullptr, "logits() is called after a forward pass");
-  const Tensor logits = make_host_tensor({plan_->n, graph_.num_classes()}, DType::kF32);
-  auto out = logits.f32().begin();
-  for (const auto& program : plan_->programs) out = std::ranges::copy(program->logits(), out).out;
+  Shape shape = graph_.target_shape();
+  shape.insert(shape.begin(), plan_->n);
+  shape.push_back(graph_.num_classes());
+  const Tensor logits = make_host_tensor(std::move(shape), DType::kF32);
+  float* out = logits.f32().data();
+  for (const auto& program : plan_->programs) out = program->copy_logits(out);
   return logits;
 }
 

@@ -71,8 +71,8 @@ struct LaneStep {
   std::vector<const std::byte*> inputs;  // this lane's samples, as in Batch::inputs
   std::span<const std::int32_t> labels;
   std::int64_t loss_divisor = 1;
-  double loss = 0.0;             // the sum of the lane's losses, written by the loss group
-  std::int64_t num_correct = 0;  // correctly classified samples, written by the loss group
+  double loss = 0.0;      // the sum of the lane's losses, written by the loss group
+  double accuracy = 0.0;  // the sum of the samples' accuracies, written by the loss group
 };
 
 class Group {
@@ -149,6 +149,11 @@ std::unique_ptr<Group> make_input_group(const GroupContext& context, const Fused
 std::unique_ptr<Group> make_conv_group(const GroupContext& context, const FusedGroup& group,
                                        const ValueType& input, const ValueType& output,
                                        bool wants_input_gradient);
+// Makes the group conv_transpose2d (+ bias) (+ ReLU).
+std::unique_ptr<Group> make_conv_transpose_group(const GroupContext& context,
+                                                 const FusedGroup& group, const ValueType& input,
+                                                 const ValueType& output,
+                                                 bool wants_input_gradient);
 // Makes the group conv2d of the samples + ReLU + max-pool.
 std::unique_ptr<Group> make_conv_pool_group(const GroupContext& context, const FusedGroup& group,
                                             const ValueType& input, const ValueType& output);

@@ -70,8 +70,8 @@ class LaneProgram::Builder {
     program_.sums_before_backward_.resize(groups_.size());
     for (std::size_t i = 0; i < groups_.size(); ++i) bind_group(i, plan.groups[i]);
     const std::size_t logits = producer_of(groups_, groups_.back().inputs[0]);
-    program_.logits_ = {memory_at(plan.logits),
-                        static_cast<std::size_t>(context_.n * types_[logits].channels())};
+    program_.logits_ = memory_at(plan.logits);
+    program_.logits_type_ = types_[logits];
   }
 
  private:
@@ -91,6 +91,9 @@ class LaneProgram::Builder {
         return make_input_group(context_, group, output);
       case GroupKind::kConv:
         return make_conv_group(context_, group, input, output, wants_gradient(group.inputs[0]));
+      case GroupKind::kConvTranspose:
+        return make_conv_transpose_group(context_, group, input, output,
+                                         wants_gradient(group.inputs[0]));
       case GroupKind::kConvReluPool:
         return make_conv_pool_group(context_, group, input, output);
       case GroupKind::kBatchNorm:
@@ -162,8 +165,20 @@ class LaneProgram::Builder {
 
 LaneProgram::LaneProgram(const GroupContext& context, const std::vector<FusedGroup>& groups,
                          const std::vector<std::unique_ptr<BatchNormShared>>& batch_norms)
-    : kernels_(context.kernels) {
+    : kernels_(context.kernels), n_(context.n) {
   Builder(context, groups, batch_norms, *this).build();
+}
+
+float* LaneProgram::copy_logits(float* into) const {
+  const std::int64_t classes = logits_type_.channels();
+  const std::int64_t pixels = logits_type_.pixels();
+  if (logits_type_.layout == Layout::kBlocked) {
+    const std::int64_t blocks = (classes + kernels_.block - 1) / kernels_.block;
+    kernels_.blocked_to_interleaved(logits_, into, {n_, blocks, pixels}, classes);
+  } else {
+    std::copy_n(logits_, n_ * classes, into);
+  }
+  return into + n_ * pixels * classes;
 }
 
 void LaneProgram::backward(std::size_t group, LaneStep& step) {

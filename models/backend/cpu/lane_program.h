@@ -20,8 +20,9 @@ class LaneProgram {
   void forward(std::size_t group, LaneStep& step) { groups_[group]->forward(step); }
   void backward(std::size_t group, LaneStep& step);
 
-  // Returns the logits of the lane's samples, [n, classes]; valid after a forward pass.
-  std::span<const float> logits() const noexcept { return logits_; }
+  // Copies the logits of the lane's samples, [n, classes] or [n, H, W, classes], to `into`, after a
+  // forward pass. Returns the address behind them.
+  float* copy_logits(float* into) const;
 
  private:
   class Builder;
@@ -38,7 +39,9 @@ class LaneProgram {
   std::vector<std::unique_ptr<Group>> groups_;
   std::vector<std::vector<GradientSum>> sums_before_backward_;  // by group
   Tensor workspace_;
-  std::span<const float> logits_;
+  const float* logits_ = nullptr;  // of logits_type_
+  ValueType logits_type_;
+  const std::int64_t n_;
 };
 
 // Chooses the layout of every group's output. Maps are blocked, except samples that a first layer

@@ -13,8 +13,16 @@ struct PackedWeights::Copy {
   BucketId first_bucket;                // the lowest bucket that holds elements of the parameter
   std::vector<std::uint64_t> versions;  // of all buckets of the parameter, when it was copied
   dnnl::memory::desc format;
+  JoinedGroups joined;
+  const float* value;  // in the arena
+  Tensor plain;        // the value with joined groups; unused where none are
   Tensor memory;
   BoundPrimitive reorder;
+
+  void refresh() const {
+    if (joined.count > 1) joined.join(value, plain.f32().data());
+    reorder.run();
+  }
 };
 
 namespace {
@@ -46,29 +54,33 @@ PackedWeights::PackedWeights(const OneDnn& onednn, const Graph& graph, const Par
 
 PackedWeights::~PackedWeights() = default;
 
-float* PackedWeights::request(int index, const dnnl_memory_desc_t& format) {
+float* PackedWeights::request(int index, const JoinedGroups& joined,
+                              const dnnl_memory_desc_t& plain, const dnnl_memory_desc_t& format) {
   const dnnl::memory::desc wanted(format);
   for (const auto& copy : copies_) {
     if (copy->parameter == index && copy->format == wanted) return copy->memory.f32().data();
   }
   const Parameter& parameter = graph_.parameters.at(static_cast<std::size_t>(index));
-  const dnnl::memory::dims dims(parameter.file_axes.begin(), parameter.file_axes.end());
   auto copy = std::make_unique<Copy>();
   copy->parameter = index;
   const BucketRange buckets = buckets_of(arena_, index);
   copy->first_bucket = buckets.first;
   copy->versions.assign(buckets.count, 0);
   copy->format = wanted;
+  copy->joined = joined;
+  copy->value = arena_.value(static_cast<std::size_t>(index)).f32().data();
+  if (joined.count > 1) copy->plain = make_host_tensor({joined.joined_elements()}, DType::kF32);
   copy->memory =
       make_host_tensor({static_cast<std::int64_t>(wanted.get_size() / sizeof(float))}, DType::kF32);
   copy->reorder = onednn_call("reorder of " + parameter.name, [&] {
     const dnnl::engine& engine = onednn_.engine;
-    const dnnl::memory::desc source = arena_weight(dims);
+    const dnnl::memory::desc source(plain);
     const dnnl::reorder::primitive_desc reorder(engine, source, engine, wanted);
+    float* const from = joined.count > 1 ? copy->plain.f32().data()
+                                         : const_cast<float*>(copy->value);  // it is only read
     return BoundPrimitive(
         engine, dnnl::reorder(reorder),
-        {{DNNL_ARG_FROM, source, arena_.value(static_cast<std::size_t>(index)).f32().data()},
-         {DNNL_ARG_TO, wanted, copy->memory.f32().data()}});
+        {{DNNL_ARG_FROM, source, from}, {DNNL_ARG_TO, wanted, copy->memory.f32().data()}});
   });
   copies_.push_back(std::move(copy));
   return copies_.back()->memory.f32().data();
@@ -78,7 +90,7 @@ void PackedWeights::refresh(BucketId bucket, int lane, int lanes) {
   int turn = 0;
   for (const auto& copy : copies_) {
     if (copy->first_bucket != bucket || current(*copy)) continue;
-    if (turn++ % lanes == lane) copy->reorder.run();
+    if (turn++ % lanes == lane) copy->refresh();
   }
 }
 

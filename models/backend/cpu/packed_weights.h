@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "models/backend/cpu/joined_groups.h"
 #include "models/graph/graph.h"
 #include "models/tensor/parameter_arena.h"
 
@@ -26,8 +27,10 @@ class PackedWeights {
   ~PackedWeights();
 
   // Returns the copy of parameter `index` (a convolution weight) in `format`. Equal requests return
-  // the same memory. Throws DeviceError.
-  float* request(int index, const dnnl_memory_desc_t& format);
+  // the same memory. plain: the format of the weight after its groups are joined. Throws
+  // DeviceError.
+  float* request(int index, const JoinedGroups& joined, const dnnl_memory_desc_t& plain,
+                 const dnnl_memory_desc_t& format);
 
   // Refreshes this lane's part of the outdated weight copies that belong to `bucket`. Every lane
   // calls it and then waits for the other lanes. The arena must hold the current values of this

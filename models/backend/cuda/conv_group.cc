@@ -27,7 +27,8 @@ ConvShape shape_of(const GroupContext& context, const FusedGroup& group) {
           .kernel_w = op.kernel_w,
           .stride = op.stride,
           .pad = op.pad,
-          .type = context.precision};
+          .type = context.precision,
+          .groups = op.groups};
 }
 
 bool only_normalised(const Graph& graph, NodeId value) {
@@ -136,7 +137,7 @@ class ConvGroup final : public PlainGroup {
         with_channels(written, static_cast<int>(shape_.channels), dw, own_channels(), weight_rows(),
                       stream());
       } else {
-        convert(written, dw, weight_elements(), stream());
+        convert(written, dw, shape_.weight_elements(), stream());
       }
     }
     if (!wants_input_gradient()) return;
@@ -161,10 +162,9 @@ class ConvGroup final : public PlainGroup {
   std::int64_t weight_rows() const {
     return shape_.out_channels * shape_.kernel_h * shape_.kernel_w;
   }
-  // Returns the number of weights as cuDNN sees them, padded channels included.
-  std::int64_t weight_elements() const { return weight_rows() * shape_.channels; }
+  // Returns the bytes of the weights as cuDNN sees them, padded channels included.
   std::size_t weight_bytes() const {
-    return static_cast<std::size_t>(weight_elements()) * sizeof(T);
+    return static_cast<std::size_t>(shape_.weight_elements()) * sizeof(T);
   }
   // The weights lose `const`, since cuDNN takes read-only arrays as pointers to mutable memory.
   void* weight() const { return const_cast<void*>(variables().weight(main().parameters[0])); }

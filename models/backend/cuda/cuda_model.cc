@@ -43,7 +43,8 @@ CudaModel::CudaModel(ReplicaHandles& handles, const BackendOptions& backend, con
     inputs_.push_back(std::make_unique<BatchUpload>(samples * sample_bytes, handles.device));
     step_.inputs.push_back(inputs_.back()->data());
   }
-  targets_.emplace(samples * sizeof(std::int32_t), handles.device);
+  const auto labels = static_cast<std::size_t>(num_elements(graph.target_shape()));  // of a sample
+  targets_.emplace(samples * labels * sizeof(std::int32_t), handles.device);
   sums_ = make_device_buffer(sizeof(LossSums), handles.device);
   host_sums_ = make_pinned_buffer(sizeof(LossSums));
   forward_ends_ = make_event();
@@ -163,9 +164,7 @@ Scores CudaModel::scores() {
   wait_for(forward_ends_);
   LossSums sums;
   std::memcpy(&sums, host_sums_->data(), sizeof sums);
-  return {.loss = sums.loss,
-          .num_samples = samples,
-          .metrics = {static_cast<double>(sums.num_correct)}};
+  return {.loss = sums.loss, .num_samples = samples, .metrics = {sums.accuracy}};
 }
 
 void CudaModel::accumulate() {
@@ -279,7 +278,10 @@ std::vector<GroupTime> CudaModel::time_groups(const Batch& batch) {
 
 Tensor CudaModel::logits() const {
   if (program_ == nullptr) throw InternalError("logits follow a forward");
-  const Tensor logits = make_host_tensor({program_->samples(), graph_.num_classes()}, DType::kF32);
+  Shape shape = graph_.target_shape();
+  shape.insert(shape.begin(), program_->samples());
+  shape.push_back(graph_.num_classes());
+  const Tensor logits = make_host_tensor(std::move(shape), DType::kF32);
   const std::int64_t count = logits.num_elements();
   check_cuda(cudaEventSynchronize(forward_ends_.get()));
   with_type(backend_.precision, [&]<typename T>() {

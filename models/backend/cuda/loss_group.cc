@@ -9,8 +9,10 @@ class LossGroup final : public PlainGroup {
  public:
   LossGroup(const GroupContext& context, const FusedGroup& group)
       : PlainGroup(context, group),
-        classes_(static_cast<int>(in().back())),
-        smoothing_(context.trains() ? context.graph.loss().label_smoothing : 0.0F) {}
+        shape_{.n = context.n,
+               .pixels = in().size() == 3 ? static_cast<int>(in()[0] * in()[1]) : 0,
+               .classes = static_cast<int>(in().back()),
+               .smoothing = context.trains() ? context.graph.loss().label_smoothing : 0.0F} {}
 
   GroupNeeds needs() const override {
     GroupNeeds needs;
@@ -36,19 +38,19 @@ class LossGroup final : public PlainGroup {
 
  private:
   std::size_t scratch_bytes() const {
-    return static_cast<std::size_t>(softmax_cross_entropy_scratch(context().n));
+    return static_cast<std::size_t>(softmax_cross_entropy_scratch(shape_));
   }
 
   void start(const Step& step, T* gradient, LossSums* sums, void* scratch) {
     const LossScale* const scaled = variables().loss_scale();
-    softmax_cross_entropy(static_cast<const T*>(memory().inputs[0]), step.labels, context().n,
-                          classes_, smoothing_, static_cast<double>(step.loss_divisor),
+    LossShape shape = shape_;
+    shape.divisor = static_cast<double>(step.loss_divisor);
+    softmax_cross_entropy(shape, static_cast<const T*>(memory().inputs[0]), step.labels,
                           scaled == nullptr ? nullptr : &scaled->scale, gradient, sums, scratch,
                           stream());
   }
 
-  const int classes_;
-  const float smoothing_;
+  const LossShape shape_;
 };
 
 }  // namespace

@@ -355,6 +355,8 @@ std::unique_ptr<Group> make_group(const GroupContext& context, const FusedGroup&
   switch (group.kind) {
     case GroupKind::kConv:
       return make_conv_group(context, group);
+    case GroupKind::kConvTranspose:
+      return make_conv_transpose_group(context, group);
     case GroupKind::kBatchNorm:
       return make_batch_norm_group(context, group);
     case GroupKind::kDense:

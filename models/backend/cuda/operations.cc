@@ -33,11 +33,11 @@ std::string_view name(Epilogue epilogue) noexcept {
 std::string to_string(const ConvShape& shape) {
   const Padding& pad = shape.pad;
   return fmt::format(
-      "{}x{}x{}x{} by {}x{}x{}, stride {}, pad {}, {}", shape.n, shape.height, shape.width,
+      "{}x{}x{}x{} by {}x{}x{}, stride {}, pad {}, {}{}", shape.n, shape.height, shape.width,
       shape.channels, shape.out_channels, shape.kernel_h, shape.kernel_w, shape.stride,
       pad.is_one_number() ? fmt::format("{}", pad.top)
                           : fmt::format("{} {} {} {}", pad.top, pad.left, pad.bottom, pad.right),
-      name(shape.type));
+      name(shape.type), shape.groups == 1 ? "" : fmt::format(", {} groups", shape.groups));
 }
 
 std::string to_string(const ProductShape& shape) {

@@ -24,8 +24,8 @@ struct PlanLimits {
 };
 
 // ConvPass is a pass of a convolution: cross-correlation of NHWC maps with KRSC weights, all of one
-// type, with f32 sums. kForwardWithSums also computes the sums for which a batch norm would read
-// the whole output.
+// type, with f32 sums; the weights of several groups have channels / groups channels.
+// kForwardWithSums also computes the sums for which a batch norm would read the whole output.
 enum class ConvPass : std::uint8_t { kForward, kForwardWithSums, kInputGradient, kWeightGradient };
 std::string_view name(ConvPass pass) noexcept;
 
@@ -37,7 +37,11 @@ struct ConvShape {
   std::int64_t stride = 1;
   Padding pad = 1;
   Precision type = Precision::kF32;  // the type of x, w and y
+  std::int64_t groups = 1;
 
+  std::int64_t weight_elements() const {
+    return out_channels * kernel_h * kernel_w * (channels / groups);
+  }
   std::int64_t out_height() const { return (height + pad.rows() - kernel_h) / stride + 1; }
   std::int64_t out_width() const { return (width + pad.columns() - kernel_w) / stride + 1; }
 };

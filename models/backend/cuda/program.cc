@@ -17,7 +17,9 @@ bool reads_samples(const GroupContext& context, const FusedGroup& group) {
 GroupContext with_padded_inputs(GroupContext context, const std::vector<FusedGroup>& groups) {
   context.pads_inputs = std::ranges::all_of(groups, [&](const FusedGroup& group) {
     const bool flattens = group.kind == GroupKind::kInput && group.output != group.main;
-    return !flattens && (!reads_samples(context, group) || group.kind == GroupKind::kConv);
+    if (flattens || !reads_samples(context, group)) return !flattens;
+    const auto* conv = std::get_if<Conv2dOp>(&context.node(group.main).operation);
+    return conv != nullptr && conv->groups == 1;
   });
   return context;
 }

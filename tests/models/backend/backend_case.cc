@@ -34,8 +34,10 @@ Batch make_batch(const Graph& graph, const reference::Samples& samples, std::int
   const DType dtype = std::get<InputOp>(graph.first_input().operation).dtype;
   Shape shape = graph.input_shape();
   shape.insert(shape.begin(), samples.size());
+  Shape target = graph.target_shape();
+  target.insert(target.begin(), samples.size());
   Batch batch{{make_host_tensor(shape, dtype)},
-              make_host_tensor({samples.size()}, DType::kI32),
+              make_host_tensor(target, DType::kI32),
               samples.size(),
               loss_divisor};
   std::ranges::copy(samples.labels, batch.target.i32().begin());
@@ -97,9 +99,13 @@ Scores BackendCase::step(const Batch& batch) {
 void expect_equal(const reference::Result& expected, const BackendCase& found, const Scores& scores,
                   const Graph& graph, double tolerance) {
   EXPECT_NEAR(scores.loss, expected.loss, tolerance * std::max(1.0, expected.loss));
-  EXPECT_EQ(scores.metrics[kAccuracy], static_cast<double>(expected.num_correct));
+  if (graph.target_shape().empty()) {
+    EXPECT_EQ(scores.metrics[kAccuracy], expected.accuracy);
+  } else {
+    EXPECT_NEAR(scores.metrics[kAccuracy], expected.accuracy, 1e-6 * expected.accuracy);
+  }
   if (!expected.logits.empty()) {
-    EXPECT_EQ(scores.num_samples * graph.num_classes(),
+    EXPECT_EQ(scores.num_samples * graph.num_classes() * num_elements(graph.target_shape()),
               static_cast<std::int64_t>(expected.logits.size()));
     EXPECT_LE(reference::relative_l2(expected.logits, found.model->logits().f32()), tolerance)
         << "logits";

@@ -66,8 +66,8 @@ class Drawing {
   }
 
   Activation any_activation() {
-    constexpr std::array kAll = {Activation::kSigmoid, Activation::kTanh, Activation::kGelu,
-                                 Activation::kSilu, Activation::kHardSwish};
+    constexpr std::array kAll = {Activation::kSigmoid, Activation::kTanh,      Activation::kGelu,
+                                 Activation::kSilu,    Activation::kHardSwish, Activation::kRelu6};
     return kAll[below(static_cast<int>(kAll.size()))];
   }
 
@@ -93,7 +93,7 @@ class Drawing {
   NodeId draw_map_node(NodeId x) {
     const Shape shape = build_.shape(x);
     const auto smallest = static_cast<int>(std::min(shape[0], shape[1]));
-    switch (below(14)) {
+    switch (below(16)) {
       case 0:
       case 1: {
         Conv2dOp conv{.kernel_h = between(1, std::min(3, smallest)),
@@ -103,8 +103,24 @@ class Drawing {
         const int rows = conv.kernel_h > 1 ? 1 : 0;
         const int columns = conv.kernel_w > 1 ? 1 : 0;
         conv.pad = {between(0, rows), between(0, columns), between(0, rows), between(0, columns)};
-        return build_.conv2d(read(x), next_name(), below(4) == 0 ? between(16, 36) : between(1, 9),
-                             conv);
+        int channels = below(4) == 0 ? between(16, 36) : between(1, 9);
+        const auto in = static_cast<int>(shape[2]);
+        if (below(3) == 0) {
+          conv.groups = below(2) == 0 || in % 2 != 0 ? in : in / 2;
+          channels = conv.groups * between(1, 2);
+        }
+        return build_.conv2d(read(x), next_name(), channels, conv);
+      }
+      case 14: {
+        if (smallest > 16) return build_.relu(read(x));
+        const int kernel = between(1, 3);
+        const int pad = between(0, kernel - 1) / 2;
+        return build_.conv_transpose2d(read(x), next_name(), between(1, 20),
+                                       {.kernel_h = kernel,
+                                        .kernel_w = kernel,
+                                        .stride = between(1, 2),
+                                        .pad = {pad, 0, 0, pad},
+                                        .bias = below(2) == 0});
       }
       case 2:
         // A batch norm of constant channels turns rounding into large gradients.

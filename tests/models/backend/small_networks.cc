@@ -144,6 +144,76 @@ void append_convolutions(std::vector<SmallNetwork>& all) {
   }));
 }
 
+// Appends convolutions of groups: depthwise ones, groups that fill blocks of channels, groups that
+// are joined, and groups of the samples.
+void append_groups(std::vector<SmallNetwork>& all) {
+  const auto append = [&](const std::string& name, int in, int out, int groups,
+                          Conv2dOp op = {.pad = 1}) {
+    op.groups = groups;
+    all.push_back(map_network(name, {7, 8, 3}, [=](GraphBuilder& b, NodeId x) {
+      x = b.relu(b.conv2d(x, "conv0", in, {.pad = 1, .bias = true}));
+      return b.relu(b.conv2d(x, "conv1", out, op));
+    }));
+  };
+  append("Depthwise16", 16, 16, 16);
+  append("Depthwise40Stride2", 40, 40, 40, {.stride = 2, .pad = 1, .bias = true});
+  append("Depthwise6", 6, 6, 6, {.pad = 1, .bias = true});
+  append("Depthwise32Of5x5", 32, 32, 32, {.kernel_h = 5, .kernel_w = 5, .pad = 2});
+  append("Depthwise24PaddedAtLastSides", 24, 24, 24, {.stride = 2, .pad = {0, 0, 1, 1}});
+  append("DepthwiseOf1x1", 16, 16, 16, {.kernel_h = 1, .kernel_w = 1});
+  append("DepthwiseTwice", 16, 32, 16);
+  append("Groups2Of32", 32, 64, 2);
+  append("Groups8Of4", 32, 32, 8, {.pad = 1, .bias = true});
+  append("Groups4Of8To4", 32, 16, 4);
+  append("Groups3Of4", 12, 18, 3, {.stride = 2, .pad = 1, .bias = true});
+  const Conv2dOp of_samples{.pad = 1, .bias = true, .groups = 3};
+  all.push_back(map_network("DepthwiseOfTheInput", {6, 7, 3}, conv_relu(3, of_samples)));
+  all.push_back(map_network("GroupsOfTheInput", {6, 7, 3}, conv_relu_pool(12, of_samples)));
+}
+
+void append_transposed(std::vector<SmallNetwork>& all) {
+  const auto append = [&](const std::string& name, int in, int out, ConvTranspose2dOp op) {
+    all.push_back(map_network(name, {5, 4, 3}, [=](GraphBuilder& b, NodeId x) {
+      x = b.relu(b.conv2d(x, "conv0", in, {.pad = 1, .bias = true}));
+      return b.relu(b.conv_transpose2d(x, "up", out, op));
+    }));
+  };
+  append("Transposed16To16", 16, 16, {.pad = {0, 0, 1, 1}, .bias = true});
+  append("Transposed20To3", 20, 3, {.pad = {1, 1, 0, 0}, .bias = true});
+  append("Transposed32To40Of2x2", 32, 40, {.kernel_h = 2, .kernel_w = 2});
+  append("Transposed8To20Stride1", 8, 20, {.stride = 1, .pad = 1});
+  append("Transposed6To6Of4x3", 6, 6, {.kernel_h = 4, .kernel_w = 3, .stride = 3, .pad = 1});
+  all.push_back(map_network("TransposedInput", {4, 3, 3}, [](GraphBuilder& b, NodeId x) {
+    return b.conv_transpose2d(x, "up", 10, {.pad = 1, .bias = true});
+  }));
+  all.push_back(map_network("TransposedReadTwice", {4, 4, 3}, [](GraphBuilder& b, NodeId x) {
+    x = b.conv_transpose2d(b.conv2d(x, "conv0", 16, {.pad = 1}), "up", 20, {.pad = 1});
+    return b.add(b.relu(x), x);
+  }));
+}
+
+// Appends networks with a class for every pixel.
+void append_label_maps(std::vector<SmallNetwork>& all) {
+  const auto append = [&](std::string name, const Body& body) {
+    Graph graph = build_graph(name, {6, 8, 3}, body);
+    all.push_back({std::move(name), std::move(graph)});
+  };
+  append("ClassesOfPixels", [](GraphBuilder& b, NodeId x) {
+    return b.conv2d(x, "conv", 5, {.pad = 1, .bias = true});
+  });
+  append("ManyClassesOfPixels", [](GraphBuilder& b, NodeId x) {
+    return b.conv2d(b.relu(b.conv2d(x, "conv0", 16, {.pad = 1})), "conv", 40, {.bias = true});
+  });
+  append("SamplesAsLogitsOfPixels", [](GraphBuilder&, NodeId x) { return x; });
+  append("EncoderAndDecoder", [](GraphBuilder& b, NodeId x) {
+    const NodeId wide = b.relu(b.conv2d(x, "conv1", 16, {.pad = 1, .bias = true}));
+    x = b.relu(b.conv2d(wide, "conv2", 24, {.stride = 2, .pad = {0, 0, 1, 1}, .bias = true}));
+    x = b.relu(b.conv_transpose2d(x, "up1", 16, {.pad = {0, 0, 1, 1}, .bias = true}));
+    return b.conv2d(b.add(x, wide), "conv3", 2, {.kernel_h = 1, .kernel_w = 1, .bias = true});
+  });
+  all.back().graph.set_label_smoothing(0.1F);
+}
+
 void append_normalised(std::vector<SmallNetwork>& all) {
   const Conv2dOp same{.pad = 1};
   all.push_back(map_network("BatchNormOfTheInput", {5, 5, 3},
@@ -173,11 +243,10 @@ void append_normalised(std::vector<SmallNetwork>& all) {
 // blocks of a map, maps and vectors, values with several readers.
 void append_others(std::vector<SmallNetwork>& all) {
   const Conv2dOp same{.pad = 1, .bias = true};
-  const std::pair<const char*, Activation> activations[] = {{"Sigmoid", Activation::kSigmoid},
-                                                            {"Tanh", Activation::kTanh},
-                                                            {"Gelu", Activation::kGelu},
-                                                            {"Silu", Activation::kSilu},
-                                                            {"HardSwish", Activation::kHardSwish}};
+  const std::pair<const char*, Activation> activations[] = {
+      {"Sigmoid", Activation::kSigmoid},     {"Tanh", Activation::kTanh},
+      {"Gelu", Activation::kGelu},           {"Silu", Activation::kSilu},
+      {"HardSwish", Activation::kHardSwish}, {"Relu6", Activation::kRelu6}};
   for (const auto& [name, kind] : activations) {
     all.push_back(map_network(name, {6, 5, 3}, [=](GraphBuilder& b, NodeId x) {
       x = b.activation(b.conv2d(x, "conv1", 10, same), kind);
@@ -352,6 +421,9 @@ Graph everything_network() {
 std::vector<SmallNetwork> small_networks() {
   std::vector<SmallNetwork> all;
   append_convolutions(all);
+  append_groups(all);
+  append_transposed(all);
+  append_label_maps(all);
   append_normalised(all);
   append_joins(all);
   append_others(all);

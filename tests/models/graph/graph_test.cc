@@ -73,7 +73,19 @@ TEST_F(GraphBuilderTest, RefusesAShortcutThatDropsChannels) {
   EXPECT_THROW(build_.shortcut(x_, 1, 3), ShapeError);
 }
 
-TEST_F(GraphBuilderTest, RefusesAMapAsLogits) { EXPECT_THROW(build_.finish(x_), ShapeError); }
+TEST_F(GraphBuilderTest, RefusesMoreClassesOfPixelsThanLabelsCanHave) {
+  EXPECT_THROW(build_.finish(build_.conv2d(x_, "conv", 256, {})), ShapeError);
+}
+
+TEST_F(GraphBuilderTest, RefusesGroupsThatDoNotDivideTheChannels) {
+  EXPECT_THROW(build_.conv2d(x_, "conv", 6, {.groups = 5}), ShapeError);
+  EXPECT_THROW(build_.conv2d(x_, "conv", 6, {.groups = 0}), ShapeError);
+}
+
+TEST_F(GraphBuilderTest, RefusesATransposedConvolutionWithoutOutput) {
+  EXPECT_THROW(build_.conv_transpose2d(x_, "up", 6, {.stride = 0}), ShapeError);
+  EXPECT_THROW(build_.conv_transpose2d(x_, "up", 6, {.pad = 3}), ShapeError);
+}
 
 TEST(GraphInput, RequiresOneMeanAndDeviationPerChannel) {
   EXPECT_THROW(GraphBuilder("test").input({4, 4, 3}, {.mean = {0.5F}, .stddev = {1.0F}}),

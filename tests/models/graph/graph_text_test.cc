@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
 
@@ -9,9 +11,11 @@ namespace syncopate {
 namespace {
 
 Graph network(std::string_view name) {
+  const auto row = std::ranges::find(networks(), name, &NetworkRow::name);
   return build_network(name, {.sample_shape = {64, 64, 3},
                               .classes = 7,
-                              .input = {DType::kU8, {0.485F, 0.456F, 0.1F}, {0.229F, 0.3F, 1.0F}}});
+                              .input = {DType::kU8, {0.485F, 0.456F, 0.1F}, {0.229F, 0.3F, 1.0F}},
+                              .target_shape = row->labels_pixels ? Shape{64, 64} : Shape{}});
 }
 
 // The text of a small network, which the tests damage.

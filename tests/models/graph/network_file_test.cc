@@ -50,13 +50,16 @@ const std::string kLoss = R"({"op": "softmax-cross-entropy"})";
 
 TEST(ANetworkFile, GivesTheNetworkThatItWasPrintedFrom) {
   for (const NetworkRow& row : networks()) {
+    NetworkInput data = data_of({64, 64, 3});
+    if (row.labels_pixels) data.target_shape = {64, 64};
     for (const std::vector<int>& head : {std::vector<int>{}, std::vector<int>{16, 8}}) {
-      const NetworkInput with_head = data_of({64, 64, 3}, head);
+      if (row.labels_pixels && !head.empty()) continue;
+      NetworkInput with_head = data;
+      with_head.head = head;
       Graph graph = build_network(row.name, with_head);
-      EXPECT_EQ(to_text(parse(to_network_file(graph), data_of({64, 64, 3}))), to_text(graph))
-          << row.name;
+      EXPECT_EQ(to_text(parse(to_network_file(graph), data)), to_text(graph)) << row.name;
       graph.set_label_smoothing(0.1F);  // a flag of train, which no file holds
-      EXPECT_EQ(parse(to_network_file(graph), data_of({64, 64, 3})).loss().label_smoothing, 0.0F);
+      EXPECT_EQ(parse(to_network_file(graph), data).loss().label_smoothing, 0.0F);
     }
   }
 }
@@ -196,7 +199,17 @@ std::vector<Mistake> mistakes() {
        "net.json:4: node 1 (max_pool): a w"},
       {file_of({kInput, kDense, kLoss}),
        "net.json:4: node 'fc' (dense): expected a vector [F], found [8, 8, 2]; flatten it first"},
-      {file_of({kInput, kLoss}), "net.json:4: node 1 (softmax-cross-entropy): expected logits"},
+      {file_of({kInput, kLoss}),
+       "net.json:4: node 1 (softmax-cross-entropy): expected logits [7], one per class of the "
+       "data; "
+       "found [8, 8, 2]"},
+      {second(conv + R"(4, "groups": 3})"),
+       "net.json:4: node 'c' (conv2d): 3 groups of 2 input and 4 output channels; expected"},
+      {second(conv + R"(4, "groups": 0})"), "net.json:4: node 'c' (conv2d): 'groups' is 0; expect"},
+      {second(R"({"op": "conv_transpose2d", "name": "c", "channels": 4, "groups": 2})"),
+       "net.json:4: node 'c' (conv_transpose2d): 'groups' is no field of conv_transpose2d; its"},
+      {second(R"({"op": "conv_transpose2d", "name": "c", "channels": 4, "pad": 3})"),
+       "net.json:4: node 'c' (conv_transpose2d): a padding of 3 with a kernel of 3x3; expected"},
       {second(conv + R"(16777216, "kernel": 128, "pad": 127})"),
        "net.json:4: node 'c' (conv2d): its output has 305764761600 elements for one sample"},
       {file_of({kInput, kFlatten, R"({"op": "dense", "name": "a", "features": 16777216})",

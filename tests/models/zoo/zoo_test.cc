@@ -42,6 +42,46 @@ TEST(Mlp, HasOneHiddenLayerOf128) {
   EXPECT_EQ(mlp(grey()).num_parameters(), 784 * 128 + 128 + 128 * 10 + 10);
 }
 
+TEST(MobilenetV2, HasTheParametersOfTorchvision) {
+  const Graph graph = mobilenet_v2(imagenet());
+  EXPECT_EQ(graph.num_parameters(), 3504872);
+  EXPECT_EQ(parameter(graph, "features.1.conv.0.0.weight").file_shape, (Shape{32, 1, 3, 3}));
+  EXPECT_EQ(parameter(graph, "features.17.conv.2.weight").file_shape, (Shape{320, 960, 1, 1}));
+  EXPECT_EQ(parameter(graph, "classifier.1.weight").file_shape, (Shape{1000, 1280}));
+}
+
+TEST(Vgg16, HasTheParametersOfTorchvision) {
+  const Graph graph = vgg16(imagenet());
+  EXPECT_EQ(graph.num_parameters(), 138357544);
+  EXPECT_EQ(parameter(graph, "features.28.weight").file_shape, (Shape{512, 512, 3, 3}));
+  EXPECT_EQ(parameter(graph, "classifier.0.weight").file_shape, (Shape{4096, 25088}));
+}
+
+TEST(Fcn, HasTheParametersOfTheGuideOfOtbtf) {
+  const Graph graph =
+      fcn({.sample_shape = {64, 64, 4}, .classes = 2, .input = {}, .target_shape = {64, 64}});
+  EXPECT_EQ(graph.num_parameters(), 120962);
+  EXPECT_EQ(parameter(graph, "tconv1.weight").file_shape, (Shape{64, 64, 3, 3}));
+  EXPECT_EQ(parameter(graph, "tconv4.weight").file_shape, (Shape{16, 2, 3, 3}));
+  EXPECT_EQ(graph.target_shape(), (Shape{64, 64}));
+}
+
+// A network of U-Net's sizes for 3 channels and 2 classes that is common in PyTorch.
+TEST(Unet, HasTheParametersOfPyTorchsNetwork) {
+  const Graph graph =
+      unet({.sample_shape = {32, 48, 3}, .classes = 2, .input = {}, .target_shape = {32, 48}});
+  EXPECT_EQ(graph.num_parameters(), 31037698);
+  EXPECT_EQ(parameter(graph, "up1.conv.double_conv.0.weight").file_shape, (Shape{512, 1024, 3, 3}));
+}
+
+TEST(NetworksOfLabelMaps, RefuseOtherSamples) {
+  const NetworkInput odd{
+      .sample_shape = {64, 40, 3}, .classes = 2, .input = {}, .target_shape = {64, 40}};
+  EXPECT_THROW(fcn(odd), ShapeError);
+  EXPECT_THROW(unet(odd), ShapeError);
+  EXPECT_THROW(fcn(colour()), ShapeError) << "one class for a sample";
+}
+
 TEST(Resnet20, HasTheParametersOfItsPaper) {
   // Table 6 of He et al. 2016 has 0.27 M for resnet20. The convolutions have 432 + 6*2304 + 4608 +
   // 5*9216 + 18432 + 5*36864 elements, the batch norms 2*(7*16 + 6*32 + 6*64), the dense layer 650.
@@ -166,6 +206,7 @@ TEST(Heads, AreTakenByEveryNetwork) {
   NetworkInput input = colour();
   input.head = {16};
   for (const NetworkRow& row : networks()) {
+    if (row.labels_pixels) continue;
     const Graph graph = row.build(input);
     EXPECT_EQ(graph.parameters.back().file_shape, Shape{10}) << row.name;
     EXPECT_EQ((graph.parameters.end() - 2)->file_shape, (Shape{10, 16})) << row.name;
@@ -174,7 +215,9 @@ TEST(Heads, AreTakenByEveryNetwork) {
 
 TEST(Networks, ApplyWeightDecayToConvolutionAndDenseWeightsOnly) {
   for (const NetworkRow& row : networks()) {
-    const Graph graph = row.build(colour());
+    NetworkInput input = colour();
+    if (row.labels_pixels) input.target_shape = {32, 32};
+    const Graph graph = row.build(input);
     for (const Parameter& p : graph.parameters) EXPECT_EQ(p.decays, p.shape.size() > 1) << p.name;
   }
 }

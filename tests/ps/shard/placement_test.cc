@@ -22,7 +22,9 @@ std::int64_t parts_of_six(Kind kind, std::int64_t value, std::int64_t most_parts
 }
 
 ArenaLayout network_layout(std::string_view name) {
-  const NetworkInput input{.sample_shape = {32, 32, 3}, .classes = 10, .input = {}};
+  NetworkInput input{.sample_shape = {32, 32, 3}, .classes = 10, .input = {}};
+  const auto row = std::ranges::find(networks(), name, &NetworkRow::name);
+  if (row->labels_pixels) input.target_shape = {32, 32};
   return build_network(name, input).parameter_layout();
 }
 

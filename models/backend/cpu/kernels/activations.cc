@@ -1,4 +1,4 @@
-// The CPU kernels of the smooth activations. The functions are polynomials and divisions of whole
+// The CPU kernels of the activations. The functions are polynomials and divisions of whole
 // vectors; the C library would compute one element at a time.
 #include "models/backend/cpu/kernels/kernels_isa.h"
 
@@ -99,6 +99,17 @@ struct HardSwish {
   }
 };
 
+struct Relu6 {
+  static Vec value(Vec x) {
+    const Vec positive = positive_part(x);
+    return positive > 6.0F ? Vec{} + 6.0F : positive;
+  }
+  static Vec slope(Vec x) {
+    const Vec left = x > 0.0F ? Vec{} + 1.0F : Vec{};
+    return x < 6.0F ? left : Vec{};
+  }
+};
+
 // Calls body(Function{}) for the function of an activation.
 template <typename Body>
 void with_function(Activation kind, const Body& body) {
@@ -113,6 +124,8 @@ void with_function(Activation kind, const Body& body) {
       return body(Silu{});
     case Activation::kHardSwish:
       return body(HardSwish{});
+    case Activation::kRelu6:
+      return body(Relu6{});
   }
 }
 

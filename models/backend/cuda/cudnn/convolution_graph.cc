@@ -101,7 +101,9 @@ std::vector<NamedArray> named_arrays(ConvPass pass, const ConvArrays& arrays) {
 
 ConvolutionGraph::ConvolutionGraph(ConvPass pass, const ConvShape& shape, cudnnHandle_t handle)
     : x_(tensor(kX, {shape.n, shape.channels, shape.height, shape.width}, shape.type)),
-      w_(tensor(kW, {shape.out_channels, shape.channels, shape.kernel_h, shape.kernel_w},
+      // cuDNN sees the number of groups from the channels of x and w.
+      w_(tensor(kW,
+                {shape.out_channels, shape.channels / shape.groups, shape.kernel_h, shape.kernel_w},
                 shape.type)),
       y_(tensor(kY, {shape.n, shape.out_channels, shape.out_height(), shape.out_width()},
                 shape.type)),

@@ -200,18 +200,28 @@ void shortcut_backward(const ShortcutShape& shape, const T* dy, T* dx, cudaStrea
 // LossSums holds the sums of the loss over the samples of a batch.
 
 struct LossSums {
-  double loss = 0.0;             // sum of the sample losses / divisor
-  std::int64_t num_correct = 0;  // samples whose first largest logit is the label's
+  double loss = 0.0;      // sum of the sample losses / divisor
+  double accuracy = 0.0;  // sum of the sample accuracies
 };
-// Computes softmax and cross entropy. logits [n, classes]; labels [n], where a label outside the
-// classes makes the loss NaN. dlogits = scale * (softmax - target) / divisor, of type T; it is null
-// if not wanted; the targets are smoothed as in LossOp. scale is on the device; null
-// counts as 1. Source: the largest logit is subtracted first, Goodfellow et al. 2016, section 4.1.
+struct LossShape {
+  std::int64_t n = 0;  // samples
+  int pixels = 0;      // of a label map; 0: a sample has one label, and all labels count
+  int classes = 0;
+  float smoothing = 0.0F;  // of the targets, as in LossOp
+  double divisor = 1.0;
+
+  std::int64_t rows() const { return n * (pixels == 0 ? 1 : pixels); }
+};
+// Computes softmax and cross entropy. logits [n, classes] and labels [n], or logits [n, pixels,
+// classes] and labels [n, pixels]; a label outside the classes makes the loss NaN. dlogits = scale
+// * weight * (softmax - target) / divisor, of type T; it is null if not wanted. weight is 1, or 1 /
+// the number of the sample's pixels that count. scale is on the device; null counts as 1. Source:
+// the largest logit is subtracted first, Goodfellow et al. 2016, section 4.1.
 template <typename T>
-void softmax_cross_entropy(const T* logits, const std::int32_t* labels, std::int64_t n, int classes,
-                           float smoothing, double divisor, const float* scale, T* dlogits,
-                           LossSums* sums, void* scratch, cudaStream_t stream);
-std::int64_t softmax_cross_entropy_scratch(std::int64_t n);
+void softmax_cross_entropy(const LossShape& shape, const T* logits, const std::int32_t* labels,
+                           const float* scale, T* dlogits, LossSums* sums, void* scratch,
+                           cudaStream_t stream);
+std::int64_t softmax_cross_entropy_scratch(const LossShape& shape);
 
 // Loss scaling: an fp16 network computes the gradients of `scale` times the loss, since small
 // gradients would underflow; a step with a gradient that is not finite is skipped and lowers the

@@ -1,5 +1,5 @@
-// Element by element in packs of 16 bytes: normalisation of samples, conversions, activations, sums,
-// products.
+// Element by element in packs of 16 bytes: normalisation of samples, conversions, activations,
+// sums, products.
 #include <algorithm>
 #include <cmath>
 
@@ -177,6 +177,15 @@ struct HardSwish {
   }
 };
 
+struct Relu6 {
+  static __device__ float value(float x) {
+    // These comparisons let NaN pass.
+    const float positive = x < 0.0F ? 0.0F : x;
+    return positive > 6.0F ? 6.0F : positive;
+  }
+  static __device__ float slope(float x) { return x > 0.0F && x < 6.0F ? 1.0F : 0.0F; }
+};
+
 template <typename T, typename Function>
 struct ActivateForward {
   const T* x;
@@ -219,6 +228,8 @@ void with_function(Activation kind, const Body& body) {
       return body(Silu{});
     case Activation::kHardSwish:
       return body(HardSwish{});
+    case Activation::kRelu6:
+      return body(Relu6{});
   }
 }
 

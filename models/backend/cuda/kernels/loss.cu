@@ -2,6 +2,7 @@
 // block adds the samples.
 #include <climits>
 #include <cmath>
+#include <cstddef>
 
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
@@ -11,18 +12,41 @@
 namespace syncopate::cuda {
 namespace {
 
-// SampleLoss holds the contribution of one sample to the loss.
-struct SampleLoss {
+constexpr int kUncounted = 255;  // as in models/graph/graph.h, which nvcc does not compile
+
+// RowLoss holds the contribution of one row of logits to the loss.
+struct RowLoss {
   double loss;
-  std::int64_t correct;
+  double accuracy;
 };
 
-// The loss kernel uses kLanes threads per sample; all threads of a block reach every barrier.
+// Writes 1 / the number of the pixels that count of each sample; 0 where none does. One block per
+// sample.
+__global__ void __launch_bounds__(kThreads)
+    count_pixels_kernel(const std::int32_t* labels, int pixels, float* weights) {
+  __shared__ int counts[kThreads];
+  const int thread = static_cast<int>(threadIdx.x);
+  const std::int32_t* const own = labels + static_cast<std::int64_t>(blockIdx.x) * pixels;
+  int count = 0;
+  for (int p = thread; p < pixels; p += kThreads) count += own[p] != kUncounted ? 1 : 0;
+  counts[thread] = count;
+  __syncthreads();
+  for (int half = kThreads / 2; half > 0; half /= 2) {
+    if (thread < half) counts[thread] += counts[thread + half];
+    __syncthreads();
+  }
+  if (thread == 0) {
+    weights[blockIdx.x] = counts[0] == 0 ? 0.0F : 1.0F / static_cast<float>(counts[0]);
+  }
+}
+
+// The loss kernel uses kLanes threads per row; all threads of a block reach every barrier. weights:
+// of each sample's rows; null for samples of one row.
 template <int kLanes, typename T>
 __global__ void __launch_bounds__(kThreads)
     cross_entropy_kernel(const T* logits, const std::int32_t* labels, std::int64_t n, int classes,
-                         float smoothing, double inverse_divisor, const float* scale, T* dlogits,
-                         SampleLoss* losses) {
+                         int pixels, const float* weights, float smoothing, double inverse_divisor,
+                         const float* scale, T* dlogits, RowLoss* losses) {
   __shared__ float values[kThreads];
   __shared__ int indices[kThreads];
   const int thread = static_cast<int>(threadIdx.x);
@@ -86,9 +110,20 @@ __global__ void __launch_bounds__(kThreads)
 
   if (sample >= n) return;
   const int label = labels[sample];
+  const float weight = weights == nullptr ? 1.0F : weights[sample / pixels];
+  if (weights != nullptr && label == kUncounted) {
+    if (dlogits != nullptr) {
+      for (int k = lane; k < classes; k += kLanes) dlogits[first + k] = from_float<T>(0.0F);
+    }
+    // A sample without a pixel that counts has the accuracy 1, which its first pixel gives.
+    if (lane == 0) {
+      losses[sample] = {0.0, weight == 0.0F && sample % pixels == 0 ? 1.0 : 0.0};
+    }
+    return;
+  }
   if (dlogits != nullptr) {
     const double scaled = scale == nullptr ? 1.0 : static_cast<double>(*scale);
-    const auto factor = static_cast<float>(scaled * inverse_divisor);
+    const auto factor = static_cast<float>(scaled * inverse_divisor * static_cast<double>(weight));
     const float other = smoothing / static_cast<float>(classes);  // target of the other classes
     const float own = 1.0F - smoothing + other;
     for (int k = lane; k < classes; k += kLanes) {
@@ -106,78 +141,91 @@ __global__ void __launch_bounds__(kThreads)
       const auto part = static_cast<double>(smoothing);
       expected = (1.0 - part) * expected + part * static_cast<double>(all) / classes;
     }
-    losses[sample] = {log(static_cast<double>(sum)) - expected, largest_index == label ? 1 : 0};
+    const auto part = static_cast<double>(weight);
+    losses[sample] = {(log(static_cast<double>(sum)) - expected) * part,
+                      largest_index == label ? part : 0.0};
   }
 }
 
-// Adds the samples' contributions to the loss with one block of threads.
+// Adds the rows' contributions to the loss with one block of threads.
 __global__ void __launch_bounds__(kThreads)
-    add_losses_kernel(const SampleLoss* losses, std::int64_t n, double divisor, LossSums* sums) {
+    add_losses_kernel(const RowLoss* losses, std::int64_t n, double divisor, LossSums* sums) {
   __shared__ double totals[kThreads];
-  __shared__ std::int64_t corrects[kThreads];
+  __shared__ double accuracies[kThreads];
   const int thread = static_cast<int>(threadIdx.x);
   double total = 0.0;
-  std::int64_t correct = 0;
+  double accuracy = 0.0;
 #pragma unroll 4
   for (std::int64_t sample = thread; sample < n; sample += kThreads) {
     total += losses[sample].loss;
-    correct += losses[sample].correct;
+    accuracy += losses[sample].accuracy;
   }
   totals[thread] = total;
-  corrects[thread] = correct;
+  accuracies[thread] = accuracy;
   __syncthreads();
   for (int half = kThreads / 2; half > 0; half /= 2) {
     if (thread < half) {
       totals[thread] += totals[thread + half];
-      corrects[thread] += corrects[thread + half];
+      accuracies[thread] += accuracies[thread + half];
     }
     __syncthreads();
   }
   if (thread == 0) {
     sums->loss = totals[0] / divisor;
-    sums->num_correct = corrects[0];
+    sums->accuracy = accuracies[0];
   }
 }
 
+// The scratch memory: the contribution of every row, then the weight of every sample.
+std::int64_t loss_bytes(const LossShape& shape) {
+  return shape.rows() * static_cast<std::int64_t>(sizeof(RowLoss));
+}
+
 template <int kLanes, typename T>
-void launch_cross_entropy(const T* logits, const std::int32_t* labels, std::int64_t n, int classes,
-                          float smoothing, double inverse_divisor, const float* scale, T* dlogits,
-                          SampleLoss* losses, cudaStream_t stream) {
-  const std::int64_t samples = kThreads / kLanes;
-  const auto blocks = static_cast<unsigned>((n + samples - 1) / samples);
+void launch_cross_entropy(const LossShape& shape, const T* logits, const std::int32_t* labels,
+                          const float* weights, const float* scale, T* dlogits, RowLoss* losses,
+                          cudaStream_t stream) {
+  const std::int64_t rows = kThreads / kLanes;  // of a block
+  const auto blocks = static_cast<unsigned>((shape.rows() + rows - 1) / rows);
   launch({"softmax_cross_entropy", dim3(blocks), kThreads, stream}, cross_entropy_kernel<kLanes, T>,
-         logits, labels, n, classes, smoothing, inverse_divisor, scale, dlogits, losses);
+         logits, labels, shape.rows(), shape.classes, shape.pixels, weights, shape.smoothing,
+         1.0 / shape.divisor, scale, dlogits, losses);
 }
 
 }  // namespace
 
 template <typename T>
-void softmax_cross_entropy(const T* logits, const std::int32_t* labels, std::int64_t n, int classes,
-                           float smoothing, double divisor, const float* scale, T* dlogits,
-                           LossSums* sums, void* scratch, cudaStream_t stream) {
-  auto* const losses = static_cast<SampleLoss*>(scratch);
-  const double inverse_divisor = 1.0 / divisor;
-  if (n > 0 && classes <= kThreads) {
-    launch_cross_entropy<32>(logits, labels, n, classes, smoothing, inverse_divisor, scale, dlogits,
-                             losses, stream);
-  } else if (n > 0) {
-    launch_cross_entropy<kThreads>(logits, labels, n, classes, smoothing, inverse_divisor, scale,
-                                   dlogits, losses, stream);
+void softmax_cross_entropy(const LossShape& shape, const T* logits, const std::int32_t* labels,
+                           const float* scale, T* dlogits, LossSums* sums, void* scratch,
+                           cudaStream_t stream) {
+  auto* const losses = static_cast<RowLoss*>(scratch);
+  float* weights = nullptr;
+  if (shape.pixels > 0 && shape.n > 0) {
+    weights = reinterpret_cast<float*>(static_cast<std::byte*>(scratch) + loss_bytes(shape));
+    launch({"count_pixels", dim3(static_cast<unsigned>(shape.n)), kThreads, stream},
+           count_pixels_kernel, labels, shape.pixels, weights);
   }
-  launch({"add_losses", dim3(1), kThreads, stream}, add_losses_kernel, losses, n, divisor, sums);
+  if (shape.n > 0 && shape.classes <= 8) {
+    launch_cross_entropy<8>(shape, logits, labels, weights, scale, dlogits, losses, stream);
+  } else if (shape.n > 0 && shape.classes <= kThreads) {
+    launch_cross_entropy<32>(shape, logits, labels, weights, scale, dlogits, losses, stream);
+  } else if (shape.n > 0) {
+    launch_cross_entropy<kThreads>(shape, logits, labels, weights, scale, dlogits, losses, stream);
+  }
+  launch({"add_losses", dim3(1), kThreads, stream}, add_losses_kernel, losses, shape.rows(),
+         shape.divisor, sums);
 }
 
-std::int64_t softmax_cross_entropy_scratch(std::int64_t n) {
-  return n * static_cast<std::int64_t>(sizeof(SampleLoss));
+std::int64_t softmax_cross_entropy_scratch(const LossShape& shape) {
+  return loss_bytes(shape) + (shape.pixels > 0 ? shape.n * std::int64_t{sizeof(float)} : 0);
 }
 
 // Instantiates the loss functions for float, __nv_bfloat16 and __half.
-template void softmax_cross_entropy(const float*, const std::int32_t*, std::int64_t, int, float,
-                                    double, const float*, float*, LossSums*, void*, cudaStream_t);
-template void softmax_cross_entropy(const __nv_bfloat16*, const std::int32_t*, std::int64_t, int,
-                                    float, double, const float*, __nv_bfloat16*, LossSums*, void*,
-                                    cudaStream_t);
-template void softmax_cross_entropy(const __half*, const std::int32_t*, std::int64_t, int, float,
-                                    double, const float*, __half*, LossSums*, void*, cudaStream_t);
+template void softmax_cross_entropy(const LossShape&, const float*, const std::int32_t*,
+                                    const float*, float*, LossSums*, void*, cudaStream_t);
+template void softmax_cross_entropy(const LossShape&, const __nv_bfloat16*, const std::int32_t*,
+                                    const float*, __nv_bfloat16*, LossSums*, void*, cudaStream_t);
+template void softmax_cross_entropy(const LossShape&, const __half*, const std::int32_t*,
+                                    const float*, __half*, LossSums*, void*, cudaStream_t);
 
 }  // namespace syncopate::cuda

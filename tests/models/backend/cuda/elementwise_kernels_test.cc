@@ -138,7 +138,7 @@ TYPED_TEST(ElementwiseKernels, ReluPassesGradientsWhereTheOutputIsPositive) {
 TYPED_TEST(ElementwiseKernels, ActivateAndMultiplyTheGradientByTheSlope) {
   using T = TypeParam;
   for (const Activation kind : {Activation::kSigmoid, Activation::kTanh, Activation::kGelu,
-                                Activation::kSilu, Activation::kHardSwish}) {
+                                Activation::kSilu, Activation::kHardSwish, Activation::kRelu6}) {
     SCOPED_TRACE(std::string(name(kind)));
     this->for_each_case([&](std::int64_t count, std::int64_t offset) {
       reference::Map x = reference::make_map(1, {count});

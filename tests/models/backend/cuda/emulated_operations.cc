@@ -92,7 +92,7 @@ class LoopConvolution final : public Convolution {
     if (pass_ == ConvPass::kInputGradient) {
       return shape_.n * shape_.height * shape_.width * shape_.channels;
     }
-    return shape_.out_channels * shape_.kernel_h * shape_.kernel_w * shape_.channels;
+    return shape_.weight_elements();
   }
 
   // Visits all elements of x, w and y that a forward pass multiplies or adds to.
@@ -111,9 +111,11 @@ class LoopConvolution final : public Convolution {
               for (std::int64_t t = 0; t < s.kernel_w; ++t) {
                 const std::int64_t v = q * s.stride + t - s.pad.left;
                 if (v < 0 || v >= s.width) continue;
-                for (std::int64_t c = 0; c < s.channels; ++c) {
-                  visit(((n * s.height + h) * s.width + v) * s.channels + c,
-                        ((k * s.kernel_h + r) * s.kernel_w + t) * s.channels + c, yi);
+                const std::int64_t channels = s.channels / s.groups;
+                const std::int64_t first = k / (s.out_channels / s.groups) * channels;
+                for (std::int64_t c = 0; c < channels; ++c) {
+                  visit(((n * s.height + h) * s.width + v) * s.channels + first + c,
+                        ((k * s.kernel_h + r) * s.kernel_w + t) * channels + c, yi);
                 }
               }
             }

@@ -1,4 +1,5 @@
 // Tests softmax and cross entropy against the double-precision loops of tests/reference.
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -15,19 +16,24 @@ constexpr cudaStream_t kStream = nullptr;
 template <typename T>
 struct LossRun {
   LossRun(const Values& logits, const std::vector<std::int32_t>& labels, int classes,
-          float smoothing, double divisor, float scale, bool wants_gradient) {
+          float smoothing, double divisor, float scale, bool wants_gradient, int pixels = 0) {
     const auto n = static_cast<std::int64_t>(labels.size());
     DeviceArray<T> x(logits);
     DeviceArray<std::int32_t> y(Values(labels.begin(), labels.end()));
     DeviceArray<T> gradient(static_cast<std::int64_t>(logits.size()));
-    DeviceArray<unsigned char> scratch(softmax_cross_entropy_scratch(n));
+    const LossShape shape{.n = n / std::max(pixels, 1),
+                          .pixels = pixels,
+                          .classes = classes,
+                          .smoothing = smoothing,
+                          .divisor = divisor};
+    DeviceArray<unsigned char> scratch(softmax_cross_entropy_scratch(shape));
     DeviceArray<float> factor(Values{static_cast<double>(scale)});
-    softmax_cross_entropy(x.data(), y.data(), n, classes, smoothing, divisor, factor.data(),
+    softmax_cross_entropy(shape, x.data(), y.data(), factor.data(),
                           wants_gradient ? gradient.data() : nullptr, &sums, scratch.data(),
                           kStream);
     dlogits = gradient.values();
   }
-  LossSums sums{-1.0, -1};
+  LossSums sums{-1.0, -1.0};
   Values dlogits;
 };
 
@@ -61,14 +67,14 @@ TYPED_TEST(LossKernel, GivesLossCorrectCountAndGradient) {
         logits, labels, kDivisor, static_cast<double>(shape.smoothing));
     const auto found = run_in_every_order([&] {
       const LossRun<T> run(logits.values, labels, classes, shape.smoothing, kDivisor, kScale, true);
-      return Outputs{{run.sums.loss}, {static_cast<double>(run.sums.num_correct)}, run.dlogits};
+      return Outputs{{run.sums.loss}, {run.sums.accuracy}, run.dlogits};
     });
     // The error of the loss: exp() of numbers down to -12 is accurate to a few units, and `classes`
     // of them are added in f32. log() turns the relative error into an absolute error of each
     // sample.
     expect_close<float>({expected.loss}, found[0], 16 + classes / 32.0,
                         static_cast<double>(n) / kDivisor);
-    EXPECT_EQ(found[1][0], static_cast<double>(expected.num_correct));
+    EXPECT_EQ(found[1][0], expected.accuracy);
     Values scaled = expected.dlogits.values;
     for (double& value : scaled) value *= static_cast<double>(kScale);
     expect_close<T>(scaled, found[2], 16 + classes / 32.0, static_cast<double>(kScale) / kDivisor);
@@ -76,6 +82,36 @@ TYPED_TEST(LossKernel, GivesLossCorrectCountAndGradient) {
     const LossRun<T> without_gradient(logits.values, labels, classes, shape.smoothing, kDivisor,
                                       kScale, false);
     EXPECT_EQ(without_gradient.sums.loss, found[0][0]);
+  }
+}
+
+TYPED_TEST(LossKernel, TakesTheMeanOverThePixelsThatCount) {
+  using T = TypeParam;
+  constexpr double kDivisor = 4.0;
+  constexpr float kScale = 128.0F;
+  constexpr std::int64_t kHeight = 5;
+  constexpr std::int64_t kWidth = 7;
+  constexpr std::int64_t kSamples = 4;
+  for (const int classes : {2, 8, 21}) {
+    reference::Map logits = reference::make_map(kSamples, {kHeight, kWidth, classes});
+    logits.values = draw<T>(static_cast<std::int64_t>(logits.values.size()), 3, 0.0, 6.0);
+    std::vector<std::int32_t> labels;
+    for (std::int64_t i = 0; i < kSamples * kHeight * kWidth; ++i) {
+      const bool counts = i % 5 != 0 && i / (kHeight * kWidth) != 1;  // sample 1 has no such pixel
+      labels.push_back(counts ? static_cast<std::int32_t>(i * 13 % classes) : 255);
+    }
+    const reference::Loss expected =
+        reference::softmax_cross_entropy(logits, labels, kDivisor, 0.1F);
+    const auto found = run_in_every_order([&] {
+      const LossRun<T> run(logits.values, labels, classes, 0.1F, kDivisor, kScale, true,
+                           static_cast<int>(kHeight * kWidth));
+      return Outputs{{run.sums.loss}, {run.sums.accuracy}, run.dlogits};
+    });
+    expect_close<float>({expected.loss}, found[0], 16.0, kSamples / kDivisor);
+    expect_close<float>({expected.accuracy}, found[1], 4.0, kSamples);
+    Values scaled = expected.dlogits.values;
+    for (double& value : scaled) value *= static_cast<double>(kScale);
+    expect_close<T>(scaled, found[2], 16.0, static_cast<double>(kScale) / kDivisor);
   }
 }
 
@@ -89,9 +125,9 @@ TYPED_TEST(LossKernel, CountsTheFirstOfEqualLogits) {
     logits[static_cast<std::size_t>(first)] = 3.0;
     logits[static_cast<std::size_t>(second)] = 3.0;
     const LossRun<TypeParam> right(logits, {first}, classes, 0.0F, 1.0, 1.0F, true);
-    EXPECT_EQ(right.sums.num_correct, 1);
+    EXPECT_EQ(right.sums.accuracy, 1.0);
     const LossRun<TypeParam> wrong(logits, {second}, classes, 0.0F, 1.0, 1.0F, true);
-    EXPECT_EQ(wrong.sums.num_correct, 0);
+    EXPECT_EQ(wrong.sums.accuracy, 0.0);
   }
 }
 
@@ -115,7 +151,7 @@ TYPED_TEST(LossKernel, ReadsNothingForALabelThatIsNoClass) {
 TYPED_TEST(LossKernel, IsZeroWithoutSamples) {
   const LossRun<TypeParam> run({}, {}, 10, 0.0F, 5.0, 1.0F, true);
   EXPECT_EQ(run.sums.loss, 0.0);
-  EXPECT_EQ(run.sums.num_correct, 0);
+  EXPECT_EQ(run.sums.accuracy, 0.0);
 }
 
 }  // namespace

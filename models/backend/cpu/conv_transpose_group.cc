@@ -1,0 +1,184 @@
+// The group of a transposed convolution: conv_transpose2d (+ bias) (+ ReLU) by oneDNN. The forward
+// pass is the input gradient of a convolution, and the input gradient its forward pass.
+#include <algorithm>
+#include <vector>
+
+#include "models/backend/cpu/convolution.h"
+#include "models/backend/cpu/group.h"
+#include "models/backend/cpu/onednn.h"
+
+namespace syncopate {
+namespace {
+
+class ConvTransposeGroup final : public Group {
+ public:
+  ConvTransposeGroup(const GroupContext& context, const FusedGroup& group, const ValueType& input,
+                     const ValueType& output, bool wants_input_gradient)
+      : context_(context),
+        group_(group),
+        node_(context.graph.nodes[static_cast<std::size_t>(group.main)]),
+        op_(std::get<ConvTranspose2dOp>(node_.operation)),
+        wants_input_gradient_(wants_input_gradient),
+        channels_(output.channels()),
+        blocks_((channels_ + context.kernels.block - 1) / context.kernels.block),
+        shape_{context.n, blocks_, output.pixels()},
+        scale_(static_cast<std::size_t>(blocks_ * context.kernels.block), 1.0F),
+        shift_(scale_.size(), 0.0F),
+        sums_(2 * scale_.size()) {
+    if (context.n == 0) return;
+    convolution_ = {.problem = {.n = context.n,
+                                .c = channels_,
+                                .k = input.channels(),
+                                .h = output.shape[0],
+                                .w = output.shape[1],
+                                .kernel_h = op_.kernel_h,
+                                .kernel_w = op_.kernel_w,
+                                .stride = op_.stride,
+                                .pad = op_.pad},
+                    .block = context.kernels.block};
+    const std::int64_t rows = input.channels() * op_.kernel_h * op_.kernel_w;
+    joined_ = {.rows = rows, .rows_per_group = rows, .channels = channels_};
+    onednn_call("transposed convolution " + node_.name, [&] {
+      const dnnl::engine& engine = context.onednn.engine;
+      data_ = convolution_.backward_data(engine, ConvAlgorithm::kDirect);
+      if (context.mode != Mode::kTrain) return;
+      if (wants_input_gradient) forward_ = convolution_.forward(engine, ConvAlgorithm::kDirect);
+      weights_ = convolution_.backward_weights(engine, ConvAlgorithm::kDirect);
+    });
+  }
+
+  GroupNeeds needs() const override {
+    GroupNeeds needs;
+    if (context_.n == 0) return needs;
+    needs.forward_scratch = data_.scratchpad_desc().get_size();
+    if (context_.mode == Mode::kTrain) {
+      needs.inputs_in_backward = 1;
+      needs.output_in_backward = group_.relu;
+      std::size_t scratch = weights_.scratchpad_desc().get_size();
+      if (wants_input_gradient_) scratch = std::max(scratch, forward_.scratchpad_desc().get_size());
+      needs.backward_scratch = packed_bytes() + scratch;
+    }
+    return needs;
+  }
+
+  void bind(const GroupMemory& memory) override {
+    memory_ = memory;
+    if (context_.n == 0) return;
+    onednn_call("transposed convolution " + node_.name, [&] {
+      const dnnl::engine& engine = context_.onednn.engine;
+      run_forward_ =
+          BoundPrimitive(engine, dnnl::convolution_backward_data(data_),
+                         {{DNNL_ARG_DIFF_DST, convolution_.y(), memory_.inputs[0]},
+                          {DNNL_ARG_WEIGHTS, data_.weights_desc(), packed(data_.weights_desc())},
+                          {DNNL_ARG_DIFF_SRC, convolution_.x(), memory_.output},
+                          {DNNL_ARG_SCRATCHPAD, data_.scratchpad_desc(), memory_.forward_scratch}});
+      if (context_.mode == Mode::kTrain) make_backward(engine);
+    });
+  }
+
+  void forward(LaneStep& /*step*/) override {
+    if (context_.n == 0) return;
+    run_forward_.run();
+    if (op_.bias) {
+      std::copy_n(value_of(context_, node_.parameters[1]), channels_, shift_.begin());
+      context_.kernels.batch_norm_apply(memory_.output, nullptr, memory_.output, shape_,
+                                        scale_.data(), shift_.data(), group_.relu);
+    } else if (group_.relu) {
+      context_.kernels.relu(memory_.output, memory_.output, elements());
+    }
+  }
+
+  void backward(LaneStep& /*step*/) override {
+    if (context_.n == 0) return;
+    float* dy = memory_.output_gradients[0];
+    if (group_.relu) context_.kernels.relu_backward(dy, memory_.output, dy, elements());
+    // oneDNN reads the channels that fill the last block.
+    if (channels_ % context_.kernels.block != 0) {
+      context_.kernels.clear_padding(dy, shape_, channels_);
+    }
+    if (op_.bias) {
+      context_.kernels.batch_norm_statistics(dy, shape_, sums_.data());
+      float* gradient = gradient_of(context_, node_.parameters[1]);
+      for (std::int64_t c = 0; c < channels_; ++c) {
+        gradient[c] = static_cast<float>(sums_[static_cast<std::size_t>(c)]);
+      }
+    }
+    run_weights_.run();
+    run_unpack_.run();
+    if (run_data_) run_data_.run();
+  }
+
+ private:
+  std::int64_t elements() const {
+    return shape_.n * shape_.blocks * shape_.pixels * context_.kernels.block;
+  }
+  std::size_t packed_bytes() const {
+    const std::size_t bytes = weights_.diff_weights_desc().get_size();
+    return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+  }
+  float* packed(const dnnl::memory::desc& format) const {
+    return context_.packed.request(node_.parameters[0], joined_, convolution_.plain_format().data,
+                                   convolution_.without_padding(format).data);
+  }
+
+  void make_backward(const dnnl::engine& engine) {
+    float* dy = memory_.output_gradients[0];
+    std::byte* scratch = memory_.backward_scratch + packed_bytes();
+    if (wants_input_gradient_) {
+      run_data_ = BoundPrimitive(
+          engine, dnnl::convolution_forward(forward_),
+          {{DNNL_ARG_SRC, convolution_.x(), dy},
+           {DNNL_ARG_WEIGHTS, forward_.weights_desc(), packed(forward_.weights_desc())},
+           {DNNL_ARG_DST, convolution_.y(), memory_.input_gradients[0]},
+           {DNNL_ARG_SCRATCHPAD, forward_.scratchpad_desc(), scratch}});
+    }
+    run_weights_ = BoundPrimitive(
+        engine, dnnl::convolution_backward_weights(weights_),
+        {{DNNL_ARG_SRC, convolution_.x(), dy},
+         {DNNL_ARG_DIFF_DST, convolution_.y(), memory_.inputs[0]},
+         {DNNL_ARG_DIFF_WEIGHTS, weights_.diff_weights_desc(), memory_.backward_scratch},
+         {DNNL_ARG_SCRATCHPAD, weights_.scratchpad_desc(), scratch}});
+    const auto target = convolution_.plain_format();
+    const auto source = convolution_.without_padding(weights_.diff_weights_desc());
+    const dnnl::reorder::primitive_desc reorder(engine, source, engine, target);
+    run_unpack_ =
+        BoundPrimitive(engine, dnnl::reorder(reorder),
+                       {{DNNL_ARG_FROM, source, memory_.backward_scratch},
+                        {DNNL_ARG_TO, target, gradient_of(context_, node_.parameters[0])}});
+  }
+
+  const GroupContext context_;
+  const FusedGroup& group_;
+  const Node& node_;
+  const ConvTranspose2dOp op_;
+  const bool wants_input_gradient_;
+  const std::int64_t channels_;
+  const std::int64_t blocks_;
+  const BlockedShape shape_;  // of the output
+  // y * 1 + bias, as a batch norm computes it; channels that fill the last block stay zero.
+  const std::vector<float> scale_;
+  std::vector<float> shift_;
+  std::vector<double> sums_;
+  // The convolution of the output to the input.
+  Convolution convolution_;
+  JoinedGroups joined_;
+  dnnl::convolution_backward_data::primitive_desc data_;
+  dnnl::convolution_forward::primitive_desc forward_;
+  dnnl::convolution_backward_weights::primitive_desc weights_;
+  GroupMemory memory_;
+  BoundPrimitive run_forward_;
+  BoundPrimitive run_data_;
+  BoundPrimitive run_weights_;
+  BoundPrimitive run_unpack_;
+};
+
+}  // namespace
+
+std::unique_ptr<Group> make_conv_transpose_group(const GroupContext& context,
+                                                 const FusedGroup& group, const ValueType& input,
+                                                 const ValueType& output,
+                                                 bool wants_input_gradient) {
+  return std::make_unique<ConvTransposeGroup>(context, group, input, output, wants_input_gradient);
+}
+
+}  // namespace syncopate
