@@ -24,7 +24,7 @@ import time
 from torch_step import MODELS, answer, build_model, make_optimizer, serve
 
 # Sample shape [C, H, W] and number of classes; torch_step.py has the shapes of the other networks.
-LARGE_MODELS = {"resnet50": ((3, 224, 224), 1000)}
+LARGE_MODELS = {"resnet50": ((3, 224, 224), 1000), "mobilenet-v2": ((3, 224, 224), 1000), "vgg16": ((3, 224, 224), 1000)}
 PRECISIONS = ("f32", "bf16", "fp16")
 WAYS = ("eager", "graph", "compile")
 
@@ -62,7 +62,7 @@ def build(name, torch):
     if name not in LARGE_MODELS:
         return build_model(name, torch)
     import torchvision
-    return torchvision.models.resnet50(num_classes=LARGE_MODELS[name][1])
+    return getattr(torchvision.models, name.replace("-", "_"))(num_classes=LARGE_MODELS[name][1])
 
 
 def make_fused_optimizer(args, parameters, torch):

@@ -108,8 +108,8 @@ const std::array<Workload, 8>& workloads() {
 
 }  // namespace
 
-std::vector<std::string> workload_models() {
-  std::vector<std::string> models;
+std::vector<std::string_view> workload_models() {
+  std::vector<std::string_view> models;
   for (const Workload& row : workloads()) models.emplace_back(row.model);
   return models;
 }

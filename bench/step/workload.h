@@ -28,7 +28,7 @@ struct Workload {
 };
 
 // Returns the networks that have a workload: those that give a class for each sample.
-std::vector<std::string> workload_models();
+std::vector<std::string_view> workload_models();
 // Returns the workload of a model. Throws UsageError for an unknown model.
 Workload find_workload(std::string_view model);
 

@@ -3,6 +3,7 @@
 // writes the sums that the batch norm needs.
 #include <algorithm>
 
+#include "models/backend/cuda/even_padding.h"
 #include "models/backend/cuda/group.h"
 
 namespace syncopate::cuda {
@@ -149,7 +150,7 @@ class ConvGroup final : public PlainGroup {
   static constexpr bool kIsF32 = std::is_same_v<T, float>;
 
   std::unique_ptr<Convolution> plan(ConvPass pass) const {
-    return context().operations->convolution(pass, shape_, limits_of(context()));
+    return plan_convolution(context(), pass, shape_);
   }
   static std::size_t workspace_of(const std::unique_ptr<Convolution>& convolution) {
     return convolution == nullptr ? 0 : convolution->workspace_bytes();

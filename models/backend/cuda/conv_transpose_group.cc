@@ -2,6 +2,7 @@
 // input: the forward pass is that convolution's input gradient.
 #include <algorithm>
 
+#include "models/backend/cuda/even_padding.h"
 #include "models/backend/cuda/group.h"
 
 namespace syncopate::cuda {
@@ -31,9 +32,7 @@ class ConvTransposeGroup final : public PlainGroup {
         has_bias_(std::get<ConvTranspose2dOp>(main().operation).bias),
         shape_(shape_of(context, group)) {
     if (context.n == 0) return;
-    const auto plan = [&](ConvPass pass) {
-      return context.operations->convolution(pass, shape_, limits_of(context));
-    };
+    const auto plan = [&](ConvPass pass) { return plan_convolution(context, pass, shape_); };
     forward_ = plan(ConvPass::kInputGradient);
     if (!context.trains()) return;
     weight_gradient_ = plan(ConvPass::kWeightGradient);

@@ -51,6 +51,47 @@ TYPED_TEST(ChannelKernels, AddZerosOrLeaveTheLastOnesOut) {
   }
 }
 
+TYPED_TEST(ChannelKernels, AddABorderOfZerosOrRemoveOne) {
+  using T = TypeParam;
+  for (const int channels : {3, 16}) {
+    const BorderShape outward{.n = 2,
+                              .height = 3,
+                              .width = 4,
+                              .channels = channels,
+                              .y_height = 6,
+                              .y_width = 5,
+                              .top = 2,
+                              .left = 1};
+    const BorderShape inward{.n = 2,
+                             .height = 6,
+                             .width = 5,
+                             .channels = channels,
+                             .y_height = 3,
+                             .y_width = 4,
+                             .top = -2,
+                             .left = -1};
+    const Values x = draw<T>(outward.n * outward.height * outward.width * channels, 1);
+    Values expected(static_cast<std::size_t>(outward.n * 6 * 5 * channels), 0.0);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const auto c = static_cast<std::size_t>(channels);
+      const std::size_t w = i / c % 4;
+      const std::size_t h = i / c / 4 % 3;
+      const std::size_t n = i / c / 12;
+      expected[((n * 6 + h + 2) * 5 + w + 1) * c + i % c] = x[i];
+    }
+    const auto found = run_in_every_order([&] {
+      DeviceArray<T> from(x);
+      DeviceArray<T> wide(static_cast<std::int64_t>(expected.size()));
+      DeviceArray<T> back(static_cast<std::int64_t>(x.size()));
+      with_border(outward, from.data(), wide.data(), kStream);
+      with_border(inward, wide.data(), back.data(), kStream);
+      return Outputs{wide.values(), back.values()};
+    });
+    EXPECT_EQ(found[0], expected);
+    EXPECT_EQ(found[1], x);
+  }
+}
+
 TYPED_TEST(ChannelKernels, NormaliseLikeUnpaddedChannels) {
   using T = TypeParam;
   constexpr std::int64_t kRows = 700;

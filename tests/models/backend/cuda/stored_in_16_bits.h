@@ -31,8 +31,9 @@ inline reference::Rounding as_stored(const Graph& graph, Precision precision) {
   return [&graph, precision, groups](int number, reference::Values& values) {
     const auto is_passed_on = [&](const FusedGroup& group) { return group.output == number; };
     const Operation& operation = graph.nodes[static_cast<std::size_t>(number)].operation;
-    const bool is_product =
-        std::holds_alternative<Conv2dOp>(operation) || std::holds_alternative<DenseOp>(operation);
+    const bool is_product = std::holds_alternative<Conv2dOp>(operation) ||
+                            std::holds_alternative<ConvTranspose2dOp>(operation) ||
+                            std::holds_alternative<DenseOp>(operation);
     if (is_product || std::ranges::any_of(groups, is_passed_on)) round_to(precision, values);
   };
 }
