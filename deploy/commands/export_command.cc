@@ -17,7 +17,7 @@ int run_export(const ExportOptions& options, std::ostream& out) {
                      info.has_average ? "the moving average" : "the weights", info.model,
                      info.progress.at.step, exported.tensors, exported.parameters,
                      options.out.string())
-      << std::flush;
+      << fmt::format("the network reads {}\n", exported.normalization) << std::flush;
   return 0;
 }
 

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 #include <utility>
 
 #include "models/base/errors.h"
@@ -40,6 +44,15 @@ class ArrayInput final : public PredictionInput {
   std::int64_t size() const noexcept override { return is_one_ ? 1 : file_.num_rows(); }
   void read(std::int64_t index, std::span<std::byte> sample) override {
     file_.read(is_one_ ? 0 : index, sample);
+    if (file_.header().type != "f4") return;
+    for (std::size_t at = 0; at < sample.size(); at += sizeof(float)) {
+      float value = 0.0F;
+      std::memcpy(&value, sample.data() + at, sizeof value);
+      if (!std::isfinite(value)) {
+        throw FileError(fmt::format("{}: sample {} has the value {}; expected finite numbers",
+                                    file_.path(), index, value));
+      }
+    }
   }
 
  private:
@@ -84,6 +97,10 @@ class PictureInput final : public PredictionInput {
 
 std::unique_ptr<PredictionInput> open_prediction_input(const std::string& path, const Node& input,
                                                        bool apply_exif) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw UsageError(fmt::format("{} is a folder; name its files, such as {}/*", path, path));
+  }
   if (path.ends_with(".npy")) return std::make_unique<ArrayInput>(path, input);
   return std::make_unique<PictureInput>(path, input, apply_exif);
 }

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "models/base/errors.h"
@@ -27,10 +28,27 @@ void sync_folder_of(const std::filesystem::path& path) {
   if (::fsync(descriptor.get()) != 0 && errno != EINVAL) fail_to("sync folder", folder, errno);
 }
 
+// Returns the path that is renamed to: that behind a link. Throws FileError for a device or a
+// folder, which a rename would replace or refuse at the end, and for a folder that is missing.
+std::filesystem::path target_of(std::filesystem::path path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    throw FileError(fmt::format("write {}: it is {}; expected a file or a new name", path.string(),
+                                fs::is_directory(status) ? "a folder" : "no regular file"));
+  }
+  const fs::path folder = path.parent_path();
+  if (!folder.empty() && !fs::is_directory(folder, ignored)) {
+    throw FileError(fmt::format("write {}: there is no folder {}", path.string(), folder.string()));
+  }
+  return fs::is_symlink(path, ignored) && fs::exists(status) ? fs::canonical(path) : path;
+}
+
 }  // namespace
 
 ReplacingFile::ReplacingFile(std::filesystem::path path)
-    : path_(std::move(path)),
+    : path_(target_of(std::move(path))),
       temporary_(fmt::format("{}{}{}", path_.string(), kTemporarySuffix, ::getpid())),
       file_(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
   if (!file_) fail_to("write", temporary_, errno);

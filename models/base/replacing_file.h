@@ -16,6 +16,7 @@ class ReplacingFile {
   // The name of the temporary file is the path, this suffix and the process id.
   static constexpr const char* kTemporarySuffix = ".tmp";
 
+  // A link to a file stays, and the file behind it is replaced; a device or a folder is refused.
   explicit ReplacingFile(std::filesystem::path path);
   ReplacingFile(const ReplacingFile&) = delete;
   ReplacingFile& operator=(const ReplacingFile&) = delete;

@@ -194,6 +194,10 @@ TEST_P(PredictionOnArrays, IsTheSameWithExportedWeights) {
   const std::string out = scratch_ / "weights.safetensors";
   const ProgramResult exported = run_syncopate({"export", "--checkpoint", checkpoint, out});
   ASSERT_EQ(exported.exit_code, 0) << exported.err;
+  EXPECT_NE(exported.out.find("the network reads (x / "), std::string::npos) << exported.out;
+  const ProgramResult not_evaluated = run_syncopate({"predict", "--checkpoint", out, out});
+  EXPECT_EQ(not_evaluated.exit_code, 1);
+  expect_one_line(not_evaluated, {"holds weights", "--init-from"});
   // A run that begins with the exported weights and changes nothing has the same weights.
   const auto hash_of_weights = [&](const std::string& file) {
     return hash_of({"train"}, {"--init-from", file, "--steps", "1", "--optimizer", "sgd",

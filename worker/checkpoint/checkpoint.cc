@@ -214,6 +214,12 @@ void check_element_types(const SafetensorsReader& file, const fs::path& path) {
 void check_format_version(const SafetensorsReader& file, const fs::path& path) {
   const auto version = file.metadata().find("format_version");
   if (version == file.metadata().end()) {
+    if (file.metadata().contains("format")) {
+      throw FileError(fmt::format(
+          "{} holds weights, as syncopate export writes them, and is no checkpoint; give the "
+          "checkpoint, or train with --init-from",
+          path.string()));
+    }
     const std::string fault = fmt::format("checkpoint {} has no format version", path.string());
     if (has(file, "checksum")) throw DamagedFileError(fault + ": its header is damaged");
     throw FileError(fault +

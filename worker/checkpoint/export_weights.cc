@@ -1,6 +1,7 @@
 #include "worker/checkpoint/export_weights.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <system_error>
 #include <vector>
@@ -31,7 +32,11 @@ ExportedWeights export_weights(const CheckpointInfo& info, const Graph& graph,
     entries.push_back({.name = state.name, .shape = state.shape});
     names_in_checkpoint.push_back(state.name);
   }
-  SafetensorsWriter writer(out, {{"format", "pt"}}, entries);
+  const auto& input = std::get<InputOp>(graph.first_input().operation);
+  exported.normalization =
+      fmt::format("(x / {} - mean) / stddev of samples x with mean [{}] and stddev [{}]",
+                  input.unit(), fmt::join(input.mean, ", "), fmt::join(input.stddev, ", "));
+  SafetensorsWriter writer(out, {{"format", "pt"}, {"input", exported.normalization}}, entries);
   std::vector<float> values;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const TensorEntry* found = file.find(names_in_checkpoint[i]);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include "worker/checkpoint/checkpoint.h"
 
@@ -11,6 +12,9 @@ namespace syncopate {
 struct ExportedWeights {
   std::int64_t tensors = 0;
   std::int64_t parameters = 0;  // elements of all parameters
+  // What the network does to a value of its input first, which no weight contains. Also in the
+  // file's metadata, as "input".
+  std::string normalization;
 };
 
 // Writes the parameters and running statistics of a checkpoint, without the optimizer's slots, to a

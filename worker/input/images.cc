@@ -91,6 +91,16 @@ class ImageDataset final : public Dataset {
 
   // Decodes the whole picture, or the random part that `part` draws, which may be null.
   void decode(std::int64_t index, const Draw* part, std::span<std::byte> pixels) const {
+    try {
+      decode_file(index, part, pixels);
+    } catch (const FileError& error) {
+      if (bad_ != nullptr) throw;
+      throw FileError(fmt::format("{}; --skip-bad-records N goes on without up to N such pictures",
+                                  error.what()));
+    }
+  }
+
+  void decode_file(std::int64_t index, const Draw* part, std::span<std::byte> pixels) const {
     const std::vector<std::byte> file = read_file(index);
     const std::string name = path_of(index);
     const ImageHeader header = read_image_header(file, name);

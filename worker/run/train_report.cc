@@ -51,6 +51,12 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
   display.note(fmt::format("{}, {} parameters; {}", text_of(options, "--model"),
                            graph.num_parameters(),
                            strategy.replicas().front().backend->description()));
+  if (options.loop.rules.any() && data.validation == nullptr) {
+    display.note(
+        "no validation split: rules such as --early-stop and --keep-best watch the test samples, "
+        "so "
+        "the test result flatters the network; give --split val=0.1");
+  }
   const std::string name = text_of(options, "--strategy");
   const int replicas = strategy.replicas_in_sync();
   if (replicas > 1 || options.strategy.name == "multi-worker-mirrored") {

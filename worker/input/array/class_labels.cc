@@ -7,6 +7,7 @@
 #include <span>
 
 #include "models/base/errors.h"
+#include "models/base/log.h"
 
 namespace syncopate {
 namespace {
@@ -69,6 +70,21 @@ std::vector<std::int32_t> read_npy_labels(const NpyFile& file) {
     }
   }
   return labels;
+}
+
+void warn_about_empty_classes(std::span<const std::int32_t> training_labels, std::int32_t classes,
+                              std::string_view file) {
+  std::vector<bool> has_sample(static_cast<std::size_t>(classes), false);
+  for (const std::int32_t label : training_labels)
+    has_sample[static_cast<std::size_t>(label)] = true;
+  const auto empty = std::ranges::count(has_sample, false);
+  if (empty == 0) return;
+  const auto first = std::ranges::find(has_sample, false) - has_sample.begin();
+  log(LogLevel::kWarning,
+      fmt::format(
+          "{}: {} of {} classes have no training sample, the first is {}; the classes are 0 "
+          "to the largest label",
+          file, empty, classes, first));
 }
 
 }  // namespace syncopate

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "worker/input/array/npy_file.h"
@@ -15,5 +17,9 @@ inline constexpr std::int32_t kLargestLabel = 99999;
 // Reads the labels of a file: [N] or [N, 1] of any integer type. Throws FileError naming path and
 // byte for another type or shape, and for a label below 0 or above kLargestLabel.
 std::vector<std::int32_t> read_npy_labels(const NpyFile& file);
+
+// Logs a warning if classes have no sample: a mistyped label makes a class, and its weights.
+void warn_about_empty_classes(std::span<const std::int32_t> training_labels, std::int32_t classes,
+                              std::string_view file);
 
 }  // namespace syncopate

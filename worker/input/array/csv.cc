@@ -9,6 +9,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/random.h"
+#include "worker/input/array/class_labels.h"
 #include "worker/input/array/csv_table.h"
 #include "worker/input/array/value_statistics.h"
 #include "worker/input/byte_stream.h"
@@ -164,6 +165,7 @@ DataSplits open_csv(std::string_view argument, const DataOptions& options) {
   std::int32_t largest_label = std::max(tables.train.largest_label, tables.test.largest_label);
   if (tables.validation) largest_label = std::max(largest_label, tables.validation->largest_label);
   const int classes = largest_label + 1;
+  warn_about_empty_classes(tables.train.labels, classes, path.string());
   DataSplits splits{.name = "csv",
                     .train = std::make_unique<TableDataset>(std::move(tables.train), classes),
                     .test = std::make_unique<TableDataset>(std::move(tables.test), classes)};

@@ -113,8 +113,11 @@ class CsvParser {
       const std::optional<double> value = parse_number(fields_[i]);
       if (!value) {
         throw error(fmt::format(
-            "{} {}; expected a finite number", column_text(i),
-            fields_[i].empty() ? "is empty" : fmt::format("is '{}'", fields_[i].substr(0, 40))));
+            "{} {}; expected {}", column_text(i),
+            fields_[i].empty() ? "is empty" : fmt::format("is '{}'", fields_[i].substr(0, 40)),
+            i == label_column_ ? "the number of a class, from 0 on; another column is named by "
+                                 "csv:FILE:COLUMN"
+                               : "a finite number"));
       }
       if (i == label_column_) {
         add_label(*value);
@@ -195,7 +198,16 @@ class CsvParser {
 
   std::size_t find_label_column() const {
     const std::string& wanted = options_.label_column;
-    if (wanted.empty()) return num_columns_ - 1;
+    if (wanted.empty()) {
+      for (std::size_t i = 0; i + 1 < header_.size(); ++i) {
+        if (header_[i] != "label" && header_[i] != "class" && header_[i] != "target") continue;
+        throw UsageError(fmt::format(
+            "--data csv:{0}: the labels are the last column, '{1}', and the header has '{2}', too; "
+            "give csv:{0}:{2} or csv:{0}:{1}",
+            path_, header_.back(), header_[i]));
+      }
+      return num_columns_ - 1;
+    }
     const auto named = std::find(header_.begin(), header_.end(), wanted);
     if (named != header_.end()) return static_cast<std::size_t>(named - header_.begin());
     std::size_t number = 0;

@@ -174,6 +174,7 @@ DataSplits open_npy(std::string_view folder, const DataOptions& /*options*/) {
                     pair->samples->path(), to_string(other.shape), numpy_name(other.type),
                     train.samples->path(), to_string(first.shape), numpy_name(first.type)));
   }
+  warn_about_empty_classes(train.labels, largest_label + 1, (dir / "y_train.npy").string());
   const auto make_split = [&](ArrayPair& pair) {
     return std::make_unique<NpyDataset>(pair.samples, std::move(pair.labels),
                                         classified_samples(shape, largest_label + 1, dtype));

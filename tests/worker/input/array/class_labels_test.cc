@@ -84,5 +84,16 @@ TEST_F(LabelsOfAFile, OfAnotherShapeAreRefused) {
   EXPECT_NE(error("|u1", "(2, 1, 1)", Bytes(2)).find("expected [N]"), std::string::npos);
 }
 
+TEST(ClassesWithoutSamples, AreNamedInAWarning) {
+  testing::internal::CaptureStderr();
+  warn_about_empty_classes(std::vector<std::int32_t>{0, 3, 1, 0}, 6, "y.npy");
+  warn_about_empty_classes(std::vector<std::int32_t>{0, 1}, 2, "full.npy");
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("y.npy: 3 of 6 classes have no training sample, the first is 2"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("full.npy"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace syncopate

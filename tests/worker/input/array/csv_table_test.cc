@@ -40,13 +40,27 @@ TEST(CsvTable, FindsItsLabelsByNameOrNumber) {
   const std::string_view text = "class,width\n3,1\n";
   EXPECT_EQ(read(text, {.label_column = "class"}).labels, (Labels{3}));
   EXPECT_EQ(read(text, {.label_column = "1"}).labels, (Labels{3}));
-  EXPECT_EQ(read(text).labels, (Labels{1}));
+  EXPECT_EQ(read(text, {.label_column = "width"}).labels, (Labels{1}));
   EXPECT_EQ(read("7,8\n", {.label_column = "1"}).features, (Features{8}));
   EXPECT_EQ(message_of<UsageError>([&] { read(text, {.label_column = "clas"}); }),
             "--data: t.csv has no label column 'clas'; expected a number from 1 to 2 or a name of "
             "its header: class, width");
   EXPECT_EQ(error_of("1,2\n", {.label_column = "3"}),
             "--data: t.csv has no label column '3'; expected a number from 1 to 2");
+}
+
+// The last column has the labels, and a header that seems to say otherwise is not passed over.
+TEST(CsvTable, AsksWhereAnotherColumnIsNamedLikeLabels) {
+  EXPECT_EQ(
+      error_of("class,width\n3,1\n"),
+      "--data csv:t.csv: the labels are the last column, 'width', and the header has 'class', "
+      "too; give csv:t.csv:class or csv:t.csv:width");
+}
+
+TEST(CsvTable, SaysHowToNumberClassesThatAreWords) {
+  EXPECT_EQ(error_of("1,0\n1,versicolor\n"),
+            "t.csv, line 2: field 2 is 'versicolor'; expected the number of a class, from 0 on; "
+            "another column is named by csv:FILE:COLUMN");
 }
 
 TEST(CsvTable, MayHaveQuotesBlanksAndOtherEndsOfLines) {

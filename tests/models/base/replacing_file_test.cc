@@ -1,0 +1,65 @@
+#include "models/base/replacing_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <string>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+class AReplacingFile : public testing::Test {
+ protected:
+  AReplacingFile() { std::filesystem::create_directories(folder_); }
+  ~AReplacingFile() override { std::filesystem::remove_all(folder_); }
+
+  static void replace(const std::filesystem::path& path) {
+    ReplacingFile file(path);
+    file.write(std::as_bytes(std::span(std::string_view("new"))));
+    file.commit();
+  }
+  static std::string contents(const std::filesystem::path& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  static std::string refusal(const std::filesystem::path& path) {
+    try {
+      replace(path);
+    } catch (const FileError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / "replacing_file_test";
+};
+
+// A rename would put a file in the place of a device.
+TEST_F(AReplacingFile, RefusesWhatIsNoFile) {
+  const std::filesystem::path pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_NE(refusal(pipe).find("no regular file"), std::string::npos) << refusal(pipe);
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_NE(refusal(folder_).find("it is a folder"), std::string::npos) << refusal(folder_);
+}
+
+TEST_F(AReplacingFile, NamesAFolderThatIsMissing) {
+  const std::filesystem::path path = folder_ / "none" / "file";
+  EXPECT_NE(refusal(path).find("there is no folder " + path.parent_path().string()),
+            std::string::npos)
+      << refusal(path);
+}
+
+TEST_F(AReplacingFile, KeepsALinkAndReplacesTheFileBehindIt) {
+  std::ofstream(folder_ / "file") << "old";
+  std::filesystem::create_symlink("file", folder_ / "link");
+  replace(folder_ / "link");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "link"));
+  EXPECT_EQ(contents(folder_ / "file"), "new");
+}
+
+}  // namespace
+}  // namespace syncopate
