@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -77,6 +78,12 @@ struct BatchNormOp {
   float epsilon = 1e-5F;
   float momentum = 0.1F;
 };
+// Layer normalisation over the channels of each pixel of a map, or the features of a vector: mean 0
+// and biased variance 1, times weight [C], plus bias [C]. Source: Ba et al. 2016; LayerNorm(C) of
+// PyTorch on the last axis.
+struct LayerNormOp {
+  float epsilon = 1e-5F;
+};
 struct ReluOp {};
 // A smooth activation, element by element.
 struct ActivationOp {
@@ -131,9 +138,9 @@ std::string_view name(LossKind kind) noexcept;  // such as "softmax-cross-entrop
 // Returns the names of a loss's metrics, at most kMostMetrics.
 std::span<const std::string_view> metric_names(LossKind kind) noexcept;
 
-using Operation = std::variant<InputOp, Conv2dOp, BatchNormOp, ReluOp, ActivationOp, MaxPoolOp,
-                               AveragePoolOp, GlobalAveragePoolOp, FlattenOp, DenseOp, AddOp,
-                               MultiplyOp, ConcatOp, ShortcutOp, LossOp>;
+using Operation = std::variant<InputOp, Conv2dOp, BatchNormOp, LayerNormOp, ReluOp, ActivationOp,
+                               MaxPoolOp, AveragePoolOp, GlobalAveragePoolOp, FlattenOp, DenseOp,
+                               AddOp, MultiplyOp, ConcatOp, ShortcutOp, LossOp>;
 
 std::string_view name(Activation kind) noexcept;  // such as "hard-swish"
 // Returns the name of an operation in a network's text, such as "conv2d".
@@ -183,6 +190,7 @@ class GraphBuilder {
   NodeId input(Shape sample_shape, InputOp operation, std::string_view name = "x");
   NodeId conv2d(NodeId x, std::string_view name, int out_channels, Conv2dOp operation);
   NodeId batch_norm(NodeId x, std::string_view name, BatchNormOp operation = {});
+  NodeId layer_norm(NodeId x, std::string_view name, LayerNormOp operation = {});
   NodeId relu(NodeId x);
   NodeId activation(NodeId x, Activation kind);
   NodeId max_pool(NodeId x, MaxPoolOp operation = {});
@@ -205,6 +213,9 @@ class GraphBuilder {
  private:
   NodeId append(std::string_view name, Operation operation, std::vector<NodeId> inputs,
                 Shape shape);
+  // Returns the sizes C, H, W of the map that `x` is the flattened form of, if `x` is a vector
+  // whose order in files differs from that in memory.
+  std::optional<std::array<std::int64_t, 3>> flattened_map(NodeId x) const;
 
   Graph graph_;
 };

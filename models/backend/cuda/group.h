@@ -81,6 +81,7 @@ std::unique_ptr<Group> make_group(const GroupContext& context, const FusedGroup&
 // The makers of groups that make_group() calls, each of which is defined in its own file.
 std::unique_ptr<Group> make_conv_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const FusedGroup& group);
+std::unique_ptr<Group> make_layer_norm_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_dense_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_loss_group(const GroupContext& context, const FusedGroup& group);
 
