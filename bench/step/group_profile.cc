@@ -23,6 +23,8 @@ std::string_view name_of(GroupKind kind) {
       return "transposed convolution";
     case GroupKind::kBatchNorm:
       return "batch norm";
+    case GroupKind::kLayerNorm:
+      return "layer norm";
     case GroupKind::kRelu:
       return "ReLU";
     case GroupKind::kActivation:
@@ -100,6 +102,10 @@ std::vector<GroupBytes> count_group_bytes(const Graph& graph, const std::vector<
         bytes.backward += group.add ? output : gradients + mask;
         break;
       }
+      case GroupKind::kLayerNorm:
+        bytes.forward = inputs + output;
+        bytes.backward = 2.0 * (inputs + gradients) + input_gradients;
+        break;
       case GroupKind::kMaxPool: {
         const double positions = output / static_cast<double>(element_bytes);  // a byte each
         bytes.forward = inputs + output + positions;

@@ -40,6 +40,8 @@ class Count {
       elements_ += 3.0 * out;  // batch norm reads x twice, writes y
       // Batch norm's backward reads x and dy for its sums, reads both again for dx, and writes dx.
       elements_ += 5.0 * out;
+    } else if (std::holds_alternative<LayerNormOp>(node.operation)) {
+      elements_ += 7.0 * out;  // x and y; x and dy for the parameters; x, dy and dx
     } else if (std::holds_alternative<MaxPoolOp>(node.operation)) {
       elements_ += 2.0 * (in + out);
     } else if (std::holds_alternative<AveragePoolOp>(node.operation)) {

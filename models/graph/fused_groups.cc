@@ -105,6 +105,8 @@ class Matcher {
     } else if (is<DenseOp>(id)) {
       group.kind = GroupKind::kDense;
       group.relu = absorb<ReluOp>(group);
+    } else if (is<LayerNormOp>(id)) {
+      group.kind = GroupKind::kLayerNorm;
     } else if (is<ReluOp>(id)) {
       group.kind = GroupKind::kRelu;
     } else if (is<ActivationOp>(id)) {

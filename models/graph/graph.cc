@@ -147,7 +147,7 @@ std::string_view name(const Operation& operation) noexcept {
   if (const auto* activation = std::get_if<ActivationOp>(&operation)) return name(activation->kind);
   static constexpr std::array<std::string_view, std::variant_size_v<Operation>> kNames = {
       "input",      "conv2d",       "conv_transpose2d",
-      "batch_norm", "relu",         "activation",
+      "batch_norm", "layer_norm", "relu", "activation",
       "max_pool",   "average_pool", "global_average_pool",
       "flatten",    "dense",        "add",
       "multiply",   "concat",       "shortcut",
@@ -346,6 +346,33 @@ NodeId GraphBuilder::batch_norm(NodeId x, std::string_view name, BatchNormOp ope
   return id;
 }
 
+std::optional<std::array<std::int64_t, 3>> GraphBuilder::flattened_map(NodeId x) const {
+  const Node& node = graph_.nodes.at(static_cast<std::size_t>(x));
+  if (std::holds_alternative<LayerNormOp>(node.operation)) return flattened_map(node.inputs.at(0));
+  if (!std::holds_alternative<FlattenOp>(node.operation)) return std::nullopt;
+  const Shape& map = shape(node.inputs.at(0));
+  if (map.size() != 3) return std::nullopt;
+  return std::array{map[2], map[0], map[1]};
+}
+
+NodeId GraphBuilder::layer_norm(NodeId x, std::string_view name, LayerNormOp operation) {
+  const NodeId id = append(name, operation, {x}, Shape(shape(x)));
+  Parameter weight{.name = std::string(name) + ".weight",
+                   .shape = {shape(x).back()},
+                   .file_shape = {shape(x).back()},
+                   .init = Init::kOnes};
+  const auto map = shape(x).size() == 1 ? flattened_map(x) : std::nullopt;
+  if (map) weight.file_axes = {1, (*map)[0], (*map)[1], (*map)[2]};
+  Parameter bias = weight;
+  bias.name = std::string(name) + ".bias";
+  bias.init = Init::kZeros;
+  const auto first = static_cast<int>(graph_.parameters.size());
+  graph_.parameters.push_back(std::move(weight));
+  graph_.parameters.push_back(std::move(bias));
+  graph_.nodes.back().parameters = {first, first + 1};
+  return id;
+}
+
 NodeId GraphBuilder::relu(NodeId x) { return append("", ReluOp{}, {x}, Shape(shape(x))); }
 
 NodeId GraphBuilder::activation(NodeId x, Activation kind) {
@@ -384,10 +411,8 @@ NodeId GraphBuilder::dense(NodeId x, std::string_view name, int out_features, In
   weight.shape = {out_features, in[0]};
   weight.file_shape = weight.shape;
   // A dense weight after a flatten: columns in H, W, C order in memory, C, H, W order in files.
-  const Node& source = graph_.nodes.at(static_cast<std::size_t>(x));
-  if (std::holds_alternative<FlattenOp>(source.operation)) {
-    const Shape& map = shape(source.inputs.at(0));
-    if (map.size() == 3) weight.file_axes = {out_features, map[2], map[0], map[1]};
+  if (const auto map = flattened_map(x)) {
+    weight.file_axes = {out_features, (*map)[0], (*map)[1], (*map)[2]};
   }
   weight.init = init;
   weight.fan_in = in[0];

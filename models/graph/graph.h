@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -93,6 +94,12 @@ struct BatchNormOp {
   float epsilon = 1e-5F;
   float momentum = 0.1F;
 };
+// Layer normalisation over the channels of each pixel of a map, or the features of a vector: mean 0
+// and biased variance 1, times weight [C], plus bias [C]. Source: Ba et al. 2016; LayerNorm(C) of
+// PyTorch on the last axis.
+struct LayerNormOp {
+  float epsilon = 1e-5F;
+};
 struct ReluOp {};
 // An activation other than ReLU, element by element.
 struct ActivationOp {
@@ -152,7 +159,7 @@ std::string_view name(LossKind kind) noexcept;  // such as "softmax-cross-entrop
 // Returns the names of a loss's metrics, at most kMostMetrics.
 std::span<const std::string_view> metric_names(LossKind kind) noexcept;
 
-using Operation = std::variant<InputOp, Conv2dOp, ConvTranspose2dOp, BatchNormOp, ReluOp,
+using Operation = std::variant<InputOp, Conv2dOp, ConvTranspose2dOp, BatchNormOp, LayerNormOp, ReluOp,
                                ActivationOp, MaxPoolOp, AveragePoolOp, GlobalAveragePoolOp,
                                FlattenOp, DenseOp, AddOp, MultiplyOp, ConcatOp, ShortcutOp, LossOp>;
 
@@ -208,6 +215,7 @@ class GraphBuilder {
   NodeId conv_transpose2d(NodeId x, std::string_view name, int out_channels,
                           ConvTranspose2dOp operation);
   NodeId batch_norm(NodeId x, std::string_view name, BatchNormOp operation = {});
+  NodeId layer_norm(NodeId x, std::string_view name, LayerNormOp operation = {});
   NodeId relu(NodeId x);
   NodeId activation(NodeId x, Activation kind);
   NodeId max_pool(NodeId x, MaxPoolOp operation = {});
@@ -232,6 +240,9 @@ class GraphBuilder {
                 Shape shape);
   // Adds the weight, and the bias if there is one, of the last node.
   void add_weights(std::string_view name, Parameter weight, std::int64_t biases);
+  // Returns the sizes C, H, W of the map that `x` is the flattened form of, if `x` is a vector
+  // whose order in files differs from that in memory.
+  std::optional<std::array<std::int64_t, 3>> flattened_map(NodeId x) const;
 
   Graph graph_;
 };

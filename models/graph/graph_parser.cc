@@ -118,6 +118,7 @@ class Reader {
   int channels(const char* key) const {
     return gives_classes(key) ? text_.data->classes : size(key, 1, kMostChannels);
   }
+  float epsilon() const;
   float between(const char* key, float otherwise, float least, float most) const;
   std::vector<float> finite(const char* key) const;
   Init init(Init otherwise) const;
@@ -135,6 +136,9 @@ class Reader {
   NodeId conv2d() const;
   NodeId conv_transpose2d() const;
   NodeId batch_norm() const;
+  NodeId layer_norm() const {
+    return build_.layer_norm(inputs_[0], parameters_name(), {.epsilon = epsilon()});
+  }
   NodeId relu() const { return build_.relu(inputs_[0]); }
   NodeId activation() const;
   NodeId max_pool() const {
@@ -176,6 +180,7 @@ const std::vector<Reader::Row>& Reader::rows() {
        {"channels", "kernel", "stride", "pad", "bias"},
        &Reader::conv_transpose2d},
       {"batch_norm", 1, {"epsilon", "momentum"}, &Reader::batch_norm},
+      {"layer_norm", 1, {"epsilon"}, &Reader::layer_norm},
       {"relu", 1, {}, &Reader::relu},
       {"sigmoid", 1, {}, &Reader::activation},
       {"tanh", 1, {}, &Reader::activation},
@@ -491,13 +496,16 @@ NodeId Reader::conv_transpose2d() const {
                                  convolution<ConvTranspose2dOp>());
 }
 
-NodeId Reader::batch_norm() const {
-  const BatchNormOp standard;
-  const float epsilon = between("epsilon", standard.epsilon, 0.0F, 1.0F);
+float Reader::epsilon() const {
+  const float epsilon = between("epsilon", 1e-5F, 0.0F, 1.0F);
   if (epsilon == 0.0F) refuse("'epsilon' is 0; expected more");
+  return epsilon;
+}
+
+NodeId Reader::batch_norm() const {
   return build_.batch_norm(
       inputs_[0], parameters_name(),
-      {.epsilon = epsilon, .momentum = between("momentum", standard.momentum, 0.0F, 1.0F)});
+      {.epsilon = epsilon(), .momentum = between("momentum", BatchNormOp().momentum, 0.0F, 1.0F)});
 }
 
 NodeId Reader::dense() const {

@@ -45,6 +45,7 @@ class Writer {
     json_["epsilon"] = shortest(op.epsilon);
     json_["momentum"] = shortest(op.momentum);
   }
+  void operator()(const LayerNormOp& op) const { json_["epsilon"] = shortest(op.epsilon); }
   void operator()(const ReluOp& /*op*/) const {}
   void operator()(const MaxPoolOp& op) const {
     json_["window"] = op.window;

@@ -269,21 +269,26 @@ class Operations(nn.Module):
     def __init__(self):
         super().__init__()
         self.conv1 = nn.Conv2d(3, 12, 3, 1, 1)
+        self.norm1 = nn.LayerNorm(12)
         self.left = nn.Conv2d(12, 10, 3, 1, 1)
         self.gate = nn.Conv2d(12, 10, 1)
         self.right = nn.Conv2d(12, 6, 3)
         self.depthwise = nn.Conv2d(12, 12, 3, 1, 1, groups=12)
         self.grouped = nn.Conv2d(12, 8, 3, 2, 1, groups=4)
         self.up = nn.ConvTranspose2d(8, 6, 3, 2, 1, output_padding=1)
+        self.norm2 = nn.LayerNorm(8 * 8 * 34)
         self.fc1 = nn.Linear(8 * 8 * 34, 20)
+        self.norm3 = nn.LayerNorm(20)
         self.fc2 = nn.Linear(20, 10)
 
     def forward(self, x, kinks):
-        pooled = F.avg_pool2d(F.gelu(self.conv1(x)), 3, 2, 1)
+        normed = self.norm1(self.conv1(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        pooled = F.avg_pool2d(F.gelu(normed), 3, 2, 1)
         gated = F.silu(self.left(pooled)) * torch.sigmoid(self.gate(pooled))
         x = torch.cat([gated, kinks.hard_swish(self.right(F.pad(pooled, (2, 0, 0, 2)))), pooled,
                        torch.tanh(self.up(self.grouped(kinks.relu6(self.depthwise(pooled)))))], 1)
-        return self.fc2(torch.tanh(self.fc1(F.avg_pool2d(x, 2).flatten(1))))
+        x = self.norm2(F.avg_pool2d(x, 2).flatten(1))
+        return self.fc2(torch.tanh(self.norm3(self.fc1(x))))
 
 
 class Kinks:
@@ -336,7 +341,7 @@ NETWORKS = {
 # ---------------------------------------------------------------------------------------- initial values
 def initial_value(name, tensor, network):
     if tensor.dim() == 1:
-        is_scale = name.endswith("weight")  # only those of batch norms have one dimension
+        is_scale = name.endswith("weight")  # only those of norms have one dimension
         return np.full(tensor.shape, 1.0 if is_scale else 0.0, np.float32)
     area = tensor[0, 0].numel()
     fan_in, fan_out = tensor.shape[1] * area, tensor.shape[0] * area

@@ -80,6 +80,7 @@ class Interpreter {
     }
     return batch_norm(x(), moments, op, parameter(0), parameter(1));
   }
+  Map forward(const LayerNormOp& op) { return layer_norm(x(), op, parameter(0), parameter(1)); }
   Map forward(const ReluOp& /*op*/) { return relu(x()); }
   Map forward(const ActivationOp& op) { return activate(x(), op.kind); }
   Map forward(const AveragePoolOp& op) { return average_pool(x(), op, node_->shape); }
@@ -138,6 +139,12 @@ class Interpreter {
   void backward(const BatchNormOp& op, const Map& dy) {
     const BatchNormGradients gradients =
         batch_norm_backward(x(), moments_[number()], op, parameter(0), dy);
+    accumulate(dx().values, gradients.x.values);
+    accumulate(dparameter(0), gradients.scale);
+    accumulate(dparameter(1), gradients.shift);
+  }
+  void backward(const LayerNormOp& op, const Map& dy) {
+    const BatchNormGradients gradients = layer_norm_backward(x(), op, parameter(0), dy);
     accumulate(dx().values, gradients.x.values);
     accumulate(dparameter(0), gradients.scale);
     accumulate(dparameter(1), gradients.shift);

@@ -77,6 +77,12 @@ BatchNormGradients batch_norm_backward(const Map& x, const Moments& moments,
                                        const BatchNormOp& operation, const Values& scale,
                                        const Map& dy);
 
+Map layer_norm(const Map& x, const LayerNormOp& operation, const Values& weight,
+               const Values& bias);
+// Computes layer norm's gradients: scale is that of the weight, shift that of the bias.
+BatchNormGradients layer_norm_backward(const Map& x, const LayerNormOp& operation,
+                                       const Values& weight, const Map& dy);
+
 Map relu(const Map& x);
 Map relu_backward(const Map& x, const Map& dy);  // the gradient at x = 0 is 0
 

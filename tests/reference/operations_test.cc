@@ -27,6 +27,12 @@ TEST(ReferenceConvolution, DoesNotFlipTheKernel) {
   EXPECT_EQ(y.values, Values{4321.5});
 }
 
+TEST(ReferenceLayerNorm, NormalisesTheChannelsOfEachPixel) {
+  const Map y =
+      layer_norm(map_of(2, 1, 2, {1.0, 3.0, -5.0, 5.0}), {.epsilon = 0.0F}, {2.0, 1.0}, {0.0, 1.0});
+  EXPECT_EQ(y.values, (Values{-2.0, 2.0, -2.0, 2.0}));
+}
+
 TEST(ReferenceConvolution, ReadsZeroOutsideTheMap) {
   const Map y =
       conv2d(map_of(1, 1, 1, {2.0}), {.pad = 1}, {1, 2, 3, 4, 5, 6, 7, 8, 9}, {}, {1, 1, 1});

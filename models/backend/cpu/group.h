@@ -160,6 +160,8 @@ std::unique_ptr<Group> make_conv_pool_group(const GroupContext& context, const F
 // Makes the group batch_norm (+ add) (+ ReLU).
 std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const FusedGroup& group,
                                              const ValueType& output, BatchNormShared& shared);
+std::unique_ptr<Group> make_layer_norm_group(const GroupContext& context, const FusedGroup& group,
+                                             const ValueType& output);
 std::unique_ptr<Group> make_relu_group(const GroupContext& context, const ValueType& output);
 std::unique_ptr<Group> make_activation_group(const GroupContext& context, const FusedGroup& group,
                                              const ValueType& output);

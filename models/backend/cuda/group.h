@@ -83,6 +83,7 @@ std::unique_ptr<Group> make_conv_group(const GroupContext& context, const FusedG
 std::unique_ptr<Group> make_conv_transpose_group(const GroupContext& context,
                                                  const FusedGroup& group);
 std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const FusedGroup& group);
+std::unique_ptr<Group> make_layer_norm_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_dense_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_loss_group(const GroupContext& context, const FusedGroup& group);
 

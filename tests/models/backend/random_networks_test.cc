@@ -90,6 +90,12 @@ class Drawing {
     return build_.dense(vector, name, kFeatures);
   }
 
+  // A layer norm of few channels turns rounding into large gradients where they are almost equal.
+  NodeId draw_layer_norm(NodeId x) {
+    if (build_.shape(x).back() < 3) return build_.relu(read(x));
+    return build_.layer_norm(read(x), next_name(), {.epsilon = 0.1F});
+  }
+
   NodeId draw_map_node(NodeId x) {
     const Shape shape = build_.shape(x);
     const auto smallest = static_cast<int>(std::min(shape[0], shape[1]));
@@ -127,6 +133,8 @@ class Drawing {
         if (has_norm_) return build_.relu(read(x));
         has_norm_ = true;
         return build_.batch_norm(read(x), next_name());
+      case 15:
+        return draw_layer_norm(x);
       case 3:
         if (smallest < 2) return build_.relu(read(x));
         return build_.max_pool(read(x), {.window = 2, .stride = between(1, 2), .pad = 0});
@@ -160,6 +168,8 @@ class Drawing {
       add(build_.relu(read(x)));
     } else if (below(3) == 0) {
       add(build_.activation(read(x), any_activation()));
+    } else if (below(4) == 0) {
+      add(draw_layer_norm(x));
     } else if (below(3) == 0) {
       add(build_.multiply(x, read(x)));
     } else if (below(3) == 0) {

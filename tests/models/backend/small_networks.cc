@@ -258,6 +258,24 @@ void append_others(std::vector<SmallNetwork>& all) {
     x = b.activation(b.conv2d(x, "conv1", 10, same), Activation::kSigmoid);
     return b.batch_norm(x, "bn");
   }));
+  all.push_back(map_network("LayerNorm", {6, 5, 3}, [=](GraphBuilder& b, NodeId x) {
+    x = b.layer_norm(b.conv2d(x, "conv1", 10, same), "ln1");
+    x = b.layer_norm(b.conv2d(b.relu(x), "conv2", 32, same), "ln2", {.epsilon = 1e-3F});
+    return b.dense(b.layer_norm(b.flatten(x), "ln3"), "hidden", 7);
+  }));
+  all.push_back(map_network("LayerNormOfTheInput", {6, 5, 3}, [=](GraphBuilder& b, NodeId x) {
+    return b.conv2d(b.layer_norm(x, "ln"), "conv", 10, same);
+  }));
+  all.push_back(map_network("LayerNormOfVectors", {5, 5, 3}, [=](GraphBuilder& b, NodeId x) {
+    const NodeId y = b.global_average_pool(b.conv2d(x, "conv", 20, same));
+    const NodeId z = b.layer_norm(b.dense(y, "a", 20), "ln1");
+    return b.add(b.relu(z), b.layer_norm(b.add(y, z), "ln2"));
+  }));
+  all.push_back(map_network("LayerNormReadTwice", {6, 5, 3}, [=](GraphBuilder& b, NodeId x) {
+    const NodeId y = b.conv2d(x, "conv1", 20, same);
+    const NodeId z = b.layer_norm(y, "ln");
+    return b.add(b.conv2d(z, "conv2", 20, same), b.multiply(z, y));
+  }));
   all.push_back(map_network("ActivationOfTheInput", {6, 5, 3}, [](GraphBuilder& b, NodeId x) {
     return b.activation(x, Activation::kTanh);
   }));

@@ -69,6 +69,21 @@ TEST_F(GraphBuilderTest, RefusesADenseLayerOnAMap) {
   EXPECT_THROW(build_.dense(x_, "fc", 10), ShapeError);
 }
 
+// A vector that was a map has the order C, H, W in files, as in PyTorch.
+TEST_F(GraphBuilderTest, GivesAFlattenedLayerNormAndTheDenseLayerBehindItTheOrderOfFiles) {
+  const NodeId y = build_.layer_norm(build_.flatten(build_.layer_norm(x_, "map")), "vector");
+  const Graph graph = build_.finish(build_.dense(y, "fc", 10));
+  using Axes = std::array<std::int64_t, 4>;
+  const Axes expected[] = {{}, {}, {1, 4, 7, 5}, {1, 4, 7, 5}, {10, 4, 7, 5}, {}};
+  ASSERT_EQ(graph.parameters.size(), std::size(expected));
+  for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
+    EXPECT_EQ(graph.parameters[p].file_axes, expected[p]) << graph.parameters[p].name;
+    EXPECT_EQ(graph.parameters[p].decays, graph.parameters[p].name == "fc.weight");
+  }
+  EXPECT_EQ(graph.parameters[0].shape, Shape{4});
+  EXPECT_EQ(graph.parameters[2].shape, Shape{7 * 5 * 4});
+}
+
 TEST_F(GraphBuilderTest, RefusesAShortcutThatDropsChannels) {
   EXPECT_THROW(build_.shortcut(x_, 1, 3), ShapeError);
 }

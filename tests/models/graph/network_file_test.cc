@@ -99,14 +99,15 @@ TEST(ANetworkFile, TakesInputAndClassesFromTheData) {
 }
 
 TEST(ANetworkFile, HasDefaultsForWhatItLeavesOut) {
-  const Graph graph = parse(file_of(
-      {kInput, R"({"op": "conv2d", "name": "c", "channels": 4})",
-       R"({"op": "batch_norm", "name": "b"})", R"({"op": "max_pool"})",
-       R"({"op": "conv2d", "name": "d", "channels": 4, "kernel": 1})", kFlatten, kDense, kLoss}));
+  const Graph graph =
+      parse(file_of({kInput, R"({"op": "conv2d", "name": "c", "channels": 4})",
+                     R"({"op": "batch_norm", "name": "b"})", R"({"op": "max_pool"})",
+                     R"({"op": "conv2d", "name": "d", "channels": 4, "kernel": 1})",
+                     R"({"op": "layer_norm", "name": "l"})", kFlatten, kDense, kLoss}));
   GraphBuilder build("n");
   NodeId x = build.input({8, 8, 2}, data_of({8, 8, 2}).input);
   x = build.max_pool(build.batch_norm(build.conv2d(x, "c", 4, {}), "b"));
-  x = build.conv2d(x, "d", 4, {.kernel_h = 1, .kernel_w = 1});
+  x = build.layer_norm(build.conv2d(x, "d", 4, {.kernel_h = 1, .kernel_w = 1}), "l");
   EXPECT_EQ(to_text(graph), to_text(build.finish(build.dense(build.flatten(x), "fc", 7))));
 }
 
@@ -184,6 +185,11 @@ std::vector<Mistake> mistakes() {
       {second(conv + R"(4, "bias": 1})"), "net.json:4: node 'c' (conv2d): 'bias' is 1; expected t"},
       {second(R"({"op": "batch_norm", "name": "b", "epsilon": 0})"),
        "net.json:4: node 'b' (batch_norm): 'epsilon' is 0"},
+      {second(R"({"op": "layer_norm", "name": "l", "epsilon": 0})"),
+       "net.json:4: node 'l' (layer_norm): 'epsilon' is 0; expected more"},
+      {second(R"({"op": "layer_norm", "name": "l", "momentum": 0.1})"),
+       "net.json:4: node 'l' (layer_norm): 'momentum' is no field of layer_norm; its fields are e"},
+      {second(R"({"op": "layer_norm"})"), "net.json:4: node 1 (layer_norm): 'name' is missing"},
       {second(R"({"op": "batch_norm", "name": "b", "momentum": 1e999})"), "net.json:4: no JSON: "},
       // Shapes and sizes.
       {second(conv + R"(4, "kernel": 9})"),

@@ -129,18 +129,6 @@ void with_function(Activation kind, const Body& body) {
   }
 }
 
-// Loads up to a block of the elements that are left; the others are zero.
-Vec load_part(const float* p, std::int64_t left) {
-  if (left >= kBlock) return load(p);
-  Vec v = {};
-  for (int i = 0; i < left; ++i) v[i] = p[i];
-  return v;
-}
-void store_part(float* p, Vec v, std::int64_t left) {
-  if (left >= kBlock) return store(p, v);
-  for (int i = 0; i < left; ++i) p[i] = v[i];
-}
-
 }  // namespace
 
 void activate(Activation kind, const float* x, float* y, std::int64_t count) {

@@ -74,6 +74,26 @@ struct BatchNormInputGradient {
   const float* shift;
 };
 
+// The channels of each pixel: of a map [n, ceil(channels / B), pixels, B], or of vectors [n,
+// channels], which have one pixel.
+struct ChannelRows {
+  std::int64_t n;
+  std::int64_t pixels;
+  std::int64_t channels;
+  bool is_blocked;
+};
+
+struct LayerNormBackward {
+  const float* dy;
+  const float* x;
+  const float* weight;             // [channels]
+  const float* mean;               // [n, pixels], as layer_norm() wrote it
+  const float* inverse_deviation;  // [n, pixels]
+  float* dx;                       // the input gradient, unless null; may be dy's memory
+  float* dweight;                  // [channels], overwritten
+  float* dbias;                    // [channels], overwritten
+};
+
 struct CpuKernels {
   int block;
 
@@ -95,6 +115,13 @@ struct CpuKernels {
   void (*batch_norm_backward_sums)(const BatchNormBackward& args, BlockedShape shape, double* sums);
   // Batch norm backward: dx = a * (dz - m) - (x - mean) * k, with one a, m, mean and k per channel.
   void (*batch_norm_backward_apply)(const BatchNormInputGradient& args, BlockedShape shape);
+
+  // Layer norm: y = (x - mean) * inverse_deviation * weight + bias, with weight and bias
+  // [channels]. mean and inverse_deviation [n, pixels] receive the statistics of each pixel, unless
+  // null.
+  void (*layer_norm)(const float* x, float* y, const ChannelRows& shape, const float* weight,
+                     const float* bias, float epsilon, float* mean, float* inverse_deviation);
+  void (*layer_norm_backward)(const LayerNormBackward& args, const ChannelRows& shape);
 
   void (*relu)(const float* x, float* y, std::int64_t count);
   // Computes the input gradient of ReLU: dx = y > 0 ? dy : 0

@@ -26,6 +26,19 @@ static inline void store(float* p, Vec v) { *reinterpret_cast<Vec*>(p) = v; }
 // Returns max(v, 0) but keeps NaN, so that a diverged network is not hidden.
 static inline Vec positive_part(Vec v) { return v < 0.0F ? Vec{} : v; }
 
+// Load and store a part of a block, the first `left` elements. The other elements of a loaded block
+// are zero.
+static inline Vec load_part(const float* p, std::int64_t left) {
+  if (left >= kBlock) return load(p);
+  Vec v = {};
+  for (int i = 0; i < left; ++i) v[i] = p[i];
+  return v;
+}
+static inline void store_part(float* p, Vec v, std::int64_t left) {
+  if (left >= kBlock) return store(p, v);
+  for (int i = 0; i < left; ++i) p[i] = v[i];
+}
+
 // Load and store a block of channels kept as one byte each. The AVX-512 version uses intrinsics,
 // because GCC 12 converts such a vector element by element.
 #if defined(__AVX512F__)
@@ -57,6 +70,9 @@ void batch_norm_apply(const float* x, const float* added, float* y, BlockedShape
                       const float* scale, const float* shift, bool relu);
 void batch_norm_backward_sums(const BatchNormBackward& args, BlockedShape shape, double* sums);
 void batch_norm_backward_apply(const BatchNormInputGradient& args, BlockedShape shape);
+void layer_norm(const float* x, float* y, const ChannelRows& shape, const float* weight,
+                const float* bias, float epsilon, float* mean, float* inverse_deviation);
+void layer_norm_backward(const LayerNormBackward& args, const ChannelRows& shape);
 void relu(const float* x, float* y, std::int64_t count);
 void relu_backward(const float* dy, const float* y, float* dx, std::int64_t count);
 void add(const float* a, const float* b, float* y, std::int64_t count);

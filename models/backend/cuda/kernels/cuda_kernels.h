@@ -160,6 +160,32 @@ void batch_norm_backward(const BatchNormShape& shape, const T* x, const std::uin
                          const T* dy, const T* dy2, const float* coefficients, T* dx,
                          cudaStream_t stream);
 
+// The next functions compute layer norm over the channels of each row of a map [rows, channels].
+// weight, bias: f32 [channels]. Source: Ba et al. 2016.
+
+struct LayerNormShape {
+  std::int64_t rows = 0;
+  int channels = 0;
+  float epsilon = 1e-5F;
+};
+// Computes y = (x - mean) * inverse_stddev * weight + bias. mean and inverse_stddev: f32 [rows]
+// receive the statistics of each row; null in evaluations.
+template <typename T>
+void layer_norm(const LayerNormShape& shape, const T* x, const float* weight, const float* bias,
+                T* y, float* mean, float* inverse_stddev, cudaStream_t stream);
+// Computes the input gradient of layer norm. dx may be dy.
+template <typename T>
+void layer_norm_backward(const LayerNormShape& shape, const T* x, const T* dy, const float* weight,
+                         const float* mean, const float* inverse_stddev, T* dx,
+                         cudaStream_t stream);
+// Computes the gradients of weight and bias, gradients: f32 [2, channels]. scratch:
+// layer_norm_scratch() bytes.
+template <typename T>
+void layer_norm_parameter_gradients(const LayerNormShape& shape, const T* x, const T* dy,
+                                    const float* mean, const float* inverse_stddev,
+                                    float* gradients, void* scratch, cudaStream_t stream);
+std::int64_t layer_norm_scratch(const LayerNormShape& shape);
+
 // PoolShape describes a pooling. In a window that reaches into the padding only the elements inside
 // the map count; a window that does not fit is dropped.
 

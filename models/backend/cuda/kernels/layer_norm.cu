@@ -1,0 +1,250 @@
+// Layer norm: a group of threads computes each row of a map; the gradients of weight and bias are
+// sums over the rows.
+#include <cmath>
+
+#include "models/backend/cuda/kernels/column_sums.h"
+#include "models/backend/cuda/kernels/columns.h"
+#include "models/backend/cuda/kernels/cuda_kernels.h"
+#include "models/backend/cuda/kernels/pack.h"
+
+namespace syncopate::cuda {
+namespace {
+
+// Rows with at most this many channels are computed by a warp each, longer rows by a block each.
+constexpr int kMostChannelsOfWarp = 1024;
+
+// The sum of a value over the kLanes threads of a row, in an order that depends on kLanes alone.
+// All threads of a block call it. values: [kThreads], shared by the block.
+template <int kLanes>
+__device__ float sum_of_row(float value, float* values) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const int lane = thread % kLanes;
+  values[thread] = value;
+  __syncthreads();
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    if (lane < half) values[thread] += values[thread + half];
+    __syncthreads();
+  }
+  const float sum = values[thread - lane];
+  __syncthreads();
+  return sum;
+}
+
+// The part of a row that a thread computes: packs from channel `first` to `end`. A thread behind
+// the last row has no part, but takes part in the sums.
+template <int kLanes, int kWidth>
+struct RowPart {
+  static constexpr int kStep = kLanes * kWidth;
+  std::int64_t row;
+  int first;
+  int end;
+};
+
+template <int kLanes, int kWidth>
+__device__ RowPart<kLanes, kWidth> part_of_thread(const LayerNormShape& shape) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const std::int64_t row =
+      static_cast<std::int64_t>(blockIdx.x) * (kThreads / kLanes) + thread / kLanes;
+  return {row, thread % kLanes * kWidth, row < shape.rows ? shape.channels : 0};
+}
+
+template <int kLanes, int kWidth, typename T>
+__global__ void __launch_bounds__(kThreads)
+    layer_norm_kernel(LayerNormShape shape, const T* x, const float* weight, const float* bias,
+                      T* y, float* mean, float* inverse_stddev) {
+  __shared__ float values[kThreads];
+  const auto part = part_of_thread<kLanes, kWidth>(shape);
+  const std::int64_t begin = part.row * shape.channels;
+  float sum = 0.0F;
+  for (int c = part.first; c < part.end; c += part.kStep) {
+    const auto inputs = load<kWidth>(x + begin + c);
+    for (int i = 0; i < kWidth; ++i) sum += inputs[i];
+  }
+  const auto channels = static_cast<float>(shape.channels);
+  const float row_mean = sum_of_row<kLanes>(sum, values) / channels;
+  float squares = 0.0F;
+  for (int c = part.first; c < part.end; c += part.kStep) {
+    const auto inputs = load<kWidth>(x + begin + c);
+    for (int i = 0; i < kWidth; ++i) {
+      squares += (inputs[i] - row_mean) * (inputs[i] - row_mean);
+    }
+  }
+  const float variance = sum_of_row<kLanes>(squares, values) / channels;
+  const float inverse = 1.0F / sqrtf(variance + shape.epsilon);
+  for (int c = part.first; c < part.end; c += part.kStep) {
+    auto floats = load<kWidth>(x + begin + c);
+    const auto weights = load<kWidth>(weight + c);
+    const auto biases = load<kWidth>(bias + c);
+    for (int i = 0; i < kWidth; ++i) {
+      floats[i] = (floats[i] - row_mean) * inverse * weights[i] + biases[i];
+    }
+    store(y + begin + c, floats);
+  }
+  if (mean == nullptr || part.first != 0 || part.end == 0) return;
+  mean[part.row] = row_mean;
+  inverse_stddev[part.row] = inverse;
+}
+
+template <int kLanes, int kWidth, typename T>
+__global__ void __launch_bounds__(kThreads)
+    layer_norm_backward_kernel(LayerNormShape shape, const T* x, const T* dy, const float* weight,
+                               const float* mean, const float* inverse_stddev, T* dx) {
+  __shared__ float values[kThreads];
+  const auto part = part_of_thread<kLanes, kWidth>(shape);
+  const std::int64_t begin = part.row * shape.channels;
+  const float row_mean = part.end == 0 ? 0.0F : mean[part.row];
+  const float inverse = part.end == 0 ? 0.0F : inverse_stddev[part.row];
+  float sum = 0.0F;
+  float product_sum = 0.0F;
+  for (int c = part.first; c < part.end; c += part.kStep) {
+    const auto inputs = load<kWidth>(x + begin + c);
+    const auto gradients = load<kWidth>(dy + begin + c);
+    const auto weights = load<kWidth>(weight + c);
+    for (int i = 0; i < kWidth; ++i) {
+      const float gradient = gradients[i] * weights[i];
+      sum += gradient;
+      product_sum += gradient * ((inputs[i] - row_mean) * inverse);
+    }
+  }
+  const auto channels = static_cast<float>(shape.channels);
+  const float of_mean = sum_of_row<kLanes>(sum, values) / channels;
+  const float of_variance = sum_of_row<kLanes>(product_sum, values) / channels;
+  for (int c = part.first; c < part.end; c += part.kStep) {
+    const auto inputs = load<kWidth>(x + begin + c);
+    auto floats = load<kWidth>(dy + begin + c);
+    const auto weights = load<kWidth>(weight + c);
+    for (int i = 0; i < kWidth; ++i) {
+      const float normalised = (inputs[i] - row_mean) * inverse;
+      floats[i] = inverse * (floats[i] * weights[i] - of_mean - normalised * of_variance);
+    }
+    store(dx + begin + c, floats);
+  }
+}
+
+template <typename T>
+struct ParameterGradientTerms {
+  static constexpr int kSums = 2;
+  static constexpr int kRowsAtOnce = 2;
+  const T* x;
+  const T* dy;
+  const float* mean;
+  const float* inverse_stddev;
+  int channels;
+
+  template <int kWidth>
+  struct Inputs {
+    Pack<T, kWidth> x;
+    Pack<T, kWidth> dy;
+  };
+
+  template <int kWidth>
+  __device__ NoConstants constants(int) const {
+    return {};
+  }
+
+  template <int kWidth>
+  __device__ Inputs<kWidth> read(std::int64_t first) const {
+    return {load_pack<kWidth>(x + first), load_pack<kWidth>(dy + first)};
+  }
+
+  template <int kWidth>
+  __device__ void add(std::int64_t first, const Inputs<kWidth>& inputs, NoConstants,
+                      float (&sums)[kSums][kWidth]) const {
+    const std::int64_t row = first / channels;
+    const float row_mean = mean[row];
+    const float inverse = inverse_stddev[row];
+    const auto xs = to_floats(inputs.x);
+    const auto gradients = to_floats(inputs.dy);
+    for (int i = 0; i < kWidth; ++i) {
+      sums[0][i] += gradients[i] * ((xs[i] - row_mean) * inverse);
+      sums[1][i] += gradients[i];
+    }
+  }
+
+  template <int kWidth>
+  __device__ void finish(int, float (&)[kSums][kWidth]) const {}
+};
+
+// Calls start(std::integral_constant<int, lanes>, width, blocks) with the threads of a row, the
+// width of its packs and the blocks of the grid.
+template <typename T, typename Start>
+void with_rows(const LayerNormShape& shape, bool vectors, const Start& start) {
+  if (shape.rows == 0) return;
+  with_width<T>(vectors, [&](auto width) {
+    const auto with_lanes = [&](auto lanes) {
+      const std::int64_t rows_of_block = kThreads / lanes;
+      start(lanes, width,
+            dim3(static_cast<unsigned>((shape.rows + rows_of_block - 1) / rows_of_block)));
+    };
+    if (shape.channels <= kMostChannelsOfWarp) {
+      with_lanes(std::integral_constant<int, 32>{});
+    } else {
+      with_lanes(std::integral_constant<int, kThreads>{});
+    }
+  });
+}
+
+}  // namespace
+
+template <typename T>
+void layer_norm(const LayerNormShape& shape, const T* x, const float* weight, const float* bias,
+                T* y, float* mean, float* inverse_stddev, cudaStream_t stream) {
+  with_rows<T>(shape, rows_in_vectors<T>(shape.channels, x, weight, bias, y),
+               [&](auto lanes, auto width, const dim3& blocks) {
+                 launch({"layer_norm", blocks, kThreads, stream},
+                        layer_norm_kernel<lanes.value, width.value, T>, shape, x, weight, bias, y,
+                        mean, inverse_stddev);
+               });
+}
+
+template <typename T>
+void layer_norm_backward(const LayerNormShape& shape, const T* x, const T* dy, const float* weight,
+                         const float* mean, const float* inverse_stddev, T* dx,
+                         cudaStream_t stream) {
+  with_rows<T>(shape, rows_in_vectors<T>(shape.channels, x, dy, weight, dx),
+               [&](auto lanes, auto width, const dim3& blocks) {
+                 launch({"layer_norm_backward", blocks, kThreads, stream},
+                        layer_norm_backward_kernel<lanes.value, width.value, T>, shape, x, dy,
+                        weight, mean, inverse_stddev, dx);
+               });
+}
+
+template <typename T>
+void layer_norm_parameter_gradients(const LayerNormShape& shape, const T* x, const T* dy,
+                                    const float* mean, const float* inverse_stddev,
+                                    float* gradients, void* scratch, cudaStream_t stream) {
+  column_sums<T>("layer_norm_parameter_gradients",
+                 ParameterGradientTerms<T>{x, dy, mean, inverse_stddev, shape.channels}, shape.rows,
+                 shape.channels, rows_in_vectors<T>(shape.channels, x, dy), scratch, gradients,
+                 nullptr, stream);
+}
+
+std::int64_t layer_norm_scratch(const LayerNormShape& shape) {
+  return column_sums_scratch(shape.rows, shape.channels, 2);
+}
+
+// Instantiates the functions for float, __nv_bfloat16 and __half.
+template void layer_norm(const LayerNormShape&, const float*, const float*, const float*, float*,
+                         float*, float*, cudaStream_t);
+template void layer_norm_backward(const LayerNormShape&, const float*, const float*, const float*,
+                                  const float*, const float*, float*, cudaStream_t);
+template void layer_norm_parameter_gradients(const LayerNormShape&, const float*, const float*,
+                                             const float*, const float*, float*, void*,
+                                             cudaStream_t);
+template void layer_norm(const LayerNormShape&, const __nv_bfloat16*, const float*, const float*,
+                         __nv_bfloat16*, float*, float*, cudaStream_t);
+template void layer_norm_backward(const LayerNormShape&, const __nv_bfloat16*, const __nv_bfloat16*,
+                                  const float*, const float*, const float*, __nv_bfloat16*,
+                                  cudaStream_t);
+template void layer_norm_parameter_gradients(const LayerNormShape&, const __nv_bfloat16*,
+                                             const __nv_bfloat16*, const float*, const float*,
+                                             float*, void*, cudaStream_t);
+template void layer_norm(const LayerNormShape&, const __half*, const float*, const float*, __half*,
+                         float*, float*, cudaStream_t);
+template void layer_norm_backward(const LayerNormShape&, const __half*, const __half*, const float*,
+                                  const float*, const float*, __half*, cudaStream_t);
+template void layer_norm_parameter_gradients(const LayerNormShape&, const __half*, const __half*,
+                                             const float*, const float*, float*, void*,
+                                             cudaStream_t);
+
+}  // namespace syncopate::cuda
