@@ -153,10 +153,13 @@ CommandOptions parse_predict(std::span<const std::string> arguments) {
   PredictOptions options;
   options.lanes = default_lanes();
   FlagSet flags(
-      "syncopate predict", "Prints the most probable class of each sample, and its probability.",
+      "syncopate predict",
+      "Prints the most probable class of each sample, and its probability; of a network that gives "
+      "label maps, the share of pixels of each class.",
       "Examples:\n"
       "  syncopate predict --checkpoint runs/a/checkpoint-000000000938.safetensors *.jpg\n"
-      "  syncopate predict --checkpoint FILE --json x_test.npy");
+      "  syncopate predict --checkpoint FILE --json x_test.npy\n"
+      "  syncopate predict --checkpoint FILE --maps maps *.png");
   flags.add("--checkpoint", &options.checkpoint, "file that train wrote",
             {.value = "FILE", .required = true});
   flags.add("INPUT", &options.inputs,
@@ -168,6 +171,10 @@ CommandOptions parse_predict(std::span<const std::string> arguments) {
             {.least = 1, .most = kMostEvaluateThreads});
   flags.add("--json", &options.json,
             "a JSON object per line, with the probabilities of all classes, in place of text");
+  flags.add("--maps", &options.maps_dir,
+            "folder for each sample's label map: a PNG file whose pixels are classes, shown in "
+            "colours",
+            {.value = "DIR"});
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   return options;
 }

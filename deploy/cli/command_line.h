@@ -71,6 +71,7 @@ struct PredictOptions {
   int lanes = 1;
   bool apply_exif = false;
   bool json = false;
+  std::filesystem::path maps_dir;  // folder of label maps as PNG files; empty: they are not written
 };
 
 // The options of `syncopate network`, which prints a network.

@@ -148,6 +148,7 @@ nlohmann::ordered_json classes_as_json(const ConfusionMatrix& confusion,
     row["samples"] = quality.samples;
     row["precision"] = number(quality.precision);
     row["recall"] = number(quality.recall);
+    row["iou"] = number(quality.iou);
     classes.push_back(std::move(row));
   }
   return classes;
@@ -164,16 +165,16 @@ nlohmann::ordered_json counts_as_json(const ConfusionMatrix& confusion) {
 
 // Names come last in a line, because they may be long.
 void print_classes(const ConfusionMatrix& confusion, const std::vector<std::string>& names,
-                   std::ostream& out) {
+                   bool is_map, std::ostream& out) {
   const auto percent = [](const std::optional<double>& fraction) {
     return fraction ? fmt::format("{:.2f}%", 100.0 * *fraction) : std::string("-");
   };
-  out << fmt::format("{:<7}{:>10}{:>12}{:>10}{}\n", "class", "samples", "precision", "recall",
-                     names.empty() ? "" : "  name");
+  out << fmt::format("{:<7}{:>10}{:>12}{:>10}{:>10}{}\n", "class", is_map ? "pixels" : "samples",
+                     "precision", "recall", "IoU", names.empty() ? "" : "  name");
   std::size_t number = 0;
   for (const ClassQuality& quality : confusion.classes()) {
-    out << fmt::format("{:<7}{:>10}{:>12}{:>10}{}\n", number, quality.samples,
-                       percent(quality.precision), percent(quality.recall),
+    out << fmt::format("{:<7}{:>10}{:>12}{:>10}{:>10}{}\n", number, quality.samples,
+                       percent(quality.precision), percent(quality.recall), percent(quality.iou),
                        names.empty() ? "" : "  " + printable(names[number]));
     ++number;
   }
@@ -203,13 +204,17 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
   test.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   display->finish();
   const std::vector<std::string> names = names_of_classes(info, data);
+  const bool is_map = !graph.target_shape().empty();
   if (options.json) {
+    nlohmann::ordered_json mean_iou;
+    if (const auto mean = confusion.mean_iou()) mean_iou = *mean;
     out << nlohmann::ordered_json{{"checkpoint", options.checkpoint.string()},
                                   {"model", info.model},
                                   {"data", data_flag},
                                   {"step", info.progress.at.step},
                                   {"test_accuracy", test.accuracy},
                                   {"test_loss", test.loss},
+                                  {"mean_iou", mean_iou},
                                   {"samples", test.samples},
                                   {"bad_samples", test.bad_samples},
                                   {"first_bad", test.first_bad},
@@ -226,7 +231,10 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
              100.0 * test.accuracy, test.loss, test.samples, test.seconds, info.progress.at.step,
              info.model, data_flag)
       << describe_bad("test", test);
-  print_classes(confusion, names, out);
+  if (const auto mean = confusion.mean_iou(); mean && is_map) {
+    out << fmt::format("mean IoU        {:.2f}%\n", 100.0 * *mean);
+  }
+  print_classes(confusion, names, is_map, out);
   return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <sstream>
@@ -13,6 +14,7 @@
 #include "deploy/commands/prediction_inputs.h"
 #include "deploy/commands/trained_network.h"
 #include "models/base/errors.h"
+#include "worker/input/image/png_writer.h"
 #include "worker/input/image_folder.h"
 
 namespace syncopate {
@@ -48,12 +50,20 @@ class Predictor {
         model_(backend_->compile(trained_.graph, trained_.arena, trained_.state,
                                  {.mode = Mode::kEvaluate, .batch_size = kBatch})),
         is_json_(options.json),
+        maps_dir_(options.maps_dir),
         out_(out) {
     const Node& input = trained_.graph.first_input();
     Shape shape = input.shape;
     shape.insert(shape.begin(), kBatch);
     batch_.inputs = {make_host_tensor(shape, std::get<InputOp>(input.operation).dtype)};
-    batch_.target = make_host_tensor({kBatch}, DType::kI32);
+    Shape target = trained_.graph.target_shape();
+    target.insert(target.begin(), kBatch);
+    batch_.target = make_host_tensor(std::move(target), DType::kI32);
+    if (!maps_dir_.empty() && !gives_maps()) {
+      throw UsageError(fmt::format("--maps {}: the network gives one class for each sample",
+                                   maps_dir_.string()));
+    }
+    if (!maps_dir_.empty()) std::filesystem::create_directories(maps_dir_);
     std::istringstream names(info.progress.class_names);
     for (std::string name; std::getline(names, name, '/');) names_.push_back(name);
   }
@@ -76,14 +86,66 @@ class Predictor {
     (void)model_->forward(batch_.rows(0, batch_.num_samples), [](BucketId) {});
     const Tensor logits = model_->logits();
     const auto classes = static_cast<std::size_t>(trained_.graph.num_classes());
+    const auto size =
+        classes * static_cast<std::size_t>(num_elements(trained_.graph.target_shape()));
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      print(places_[i], softmax(logits.f32().subspan(i * classes, classes)));
+      const std::span<const float> sample = logits.f32().subspan(i * size, size);
+      if (gives_maps()) {
+        print_map(places_[i], sample);
+      } else {
+        print(places_[i], softmax(sample));
+      }
     }
     out_ << std::flush;
     places_.clear();
   }
 
  private:
+  bool gives_maps() const { return !trained_.graph.target_shape().empty(); }
+  std::string name_of(std::size_t number) const {
+    return number < names_.size() ? printable(names_[number]) : fmt::format("class {}", number);
+  }
+
+  // Prints the share of each class's pixels, and writes the map.
+  void print_map(const Place& place, std::span<const float> logits) const {
+    const auto classes = static_cast<std::size_t>(trained_.graph.num_classes());
+    std::vector<std::uint8_t> labels;
+    std::vector<std::int64_t> counts(classes);
+    for (std::size_t at = 0; at < logits.size(); at += classes) {
+      const auto row = logits.subspan(at, classes);
+      const auto best = static_cast<std::size_t>(std::ranges::max_element(row) - row.begin());
+      labels.push_back(static_cast<std::uint8_t>(best));
+      ++counts[best];
+    }
+    std::vector<double> shares;
+    for (const std::int64_t count : counts) {
+      shares.push_back(static_cast<double>(count) / static_cast<double>(labels.size()));
+    }
+    std::string map;
+    if (!maps_dir_.empty()) {
+      const std::string row = place.row < 0 ? "" : fmt::format("-{}", place.row);
+      const std::string name = std::filesystem::path(place.path).stem().string() + row + ".png";
+      map = (maps_dir_ / name).string();
+      const Shape shape = trained_.graph.target_shape();
+      write_label_png(map, labels, shape[1], shape[0]);
+    }
+    if (is_json_) {
+      nlohmann::ordered_json json = {{"input", place.path}};
+      if (place.row >= 0) json["row"] = place.row;
+      json["shares"] = shares;
+      if (!map.empty()) json["map"] = map;
+      out_ << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+      return;
+    }
+    std::string text;
+    for (std::size_t c = 0; c < classes; ++c) {
+      text += fmt::format("{}{} {:.1f}%", c == 0 ? "" : ", ", name_of(c), 100.0 * shares[c]);
+    }
+    const std::string row = place.row < 0 ? "" : fmt::format("[{}]", place.row);
+    out_ << fmt::format("{}{}: {}{}\n", printable(place.path), row, text,
+                        map.empty() ? "" : " -> " + printable(map));
+  }
+
   void print(const Place& place, const std::vector<double>& probabilities) {
     const auto best =
         static_cast<std::size_t>(std::ranges::max_element(probabilities) - probabilities.begin());
@@ -107,6 +169,7 @@ class Predictor {
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Model> model_;
   const bool is_json_;
+  const std::filesystem::path maps_dir_;
   std::ostream& out_;
   Batch batch_;
   std::vector<Place> places_;  // of the samples in the batch

@@ -146,11 +146,22 @@ std::string_view name(const Operation& operation) noexcept {
   if (const auto* loss = std::get_if<LossOp>(&operation)) return name(loss->kind);
   if (const auto* activation = std::get_if<ActivationOp>(&operation)) return name(activation->kind);
   static constexpr std::array<std::string_view, std::variant_size_v<Operation>> kNames = {
-      "input",      "conv2d",       "conv_transpose2d",
-      "batch_norm", "layer_norm", "relu", "activation",
-      "max_pool",   "average_pool", "global_average_pool",
-      "flatten",    "dense",        "add",
-      "multiply",   "concat",       "shortcut",
+      "input",
+      "conv2d",
+      "conv_transpose2d",
+      "batch_norm",
+      "layer_norm",
+      "relu",
+      "activation",
+      "max_pool",
+      "average_pool",
+      "global_average_pool",
+      "flatten",
+      "dense",
+      "add",
+      "multiply",
+      "concat",
+      "shortcut",
       "loss"};
   return kNames[operation.index()];
 }

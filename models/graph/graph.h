@@ -159,8 +159,8 @@ std::string_view name(LossKind kind) noexcept;  // such as "softmax-cross-entrop
 // Returns the names of a loss's metrics, at most kMostMetrics.
 std::span<const std::string_view> metric_names(LossKind kind) noexcept;
 
-using Operation = std::variant<InputOp, Conv2dOp, ConvTranspose2dOp, BatchNormOp, LayerNormOp, ReluOp,
-                               ActivationOp, MaxPoolOp, AveragePoolOp, GlobalAveragePoolOp,
+using Operation = std::variant<InputOp, Conv2dOp, ConvTranspose2dOp, BatchNormOp, LayerNormOp,
+                               ReluOp, ActivationOp, MaxPoolOp, AveragePoolOp, GlobalAveragePoolOp,
                                FlattenOp, DenseOp, AddOp, MultiplyOp, ConcatOp, ShortcutOp, LossOp>;
 
 std::string_view name(Activation kind) noexcept;  // such as "hard-swish"

@@ -15,8 +15,10 @@
 namespace syncopate {
 namespace {
 
-constexpr std::array<DatasetRow, 8> kDatasets = {{
+constexpr std::array<DatasetRow, 9> kDatasets = {{
     {"digits", "digits", "drawn digits, 28x28 grey, 60,000 + 10,000, made here", open_digits},
+    {"shapes", "shapes", "label maps: discs and bars on noise, 64x64, 6,000 + 1,000, made here",
+     open_shapes},
     {"mnist", "mnist:DIR",
      "folder of the four IDX files from https://ossci-datasets.s3.amazonaws.com/mnist/",
      open_mnist},

@@ -27,7 +27,8 @@ class Dataset {
   // Reads a sample: fills all its inputs, augmented as `draw` says, and its target. Throws
   // FileError naming file and offset when the sample cannot be read.
   virtual void read(std::int64_t index, const Draw& draw, const SampleView& sample) const = 0;
-  // Returns the class of a sample, in [0, spec().num_classes), without decoding the sample.
+  // Returns the class of a sample, in [0, spec().num_classes), without decoding the sample; of a
+  // label map, the class that most pixels have.
   virtual std::int32_t label(std::int64_t index) const = 0;
   // Returns a hash of a sample's stored bytes, without decoding them. Tasks compare fingerprints,
   // and checkpoints record them.
@@ -127,6 +128,7 @@ class DatasetRange final : public Dataset {
 // They throw what open_dataset throws.
 
 DataSplits open_digits(std::string_view argument, const DataOptions& options);
+DataSplits open_shapes(std::string_view argument, const DataOptions& options);
 DataSplits open_mnist(std::string_view folder, const DataOptions& options);
 DataSplits open_cifar10(std::string_view folder, const DataOptions& options);
 DataSplits open_cifar100(std::string_view folder, const DataOptions& options);

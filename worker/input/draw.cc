@@ -8,6 +8,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/random.h"
+#include "models/graph/graph.h"
 #include "worker/input/image/orientation.h"
 #include "worker/input/image/resize.h"
 #include "worker/input/random_resized_crop.h"
@@ -121,6 +122,21 @@ void apply_draw(const Draw& draw, const TensorSpec& image, std::span<const std::
     resize_part(draw, image, source, target);
   } else if (source.data() != target.data()) {
     std::memcpy(target.data(), source.data(), source.size());
+  }
+}
+
+void apply_draw_to_labels(const Draw& draw, int height, int width, std::span<std::int32_t> labels) {
+  if (draw.kind == Augment::kNone) return;
+  check(draw.kind == Augment::kCropFlip, "a label map is cropped and mirrored");
+  const std::vector<std::int32_t> source(labels.begin(), labels.end());
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) {
+      const int from_y = y + draw.dy;
+      const int from_x = (draw.flip ? width - 1 - x : x) + draw.dx;
+      const bool inside = from_y >= 0 && from_y < height && from_x >= 0 && from_x < width;
+      labels[static_cast<std::size_t>(y * width + x)] =
+          inside ? source[static_cast<std::size_t>(from_y * width + from_x)] : kUncounted;
+    }
   }
 }
 

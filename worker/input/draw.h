@@ -47,6 +47,10 @@ struct Draw {
 Draw make_draw(Augment kind, std::uint64_t seed, std::int64_t epoch,
                std::int64_t sample_index) noexcept;
 
+// Augments a label map [height, width] in place as apply_draw() augments its image: pixels beyond
+// the map become kUncounted. Of kNone and kCropFlip alone.
+void apply_draw_to_labels(const Draw& draw, int height, int width, std::span<std::int32_t> labels);
+
 // Throws UsageError unless samples of this kind can be augmented: crop-flip needs images [H, W, C],
 // random-resized-crop those of u8 with 1 or 3 channels.
 void check_augment(Augment kind, const TensorSpec& image);

@@ -36,6 +36,15 @@ inline SampleSpec classified_samples(Shape shape, int num_classes, DType dtype =
           .num_classes = num_classes};
 }
 
+// Returns the spec of samples with one input, "x" [H, W, C], and a label map as target, "y", i32
+// [H, W]: the class of each pixel, or kUncounted (models/graph/graph.h).
+inline SampleSpec mapped_samples(Shape shape, int num_classes, DType dtype = DType::kU8) {
+  Shape map = {shape[0], shape[1]};
+  return {.inputs = {{"x", dtype, std::move(shape)}},
+          .target = {"y", DType::kI32, std::move(map)},
+          .num_classes = num_classes};
+}
+
 // The memory of one sample: one span per entry of SampleSpec::inputs, and the target's.
 struct SampleView {
   std::span<const std::span<std::byte>> inputs;

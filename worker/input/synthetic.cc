@@ -23,7 +23,7 @@ constexpr std::int64_t kCells = 4;                // the pattern is kCells x kCe
 constexpr std::int64_t kLargestSide = 4096;       // of an image, in pixels
 constexpr std::int64_t kMostSamples = 100000000;  // in each split
 constexpr std::int64_t kMostClasses = 100000;
-constexpr std::int64_t kMostBytes = 1 << 28;     // bytes of the pattern table
+constexpr std::int64_t kMostBytesInMemory = 1 << 28;  // bytes of the pattern table
 constexpr std::uint32_t kNoisePlaces = 1 << 16;  // places where the noise of a sample may start
 
 struct Layout {
@@ -151,8 +151,8 @@ Layout parse_layout(std::string_view argument) {
   good = good && at == end;
   Layout layout{numbers[0], numbers[1], numbers[2], numbers[3]};
   if (found > kAlways) layout.train_samples = layout.test_samples = numbers[kAlways];
-  good = good && layout.channels * layout.height * layout.width <= kMostBytes &&
-         layout.classes * kCells * layout.width * layout.channels <= kMostBytes;
+  good = good && layout.channels * layout.height * layout.width <= kMostBytesInMemory &&
+         layout.classes * kCells * layout.width * layout.channels <= kMostBytesInMemory;
   if (!good) {
     throw UsageError(fmt::format(
         "synthetic: '{}'; expected CxHxW:CLASSES or CxHxW:CLASSES:SAMPLES with sides of 1 to 4096 "

@@ -125,6 +125,11 @@ void require_same_data(const DataSplits& data, const std::string& data_flag,
 
 void require_images_for(Augment augment, const DataSplits& data, const std::string& data_flag) {
   const Shape& shape = data.train->spec().inputs.front().shape;
+  if (augment == Augment::kRandomResizedCrop && !data.train->spec().target.shape.empty()) {
+    throw UsageError(
+        fmt::format("--augment {}: samples of --data {} have label maps; choose crop-flip or none",
+                    name(augment), data_flag));
+  }
   if (augment == Augment::kNone || shape.size() == 3) return;
   throw UsageError(fmt::format(
       "--augment {} needs images [H, W, C]; samples of --data {} are {}; leave the flag out",

@@ -12,7 +12,9 @@ void ConfusionMatrix::add(const Tensor& logits, const Tensor& targets) {
   const std::span<const std::int32_t> labels = targets.i32();
   const auto classes = static_cast<std::size_t>(num_classes_);
   check(scores.size() == labels.size() * classes, "there is a logit per sample and class");
+  const bool is_map = targets.shape().size() > 1;
   for (std::size_t n = 0; n < labels.size(); ++n) {
+    if (is_map && labels[n] == kUncounted) continue;
     const auto row = scores.subspan(n * classes, classes);
     const auto best = static_cast<std::int32_t>(std::ranges::max_element(row) - row.begin());
     ++counts_[{labels[n], best}];
@@ -36,8 +38,21 @@ std::vector<ClassQuality> ConfusionMatrix::classes() const {
   for (std::size_t c = 0; c < classes.size(); ++c) {
     classes[c].precision = fraction(correct[c], classes[c].predicted);
     classes[c].recall = fraction(correct[c], classes[c].samples);
+    classes[c].iou = fraction(correct[c], classes[c].samples + classes[c].predicted - correct[c]);
   }
   return classes;
+}
+
+std::optional<double> ConfusionMatrix::mean_iou() const {
+  double sum = 0.0;
+  int count = 0;
+  for (const ClassQuality& quality : classes()) {
+    if (!quality.iou) continue;
+    sum += *quality.iou;
+    ++count;
+  }
+  if (count == 0) return std::nullopt;
+  return sum / count;
 }
 
 }  // namespace syncopate

@@ -47,6 +47,26 @@ TEST(AConfusionMatrix, GivesPrecisionAndRecallPerClass) {
   EXPECT_EQ(classes[2].recall, std::nullopt) << "no sample is of class 2";
 }
 
+TEST(AConfusionMatrix, CountsThePixelsOfLabelMapsThatCount) {
+  ConfusionMatrix matrix(3);
+  Tensor logits = make_host_tensor({1, 2, 3, 3}, DType::kF32);
+  Tensor targets = make_host_tensor({1, 2, 3}, DType::kI32);
+  const std::vector<std::int32_t> labels = {0, 0, 1, 1, 255, 0};
+  const std::vector<std::size_t> predicted = {0, 1, 1, 1, 2, 0};
+  for (std::size_t p = 0; p < labels.size(); ++p) {
+    targets.i32()[p] = labels[p];
+    logits.f32()[p * 3 + predicted[p]] = 1.0F;
+  }
+  matrix.add(logits, targets);
+  const std::vector<ClassQuality> classes = matrix.classes();
+  EXPECT_EQ(classes[0].samples, 3);
+  EXPECT_EQ(classes[0].iou, 2.0 / 3.0);
+  EXPECT_EQ(classes[1].iou, 2.0 / 3.0);
+  EXPECT_EQ(classes[2].iou, std::nullopt) << "the only pixel taken for class 2 does not count";
+  EXPECT_EQ(matrix.mean_iou(), 2.0 / 3.0);
+  EXPECT_EQ(ConfusionMatrix(3).mean_iou(), std::nullopt);
+}
+
 TEST(AConfusionMatrix, TakesTheFirstOfEqualLogits) {
   ConfusionMatrix matrix(2);
   matrix.add(logits_for({0}, 2), targets_of({0}));

@@ -41,8 +41,9 @@ void normalise_with_channels(const From* x, float unit, const float* mean, const
                              int channels, T* y, int y_channels, std::int64_t rows,
                              cudaStream_t stream);
 
-// The place of a map x [n, height, width, channels] in a map y [n, y_height, y_width, channels]: x's
-// first pixel lies in row `top` and column `left` of y. They are negative where y is cut out of x.
+// The place of a map x [n, height, width, channels] in a map y [n, y_height, y_width, channels]:
+// x's first pixel lies in row `top` and column `left` of y. They are negative where y is cut out of
+// x.
 struct BorderShape {
   std::int64_t n = 0;
   int height = 0, width = 0, channels = 0;

@@ -1,0 +1,93 @@
+// Trains a network of label maps through the command line: the same bits under every synchronous
+// strategy, and what evaluate and predict say of it.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/end_to_end/support/metrics_lines.h"
+#include "tests/end_to_end/support/run_program.h"
+#include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/end_to_end/support/task_results.h"
+#include "tests/worker/input/image/encoded_samples.h"
+
+namespace syncopate::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+class LabelMaps : public testing::Test {
+ protected:
+  Arguments run_of(const Arguments& more) const {
+    return Arguments{"--model",   "fcn",       "--data", "shapes",        "--augment",
+                     "crop-flip", "--threads", "1",      "--no-progress", "--learning-rate",
+                     "0.004"} +
+           more;
+  }
+  std::string weights_hash(const Arguments& start) const {
+    const std::string metrics = scratch_ / "m.jsonl";
+    const ProgramResult run = run_syncopate(
+        start + run_of({"--steps", "20", "--batch-size", "16", "--metrics", metrics}));
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    if (run.exit_code != 0) return "";
+    return metrics_lines(metrics, "summary").front().at("weights_hash").get<std::string>();
+  }
+
+  ScratchDir scratch_;
+};
+
+TEST_F(LabelMaps, TrainToTheSameBitsUnderSynchronousStrategies) {
+  const Arguments two = {"launch", "--workers", "2"};
+  const Arguments train = {"--", "train", "--strategy"};
+  const std::string mirrored = weights_hash({"train", "--strategy", "mirrored", "--replicas", "2"});
+  EXPECT_FALSE(mirrored.empty());
+  EXPECT_EQ(weights_hash({"train", "--strategy", "central-storage", "--replicas", "2"}), mirrored);
+  EXPECT_EQ(weights_hash(two + train + Arguments{"multi-worker-mirrored"}), mirrored);
+  EXPECT_EQ(weights_hash(two + Arguments{"--servers", "1"} + train +
+                         Arguments{"parameter-server", "--consistency", "sync"}),
+            mirrored);
+}
+
+// A whole training, to the quality that a user expects, is left to the learning tests.
+TEST_F(LabelMaps, AreEvaluatedByIoUAndPredictedAsPictures) {
+  const std::string folder = scratch_ / "run";
+  const ProgramResult trained =
+      run_syncopate(Arguments{"train"} +
+                    run_of({"--steps", "150", "--batch-size", "16", "--checkpoint-dir", folder}));
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  std::string checkpoint;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    if (file.path().extension() == ".safetensors") checkpoint = file.path();
+  }
+  const ProgramResult evaluated = run_syncopate({"evaluate", "--checkpoint", checkpoint, "--json"});
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  const auto json = nlohmann::json::parse(evaluated.out);
+  double sum = 0.0;
+  std::int64_t pixels = 0;
+  for (const auto& row : json.at("classes")) {
+    sum += row.at("iou").get<double>();
+    pixels += row.at("samples").get<std::int64_t>();
+  }
+  EXPECT_NEAR(json.at("mean_iou").get<double>(), sum / 3.0, 1e-12);
+  EXPECT_GT(json.at("mean_iou").get<double>(), 0.4);
+  EXPECT_EQ(pixels, 1000 * 64 * 64);
+  const ProgramResult text = run_syncopate({"evaluate", "--checkpoint", checkpoint});
+  EXPECT_NE(text.out.find("mean IoU "), std::string::npos) << text.out;
+
+  // Any picture of any size is predicted; a map is a picture itself.
+  const std::vector<std::byte> png = make_png(make_picture(90, 50, 3, 1));
+  std::ofstream(scratch_ / "a.png", std::ios::binary)
+      .write(reinterpret_cast<const char*>(png.data()), static_cast<std::streamsize>(png.size()));
+  const ProgramResult predicted = run_syncopate({"predict", "--checkpoint", checkpoint, "--json",
+                                                 "--maps", scratch_ / "maps", scratch_ / "a.png"});
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  const auto line = nlohmann::json::parse(predicted.out);
+  double shares = 0.0;
+  for (const double share : line.at("shares")) shares += share;
+  EXPECT_NEAR(shares, 1.0, 1e-12);
+  EXPECT_TRUE(std::filesystem::exists(line.at("map").get<std::string>()));
+}
+
+}  // namespace
+}  // namespace syncopate::test
