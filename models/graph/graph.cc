@@ -115,12 +115,10 @@ std::string_view name(const Operation& operation) noexcept {
   if (const auto* loss = std::get_if<LossOp>(&operation)) return name(loss->kind);
   if (const auto* activation = std::get_if<ActivationOp>(&operation)) return name(activation->kind);
   static constexpr std::array<std::string_view, std::variant_size_v<Operation>> kNames = {
-      "input",      "conv2d",       "batch_norm",
-      "layer_norm", "relu",         "activation",
-      "max_pool",   "average_pool", "global_average_pool",
-      "flatten",    "dense",        "add",
-      "multiply",   "concat",       "shortcut",
-      "loss"};
+      "input",    "conv2d",     "batch_norm", "layer_norm",   "dropout",
+      "relu",     "activation", "max_pool",   "average_pool", "global_average_pool",
+      "flatten",  "dense",      "add",        "multiply",     "concat",
+      "shortcut", "loss"};
   return kNames[operation.index()];
 }
 
@@ -149,6 +147,13 @@ std::size_t Graph::input_index(std::string_view input_name) const {
   }
   throw ShapeError(
       fmt::format("the network has no input '{}'; its inputs are {}", input_name, known));
+}
+
+bool Graph::uses_keys() const noexcept {
+  return std::ranges::any_of(nodes, [](const Node& node) {
+    const auto* dropout = std::get_if<DropoutOp>(&node.operation);
+    return dropout != nullptr && dropout->threshold() > 0;
+  });
 }
 
 const Node& Graph::first_input() const {
@@ -292,7 +297,10 @@ NodeId GraphBuilder::batch_norm(NodeId x, std::string_view name, BatchNormOp ope
 
 std::optional<std::array<std::int64_t, 3>> GraphBuilder::flattened_map(NodeId x) const {
   const Node& node = graph_.nodes.at(static_cast<std::size_t>(x));
-  if (std::holds_alternative<LayerNormOp>(node.operation)) return flattened_map(node.inputs.at(0));
+  if (std::holds_alternative<LayerNormOp>(node.operation) ||
+      std::holds_alternative<DropoutOp>(node.operation)) {
+    return flattened_map(node.inputs.at(0));
+  }
   if (!std::holds_alternative<FlattenOp>(node.operation)) return std::nullopt;
   const Shape& map = shape(node.inputs.at(0));
   if (map.size() != 3) return std::nullopt;
@@ -315,6 +323,20 @@ NodeId GraphBuilder::layer_norm(NodeId x, std::string_view name, LayerNormOp ope
   graph_.parameters.push_back(std::move(bias));
   graph_.nodes.back().parameters = {first, first + 1};
   return id;
+}
+
+std::uint32_t DropoutOp::threshold() const noexcept {
+  return static_cast<std::uint32_t>(static_cast<double>(rate) * 0x1p32);
+}
+
+NodeId GraphBuilder::dropout(NodeId x, std::string_view name, DropoutOp operation) {
+  if (!(operation.rate >= 0.0F && operation.rate < 1.0F)) {
+    throw ShapeError(
+        fmt::format("dropout {}: found a rate of {}; expected 0 or more, and less than 1", name,
+                    operation.rate));
+  }
+  if (name.empty()) throw ShapeError("dropout: found no name; the mask depends on it");
+  return append(name, operation, {x}, Shape(shape(x)));
 }
 
 NodeId GraphBuilder::relu(NodeId x) { return append("", ReluOp{}, {x}, Shape(shape(x))); }

@@ -15,6 +15,7 @@ namespace syncopate::reference {
 struct Samples {
   Values x;                          // [N, H, W, C]; u8 pixels have values 0 to 255
   std::vector<std::int32_t> labels;  // [N]
+  std::vector<std::uint64_t> keys;   // [N], or empty without dropout
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
 };

@@ -49,6 +49,8 @@ Samples random_samples(const Graph& graph, std::int64_t count, std::uint64_t see
     const auto classes = static_cast<std::uint32_t>(graph.num_classes());
     samples.labels.push_back(
         static_cast<std::int32_t>(labels.below(static_cast<std::uint64_t>(n), classes)));
+    const auto words = RandomStream(seed, hash_name("keys")).block(static_cast<std::uint64_t>(n));
+    samples.keys.push_back(std::uint64_t{words[0]} << 32 | words[1]);
   }
   return samples;
 }
@@ -56,7 +58,8 @@ Samples random_samples(const Graph& graph, std::int64_t count, std::uint64_t see
 Samples first_samples(const Samples& samples, std::int64_t count) {
   const auto per_sample = static_cast<std::int64_t>(samples.x.size()) / samples.size();
   return {{samples.x.begin(), samples.x.begin() + count * per_sample},
-          {samples.labels.begin(), samples.labels.begin() + count}};
+          {samples.labels.begin(), samples.labels.begin() + count},
+          {samples.keys.begin(), samples.keys.begin() + count}};
 }
 
 double relative_l2(std::span<const double> expected, std::span<const double> found) {
