@@ -25,6 +25,8 @@ std::string_view name_of(GroupKind kind) {
       return "batch norm";
     case GroupKind::kLayerNorm:
       return "layer norm";
+    case GroupKind::kDropout:
+      return "dropout";
     case GroupKind::kRelu:
       return "ReLU";
     case GroupKind::kActivation:
@@ -124,6 +126,7 @@ std::vector<GroupBytes> count_group_bytes(const Graph& graph, const std::vector<
       case GroupKind::kLoss:
         bytes.forward = inputs + input_gradients;  // the forward pass writes the gradient
         break;
+      case GroupKind::kDropout:
       case GroupKind::kAdd:
       case GroupKind::kConcat:
       case GroupKind::kAveragePool:

@@ -50,7 +50,8 @@ class Count {
       elements_ += 5.0 * out;  // x and y; x, dy and dx
     } else if (std::holds_alternative<MultiplyOp>(node.operation)) {
       elements_ += 8.0 * out;  // a, b and y; dy twice, a, b, and both gradients
-    } else if (std::holds_alternative<ConcatOp>(node.operation)) {
+    } else if (std::holds_alternative<DropoutOp>(node.operation) ||
+               std::holds_alternative<ConcatOp>(node.operation)) {
       elements_ += 4.0 * out;
     } else if (std::holds_alternative<GlobalAveragePoolOp>(node.operation)) {
       elements_ += 2.0 * in;

@@ -93,6 +93,8 @@ constexpr const char* kNetworkFileHelp =
     "                         output_padding of PyTorch is less padding at BOTTOM and RIGHT\n"
     "  batch_norm             of a map; epsilon 1e-5, momentum 0.1 (the share of the new batch)\n"
     "  layer_norm             over the channels of each pixel, or of a vector; epsilon 1e-5\n"
+    "  dropout                rate 0.5, the probability of 0 in training; its name selects the "
+    "elements\n"
     "  relu, relu6, sigmoid, tanh, gelu, silu, hard-swish\n"
     "  max_pool, average_pool window 2, stride 2, pad 0, one number below half the window; the "
     "mean\n"

@@ -47,6 +47,7 @@ Batch Batch::rows(std::int64_t begin, std::int64_t end) const {
              .loss_divisor = loss_divisor};
   part.inputs.reserve(inputs.size());
   for (const Tensor& input : inputs) part.inputs.push_back(input.rows(begin, end));
+  if (!keys.shape().empty()) part.keys = keys.rows(begin, end);
   return part;
 }
 
@@ -78,7 +79,7 @@ void check_samples(const Tensor& found, std::string_view what, std::int64_t n, c
 
 }  // namespace
 
-void check_batch(const Graph& graph, const Batch& batch, std::int64_t most) {
+void check_batch(const Graph& graph, const Batch& batch, std::int64_t most, Mode mode) {
   std::size_t count = 0;
   for (const Node& node : graph.nodes) {
     const auto* input = std::get_if<InputOp>(&node.operation);
@@ -93,6 +94,9 @@ void check_batch(const Graph& graph, const Batch& batch, std::int64_t most) {
   }
   const Shape target = graph.target_shape();
   check_samples(batch.target, "targets", batch.num_samples, target, DType::kI32, most);
+  if (mode == Mode::kTrain && graph.uses_keys()) {
+    check_samples(batch.keys, "keys of dropout", batch.num_samples, {}, DType::kI64, most);
+  }
   if (batch.loss_divisor < 1) {
     throw ShapeError(
         fmt::format("forward: the loss divisor is {}; expected at least 1", batch.loss_divisor));

@@ -123,8 +123,9 @@ struct LibraryVersion {
 std::vector<LibraryVersion> cpu_library_versions();
 
 // Throws ShapeError when the samples of a batch do not have the network's shape and type, when the
-// batch has more than `most` samples, when a label is not a class, or when the loss divisor is
-// below 1. The batch must be in host memory.
-void check_batch(const Graph& graph, const Batch& batch, std::int64_t most);
+// batch has more than `most` samples, when a label is not a class, when the loss divisor is below
+// 1, or when a network with dropout trains on a batch without keys. The batch must be in host
+// memory.
+void check_batch(const Graph& graph, const Batch& batch, std::int64_t most, Mode mode);
 
 }  // namespace syncopate

@@ -28,6 +28,9 @@ struct Batch {
   std::int64_t loss_divisor = 0;
   // Samples that could not be read: replaced by others in training, left out in evaluations.
   std::int64_t num_bad = 0;
+  // [N] i64: a random key per sample, a function of (seed, epoch, sample), from which dropout
+  // draws. Absent, of shape [], where no dropout trains.
+  Tensor keys;
 
   // Returns a view of the samples [begin, end).
   Batch rows(std::int64_t begin, std::int64_t end) const;

@@ -107,6 +107,8 @@ class Matcher {
       group.relu = absorb<ReluOp>(group);
     } else if (is<LayerNormOp>(id)) {
       group.kind = GroupKind::kLayerNorm;
+    } else if (is<DropoutOp>(id)) {
+      group.kind = GroupKind::kDropout;
     } else if (is<ReluOp>(id)) {
       group.kind = GroupKind::kRelu;
     } else if (is<ActivationOp>(id)) {

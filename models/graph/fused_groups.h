@@ -16,6 +16,7 @@ enum class GroupKind : std::uint8_t {
   kConvReluPool,   // conv2d of the samples + relu + max_pool 2x2 (+ flatten)
   kBatchNorm,      // batch_norm (+ add) (+ relu)
   kLayerNorm,
+  kDropout,
   kRelu,
   kActivation,
   kAdd,

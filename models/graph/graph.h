@@ -100,6 +100,18 @@ struct BatchNormOp {
 struct LayerNormOp {
   float epsilon = 1e-5F;
 };
+// Dropout: in training y = 0 with probability `rate` and x / (1 - rate) otherwise; in evaluation
+// y = x. The mask of a sample is a function of its key (Batch::keys), the node's name and the
+// element's index in the order H, W, C alone, so it depends on no device, batch or layout. Source:
+// Srivastava et al. 2014, with the division in training.
+struct DropoutOp {
+  float rate = 0.5F;  // in [0, 1)
+
+  // An element is kept if its number, RandomStream(key, hash_name(node's name)).bits(element), is
+  // at least the threshold. The threshold is 0 if all elements are kept.
+  std::uint32_t threshold() const noexcept;
+  float scale() const noexcept { return 1.0F / (1.0F - rate); }  // of the elements that are kept
+};
 struct ReluOp {};
 // An activation other than ReLU, element by element.
 struct ActivationOp {
@@ -159,16 +171,18 @@ std::string_view name(LossKind kind) noexcept;  // such as "softmax-cross-entrop
 // Returns the names of a loss's metrics, at most kMostMetrics.
 std::span<const std::string_view> metric_names(LossKind kind) noexcept;
 
-using Operation = std::variant<InputOp, Conv2dOp, ConvTranspose2dOp, BatchNormOp, LayerNormOp,
-                               ReluOp, ActivationOp, MaxPoolOp, AveragePoolOp, GlobalAveragePoolOp,
-                               FlattenOp, DenseOp, AddOp, MultiplyOp, ConcatOp, ShortcutOp, LossOp>;
+using Operation =
+    std::variant<InputOp, Conv2dOp, ConvTranspose2dOp, BatchNormOp, LayerNormOp, DropoutOp, ReluOp,
+                 ActivationOp, MaxPoolOp, AveragePoolOp, GlobalAveragePoolOp, FlattenOp, DenseOp,
+                 AddOp, MultiplyOp, ConcatOp, ShortcutOp, LossOp>;
 
 std::string_view name(Activation kind) noexcept;  // such as "hard-swish"
 // Returns the name of an operation in a network's text, such as "conv2d".
 std::string_view name(const Operation& operation) noexcept;
 
 struct Node {
-  std::string name;  // such as "layer1.0.conv1"; "" for a node without parameters but an input
+  // Such as "layer1.0.conv1"; "" for a node without parameters but an input or a dropout.
+  std::string name;
   Operation operation;
   std::vector<NodeId> inputs;
   Shape shape;                  // of the node's output, for one sample
@@ -185,6 +199,8 @@ struct Graph {
   // Returns the nodes that are inputs, in the order of Batch::inputs.
   std::vector<NodeId> inputs() const;
   std::size_t num_inputs() const noexcept;
+  // Returns whether training needs the keys of samples, Batch::keys: for a dropout.
+  bool uses_keys() const noexcept;
   // Returns the index of the input of this name among inputs(). Throws ShapeError when there is
   // none.
   std::size_t input_index(std::string_view input_name) const;
@@ -216,6 +232,7 @@ class GraphBuilder {
                           ConvTranspose2dOp operation);
   NodeId batch_norm(NodeId x, std::string_view name, BatchNormOp operation = {});
   NodeId layer_norm(NodeId x, std::string_view name, LayerNormOp operation = {});
+  NodeId dropout(NodeId x, std::string_view name, DropoutOp operation = {});
   NodeId relu(NodeId x);
   NodeId activation(NodeId x, Activation kind);
   NodeId max_pool(NodeId x, MaxPoolOp operation = {});

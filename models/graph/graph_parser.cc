@@ -139,6 +139,7 @@ class Reader {
   NodeId layer_norm() const {
     return build_.layer_norm(inputs_[0], parameters_name(), {.epsilon = epsilon()});
   }
+  NodeId dropout() const;
   NodeId relu() const { return build_.relu(inputs_[0]); }
   NodeId activation() const;
   NodeId max_pool() const {
@@ -181,6 +182,7 @@ const std::vector<Reader::Row>& Reader::rows() {
        &Reader::conv_transpose2d},
       {"batch_norm", 1, {"epsilon", "momentum"}, &Reader::batch_norm},
       {"layer_norm", 1, {"epsilon"}, &Reader::layer_norm},
+      {"dropout", 1, {"rate"}, &Reader::dropout},
       {"relu", 1, {}, &Reader::relu},
       {"sigmoid", 1, {}, &Reader::activation},
       {"tanh", 1, {}, &Reader::activation},
@@ -506,6 +508,13 @@ NodeId Reader::batch_norm() const {
   return build_.batch_norm(
       inputs_[0], parameters_name(),
       {.epsilon = epsilon(), .momentum = between("momentum", BatchNormOp().momentum, 0.0F, 1.0F)});
+}
+
+NodeId Reader::dropout() const {
+  const float rate = between("rate", DropoutOp().rate, 0.0F, 1.0F);
+  if (rate == 1.0F) refuse("'rate' is 1; expected less");
+  if (name_.empty()) refuse("'name' is missing; the elements that are dropped depend on it");
+  return build_.dropout(inputs_[0], name_, {.rate = rate});
 }
 
 NodeId Reader::dense() const {

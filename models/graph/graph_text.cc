@@ -46,6 +46,7 @@ class Writer {
     json_["momentum"] = shortest(op.momentum);
   }
   void operator()(const LayerNormOp& op) const { json_["epsilon"] = shortest(op.epsilon); }
+  void operator()(const DropoutOp& op) const { json_["rate"] = shortest(op.rate); }
   void operator()(const ReluOp& /*op*/) const {}
   void operator()(const MaxPoolOp& op) const {
     json_["window"] = op.window;

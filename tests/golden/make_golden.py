@@ -280,6 +280,7 @@ class Operations(nn.Module):
         self.fc1 = nn.Linear(8 * 8 * 34, 20)
         self.norm3 = nn.LayerNorm(20)
         self.fc2 = nn.Linear(20, 10)
+        self.dropout = nn.Dropout(0.0)
 
     def forward(self, x, kinks):
         normed = self.norm1(self.conv1(x).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
@@ -288,7 +289,7 @@ class Operations(nn.Module):
         x = torch.cat([gated, kinks.hard_swish(self.right(F.pad(pooled, (2, 0, 0, 2)))), pooled,
                        torch.tanh(self.up(self.grouped(kinks.relu6(self.depthwise(pooled)))))], 1)
         x = self.norm2(F.avg_pool2d(x, 2).flatten(1))
-        return self.fc2(torch.tanh(self.norm3(self.fc1(x))))
+        return self.fc2(self.dropout(torch.tanh(self.norm3(self.fc1(x)))))
 
 
 class Kinks:

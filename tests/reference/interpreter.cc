@@ -81,6 +81,9 @@ class Interpreter {
     return batch_norm(x(), moments, op, parameter(0), parameter(1));
   }
   Map forward(const LayerNormOp& op) { return layer_norm(x(), op, parameter(0), parameter(1)); }
+  Map forward(const DropoutOp& op) {
+    return mode_ == Mode::kTrain ? dropout(x(), op, node_->name, samples_.keys) : x();
+  }
   Map forward(const ReluOp& /*op*/) { return relu(x()); }
   Map forward(const ActivationOp& op) { return activate(x(), op.kind); }
   Map forward(const AveragePoolOp& op) { return average_pool(x(), op, node_->shape); }
@@ -148,6 +151,9 @@ class Interpreter {
     accumulate(dx().values, gradients.x.values);
     accumulate(dparameter(0), gradients.scale);
     accumulate(dparameter(1), gradients.shift);
+  }
+  void backward(const DropoutOp& op, const Map& dy) {
+    accumulate(dx().values, dropout(dy, op, node_->name, samples_.keys).values);
   }
   void backward(const ReluOp& /*op*/, const Map& dy) {
     accumulate(dx().values, relu_backward(x(), dy).values);

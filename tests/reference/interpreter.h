@@ -16,6 +16,7 @@ struct Samples {
   Values x;                          // [N, H, W, C]; u8 pixels have values 0 to 255
   std::vector<std::int32_t> labels;  // [N], or [N, H, W] for label maps
   std::int64_t labels_per_sample = 1;
+  std::vector<std::uint64_t> keys;  // [N], or empty without dropout
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()) / labels_per_sample; }
 };

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/base/random.h"
+
 namespace syncopate::reference {
 namespace {
 
@@ -58,6 +60,19 @@ Map input(const Map& x, const InputOp& operation) {
     y.values[i] = (x.values[i] / static_cast<double>(operation.unit()) -
                    static_cast<double>(operation.mean[c])) /
                   static_cast<double>(operation.stddev[c]);
+  }
+  return y;
+}
+
+Map dropout(const Map& x, const DropoutOp& operation, std::string_view name,
+            const std::vector<std::uint64_t>& keys) {
+  Map y = x;
+  const auto elements = static_cast<std::size_t>(x.h * x.w * x.c);
+  for (std::size_t i = 0; i < x.values.size(); ++i) {
+    const RandomStream random(keys.at(i / elements), hash_name(name));
+    const double number = random.bits(i % elements) / 4294967296.0;
+    const auto rate = static_cast<double>(operation.rate);
+    y.values[i] *= number < rate ? 0.0 : 1.0 / (1.0 - rate);
   }
   return y;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "models/graph/graph.h"
@@ -82,6 +83,11 @@ Map layer_norm(const Map& x, const LayerNormOp& operation, const Values& weight,
 // Computes layer norm's gradients: scale is that of the weight, shift that of the bias.
 BatchNormGradients layer_norm_backward(const Map& x, const LayerNormOp& operation,
                                        const Values& weight, const Map& dy);
+
+// Multiplies each element by its factor: 0 for one that the mask of its sample drops. `name` is
+// that of the node, keys: one per sample. The gradient is the dropout of dy.
+Map dropout(const Map& x, const DropoutOp& operation, std::string_view name,
+            const std::vector<std::uint64_t>& keys);
 
 Map relu(const Map& x);
 Map relu_backward(const Map& x, const Map& dy);  // the gradient at x = 0 is 0

@@ -56,6 +56,10 @@ Samples random_samples(const Graph& graph, std::int64_t count, std::uint64_t see
     samples.labels.push_back(
         static_cast<std::int32_t>(labels.below(static_cast<std::uint64_t>(n), classes)));
   }
+  for (std::int64_t n = 0; n < count; ++n) {
+    const auto words = RandomStream(seed, hash_name("keys")).block(static_cast<std::uint64_t>(n));
+    samples.keys.push_back(std::uint64_t{words[0]} << 32 | words[1]);
+  }
   return samples;
 }
 
@@ -63,7 +67,8 @@ Samples first_samples(const Samples& samples, std::int64_t count) {
   const auto per_sample = static_cast<std::int64_t>(samples.x.size()) / samples.size();
   return {{samples.x.begin(), samples.x.begin() + count * per_sample},
           {samples.labels.begin(), samples.labels.begin() + count * samples.labels_per_sample},
-          samples.labels_per_sample};
+          samples.labels_per_sample,
+          {samples.keys.begin(), samples.keys.begin() + count}};
 }
 
 double relative_l2(std::span<const double> expected, std::span<const double> found) {

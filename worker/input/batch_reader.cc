@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <span>
@@ -56,6 +57,7 @@ BatchSlot BatchReader::make_slot() const {
     slot.whole.inputs.push_back(make_rows(input));
   }
   slot.whole.target = make_rows(dataset_.spec().target);
+  slot.whole.keys = make_rows({.name = "keys", .dtype = DType::kI64, .shape = {}});
   slot.whole.num_samples = plan_.most_samples();
   slot.batch = slot.whole;
   slot.sample.resize(dataset_.spec().inputs.size());
@@ -115,6 +117,9 @@ std::int64_t BatchReader::read(const ps::SampleRange& samples, std::int64_t row,
     const bool is_good =
         read_good(index, make_draw(options_.augment, options_.seed, samples.epoch, index),
                   {slot.sample, memory_of(slot.whole.target, spec.target)});
+    const std::uint64_t key = make_key(options_.seed, samples.epoch, index);
+    std::memcpy(slot.whole.keys.bytes().data() + static_cast<std::size_t>(row) * sizeof key, &key,
+                sizeof key);
     if (!is_good) ++slot.batch.num_bad;
     if (is_good || !options_.leaves_out_bad) ++row;
   }

@@ -39,11 +39,11 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
   // Returns the next batch: inputs and target with the shapes and dtypes of the data set, N samples
-  // each; loss_divisor is the global sample count of this step. N is the share of this shard, which
-  // is smaller in the short last batch of an epoch and may be 0. The batch is recycled: it stays
-  // valid until the second next call. Returned by reference, because a copy of its shapes would
-  // cost two allocations per step. Throws what the data set throws for a sample of the batch, and
-  // throws it again on every later call.
+  // each, and their keys (make_key); loss_divisor is the global sample count of this step. N is the
+  // share of this shard, which is smaller in the short last batch of an epoch and may be 0. The
+  // batch is recycled: it stays valid until the second next call. Returned by reference, because a
+  // copy of its shapes would cost two allocations per step. Throws what the data set throws for a
+  // sample of the batch, and throws it again on every later call.
   virtual const Batch& next() = 0;
   // Returns the position of the batch that next() will return.
   virtual ps::DataPosition position() const = 0;

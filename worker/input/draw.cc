@@ -31,6 +31,12 @@ Draw make_draw(Augment kind, std::uint64_t seed, std::int64_t epoch,
   return {kind, shift(words[0]), shift(words[1]), (words[2] >> 31) != 0};
 }
 
+std::uint64_t make_key(std::uint64_t seed, std::int64_t epoch, std::int64_t sample_index) noexcept {
+  const RandomStream random(seed, hash_name("dropout") + static_cast<std::uint64_t>(epoch));
+  const auto words = random.block(static_cast<std::uint64_t>(sample_index));
+  return std::uint64_t{words[0]} << 32 | words[1];
+}
+
 namespace {
 
 void crop_and_flip(const Draw& draw, const TensorSpec& image, std::span<const std::byte> source,

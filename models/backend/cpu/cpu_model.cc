@@ -89,7 +89,7 @@ CpuModel::Plan& CpuModel::plan_for(std::int64_t n) {
 }
 
 void CpuModel::start_forward(const Batch& batch, const ValuesHook& before_use) {
-  check_batch(graph_, batch, options_.batch_size);
+  check_batch(graph_, batch, options_.batch_size, options_.mode);
   const std::int64_t n = batch.num_samples;
   plan_ = nullptr;  // must not dangle if plan_for() deletes the old plan and throws
   plan_ = &plan_for(n);
@@ -106,6 +106,8 @@ void CpuModel::start_forward(const Batch& batch, const ValuesHook& before_use) {
     steps_[l].labels = batch.target.i32().subspan(static_cast<std::size_t>(first * labels),
                                                   static_cast<std::size_t>((end - first) * labels));
     steps_[l].loss_divisor = batch.loss_divisor;
+    const auto* keys = reinterpret_cast<const std::uint64_t*>(batch.keys.bytes().data());
+    steps_[l].keys = batch.keys.shape().empty() ? nullptr : keys + first;
   }
   lanes_.run([this](int lane) { forward_lane(lane); });
 }

@@ -70,6 +70,7 @@ struct LaneStep {
   LanePool& lanes;
   std::vector<const std::byte*> inputs;  // this lane's samples, as in Batch::inputs
   std::span<const std::int32_t> labels;
+  const std::uint64_t* keys = nullptr;  // of the lane's samples, as Batch::keys; null if absent
   std::int64_t loss_divisor = 1;
   double loss = 0.0;      // the sum of the lane's losses, written by the loss group
   double accuracy = 0.0;  // the sum of the samples' accuracies, written by the loss group
@@ -162,6 +163,8 @@ std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const 
                                              const ValueType& output, BatchNormShared& shared);
 std::unique_ptr<Group> make_layer_norm_group(const GroupContext& context, const FusedGroup& group,
                                              const ValueType& output);
+std::unique_ptr<Group> make_dropout_group(const GroupContext& context, const FusedGroup& group,
+                                          const ValueType& output);
 std::unique_ptr<Group> make_relu_group(const GroupContext& context, const ValueType& output);
 std::unique_ptr<Group> make_activation_group(const GroupContext& context, const FusedGroup& group,
                                              const ValueType& output);

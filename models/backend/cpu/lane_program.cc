@@ -100,6 +100,8 @@ class LaneProgram::Builder {
         return make_batch_norm_group(context_, group, output, *batch_norms_[i]);
       case GroupKind::kLayerNorm:
         return make_layer_norm_group(context_, group, output);
+      case GroupKind::kDropout:
+        return make_dropout_group(context_, group, output);
       case GroupKind::kRelu:
         return make_relu_group(context_, output);
       case GroupKind::kActivation:

@@ -45,6 +45,10 @@ CudaModel::CudaModel(ReplicaHandles& handles, const BackendOptions& backend, con
   }
   const auto labels = static_cast<std::size_t>(num_elements(graph.target_shape()));  // of a sample
   targets_.emplace(samples * labels * sizeof(std::int32_t), handles.device);
+  if (options.mode == Mode::kTrain && graph.uses_keys()) {
+    keys_.emplace(samples * sizeof(std::uint64_t), handles.device);
+    step_.keys = static_cast<const std::uint64_t*>(keys_->data());
+  }
   sums_ = make_device_buffer(sizeof(LossSums), handles.device);
   host_sums_ = make_pinned_buffer(sizeof(LossSums));
   forward_ends_ = make_event();
@@ -103,6 +107,7 @@ void CudaModel::prepare(const Batch& batch) {
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     inputs_[i]->start(batch.inputs[i].bytes(), stream);
   targets_->start(batch.target.bytes(), stream);
+  if (keys_) keys_->start(batch.keys.bytes(), stream);
   check_cuda(cudaMemsetAsync(sums_->data(), 0, sizeof(LossSums), stream));
   step_.labels = static_cast<const std::int32_t*>(targets_->data());
   step_.loss_divisor = batch.loss_divisor;
@@ -118,7 +123,7 @@ void CudaModel::refresh_all() {
 
 void CudaModel::start_forward(const Batch& batch, const ValuesHook& before_use) {
   const nvtx3::scoped_range range("forward");
-  check_batch(graph_, batch, options_.batch_size);
+  check_batch(graph_, batch, options_.batch_size, options_.mode);
   use_device(handles_.device);
   prepare(batch);
   cudaStream_t stream = handles_.compute.get();

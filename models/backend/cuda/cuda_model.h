@@ -78,6 +78,7 @@ class CudaModel final : public Model {
   std::vector<std::unique_ptr<Program>> programs_;    // by batch size; the full batch is first
   std::vector<std::unique_ptr<BatchUpload>> inputs_;  // as Batch::inputs
   std::optional<BatchUpload> targets_;
+  std::optional<BatchUpload> keys_;    // exists if the model trains a network with dropout
   std::shared_ptr<Buffer> sums_;       // LossSums, on the device
   std::shared_ptr<Buffer> host_sums_;  // receives on the host the copy of sums_
   StreamEvent forward_ends_;

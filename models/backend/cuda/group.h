@@ -60,6 +60,7 @@ struct GroupMemory {
 struct Step {
   std::vector<const void*> inputs;  // as Batch::inputs, in the batch's own types
   const std::int32_t* labels = nullptr;
+  const std::uint64_t* keys = nullptr;  // as Batch::keys; null if no dropout trains
   std::int64_t loss_divisor = 1;
   LossSums* sums = nullptr;  // the sums of the loss, written by the loss group
   bool operator==(const Step&) const = default;
@@ -84,6 +85,7 @@ std::unique_ptr<Group> make_conv_transpose_group(const GroupContext& context,
                                                  const FusedGroup& group);
 std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_layer_norm_group(const GroupContext& context, const FusedGroup& group);
+std::unique_ptr<Group> make_dropout_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_dense_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_loss_group(const GroupContext& context, const FusedGroup& group);
 

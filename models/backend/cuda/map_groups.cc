@@ -361,6 +361,8 @@ std::unique_ptr<Group> make_group(const GroupContext& context, const FusedGroup&
       return make_batch_norm_group(context, group);
     case GroupKind::kLayerNorm:
       return make_layer_norm_group(context, group);
+    case GroupKind::kDropout:
+      return make_dropout_group(context, group);
     case GroupKind::kDense:
       return make_dense_group(context, group);
     case GroupKind::kLoss:

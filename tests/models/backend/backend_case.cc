@@ -41,6 +41,8 @@ Batch make_batch(const Graph& graph, const reference::Samples& samples, std::int
               samples.size(),
               loss_divisor};
   std::ranges::copy(samples.labels, batch.target.i32().begin());
+  batch.keys = make_host_tensor({samples.size()}, DType::kI64);
+  std::ranges::copy(std::as_bytes(std::span(samples.keys)), batch.keys.bytes().begin());
   for (std::size_t i = 0; i < samples.x.size(); ++i) {
     if (dtype == DType::kU8) {
       batch.inputs[0].u8()[i] = static_cast<std::uint8_t>(samples.x[i]);

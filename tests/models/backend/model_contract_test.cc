@@ -196,6 +196,25 @@ TEST_P(BackendModel, RefusesSamplesOfAnotherShapeOrType) {
   EXPECT_THROW(subject.model->forward(unlabelled, [](BucketId) {}), ShapeError);
 }
 
+TEST_P(BackendModel, RefusesToTrainADropoutOnABatchWithoutKeys) {
+  GraphBuilder build("dropout");
+  const NodeId x = build.dropout(build.input({4}, {.dtype = DType::kF32}), "drop");
+  const Graph graph = build.finish(build.dense(x, "fc", 3));
+  const reference::Variables variables = reference::random_variables(graph, 1);
+  Batch batch = make_batch(graph, reference::random_samples(graph, kBatch, 2), kBatch);
+  EXPECT_EQ(batch.rows(1, 3).keys.shape(), Shape{2});
+  BackendCase trains(graph, variables, options());
+  (void)trains.step(batch);
+  Batch unlike = batch;
+  unlike.keys = make_host_tensor({kBatch - 1}, DType::kI64);
+  EXPECT_THROW(trains.model->forward(unlike, [](BucketId) {}), ShapeError);
+  batch.keys = {};
+  EXPECT_THROW(trains.model->forward(batch, [](BucketId) {}), ShapeError);
+  CaseOptions evaluation = options();
+  evaluation.mode = Mode::kEvaluate;
+  EXPECT_NO_THROW((void)BackendCase(graph, variables, evaluation).step(batch.rows(0, 2)));
+}
+
 TEST_P(BackendModel, FindsTwoInputsByTheirNames) {
   const auto network = [](bool has_two) {
     GraphBuilder build(has_two ? "two" : "one");

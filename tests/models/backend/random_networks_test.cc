@@ -99,7 +99,7 @@ class Drawing {
   NodeId draw_map_node(NodeId x) {
     const Shape shape = build_.shape(x);
     const auto smallest = static_cast<int>(std::min(shape[0], shape[1]));
-    switch (below(16)) {
+    switch (below(17)) {
       case 0:
       case 1: {
         Conv2dOp conv{.kernel_h = between(1, std::min(3, smallest)),
@@ -133,6 +133,8 @@ class Drawing {
         if (has_norm_) return build_.relu(read(x));
         has_norm_ = true;
         return build_.batch_norm(read(x), next_name());
+      case 16:
+        return build_.dropout(read(x), next_name(), {.rate = 0.25F});
       case 15:
         return draw_layer_norm(x);
       case 3:
@@ -168,6 +170,8 @@ class Drawing {
       add(build_.relu(read(x)));
     } else if (below(3) == 0) {
       add(build_.activation(read(x), any_activation()));
+    } else if (below(5) == 0) {
+      add(build_.dropout(read(x), next_name()));
     } else if (below(4) == 0) {
       add(draw_layer_norm(x));
     } else if (below(3) == 0) {

@@ -276,6 +276,22 @@ void append_others(std::vector<SmallNetwork>& all) {
     const NodeId z = b.layer_norm(y, "ln");
     return b.add(b.conv2d(z, "conv2", 20, same), b.multiply(z, y));
   }));
+  all.push_back(map_network("Dropout", {6, 5, 3}, [=](GraphBuilder& b, NodeId x) {
+    x = b.dropout(b.relu(b.conv2d(x, "conv1", 10, same)), "drop1", {.rate = 0.3F});
+    x = b.dropout(b.conv2d(x, "conv2", 16, same), "drop2", {.rate = 0.1F});
+    return b.dropout(b.dense(b.flatten(x), "hidden", 21), "drop3");
+  }));
+  all.push_back(map_network("DropoutOfTheInput", {5, 5, 3}, [=](GraphBuilder& b, NodeId x) {
+    return b.conv2d(b.dropout(x, "drop"), "conv", 10, same);
+  }));
+  all.push_back(map_network("DropoutReadTwice", {5, 5, 3}, [=](GraphBuilder& b, NodeId x) {
+    const NodeId y = b.conv2d(x, "conv", 7, same);
+    const NodeId z = b.dropout(y, "drop", {.rate = 0.7F});
+    return b.add(b.multiply(z, y), b.relu(z));
+  }));
+  all.push_back(map_network("DropoutOfNothing", {5, 5, 3}, [=](GraphBuilder& b, NodeId x) {
+    return b.dropout(b.conv2d(x, "conv", 10, same), "drop", {.rate = 0.0F});
+  }));
   all.push_back(map_network("ActivationOfTheInput", {6, 5, 3}, [](GraphBuilder& b, NodeId x) {
     return b.activation(x, Activation::kTanh);
   }));

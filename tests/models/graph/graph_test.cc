@@ -72,7 +72,7 @@ TEST_F(GraphBuilderTest, RefusesADenseLayerOnAMap) {
 // A vector that was a map has the order C, H, W in files, as in PyTorch.
 TEST_F(GraphBuilderTest, GivesAFlattenedLayerNormAndTheDenseLayerBehindItTheOrderOfFiles) {
   const NodeId y = build_.layer_norm(build_.flatten(build_.layer_norm(x_, "map")), "vector");
-  const Graph graph = build_.finish(build_.dense(y, "fc", 10));
+  const Graph graph = build_.finish(build_.dense(build_.dropout(y, "drop"), "fc", 10));
   using Axes = std::array<std::int64_t, 4>;
   const Axes expected[] = {{}, {}, {1, 4, 7, 5}, {1, 4, 7, 5}, {10, 4, 7, 5}, {}};
   ASSERT_EQ(graph.parameters.size(), std::size(expected));
@@ -82,6 +82,18 @@ TEST_F(GraphBuilderTest, GivesAFlattenedLayerNormAndTheDenseLayerBehindItTheOrde
   }
   EXPECT_EQ(graph.parameters[0].shape, Shape{4});
   EXPECT_EQ(graph.parameters[2].shape, Shape{7 * 5 * 4});
+}
+
+TEST_F(GraphBuilderTest, RefusesADropoutOfAllElementsOrWithoutName) {
+  EXPECT_THROW(build_.dropout(x_, "drop", {.rate = 1.0F}), ShapeError);
+  EXPECT_THROW(build_.dropout(x_, "drop", {.rate = -0.1F}), ShapeError);
+  EXPECT_THROW(build_.dropout(x_, ""), ShapeError);
+}
+
+TEST_F(GraphBuilderTest, UsesKeysWhereADropoutDropsElements) {
+  const NodeId none = build_.dropout(build_.flatten(x_), "none", {.rate = 0.0F});
+  EXPECT_FALSE(GraphBuilder(build_).finish(none).uses_keys());
+  EXPECT_TRUE(build_.finish(build_.dropout(none, "some", {.rate = 0.1F})).uses_keys());
 }
 
 TEST_F(GraphBuilderTest, RefusesAShortcutThatDropsChannels) {

@@ -103,11 +103,13 @@ TEST(ANetworkFile, HasDefaultsForWhatItLeavesOut) {
       parse(file_of({kInput, R"({"op": "conv2d", "name": "c", "channels": 4})",
                      R"({"op": "batch_norm", "name": "b"})", R"({"op": "max_pool"})",
                      R"({"op": "conv2d", "name": "d", "channels": 4, "kernel": 1})",
-                     R"({"op": "layer_norm", "name": "l"})", kFlatten, kDense, kLoss}));
+                     R"({"op": "layer_norm", "name": "l"})", R"({"op": "dropout", "name": "o"})",
+                     kFlatten, kDense, kLoss}));
   GraphBuilder build("n");
   NodeId x = build.input({8, 8, 2}, data_of({8, 8, 2}).input);
   x = build.max_pool(build.batch_norm(build.conv2d(x, "c", 4, {}), "b"));
   x = build.layer_norm(build.conv2d(x, "d", 4, {.kernel_h = 1, .kernel_w = 1}), "l");
+  x = build.dropout(x, "o", {.rate = 0.5F});
   EXPECT_EQ(to_text(graph), to_text(build.finish(build.dense(build.flatten(x), "fc", 7))));
 }
 
@@ -189,6 +191,13 @@ std::vector<Mistake> mistakes() {
        "net.json:4: node 'l' (layer_norm): 'epsilon' is 0; expected more"},
       {second(R"({"op": "layer_norm", "name": "l", "momentum": 0.1})"),
        "net.json:4: node 'l' (layer_norm): 'momentum' is no field of layer_norm; its fields are e"},
+      {second(R"({"op": "dropout"})"), "net.json:4: node 1 (dropout): 'name' is missing; the elem"},
+      {second(R"({"op": "dropout", "name": "d", "rate": 1})"),
+       "net.json:4: node 'd' (dropout): 'rate' is 1; expected less"},
+      {second(R"({"op": "dropout", "name": "d", "rate": -0.1})"),
+       "net.json:4: node 'd' (dropout): 'rate' is -0.1; expected 0 to 1"},
+      {second(R"({"op": "dropout", "name": "d", "p": 0.1})"),
+       "net.json:4: node 'd' (dropout): 'p' is no field of dropout; its fields are rate"},
       {second(R"({"op": "layer_norm"})"), "net.json:4: node 1 (layer_norm): 'name' is missing"},
       {second(R"({"op": "batch_norm", "name": "b", "momentum": 1e999})"), "net.json:4: no JSON: "},
       // Shapes and sizes.

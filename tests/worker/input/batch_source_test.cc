@@ -49,6 +49,42 @@ TEST(BatchSource, ReturnsEverySampleOncePerEpochOverAllShards) {
   }
 }
 
+// Returns the key of each sample, by label, in the next `batches` batches.
+std::map<std::int32_t, std::uint64_t> take_keys(BatchSource& source, std::int64_t batches) {
+  std::map<std::int32_t, std::uint64_t> all;
+  for (std::int64_t i = 0; i < batches; ++i) {
+    const Batch& batch = source.next();
+    const std::vector<std::uint64_t> keys = keys_of(batch);
+    const Labels labels = labels_of(batch);
+    for (std::size_t row = 0; row < keys.size(); ++row) all[labels[row]] = keys[row];
+  }
+  return all;
+}
+
+TEST(BatchSource, GivesASampleAKeyThatDependsOnSeedAndEpochAlone) {
+  const CountingDataset dataset(12);
+  const auto whole = make_batch_source(dataset, {.batch_size = 4, .seed = 7});
+  const auto first_epoch = take_keys(*whole, 3);
+  const auto second_epoch = take_keys(*whole, 3);
+  std::map<std::int32_t, std::uint64_t> in_shards;
+  for (const int shard : {0, 1}) {
+    const auto source = make_batch_source(
+        dataset,
+        {.batch_size = 6, .seed = 7, .shuffle = false, .threads = 2, .shard = {shard, 1, 2}});
+    in_shards.merge(take_keys(*source, 2));
+  }
+  EXPECT_EQ(in_shards, first_epoch);
+  const auto of_other_seed =
+      take_keys(*make_batch_source(dataset, {.batch_size = 12, .seed = 8}), 1);
+  ASSERT_EQ(first_epoch.size(), 12U);
+  for (const auto& [label, key] : first_epoch) {
+    EXPECT_EQ(key, make_key(7, 0, label));
+    EXPECT_EQ(second_epoch.at(label), make_key(7, 1, label));
+    EXPECT_NE(second_epoch.at(label), key);
+    EXPECT_NE(of_other_seed.at(label), key);
+  }
+}
+
 // Sample i has the inputs "dense" f32 [2] = {i, -i} and "id" i32 [] = 10 i, and an f32 target i
 // / 2.
 class TwoInputs final : public Dataset {

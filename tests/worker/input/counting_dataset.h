@@ -24,6 +24,12 @@ inline Labels labels_of(const Batch& batch) {
   return {labels.begin(), labels.end()};
 }
 
+inline std::vector<std::uint64_t> keys_of(const Batch& batch) {
+  std::vector<std::uint64_t> keys(static_cast<std::size_t>(batch.num_samples));
+  std::memcpy(keys.data(), batch.keys.bytes().data(), batch.keys.bytes().size());
+  return keys;
+}
+
 inline std::vector<std::uint8_t> pixels_of(const Batch& batch) {
   const auto pixels = batch.inputs[0].u8();
   return {pixels.begin(), pixels.end()};

@@ -107,6 +107,7 @@ TEST(LeasedBatchSource, GivesTheBatchesOfItsLeasesInOrder) {
         EXPECT_EQ(*upcoming, lease);
         const Batch& batch = source.next();
         ASSERT_EQ(batch.num_samples, lease.end - lease.begin) << "short ones too";
+        EXPECT_EQ(keys_of(batch).front(), make_key(InputOptions().seed, lease.epoch, lease.begin));
         EXPECT_EQ(batch.inputs[0].shape(), (Shape{batch.num_samples, 2, 3, 1}));
         EXPECT_EQ(labels_of(batch).front(), lease.begin);
         EXPECT_EQ(labels_of(batch).back(), lease.end - 1);

@@ -94,6 +94,9 @@ struct LayerNormBackward {
   float* dbias;                    // [channels], overwritten
 };
 
+// How many bytes behind the elements of a dropout's masks the kernels may read and write.
+inline constexpr std::int64_t kMaskSlack = 64;
+
 struct CpuKernels {
   int block;
 
@@ -122,6 +125,13 @@ struct CpuKernels {
   void (*layer_norm)(const float* x, float* y, const ChannelRows& shape, const float* weight,
                      const float* bias, float epsilon, float* mean, float* inverse_deviation);
   void (*layer_norm_backward)(const LayerNormBackward& args, const ChannelRows& shape);
+
+  // Draws the mask of a sample: mask[i] = RandomStream(key, stream).bits(i) >= threshold.
+  void (*dropout_mask)(std::uint64_t key, std::uint64_t stream, std::uint32_t threshold,
+                       std::uint8_t* mask, std::int64_t count);
+  // Computes y = x * mask * scale, with mask [n, pixels, channels]. y may be x.
+  void (*dropout)(const float* x, const std::uint8_t* mask, float scale, float* y,
+                  const ChannelRows& shape);
 
   void (*relu)(const float* x, float* y, std::int64_t count);
   // Computes the input gradient of ReLU: dx = y > 0 ? dy : 0

@@ -73,6 +73,10 @@ void batch_norm_backward_apply(const BatchNormInputGradient& args, BlockedShape 
 void layer_norm(const float* x, float* y, const ChannelRows& shape, const float* weight,
                 const float* bias, float epsilon, float* mean, float* inverse_deviation);
 void layer_norm_backward(const LayerNormBackward& args, const ChannelRows& shape);
+void dropout_mask(std::uint64_t key, std::uint64_t stream, std::uint32_t threshold,
+                  std::uint8_t* mask, std::int64_t count);
+void dropout(const float* x, const std::uint8_t* mask, float scale, float* y,
+             const ChannelRows& shape);
 void relu(const float* x, float* y, std::int64_t count);
 void relu_backward(const float* dy, const float* y, float* dx, std::int64_t count);
 void add(const float* a, const float* b, float* y, std::int64_t count);

@@ -76,6 +76,19 @@ template <typename T>
 void activate_backward(Activation kind, const T* x, const T* dy, T* dx, std::int64_t count,
                        cudaStream_t stream);
 
+// Applies dropout to samples x [n, elements]: y = x * scale where the number of the element,
+// RandomStream(keys[sample], stream).bits(element) of models/base/random.h, is at least the
+// threshold, else 0. keys: [n] on the device. y may be x.
+struct Dropout {
+  std::int64_t n = 0;
+  std::int64_t elements = 0;
+  std::uint64_t stream = 0;
+  std::uint32_t threshold = 0;
+  float scale = 1.0F;
+};
+template <typename T>
+void dropout(const Dropout& how, const std::uint64_t* keys, const T* x, T* y, cudaStream_t stream);
+
 // The next functions work on a bias over [rows, channels].
 
 // Adds a bias in place, y += bias[c], followed by ReLU if requested. bias: f32.

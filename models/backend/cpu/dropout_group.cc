@@ -1,0 +1,77 @@
+// The group dropout. The masks are kept for the backward pass, a byte per element in the order H,
+// W, C; the layout of the values differs between instruction sets.
+#include <algorithm>
+#include <cstring>
+
+#include "models/backend/cpu/group.h"
+#include "models/base/random.h"
+
+namespace syncopate {
+namespace {
+
+class DropoutGroup final : public PlainGroup {
+ public:
+  DropoutGroup(const GroupContext& context, const FusedGroup& group, const ValueType& output)
+      : PlainGroup(context),
+        op_(std::get<DropoutOp>(node(context, group).operation)),
+        stream_(hash_name(node(context, group).name)),
+        drops_(context.mode == Mode::kTrain && op_.threshold() > 0),
+        elements_(num_elements(output.shape)),
+        count_(context.n * elements_per_sample(output, context.kernels.block)),
+        shape_{.n = context.n,
+               .pixels = output.pixels(),
+               .channels = output.channels(),
+               .is_blocked = output.layout == Layout::kBlocked} {}
+
+  GroupNeeds needs() const override {
+    GroupNeeds needs;
+    if (drops_) needs.saved = static_cast<std::size_t>(context().n * elements_ + kMaskSlack);
+    if (trains()) needs.gradient_in_place = 0;
+    return needs;
+  }
+
+  void forward(LaneStep& step) override {
+    if (!drops_) {
+      std::copy_n(memory().inputs[0], count_, memory().output);
+      return;
+    }
+    for (std::int64_t i = 0; i < context().n; ++i) {
+      context().kernels.dropout_mask(step.keys[i], stream_, op_.threshold(), mask() + i * elements_,
+                                     elements_);
+    }
+    context().kernels.dropout(memory().inputs[0], mask(), op_.scale(), memory().output, shape_);
+  }
+
+  void backward(LaneStep& /*step*/) override {
+    const float* dy = memory().output_gradients[0];
+    float* dx = memory().input_gradients[0];
+    if (dx == nullptr) return;
+    if (drops_) {
+      context().kernels.dropout(dy, mask(), op_.scale(), dx, shape_);
+    } else {
+      std::memmove(dx, dy, static_cast<std::size_t>(count_) * sizeof(float));
+    }
+  }
+
+ private:
+  static const Node& node(const GroupContext& context, const FusedGroup& group) {
+    return context.graph.nodes[static_cast<std::size_t>(group.main)];
+  }
+  std::uint8_t* mask() const { return reinterpret_cast<std::uint8_t*>(memory().saved); }
+
+  const DropoutOp op_;
+  const std::uint64_t stream_;
+  const bool drops_;
+  const std::int64_t elements_;  // of a sample, without the padding of channels
+  const std::int64_t count_;     // of all samples, with it
+  const ChannelRows shape_;
+};
+
+}  // namespace
+
+std::unique_ptr<Group> make_dropout_group(const GroupContext& context, const FusedGroup& group,
+                                          const ValueType& output) {
+  return std::make_unique<DropoutGroup>(context, group, output);
+}
+
+}  // namespace syncopate
