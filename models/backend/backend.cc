@@ -63,15 +63,15 @@ namespace {
 
 // Throws ShapeError unless a tensor of the batch has `n` samples of this shape and dtype. Called in
 // every step, so shapes are compared in place and nothing is allocated.
-void check_samples(const Tensor& found, std::string_view what, std::int64_t n, const Shape& sample,
-                   DType dtype, std::int64_t most) {
+void check_samples(const Tensor& found, std::string_view what, std::int64_t n,
+                   std::span<const std::int64_t> sample, DType dtype, std::int64_t most) {
   const Shape& shape = found.shape();
   if (n <= most && found.dtype() == dtype && !shape.empty() && shape.front() == n &&
       std::ranges::equal(std::span(shape).subspan(1), sample)) {
     return;
   }
-  Shape expected = sample;
-  expected.insert(expected.begin(), n);
+  Shape expected = {n};
+  expected.insert(expected.end(), sample.begin(), sample.end());
   throw ShapeError(fmt::format("forward: found {} {} {}; expected {} {}, at most {} samples", what,
                                to_string(shape), name(found.dtype()), to_string(expected),
                                name(dtype), most));
@@ -92,7 +92,9 @@ void check_batch(const Graph& graph, const Batch& batch, std::int64_t most, Mode
     throw ShapeError(fmt::format("forward: found {} inputs; expected {}", batch.inputs.size(),
                                  graph.num_inputs()));
   }
-  const Shape target = graph.target_shape();
+  const std::span<const std::int64_t> logits(
+      graph.nodes.at(static_cast<std::size_t>(graph.nodes.back().inputs.at(0))).shape);
+  const auto target = logits.first(logits.size() - 1);  // Graph::target_shape(), not allocated
   check_samples(batch.target, "targets", batch.num_samples, target, DType::kI32, most);
   if (mode == Mode::kTrain && graph.uses_keys()) {
     check_samples(batch.keys, "keys of dropout", batch.num_samples, {}, DType::kI64, most);

@@ -56,7 +56,7 @@ TEST(EvaluateProgram, PrintsPrecisionAndRecallPerClass) {
   const ProgramResult result = run_syncopate(
       {"evaluate", "--checkpoint", scratch / ("ck/" + names_in(scratch / "ck").at(0))});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("\nclass     samples   precision    recall\n0 "), std::string::npos)
+  EXPECT_NE(result.out.find("\nclass     samples   precision    recall       IoU\n0 "), std::string::npos)
       << result.out;
 }
 

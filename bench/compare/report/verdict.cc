@@ -194,11 +194,19 @@ class VerdictWriter {
     }
     take(best);
     const RowIndices others(best.begin() + 1, best.end());
+    // "Soonest" would be wrong of a mean where a run of another row was sooner.
     std::string text =
-        fmt::format("Use {}: {}{} reached {} {}{}, in {}", words_.either(best), words_.setting(),
-                    others.empty() ? "it" : words_.name(best.front()), words_.target(),
-                    rows.slower.empty() ? "with every seed" : "soonest",
-                    rows.slower.empty() ? "" : among(rows.unknown), words_.mean_time(best.front()));
+        !others.empty() && !rows.slower.empty()
+            ? fmt::format(
+                  "No single variant is shown best{}: {}{} had the shortest mean time to "
+                  "{}, {}",
+                  among(rows.unknown), words_.setting(), words_.name(best.front()), words_.target(),
+                  words_.mean_time(best.front()))
+            : fmt::format("Use {}: {}{} reached {} {}{}, in {}", words_.either(best),
+                          words_.setting(), others.empty() ? "it" : words_.name(best.front()),
+                          words_.target(), rows.slower.empty() ? "with every seed" : "soonest",
+                          rows.slower.empty() ? "" : among(rows.unknown),
+                          words_.mean_time(best.front()));
     if (!others.empty()) {
       text += fmt::format(", and {} ({}) cannot be told apart from it with {}{}",
                           words_.names(others), words_.mean_times(others), words_.seeds(best),

@@ -101,7 +101,9 @@ TEST_F(Images, NameAFileThatIsNoPicture) {
   write_bad_picture();
   const std::string path = (folder_.path() / "train/cat/0.JPG").string();
   EXPECT_EQ(error_of(*open().train, 0),
-            path + ": expected a JPEG or PNG file, found HTML at byte 0");
+            path +
+                ": expected a JPEG or PNG file, found HTML at byte 0; --skip-bad-records N goes "
+                "on without up to N such pictures");
 }
 
 TEST_F(Images, HaveAFingerprintThoughTheyCannotBeReadOnlyIfTheyMayBeSkipped) {
@@ -121,7 +123,9 @@ TEST_F(Images, AreNotReadFromAFileThatIsTooLarge) {
   const std::filesystem::path path = folder_.path() / "train/cat/0.JPG";
   std::filesystem::resize_file(path, std::uintmax_t{1} << 40);
   EXPECT_EQ(error_of(*open().train, 0),
-            path.string() + ": 1099511627776 bytes; expected a picture of at most 256 MB");
+            path.string() +
+                ": 1099511627776 bytes; expected a picture of at most 256 MB; "
+                "--skip-bad-records N goes on without up to N such pictures");
 }
 
 TEST_F(Images, TakeAPngFileWithTheNameOfAJpegFile) {
