@@ -266,7 +266,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "--clip-norm requires gradients that one task sums"},
         BadFlags{{"--tensorboard", "here"},
                  "unknown flag --tensorboard; did you mean '--metrics FILE'"},
-        BadFlags{{"--model", "vgg19"}, "--model vgg19: no such name; choose one of mnist-cnn"},
+        BadFlags{{"--model", "alexnet"}, "--model alexnet: no such name; choose one of mnist-cnn"},
         BadFlags{{"--consistency", "ssp"},
                  "--consistency requires --strategy parameter-server or central-storage"},
         BadFlags{{"--collective", "rings"}, "did you mean 'ring'?"},

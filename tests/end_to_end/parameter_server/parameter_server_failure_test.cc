@@ -247,7 +247,7 @@ TEST(AWorkerThatIsStopped, WhenTheOthersCompleteTheJobDoesNotFailTheJob) {
   const ScratchDir scratch;
   const auto metrics = scratch / "m.jsonl";
   RunningProgram job(
-      syncopate_command(launch(3, 2, 0) + Arguments{"--steps", "1200", "--service-time",
+      syncopate_command(launch(3, 2, 0) + Arguments{"--steps", "3000", "--service-time",
                                                     "constant:5", "--metrics", metrics}));
   const auto victim = worker_of(job.pid(), 1);
   ASSERT_TRUE(victim);
@@ -259,7 +259,7 @@ TEST(AWorkerThatIsStopped, WhenTheOthersCompleteTheJobDoesNotFailTheJob) {
       << result.err;
   EXPECT_NE(result.err.find("completed"), std::string::npos) << result.err;
   EXPECT_EQ(result.err.find("--resume"), std::string::npos) << "there is nothing left to train";
-  EXPECT_EQ(summary_of(metrics).at("steps"), 1200);
+  EXPECT_EQ(summary_of(metrics).at("steps"), 3000);
 }
 
 class AnyWorkerThatIsStopped
@@ -269,18 +269,19 @@ TEST_P(AnyWorkerThatIsStopped, IsAwaitedUntilItsPeerTimeout) {
   const auto& [consistency, index] = GetParam();
   const ScratchDir scratch;
   RunningProgram job(syncopate_command(launch(3, 2, 0) + consistency +
-                                       Arguments{"--steps", "1200", "--service-time", "constant:5",
+                                       Arguments{"--steps", "3000", "--service-time", "constant:5",
                                                  "--metrics", scratch / "m.jsonl"}));
-  // The worker is looked for first: on a busy machine the job may be over before this test goes on.
+  // The worker is looked for first, and the job is long: on a busy machine a job of two seconds was
+  // over before this test went on.
   const auto victim = worker_of(job.pid(), index);
   ASSERT_TRUE(victim);
   ASSERT_TRUE(job.wait_until_file_has(scratch / "m.jsonl", kStep, 20));
   ASSERT_EQ(kill(*victim, SIGSTOP), 0);
-  ASSERT_TRUE(job.wait_until_err_has("step 1200")) << "the others did not go on";
+  ASSERT_TRUE(job.wait_until_err_has("step 3000")) << "the others did not go on";
   kill(*victim, SIGKILL);
   const ProgramResult result = job.wait();
   EXPECT_FALSE(result.timed_out);
-  EXPECT_EQ(summary_of(scratch / "m.jsonl").at("steps"), 1200);
+  EXPECT_EQ(summary_of(scratch / "m.jsonl").at("steps"), 3000);
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, AnyWorkerThatIsStopped,
