@@ -6,6 +6,7 @@
 #include "models/backend/cpu/convolution.h"
 #include "models/backend/cpu/group.h"
 #include "models/backend/cpu/onednn.h"
+#include "models/backend/cpu/weight_gradient.h"
 #include "models/base/errors.h"
 
 namespace syncopate {
@@ -52,10 +53,12 @@ class ConvGroup final : public Group {
     if (context_.mode == Mode::kTrain) {
       needs.inputs_in_backward = 1;
       needs.output_in_backward = group_.relu;
-      const std::size_t packed = weights_.diff_weights_desc().get_size();
-      std::size_t scratch = weights_.scratchpad_desc().get_size();
-      if (wants_input_gradient_) scratch = std::max(scratch, data_.scratchpad_desc().get_size());
-      needs.backward_scratch = aligned(packed) + aligned(joined_bytes()) + scratch;
+      // The input's gradient is computed after the weight's, in the same memory.
+      needs.backward_scratch = weight_gradient_.scratch_bytes();
+      if (wants_input_gradient_) {
+        needs.backward_scratch =
+            std::max(needs.backward_scratch, data_.scratchpad_desc().get_size());
+      }
     }
     return needs;
   }
@@ -79,38 +82,20 @@ class ConvGroup final : public Group {
       float* dy = memory_.output_gradients[0];
       context_.kernels.relu_backward(dy, memory_.output, dy, output_elements_);
     }
-    run_weights_.run();
-    run_unpack_.run();
-    if (joined_.count > 1) {
-      joined_.separate(joined_gradient(), gradient_of(context_, node_.parameters[0]));
-    }
+    weight_gradient_.run();
     if (run_data_) run_data_.run();
   }
 
  private:
-  static std::size_t aligned(std::size_t bytes) {
-    return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
-  }
-  // The scratch memory of backward: the weight gradient in oneDNN's format, the one with joined
-  // groups, and oneDNN's own.
-  std::size_t joined_bytes() const {
-    return joined_.count == 1 ? 0
-                              : static_cast<std::size_t>(joined_.joined_elements()) * sizeof(float);
-  }
-  float* joined_gradient() const {
-    return reinterpret_cast<float*>(memory_.backward_scratch +
-                                    aligned(weights_.diff_weights_desc().get_size()));
-  }
-  float* packed_weight(const dnnl::memory::desc& format) const {
-    return context_.packed.request(node_.parameters[0], joined_, convolution_.plain_format().data,
-                                   convolution_.without_padding(format).data);
+  float* packed(const dnnl::memory::desc& format) const {
+    return packed_weight(context_, node_.parameters[0], joined_, convolution_, format);
   }
 
   void make_forward() {
     const dnnl::engine& engine = context_.onednn.engine;
     std::vector<BoundPrimitive::Argument> arguments = {
         {DNNL_ARG_SRC, convolution_.x(), memory_.inputs[0]},
-        {DNNL_ARG_WEIGHTS, forward_.weights_desc(), packed_weight(forward_.weights_desc())},
+        {DNNL_ARG_WEIGHTS, forward_.weights_desc(), packed(forward_.weights_desc())},
         {DNNL_ARG_DST, convolution_.y(), memory_.output},
         {DNNL_ARG_SCRATCHPAD, forward_.scratchpad_desc(), memory_.forward_scratch}};
     if (op_.bias) {
@@ -122,36 +107,18 @@ class ConvGroup final : public Group {
 
   void make_backward() {
     const dnnl::engine& engine = context_.onednn.engine;
-    const int weight = node_.parameters[0];
     float* dy = memory_.output_gradients[0];
-    const std::size_t packed = aligned(weights_.diff_weights_desc().get_size());
-    std::byte* scratch = memory_.backward_scratch + packed + aligned(joined_bytes());
     if (wants_input_gradient_) {
       run_data_ = BoundPrimitive(
           engine, dnnl::convolution_backward_data(data_),
           {{DNNL_ARG_DIFF_DST, convolution_.y(), dy},
-           {DNNL_ARG_WEIGHTS, data_.weights_desc(), packed_weight(data_.weights_desc())},
+           {DNNL_ARG_WEIGHTS, data_.weights_desc(), packed(data_.weights_desc())},
            {DNNL_ARG_DIFF_SRC, convolution_.x(), memory_.input_gradients[0]},
-           {DNNL_ARG_SCRATCHPAD, data_.scratchpad_desc(), scratch}});
+           {DNNL_ARG_SCRATCHPAD, data_.scratchpad_desc(), memory_.backward_scratch}});
     }
-    std::vector<BoundPrimitive::Argument> arguments = {
-        {DNNL_ARG_SRC, convolution_.x(), memory_.inputs[0]},
-        {DNNL_ARG_DIFF_DST, convolution_.y(), dy},
-        {DNNL_ARG_DIFF_WEIGHTS, weights_.diff_weights_desc(), memory_.backward_scratch},
-        {DNNL_ARG_SCRATCHPAD, weights_.scratchpad_desc(), scratch}};
-    if (op_.bias) {
-      arguments.push_back({DNNL_ARG_DIFF_BIAS, weights_.diff_bias_desc(),
-                           gradient_of(context_, node_.parameters[1])});
-    }
-    run_weights_ = BoundPrimitive(engine, dnnl::convolution_backward_weights(weights_), arguments);
-    const auto target = convolution_.plain_format();
-    const auto source = convolution_.without_padding(weights_.diff_weights_desc());
-    const dnnl::reorder::primitive_desc reorder(engine, source, engine, target);
-    run_unpack_ =
-        BoundPrimitive(engine, dnnl::reorder(reorder),
-                       {{DNNL_ARG_FROM, source, memory_.backward_scratch},
-                        {DNNL_ARG_TO, target,
-                         joined_.count > 1 ? joined_gradient() : gradient_of(context_, weight)}});
+    weight_gradient_.bind(engine, memory_.inputs[0], dy, gradient_of(context_, node_.parameters[0]),
+                          op_.bias ? gradient_of(context_, node_.parameters[1]) : nullptr,
+                          memory_.backward_scratch);
   }
 
   void describe() {
@@ -167,7 +134,7 @@ class ConvGroup final : public Group {
     if (wants_input_gradient_) {
       data_ = convolution_.backward_data(engine, algorithm(ConvPass::kBackwardData));
     }
-    weights_ = convolution_.backward_weights(engine, algorithm(ConvPass::kBackwardWeights));
+    weight_gradient_.describe(engine, convolution_, joined_, algorithm(ConvPass::kBackwardWeights));
   }
 
   const GroupContext context_;
@@ -180,12 +147,10 @@ class ConvGroup final : public Group {
   Convolution convolution_;
   dnnl::convolution_forward::primitive_desc forward_;
   dnnl::convolution_backward_data::primitive_desc data_;
-  dnnl::convolution_backward_weights::primitive_desc weights_;
+  WeightGradient weight_gradient_;
   GroupMemory memory_;
   BoundPrimitive run_forward_;
   BoundPrimitive run_data_;
-  BoundPrimitive run_weights_;
-  BoundPrimitive run_unpack_;
 };
 
 // The first layer of a network for small images, computed in one pass over the samples; see

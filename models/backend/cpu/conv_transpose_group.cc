@@ -6,6 +6,7 @@
 #include "models/backend/cpu/convolution.h"
 #include "models/backend/cpu/group.h"
 #include "models/backend/cpu/onednn.h"
+#include "models/backend/cpu/weight_gradient.h"
 
 namespace syncopate {
 namespace {
@@ -43,7 +44,7 @@ class ConvTransposeGroup final : public Group {
       data_ = convolution_.backward_data(engine, ConvAlgorithm::kDirect);
       if (context.mode != Mode::kTrain) return;
       if (wants_input_gradient) forward_ = convolution_.forward(engine, ConvAlgorithm::kDirect);
-      weights_ = convolution_.backward_weights(engine, ConvAlgorithm::kDirect);
+      weight_gradient_.describe(engine, convolution_, joined_, ConvAlgorithm::kDirect);
     });
   }
 
@@ -54,9 +55,11 @@ class ConvTransposeGroup final : public Group {
     if (context_.mode == Mode::kTrain) {
       needs.inputs_in_backward = 1;
       needs.output_in_backward = group_.relu;
-      std::size_t scratch = weights_.scratchpad_desc().get_size();
-      if (wants_input_gradient_) scratch = std::max(scratch, forward_.scratchpad_desc().get_size());
-      needs.backward_scratch = packed_bytes() + scratch;
+      needs.backward_scratch = weight_gradient_.scratch_bytes();
+      if (wants_input_gradient_) {
+        needs.backward_scratch =
+            std::max(needs.backward_scratch, forward_.scratchpad_desc().get_size());
+      }
     }
     return needs;
   }
@@ -103,8 +106,7 @@ class ConvTransposeGroup final : public Group {
         gradient[c] = static_cast<float>(sums_[static_cast<std::size_t>(c)]);
       }
     }
-    run_weights_.run();
-    run_unpack_.run();
+    weight_gradient_.run();
     if (run_data_) run_data_.run();
   }
 
@@ -112,39 +114,23 @@ class ConvTransposeGroup final : public Group {
   std::int64_t elements() const {
     return shape_.n * shape_.blocks * shape_.pixels * context_.kernels.block;
   }
-  std::size_t packed_bytes() const {
-    const std::size_t bytes = weights_.diff_weights_desc().get_size();
-    return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
-  }
   float* packed(const dnnl::memory::desc& format) const {
-    return context_.packed.request(node_.parameters[0], joined_, convolution_.plain_format().data,
-                                   convolution_.without_padding(format).data);
+    return packed_weight(context_, node_.parameters[0], joined_, convolution_, format);
   }
 
   void make_backward(const dnnl::engine& engine) {
     float* dy = memory_.output_gradients[0];
-    std::byte* scratch = memory_.backward_scratch + packed_bytes();
     if (wants_input_gradient_) {
       run_data_ = BoundPrimitive(
           engine, dnnl::convolution_forward(forward_),
           {{DNNL_ARG_SRC, convolution_.x(), dy},
            {DNNL_ARG_WEIGHTS, forward_.weights_desc(), packed(forward_.weights_desc())},
            {DNNL_ARG_DST, convolution_.y(), memory_.input_gradients[0]},
-           {DNNL_ARG_SCRATCHPAD, forward_.scratchpad_desc(), scratch}});
+           {DNNL_ARG_SCRATCHPAD, forward_.scratchpad_desc(), memory_.backward_scratch}});
     }
-    run_weights_ = BoundPrimitive(
-        engine, dnnl::convolution_backward_weights(weights_),
-        {{DNNL_ARG_SRC, convolution_.x(), dy},
-         {DNNL_ARG_DIFF_DST, convolution_.y(), memory_.inputs[0]},
-         {DNNL_ARG_DIFF_WEIGHTS, weights_.diff_weights_desc(), memory_.backward_scratch},
-         {DNNL_ARG_SCRATCHPAD, weights_.scratchpad_desc(), scratch}});
-    const auto target = convolution_.plain_format();
-    const auto source = convolution_.without_padding(weights_.diff_weights_desc());
-    const dnnl::reorder::primitive_desc reorder(engine, source, engine, target);
-    run_unpack_ =
-        BoundPrimitive(engine, dnnl::reorder(reorder),
-                       {{DNNL_ARG_FROM, source, memory_.backward_scratch},
-                        {DNNL_ARG_TO, target, gradient_of(context_, node_.parameters[0])}});
+    // The roles are exchanged: the convolution's input is this operation's output.
+    weight_gradient_.bind(engine, dy, memory_.inputs[0], gradient_of(context_, node_.parameters[0]),
+                          nullptr, memory_.backward_scratch);
   }
 
   const GroupContext context_;
@@ -164,12 +150,10 @@ class ConvTransposeGroup final : public Group {
   JoinedGroups joined_;
   dnnl::convolution_backward_data::primitive_desc data_;
   dnnl::convolution_forward::primitive_desc forward_;
-  dnnl::convolution_backward_weights::primitive_desc weights_;
+  WeightGradient weight_gradient_;
   GroupMemory memory_;
   BoundPrimitive run_forward_;
   BoundPrimitive run_data_;
-  BoundPrimitive run_weights_;
-  BoundPrimitive run_unpack_;
 };
 
 }  // namespace

@@ -16,11 +16,6 @@ inline dnnl::memory::desc any_format(const dnnl::memory::dims& dims) {
   return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
 }
 
-// Describes a weight in the format of the arena: [K, R, S, C] for dims {K, C, R, S}.
-inline dnnl::memory::desc arena_weight(const dnnl::memory::dims& dims) {
-  return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ohwi};
-}
-
 // Calls `make`, which calls oneDNN, and turns a dnnl::error into a DeviceError that names `what`.
 template <typename Make>
 auto onednn_call(std::string_view what, const Make& make) {

@@ -1,0 +1,48 @@
+// The weight gradient of a convolution by oneDNN, and the copies of its weight: what the groups of
+// convolutions and of transposed convolutions have in common. Included by .cc files of this folder
+// only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "models/backend/cpu/convolution.h"
+#include "models/backend/cpu/group.h"
+#include "models/backend/cpu/joined_groups.h"
+#include "models/backend/cpu/onednn.h"
+
+namespace syncopate {
+
+// Returns the copy of a convolution's weight in a format of oneDNN.
+float* packed_weight(const GroupContext& context, int parameter, const JoinedGroups& joined,
+                     const Convolution& convolution, const dnnl::memory::desc& format);
+
+// Used by one lane. Throws dnnl::error where oneDNN has no such kernel.
+class WeightGradient {
+ public:
+  void describe(const dnnl::engine& engine, const Convolution& convolution,
+                const JoinedGroups& joined, ConvAlgorithm algorithm);
+  // Returns the bytes of scratch memory: the gradient in oneDNN's format, the one with joined
+  // groups, and oneDNN's own.
+  std::size_t scratch_bytes() const;
+  // x: the convolution's input, dy: the gradient of its output; gradient: the weight's, [K, R, S, C
+  // / groups]; bias_gradient: [K], or null for a convolution without bias.
+  void bind(const dnnl::engine& engine, float* x, float* dy, float* gradient, float* bias_gradient,
+            std::byte* scratch);
+  // Overwrites the gradients.
+  void run() const;
+
+ private:
+  std::size_t packed_bytes() const;
+  std::size_t joined_bytes() const;
+
+  Convolution convolution_;
+  JoinedGroups joined_;
+  dnnl::convolution_backward_weights::primitive_desc weights_;
+  float* gradient_ = nullptr;
+  float* joined_gradient_ = nullptr;
+  BoundPrimitive run_weights_;
+  BoundPrimitive run_unpack_;
+};
+
+}  // namespace syncopate
