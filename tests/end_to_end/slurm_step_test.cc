@@ -23,12 +23,14 @@ class Step {
   void start(const Arguments& command, const Arguments& variables = {}) {
     const std::string rank = std::to_string(running_.size());
     const std::string endpoint = port_.endpoint();
+    // The port is the number of the job too: tasks of one job share a file named after it.
+    const std::string port = endpoint.substr(endpoint.rfind(':') + 1);
     running_.push_back(std::make_unique<RunningProgram>(
-        Arguments{"/usr/bin/env", "SLURM_JOB_ID=7", "SLURM_STEP_ID=0", "SLURM_PROCID=" + rank,
+        Arguments{"/usr/bin/env", "SLURM_JOB_ID=" + port, "SLURM_STEP_ID=0", "SLURM_PROCID=" + rank,
                   "SLURM_LOCALID=" + rank, "SLURMD_NODENAME=localhost",
                   "SLURM_STEP_NUM_TASKS=" + std::to_string(tasks_), "SLURM_STEP_NODELIST=localhost",
                   "SLURM_STEP_TASKS_PER_NODE=" + std::to_string(tasks_),
-                  "SLURM_STEP_RESV_PORTS=" + endpoint.substr(endpoint.rfind(':') + 1)} +
+                  "SLURM_STEP_RESV_PORTS=" + port} +
         variables + Arguments{SYNCOPATE_PROGRAM} + command));
   }
   std::vector<ProgramResult> wait() {

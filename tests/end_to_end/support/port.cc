@@ -3,11 +3,14 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <random>
+#include <string>
 
 namespace syncopate::test {
 
@@ -25,6 +28,21 @@ std::uint16_t next_port() {
   return static_cast<std::uint16_t>(kFirst + next++ % kCount);
 }
 
+// Claims the port among all tests of this machine, until this process ends: another test must not
+// choose a port that the programs of this one are about to open. The claim is a socket with an
+// abstract name, which the kernel removes.
+bool claim(std::uint16_t port) {
+  FileDescriptor claimed(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  const std::string text = "syncopate-test-port-" + std::to_string(port);
+  text.copy(name.sun_path + 1, text.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  if (bind(claimed.get(), reinterpret_cast<const sockaddr*>(&name), size) != 0) return false;
+  static_cast<void>(claimed.release());  // open until the process ends
+  return true;
+}
+
 }  // namespace
 
 Port::Port(bool held) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -32,7 +50,9 @@ Port::Port(bool held) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)
   address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   int result = -1;
   for (int tries = 0; tries < 100 && result != 0; ++tries) {
-    address_.sin_port = htons(next_port());
+    const std::uint16_t port = next_port();
+    if (!claim(port)) continue;
+    address_.sin_port = htons(port);
     result = bind(socket_, reinterpret_cast<const sockaddr*>(&address_), sizeof address_);
   }
   EXPECT_EQ(result, 0) << "no free port";
