@@ -70,7 +70,7 @@ Graph mobilenet_v2(const NetworkInput& input) {
     }
   }
   x = conv_norm(build, x, fmt::format("features.{}", layer), 1280, {.kernel_h = 1, .kernel_w = 1});
-  x = build.global_average_pool(x);
+  x = build.dropout(build.global_average_pool(x), "classifier.0", {.rate = 0.2F});
   return build.finish(add_classifier(build, x, "classifier.1", input));
 }
 
@@ -94,7 +94,8 @@ Graph vgg16(const NetworkInput& input) {
   }
   x = build.flatten(x);
   x = build.relu(build.dense(x, "classifier.0", 4096));
-  x = build.relu(build.dense(x, "classifier.3", 4096));
+  x = build.relu(build.dense(build.dropout(x, "classifier.2"), "classifier.3", 4096));
+  x = build.dropout(x, "classifier.5");
   return build.finish(add_classifier(build, x, "classifier.6", input));
 }
 

@@ -76,12 +76,21 @@ std::vector<NetworkCase> network_cases() {
       {"mlp", grey(), 1e-5, 1e-5, 1.0, 1e-4},
       {"operations", colour(), 1e-5, 1e-5, 1.0, 1e-4},
       {"fcn", satellite(), 1e-5, 1e-5, 1.0, 1e-4},
-      {"unet", label_maps(colour(), {16, 16, 3}), 1e-5, 3e-5, 3.0, 1e-2},
+      {"unet", label_maps(colour(), {16, 16, 3}), 1e-5, 7e-5, 3.0, 1e-2},
       {"mobilenet-v2", large_colour(), 2e-5, 6e-2, 5.0, 1e-1},
       {"vgg16", colour(), 1e-5, 1e-5, 1.0, 1e-4},
       {"resnet20", colour(), 1e-5, 1e-5, 3.0, 1e-2},
       {"resnet56", colour(), 1e-5, 1e-5, 5.0, 1e-1},
   };
+}
+
+// Masks are this program's own, so a dropout keeps every element here, as it does in the networks
+// of make_golden.py.
+Graph without_dropout(Graph graph) {
+  for (Node& node : graph.nodes) {
+    if (auto* dropout = std::get_if<DropoutOp>(&node.operation)) dropout->rate = 0.0F;
+  }
+  return graph;
 }
 
 using Parameters = std::tuple<NetworkCase, int, bool>;  // network, lanes, winograd
@@ -135,7 +144,8 @@ class GoldenNetwork : public testing::TestWithParam<Parameters> {
 
   // The tolerance is larger with Winograd, which transforms tiles by sums of up to 36 terms with
   // constants up to 8. With direct convolutions, PyTorch in float32 has errors below 7e-6
-  // (resnet56, batch norm scales of the last blocks); unet has 1.4e-5. A ReLU6 of mobilenet-v2 has
+  // (resnet56, batch norm scales of the last blocks); unet has 1.4e-5 on one processor and 3.6e-5
+  // on another, since inputs of its ReLUs lie close to a kink. A ReLU6 of mobilenet-v2 has
   // an input so close to a kink that gradients of PyTorch in float32 are off by 3.6e-2; what it is
   // made of is compared closely in the network "operations".
   double tolerance() const { return std::get<2>(GetParam()) ? 1e-4 : network_.tolerance; }
@@ -163,7 +173,7 @@ class GoldenNetwork : public testing::TestWithParam<Parameters> {
   }
 
   NetworkCase network_ = std::get<0>(GetParam());
-  Graph graph_ = build_network(model_of(network_.name), network_.input);
+  Graph graph_ = without_dropout(build_network(model_of(network_.name), network_.input));
   GoldenFile golden_ = read_golden_file(SYNCOPATE_GOLDEN_DIR "/" + network_.name + ".safetensors");
   ParameterArena arena_{graph_.parameter_layout(),
                         plan_buckets(graph_.parameter_layout(), 1 << 18)};

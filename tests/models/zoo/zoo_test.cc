@@ -29,6 +29,15 @@ std::vector<Shape> maps_after_blocks(const Graph& graph) {
   return maps;
 }
 
+std::vector<float> dropout_rates(const Graph& graph) {
+  std::vector<float> rates;
+  for (const Node& node : graph.nodes) {
+    const auto* dropout = std::get_if<DropoutOp>(&node.operation);
+    if (dropout != nullptr) rates.push_back(dropout->rate);
+  }
+  return rates;
+}
+
 TEST(MnistCnn, HasTheParametersOfTheTensorFlowGuide) {
   const Graph graph = mnist_cnn(grey());
   // The layer conv1 has 3*3*32 + 32 elements, fc1 13*13*32*64 + 64, fc2 64*10 + 10.
@@ -48,6 +57,7 @@ TEST(MobilenetV2, HasTheParametersOfTorchvision) {
   EXPECT_EQ(parameter(graph, "features.1.conv.0.0.weight").file_shape, (Shape{32, 1, 3, 3}));
   EXPECT_EQ(parameter(graph, "features.17.conv.2.weight").file_shape, (Shape{320, 960, 1, 1}));
   EXPECT_EQ(parameter(graph, "classifier.1.weight").file_shape, (Shape{1000, 1280}));
+  EXPECT_EQ(dropout_rates(graph), (std::vector<float>{0.2F}));
 }
 
 TEST(Vgg16, HasTheParametersOfTorchvision) {
@@ -55,6 +65,7 @@ TEST(Vgg16, HasTheParametersOfTorchvision) {
   EXPECT_EQ(graph.num_parameters(), 138357544);
   EXPECT_EQ(parameter(graph, "features.28.weight").file_shape, (Shape{512, 512, 3, 3}));
   EXPECT_EQ(parameter(graph, "classifier.0.weight").file_shape, (Shape{4096, 25088}));
+  EXPECT_EQ(dropout_rates(graph), (std::vector<float>{0.5F, 0.5F}));
 }
 
 TEST(Fcn, HasTheParametersOfTheGuideOfOtbtf) {
