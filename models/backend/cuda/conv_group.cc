@@ -3,8 +3,7 @@
 // writes the sums that the batch norm needs.
 #include <algorithm>
 
-#include "models/backend/cuda/even_padding.h"
-#include "models/backend/cuda/group.h"
+#include "models/backend/cuda/convolution_group.h"
 
 namespace syncopate::cuda {
 namespace {
@@ -55,127 +54,77 @@ bool sums_output(const GroupContext& context, const FusedGroup& group) {
 }
 
 template <typename T>
-class ConvGroup final : public PlainGroup {
+class ConvGroup final : public ConvolutionGroup<T> {
  public:
   ConvGroup(const GroupContext& context, const FusedGroup& group, bool has_input_gradient)
-      : PlainGroup(context, group),
-        op_(std::get<Conv2dOp>(context.node(group.main).operation)),
-        shape_(shape_of(context, group)) {
+      : ConvolutionGroup<T>(context, group, shape_of(context, group),
+                            std::get<Conv2dOp>(context.node(group.main).operation).bias) {
     if (context.n == 0) return;
-    if (sums_output(context, group)) forward_ = plan(ConvPass::kForwardWithSums);
-    leaves_sums_ = forward_ != nullptr;  // null: no convolution that also sums is available
-    if (!leaves_sums_) forward_ = plan(ConvPass::kForward);
+    if (sums_output(context, group)) this->forward_ = this->plan(ConvPass::kForwardWithSums);
+    leaves_sums_ = this->forward_ != nullptr;  // null: no convolution that also sums is available
+    if (!leaves_sums_) this->forward_ = this->plan(ConvPass::kForward);
     if (!context.trains()) return;
-    weight_gradient_ = plan(ConvPass::kWeightGradient);
-    if (has_input_gradient) input_gradient_ = plan(ConvPass::kInputGradient);
+    this->weight_gradient_ = this->plan(ConvPass::kWeightGradient);
+    if (has_input_gradient) this->input_gradient_ = this->plan(ConvPass::kInputGradient);
   }
 
   GroupNeeds needs() const override {
-    GroupNeeds needs;
+    GroupNeeds needs = ConvolutionGroup<T>::needs();
     // The scratch memory begins with the padded weights; cuDNN's workspace follows them.
-    needs.forward_scratch = (pads() ? aligned(weight_bytes()) : 0) + workspace_of(forward_);
-    if (leaves_sums_) needs.output_sums = output_sums_bytes(channels());
-    if (!context().trains()) return needs;
-    needs.inputs_in_backward = 1;
-    needs.output_in_backward = group().relu;
-    // The gradients of a convolution are computed one after the other in one block of scratch,
-    // sized for the largest: the weights' (16-bit gradient, workspace), the input's, the bias's.
-    const std::size_t weights = kIsF32 ? 0 : aligned(weight_bytes());
-    needs.backward_scratch =
-        std::max({weights + workspace_of(weight_gradient_), workspace_of(input_gradient_),
-                  static_cast<std::size_t>(bias_gradient_scratch(rows(), channels()))});
+    if (pads()) needs.forward_scratch += aligned(this->weight_bytes());
+    if (leaves_sums_) needs.output_sums = output_sums_bytes(this->channels());
     return needs;
   }
 
   void forward(const Step& /*step*/) override {
-    if (context().n == 0) return;
-    const GroupMemory& m = memory();
-    const OutputSums sums = output_sums_at(m.output_sums, channels());
+    if (this->context().n == 0) return;
+    const GroupMemory& m = this->memory();
+    const OutputSums sums = output_sums_at(m.output_sums, this->channels());
     ConvArrays arrays{.x = m.inputs[0],
-                      .w = weight(),
+                      .w = this->weight(),
                       .y = m.output,
                       .sums = sums.sums,
                       .squares = sums.squares,
                       .workspace = m.forward_scratch};
     if (pads()) {
       T* const padded = static_cast<T*>(m.forward_scratch);
-      with_channels(static_cast<const T*>(weight()), own_channels(), padded,
-                    static_cast<int>(shape_.channels), weight_rows(), stream());
+      with_channels(static_cast<const T*>(this->weight()), own_channels(), padded,
+                    padded_channels(), weight_rows(), this->stream());
       arrays.w = padded;
-      arrays.workspace = behind(padded, weight_bytes());
+      arrays.workspace = behind(padded, this->weight_bytes());
     }
-    forward_->run(arrays);
-    T* const y = static_cast<T*>(m.output);
-    if (op_.bias) {
-      add_bias(y, variables().value(main().parameters[1]), rows(), channels(), group().relu,
-               stream());
-    } else if (group().relu) {
-      relu_forward(y, y, output_elements(), stream());
-    }
+    this->forward_->run(arrays);
+    this->add_bias_and_relu();
   }
 
   void backward(const Step& /*step*/) override {
-    if (context().n == 0) return;
-    const GroupMemory& m = memory();
-    T* const dy = static_cast<T*>(m.output_gradients[0]);
-    if (group().relu) {
-      relu_backward(static_cast<const T*>(m.output), dy, dy, output_elements(), stream());
-    }
-    if (op_.bias) {
-      bias_gradient(dy, variables().gradient(main().parameters[1]), rows(), channels(),
-                    m.backward_scratch, stream());
-    }
-    float* const dw = variables().gradient(main().parameters[0]);
-    if constexpr (kIsF32) {
-      weight_gradient_->run({.x = m.inputs[0], .w = dw, .y = dy, .workspace = m.backward_scratch});
-    } else {
-      weight_gradient_->run({.x = m.inputs[0],
-                             .w = m.backward_scratch,
-                             .y = dy,
-                             .workspace = behind(m.backward_scratch, weight_bytes())});
-      const T* const written = static_cast<const T*>(m.backward_scratch);
+    if (this->context().n == 0) return;
+    const GroupMemory& m = this->memory();
+    T* const dy = this->start_backward();
+    this->compute_weight_gradient(m.inputs[0], dy, [&](const T* written, float* dw) {
       if (pads()) {
-        with_channels(written, static_cast<int>(shape_.channels), dw, own_channels(), weight_rows(),
-                      stream());
+        with_channels(written, padded_channels(), dw, own_channels(), weight_rows(),
+                      this->stream());
       } else {
-        convert(written, dw, shape_.weight_elements(), stream());
+        convert(written, dw, this->shape().weight_elements(), this->stream());
       }
-    }
-    if (!wants_input_gradient()) return;
-    input_gradient_->run(
-        {.x = m.input_gradients[0], .w = weight(), .y = dy, .workspace = m.backward_scratch});
+    });
+    if (!this->wants_input_gradient()) return;
+    this->input_gradient_->run(
+        {.x = m.input_gradients[0], .w = this->weight(), .y = dy, .workspace = m.backward_scratch});
   }
 
  private:
-  static constexpr bool kIsF32 = std::is_same_v<T, float>;
-
-  std::unique_ptr<Convolution> plan(ConvPass pass) const {
-    return plan_convolution(context(), pass, shape_);
-  }
-  static std::size_t workspace_of(const std::unique_ptr<Convolution>& convolution) {
-    return convolution == nullptr ? 0 : convolution->workspace_bytes();
-  }
-  std::int64_t rows() const { return context().n * out()[0] * out()[1]; }
-  int channels() const { return static_cast<int>(out()[2]); }
   // Returns the number of input channels without those that pad the samples.
-  int own_channels() const { return static_cast<int>(in()[2]); }
-  bool pads() const { return own_channels() != shape_.channels; }
+  int own_channels() const { return static_cast<int>(this->in()[2]); }
+  int padded_channels() const { return static_cast<int>(this->shape().channels); }
+  bool pads() const { return own_channels() != padded_channels(); }
   std::int64_t weight_rows() const {
-    return shape_.out_channels * shape_.kernel_h * shape_.kernel_w;
+    const ConvShape& shape = this->shape();
+    return shape.out_channels * shape.kernel_h * shape.kernel_w;
   }
-  // Returns the bytes of the weights as cuDNN sees them, padded channels included.
-  std::size_t weight_bytes() const {
-    return static_cast<std::size_t>(shape_.weight_elements()) * sizeof(T);
-  }
-  // The weights lose `const`, since cuDNN takes read-only arrays as pointers to mutable memory.
-  void* weight() const { return const_cast<void*>(variables().weight(main().parameters[0])); }
 
-  const Conv2dOp op_;
-  const ConvShape shape_;
-  std::unique_ptr<Convolution> forward_;
   bool leaves_sums_ = false;
-  std::unique_ptr<Convolution> weight_gradient_;
-  std::unique_ptr<Convolution> input_gradient_;
 };
 
 }  // namespace
