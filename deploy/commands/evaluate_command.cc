@@ -120,8 +120,9 @@ Graph choose_network(const EvaluateOptions& options, const CheckpointInfo& info,
   if (options.model.starts_with(kNetworkFile)) {
     const Graph given = network_for_data(options.model, data_flag, data,
                                          {info.progress.head, info.progress.normalize});
-    if (!has_same_operations(given, *recorded)) {
-      refuse_flag("--model " + options.model, info, "another network, " + info.model);
+    if (const std::string difference = first_difference(*recorded, given); !difference.empty()) {
+      refuse_flag("--model " + options.model, info,
+                  fmt::format("another network, {}, whose {}", info.model, difference));
     }
   }
   return *std::move(recorded);

@@ -351,7 +351,8 @@ void Reader::add() {
     }
     std::vector<std::string_view> known;
     for (const Row& each : rows()) known.push_back(each.op);
-    refuse(fmt::format("no such operation; choose one of {}", fmt::join(known, ", ")));
+    refuse(fmt::format("no such operation; choose one of {}, or for the last node a loss, {}",
+                       fmt::join(known, ", "), loss_name(kLosses.front())));
   }
   check_fields(row->fields);
   read_inputs(row->inputs);

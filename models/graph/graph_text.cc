@@ -132,16 +132,20 @@ class NodeNames {
   std::vector<std::string> names_;
 };
 
-}  // namespace
-
-std::string to_text(const Graph& graph) {
+Json nodes_as_json(const Graph& graph) {
   Json nodes = Json::array();
   for (const Node& node : graph.nodes) {
     Json json = node_as_json(graph, node);
     json["inputs"] = node.inputs;
     nodes.push_back(std::move(json));
   }
-  return Json{{"name", graph.name}, {"nodes", std::move(nodes)}}.dump();
+  return nodes;
+}
+
+}  // namespace
+
+std::string to_text(const Graph& graph) {
+  return Json{{"name", graph.name}, {"nodes", nodes_as_json(graph)}}.dump();
 }
 
 std::string to_network_file(const Graph& graph) {
@@ -175,8 +179,8 @@ std::string to_network_file(const Graph& graph) {
   return text + "\n  ]\n}\n";
 }
 
-bool has_same_operations(Graph a, Graph b) {
-  for (Graph* graph : {&a, &b}) {
+std::string first_difference(Graph expected, Graph found) {
+  for (Graph* graph : {&expected, &found}) {
     graph->set_label_smoothing(0.0F);
     for (const NodeId input : graph->inputs()) {
       auto& op = std::get<InputOp>(graph->nodes[static_cast<std::size_t>(input)].operation);
@@ -184,7 +188,15 @@ bool has_same_operations(Graph a, Graph b) {
       op.stddev.clear();
     }
   }
-  return to_text(a) == to_text(b);
+  const Json wanted = nodes_as_json(expected);
+  const Json given = nodes_as_json(found);
+  const std::size_t both = std::min(wanted.size(), given.size());
+  for (std::size_t i = 0; i < both; ++i) {
+    if (wanted[i] == given[i]) continue;
+    return fmt::format("node {} is {}, found {}", i, wanted[i].dump(), given[i].dump());
+  }
+  if (wanted.size() == given.size()) return "";
+  return fmt::format("{} nodes, found {}", wanted.size(), given.size());
 }
 
 std::string network_hash(std::string_view text) { return fmt::format("{:016x}", hash_name(text)); }

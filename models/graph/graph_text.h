@@ -27,9 +27,10 @@ Graph parse_graph(std::string_view text);
 // file, the line and the node. Throws what parse_graph() throws.
 Graph parse_network_file(std::string_view text, const std::string& path, const NetworkInput& data);
 
-// True if two networks have the same nodes, whatever a run's flags say: the normalisation of the
-// input and the smoothing of labels may differ.
-bool has_same_operations(Graph a, Graph b);
+// Returns the first difference between the nodes of two networks, such as "node 4 is {"op":"relu",
+// ...}, found {"op":"add", ...}"; "" if there is none. What a run's flags give is not compared: the
+// normalisation of the input and the smoothing of labels.
+std::string first_difference(Graph expected, Graph found);
 
 // Returns the hash of a network's text as 16 hexadecimal digits.
 std::string network_hash(std::string_view text);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -61,11 +62,7 @@ class JsonReader {
       refuse(line_, syntax_fault(error));
     }
     if (twice_line_ > 0) refuse(twice_line_, "'" + twice_ + "' is given twice");
-    if (!json.is_object() || !json.contains("name") || !json["name"].is_string() ||
-        json["name"].get_ref<const std::string&>().empty() || !json.contains("nodes") ||
-        !json["nodes"].is_array() || json["nodes"].empty() || json.size() != 2) {
-      refuse(1, "expected a JSON object with the fields \"name\" and \"nodes\" and no others");
-    }
+    check_fields(json);
     if (json["nodes"].size() > kMostNodes) {
       refuse(lines_[kMostNodes], fmt::format("expected at most {} nodes", kMostNodes));
     }
@@ -78,6 +75,32 @@ class JsonReader {
   [[noreturn]] void refuse(int line, const std::string& what) const {
     throw UsageError(path_.empty() ? "the network's text: " + what
                                    : fmt::format("{}:{}: {}", path_, line, what));
+  }
+
+  void check_fields(const Json& json) const {
+    if (!json.is_object()) refuse(1, "expected a JSON object {\"name\": ..., \"nodes\": [...]}");
+    for (const auto& [key, value] : json.items()) {
+      if (key != "name" && key != "nodes") {
+        refuse(1, fmt::format("'{}' is no field of a network; its fields are name, nodes", key));
+      }
+    }
+    const auto name = json.find("name");
+    const auto is_control = [](char letter) {
+      return static_cast<unsigned char>(letter) < ' ' || letter == '\x7f';
+    };
+    if (name == json.end() || !name->is_string() || name->get_ref<const std::string&>().empty() ||
+        std::ranges::any_of(name->get_ref<const std::string&>(), is_control)) {
+      refuse(1, fmt::format("'name' is {}; expected the network's name, a text without control "
+                            "characters",
+                            name == json.end() ? "missing" : name->dump()));
+    }
+    const auto nodes = json.find("nodes");
+    if (nodes == json.end() || !nodes->is_array() || nodes->empty()) {
+      refuse(1, fmt::format("'nodes' is {}; expected a list of nodes",
+                            nodes == json.end() ? "missing"
+                            : nodes->is_array() ? "empty"
+                                                : "no list"));
+    }
   }
 
   // depth: the number of objects and arrays around the event.
@@ -101,6 +124,8 @@ class JsonReader {
   static std::string syntax_fault(const Json::exception& error) {
     constexpr std::size_t kMost = 200;
     const std::string text = error.what();
+    const std::size_t overflow = text.find("number overflow");
+    if (overflow != std::string::npos) return text.substr(overflow, kMost);  // of a double
     const std::size_t at = text.find("syntax error");
     return "no JSON: " + text.substr(at == std::string::npos ? 0 : at, kMost);
   }

@@ -148,7 +148,15 @@ TEST_F(ANetworkFile, IsKeptInTheCheckpoint) {
       folder + kData;
   const ProgramResult refused = run_syncopate(resume + Arguments{"--model", other});
   EXPECT_EQ(refused.exit_code, 2);
-  expect_one_line(refused, {"another network tiny", "operations differ"});
+  expect_one_line(refused, {"another network tiny", "its node 6 is {\"op\":\"relu\"", ", found {"});
+  std::string renamed = kNetwork;
+  const std::string layer = "\"fc\"";
+  renamed.replace(renamed.find(layer), layer.size(), "\"last\"");
+  const ProgramResult other_name =
+      run_syncopate(resume + Arguments{"--model", model_of("renamed.json", renamed)});
+  EXPECT_EQ(other_name.exit_code, 2);
+  expect_one_line(other_name, {"another network tiny", "last.weight is not in the file",
+                               "give the --model and --head"});
   EXPECT_EQ(run_syncopate(resume + Arguments{"--model", file}).exit_code, 0);
   std::filesystem::remove(scratch_ / "net.json");
   EXPECT_EQ(run_syncopate(evaluate).exit_code, 0);

@@ -239,16 +239,12 @@ void check_format_version(const SafetensorsReader& file, const fs::path& path) {
 
 bool is_slot(const std::string& name) { return name.starts_with(kSlotPrefix); }
 
-// Returns the first difference between a checkpoint's tensors and `wanted`; "" if there is none.
-std::string first_difference(const SafetensorsReader& file,
+// Returns the first name that only one of a checkpoint's tensors and `wanted` have, with where it
+// is; "" if there is none.
+std::string first_other_name(const SafetensorsReader& file,
                              const std::vector<TensorEntry>& wanted) {
   for (const TensorEntry& entry : wanted) {
-    const TensorEntry* found = file.find(entry.name);
-    if (found == nullptr) return entry.name + " is not in the file";
-    if (found->shape != entry.shape) {
-      return fmt::format("{} is {} in the file, expected {}", entry.name, to_string(found->shape),
-                         to_string(entry.shape));
-    }
+    if (file.find(entry.name) == nullptr) return entry.name + " is not in the file";
   }
   for (const TensorEntry& entry : file.tensors()) {
     const bool known = is_slot(entry.name) ||
@@ -260,25 +256,46 @@ std::string first_difference(const SafetensorsReader& file,
   return "";
 }
 
+// Returns the first tensor of a checkpoint that has another shape than that in `wanted`; "" if
+// there is none. All of `wanted` are in the file.
+std::string first_other_shape(const SafetensorsReader& file,
+                              const std::vector<TensorEntry>& wanted) {
+  for (const TensorEntry& entry : wanted) {
+    const TensorEntry& found = *file.find(entry.name);
+    if (found.shape == entry.shape) continue;
+    return fmt::format("{} is {} in the file, expected {}", entry.name, to_string(found.shape),
+                       to_string(entry.shape));
+  }
+  return "";
+}
+
 // Throws UsageError unless the checkpoint's network does the same with its parameters: two network
 // files may have the same name and parameters.
 void check_operations(const SafetensorsReader& file, const fs::path& path, const Graph& graph) {
   const std::optional<Graph> recorded = recorded_network(info_of(file, path));
-  if (!recorded || has_same_operations(*recorded, graph)) return;
+  const std::string difference = recorded ? first_difference(*recorded, graph) : "";
+  if (difference.empty()) return;
   throw UsageError(fmt::format(
-      "checkpoint {} has another network {} than this run: its operations differ; give the --model "
-      "it was trained with, or another checkpoint",
-      path.string(), graph.name));
+      "checkpoint {} has another network {} than this run: its {}; give the --model it was trained "
+      "with, or another checkpoint",
+      path.string(), graph.name, difference));
 }
 
 void check_network(const SafetensorsReader& file, const fs::path& path, const Graph& graph) {
   const std::string model = text_of(file, path, "model");
-  const std::string difference = first_difference(file, network_entries(graph));
+  const std::vector<TensorEntry> wanted = network_entries(graph);
+  const std::string other_name = first_other_name(file, wanted);
+  const std::string difference = other_name.empty() ? first_other_shape(file, wanted) : other_name;
   if (model == graph.name && difference.empty()) return check_operations(file, path, graph);
   if (model == graph.name) {
-    throw UsageError(fmt::format(
-        "checkpoint {} has network {} for other data: {}; give the --data it was trained on, {}",
-        path.string(), model, difference, text_of(file, path, "data")));
+    throw UsageError(
+        other_name.empty()
+            ? fmt::format("checkpoint {} has network {} for other data: {}; give the --data it was "
+                          "trained on, {}",
+                          path.string(), model, difference, text_of(file, path, "data"))
+            : fmt::format("checkpoint {} has another network {} than this run: {}; give the "
+                          "--model and --head it was trained with, or another checkpoint",
+                          path.string(), model, difference));
   }
   throw UsageError(fmt::format(
       "checkpoint {} has network {}, this run has network {}{}{}; give --model {}, or another "
