@@ -19,6 +19,7 @@ struct OpenPair {
   PairDifference result;
   WelchTest test;
   double p_value = 1.0;
+  double welch_p_value = 1.0;  // of Welch's test alone
 };
 
 std::vector<double> logarithms_of(const std::vector<double>& values) {
@@ -43,6 +44,11 @@ double evaluation_variance(const VariantSummary& row) {
   return width * width / 12.0;
 }
 
+bool reached_at_same_samples(const VariantSummary& a, const VariantSummary& b) {
+  return have_same_weights(a, b) && a.samples_to_target && b.samples_to_target &&
+         a.samples_to_target->values == b.samples_to_target->values;
+}
+
 std::optional<OpenPair> accuracy_pair(const VariantSummary& a, const VariantSummary& b) {
   if (!has_claimable_accuracy(a) || !has_claimable_accuracy(b)) return std::nullopt;
   const auto test = welch_test(a.accuracy->values, b.accuracy->values);
@@ -56,6 +62,7 @@ std::optional<OpenPair> accuracy_pair(const VariantSummary& a, const VariantSumm
     pair.p_value = std::max(pair.p_value, least_permutation_p(a.done, b.done));
     if (test->difference != 0.0) pair.test.standard_error = kInfinity;
   }
+  pair.welch_p_value = pair.p_value;
   return pair;
 }
 
@@ -63,12 +70,16 @@ std::optional<OpenPair> time_pair(const VariantSummary& a, const VariantSummary&
   if (!has_claimable_time(a) || !has_claimable_time(b)) return std::nullopt;
   const auto test = welch_test(logarithms_of(a.reached_seconds), logarithms_of(b.reached_seconds));
   if (!test) return std::nullopt;
-  OpenPair pair{
-      .result = {.measure = Measure::kTime, .value = test->difference},
-      .test = test->with_systematic_error(evaluation_variance(a) + evaluation_variance(b))};
+  // Rows with equal weights pass the target at the same sample, somewhere between the same
+  // evaluations, which cancels in the ratio of their times.
+  const double variance =
+      reached_at_same_samples(a, b) ? 0.0 : evaluation_variance(a) + evaluation_variance(b);
+  OpenPair pair{.result = {.measure = Measure::kTime, .value = test->difference},
+                .test = test->with_systematic_error(variance)};
   constexpr double kRounding = 1e-9;  // evaluations at equal times differ by rounding
   if (std::isfinite(pair.test.standard_error) && std::abs(test->difference) > kRounding) {
     pair.p_value = pair.test.p_value();
+    pair.welch_p_value = test->p_value();
   }
   return pair;
 }
@@ -138,9 +149,17 @@ Claims::Claims(const Rows& rows) {
     }
   }
   std::vector<double> p_values;
-  for (const OpenPair& pair : open) p_values.push_back(pair.p_value);
+  std::vector<double> welch_p_values;
+  for (const OpenPair& pair : open) {
+    p_values.push_back(pair.p_value);
+    welch_p_values.push_back(pair.welch_p_value);
+  }
   const std::vector<HolmStep> steps = holm(p_values, kFamilyLevel);
-  for (std::size_t i = 0; i < open.size(); ++i) pairs_.push_back(closed(open[i], steps[i]));
+  const std::vector<HolmStep> welch_steps = holm(welch_p_values, kFamilyLevel);
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    pairs_.push_back(closed(open[i], steps[i]));
+    pairs_.back().welch_adjusted_p = welch_steps[i].adjusted_p;
+  }
 }
 
 std::optional<PairDifference> Claims::difference(std::size_t a, std::size_t b,

@@ -33,11 +33,15 @@ struct PairDifference {
   double value = 0.0;
   // The interval at `level`, at which Holm's procedure tested the pair. In an interval of times
   // the distance between evaluations is a source of error: a run reached the target at some time
-  // since its previous evaluation, any of them equally likely. The interval is infinite if the
-  // target was reached at the first evaluation.
+  // since its previous evaluation, any of them equally likely. It cancels between
+  // rows with equal weights. Otherwise the interval is infinite if the target was reached at the
+  // first evaluation.
   Interval interval;
   double level = kFamilyLevel;
   double adjusted_p = 1.0;
+  // The same if the distance between evaluations were no source of error: larger for some pairs,
+  // because a source of known size adds degrees of freedom.
+  double welch_adjusted_p = 1.0;
   // The difference that the seeds would have shown with a probability of about 80 %.
   double detectable = 0.0;
   int seeds = 0;  // number of seeds of the row with fewer seeds

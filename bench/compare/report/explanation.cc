@@ -164,8 +164,9 @@ std::string tests_words(const Rows& rows) {
                                                       : "in accuracy and in time";
   const std::string_view in_times =
       times == 0 ? ""
-                 : " In times the distance between evaluations is one more source of error; its "
-                   "size is known, so an interval can be narrower than Welch's own (GUM, G.4).";
+                 : " In times the distance between evaluations is one more source of error (GUM, "
+                   "G.4), except between rows that ended with the same weights; its size is known, "
+                   "so an interval can be narrower than Welch's own.";
   return fmt::format(
       " All claims that rows differ hold together with a probability of at least {}, if runs "
       "are independent and accuracies and logarithms of times close to normal: Welch's test of "
@@ -173,7 +174,8 @@ std::string tests_words(const Rows& rows) {
       "The interval of a pair is at the level at which it was tested, {}, and intervals do not "
       "hold together.{} What would have been seen follows from the spread of these runs. The best "
       "variant of a kind has the shortest mean time, or else the highest "
-      "accuracy, of the rows that can be compared, and others of the kind may not differ from it. "
+      "accuracy, of the rows that can be compared, and others of the kind may not differ from it; "
+      "a row with one worker and one replica is of neither kind. "
       "Rows that cannot be told apart are not thereby equal: a row whose deviation is large may be "
       "recommended for that reason. Rows share seeds, which the tests do not use.",
       percent_text(1.0 - kFamilyLevel), measures,
@@ -242,7 +244,8 @@ std::string explanation(const Comparison& comparison, const Rows& rows,
   text += speed_up_kind(rows) == SpeedUpKind::kTimeToTarget
               ? fmt::format(
                     "Speed-up: geometric mean of the times to the target of the first row "
-                    "divided by that of the row; its interval needs {} seeds.",
+                    "divided by that of the row; its interval, at the level of this pair, needs {} "
+                    "seeds.",
                     kSeedsForTime)
               : std::string(
                     "Speed-up: geometric mean of the row's samples per second divided by "

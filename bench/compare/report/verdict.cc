@@ -270,22 +270,22 @@ class VerdictWriter {
   // shortest time on a busy machine is not named: it shows which variant took most of the CPUs.
   void decline_by_time() {
     std::optional<std::size_t> first;
+    const auto median = [&](std::size_t row) { return *words_.median(row); };
     bool is_busy = false;
     for (const std::size_t row : pool_) {
       const VariantSummary& summary = rows_[row];
       if (summary.disturbed > 0) {
         is_busy = true;
       } else if (summary.seconds_to_target && summary.reached == summary.ended() &&
-                 summary.has_comparable_times &&
-                 (!first || mean_seconds(row) < mean_seconds(*first))) {
+                 summary.has_comparable_times && (!first || median(row) < median(*first))) {
         first = row;
       }
     }
     std::string text = "Nothing is recommended: " + why_no_claims(Measure::kTime);
     if (first) {
-      text += fmt::format("; {}the shortest mean time{} to {} was {} ({}), which may be chance",
+      text += fmt::format("; {}the shortest median time{} to {} was {} ({}), which may be chance",
                           words_.setting(), is_busy ? " of the other rows" : "", words_.target(),
-                          words_.seconds(mean_seconds(*first)), words_.name(*first));
+                          words_.seconds(median(*first)), words_.name(*first));
     } else if (const std::string faults = words_.faults(); !faults.empty()) {
       text += "; the runs were made with " + faults;
     }

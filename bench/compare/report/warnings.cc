@@ -23,6 +23,8 @@ class WarningWriter {
     add_unfinished();
     add_disturbed();
     add_uneven();
+    add_unsteady();
+    add_close_claims();
     add_shared_cpus();
     add_seeds();
     add_not_numbers();
@@ -147,6 +149,45 @@ class WarningWriter {
                          short_text(own), factor_text(factor));
     }
     return text;
+  }
+
+  // Names the rows whose runs differ much in speed: their mean is that of no run, and a claim about
+  // their time needs a much larger difference than between steady rows.
+  void add_unsteady() {
+    constexpr double kUnsteady = 1.5;  // ratio of the samples/s of two runs of a row
+    std::vector<std::string> unsteady;
+    for (const VariantSummary& row : rows_) {
+      if (row.done < 2 || row.disturbed > 0 || !row.samples_per_second) continue;
+      const auto [least, most] = std::ranges::minmax(row.samples_per_second->values);
+      if (!(most >= kUnsteady * least)) continue;
+      unsteady.push_back(fmt::format("{} from {} to {}", named(row), decimal_text(least, 0),
+                                     decimal_text(most, 0)));
+    }
+    if (unsteady.empty()) return;
+    add("unsteady speed",
+        fmt::format("the samples/s of runs of one row differ: {}; what is said about the time of "
+                    "{} says little about {} speed on a steady machine",
+                    listed(unsteady), unsteady.size() == 1 ? "this row" : "these rows",
+                    unsteady.size() == 1 ? "its" : "their"));
+  }
+
+  // Names the claims that Welch's test of the times alone would not make.
+  void add_close_claims() {
+    const Claims claims(rows_);
+    std::vector<std::string> pairs;
+    for (const PairDifference& pair : claims.all()) {
+      if (!pair.is_claimed() || pair.welch_adjusted_p <= kFamilyLevel) continue;
+      const std::size_t sooner = pair.value < 0.0 ? pair.a : pair.b;
+      const std::size_t later = sooner == pair.a ? pair.b : pair.a;
+      pairs.push_back(fmt::format("{} before {} (adjusted p = {:.2g} in place of {:.2g})",
+                                  named(rows_[sooner]), named(rows_[later]), pair.welch_adjusted_p,
+                                  pair.adjusted_p));
+    }
+    if (pairs.empty()) return;
+    add("close claims",
+        fmt::format("without the distance between evaluations, whose known size makes the test "
+                    "more certain, Welch's test does not show {}",
+                    listed(pairs)));
   }
 
   void add_shared_cpus() {
@@ -350,8 +391,8 @@ class WarningWriter {
     };
     add("evaluations",
         fmt::format(
-            "a time to the target is that of the first evaluation that reached it, late by up to "
-            "{} ({} samples), depending on the run{}.{} At another "
+            "a time to the target is that of the first evaluation that reached it; the previous "
+            "one was {} ({} samples) earlier, depending on the run{}.{} At another "
             "target the order may be another",
             range(short_text(least) + unit, short_text(most) + unit),
             range(samples_text(fewest_samples), samples_text(most_samples)),

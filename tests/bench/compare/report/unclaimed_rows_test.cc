@@ -147,7 +147,7 @@ TEST(UnclaimedRows, HaveNoShortestTimeOnABusyMachine) {
   EXPECT_FALSE(contains_words(all, "median"));
   EXPECT_TRUE(
       contains_words(sentences(scaled({disturbed(fast), slow})),
-                     "the shortest mean time of the other rows to 95 % was 676 s (b), which "
+                     "the shortest median time of the other rows to 95 % was 676 s (b), which "
                      "may be chance."));
 }
 

@@ -55,7 +55,8 @@ TEST(Verdict, RecommendsAllVariantsThatCannotBeToldApartFromTheBest) {
   EXPECT_TRUE(contains_words(sentence(comparison, 0), "No single variant is shown best: "));
   EXPECT_TRUE(contains_words(
       sentence(comparison, 0),
-      "b had the shortest mean time to 95 %, 105 s, and a (105 s) cannot be told apart from it with 5 seeds; "
+      "b had the shortest mean time to 95 %, 105 s, and a (105 s) cannot be told apart from it "
+      "with 5 seeds; "
       "a factor of 1.29 would have been seen with a probability of about 80 %; c took longer than "
       "b."));
 }
@@ -264,7 +265,7 @@ TEST(Verdict, ClaimsNothingAboutTimeWithFewerThanFiveSeeds) {
       contains_words(sentence(comparison, 0),
                      "Nothing is recommended: 3 seeds are too few for a claim about time (5 are "
                      "needed); with learning rates scaled linearly with the batch, not tuned, the "
-                     "shortest mean time to 95 % was 173 s (async), which may be chance."));
+                     "shortest median time to 95 % was 173 s (async), which may be chance."));
   EXPECT_TRUE(contains_words(
       sentence(comparison, 1),
       "async reached 95 % with 3 of 3 seeds (median 173 s) and mirrored reached 95 % "

@@ -76,13 +76,22 @@ TEST(Warnings, SayHowLateATimeToTheTargetMayBe) {
   // Runs of `a` reach the target 100 samples of 0.5 s after the evaluation before.
   ComparedVariant a = made_up_variant("a", 8, {100, 100, 100}, {0.97, 0.97, 0.97});
   const Comparison even = made_up_comparison({a, made_up_variant("b", 8, {100}, {0.97})});
-  EXPECT_TRUE(
-      contains_words(warned(even), "that reached it, late by up to 50.0 s (100 samples), "));
+  EXPECT_TRUE(contains_words(
+      warned(even), "that reached it; the previous one was 50.0 s (100 samples) earlier, "));
   for (CurvePoint& point : a.runs[0].result->curve) point.samples *= 2;
   const Comparison uneven = made_up_comparison({a, made_up_variant("b", 8, {40}, {0.97})});
   EXPECT_TRUE(contains_words(warned(uneven),
-                             "late by up to 20.0 s to 50.0 s (100 to 200 samples), depending on "
+                             "was 20.0 s to 50.0 s (100 to 200 samples) earlier, depending on "
                              "the run"));
+}
+
+TEST(Warnings, NameTheRowsWhoseSpeedIsUnsteady) {
+  ComparedVariant unsteady = made_up_variant("one-device", 1, {100, 100, 240}, kGood);
+  const ComparedVariant steady = made_up_variant("ring", 4, {100, 110, 105}, kGood);
+  EXPECT_TRUE(contains_words(warned(scaled({unsteady, steady})),
+                             "unsteady speed: the samples/s of runs of one row differ: one-device "
+                             "from "));
+  EXPECT_FALSE(contains_words(warned(scaled({steady, steady})), "unsteady"));
 }
 
 TEST(Warnings, StateThatWorkersSharedCpus) {
