@@ -151,7 +151,7 @@ Command declare_scaling(FlagSet& flags, const Environment& environment) {
   const auto options = std::make_shared<ScalingOptions>();
   options->threads_total = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   flags.add("--model", &options->models, "networks",
-            {.choices = workload_models(), .separator = ','});
+            {.choices = workload_models_and_files(), .separator = ','});
   flags.add("--replicas", &options->replicas, "numbers of replicas, the first one the base",
             {.least = 1, .most = kMostCount, .separator = ','});
   flags.add("--strategy", &options->strategies,

@@ -22,11 +22,13 @@
 #include "bench/step/retune.h"
 #include "bench/step/step_work.h"
 #include "bench/step/workload.h"
+#include "bench/step/workload_data.h"
 #include "deploy/cli/command_line.h"
 #include "deploy/cli/device_flags.h"
 #include "models/base/errors.h"
 #include "models/optim/optimizer.h"
 #include "models/zoo/zoo.h"
+#include "worker/run/run_data.h"
 
 namespace syncopate::bench {
 namespace {
@@ -48,6 +50,7 @@ struct StepOptions {
   bool no_fuse = false;
   bool no_winograd = false;
   bool profile = false;
+  WorkloadData data;
   TrainingOptions training;
 };
 
@@ -76,7 +79,7 @@ std::int64_t element_bytes(const StepOptions& options) {
 }
 
 Workload requested_workload(const StepOptions& options, const std::string& model) {
-  Workload workload = find_workload(model);
+  Workload workload = with_data(find_workload(model), options.data);
   if (options.batch_size > 0) workload.batch_size = options.batch_size;
   if (!options.optimizer.empty()) workload.optimizer = options.optimizer;
   if (options.quick) workload.steps_per_round = std::max(2, workload.steps_per_round / 4);
@@ -227,6 +230,9 @@ json result_json(const Result& result) {
 }
 
 void print_result(const Result& result) {
+  if (result.workload.data) {
+    std::cout << describe_data(*result.workload.data, result.workload.data_flag) << '\n';
+  }
   std::vector<std::string> heading = {"model", "batch", "optimizer", "ours ms [min-max]",
                                       "samples/s"};
   if (result.rounds.sides.size() > 1) {
@@ -276,7 +282,7 @@ Command declare_step(FlagSet& flags, const Environment& environment) {
   const auto options = std::make_shared<StepOptions>();
   options->training.lanes = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   flags.add("--model", &options->models, "networks",
-            {.choices = workload_models(), .separator = ','});
+            {.choices = workload_models_and_files(), .separator = ','});
   flags.add("--batch-size", &options->batch_size, "samples per step",
             {.default_text = "each network's usual one", .least = 1, .most = kMostCount});
   flags.add("--optimizer", &options->optimizer, "update rule",
@@ -289,11 +295,12 @@ Command declare_step(FlagSet& flags, const Environment& environment) {
   flags.add("--steps-per-round", &options->steps_per_round, "steps of a turn",
             {.default_text = "about a second of work", .least = 1, .most = kMostCount});
   flags.add("--peer", &options->peer, "command of the other side with its arguments",
-            {.value = "COMMAND", .default_text = "none"});
+            {.value = "COMMAND", .default_text = "none", .excludes = {"--data"}});
   flags.add("--peer-python", &options->peer_python,
             "Python interpreter that runs the other side: bench/peers/torch_step.py, on a GPU "
             "torch_gpu_step.py",
-            {.value = "FILE", .default_text = "none", .excludes = {"--peer"}});
+            {.value = "FILE", .default_text = "none", .excludes = {"--peer", "--data"}});
+  add_workload_data_flags(flags, options->data, environment);
   flags.add("--json", &options->json_file, "file for the results of every round",
             {.value = "FILE"});
   flags.add("--retune", &options->retune_file,

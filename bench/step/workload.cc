@@ -27,14 +27,17 @@ constexpr std::int64_t kLargeBytes = std::int64_t{16} << 20;
 // Returns a few random batches over and over. Each has batch_size samples per replica of this task.
 class SyntheticBatches final : public BatchSource {
  public:
-  SyntheticBatches(const Workload& workload, const InputShard& shard) {
+  SyntheticBatches(const Workload& workload, const Graph& graph, const InputShard& shard) {
     const std::int64_t samples = workload.batch_size * shard.count;
-    Shape shape = workload.sample_shape;
-    shape.insert(shape.begin(), samples);
+    const auto of_samples = [&](Shape shape) {
+      shape.insert(shape.begin(), samples);
+      return shape;
+    };
+    const Shape shape = of_samples(graph.input_shape());
     const std::size_t batches = num_elements(shape) < kLargeBytes ? kNumBatches : kNumLargeBatches;
     for (std::size_t b = 0; b < batches; ++b) {
       Batch batch{{make_host_tensor(shape, DType::kU8)},
-                  make_host_tensor({samples}, DType::kI32),
+                  make_host_tensor(of_samples(graph.target_shape()), DType::kI32),
                   samples,
                   workload.batch_size * shard.total};
       const RandomStream pixels(kSeed, 2 * b);
@@ -48,6 +51,10 @@ class SyntheticBatches final : public BatchSource {
         label = static_cast<std::int32_t>(
             labels.below(index++, static_cast<std::uint32_t>(workload.classes)));
       }
+      batch.keys = make_host_tensor({samples}, DType::kI64);
+      const RandomStream keys(kSeed, 2 * kNumBatches + b);
+      index = 0;
+      for (std::byte& byte : batch.keys.bytes()) byte = static_cast<std::byte>(keys.bits(index++));
       batches_.push_back(std::move(batch));
     }
   }
@@ -64,8 +71,9 @@ class SyntheticBatches final : public BatchSource {
   std::size_t num_taken_ = 0;
 };
 
-std::unique_ptr<BatchSource> make_batches(const Workload& workload, const InputShard& shard) {
-  if (!workload.data) return std::make_unique<SyntheticBatches>(workload, shard);
+std::unique_ptr<BatchSource> make_batches(const Workload& workload, const Graph& graph,
+                                          const InputShard& shard) {
+  if (!workload.data) return std::make_unique<SyntheticBatches>(workload, graph, shard);
   return make_batch_source(*workload.data->train, {.batch_size = workload.batch_size * shard.total,
                                                    .seed = kSeed,
                                                    .threads = workload.input_threads,
@@ -82,18 +90,23 @@ void require_finite(double loss, const std::string& model) {
 Graph build_graph(const Workload& workload) {
   if (workload.data)
     return network_for_data(workload.model, workload.data_flag, *workload.data, {});
+  if (workload.sample_shape.empty()) {
+    throw UsageError("--model " + workload.model +
+                     ": a network file does not say what a sample is; give --data as well");
+  }
   const auto channels = static_cast<std::size_t>(workload.sample_shape.back());
   return build_network(workload.model, {.sample_shape = workload.sample_shape,
                                         .classes = workload.classes,
                                         .input = {.dtype = DType::kU8,
                                                   .mean = std::vector<float>(channels, 0.5F),
-                                                  .stddev = std::vector<float>(channels, 0.25F)}});
+                                                  .stddev = std::vector<float>(channels, 0.25F)},
+                                        .target_shape = workload.target_shape});
 }
 
 namespace {
 
-const std::array<Workload, 8>& workloads() {
-  static const std::array<Workload, 8> kWorkloads = {{
+const std::array<Workload, 10>& workloads() {
+  static const std::array<Workload, 10> kWorkloads = {{
       {"mnist-cnn", {28, 28, 1}, 64, "adam", 200},
       {"mlp", {28, 28, 1}, 64, "adam", 1000},
       {"resnet20", {32, 32, 3}, 128, "momentum", 8},
@@ -102,6 +115,8 @@ const std::array<Workload, 8>& workloads() {
       {"resnet50-v1", {224, 224, 3}, 256, "momentum", 1, 1000},
       {"mobilenet-v2", {224, 224, 3}, 256, "momentum", 1, 1000},
       {"vgg16", {224, 224, 3}, 64, "momentum", 1, 1000},
+      {"fcn", {64, 64, 4}, 64, "adam", 20, 2, {64, 64}},
+      {"unet", {256, 256, 3}, 4, "adam", 1, 2, {256, 256}},
   }};
   return kWorkloads;
 }
@@ -114,7 +129,20 @@ std::vector<std::string_view> workload_models() {
   return models;
 }
 
+std::vector<std::string_view> workload_models_and_files() {
+  std::vector<std::string_view> models = workload_models();
+  models.emplace_back("file:NET.json");
+  return models;
+}
+
 Workload find_workload(std::string_view model) {
+  if (model.starts_with(kNetworkFile)) {
+    return {.model = std::string(model),
+            .sample_shape = {},
+            .batch_size = 64,
+            .optimizer = "momentum",
+            .steps_per_round = 8};
+  }
   require_name("--model", std::string(model), workload_models());
   return *std::ranges::find(workloads(), model, &Workload::model);
 }
@@ -134,7 +162,7 @@ WorkloadTraining::WorkloadTraining(const Workload& workload, const TrainingOptio
                                .optimizer = {.name = workload.optimizer},
                                .membership = options.membership},
                               graph_)),
-      batches_(make_batches(workload_, strategy_->input_shard())) {
+      batches_(make_batches(workload_, graph_, strategy_->input_shard())) {
   if (!options.fuse || !options.winograd) {  // only benchmarks disable fusion or Winograd
     for (Replica& replica : strategy_->replicas()) {
       replica.model.reset();

@@ -21,18 +21,23 @@ struct Workload {
   std::string optimizer;
   int steps_per_round = 0;  // about one second of work on a few cores
   int classes = 10;
+  Shape target_shape{};  // [] for a class of the sample, [H, W] for a class of every pixel
   // The samples of --data; null: random ones in memory.
   std::shared_ptr<const DataSplits> data{};
   std::string data_flag{};  // the value of --data
   int input_threads = 1;    // threads that read the samples of `data`
 };
 
-// Returns the networks that have a workload: those that give a class for each sample.
+// Returns the networks that have a workload.
 std::vector<std::string_view> workload_models();
-// Returns the workload of a model. Throws UsageError for an unknown model.
+// Returns these and "file:NET.json", for flags beside which --data says what a sample is.
+std::vector<std::string_view> workload_models_and_files();
+// Returns the workload of a model. That of a network file has no samples until with_data() gives it
+// some. Throws UsageError for an unknown model.
 Workload find_workload(std::string_view model);
 
-// Builds the network for the workload's samples.
+// Builds the network for the workload's samples. Throws UsageError if it has none, and what
+// build_network throws.
 Graph build_graph(const Workload& workload);
 
 struct TrainingOptions {

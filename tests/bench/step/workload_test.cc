@@ -1,0 +1,51 @@
+#include "bench/step/workload.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "bench/step/workload_data.h"
+#include "models/base/errors.h"
+#include "tests/end_to_end/support/scratch_dir.h"
+
+namespace syncopate::bench {
+namespace {
+
+TEST(Workload, TrainsANetworkOfLabelMaps) {
+  Workload workload = find_workload("fcn");
+  workload.batch_size = 2;
+  EXPECT_EQ(WorkloadTraining(workload, {}).run(2).size(), 2U);
+}
+
+TEST(Workload, TrainsANetworkWithDropout) {
+  Workload workload = find_workload("mobilenet-v2");
+  workload.batch_size = 2;
+  workload.sample_shape = {32, 32, 3};
+  // Batch norm over two samples is not stable at larger rates.
+  EXPECT_EQ(WorkloadTraining(workload, {.learning_rate = 1e-6}).run(2).size(), 2U);
+}
+
+TEST(Workload, OfANetworkFileIsOnTheSamplesOfItsData) {
+  const test::ScratchDir scratch;
+  const std::string file = scratch / "net.json";
+  std::ofstream(file) << R"({"name": "mine", "nodes": [
+    {"op": "input"}, {"op": "flatten"}, {"op": "dense", "name": "fc", "features": "classes"},
+    {"op": "softmax-cross-entropy"}]})";
+  Workload workload = find_workload("file:" + file);
+  workload.batch_size = 8;
+  try {
+    build_graph(workload);
+    FAIL() << "a network file does not say what a sample is";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("give --data as well"), std::string::npos);
+  }
+  const WorkloadData data{.flag = "synthetic:3x4x5:7:64", .cache_dir = scratch / "cache"};
+  workload = with_data(workload, data);
+  EXPECT_EQ(build_graph(workload).num_classes(), 7);
+  EXPECT_EQ(WorkloadTraining(workload, {}).run(3).size(), 3U);
+}
+
+}  // namespace
+}  // namespace syncopate::bench
