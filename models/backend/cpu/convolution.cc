@@ -21,10 +21,11 @@ dnnl::primitive_attr callers_scratchpad() {
   return attributes;
 }
 
-memory::desc activation(const memory::dims& dims, bool planar, int block) {
-  const auto tag = planar        ? memory::format_tag::nchw
-                   : block == 16 ? memory::format_tag::nChw16c
-                                 : memory::format_tag::nChw8c;
+memory::desc activation(const memory::dims& dims, Maps maps, bool planar, int block) {
+  const auto tag = maps == Maps::kPlain ? memory::format_tag::nhwc
+                   : planar             ? memory::format_tag::nchw
+                   : block == 16        ? memory::format_tag::nChw16c
+                                        : memory::format_tag::nChw8c;
   return {dims, memory::data_type::f32, tag};
 }
 
@@ -34,8 +35,8 @@ std::int64_t out_size(std::int64_t size, int padding, int kernel, int stride) {
 
 }  // namespace
 
-memory::desc Convolution::x() const {
-  return activation({problem.n, channels(), problem.h, problem.w}, planar_input, block);
+memory::desc Convolution::x(Maps maps) const {
+  return activation({problem.n, channels(), problem.h, problem.w}, maps, planar_input, block);
 }
 
 memory::dims Convolution::weight_dims(std::int64_t channels) const {
@@ -55,11 +56,11 @@ memory::desc Convolution::without_padding(memory::desc format) const {
   return format;
 }
 
-memory::desc Convolution::y() const {
+memory::desc Convolution::y(Maps maps) const {
   return activation({problem.n, problem.k,
                      out_size(problem.h, problem.pad.rows(), problem.kernel_h, problem.stride),
                      out_size(problem.w, problem.pad.columns(), problem.kernel_w, problem.stride)},
-                    false, block);
+                    maps, false, block);
 }
 
 memory::desc Convolution::bias_format() const {
@@ -68,15 +69,17 @@ memory::desc Convolution::bias_format() const {
 
 Forward::primitive_desc Convolution::forward_with(const dnnl::engine& engine,
                                                   ConvAlgorithm algorithm,
-                                                  const dnnl::primitive_attr& attributes) const {
+                                                  const dnnl::primitive_attr& attributes,
+                                                  Maps maps) const {
   // Evaluation uses oneDNN's propagation kind forward_training, too. With forward_inference, oneDNN
   // could not convert the arena's weights to the format that its Winograd convolution requires.
   constexpr auto kKind = dnnl::prop_kind::forward_training;
   const memory::desc weight = any_format(weight_dims(channels()));
-  const auto desc = bias ? Forward::desc(kKind, to_onednn(algorithm), x(), weight, bias_format(),
-                                         y(), strides(), first_padding(), last_padding())
-                         : Forward::desc(kKind, to_onednn(algorithm), x(), weight, y(), strides(),
-                                         first_padding(), last_padding());
+  const auto desc = bias
+                        ? Forward::desc(kKind, to_onednn(algorithm), x(maps), weight, bias_format(),
+                                        y(maps), strides(), first_padding(), last_padding())
+                        : Forward::desc(kKind, to_onednn(algorithm), x(maps), weight, y(maps),
+                                        strides(), first_padding(), last_padding());
   return {desc, attributes, engine};
 }
 
@@ -100,14 +103,16 @@ BackwardData::primitive_desc Convolution::backward_data(const dnnl::engine& engi
 }
 
 BackwardWeights::primitive_desc Convolution::backward_weights(const dnnl::engine& engine,
-                                                              ConvAlgorithm algorithm) const {
+                                                              ConvAlgorithm algorithm,
+                                                              Maps maps) const {
   const dnnl::primitive_attr attributes = callers_scratchpad();
   const memory::desc weight = any_format(weight_dims(channels()));
-  const auto desc = bias ? BackwardWeights::desc(to_onednn(algorithm), x(), weight, bias_format(),
-                                                 y(), strides(), first_padding(), last_padding())
-                         : BackwardWeights::desc(to_onednn(algorithm), x(), weight, y(), strides(),
-                                                 first_padding(), last_padding());
-  return {desc, attributes, engine, forward_with(engine, algorithm, attributes)};
+  const auto desc =
+      bias ? BackwardWeights::desc(to_onednn(algorithm), x(maps), weight, bias_format(), y(maps),
+                                   strides(), first_padding(), last_padding())
+           : BackwardWeights::desc(to_onednn(algorithm), x(maps), weight, y(maps), strides(),
+                                   first_padding(), last_padding());
+  return {desc, attributes, engine, forward_with(engine, algorithm, attributes, maps)};
 }
 
 }  // namespace syncopate

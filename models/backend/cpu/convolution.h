@@ -2,10 +2,15 @@
 // this folder only.
 #pragma once
 
+#include <cstdint>
+
 #include "models/backend/cpu/algorithm_table.h"
 #include "models/backend/cpu/onednn.h"
 
 namespace syncopate {
+
+// The formats of the maps x and y: in blocks of channels (x may be planar), or [N, H, W, C].
+enum class Maps : std::uint8_t { kBlocked, kPlain };
 
 struct Convolution {
   ConvProblem problem;
@@ -24,8 +29,8 @@ struct Convolution {
   // Returns a primitive's format of weights for the same memory without the channels of zeros: a
   // reorder to it writes them, and a reorder from it leaves them out.
   dnnl::memory::desc without_padding(dnnl::memory::desc format) const;
-  dnnl::memory::desc x() const;
-  dnnl::memory::desc y() const;
+  dnnl::memory::desc x(Maps maps = Maps::kBlocked) const;
+  dnnl::memory::desc y(Maps maps = Maps::kBlocked) const;
 
   // Return descriptors in which oneDNN chooses the format of the weights and the caller supplies
   // scratch memory. Throw dnnl::error when oneDNN has no such kernel.
@@ -34,12 +39,13 @@ struct Convolution {
   dnnl::convolution_backward_data::primitive_desc backward_data(const dnnl::engine& engine,
                                                                 ConvAlgorithm algorithm) const;
   dnnl::convolution_backward_weights::primitive_desc backward_weights(
-      const dnnl::engine& engine, ConvAlgorithm algorithm) const;
+      const dnnl::engine& engine, ConvAlgorithm algorithm, Maps maps = Maps::kBlocked) const;
 
  private:
-  dnnl::convolution_forward::primitive_desc forward_with(
-      const dnnl::engine& engine, ConvAlgorithm algorithm,
-      const dnnl::primitive_attr& attributes) const;
+  dnnl::convolution_forward::primitive_desc forward_with(const dnnl::engine& engine,
+                                                         ConvAlgorithm algorithm,
+                                                         const dnnl::primitive_attr& attributes,
+                                                         Maps maps = Maps::kBlocked) const;
   dnnl::memory::desc bias_format() const;
   std::int64_t channels() const { return pads_channels() ? block : problem.c; }
   dnnl::memory::dims weight_dims(std::int64_t channels) const;

@@ -1,5 +1,6 @@
 #include "models/backend/cpu/weight_gradient.h"
 
+#include <string_view>
 #include <vector>
 
 namespace syncopate {
@@ -7,6 +8,10 @@ namespace {
 
 std::size_t aligned(std::size_t bytes) {
   return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+}
+
+bool is_reference(const dnnl::convolution_backward_weights::primitive_desc& kernel) {
+  return std::string_view(kernel.impl_info_str()).starts_with("ref");
 }
 
 }  // namespace
@@ -21,7 +26,15 @@ void WeightGradient::describe(const dnnl::engine& engine, const Convolution& con
                               const JoinedGroups& joined, ConvAlgorithm algorithm) {
   convolution_ = convolution;
   joined_ = joined;
+  maps_ = Maps::kBlocked;
   weights_ = convolution.backward_weights(engine, algorithm);
+  // For some maps in blocks oneDNN has only its reference code, a hundred times slower than that
+  // for plain maps: on processors with AVX2, of a 3x3 kernel on maps of 2x2.
+  if (!is_reference(weights_)) return;
+  const auto plain = convolution.backward_weights(engine, ConvAlgorithm::kDirect, Maps::kPlain);
+  if (is_reference(plain)) return;
+  maps_ = Maps::kPlain;
+  weights_ = plain;
 }
 
 std::size_t WeightGradient::packed_bytes() const {
@@ -33,19 +46,39 @@ std::size_t WeightGradient::joined_bytes() const {
   return aligned(static_cast<std::size_t>(joined_.joined_elements()) * sizeof(float));
 }
 
+std::size_t WeightGradient::map_bytes(const dnnl::memory::desc& map) const {
+  return maps_ == Maps::kBlocked ? 0 : aligned(map.get_size());
+}
+
 std::size_t WeightGradient::scratch_bytes() const {
-  return packed_bytes() + joined_bytes() + weights_.scratchpad_desc().get_size();
+  return packed_bytes() + joined_bytes() + map_bytes(convolution_.x(maps_)) +
+         map_bytes(convolution_.y(maps_)) + weights_.scratchpad_desc().get_size();
 }
 
 void WeightGradient::bind(const dnnl::engine& engine, float* x, float* dy, float* gradient,
                           float* bias_gradient, std::byte* scratch) {
   gradient_ = gradient;
-  joined_gradient_ = reinterpret_cast<float*>(scratch + packed_bytes());
+  std::byte* rest = scratch + packed_bytes();
+  joined_gradient_ = reinterpret_cast<float*>(rest);
+  rest += joined_bytes();
+  // Returns the map in the format that the kernel reads.
+  const auto map = [&](const dnnl::memory::desc& blocked, const dnnl::memory::desc& plain,
+                       float* data, BoundPrimitive& run) -> void* {
+    if (maps_ == Maps::kBlocked) return data;
+    void* const copy = rest;
+    rest += map_bytes(plain);
+    const dnnl::reorder::primitive_desc reorder(engine, blocked, engine, plain);
+    run = BoundPrimitive(engine, dnnl::reorder(reorder),
+                         {{DNNL_ARG_FROM, blocked, data}, {DNNL_ARG_TO, plain, copy}});
+    return copy;
+  };
+  void* const x_read = map(convolution_.x(), convolution_.x(maps_), x, run_x_);
+  void* const dy_read = map(convolution_.y(), convolution_.y(maps_), dy, run_dy_);
   std::vector<BoundPrimitive::Argument> arguments = {
-      {DNNL_ARG_SRC, convolution_.x(), x},
-      {DNNL_ARG_DIFF_DST, convolution_.y(), dy},
+      {DNNL_ARG_SRC, convolution_.x(maps_), x_read},
+      {DNNL_ARG_DIFF_DST, convolution_.y(maps_), dy_read},
       {DNNL_ARG_DIFF_WEIGHTS, weights_.diff_weights_desc(), scratch},
-      {DNNL_ARG_SCRATCHPAD, weights_.scratchpad_desc(), scratch + packed_bytes() + joined_bytes()}};
+      {DNNL_ARG_SCRATCHPAD, weights_.scratchpad_desc(), rest}};
   if (bias_gradient != nullptr) {
     arguments.push_back({DNNL_ARG_DIFF_BIAS, weights_.diff_bias_desc(), bias_gradient});
   }
@@ -60,6 +93,10 @@ void WeightGradient::bind(const dnnl::engine& engine, float* x, float* dy, float
 }
 
 void WeightGradient::run() const {
+  if (maps_ == Maps::kPlain) {
+    run_x_.run();
+    run_dy_.run();
+  }
   run_weights_.run();
   run_unpack_.run();
   if (joined_.count > 1) joined_.separate(joined_gradient_, gradient_);

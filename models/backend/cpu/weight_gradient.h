@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "models/backend/cpu/convolution.h"
 #include "models/backend/cpu/group.h"
@@ -22,8 +23,10 @@ class WeightGradient {
  public:
   void describe(const dnnl::engine& engine, const Convolution& convolution,
                 const JoinedGroups& joined, ConvAlgorithm algorithm);
+  // Returns oneDNN's name of the kernel, such as "jit:avx2".
+  std::string kernel() const { return weights_.impl_info_str(); }
   // Returns the bytes of scratch memory: the gradient in oneDNN's format, the one with joined
-  // groups, and oneDNN's own.
+  // groups, the maps in plain format if the kernel needs that, and oneDNN's own.
   std::size_t scratch_bytes() const;
   // x: the convolution's input, dy: the gradient of its output; gradient: the weight's, [K, R, S, C
   // / groups]; bias_gradient: [K], or null for a convolution without bias.
@@ -35,12 +38,16 @@ class WeightGradient {
  private:
   std::size_t packed_bytes() const;
   std::size_t joined_bytes() const;
+  std::size_t map_bytes(const dnnl::memory::desc& map) const;
 
   Convolution convolution_;
   JoinedGroups joined_;
   dnnl::convolution_backward_weights::primitive_desc weights_;
   float* gradient_ = nullptr;
   float* joined_gradient_ = nullptr;
+  Maps maps_ = Maps::kBlocked;
+  BoundPrimitive run_x_;   // to the plain format; only with Maps::kPlain
+  BoundPrimitive run_dy_;  // the same
   BoundPrimitive run_weights_;
   BoundPrimitive run_unpack_;
 };

@@ -4,6 +4,7 @@
 
 #include "models/backend/cpu/kernels/cpu_kernels.h"
 #include "models/backend/cpu/lanes.h"
+#include "models/backend/cpu/weight_gradient.h"
 #include "models/base/isa.h"
 #include "models/zoo/zoo.h"
 
@@ -54,6 +55,29 @@ TEST(Convolutions, UseOptimisedKernelsInEveryNetwork) {
         }
       });
     }
+  }
+}
+
+// With AVX2, oneDNN's fast code for maps in blocks needs maps larger than the kernel.
+TEST(Convolutions, UseAnOptimisedWeightGradientForTheSmallestMaps) {
+  const OneDnn onednn;
+  LanePool one_lane(1);
+  for (const std::int64_t size : {1, 2, 3, 4}) {
+    const Convolution conv = {.problem = {.n = 4,
+                                          .c = 64,
+                                          .k = 48,
+                                          .h = size,
+                                          .w = size,
+                                          .kernel_h = 3,
+                                          .kernel_w = 3,
+                                          .stride = 1,
+                                          .pad = 1},
+                              .block = cpu_kernels(detect_isa()).block};
+    one_lane.run([&](int) {
+      WeightGradient gradient;
+      gradient.describe(onednn.engine, conv, {}, ConvAlgorithm::kDirect);
+      EXPECT_FALSE(is_reference(gradient.kernel())) << size << ": " << gradient.kernel();
+    });
   }
 }
 
