@@ -71,7 +71,7 @@ Graph mobilenet_v2(const NetworkInput& input) {
   }
   x = conv_norm(build, x, fmt::format("features.{}", layer), 1280, {.kernel_h = 1, .kernel_w = 1});
   x = build.global_average_pool(x);
-  return build.finish(add_classifier(build, x, "classifier.1", input));
+  return build.finish(add_classifier(build, x, "classifier.1", input), input.loss());
 }
 
 Graph vgg16(const NetworkInput& input) {
@@ -95,7 +95,7 @@ Graph vgg16(const NetworkInput& input) {
   x = build.flatten(x);
   x = build.relu(build.dense(x, "classifier.0", 4096));
   x = build.relu(build.dense(x, "classifier.3", 4096));
-  return build.finish(add_classifier(build, x, "classifier.6", input));
+  return build.finish(add_classifier(build, x, "classifier.6", input), input.loss());
 }
 
 }  // namespace syncopate
