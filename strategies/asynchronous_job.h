@@ -19,9 +19,9 @@ namespace syncopate {
 struct JobStatus {
   std::int64_t step = 0;     // number of updates applied, also before a resume
   std::int64_t samples = 0;  // number of samples in these updates, also before a resume
-  // Sums over all batches trained: of their mean losses, and of correctly classified samples.
+  // Sums over all batches trained: of their mean losses, and of the samples' main metric.
   double loss = 0.0;
-  std::int64_t correct = 0;
+  double metric = 0.0;
   int live_workers = 0;
   double staleness_mean = 0.0;
   std::uint64_t staleness_max = 0;

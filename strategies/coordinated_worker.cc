@@ -59,7 +59,7 @@ class WorkerVariables final : public VariableStore {
                            .batch = {},
                            .lanes = lanes_,
                            .loss = report.scores.loss,
-                           .correct = static_cast<std::int64_t>(report.scores.metrics[kAccuracy]),
+                           .metric = report.scores.metrics[kMainMetric],
                            .samples = report.scores.num_samples,
                            .num_bad = report.scores.num_bad,
                            .stops = report.stops,
@@ -93,7 +93,7 @@ std::optional<StepReport> ServedWorker::finish_step() {
   return StepReport{.scores = {.loss = sums.loss,
                                .num_samples = sums.samples,
                                .num_bad = sums.num_bad,
-                               .metrics = {static_cast<double>(sums.correct)}},
+                               .metrics = {sums.metric}},
                     .stops = ps::stop_counts_from_wire(sums.stops)};
 }
 
@@ -202,7 +202,7 @@ JobStatus job_status_of(const ps::wire::JobStatusT& status) {
   return {.step = status.step,
           .samples = status.samples,
           .loss = status.loss,
-          .correct = status.correct,
+          .metric = status.metric,
           .live_workers = status.live_workers,
           .staleness_mean = status.staleness_mean,
           .staleness_max = status.staleness_max,
@@ -230,7 +230,7 @@ Assignment assignment_of(const ps::wire::AppointmentT& wire) {
   assignment.status = {.step = wire.step,
                        .samples = wire.samples,
                        .loss = wire.loss,
-                       .correct = wire.correct,
+                       .metric = wire.metric,
                        .live_workers = 0,
                        .staleness_mean = all.mean(),
                        .staleness_max = all.max(),

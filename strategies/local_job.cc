@@ -221,7 +221,7 @@ void LocalJob::begin_step(int index, const ps::StepInfo& step) {
   push.batch = std::make_unique<ps::wire::SampleRange>(ps::to_wire(step.batch));
   push.lanes = step.lanes;
   push.loss = step.loss;
-  push.correct = step.correct;
+  push.metric = step.metric;
   push.samples = step.samples;
   push.num_bad = step.num_bad;
   push.ends_step = true;

@@ -19,13 +19,14 @@ struct SumDigits {
   std::size_t count() const { return fraction + whole; }
 };
 constexpr std::size_t kLoss = 0;
-constexpr SumDigits kLossDigits{3, 2};
-constexpr std::size_t kMetrics = 5;
-constexpr SumDigits kMetricDigits{2, 3};
-constexpr std::size_t kSamples = 25;
+// Up to 7e25: the squared errors of targets of 10^12.
+constexpr SumDigits kLossDigits{3, 6};
+constexpr std::size_t kMetrics = 9;
+constexpr SumDigits kMetricDigits{2, 4};
+constexpr std::size_t kSamples = 33;
 constexpr std::size_t kCountDigits = 3;
-constexpr std::size_t kStops = 28;
-constexpr std::size_t kBad = 40;
+constexpr std::size_t kStops = 36;
+constexpr std::size_t kBad = 48;
 // The trailer's sum can count but cannot take a minimum. Each replica therefore adds one to the bin
 // of its blocked time, and the lowest bin that is not zero holds the least. A bin spans half a
 // power of two, starting at one microsecond.

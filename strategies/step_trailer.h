@@ -20,8 +20,8 @@ inline constexpr std::int64_t kTrailerElements = 128;
 inline constexpr int kMostReplicasInStep = 1024;
 
 // Writes a report. trailer: [kTrailerElements]. Counts below 2^42 are exact, the loss is exact to
-// 2^-42 and metrics to 2^-28. A loss or metric that is negative, not finite or too large (2^28 and
-// 2^42) is read back as not finite. Of blocked_seconds a sum of trailers keeps the least, to within
+// 2^-42 and metrics to 2^-28. A loss or metric that is negative, not finite or too large (2^84 and
+// 2^56) is read back as not finite. Of blocked_seconds a sum of trailers keeps the least, to within
 // a fifth.
 void write_trailer(const StepReport& report, std::span<float> trailer);
 // Reads the trailer of one replica, or a sum of several. Returns the sum of their reports.

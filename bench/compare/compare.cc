@@ -51,7 +51,7 @@ std::string others_text(double share) {
 // Describes a result, such as "test accuracy 98.12%, 12.3 s, 41203 samples/s".
 std::string result_text(const RunResult& result) {
   std::string text = fmt::format("test accuracy {:.2f}%, {:.1f} s, {:.0f} samples/s",
-                                 100.0 * result.summary.test_accuracy, result.summary.seconds,
+                                 100.0 * result.summary.test_metric.value, result.summary.seconds,
                                  result.summary.samples_per_second);
   if (result.is_disturbed()) {
     text += fmt::format(" (busy machine: {})", others_text(*result.others_cpu_share));
@@ -89,6 +89,15 @@ class VirtualProgress {
   std::mutex mutex_;
   std::map<const RunSpec*, double> fractions_;  // the trained fraction of each run in training
 };
+
+// Opens the data. Throws UsageError if the targets have no accuracies to compare.
+DataSplits open_classes(const CompareOptions& options) {
+  DataSplits data = open_dataset(
+      options.data,
+      {.cache_dir = options.cache_dir, .seed = 1, .image = options.shared.options.image});
+  require_classes("compare", options.data, data);
+  return data;
+}
 
 // Returns the accuracy of always choosing the most frequent class, from at most 10,000 samples.
 Chance chance_of(const DataSplits& data) {
@@ -133,9 +142,7 @@ class Comparer {
   Comparer(const CompareOptions& options, const std::string& command, StopSignal& signals)
       : options_(options),
         signals_(signals),
-        data_(open_dataset(
-            options.data,
-            {.cache_dir = options.cache_dir, .seed = 1, .image = options.shared.options.image})),
+        data_(open_classes(options)),
         runs_(runs_of(options, data_)),
         facts_{.command = command,
                .machine = machine_here(std::string(program_version())),
@@ -371,9 +378,7 @@ void replay(const std::filesystem::path& record, const CompareOptions& options, 
         fmt::format("--replay {0}: there is no {0}.shard0; give the FILE of train's --record",
                     record.string()));
   }
-  const DataSplits data = open_dataset(
-      options.data,
-      {.cache_dir = options.cache_dir, .seed = 1, .image = options.shared.options.image});
+  const DataSplits data = open_classes(options);
   const ReplayOutcome outcome = replay_order(files, data);
   out << outcome.model << ": " << outcome.pushes
       << " pushes computed again, and every version is the recorded one\nweights hash    "

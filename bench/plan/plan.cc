@@ -40,11 +40,11 @@ class TargetWatch final : public MetricsWriter {
   void write(const StepMetrics& /*metrics*/) override {}
   void write(const WorkerMetrics& /*metrics*/) override {}
   void write(const EvalMetrics& metrics) override {
-    if (!result_.seconds && metrics.test_accuracy >= target_) {
+    if (!result_.seconds && metrics.test_metric.value >= target_) {
       result_.seconds = metrics.trained_seconds;
     }
   }
-  void write(const Summary& summary) override { result_.accuracy = summary.test_accuracy; }
+  void write(const Summary& summary) override { result_.accuracy = summary.test_metric.value; }
   const TargetTime& result() const noexcept { return result_; }
 
  private:
@@ -107,6 +107,7 @@ class Planner {
         data_(open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = 1})),
         graph_(network_for_data(options.model, options.data, data_)),
         placement_(placement_of(graph_, options.servers)) {
+    require_classes("plan", options.data, data_);
     plan_.parameters = parameters_of(graph_.parameter_layout());
     plan_.server_bytes = value_bytes_by_server(placement_, options.servers);
   }

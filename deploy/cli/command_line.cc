@@ -104,13 +104,16 @@ constexpr const char* kNetworkFileHelp =
     "                         order C, H, W in files, as in PyTorch\n"
     "  dense                  features, which is \"classes\" in the layer that gives the classes "
     "(for\n"
-    "                         label maps: the channels of a convolution);\n"
+    "                         label maps: the channels of a convolution) or the numbers;\n"
     "                         init he-uniform | glorot-uniform (default)\n"
     "  add, multiply          inputs: two nodes of one shape\n"
     "  concat                 inputs: two or more maps of one size, or vectors; their channels\n"
     "  shortcut               channels, stride 2: every second pixel, and channels of zeros\n"
     "  softmax-cross-entropy  last; the loss, of [classes], or of [H, W, classes] for label "
-    "maps\n\n"
+    "maps\n"
+    "  mean-squared-error     last; the loss of targets that are numbers, as many as \"classes\"\n"
+    "  binary-cross-entropy   last; the loss of targets from 0 to 1, of logits; predict prints\n"
+    "                         probabilities\n\n"
     "Examples:\n"
     "  syncopate network --model mnist-cnn --data digits --json > net.json\n"
     "  syncopate train --model file:net.json --data digits";
@@ -171,8 +174,9 @@ CommandOptions parse_predict(std::span<const std::string> arguments) {
             "turn pictures as their EXIF orientation says; always if the checkpoint's run did");
   flags.add("--threads", &options.lanes, "compute threads",
             {.least = 1, .most = kMostEvaluateThreads});
-  flags.add("--json", &options.json,
-            "a JSON object per line, with the probabilities of all classes, in place of text");
+  flags.add(
+      "--json", &options.json,
+      "a JSON object per line, with all probabilities or predicted numbers, in place of text");
   flags.add("--maps", &options.maps_dir,
             "folder for each sample's label map: a PNG file whose pixels are classes, shown in "
             "colours",

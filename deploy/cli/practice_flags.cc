@@ -35,9 +35,10 @@ void add_practice_flags(FlagSet& flags, TrainOptions& options) {
             "checkpoints contain; running statistics are not averaged",
             {.default_text = "none", .above = 0.0, .example = "0.999"});
   EvaluationRuleOptions& rules = options.loop.rules;
-  flags.add("--stop-at", [&rules](const std::string& text) { rules.stop_at = parse_stop_at(text); },
-            "result of an evaluation that ends training, such as accuracy=0.97 or loss=0.1",
-            {.value = "METRIC=X", .default_text = "none"});
+  flags.add(
+      "--stop-at", [&rules](const std::string& text) { rules.stop_at = parse_stop_at(text); },
+      "result of an evaluation that ends training, such as accuracy=0.97, loss=0.1 or mae=0.5",
+      {.value = "METRIC=X", .default_text = "none"});
   flags.add("--early-stop",
             [&rules](const std::string& text) { rules.early_stop = parse_early_stop(text); },
             "number of evaluations without a better result that ends training, such as "
@@ -50,9 +51,10 @@ void add_practice_flags(FlagSet& flags, TrainOptions& options) {
             "factor of the learning rate, and number of evaluations without a better result after "
             "which it applies, such as factor=0.1,patience=2; metric=loss by default",
             {.value = "RULE", .default_text = "none"});
-  flags.add("--keep-best", &rules.keeps_best,
-            "checkpoint at each evaluation; the one with the best accuracy, or the best metric of "
-            "--early-stop, is never removed");
+  flags.add(
+      "--keep-best", &rules.keeps_best,
+      "checkpoint at each evaluation; the one with the best accuracy (or mae, of numbers), or the "
+      "best metric of --early-stop, is never removed");
 }
 
 void check_practice(const FlagSet& flags, const TrainOptions& options) {

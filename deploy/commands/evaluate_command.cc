@@ -137,19 +137,20 @@ std::vector<std::string> names_of_classes(const CheckpointInfo& info, const Data
   return names.size() == data.class_names.size() ? names : data.class_names;
 }
 
+nlohmann::ordered_json number_or_null(const std::optional<double>& number) {
+  return number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json();
+}
+
 nlohmann::ordered_json classes_as_json(const ConfusionMatrix& confusion,
                                        const std::vector<std::string>& names) {
   nlohmann::ordered_json classes = nlohmann::ordered_json::array();
-  const auto number = [](const std::optional<double>& fraction) {
-    return fraction ? nlohmann::ordered_json(*fraction) : nlohmann::ordered_json();
-  };
   for (const ClassQuality& quality : confusion.classes()) {
     nlohmann::ordered_json row = {{"class", classes.size()}};
     if (!names.empty()) row["name"] = names[classes.size()];
     row["samples"] = quality.samples;
-    row["precision"] = number(quality.precision);
-    row["recall"] = number(quality.recall);
-    row["iou"] = number(quality.iou);
+    row["precision"] = number_or_null(quality.precision);
+    row["recall"] = number_or_null(quality.recall);
+    row["iou"] = number_or_null(quality.iou);
     classes.push_back(std::move(row));
   }
   return classes;
@@ -195,43 +196,45 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
   if (info.has_average) display->note("the moving average of the weights is evaluated");
 
   const auto backend = make_cpu_backend(options.lanes);
+  const bool of_classes = has_classes(graph.loss().kind);
   ConfusionMatrix confusion(graph.num_classes());
-  PartialEvaluator evaluator(*backend, graph, trained.arena, trained.state, *data.test,
-                             {.threads = options.input_threads, .confusion = &confusion});
+  PartialEvaluator evaluator(
+      *backend, graph, trained.arena, trained.state, *data.test,
+      {.threads = options.input_threads, .confusion = of_classes ? &confusion : nullptr});
   std::vector<Scores> sums(static_cast<std::size_t>(evaluator.batches_of_all()));
   const auto begun = std::chrono::steady_clock::now();
   evaluator.run([] { return false; }, sums, show_progress(*display, "evaluating"));
-  Evaluation test = add_up(sums, *data.test);
+  Evaluation test = add_up(sums, graph.loss().kind, *data.test);
   test.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   display->finish();
   const std::vector<std::string> names = names_of_classes(info, data);
   const bool is_map = !graph.target_shape().empty();
   if (options.json) {
-    nlohmann::ordered_json mean_iou;
-    if (const auto mean = confusion.mean_iou()) mean_iou = *mean;
-    out << nlohmann::ordered_json{{"checkpoint", options.checkpoint.string()},
-                                  {"model", info.model},
-                                  {"data", data_flag},
-                                  {"step", info.progress.at.step},
-                                  {"test_accuracy", test.accuracy},
-                                  {"test_loss", test.loss},
-                                  {"mean_iou", mean_iou},
-                                  {"samples", test.samples},
-                                  {"bad_samples", test.bad_samples},
-                                  {"first_bad", test.first_bad},
-                                  {"seconds", test.seconds},
-                                  {"classes", classes_as_json(confusion, names)},
-                                  {"confusion", counts_as_json(confusion)}}
-               .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
-        << std::endl;
+    nlohmann::ordered_json line = {{"checkpoint", options.checkpoint.string()},
+                                   {"model", info.model},
+                                   {"data", data_flag},
+                                   {"step", info.progress.at.step},
+                                   {fmt::format("test_{}", test.metric.name()), test.metric.value},
+                                   {"test_loss", test.loss}};
+    if (of_classes) line["mean_iou"] = number_or_null(confusion.mean_iou());
+    line["samples"] = test.samples;
+    line["bad_samples"] = test.bad_samples;
+    line["first_bad"] = test.first_bad;
+    line["seconds"] = test.seconds;
+    if (of_classes) {
+      line["classes"] = classes_as_json(confusion, names);
+      line["confusion"] = counts_as_json(confusion);
+    }
+    out << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << std::endl;
     return 0;
   }
   out << fmt::format(
-             "test accuracy   {:.2f}%\ntest loss       {:.4f}\nsamples         {} in {:.1f} s\n"
+             "test {:<11}{}\ntest loss       {:.4f}\nsamples         {} in {:.1f} s\n"
              "trained         {} steps of {} on {}\n",
-             100.0 * test.accuracy, test.loss, test.samples, test.seconds, info.progress.at.step,
-             info.model, data_flag)
+             test.metric.name(), to_text(test.metric), test.loss, test.samples, test.seconds,
+             info.progress.at.step, info.model, data_flag)
       << describe_bad("test", test);
+  if (!of_classes) return 0;
   if (const auto mean = confusion.mean_iou(); mean && is_map) {
     out << fmt::format("mean IoU        {:.2f}%\n", 100.0 * *mean);
   }

@@ -1,10 +1,10 @@
 // Runs an evaluator beside a job, like TensorFlow's task type of that name. The evaluator takes no
 // part in training; it measures each checkpoint that appears in --checkpoint-dir, until the run's
 // last one.
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <ostream>
@@ -174,14 +174,12 @@ int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ost
     bool was_stopped = false;
     evaluator.run([&] { return was_stopped = was_stopped || signals.poll().has_value(); }, sums);
     if (was_stopped) return 0;
-    const Evaluation test = add_up(sums, data.watched());
+    const Evaluation test = add_up(sums, graph.loss().kind, data.watched());
     const char* const split = data.validation != nullptr ? "validation" : "test";
-    std::array<char, 160> line{};
-    std::snprintf(line.data(), line.size(),
-                  "step %lld: %s accuracy %.2f%%, %s loss %.4f (%lld samples)\n",
-                  static_cast<long long>(info->progress.at.step), split, 100.0 * test.accuracy,
-                  split, test.loss, static_cast<long long>(test.samples));
-    out << line.data() << std::flush;
+    out << fmt::format("step {}: {} {} {}, {} loss {:.4f} ({} samples)\n", info->progress.at.step,
+                       split, test.metric.name(), to_text(test.metric), split, test.loss,
+                       test.samples)
+        << std::flush;
     if (remaining_steps(loop, info->progress, data.train->size(), batch) <= 0) return 0;
     ends_by_rules = EvaluationRules(loop.rules, info->progress.at.rules).ends_training();
     watch.on_answer();

@@ -69,7 +69,7 @@ int run_network(const NetworkOptions& options, std::ostream& out) {
                                   .on_progress = show_progress(*display, "preparing the data"),
                                   .image = options.image});
   display->finish();
-  const Graph graph = network_for_data(options.model, options.data, data, options.network);
+  const Graph graph = network_template(options.model, options.data, data, options.network);
   if (options.json) {
     out << to_network_file(graph) << std::flush;
   } else {

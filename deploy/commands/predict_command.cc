@@ -1,4 +1,4 @@
-// `syncopate predict`: the class of each sample of some files.
+// `syncopate predict`: the class, or the numbers, of each sample of some files.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -58,10 +58,10 @@ class Predictor {
     batch_.inputs = {make_host_tensor(shape, std::get<InputOp>(input.operation).dtype)};
     Shape target = trained_.graph.target_shape();
     target.insert(target.begin(), kBatch);
-    batch_.target = make_host_tensor(std::move(target), DType::kI32);
+    batch_.target = make_host_tensor(std::move(target), trained_.graph.target_dtype());
     if (!maps_dir_.empty() && !gives_maps()) {
-      throw UsageError(fmt::format("--maps {}: the network gives one class for each sample",
-                                   maps_dir_.string()));
+      throw UsageError(fmt::format("--maps {}: the network gives {} for each sample",
+                                   maps_dir_.string(), gives_classes() ? "one class" : "numbers"));
     }
     if (!maps_dir_.empty()) std::filesystem::create_directories(maps_dir_);
     std::istringstream names(info.progress.class_names);
@@ -85,13 +85,13 @@ class Predictor {
     batch_.num_samples = batch_.loss_divisor = static_cast<std::int64_t>(places_.size());
     (void)model_->forward(batch_.rows(0, batch_.num_samples), [](BucketId) {});
     const Tensor logits = model_->logits();
-    const auto classes = static_cast<std::size_t>(trained_.graph.num_classes());
-    const auto size =
-        classes * static_cast<std::size_t>(num_elements(trained_.graph.target_shape()));
+    const auto size = static_cast<std::size_t>(num_elements(trained_.graph.logits_shape()));
     for (std::size_t i = 0; i < places_.size(); ++i) {
       const std::span<const float> sample = logits.f32().subspan(i * size, size);
       if (gives_maps()) {
         print_map(places_[i], sample);
+      } else if (!gives_classes()) {
+        print_numbers(places_[i], sample);
       } else {
         print(places_[i], softmax(sample));
       }
@@ -101,7 +101,8 @@ class Predictor {
   }
 
  private:
-  bool gives_maps() const { return !trained_.graph.target_shape().empty(); }
+  bool gives_classes() const { return has_classes(trained_.graph.loss().kind); }
+  bool gives_maps() const { return gives_classes() && !trained_.graph.target_shape().empty(); }
   std::string name_of(std::size_t number) const {
     return number < names_.size() ? printable(names_[number]) : fmt::format("class {}", number);
   }
@@ -144,6 +145,32 @@ class Predictor {
     const std::string row = place.row < 0 ? "" : fmt::format("[{}]", place.row);
     out_ << fmt::format("{}{}: {}{}\n", printable(place.path), row, text,
                         map.empty() ? "" : " -> " + printable(map));
+  }
+
+  // Prints the values of a network of numbers: probabilities for binary cross-entropy.
+  void print_numbers(const Place& place, std::span<const float> logits) const {
+    const bool are_probabilities = trained_.graph.loss().kind == LossKind::kBinaryCrossEntropy;
+    std::vector<double> values;
+    values.reserve(logits.size());
+    for (const float logit : logits) {
+      const auto wide = static_cast<double>(logit);
+      values.push_back(are_probabilities ? 1.0 / (1.0 + std::exp(-wide)) : wide);
+    }
+    if (is_json_) {
+      nlohmann::ordered_json json = {{"input", place.path}};
+      if (place.row >= 0) json["row"] = place.row;
+      json[are_probabilities ? "probabilities" : "values"] = values;
+      out_ << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+      return;
+    }
+    std::string text;
+    for (const double value : values) {
+      text += text.empty() ? "" : ", ";
+      text += are_probabilities ? fmt::format("{:.4f}", value) : fmt::format("{:.6g}", value);
+    }
+    const std::string row = place.row < 0 ? "" : fmt::format("[{}]", place.row);
+    const std::string_view what = are_probabilities ? "P(1)" : "predicted";
+    out_ << fmt::format("{}{}: {} {}\n", printable(place.path), row, what, text);
   }
 
   void print(const Place& place, const std::vector<double>& probabilities) {

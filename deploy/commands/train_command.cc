@@ -74,6 +74,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     }
     const Graph& graph = session.graph.emplace(network_for_data(
         options.model, options.data, data, options.network, options.label_smoothing));
+    require_metrics_of(graph.loss().kind, options.loop.rules);
     const ScheduleOptions schedule_options =
         schedule_of(options, replicas, global_batch, data.train->size() / global_batch);
     const Schedule schedule(schedule_options);
@@ -147,7 +148,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
   const bool reports =
       is_synchronous(options.strategy.consistency) ? is_chief : outcome.has_last_snapshot;
   if (!reports) return 0;
-  Summary summary = summary_of(options, global_batch, *session.strategy, outcome);
+  Summary summary = summary_of(options, *session.graph, global_batch, *session.strategy, outcome);
   if (monitor != nullptr) summary.gpu = monitor->load();
   session.metrics->write(summary);
   print_result(options, summary, outcome, out);

@@ -55,8 +55,11 @@ class TrainChecks {
 
   // Returns the messages of all errors with which train would end, one line each. Throws nothing.
   std::vector<std::string> all() {
-    attempt(
-        [&] { graph_ = network_for_data(options_.model, options_.data, data_, options_.network); });
+    attempt([&] {
+      graph_ = network_for_data(options_.model, options_.data, data_, options_.network,
+                                options_.label_smoothing);
+      require_metrics_of(graph_->loss().kind, options_.loop.rules);
+    });
     std::optional<std::int64_t> global_batch;
     attempt([&] {
       StrategyOptions shares = options_.strategy;

@@ -92,10 +92,11 @@ void check_batch(const Graph& graph, const Batch& batch, std::int64_t most, Mode
     throw ShapeError(fmt::format("forward: found {} inputs; expected {}", batch.inputs.size(),
                                  graph.num_inputs()));
   }
-  const std::span<const std::int64_t> logits(
-      graph.nodes.at(static_cast<std::size_t>(graph.nodes.back().inputs.at(0))).shape);
-  const auto target = logits.first(logits.size() - 1);  // Graph::target_shape(), not allocated
-  check_samples(batch.target, "targets", batch.num_samples, target, DType::kI32, most);
+  const bool of_classes = has_classes(graph.loss().kind);
+  const std::span<const std::int64_t> logits(graph.logits_shape());
+  // Graph::target_shape(), not allocated.
+  const auto target = logits.first(logits.size() - (of_classes ? 1 : 0));
+  check_samples(batch.target, "targets", batch.num_samples, target, graph.target_dtype(), most);
   if (mode == Mode::kTrain && graph.uses_keys()) {
     check_samples(batch.keys, "keys of dropout", batch.num_samples, {}, DType::kI64, most);
   }
@@ -103,6 +104,7 @@ void check_batch(const Graph& graph, const Batch& batch, std::int64_t most, Mode
     throw ShapeError(
         fmt::format("forward: the loss divisor is {}; expected at least 1", batch.loss_divisor));
   }
+  if (!of_classes) return;
   const std::int64_t classes = graph.num_classes();
   for (const std::int32_t label : batch.target.i32()) {
     const bool counts = target.empty() || label != kUncounted;

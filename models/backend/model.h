@@ -21,7 +21,7 @@ struct Batch {
   // One tensor per input of the graph, in the order of Graph::inputs(): [N, H, W, C] or [N, F],
   // with the dtype of the input node.
   std::vector<Tensor> inputs;
-  // As the graph's loss expects it; softmax cross-entropy: i32 [N], or [N, H, W] for label maps.
+  // As the graph's loss expects it: i32 [N], or [N, H, W] for label maps; f32 [N, K] for numbers.
   Tensor target;
   std::int64_t num_samples = 0;  // N; may be 0
   // Divisor of the sum of the sample losses: the number of samples of the step over all replicas.
@@ -41,7 +41,7 @@ struct Scores {
   double loss = 0.0;  // sum of the sample losses / loss_divisor
   std::int64_t num_samples = 0;
   std::int64_t num_bad = 0;  // Batch::num_bad
-  // The sums over the samples of the metrics that the loss names (metric_names), in its order.
+  // The sums over the samples of the metrics of the loss (graph.h), in its order.
   std::array<double, kMostMetrics> metrics{};
 
   Scores& operator+=(const Scores& other) noexcept;
@@ -99,7 +99,7 @@ class Model {
   // time of each group, in the order of the forward pass. Empty if the device has no clock of its
   // own. For profiles: gradients and running statistics change as in a step.
   virtual std::vector<GroupTime> time_groups(const Batch& /*batch*/) { return {}; }
-  // Returns the logits of the last forward pass, [N, classes] or [N, H, W, classes] f32 on the
+  // Returns the logits of the last forward pass, Graph::logits_shape() of each sample, f32 on the
   // host; for predictions.
   virtual Tensor logits() const = 0;
 };

@@ -39,17 +39,18 @@ std::string_view name(LossKind kind) noexcept {
   switch (kind) {
     case LossKind::kSoftmaxCrossEntropy:
       return "softmax-cross-entropy";
+    case LossKind::kBinaryCrossEntropy:
+      return "binary-cross-entropy";
+    case LossKind::kMeanSquaredError:
+      return "mean-squared-error";
   }
   return "unknown";
 }
 
-std::span<const std::string_view> metric_names(LossKind kind) noexcept {
-  static constexpr std::array<std::string_view, 1> kOfClasses = {"accuracy"};
-  switch (kind) {
-    case LossKind::kSoftmaxCrossEntropy:
-      return kOfClasses;
-  }
-  return {};
+std::span<const LossMetric> metrics(LossKind kind) noexcept {
+  static constexpr std::array kOfClasses = {LossMetric{"accuracy"}};
+  static constexpr std::array kOfNumbers = {LossMetric{"mae", false}};
+  return kind == LossKind::kMeanSquaredError ? std::span<const LossMetric>(kOfNumbers) : kOfClasses;
 }
 
 std::string_view name(Activation kind) noexcept {
@@ -134,15 +135,13 @@ const Node& Graph::first_input() const {
       nodes, [](const Node& node) { return std::holds_alternative<InputOp>(node.operation); });
 }
 
-std::int64_t Graph::num_classes() const {
-  const Node& loss = nodes.back();
-  return nodes.at(static_cast<std::size_t>(loss.inputs.at(0))).shape.back();
+const Shape& Graph::logits_shape() const {
+  return nodes.at(static_cast<std::size_t>(nodes.back().inputs.at(0))).shape;
 }
 
 Shape Graph::target_shape() const {
-  const Node& loss = nodes.back();
-  Shape shape = nodes.at(static_cast<std::size_t>(loss.inputs.at(0))).shape;
-  shape.pop_back();
+  Shape shape = logits_shape();
+  if (has_classes(loss().kind)) shape.pop_back();
   return shape;
 }
 

@@ -144,12 +144,22 @@ struct ConcatOp {};
 struct ShortcutOp {
   int stride = 2;
 };
-// The kinds of losses. kSoftmaxCrossEntropy: input: logits [classes]; target: i32 [] in [0,
-// classes); metric: "accuracy", 1 for a sample whose target has the largest logit. Or of every
-// pixel of a map: logits [H, W, classes], target i32 [H, W]; the loss and the accuracy of a sample
-// are the means over its pixels that count, which are those whose target is not kUncounted. A
-// sample without one has the loss 0 and the accuracy 1.
-enum class LossKind : std::uint8_t { kSoftmaxCrossEntropy };
+// The kinds of losses. A loss of classes has labels as targets, the others have numbers.
+//
+// kSoftmaxCrossEntropy: input: logits [classes]; target: i32 [] in [0, classes); metric:
+// "accuracy", 1 for a sample whose target has the largest logit. Or of every pixel of a map: logits
+// [H, W, classes], target i32 [H, W]; the loss and the accuracy of a sample are the means over its
+// pixels that count, which are those whose target is not kUncounted. A sample without one has the
+// loss 0 and the accuracy 1.
+//
+// kBinaryCrossEntropy: input: logits x [K]; target: t f32 [K] in [0, 1]; the loss of a sample is
+// the mean over K of max(x, 0) - x * t + log(1 + exp(-|x|)), as
+// binary_cross_entropy_with_logits of PyTorch; metric: "accuracy", the share of its K values with
+// (x >= 0) == (t >= 0.5).
+//
+// kMeanSquaredError: input: x [K]; target: t f32 [K]; the loss of a sample is the mean over K of
+// (x - t)^2, as mse_loss of PyTorch; metric: "mae", the mean over K of |x - t|.
+enum class LossKind : std::uint8_t { kSoftmaxCrossEntropy, kBinaryCrossEntropy, kMeanSquaredError };
 
 // The last node: the loss, a sum of sample losses divided by the batch's loss_divisor, and sums of
 // metrics. The target comes with the batch.
@@ -157,7 +167,7 @@ struct LossOp {
   LossKind kind = LossKind::kSoftmaxCrossEntropy;
   // In training, the target of a sample is (1 - label_smoothing) times its label plus
   // label_smoothing / classes for each class; evaluation uses the label alone. In [0, 1). Source:
-  // Szegedy et al. 2016, section 7; CrossEntropyLoss of PyTorch.
+  // Szegedy et al. 2016, section 7; CrossEntropyLoss of PyTorch. 0 for a loss of numbers.
   float label_smoothing = 0.0F;
 };
 
@@ -165,11 +175,22 @@ struct LossOp {
 inline constexpr std::int32_t kUncounted = 255;
 // The most metrics that a loss may have.
 inline constexpr std::size_t kMostMetrics = 4;
-// The index of "accuracy" among the metrics of kSoftmaxCrossEntropy.
-inline constexpr std::size_t kAccuracy = 0;
+// The index of the metric that lines, files and rules of evaluations show.
+inline constexpr std::size_t kMainMetric = 0;
+
+// A metric of a loss: a number of each sample, whose mean over the samples is shown.
+struct LossMetric {
+  std::string_view name;  // such as "accuracy"
+  bool is_share = true;   // from 0 to 1, and more is better; otherwise from 0, and less is better
+};
+
 std::string_view name(LossKind kind) noexcept;  // such as "softmax-cross-entropy"
-// Returns the names of a loss's metrics, at most kMostMetrics.
-std::span<const std::string_view> metric_names(LossKind kind) noexcept;
+// Returns the metrics of a loss, at most kMostMetrics.
+std::span<const LossMetric> metrics(LossKind kind) noexcept;
+// Returns whether the targets of a loss are classes, i32; otherwise they are numbers, f32.
+constexpr bool has_classes(LossKind kind) noexcept {
+  return kind == LossKind::kSoftmaxCrossEntropy;
+}
 
 using Operation =
     std::variant<InputOp, Conv2dOp, ConvTranspose2dOp, BatchNormOp, LayerNormOp, DropoutOp, ReluOp,
@@ -211,9 +232,13 @@ struct Graph {
   void set_label_smoothing(float amount) {
     std::get<LossOp>(nodes.back().operation).label_smoothing = amount;
   }
-  std::int64_t num_classes() const;
-  // Returns the shape of a sample's target: [] for a class, [H, W] for a class of every pixel.
+  // Returns the shape of the loss's input, the logits: [classes], [H, W, classes] or [K].
+  const Shape& logits_shape() const;
+  std::int64_t num_classes() const { return logits_shape().back(); }  // or K, the numbers
+  // Returns the shape of a sample's target: [] for a class, [H, W] for a class of every pixel, [K]
+  // for numbers.
   Shape target_shape() const;
+  DType target_dtype() const { return has_classes(loss().kind) ? DType::kI32 : DType::kF32; }
   std::int64_t num_parameters() const;  // counts elements of all parameters
   ArenaLayout parameter_layout() const;
   ArenaLayout state_layout() const;

@@ -344,10 +344,15 @@ NodeId GraphBuilder::shortcut(NodeId x, int stride, int out_channels) {
 }
 
 Graph GraphBuilder::finish(NodeId logits, LossOp operation) {
-  const Shape& classes = shape(logits);
-  if (classes.size() == 3 && classes[2] > kUncounted) {
+  const Shape& in = shape(logits);
+  if (!has_classes(operation.kind) && (in.size() != 1 || operation.label_smoothing != 0.0F)) {
+    throw ShapeError(fmt::format(
+        "loss: {} of {}{}; expected a vector [K], and no smoothing of numbers",
+        name(operation.kind), to_string(in), in.size() == 1 ? " with label smoothing" : ""));
+  }
+  if (has_classes(operation.kind) && in.size() == 3 && in[2] > kUncounted) {
     throw ShapeError(
-        fmt::format("loss: {} classes of pixels; expected at most {}", classes[2], kUncounted));
+        fmt::format("loss: {} classes of pixels; expected at most {}", in[2], kUncounted));
   }
   append("", operation, {logits}, {});
   return std::move(graph_);

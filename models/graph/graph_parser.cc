@@ -31,7 +31,8 @@ constexpr std::int64_t kMostParameters = std::int64_t{1} << 34;  // of a network
 constexpr std::size_t kLongestName = 200;
 
 constexpr std::array kDTypes = {DType::kU8, DType::kU16, DType::kF32};
-constexpr std::array kLosses = {LossKind::kSoftmaxCrossEntropy};
+constexpr std::array kLosses = {LossKind::kSoftmaxCrossEntropy, LossKind::kBinaryCrossEntropy,
+                                LossKind::kMeanSquaredError};
 constexpr std::array kActivations = {Activation::kSigmoid,   Activation::kTanh,
                                      Activation::kGelu,      Activation::kSilu,
                                      Activation::kHardSwish, Activation::kRelu6};
@@ -130,7 +131,7 @@ class Reader {
   bool gives_classes(const char* key) const {
     return text_.data != nullptr && has(key) && json_[key] == kClasses;
   }
-  void check_logits() const;
+  void check_logits(LossKind loss) const;
 
   NodeId input() const;
   NodeId conv2d() const;
@@ -351,8 +352,9 @@ void Reader::add() {
     }
     std::vector<std::string_view> known;
     for (const Row& each : rows()) known.push_back(each.op);
-    refuse(fmt::format("no such operation; choose one of {}, or for the last node a loss, {}",
-                       fmt::join(known, ", "), loss_name(kLosses.front())));
+    refuse(
+        fmt::format("no such operation; choose one of {}, or for the last node a loss such as {}",
+                    fmt::join(known, ", "), loss_name(kLosses.front())));
   }
   check_fields(row->fields);
   read_inputs(row->inputs);
@@ -374,14 +376,17 @@ void Reader::add() {
   nodes_.is_read.push_back(false);
 }
 
-// Refuses a network whose last values are not those that the data's targets want.
-void Reader::check_logits() const {
+// Refuses a network whose loss or last values are not those that the data's targets want.
+void Reader::check_logits(LossKind loss) const {
+  const std::string why = why_loss_does_not_fit(loss, text_.data->target_dtype);
+  if (!why.empty()) refuse(why);
   const Shape& found = build_.shape(inputs_[0]);
-  Shape expected = text_.data->target_shape;
-  expected.push_back(text_.data->classes);
+  const Shape expected = text_.data->logits_shape();
   if (found == expected) return;
   refuse(fmt::format("expected logits {}, {} of the data; found {}", to_string(expected),
-                     expected.size() == 1 ? "one per class" : "one per pixel and class",
+                     !has_classes(loss)     ? "one per number"
+                     : expected.size() == 1 ? "one per class"
+                                            : "one per pixel and class",
                      to_string(found)));
 }
 
@@ -390,21 +395,19 @@ Graph Reader::finish() {
   read_name();
   const auto kind = std::ranges::find(kLosses, op_, loss_name);
   if (kind == kLosses.end()) {
-    refuse(fmt::format("the last node is no loss; expected {{\"op\": \"{}\"}}",
-                       loss_name(kLosses.front())));
+    const LossKind fitting = text_.data == nullptr ? kLosses.front() : text_.data->loss().kind;
+    refuse(fmt::format("the last node is no loss; expected {{\"op\": \"{}\"}}", name(fitting)));
   }
   constexpr std::array kFields = {std::string_view("label_smoothing")};
-  if (text_.data == nullptr) {
-    check_fields(kFields);
-  } else if (has("label_smoothing")) {
+  if (text_.data != nullptr && has_classes(*kind) && has("label_smoothing")) {
     refuse("'label_smoothing' is a flag of train, --label-smoothing");
-  } else {
-    check_fields({});
   }
+  const bool may_smooth = text_.data == nullptr && has_classes(*kind);
+  check_fields(std::span(kFields).first(may_smooth ? 1 : 0));
   read_inputs(1);
   LossOp loss{.kind = *kind, .label_smoothing = between("label_smoothing", 0.0F, 0.0F, 1.0F)};
   if (loss.label_smoothing >= 1.0F) refuse("'label_smoothing' is 1; expected less");
-  if (text_.data != nullptr) check_logits();
+  if (text_.data != nullptr) check_logits(*kind);
   for (std::size_t i = 0; i < nodes_.is_read.size(); ++i) {
     if (!nodes_.is_read[i]) Reader(text_, static_cast<NodeId>(i), build_, nodes_).refuse_unread();
   }

@@ -71,7 +71,7 @@ Graph mobilenet_v2(const NetworkInput& input) {
   }
   x = conv_norm(build, x, fmt::format("features.{}", layer), 1280, {.kernel_h = 1, .kernel_w = 1});
   x = build.dropout(build.global_average_pool(x), "classifier.0", {.rate = 0.2F});
-  return build.finish(add_classifier(build, x, "classifier.1", input));
+  return build.finish(add_classifier(build, x, "classifier.1", input), input.loss());
 }
 
 Graph vgg16(const NetworkInput& input) {
@@ -96,7 +96,7 @@ Graph vgg16(const NetworkInput& input) {
   x = build.relu(build.dense(x, "classifier.0", 4096));
   x = build.relu(build.dense(build.dropout(x, "classifier.2"), "classifier.3", 4096));
   x = build.dropout(x, "classifier.5");
-  return build.finish(add_classifier(build, x, "classifier.6", input));
+  return build.finish(add_classifier(build, x, "classifier.6", input), input.loss());
 }
 
 }  // namespace syncopate

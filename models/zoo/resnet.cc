@@ -43,7 +43,7 @@ Graph resnet_cifar(std::string name, int blocks, const NetworkInput& input) {
     }
   }
   x = build.global_average_pool(x);
-  return build.finish(add_classifier(build, x, "fc", input));
+  return build.finish(add_classifier(build, x, "fc", input), input.loss());
 }
 
 constexpr std::int64_t kSmallestMap = 32;  // pixels; ResNet-50 halves the map five times
@@ -108,7 +108,7 @@ Graph resnet_of_bottlenecks(const Bottlenecks& kind, const NetworkInput& input) 
     }
   }
   x = build.global_average_pool(x);
-  return build.finish(add_classifier(build, x, "fc", input));
+  return build.finish(add_classifier(build, x, "fc", input), input.loss());
 }
 
 }  // namespace

@@ -64,14 +64,14 @@ Graph mnist_cnn(const NetworkInput& input) {
   x = build.max_pool(x, {.window = 2, .stride = 2});
   x = build.flatten(x);
   x = build.relu(build.dense(x, "fc1", 64));
-  return build.finish(add_classifier(build, x, "fc2", input));
+  return build.finish(add_classifier(build, x, "fc2", input), input.loss());
 }
 
 Graph mlp(const NetworkInput& input) {
   GraphBuilder build("mlp");
   NodeId x = build.flatten(build.input(input.sample_shape, input.input));
   x = build.relu(build.dense(x, "fc1", 128));
-  return build.finish(add_classifier(build, x, "fc2", input));
+  return build.finish(add_classifier(build, x, "fc2", input), input.loss());
 }
 
 std::span<const NetworkRow> networks() noexcept { return kNetworks; }

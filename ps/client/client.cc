@@ -223,7 +223,7 @@ void Client::push(int bucket) {
     push.batch = std::make_unique<wire::SampleRange>(to_wire(info.batch));
     push.lanes = info.lanes;
     push.loss = info.loss;
-    push.correct = info.correct;
+    push.metric = info.metric;
     push.samples = info.samples;
     push.num_bad = info.num_bad;
     push.stops = to_wire(info.stops);
@@ -263,7 +263,7 @@ wire::StepSumsT Client::finish_step() {
   const StepInfo& info = state_->info;
   wire::StepSumsT own;
   own.loss = info.loss;
-  own.correct = info.correct;
+  own.metric = info.metric;
   own.samples = info.samples;
   own.stops = to_wire(info.stops);
   return own;

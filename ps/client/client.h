@@ -59,7 +59,7 @@ struct StepInfo {
   SampleRange batch;  // the batch that shard 0 has leased; empty if it leases none
   int lanes = 1;
   double loss = 0.0;
-  std::int64_t correct = 0;
+  double metric = 0.0;
   std::int64_t samples = 0;
   std::int64_t num_bad = 0;  // samples that were replaced because they could not be read
   StopCounts stops;

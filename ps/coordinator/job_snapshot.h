@@ -16,11 +16,11 @@
 namespace syncopate::ps {
 
 // The progress of a job: how far all workers together are, and the sums of the batches' losses and
-// of the samples that were classified correctly since training began.
+// of the samples' main metric, such as their accuracy, since training began.
 struct JobProgress {
   RunPosition at;
   double loss = 0.0;
-  std::int64_t correct = 0;
+  double metric = 0.0;
 };
 
 struct JobSnapshot {

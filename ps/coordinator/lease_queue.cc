@@ -106,7 +106,7 @@ bool LeaseQueue::on_batch_trained(int worker, const wire::PushT& push) {
   const bool counts = is_synchronous ? count_step(worker, push.sequence)
                                      : ledger_->mark_trained(worker, push.sequence, range_of(push));
   if (!counts && !is_synchronous) return false;
-  const Sums sums{push.loss, push.correct};
+  const Sums sums{push.loss, push.metric};
   sums_.add(sums);
   if (push.num_bad > 0) bad_by_epoch_[range_of(push).epoch] += push.num_bad;
   if (is_snapshot_begun_) {
@@ -234,7 +234,7 @@ wire::JobStatusT LeaseQueue::status() const {
   status.step = step_after(ledger_->batches_trained());
   status.samples = start_samples_ + ledger_->samples_trained();
   status.loss = sums_.loss;
-  status.correct = sums_.correct;
+  status.metric = sums_.metric;
   for (const auto& [epoch, count] : bad_by_epoch_) {
     status.num_bad_in_epoch = std::max(status.num_bad_in_epoch, count);
   }
@@ -270,7 +270,7 @@ JobProgress LeaseQueue::as_of(const std::map<WorkerId, std::uint64_t>& limits) c
                  .position = std::move(then.position),
                  .rules = rules_},
           .loss = sums.loss,
-          .correct = sums.correct};
+          .metric = sums.metric};
 }
 
 void LeaseQueue::save(const std::map<WorkerId, std::uint64_t>& limits, JobSnapshot& saved) const {
@@ -290,7 +290,7 @@ void LeaseQueue::restore(const JobSnapshot& saved) {
   start_batches_of_step_ = saved.batches_of_step;
   start_samples_ = saved.progress.at.samples;
   rules_ = saved.progress.at.rules;
-  sums_ = {saved.progress.loss, saved.progress.correct};
+  sums_ = {saved.progress.loss, saved.progress.metric};
   bad_by_epoch_.clear();
   repeated_batches_ = saved.repeated_batches;
   lost_.clear();

@@ -77,10 +77,10 @@ class LeaseQueue {
   };
   struct Sums {
     double loss = 0.0;
-    std::int64_t correct = 0;
+    double metric = 0.0;
     void add(const Sums& more) {
       loss += more.loss;
-      correct += more.correct;
+      metric += more.metric;
     }
   };
   struct ReportedPush {

@@ -189,7 +189,7 @@ void Snapshots::send_assignment() {
   assignment.stopped_by = to_wire(is_final_ ? leases_.stopped_by() : std::nullopt);
   set_position(assignment, progress_.at);
   assignment.loss = progress_.loss;
-  assignment.correct = progress_.correct;
+  assignment.metric = progress_.metric;
   assignment.repeated_batches = leases_.repeated_batches();
   assignment.num_bad_in_epoch = leases_.status().num_bad_in_epoch;
   for (const auto& [worker, histogram] : staleness_) {

@@ -375,7 +375,7 @@ void RequestService::add_totals(const ShardEvent& event, const ServedRequest& op
   totals.last_received = std::max(totals.last_received, open.received);
   wire::StepSumsT& sums = totals.sums;
   sums.loss += open.push.loss;
-  sums.correct += open.push.correct;
+  sums.metric += open.push.metric;
   sums.samples += open.push.samples;
   sums.num_bad += open.push.num_bad;
   sums.stops.resize(std::max(sums.stops.size(), open.push.stops.size()));

@@ -334,7 +334,7 @@ INSTANTIATE_TEST_SUITE_P(
                "is 2139062143; expected 0 to 99999; number the classes from 0"},
         Damage{"FractionsAsLabels", "y_train.npy",
                npy_bytes("<f4", "(41,)", std::vector<std::uint8_t>(164)), 1,
-               "its labels are float32; expected integers; convert them"},
+               "y_test.npy has an integer per sample, and "},
         Damage{"FewerLabels", "y_train.npy",
                npy_bytes("|u1", "(40,)", std::vector<std::uint8_t>(40)), 1,
                "x_train.npy has 41 samples, and "},

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <ostream>
 #include <span>
 #include <string>
@@ -55,6 +56,13 @@ NetworkInput label_maps(NetworkInput input, Shape sample) {
   input.sample_shape = std::move(sample);
   return input;
 }
+NetworkInput numbers() {
+  NetworkInput input = colour();
+  input.sample_shape = {6, 6, 3};
+  input.target_shape = {10};
+  input.target_dtype = DType::kF32;
+  return input;
+}
 NetworkInput satellite() {
   return label_maps({{}, 10, {DType::kU8, {0.4F, 0.4F, 0.4F, 0.4F}, {0.25F, 0.25F, 0.25F, 0.25F}}},
                     {64, 64, 4});
@@ -62,7 +70,8 @@ NetworkInput satellite() {
 
 // Returns the value of --model for a network of this folder.
 std::string model_of(const std::string& name) {
-  return name == "operations" ? "file:" SYNCOPATE_GOLDEN_DIR "/operations.json" : name;
+  const std::string file = SYNCOPATE_GOLDEN_DIR "/" + name + ".json";
+  return std::filesystem::exists(file) ? "file:" + file : name;
 }
 
 // Measured errors of the loss relative to float64, over lanes, algorithms and PyTorch in float32:
@@ -75,6 +84,8 @@ std::vector<NetworkCase> network_cases() {
       {"mnist-cnn", grey(), 1e-5, 1e-5, 1.0, 1e-4},
       {"mlp", grey(), 1e-5, 1e-5, 1.0, 1e-4},
       {"operations", colour(), 1e-5, 1e-5, 1.0, 1e-4},
+      {"mean-squared-error", numbers(), 1e-5, 1e-5, 1.0, 1e-4},
+      {"binary-cross-entropy", numbers(), 1e-5, 1e-5, 1.0, 1e-4},
       {"fcn", satellite(), 1e-5, 1e-5, 1.0, 1e-4},
       {"unet", label_maps(colour(), {16, 16, 3}), 1e-5, 7e-5, 3.0, 1e-2},
       {"mobilenet-v2", large_colour(), 2e-5, 6e-2, 5.0, 1e-1},
@@ -115,8 +126,10 @@ class GoldenNetwork : public testing::TestWithParam<Parameters> {
     shape.insert(shape.begin(), count);
     Shape target = graph_.target_shape();
     target.insert(target.begin(), count);
-    Batch batch{
-        {make_host_tensor(shape, DType::kU8)}, make_host_tensor(target, DType::kI32), count, count};
+    Batch batch{{make_host_tensor(shape, DType::kU8)},
+                make_host_tensor(target, graph_.target_dtype()),
+                count,
+                count};
     const std::uint64_t seed = std::stoull(golden_.metadata.at("sample_seed"));
     const RandomStream pixels(seed, hash_name("pixels"));
     const RandomStream labels(seed, hash_name("labels"));
@@ -124,6 +137,11 @@ class GoldenNetwork : public testing::TestWithParam<Parameters> {
     for (std::uint8_t& pixel : batch.inputs[0].u8())
       pixel = static_cast<std::uint8_t>(pixels.below(i++, 256));
     i = 0;
+    if (!has_classes(graph_.loss().kind)) {
+      const RandomStream numbers(seed, hash_name("numbers"));
+      for (float& number : batch.target.f32()) number = numbers.uniform(i++);
+      return batch;
+    }
     for (std::int32_t& label : batch.target.i32()) {
       const bool counts = graph_.target_shape().empty() || i % 8 != 3;
       label = counts ? static_cast<std::int32_t>(labels.below(i, 10)) : kUncounted;

@@ -292,6 +292,18 @@ class Operations(nn.Module):
         return self.fc2(self.dropout(torch.tanh(self.norm3(self.fc1(x)))))
 
 
+class Numbers(nn.Module):
+    """The network of mean-squared-error.json and binary-cross-entropy.json, whose targets are numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc1 = nn.Linear(6 * 6 * 3, 16)
+        self.fc2 = nn.Linear(16, 10)
+
+    def forward(self, x, kinks):
+        return self.fc2(torch.tanh(self.fc1(x.flatten(1))))
+
+
 class Kinks:
     """ReLU and max pool that record the smallest distance of an input from a kink."""
 
@@ -326,6 +338,10 @@ NETWORKS = {
     "mlp": (Mlp, (1, 28, 28), 16, "momentum", 1e-2, [0.1307], [0.3081]),
     "operations": (Operations, (3, 32, 32), 8, "momentum", 1e-2,
                    [0.4914, 0.4822, 0.4465], [0.2470, 0.2435, 0.2616]),
+    "mean-squared-error": (Numbers, (3, 6, 6), 8, "momentum", 1e-2,
+                           [0.4914, 0.4822, 0.4465], [0.2470, 0.2435, 0.2616]),
+    "binary-cross-entropy": (Numbers, (3, 6, 6), 8, "momentum", 1e-2,
+                             [0.4914, 0.4822, 0.4465], [0.2470, 0.2435, 0.2616]),
     "resnet20": (lambda: ResNet(3), (3, 32, 32), 4, "momentum", 1e-2,
                  [0.4914, 0.4822, 0.4465], [0.2470, 0.2435, 0.2616]),
     "fcn": (Fcn, (4, 64, 64), 4, "momentum", 1e-2, [0.4] * 4, [0.25] * 4),
@@ -337,6 +353,9 @@ NETWORKS = {
     "resnet56": (lambda: ResNet(9), (3, 32, 32), 4, "momentum", 1e-3,
                  [0.4914, 0.4822, 0.4465], [0.2470, 0.2435, 0.2616]),
 }
+
+
+NUMBER_LOSSES = {"mean-squared-error": F.mse_loss, "binary-cross-entropy": F.binary_cross_entropy_with_logits}
 
 
 # ---------------------------------------------------------------------------------------- initial values
@@ -360,6 +379,11 @@ def fill(network):
             parameter.copy_(torch.from_numpy(initial_value(name, parameter, network)))
 
 
+def numbers(seed, batch):
+    values = uniform(seed, hash_name("numbers"), batch * 10).reshape(batch, 10)
+    return torch.from_numpy(values.astype(np.float64))
+
+
 def samples(seed, batch, shape, mean, stddev, num_labels):
     channels, height, width = shape
     count = batch * channels * height * width
@@ -372,7 +396,9 @@ def samples(seed, batch, shape, mean, stddev, num_labels):
     return torch.from_numpy(x).permute(0, 3, 1, 2).contiguous(), torch.from_numpy(labels)
 
 
-def loss_of(logits, labels):
+def loss_of(name, logits, labels):
+    if name in NUMBER_LOSSES:
+        return NUMBER_LOSSES[name](logits, labels.to(logits.dtype))
     if labels.dim() == 1:
         return F.cross_entropy(logits, labels)
     # The mean over samples of the mean over the pixels that count.
@@ -426,6 +452,8 @@ def run(name, dtype, sample_seed):
     network = make().to(dtype)
     fill(network)
     x, labels = samples(sample_seed, batch, shape, mean, stddev, labels_per_sample(name))
+    if name in NUMBER_LOSSES:
+        labels = numbers(sample_seed, batch)
     x = x.to(dtype)
     optimizer = (torch.optim.Adam(network.parameters(), rate) if optimizer_name == "adam" else
                  torch.optim.SGD(network.parameters(), rate, momentum=0.9))
@@ -436,7 +464,7 @@ def run(name, dtype, sample_seed):
     for step in range(STEPS):
         optimizer.zero_grad()
         logits = network(x, Kinks())
-        loss = loss_of(logits, labels)
+        loss = loss_of(name, logits, labels)
         loss.backward()
         losses.append(loss.item())
         if step == 0:

@@ -106,12 +106,23 @@ class Interpreter {
   Map forward(const AddOp& /*op*/) { return add(x(0), x(1)); }
   Map forward(const ShortcutOp& op) { return shortcut(x(), op, node_->shape); }
   Map forward(const LossOp& op) {
-    const double smoothing = mode_ == Mode::kTrain ? static_cast<double>(op.label_smoothing) : 0.0;
-    const Loss loss = softmax_cross_entropy(x(), samples_.labels, loss_divisor_, smoothing);
+    const Loss loss = loss_of(op);
     result_.logits = x().values;
     result_.loss = loss.loss;
-    result_.accuracy = loss.accuracy;
+    result_.metric = loss.metric;
     return loss.dlogits;  // for the backward pass; the loss has no output
+  }
+  Loss loss_of(const LossOp& op) const {
+    const double smoothing = mode_ == Mode::kTrain ? static_cast<double>(op.label_smoothing) : 0.0;
+    switch (op.kind) {
+      case LossKind::kSoftmaxCrossEntropy:
+        return softmax_cross_entropy(x(), samples_.labels, loss_divisor_, smoothing);
+      case LossKind::kBinaryCrossEntropy:
+        return binary_cross_entropy(x(), samples_.numbers, loss_divisor_);
+      case LossKind::kMeanSquaredError:
+        break;
+    }
+    return mean_squared_error(x(), samples_.numbers, loss_divisor_);
   }
 
   void backward_all() {

@@ -14,11 +14,14 @@ namespace syncopate::reference {
 
 struct Samples {
   Values x;                          // [N, H, W, C]; u8 pixels have values 0 to 255
-  std::vector<std::int32_t> labels;  // [N], or [N, H, W] for label maps
-  std::int64_t labels_per_sample = 1;
+  std::vector<std::int32_t> labels;  // [N], or [N, H, W] for label maps; empty for numbers
+  Values numbers;                    // [N, K], or empty
+  std::int64_t targets_per_sample = 1;
   std::vector<std::uint64_t> keys;  // [N], or empty without dropout
 
-  std::int64_t size() const { return static_cast<std::int64_t>(labels.size()) / labels_per_sample; }
+  std::int64_t size() const {
+    return static_cast<std::int64_t>(labels.size() + numbers.size()) / targets_per_sample;
+  }
 };
 
 // Variables holds parameters and state in the order of Graph::parameters and Graph::state, in
@@ -29,9 +32,9 @@ struct Variables {
 };
 
 struct Result {
-  Values logits;                  // [N, classes] or [N, H, W, classes]
+  Values logits;                  // [N, classes], [N, H, W, classes] or [N, K]
   double loss = 0.0;              // the sum of the sample losses / loss_divisor
-  double accuracy = 0.0;          // the sum of the sample accuracies
+  double metric = 0.0;            // the sum of the samples' main metric
   std::vector<Values> gradients;  // one per parameter; empty in Mode::kEvaluate
   std::vector<Values> state;      // after the step; unchanged in Mode::kEvaluate and for no samples
 };

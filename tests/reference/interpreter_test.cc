@@ -59,6 +59,14 @@ TEST(InterpreterGradients, AreTheSlopesOfALossWithSmoothedLabels) {
   expect_gradients_are_slopes(graph);
 }
 
+TEST(InterpreterGradients, AreTheSlopesOfLossesOfNumbers) {
+  for (const LossKind kind : {LossKind::kBinaryCrossEntropy, LossKind::kMeanSquaredError}) {
+    GraphBuilder build("numbers");
+    const NodeId x = build.dense(start(build, {6}), "a", 4);
+    expect_gradients_are_slopes(build.finish(x, {.kind = kind}));
+  }
+}
+
 TEST(InterpreterGradients, AreTheSlopesOfConvolutionWithStrideAndPadding) {
   GraphBuilder build("conv");
   NodeId x = start(build, {6, 5, 2});
@@ -156,7 +164,7 @@ TEST(Interpreter, CountsASampleAsCorrectWhenItsLabelHasTheLargestLogit) {
   GraphBuilder build("identity");
   const Graph graph = build.finish(start(build, {2}));
   const Result result = run(graph, {}, {{1.0, 2.0, 4.0, 3.0}, {1, 1}}, 2.0, Mode::kEvaluate);
-  EXPECT_EQ(result.accuracy, 1);
+  EXPECT_EQ(result.metric, 1);
 }
 
 TEST(Interpreter, GivesZeroGradientsAndKeepsTheStateForAnEmptyBatch) {

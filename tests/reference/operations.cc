@@ -316,7 +316,7 @@ void add_pixel(const Map& logits, std::int64_t n, std::int64_t h, std::int64_t w
   }
   double sum = 0.0;
   for (std::int64_t k = 0; k < logits.c; ++k) sum += std::exp(x(k) - x(largest));
-  result.accuracy += largest == label ? weight : 0.0;
+  result.metric += largest == label ? weight : 0.0;
   for (std::int64_t k = 0; k < logits.c; ++k) {
     const double probability = std::exp(x(k) - x(largest)) / sum;
     const double target = (k == label ? 1.0 - label_smoothing : 0.0) +
@@ -337,12 +337,38 @@ Loss softmax_cross_entropy(const Map& logits, const std::vector<std::int32_t>& l
     const auto counts = [&](std::int64_t p) { return pixels == 1 || own[p] != kUncounted; };
     double counted = 0.0;
     for (std::int64_t p = 0; p < pixels; ++p) counted += counts(p) ? 1.0 : 0.0;
-    if (counted == 0.0) result.accuracy += 1.0;
+    if (counted == 0.0) result.metric += 1.0;
     for (std::int64_t p = 0; p < pixels; ++p) {
       if (!counts(p)) continue;
       add_pixel(logits, n, p / logits.w, p % logits.w, own[p], 1.0 / counted, loss_divisor,
                 label_smoothing, result);
     }
+  }
+  return result;
+}
+
+Loss binary_cross_entropy(const Map& x, const Values& targets, double loss_divisor) {
+  Loss result{.dlogits = zeros_like(x)};
+  const auto count = static_cast<double>(x.c);
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const double probability = 1.0 / (1.0 + std::exp(-x.values[i]));
+    const double other = 1.0 / (1.0 + std::exp(x.values[i]));  // 1 - probability, not rounded
+    result.loss -= (targets[i] * std::log(probability) + (1.0 - targets[i]) * std::log(other)) /
+                   count / loss_divisor;
+    result.metric += (x.values[i] >= 0.0) == (targets[i] >= 0.5) ? 1.0 / count : 0.0;
+    result.dlogits.values[i] = (probability - targets[i]) / count / loss_divisor;
+  }
+  return result;
+}
+
+Loss mean_squared_error(const Map& x, const Values& targets, double loss_divisor) {
+  Loss result{.dlogits = zeros_like(x)};
+  const auto count = static_cast<double>(x.c);
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const double difference = x.values[i] - targets[i];
+    result.loss += difference * difference / count / loss_divisor;
+    result.metric += std::abs(difference) / count;
+    result.dlogits.values[i] = 2.0 * difference / count / loss_divisor;
   }
   return result;
 }

@@ -122,12 +122,15 @@ Map shortcut(const Map& x, const ShortcutOp& operation, const Shape& out_shape);
 Map shortcut_backward(const Map& x, const ShortcutOp& operation, const Map& dy);
 
 struct Loss {
-  double loss = 0.0;      // the sum of the sample losses / loss_divisor
-  double accuracy = 0.0;  // the sum of the sample accuracies
+  double loss = 0.0;    // the sum of the sample losses / loss_divisor
+  double metric = 0.0;  // the sum of the samples' main metric
   Map dlogits;
 };
 // The labels are those of samples or, if the map has several pixels, of pixels.
 Loss softmax_cross_entropy(const Map& logits, const std::vector<std::int32_t>& labels,
                            double loss_divisor, double label_smoothing = 0.0);
+// The losses of numbers, x and targets [N, K].
+Loss binary_cross_entropy(const Map& x, const Values& targets, double loss_divisor);
+Loss mean_squared_error(const Map& x, const Values& targets, double loss_divisor);
 
 }  // namespace syncopate::reference

@@ -91,6 +91,24 @@ TEST(ReferenceLoss, WithSmoothedLabelsIsThatOfPyTorch) {
   EXPECT_NEAR(softmax_cross_entropy(logits, {2}, 1.0, 0.1).loss, 0.3365127, 1e-6);
 }
 
+// torch.nn.functional.binary_cross_entropy_with_logits(tensor([[1., -2.]]), tensor([[0.25, 1.]]))
+TEST(ReferenceLoss, OfLogitsAndSharesIsThatOfPyTorch) {
+  Map x = make_map(1, {2});
+  x.values = {1.0, -2.0};
+  const Loss loss = binary_cross_entropy(x, {0.25, 1.0}, 1.0);
+  EXPECT_NEAR(loss.loss, 1.5950949, 1e-6);
+  EXPECT_EQ(loss.metric, 0.0);
+}
+
+TEST(ReferenceLoss, OfNumbersIsTheMeanSquaredError) {
+  Map x = make_map(1, {2});
+  x.values = {1.0, -2.0};
+  const Loss loss = mean_squared_error(x, {4.0, -1.0}, 2.0);
+  EXPECT_EQ(loss.loss, 2.5);
+  EXPECT_EQ(loss.metric, 2.0);
+  EXPECT_EQ(loss.dlogits.values, (Values{-1.5, -0.5}));
+}
+
 TEST(ReferenceLoss, IsTheLogarithmOfTheNumberOfClassesForEqualLogits) {
   const Map logits{.n = 2, .h = 1, .w = 1, .c = 4, .values = Values(8, 1000.0)};
   EXPECT_DOUBLE_EQ(softmax_cross_entropy(logits, {0, 3}, 2.0).loss, std::log(4.0));

@@ -1,6 +1,7 @@
 #include "tests/reference/random_case.h"
 
 #include <cmath>
+#include <type_traits>
 
 #include "models/base/errors.h"
 #include "models/base/random.h"
@@ -45,9 +46,14 @@ Samples random_samples(const Graph& graph, std::int64_t count, std::uint64_t see
     const std::uint32_t values = input.dtype == DType::kU8 ? 256 : 65536;
     for (std::size_t i = 0; i < samples.x.size(); ++i) samples.x[i] = pixels.below(i, values);
   }
+  samples.targets_per_sample = num_elements(graph.target_shape());
+  const bool has_labels = has_classes(graph.loss().kind);
+  if (!has_labels) {
+    const RandomStream numbers(seed, hash_name("numbers"));
+    samples.numbers = draw(count * samples.targets_per_sample, numbers, 0.5F, 0.5F);
+  }
   // One pixel of a label map in eight does not count.
-  samples.labels_per_sample = num_elements(graph.target_shape());
-  for (std::int64_t n = 0; n < count * samples.labels_per_sample; ++n) {
+  for (std::int64_t n = 0; has_labels && n < count * samples.targets_per_sample; ++n) {
     if (!graph.target_shape().empty() && n % 8 == 3) {
       samples.labels.push_back(kUncounted);
       continue;
@@ -64,11 +70,12 @@ Samples random_samples(const Graph& graph, std::int64_t count, std::uint64_t see
 }
 
 Samples first_samples(const Samples& samples, std::int64_t count) {
-  const auto per_sample = static_cast<std::int64_t>(samples.x.size()) / samples.size();
-  return {{samples.x.begin(), samples.x.begin() + count * per_sample},
-          {samples.labels.begin(), samples.labels.begin() + count * samples.labels_per_sample},
-          samples.labels_per_sample,
-          {samples.keys.begin(), samples.keys.begin() + count}};
+  const auto first = [&](const auto& values) {
+    const auto per_sample = static_cast<std::int64_t>(values.size()) / samples.size();
+    return std::decay_t<decltype(values)>(values.begin(), values.begin() + count * per_sample);
+  };
+  return {first(samples.x), first(samples.labels), first(samples.numbers),
+          samples.targets_per_sample, first(samples.keys)};
 }
 
 double relative_l2(std::span<const double> expected, std::span<const double> found) {

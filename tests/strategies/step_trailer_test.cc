@@ -122,6 +122,13 @@ TEST_P(Trailers, KeepTheLossToTwoToTheMinusForty) {
   EXPECT_NEAR(found, sum, GetParam() * (std::ldexp(1.0, -40) + std::ldexp(1.0, -49)));
 }
 
+TEST_P(Trailers, HoldSquaredErrorsOfLargeTargets) {
+  StepReport report = report_of(0x1p80);
+  report.scores.metrics = {0x1p54, 0.0, 0.0, 0.0};
+  const std::vector<StepReport> reports(static_cast<std::size_t>(GetParam()), report);
+  expect_exact(read_trailer(sum_in_rank_order(trailers_of(reports))), reports);
+}
+
 TEST_P(Trailers, HaveNoFiniteLossIfOneReplicaHasNone) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const double broken : {std::numeric_limits<double>::quiet_NaN(), kInfinity, -kInfinity}) {

@@ -29,11 +29,12 @@ constexpr std::array<DatasetRow, 9> kDatasets = {{
     {"images", "images:DIR",
      "JPEG and PNG files, a folder per class; or DIR/train and DIR/test or val", open_images},
     {"npy", "npy:DIR",
-     "NumPy's x_train.npy, y_train.npy, x_test.npy, y_test.npy: u8 or u16, or f32 taken as it is",
+     "NumPy's x_train.npy, y_train.npy, x_test.npy, y_test.npy: u8 or u16, or f32 taken as it is; "
+     "y has integers, the classes, or f32, numbers",
      open_npy},
-    {"csv", "csv:FILE[:LABEL_COLUMN]",
-     "lines of numbers and a class; a fifth of them become test samples; or DIR/train.csv and "
-     "test.csv",
+    {"csv", "csv:FILE[:LABEL_COLUMN|:targets=COLUMN,...]",
+     "lines of numbers and a class, or numbers as targets; a fifth of them become test samples; or "
+     "DIR/train.csv and test.csv",
      open_csv},
     {"synthetic", "synthetic:CxHxW:CLASSES[:SAMPLES]",
      "noise on a pattern per class, made in memory", open_synthetic},

@@ -28,10 +28,10 @@ class Dataset {
   // FileError naming file and offset when the sample cannot be read.
   virtual void read(std::int64_t index, const Draw& draw, const SampleView& sample) const = 0;
   // Returns the class of a sample, in [0, spec().num_classes), without decoding the sample; of a
-  // label map, the class that most pixels have.
+  // label map, the class that most pixels have; 0 if the targets are numbers.
   virtual std::int32_t label(std::int64_t index) const = 0;
-  // Returns a hash of a sample's stored bytes, without decoding them. Tasks compare fingerprints,
-  // and checkpoints record them.
+  // Returns a hash of a sample's stored bytes, and of targets that are numbers, without decoding
+  // them. Tasks compare fingerprints, and checkpoints record them.
   virtual std::uint64_t fingerprint(std::int64_t index) const = 0;
   // Returns the account of samples that could not be read and may be skipped; null: read() must not
   // fail.

@@ -26,7 +26,10 @@ struct TensorSpec {
 struct SampleSpec {
   std::vector<TensorSpec> inputs;  // at least one; u8, u16, f32 or i64
   TensorSpec target;
-  int num_classes = 0;  // number of classes of an i32 target; 0 for another target
+  int num_classes = 0;  // number of classes of an i32 target; 0 for numbers, an f32 target
+  // The range of the numbers in f32 targets of the data set.
+  float least_target = 0.0F;
+  float largest_target = 0.0F;
 };
 
 // Returns the spec of samples with one input, "x", and a class as target, "y", i32 [].

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -29,12 +30,22 @@ std::uint64_t hash_samples(const Dataset& dataset) {
   return hash_name(all);
 }
 
+bool has_numbers(const SampleSpec& spec) { return spec.target.dtype == DType::kF32; }
+
+// Returns "10 classes" or "3 targets".
+std::string describe_targets(const SampleSpec& spec) {
+  if (!has_numbers(spec)) return fmt::format("{} classes", spec.num_classes);
+  const std::int64_t count = num_elements(spec.target.shape);
+  return fmt::format("{} target{}", count, count == 1 ? "" : "s");
+}
+
 std::string describe_sizes(std::string_view samples, const Dataset& dataset) {
   const TensorSpec& input = dataset.spec().inputs.front();
   // Samples of u8 are described without a dtype, as all checkpoints of earlier versions have it.
   const std::string dtype = input.dtype == DType::kU8 ? "" : std::string(name(input.dtype)) + " ";
-  return fmt::format("{} samples of {}{} in {} classes", samples, dtype, to_string(input.shape),
-                     dataset.spec().num_classes);
+  return fmt::format("{} samples of {}{} {}", samples, dtype, to_string(input.shape),
+                     has_numbers(dataset.spec()) ? "with " + describe_targets(dataset.spec())
+                                                 : "in " + describe_targets(dataset.spec()));
 }
 
 }  // namespace
@@ -56,9 +67,9 @@ std::string describe_data(const DataSplits& data, const std::string& data_flag) 
   const std::string validation = data.validation == nullptr
                                      ? " and"
                                      : fmt::format(", {} validation and", data.validation->size());
-  return fmt::format("data {}: {} training{} {} test samples, {} {}, {} classes", data_flag,
+  return fmt::format("data {}: {} training{} {} test samples, {} {}, {}", data_flag,
                      data.train->size(), validation, data.test->size(), name(input.dtype),
-                     to_string(input.shape), spec.num_classes);
+                     to_string(input.shape), describe_targets(spec));
 }
 
 std::string describe_training_samples(const DataSplits& data) {
@@ -125,7 +136,7 @@ void require_same_data(const DataSplits& data, const std::string& data_flag,
 
 void require_images_for(Augment augment, const DataSplits& data, const std::string& data_flag) {
   const Shape& shape = data.train->spec().inputs.front().shape;
-  if (augment == Augment::kRandomResizedCrop && !data.train->spec().target.shape.empty()) {
+  if (augment == Augment::kRandomResizedCrop && data.train->spec().target.shape.size() == 2) {
     throw UsageError(
         fmt::format("--augment {}: samples of --data {} have label maps; choose crop-flip or none",
                     name(augment), data_flag));
@@ -135,6 +146,29 @@ void require_images_for(Augment augment, const DataSplits& data, const std::stri
       "--augment {} needs images [H, W, C]; samples of --data {} are {}; leave the flag out",
       name(augment), data_flag, to_string(shape)));
 }
+
+namespace {
+
+// Calls `refuse` unless the network predicts as many numbers as a target has, in the range of its
+// loss.
+void require_numbers_fit(const Graph& graph, const DataSplits& data,
+                         const std::function<void(const std::string&)>& refuse) {
+  const Shape& targets = data.train->spec().target.shape;
+  if (graph.logits_shape() != targets) {
+    refuse(fmt::format("it predicts {}, and the targets are {}", to_string(graph.logits_shape()),
+                       to_string(targets)));
+  }
+  if (graph.loss().kind != LossKind::kBinaryCrossEntropy) return;
+  for (const Dataset* split : {data.train.get(), data.validation.get(), data.test.get()}) {
+    if (split == nullptr) continue;
+    const SampleSpec& spec = split->spec();
+    if (spec.least_target >= 0.0F && spec.largest_target <= 1.0F) continue;
+    refuse(fmt::format("{} needs targets from 0 to 1, and the data have targets from {} to {}",
+                       name(graph.loss().kind), spec.least_target, spec.largest_target));
+  }
+}
+
+}  // namespace
 
 void require_network_fits_data(const Graph& graph, const std::string& what,
                                const std::string& data_flag, const DataSplits& data) {
@@ -156,6 +190,9 @@ void require_network_fits_data(const Graph& graph, const std::string& what,
                        to_string(node.shape), tensor.name, name(tensor.dtype),
                        to_string(tensor.shape)));
   }
+  const std::string why = why_loss_does_not_fit(graph.loss().kind, spec.target.dtype);
+  if (!why.empty()) refuse(why);
+  if (has_numbers(spec)) return require_numbers_fit(graph, data, refuse);
   if (graph.target_shape() != spec.target.shape) {
     refuse(spec.target.shape.empty()
                ? "it gives a class for each pixel, and the data have one for each sample"
@@ -168,25 +205,52 @@ void require_network_fits_data(const Graph& graph, const std::string& what,
   }
 }
 
+void require_classes(const std::string& what, const std::string& data_flag,
+                     const DataSplits& data) {
+  if (!has_numbers(data.train->spec())) return;
+  throw UsageError(fmt::format("{} needs classes as targets, and those of --data {} are numbers",
+                               what, data_flag));
+}
+
 Graph network_for_data(const std::string& model, const std::string& data_flag,
                        const DataSplits& data, const NetworkFlags& flags, float label_smoothing) {
+  if (has_numbers(data.train->spec()) && !model.starts_with(kNetworkFile)) {
+    throw UsageError(fmt::format(
+        "--model {0} does not fit --data {1}: its loss is {2}, and the targets are numbers; choose "
+        "a loss in a network file: syncopate network --model {0} --data {1} --json > net.json",
+        model, data_flag, name(LossKind::kSoftmaxCrossEntropy)));
+  }
+  Graph graph = network_template(model, data_flag, data, flags);
+  if (label_smoothing != 0.0F && !has_classes(graph.loss().kind)) {
+    throw UsageError(
+        fmt::format("--label-smoothing is for classes, and the loss of --model {} is {}", model,
+                    name(graph.loss().kind)));
+  }
+  graph.set_label_smoothing(label_smoothing);
+  return graph;
+}
+
+Graph network_template(const std::string& model, const std::string& data_flag,
+                       const DataSplits& data, const NetworkFlags& flags) {
   const SampleSpec& spec = data.train->spec();
   const TensorSpec& input = spec.inputs.front();
-  if (spec.num_classes < 2) {
+  if (!has_numbers(spec) && spec.num_classes < 2) {
     throw UsageError(
         fmt::format("--data {}: all labels are 0; expected at least two classes", data_flag));
   }
   Normalization normalization =
       choose_normalization(flags.normalize, {data.mean, data.stddev}, data.mean.size());
+  const auto outputs =
+      has_numbers(spec) ? static_cast<int>(num_elements(spec.target.shape)) : spec.num_classes;
   try {
     Graph graph = build_network(model, {.sample_shape = input.shape,
-                                        .classes = spec.num_classes,
+                                        .classes = outputs,
                                         .input = {input.dtype, std::move(normalization.mean),
                                                   std::move(normalization.stddev)},
                                         .target_shape = spec.target.shape,
-                                        .head = parse_head(flags.head)});
+                                        .head = parse_head(flags.head),
+                                        .target_dtype = spec.target.dtype});
     require_network_fits_data(graph, "--model " + model, data_flag, data);
-    graph.set_label_smoothing(label_smoothing);
     return graph;
   } catch (const ShapeError& error) {
     throw UsageError(fmt::format(

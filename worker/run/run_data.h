@@ -53,15 +53,25 @@ void require_same_data(const DataSplits& data, const std::string& data_flag,
 void require_images_for(Augment augment, const DataSplits& data, const std::string& data_flag);
 
 // Throws UsageError naming `what` and --data unless a network has the inputs and the classes of the
-// samples. what: names the network, such as "--model mlp".
+// samples, and a loss for the targets. what: names the network, such as "--model mlp".
 void require_network_fits_data(const Graph& graph, const std::string& what,
                                const std::string& data_flag, const DataSplits& data);
 
+// Throws UsageError unless the targets of the data are classes. what: names the
+// command, such as "compare".
+void require_classes(const std::string& what, const std::string& data_flag, const DataSplits& data);
+
 // Returns the network `model` for samples of this shape and number of classes. label_smoothing: as
 // in LossOp; only training uses it. Throws UsageError naming --model and --data when the samples
-// are too small for the network, and what the functions of network_flags.h throw.
+// are too small for the network or the targets do not fit its loss, and what the functions of
+// network_flags.h throw.
 Graph network_for_data(const std::string& model, const std::string& data_flag,
                        const DataSplits& data, const NetworkFlags& flags = {},
                        float label_smoothing = 0.0F);
+
+// Returns a network to begin a network file with: that of network_for_data(), or, where the targets
+// are numbers, a network `model` that ends with the mean squared error.
+Graph network_template(const std::string& model, const std::string& data_flag,
+                       const DataSplits& data, const NetworkFlags& flags = {});
 
 }  // namespace syncopate

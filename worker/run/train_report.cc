@@ -81,12 +81,13 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
   for (const std::string& note : options.cluster.notes) display.note(note);
 }
 
-Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strategy& strategy,
-                   const TrainOutcome& outcome) {
+Summary summary_of(const TrainOptions& options, const Graph& graph, std::int64_t global_batch,
+                   Strategy& strategy, const TrainOutcome& outcome) {
   const ps::StalenessHistogram staleness = merge_staleness(outcome.staleness);
-  const Evaluation none;
+  const Evaluation none{.loss = std::nan(""), .metric = {graph.loss().kind, std::nan("")}};
   const Evaluation& test = outcome.test ? *outcome.test : none;
   const Evaluation& validation = outcome.validation ? *outcome.validation : none;
+  const bool has_validation = outcome.validation.has_value();
   return {.strategy = text_of(options, "--strategy"),
           .model = text_of(options, "--model"),
           .data = text_of(options, "--data"),
@@ -98,11 +99,10 @@ Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strat
           .seconds = outcome.seconds,
           .samples_per_second = outcome.samples_per_second,
           .train_loss = outcome.train_loss,
-          .test_accuracy = outcome.test ? outcome.test->accuracy : std::nan(""),
-          .test_loss = outcome.test ? outcome.test->loss : std::nan(""),
-          .val_accuracy =
-              outcome.validation ? std::optional(outcome.validation->accuracy) : std::nullopt,
-          .val_loss = outcome.validation ? std::optional(outcome.validation->loss) : std::nullopt,
+          .test_metric = test.metric,
+          .test_loss = test.loss,
+          .val_metric = has_validation ? std::optional(validation.metric) : std::nullopt,
+          .val_loss = has_validation ? std::optional(validation.loss) : std::nullopt,
           .train_bad_samples = outcome.num_bad_in_epoch,
           .test_bad_samples = test.bad_samples,
           .val_bad_samples = validation.bad_samples,
@@ -120,13 +120,14 @@ Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strat
 void print_result(const TrainOptions& options, const Summary& summary, const TrainOutcome& outcome,
                   std::ostream& out) {
   if (outcome.test) {
-    out << fmt::format("test accuracy   {:.2f}%\n", 100.0 * summary.test_accuracy)
+    const MetricValue& metric = summary.test_metric;
+    out << fmt::format("test {:<11}{}\n", metric.name(), to_text(metric))
         << fmt::format("test loss       {:.4f}\n", summary.test_loss)
         << describe_bad("test", *outcome.test);
   }
-  if (summary.val_accuracy) {
-    out << fmt::format("validation      {:.2f}% accuracy, loss {:.4f}\n",
-                       100.0 * *summary.val_accuracy, summary.val_loss.value_or(0.0))
+  if (const auto& metric = summary.val_metric) {
+    out << fmt::format("validation      {} {}, loss {:.4f}\n", to_text(*metric), metric->name(),
+                       summary.val_loss.value_or(0.0))
         << describe_bad("validation", *outcome.validation);
   }
   if (summary.train_bad_samples > 0) {

@@ -22,8 +22,8 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
 
 // Shows the summary of a run that was not stopped. In an asynchronous job it is made on the task
 // whose outcome has a test result.
-Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strategy& strategy,
-                   const TrainOutcome& outcome);
+Summary summary_of(const TrainOptions& options, const Graph& graph, std::int64_t global_batch,
+                   Strategy& strategy, const TrainOutcome& outcome);
 
 void print_result(const TrainOptions& options, const Summary& summary, const TrainOutcome& outcome,
                   std::ostream& out);

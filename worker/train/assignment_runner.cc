@@ -112,7 +112,7 @@ std::optional<Evaluation> AssignmentRunner::evaluate(const EvalMetrics& moment,
   if (!test) return std::nullopt;
   EvalMetrics line = moment;
   line.test_loss = test->loss;
-  line.test_accuracy = test->accuracy;
+  line.test_metric = test->metric;
   line.samples = test->samples;
   line.seconds = test->seconds;
   line.bad_samples = test->bad_samples;

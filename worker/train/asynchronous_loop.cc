@@ -49,7 +49,8 @@ JobMetricsOptions log_options(const AsynchronousRun& run, const TrainLoopOptions
           .start_epochs = epochs_at(start.at.position, run.dataset_size, run.batch_size),
           .max_seconds = options.max_seconds,
           .head = start.head,
-          .normalize = start.normalize};
+          .normalize = start.normalize,
+          .loss = run.graph.loss().kind};
 }
 
 // Sends the requests to stop of one replica to the coordinator, each once.

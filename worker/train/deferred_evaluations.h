@@ -32,7 +32,7 @@ class DeferredEvaluationFile {
   // Returns the paths of all snapshot files in the folder, of any process.
   static std::vector<std::filesystem::path> in_folder(const std::filesystem::path& folder);
 
-  // Appends a snapshot. Of `moment`, test_loss, test_accuracy, samples and seconds are not stored.
+  // Appends a snapshot. Of `moment`, test_loss, test_metric, samples and seconds are not stored.
   // Throws FileError when the file cannot be written; then its contents are unchanged.
   void append(const EvalMetrics& moment, const Snapshot& copy);
 

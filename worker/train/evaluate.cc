@@ -83,14 +83,14 @@ std::string describe_bad(std::string_view split, const Evaluation& evaluation) {
                      split, evaluation.bad_samples == 1 ? "" : "s", evaluation.first_bad);
 }
 
-Evaluation add_up(std::span<const Scores> sums, const Dataset& dataset) {
+Evaluation add_up(std::span<const Scores> sums, LossKind loss, const Dataset& dataset) {
   Scores total;
   for (const Scores& batch : sums) total += batch;
   check(total.num_samples + total.num_bad == dataset.size(),
         "an evaluation counts every sample exactly once");
   const auto samples = static_cast<double>(total.num_samples);
   Evaluation result{.loss = total.loss / samples,
-                    .accuracy = total.metrics[kAccuracy] / samples,
+                    .metric = {loss, total.metrics[kMainMetric] / samples},
                     .samples = total.num_samples,
                     .bad_samples = total.num_bad};
   if (total.num_samples > 0 && !std::isfinite(result.loss)) {
@@ -113,7 +113,7 @@ Evaluation add_up(std::span<const Scores> sums, const Dataset& dataset) {
 
 Evaluator::Evaluator(Strategy& strategy, const Graph& graph, const Dataset& dataset,
                      const EvaluationOptions& options)
-    : strategy_(strategy), options_(options), dataset_(dataset) {
+    : strategy_(strategy), graph_(graph), options_(options), dataset_(dataset) {
   const InputShard shard = strategy.input_shard();
   for (Replica& replica : strategy.replicas()) {
     ParameterArena* values = replica.arena.get();
@@ -178,7 +178,7 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop, const OnProgress&
       sums[b] += received_sums;
     }
   }
-  Evaluation total = add_up(sums, dataset_);
+  Evaluation total = add_up(sums, graph_.loss().kind, dataset_);
   total.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return total;
 }
@@ -224,7 +224,7 @@ std::optional<Evaluation> SnapshotEvaluator::run(const Snapshot& snapshot,
     compiled_.reset();  // the stopped evaluation left its batches in the middle of the samples
     return std::nullopt;
   }
-  Evaluation result = add_up(sums, dataset_);
+  Evaluation result = add_up(sums, graph_.loss().kind, dataset_);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return result;
 }

@@ -18,13 +18,14 @@
 #include "worker/input/batch_source.h"
 #include "worker/input/dataset.h"
 #include "worker/train/confusion.h"
+#include "worker/train/metric_value.h"
 #include "worker/train/progress.h"
 
 namespace syncopate {
 
 struct Evaluation {
-  double loss = 0.0;      // mean over the samples of the data set
-  double accuracy = 0.0;  // fraction of the samples that were classified correctly
+  double loss = 0.0;   // mean over the samples of the data set
+  MetricValue metric;  // the main metric of the network's loss
   std::int64_t samples = 0;
   double seconds = 0.0;
   std::int64_t bad_samples = 0;  // samples that could not be read and are left out
@@ -75,9 +76,10 @@ class PartialEvaluator {
   std::unique_ptr<BatchSource> batches_;
 };
 
-// Adds the sums of all batches in batch order; `seconds` of the result is left to the caller.
+// Adds the sums of all batches in batch order; `seconds` of the result is left to the caller. loss:
+// that of the network.
 // Throws FileError if more samples were bad than may be, or all of them.
-Evaluation add_up(std::span<const Scores> sums, const Dataset& dataset);
+Evaluation add_up(std::span<const Scores> sums, LossKind loss, const Dataset& dataset);
 
 // Evaluates with all replicas of a synchronous strategy.
 class Evaluator {
@@ -94,6 +96,7 @@ class Evaluator {
 
  private:
   Strategy& strategy_;
+  const Graph& graph_;
   EvaluationOptions options_;
   const Dataset& dataset_;
   std::vector<std::unique_ptr<ParameterArena>> averages_;  // one per replica, if they are evaluated

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
@@ -18,14 +19,23 @@ struct MetricName {
   std::string_view name;
   Metric metric;
 };
-constexpr std::array kMetrics = {
-    MetricName{"accuracy", Metric::kMeanAccuracy}, MetricName{"loss", Metric::kMeanLoss},
-    MetricName{"val_accuracy", Metric::kMeanAccuracy}, MetricName{"val_loss", Metric::kMeanLoss}};
+constexpr std::array kMetrics = {MetricName{"accuracy", Metric::kMeanAccuracy},
+                                 MetricName{"loss", Metric::kMeanLoss},
+                                 MetricName{"mae", Metric::kMeanAbsoluteError},
+                                 MetricName{"val_accuracy", Metric::kMeanAccuracy},
+                                 MetricName{"val_loss", Metric::kMeanLoss},
+                                 MetricName{"val_mae", Metric::kMeanAbsoluteError}};
 constexpr double kMostPatience = 1e6;
+
+Metric main_metric(LossKind loss) {
+  const auto metric = metric_named(metrics(loss)[kMainMetric].name);
+  check(metric.has_value(), "rules know the main metric of every loss");
+  return *metric;
+}
 
 // The one place that reads the result of an evaluation.
 double value_of(const Evaluation& evaluation, Metric metric) {
-  return metric == Metric::kMeanAccuracy ? evaluation.accuracy : evaluation.loss;
+  return metric == Metric::kMeanLoss ? evaluation.loss : evaluation.metric.value;
 }
 
 bool is_reached(const StopAt& rule, double value) {
@@ -67,7 +77,7 @@ bool take_patience(Fields& fields, Patience& rule) {
 }  // namespace
 
 std::string_view name(Metric metric) noexcept {
-  return metric == Metric::kMeanAccuracy ? "accuracy" : "loss";
+  return std::ranges::find(kMetrics, metric, &MetricName::metric)->name;
 }
 
 std::optional<Metric> metric_named(std::string_view name) noexcept {
@@ -77,17 +87,31 @@ std::optional<Metric> metric_named(std::string_view name) noexcept {
   return std::nullopt;
 }
 
+void require_metrics_of(LossKind loss, const EvaluationRuleOptions& options) {
+  const Metric known = main_metric(loss);
+  const auto require = [&](std::string_view flag, const auto& rule, Metric metric) {
+    if (metric == Metric::kMeanLoss || metric == known) return;
+    throw UsageError(fmt::format("{} {}: the metrics of the network's loss, {}, are loss and {}",
+                                 flag, to_text(rule), name(loss), name(known)));
+  };
+  if (const auto& rule = options.stop_at) require("--stop-at", *rule, rule->metric);
+  if (const auto& rule = options.early_stop) require("--early-stop", *rule, rule->metric);
+  if (const auto& rule = options.reduce_on_plateau) {
+    require("--reduce-on-plateau", *rule, rule->when.metric);
+  }
+}
+
 StopAt parse_stop_at(std::string_view text) {
   const auto fields = parse_fields(text);
   if (fields && fields->size() == 1) {
     const auto metric = metric_named(fields->begin()->first);
     const auto value = number_in(fields->begin()->second);
-    if (metric && value && *value >= 0.0 && (*metric == Metric::kMeanLoss || *value <= 1.0)) {
+    if (metric && value && *value >= 0.0 && (*metric != Metric::kMeanAccuracy || *value <= 1.0)) {
       return {*metric, *value};
     }
   }
   throw UsageError("--stop-at " + std::string(text) +
-                   ": expected accuracy=A, a fraction from 0 to 1, or loss=L, such as "
+                   ": expected accuracy=A, a fraction from 0 to 1, loss=L or mae=E, such as "
                    "accuracy=0.97");
 }
 
@@ -95,9 +119,10 @@ Patience parse_early_stop(std::string_view text) {
   Patience rule;
   auto fields = parse_fields(text);
   if (fields && !fields->empty() && take_patience(*fields, rule) && fields->empty()) return rule;
-  throw UsageError("--early-stop " + std::string(text) +
-                   ": expected metric=accuracy or loss, patience=N, a number of evaluations, and "
-                   "min-delta=D, such as metric=val_loss,patience=3");
+  throw UsageError(
+      "--early-stop " + std::string(text) +
+      ": expected metric=accuracy, loss or mae, patience=N, a number of evaluations, and "
+      "min-delta=D, such as metric=val_loss,patience=3");
 }
 
 ReduceOnPlateau parse_reduce_on_plateau(std::string_view text) {
@@ -113,7 +138,7 @@ ReduceOnPlateau parse_reduce_on_plateau(std::string_view text) {
   }
   throw UsageError("--reduce-on-plateau " + std::string(text) +
                    ": expected factor=F, between 0 and 1, patience=N, a number of evaluations, "
-                   "metric=accuracy or loss, and min-delta=D, such as factor=0.1,patience=2");
+                   "metric=accuracy, loss or mae, and min-delta=D, such as factor=0.1,patience=2");
 }
 
 std::string to_text(const StopAt& rule) {
@@ -156,13 +181,14 @@ std::vector<std::string> EvaluationRules::judge(std::int64_t step, const Evaluat
   const bool ended = ends_training();
   state_.judged_step = static_cast<double>(step);
   if (options_.keeps_best) {
-    const Patience by{options_.early_stop ? options_.early_stop->metric : Metric::kMeanAccuracy};
+    const Patience by{options_.early_stop ? options_.early_stop->metric
+                                          : main_metric(evaluation.metric.loss)};
     if (state_.best.take(by, evaluation)) state_.best_step = static_cast<double>(step);
   }
   // Asynchronous workers evaluate once more after the end is decided. That does not revoke it.
   if (ended) return {};
   state_.loss = evaluation.loss;
-  state_.accuracy = evaluation.accuracy;
+  state_.metric = evaluation.metric.value;
   std::vector<std::string> notes;
   if (options_.early_stop) state_.early_stop.take(*options_.early_stop, evaluation);
   if (const auto& rule = options_.reduce_on_plateau) {
@@ -200,7 +226,7 @@ std::int64_t EvaluationRules::best_step() const noexcept {
 // A function of state and options, so that a resumed run with other options decides by those.
 bool EvaluationRules::ends_training() const noexcept {
   if (state_.judged_step == 0.0) return false;
-  const Evaluation last{.loss = state_.loss, .accuracy = state_.accuracy};
+  const Evaluation last{.loss = state_.loss, .metric = {.value = state_.metric}};
   if (options_.stop_at && is_reached(*options_.stop_at, value_of(last, options_.stop_at->metric))) {
     return true;
   }

@@ -15,7 +15,7 @@
 namespace syncopate {
 
 // A number of an evaluation that rules compare.
-enum class Metric : std::uint8_t { kMeanAccuracy, kMeanLoss };
+enum class Metric : std::uint8_t { kMeanAccuracy, kMeanLoss, kMeanAbsoluteError };
 
 std::string_view name(Metric metric) noexcept;
 // Returns the metric of a name such as "loss" or "val_loss"; nothing for another name.
@@ -23,7 +23,8 @@ std::optional<Metric> metric_named(std::string_view name) noexcept;
 
 struct StopAt {
   Metric metric = Metric::kMeanAccuracy;
-  double value = 0.0;  // reached by an accuracy of at least this value, or a loss of at most it
+  // Reached by an accuracy of at least this value, or a loss or an error of at most it.
+  double value = 0.0;
 };
 
 // Holds after `patience` evaluations in a row that were not better than the best by more than
@@ -43,10 +44,13 @@ struct EvaluationRuleOptions {
   std::optional<StopAt> stop_at;
   std::optional<Patience> early_stop;
   std::optional<ReduceOnPlateau> reduce_on_plateau;
-  bool keeps_best = false;  // by the metric of early_stop, else by accuracy
+  bool keeps_best = false;  // by the metric of early_stop, else by the main metric of the loss
 
   bool any() const noexcept { return stop_at || early_stop || reduce_on_plateau || keeps_best; }
 };
+
+// Throws UsageError naming the flag if a rule reads a metric that networks with this loss lack.
+void require_metrics_of(LossKind loss, const EvaluationRuleOptions& options);
 
 // Parsers of flag values: "accuracy=0.97", "metric=val_loss,patience=3" and
 // "factor=0.1,patience=2". Throw UsageError.
@@ -91,7 +95,7 @@ class EvaluationRules {
     double learning_rate_factor = 1.0;
     double judged_step = 0.0;
     double loss = 0.0;  // of the last evaluation
-    double accuracy = 0.0;
+    double metric = 0.0;
     double best_step = 0.0;
     Tracker early_stop;
     Tracker plateau;

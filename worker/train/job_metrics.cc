@@ -19,7 +19,7 @@ StepTotals between(const JobStatus& from, const JobStatus& to, double seconds) {
   return {.loss = to.loss - from.loss,
           .seconds = seconds,
           .steps = to.step - from.step,
-          .correct = to.correct - from.correct,
+          .metric = to.metric - from.metric,
           .samples = to.samples - from.samples};
 }
 
@@ -115,7 +115,7 @@ void JobMetrics::write_line(const JobStatus& status, const OwnTimes& own) {
       StepMetrics{.step = status.step,
                   .epoch = epochs(status),
                   .loss = line.mean_loss(),
-                  .accuracy = line.accuracy(),
+                  .metric = line.mean_metric(options_.loss),
                   .learning_rate = learning_rate_,
                   .samples = status.samples,
                   .seconds = seconds(),
@@ -152,7 +152,7 @@ void JobMetrics::show(const JobStatus& status) {
                     .step = status.step,
                     .total_steps = options_.total_steps,
                     .loss = shown_loss_,
-                    .accuracy = between(at_line_, status, 0.0).accuracy(),
+                    .metric = between(at_line_, status, 0.0).mean_metric(options_.loss),
                     .samples_per_second = all.samples_per_second(),
                     .remaining_seconds = remaining_seconds});
 }

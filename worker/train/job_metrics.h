@@ -27,6 +27,7 @@ struct JobMetricsOptions {
   double max_seconds = 0.0;  // 0: no limit
   std::string head{};        // of the network, for the line that begins the metrics
   std::string normalize{};
+  LossKind loss = LossKind::kSoftmaxCrossEntropy;  // of the network
 };
 
 // The metrics of one worker: one worker at a time reports for the whole job, from the differences

@@ -51,6 +51,11 @@ OrderedJson or_null(const std::optional<T>& value) {
   return value ? OrderedJson(*value) : OrderedJson(nullptr);
 }
 
+// Returns the key of a split's metric, such as "test_accuracy".
+std::string key_of(std::string_view split, const MetricValue& metric) {
+  return fmt::format("{}_{}", split, metric.name());
+}
+
 class JsonLines final : public MetricsWriter {
  public:
   JsonLines(std::filesystem::path path, bool append) : path_(std::move(path)), append_(append) {}
@@ -83,7 +88,7 @@ class JsonLines final : public MetricsWriter {
                         {"step", metrics.step},
                         {"epoch", metrics.epoch},
                         {"loss", metrics.loss},
-                        {"accuracy", metrics.accuracy},
+                        {std::string(metrics.metric.name()), metrics.metric.value},
                         {"learning_rate", metrics.learning_rate},
                         {"samples", metrics.samples},
                         {"seconds", metrics.seconds},
@@ -102,16 +107,16 @@ class JsonLines final : public MetricsWriter {
   }
 
   void write(const EvalMetrics& metrics) override {
-    OrderedJson line = {
-        {"event", "eval"},
-        {"step", metrics.step},
-        {"epoch", metrics.epoch},
-        {metrics.on_validation ? "val_loss" : "test_loss", metrics.test_loss},
-        {metrics.on_validation ? "val_accuracy" : "test_accuracy", metrics.test_accuracy},
-        {"samples", metrics.samples},
-        {"seconds", metrics.seconds},
-        {"trained_samples", metrics.trained_samples},
-        {"trained_seconds", metrics.trained_seconds}};
+    OrderedJson line = {{"event", "eval"},
+                        {"step", metrics.step},
+                        {"epoch", metrics.epoch},
+                        {metrics.on_validation ? "val_loss" : "test_loss", metrics.test_loss},
+                        {key_of(metrics.on_validation ? "val" : "test", metrics.test_metric),
+                         metrics.test_metric.value},
+                        {"samples", metrics.samples},
+                        {"seconds", metrics.seconds},
+                        {"trained_samples", metrics.trained_samples},
+                        {"trained_seconds", metrics.trained_seconds}};
     if (metrics.began_at) line["began_at"] = *metrics.began_at;
     if (metrics.bad_samples > 0) {
       line["bad_samples"] = metrics.bad_samples;
@@ -147,7 +152,7 @@ class JsonLines final : public MetricsWriter {
                         {"seconds", summary.seconds},
                         {"samples_per_second", summary.samples_per_second},
                         {"train_loss", summary.train_loss},
-                        {"test_accuracy", summary.test_accuracy},
+                        {key_of("test", summary.test_metric), summary.test_metric.value},
                         {"test_loss", summary.test_loss},
                         {"staleness_mean", summary.staleness_mean},
                         {"staleness_max", summary.staleness_max},
@@ -159,7 +164,7 @@ class JsonLines final : public MetricsWriter {
                         {"weights_hash", summary.weights_hash},
                         {"repeated_batches", summary.repeated_batches},
                         {"staleness", staleness_of(summary.staleness)}};
-    if (summary.val_accuracy) line["val_accuracy"] = *summary.val_accuracy;
+    if (const auto& metric = summary.val_metric) line[key_of("val", *metric)] = metric->value;
     if (summary.val_loss) line["val_loss"] = *summary.val_loss;
     if (summary.train_bad_samples > 0) line["train_bad_samples"] = summary.train_bad_samples;
     if (summary.test_bad_samples > 0) line["test_bad_samples"] = summary.test_bad_samples;
@@ -249,10 +254,10 @@ std::string describe(const EvalMetrics& metrics) {
   const char* const split = metrics.on_validation ? "validation" : "test";
   const std::string bad =
       metrics.bad_samples > 0 ? fmt::format(", {} bad left out", metrics.bad_samples) : "";
-  return fmt::format(
-      "step {}, epoch {:.2f}: {} accuracy {:.2f}%, {} loss {:.4f} ({} samples{}, {:.1f} s)",
-      metrics.step, metrics.epoch, split, 100.0 * metrics.test_accuracy, split, metrics.test_loss,
-      metrics.samples, bad, metrics.seconds);
+  return fmt::format("step {}, epoch {:.2f}: {} {} {}, {} loss {:.4f} ({} samples{}, {:.1f} s)",
+                     metrics.step, metrics.epoch, split, metrics.test_metric.name(),
+                     to_text(metrics.test_metric), split, metrics.test_loss, metrics.samples, bad,
+                     metrics.seconds);
 }
 
 namespace {

@@ -15,6 +15,7 @@
 #include "models/backend/device_load.h"
 #include "models/backend/model.h"
 #include "strategies/asynchronous_job.h"
+#include "worker/train/metric_value.h"
 
 namespace syncopate {
 
@@ -38,7 +39,7 @@ struct StepMetrics {
   std::int64_t step = 0;
   double epoch = 0.0;  // passes over the data so far, with fraction
   double loss = 0.0;
-  double accuracy = 0.0;  // of the samples since the last line
+  MetricValue metric;  // of the samples since the last line
   double learning_rate = 0.0;
   std::int64_t samples = 0;
   double seconds = 0.0;  // training time since training began
@@ -62,10 +63,10 @@ struct EvalMetrics {
   std::int64_t step = 0;
   double epoch = 0.0;
   double test_loss = 0.0;
-  double test_accuracy = 0.0;
+  MetricValue test_metric = {};
   std::int64_t samples = 0;  // number of evaluated samples in the split
   double seconds = 0.0;      // duration of this evaluation
-  // True: of the validation split; the line has "val_loss" and "val_accuracy".
+  // True: of the validation split; the line has "val_loss", and "val_accuracy" or its like.
   bool on_validation = false;
   // Samples trained before the evaluation, and the training time until it began. Synchronous
   // training pauses for evaluations and checkpoints, and their time is left out.
@@ -114,9 +115,9 @@ struct Summary {
   double seconds = 0.0;
   double samples_per_second = 0.0;
   double train_loss = 0.0;
-  double test_accuracy = 0.0;  // NaN, as test_loss, if the run never evaluates
+  MetricValue test_metric = {};  // NaN, as test_loss, if the run never evaluates
   double test_loss = 0.0;
-  std::optional<double> val_accuracy = {};  // of the validation split, if there is one
+  std::optional<MetricValue> val_metric = {};  // of the validation split, if there is one
   std::optional<double> val_loss = {};
   std::int64_t train_bad_samples = 0;  // replaced by others, in the epoch that had the most
   std::int64_t test_bad_samples = 0;   // samples of the split that are left out
@@ -164,22 +165,23 @@ struct StepTotals {
   double loss = 0.0;  // sum of the mean losses of the steps
   double seconds = 0.0;
   std::int64_t steps = 0;
-  std::int64_t correct = 0;
+  double metric = 0.0;  // sum of the main metric over the samples
   std::int64_t samples = 0;
 
   void add(const Scores& scores, double step_seconds) {
     loss += scores.loss;
     seconds += step_seconds;
     ++steps;
-    correct += static_cast<std::int64_t>(scores.metrics[kAccuracy]);
+    metric += scores.metrics[kMainMetric];
     samples += scores.num_samples;
   }
   // The mean loss of a step; NaN when there was no step.
   double mean_loss() const {
     return steps > 0 ? loss / static_cast<double>(steps) : std::numeric_limits<double>::quiet_NaN();
   }
-  double accuracy() const {
-    return ratio(static_cast<double>(correct), static_cast<double>(samples));
+  // Returns the mean over the samples of the main metric of `of`, the loss of the network.
+  MetricValue mean_metric(LossKind of) const {
+    return {of, ratio(metric, static_cast<double>(samples))};
   }
   double samples_per_second() const { return ratio(static_cast<double>(samples), seconds); }
 

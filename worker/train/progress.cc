@@ -54,7 +54,10 @@ std::string of_total(std::int64_t done, std::int64_t total) {
 
 // Returns the fields that follow the step count on the progress line, the most important one first.
 std::vector<std::string> score_fields(const ProgressState& state) {
-  return {print("loss %.4f", state.loss), print("acc %.1f%%", 100.0 * state.accuracy),
+  const bool is_share = state.metric.metric().is_share;
+  return {print("loss %.4f", state.loss),
+          is_share ? print("acc %.1f%%", 100.0 * state.metric.value)
+                   : fmt::format("{} {}", state.metric.name(), to_text(state.metric)),
           format_rate(state.samples_per_second), format_remaining(state.remaining_seconds)};
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "worker/train/metric_value.h"
+
 namespace syncopate {
 
 struct ProgressState {
@@ -19,7 +21,7 @@ struct ProgressState {
   std::int64_t step = 0;
   std::int64_t total_steps = 0;
   double loss = 0.0;
-  double accuracy = 0.0;
+  MetricValue metric;
   double samples_per_second = 0.0;
   double remaining_seconds = 0.0;
 };

@@ -54,7 +54,7 @@ class StepLog {
                                       .step = step,
                                       .total_steps = total_steps_,
                                       .loss = shown_loss_,
-                                      .accuracy = line_.accuracy(),
+                                      .metric = line_.mean_metric(run_.graph.loss().kind),
                                       .samples_per_second = all_.samples_per_second(),
                                       .remaining_seconds = remaining_seconds(step)});
   }
@@ -70,7 +70,7 @@ class StepLog {
         StepMetrics{.step = progress.at.step,
                     .epoch = epochs,
                     .loss = line_.mean_loss(),
-                    .accuracy = line_.accuracy(),
+                    .metric = line_.mean_metric(run_.graph.loss().kind),
                     .learning_rate = learning_rate,
                     .samples = progress.at.samples,
                     .seconds = all_.seconds,
@@ -261,7 +261,7 @@ class TrainLoop {
     const EvalMetrics line{.step = progress_.at.step,
                            .epoch = epochs(),
                            .test_loss = test_->loss,
-                           .test_accuracy = test_->accuracy,
+                           .test_metric = test_->metric,
                            .samples = test_->samples,
                            .seconds = test_->seconds,
                            .on_validation = run_.final_test != nullptr,

@@ -131,7 +131,7 @@ std::string run_line(const Comparison& comparison, const ComparedVariant& varian
   const auto samples = point ? std::optional(point->samples) : std::nullopt;
   const Summary& summary = run.summary;
   return head + csv_line(seed, std::string(), summary.steps, summary.samples, summary.seconds,
-                         summary.samples_per_second, summary.train_loss, summary.test_accuracy,
+                         summary.samples_per_second, summary.train_loss, summary.test_metric.value,
                          summary.test_loss, comparison.target_accuracy, seconds, samples,
                          summary.staleness_mean, summary.staleness_max, summary.input_wait_fraction,
                          summary.communication_exposed_fraction,

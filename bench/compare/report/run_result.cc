@@ -109,7 +109,7 @@ Summary read_summary(const RunLine& line) {
           .seconds = line.number_at("seconds"),
           .samples_per_second = line.number_at("samples_per_second"),
           .train_loss = line.number_at("train_loss"),
-          .test_accuracy = line.number_at("test_accuracy"),
+          .test_metric = {.value = line.number_at("test_accuracy")},
           .test_loss = line.number_at("test_loss"),
           .staleness_mean = line.number_at("staleness_mean"),
           .staleness_max = line.get<std::int64_t>("staleness_max"),

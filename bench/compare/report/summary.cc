@@ -128,7 +128,8 @@ VariantSummary summary_of(const ComparedVariant& variant, const std::optional<do
   row.is_distributed = variant.is_distributed;
   count_runs(variant, row);
   row.notes = merged_notes(variant);
-  row.accuracy = over_runs(variant, [](const RunResult& run) { return run.summary.test_accuracy; });
+  row.accuracy =
+      over_runs(variant, [](const RunResult& run) { return run.summary.test_metric.value; });
   row.test_loss = over_runs(variant, [](const RunResult& run) { return run.summary.test_loss; });
   row.seconds = over_runs(variant, [](const RunResult& run) { return run.summary.seconds; });
   row.samples_per_second =

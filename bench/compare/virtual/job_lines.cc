@@ -13,7 +13,7 @@ StepTotals tally_of(const JobSums& sums, std::int64_t last, double seconds) {
   return {.loss = sums.loss,
           .seconds = seconds,
           .steps = last - sums.step,
-          .correct = sums.correct,
+          .metric = sums.metric,
           .samples = sums.samples};
 }
 
@@ -42,7 +42,7 @@ JobLines::JobLines(const VirtualPlan& plan, std::int64_t total_steps, MetricsWri
 void JobLines::add(const Scores& scores, std::int64_t steps) {
   for (JobSums* sums : {&sums_, &epoch_, &line_}) {
     sums->loss += scores.loss;
-    sums->correct += static_cast<std::int64_t>(scores.metrics[kAccuracy]);
+    sums->metric += scores.metrics[kMainMetric];
     sums->samples += scores.num_samples;
   }
   sums_.step = steps;
@@ -68,7 +68,7 @@ void JobLines::write_line(const Moment& moment, std::span<const WorkerAccount> w
       StepMetrics{.step = sums_.step,
                   .epoch = moment.epochs,
                   .loss = line.mean_loss(),
-                  .accuracy = line.accuracy(),
+                  .metric = line.mean_metric(LossKind::kSoftmaxCrossEntropy),
                   .learning_rate = moment.learning_rate,
                   .samples = sums_.samples,
                   .seconds = seconds_of(moment.at),
@@ -86,7 +86,7 @@ void JobLines::evaluation(const Moment& moment, const Evaluation& test) {
   metrics_.write(EvalMetrics{.step = sums_.step,
                              .epoch = moment.epochs,
                              .test_loss = test.loss,
-                             .test_accuracy = test.accuracy,
+                             .test_metric = test.metric,
                              .samples = test.samples,
                              .on_validation = on_validation_,
                              .trained_samples = sums_.samples,

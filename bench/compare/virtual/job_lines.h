@@ -36,7 +36,7 @@ struct WorkerAccount {
 struct JobSums {
   std::int64_t step = 0;
   std::int64_t samples = 0;
-  std::int64_t correct = 0;
+  double metric = 0.0;
   double loss = 0.0;  // sum of the steps' mean losses
 };
 

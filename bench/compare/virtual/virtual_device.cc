@@ -48,7 +48,7 @@ Evaluation VirtualDevice::evaluate(std::span<const float> state) {
   copy_values(state, state_->values.f32());
   std::vector<Scores> sums(static_cast<std::size_t>(evaluator_->batches_of_all()));
   evaluator_->run([] { return false; }, sums);
-  return add_up(sums, test_);
+  return add_up(sums, graph_.loss().kind, test_);
 }
 
 Evaluation VirtualDevice::evaluate_on(const Dataset& split, std::span<const float> state) {
@@ -56,7 +56,7 @@ Evaluation VirtualDevice::evaluate_on(const Dataset& split, std::span<const floa
   PartialEvaluator evaluator(*backend_, graph_, *arena_, *state_, split, evaluation_);
   std::vector<Scores> sums(static_cast<std::size_t>(evaluator.batches_of_all()));
   evaluator.run([] { return false; }, sums);
-  return add_up(sums, split);
+  return add_up(sums, graph_.loss().kind, split);
 }
 
 }  // namespace syncopate::bench

@@ -38,10 +38,9 @@ Summary summary_of(const VirtualRun& run, const VirtualPlan& plan, const Virtual
       .seconds = seconds,
       .samples_per_second = StepTotals::ratio(static_cast<double>(outcome.sums.samples), seconds),
       .train_loss = outcome.train_loss,
-      .test_accuracy = outcome.test.accuracy,
+      .test_metric = outcome.test.metric,
       .test_loss = outcome.test.loss,
-      .val_accuracy =
-          outcome.validation ? std::optional(outcome.validation->accuracy) : std::nullopt,
+      .val_metric = outcome.validation ? std::optional(outcome.validation->metric) : std::nullopt,
       .val_loss = outcome.validation ? std::optional(outcome.validation->loss) : std::nullopt,
       .staleness_mean = staleness.mean(),
       .staleness_max = static_cast<std::int64_t>(staleness.max()),

@@ -102,9 +102,10 @@ void CpuModel::start_forward(const Batch& batch, const ValuesHook& before_use) {
       const std::size_t sample_bytes = n == 0 ? 0 : bytes.size() / static_cast<std::size_t>(n);
       steps_[l].inputs[i] = bytes.data() + static_cast<std::size_t>(first) * sample_bytes;
     }
-    const std::int64_t labels = n == 0 ? 0 : batch.target.num_elements() / n;  // of a sample
-    steps_[l].labels = batch.target.i32().subspan(static_cast<std::size_t>(first * labels),
-                                                  static_cast<std::size_t>((end - first) * labels));
+    const std::span<const std::byte> target = batch.target.bytes();
+    const std::size_t target_bytes = n == 0 ? 0 : target.size() / static_cast<std::size_t>(n);
+    steps_[l].target = target.subspan(static_cast<std::size_t>(first) * target_bytes,
+                                      static_cast<std::size_t>(end - first) * target_bytes);
     steps_[l].loss_divisor = batch.loss_divisor;
     const auto* keys = reinterpret_cast<const std::uint64_t*>(batch.keys.bytes().data());
     steps_[l].keys = batch.keys.shape().empty() ? nullptr : keys + first;
@@ -118,7 +119,7 @@ Scores CpuModel::scores() {
   scores.num_samples = plan_->n;
   for (const LaneStep& step : steps_) {
     scores.loss += step.loss;
-    scores.metrics[kAccuracy] += step.accuracy;
+    scores.metrics[kMainMetric] += step.metric;
   }
   return scores;
 }
@@ -193,9 +194,8 @@ void CpuModel::complete_bucket(BucketId bucket, int lane) {
 
 Tensor CpuModel::logits() const {
   check(plan_ != nullptr, "logits() is called after a forward pass");
-  Shape shape = graph_.target_shape();
+  Shape shape = graph_.logits_shape();
   shape.insert(shape.begin(), plan_->n);
-  shape.push_back(graph_.num_classes());
   const Tensor logits = make_host_tensor(std::move(shape), DType::kF32);
   float* out = logits.f32().data();
   for (const auto& program : plan_->programs) out = program->copy_logits(out);

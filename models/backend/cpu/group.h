@@ -69,11 +69,11 @@ struct GroupMemory {
 struct LaneStep {
   LanePool& lanes;
   std::vector<const std::byte*> inputs;  // this lane's samples, as in Batch::inputs
-  std::span<const std::int32_t> labels;
-  const std::uint64_t* keys = nullptr;  // of the lane's samples, as Batch::keys; null if absent
+  std::span<const std::byte> target;     // this lane's samples, as Batch::target
+  const std::uint64_t* keys = nullptr;   // of the lane's samples, as Batch::keys; null if absent
   std::int64_t loss_divisor = 1;
-  double loss = 0.0;      // the sum of the lane's losses, written by the loss group
-  double accuracy = 0.0;  // the sum of the samples' accuracies, written by the loss group
+  double loss = 0.0;    // the sum of the lane's losses, written by the loss group
+  double metric = 0.0;  // the sum of the samples' main metric, written by the loss group
 };
 
 class Group {
@@ -187,5 +187,7 @@ std::unique_ptr<Group> make_dense_group(const GroupContext& context, const Fused
                                         const ValueType& input, const ValueType& output,
                                         bool wants_input_gradient);
 std::unique_ptr<Group> make_loss_group(const GroupContext& context, const ValueType& input);
+// Makes the group of a loss whose targets are numbers.
+std::unique_ptr<Group> make_number_loss_group(const GroupContext& context, const ValueType& input);
 
 }  // namespace syncopate

@@ -1,4 +1,4 @@
-// The group of the loss: softmax cross-entropy, and the number of correctly classified samples.
+// The group of softmax cross-entropy and of the number of correctly classified samples.
 #include <algorithm>
 #include <cmath>
 
@@ -34,7 +34,7 @@ class LossGroup final : public PlainGroup {
   void forward(LaneStep& step) override {
     const float* x = in_rows(memory().forward_scratch);
     step.loss = 0.0;
-    step.accuracy = 0.0;
+    step.metric = 0.0;
     for (std::int64_t i = 0; i < context().n; ++i) {
       const std::span<const std::int32_t> labels = labels_of(step, i);
       double loss = 0.0;
@@ -45,12 +45,12 @@ class LossGroup final : public PlainGroup {
       }
       if (!is_map_) {
         step.loss += loss;
-        step.accuracy += static_cast<double>(correct);
+        step.metric += static_cast<double>(correct);
         continue;
       }
       const std::int64_t rows = num_counting(labels);
       step.loss += rows == 0 ? 0.0 : loss / static_cast<double>(rows);
-      step.accuracy += rows == 0 ? 1.0 : static_cast<double>(correct) / static_cast<double>(rows);
+      step.metric += rows == 0 ? 1.0 : static_cast<double>(correct) / static_cast<double>(rows);
     }
     step.loss /= static_cast<double>(step.loss_divisor);
   }
@@ -94,8 +94,8 @@ class LossGroup final : public PlainGroup {
     return rows;
   }
   std::span<const std::int32_t> labels_of(const LaneStep& step, std::int64_t sample) const {
-    return step.labels.subspan(static_cast<std::size_t>(sample * rows_),
-                               static_cast<std::size_t>(rows_));
+    const auto* const labels = reinterpret_cast<const std::int32_t*>(step.target.data());
+    return {labels + sample * rows_, static_cast<std::size_t>(rows_)};
   }
   bool counts(std::int32_t label) const { return !is_map_ || label != kUncounted; }
   std::int64_t num_counting(std::span<const std::int32_t> labels) const {
@@ -151,6 +151,7 @@ class LossGroup final : public PlainGroup {
 }  // namespace
 
 std::unique_ptr<Group> make_loss_group(const GroupContext& context, const ValueType& input) {
+  if (!has_classes(context.graph.loss().kind)) return make_number_loss_group(context, input);
   return std::make_unique<LossGroup>(context, input);
 }
 

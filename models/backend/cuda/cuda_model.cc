@@ -43,8 +43,9 @@ CudaModel::CudaModel(ReplicaHandles& handles, const BackendOptions& backend, con
     inputs_.push_back(std::make_unique<BatchUpload>(samples * sample_bytes, handles.device));
     step_.inputs.push_back(inputs_.back()->data());
   }
-  const auto labels = static_cast<std::size_t>(num_elements(graph.target_shape()));  // of a sample
-  targets_.emplace(samples * labels * sizeof(std::int32_t), handles.device);
+  const std::size_t target_bytes = size_bytes(graph.target_dtype()) *
+                                   static_cast<std::size_t>(num_elements(graph.target_shape()));
+  targets_.emplace(samples * target_bytes, handles.device);
   if (options.mode == Mode::kTrain && graph.uses_keys()) {
     keys_.emplace(samples * sizeof(std::uint64_t), handles.device);
     step_.keys = static_cast<const std::uint64_t*>(keys_->data());
@@ -109,7 +110,7 @@ void CudaModel::prepare(const Batch& batch) {
   targets_->start(batch.target.bytes(), stream);
   if (keys_) keys_->start(batch.keys.bytes(), stream);
   check_cuda(cudaMemsetAsync(sums_->data(), 0, sizeof(LossSums), stream));
-  step_.labels = static_cast<const std::int32_t*>(targets_->data());
+  step_.target = targets_->data();
   step_.loss_divisor = batch.loss_divisor;
   step_.sums = reinterpret_cast<LossSums*>(sums_->data());
 }
@@ -169,7 +170,7 @@ Scores CudaModel::scores() {
   wait_for(forward_ends_);
   LossSums sums;
   std::memcpy(&sums, host_sums_->data(), sizeof sums);
-  return {.loss = sums.loss, .num_samples = samples, .metrics = {sums.accuracy}};
+  return {.loss = sums.loss, .num_samples = samples, .metrics = {sums.metric}};
 }
 
 void CudaModel::accumulate() {
@@ -283,9 +284,8 @@ std::vector<GroupTime> CudaModel::time_groups(const Batch& batch) {
 
 Tensor CudaModel::logits() const {
   if (program_ == nullptr) throw InternalError("logits follow a forward");
-  Shape shape = graph_.target_shape();
+  Shape shape = graph_.logits_shape();
   shape.insert(shape.begin(), program_->samples());
-  shape.push_back(graph_.num_classes());
   const Tensor logits = make_host_tensor(std::move(shape), DType::kF32);
   const std::int64_t count = logits.num_elements();
   check_cuda(cudaEventSynchronize(forward_ends_.get()));

@@ -58,8 +58,8 @@ struct GroupMemory {
 
 // Step holds the arguments of one forward or backward call, as device addresses.
 struct Step {
-  std::vector<const void*> inputs;  // as Batch::inputs, in the batch's own types
-  const std::int32_t* labels = nullptr;
+  std::vector<const void*> inputs;      // as Batch::inputs, in the batch's own types
+  const void* target = nullptr;         // as Batch::target
   const std::uint64_t* keys = nullptr;  // as Batch::keys; null if no dropout trains
   std::int64_t loss_divisor = 1;
   LossSums* sums = nullptr;  // the sums of the loss, written by the loss group

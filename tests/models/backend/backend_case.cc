@@ -37,10 +37,15 @@ Batch make_batch(const Graph& graph, const reference::Samples& samples, std::int
   Shape target = graph.target_shape();
   target.insert(target.begin(), samples.size());
   Batch batch{{make_host_tensor(shape, dtype)},
-              make_host_tensor(target, DType::kI32),
+              make_host_tensor(target, graph.target_dtype()),
               samples.size(),
               loss_divisor};
-  std::ranges::copy(samples.labels, batch.target.i32().begin());
+  if (has_classes(graph.loss().kind)) {
+    std::ranges::copy(samples.labels, batch.target.i32().begin());
+  } else {
+    std::ranges::transform(samples.numbers, batch.target.f32().begin(),
+                           [](double number) { return static_cast<float>(number); });
+  }
   batch.keys = make_host_tensor({samples.size()}, DType::kI64);
   std::ranges::copy(std::as_bytes(std::span(samples.keys)), batch.keys.bytes().begin());
   for (std::size_t i = 0; i < samples.x.size(); ++i) {
@@ -102,12 +107,15 @@ void expect_equal(const reference::Result& expected, const BackendCase& found, c
                   const Graph& graph, double tolerance) {
   EXPECT_NEAR(scores.loss, expected.loss, tolerance * std::max(1.0, expected.loss));
   if (graph.target_shape().empty()) {
-    EXPECT_EQ(scores.metrics[kAccuracy], expected.accuracy);
+    EXPECT_EQ(scores.metrics[kMainMetric], expected.metric);
   } else {
-    EXPECT_NEAR(scores.metrics[kAccuracy], expected.accuracy, 1e-6 * expected.accuracy);
+    // Shares of pixels or numbers, and errors, are rounded.
+    EXPECT_NEAR(scores.metrics[kMainMetric], expected.metric,
+                std::max(1e-6, has_classes(graph.loss().kind) ? 0.0 : tolerance) *
+                    std::max(1.0, expected.metric));
   }
   if (!expected.logits.empty()) {
-    EXPECT_EQ(scores.num_samples * graph.num_classes() * num_elements(graph.target_shape()),
+    EXPECT_EQ(scores.num_samples * num_elements(graph.logits_shape()),
               static_cast<std::int64_t>(expected.logits.size()));
     EXPECT_LE(reference::relative_l2(expected.logits, found.model->logits().f32()), tolerance)
         << "logits";

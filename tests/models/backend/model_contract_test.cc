@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <tuple>
 
 #include "models/base/errors.h"
 #include "tests/models/backend/backend_case.h"
@@ -256,6 +257,43 @@ TEST_P(BackendModel, RefusesLabelsOutOfRangeAndALossDivisorOfZero) {
   Batch undivided = batch_;
   undivided.loss_divisor = 0;
   EXPECT_THROW(subject.model->forward(undivided, [](BucketId) {}), ShapeError);
+}
+
+TEST_P(BackendModel, RefusesTargetsOfAnotherTypeOrShapeThanItsLoss) {
+  Batch numbers = batch_;
+  numbers.target = make_host_tensor({kBatch}, DType::kF32);
+  BackendCase of_classes(graph_, variables_, options());
+  EXPECT_THROW(of_classes.model->forward(numbers, [](BucketId) {}), ShapeError);
+  for (const LossKind kind : {LossKind::kBinaryCrossEntropy, LossKind::kMeanSquaredError}) {
+    GraphBuilder build("numbers");
+    const Graph graph = build.finish(build.input({3}, {.dtype = DType::kF32}), {.kind = kind});
+    BackendCase subject(graph, {}, options());
+    Batch batch = make_batch(graph, reference::random_samples(graph, kBatch, 1), kBatch);
+    EXPECT_NO_THROW((void)subject.model->forward(batch, [](BucketId) {}));
+    batch.target = make_host_tensor({kBatch, 2}, DType::kF32);
+    EXPECT_THROW(subject.model->forward(batch, [](BucketId) {}), ShapeError);
+    batch.target = make_host_tensor({kBatch, 3}, DType::kI32);
+    EXPECT_THROW(subject.model->forward(batch, [](BucketId) {}), ShapeError);
+  }
+}
+
+TEST_P(BackendModel, GivesNumbersTheMeansOfPyTorch) {
+  // torch.nn.functional of x = tensor([[1., -2.]]), t = tensor([[0.25, 1.]]).
+  for (const auto& [kind, loss, metric, slope] :
+       {std::tuple{LossKind::kBinaryCrossEntropy, 1.5950949, 0.0, 0.2405293},
+        std::tuple{LossKind::kMeanSquaredError, 4.78125, 1.875, 0.75}}) {
+    GraphBuilder build("numbers");
+    const NodeId x = build.input({2}, {.dtype = DType::kF32});
+    const Graph graph = build.finish(build.dense(x, "fc", 2), {.kind = kind});
+    const reference::Variables identity{.parameters = {{1, 0, 0, 1}, {0, 0}}, .state = {}};
+    const reference::Samples samples{
+        .x = {1, -2}, .labels = {}, .numbers = {0.25, 1}, .targets_per_sample = 2, .keys = {0}};
+    BackendCase subject(graph, identity, options());
+    const Scores scores = subject.step(make_batch(graph, samples, 1));
+    EXPECT_NEAR(scores.loss, loss, 1e-6);
+    EXPECT_NEAR(scores.metrics[kMainMetric], metric, 1e-6);
+    EXPECT_NEAR(subject.arena.gradient(1).f32()[0], slope, 1e-6);  // of the first bias
+  }
 }
 
 TEST_P(BackendModel, ComputesCorrectlyAfterAHookThatThrew) {

@@ -38,7 +38,9 @@ class Drawing {
       sum = sum < 0 ? features : build_.add(sum, features);
     }
     if (below(2) == 0) sum = build_.relu(sum);
-    return build_.finish(build_.dense(sum, "fc", 4));
+    constexpr std::array kLosses = {LossKind::kSoftmaxCrossEntropy, LossKind::kBinaryCrossEntropy,
+                                    LossKind::kMeanSquaredError};
+    return build_.finish(build_.dense(sum, "fc", 4), {.kind = kLosses[below(3)]});
   }
 
  private:

@@ -463,6 +463,7 @@ std::vector<SmallNetwork> small_networks() {
   append_others(all);
   append_vectors(all);
   append_sample_types(all);
+  append_losses_of_numbers(all);
   all.push_back({"Everything", everything_network()});
   return all;
 }

@@ -104,6 +104,16 @@ TEST_F(GraphBuilderTest, RefusesMoreClassesOfPixelsThanLabelsCanHave) {
   EXPECT_THROW(build_.finish(build_.conv2d(x_, "conv", 256, {})), ShapeError);
 }
 
+TEST_F(GraphBuilderTest, RefusesALossOfNumbersOfAMapOrWithLabelSmoothing) {
+  EXPECT_THROW((void)GraphBuilder(build_).finish(x_, {.kind = LossKind::kMeanSquaredError}),
+               ShapeError);
+  const NodeId y = build_.dense(build_.flatten(x_), "fc", 3);
+  EXPECT_THROW((void)GraphBuilder(build_).finish(
+                   y, {.kind = LossKind::kBinaryCrossEntropy, .label_smoothing = 0.1F}),
+               ShapeError);
+  EXPECT_EQ(build_.finish(y, {.kind = LossKind::kBinaryCrossEntropy}).target_shape(), Shape{3});
+}
+
 TEST_F(GraphBuilderTest, RefusesGroupsThatDoNotDivideTheChannels) {
   EXPECT_THROW(build_.conv2d(x_, "conv", 6, {.groups = 5}), ShapeError);
   EXPECT_THROW(build_.conv2d(x_, "conv", 6, {.groups = 0}), ShapeError);

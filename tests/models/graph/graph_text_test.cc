@@ -42,6 +42,21 @@ TEST(ANetworksText, IsReadableJson) {
             R"({"op":"softmax-cross-entropy","inputs":[4]}]})");
 }
 
+TEST(ANetworksText, NamesItsLoss) {
+  for (const LossKind kind : {LossKind::kBinaryCrossEntropy, LossKind::kMeanSquaredError}) {
+    GraphBuilder build("numbers");
+    const Graph graph = build.finish(build.input({3}, {.dtype = DType::kF32}), {.kind = kind});
+    const std::string text = to_text(graph);
+    EXPECT_NE(text.find(R"({"op":")" + std::string(name(kind)) + R"(","inputs":[0]}]})"),
+              std::string::npos)
+        << text;
+    EXPECT_EQ(parse_graph(text).loss().kind, kind);
+    EXPECT_THROW((void)parse_graph(
+                     with(text, R"("inputs":[0]}])", R"("inputs":[0],"label_smoothing":0.1}])")),
+                 UsageError);
+  }
+}
+
 TEST(ANetworksText, BuildsTheSameNetworkAgain) {
   for (const NetworkRow& row : networks()) {
     const Graph graph = network(row.name);

@@ -282,6 +282,29 @@ TEST_P(AWrongNetworkFile, IsRefusedWithItsLineAndNode) {
 
 INSTANTIATE_TEST_SUITE_P(Each, AWrongNetworkFile, testing::ValuesIn(mistakes()));
 
+TEST(ANetworkFile, MustEndWithALossOfTheDatasTargets) {
+  NetworkInput data = data_of({8, 8, 2});
+  data.target_shape = {7};
+  data.target_dtype = DType::kF32;
+  const auto file_with = [](const std::string& loss) {
+    return file_of({kInput, kFlatten, kDense, R"({"op": ")" + loss + R"("})"});
+  };
+  EXPECT_EQ(parse(file_with("mean-squared-error"), data).target_shape(), Shape{7});
+  EXPECT_EQ(parse(file_with("binary-cross-entropy"), data).target_dtype(), DType::kF32);
+  EXPECT_TRUE(refusal(file_with("softmax-cross-entropy"), data)
+                  .starts_with("net.json:6: node 3 (softmax-cross-entropy): softmax-cross-entropy "
+                               "needs classes as targets, and the data have numbers; end the "
+                               "network with mean-squared-error or binary-cross-entropy"));
+  EXPECT_TRUE(refusal(file_with("mean-squared-error"))
+                  .starts_with("net.json:6: node 3 (mean-squared-error): mean-squared-error needs "
+                               "numbers as targets, and the data have classes; end the network "
+                               "with softmax-cross-entropy"));
+  const std::string few = R"({"op": "dense", "name": "fc", "features": 5})";
+  EXPECT_TRUE(refusal(file_of({kInput, kFlatten, few, R"({"op": "mean-squared-error"})"}), data)
+                  .starts_with("net.json:6: node 3 (mean-squared-error): expected logits [7], one "
+                               "per number of the data; found [5]"));
+}
+
 TEST(ANetworkFile, IsRefusedWhereverItIsCut) {
   const std::string text = file_of({kInput, kFlatten, kDense, kLoss});
   for (std::size_t length = 0; length + 2 < text.size(); ++length) {

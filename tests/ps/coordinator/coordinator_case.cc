@@ -48,7 +48,7 @@ wire::PushT make_push(std::uint64_t sequence, const SampleRange& batch) {
   push.ends_step = true;
   push.batch = std::make_unique<wire::SampleRange>(batch.epoch, batch.begin, batch.end);
   push.loss = 0.5;
-  push.correct = 1;
+  push.metric = 1;
   push.samples = batch.end - batch.begin;
   return push;
 }

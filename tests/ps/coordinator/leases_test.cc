@@ -38,7 +38,7 @@ TEST(LeaseQueue, GrantsTheRequestedNumberOfBatchesWithTheStatusOfTheJob) {
   EXPECT_EQ(leases->status->step, 1);
   EXPECT_EQ(leases->status->samples, 2);
   EXPECT_EQ(leases->status->loss, 0.5);
-  EXPECT_EQ(leases->status->correct, 1);
+  EXPECT_EQ(leases->status->metric, 1);
   EXPECT_EQ(leases->status->live_workers, 2);
 }
 

@@ -168,7 +168,7 @@ TEST(Snapshots, AreDueAtTheEndOfAnEpochForEvaluationAndCheckpoint) {
   EXPECT_EQ(assignment->offset, 0);
   EXPECT_TRUE(assignment->untrained.empty());
   EXPECT_EQ(assignment->loss, 3.0);
-  EXPECT_EQ(assignment->correct, 6);
+  EXPECT_EQ(assignment->metric, 6);
   ASSERT_EQ(assignment->staleness.size(), 1U);
   EXPECT_EQ(assignment->staleness[0]->max, 2U);
   EXPECT_EQ(job.coordinator->status().staleness_mean, 1.0);

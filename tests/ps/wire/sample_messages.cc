@@ -83,7 +83,7 @@ JobStatusT status() {
     s.step = 5;
     s.samples = 320;
     s.loss = 2.5;
-    s.correct = 100;
+    s.metric = 100;
     s.live_workers = 3;
     s.staleness_mean = 0.5;
     s.staleness_max = 4;
@@ -94,7 +94,7 @@ JobStatusT status() {
 StepSumsT sums() {
   return filled<StepSumsT>([](StepSumsT& s) {
     s.loss = 1.5;
-    s.correct = 9;
+    s.metric = 9;
     s.samples = 64;
     s.stops = {0, 1};
   });
@@ -225,7 +225,7 @@ std::vector<MessageT> steps() {
     p.batch = std::make_unique<SampleRange>(0, 64, 128);
     p.lanes = 2;
     p.loss = 2.25;
-    p.correct = 8;
+    p.metric = 8;
     p.samples = 64;
     p.stops = {0, 1};
   })));

@@ -104,25 +104,28 @@ Scores sums_of(std::int64_t samples, std::int64_t bad, double loss = 1.0) {
 
 TEST(AnEvaluation, IsTheMeanOfItsGoodSamplesAndNamesTheFirstBadOne) {
   const DamagedDataset dataset(6, {3, 5}, 2);
-  const Evaluation result = add_up(std::vector{sums_of(3, 0), sums_of(1, 2)}, dataset);
+  const Evaluation result =
+      add_up(std::vector{sums_of(3, 0), sums_of(1, 2)}, LossKind::kSoftmaxCrossEntropy, dataset);
   EXPECT_EQ(result.samples, 4);
   EXPECT_EQ(result.loss, 0.5);
-  EXPECT_EQ(result.accuracy, 0.5);
+  EXPECT_EQ(result.metric.value, 0.5);
   EXPECT_EQ(describe_bad("test", result), "left out        2 bad test samples, first: sample 3\n");
   EXPECT_EQ(describe_bad("test", {}), "");
 }
 
 TEST(AnEvaluation, FailsWithMoreBadSamplesThanTheLimitOrOnlyBadOnes) {
   const DamagedDataset two(6, {3, 5}, 1);
-  EXPECT_THROW(add_up(std::vector{sums_of(4, 2)}, two), BadSampleError);
+  EXPECT_THROW(add_up(std::vector{sums_of(4, 2)}, LossKind::kSoftmaxCrossEntropy, two),
+               BadSampleError);
   const DamagedDataset all(2, {0, 1}, 9);
-  EXPECT_THROW(add_up(std::vector{sums_of(0, 2)}, all), BadSampleError);
+  EXPECT_THROW(add_up(std::vector{sums_of(0, 2)}, LossKind::kSoftmaxCrossEntropy, all),
+               BadSampleError);
 }
 
 TEST(AnEvaluation, WarnsOfALossThatIsNotFinite) {
   const CountingDataset dataset(4);
   testing::internal::CaptureStderr();
-  add_up(std::vector{sums_of(4, 0, std::nan(""))}, dataset);
+  add_up(std::vector{sums_of(4, 0, std::nan(""))}, LossKind::kSoftmaxCrossEntropy, dataset);
   EXPECT_NE(testing::internal::GetCapturedStderr().find("the loss of an evaluation is nan"),
             std::string::npos);
 }

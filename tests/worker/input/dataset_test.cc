@@ -15,10 +15,11 @@ std::string error_of(const std::string& specification) {
 }
 
 TEST(OpenDataset, ListsTheRightNamesForAWrongOne) {
-  EXPECT_EQ(
-      error_of("minst:/data"),
-      "--data minst: no such data set; choose one of digits, shapes, mnist:DIR, cifar10:DIR, cifar100:DIR, "
-      "images:DIR, npy:DIR, csv:FILE[:LABEL_COLUMN], synthetic:CxHxW:CLASSES[:SAMPLES]");
+  EXPECT_EQ(error_of("minst:/data"),
+            "--data minst: no such data set; choose one of digits, shapes, mnist:DIR, cifar10:DIR, "
+            "cifar100:DIR, "
+            "images:DIR, npy:DIR, csv:FILE[:LABEL_COLUMN|:targets=COLUMN,...], "
+            "synthetic:CxHxW:CLASSES[:SAMPLES]");
 }
 
 TEST(OpenDataset, ShowsTheFormWhenTheArgumentIsMissingOrTooMuch) {

@@ -45,7 +45,7 @@ TEST_P(OneWorkerAlone, EndsWithTheBitsOfTheSynchronousLoop) {
 
   EXPECT_EQ(found.weights_hash, expected.weights_hash);
   EXPECT_EQ(found.test->loss, expected.test->loss);
-  EXPECT_EQ(found.test->accuracy, expected.test->accuracy);
+  EXPECT_EQ(found.test->metric, expected.test->metric);
   EXPECT_EQ(found.progress.at.step, expected.progress.at.step);
   EXPECT_EQ(found.progress.at.samples, expected.progress.at.samples);
   // The tolerance is 1e-12: the loss is computed from differences of sums instead of sums.
@@ -57,7 +57,7 @@ TEST_P(OneWorkerAlone, EndsWithTheBitsOfTheSynchronousLoop) {
   for (std::size_t i = 0; i < expected_steps.size(); ++i) {
     EXPECT_EQ(run.metrics.steps[i].step, expected_steps[i].step);
     EXPECT_EQ(run.metrics.steps[i].learning_rate, expected_steps[i].learning_rate);
-    EXPECT_EQ(run.metrics.steps[i].accuracy, expected_steps[i].accuracy);
+    EXPECT_EQ(run.metrics.steps[i].metric, expected_steps[i].metric);
     EXPECT_NEAR(run.metrics.steps[i].epoch, expected_steps[i].epoch, 1e-12);
     EXPECT_NEAR(run.metrics.steps[i].loss, expected_steps[i].loss, 1e-12);
   }

@@ -9,8 +9,8 @@
 namespace syncopate {
 namespace {
 
-Evaluation with_loss(double loss) { return {.loss = loss, .accuracy = 0.5}; }
-Evaluation with_accuracy(double accuracy) { return {.loss = 1.0, .accuracy = accuracy}; }
+Evaluation with_loss(double loss) { return {.loss = loss, .metric = {.value = 0.5}}; }
+Evaluation with_accuracy(double accuracy) { return {.loss = 1.0, .metric = {.value = accuracy}}; }
 
 TEST(StopAtRule, EndsTrainingWhenTheMetricIsReached) {
   EvaluationRules accuracy({.stop_at = parse_stop_at("accuracy=0.9")}, {});
@@ -104,6 +104,44 @@ TEST(EvaluationRuleState, BeginsAgainForAnotherMetric) {
   EXPECT_FALSE(accuracy.ends_training());
   accuracy.judge(3, with_accuracy(0.1));
   EXPECT_FALSE(accuracy.ends_training());
+}
+
+Evaluation with_error(double error) {
+  return {.loss = 1.0, .metric = {LossKind::kMeanSquaredError, error}};
+}
+
+TEST(RulesOfTheMeanAbsoluteError, TakeASmallerOneForBetter) {
+  EvaluationRules rules({.stop_at = parse_stop_at("mae=2.5"),
+                         .early_stop = parse_early_stop("metric=val_mae,patience=2"),
+                         .keeps_best = true},
+                        {});
+  rules.judge(1, with_error(4.0));
+  rules.judge(2, with_error(3.0));
+  rules.judge(3, with_error(3.5));
+  EXPECT_EQ(rules.best_step(), 2);
+  EXPECT_FALSE(rules.ends_training());
+  rules.judge(4, with_error(2.5));
+  EXPECT_TRUE(rules.ends_training());
+}
+
+TEST(RulesOfTheMeanAbsoluteError, KeepTheBestWithoutANamedMetric) {
+  EvaluationRules rules({.keeps_best = true}, {});
+  rules.judge(1, with_error(4.0));
+  rules.judge(2, with_error(3.0));
+  rules.judge(3, with_error(3.5));
+  EXPECT_EQ(rules.best_step(), 2);
+}
+
+TEST(RulesOfAMetricThatTheLossLacks, AreRefused) {
+  const EvaluationRuleOptions accuracy{.stop_at = parse_stop_at("accuracy=0.5")};
+  const EvaluationRuleOptions error{.early_stop = parse_early_stop("metric=mae,patience=1")};
+  const EvaluationRuleOptions loss{.reduce_on_plateau =
+                                       parse_reduce_on_plateau("metric=loss,patience=1")};
+  EXPECT_NO_THROW(require_metrics_of(LossKind::kBinaryCrossEntropy, accuracy));
+  EXPECT_THROW(require_metrics_of(LossKind::kMeanSquaredError, accuracy), UsageError);
+  EXPECT_NO_THROW(require_metrics_of(LossKind::kMeanSquaredError, error));
+  EXPECT_THROW(require_metrics_of(LossKind::kSoftmaxCrossEntropy, error), UsageError);
+  EXPECT_NO_THROW(require_metrics_of(LossKind::kMeanSquaredError, loss));
 }
 
 TEST(EvaluationRuleState, IsEmptyWithoutRules) {

@@ -45,7 +45,7 @@ TEST_F(MetricsTest, LinesCanBeReadDuringTheRun) {
   const auto metrics = make_metrics_writer(path_, false);
   metrics->write(StepMetrics{.step = 100, .epoch = 0.5, .loss = 0.25, .samples = 6400});
   ASSERT_EQ(lines().size(), 1U);
-  metrics->write(EvalMetrics{.step = 200, .test_loss = 0.5, .test_accuracy = 0.75});
+  metrics->write(EvalMetrics{.step = 200, .test_loss = 0.5, .test_metric = {.value = 0.75}});
   ASSERT_EQ(lines().size(), 2U);
   EXPECT_EQ(lines()[0]["event"], "step");
   EXPECT_EQ(lines()[0]["step"], 100);
@@ -53,6 +53,22 @@ TEST_F(MetricsTest, LinesCanBeReadDuringTheRun) {
   EXPECT_EQ(lines()[0]["samples"], 6400);
   EXPECT_EQ(lines()[1]["event"], "eval");
   EXPECT_EQ(lines()[1]["test_accuracy"], 0.75);
+}
+
+TEST_F(MetricsTest, LinesHaveTheMetricOfTheLoss) {
+  const MetricValue metric{LossKind::kMeanSquaredError, 0.75};
+  const auto metrics = make_metrics_writer(path_, false);
+  metrics->write(StepMetrics{.metric = metric});
+  const EvalMetrics evaluation{.step = 3, .test_metric = metric, .on_validation = true};
+  metrics->write(evaluation);
+  metrics->write(Summary{.test_metric = metric, .val_metric = metric});
+  EXPECT_EQ(lines()[0]["mae"], 0.75);
+  EXPECT_EQ(lines()[1]["val_mae"], 0.75);
+  EXPECT_EQ(lines()[2]["test_mae"], 0.75);
+  EXPECT_EQ(lines()[2]["val_mae"], 0.75);
+  EXPECT_FALSE(lines()[2].contains("test_accuracy"));
+  EXPECT_EQ(describe(evaluation),
+            "step 3, epoch 0.00: validation mae 0.75, validation loss 0.0000 (0 samples, 0.0 s)");
 }
 
 TEST_F(MetricsTest, ADeferredEvaluationNamesTheClockOfItsSeconds) {

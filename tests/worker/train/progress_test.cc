@@ -14,7 +14,7 @@ const ProgressState kState = {.epoch = 2,
                               .step = 812,
                               .total_steps = 1000,
                               .loss = 0.0612,
-                              .accuracy = 0.981,
+                              .metric = {.value = 0.981},
                               .samples_per_second = 41'230.0,
                               .remaining_seconds = 3.4};
 
@@ -36,6 +36,13 @@ TEST(ProgressLine, ShowsABarAndTheScores) {
   EXPECT_EQ(format_progress_line(kState, {.columns = 100}),
             "epoch 2/3 ━━━━━━━━━━━━━━━━━━━╸──── 812/1000"
             "  loss 0.0612  acc 98.1%  41.2k samples/s  ETA 0:04");
+}
+
+TEST(ProgressLine, NamesAMetricThatIsNoShare) {
+  ProgressState state = kState;
+  state.metric = {LossKind::kMeanSquaredError, 12.3456789};
+  EXPECT_NE(format_progress_text(state).find("loss 0.0612  mae 12.346  41.2k"), std::string::npos)
+      << format_progress_text(state);
 }
 
 TEST(ProgressLine, IsPlainAsciiWhereTheTerminalIs) {

@@ -64,7 +64,7 @@ void ScriptedJob::count(const Scores& scores) {
   status_.step += steps;
   status_.samples += steps * scores.num_samples;
   status_.loss += static_cast<double>(steps) * scores.loss;
-  status_.correct += steps * static_cast<std::int64_t>(scores.metrics[kAccuracy]);
+  status_.metric += static_cast<double>(steps) * scores.metrics[kMainMetric];
   position_.epoch = trained.back().epoch;
   position_.offset = trained.back().end;
 }

@@ -37,9 +37,10 @@ void check_labels(const NpyFile& file) {
                                 file.path(), to_string(shape)));
   }
   if (!is_integer) {
-    throw FileError(fmt::format("{}: its labels are {}; expected integers; convert them: {}",
-                                file.path(), numpy_name(header.type),
-                                numpy_conversion(file.path(), "a.astype('int64')")));
+    throw FileError(fmt::format(
+        "{}: its labels are {}; expected integers, or float32 for numbers as targets; "
+        "convert them: {}",
+        file.path(), numpy_name(header.type), numpy_conversion(file.path(), "a.astype('int64')")));
   }
 }
 

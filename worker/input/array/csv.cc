@@ -1,4 +1,4 @@
-// Reads csv:FILE and csv:DIR, tables of numbers with a column of labels, into memory.
+// Reads csv:FILE and csv:DIR, tables of numbers with labels or numbers as targets, into memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,24 +24,19 @@ class TableDataset final : public Dataset {
  public:
   TableDataset(CsvTable table, int num_classes)
       : table_(std::move(table)),
-        spec_(classified_samples({table_.num_features}, num_classes, DType::kF32)) {}
+        spec_(table_.targets.spec_of({table_.num_features}, DType::kF32, num_classes)) {}
 
-  std::int64_t size() const noexcept override {
-    return static_cast<std::int64_t>(table_.labels.size());
-  }
+  std::int64_t size() const noexcept override { return table_.targets.size(); }
   const SampleSpec& spec() const noexcept override { return spec_; }
   void read(std::int64_t index, const Draw& draw, const SampleView& sample) const override {
-    const std::int32_t label = this->label(index);
     apply_draw(draw, spec_.inputs[0], features(index), sample.inputs[0]);
-    std::memcpy(sample.target.data(), &label, sizeof label);
+    table_.targets.read(index, sample.target);
   }
-  std::int32_t label(std::int64_t index) const override {
-    check(index >= 0 && index < size(), "a sample outside the data set");
-    return table_.labels[static_cast<std::size_t>(index)];
-  }
+  std::int32_t label(std::int64_t index) const override { return table_.targets.label(index); }
   std::uint64_t fingerprint(std::int64_t index) const override {
     const std::span<const std::byte> bytes = features(index);
-    return hash_name({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    return hash_name({reinterpret_cast<const char*>(bytes.data()), bytes.size()}) ^
+           table_.targets.fingerprint(index);
   }
 
  private:
@@ -58,17 +53,21 @@ class TableDataset final : public Dataset {
 
 // Returns the samples of a table whose number is in `rows`.
 CsvTable take_rows(const CsvTable& table, std::span<const std::uint32_t> rows) {
-  CsvTable part{.columns = table.columns,
-                .num_features = table.num_features,
-                .features = {},
-                .labels = {},
-                .largest_label = table.largest_label};
+  CsvTable part{
+      .columns = table.columns,
+      .num_features = table.num_features,
+      .features = {},
+      .targets = {
+          .labels = {}, .numbers = {}, .numbers_per_sample = table.targets.numbers_per_sample}};
   const auto count = static_cast<std::size_t>(table.num_features);
   part.features.reserve(rows.size() * count);
   for (const std::uint32_t row : rows) {
     const auto from = std::span(table.features).subspan(row * count, count);
     part.features.insert(part.features.end(), from.begin(), from.end());
-    part.labels.push_back(table.labels[row]);
+    if (!table.targets.are_numbers()) part.targets.labels.push_back(table.targets.labels[row]);
+    const auto targets = static_cast<std::size_t>(table.targets.numbers_per_sample);
+    const auto numbers = std::span(table.targets.numbers).subspan(row * targets, targets);
+    part.targets.numbers.insert(part.targets.numbers.end(), numbers.begin(), numbers.end());
   }
   return part;
 }
@@ -82,7 +81,7 @@ struct Tables {
 // Takes the test samples out of a table: a fifth of it, drawn by a fixed seed, so that the parts
 // are those of the file and not of a run.
 Tables split_table(CsvTable table, const std::filesystem::path& path) {
-  const auto samples = static_cast<std::int64_t>(table.labels.size());
+  const auto samples = table.targets.size();
   if (samples < 2 || samples > std::numeric_limits<std::uint32_t>::max()) {
     throw FileError(
         fmt::format("{}: {} samples; expected 2 to 2^32 of them, because a fifth become "
@@ -99,9 +98,23 @@ Tables split_table(CsvTable table, const std::filesystem::path& path) {
           take_rows(table, {first_test, order.end()})};
 }
 
-CsvTable read_file(const std::filesystem::path& path, const std::string& label_column,
-                   const DataOptions& options) {
-  CsvOptions csv{.label_column = label_column};
+// Returns the columns of targets that the text behind csv:FILE: names.
+CsvOptions columns_in(std::string_view text) {
+  constexpr std::string_view kTargets = "targets=";
+  if (!text.starts_with(kTargets)) return {.label_column = std::string(text)};
+  CsvOptions csv;
+  for (text.remove_prefix(kTargets.size()); !text.empty();) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    csv.target_columns.emplace_back(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  if (csv.target_columns.empty()) {
+    throw UsageError("--data csv:FILE:targets=: expected the names or numbers of columns");
+  }
+  return csv;
+}
+
+CsvTable read_file(const std::filesystem::path& path, CsvOptions csv, const DataOptions& options) {
   std::error_code ignored;
   const auto total = static_cast<std::int64_t>(std::filesystem::file_size(path, ignored));
   const bool is_packed = path.extension() == ".gz" || path.extension() == ".zst";
@@ -111,7 +124,7 @@ CsvTable read_file(const std::filesystem::path& path, const std::string& label_c
   return read_csv(*open_byte_stream(path), path.string(), csv);
 }
 
-Tables read_folder(const std::filesystem::path& dir, const std::string& label_column,
+Tables read_folder(const std::filesystem::path& dir, const CsvOptions& csv,
                    const DataOptions& options) {
   const auto find = [&](const std::string& split) { return find_packed(dir, split + ".csv"); };
   const auto train = find("train");
@@ -122,9 +135,9 @@ Tables read_folder(const std::filesystem::path& dir, const std::string& label_co
         "val.csv if there is a validation split; or name one file",
         dir.string(), train ? "test" : "train"));
   }
-  Tables tables{read_file(*train, label_column, options), read_file(*test, label_column, options)};
+  Tables tables{read_file(*train, csv, options), read_file(*test, csv, options)};
   if (const auto validation = find("val")) {
-    tables.validation = read_file(*validation, label_column, options);
+    tables.validation = read_file(*validation, csv, options);
   }
   const auto require_same = [&](const CsvTable& other, const std::filesystem::path& path) {
     if (other.num_features == tables.train.num_features && other.columns == tables.train.columns)
@@ -148,24 +161,31 @@ Tables read_folder(const std::filesystem::path& dir, const std::string& label_co
 
 DataSplits open_csv(std::string_view argument, const DataOptions& options) {
   std::filesystem::path path = argument;
-  std::string label_column;
+  CsvOptions csv;
   const std::size_t colon = argument.rfind(':');
   if (!std::filesystem::exists(path) && colon != std::string_view::npos) {
     path = argument.substr(0, colon);
-    label_column = argument.substr(colon + 1);
+    csv = columns_in(argument.substr(colon + 1));
   }
   if (!std::filesystem::exists(path)) {
-    throw UsageError(fmt::format(
-        "--data csv:{}: there is no file or folder {}; expected --data csv:FILE[:LABEL_COLUMN]",
-        argument, path.string()));
+    throw UsageError(
+        fmt::format("--data csv:{}: there is no file or folder {}; expected --data "
+                    "csv:FILE[:LABEL_COLUMN|:targets=COLUMN,...]",
+                    argument, path.string()));
   }
   Tables tables = std::filesystem::is_directory(path)
-                      ? read_folder(path, label_column, options)
-                      : split_table(read_file(path, label_column, options), path);
-  std::int32_t largest_label = std::max(tables.train.largest_label, tables.test.largest_label);
-  if (tables.validation) largest_label = std::max(largest_label, tables.validation->largest_label);
+                      ? read_folder(path, csv, options)
+                      : split_table(read_file(path, csv, options), path);
+  std::vector<const CsvTable*> all = {&tables.train, &tables.test};
+  if (tables.validation) all.push_back(&*tables.validation);
+  std::int32_t largest_label = -1;
+  for (const CsvTable* table : all) {
+    for (const std::int32_t label : table->targets.labels) {
+      largest_label = std::max(largest_label, label);
+    }
+  }
   const int classes = largest_label + 1;
-  warn_about_empty_classes(tables.train.labels, classes, path.string());
+  warn_about_empty_classes(tables.train.targets.labels, classes, path.string());
   DataSplits splits{.name = "csv",
                     .train = std::make_unique<TableDataset>(std::move(tables.train), classes),
                     .test = std::make_unique<TableDataset>(std::move(tables.test), classes)};

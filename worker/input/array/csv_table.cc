@@ -115,24 +115,29 @@ class CsvParser {
         throw error(fmt::format(
             "{} {}; expected {}", column_text(i),
             fields_[i].empty() ? "is empty" : fmt::format("is '{}'", fields_[i].substr(0, 40)),
-            i == label_column_ ? "the number of a class, from 0 on; another column is named by "
-                                 "csv:FILE:COLUMN"
-                               : "a finite number"));
+            is_label(i) ? "the number of a class, from 0 on; another column is named by "
+                          "csv:FILE:COLUMN"
+                        : "a finite number"));
       }
-      if (i == label_column_) {
-        add_label(*value);
-      } else {
-        table_.features.push_back(static_cast<float>(*value));
-        if (!std::isfinite(table_.features.back())) {
-          throw error(fmt::format("{} is {}; expected a number that float32 can hold",
-                                  column_text(i), fields_[i].substr(0, 40)));
-        }
+      if (is_label(i)) {
+        add_label(i, *value);
+        continue;
       }
+      const auto narrow = static_cast<float>(*value);
+      if (!std::isfinite(narrow)) {
+        throw error(fmt::format("{} is {}; expected a number that float32 can hold", column_text(i),
+                                fields_[i].substr(0, 40)));
+      }
+      if (!is_target_[i]) table_.features.push_back(narrow);
+      numbers_[i] = narrow;
+    }
+    if (!options_.target_columns.empty()) {
+      for (const std::size_t i : target_columns_) table_.targets.numbers.push_back(numbers_[i]);
     }
   }
 
   CsvTable finish() && {
-    if (table_.labels.empty()) {
+    if (table_.targets.size() == 0) {
       throw FileError(path_ + ": holds no samples; expected a line of numbers for each sample");
     }
     return std::move(table_);
@@ -172,7 +177,7 @@ class CsvParser {
     }
   }
 
-  // Takes the first line with text: decides whether it is a header and which column has labels.
+  // Takes the first line with text: decides whether it is a header and which columns are targets.
   void begin_table(std::string_view line) {
     num_columns_ = fields_.size();
     if (num_columns_ < 2) {
@@ -188,17 +193,41 @@ class CsvParser {
       return parse_number(field).has_value();
     });
     if (has_header_) header_.assign(fields_.begin(), fields_.end());
-    label_column_ = find_label_column();
-    table_.num_features = static_cast<std::int64_t>(num_columns_ - 1);
-    table_.columns = header_;
-    if (has_header_) {
-      table_.columns.erase(table_.columns.begin() + static_cast<std::ptrdiff_t>(label_column_));
+    is_target_.assign(num_columns_, false);
+    numbers_.resize(num_columns_);
+    if (options_.target_columns.empty()) {
+      target_columns_ = {find_label_column()};
+    } else {
+      for (const std::string& name : options_.target_columns) {
+        target_columns_.push_back(find_column(name, "target"));
+      }
+      table_.targets.numbers_per_sample = static_cast<std::int64_t>(target_columns_.size());
+    }
+    for (const std::size_t column : target_columns_) {
+      if (is_target_[column]) {
+        throw UsageError(
+            fmt::format("--data: {} is twice among the targets of {}", column_text(column), path_));
+      }
+      is_target_[column] = true;
+    }
+    table_.num_features = static_cast<std::int64_t>(num_columns_ - target_columns_.size());
+    if (table_.num_features == 0) {
+      throw UsageError(
+          fmt::format("--data: all {} columns of {} are targets; leave out those that "
+                      "the network predicts from",
+                      num_columns_, path_));
+    }
+    for (std::size_t i = 0; i < header_.size(); ++i) {
+      if (!is_target_[i]) table_.columns.push_back(header_[i]);
     }
   }
 
+  bool is_label(std::size_t column) const {
+    return options_.target_columns.empty() && is_target_[column];
+  }
+
   std::size_t find_label_column() const {
-    const std::string& wanted = options_.label_column;
-    if (wanted.empty()) {
+    if (options_.label_column.empty()) {
       for (std::size_t i = 0; i + 1 < header_.size(); ++i) {
         if (header_[i] != "label" && header_[i] != "class" && header_[i] != "target") continue;
         throw UsageError(fmt::format(
@@ -208,6 +237,11 @@ class CsvParser {
       }
       return num_columns_ - 1;
     }
+    return find_column(options_.label_column, "label");
+  }
+
+  // Returns the column of a name of the header or of a number from 1 on. what: "label", "target".
+  std::size_t find_column(const std::string& wanted, std::string_view what) const {
     const auto named = std::find(header_.begin(), header_.end(), wanted);
     if (named != header_.end()) return static_cast<std::size_t>(named - header_.begin());
     std::size_t number = 0;
@@ -221,19 +255,17 @@ class CsvParser {
       known += (i == 0 ? ": " : ", ") + header_[i];
     }
     throw UsageError(fmt::format(
-        "--data: {} has no label column '{}'; expected a number from 1 to {}{}{}", path_, wanted,
+        "--data: {} has no {} column '{}'; expected a number from 1 to {}{}{}", path_, what, wanted,
         num_columns_, header_.empty() ? "" : " or a name of its header", known));
   }
 
-  void add_label(double value) {
+  void add_label(std::size_t column, double value) {
     const double whole = std::trunc(value);
     if (whole != value || value < 0 || value > kLargestLabel) {
       throw error(fmt::format("{} is the label {}; expected a whole number from 0 to {}",
-                              column_text(label_column_), fields_[label_column_].substr(0, 40),
-                              kLargestLabel));
+                              column_text(column), fields_[column].substr(0, 40), kLargestLabel));
     }
-    table_.labels.push_back(static_cast<std::int32_t>(value));
-    table_.largest_label = std::max(table_.largest_label, table_.labels.back());
+    table_.targets.labels.push_back(static_cast<std::int32_t>(value));
   }
 
   const std::string& path_;
@@ -242,7 +274,9 @@ class CsvParser {
   std::vector<std::string> header_;
   bool has_header_ = false;
   std::size_t num_columns_ = 0;
-  std::size_t label_column_ = 0;
+  std::vector<std::size_t> target_columns_;  // or the column of labels
+  std::vector<bool> is_target_;              // by column
+  std::vector<float> numbers_;               // of the current line, by column
   std::int64_t line_number_ = 0;
   CsvTable table_;
 };

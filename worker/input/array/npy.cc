@@ -1,5 +1,5 @@
 // Reads npy:DIR, a folder of arrays that NumPy saved. Samples are read from their file when they
-// are needed; labels are kept in memory.
+// are needed; targets are kept in memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include "models/base/random.h"
 #include "worker/input/array/class_labels.h"
 #include "worker/input/array/npy_file.h"
+#include "worker/input/array/targets.h"
 #include "worker/input/array/value_statistics.h"
 #include "worker/input/dataset.h"
 
@@ -23,31 +24,27 @@ namespace {
 
 constexpr std::size_t kLargestSample = std::size_t{256} << 20;  // bytes
 
-// The samples of a file and their labels.
+// The samples of a file and their targets.
 class NpyDataset final : public Dataset {
  public:
-  NpyDataset(std::shared_ptr<const NpyFile> samples, std::vector<std::int32_t> labels,
-             SampleSpec spec)
-      : samples_(std::move(samples)), labels_(std::move(labels)), spec_(std::move(spec)) {}
+  NpyDataset(std::shared_ptr<const NpyFile> samples, Targets targets, SampleSpec spec)
+      : samples_(std::move(samples)), targets_(std::move(targets)), spec_(std::move(spec)) {}
 
   std::int64_t size() const noexcept override { return samples_->num_rows(); }
   const SampleSpec& spec() const noexcept override { return spec_; }
   void read(std::int64_t index, const Draw& draw, const SampleView& sample) const override {
-    const std::int32_t label = this->label(index);
     samples_->read(index, sample.inputs[0]);
     if (spec_.inputs[0].dtype == DType::kF32) require_finite(index, sample.inputs[0]);
     apply_draw(draw, spec_.inputs[0], sample.inputs[0], sample.inputs[0]);
-    std::memcpy(sample.target.data(), &label, sizeof label);
+    targets_.read(index, sample.target);
   }
-  std::int32_t label(std::int64_t index) const override {
-    check(index >= 0 && index < size(), "a sample outside the data set");
-    return labels_[static_cast<std::size_t>(index)];
-  }
+  std::int32_t label(std::int64_t index) const override { return targets_.label(index); }
   std::uint64_t fingerprint(std::int64_t index) const override {
     check(index >= 0 && index < size(), "a sample outside the data set");
     std::vector<std::byte> bytes(samples_->row_bytes());
     samples_->read(index, bytes);
-    return hash_name({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    return hash_name({reinterpret_cast<const char*>(bytes.data()), bytes.size()}) ^
+           targets_.fingerprint(index);
   }
 
  private:
@@ -65,14 +62,15 @@ class NpyDataset final : public Dataset {
   }
 
   std::shared_ptr<const NpyFile> samples_;
-  std::vector<std::int32_t> labels_;
+  Targets targets_;
   SampleSpec spec_;
 };
 
 // The two files of a split.
 struct ArrayPair {
   std::shared_ptr<const NpyFile> samples;
-  std::vector<std::int32_t> labels;
+  Targets targets;
+  std::string targets_path;
 };
 
 DType dtype_of(const NpyFile& file) {
@@ -115,11 +113,12 @@ Shape sample_shape_of(const NpyFile& file) {
 ArrayPair open_pair(const std::filesystem::path& dir, const std::string& split) {
   const std::filesystem::path x = dir / ("x_" + split + ".npy");
   const std::filesystem::path y = dir / ("y_" + split + ".npy");
-  ArrayPair pair{std::make_shared<NpyFile>(x), read_npy_labels(NpyFile(y))};
+  ArrayPair pair{std::make_shared<NpyFile>(x), read_npy_targets(NpyFile(y)), y.string()};
   const std::int64_t samples = pair.samples->num_rows();
-  if (samples != static_cast<std::int64_t>(pair.labels.size())) {
-    throw FileError(fmt::format("{} has {} samples, and {} has {} labels; expected as many",
-                                x.string(), samples, y.string(), pair.labels.size()));
+  if (samples != pair.targets.size()) {
+    throw FileError(fmt::format("{} has {} samples, and {} has {} {}; expected as many", x.string(),
+                                samples, y.string(), pair.targets.size(),
+                                pair.targets.are_numbers() ? "targets" : "labels"));
   }
   if (samples == 0) throw FileError(x.string() + " holds no samples; expected one or more");
   return pair;
@@ -143,6 +142,28 @@ void require_files(const std::filesystem::path& dir) {
   }
 }
 
+// Returns the number of classes of all splits; 0 if their targets are numbers. Throws FileError if
+// the targets of the splits differ in kind or number.
+int num_classes_of(std::span<ArrayPair* const> pairs) {
+  std::int32_t largest_label = -1;
+  const Targets& first = pairs.front()->targets;
+  for (const ArrayPair* pair : pairs) {
+    const Targets& targets = pair->targets;
+    if (targets.numbers_per_sample != first.numbers_per_sample) {
+      const auto what = [](const Targets& of) {
+        return of.are_numbers() ? fmt::format("{} float32", of.numbers_per_sample)
+                                : std::string("an integer");
+      };
+      throw FileError(fmt::format(
+          "{} has {} per sample, and {} has {}; expected targets of one kind: integers as classes, "
+          "or float32 as numbers",
+          pair->targets_path, what(targets), pairs.front()->targets_path, what(first)));
+    }
+    for (const std::int32_t label : targets.labels) largest_label = std::max(largest_label, label);
+  }
+  return largest_label + 1;
+}
+
 }  // namespace
 
 DataSplits open_npy(std::string_view folder, const DataOptions& /*options*/) {
@@ -160,9 +181,8 @@ DataSplits open_npy(std::string_view folder, const DataOptions& /*options*/) {
 
   const DType dtype = dtype_of(*train.samples);
   const Shape shape = sample_shape_of(*train.samples);
-  std::int32_t largest_label = 0;
+  const int classes = num_classes_of(pairs);
   for (const ArrayPair* pair : pairs) {
-    largest_label = std::max(largest_label, *std::ranges::max_element(pair->labels));
     const NpyHeader& first = train.samples->header();
     const NpyHeader& other = pair->samples->header();
     if (other.type == first.type && std::ranges::equal(other.shape.begin() + 1, other.shape.end(),
@@ -174,10 +194,10 @@ DataSplits open_npy(std::string_view folder, const DataOptions& /*options*/) {
                     pair->samples->path(), to_string(other.shape), numpy_name(other.type),
                     train.samples->path(), to_string(first.shape), numpy_name(first.type)));
   }
-  warn_about_empty_classes(train.labels, largest_label + 1, (dir / "y_train.npy").string());
+  warn_about_empty_classes(train.targets.labels, classes, (dir / "y_train.npy").string());
   const auto make_split = [&](ArrayPair& pair) {
-    return std::make_unique<NpyDataset>(pair.samples, std::move(pair.labels),
-                                        classified_samples(shape, largest_label + 1, dtype));
+    SampleSpec spec = pair.targets.spec_of(shape, dtype, classes);
+    return std::make_unique<NpyDataset>(pair.samples, std::move(pair.targets), std::move(spec));
   };
   DataSplits splits{.name = "npy", .train = make_split(train), .test = make_split(test)};
   if (validation.samples != nullptr) splits.validation = make_split(validation);

@@ -252,8 +252,8 @@ void shortcut_backward(const ShortcutShape& shape, const T* dy, T* dx, cudaStrea
 // LossSums holds the sums of the loss over the samples of a batch.
 
 struct LossSums {
-  double loss = 0.0;      // sum of the sample losses / divisor
-  double accuracy = 0.0;  // sum of the sample accuracies
+  double loss = 0.0;    // sum of the sample losses / divisor
+  double metric = 0.0;  // sum of the samples' main metric, such as their accuracies
 };
 struct LossShape {
   std::int64_t n = 0;  // samples
@@ -274,6 +274,20 @@ void softmax_cross_entropy(const LossShape& shape, const T* logits, const std::i
                            const float* scale, T* dlogits, LossSums* sums, void* scratch,
                            cudaStream_t stream);
 std::int64_t softmax_cross_entropy_scratch(const LossShape& shape);
+
+// The losses of numbers, of x and targets [n, values]: binary cross-entropy with logits x, or the
+// mean squared error. As models/graph/graph.h defines them; dx and scale as dlogits and scale
+// above.
+struct NumberLossShape {
+  std::int64_t n = 0;  // samples
+  int values = 0;      // of a sample
+  bool is_binary_cross_entropy = false;
+  double divisor = 1.0;
+};
+template <typename T>
+void number_loss(const NumberLossShape& shape, const T* x, const float* targets, const float* scale,
+                 T* dx, LossSums* sums, void* scratch, cudaStream_t stream);
+std::int64_t number_loss_scratch(const NumberLossShape& shape);
 
 // Loss scaling: an fp16 network computes the gradients of `scale` times the loss, since small
 // gradients would underflow; a step with a gradient that is not finite is skipped and lowers the

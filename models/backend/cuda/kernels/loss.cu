@@ -1,5 +1,5 @@
-// The CUDA kernels of softmax and cross entropy: a group of threads computes each sample, then one
-// block adds the samples.
+// The CUDA kernels of the losses: a group of threads computes each sample, then one block adds the
+// samples.
 #include <climits>
 #include <cmath>
 #include <cstddef>
@@ -14,10 +14,10 @@ namespace {
 
 constexpr int kUncounted = 255;  // as in models/graph/graph.h, which nvcc does not compile
 
-// RowLoss holds the contribution of one row of logits to the loss.
+// RowLoss holds the contribution of one row of logits to the loss and to the main metric.
 struct RowLoss {
   double loss;
-  double accuracy;
+  double metric;
 };
 
 // Writes 1 / the number of the pixels that count of each sample; 0 where none does. One block per
@@ -151,29 +151,79 @@ __global__ void __launch_bounds__(kThreads)
 __global__ void __launch_bounds__(kThreads)
     add_losses_kernel(const RowLoss* losses, std::int64_t n, double divisor, LossSums* sums) {
   __shared__ double totals[kThreads];
-  __shared__ double accuracies[kThreads];
+  __shared__ double metrics[kThreads];
   const int thread = static_cast<int>(threadIdx.x);
   double total = 0.0;
-  double accuracy = 0.0;
+  double metric = 0.0;
 #pragma unroll 4
   for (std::int64_t sample = thread; sample < n; sample += kThreads) {
     total += losses[sample].loss;
-    accuracy += losses[sample].accuracy;
+    metric += losses[sample].metric;
   }
   totals[thread] = total;
-  accuracies[thread] = accuracy;
+  metrics[thread] = metric;
   __syncthreads();
   for (int half = kThreads / 2; half > 0; half /= 2) {
     if (thread < half) {
       totals[thread] += totals[thread + half];
-      accuracies[thread] += accuracies[thread + half];
+      metrics[thread] += metrics[thread + half];
     }
     __syncthreads();
   }
   if (thread == 0) {
     sums->loss = totals[0] / divisor;
-    sums->accuracy = accuracies[0];
+    sums->metric = metrics[0];
   }
+}
+
+// The loss kernel of numbers uses kLanes threads per sample; all threads of a block reach every
+// barrier.
+template <int kLanes, typename T>
+__global__ void __launch_bounds__(kThreads)
+    number_loss_kernel(const T* x, const float* targets, std::int64_t n, int values,
+                       bool is_binary_cross_entropy, double inverse_divisor, const float* scale,
+                       T* dx, RowLoss* losses) {
+  __shared__ double sums[kThreads];
+  __shared__ double metrics[kThreads];
+  const int thread = static_cast<int>(threadIdx.x);
+  const int lane = thread % kLanes;
+  const std::int64_t sample =
+      static_cast<std::int64_t>(blockIdx.x) * (kThreads / kLanes) + thread / kLanes;
+  const int end = sample < n ? values : 0;
+  const double scaled = scale == nullptr ? 1.0 : static_cast<double>(*scale);
+  const auto factor = static_cast<float>(scaled * inverse_divisor / values);
+
+  double sum = 0.0;
+  double metric = 0.0;
+  for (int k = lane; k < end; k += kLanes) {
+    const std::int64_t at = sample * values + k;
+    const float value = to_float(x[at]);
+    const float target = targets[at];
+    float slope = 2.0F * (value - target);
+    if (is_binary_cross_entropy) {
+      const float decay = expf(-fabsf(value));  // does not overflow
+      sum += static_cast<double>(fmaxf(value, 0.0F) - value * target) +
+             log1p(static_cast<double>(decay));
+      metric += (value >= 0.0F) == (target >= 0.5F) ? 1.0 : 0.0;
+      slope = (value >= 0.0F ? 1.0F : decay) / (1.0F + decay) - target;
+    } else {
+      const auto difference = static_cast<double>(value - target);
+      sum += difference * difference;
+      metric += fabs(difference);
+    }
+    if (dx != nullptr) dx[at] = from_float<T>(slope * factor);
+  }
+  sums[thread] = sum;
+  metrics[thread] = metric;
+  __syncthreads();
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    if (lane < half) {
+      sums[thread] += sums[thread + half];
+      metrics[thread] += metrics[thread + half];
+    }
+    __syncthreads();
+  }
+  if (lane == 0 && sample < n) losses[sample] = {sums[thread] / values, metrics[thread] / values};
 }
 
 // The scratch memory: the contribution of every row, then the weight of every sample.
@@ -190,6 +240,16 @@ void launch_cross_entropy(const LossShape& shape, const T* logits, const std::in
   launch({"softmax_cross_entropy", dim3(blocks), kThreads, stream}, cross_entropy_kernel<kLanes, T>,
          logits, labels, shape.rows(), shape.classes, shape.pixels, weights, shape.smoothing,
          1.0 / shape.divisor, scale, dlogits, losses);
+}
+
+template <int kLanes, typename T>
+void launch_number_loss(const NumberLossShape& shape, const T* x, const float* targets,
+                        const float* scale, T* dx, RowLoss* losses, cudaStream_t stream) {
+  const std::int64_t samples = kThreads / kLanes;  // of a block
+  const auto blocks = static_cast<unsigned>((shape.n + samples - 1) / samples);
+  launch({"number_loss", dim3(blocks), kThreads, stream}, number_loss_kernel<kLanes, T>, x, targets,
+         shape.n, shape.values, shape.is_binary_cross_entropy, 1.0 / shape.divisor, scale, dx,
+         losses);
 }
 
 }  // namespace
@@ -220,6 +280,23 @@ std::int64_t softmax_cross_entropy_scratch(const LossShape& shape) {
   return loss_bytes(shape) + (shape.pixels > 0 ? shape.n * std::int64_t{sizeof(float)} : 0);
 }
 
+template <typename T>
+void number_loss(const NumberLossShape& shape, const T* x, const float* targets, const float* scale,
+                 T* dx, LossSums* sums, void* scratch, cudaStream_t stream) {
+  auto* const losses = static_cast<RowLoss*>(scratch);
+  if (shape.n > 0 && shape.values <= 8) {
+    launch_number_loss<8>(shape, x, targets, scale, dx, losses, stream);
+  } else if (shape.n > 0) {
+    launch_number_loss<kThreads>(shape, x, targets, scale, dx, losses, stream);
+  }
+  launch({"add_losses", dim3(1), kThreads, stream}, add_losses_kernel, losses, shape.n,
+         shape.divisor, sums);
+}
+
+std::int64_t number_loss_scratch(const NumberLossShape& shape) {
+  return shape.n * static_cast<std::int64_t>(sizeof(RowLoss));
+}
+
 // Instantiates the loss functions for float, __nv_bfloat16 and __half.
 template void softmax_cross_entropy(const LossShape&, const float*, const std::int32_t*,
                                     const float*, float*, LossSums*, void*, cudaStream_t);
@@ -227,5 +304,11 @@ template void softmax_cross_entropy(const LossShape&, const __nv_bfloat16*, cons
                                     const float*, __nv_bfloat16*, LossSums*, void*, cudaStream_t);
 template void softmax_cross_entropy(const LossShape&, const __half*, const std::int32_t*,
                                     const float*, __half*, LossSums*, void*, cudaStream_t);
+template void number_loss(const NumberLossShape&, const float*, const float*, const float*, float*,
+                          LossSums*, void*, cudaStream_t);
+template void number_loss(const NumberLossShape&, const __nv_bfloat16*, const float*, const float*,
+                          __nv_bfloat16*, LossSums*, void*, cudaStream_t);
+template void number_loss(const NumberLossShape&, const __half*, const float*, const float*,
+                          __half*, LossSums*, void*, cudaStream_t);
 
 }  // namespace syncopate::cuda

@@ -34,7 +34,7 @@ class Draw {
     ComparedRun run =
         made_up_run(seed, accuracies, 0.001 * slowness * std::exp(0.1 * normal(random_)));
     // The final accuracy must not depend on whether the target was reached.
-    run.result->summary.test_accuracy = 0.95 + 0.002 * normal(random_);
+    run.result->summary.test_metric.value = 0.95 + 0.002 * normal(random_);
     return run;
   }
 
@@ -120,7 +120,7 @@ TEST(ReportOfEqualWeights, ClaimsSomethingInAtMostOneOfTwenty) {
     for (ComparedVariant& variant : comparison.variants) {
       for (ComparedRun& run : variant.runs) {
         run.result->summary.weights_hash = std::to_string(run.result->seed);
-        run.result->summary.test_accuracy = 0.95;
+        run.result->summary.test_metric.value = 0.95;
       }
     }
     wrong += claims_something(comparison) ? 1 : 0;

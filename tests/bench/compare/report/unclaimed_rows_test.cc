@@ -163,7 +163,7 @@ TEST(UnclaimedRows, HaveNoSpeedUpOnABusyMachine) {
 // An accuracy that is not a number is not one that guessing reaches.
 TEST(UnclaimedRows, AreNamedIfAnAccuracyIsNotANumber) {
   ComparedVariant diverged = made_up_variant("diverged", 8, kFast, kGood);
-  diverged.runs[2].result->summary.test_accuracy = std::numeric_limits<double>::quiet_NaN();
+  diverged.runs[2].result->summary.test_metric.value = std::numeric_limits<double>::quiet_NaN();
   Comparison comparison = scaled(
       {made_up_variant("a", 8, kFast, kGood), made_up_variant("b", 8, kSlow, kGood), diverged});
   comparison.chance = Chance{.share = 0.1, .classes = 10, .test_samples = 256};

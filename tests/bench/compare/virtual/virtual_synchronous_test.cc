@@ -25,8 +25,8 @@ void expect_the_bits_of(VirtualCase& run, const std::string& strategy, int repli
   const std::vector<StepMetrics> found_steps = run.lines.steps;
   const TrainOutcome expected = run.train_in_real_time(strategy, replicas);
   EXPECT_EQ(found.weights_hash, expected.weights_hash) << replicas << " replicas";
-  EXPECT_EQ(found.test_accuracy, expected.test->accuracy);
-  EXPECT_EQ(found.val_accuracy.has_value(), expected.validation.has_value());
+  EXPECT_EQ(found.test_metric, expected.test->metric);
+  EXPECT_EQ(found.val_metric.has_value(), expected.validation.has_value());
   if (expected.validation) {
     EXPECT_EQ(found.val_loss, expected.validation->loss);
   }
@@ -38,7 +38,7 @@ void expect_the_bits_of(VirtualCase& run, const std::string& strategy, int repli
     EXPECT_EQ(found_steps[i].step, run.lines.steps[i].step);
     EXPECT_EQ(found_steps[i].epoch, run.lines.steps[i].epoch);
     EXPECT_EQ(found_steps[i].learning_rate, run.lines.steps[i].learning_rate);
-    EXPECT_EQ(found_steps[i].accuracy, run.lines.steps[i].accuracy);
+    EXPECT_EQ(found_steps[i].metric, run.lines.steps[i].metric);
     // The tolerance is 1e-9, because replicas exchange their losses as digits, down to 2^-42.
     EXPECT_NEAR(found_steps[i].loss, run.lines.steps[i].loss, 1e-9);
   }

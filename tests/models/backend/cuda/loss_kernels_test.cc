@@ -1,4 +1,4 @@
-// Tests softmax and cross entropy against the double-precision loops of tests/reference.
+// Tests the kernels of the losses against the double-precision loops of tests/reference.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -67,14 +67,14 @@ TYPED_TEST(LossKernel, GivesLossCorrectCountAndGradient) {
         logits, labels, kDivisor, static_cast<double>(shape.smoothing));
     const auto found = run_in_every_order([&] {
       const LossRun<T> run(logits.values, labels, classes, shape.smoothing, kDivisor, kScale, true);
-      return Outputs{{run.sums.loss}, {run.sums.accuracy}, run.dlogits};
+      return Outputs{{run.sums.loss}, {run.sums.metric}, run.dlogits};
     });
     // The error of the loss: exp() of numbers down to -12 is accurate to a few units, and `classes`
     // of them are added in f32. log() turns the relative error into an absolute error of each
     // sample.
     expect_close<float>({expected.loss}, found[0], 16 + classes / 32.0,
                         static_cast<double>(n) / kDivisor);
-    EXPECT_EQ(found[1][0], expected.accuracy);
+    EXPECT_EQ(found[1][0], expected.metric);
     Values scaled = expected.dlogits.values;
     for (double& value : scaled) value *= static_cast<double>(kScale);
     expect_close<T>(scaled, found[2], 16 + classes / 32.0, static_cast<double>(kScale) / kDivisor);
@@ -105,10 +105,10 @@ TYPED_TEST(LossKernel, TakesTheMeanOverThePixelsThatCount) {
     const auto found = run_in_every_order([&] {
       const LossRun<T> run(logits.values, labels, classes, 0.1F, kDivisor, kScale, true,
                            static_cast<int>(kHeight * kWidth));
-      return Outputs{{run.sums.loss}, {run.sums.accuracy}, run.dlogits};
+      return Outputs{{run.sums.loss}, {run.sums.metric}, run.dlogits};
     });
     expect_close<float>({expected.loss}, found[0], 16.0, kSamples / kDivisor);
-    expect_close<float>({expected.accuracy}, found[1], 4.0, kSamples);
+    expect_close<float>({expected.metric}, found[1], 4.0, kSamples);
     Values scaled = expected.dlogits.values;
     for (double& value : scaled) value *= static_cast<double>(kScale);
     expect_close<T>(scaled, found[2], 16.0, static_cast<double>(kScale) / kDivisor);
@@ -125,9 +125,9 @@ TYPED_TEST(LossKernel, CountsTheFirstOfEqualLogits) {
     logits[static_cast<std::size_t>(first)] = 3.0;
     logits[static_cast<std::size_t>(second)] = 3.0;
     const LossRun<TypeParam> right(logits, {first}, classes, 0.0F, 1.0, 1.0F, true);
-    EXPECT_EQ(right.sums.accuracy, 1.0);
+    EXPECT_EQ(right.sums.metric, 1.0);
     const LossRun<TypeParam> wrong(logits, {second}, classes, 0.0F, 1.0, 1.0F, true);
-    EXPECT_EQ(wrong.sums.accuracy, 0.0);
+    EXPECT_EQ(wrong.sums.metric, 0.0);
   }
 }
 
@@ -151,7 +151,74 @@ TYPED_TEST(LossKernel, ReadsNothingForALabelThatIsNoClass) {
 TYPED_TEST(LossKernel, IsZeroWithoutSamples) {
   const LossRun<TypeParam> run({}, {}, 10, 0.0F, 5.0, 1.0F, true);
   EXPECT_EQ(run.sums.loss, 0.0);
-  EXPECT_EQ(run.sums.accuracy, 0.0);
+  EXPECT_EQ(run.sums.metric, 0.0);
+}
+
+// As LossRun, of a loss whose targets are numbers.
+template <typename T>
+struct NumberLossRun {
+  NumberLossRun(const Values& x, const Values& targets, const NumberLossShape& shape, float scale,
+                bool wants_gradient) {
+    DeviceArray<T> values(x);
+    DeviceArray<float> y(targets);
+    DeviceArray<T> gradient(static_cast<std::int64_t>(x.size()));
+    DeviceArray<unsigned char> scratch(number_loss_scratch(shape));
+    DeviceArray<float> factor(Values{static_cast<double>(scale)});
+    number_loss(shape, values.data(), y.data(), factor.data(),
+                wants_gradient ? gradient.data() : nullptr, &sums, scratch.data(), kStream);
+    dx = gradient.values();
+  }
+  LossSums sums{-1.0, -1.0};
+  Values dx;
+};
+
+TYPED_TEST(LossKernel, GivesLossMetricAndGradientOfNumbers) {
+  using T = TypeParam;
+  constexpr double kDivisor = 7.0;
+  constexpr float kScale = 128.0F;
+  for (const bool is_binary_cross_entropy : {false, true}) {
+    for (const auto& [n, count] : {std::array{1, 1}, std::array{3, 8}, std::array{40, 5},
+                                   std::array{9, 100}, std::array{5, 1000}, std::array{700, 2}}) {
+      SCOPED_TRACE(std::to_string(n) + " samples of " + std::to_string(count));
+      reference::Map x = reference::make_map(n, {count});
+      x.values = draw<T>(n * count, 1, 0.0, 6.0);
+      const Values targets = draw<float>(n * count, 2, 0.5, 0.5);
+      const reference::Loss expected = is_binary_cross_entropy
+                                           ? reference::binary_cross_entropy(x, targets, kDivisor)
+                                           : reference::mean_squared_error(x, targets, kDivisor);
+      const NumberLossShape shape{.n = n,
+                                  .values = count,
+                                  .is_binary_cross_entropy = is_binary_cross_entropy,
+                                  .divisor = kDivisor};
+      const auto found = run_in_every_order([&] {
+        const NumberLossRun<T> run(x.values, targets, shape, kScale, true);
+        return Outputs{{run.sums.loss}, {run.sums.metric}, run.dx};
+      });
+      // A difference of two numbers is rounded to f32, and squared it is at most 50.
+      expect_close<float>({expected.loss}, found[0], 16.0, 50.0 * n / kDivisor);
+      expect_close<float>({expected.metric}, found[1], 16.0, 7.0 * n);
+      Values scaled = expected.dlogits.values;
+      for (double& value : scaled) value *= static_cast<double>(kScale);
+      expect_close<T>(scaled, found[2], 16.0,
+                      14.0 * static_cast<double>(kScale) / kDivisor / count);
+      const NumberLossRun<T> without_gradient(x.values, targets, shape, kScale, false);
+      EXPECT_EQ(without_gradient.sums.loss, found[0][0]);
+    }
+  }
+}
+
+TYPED_TEST(LossKernel, AcceptsLargeLogitsOfBinaryCrossEntropy) {
+  const NumberLossShape shape{.n = 1, .values = 2, .is_binary_cross_entropy = true};
+  const NumberLossRun<TypeParam> run({1000, -1000}, {1, 1}, shape, 1.0F, true);
+  EXPECT_EQ(run.sums.loss, 500.0);
+  EXPECT_EQ(run.sums.metric, 0.5);
+  EXPECT_EQ(run.dx, (Values{0.0, -0.5}));
+}
+
+TYPED_TEST(LossKernel, IsZeroWithoutSamplesOfNumbers) {
+  const NumberLossRun<TypeParam> run({}, {}, {.n = 0, .values = 3}, 1.0F, true);
+  EXPECT_EQ(run.sums.loss, 0.0);
+  EXPECT_EQ(run.sums.metric, 0.0);
 }
 
 }  // namespace

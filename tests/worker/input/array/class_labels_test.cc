@@ -70,10 +70,11 @@ TEST_F(LabelsOfAFile, AreRefusedOutOfRangeWithTheirByte) {
 }
 
 TEST_F(LabelsOfAFile, OfAnotherTypeNameTheConversion) {
-  EXPECT_NE(error("<f8", "(1,)", Bytes(8))
-                .find("its labels are float64; expected integers; "
-                      "convert them: python3 -c \"import numpy"),
-            std::string::npos);
+  EXPECT_NE(
+      error("<f8", "(1,)", Bytes(8))
+          .find("its labels are float64; expected integers, or float32 for numbers as targets; "
+                "convert them: python3 -c \"import numpy"),
+      std::string::npos);
   EXPECT_NE(error("|b1", "(1,)", Bytes(1)).find("bool"), std::string::npos);
   EXPECT_NE(error("<i16", "(1,)", Bytes(16)).find("int128"), std::string::npos);
 }

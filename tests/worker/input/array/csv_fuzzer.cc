@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const CsvTable table = read_csv(stream, "x.csv", {});
     const auto num_features = static_cast<std::size_t>(table.num_features);
-    if (table.features.size() != table.labels.size() * num_features) std::abort();
+    if (table.features.size() != table.targets.labels.size() * num_features) std::abort();
   } catch (const FileError&) {
   }
   return 0;

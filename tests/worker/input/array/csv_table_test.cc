@@ -25,22 +25,21 @@ TEST(CsvTable, HasASampleALine) {
   const CsvTable table = read("1,2.5,0\n-3,4e1,2\n");
   EXPECT_EQ(table.num_features, 2);
   EXPECT_EQ(table.features, (Features{1, 2.5, -3, 40}));
-  EXPECT_EQ(table.labels, (Labels{0, 2}));
-  EXPECT_EQ(table.largest_label, 2);
+  EXPECT_EQ(table.targets.labels, (Labels{0, 2}));
   EXPECT_TRUE(table.columns.empty());
 }
 
 TEST(CsvTable, MayHaveAHeader) {
   const CsvTable table = read("width,height,class\n1,2,0\n");
   EXPECT_EQ(table.columns, (std::vector<std::string>{"width", "height"}));
-  EXPECT_EQ(table.labels, (Labels{0}));
+  EXPECT_EQ(table.targets.labels, (Labels{0}));
 }
 
 TEST(CsvTable, FindsItsLabelsByNameOrNumber) {
   const std::string_view text = "class,width\n3,1\n";
-  EXPECT_EQ(read(text, {.label_column = "class"}).labels, (Labels{3}));
-  EXPECT_EQ(read(text, {.label_column = "1"}).labels, (Labels{3}));
-  EXPECT_EQ(read(text, {.label_column = "width"}).labels, (Labels{1}));
+  EXPECT_EQ(read(text, {.label_column = "class"}).targets.labels, (Labels{3}));
+  EXPECT_EQ(read(text, {.label_column = "1"}).targets.labels, (Labels{3}));
+  EXPECT_EQ(read(text, {.label_column = "width"}).targets.labels, (Labels{1}));
   EXPECT_EQ(read("7,8\n", {.label_column = "1"}).features, (Features{8}));
   EXPECT_EQ(message_of<UsageError>([&] { read(text, {.label_column = "clas"}); }),
             "--data: t.csv has no label column 'clas'; expected a number from 1 to 2 or a name of "
@@ -67,11 +66,11 @@ TEST(CsvTable, MayHaveQuotesBlanksAndOtherEndsOfLines) {
   const CsvTable table = read("\xEF\xBB\xBF\"a, b\" ,c\r\n\r\n \"+1\" , 2\r\n3\t,4");
   EXPECT_EQ(table.columns, (std::vector<std::string>{"a, b"}));
   EXPECT_EQ(table.features, (Features{1, 3}));
-  EXPECT_EQ(table.labels, (Labels{2, 4}));
+  EXPECT_EQ(table.targets.labels, (Labels{2, 4}));
 }
 
 TEST(CsvTable, TakesLabelsThatNumPyWroteAsFloats) {
-  EXPECT_EQ(read("1.0e+00,3.000000000000000000e+00\n").labels, (Labels{3}));
+  EXPECT_EQ(read("1.0e+00,3.000000000000000000e+00\n").targets.labels, (Labels{3}));
 }
 
 TEST(CsvTable, NamesLineAndFieldOfAValueThatIsMissing) {
@@ -154,9 +153,9 @@ TEST(CsvTable, CutOrWithAFlippedBitIsRefusedOrHasWholeSamples) {
   const auto examine = [](const std::string& text) {
     try {
       const CsvTable table = read(text);
-      EXPECT_GE(table.labels.size(), 1U);
+      EXPECT_GE(table.targets.labels.size(), 1U);
       EXPECT_EQ(table.features.size(),
-                table.labels.size() * static_cast<std::size_t>(table.num_features));
+                table.targets.labels.size() * static_cast<std::size_t>(table.num_features));
     } catch (const FileError& error) {
       EXPECT_TRUE(std::string(error.what()).starts_with("t.csv")) << error.what();
     }

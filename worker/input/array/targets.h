@@ -1,0 +1,40 @@
+// The targets of samples in memory: a class of each sample, or numbers, K of each. Used by npy:DIR
+// and csv:FILE.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "worker/input/array/npy_file.h"
+#include "worker/input/sample.h"
+
+namespace syncopate {
+
+struct Targets {
+  std::vector<std::int32_t> labels;  // empty if the targets are numbers
+  std::vector<float> numbers;        // [size(), numbers_per_sample], finite
+  std::int64_t numbers_per_sample = 0;
+
+  bool are_numbers() const noexcept { return numbers_per_sample > 0; }
+  std::int64_t size() const noexcept {
+    return are_numbers() ? static_cast<std::int64_t>(numbers.size()) / numbers_per_sample
+                         : static_cast<std::int64_t>(labels.size());
+  }
+  // Returns the class of a sample, or 0 if the targets are numbers.
+  std::int32_t label(std::int64_t index) const;
+  // Writes the target of a sample, i32 or f32.
+  void read(std::int64_t index, std::span<std::byte> target) const;
+  // Returns a hash of a sample's numbers, or 0 if the targets are classes, which are compared
+  // apart.
+  std::uint64_t fingerprint(std::int64_t index) const;
+  // Returns the spec of samples of this shape and type with these targets.
+  SampleSpec spec_of(Shape sample_shape, DType dtype, int num_classes) const;
+};
+
+// Reads the targets of a file: numbers from float32 [N] or [N, K], classes as read_npy_labels()
+// from another type. Throws FileError naming path and byte of a number that is not finite.
+Targets read_npy_targets(const NpyFile& file);
+
+}  // namespace syncopate

@@ -1,0 +1,24 @@
+// A value of a loss's main metric, a mean over samples, as lines, metrics files, rules of
+// evaluations and commands show it: "accuracy 98.10%" or "mae 0.0312".
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "models/graph/graph.h"
+
+namespace syncopate {
+
+struct MetricValue {
+  LossKind loss = LossKind::kSoftmaxCrossEntropy;
+  double value = 0.0;
+
+  const LossMetric& metric() const noexcept { return metrics(loss)[kMainMetric]; }
+  std::string_view name() const noexcept { return metric().name; }
+  bool operator==(const MetricValue&) const = default;
+};
+
+// Returns the value without its name: a share in percent, another number with five digits.
+std::string to_text(const MetricValue& metric);
+
+}  // namespace syncopate
