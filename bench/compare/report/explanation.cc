@@ -237,8 +237,8 @@ std::string explanation(const Comparison& comparison, const Rows& rows,
   const std::string seeds =
       fewest == most ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most);
   std::string text = fmt::format(
-      "{}{}{}{}n = {} seeds per row; {} is one standard deviation over them, and of times also the "
-      "machine's own noise. ",
+      "{}{}{}{}n = {} seeds per row; {} is one standard deviation over them, and also of the "
+      "machine's own noise in times, and in accuracies that depend on timing. ",
       comparison.model, optimizer_words(comparison), comparison.model.empty() ? "" : ", ",
       comparison.budget.empty() ? "" : comparison.budget + " per run; ", seeds, plus_minus);
   text += speed_up_kind(rows) == SpeedUpKind::kTimeToTarget

@@ -130,20 +130,26 @@ class WarningWriter {
   }
 
   // Returns ", and a reached 95 % in 0.936 s, 2.4x as long": the row whose time with this seed is
-  // the longest beside its times with the other seeds; "" if no time is much longer.
+  // the longest beside its times with the others, if its speed explains half of that; "" if none.
   std::string latest_words(std::uint64_t seed) const {
-    constexpr double kLonger = 1.5;
-    double most = kLonger;
+    double most = 1.5;  // a time that is longer by less is not named
     std::string text;
     for (const VariantSummary& row : rows_) {
       const auto at = std::ranges::find(row.seeds, seed);
-      if (at == row.seeds.end() || row.seeds.size() < 2 || row.disturbed > 0) continue;
+      if (at == row.seeds.end() || row.done < 2 || row.disturbed > 0) continue;
+      if (row.reached != row.done) continue;
       const double own = row.reached_seconds[static_cast<std::size_t>(at - row.seeds.begin())];
       double others = 0.0;
       for (const double seconds : row.reached_seconds) others += std::log(seconds);
       others -= std::log(own);
       const double factor = own / std::exp(others / static_cast<double>(row.seeds.size() - 1));
       if (!(factor > most) || !std::isfinite(factor)) continue;
+      const std::vector<double>& speeds = row.samples_per_second->values;
+      const double own_speed = std::log(speeds[static_cast<std::size_t>(at - row.seeds.begin())]);
+      double slower = -own_speed * static_cast<double>(speeds.size());
+      for (const double speed : speeds) slower += std::log(speed);
+      slower /= static_cast<double>(speeds.size() - 1);
+      if (slower < 0.5 * std::log(factor)) continue;  // it needed more samples
       most = factor;
       text = fmt::format(", and {} reached {} in {} s, {} as long", named(row), target(),
                          short_text(own), factor_text(factor));

@@ -48,6 +48,14 @@ TEST(Warnings, NameTheRowThatTookLongestWhenTheMachineWasSlower) {
   EXPECT_TRUE(contains_words(with_seed_2_at(200), "and a reached 95 % in 200 s, 2.0x as long: "))
       << with_seed_2_at(200);
   EXPECT_FALSE(contains_words(with_seed_2_at(120), "as long: "));
+  // A run that needed more samples says nothing about the machine.
+  ComparedVariant slow = made_up_variant("a", 8, kFast, kGood);
+  slow.runs[1].result->summary.samples_per_second *= 0.5;
+  ComparedVariant late = made_up_variant("b", 8, {100, 200, 101, 99, 100}, kGood);
+  late.runs[1].result->summary.samples_per_second *= 2.0;
+  const std::string text = warned(scaled({slow, late}));
+  EXPECT_TRUE(contains_words(text, "uneven machine: with seed 2"));
+  EXPECT_FALSE(contains_words(text, "as long: "));
 }
 
 // Which gradients make up an update depends on timing with backup workers too.
