@@ -7,7 +7,7 @@ usage() {
   cat <<'TEXT'
 usage: deploy/check.sh [--all] [--base REVISION] [--sanitize]
 
-  stages: format, configure, tidy, build, test
+  stages: format, configure, tidy, build, headers (each compiles alone), test
 
   --all             clang-tidy on every file, not only on what changed
   --base REVISION   what "changed" is measured against (default: where this branch left origin/main;
@@ -139,6 +139,7 @@ stage format format
 stage configure configure
 stage tidy tidy
 stage build build release
+stage headers build release header_self_containment
 stage test run_tests release
 if $sanitize; then
   stage "address and undefined-behaviour sanitizer" address_sanitizer

@@ -1,5 +1,9 @@
 #include <cuda_runtime_api.h>
 
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
 #include "tests/models/backend/cuda/device_under_test.h"
 
 namespace syncopate::cuda {
@@ -20,3 +24,12 @@ std::optional<std::string> why_no_device() {
 }
 
 }  // namespace syncopate::cuda
+
+// Without a GPU the whole program is skipped. To skip a thousand tests in a process each takes a minute.
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  const auto reason = syncopate::cuda::why_no_device();
+  if (!reason || GTEST_FLAG_GET(list_tests)) return RUN_ALL_TESTS();
+  std::puts(reason->c_str());
+  return 77;  // SKIP_RETURN_CODE
+}
