@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Computes logits and gradients of ResNet-50 with torchvision or Keras, for peers_test.cc, which runs this script.
+"""Computes logits and gradients with torchvision or Keras, for peers_test.cc, which runs this script.
 
-    peers.py torch|keras FOLDER
+    peers.py torch|keras|keras-fcn FOLDER    (ResNet-50 of torchvision, of Keras, and fcn as Keras layers)
 
 For each of two sets of random weights it writes FOLDER/NAME.weights.safetensors, by the line of Python that --help
-documents, and FOLDER/NAME.expected.safetensors. "logits" has batch norm shifts around zero, images and their logits
+documents (fcn: with the names and layouts of PyTorch), and FOLDER/NAME.expected.safetensors. "logits" has batch norm shifts around zero, images and their logits
 in evaluation mode. "gradients" has labels, and the loss and its gradients in training mode; its shifts are 6, so that
 no input of a ReLU is negative: rounding cannot move one across the kink, where the derivative jumps. All is computed
 in float64. Exit code 77: the packages are not installed.
@@ -110,6 +110,57 @@ def with_keras(folder):
              **as_tensors({v.path: np.asarray(g) for v, g in zip(model.trainable_variables, gradients)}))
 
 
+def fcn_of_keras(keras):
+    """The network of the guides: stride 2 four times, doubled four times, "same" padding everywhere."""
+    layers = keras.layers
+    x = inputs = keras.Input((SIZE, SIZE, 4))
+    maps = []
+    for i, channels in enumerate((16, 32, 64, 64)):
+        x = layers.Conv2D(channels, 3, strides=2, padding="same", activation="relu", name=f"conv{i + 1}")(x)
+        maps.append(x)
+    for i, channels in enumerate((64, 32, 16)):
+        x = layers.Conv2DTranspose(channels, 3, strides=2, padding="same", activation="relu",
+                                   name=f"tconv{i + 1}")(x)
+        x = layers.Add()([x, maps[2 - i]])
+    return keras.Model(inputs, layers.Conv2DTranspose(2, 3, strides=2, padding="same", name="tconv4")(x))
+
+
+def pytorch_name(path):
+    return path.replace("/kernel", ".weight").replace("/bias", ".bias")
+
+
+def pytorch_layout(path, values):
+    """[h, w, in, out] of Conv2D to [out, in, h, w]; [h, w, out, in] of Conv2DTranspose to [in, out, h, w]."""
+    return np.asarray(values) if path.endswith("bias") else np.asarray(values).transpose(3, 2, 0, 1)
+
+
+def with_keras_fcn(folder):
+    keras.config.set_floatx("float64")
+    random = np.random.default_rng(3)
+    model = fcn_of_keras(keras)
+    assert model.count_params() == 120962
+    for weight in model.weights:
+        weight.assign(draw(random, weight.path, tuple(weight.shape), 0.0))
+    images = random.integers(0, 256, (IMAGES, SIZE, SIZE, 4))
+    labels = random.integers(0, 2, (IMAGES, SIZE, SIZE))
+    x = jax.numpy.asarray((images / 255.0 - np.float64(np.float32(0.4))) / 0.25)
+
+    def loss_of(trained):
+        logits, _ = model.stateless_call(trained, [], x, training=True)
+        losses = keras.losses.sparse_categorical_crossentropy(labels, logits, from_logits=True)
+        return keras.ops.mean(losses), logits
+
+    trained = [v.value for v in model.trainable_variables]
+    (loss, logits), gradients = jax.value_and_grad(loss_of, has_aux=True)(trained)
+    values = {v.path: g for v, g in zip(model.trainable_variables, gradients)}
+    for name in SHIFTS:
+        numpy_save({pytorch_name(v.path): np.ascontiguousarray(pytorch_layout(v.path, v.value).astype(np.float32))
+                    for v in model.weights}, os.path.join(folder, name + ".weights.safetensors"))
+        save(folder, name, images=images.astype(np.float32), labels=labels.astype(np.float32),
+             logits=np.asarray(logits), loss=np.array([float(loss)]),
+             **as_tensors({pytorch_name(path): pytorch_layout(path, g) for path, g in values.items()}))
+
+
 if __name__ == "__main__":
     try:
         import numpy as np
@@ -127,4 +178,4 @@ if __name__ == "__main__":
     except ImportError as error:
         print(error)
         sys.exit(77)
-    {"torch": with_torch, "keras": with_keras}[sys.argv[1]](sys.argv[2])
+    {"torch": with_torch, "keras": with_keras, "keras-fcn": with_keras_fcn}[sys.argv[1]](sys.argv[2])

@@ -1,7 +1,7 @@
-// Compares resnet50 with torchvision and resnet50-v1 with Keras: logits and gradients from the same
-// weights, which peers.py writes and load_weights() reads. The Python with the packages torch and
-// torchvision, keras and jax, and safetensors is named by the variable SYNCOPATE_PEER_PYTHON;
-// without them the tests are skipped.
+// Compares resnet50 with torchvision, and resnet50-v1 and fcn with Keras: logits and gradients from
+// the same weights, which peers.py writes and load_weights() reads. The Python with the packages
+// torch and torchvision, keras and jax, and safetensors is named by the variable
+// SYNCOPATE_PEER_PYTHON; without them the tests are skipped.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -25,14 +25,28 @@ namespace {
 
 constexpr std::int64_t kImages = 4;
 constexpr std::int64_t kSize = 64;
-constexpr int kClasses = 10;
 
+NetworkInput pictures() {
+  return {.sample_shape = {kSize, kSize, 3},
+          .classes = 10,
+          .input = {DType::kU8, {0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}}};
+}
+
+NetworkInput maps_of_four_channels() {
+  return {.sample_shape = {kSize, kSize, 4},
+          .classes = 2,
+          .input = {DType::kU8, {0.4F, 0.4F, 0.4F, 0.4F}, {0.25F, 0.25F, 0.25F, 0.25F}},
+          .target_shape = {kSize, kSize}};
+}
+
+// `name` is the word of peers.py.
 struct Peer {
   std::string name;
   std::string network;
+  NetworkInput input;
 };
 
-class PeerOfResnet50 : public testing::TestWithParam<Peer> {
+class PeerOfANetwork : public testing::TestWithParam<Peer> {
  protected:
   void SetUp() override {
     const char* const python = std::getenv("SYNCOPATE_PEER_PYTHON");
@@ -64,8 +78,13 @@ class PeerOfResnet50 : public testing::TestWithParam<Peer> {
   }
 
   Batch make_batch() const {
-    Batch batch{.inputs = {make_host_tensor({kImages, kSize, kSize, 3}, DType::kU8)},
-                .target = make_host_tensor({kImages}, DType::kI32),
+    const auto of_batch = [](Shape shape) {
+      shape.insert(shape.begin(), kImages);
+      return shape;
+    };
+    const NetworkInput& input = GetParam().input;
+    Batch batch{.inputs = {make_host_tensor(of_batch(input.sample_shape), DType::kU8)},
+                .target = make_host_tensor(of_batch(input.target_shape), DType::kI32),
                 .num_samples = kImages,
                 .loss_divisor = kImages};
     std::ranges::transform(expected_.tensors.at("images"), batch.inputs.front().u8().begin(),
@@ -140,11 +159,7 @@ class PeerOfResnet50 : public testing::TestWithParam<Peer> {
   }
 
   TemporaryFolder folder_;
-  Graph graph_ =
-      build_network(GetParam().network,
-                    {.sample_shape = {kSize, kSize, 3},
-                     .classes = kClasses,
-                     .input = {DType::kU8, {0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}}});
+  Graph graph_ = build_network(GetParam().network, GetParam().input);
   ParameterArena arena_{graph_.parameter_layout(),
                         plan_buckets(graph_.parameter_layout(), 4 << 20)};
   StateBlock state_{graph_.state_layout()};
@@ -156,15 +171,19 @@ class PeerOfResnet50 : public testing::TestWithParam<Peer> {
 };
 
 // One test, because a peer takes many seconds to compute its numbers.
-TEST_P(PeerOfResnet50, HasTheSameLogitsAndGradientsFromTheSameWeights) {
+TEST_P(PeerOfANetwork, HasTheSameLogitsAndGradientsFromTheSameWeights) {
   EXPECT_LE(logits_distance(), 1e-4);
   // 1e-3: terms of float32 sums cancel in a batch norm.
   EXPECT_LE(gradient_distance(), 1e-3) << farthest_;
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, PeerOfResnet50,
-                         testing::Values(Peer{"torch", "resnet50"}, Peer{"keras", "resnet50-v1"}),
-                         [](const auto& instance) { return instance.param.name; });
+INSTANTIATE_TEST_SUITE_P(Zoo, PeerOfANetwork,
+                         testing::Values(Peer{"torch", "resnet50", pictures()},
+                                         Peer{"keras", "resnet50-v1", pictures()},
+                                         Peer{"keras-fcn", "fcn", maps_of_four_channels()}),
+                         [](const auto& instance) {
+                           return instance.param.network == "fcn" ? "fcn" : instance.param.name;
+                         });
 
 }  // namespace
 }  // namespace syncopate
