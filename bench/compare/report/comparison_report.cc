@@ -6,12 +6,13 @@
 #include <cmath>
 #include <ostream>
 
-#include "bench/compare/report/claims.h"
 #include "bench/compare/report/comparison_plots.h"
+#include "bench/compare/report/comparison_table.h"
 #include "bench/compare/report/machine.h"
 #include "bench/compare/report/summary.h"
 #include "bench/compare/report/verdict.h"
 #include "bench/plots/document.h"
+#include "bench/plots/terminal_table.h"
 #include "bench/plots/text.h"
 
 namespace syncopate::bench {
@@ -76,7 +77,7 @@ std::string cell_html(const std::string& cell) {
 }
 
 std::string results_html(const Comparison& comparison) {
-  const Table table = make_table(comparison, "± ");
+  const Table table = results_table(comparison, TableWidth::kPage);
   std::string rows;
   for (const TableRow& row : table.rows) {
     rows += fmt::format("<tr><th scope=\"row\">{}</th>", html_text(row.name));
@@ -136,195 +137,6 @@ std::string run_line(const Comparison& comparison, const ComparedVariant& varian
                          summary.staleness_mean, summary.staleness_max, summary.input_wait_fraction,
                          summary.communication_exposed_fraction,
                          run.predicted_communication_seconds, summary.weights_hash);
-}
-
-constexpr std::size_t kNarrowestName = 14;
-constexpr std::size_t kGap = 2;
-
-// Returns a value with its deviation, if there is one, in a second line.
-template <typename Text>
-std::string with_deviation(const std::string& value, const std::optional<double>& deviation,
-                           std::string_view plus_minus, Text text) {
-  return deviation ? fmt::format("{}\n{}{}", value, plus_minus, text(*deviation)) : value;
-}
-
-// Returns the cell of the time to the target: "173" and "+- 12", or "2 of 3" and the median if only
-// some runs reached the target.
-std::string target_cell(const VariantSummary& row, std::string_view plus_minus) {
-  if (row.ended() == 0) return "-";
-  if (row.seconds_to_target) {
-    return with_deviation(short_text(row.seconds_to_target->mean), row.seconds_to_target->deviation,
-                          plus_minus, short_text);
-  }
-  if (row.reached == 0) return "not reached";
-  const auto median = censored_median(row.reached_seconds, row.ended());
-  return fmt::format("{} of {}{}", row.reached, row.ended(),
-                     median ? "\nmedian " + short_text(*median) : "");
-}
-
-// Returns the cell of the workers: "4 x 1" for 4 processes with 1 replica each; "4" if only the
-// product is known. Its second line marks workers that share CPUs.
-std::string workers_cell(const Comparison& comparison, std::size_t index,
-                         const VariantSummary& row) {
-  const std::string marked =
-      shares_cpus(comparison, comparison.variants[index]) ? "\nshared CPUs" : "";
-  if (!row.is_distributed) return fmt::format("{}{}", row.workers, marked);
-  return *row.is_distributed ? fmt::format("{} x 1{}", row.workers, marked)
-                             : fmt::format("1 x {}{}", row.workers, marked);
-}
-
-// Returns the cell of the updates: "1,875 x 32" is 1,875 updates with 32 samples each.
-std::string updates_cell(const VariantSummary& row) {
-  if (!row.batch()) return "-";
-  return fmt::format("{} x {}", decimal_text(row.updates->mean, 0), decimal_text(*row.batch(), 0));
-}
-
-std::vector<std::string> row_notes(const VariantSummary& row) {
-  std::vector<std::string> notes;
-  for (const std::string& failure : row.failures) notes.push_back("failed, " + failure);
-  notes.insert(notes.end(), row.notes.begin(), row.notes.end());
-  if (row.disturbed > 0) {
-    notes.push_back(fmt::format("busy machine: other programs took up to {} of the CPUs during {}",
-                                percent_text(std::round(100.0 * row.most_disturbance) / 100.0),
-                                count_text(row.disturbed, "run")));
-  }
-  if (row.pending > 0) notes.push_back("pending: " + count_text(row.pending, "run"));
-  return notes;
-}
-
-std::string accuracy_cell(const Sample& accuracy, std::string_view plus_minus) {
-  const auto points = [](double share) { return decimal_text(100.0 * share, 2); };
-  return with_deviation(points(accuracy.mean), accuracy.deviation, plus_minus, points);
-}
-
-// Returns the 95 % interval of the ratio of a row's samples per second to those of the first row;
-// "" with too few seeds.
-std::string throughput_interval(const Rows& rows, std::size_t index) {
-  const auto logarithms = [&](std::size_t row) {
-    std::vector<double> values;
-    for (const double value : rows[row].samples_per_second->values) {
-      values.push_back(std::log(value));
-    }
-    return values;
-  };
-  const auto test = welch_test(logarithms(index), logarithms(0));
-  if (!test || std::min(rows[0].done, rows[index].done) < kSeedsForAccuracy) return "";
-  const double reach = test->reach(0.05);
-  return fmt::format("{} to {}", factor_text(std::exp(test->difference - reach)),
-                     factor_text(std::exp(test->difference + reach)));
-}
-
-// Returns the cell of the speed-up over the first row, with its interval.
-std::string speed_up_cell(const Rows& rows, const Claims& claims, std::size_t index) {
-  const auto factor = speed_up(rows, index);
-  if (!factor) return "-";
-  std::string interval;
-  if (index > 0 && speed_up_kind(rows) == SpeedUpKind::kThroughput) {
-    interval = throughput_interval(rows, index);
-  } else if (const auto ratio = claims.difference(0, index, Measure::kTime)) {
-    interval = interval_words(*ratio);
-  }
-  return factor_text(*factor) + (interval.empty() ? "" : "\n" + interval);
-}
-
-TableRow row_of(const Comparison& comparison, const Rows& rows, const Claims& claims,
-                std::size_t index, std::string_view plus_minus) {
-  const VariantSummary& row = rows[index];
-  TableRow line{
-      .name = row.name, .cells = {workers_cell(comparison, index, row)}, .notes = row_notes(row)};
-  line.cells.push_back(updates_cell(row));
-  line.cells.push_back(row.accuracy ? accuracy_cell(*row.accuracy, plus_minus) : "-");
-  if (comparison.target_accuracy) line.cells.push_back(target_cell(row, plus_minus));
-  const auto& speed = row.samples_per_second;
-  line.cells.push_back(
-      speed ? with_deviation(short_text(speed->mean), speed->deviation, plus_minus, short_text)
-            : "-");
-  line.cells.push_back(speed_up_cell(rows, claims, index));
-  line.cells.push_back(row.staleness ? decimal_text(row.staleness->mean, 2) : "-");
-  return line;
-}
-
-std::vector<TableHead> heads_of(const Comparison& comparison, const Rows& rows) {
-  const bool by_time = speed_up_kind(rows) == SpeedUpKind::kTimeToTarget;
-  const bool has_replicas = std::ranges::any_of(
-      rows, [](const VariantSummary& row) { return row.is_distributed.has_value(); });
-  std::vector<TableHead> heads = {{"strategy", ""},
-                                  {"workers", has_replicas ? "x replicas" : "", true},
-                                  {"updates", "x batch", true},
-                                  {"accuracy", "final, %"}};
-  if (comparison.target_accuracy) {
-    heads.push_back({"to " + percent_text(*comparison.target_accuracy),
-                     comparison.has_virtual_clock ? "virtual s" : "s"});
-  }
-  heads.push_back({"samples/s", "mean", true});
-  heads.push_back({"speed-up", by_time ? "to target" : "samples/s"});
-  heads.push_back({"staleness", "mean", true});
-  return heads;
-}
-
-// Returns the lines of a cell: its value, and its deviation or interval.
-std::vector<std::string> lines_of_cell(const std::string& cell) {
-  const std::size_t end = cell.find('\n');
-  if (end == std::string::npos) return {cell};
-  return {cell.substr(0, end), cell.substr(end + 1)};
-}
-
-std::vector<std::size_t> cell_widths(const Table& table) {
-  std::vector<std::size_t> widths;
-  for (std::size_t i = 1; i < table.heads.size(); ++i) {
-    std::size_t widest = std::max(width_of(table.heads[i].name), width_of(table.heads[i].unit));
-    for (const TableRow& row : table.rows) {
-      for (const std::string& line : lines_of_cell(row.cells[i - 1])) {
-        widest = std::max(widest, width_of(line));
-      }
-    }
-    widths.push_back(widest);
-  }
-  return widths;
-}
-
-// Returns the width of the first column: what the other columns leave, at least kNarrowestName.
-std::size_t name_width(const Table& table, const std::vector<std::size_t>& widths) {
-  std::size_t others = 0;
-  for (const std::size_t width : widths) others += width + kGap;
-  std::size_t widest = width_of(table.heads[0].name);
-  for (const TableRow& row : table.rows) widest = std::max(widest, width_of(plain_text(row.name)));
-  const std::size_t room = kTerminalWidth > others ? kTerminalWidth - others : 0;
-  return std::min(widest, std::max(room, kNarrowestName));
-}
-
-void print_line(std::ostream& out, const std::string& name, std::size_t width,
-                const std::vector<std::string>& cells, const std::vector<std::size_t>& widths) {
-  std::string line = name + std::string(width - std::min(width, width_of(name)), ' ');
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    line += std::string(kGap + widths[i] - width_of(cells[i]), ' ') + cells[i];
-  }
-  line.erase(line.find_last_not_of(' ') + 1);
-  out << line << '\n';
-}
-
-void print_wrapped(std::ostream& out, std::string_view text, std::size_t indent = 0) {
-  for (const std::string& line : wrapped(plain_text(text), kTerminalWidth - indent)) {
-    out << std::string(indent, ' ') << line << '\n';
-  }
-}
-
-// Prints the lines of a row: its wrapped name beside the lines of its cells.
-void print_row(std::ostream& out, const TableRow& row, std::size_t width,
-               const std::vector<std::size_t>& widths) {
-  const std::vector<std::string> names = wrapped(plain_text(row.name), width);
-  std::vector<std::vector<std::string>> cells;
-  std::size_t height = names.size();
-  for (const std::string& cell : row.cells) {
-    cells.push_back(lines_of_cell(cell));
-    height = std::max(height, cells.back().size());
-  }
-  for (std::size_t i = 0; i < height; ++i) {
-    std::vector<std::string> line;
-    for (const auto& cell : cells) line.push_back(i < cell.size() ? cell[i] : "");
-    print_line(out, i < names.size() ? names[i] : "", width, line, widths);
-  }
-  for (const std::string& note : row.notes) print_wrapped(out, note, 2);
 }
 
 }  // namespace
@@ -388,29 +200,8 @@ void write_comparison_report(const std::filesystem::path& dir, const Comparison&
   write_whole(dir / "curves.csv", curves_csv(comparison));
 }
 
-Table make_table(const Comparison& comparison, std::string_view plus_minus) {
-  const Rows rows = summarise(comparison);
-  const Claims claims(rows);
-  Table table{.heads = heads_of(comparison, rows), .rows = {}};
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    table.rows.push_back(row_of(comparison, rows, claims, i, plus_minus));
-  }
-  return table;
-}
-
 void print_table(std::ostream& out, const Comparison& comparison) {
-  const Table table = make_table(comparison, "+- ");
-  const std::vector<std::size_t> widths = cell_widths(table);
-  const std::size_t width = name_width(table, widths);
-  std::vector<std::string> names;
-  std::vector<std::string> units;
-  for (std::size_t i = 1; i < table.heads.size(); ++i) {
-    names.push_back(table.heads[i].name);
-    units.push_back(table.heads[i].unit);
-  }
-  print_line(out, table.heads[0].name, width, names, widths);
-  print_line(out, table.heads[0].unit, width, units, widths);
-  for (const TableRow& row : table.rows) print_row(out, row, width, widths);
+  print_columns(out, results_table(comparison, TableWidth::kTerminal));
   for (const std::string& text : machine_lines(comparison)) print_wrapped(out, text);
 }
 
@@ -425,8 +216,9 @@ void print_verdict(std::ostream& out, const Comparison& comparison, const Verdic
   for (std::size_t i = 0; i < shown; ++i) {
     const Warning& warning = verdict.warnings[i];
     std::string name = warning.subject;
-    for (const auto& line : wrapped(plain_text(warning.text), kTerminalWidth - width - kGap)) {
-      out << name << std::string(width + kGap - width_of(name), ' ') << line << '\n';
+    for (const auto& line :
+         wrapped(plain_text(warning.text), kTerminalWidth - width - kColumnGap)) {
+      out << name << std::string(width + kColumnGap - width_of(name), ' ') << line << '\n';
       name.clear();
     }
   }

@@ -1,15 +1,13 @@
 // The files of a report: a page for people, which needs no network and no script, and two CSV files
-// for programs. Also its table, one row per variant, which terminal and page show alike.
+// for programs. Also what a terminal shows of the report.
 #pragma once
 
 #include <filesystem>
 #include <iosfwd>
 #include <string>
-#include <string_view>
 
 #include "bench/compare/report/comparison.h"
 #include "bench/compare/report/verdict.h"
-#include "bench/plots/document.h"
 
 namespace syncopate::bench {
 
@@ -25,10 +23,6 @@ std::string curves_csv(const Comparison& comparison);
 // Writes report.html, runs.csv and curves.csv into `dir`. Each file is replaced completely or not
 // at all. Throws FileError.
 void write_comparison_report(const std::filesystem::path& dir, const Comparison& comparison);
-
-// Returns the table's cells. A cell has a value and, in a second line, its deviation or interval.
-// plus_minus: the text to print before a deviation.
-Table make_table(const Comparison& comparison, std::string_view plus_minus);
 
 // Prints the comparison's table in aligned columns for a terminal of 100 characters, with long
 // labels on several lines, and the machines below it.

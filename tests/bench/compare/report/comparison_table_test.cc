@@ -1,9 +1,10 @@
-#include "bench/compare/report/comparison_report.h"
+#include "bench/compare/report/comparison_table.h"
 
 #include <gtest/gtest.h>
 
 #include <sstream>
 
+#include "bench/compare/report/comparison_report.h"
 #include "bench/plots/text.h"
 #include "tests/bench/compare/report/made_up.h"
 
@@ -61,8 +62,8 @@ TEST(ComparisonTable, FitsIntoAHundredColumnsWithLongLabels) {
 TEST(ComparisonTable, HasNoTimeColumnWithoutATarget) {
   Comparison comparison = made_up_comparison({made_up_variant("mirrored", 4, {40}, {0.97})});
   comparison.target_accuracy.reset();
-  EXPECT_EQ(make_table(comparison, "").heads.size(), 7U);
-  EXPECT_EQ(make_table(comparison, "").rows[0].cells.size(), 6U);
+  EXPECT_EQ(results_table(comparison, TableWidth::kTerminal).heads.size(), 7U);
+  EXPECT_EQ(results_table(comparison, TableWidth::kTerminal).rows[0].cells.size(), 6U);
 }
 
 TEST(ComparisonTable, DistinguishesProcessesFromReplicasAndNamesTheMachine) {

@@ -1,0 +1,96 @@
+#include "bench/plots/terminal_table.h"
+
+#include <algorithm>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "bench/plots/text.h"
+
+namespace syncopate::bench {
+namespace {
+
+constexpr std::size_t kNarrowestName = 14;
+
+// Returns the lines of a cell: its value, and what stands below it.
+std::vector<std::string> lines_of_cell(const std::string& cell) {
+  const std::size_t end = cell.find('\n');
+  if (end == std::string::npos) return {cell};
+  return {cell.substr(0, end), cell.substr(end + 1)};
+}
+
+std::vector<std::size_t> cell_widths(const Table& table) {
+  std::vector<std::size_t> widths;
+  for (std::size_t i = 1; i < table.heads.size(); ++i) {
+    std::size_t widest = std::max(width_of(table.heads[i].name), width_of(table.heads[i].unit));
+    for (const TableRow& row : table.rows) {
+      for (const std::string& line : lines_of_cell(row.cells[i - 1])) {
+        widest = std::max(widest, width_of(line));
+      }
+    }
+    widths.push_back(widest);
+  }
+  return widths;
+}
+
+// Returns the width of the first column: what the other columns leave, at least kNarrowestName.
+std::size_t name_width(const Table& table, const std::vector<std::size_t>& widths) {
+  std::size_t others = 0;
+  for (const std::size_t width : widths) others += width + kColumnGap;
+  std::size_t widest = width_of(table.heads[0].name);
+  for (const TableRow& row : table.rows) widest = std::max(widest, width_of(plain_text(row.name)));
+  const std::size_t room = kTerminalWidth > others ? kTerminalWidth - others : 0;
+  return std::min(widest, std::max(room, kNarrowestName));
+}
+
+void print_line(std::ostream& out, const std::string& name, std::size_t width,
+                const std::vector<std::string>& cells, const std::vector<std::size_t>& widths) {
+  std::string line = name + std::string(width - std::min(width, width_of(name)), ' ');
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    line += std::string(kColumnGap + widths[i] - width_of(cells[i]), ' ') + cells[i];
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  out << line << '\n';
+}
+
+// Prints the lines of a row: its wrapped name beside the lines of its cells.
+void print_row(std::ostream& out, const TableRow& row, std::size_t width,
+               const std::vector<std::size_t>& widths) {
+  const std::vector<std::string> names = wrapped(plain_text(row.name), width);
+  std::vector<std::vector<std::string>> cells;
+  std::size_t height = names.size();
+  for (const std::string& cell : row.cells) {
+    cells.push_back(lines_of_cell(cell));
+    height = std::max(height, cells.back().size());
+  }
+  for (std::size_t i = 0; i < height; ++i) {
+    std::vector<std::string> line;
+    for (const auto& cell : cells) line.push_back(i < cell.size() ? cell[i] : "");
+    print_line(out, i < names.size() ? names[i] : "", width, line, widths);
+  }
+  for (const std::string& note : row.notes) print_wrapped(out, note, 2);
+}
+
+}  // namespace
+
+void print_columns(std::ostream& out, const Table& table) {
+  const std::vector<std::size_t> widths = cell_widths(table);
+  const std::size_t width = name_width(table, widths);
+  std::vector<std::string> names;
+  std::vector<std::string> units;
+  for (std::size_t i = 1; i < table.heads.size(); ++i) {
+    names.push_back(table.heads[i].name);
+    units.push_back(table.heads[i].unit);
+  }
+  print_line(out, table.heads[0].name, width, names, widths);
+  print_line(out, table.heads[0].unit, width, units, widths);
+  for (const TableRow& row : table.rows) print_row(out, row, width, widths);
+}
+
+void print_wrapped(std::ostream& out, std::string_view text, std::size_t indent) {
+  for (const std::string& line : wrapped(plain_text(text), kTerminalWidth - indent)) {
+    out << std::string(indent, ' ') << line << '\n';
+  }
+}
+
+}  // namespace syncopate::bench
