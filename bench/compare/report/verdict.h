@@ -37,6 +37,9 @@ Verdict verdict(const Comparison& comparison);
 
 // Returns the warnings of a comparison. rows: summarise(comparison).
 std::vector<Warning> warnings(const Comparison& comparison, const Rows& rows);
+// Returns the warning about the seed with which the speed of the rows deviated most; empty if the
+// deviation is small.
+std::optional<Warning> uneven_machine(const Comparison& comparison, const Rows& rows);
 
 // Returns what the table and its numbers mean, for one paragraph below it: the number of seeds,
 // what the deviations and intervals are, and which variants ended with equal weights. plus_minus:

@@ -22,7 +22,7 @@ class WarningWriter {
   std::vector<Warning> write() {
     add_unfinished();
     add_disturbed();
-    add_uneven();
+    if (auto warning = uneven_machine(comparison_, rows_)) warnings_.push_back(*warning);
     add_unsteady();
     add_close_claims();
     add_shared_cpus();
@@ -84,77 +84,6 @@ class WarningWriter {
             "command with --report of this folder on a quiet machine",
             decimal_text(100.0 * most_disturbance(rows_), 0),
             names.size() == rows_.size() ? "all rows" : listed(names)));
-  }
-
-  // Names the seed with which the rows trained slower than with the others. The machine itself may
-  // have been slower then, which no share of its CPUs shows.
-  void add_uneven() {
-    constexpr double kSlower = 0.9;  // of the speed with the other seeds
-    if (comparison_.has_virtual_clock) return;
-    // For each seed the logarithms of relative speeds, with their rows.
-    std::map<std::uint64_t, std::vector<std::pair<double, std::size_t>>> by_seed;
-    for (std::size_t i = 0; i < rows_.size(); ++i) {
-      if (rows_[i].done < kSeedsForAccuracy || rows_[i].disturbed > 0) continue;
-      const std::vector<double>& speeds = rows_[i].samples_per_second->values;
-      double sum = 0.0;
-      for (const double speed : speeds) sum += std::log(speed);
-      std::size_t next = 0;
-      for (const ComparedRun& run : comparison_.variants[i].runs) {
-        if (!run.is_done()) continue;
-        const double own = std::log(speeds[next++]);
-        const double others = (sum - own) / static_cast<double>(speeds.size() - 1);
-        by_seed[run.result->seed].emplace_back(own - others, i);
-      }
-    }
-    std::pair<double, std::uint64_t> slowest{0.0, 0};
-    for (const auto& [seed, speeds] : by_seed) {
-      if (speeds.size() < 2) continue;
-      double sum = 0.0;
-      for (const auto& [speed, row] : speeds) sum += speed;
-      slowest = std::min(slowest, {sum / static_cast<double>(speeds.size()), seed});
-    }
-    if (slowest.first >= std::log(kSlower)) return;
-    const auto [most, least] = std::ranges::minmax(by_seed.at(slowest.second));
-    const auto percent = [](double logarithm) {
-      return decimal_text(100.0 * std::abs(std::expm1(logarithm)), 0) + " %";
-    };
-    const bool has_faster = least.first > 0.0;
-    add("uneven machine",
-        fmt::format("with seed {}, the slowest, the rows trained {} fewer samples/s (geometric "
-                    "mean) than with the others, from {}{} ({}) to {}{} ({}){}: a repetition may "
-                    "order the rows differently; speed-ups, deviations and intervals include this",
-                    slowest.second, percent(slowest.first), percent(least.first),
-                    has_faster ? " more" : "", named(rows_[least.second]), percent(most.first),
-                    has_faster ? " fewer" : "", named(rows_[most.second]),
-                    latest_words(slowest.second)));
-  }
-
-  // Returns ", and a reached 95 % in 0.936 s, 2.4x as long": the row whose time with this seed is
-  // the longest beside its times with the others, if its speed explains half of that; "" if none.
-  std::string latest_words(std::uint64_t seed) const {
-    double most = 1.5;  // a time that is longer by less is not named
-    std::string text;
-    for (const VariantSummary& row : rows_) {
-      const auto at = std::ranges::find(row.seeds, seed);
-      if (at == row.seeds.end() || row.done < 2 || row.disturbed > 0) continue;
-      if (row.reached != row.done) continue;
-      const double own = row.reached_seconds[static_cast<std::size_t>(at - row.seeds.begin())];
-      double others = 0.0;
-      for (const double seconds : row.reached_seconds) others += std::log(seconds);
-      others -= std::log(own);
-      const double factor = own / std::exp(others / static_cast<double>(row.seeds.size() - 1));
-      if (!(factor > most) || !std::isfinite(factor)) continue;
-      const std::vector<double>& speeds = row.samples_per_second->values;
-      const double own_speed = std::log(speeds[static_cast<std::size_t>(at - row.seeds.begin())]);
-      double slower = -own_speed * static_cast<double>(speeds.size());
-      for (const double speed : speeds) slower += std::log(speed);
-      slower /= static_cast<double>(speeds.size() - 1);
-      if (slower < 0.5 * std::log(factor)) continue;  // it needed more samples
-      most = factor;
-      text = fmt::format(", and {} reached {} in {} s, {} as long", named(row), target(),
-                         short_text(own), factor_text(factor));
-    }
-    return text;
   }
 
   // Names the rows whose runs differ much in speed: their mean is that of no run, and a claim about
