@@ -76,6 +76,8 @@ std::optional<OpenPair> time_pair(const VariantSummary& a, const VariantSummary&
       reached_at_same_samples(a, b) ? 0.0 : evaluation_variance(a) + evaluation_variance(b);
   OpenPair pair{.result = {.measure = Measure::kTime, .value = test->difference},
                 .test = test->with_systematic_error(variance)};
+  const double all = pair.test.standard_error * pair.test.standard_error;
+  if (variance > 0.0) pair.result.evaluation_share = std::isfinite(all) ? variance / all : 1.0;
   constexpr double kRounding = 1e-9;  // evaluations at equal times differ by rounding
   if (std::isfinite(pair.test.standard_error) && std::abs(test->difference) > kRounding) {
     pair.p_value = pair.test.p_value();

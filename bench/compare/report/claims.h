@@ -44,6 +44,9 @@ struct PairDifference {
   double welch_adjusted_p = 1.0;
   // The difference that the seeds would have shown with a probability of about 80 %.
   double detectable = 0.0;
+  // The part of the variance of `value` that the distance between evaluations adds, from 0 to 1. It
+  // does not become smaller with more seeds.
+  double evaluation_share = 0.0;
   int seeds = 0;  // number of seeds of the row with fewer seeds
 
   bool is_claimed() const noexcept { return adjusted_p <= kFamilyLevel; }

@@ -153,6 +153,27 @@ std::string interval_levels(const Claims& claims) {
   return low == high ? high : fmt::format("{} to {}", low, high);
 }
 
+// Returns what the distance between evaluations adds to the uncertainty of times; "" without times.
+std::string evaluation_words(const Claims& claims) {
+  constexpr double kLargeShare = 0.4;  // from which more evaluations help more than more seeds
+  std::vector<double> shares;
+  for (const PairDifference& pair : claims.all()) {
+    if (pair.evaluation_share > 0.0) shares.push_back(pair.evaluation_share);
+  }
+  if (shares.empty()) return "";
+  const auto [least, most] = std::ranges::minmax(shares);
+  const auto percent = [](double share) { return decimal_text(100.0 * share, 0); };
+  const std::string low = percent(least);
+  const std::string high = percent(most);
+  return fmt::format(
+      " In times the distance between evaluations is one more source of error (GUM, G.4), except "
+      "between rows that ended with the same weights. It is {} % of the variance of a "
+      "difference.{} "
+      "Its size is known, so an interval can be narrower than Welch's own.",
+      low == high ? high : fmt::format("{} to {}", low, high),
+      most > kLargeShare ? " More --evaluations reduce this part; more seeds do not." : "");
+}
+
 // Returns how the pairs of rows were tested.
 std::string tests_words(const Rows& rows) {
   const Claims claims(rows);
@@ -162,11 +183,6 @@ std::string tests_words(const Rows& rows) {
   const std::string_view measures = times == 0        ? "in accuracy"
                                     : accuracies == 0 ? "in time"
                                                       : "in accuracy and in time";
-  const std::string_view in_times =
-      times == 0 ? ""
-                 : " In times the distance between evaluations is one more source of error (GUM, "
-                   "G.4), except between rows that ended with the same weights; its size is known, "
-                   "so an interval can be narrower than Welch's own.";
   return fmt::format(
       " All claims that rows differ hold together with a probability of at least {}, if runs "
       "are independent and accuracies and logarithms of times close to normal: Welch's test of "
@@ -179,7 +195,8 @@ std::string tests_words(const Rows& rows) {
       "Rows that cannot be told apart are not thereby equal: a row whose deviation is large may be "
       "recommended for that reason. Rows share seeds, which the tests do not use.",
       percent_text(1.0 - kFamilyLevel), measures,
-      count_text(static_cast<int>(claims.all().size()), "test"), interval_levels(claims), in_times);
+      count_text(static_cast<int>(claims.all().size()), "test"), interval_levels(claims),
+      evaluation_words(claims));
 }
 
 bool has_label_with(const Comparison& comparison, std::string_view word) {

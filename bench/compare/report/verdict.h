@@ -53,7 +53,7 @@ std::string explanation(const Comparison& comparison, const Rows& rows,
 //   "warnings": [{"subject":S, "text":T}, ...],
 //   "claims": {"family_level":P, "pairs":[{"measure":"accuracy"|"log_time", "a":LABEL, "b":LABEL,
 //     "difference":D, "low":L, "high":H, "level":P, "adjusted_p":P, "detectable":D,
-//     "claimed":B}, ...]}
+//     "evaluation_share":S, "claimed":B}, ...]}
 void keep_verdict(const std::filesystem::path& dir, const Comparison& comparison,
                   const Verdict& verdict);
 

@@ -37,6 +37,7 @@ void keep_verdict(const std::filesystem::path& dir, const Comparison& comparison
                      {"level", pair.level},
                      {"adjusted_p", pair.adjusted_p},
                      {"detectable", number(pair.detectable)},
+                     {"evaluation_share", pair.evaluation_share},
                      {"claimed", pair.is_claimed()}});
   }
   Json warned = Json::array();

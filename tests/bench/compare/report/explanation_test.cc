@@ -88,6 +88,21 @@ TEST(Explanation, NamesRowsWithAWarmUpAndTheShareOfOtherPrograms) {
   EXPECT_TRUE(contains_words(text(), "Other programs took up to 4.6 % of the CPUs during a run; "));
 }
 
+// The runs differ by less than the 2 % of the time between two evaluations.
+TEST(Explanation, SaysWhatTheDistanceBetweenEvaluationsAddsAndWhatReducesIt) {
+  const auto of = [](const std::vector<double>& seconds) {
+    const Comparison comparison =
+        scaled({made_up_variant("a", 1, kSlow, kGood), made_up_variant("b", 8, seconds, kGood)});
+    return explanation(comparison, summarise(comparison), "+-");
+  };
+  const std::string advice = " More --evaluations reduce this part; more seeds do not. Its size";
+  const std::string steady = of(kFast);
+  EXPECT_TRUE(contains_words(steady, " % of the variance of a difference." + advice)) << steady;
+  const std::string varied = of({100, 200, 140, 90, 170});
+  EXPECT_TRUE(
+      contains_words(varied, "same weights. It is 0 % of the variance of a difference. Its size"));
+}
+
 TEST(Explanation, SaysTheLevelsOfTheIntervalsAndWhichMeansAreArithmetic) {
   const auto of = [](const Comparison& comparison) {
     return explanation(comparison, summarise(comparison), "+-");
