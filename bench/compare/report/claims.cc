@@ -209,8 +209,10 @@ std::string interval_words(const PairDifference& difference) {
 }
 
 std::string in_parentheses(const PairDifference& difference) {
+  const bool is_time = difference.measure == Measure::kTime;
   const std::string words = interval_words(difference);
-  return words.empty() ? "" : fmt::format(" ({})", words);
+  if (words.empty()) return is_time ? " (geometric means)" : "";
+  return fmt::format(" ({}{})", is_time ? "geometric means, " : "", words);
 }
 
 }  // namespace syncopate::bench

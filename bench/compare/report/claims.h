@@ -82,7 +82,8 @@ bool have_same_weights(const VariantSummary& a, const VariantSummary& b);
 bool has_claimable_accuracy(const VariantSummary& row);
 bool has_claimable_time(const VariantSummary& row);
 
-// Returns " (1.9x to 2.4x)" for the interval of a difference; "" if the interval is infinite.
+// Returns what stands after a difference: " (geometric means, 1.9x to 2.4x)" or " (1.17 to 1.63)",
+// without an infinite interval.
 std::string in_parentheses(const PairDifference& difference);
 // Returns the interval in words, "1.9x to 2.4x" or, for accuracies, "1.17 to 1.63" in points; "" if
 // it is infinite.

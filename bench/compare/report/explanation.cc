@@ -189,7 +189,7 @@ std::string tests_words(const Rows& rows) {
       "every pair of rows {} ({}), all in one family with Holm's adjustment, not paired by seed. "
       "The interval of a pair is at the level at which it was tested, {}, and intervals do not "
       "hold together.{} What would have been seen follows from the spread of these runs. The best "
-      "variant of a kind has the shortest mean time, or else the highest "
+      "variant of a kind has the shortest arithmetic mean time, or else the highest "
       "accuracy, of the rows that can be compared, and others of the kind may not differ from it; "
       "a row with one worker and one replica is of neither kind. "
       "Rows that cannot be told apart are not thereby equal: a row whose deviation is large may be "

@@ -93,11 +93,12 @@ class KindComparison {
       claim = fmt::format("the best {} variant beats the best {} one in time to {}: ",
                           kind_words(first), kind_words(second), words_.target());
     }
-    return capitalised(fmt::format(
-        "{}{}{} took {}, {} {} as long{}{}{}{}; {}", words_.rates(), claim, words_.name(first),
-        words_.mean_time(first), words_.name(second), factor_text(std::exp(later.value)),
-        in_parentheses(later), seen, strategies_words(first, second),
-        within_strategies(first, second), words_.accuracies(first, second)));
+    return capitalised(
+        fmt::format("{}{}{} took {} (arithmetic mean), {} {} as long{}{}{}{}; {}", words_.rates(),
+                    claim, words_.name(first), words_.mean_time(first), words_.name(second),
+                    factor_text(std::exp(later.value)), in_parentheses(later), seen,
+                    strategies_words(first, second), within_strategies(first, second),
+                    words_.accuracies(first, second)));
   }
 
   std::string strategy_of(std::size_t row) const {

@@ -63,6 +63,26 @@ std::string gpu_words(const std::vector<std::string>& gpus) {
   return listed(words);
 }
 
+int threads_of_worker(const Comparison& comparison, const ComparedVariant& variant) {
+  return variant.threads_per_worker.value_or(comparison.threads_per_worker);
+}
+
+// Returns the CPUs of the smallest machine, of which there must be at least one.
+int fewest_cpus(const Comparison& comparison) {
+  return std::ranges::min_element(comparison.machines, {}, &Machine::cpus)->cpus;
+}
+
+// Returns how many threads of the variant can run at once, or how many workers under the virtual
+// clock. Empty if that is unknown.
+std::optional<int> running_threads(const Comparison& comparison, const ComparedVariant& variant) {
+  if (comparison.has_virtual_clock) return variant.workers;
+  const int threads = threads_of_worker(comparison, variant);
+  const auto has_gpu = [](const Machine& machine) { return !machine.gpus.empty(); };
+  if (comparison.machines.empty() || threads < 1) return std::nullopt;
+  if (std::ranges::any_of(comparison.machines, has_gpu)) return std::nullopt;
+  return std::min(variant.workers * threads, fewest_cpus(comparison));
+}
+
 }  // namespace
 
 Machine machine_here(std::string version) {
@@ -95,22 +115,28 @@ std::string describe(const Machine& machine) {
 
 bool shares_cpus(const Comparison& comparison, const ComparedVariant& variant) {
   if (comparison.machines.empty() || comparison.has_virtual_clock) return false;
-  const int cpus = std::ranges::min_element(comparison.machines, {}, &Machine::cpus)->cpus;
-  const int threads = variant.threads_per_worker.value_or(comparison.threads_per_worker);
-  return variant.workers * threads > cpus;
+  return variant.workers * threads_of_worker(comparison, variant) > fewest_cpus(comparison);
+}
+
+std::optional<double> parallel_factor(const Comparison& comparison, const ComparedVariant& base,
+                                      const ComparedVariant& variant) {
+  const auto of_base = running_threads(comparison, base);
+  const auto of_variant = running_threads(comparison, variant);
+  if (!of_base || !of_variant || *of_base < 1) return std::nullopt;
+  return static_cast<double>(*of_variant) / *of_base;
 }
 
 std::optional<CpuUse> cpu_use(const Comparison& comparison) {
   const bool is_known = !comparison.machines.empty() && comparison.threads_per_worker > 0;
   if (!is_known || comparison.variants.empty() || comparison.has_virtual_clock) return std::nullopt;
   const auto threads = [&](const ComparedVariant& variant) {
-    return variant.threads_per_worker.value_or(comparison.threads_per_worker);
+    return threads_of_worker(comparison, variant);
   };
   const ComparedVariant& most =
       *std::ranges::max_element(comparison.variants, {}, [&](const ComparedVariant& variant) {
         return std::pair(variant.workers * threads(variant), variant.workers);
       });
-  const int cpus = std::ranges::min_element(comparison.machines, {}, &Machine::cpus)->cpus;
+  const int cpus = fewest_cpus(comparison);
   const bool is_shared = shares_cpus(comparison, most);
   const bool has_replicas = std::ranges::any_of(comparison.variants, [](const auto& one) {
     return one.workers > 1 && !one.is_distributed.value_or(true);

@@ -33,6 +33,12 @@ struct ComparedVariant;
 // the clock is virtual.
 bool shares_cpus(const Comparison& comparison, const ComparedVariant& variant);
 
+// Returns how many times as many threads of `variant` as of `base` can run at once; under the
+// virtual clock, how many times as many workers. Empty if machines or threads are unknown, or if a
+// machine has a GPU.
+std::optional<double> parallel_factor(const Comparison& comparison, const ComparedVariant& base,
+                                      const ComparedVariant& variant);
+
 // Describes how the variant with the most threads used the CPUs: "4 workers of 1 thread shared 2
 // CPUs". Empty if machines or threads are unknown, or if the clock is virtual.
 struct CpuUse {

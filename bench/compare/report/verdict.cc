@@ -185,9 +185,8 @@ class VerdictWriter {
                                words_.target(), unknown));
       }
       return add(fmt::format(
-          "{}no variant is recommended over another: times to {}, {} ({}) to {} ({}), cannot be "
-          "told "
-          "apart with {}{}{}",
+          "{}no variant is recommended over another: arithmetic mean times to {}, {} ({}) to {} "
+          "({}), cannot be told apart with {}{}{}",
           capitalised(words_.setting()), words_.target(), words_.mean_time(best.front()),
           words_.name(best.front()), words_.mean_time(best.back()), words_.name(best.back()),
           words_.seeds(best), words_.detectable(best, Measure::kTime), unknown));
@@ -198,15 +197,16 @@ class VerdictWriter {
     std::string text =
         !others.empty() && !rows.slower.empty()
             ? fmt::format(
-                  "No single variant is shown best{}: {}{} had the shortest mean time to "
+                  "No single variant is shown best{}: {}{} had the shortest arithmetic mean time "
+                  "to "
                   "{}, {}",
                   among(rows.unknown), words_.setting(), words_.name(best.front()), words_.target(),
                   words_.mean_time(best.front()))
-            : fmt::format("Use {}: {}{} reached {} {}{}, in {}", words_.either(best),
-                          words_.setting(), others.empty() ? "it" : words_.name(best.front()),
-                          words_.target(), rows.slower.empty() ? "with every seed" : "soonest",
-                          rows.slower.empty() ? "" : among(rows.unknown),
-                          words_.mean_time(best.front()));
+            : fmt::format(
+                  "Use {}: {}{} reached {} {}{}, in {} (arithmetic mean)", words_.either(best),
+                  words_.setting(), others.empty() ? "it" : words_.name(best.front()),
+                  words_.target(), rows.slower.empty() ? "with every seed" : "soonest",
+                  rows.slower.empty() ? "" : among(rows.unknown), words_.mean_time(best.front()));
     if (!others.empty()) {
       text += fmt::format(", and {} ({}) cannot be told apart from it with {}{}",
                           words_.names(others), words_.mean_times(others), words_.seeds(best),

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "bench/compare/report/machine.h"
 #include "bench/compare/report/reported_faults.h"
 #include "bench/plots/text.h"
 
@@ -120,9 +121,12 @@ std::string VerdictWords::detectable(const RowIndices& rows, Measure measure) co
     least_certain = rows[i];
   }
   if (!(most > 0.0)) return "";
+  double highest = 0.0;
+  for (const std::size_t row : rows) highest = std::max(highest, rows_[row].accuracy->mean);
   const std::string difference = measure == Measure::kTime
                                      ? "a factor of " + detectable_factor(most)
-                                     : points_text(most) + " points";
+                                     : fmt::format("{} points, of {} remaining to 100 %,",
+                                                   points_text(most), points_text(1.0 - highest));
   return fmt::format(
       "; {}{} would have been seen with a probability of about 80 %", difference,
       rows.size() > 2 ? fmt::format(" ({}, less for the others)", name(least_certain)) : "");
@@ -135,7 +139,16 @@ std::string VerdictWords::detectable_over(std::size_t a, const RowIndices& rows)
     if (!pair || !std::isfinite(pair->detectable)) return "";
     most = std::max(most, pair->detectable);
   }
-  return fmt::format("{} over {}", detectable_factor(most), name(a));
+  const std::string factor = fmt::format("{} over {}", detectable_factor(most), name(a));
+  std::optional<double> possible;
+  for (const std::size_t row : rows) {
+    const auto by_cpus =
+        parallel_factor(comparison_, comparison_.variants[a], comparison_.variants[row]);
+    if (by_cpus) possible = std::max(possible.value_or(0.0), *by_cpus);
+  }
+  if (!possible || most <= std::log(*possible)) return factor;
+  return fmt::format("{} (more than the {} that parallel work alone allows here)", factor,
+                     decimal_text(*possible, 1));
 }
 
 std::string VerdictWords::times(const PairDifference& time) const {

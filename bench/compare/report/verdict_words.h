@@ -49,8 +49,8 @@ class VerdictWords {
   // factor that is needed between the first row and any of the others, with the name of that row;
   // "" if it is not known. If the first evaluation of a row reached the target, says that instead.
   std::string detectable(const RowIndices& rows, Measure measure) const;
-  // Returns "1.8 over a": the factor between any of `rows` and row a that is large enough; "" if it
-  // is not known for all of them.
+  // Returns "1.8 over a": the factor between any of `rows` and row a that is large enough, and
+  // whether it is more than their workers and CPUs allow; "" if it is not known for all of them.
   std::string detectable_over(std::size_t a, const RowIndices& rows) const;
   // Returns what is claimed about a pair's times: "a took 1.9x as long as b (1.2x to 3.1x)".
   std::string times(const PairDifference& time) const;

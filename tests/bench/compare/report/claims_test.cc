@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/compare/report/verdict.h"
 #include "tests/bench/compare/report/made_up.h"
 
 namespace syncopate::bench {
@@ -46,6 +47,40 @@ TEST(Claims, AreNamedWhereWelchsTestAloneDoesNotMakeThem) {
   ASSERT_TRUE(difference);
   EXPECT_TRUE(difference->is_claimed());
   EXPECT_GT(difference->welch_adjusted_p, difference->adjusted_p);
+}
+
+std::string sentences(const Comparison& comparison) {
+  std::string text;
+  for (const std::string& sentence : verdict(comparison).sentences) text += sentence + "\n";
+  return text;
+}
+
+// Two CPUs train at most twice as fast as one of them; that a larger factor would have been seen
+// says nothing.
+TEST(DetectableFactors, AreMarkedWhereTheyExceedWhatTheCpusAllow) {
+  ComparedVariant two_threads = made_up_variant("two-threads", 1, kFast, kGood);
+  two_threads.threads_per_worker = 2;
+  Comparison comparison =
+      scaled({made_up_variant("one-device", 1, kFast, kGood), two_threads,
+              made_up_variant("a", 8, kFast, kGood), made_up_variant("b", 8, kSlow, kGood)});
+  const std::string words = " (more than the 1.0 that parallel work alone allows here)";
+  EXPECT_FALSE(contains_words(sentences(comparison), words)) << "the CPUs are unknown";
+  comparison.machines = {{.host = "node7", .cpus = 2}};
+  comparison.threads_per_worker = 1;
+  EXPECT_TRUE(contains_words(sentences(comparison), "over one-device and "));
+  EXPECT_TRUE(contains_words(sentences(comparison), " over two-threads" + words + " would have"));
+}
+
+TEST(DetectableDifferences, StandBesideThePointsThatRemain) {
+  const auto text = [](const std::vector<double>& of_b) {
+    Comparison comparison =
+        scaled({made_up_variant("a", 8, {100, 120, 110, 90, 105}, kGood),
+                asynchronous(made_up_variant("b", 8, {105, 115, 108, 95, 101}, of_b))});
+    return sentences(comparison);
+  };
+  // The more accurate row ended with 98.50 %.
+  EXPECT_TRUE(contains_words(text({0.985, 0.999, 0.95, 0.995, 0.996}),
+                             " points, of 1.50 remaining to 100 %, would have been seen with"));
 }
 
 }  // namespace

@@ -42,8 +42,9 @@ TEST(Verdict, RecommendsTheOnlyVariantThatNoOtherEquals) {
   EXPECT_TRUE(contains_words(
       sentence(comparison, 0),
       "Use ring: with learning rates scaled linearly with the batch, not tuned, with "
-      "one worker 4x slower, it reached 95 % soonest, in 173 s; mirrored took 3.9x as "
-      "long ("));
+      "one worker 4x slower, it reached 95 % soonest, in 173 s (arithmetic mean); mirrored took "
+      "3.9x as "
+      "long (geometric means, "));
   EXPECT_EQ(verdict(comparison).recommended, std::vector<std::string>{"ring"});
 }
 
@@ -55,7 +56,8 @@ TEST(Verdict, RecommendsAllVariantsThatCannotBeToldApartFromTheBest) {
   EXPECT_TRUE(contains_words(sentence(comparison, 0), "No single variant is shown best: "));
   EXPECT_TRUE(contains_words(
       sentence(comparison, 0),
-      "b had the shortest mean time to 95 %, 105 s, and a (105 s) cannot be told apart from it "
+      "b had the shortest arithmetic mean time to 95 %, 105 s, and a (105 s) cannot be told apart "
+      "from it "
       "with 5 seeds; "
       "a factor of 1.29 would have been seen with a probability of about 80 %; c took longer than "
       "b."));
@@ -125,8 +127,9 @@ TEST(Verdict, NamesEachRowOfOneWorkerThatSeveralWorkersDoNotBeat) {
 TEST(Verdict, RecommendsNothingIfNoVariantsCanBeToldApart) {
   const Comparison comparison = scaled({made_up_variant("a", 8, {100, 120, 110, 90, 105}, kGood),
                                         made_up_variant("b", 8, {105, 115, 108, 95, 101}, kGood)});
-  EXPECT_TRUE(contains_words(sentence(comparison, 0),
-                             "no variant is recommended over another: times to 95 %"));
+  EXPECT_TRUE(
+      contains_words(sentence(comparison, 0),
+                     "no variant is recommended over another: arithmetic mean times to 95 %"));
   EXPECT_TRUE(contains_words(sentence(comparison, 0), "would have been seen"));
   EXPECT_TRUE(verdict(comparison).recommended.empty());
 }
@@ -138,7 +141,8 @@ TEST(Verdict, ComparesSynchronousWithAsynchronous) {
       sentence(comparison, 1),
       "With learning rates scaled linearly with the batch, not tuned, the best asynchronous "
       "variant "
-      "beats the best synchronous one in time to 95 %: async took 173 s, mirrored 3.9x as long ("));
+      "beats the best synchronous one in time to 95 %: async took 173 s (arithmetic mean), "
+      "mirrored 3.9x as long (geometric means, "));
   EXPECT_TRUE(
       contains_words(sentence(comparison, 1), "async ended 1.40 points lower than mirrored ("));
   EXPECT_TRUE(
@@ -237,7 +241,7 @@ TEST(Verdict, ComparesTheBestOfEachKind) {
       1);
   EXPECT_TRUE(contains_words(text,
                              "the best synchronous variant beats the best asynchronous one in time "
-                             "to 95 %: ring took 173 s, ssp 4.6x"));
+                             "to 95 %: ring took 173 s (arithmetic mean), ssp 4.6x"));
 }
 
 TEST(Verdict, SaysEqualOnlyWhereTheIntervalLiesWithinTheMargin) {
@@ -300,9 +304,9 @@ TEST(Verdict, ExcludesARowThatMissedTheTargetOnlyIfItEndedLessAccurate) {
   const Comparison comparison =
       scaled({made_up_variant("ring", 8, kFast, kGood), asynchronous(stuck)});
   EXPECT_TRUE(contains_words(sentence(comparison, 0), "Use ring: "));
-  EXPECT_TRUE(contains_words(
-      sentence(comparison, 0),
-      "it reached 95 % with every seed, in 173 s; async missed 95 % and ended less accurate."));
+  EXPECT_TRUE(contains_words(sentence(comparison, 0),
+                             "it reached 95 % with every seed, in 173 s (arithmetic mean); async "
+                             "missed 95 % and ended less accurate."));
 }
 
 TEST(Verdict, ClaimsNothingFromRowsThatOtherProgramsDisturbed) {
