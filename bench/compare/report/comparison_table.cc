@@ -69,9 +69,9 @@ std::string accuracy_cell(const Sample& accuracy, std::string_view plus_minus) {
   return with_deviation(points(accuracy.mean), accuracy.deviation, plus_minus, points);
 }
 
-// Returns the 95 % interval of the ratio of a row's samples per second to those of the first row;
-// "" with too few seeds.
-std::string throughput_interval(const Rows& rows, std::size_t index) {
+// Returns the 95 % interval of the ratio of a row's samples per second to those of row `base`; ""
+// with too few seeds.
+std::string throughput_interval(const Rows& rows, std::size_t base, std::size_t index) {
   const auto logarithms = [&](std::size_t row) {
     std::vector<double> values;
     for (const double value : rows[row].samples_per_second->values) {
@@ -79,72 +79,125 @@ std::string throughput_interval(const Rows& rows, std::size_t index) {
     }
     return values;
   };
-  const auto test = welch_test(logarithms(index), logarithms(0));
-  if (!test || std::min(rows[0].done, rows[index].done) < kSeedsForAccuracy) return "";
+  const auto test = welch_test(logarithms(index), logarithms(base));
+  if (!test || std::min(rows[base].done, rows[index].done) < kSeedsForAccuracy) return "";
   const double reach = test->reach(0.05);
   return fmt::format("{} to {}", factor_text(std::exp(test->difference - reach)),
                      factor_text(std::exp(test->difference + reach)));
 }
 
-// Returns the cell of the speed-up over the first row, with its interval.
-std::string speed_up_cell(const Rows& rows, const Claims& claims, std::size_t index) {
-  const auto factor = speed_up(rows, index);
+// Returns the cell of the speed-up over row `base`, with its interval.
+std::string speed_up_cell(const Rows& rows, const Claims& claims, std::size_t base,
+                          std::size_t index) {
+  const auto factor = speed_up(rows, base, index);
   if (!factor) return "-";
   std::string interval;
-  if (index > 0 && speed_up_kind(rows) == SpeedUpKind::kThroughput) {
-    interval = throughput_interval(rows, index);
-  } else if (const auto ratio = claims.difference(0, index, Measure::kTime)) {
+  if (index != base && speed_up_kind(rows) == SpeedUpKind::kThroughput) {
+    interval = throughput_interval(rows, base, index);
+  } else if (const auto ratio = claims.difference(base, index, Measure::kTime)) {
     interval = interval_words(*ratio);
   }
   return factor_text(*factor) + (interval.empty() ? "" : "\n" + interval);
 }
 
-TableRow row_of(const Comparison& comparison, const Rows& rows, const Claims& claims,
-                std::size_t index, std::string_view plus_minus) {
-  const VariantSummary& row = rows[index];
-  TableRow line{
-      .name = row.name, .cells = {workers_cell(comparison, index, row)}, .notes = row_notes(row)};
-  line.cells.push_back(updates_cell(row));
-  line.cells.push_back(row.accuracy ? accuracy_cell(*row.accuracy, plus_minus) : "-");
-  if (comparison.target_accuracy) line.cells.push_back(target_cell(row, plus_minus));
-  const auto& speed = row.samples_per_second;
-  line.cells.push_back(
-      speed ? with_deviation(short_text(speed->mean), speed->deviation, plus_minus, short_text)
-            : "-");
-  line.cells.push_back(speed_up_cell(rows, claims, index));
-  line.cells.push_back(row.staleness ? decimal_text(row.staleness->mean, 2) : "-");
-  return line;
+// Returns what a speed-up is a ratio of and the least level of the intervals of the column, such as
+// "time, >= 99.8 %".
+std::string speed_up_unit(const Rows& rows, const Claims& claims) {
+  if (speed_up_kind(rows) == SpeedUpKind::kThroughput) return "samples/s, 95 %";
+  double most = 0.0;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    const auto pair = claims.difference(0, i, Measure::kTime);
+    if (pair) most = std::max(most, pair->level);
+  }
+  constexpr double kRounding = 1e-9;
+  return most == 0.0
+             ? "time"
+             : fmt::format("time, >= {} %",
+                           decimal_text(std::floor(1000.0 * (1.0 - most + kRounding)) / 10.0, 1));
 }
 
-std::vector<TableHead> heads_of(const Comparison& comparison, const Rows& rows) {
-  const bool by_time = speed_up_kind(rows) == SpeedUpKind::kTimeToTarget;
-  const bool has_replicas = std::ranges::any_of(
-      rows, [](const VariantSummary& row) { return row.is_distributed.has_value(); });
-  std::vector<TableHead> heads = {{"strategy", ""},
-                                  {"workers", has_replicas ? "x replicas" : "", true},
-                                  {"updates", "x batch", true},
-                                  {"accuracy", "final, %"}};
-  if (comparison.target_accuracy) {
-    heads.push_back({"to " + percent_text(*comparison.target_accuracy),
-                     comparison.has_virtual_clock ? "virtual s" : "s"});
+// Makes the columns of the table of results, each with its cells.
+class ResultsTable {
+ public:
+  ResultsTable(const Comparison& comparison, TableWidth width)
+      : comparison_(comparison),
+        rows_(summarise(comparison)),
+        claims_(rows_),
+        is_page_(width == TableWidth::kPage),
+        plus_minus_(is_page_ ? "± " : "+- ") {}
+
+  Table make() {
+    table_.heads.push_back({"strategy", ""});
+    for (const VariantSummary& row : rows_) {
+      table_.rows.push_back({.name = row.name, .cells = {}, .notes = row_notes(row)});
+    }
+    const bool has_replicas = std::ranges::any_of(
+        rows_, [](const VariantSummary& row) { return row.is_distributed.has_value(); });
+    add({"workers", has_replicas ? "x replicas" : "", true},
+        [&](std::size_t row) { return workers_cell(comparison_, row, rows_[row]); });
+    add({"updates", "x batch", true}, [&](std::size_t row) { return updates_cell(rows_[row]); });
+    add({"accuracy", "final, %"}, [&](std::size_t row) {
+      const auto& accuracy = rows_[row].accuracy;
+      return accuracy ? accuracy_cell(*accuracy, plus_minus_) : "-";
+    });
+    if (comparison_.target_accuracy) add_target(percent_text(*comparison_.target_accuracy));
+    add({"samples/s", "mean", true}, [&](std::size_t row) {
+      const auto& speed = rows_[row].samples_per_second;
+      return speed ? with_deviation(short_text(speed->mean), speed->deviation, plus_minus_,
+                                    short_text)
+                   : "-";
+    });
+    add_speed_ups();
+    add({"staleness", "mean", true}, [&](std::size_t row) {
+      const auto& staleness = rows_[row].staleness;
+      return staleness ? decimal_text(staleness->mean, 2) : "-";
+    });
+    return std::move(table_);
   }
-  heads.push_back({"samples/s", "mean", true});
-  heads.push_back({"speed-up", by_time ? "to target" : "samples/s"});
-  heads.push_back({"staleness", "mean", true});
-  return heads;
-}
+
+ private:
+  template <typename Cell>
+  void add(TableHead head, Cell cell) {
+    table_.heads.push_back(std::move(head));
+    for (std::size_t row = 0; row < rows_.size(); ++row) {
+      table_.rows[row].cells.push_back(cell(row));
+    }
+  }
+
+  void add_target(const std::string& target) {
+    add({"to " + target, comparison_.has_virtual_clock ? "virtual s" : "s"},
+        [&](std::size_t row) { return target_cell(rows_[row], plus_minus_); });
+    if (!is_page_) return;
+    add({"samples", "to " + target, true}, [&](std::size_t row) {
+      const auto& samples = rows_[row].samples_to_target;
+      return samples
+                 ? fmt::format("{}\nn = {}", decimal_text(samples->mean, 0), samples->values.size())
+                 : "-";
+    });
+  }
+
+  void add_speed_ups() {
+    add({"speed-up", speed_up_unit(rows_, claims_)},
+        [&](std::size_t row) { return speed_up_cell(rows_, claims_, 0, row); });
+    const auto one_worker = fastest_with_one_worker(rows_);
+    if (!is_page_ || !one_worker || *one_worker == 0) return;
+    constexpr std::size_t kLongestName = 30;
+    add({"speed-up", "over " + shortened(rows_[*one_worker].name, kLongestName), true},
+        [&](std::size_t row) { return speed_up_cell(rows_, claims_, *one_worker, row); });
+  }
+
+  const Comparison& comparison_;
+  const Rows rows_;
+  const Claims claims_;
+  const bool is_page_;
+  const std::string_view plus_minus_;
+  Table table_;
+};
 
 }  // namespace
 
 Table results_table(const Comparison& comparison, TableWidth width) {
-  const Rows rows = summarise(comparison);
-  const Claims claims(rows);
-  const std::string_view plus_minus = width == TableWidth::kPage ? "± " : "+- ";
-  Table table{.heads = heads_of(comparison, rows), .rows = {}};
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    table.rows.push_back(row_of(comparison, rows, claims, i, plus_minus));
-  }
-  return table;
+  return ResultsTable(comparison, width).make();
 }
 
 }  // namespace syncopate::bench

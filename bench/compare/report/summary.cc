@@ -231,16 +231,31 @@ SpeedUpKind speed_up_kind(const Rows& rows) {
   return has_time ? SpeedUpKind::kTimeToTarget : SpeedUpKind::kThroughput;
 }
 
-std::optional<double> speed_up(const Rows& rows, std::size_t row) {
-  if (rows.front().disturbed > 0 || rows[row].disturbed > 0) return std::nullopt;
+std::optional<double> speed_up(const Rows& rows, std::size_t base, std::size_t row) {
+  if (rows[base].disturbed > 0 || rows[row].disturbed > 0) return std::nullopt;
   const bool by_time = speed_up_kind(rows) == SpeedUpKind::kTimeToTarget;
-  const auto& first = by_time ? rows.front().seconds_to_target : rows.front().samples_per_second;
-  const auto& own = by_time ? rows[row].seconds_to_target : rows[row].samples_per_second;
-  if (!first || !own) return std::nullopt;
-  const std::optional<double> of_first = geometric_mean(*first);
-  const std::optional<double> of_own = geometric_mean(*own);
-  if (!of_first || !of_own) return std::nullopt;
-  return by_time ? *of_first / *of_own : *of_own / *of_first;
+  const auto quantity = [&](const VariantSummary& of) {
+    return by_time ? of.seconds_to_target : of.samples_per_second;
+  };
+  const auto of_base = quantity(rows[base]);
+  const auto of_row = quantity(rows[row]);
+  if (!of_base || !of_row) return std::nullopt;
+  const std::optional<double> base_mean = geometric_mean(*of_base);
+  const std::optional<double> row_mean = geometric_mean(*of_row);
+  if (!base_mean || !row_mean) return std::nullopt;
+  return by_time ? *base_mean / *row_mean : *row_mean / *base_mean;
+}
+
+std::optional<std::size_t> fastest_with_one_worker(const Rows& rows) {
+  std::optional<std::size_t> fastest;
+  double most = 0.0;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const auto factor = speed_up(rows, 0, row);
+    if (rows[row].kind != Kind::kOneWorker || !factor || *factor <= most) continue;
+    fastest = row;
+    most = *factor;
+  }
+  return fastest;
 }
 
 }  // namespace syncopate::bench

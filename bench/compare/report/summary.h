@@ -100,8 +100,11 @@ std::vector<std::size_t> choices(const Rows& rows, const std::optional<Chance>& 
 // rows if the first row has no time to the target.
 enum class SpeedUpKind : std::uint8_t { kTimeToTarget, kThroughput };
 SpeedUpKind speed_up_kind(const Rows& rows);
-// Returns the speed-up of a row over the first row, the ratio of geometric means over seeds. Empty
-// if other programs disturbed either row: they do not slow all rows alike.
-std::optional<double> speed_up(const Rows& rows, std::size_t row);
+// Returns the speed-up of a row over row `base`, the ratio of geometric means over seeds. Empty if
+// other programs disturbed either row: they do not slow all rows alike.
+std::optional<double> speed_up(const Rows& rows, std::size_t base, std::size_t row);
+// Returns the row with the largest speed-up of those with one worker and one replica; empty if none
+// has one.
+std::optional<std::size_t> fastest_with_one_worker(const Rows& rows);
 
 }  // namespace syncopate::bench

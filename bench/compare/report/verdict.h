@@ -48,7 +48,10 @@ std::string explanation(const Comparison& comparison, const Rows& rows,
                         std::string_view plus_minus);
 
 // Writes the verdict and the numbers behind it into DIR/comparison.json, in place of an earlier
-// verdict. Throws FileError.
+// verdict. Numbers that are not known are null. Throws FileError.
+//   "rows": [{"name":N, "samples_to_target":MEAN, "runs_to_target":N, "speed_up":OVER_FIRST_ROW,
+//     "speed_up_over_one_worker":F}, ...],
+//   "fastest_with_one_worker": NAME,
 //   "recommended": [LABEL, ...], "verdict": [SENTENCE, ...],
 //   "warnings": [{"subject":S, "text":T}, ...],
 //   "claims": {"family_level":P, "pairs":[{"measure":"accuracy"|"log_time", "a":LABEL, "b":LABEL,

@@ -44,6 +44,23 @@ void keep_verdict(const std::filesystem::path& dir, const Comparison& comparison
   for (const Warning& warning : verdict.warnings) {
     warned.push_back({{"subject", warning.subject}, {"text", warning.text}});
   }
+  Json summaries = Json::array();
+  const auto optional_number = [](const std::optional<double>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  };
+  const auto one_worker = fastest_with_one_worker(rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto& samples = rows[i].samples_to_target;
+    const auto over = [&](std::size_t base) { return optional_number(speed_up(rows, base, i)); };
+    summaries.push_back(
+        {{"name", rows[i].name},
+         {"samples_to_target", samples ? Json(samples->mean) : Json(nullptr)},
+         {"runs_to_target", rows[i].reached},
+         {"speed_up", over(0)},
+         {"speed_up_over_one_worker", one_worker ? over(*one_worker) : Json(nullptr)}});
+  }
+  object["rows"] = summaries;
+  object["fastest_with_one_worker"] = one_worker ? Json(rows[*one_worker].name) : Json(nullptr);
   object["recommended"] = verdict.recommended;
   object["verdict"] = verdict.sentences;
   object["warnings"] = warned;

@@ -25,11 +25,11 @@ TEST(ComparisonTable, AlignsItsColumns) {
                                   made_up_variant("async", 16, {10, 11, 12}, {0.96, 0.97, 0.98})}));
   ASSERT_EQ(lines.size(), 6U);
   EXPECT_EQ(lines[0],
-            "strategy  workers  updates  accuracy  to 95 %  samples/s   speed-up  staleness");
+            "strategy  workers  updates  accuracy  to 95 %  samples/s  speed-up  staleness");
   EXPECT_EQ(lines[1],
-            "                   x batch  final, %        s       mean  to target       mean");
+            "                   x batch  final, %        s       mean      time       mean");
   EXPECT_EQ(lines[2],
-            "mirrored        4  3 x 100     97.00     42.0       4.77      1.00x          -");
+            "mirrored        4  3 x 100     97.00     42.0       4.77     1.00x          -");
   EXPECT_EQ(lines[3], "                             +- 0.00  +- 2.00   +- 0.227");
 }
 
@@ -64,6 +64,48 @@ TEST(ComparisonTable, HasNoTimeColumnWithoutATarget) {
   comparison.target_accuracy.reset();
   EXPECT_EQ(results_table(comparison, TableWidth::kTerminal).heads.size(), 7U);
   EXPECT_EQ(results_table(comparison, TableWidth::kTerminal).rows[0].cells.size(), 6U);
+}
+
+// Returns the cells of the column with this head, "NAME UNIT"; none if there is no such column.
+std::vector<std::string> column(const Comparison& comparison, const std::string& head,
+                                TableWidth width = TableWidth::kPage) {
+  const Table table = results_table(comparison, width);
+  std::vector<std::string> cells;
+  for (std::size_t i = 1; i < table.heads.size(); ++i) {
+    if (table.heads[i].name + " " + table.heads[i].unit != head) continue;
+    for (const TableRow& row : table.rows) cells.push_back(row.cells[i - 1]);
+  }
+  return cells;
+}
+
+TEST(ComparisonTable, HasTheSamplesToTheTargetOnThePageAlone) {
+  ComparedVariant sometimes = made_up_variant("sometimes", 2, {10, 12}, {0.97, 0.97});
+  sometimes.runs.push_back(made_up_run(3, {0.5}, 0.1));
+  const Comparison comparison =
+      made_up_comparison({made_up_variant("a", 1, {40, 42, 44}, {0.97, 0.97, 0.97}), sometimes});
+  EXPECT_EQ(column(comparison, "samples to 95 %"), (std::vector<std::string>{"200\nn = 3", "-"}));
+  EXPECT_TRUE(column(comparison, "samples to 95 %", TableWidth::kTerminal).empty());
+}
+
+TEST(ComparisonTable, HasTheSpeedUpOverAFasterRowWithOneWorker) {
+  const auto one = [](const std::string& label, double seconds) {
+    return made_up_variant(label, 1, {seconds}, {0.97});
+  };
+  const ComparedVariant ring = made_up_variant("ring", 4, {10}, {0.97});
+  EXPECT_EQ(column(made_up_comparison({one("a", 40), one("b", 20), ring}), "speed-up over b"),
+            (std::vector<std::string>{"0.50x", "1.00x", "2.0x"}));
+  EXPECT_TRUE(
+      column(made_up_comparison({one("a", 20), one("b", 40), ring}), "speed-up over a").empty())
+      << "the first row is the fastest";
+}
+
+// Holm's procedure tests the claim at half of 5 %, and the accuracies, which are equal, at 5 %.
+TEST(ComparisonTable, HasTheLevelOfItsIntervalsInTheHead) {
+  Comparison comparison =
+      scaled({made_up_variant("a", 1, kSlow, kGood), made_up_variant("b", 8, kFast, kGood)});
+  EXPECT_EQ(column(comparison, "speed-up time, >= 97.5 %").size(), 2U);
+  comparison.target_accuracy.reset();
+  EXPECT_EQ(column(comparison, "speed-up samples/s, 95 %").size(), 2U);
 }
 
 TEST(ComparisonTable, DistinguishesProcessesFromReplicasAndNamesTheMachine) {

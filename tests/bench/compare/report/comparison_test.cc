@@ -82,9 +82,18 @@ TEST(SpeedUp, ComparesTimesToTheTarget) {
   const auto rows = summarise(made_up_comparison(
       {made_up_variant("slow", 1, {40}, {0.97}), made_up_variant("fast", 1, {10}, {0.97}),
        ComparedVariant{"lost", 1, {made_up_run(1, {0.5}, 0.001)}}}));
-  EXPECT_DOUBLE_EQ(*speed_up(rows, 0), 1.0);
-  EXPECT_DOUBLE_EQ(*speed_up(rows, 1), 4.0);
-  EXPECT_FALSE(speed_up(rows, 2).has_value());
+  EXPECT_DOUBLE_EQ(*speed_up(rows, 0, 0), 1.0);
+  EXPECT_DOUBLE_EQ(*speed_up(rows, 0, 1), 4.0);
+  EXPECT_FALSE(speed_up(rows, 0, 2).has_value());
+}
+
+TEST(SpeedUp, HasAsItsOtherBaseTheFastestRowWithOneWorker) {
+  const auto rows = summarise(made_up_comparison({made_up_variant("a", 1, {40}, {0.97}),
+                                                  made_up_variant("two-threads", 1, {20}, {0.97}),
+                                                  made_up_variant("ring", 4, {10}, {0.97})}));
+  ASSERT_EQ(fastest_with_one_worker(rows), 1U);
+  EXPECT_DOUBLE_EQ(*speed_up(rows, 1, 2), 2.0);
+  EXPECT_EQ(fastest_with_one_worker({rows[2]}), std::nullopt);
 }
 
 TEST(SpeedUp, ComparesSamplesPerSecondIfTheFirstRowNeverReachedTheTarget) {
@@ -92,7 +101,7 @@ TEST(SpeedUp, ComparesSamplesPerSecondIfTheFirstRowNeverReachedTheTarget) {
       summarise(made_up_comparison({ComparedVariant{"lost", 1, {made_up_run(1, {0.5}, 0.01)}},
                                     ComparedVariant{"found", 1, {made_up_run(1, {0.96}, 0.002)}}}));
   EXPECT_EQ(speed_up_kind(rows), SpeedUpKind::kThroughput);
-  EXPECT_DOUBLE_EQ(*speed_up(rows, 1), 5.0);
+  EXPECT_DOUBLE_EQ(*speed_up(rows, 0, 1), 5.0);
 }
 
 class ComparisonFolder : public testing::Test {

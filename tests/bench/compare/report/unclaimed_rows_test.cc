@@ -155,9 +155,9 @@ TEST(UnclaimedRows, HaveNoSpeedUpOnABusyMachine) {
   const Rows rows = summarise(
       scaled({made_up_variant("a", 1, kSlow, kGood), made_up_variant("b", 8, kFast, kGood),
               disturbed(made_up_variant("c", 8, kFast, kGood))}));
-  EXPECT_TRUE(speed_up(rows, 1).has_value());
-  EXPECT_FALSE(speed_up(rows, 2).has_value());
-  EXPECT_FALSE(speed_up({rows[2], rows[1]}, 1).has_value());
+  EXPECT_TRUE(speed_up(rows, 0, 1).has_value());
+  EXPECT_FALSE(speed_up(rows, 0, 2).has_value());
+  EXPECT_FALSE(speed_up(rows, 2, 1).has_value());
 }
 
 // An accuracy that is not a number is not one that guessing reaches.

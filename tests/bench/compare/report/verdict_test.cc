@@ -439,6 +439,7 @@ TEST_F(VerdictFile, HasTheLatestVerdictAndItsNumbers) {
   EXPECT_TRUE(contains_words(text, "\"recommended\": [\n    \"b\"\n  ]"));
   EXPECT_TRUE(contains_words(text, "\"measure\": \"log_time\""));
   EXPECT_TRUE(contains_words(text, "\"claimed\": true"));
+  EXPECT_TRUE(contains_words(text, "\"name\": \"a\",\n      \"samples_to_target\": 200.0,\n"));
   // Holm's procedure tests the first of two pairs at half of 5 %.
   EXPECT_TRUE(contains_words(text, "\"level\": 0.025,"));
   EXPECT_FALSE(contains_words(text, "Use a."));
