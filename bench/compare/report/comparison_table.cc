@@ -60,6 +60,10 @@ std::vector<std::string> row_notes(const VariantSummary& row) {
                                 percent_text(std::round(100.0 * row.most_disturbance) / 100.0),
                                 count_text(row.disturbed, "run")));
   }
+  if (row.dropped_gradients) {
+    notes.push_back(fmt::format("{} % of the gradients came too late and were dropped",
+                                decimal_text(100.0 * *row.dropped_gradients, 0)));
+  }
   if (row.pending > 0) notes.push_back("pending: " + count_text(row.pending, "run"));
   return notes;
 }

@@ -119,6 +119,22 @@ Kind kind_of(const ComparedVariant& variant) {
   return is_synchronous(variant) ? Kind::kSynchronous : Kind::kAsynchronous;
 }
 
+// Returns the part of the gradients that backup workers computed for updates which had enough of
+// them. A worker's count lacks the steps before it was killed, so such runs do not count.
+std::optional<double> dropped_gradients(const ComparedVariant& variant) {
+  if (variant.label.find("+backup") == std::string::npos) return std::nullopt;
+  std::int64_t computed = 0;  // samples, as all workers of a variant have equal batches
+  std::int64_t used = 0;
+  for (const ComparedRun& run : variant.runs) {
+    if (!run.is_done() || std::ssize(run.result->times) != variant.workers) continue;
+    if (std::ranges::find(run.result->faults, "--kill") != run.result->faults.end()) continue;
+    used += run.result->summary.samples;
+    for (const WorkerMetrics& worker : run.result->times) computed += worker.samples;
+  }
+  if (used == 0 || computed < used) return std::nullopt;
+  return 1.0 - static_cast<double>(used) / static_cast<double>(computed);
+}
+
 VariantSummary summary_of(const ComparedVariant& variant, const std::optional<double>& target) {
   VariantSummary row;
   row.name = variant.label;
@@ -139,6 +155,7 @@ VariantSummary summary_of(const ComparedVariant& variant, const std::optional<do
   row.samples = over_runs(
       variant, [](const RunResult& run) { return static_cast<double>(run.summary.samples); });
   row.learning_rate = sample_of(learning_rates_of(variant));
+  row.dropped_gradients = dropped_gradients(variant);
   for (const ComparedRun& run : variant.runs) {
     if (run.is_done()) row.weights.push_back(run.result->summary.weights_hash);
   }

@@ -65,6 +65,8 @@ struct VariantSummary {
   std::optional<Sample> updates;
   std::optional<Sample> samples;        // trained samples of each run
   std::optional<Sample> learning_rate;  // in the first step line of each run
+  // With backup workers, the part of all gradients that came too late; empty if unknown.
+  std::optional<double> dropped_gradients;
 
   int ended() const noexcept { return done + failed; }
   // Returns the samples per update; empty before the first update.

@@ -57,7 +57,8 @@ void keep_verdict(const std::filesystem::path& dir, const Comparison& comparison
          {"samples_to_target", samples ? Json(samples->mean) : Json(nullptr)},
          {"runs_to_target", rows[i].reached},
          {"speed_up", over(0)},
-         {"speed_up_over_one_worker", one_worker ? over(*one_worker) : Json(nullptr)}});
+         {"speed_up_over_one_worker", one_worker ? over(*one_worker) : Json(nullptr)},
+         {"dropped_gradients", optional_number(rows[i].dropped_gradients)}});
   }
   object["rows"] = summaries;
   object["fastest_with_one_worker"] = one_worker ? Json(rows[*one_worker].name) : Json(nullptr);

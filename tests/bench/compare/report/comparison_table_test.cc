@@ -108,6 +108,15 @@ TEST(ComparisonTable, HasTheLevelOfItsIntervalsInTheHead) {
   EXPECT_EQ(column(comparison, "speed-up samples/s, 95 %").size(), 2U);
 }
 
+TEST(ComparisonTable, SaysHowManyGradientsWereDropped) {
+  ComparedVariant backup = made_up_variant("server:sync+backup:1", 4, {10}, {0.97});
+  backup.runs[0].result->summary.samples = 304;
+  backup.runs[0].result->times.resize(4);
+  for (WorkerMetrics& worker : backup.runs[0].result->times) worker.samples = 100;
+  const auto lines = printed(made_up_comparison({backup}));
+  EXPECT_EQ(lines.back(), "  24 % of the gradients came too late and were dropped");
+}
+
 TEST(ComparisonTable, DistinguishesProcessesFromReplicasAndNamesTheMachine) {
   ComparedVariant mirrored = made_up_variant("mirrored", 4, {40}, {0.97});
   mirrored.is_distributed = false;

@@ -96,6 +96,23 @@ TEST(SpeedUp, HasAsItsOtherBaseTheFastestRowWithOneWorker) {
   EXPECT_EQ(fastest_with_one_worker({rows[2]}), std::nullopt);
 }
 
+// A worker's own count has the samples of all its gradients, that of the run those that were used.
+TEST(Summary, HasTheShareOfGradientsThatBackupWorkersComputedInVain) {
+  ComparedVariant backup = made_up_variant("server:sync+backup:1", 4, {10, 11}, {0.97, 0.97});
+  for (ComparedRun& run : backup.runs) {
+    run.result->summary.samples = 300;
+    run.result->times.resize(4);
+    for (WorkerMetrics& worker : run.result->times) worker.samples = 100;
+  }
+  const auto dropped = [](const ComparedVariant& variant) {
+    return summarise(made_up_comparison({variant})).front().dropped_gradients;
+  };
+  EXPECT_DOUBLE_EQ(dropped(backup).value_or(0.0), 0.25);
+  for (ComparedRun& run : backup.runs) run.result->faults = {"--kill", "worker=1,at=1s"};
+  EXPECT_FALSE(dropped(backup).has_value()) << "a killed worker's samples are not known";
+  EXPECT_FALSE(dropped(made_up_variant("ring", 4, {10}, {0.97})).has_value());
+}
+
 TEST(SpeedUp, ComparesSamplesPerSecondIfTheFirstRowNeverReachedTheTarget) {
   const auto rows =
       summarise(made_up_comparison({ComparedVariant{"lost", 1, {made_up_run(1, {0.5}, 0.01)}},
