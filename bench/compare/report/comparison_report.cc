@@ -76,8 +76,7 @@ std::string cell_html(const std::string& cell) {
                      html_text(cell.substr(end + 1)));
 }
 
-std::string results_html(const Comparison& comparison) {
-  const Table table = results_table(comparison, TableWidth::kPage);
+std::string html_of(const Table& table) {
   std::string rows;
   for (const TableRow& row : table.rows) {
     rows += fmt::format("<tr><th scope=\"row\">{}</th>", html_text(row.name));
@@ -143,7 +142,7 @@ std::string run_line(const Comparison& comparison, const ComparedVariant& varian
 
 std::string html_page(const Comparison& comparison) {
   std::string html = verdict_html(verdict(comparison)) + "<h2>Results</h2>\n" +
-                     results_html(comparison) +
+                     html_of(results_table(comparison, TableWidth::kPage)) +
                      note_html(explanation(comparison, summarise(comparison), "±"));
   const auto add_grid = [&](std::string_view heading, const std::string& figures) {
     if (figures.empty()) return;
@@ -151,6 +150,10 @@ std::string html_page(const Comparison& comparison) {
     html += fmt::format("<div class=\"grid\">\n{}</div>\n", figures);
   };
   add_grid("", target_plot(comparison) + throughput_plot(comparison));
+  const Table claims = claims_table(comparison);
+  if (!claims.rows.empty()) {
+    html += "<h2>Claims</h2>\n" + html_of(claims) + note_html(kClaimUnits);
+  }
   html += "<h2>Conditions</h2>\n" + facts_html(comparison);
   add_grid("Learning", curve_plots(comparison));
   html += staleness_plots(comparison) + time_plots(comparison);
@@ -221,6 +224,11 @@ void print_verdict(std::ostream& out, const Comparison& comparison, const Verdic
       out << name << std::string(width + kColumnGap - width_of(name), ' ') << line << '\n';
       name.clear();
     }
+  }
+  const Table claims = claims_table(comparison);
+  if (!claims.rows.empty()) {
+    out << '\n' << kClaimUnits << '\n';
+    print_columns(out, claims);
   }
   const std::string notes = explanation(comparison, summarise(comparison), "+-");
   if (!notes.empty()) print_wrapped(out << '\n', notes);

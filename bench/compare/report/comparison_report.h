@@ -28,8 +28,8 @@ void write_comparison_report(const std::filesystem::path& dir, const Comparison&
 // labels on several lines, and the machines below it.
 void print_table(std::ostream& out, const Comparison& comparison);
 
-// Prints the sentences of the verdict, its most important warnings as rows of a table, and what the
-// numbers of the comparison's table mean.
+// Prints the sentences of the verdict, its most important warnings and all claims as rows of
+// tables, and what the numbers of the comparison's table mean.
 void print_verdict(std::ostream& out, const Comparison& comparison, const Verdict& verdict);
 
 }  // namespace syncopate::bench

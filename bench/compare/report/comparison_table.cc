@@ -204,4 +204,30 @@ Table results_table(const Comparison& comparison, TableWidth width) {
   return ResultsTable(comparison, width).make();
 }
 
+Table claims_table(const Comparison& comparison) {
+  const Rows rows = summarise(comparison);
+  const Claims claims(rows);
+  Table table{
+      .heads = {{"claim", ""}, {"estimate", ""}, {"interval", ""}, {"level", "of interval"}},
+      .rows = {}};
+  for (const Measure measure : {Measure::kTime, Measure::kAccuracy}) {
+    const bool is_time = measure == Measure::kTime;
+    for (const PairDifference& pair : claims.all()) {
+      if (pair.measure != measure || !pair.is_claimed()) continue;
+      const std::size_t more = pair.value > 0.0 ? pair.a : pair.b;
+      const std::size_t less = more == pair.a ? pair.b : pair.a;
+      const PairDifference difference = *claims.difference(more, less, measure);
+      table.rows.push_back(
+          {.name = fmt::format("{} {} {}", named(rows[more]),
+                               is_time ? "took longer than" : "ended more accurate than",
+                               named(rows[less])),
+           .cells = {is_time ? factor_text(std::exp(difference.value))
+                             : points_text(difference.value) + " points",
+                     interval_words(difference), percent_text(1.0 - pair.level)},
+           .notes = {}});
+    }
+  }
+  return table;
+}
+
 }  // namespace syncopate::bench

@@ -117,6 +117,27 @@ TEST(ComparisonTable, SaysHowManyGradientsWereDropped) {
   EXPECT_EQ(lines.back(), "  24 % of the gradients came too late and were dropped");
 }
 
+TEST(ClaimsTable, HasEachClaimOnceWithItsSize) {
+  const Comparison comparison = scaled(
+      {made_up_variant("a", 1, kSlow, kGood), asynchronous(made_up_variant("b", 8, kFast, kPoor))});
+  const Table table = claims_table(comparison);
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(table.rows[0].name, "a took longer than b");
+  EXPECT_EQ(table.rows[0].cells[0], "3.9x");
+  EXPECT_TRUE(contains_words(table.rows[0].cells[1], "x to 4."));
+  EXPECT_EQ(table.rows[1].name, "a ended more accurate than b");
+  EXPECT_EQ(table.rows[1].cells[0], "1.40 points");
+  EXPECT_EQ(table.rows[1].cells[2], "95 %");
+  std::stringstream text;
+  print_verdict(text, comparison, verdict(comparison));
+  EXPECT_TRUE(contains_words(text.str(), "\na took longer than b"));
+  EXPECT_TRUE(contains_words(html_page(comparison), "<h2>Claims</h2>"));
+  const Comparison alike =
+      scaled({made_up_variant("a", 1, kFast, kGood), made_up_variant("b", 8, kFast, kGood)});
+  EXPECT_TRUE(claims_table(alike).rows.empty());
+  EXPECT_FALSE(contains_words(html_page(alike), "<h2>Claims</h2>"));
+}
+
 TEST(ComparisonTable, DistinguishesProcessesFromReplicasAndNamesTheMachine) {
   ComparedVariant mirrored = made_up_variant("mirrored", 4, {40}, {0.97});
   mirrored.is_distributed = false;
