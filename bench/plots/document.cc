@@ -35,11 +35,11 @@ dd{margin:0;overflow-wrap:anywhere;min-width:0}
 code{font:.85rem/1.4 ui-monospace,"DejaVu Sans Mono",Menlo,monospace}
 .scroll{overflow-x:auto}
 table{border-collapse:collapse;font:.86rem/1.35 system-ui,"DejaVu Sans",Arial,sans-serif;font-variant-numeric:tabular-nums}
-th,td{padding:.3rem .8rem;text-align:right;white-space:nowrap;vertical-align:top}
+th,td{padding:.3rem .55rem;text-align:right;white-space:nowrap;vertical-align:top}
 th:first-child,td:first-child{text-align:left;padding-left:0}
 tbody th{font-weight:400;white-space:normal;min-width:11rem;max-width:26rem;overflow-wrap:anywhere}
 thead th{font-weight:600;border-bottom:1px solid var(--ink)}
-thead small{font-weight:400;color:var(--soft)}
+thead small{font-weight:400;color:var(--soft);display:inline-block;max-width:8rem;white-space:normal;overflow-wrap:anywhere}
 tbody tr{border-bottom:1px solid var(--rule)}
 .failure td{color:var(--soft);white-space:normal;font-style:italic;overflow-wrap:anywhere;padding-top:0}
 .note{color:var(--soft);font-size:.85rem;margin:.5rem 0 0;max-width:60em;overflow-wrap:anywhere}
