@@ -146,7 +146,9 @@ CommandOptions parse_export(std::span<const std::string> arguments) {
       "slots, to a safetensors file with PyTorch's names. Of a run with --ema it writes "
       "the moving average.",
       "In Python:\n"
-      "  network.load_state_dict(safetensors.torch.load_file(\"OUT\"), strict=True)");
+      "  network.load_state_dict(safetensors.torch.load_file(\"OUT\"), strict=True)\n"
+      "Weights have PyTorch's layouts, so its input is [N, C, H, W], in float32 and normalised as "
+      "the\nsecond line of the output says.");
   flags.add("--checkpoint", &options.checkpoint, "file that train wrote",
             {.value = "FILE", .required = true});
   flags.add("OUT", &options.out, "file to write, such as weights.safetensors", {.required = true});
@@ -168,7 +170,9 @@ CommandOptions parse_predict(std::span<const std::string> arguments) {
   flags.add("--checkpoint", &options.checkpoint, "file that train wrote",
             {.value = "FILE", .required = true});
   flags.add("INPUT", &options.inputs,
-            "pictures (JPEG, PNG), or .npy files of one sample or of several, [N, ...]",
+            "pictures (JPEG, PNG), resized to the network's size as in training, or .npy files of "
+            "one sample or of several, [N, ...], with the type and layout of the training samples "
+            "([H, W, C] or [F]); all are normalised as in training",
             {.several_words = true, .required = true});
   flags.add("--exif", &options.apply_exif,
             "turn pictures as their EXIF orientation says; always if the checkpoint's run did");
