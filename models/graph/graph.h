@@ -285,6 +285,10 @@ class GraphBuilder {
   // Returns the sizes C, H, W of the map that `x` is the flattened form of, if `x` is a vector
   // whose order in files differs from that in memory.
   std::optional<std::array<std::int64_t, 3>> flattened_map(NodeId x) const;
+  // Throws ShapeError if the elements of these inputs have different orders in files, or if a
+  // flattened map is to be joined with others (is_joined), for which no order is defined.
+  void require_one_order(std::span<const NodeId> inputs, bool is_joined,
+                         std::string_view operation) const;
 
   Graph graph_;
 };

@@ -212,15 +212,34 @@ NodeId GraphBuilder::batch_norm(NodeId x, std::string_view name, BatchNormOp ope
 }
 
 std::optional<std::array<std::int64_t, 3>> GraphBuilder::flattened_map(NodeId x) const {
+  if (shape(x).size() != 1) return std::nullopt;
   const Node& node = graph_.nodes.at(static_cast<std::size_t>(x));
-  if (std::holds_alternative<LayerNormOp>(node.operation) ||
-      std::holds_alternative<DropoutOp>(node.operation)) {
-    return flattened_map(node.inputs.at(0));
-  }
-  if (!std::holds_alternative<FlattenOp>(node.operation)) return std::nullopt;
+  const bool makes_features = std::holds_alternative<InputOp>(node.operation) ||
+                              std::holds_alternative<DenseOp>(node.operation) ||
+                              std::holds_alternative<GlobalAveragePoolOp>(node.operation) ||
+                              std::holds_alternative<ConcatOp>(node.operation);
+  if (makes_features) return std::nullopt;
+  // All other operations keep the order of their inputs, which is one order (require_one_order).
   const Shape& map = shape(node.inputs.at(0));
-  if (map.size() != 3) return std::nullopt;
+  if (map.size() != 3) return flattened_map(node.inputs.at(0));
   return std::array{map[2], map[0], map[1]};
+}
+
+void GraphBuilder::require_one_order(std::span<const NodeId> inputs, bool is_joined,
+                                     std::string_view operation) const {
+  // Of a map with one channel or one pixel both orders are the same.
+  const auto reordered = [&](NodeId x) {
+    const auto map = flattened_map(x);
+    return map && (*map)[0] > 1 && (*map)[1] * (*map)[2] > 1 ? map : std::nullopt;
+  };
+  const auto first = reordered(inputs[0]);
+  for (const NodeId x : inputs) {
+    if (reordered(x) == first && !(is_joined && first)) continue;
+    throw ShapeError(fmt::format(
+        "{}: a flattened map cannot be one of the vectors: its elements have the order H, W, C "
+        "here and C, H, W in PyTorch; put a dense layer or global_average_pool behind the map",
+        operation));
+  }
 }
 
 NodeId GraphBuilder::layer_norm(NodeId x, std::string_view name, LayerNormOp operation) {
@@ -306,11 +325,13 @@ NodeId GraphBuilder::dense(NodeId x, std::string_view name, int out_features, In
 
 NodeId GraphBuilder::add(NodeId a, NodeId b) {
   require_equal_shapes(shape(a), shape(b), "add");
+  require_one_order(std::array{a, b}, false, "add");
   return append("", AddOp{}, {a, b}, Shape(shape(a)));
 }
 
 NodeId GraphBuilder::multiply(NodeId a, NodeId b) {
   require_equal_shapes(shape(a), shape(b), "multiply");
+  require_one_order(std::array{a, b}, false, "multiply");
   return append("", MultiplyOp{}, {a, b}, Shape(shape(a)));
 }
 
@@ -327,6 +348,7 @@ NodeId GraphBuilder::concat(std::vector<NodeId> inputs) {
     }
     joined.back() += other.back();
   }
+  require_one_order(inputs, true, "concat");
   return append("", ConcatOp{}, std::move(inputs), std::move(joined));
 }
 

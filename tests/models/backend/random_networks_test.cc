@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "models/base/errors.h"
 #include "models/graph/graph_text.h"
 #include "tests/models/backend/backend_case.h"
 
@@ -179,7 +180,11 @@ class Drawing {
     } else if (below(3) == 0) {
       add(build_.multiply(x, read(x)));
     } else if (below(3) == 0) {
-      add(build_.concat({x, read(x)}));
+      try {
+        add(build_.concat({x, read(x)}));
+      } catch (const ShapeError&) {  // x is a flattened map
+        add(build_.relu(x));
+      }
     } else {
       add(build_.dense(read(x), next_name(), between(1, 20)));
     }

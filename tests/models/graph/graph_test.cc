@@ -72,7 +72,9 @@ TEST_F(GraphBuilderTest, RefusesADenseLayerOnAMap) {
 // A vector that was a map has the order C, H, W in files, as in PyTorch.
 TEST_F(GraphBuilderTest, GivesAFlattenedLayerNormAndTheDenseLayerBehindItTheOrderOfFiles) {
   const NodeId y = build_.layer_norm(build_.flatten(build_.layer_norm(x_, "map")), "vector");
-  const Graph graph = build_.finish(build_.dense(build_.dropout(y, "drop"), "fc", 10));
+  const NodeId z =
+      build_.multiply(build_.relu(build_.flatten(y)), build_.activation(y, Activation::kTanh));
+  const Graph graph = build_.finish(build_.dense(build_.dropout(z, "drop"), "fc", 10));
   using Axes = std::array<std::int64_t, 4>;
   const Axes expected[] = {{}, {}, {1, 4, 7, 5}, {1, 4, 7, 5}, {10, 4, 7, 5}, {}};
   ASSERT_EQ(graph.parameters.size(), std::size(expected));
@@ -82,6 +84,16 @@ TEST_F(GraphBuilderTest, GivesAFlattenedLayerNormAndTheDenseLayerBehindItTheOrde
   }
   EXPECT_EQ(graph.parameters[0].shape, Shape{4});
   EXPECT_EQ(graph.parameters[2].shape, Shape{7 * 5 * 4});
+}
+
+TEST_F(GraphBuilderTest, RefusesToJoinAFlattenedMapWithFeaturesInTheOrderOfFiles) {
+  const NodeId map = build_.relu(build_.flatten(x_));  // 7x5x4
+  const NodeId features = build_.dense(map, "fc", 7 * 5 * 4);
+  EXPECT_THROW(build_.add(map, features), ShapeError);
+  EXPECT_THROW(build_.multiply(features, map), ShapeError);
+  EXPECT_THROW(build_.concat({features, map}), ShapeError);
+  EXPECT_NO_THROW(build_.concat({features, build_.global_average_pool(x_)}));
+  EXPECT_NO_THROW(build_.add(map, build_.flatten(build_.relu(x_))));
 }
 
 TEST_F(GraphBuilderTest, RefusesADropoutOfAllElementsOrWithoutName) {
