@@ -62,13 +62,15 @@ class Matcher {
 
   // Returns whether a convolution is the first one of a network for small images, with at most 3
   // input channels and 2x2 pooling. Only there a kernel that also pools is faster: few input
-  // channels, and no gradient of the input to compute.
+  // channels, and no gradient of the input to compute. The kernel reads the samples in an order
+  // that other groups do not read, so it must be their only reader.
   bool pools_first_layer(const FusedGroup& group) const {
     const Conv2dOp& conv = std::get<Conv2dOp>(node(group.main).operation);
     const NodeId pool = sole_consumer<MaxPoolOp>(group.output);
     if (pool < 0 || !group.relu || !conv.bias || conv.stride != 1 || conv.pad != 0) return false;
     if (conv.groups != 1) return false;
     if (!is<InputOp>(group.inputs[0]) || node(group.inputs[0]).shape.at(2) > 3) return false;
+    if (consumers_[static_cast<std::size_t>(group.inputs[0])].size() != 1) return false;
     if (conv.kernel_h != 3 || conv.kernel_w != 3) return false;
     const MaxPoolOp& op = std::get<MaxPoolOp>(node(pool).operation);
     return op.window == 2 && op.stride == 2 && op.pad == 0;

@@ -335,7 +335,8 @@ void append_others(std::vector<SmallNetwork>& all) {
   }));
   all.push_back(map_network("ConcatOfVectors", {5, 5, 3}, [=](GraphBuilder& b, NodeId x) {
     const NodeId y = b.global_average_pool(b.conv2d(x, "conv1", 10, same));
-    return b.concat({b.dense(y, "a", 7), y, b.flatten(x)});
+    const NodeId pixel = b.conv2d(x, "conv2", 4, {.kernel_h = 5, .kernel_w = 5});
+    return b.concat({b.dense(y, "a", 7), y, b.flatten(pixel)});
   }));
 }
 
@@ -369,6 +370,13 @@ void append_joins(std::vector<SmallNetwork>& all) {
     const NodeId y = b.conv2d(x, "conv", 10, same);
     return b.add(y, y);
   }));
+  // The kernel that also pools reads samples in another order than the other reader.
+  all.push_back(
+      map_network("PooledFirstLayerBesideAnotherReader", {8, 8, 3}, [](GraphBuilder& b, NodeId x) {
+        const NodeId y = b.relu(b.conv2d(x, "conv", 10, {.bias = true}));
+        const NodeId z = b.max_pool(x, {.window = 4, .stride = 2});
+        return b.concat({b.max_pool(y), z});
+      }));
   all.push_back(map_network("ShortcutOfTheInput", {7, 6, 3},
                             [](GraphBuilder& b, NodeId x) { return b.shortcut(x, 2, 10); }));
   all.push_back(map_network("ShortcutWithoutStride", {5, 6, 3}, [=](GraphBuilder& b, NodeId x) {
