@@ -41,6 +41,15 @@ constexpr const char* kClasses = "classes";
 
 std::string_view loss_name(LossKind kind) { return name(kind); }
 
+// Returns the JSON of a value for a message, cut if it is long.
+std::string shown(const Json& value) {
+  std::size_t size = 60;
+  const std::string text = value.dump();
+  if (text.size() <= size) return text;
+  while ((text[size] & 0xC0) == 0x80) --size;  // inside a character of UTF-8
+  return text.substr(0, size) + "...";
+}
+
 // A network's text. `data` is null for the text of a checkpoint.
 struct NetworkText {
   Json json;
@@ -102,7 +111,7 @@ class Reader {
     try {
       return json_.at(key).get<T>();
     } catch (const nlohmann::json::exception&) {
-      refuse(fmt::format("'{}' is {}; expected {}", key, json_.at(key).dump(), type));
+      refuse(fmt::format("'{}' is {}; expected {}", key, shown(json_.at(key)), type));
     }
   }
   std::int64_t integer(const char* key, const Json& value, std::int64_t least,
@@ -240,7 +249,10 @@ void Reader::read_name() {
   };
   if (given.empty() || given.size() > kLongestName || !std::ranges::all_of(given, is_allowed)) {
     refuse(fmt::format("the name {} is not of 1 to {} letters, digits and _ - . /",
-                       json_["name"].dump(), kLongestName));
+                       shown(json_["name"]), kLongestName));
+  }
+  if (given.starts_with("optimizer.")) {
+    refuse("the name begins with 'optimizer.', as those of the optimizer's values in checkpoints");
   }
   const auto [other, is_new] = nodes_.numbers.emplace(given, number_);
   if (!is_new) {
@@ -266,7 +278,7 @@ void Reader::read_inputs(std::size_t count) {
     const Json& list = json_["inputs"];
     const std::size_t least = count == kSeveral ? 2 : count;
     if (!list.is_array() || list.size() < least || list.size() > count) {
-      refuse(fmt::format("'inputs' is {}; expected a list of {}", list.dump(),
+      refuse(fmt::format("'inputs' is {}; expected a list of {}", shown(list),
                          least == count ? fmt::format("{}", count) : "two or more"));
     }
     for (const Json& value : list) numbers.push_back(number_of_input(value));
@@ -291,7 +303,7 @@ std::int64_t Reader::integer(const char* key, const Json& value, std::int64_t le
   if (is_whole && value.get<std::int64_t>() >= least && value.get<std::int64_t>() <= most) {
     return value.get<std::int64_t>();
   }
-  refuse(fmt::format("'{}' is {}; expected a whole number from {} to {}", key, value.dump(), least,
+  refuse(fmt::format("'{}' is {}; expected a whole number from {} to {}", key, shown(value), least,
                      most));
 }
 
@@ -303,9 +315,10 @@ int Reader::size(const char* key, std::int64_t least, std::int64_t most, int oth
 
 float Reader::between(const char* key, float otherwise, float least, float most) const {
   if (!has(key)) return otherwise;
-  const auto value = get<float>(key, "a number");
+  // nlohmann_json reads true as the number 1.
+  const auto value = json_[key].is_number() ? get<float>(key, "a number") : least - 1.0F;
   if (value >= least && value <= most) return value;
-  refuse(fmt::format("'{}' is {}; expected {} to {}", key, json_[key].dump(), least, most));
+  refuse(fmt::format("'{}' is {}; expected {} to {}", key, shown(json_[key]), least, most));
 }
 
 std::vector<float> Reader::finite(const char* key) const {
@@ -360,10 +373,11 @@ void Reader::add() {
   read_inputs(row->inputs);
   const std::size_t first_parameter = build_.parameters().size();
   const NodeId id = build_by(row->add);
-  const std::int64_t elements = num_elements(build_.shape(id));
-  if (elements > kMostElements) {
-    refuse(fmt::format("its output has {} elements for one sample; expected at most {}", elements,
-                       kMostElements));
+  std::int64_t elements = 1;
+  for (const std::int64_t side : build_.shape(id)) {
+    if (!__builtin_mul_overflow(elements, side, &elements) && elements <= kMostElements) continue;
+    refuse(fmt::format("its output is {} for one sample; expected at most {} elements",
+                       to_string(build_.shape(id)), kMostElements));
   }
   for (const Parameter& parameter : build_.parameters().subspan(first_parameter)) {
     const std::int64_t size = num_elements(parameter.shape);
@@ -383,7 +397,8 @@ void Reader::check_logits(LossKind loss) const {
   const Shape& found = build_.shape(inputs_[0]);
   const Shape expected = text_.data->logits_shape();
   if (found == expected) return;
-  refuse(fmt::format("expected logits {}, {} of the data; found {}", to_string(expected),
+  refuse(fmt::format("expected {} {}, {} of the data; found {}",
+                     has_classes(loss) ? "logits" : "outputs", to_string(expected),
                      !has_classes(loss)     ? "one per number"
                      : expected.size() == 1 ? "one per class"
                                             : "one per pixel and class",
@@ -416,6 +431,9 @@ Graph Reader::finish() {
         "--head adds layers before the dense layer with \"features\": \"classes\", and there is "
         "none");
   }
+  if (text_.data != nullptr && build_.parameters().empty()) {
+    refuse("no layer has parameters, so there is nothing to train; add a dense layer");
+  }
   try {
     return build_.finish(inputs_[0], loss);
   } catch (const ShapeError& error) {
@@ -434,7 +452,8 @@ NodeId Reader::input() const {
     if (json_.size() > (has("name") ? 2U : 1U) + (has("inputs") ? 1U : 0U)) {
       refuse("shape, dtype, mean and stddev come from --data and --normalize; leave them out");
     }
-    return build_.input(text_.data->sample_shape, text_.data->input, name_.empty() ? "x" : name_);
+    // The name in the file is for the nodes that read it; data know their input as x.
+    return build_.input(text_.data->sample_shape, text_.data->input, "x");
   }
   const auto text = get<std::string>("dtype", "a text");
   InputOp op{.mean = finite("mean"), .stddev = finite("stddev")};

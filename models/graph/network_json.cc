@@ -15,6 +15,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Lists and objects in one another. A network has 4; nlohmann_json prints and copies a value by
+// recursion, and a deep one would exhaust the stack.
+constexpr int kDeepest = 8;
+
 // Reads characters and counts their lines, so that a node's line is known when it begins.
 class LineCounter {
  public:
@@ -105,6 +109,9 @@ class JsonReader {
 
   // depth: the number of objects and arrays around the event.
   void note_event(int depth, Event event, const Json& parsed) {
+    if (depth > kDeepest) {
+      refuse(line_, fmt::format("more than {} lists or objects in one another", kDeepest));
+    }
     if (event == Event::key && (depth == 1 || depth == 3)) {
       const auto& key = parsed.get_ref<const std::string&>();
       if (!(depth == 1 ? fields_ : node_fields_).insert(key).second && twice_line_ == 0) {

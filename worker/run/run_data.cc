@@ -13,6 +13,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/random.h"
+#include "models/graph/graph_text.h"
 #include "models/zoo/zoo.h"
 
 namespace syncopate {
@@ -227,6 +228,12 @@ Graph network_for_data(const std::string& model, const std::string& data_flag,
                     name(graph.loss().kind)));
   }
   graph.set_label_smoothing(label_smoothing);
+  try {
+    (void)parse_graph(to_text(graph));  // as from a checkpoint of this run
+  } catch (const Error& error) {
+    throw UsageError(fmt::format("--model {} on --data {} is beyond what a checkpoint can hold: {}",
+                                 model, data_flag, error.what()));
+  }
   return graph;
 }
 

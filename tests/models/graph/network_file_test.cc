@@ -137,16 +137,26 @@ std::string second(const std::string& node) {
   return file_of({kInput, node, kFlatten, kDense, kLoss});
 }
 
+// Returns a node that makes a map 128 times as high and wide.
+std::string enlarge(const std::string& name, int channels) {
+  return R"({"op": "conv_transpose2d", "name": ")" + name + R"(", "kernel": 1, "stride": 128, )" +
+         R"("channels": )" + std::to_string(channels) + "}";
+}
+
 std::vector<Mistake> mistakes() {
   const std::string conv = R"({"op": "conv2d", "name": "c", "channels": )";
   std::string deep(100000, '[');
+  const std::string nested = std::string(1000000, '[') + std::string(1000000, ']');
   std::string many = R"({"name": "n", "nodes": [)" + kInput;
   for (int i = 0; i < 10001; ++i) many += ",\n" + std::string(R"({"op": "relu"})");
   return {
       // No JSON, or JSON of another form.
       {"", "net.json:1: no JSON: "},
       {"a network", "net.json:1: no JSON: "},
-      {deep, "net.json:1: no JSON: "},
+      {deep, "net.json:1: more than 8 lists or objects in one another"},
+      {"{\"name\": " + nested + ", \"nodes\": [1]}", "net.json:1: more than 8 lists or objects"},
+      {second("{\"op\": " + nested + "}"), "net.json:4: more than 8 lists or objects"},
+      {second("{\"op\": [[[[1]]]]}"), "net.json:4: node 1: 'op' is [[[[1]]]]; expected the name"},
       {std::string("PK\x03\x04", 4), "net.json:1: no JSON: "},
       {file_of({kInput, kFlatten, "{\"op\": "}), "net.json:5: no JSON: "},
       {"[]", "net.json:1: expected a JSON object {\"name\": ..., \"nodes\": [...]}"},
@@ -203,6 +213,10 @@ std::vector<Mistake> mistakes() {
       {second(R"({"op": "dropout", "name": "d", "p": 0.1})"),
        "net.json:4: node 'd' (dropout): 'p' is no field of dropout; its fields are rate"},
       {second(R"({"op": "layer_norm"})"), "net.json:4: node 1 (layer_norm): 'name' is missing"},
+      {second(R"({"op": "batch_norm", "name": "b", "momentum": true})"),
+       "net.json:4: node 'b' (batch_norm): 'momentum' is true; expected 0 to 1"},
+      {second(conv + "\"" + std::string(1000, 'x') + "\"}"),
+       "net.json:4: node 'c' (conv2d): 'channels' is \"" + std::string(59, 'x') + "...; expected"},
       {second(R"({"op": "batch_norm", "name": "b", "momentum": 1e999})"),
        "net.json:4: number overflow parsing '1e999'"},
       // Shapes and sizes.
@@ -231,10 +245,18 @@ std::vector<Mistake> mistakes() {
       {second(R"({"op": "conv_transpose2d", "name": "c", "channels": 4, "pad": 3})"),
        "net.json:4: node 'c' (conv_transpose2d): a padding of 3 with a kernel of 3x3; expected"},
       {second(conv + R"(16777216, "kernel": 128, "pad": 127})"),
-       "net.json:4: node 'c' (conv2d): its output has 305764761600 elements for one sample"},
+       "net.json:4: node 'c' (conv2d): its output is"},
       {file_of({kInput, kFlatten, R"({"op": "dense", "name": "a", "features": 16777216})",
                 R"({"op": "dense", "name": "b", "features": 16777216})", kLoss}),
        "net.json:6: node 'b' (dense): b.weight has 281474976710656 elements"},
+      {file_of({kInput, enlarge("a", 1), enlarge("b", 1), enlarge("c", 1 << 24), kFlatten, kDense,
+                kLoss}),  // 64 bits do not hold the number of elements
+       "net.json:6: node 'c' (conv_transpose2d): its output is [14680065, 14680065, 16777216] for"},
+      {second(R"({"op": "relu", "name": "optimizer.ema.fc"})"),
+       "net.json:4: node 1 (relu): the name begins with 'optimizer.'"},
+      {file_of({kInput, kFlatten, R"({"op": "dense", "name": "h", "inputs": [1], "features": 5})",
+                R"({"op": "concat", "inputs": ["h", 1]})", kDense, kLoss}),
+       "net.json:6: node 3 (concat): a flattened map cannot be one of the vectors"},
       // Inputs.
       {file_of({kFlatten, kInput, kDense, kLoss}),
        "net.json:3: node 0 (flatten): there is no node before it; the first node is {\"op\": \"in"},
@@ -301,7 +323,7 @@ TEST(ANetworkFile, MustEndWithALossOfTheDatasTargets) {
                                "with softmax-cross-entropy"));
   const std::string few = R"({"op": "dense", "name": "fc", "features": 5})";
   EXPECT_TRUE(refusal(file_of({kInput, kFlatten, few, R"({"op": "mean-squared-error"})"}), data)
-                  .starts_with("net.json:6: node 3 (mean-squared-error): expected logits [7], one "
+                  .starts_with("net.json:6: node 3 (mean-squared-error): expected outputs [7], one "
                                "per number of the data; found [5]"));
 }
 
@@ -310,6 +332,13 @@ TEST(ANetworkFile, IsRefusedWhereverItIsCut) {
   for (std::size_t length = 0; length + 2 < text.size(); ++length) {
     EXPECT_TRUE(refusal(text.substr(0, length)).starts_with("net.json:")) << length;
   }
+}
+
+TEST(ANetworkFile, IsRefusedIfNothingInItCanBeTrained) {
+  const std::string pool = R"({"op": "global_average_pool"})";
+  EXPECT_EQ(refusal(file_of({kInput, pool, kLoss}), data_of({8, 8, 7})),
+            "net.json:5: node 2 (softmax-cross-entropy): no layer has parameters, so there is "
+            "nothing to train; add a dense layer");
 }
 
 TEST(ANetworkFile, IsRefusedIfItCannotBeRead) {

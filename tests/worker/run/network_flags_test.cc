@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "models/base/errors.h"
+#include "worker/input/dataset.h"
+#include "worker/run/run_data.h"
 
 namespace syncopate {
 namespace {
@@ -18,6 +20,19 @@ TEST(HeadFlag, IsRefusedInOtherForms) {
   for (const char* text : {"1016", "dense", "dense:", "dense:0", "dense:-1", "dense:1016 ",
                            "conv:3", "dense:1e9", "dense:99999999999", ","}) {
     EXPECT_THROW(parse_head(text), UsageError) << text;
+  }
+}
+
+TEST(ANetworkForData, IsRefusedIfItsCheckpointsCouldNotBeRead) {
+  const std::string data = "synthetic:1x160000x1:7:64";
+  try {
+    (void)network_for_data("mlp", data, open_dataset(data, {}), {});
+    FAIL() << "the text of a network has at most 65,536 rows";
+  } catch (const UsageError& error) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                        "--model mlp on --data synthetic:1x160000x1:7:64 is beyond what a "
+                        "checkpoint can hold: ",
+                        std::string(error.what()));
   }
 }
 
