@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -16,11 +17,12 @@
 #include "models/base/errors.h"
 #include "worker/input/image/png_writer.h"
 #include "worker/input/image_folder.h"
+#include "worker/train/evaluate.h"
 
 namespace syncopate {
 namespace {
 
-constexpr std::int64_t kBatch = 64;
+constexpr std::int64_t kMostSamples = 64;  // of a batch
 
 // The sample `row` of a file; -1: the file is one sample.
 struct Place {
@@ -46,24 +48,28 @@ class Predictor {
  public:
   Predictor(const CheckpointInfo& info, const PredictOptions& options, std::ostream& out)
       : trained_(info, require_recorded_network(info)),
+        batch_size_(evaluation_batch(trained_.graph, kMostSamples)),
         backend_(make_cpu_backend(options.lanes)),
         model_(backend_->compile(trained_.graph, trained_.arena, trained_.state,
-                                 {.mode = Mode::kEvaluate, .batch_size = kBatch})),
+                                 {.mode = Mode::kEvaluate, .batch_size = batch_size_})),
         is_json_(options.json),
         maps_dir_(options.maps_dir),
         out_(out) {
     const Node& input = trained_.graph.first_input();
     Shape shape = input.shape;
-    shape.insert(shape.begin(), kBatch);
+    shape.insert(shape.begin(), batch_size_);
     batch_.inputs = {make_host_tensor(shape, std::get<InputOp>(input.operation).dtype)};
     Shape target = trained_.graph.target_shape();
-    target.insert(target.begin(), kBatch);
+    target.insert(target.begin(), batch_size_);
     batch_.target = make_host_tensor(std::move(target), trained_.graph.target_dtype());
     if (!maps_dir_.empty() && !gives_maps()) {
       throw UsageError(fmt::format("--maps {}: the network gives {} for each sample",
                                    maps_dir_.string(), gives_classes() ? "one class" : "numbers"));
     }
-    if (!maps_dir_.empty()) std::filesystem::create_directories(maps_dir_);
+    if (!maps_dir_.empty()) {
+      require_own_maps(options.inputs);
+      std::filesystem::create_directories(maps_dir_);
+    }
     std::istringstream names(info.progress.class_names);
     for (std::string name; std::getline(names, name, '/');) names_.push_back(name);
   }
@@ -73,10 +79,10 @@ class Predictor {
   // Reads one sample, and predicts when a batch is full.
   void add(const Place& place, PredictionInput& file) {
     const std::span<std::byte> all = batch_.inputs[0].bytes();
-    const std::size_t size = all.size() / kBatch;
+    const std::size_t size = all.size() / static_cast<std::size_t>(batch_size_);
     file.read(std::max<std::int64_t>(place.row, 0), all.subspan(places_.size() * size, size));
     places_.push_back(place);
-    if (static_cast<std::int64_t>(places_.size()) == kBatch) finish();
+    if (static_cast<std::int64_t>(places_.size()) == batch_size_) finish();
   }
 
   // Predicts the samples that are left.
@@ -107,6 +113,36 @@ class Predictor {
     return number < names_.size() ? printable(names_[number]) : fmt::format("class {}", number);
   }
 
+  // Returns the file of a sample's label map.
+  std::filesystem::path map_of(const Place& place) const {
+    const std::string row = place.row < 0 ? "" : fmt::format("-{}", place.row);
+    return maps_dir_ / (std::filesystem::path(place.path).stem().string() + row + ".png");
+  }
+
+  // Throws UsageError if the map of an input would replace an input or the map of another one.
+  void require_own_maps(const std::vector<std::string>& inputs) const {
+    std::set<std::filesystem::path> stems;
+    for (const std::string& input : inputs) {
+      const std::filesystem::path map = map_of({.path = input});
+      if (!stems.insert(map).second) {
+        throw UsageError(fmt::format(
+            "--maps {}: {} has the name of another input, and so would its label map; predict them "
+            "one after the other, into two folders",
+            maps_dir_.string(), input));
+      }
+      std::error_code is_absent;
+      if (std::filesystem::exists(map, is_absent) &&
+          std::ranges::any_of(inputs, [&](const std::string& other) {
+            return std::filesystem::equivalent(map, other, is_absent);
+          })) {
+        throw UsageError(
+            fmt::format("--maps {}: the label map of {} would replace an input, {}; "
+                        "choose another folder",
+                        maps_dir_.string(), input, map.string()));
+      }
+    }
+  }
+
   // Prints the share of each class's pixels, and writes the map.
   void print_map(const Place& place, std::span<const float> logits) const {
     const auto classes = static_cast<std::size_t>(trained_.graph.num_classes());
@@ -124,9 +160,7 @@ class Predictor {
     }
     std::string map;
     if (!maps_dir_.empty()) {
-      const std::string row = place.row < 0 ? "" : fmt::format("-{}", place.row);
-      const std::string name = std::filesystem::path(place.path).stem().string() + row + ".png";
-      map = (maps_dir_ / name).string();
+      map = map_of(place).string();
       const Shape shape = trained_.graph.target_shape();
       write_label_png(map, labels, shape[1], shape[0]);
     }
@@ -193,6 +227,7 @@ class Predictor {
   }
 
   TrainedNetwork trained_;
+  const std::int64_t batch_size_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Model> model_;
   const bool is_json_;
@@ -211,9 +246,9 @@ int run_predict(const PredictOptions& options, std::ostream& out) {
   for (const std::string& path : options.inputs) {
     const auto file = open_prediction_input(path, predictor.input(),
                                             options.apply_exif || info.progress.apply_exif != 0);
-    const bool has_rows = path.ends_with(".npy");
+    if (file->size() == 0) throw UsageError(path + " has no samples");
     for (std::int64_t row = 0; row < file->size(); ++row) {
-      predictor.add({path, has_rows ? row : -1}, *file);
+      predictor.add({path, file->has_rows() ? row : -1}, *file);
     }
   }
   predictor.finish();

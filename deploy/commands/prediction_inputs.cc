@@ -42,6 +42,7 @@ class ArrayInput final : public PredictionInput {
   }
 
   std::int64_t size() const noexcept override { return is_one_ ? 1 : file_.num_rows(); }
+  bool has_rows() const noexcept override { return !is_one_; }
   void read(std::int64_t index, std::span<std::byte> sample) override {
     file_.read(is_one_ ? 0 : index, sample);
     if (file_.header().type != "f4") return;

@@ -17,6 +17,8 @@ class PredictionInput {
  public:
   virtual ~PredictionInput() = default;
   virtual std::int64_t size() const noexcept = 0;
+  // True for an array of several samples; false for a file that is one sample.
+  virtual bool has_rows() const noexcept { return false; }
   // Fills `sample`, all bytes of the network's input. Throws FileError.
   virtual void read(std::int64_t index, std::span<std::byte> sample) = 0;
 };

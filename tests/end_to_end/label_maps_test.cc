@@ -87,6 +87,22 @@ TEST_F(LabelMaps, AreEvaluatedByIoUAndPredictedAsPictures) {
   for (const double share : line.at("shares")) shares += share;
   EXPECT_NEAR(shares, 1.0, 1e-12);
   EXPECT_TRUE(std::filesystem::exists(line.at("map").get<std::string>()));
+
+  // No map replaces a picture, or the map of another picture.
+  std::filesystem::create_directory(scratch_ / "b");
+  std::filesystem::copy(scratch_ / "a.png", scratch_ / "b" / "a.png");
+  const auto size = std::filesystem::file_size(scratch_ / "a.png");
+  const ProgramResult same_folder = run_syncopate(
+      {"predict", "--checkpoint", checkpoint, "--maps", scratch_ / "", scratch_ / "a.png"});
+  EXPECT_EQ(same_folder.exit_code, 2);
+  EXPECT_NE(same_folder.err.find("would replace an input"), std::string::npos) << same_folder.err;
+  EXPECT_EQ(std::filesystem::file_size(scratch_ / "a.png"), size);
+  const ProgramResult same_name =
+      run_syncopate({"predict", "--checkpoint", checkpoint, "--maps", scratch_ / "maps",
+                     scratch_ / "a.png", scratch_ / "b" / "a.png"});
+  EXPECT_EQ(same_name.exit_code, 2);
+  EXPECT_NE(same_name.err.find("has the name of another input"), std::string::npos)
+      << same_name.err;
 }
 
 }  // namespace

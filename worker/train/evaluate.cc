@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -15,11 +16,22 @@
 
 namespace syncopate {
 
+std::int64_t evaluation_batch(const Graph& graph, std::int64_t most) {
+  constexpr std::int64_t kMostBytes = std::int64_t{4} << 30;
+  std::int64_t bytes = 1;  // of a sample
+  for (const Node& node : graph.nodes) {
+    bytes += num_elements(node.shape) * static_cast<std::int64_t>(sizeof(float));
+  }
+  const auto fitting = static_cast<std::uint64_t>(std::max<std::int64_t>(kMostBytes / bytes, 1));
+  return std::min(most, static_cast<std::int64_t>(std::bit_floor(fitting)));
+}
+
 PartialEvaluator::PartialEvaluator(Backend& backend, const Graph& graph, ParameterArena& arena,
                                    StateBlock& state, const Dataset& dataset,
                                    const EvaluationOptions& options, int part, int parts)
     : confusion_(options.confusion) {
-  const std::int64_t batch_size = std::min(options.batch_size, dataset.size());
+  const std::int64_t batch_size =
+      std::min(evaluation_batch(graph, options.batch_size), dataset.size());
   batches_of_all_ = (dataset.size() + batch_size - 1) / batch_size;
   first_batch_ = batches_of_all_ * part / parts;
   end_batch_ = batches_of_all_ * (part + 1) / parts;

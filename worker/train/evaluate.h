@@ -38,8 +38,13 @@ std::string describe_bad(std::string_view split, const Evaluation& evaluation);
 // Asks, between steps and batches, for a signal to stop; returns the name of such a signal.
 using StopPoll = std::function<std::optional<std::string_view>()>;
 
+// Returns how many samples are evaluated at a time: `most`, or fewer if the values of all nodes for
+// so many samples would take more than 4 GiB.
+std::int64_t evaluation_batch(const Graph& graph, std::int64_t most);
+
 struct EvaluationOptions {
   // Samples per batch: the same for `train` and `evaluate`, so that both add losses in one order.
+  // Large maps have fewer (evaluation_batch).
   std::int64_t batch_size = 128;
   int threads = 1;  // number of reader threads
   // Counts the predictions of the evaluated samples; null: they are not counted. Must outlive the
