@@ -26,21 +26,26 @@ void check_labels(const NpyFile& file) {
   const Shape& shape = header.shape;
   const bool is_integer =
       (header.type[0] == 'i' || header.type[0] == 'u') && header.item_bytes <= 8;
+  // Numbers that are converted to classes would lose their fractions.
+  const std::string numbers = header.type[0] != 'f'
+                                  ? ""
+                                  : "; if they are numbers to predict: " +
+                                        numpy_conversion(file.path(), "a.astype('float32')");
   if (shape.size() == 2 && shape[1] > 1) {
-    throw FileError(
-        fmt::format("{}: its shape is {}; expected one label per sample; if the rows "
-                    "are one-hot: {}",
-                    file.path(), to_string(shape), numpy_conversion(file.path(), "a.argmax(1)")));
+    throw FileError(fmt::format(
+        "{}: its shape is {}; expected one label per sample; if the rows are one-hot: {}{}",
+        file.path(), to_string(shape), numpy_conversion(file.path(), "a.argmax(1)"), numbers));
   }
   if (shape.size() > 2 || (shape.size() == 2 && shape[1] != 1)) {
     throw FileError(fmt::format("{}: its shape is {}; expected [N], one label per sample",
                                 file.path(), to_string(shape)));
   }
   if (!is_integer) {
-    throw FileError(fmt::format(
-        "{}: its labels are {}; expected integers, or float32 for numbers as targets; "
-        "convert them: {}",
-        file.path(), numpy_name(header.type), numpy_conversion(file.path(), "a.astype('int64')")));
+    throw FileError(
+        fmt::format("{}: its labels are {}; expected integers, or float32 for numbers as targets; "
+                    "convert them: {}{}",
+                    file.path(), numpy_name(header.type),
+                    numpy_conversion(file.path(), "a.astype('int64')"), numbers));
   }
 }
 
@@ -64,7 +69,7 @@ std::vector<std::int32_t> read_npy_labels(const NpyFile& file) {
       if (label < 0 || label > kLargestLabel) {
         throw FileError(
             fmt::format("{}: label {} (byte {}) is {}; expected 0 to {}; number the "
-                        "classes from 0",
+                        "classes from 0, or save numbers to predict as float32",
                         file.path(), row + i, file.offset_of(row + i), label, kLargestLabel));
       }
       labels.push_back(static_cast<std::int32_t>(label));

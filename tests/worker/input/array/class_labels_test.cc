@@ -75,7 +75,14 @@ TEST_F(LabelsOfAFile, OfAnotherTypeNameTheConversion) {
           .find("its labels are float64; expected integers, or float32 for numbers as targets; "
                 "convert them: python3 -c \"import numpy"),
       std::string::npos);
-  EXPECT_NE(error("|b1", "(1,)", Bytes(1)).find("bool"), std::string::npos);
+  for (const auto& [shape, bytes] : {std::pair("(1,)", 8), std::pair("(1, 2)", 16)}) {
+    const std::string message = error("<f8", shape, Bytes(static_cast<std::size_t>(bytes)));
+    EXPECT_NE(message.find("; if they are numbers to predict: python3 "), std::string::npos);
+    EXPECT_NE(message.find("a.astype('float32')"), std::string::npos) << message;
+  }
+  const std::string boolean = error("|b1", "(1,)", Bytes(1));
+  EXPECT_NE(boolean.find("bool"), std::string::npos);
+  EXPECT_EQ(boolean.find("float32')"), std::string::npos);
   EXPECT_NE(error("<i16", "(1,)", Bytes(16)).find("int128"), std::string::npos);
 }
 
