@@ -55,7 +55,6 @@ Workload with_data(Workload workload, const WorkloadData& data) {
   }
   auto splits = std::make_shared<DataSplits>(
       open_dataset(data.flag, {.cache_dir = data.cache_dir, .image = data.image}));
-  require_classes("step", data.flag, *splits);
   const SampleSpec& spec = splits->train->spec();
   workload.sample_shape = spec.inputs.front().shape;
   workload.classes = spec.num_classes;

@@ -47,5 +47,20 @@ TEST(Workload, OfANetworkFileIsOnTheSamplesOfItsData) {
   EXPECT_EQ(WorkloadTraining(workload, {}).run(3).size(), 3U);
 }
 
+TEST(Workload, OfTargetsThatAreNumbersTrains) {
+  const test::ScratchDir scratch;
+  std::ofstream(scratch / "net.json") << R"({"nodes": [
+    {"op": "dense", "name": "fc", "features": "classes"}, {"op": "mean-squared-error"}]})";
+  std::ofstream table(scratch / "table.csv");
+  table << "a,b,y\n";
+  for (int row = 0; row < 200; ++row) table << row % 7 << ',' << row % 3 << ',' << row % 5 << '\n';
+  table.close();
+  const WorkloadData data{.flag = "csv:" + (scratch / "table.csv").string() + ":targets=y",
+                          .cache_dir = scratch / "cache"};
+  const Workload workload =
+      with_data(find_workload("file:" + (scratch / "net.json").string()), data);
+  EXPECT_EQ(WorkloadTraining(workload, {}).run(3).size(), 3U);
+}
+
 }  // namespace
 }  // namespace syncopate::bench
