@@ -208,8 +208,8 @@ void Strangers::run(const std::stop_token& stop) {
       send_endlessly(port);
       send_forged(port);
       open_idle(port);
+      continue_slow();
     }
-    continue_slow();
     const bool had_all = !open_ports_.empty() && server_ports_.size() >= options_.servers;
     if (had_all && !std::exchange(had_round_, true)) first_round_.release();
     poll(nullptr, 0, 20);
