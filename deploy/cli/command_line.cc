@@ -95,7 +95,7 @@ constexpr const char* kNetworkFileHelp =
     "  layer_norm             over the channels of each pixel, or of a vector; epsilon 1e-5\n"
     "  dropout                rate 0.5, the probability of 0 in training; its name selects the "
     "elements\n"
-    "  relu, relu6, sigmoid, tanh, gelu, silu, hard-swish\n"
+    "  relu, relu6, sigmoid, tanh, gelu (with erf), silu, hard-swish\n"
     "  max_pool, average_pool window 2, stride 2, pad 0, one number below half the window; the "
     "mean\n"
     "                         counts the padding as zeros\n"
@@ -108,7 +108,9 @@ constexpr const char* kNetworkFileHelp =
     "                         init he-uniform | glorot-uniform (default)\n"
     "  add, multiply          inputs: two nodes of one shape\n"
     "  concat                 inputs: two or more maps of one size, or vectors; their channels\n"
-    "  shortcut               channels, stride 2: every second pixel, and channels of zeros\n"
+    "  shortcut               channels, stride 2: every second pixel, and channels of zeros "
+    "at\n"
+    "                         the end\n"
     "  softmax-cross-entropy  last; the loss, of [classes], or of [H, W, classes] for label "
     "maps\n"
     "  mean-squared-error     last; the loss of targets that are numbers, as many as \"classes\"\n"
@@ -180,9 +182,11 @@ CommandOptions parse_predict(std::span<const std::string> arguments) {
             {.least = 1, .most = kMostEvaluateThreads});
   flags.add(
       "--json", &options.json,
-      "a JSON object per line, with all probabilities or predicted numbers, in place of text");
+      "a JSON object per line, with all probabilities, predicted numbers or shares, in place of "
+      "text");
   flags.add("--maps", &options.maps_dir,
-            "folder for each sample's label map: a PNG file whose pixels are classes, shown in "
+            "folder for each sample's label map: a PNG file of the network's size whose pixels are "
+            "classes, shown in "
             "colours",
             {.value = "DIR"});
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};

@@ -290,8 +290,8 @@ void check_network(const SafetensorsReader& file, const fs::path& path, const Gr
   if (model == graph.name) {
     throw UsageError(
         other_name.empty()
-            ? fmt::format("checkpoint {} has network {} for other data: {}; give the --data it was "
-                          "trained on, {}",
+            ? fmt::format("checkpoint {} has another network {} or was trained on other data: {}; "
+                          "give its network file and its --data, {}",
                           path.string(), model, difference, text_of(file, path, "data"))
             : fmt::format("checkpoint {} has another network {} than this run: {}; give the "
                           "--model and --head it was trained with, or another checkpoint",

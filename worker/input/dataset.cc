@@ -33,7 +33,8 @@ constexpr std::array<DatasetRow, 9> kDatasets = {{
      "y has integers, the classes, or f32, numbers",
      open_npy},
     {"csv", "csv:FILE[:LABEL_COLUMN|:targets=COLUMN,...]",
-     "lines of numbers and a class, or numbers as targets; a fifth of them become test samples; or "
+     "lines of numbers and a class, or numbers as targets, all other columns being inputs; a fifth "
+     "of them become test samples; or "
      "DIR/train.csv and test.csv",
      open_csv},
     {"synthetic", "synthetic:CxHxW:CLASSES[:SAMPLES]",
