@@ -193,7 +193,8 @@ std::string tests_words(const Rows& rows) {
       "accuracy, of the rows that can be compared, and others of the kind may not differ from it; "
       "a row with one worker and one replica is of neither kind. "
       "Rows that cannot be told apart are not thereby equal: a row whose deviation is large may be "
-      "recommended for that reason. Rows share seeds, which the tests do not use.",
+      "recommended for that reason. Rows share seeds, which the tests do not use. Samples/s are "
+      "not tested.",
       percent_text(1.0 - kFamilyLevel), measures,
       count_text(static_cast<int>(claims.all().size()), "test"), interval_levels(claims),
       evaluation_words(claims));
@@ -234,7 +235,8 @@ std::string counting_words(const Comparison& comparison, const Rows& rows) {
   }
   if (has_label_with(comparison, "+backup")) {
     text +=
-        " With backup workers, updates and samples/s count only the gradients that were used; the "
+        " With backup workers, updates, samples and samples/s count only the gradients that were "
+        "used; the "
         "other samples are trained again.";
   }
   return text;

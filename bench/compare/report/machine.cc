@@ -122,8 +122,9 @@ std::optional<double> parallel_factor(const Comparison& comparison, const Compar
                                       const ComparedVariant& variant) {
   const auto of_base = running_threads(comparison, base);
   const auto of_variant = running_threads(comparison, variant);
-  if (!of_base || !of_variant || *of_base < 1) return std::nullopt;
-  return static_cast<double>(*of_variant) / *of_base;
+  // Several threads of one replica use their CPUs in part only, so replicas may gain more.
+  if (!of_base || !of_variant || *of_base != 1) return std::nullopt;
+  return static_cast<double>(*of_variant);
 }
 
 std::optional<CpuUse> cpu_use(const Comparison& comparison) {

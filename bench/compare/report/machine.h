@@ -34,8 +34,8 @@ struct ComparedVariant;
 bool shares_cpus(const Comparison& comparison, const ComparedVariant& variant);
 
 // Returns how many times as many threads of `variant` as of `base` can run at once; under the
-// virtual clock, how many times as many workers. Empty if machines or threads are unknown, or if a
-// machine has a GPU.
+// virtual clock, how many times as many workers. Empty if machines or threads are unknown, if
+// `base` has several threads, or if a machine has a GPU.
 std::optional<double> parallel_factor(const Comparison& comparison, const ComparedVariant& base,
                                       const ComparedVariant& variant);
 

@@ -54,8 +54,8 @@ TEST(Explanation, SaysWhatTheColumnsCount) {
   EXPECT_TRUE(contains_words(text, "The first row used 1 of 2 CPUs."));
   EXPECT_TRUE(contains_words(text, "Staleness: updates of the servers' values between"));
   EXPECT_TRUE(contains_words(text, "staleness in updates may be larger."));
-  EXPECT_TRUE(
-      contains_words(text, " updates and samples/s count only the gradients that were used;"));
+  EXPECT_TRUE(contains_words(
+      text, " updates, samples and samples/s count only the gradients that were used;"));
   EXPECT_TRUE(contains_words(text,
                              "The runs of seed 1 were made first, in the order of the table, then "
                              "those of the next seed, and so on."));
