@@ -49,8 +49,8 @@ TEST(Workload, OfANetworkFileIsOnTheSamplesOfItsData) {
 
 TEST(Workload, OfTargetsThatAreNumbersTrains) {
   const test::ScratchDir scratch;
-  std::ofstream(scratch / "net.json") << R"({"nodes": [
-    {"op": "dense", "name": "fc", "features": "classes"}, {"op": "mean-squared-error"}]})";
+  std::ofstream(scratch / "net.json") << R"({"name": "mine", "nodes": [
+    {"op": "input"}, {"op": "dense", "name": "fc", "features": "classes"}, {"op": "mean-squared-error"}]})";
   std::ofstream table(scratch / "table.csv");
   table << "a,b,y\n";
   for (int row = 0; row < 200; ++row) table << row % 7 << ',' << row % 3 << ',' << row % 5 << '\n';

@@ -3,7 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "models/base/errors.h"
+#include "tests/worker/input/array/npy_bytes.h"
+#include "tests/worker/temporary_folder.h"
 #include "worker/input/dataset.h"
 #include "worker/run/run_data.h"
 
@@ -24,15 +32,23 @@ TEST(HeadFlag, IsRefusedInOtherForms) {
 }
 
 TEST(ANetworkForData, IsRefusedIfItsCheckpointsCouldNotBeRead) {
-  const std::string data = "synthetic:1x160000x1:7:64";
+  const TemporaryFolder folder;
+  for (const std::string split : {"train", "test"}) {
+    const auto x = npy_bytes("|u1", "(2, 70000, 1)", std::vector<std::uint8_t>(140000));
+    const auto y = npy_bytes("<i8", "(2,)", bytes_of(std::vector<std::int64_t>{0, 1}));
+    for (const auto& [name, bytes] : {std::pair("x_", x), std::pair("y_", y)}) {
+      std::ofstream(folder.path() / (name + split + ".npy"), std::ios::binary)
+          .write(reinterpret_cast<const char*>(bytes.data()),
+                 static_cast<std::streamsize>(bytes.size()));
+    }
+  }
+  const std::string data = "npy:" + folder.path().string();
   try {
     (void)network_for_data("mlp", data, open_dataset(data, {}), {});
     FAIL() << "the text of a network has at most 65,536 rows";
   } catch (const UsageError& error) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring,
-                        "--model mlp on --data synthetic:1x160000x1:7:64 is beyond what a "
-                        "checkpoint can hold: ",
-                        std::string(error.what()));
+                        "is beyond what a checkpoint can hold: ", std::string(error.what()));
   }
 }
 
