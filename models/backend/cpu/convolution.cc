@@ -45,8 +45,8 @@ memory::dims Convolution::weight_dims(std::int64_t channels) const {
   return {groups, problem.k / groups, channels / groups, problem.kernel_h, problem.kernel_w};
 }
 
-memory::desc Convolution::plain_format() const {
-  return {weight_dims(problem.c), memory::data_type::f32,
+memory::desc Convolution::plain_format_of(std::int64_t channels) const {
+  return {weight_dims(channels), memory::data_type::f32,
           problem.groups == 1 ? memory::format_tag::ohwi : memory::format_tag::gohwi};
 }
 

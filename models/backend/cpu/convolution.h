@@ -23,11 +23,15 @@ struct Convolution {
   // alone it has only its slow reference code. The channels beyond are zeros, in the input's memory
   // as in every blocked map, and in the packed weights.
   bool pads_channels() const { return !planar_input && problem.groups == 1 && problem.c < block; }
+  std::int64_t channels() const { return pads_channels() ? block : problem.c; }
   // Returns the format [K, R, S, C / groups] of the weight: that of the arena, unless groups are
   // joined.
-  dnnl::memory::desc plain_format() const;
+  dnnl::memory::desc plain_format() const { return plain_format_of(problem.c); }
+  // Returns that format with the channels of zeros behind those of the weight.
+  dnnl::memory::desc padded_plain_format() const { return plain_format_of(channels()); }
   // Returns a primitive's format of weights for the same memory without the channels of zeros: a
-  // reorder to it writes them, and a reorder from it leaves them out.
+  // reorder to it writes them. A reorder from it gives wrong values where the format does not have
+  // the channels in blocks of `block`, which padded_plain_format() is for.
   dnnl::memory::desc without_padding(dnnl::memory::desc format) const;
   dnnl::memory::desc x(Maps maps = Maps::kBlocked) const;
   dnnl::memory::desc y(Maps maps = Maps::kBlocked) const;
@@ -47,7 +51,7 @@ struct Convolution {
                                                          const dnnl::primitive_attr& attributes,
                                                          Maps maps = Maps::kBlocked) const;
   dnnl::memory::desc bias_format() const;
-  std::int64_t channels() const { return pads_channels() ? block : problem.c; }
+  dnnl::memory::desc plain_format_of(std::int64_t channels) const;
   dnnl::memory::dims weight_dims(std::int64_t channels) const;
   dnnl::memory::dims strides() const { return {problem.stride, problem.stride}; }
   dnnl::memory::dims first_padding() const { return {problem.pad.top, problem.pad.left}; }

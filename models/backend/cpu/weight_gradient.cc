@@ -1,5 +1,6 @@
 #include "models/backend/cpu/weight_gradient.h"
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -41,6 +42,16 @@ std::size_t WeightGradient::packed_bytes() const {
   return aligned(weights_.diff_weights_desc().get_size());
 }
 
+std::int64_t WeightGradient::weight_rows() const {
+  const ConvProblem& problem = convolution_.problem;
+  return problem.k * problem.kernel_h * problem.kernel_w;
+}
+
+std::size_t WeightGradient::padded_bytes() const {
+  if (!convolution_.pads_channels()) return 0;
+  return aligned(static_cast<std::size_t>(weight_rows() * convolution_.channels()) * sizeof(float));
+}
+
 std::size_t WeightGradient::joined_bytes() const {
   if (joined_.count == 1) return 0;
   return aligned(static_cast<std::size_t>(joined_.joined_elements()) * sizeof(float));
@@ -51,7 +62,7 @@ std::size_t WeightGradient::map_bytes(const dnnl::memory::desc& map) const {
 }
 
 std::size_t WeightGradient::scratch_bytes() const {
-  return packed_bytes() + joined_bytes() + map_bytes(convolution_.x(maps_)) +
+  return packed_bytes() + padded_bytes() + joined_bytes() + map_bytes(convolution_.x(maps_)) +
          map_bytes(convolution_.y(maps_)) + weights_.scratchpad_desc().get_size();
 }
 
@@ -59,6 +70,8 @@ void WeightGradient::bind(const dnnl::engine& engine, float* x, float* dy, float
                           float* bias_gradient, std::byte* scratch) {
   gradient_ = gradient;
   std::byte* rest = scratch + packed_bytes();
+  padded_gradient_ = reinterpret_cast<float*>(rest);
+  rest += padded_bytes();
   joined_gradient_ = reinterpret_cast<float*>(rest);
   rest += joined_bytes();
   // Returns the map in the format that the kernel reads.
@@ -83,13 +96,14 @@ void WeightGradient::bind(const dnnl::engine& engine, float* x, float* dy, float
     arguments.push_back({DNNL_ARG_DIFF_BIAS, weights_.diff_bias_desc(), bias_gradient});
   }
   run_weights_ = BoundPrimitive(engine, dnnl::convolution_backward_weights(weights_), arguments);
-  const auto target = convolution_.plain_format();
-  const auto source = convolution_.without_padding(weights_.diff_weights_desc());
+  const auto source = weights_.diff_weights_desc();
+  const auto target = convolution_.padded_plain_format();
   const dnnl::reorder::primitive_desc reorder(engine, source, engine, target);
-  run_unpack_ =
-      BoundPrimitive(engine, dnnl::reorder(reorder),
-                     {{DNNL_ARG_FROM, source, scratch},
-                      {DNNL_ARG_TO, target, joined_.count > 1 ? joined_gradient_ : gradient}});
+  float* const unpacked = convolution_.pads_channels() ? padded_gradient_
+                          : joined_.count > 1          ? joined_gradient_
+                                                       : gradient;
+  run_unpack_ = BoundPrimitive(engine, dnnl::reorder(reorder),
+                               {{DNNL_ARG_FROM, source, scratch}, {DNNL_ARG_TO, target, unpacked}});
 }
 
 void WeightGradient::run() const {
@@ -99,6 +113,14 @@ void WeightGradient::run() const {
   }
   run_weights_.run();
   run_unpack_.run();
+  if (convolution_.pads_channels()) {
+    const std::int64_t channels = convolution_.problem.c;
+    float* const into = joined_.count > 1 ? joined_gradient_ : gradient_;
+    for (std::int64_t row = 0; row < weight_rows(); ++row) {
+      std::copy_n(padded_gradient_ + row * convolution_.channels(), channels,
+                  into + row * channels);
+    }
+  }
   if (joined_.count > 1) joined_.separate(joined_gradient_, gradient_);
 }
 

@@ -25,8 +25,9 @@ class WeightGradient {
                 const JoinedGroups& joined, ConvAlgorithm algorithm);
   // Returns oneDNN's name of the kernel, such as "jit:avx2".
   std::string kernel() const { return weights_.impl_info_str(); }
-  // Returns the bytes of scratch memory: the gradient in oneDNN's format, the one with joined
-  // groups, the maps in plain format if the kernel needs that, and oneDNN's own.
+  // Returns the bytes of scratch memory: the gradient in oneDNN's format, the one with channels of
+  // zeros, the one with joined groups, the maps in plain format if the kernel needs that, and
+  // oneDNN's own.
   std::size_t scratch_bytes() const;
   // x: the convolution's input, dy: the gradient of its output; gradient: the weight's, [K, R, S, C
   // / groups]; bias_gradient: [K], or null for a convolution without bias.
@@ -37,6 +38,8 @@ class WeightGradient {
 
  private:
   std::size_t packed_bytes() const;
+  std::int64_t weight_rows() const;  // K * R * S
+  std::size_t padded_bytes() const;
   std::size_t joined_bytes() const;
   std::size_t map_bytes(const dnnl::memory::desc& map) const;
 
@@ -44,6 +47,7 @@ class WeightGradient {
   JoinedGroups joined_;
   dnnl::convolution_backward_weights::primitive_desc weights_;
   float* gradient_ = nullptr;
+  float* padded_gradient_ = nullptr;  // [K, R, S, a block of channels]
   float* joined_gradient_ = nullptr;
   Maps maps_ = Maps::kBlocked;
   BoundPrimitive run_x_;   // to the plain format; only with Maps::kPlain

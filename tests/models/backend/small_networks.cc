@@ -106,6 +106,16 @@ void append_convolutions(std::vector<SmallNetwork>& all) {
     x = b.conv2d(x, "conv1", 12, {.kernel_h = 5, .kernel_w = 3, .pad = {3, 1, 0, 2}});
     return b.conv2d(x, "conv2", 20, {.pad = {0, 2, 1, 0}, .bias = true});
   }));
+  // For these kernels oneDNN has only its reference code, on 16 and on 8 channels in a block.
+  all.push_back(map_network("Conv4x4OfFewChannels", {7, 6, 3}, [](GraphBuilder& b, NodeId x) {
+    x = b.conv2d(x, "conv1", 5, {.kernel_h = 1, .kernel_w = 1});
+    return b.conv2d(x, "conv2", 3, {.kernel_h = 4, .kernel_w = 4, .pad = {3, 0, 3, 1}});
+  }));
+  all.push_back(map_network("Conv4x1OfFewRows", {3, 9, 3}, [](GraphBuilder& b, NodeId x) {
+    x = b.conv2d(x, "conv1", 2, {.kernel_h = 1, .kernel_w = 1});
+    return b.conv2d(x, "conv2", 5,
+                    {.kernel_h = 4, .kernel_w = 1, .stride = 2, .pad = {1, 0, 1, 0}});
+  }));
   all.push_back(map_network("ConvRelu20To24", {6, 9, 20}, conv_relu(24, same)));
   all.push_back(map_network("ConvRelu32To32", {8, 8, 32}, conv_relu(32, same)));
   // The algorithm table lists ConvRelu64To64On8x8 and ConvTwice32On16x16, so they run with
