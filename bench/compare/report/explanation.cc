@@ -169,6 +169,8 @@ std::string evaluation_words(const Claims& claims) {
       " In times the distance between evaluations is one more source of error (GUM, G.4), except "
       "between rows that ended with the same weights. It is {} % of the variance of a "
       "difference.{} "
+      "It counts as independent in both rows, so the interval is wider than needed where both "
+      "reach the target at the same evaluation. "
       "Its size is known, so an interval can be narrower than Welch's own.",
       low == high ? high : fmt::format("{} to {}", low, high),
       most > kLargeShare ? " More --evaluations reduce this part; more seeds do not." : "");
@@ -192,6 +194,7 @@ std::string tests_words(const Rows& rows) {
       "variant of a kind has the shortest arithmetic mean time, or else the highest "
       "accuracy, of the rows that can be compared, and others of the kind may not differ from it; "
       "a row with one worker and one replica is of neither kind. "
+      "A pair of rows without a claim cannot be told apart, also of different kinds. "
       "Rows that cannot be told apart are not thereby equal: a row whose deviation is large may be "
       "recommended for that reason. Rows share seeds, which the tests do not use. Samples/s are "
       "not tested.",

@@ -95,12 +95,13 @@ TEST(Explanation, SaysWhatTheDistanceBetweenEvaluationsAddsAndWhatReducesIt) {
         scaled({made_up_variant("a", 1, kSlow, kGood), made_up_variant("b", 8, seconds, kGood)});
     return explanation(comparison, summarise(comparison), "+-");
   };
-  const std::string advice = " More --evaluations reduce this part; more seeds do not. Its size";
+  const std::string advice =
+      " More --evaluations reduce this part; more seeds do not. It counts as independent";
   const std::string steady = of(kFast);
   EXPECT_TRUE(contains_words(steady, " % of the variance of a difference." + advice)) << steady;
   const std::string varied = of({100, 200, 140, 90, 170});
-  EXPECT_TRUE(
-      contains_words(varied, "same weights. It is 0 % of the variance of a difference. Its size"));
+  EXPECT_TRUE(contains_words(
+      varied, "same weights. It is 0 % of the variance of a difference. It counts as"));
 }
 
 TEST(Explanation, SaysTheLevelsOfTheIntervalsAndWhichMeansAreArithmetic) {
