@@ -209,9 +209,10 @@ TEST(AWorkerThatIsStopped, DoesNotSlowTheOthers) {
   const auto metrics = scratch / "m.jsonl";
   const EndTimer since_start;
   RunningProgram job(syncopate_command(
-      launch(4, 1, 0) + Arguments{"--steps", "3000", "--service-time", "constant:20", "--metrics",
+      launch(4, 1, 0) + Arguments{"--steps", "4000", "--service-time", "constant:20", "--metrics",
                                   metrics, "--batch-size-per-replica", "8"}));
-  ASSERT_TRUE(job.wait_until_file_has(metrics, kStep, 200));
+  // The job trains for 20 s, so that on a busy machine too it goes on when the worker continues.
+  ASSERT_TRUE(job.wait_until_file_has(metrics, kStep, 80));
   const auto victim = worker_of(job.pid(), 3);
   ASSERT_TRUE(victim);
   ASSERT_EQ(kill(*victim, SIGSTOP), 0);
@@ -241,7 +242,7 @@ TEST(AWorkerThatIsStopped, DoesNotSlowTheOthers) {
   EXPECT_EQ(result.exit_code, 1) << "the worker may not be restarted: " << result.err;
   EXPECT_NE(result.err.find("sent nothing for longer than the peer timeout"), std::string::npos)
       << result.err;
-  EXPECT_EQ(summary_of(metrics).at("steps"), 3000);
+  EXPECT_EQ(summary_of(metrics).at("steps"), 4000);
   EXPECT_EQ(summary_of(metrics).at("staleness").size(), 4U);
 }
 
@@ -277,8 +278,8 @@ TEST_P(AnyWorkerThatIsStopped, IsAwaitedUntilItsPeerTimeout) {
   // over before this test went on.
   const auto victim = worker_of(job.pid(), index);
   ASSERT_TRUE(victim);
-  ASSERT_TRUE(job.wait_until_file_has(scratch / "m.jsonl", kStep, 20));
-  ASSERT_EQ(kill(*victim, SIGSTOP), 0);
+  ASSERT_TRUE(job.wait_until_file_has(scratch / "m.jsonl", kStep, 1));
+  ASSERT_EQ(kill(*victim, SIGSTOP), 0) << job.err_so_far();
   ASSERT_TRUE(job.wait_until_err_has("step 3000")) << "the others did not go on";
   kill(*victim, SIGKILL);
   const ProgramResult result = job.wait();

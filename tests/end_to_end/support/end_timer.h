@@ -22,7 +22,8 @@ class EndTimer {
 
  private:
   std::chrono::steady_clock::time_point begun_;
-  std::optional<std::int64_t> waited_us_;  // the kernel's sum at the construction
+  std::optional<std::int64_t> waited_us_;  // the kernel's sums at the construction
+  double stolen_seconds_;
 };
 
 // Expects that the tasks of a job have ended in time: a dead task ends all others within 5 s on one
