@@ -76,11 +76,11 @@ struct Conv2dOp {
   int groups = 1;
 };
 // Transposed convolution: the input gradient of the convolution with this kernel, stride and
-// padding, whose output has the size of x. A map of H x W becomes one of (H - 1) * stride +
-// kernel_h
-// - pad.rows() by (W - 1) * stride + kernel_w - pad.columns(). The weight is [C, R, S, K] in memory
-// and [C, K, R, S] in files, with C input and K output channels. As ConvTranspose2d of PyTorch,
-// whose output_padding reduces the padding at the bottom and the right.
+// padding, whose output has the size of x. A map of H x W becomes one of
+// (H - 1) * stride + kernel_h - pad.rows() by (W - 1) * stride + kernel_w - pad.columns().
+// The weight is [C, R, S, K] in memory and [C, K, R, S] in files, with C input and K output
+// channels. As ConvTranspose2d of PyTorch, whose output_padding reduces the padding at the bottom
+// and the right.
 struct ConvTranspose2dOp {
   int kernel_h = 3;
   int kernel_w = 3;

@@ -26,8 +26,8 @@ Graph resnet50(const NetworkInput& input);
 // wrong. Source: keras/src/applications/resnet.py.
 Graph resnet50_v1(const NetworkInput& input);
 
-// Builds MobileNetV2 of width 1 as torchvision has it, dropout included. Samples are at least 32x32. Source: Sandler
-// et al. 2018.
+// Builds MobileNetV2 of width 1 as torchvision has it, dropout included. Samples are at least
+// 32x32. Source: Sandler et al. 2018.
 Graph mobilenet_v2(const NetworkInput& input);
 // Builds VGG-16 as torchvision has it, dropout included. Samples are at least 32x32; torchvision's
 // weights fit those of 224x224. Source: Simonyan and Zisserman 2014, configuration D.
