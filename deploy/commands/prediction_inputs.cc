@@ -75,9 +75,7 @@ class PictureInput final : public PredictionInput {
 
   std::int64_t size() const noexcept override { return 1; }
   void read(std::int64_t /*index*/, std::span<std::byte> sample) override {
-    std::ifstream stream(path_, std::ios::binary);
-    const std::vector<char> file{std::istreambuf_iterator<char>(stream), {}};
-    if (!stream) throw FileError(fmt::format("cannot read {}", path_));
+    const std::vector<char> file = read_file();
     const auto bytes = std::as_bytes(std::span(file));
     const ImageHeader header = read_image_header(bytes, path_);
     decode_image(bytes, path_, header,
@@ -89,6 +87,23 @@ class PictureInput final : public PredictionInput {
   }
 
  private:
+  // The size is counted while reading, because a pipe has none.
+  std::vector<char> read_file() const {
+    std::ifstream stream(path_, std::ios::binary);
+    std::vector<char> file;
+    std::vector<char> part(std::size_t{1} << 16);
+    while (stream) {
+      stream.read(part.data(), static_cast<std::streamsize>(part.size()));
+      file.insert(file.end(), part.begin(), part.begin() + stream.gcount());
+      if (std::ssize(file) > kMaxImageBytes) {
+        throw FileError(fmt::format("{}: more than {} MB; expected a picture of at most as many",
+                                    path_, kMaxImageBytes >> 20));
+      }
+    }
+    if (!stream.eof()) throw FileError(fmt::format("cannot read {}", path_));
+    return file;
+  }
+
   const std::string path_;
   const Shape shape_;
   const bool apply_exif_;

@@ -218,6 +218,7 @@ std::string printable(std::string_view name) {
 }
 
 ImageFolders find_images(const fs::path& folder) {
+  if (fs::exists(folder) && !is_folder(folder)) refuse(folder, "is a file; expected a folder");
   if (!is_folder(folder)) refuse(folder, "no such folder");
   const fs::path train = folder / "train";
   // A folder train with pictures in it, and without folders, is the class of that name.

@@ -24,9 +24,6 @@
 namespace syncopate {
 namespace {
 
-// A file is read as a whole before its header is looked at; no picture is larger.
-constexpr std::int64_t kMostBytes = std::int64_t{256} << 20;
-
 class ImageDataset final : public Dataset {
  public:
   // cache: may be null; this split has the slots from first_slot on.
@@ -139,9 +136,9 @@ class ImageDataset final : public Dataset {
     }
     const std::int64_t modified =
         status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec;
-    if (entry.size_bytes > kMostBytes) {
+    if (entry.size_bytes > kMaxImageBytes) {
       throw FileError(fmt::format("{}: {} bytes; expected a picture of at most {} MB",
-                                  path_of(index), entry.size_bytes, kMostBytes >> 20));
+                                  path_of(index), entry.size_bytes, kMaxImageBytes >> 20));
     }
     std::vector<std::byte> bytes(static_cast<std::size_t>(entry.size_bytes));
     std::size_t num_read = 0;

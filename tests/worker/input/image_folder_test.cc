@@ -155,6 +155,10 @@ TEST_F(ImageFolderTest, RefusesAFolderWithoutPicturesByClass) {
             "--data images: DIR/b: the folder of a class has no pictures (.jpg, .jpeg, .png)");
   EXPECT_EQ(message_of<UsageError>([] { find_images("/absent"); }),
             "--data images: /absent: no such folder");
+  touch("file.jpg");
+  const std::string file = (folder_.path() / "file.jpg").string();
+  EXPECT_EQ(message_of<UsageError>([&] { find_images(file); }),
+            "--data images: " + file + ": is a file; expected a folder");
 }
 
 TEST_F(ImageFolderTest, RefusesOneClass) {

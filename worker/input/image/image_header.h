@@ -15,6 +15,8 @@ enum class ImageFormat : std::uint8_t { kJpeg, kPng };
 
 // Larger pictures are refused before anything is allocated for them.
 inline constexpr std::int64_t kMaxImagePixels = std::int64_t{1} << 27;
+// A file is read as a whole before its header is looked at; no picture is larger.
+inline constexpr std::int64_t kMaxImageBytes = std::int64_t{256} << 20;
 
 struct ImageHeader {
   ImageFormat format = ImageFormat::kJpeg;
