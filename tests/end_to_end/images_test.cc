@@ -261,8 +261,7 @@ TEST_F(TrainingOnPictures, PredictsThePicturesThatItEvaluates) {
   const double accuracy = nlohmann::json::parse(evaluated.out).at("test_accuracy");
   EXPECT_NEAR(num_correct / static_cast<double>(num_lines), accuracy, 1e-12);
 
-  const ProgramResult endless =
-      run_syncopate({"predict", "--checkpoint", checkpoint, "/dev/zero"});
+  const ProgramResult endless = run_syncopate({"predict", "--checkpoint", checkpoint, "/dev/zero"});
   EXPECT_EQ(endless.exit_code, 1);
   EXPECT_NE(endless.err.find("/dev/zero: more than 256 MB"), std::string::npos) << endless.err;
 }

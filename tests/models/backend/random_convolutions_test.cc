@@ -54,8 +54,8 @@ class ConvolutionDrawing {
                 .stride = between(1, 3),
                 .bias = between(0, 1) == 0,
                 .groups = groups};
-    op.pad = {between(0, op.kernel_h - 1), between(0, op.kernel_w - 1),
-              between(0, op.kernel_h - 1), between(0, op.kernel_w - 1)};
+    op.pad = {between(0, op.kernel_h - 1), between(0, op.kernel_w - 1), between(0, op.kernel_h - 1),
+              between(0, op.kernel_w - 1)};
     return build.conv2d(x, "conv", outputs, op);
   }
 
