@@ -86,16 +86,15 @@ bool is_on_gpus(const TrainOptions& options) {
   return options.strategy.devices.front().kind == DeviceKind::kCuda;
 }
 
-// Returns the default of --rendezvous-timeout. All roles of launch start at once, and launch
-// notices a role that ends. Some tasks need minutes before they meet: tasks on GPUs load CUDA's
-// libraries and initialise all GPUs; workers of servers open their data, which is rendered the
-// first time, and plan their network, on GPUs by measurement.
+// Returns the default of --rendezvous-timeout. Launch starts all roles at once and notices a role
+// that ends, so the timeout is for one that hangs; on a busy machine a task may take many seconds
+// until it answers. Tasks of servers on GPUs need minutes before they meet: they initialise all
+// GPUs, open their data, which is rendered the first time, and plan their network by measurement.
 std::chrono::seconds default_rendezvous_timeout(const TrainOptions& options) {
-  const bool has_servers = options.strategy.name == "parameter-server";
-  const bool is_slow = is_on_gpus(options);
-  if (has_servers && is_slow) return std::chrono::seconds(300);
-  if (options.cluster.source != "launch") return std::chrono::seconds(120);
-  return std::chrono::seconds(has_servers || is_slow ? 60 : 5);
+  if (options.strategy.name == "parameter-server" && is_on_gpus(options)) {
+    return std::chrono::seconds(300);
+  }
+  return std::chrono::seconds(options.cluster.source == "launch" ? 60 : 120);
 }
 
 void check_replicas(const TrainOptions& options) {
@@ -230,7 +229,7 @@ void add_job_flags(FlagSet& flags, StrategyFlags& words) {
   add_cluster_flags(flags, words.cluster);
   const FlagRules timeout = {.unit = "seconds", .least = kLeastTimeout, .most = kMostTimeout};
   FlagRules rules = timeout;
-  rules.default_text = "120; under launch 5, with servers or on GPUs 60; servers and GPUs: 300";
+  rules.default_text = "120, under launch 60; with servers on GPUs 300";
   flags.add("--rendezvous-timeout", &words.rendezvous_timeout,
             "time to wait for the other tasks at the start", rules);
   rules = timeout;

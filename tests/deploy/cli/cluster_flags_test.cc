@@ -167,12 +167,13 @@ std::chrono::milliseconds time_to_meet(std::vector<std::string> flags, const Var
   return std::get<TrainOptions>(parse(std::move(flags), variables)).rendezvous_timeout;
 }
 
-TEST(RendezvousTimeout, IsLongerOnGpusWhichTakeSecondsToStart) {
+TEST(RendezvousTimeout, IsAMinuteUnderLaunchAndLongerForServersOnGpus) {
   using std::chrono::seconds;
   const Variables with_servers = kLaunched + Variables{{"SYNCOPATE_SERVERS", "1"}};
   const std::string mirrored = "--strategy=multi-worker-mirrored";
   const std::string served = "--strategy=parameter-server";
-  EXPECT_EQ(time_to_meet({mirrored}, kLaunched), seconds(5));
+  EXPECT_EQ(time_to_meet({mirrored}, kLaunched), seconds(60))
+      << "on a busy machine a task did not answer for 5 s, which ended the job";
   EXPECT_EQ(time_to_meet({mirrored, "--devices", "cuda"}, kLaunched), seconds(60));
   EXPECT_EQ(time_to_meet({mirrored, "--devices", "cuda:0"}, kLaunched), seconds(60));
   EXPECT_EQ(time_to_meet({mirrored, "--devices", "cuda"}, kStep), seconds(120));
