@@ -218,8 +218,10 @@ std::string printable(std::string_view name) {
 }
 
 ImageFolders find_images(const fs::path& folder) {
-  if (fs::exists(folder) && !is_folder(folder)) refuse(folder, "is a file; expected a folder");
-  if (!is_folder(folder)) refuse(folder, "no such folder");
+  if (!is_folder(folder)) {
+    std::error_code ignored;
+    refuse(folder, fs::exists(folder, ignored) ? "is a file; expected a folder" : "no such folder");
+  }
   const fs::path train = folder / "train";
   // A folder train with pictures in it, and without folders, is the class of that name.
   if (!is_folder(train) || !has_folders(train)) return hold_out(scan(folder));
