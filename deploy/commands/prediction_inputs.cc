@@ -96,8 +96,8 @@ class PictureInput final : public PredictionInput {
       stream.read(part.data(), static_cast<std::streamsize>(part.size()));
       file.insert(file.end(), part.begin(), part.begin() + stream.gcount());
       if (std::ssize(file) > kMaxImageBytes) {
-        throw FileError(fmt::format("{}: more than {} MB; expected a picture of at most as many",
-                                    path_, kMaxImageBytes >> 20));
+        throw FileError(fmt::format("{}: expected a picture of at most {} MB, found more", path_,
+                                    kMaxImageBytes >> 20));
       }
     }
     if (!stream.eof()) throw FileError(fmt::format("cannot read {}", path_));
