@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <iostream>
+#include <sstream>
 #include <string>
 
 namespace syncopate::test {
@@ -32,15 +34,22 @@ std::optional<std::int64_t> total_wait_us() {
 }
 
 // Returns for how long, in seconds since the start of the machine, the host of a virtual machine
-// ran something else on its cores, summed over the cores. The kernel does not count this time as
-// waiting. Source: proc(5), the eighth number of the line "cpu" of /proc/stat.
-double total_stolen_seconds() {
+// ran something else on each core. The kernel does not count this time as waiting. Source: proc(5),
+// the eighth number of the lines "cpu0", "cpu1", ... of /proc/stat.
+std::vector<double> stolen_seconds() {
   std::ifstream times("/proc/stat");
-  std::string name;
-  std::int64_t ticks = 0;
-  times >> name;
-  for (int i = 0; i < 8; ++i) times >> ticks;
-  return times ? static_cast<double>(ticks) / static_cast<double>(sysconf(_SC_CLK_TCK)) : 0.0;
+  std::vector<double> seconds;
+  std::string line;
+  std::getline(times, line);  // the sum over the cores
+  while (std::getline(times, line) && line.starts_with("cpu")) {
+    std::istringstream fields(line);
+    std::string name;
+    std::int64_t ticks = 0;
+    fields >> name;
+    for (int i = 0; i < 8; ++i) fields >> ticks;
+    seconds.push_back(static_cast<double>(ticks) / static_cast<double>(sysconf(_SC_CLK_TCK)));
+  }
+  return seconds;
 }
 
 }  // namespace
@@ -48,16 +57,18 @@ double total_stolen_seconds() {
 EndTimer::EndTimer()
     : begun_(std::chrono::steady_clock::now()),
       waited_us_(total_wait_us()),
-      stolen_seconds_(total_stolen_seconds()) {}
+      stolen_seconds_(stolen_seconds()) {}
 
 double EndTimer::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count();
 }
 
 std::optional<std::string> EndTimer::starvation() const {
-  const double stolen = (total_stolen_seconds() - stolen_seconds_) / seconds();
-  if (stolen > kStarvedShare) {
-    return "the host ran something else on a core in " + std::to_string(std::lround(100 * stolen)) +
+  const std::vector<double> stolen = stolen_seconds();
+  for (std::size_t core = 0; core < std::min(stolen.size(), stolen_seconds_.size()); ++core) {
+    const double share = (stolen[core] - stolen_seconds_[core]) / seconds();
+    if (share <= kStarvedShare) continue;
+    return "the host ran something else on a core in " + std::to_string(std::lround(100 * share)) +
            " % of the time";
   }
   const std::optional<std::int64_t> now = total_wait_us();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace syncopate::test {
 
@@ -22,8 +23,9 @@ class EndTimer {
 
  private:
   std::chrono::steady_clock::time_point begun_;
-  std::optional<std::int64_t> waited_us_;  // the kernel's sums at the construction
-  double stolen_seconds_;
+  // What the kernel had counted at the construction.
+  std::optional<std::int64_t> waited_us_;
+  std::vector<double> stolen_seconds_;  // by core
 };
 
 // Expects that the tasks of a job have ended in time: a dead task ends all others within 5 s on one
