@@ -1,3 +1,5 @@
+// The file is long because it is one list: a network for each operation and each pattern that is
+// fused.
 #include "tests/models/backend/small_networks.h"
 
 #include <functional>
