@@ -130,7 +130,7 @@ CommandOptions parse_network(std::span<const std::string> arguments,
                 kNetworkFileHelp);
   add_data_flags(flags, options.model, options.network, options.data, options.cache_dir,
                  options.seed);
-  add_image_flags(flags, options.image, "");
+  add_image_flags(flags, options.image, std::to_string(kDefaultImageSize));
   flags.begin_group("Checkpoints and output");
   flags.add("--json", &options.json,
             "the network as a file that --model file:NET.json reads, in place of the table");
@@ -287,7 +287,9 @@ void add_data_flags(FlagSet& flags, std::string& model, NetworkFlags& network, s
               require_data_name(text);
               data = text;
             },
-            "data set: " + data_patterns(" | "),
+            "data set: " + data_patterns(" | ") +
+                "; npy:DIR has x_train.npy, y_train.npy, x_test.npy and y_test.npy, and images:DIR "
+                "has a folder per class",
             {.value = "NAME", .default_text = default_text.empty() ? data : default_text});
   flags.add("--cache-dir", &cache_dir,
             "folder in which rendered samples and measurements of GPUs are kept between runs",

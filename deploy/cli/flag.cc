@@ -63,7 +63,7 @@ std::string meant_number(const Flag& flag, const std::string& text, bool is_whol
            (!rules.above || value > *rules.above) && std::abs(value) < 1e15 &&
            (!is_whole || value == std::round(value));
   };
-  const bool is_percent = !is_whole && rules.most && *rules.most <= 1.0 && *number > 1.0;
+  const bool is_percent = !is_whole && rules.most && *rules.most <= 1.0 && *number >= 2.0;
   if (is_percent) *number /= 100.0;
   const bool is_typing_error = had_comma || is_percent || is_whole;
   if (!is_typing_error || !is_accepted(*number)) return "";

@@ -31,13 +31,15 @@ void add_practice_flags(FlagSet& flags, TrainOptions& options) {
             "workers clip their own",
             {.default_text = "none", .above = 0.0, .example = "1.0"});
   flags.add("--ema", &options.strategy.optimizer.average_decay,
-            "decay of an exponential moving average of the weights, which evaluations use and "
-            "checkpoints contain; running statistics are not averaged",
+            "decay of an exponential moving average of the weights, at most (1 + n) / (10 + n) at "
+            "update n; evaluations use it and checkpoints contain it; running statistics are not "
+            "averaged",
             {.default_text = "none", .above = 0.0, .example = "0.999"});
   EvaluationRuleOptions& rules = options.loop.rules;
   flags.add(
       "--stop-at", [&rules](const std::string& text) { rules.stop_at = parse_stop_at(text); },
-      "result of an evaluation that ends training, such as accuracy=0.97, loss=0.1 or mae=0.5",
+      "result of an evaluation that ends training, such as accuracy=0.97, loss=0.1, mae=0.5 or "
+      "mean_iou=0.9 (of label maps)",
       {.value = "METRIC=X", .default_text = "none"});
   flags.add("--early-stop",
             [&rules](const std::string& text) { rules.early_stop = parse_early_stop(text); },

@@ -144,13 +144,13 @@ nlohmann::ordered_json number_or_null(const std::optional<double>& number) {
 nlohmann::ordered_json classes_as_json(const ConfusionMatrix& confusion,
                                        const std::vector<std::string>& names) {
   nlohmann::ordered_json classes = nlohmann::ordered_json::array();
-  for (const ClassQuality& quality : confusion.classes()) {
+  for (const ClassCounts& counts : confusion.classes()) {
     nlohmann::ordered_json row = {{"class", classes.size()}};
     if (!names.empty()) row["name"] = names[classes.size()];
-    row["samples"] = quality.samples;
-    row["precision"] = number_or_null(quality.precision);
-    row["recall"] = number_or_null(quality.recall);
-    row["iou"] = number_or_null(quality.iou);
+    row["samples"] = counts.samples;
+    row["precision"] = number_or_null(counts.precision());
+    row["recall"] = number_or_null(counts.recall());
+    row["iou"] = number_or_null(counts.iou());
     classes.push_back(std::move(row));
   }
   return classes;
@@ -174,9 +174,9 @@ void print_classes(const ConfusionMatrix& confusion, const std::vector<std::stri
   out << fmt::format("{:<7}{:>10}{:>12}{:>10}{:>10}{}\n", "class", is_map ? "pixels" : "samples",
                      "precision", "recall", "IoU", names.empty() ? "" : "  name");
   std::size_t number = 0;
-  for (const ClassQuality& quality : confusion.classes()) {
-    out << fmt::format("{:<7}{:>10}{:>12}{:>10}{:>10}{}\n", number, quality.samples,
-                       percent(quality.precision), percent(quality.recall), percent(quality.iou),
+  for (const ClassCounts& counts : confusion.classes()) {
+    out << fmt::format("{:<7}{:>10}{:>12}{:>10}{:>10}{}\n", number, counts.samples,
+                       percent(counts.precision()), percent(counts.recall()), percent(counts.iou()),
                        names.empty() ? "" : "  " + printable(names[number]));
     ++number;
   }
@@ -197,18 +197,11 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
 
   const auto backend = make_cpu_backend(options.lanes);
   const bool of_classes = has_classes(graph.loss().kind);
-  ConfusionMatrix confusion(graph.num_classes());
-  PartialEvaluator evaluator(
-      *backend, graph, trained.arena, trained.state, *data.test,
-      {.threads = options.input_threads, .confusion = of_classes ? &confusion : nullptr});
-  std::vector<Scores> sums(static_cast<std::size_t>(evaluator.batches_of_all()));
-  const auto begun = std::chrono::steady_clock::now();
-  evaluator.run([] { return false; }, sums, show_progress(*display, "evaluating"));
-  Evaluation test = add_up(sums, graph.loss().kind, *data.test);
-  test.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  PartialEvaluator evaluator(*backend, graph, trained.arena, trained.state, *data.test,
+                             {.threads = options.input_threads, .counts_classes = of_classes});
+  const Evaluation test = *evaluator.run({}, show_progress(*display, "evaluating"));
   display->finish();
   const std::vector<std::string> names = names_of_classes(info, data);
-  const bool is_map = !graph.target_shape().empty();
   if (options.json) {
     nlohmann::ordered_json line = {{"checkpoint", options.checkpoint.string()},
                                    {"model", info.model},
@@ -216,14 +209,14 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
                                    {"step", info.progress.at.step},
                                    {fmt::format("test_{}", test.metric.name()), test.metric.value},
                                    {"test_loss", test.loss}};
-    if (of_classes) line["mean_iou"] = number_or_null(confusion.mean_iou());
+    if (of_classes) line["mean_iou"] = number_or_null(mean_iou(evaluator.confusion()->classes()));
     line["samples"] = test.samples;
     line["bad_samples"] = test.bad_samples;
     line["first_bad"] = test.first_bad;
     line["seconds"] = test.seconds;
     if (of_classes) {
-      line["classes"] = classes_as_json(confusion, names);
-      line["confusion"] = counts_as_json(confusion);
+      line["classes"] = classes_as_json(*evaluator.confusion(), names);
+      line["confusion"] = counts_as_json(*evaluator.confusion());
     }
     out << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << std::endl;
     return 0;
@@ -234,11 +227,7 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
              test.metric.name(), to_text(test.metric), test.loss, test.samples, test.seconds,
              info.progress.at.step, info.model, data_flag)
       << describe_bad("test", test);
-  if (!of_classes) return 0;
-  if (const auto mean = confusion.mean_iou(); mean && is_map) {
-    out << fmt::format("mean IoU        {:.2f}%\n", 100.0 * *mean);
-  }
-  print_classes(confusion, names, is_map, out);
+  if (of_classes) print_classes(*evaluator.confusion(), names, graph.gives_maps(), out);
   return 0;
 }
 

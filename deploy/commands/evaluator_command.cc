@@ -170,15 +170,12 @@ int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ost
     }
     require_same_network_flags(*info, options.network);
     arena.bump_all_versions();
-    std::vector<Scores> sums(static_cast<std::size_t>(evaluator.batches_of_all()));
-    bool was_stopped = false;
-    evaluator.run([&] { return was_stopped = was_stopped || signals.poll().has_value(); }, sums);
-    if (was_stopped) return 0;
-    const Evaluation test = add_up(sums, graph.loss().kind, data.watched());
+    const auto test = evaluator.run([&] { return signals.poll().has_value(); });
+    if (!test) return 0;
     const char* const split = data.validation != nullptr ? "validation" : "test";
     out << fmt::format("step {}: {} {} {}, {} loss {:.4f} ({} samples)\n", info->progress.at.step,
-                       split, test.metric.name(), to_text(test.metric), split, test.loss,
-                       test.samples)
+                       split, test->metric.name(), to_text(test->metric), split, test->loss,
+                       test->samples)
         << std::flush;
     if (remaining_steps(loop, info->progress, data.train->size(), batch) <= 0) return 0;
     ends_by_rules = EvaluationRules(loop.rules, info->progress.at.rules).ends_training();

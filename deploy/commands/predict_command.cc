@@ -108,7 +108,7 @@ class Predictor {
 
  private:
   bool gives_classes() const { return has_classes(trained_.graph.loss().kind); }
-  bool gives_maps() const { return gives_classes() && !trained_.graph.target_shape().empty(); }
+  bool gives_maps() const { return trained_.graph.gives_maps(); }
   std::string name_of(std::size_t number) const {
     return number < names_.size() ? printable(names_[number]) : fmt::format("class {}", number);
   }

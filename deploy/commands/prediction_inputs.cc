@@ -36,8 +36,10 @@ class ArrayInput final : public PredictionInput {
     if (!is_one_) shape.erase(shape.begin());
     if (!fits(shape) || file_.header().type != type) {
       throw UsageError(fmt::format(
-          "{}: found an array {} of type {}; the network reads samples {} of type {}", path,
-          to_string(file_.header().shape), file_.header().type, to_string(wanted), type));
+          "{}: found an array {} of {}; the network reads samples {} of {}; give an array of one "
+          "such sample, or of several behind each other",
+          path, to_string(file_.header().shape), numpy_name(file_.header().type), to_string(wanted),
+          numpy_name(type)));
     }
   }
 
@@ -76,9 +78,16 @@ class PictureInput final : public PredictionInput {
   std::int64_t size() const noexcept override { return 1; }
   void read(std::int64_t /*index*/, std::span<std::byte> sample) override {
     const std::vector<char> file = read_file();
-    const auto bytes = std::as_bytes(std::span(file));
-    const ImageHeader header = read_image_header(bytes, path_);
-    decode_image(bytes, path_, header,
+    try {
+      decode(std::as_bytes(std::span(file)), sample);
+    } catch (const FileError& error) {
+      throw FileError(fmt::format("{}; leave this picture out, or replace it", error.what()));
+    }
+  }
+
+ private:
+  void decode(std::span<const std::byte> file, std::span<std::byte> sample) const {
+    decode_image(file, path_, read_image_header(file, path_),
                  {.width = shape_[1],
                   .height = shape_[0],
                   .channels = static_cast<int>(shape_[2]),
@@ -86,7 +95,6 @@ class PictureInput final : public PredictionInput {
                  {reinterpret_cast<std::uint8_t*>(sample.data()), sample.size()});
   }
 
- private:
   // The size is counted while reading, because a pipe has none.
   std::vector<char> read_file() const {
     std::ifstream stream(path_, std::ios::binary);

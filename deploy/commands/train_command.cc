@@ -74,7 +74,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     }
     const Graph& graph = session.graph.emplace(network_for_data(
         options.model, options.data, data, options.network, options.label_smoothing));
-    require_metrics_of(graph.loss().kind, options.loop.rules);
+    require_metrics_of(graph, options.loop.rules);
     const ScheduleOptions schedule_options =
         schedule_of(options, replicas, global_batch, data.train->size() / global_batch);
     const Schedule schedule(schedule_options);
@@ -143,7 +143,11 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
   });
   if (outcome.stopped_by) return report_stop(outcome, *display);
   if (outcome.progress.at.step == start.progress.at.step) {
-    display->note(fmt::format("nothing left to train: {} steps are done", start.progress.at.step));
+    const std::string rule =
+        EvaluationRules(options.loop.rules, start.progress.at.rules).ending_rule();
+    display->note(fmt::format(
+        "nothing left to train: {} steps are done{}", start.progress.at.step,
+        rule.empty() ? "" : ", and " + rule + " holds; give another rule, or none, to go on"));
   }
   const bool reports =
       is_synchronous(options.strategy.consistency) ? is_chief : outcome.has_last_snapshot;

@@ -58,7 +58,7 @@ class TrainChecks {
     attempt([&] {
       graph_ = network_for_data(options_.model, options_.data, data_, options_.network,
                                 options_.label_smoothing);
-      require_metrics_of(graph_->loss().kind, options_.loop.rules);
+      require_metrics_of(*graph_, options_.loop.rules);
     });
     std::optional<std::int64_t> global_batch;
     attempt([&] {

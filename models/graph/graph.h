@@ -238,6 +238,8 @@ struct Graph {
   // Returns the shape of a sample's target: [] for a class, [H, W] for a class of every pixel, [K]
   // for numbers.
   Shape target_shape() const;
+  // Whether the target is a label map: a class of every pixel.
+  bool gives_maps() const { return has_classes(loss().kind) && !target_shape().empty(); }
   DType target_dtype() const { return has_classes(loss().kind) ? DType::kI32 : DType::kF32; }
   std::int64_t num_parameters() const;  // counts elements of all parameters
   ArenaLayout parameter_layout() const;

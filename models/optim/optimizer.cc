@@ -157,7 +157,9 @@ class AveragingOptimizer final : public Optimizer {
  private:
   // The slot is zero before the first update, so that a rate of 1 makes it the value.
   float average_rate(const UpdateStep& step) const {
-    return step.step == 1 ? 1.0F : static_cast<float>(1.0 - options().average_decay);
+    if (step.step == 1) return 1.0F;
+    const auto n = static_cast<double>(step.step);
+    return static_cast<float>(1.0 - std::min(options().average_decay, (1.0 + n) / (10.0 + n)));
   }
 
   std::unique_ptr<Optimizer> inner_;

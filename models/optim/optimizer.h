@@ -26,9 +26,10 @@ struct OptimizerOptions {
   // The weight decay times the value is added to the gradient; adamw subtracts it from the value
   // instead. Not negative.
   double weight_decay = 0.0;
-  // Decay of an exponential moving average of the values, which is kept in the slot kAverageSlot
-  // and begins with the values after the first update; in (0, 1). 0: no average. Source: Polyak and
-  // Juditsky 1992; AveragedModel of PyTorch.
+  // Largest decay of an exponential moving average of the values, which is kept in the slot
+  // kAverageSlot; in (0, 1). 0: no average. The decay at update n is at most (1 + n) / (10 + n),
+  // because the first values are random and would stay in the average for long. Source: Polyak and
+  // Juditsky 1992; ExponentialMovingAverage of TensorFlow with num_updates.
   double average_decay = 0.0;
 };
 

@@ -220,8 +220,7 @@ TEST_P(PredictionOnArrays, RefusesSamplesOfAnotherShapeOrType) {
   const ProgramResult shape =
       refused("a.npy", npy_bytes("|u1", "(2, 3, 3)", samples<std::uint8_t>(2, 9, 0, 1)));
   EXPECT_EQ(shape.exit_code, 2);
-  expect_one_line(shape,
-                  {"a.npy: found an array [2, 3, 3] of type u1", "the network reads samples"});
+  expect_one_line(shape, {"a.npy: found an array [2, 3, 3] of uint8", "the network reads samples"});
   const ProgramResult cut = refused("b.npy", {1, 2, 3});
   EXPECT_EQ(cut.exit_code, 1);
   expect_one_line(cut, {"b.npy"});

@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
@@ -25,13 +27,17 @@ class LabelMaps : public testing::Test {
                      "0.004"} +
            more;
   }
-  std::string weights_hash(const Arguments& start) const {
+  nlohmann::json summary_of(const Arguments& start, const Arguments& more) const {
     const std::string metrics = scratch_ / "m.jsonl";
-    const ProgramResult run = run_syncopate(
-        start + run_of({"--steps", "20", "--batch-size", "16", "--metrics", metrics}));
+    const ProgramResult run = run_syncopate(start + run_of(more) + Arguments{"--metrics", metrics});
     EXPECT_EQ(run.exit_code, 0) << run.err;
-    if (run.exit_code != 0) return "";
-    return metrics_lines(metrics, "summary").front().at("weights_hash").get<std::string>();
+    if (run.exit_code != 0) return {{"weights_hash", ""}, {"test_mean_iou", 0.0}};
+    return metrics_lines(metrics, "summary").front();
+  }
+  // Returns what synchronous strategies must agree on.
+  std::string weights_and_iou(const Arguments& start) const {
+    const auto summary = summary_of(start, {"--steps", "20", "--batch-size", "16"});
+    return summary.at("weights_hash").get<std::string>() + " " + summary.at("test_mean_iou").dump();
   }
 
   ScratchDir scratch_;
@@ -40,13 +46,27 @@ class LabelMaps : public testing::Test {
 TEST_F(LabelMaps, TrainToTheSameBitsUnderSynchronousStrategies) {
   const Arguments two = {"launch", "--workers", "2"};
   const Arguments train = {"--", "train", "--strategy"};
-  const std::string mirrored = weights_hash({"train", "--strategy", "mirrored", "--replicas", "2"});
-  EXPECT_FALSE(mirrored.empty());
-  EXPECT_EQ(weights_hash({"train", "--strategy", "central-storage", "--replicas", "2"}), mirrored);
-  EXPECT_EQ(weights_hash(two + train + Arguments{"multi-worker-mirrored"}), mirrored);
-  EXPECT_EQ(weights_hash(two + Arguments{"--servers", "1"} + train +
-                         Arguments{"parameter-server", "--consistency", "sync"}),
+  const std::string mirrored =
+      weights_and_iou({"train", "--strategy", "mirrored", "--replicas", "2"});
+  EXPECT_GT(mirrored.size(), 20U) << mirrored;
+  EXPECT_EQ(weights_and_iou({"train", "--strategy", "central-storage", "--replicas", "2"}),
             mirrored);
+  EXPECT_EQ(weights_and_iou(two + train + Arguments{"multi-worker-mirrored"}), mirrored);
+  EXPECT_EQ(weights_and_iou(two + Arguments{"--servers", "1"} + train +
+                            Arguments{"parameter-server", "--consistency", "sync"}),
+            mirrored);
+}
+
+TEST_F(LabelMaps, EndTrainingByTheirIoU) {
+  const Arguments asynchronous = {"launch", "--servers", "1",          "--workers",       "2",
+                                  "--",     "train",     "--strategy", "parameter-server"};
+  for (const Arguments& start : {Arguments{"train"}, asynchronous}) {
+    const auto summary =
+        summary_of(start, {"--steps", "2000", "--batch-size-per-replica", "16",
+                           "--eval-every-steps", "20", "--stop-at", "mean_iou=0.4"});
+    EXPECT_LT(summary.at("steps"), 2000);
+    EXPECT_GT(summary.at("test_mean_iou"), 0.3);
+  }
 }
 
 // A whole training, to the quality that a user expects, is left to the learning tests.
@@ -71,9 +91,13 @@ TEST_F(LabelMaps, AreEvaluatedByIoUAndPredictedAsPictures) {
   }
   EXPECT_NEAR(json.at("mean_iou").get<double>(), sum / 3.0, 1e-12);
   EXPECT_GT(json.at("mean_iou").get<double>(), 0.4);
+  std::ostringstream percent;
+  percent << std::fixed << std::setprecision(2) << 100.0 * json.at("mean_iou").get<double>();
+  const std::string while_training = "mean IoU " + percent.str() + "%";
+  EXPECT_NE(trained.out.find(while_training), std::string::npos) << trained.out;
   EXPECT_EQ(pixels, 1000 * 64 * 64);
   const ProgramResult text = run_syncopate({"evaluate", "--checkpoint", checkpoint});
-  EXPECT_NE(text.out.find("mean IoU "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find(while_training), std::string::npos) << text.out;
 
   // Any picture of any size is predicted; a map is a picture itself.
   const std::vector<std::byte> png = make_png(make_picture(90, 50, 3, 1));

@@ -200,6 +200,28 @@ TEST(AResumedRun, GoesOnWithTheAverageAndWithMicroBatches) {
   }
 }
 
+TEST(AResumedRun, SaysWhichRuleEndedItAndWhichFlagsDiffer) {
+  TrainingRuns runs;
+  const Arguments flags =
+      kSmall + Arguments{"--epochs",     "9",  "--stop-at",        "loss=100",  "--resume",
+                         "--batch-size", "32", "--checkpoint-dir", runs / "ck", "--ema"};
+  runs.train(one_device(), flags + Arguments{"0.9"});
+  const ProgramResult again = runs.train(one_device(), flags + Arguments{"0.9"});
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "16 steps are done, and --stop-at loss=100 holds",
+                      again.err);
+  const ProgramResult other = runs.train(one_device(), flags + Arguments{"0.5"});
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "--ema 0.5 from here on, 0.9 until the checkpoint",
+                      other.err);
+}
+
+TEST(TheMovingAverage, OfAShortRunHasForgottenTheFirstValues) {
+  TrainingRuns runs;
+  const Arguments flags{"--model",      "resnet20", "--data",  "synthetic:3x8x8:4:512",
+                        "--batch-size", "32",       "--steps", "48",
+                        "--ema",        "0.99"};
+  EXPECT_GT(runs.summary_of(one_device(), flags).at("test_accuracy").get<double>(), 0.5);
+}
+
 // Checkpoint 64 is of a step with an evaluation, and 72 of one between two evaluations.
 TEST(AResumedRun, DecidesAsOneThatWasNotStopped) {
   const Arguments flags = kSmall + Arguments{"--batch-size",

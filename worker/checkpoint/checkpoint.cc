@@ -81,7 +81,7 @@ void for_each_entry(Info& info, const Visit& visit) {
   visit("normalize", info.progress.normalize, false);
   visit("data_samples", info.progress.data_samples, false);
   visit("samples_per_update", info.progress.samples_per_update, false);
-  visit("learning_rate", info.progress.learning_rate, false);
+  visit("update_flags", info.progress.update_flags, false);
   visit("skip_bad_records", info.progress.skip_bad_records, false);
   visit("exif", info.progress.apply_exif, false);
   visit("class_names", info.progress.class_names, false);
@@ -155,11 +155,7 @@ FileMetadata metadata_of(const CheckpointInfo& info) {
   FileMetadata metadata;
   for_each_entry(info, [&]<typename Value>(const char* key, const Value& value, bool is_required) {
     if (!is_required && value == Value{}) return;
-    if constexpr (std::is_same_v<Value, double>) {
-      metadata[key] = shortest_text(value);
-    } else {
-      metadata[key] = fmt::format("{}", value);
-    }
+    metadata[key] = fmt::format("{}", value);
   });
   metadata["network_hash"] = network_hash(info.network);
   const std::vector<ps::SampleRange>& untrained = info.progress.at.position.untrained;

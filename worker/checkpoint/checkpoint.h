@@ -31,7 +31,7 @@ struct Progress {
   std::string normalize{};     // --normalize; empty: that of the data
   std::string data_samples{};  // describes the samples: describe_training_samples()
   std::int64_t samples_per_update = 0;
-  double learning_rate = 0.0;  // the rate that the user gave
+  std::string update_flags{};  // update_flags() of the run: "--learning-rate 0.1 --ema 0.9"
   std::int64_t skip_bad_records = 0;
   int apply_exif = 0;         // 1 with --exif
   std::string class_names{};  // DataSplits::class_names with '/' between, which no name contains

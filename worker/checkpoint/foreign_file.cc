@@ -56,8 +56,9 @@ void refuse_foreign_file(const std::filesystem::path& path) {
   const std::string to = std::filesystem::path(path).replace_extension(".safetensors").string();
   const auto refuse = [&](std::string_view what, const std::string& python) {
     throw UsageError(fmt::format(
-        "--init-from {} is a file of {}; expected safetensors; convert it: python3 -c \"{}\"", from,
-        what, python));
+        "--init-from {} is a file of {}; expected safetensors; convert it: pip install safetensors "
+        "&& python3 -c \"{}\"",
+        from, what, python));
   };
   const auto keras_line = [&](const std::string& model) {
     return fmt::format(
@@ -66,10 +67,13 @@ void refuse_foreign_file(const std::filesystem::path& path) {
         model, to);
   };
   if (format == ForeignFormat::kTorch) {
-    refuse("PyTorch", fmt::format("import torch, safetensors.torch as s; s.save_file({{k: "
-                                  "v.contiguous() for k, v in torch.load('{}', "
-                                  "map_location='cpu').items()}}, '{}')",
-                                  from, to));
+    // A training loop's file has the weights under a name, beside the optimizer's.
+    refuse("PyTorch",
+           fmt::format("import torch, safetensors.torch as s; d = torch.load('{}', "
+                       "map_location='cpu'); d = d.get('state_dict', d.get('model', d)); "
+                       "s.save_file({{k.removeprefix('module.'): v.contiguous() for k, v in "
+                       "d.items()}}, '{}')",
+                       from, to));
   }
   if (format == ForeignFormat::kKeras) {
     refuse("Keras", keras_line(fmt::format("keras.models.load_model('{}')", from)));

@@ -30,15 +30,18 @@ constexpr std::string_view kTorchNetwork = "resnet50";
 constexpr std::string_view kKerasFirstKernel = "conv1_conv/kernel";
 constexpr std::size_t kListed = 5;  // names that a message lists
 
-// Returns the indices of the parameters of the head: the last dense layer, "fc", or "fc.2" and the
-// layers "fc.0" in front of it.
+// Returns the indices of the parameters of the head, the last layer with parameters: a dense one,
+// "fc", or "fc.2" and the layers "fc.0" in front of it, or a convolution that gives label maps.
 std::set<int> head_of(const Graph& graph) {
   const auto is_dense = [](const Node& node) {
     return std::holds_alternative<DenseOp>(node.operation);
   };
-  const auto last = std::find_if(graph.nodes.rbegin(), graph.nodes.rend(), is_dense);
+  const auto last = std::find_if(graph.nodes.rbegin(), graph.nodes.rend(), [&](const Node& node) {
+    return is_dense(node) || (graph.gives_maps() && !node.parameters.empty());
+  });
   std::set<int> head;
   if (last == graph.nodes.rend()) return head;
+  if (!is_dense(*last)) return {last->parameters.begin(), last->parameters.end()};
   const std::string module = last->name.substr(0, last->name.find('.'));
   for (const Node& node : graph.nodes) {
     if (!is_dense(node) || (node.name + ".").rfind(module + ".", 0) != 0) continue;
@@ -185,7 +188,7 @@ class WeightsLoader {
     for (const TensorEntry& entry : file_.tensors()) names.push_back(entry.name);
     throw UsageError(fmt::format(
         "--init-from {} has no tensor of network {}, such as {}; it has {}; give the --model that "
-        "the file belongs to",
+        "the file belongs to, or a file with its tensors under the names of the network",
         path_.string(), graph_.name, graph_.parameters.front().name,
         names.empty() ? "no tensors" : list_of(names)));
   }
@@ -197,7 +200,9 @@ class WeightsLoader {
         "--init-from {}: network {} has {} {}, {}; give the --model that the file belongs to{}",
         path_.string(), graph_.name, in_file, to_string(shape),
         found == nullptr ? "which the file lacks" : "the file has " + to_string(found->shape),
-        found == nullptr ? "" : ", and data with as many channels"));
+        found != nullptr && name == graph_.parameters.front().name
+            ? ", and data with as many inputs"
+            : ""));
   }
 
   std::string note() const {

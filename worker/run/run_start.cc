@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
 #include <array>
+#include <map>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -60,6 +63,14 @@ void require_same_samples(const CheckpointInfo& info, const Progress& fresh) {
                    "; give that --data, or start a new run with --init-from");
 }
 
+// Returns the value of each flag in a text of update_flags().
+std::map<std::string, std::string> values_of(const std::string& flags) {
+  std::map<std::string, std::string> values;
+  std::istringstream words(flags);
+  for (std::string flag, value; words >> flag >> value;) values[flag] = value;
+  return values;
+}
+
 // Notes which options of a resumed run differ from its checkpoint where such a change is allowed.
 void note_differences(const CheckpointInfo& info, const Progress& fresh,
                       std::vector<std::string>& notes) {
@@ -68,9 +79,14 @@ void note_differences(const CheckpointInfo& info, const Progress& fresh,
     notes.push_back(fmt::format("{} samples per update from here on, {} until the checkpoint",
                                 fresh.samples_per_update, saved.samples_per_update));
   }
-  if (saved.learning_rate > 0.0 && saved.learning_rate != fresh.learning_rate) {
-    notes.push_back(fmt::format("--learning-rate {:g} from here on, {:g} until the checkpoint",
-                                fresh.learning_rate, saved.learning_rate));
+  if (saved.update_flags.empty()) return;  // a file of an older program
+  std::map<std::string, std::string> before = values_of(saved.update_flags);
+  std::map<std::string, std::string> now = values_of(fresh.update_flags);
+  for (const auto& [flag, value] : before) now.try_emplace(flag, "absent");
+  for (const auto& [flag, value] : now) {
+    const std::string old = before.try_emplace(flag, "absent").first->second;
+    if (value == old) continue;
+    notes.push_back(fmt::format("{} {} from here on, {} until the checkpoint", flag, value, old));
   }
 }
 
@@ -167,7 +183,7 @@ Progress fresh_progress(const TrainOptions& options, const DataSplits& data,
           .normalize = options.network.normalize,
           .data_samples = describe_training_samples(data),
           .samples_per_update = samples_per_update(options, global_batch),
-          .learning_rate = options.schedule.learning_rate,
+          .update_flags = update_flags(options),
           .skip_bad_records = options.image.skip_bad_records,
           .apply_exif = options.image.apply_exif ? 1 : 0,
           .class_names = fmt::format("{}", fmt::join(data.class_names, "/"))};

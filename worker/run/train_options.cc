@@ -340,6 +340,24 @@ constexpr std::array kRows = {
     Row{"--no-progress", [](Options o) { return if_on(!o.show_progress); }, kNone, nullptr,
         Form::kSwitch}};
 
+constexpr std::array<std::string_view, 17> kUpdateFlags = {"--accumulate",
+                                                           "--augment",
+                                                           "--batch-norm",
+                                                           "--beta1",
+                                                           "--beta2",
+                                                           "--clip-norm",
+                                                           "--ema",
+                                                           "--epsilon",
+                                                           "--label-smoothing",
+                                                           "--learning-rate",
+                                                           "--learning-rate-scale",
+                                                           "--lr-factor",
+                                                           "--lr-milestones",
+                                                           "--lr-schedule",
+                                                           "--momentum",
+                                                           "--nesterov",
+                                                           "--weight-decay"};
+
 const TrainOptionRow& row_named(std::string_view name) {
   const auto row = std::ranges::find(kRows, name, &TrainOptionRow::name);
   check(row != kRows.end(), "the name of a flag of train");
@@ -379,6 +397,17 @@ std::vector<std::string> command_line_of(const TrainOptions& options) {
     }
   }
   return words;
+}
+
+std::string update_flags(const TrainOptions& options) {
+  std::string flags;
+  for (const std::string_view name : kUpdateFlags) {
+    const TrainOptionRow& row = row_named(name);
+    const OptionText text = row.text(options);
+    if (!text || !row.applies_to(options)) continue;
+    flags += fmt::format("{}{} {}", flags.empty() ? "" : " ", name, *text);
+  }
+  return flags;
 }
 
 std::vector<Agreement> agreements_of(const TrainOptions& options) {

@@ -84,6 +84,10 @@ std::string text_of(const TrainOptions& options, std::string_view name);
 // Returns the words behind `syncopate train` that describe this run: the flags that matter in it.
 std::vector<std::string> command_line_of(const TrainOptions& options);
 
+// Returns the flags that decide what an update computes from its gradients and its samples, with
+// their values, such as "--learning-rate 0.1 --momentum 0.9". Checkpoints record them.
+std::string update_flags(const TrainOptions& options);
+
 // Returns what the tasks of a run compare when they meet: values of flags, and the version and the
 // instruction set of this program.
 std::vector<Agreement> agreements_of(const TrainOptions& options);

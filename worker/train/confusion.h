@@ -1,9 +1,10 @@
-// Counts which classes a network takes for which. Filled by an evaluation for `syncopate evaluate`.
+// Counts which classes a network takes for which, in an evaluation.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -11,17 +12,24 @@
 
 namespace syncopate {
 
-// The quality of one class. Precision: of the samples taken for the class, the fraction that is of
-// the class; recall: of its samples, the fraction that is taken for it. Nothing: 0 / 0.
-struct ClassQuality {
-  std::int64_t samples = 0;    // samples of the class; of label maps, pixels
+// The counts of one class, which add over batches and tasks. Of label maps they count pixels.
+struct ClassCounts {
+  std::int64_t samples = 0;    // samples of the class
   std::int64_t predicted = 0;  // samples taken for the class
-  std::optional<double> precision;
-  std::optional<double> recall;
-  // Intersection over union: samples of the class that are taken for it, divided by those that are
-  // one or the other.
-  std::optional<double> iou;
+  std::int64_t correct = 0;    // samples of the class that are taken for it
+
+  ClassCounts& operator+=(const ClassCounts& other) noexcept;
+  // The fraction of `predicted` that is correct. Nothing: 0 / 0, here and below.
+  std::optional<double> precision() const;
+  // The fraction of `samples` that is correct.
+  std::optional<double> recall() const;
+  // Intersection over union: `correct` divided by the samples that are of the class or taken for
+  // it.
+  std::optional<double> iou() const;
 };
+
+// Returns the mean IoU of the classes that samples or predictions have; nothing if there are none.
+std::optional<double> mean_iou(std::span<const ClassCounts> classes);
 
 // One thread only.
 class ConfusionMatrix {
@@ -38,10 +46,7 @@ class ConfusionMatrix {
   const std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t>& counts() const noexcept {
     return counts_;
   }
-  std::vector<ClassQuality> classes() const;
-  // Returns the mean IoU of the classes that samples or predictions have; nothing if there are
-  // none.
-  std::optional<double> mean_iou() const;
+  std::vector<ClassCounts> classes() const;
 
  private:
   std::int64_t num_classes_;

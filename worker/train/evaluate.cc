@@ -29,7 +29,9 @@ std::int64_t evaluation_batch(const Graph& graph, std::int64_t most) {
 PartialEvaluator::PartialEvaluator(Backend& backend, const Graph& graph, ParameterArena& arena,
                                    StateBlock& state, const Dataset& dataset,
                                    const EvaluationOptions& options, int part, int parts)
-    : confusion_(options.confusion) {
+    : graph_(graph),
+      dataset_(dataset),
+      counts_classes_(options.counts_classes || graph.gives_maps()) {
   const std::int64_t batch_size =
       std::min(evaluation_batch(graph, options.batch_size), dataset.size());
   batches_of_all_ = (dataset.size() + batch_size - 1) / batch_size;
@@ -53,19 +55,37 @@ void PartialEvaluator::run(const std::function<bool()>& stop, std::span<Scores> 
   if (batches_ != nullptr && batches_->position().offset != 0) {
     throw InternalError("an evaluation begins with its first batch");
   }
+  if (counts_classes_) confusion_.emplace(graph_.num_classes());
   for (std::int64_t b = first_batch_; b < end_batch_ && !stop(); ++b) {
     const Batch& batch = batches_->next();
     Scores& scores = sums[static_cast<std::size_t>(b)];
     scores = {};
     if (batch.num_samples > 0) {
       scores = model_->forward(batch, [](BucketId) {});
-      if (confusion_ != nullptr) confusion_->add(model_->logits(), batch.target);
+      if (confusion_) confusion_->add(model_->logits(), batch.target);
     }
     // The model's loss is a mean over the batch; the sums of all batches are added later.
     scores.loss *= static_cast<double>(batch.loss_divisor);
     scores.num_bad = batch.num_bad;
     if (on_progress) on_progress(b + 1 - first_batch_, end_batch_ - first_batch_);
   }
+}
+
+std::optional<Evaluation> PartialEvaluator::run(const std::function<bool()>& stop,
+                                                const OnProgress& on_progress) {
+  check(first_batch_ == 0 && end_batch_ == batches_of_all_, "an evaluator of all batches");
+  const auto begun = std::chrono::steady_clock::now();
+  std::vector<Scores> sums(static_cast<std::size_t>(batches_of_all_));
+  bool was_stopped = false;
+  run([&] { return was_stopped = was_stopped || (stop && stop()); }, sums, on_progress);
+  if (was_stopped) return std::nullopt;
+  Evaluation result = add_up(sums, graph_.loss().kind, dataset_, counts_of_maps());
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  return result;
+}
+
+std::vector<ClassCounts> PartialEvaluator::counts_of_maps() const {
+  return graph_.gives_maps() ? confusion_->classes() : std::vector<ClassCounts>();
 }
 
 namespace {
@@ -95,14 +115,15 @@ std::string describe_bad(std::string_view split, const Evaluation& evaluation) {
                      split, evaluation.bad_samples == 1 ? "" : "s", evaluation.first_bad);
 }
 
-Evaluation add_up(std::span<const Scores> sums, LossKind loss, const Dataset& dataset) {
+Evaluation add_up(std::span<const Scores> sums, LossKind loss, const Dataset& dataset,
+                  std::span<const ClassCounts> classes) {
   Scores total;
   for (const Scores& batch : sums) total += batch;
   check(total.num_samples + total.num_bad == dataset.size(),
         "an evaluation counts every sample exactly once");
   const auto samples = static_cast<double>(total.num_samples);
   Evaluation result{.loss = total.loss / samples,
-                    .metric = {loss, total.metrics[kMainMetric] / samples},
+                    .metric = {loss, total.metrics[kMainMetric] / samples, mean_iou(classes)},
                     .samples = total.num_samples,
                     .bad_samples = total.num_bad};
   if (total.num_samples > 0 && !std::isfinite(result.loss)) {
@@ -165,7 +186,7 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop, const OnProgress&
   });
 
   // Sums over all tasks: each task sends whether it was stopped and the sums of its batches, with
-  // zeros for the batches of other tasks.
+  // zeros for the batches of other tasks, and the counts of classes in its label maps.
   constexpr std::size_t kPerBatch = 3 + kMostMetrics;
   std::vector<double> mine{stopping ? 1.0 : 0.0};
   for (const Scores& batch : sums) {
@@ -173,7 +194,19 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop, const OnProgress&
                              static_cast<double>(batch.num_bad)});
     mine.insert(mine.end(), batch.metrics.begin(), batch.metrics.end());
   }
+  std::vector<ClassCounts> classes;
+  for (const auto& part : parts_) {
+    const std::vector<ClassCounts> own = part->counts_of_maps();
+    classes.resize(own.size());
+    for (std::size_t c = 0; c < own.size(); ++c) classes[c] += own[c];
+  }
+  for (const ClassCounts& counts : classes) {
+    mine.insert(mine.end(),
+                {static_cast<double>(counts.samples), static_cast<double>(counts.predicted),
+                 static_cast<double>(counts.correct)});
+  }
   const std::vector<double> all = synchronous_job(strategy_).gather(mine);
+  std::fill(classes.begin(), classes.end(), ClassCounts{});
   std::fill(sums.begin(), sums.end(), Scores{});
   for (std::size_t task = 0; task < all.size() / mine.size(); ++task) {
     const double* received = all.data() + task * mine.size();
@@ -189,8 +222,14 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop, const OnProgress&
       std::copy_n(batch + 3, kMostMetrics, received_sums.metrics.begin());
       sums[b] += received_sums;
     }
+    const double* counts = received + 1 + kPerBatch * num_batches;
+    for (ClassCounts& of_class : classes) {
+      of_class += {static_cast<std::int64_t>(counts[0]), static_cast<std::int64_t>(counts[1]),
+                   static_cast<std::int64_t>(counts[2])};
+      counts += 3;
+    }
   }
-  Evaluation total = add_up(sums, graph_.loss().kind, dataset_);
+  Evaluation total = add_up(sums, graph_.loss().kind, dataset_, classes);
   total.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return total;
 }
@@ -218,7 +257,6 @@ SnapshotEvaluator::~SnapshotEvaluator() = default;
 std::optional<Evaluation> SnapshotEvaluator::run(const Snapshot& snapshot,
                                                  const std::function<bool()>& stop,
                                                  const OnProgress& on_progress) {
-  const auto begun = std::chrono::steady_clock::now();
   if (compiled_ == nullptr) {
     compiled_ = std::make_unique<Compiled>(backend_, graph_, dataset_, options_);
   }
@@ -229,15 +267,9 @@ std::optional<Evaluation> SnapshotEvaluator::run(const Snapshot& snapshot,
   copy_snapshot(given, own);
   compiled_->arena.bump_all_versions();
 
-  bool stopped = false;
-  std::vector<Scores> sums(static_cast<std::size_t>(compiled_->evaluator.batches_of_all()));
-  compiled_->evaluator.run([&] { return stopped = stopped || stop(); }, sums, on_progress);
-  if (stopped) {
-    compiled_.reset();  // the stopped evaluation left its batches in the middle of the samples
-    return std::nullopt;
-  }
-  Evaluation result = add_up(sums, graph_.loss().kind, dataset_);
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  std::optional<Evaluation> result = compiled_->evaluator.run(stop, on_progress);
+  // A stopped evaluation leaves its batches in the middle of the samples.
+  if (!result) compiled_.reset();
   return result;
 }
 

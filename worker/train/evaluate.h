@@ -46,10 +46,8 @@ struct EvaluationOptions {
   // Samples per batch: the same for `train` and `evaluate`, so that both add losses in one order.
   // Large maps have fewer (evaluation_batch).
   std::int64_t batch_size = 128;
-  int threads = 1;  // number of reader threads
-  // Counts the predictions of the evaluated samples; null: they are not counted. Must outlive the
-  // evaluator.
-  ConfusionMatrix* confusion = nullptr;
+  int threads = 1;              // number of reader threads
+  bool counts_classes = false;  // keeps a confusion matrix; label maps have one in any case
   // Evaluates the moving average of the variables, with the running statistics as they are.
   bool uses_average = false;
 };
@@ -70,9 +68,20 @@ class PartialEvaluator {
   // data set throws.
   void run(const std::function<bool()>& stop, std::span<Scores> sums,
            const OnProgress& on_progress = {});
+  // Evaluates all batches. Returns nothing when `stop` returned true; then this object cannot be
+  // used again. Throws what add_up() throws. Precondition: this is the only part.
+  std::optional<Evaluation> run(const std::function<bool()>& stop = {},
+                                const OnProgress& on_progress = {});
+  // Returns which classes the last run() took for which; nothing unless they are counted.
+  const std::optional<ConfusionMatrix>& confusion() const noexcept { return confusion_; }
+  // Returns the counts of the last run() that add_up() needs.
+  std::vector<ClassCounts> counts_of_maps() const;
 
  private:
-  ConfusionMatrix* confusion_;
+  const Graph& graph_;
+  const Dataset& dataset_;
+  const bool counts_classes_;
+  std::optional<ConfusionMatrix> confusion_;
   std::int64_t batches_of_all_;
   std::int64_t first_batch_;
   std::int64_t end_batch_;
@@ -82,9 +91,10 @@ class PartialEvaluator {
 };
 
 // Adds the sums of all batches in batch order; `seconds` of the result is left to the caller. loss:
-// that of the network.
-// Throws FileError if more samples were bad than may be, or all of them.
-Evaluation add_up(std::span<const Scores> sums, LossKind loss, const Dataset& dataset);
+// that of the network. classes: the counts of all pixels of label maps, for the mean IoU; empty for
+// other networks. Throws FileError if more samples were bad than may be, or all of them.
+Evaluation add_up(std::span<const Scores> sums, LossKind loss, const Dataset& dataset,
+                  std::span<const ClassCounts> classes = {});
 
 // Evaluates with all replicas of a synchronous strategy.
 class Evaluator {

@@ -22,9 +22,11 @@ struct MetricName {
 constexpr std::array kMetrics = {MetricName{"accuracy", Metric::kMeanAccuracy},
                                  MetricName{"loss", Metric::kMeanLoss},
                                  MetricName{"mae", Metric::kMeanAbsoluteError},
+                                 MetricName{"mean_iou", Metric::kMeanIou},
                                  MetricName{"val_accuracy", Metric::kMeanAccuracy},
                                  MetricName{"val_loss", Metric::kMeanLoss},
-                                 MetricName{"val_mae", Metric::kMeanAbsoluteError}};
+                                 MetricName{"val_mae", Metric::kMeanAbsoluteError},
+                                 MetricName{"val_mean_iou", Metric::kMeanIou}};
 constexpr double kMostPatience = 1e6;
 
 Metric main_metric(LossKind loss) {
@@ -35,11 +37,17 @@ Metric main_metric(LossKind loss) {
 
 // The one place that reads the result of an evaluation.
 double value_of(const Evaluation& evaluation, Metric metric) {
+  if (metric == Metric::kMeanIou) return evaluation.metric.mean_iou.value_or(std::nan(""));
   return metric == Metric::kMeanLoss ? evaluation.loss : evaluation.metric.value;
 }
 
+// Whether the metric is a share, of which more is better; less of the others is better.
+bool is_share(Metric metric) {
+  return metric == Metric::kMeanAccuracy || metric == Metric::kMeanIou;
+}
+
 bool is_reached(const StopAt& rule, double value) {
-  return rule.metric == Metric::kMeanAccuracy ? value >= rule.value : value <= rule.value;
+  return is_share(rule.metric) ? value >= rule.value : value <= rule.value;
 }
 
 // Parses a whole text as a finite number.
@@ -87,12 +95,15 @@ std::optional<Metric> metric_named(std::string_view name) noexcept {
   return std::nullopt;
 }
 
-void require_metrics_of(LossKind loss, const EvaluationRuleOptions& options) {
-  const Metric known = main_metric(loss);
+void require_metrics_of(const Graph& graph, const EvaluationRuleOptions& options) {
+  const Metric known = main_metric(graph.loss().kind);
   const auto require = [&](std::string_view flag, const auto& rule, Metric metric) {
     if (metric == Metric::kMeanLoss || metric == known) return;
-    throw UsageError(fmt::format("{} {}: the metrics of the network's loss, {}, are loss and {}",
-                                 flag, to_text(rule), name(loss), name(known)));
+    if (metric == Metric::kMeanIou && graph.gives_maps()) return;
+    throw UsageError(fmt::format("{} {}: the metrics of the network's loss, {}, are loss{} {}{}",
+                                 flag, to_text(rule), name(graph.loss().kind),
+                                 graph.gives_maps() ? "," : " and", name(known),
+                                 graph.gives_maps() ? " and mean_iou" : ""));
   };
   if (const auto& rule = options.stop_at) require("--stop-at", *rule, rule->metric);
   if (const auto& rule = options.early_stop) require("--early-stop", *rule, rule->metric);
@@ -106,13 +117,13 @@ StopAt parse_stop_at(std::string_view text) {
   if (fields && fields->size() == 1) {
     const auto metric = metric_named(fields->begin()->first);
     const auto value = number_in(fields->begin()->second);
-    if (metric && value && *value >= 0.0 && (*metric != Metric::kMeanAccuracy || *value <= 1.0)) {
+    if (metric && value && *value >= 0.0 && (!is_share(*metric) || *value <= 1.0)) {
       return {*metric, *value};
     }
   }
   throw UsageError("--stop-at " + std::string(text) +
-                   ": expected accuracy=A, a fraction from 0 to 1, loss=L or mae=E, such as "
-                   "accuracy=0.97");
+                   ": expected accuracy=A or mean_iou=A, a fraction from 0 to 1, loss=L or mae=E, "
+                   "such as accuracy=0.97");
 }
 
 Patience parse_early_stop(std::string_view text) {
@@ -121,7 +132,7 @@ Patience parse_early_stop(std::string_view text) {
   if (fields && !fields->empty() && take_patience(*fields, rule) && fields->empty()) return rule;
   throw UsageError(
       "--early-stop " + std::string(text) +
-      ": expected metric=accuracy, loss or mae, patience=N, a number of evaluations, and "
+      ": expected metric=accuracy, loss, mae or mean_iou, patience=N, a number of evaluations, and "
       "min-delta=D, such as metric=val_loss,patience=3");
 }
 
@@ -138,7 +149,8 @@ ReduceOnPlateau parse_reduce_on_plateau(std::string_view text) {
   }
   throw UsageError("--reduce-on-plateau " + std::string(text) +
                    ": expected factor=F, between 0 and 1, patience=N, a number of evaluations, "
-                   "metric=accuracy, loss or mae, and min-delta=D, such as factor=0.1,patience=2");
+                   "metric=accuracy, loss, mae or mean_iou, and min-delta=D, such as "
+                   "factor=0.1,patience=2");
 }
 
 std::string to_text(const StopAt& rule) {
@@ -157,11 +169,11 @@ std::string to_text(const ReduceOnPlateau& rule) {
 
 bool EvaluationRules::Tracker::take(const Patience& rule, const Evaluation& evaluation) {
   const auto number = static_cast<double>(rule.metric);
-  const bool is_accuracy = rule.metric == Metric::kMeanAccuracy;
+  const bool more_is_better = is_share(rule.metric);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (metric != number) *this = {number, is_accuracy ? -kInfinity : kInfinity, 0.0};
+  if (metric != number) *this = {number, more_is_better ? -kInfinity : kInfinity, 0.0};
   const double value = value_of(evaluation, rule.metric);
-  const bool is_better = (is_accuracy ? value - best : best - value) > rule.min_delta;
+  const bool is_better = (more_is_better ? value - best : best - value) > rule.min_delta;
   waited = is_better ? 0.0 : waited + 1.0;
   if (is_better) best = value;
   return is_better;
@@ -171,7 +183,8 @@ EvaluationRules::EvaluationRules(const EvaluationRuleOptions& options,
                                  const std::vector<double>& state)
     : options_(options) {
   std::array<double, sizeof(State) / sizeof(double)> numbers{};
-  if (state.size() != numbers.size()) return;  // a new run, or one that had no rules
+  if (state.size() > numbers.size()) return;  // of a newer program
+  if (state.empty()) return;                  // a new run, or one that had no rules
   std::copy(state.begin(), state.end(), numbers.begin());
   state_ = std::bit_cast<State>(numbers);
 }
@@ -189,6 +202,7 @@ std::vector<std::string> EvaluationRules::judge(std::int64_t step, const Evaluat
   if (ended) return {};
   state_.loss = evaluation.loss;
   state_.metric = evaluation.metric.value;
+  state_.mean_iou = evaluation.metric.mean_iou.value_or(0.0);
   std::vector<std::string> notes;
   if (options_.early_stop) state_.early_stop.take(*options_.early_stop, evaluation);
   if (const auto& rule = options_.reduce_on_plateau) {
@@ -204,13 +218,7 @@ std::vector<std::string> EvaluationRules::judge(std::int64_t step, const Evaluat
     }
   }
   if (ends_training()) {
-    const bool is_early =
-        !options_.stop_at ||
-        !is_reached(*options_.stop_at, value_of(evaluation, options_.stop_at->metric));
-    notes.push_back("training ends at step " + std::to_string(step) + ": " +
-                    (is_early ? "--early-stop " + to_text(*options_.early_stop)
-                              : "--stop-at " + to_text(*options_.stop_at)) +
-                    " holds");
+    notes.push_back(fmt::format("training ends at step {}: {} holds", step, ending_rule()));
   }
   return notes;
 }
@@ -224,15 +232,20 @@ std::int64_t EvaluationRules::best_step() const noexcept {
 }
 
 // A function of state and options, so that a resumed run with other options decides by those.
-bool EvaluationRules::ends_training() const noexcept {
-  if (state_.judged_step == 0.0) return false;
-  const Evaluation last{.loss = state_.loss, .metric = {.value = state_.metric}};
-  if (options_.stop_at && is_reached(*options_.stop_at, value_of(last, options_.stop_at->metric))) {
-    return true;
+std::string EvaluationRules::ending_rule() const {
+  if (state_.judged_step == 0.0) return "";
+  const Evaluation last{.loss = state_.loss,
+                        .metric = {.value = state_.metric, .mean_iou = state_.mean_iou}};
+  if (const auto& rule = options_.stop_at) {
+    if (is_reached(*rule, value_of(last, rule->metric))) return "--stop-at " + to_text(*rule);
   }
-  return options_.early_stop &&
-         state_.early_stop.metric == static_cast<double>(options_.early_stop->metric) &&
-         state_.early_stop.waited >= options_.early_stop->patience;
+  if (const auto& rule = options_.early_stop) {
+    const Tracker& tracker = state_.early_stop;
+    if (tracker.metric == static_cast<double>(rule->metric) && tracker.waited >= rule->patience) {
+      return "--early-stop " + to_text(*rule);
+    }
+  }
+  return "";
 }
 
 double EvaluationRules::learning_rate_factor() const noexcept {

@@ -15,7 +15,7 @@
 namespace syncopate {
 
 // A number of an evaluation that rules compare.
-enum class Metric : std::uint8_t { kMeanAccuracy, kMeanLoss, kMeanAbsoluteError };
+enum class Metric : std::uint8_t { kMeanAccuracy, kMeanLoss, kMeanAbsoluteError, kMeanIou };
 
 std::string_view name(Metric metric) noexcept;
 // Returns the metric of a name such as "loss" or "val_loss"; nothing for another name.
@@ -23,7 +23,7 @@ std::optional<Metric> metric_named(std::string_view name) noexcept;
 
 struct StopAt {
   Metric metric = Metric::kMeanAccuracy;
-  // Reached by an accuracy of at least this value, or a loss or an error of at most it.
+  // Reached by an accuracy or IoU of at least this value, or a loss or an error of at most it.
   double value = 0.0;
 };
 
@@ -49,8 +49,8 @@ struct EvaluationRuleOptions {
   bool any() const noexcept { return stop_at || early_stop || reduce_on_plateau || keeps_best; }
 };
 
-// Throws UsageError naming the flag if a rule reads a metric that networks with this loss lack.
-void require_metrics_of(LossKind loss, const EvaluationRuleOptions& options);
+// Throws UsageError naming the flag if a rule reads a metric that evaluations of the network lack.
+void require_metrics_of(const Graph& graph, const EvaluationRuleOptions& options);
 
 // Parsers of flag values: "accuracy=0.97", "metric=val_loss,patience=3" and
 // "factor=0.1,patience=2". Throw UsageError.
@@ -75,7 +75,9 @@ class EvaluationRules {
 
   std::int64_t judged_step() const noexcept;  // of the last evaluation; 0: none
   std::int64_t best_step() const noexcept;    // of the best evaluation, with keeps_best; 0: none
-  bool ends_training() const noexcept;
+  // Returns the rule that ends training, such as "--stop-at loss=0.1"; empty: none.
+  std::string ending_rule() const;
+  bool ends_training() const { return !ending_rule().empty(); }
   // Returns the factor of the scheduled learning rate: 1 until a plateau is reached.
   double learning_rate_factor() const noexcept;
   // Returns the state: nothing without rules. The first number is the learning_rate_factor().
@@ -100,6 +102,7 @@ class EvaluationRules {
     Tracker early_stop;
     Tracker plateau;
     Tracker best;
+    double mean_iou = 0.0;  // of the last evaluation; absent from files of older programs
   };
 
   EvaluationRuleOptions options_;

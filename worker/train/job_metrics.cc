@@ -137,6 +137,9 @@ void JobMetrics::show(const JobStatus& status) {
     shown_loss_ = keeps * shown_loss_ + (1.0 - keeps) * since.mean_loss();
   }
   shown_ = status;
+  if (status.step > at_line_.step) {
+    shown_metric_ = between(at_line_, status, 0.0).mean_metric(options_.loss);
+  }
   const StepTotals all = between(at_begin_, status, seconds());
   const double seconds_per_step = StepTotals::ratio(all.seconds, static_cast<double>(all.steps));
   const std::int64_t per_epoch = options_.steps_per_epoch;
@@ -152,7 +155,7 @@ void JobMetrics::show(const JobStatus& status) {
                     .step = status.step,
                     .total_steps = options_.total_steps,
                     .loss = shown_loss_,
-                    .metric = between(at_line_, status, 0.0).mean_metric(options_.loss),
+                    .metric = shown_metric_,
                     .samples_per_second = all.samples_per_second(),
                     .remaining_seconds = remaining_seconds});
 }

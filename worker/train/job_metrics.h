@@ -87,6 +87,7 @@ class JobMetrics {
   double learning_rate_ = 0.0;
   JobStatus shown_;
   double shown_loss_ = 0.0;  // loss on the display, smoothed
+  MetricValue shown_metric_;
 };
 
 // The times of all synchronous workers, gathered once when training has ended. One thread only. The

@@ -56,6 +56,10 @@ std::string key_of(std::string_view split, const MetricValue& metric) {
   return fmt::format("{}_{}", split, metric.name());
 }
 
+void add_mean_iou(OrderedJson& line, std::string_view split, const MetricValue& metric) {
+  if (metric.mean_iou) line[fmt::format("{}_mean_iou", split)] = *metric.mean_iou;
+}
+
 class JsonLines final : public MetricsWriter {
  public:
   JsonLines(std::filesystem::path path, bool append) : path_(std::move(path)), append_(append) {}
@@ -117,6 +121,7 @@ class JsonLines final : public MetricsWriter {
                         {"seconds", metrics.seconds},
                         {"trained_samples", metrics.trained_samples},
                         {"trained_seconds", metrics.trained_seconds}};
+    add_mean_iou(line, metrics.on_validation ? "val" : "test", metrics.test_metric);
     if (metrics.began_at) line["began_at"] = *metrics.began_at;
     if (metrics.bad_samples > 0) {
       line["bad_samples"] = metrics.bad_samples;
@@ -164,7 +169,11 @@ class JsonLines final : public MetricsWriter {
                         {"weights_hash", summary.weights_hash},
                         {"repeated_batches", summary.repeated_batches},
                         {"staleness", staleness_of(summary.staleness)}};
-    if (const auto& metric = summary.val_metric) line[key_of("val", *metric)] = metric->value;
+    add_mean_iou(line, "test", summary.test_metric);
+    if (const auto& metric = summary.val_metric) {
+      line[key_of("val", *metric)] = metric->value;
+      add_mean_iou(line, "val", *metric);
+    }
     if (summary.val_loss) line["val_loss"] = *summary.val_loss;
     if (summary.train_bad_samples > 0) line["train_bad_samples"] = summary.train_bad_samples;
     if (summary.test_bad_samples > 0) line["test_bad_samples"] = summary.test_bad_samples;

@@ -46,17 +46,13 @@ Scores VirtualDevice::train(const Batch& batch, std::span<float> state) {
 
 Evaluation VirtualDevice::evaluate(std::span<const float> state) {
   copy_values(state, state_->values.f32());
-  std::vector<Scores> sums(static_cast<std::size_t>(evaluator_->batches_of_all()));
-  evaluator_->run([] { return false; }, sums);
-  return add_up(sums, graph_.loss().kind, test_);
+  return *evaluator_->run();
 }
 
 Evaluation VirtualDevice::evaluate_on(const Dataset& split, std::span<const float> state) {
   copy_values(state, state_->values.f32());
   PartialEvaluator evaluator(*backend_, graph_, *arena_, *state_, split, evaluation_);
-  std::vector<Scores> sums(static_cast<std::size_t>(evaluator.batches_of_all()));
-  evaluator.run([] { return false; }, sums);
-  return add_up(sums, graph_.loss().kind, split);
+  return *evaluator.run();
 }
 
 }  // namespace syncopate::bench

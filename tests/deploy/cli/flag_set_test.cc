@@ -96,6 +96,7 @@ TEST(FlagSet, NamesTheNumberThatWasProbablyMeant) {
             "--count 1e1: expected a whole number from 1 to 100; did you mean 10?");
   EXPECT_EQ(message_of({"--share", "95"}),
             "--share 95: expected a number from 0 to 1; did you mean 0.95?");
+  EXPECT_EQ(message_of({"--share", "1.5"}), "--share 1.5: expected a number from 0 to 1");
   EXPECT_EQ(message_of({"--rate", "0,01"}),
             "--rate 0,01: expected a number above 0, such as 0.1; did you mean 0.01?");
 }

@@ -42,7 +42,7 @@ TEST(MovingAverage, BeginsWithTheFirstUpdateAndFollowsTheValues) {
   element.step(2.0F, 0.25F);  // the value becomes 0.5
   EXPECT_EQ(element.slot(1), 0.5F);
   element.step(-6.0F, 0.25F);  // the value becomes 2
-  EXPECT_EQ(element.slot(1), 0.875F);
+  EXPECT_EQ(element.slot(1), 1.625F) << "the decay is 3/12";
   EXPECT_EQ(element.slot(0), -6.0F) << "the momentum is in a slot of its own";
 }
 
@@ -59,7 +59,8 @@ TEST(MovingAverage, DoesNotChangeTheUpdate) {
     const auto optimizer = make_optimizer(averaged);
     EXPECT_EQ(optimizer->slot_names().back(), kAverageSlot);
     EXPECT_EQ(optimizer->constants({.step = 1}, true).average_rate, 1.0F);
-    EXPECT_EQ(optimizer->constants({.step = 2}, true).average_rate, 0.1F);
+    EXPECT_EQ(optimizer->constants({.step = 2}, true).average_rate, 0.75F);
+    EXPECT_EQ(optimizer->constants({.step = 1000}, true).average_rate, 0.1F);
   }
   EXPECT_THROW(make_optimizer({.name = "sgd", .average_decay = 1.0}), UsageError);
 }

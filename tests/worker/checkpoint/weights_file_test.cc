@@ -150,6 +150,23 @@ TEST_F(WeightsFile, OfTorchvisionGivesEveryTensorOfResnet50) {
   }
 }
 
+Graph map_network(const char* model, int classes) {
+  return build_network(model,
+                       {.sample_shape = {32, 32, 3}, .classes = classes, .target_shape = {32, 32}});
+}
+
+TEST_F(WeightsFile, LeavesTheLayerThatGivesLabelMapsFreshWhereItsClassesAreOthers) {
+  for (const char* model : {"fcn", "unet"}) {
+    write(torchvision_tensors(map_network(model, 3)));
+    const Graph graph = map_network(model, 5);
+    const std::string note = load(graph);
+    const std::string last = graph.parameters.back().name;
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "; fresh: ", note);
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, last + " ", note);
+    EXPECT_PRED_FORMAT2(testing::IsNotSubstring, graph.parameters.front().name, note);
+  }
+}
+
 // Keras has the output channels of kernels last: element [rest, k] of a kernel is [k, rest] here.
 TEST_F(WeightsFile, OfKerasGivesEveryTensorOfResnet50V1) {
   const Graph graph = network("resnet50-v1", 10);
@@ -331,6 +348,23 @@ TEST_F(WeightsFile, OfAnotherFormatIsAnsweredWithALineOfPython) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, file.python, error);
     EXPECT_PRED_FORMAT2(testing::IsSubstring,
                         path_.replace_extension(".safetensors").string() + "'", error);
+  }
+}
+
+TEST_F(WeightsFile, IsNoFolderButTheNewestCheckpointInIt) {
+  const Graph graph = checkpoint_graph();
+  const Snapshot saved = counting_snapshot(graph, adam_slots(), 1.0F);
+  for (const int step : {10, 20}) {
+    save_checkpoint(checkpoint_path(folder_.path(), step), graph, saved, "adam", some_progress());
+  }
+  path_ = folder_.path();
+  try {
+    load(graph);
+    ADD_FAILURE() << "a folder was loaded";
+  } catch (const FileError& error) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                        "newest checkpoint, " + checkpoint_path(path_, 20).string(),
+                        std::string(error.what()));
   }
 }
 

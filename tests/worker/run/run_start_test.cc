@@ -170,15 +170,20 @@ TEST_F(AFolderOfCheckpoints, IsNotResumedWithOtherSamplesOfTheSameName) {
 }
 
 TEST_F(AFolderOfCheckpoints, IsResumedWithAnotherBatchAndRateWithANote) {
-  save_checkpoint(
-      checkpoint_path(folder_.path(), 70), graph_, chief_.snapshot(), "sgd",
-      {.at = {.step = 70}, .data = "digits", .samples_per_update = 32, .learning_rate = 0.001});
-  const RunStart start =
-      start_run(options(), graph_,
-                {.data = "digits", .samples_per_update = 64, .learning_rate = 0.01}, chief_);
-  ASSERT_EQ(start.notes.size(), 3U);
+  save_checkpoint(checkpoint_path(folder_.path(), 70), graph_, chief_.snapshot(), "sgd",
+                  {.at = {.step = 70},
+                   .data = "digits",
+                   .samples_per_update = 32,
+                   .update_flags = "--clip-norm 1 --ema 0.9 --learning-rate 0.001"});
+  const RunStart start = start_run(options(), graph_,
+                                   {.data = "digits",
+                                    .samples_per_update = 64,
+                                    .update_flags = "--ema 0.9 --learning-rate 0.01"},
+                                   chief_);
+  ASSERT_EQ(start.notes.size(), 4U);
   EXPECT_EQ(start.notes[1], "64 samples per update from here on, 32 until the checkpoint");
-  EXPECT_EQ(start.notes[2], "--learning-rate 0.01 from here on, 0.001 until the checkpoint");
+  EXPECT_EQ(start.notes[2], "--clip-norm absent from here on, 1 until the checkpoint");
+  EXPECT_EQ(start.notes[3], "--learning-rate 0.01 from here on, 0.001 until the checkpoint");
   EXPECT_EQ(start.progress.samples_per_update, 64) << "what the next checkpoint says";
 }
 

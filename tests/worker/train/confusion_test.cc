@@ -36,15 +36,15 @@ TEST(AConfusionMatrix, CountsTargetsAndPredictionsOverBatches) {
 TEST(AConfusionMatrix, GivesPrecisionAndRecallPerClass) {
   ConfusionMatrix matrix(3);
   matrix.add(logits_for({0, 1, 1, 1}, 3), targets_of({0, 0, 0, 1}));
-  const std::vector<ClassQuality> classes = matrix.classes();
+  const std::vector<ClassCounts> classes = matrix.classes();
   EXPECT_EQ(classes[0].samples, 3);
-  EXPECT_EQ(classes[0].precision, 1.0);
-  EXPECT_EQ(classes[0].recall, 1.0 / 3.0);
+  EXPECT_EQ(classes[0].precision(), 1.0);
+  EXPECT_EQ(classes[0].recall(), 1.0 / 3.0);
   EXPECT_EQ(classes[1].predicted, 3);
-  EXPECT_EQ(classes[1].precision, 1.0 / 3.0);
-  EXPECT_EQ(classes[1].recall, 1.0);
-  EXPECT_EQ(classes[2].precision, std::nullopt) << "no sample is taken for class 2";
-  EXPECT_EQ(classes[2].recall, std::nullopt) << "no sample is of class 2";
+  EXPECT_EQ(classes[1].precision(), 1.0 / 3.0);
+  EXPECT_EQ(classes[1].recall(), 1.0);
+  EXPECT_EQ(classes[2].precision(), std::nullopt) << "no sample is taken for class 2";
+  EXPECT_EQ(classes[2].recall(), std::nullopt) << "no sample is of class 2";
 }
 
 TEST(AConfusionMatrix, CountsThePixelsOfLabelMapsThatCount) {
@@ -58,13 +58,13 @@ TEST(AConfusionMatrix, CountsThePixelsOfLabelMapsThatCount) {
     logits.f32()[p * 3 + predicted[p]] = 1.0F;
   }
   matrix.add(logits, targets);
-  const std::vector<ClassQuality> classes = matrix.classes();
+  const std::vector<ClassCounts> classes = matrix.classes();
   EXPECT_EQ(classes[0].samples, 3);
-  EXPECT_EQ(classes[0].iou, 2.0 / 3.0);
-  EXPECT_EQ(classes[1].iou, 2.0 / 3.0);
-  EXPECT_EQ(classes[2].iou, std::nullopt) << "the only pixel taken for class 2 does not count";
-  EXPECT_EQ(matrix.mean_iou(), 2.0 / 3.0);
-  EXPECT_EQ(ConfusionMatrix(3).mean_iou(), std::nullopt);
+  EXPECT_EQ(classes[0].iou(), 2.0 / 3.0);
+  EXPECT_EQ(classes[1].iou(), 2.0 / 3.0);
+  EXPECT_EQ(classes[2].iou(), std::nullopt) << "the only pixel taken for class 2 does not count";
+  EXPECT_EQ(mean_iou(classes), 2.0 / 3.0);
+  EXPECT_EQ(mean_iou(ConfusionMatrix(3).classes()), std::nullopt);
 }
 
 TEST(AConfusionMatrix, TakesTheFirstOfEqualLogits) {

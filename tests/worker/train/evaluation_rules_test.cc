@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "models/base/errors.h"
+#include "models/graph/graph.h"
 
 namespace syncopate {
 namespace {
@@ -132,16 +133,49 @@ TEST(RulesOfTheMeanAbsoluteError, KeepTheBestWithoutANamedMetric) {
   EXPECT_EQ(rules.best_step(), 2);
 }
 
+TEST(RulesOfTheMeanIou, TakeMoreAsBetter) {
+  const auto with_iou = [](double iou) {
+    return Evaluation{.loss = 1.0, .metric = {.value = 0.9, .mean_iou = iou}};
+  };
+  EvaluationRules rules({.stop_at = parse_stop_at("mean_iou=0.7"),
+                         .early_stop = parse_early_stop("metric=val_mean_iou,patience=2"),
+                         .keeps_best = true},
+                        {});
+  rules.judge(1, with_iou(0.6));
+  rules.judge(2, with_iou(0.5));
+  EXPECT_EQ(rules.best_step(), 1);
+  EXPECT_FALSE(rules.ends_training());
+  rules.judge(3, with_iou(0.7));
+  EXPECT_EQ(rules.ending_rule(), "--stop-at mean_iou=0.7");
+  EXPECT_EQ(EvaluationRules({.stop_at = parse_stop_at("mean_iou=0.7"),
+                             .early_stop = parse_early_stop("metric=mean_iou,patience=2")},
+                            rules.state())
+                .ending_rule(),
+            "--stop-at mean_iou=0.7");
+}
+
+// Returns a network with this loss for inputs of this shape.
+Graph network_with(LossKind kind, const Shape& shape) {
+  GraphBuilder build("rules");
+  return build.finish(build.input(shape, {.dtype = DType::kF32}), {.kind = kind});
+}
+
 TEST(RulesOfAMetricThatTheLossLacks, AreRefused) {
   const EvaluationRuleOptions accuracy{.stop_at = parse_stop_at("accuracy=0.5")};
   const EvaluationRuleOptions error{.early_stop = parse_early_stop("metric=mae,patience=1")};
   const EvaluationRuleOptions loss{.reduce_on_plateau =
                                        parse_reduce_on_plateau("metric=loss,patience=1")};
-  EXPECT_NO_THROW(require_metrics_of(LossKind::kBinaryCrossEntropy, accuracy));
-  EXPECT_THROW(require_metrics_of(LossKind::kMeanSquaredError, accuracy), UsageError);
-  EXPECT_NO_THROW(require_metrics_of(LossKind::kMeanSquaredError, error));
-  EXPECT_THROW(require_metrics_of(LossKind::kSoftmaxCrossEntropy, error), UsageError);
-  EXPECT_NO_THROW(require_metrics_of(LossKind::kMeanSquaredError, loss));
+  EXPECT_NO_THROW(require_metrics_of(network_with(LossKind::kBinaryCrossEntropy, {3}), accuracy));
+  EXPECT_THROW(require_metrics_of(network_with(LossKind::kMeanSquaredError, {3}), accuracy),
+               UsageError);
+  EXPECT_NO_THROW(require_metrics_of(network_with(LossKind::kMeanSquaredError, {3}), error));
+  EXPECT_THROW(require_metrics_of(network_with(LossKind::kSoftmaxCrossEntropy, {3}), error),
+               UsageError);
+  EXPECT_NO_THROW(require_metrics_of(network_with(LossKind::kMeanSquaredError, {3}), loss));
+  const EvaluationRuleOptions iou{.stop_at = parse_stop_at("mean_iou=0.5")};
+  EXPECT_NO_THROW(require_metrics_of(network_with(LossKind::kSoftmaxCrossEntropy, {4, 4, 3}), iou));
+  EXPECT_THROW(require_metrics_of(network_with(LossKind::kSoftmaxCrossEntropy, {3}), iou),
+               UsageError);
 }
 
 TEST(EvaluationRuleState, IsEmptyWithoutRules) {

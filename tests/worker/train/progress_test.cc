@@ -38,6 +38,11 @@ TEST(ProgressLine, ShowsABarAndTheScores) {
             "  loss 0.0612  acc 98.1%  41.2k samples/s  ETA 0:04");
 }
 
+TEST(ProgressLine, HasNoScoresBeforeTheFirstStep) {
+  EXPECT_EQ(format_progress_text({.epoch = 1, .total_epochs = 3, .total_steps = 30}),
+            "epoch 1/3  step 0/30");
+}
+
 TEST(ProgressLine, NamesAMetricThatIsNoShare) {
   ProgressState state = kState;
   state.metric = {LossKind::kMeanSquaredError, 12.3456789};

@@ -89,7 +89,7 @@ void warn_about_empty_classes(std::span<const std::int32_t> training_labels, std
   log(LogLevel::kWarning,
       fmt::format(
           "{}: {} of {} classes have no training sample, the first is {}; the classes are 0 "
-          "to the largest label",
+          "to the largest label of all splits",
           file, empty, classes, first));
 }
 

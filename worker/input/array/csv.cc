@@ -84,8 +84,7 @@ Tables split_table(CsvTable table, const std::filesystem::path& path) {
   const auto samples = table.targets.size();
   if (samples < 2 || samples > std::numeric_limits<std::uint32_t>::max()) {
     throw FileError(
-        fmt::format("{}: {} samples; expected 2 to 2^32 of them, because a fifth become "
-                    "test samples",
+        fmt::format("{}: expected 2 to 2^32 samples, because a fifth become test samples; found {}",
                     path.string(), samples));
   }
   std::vector<std::uint32_t> order =

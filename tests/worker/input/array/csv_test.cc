@@ -119,7 +119,9 @@ TEST_F(CsvFile, NamesAMissingFileAndADamagedLine) {
   put("t.csv", "1,0\nx,1\n");
   EXPECT_NE(error("t.csv").find("t.csv, line 2: field 1 is 'x'"), std::string::npos);
   put("t.csv", "1,0\n");
-  EXPECT_NE(error("t.csv").find("t.csv: 1 samples; expected 2 to 2^32"), std::string::npos);
+  EXPECT_NE(error("t.csv").find(
+                "expected 2 to 2^32 samples, because a fifth become test samples; found 1"),
+            std::string::npos);
 }
 
 }  // namespace
