@@ -44,19 +44,19 @@ void add_practice_flags(FlagSet& flags, TrainOptions& options) {
   flags.add("--early-stop",
             [&rules](const std::string& text) { rules.early_stop = parse_early_stop(text); },
             "number of evaluations without a better result that ends training, such as "
-            "metric=val_loss,patience=3; min-delta=D: what counts as better",
+            "metric=val_loss,patience=3; patience=1 by default; min-delta=D: what counts as better",
             {.value = "RULE", .default_text = "none"});
   flags.add("--reduce-on-plateau",
             [&rules](const std::string& text) {
               rules.reduce_on_plateau = parse_reduce_on_plateau(text);
             },
             "factor of the learning rate, and number of evaluations without a better result after "
-            "which it applies, such as factor=0.1,patience=2; metric=loss by default",
+            "which it applies, such as factor=0.1,patience=2; metric=loss,patience=1 by default",
             {.value = "RULE", .default_text = "none"});
   flags.add(
       "--keep-best", &rules.keeps_best,
-      "checkpoint at each evaluation; the one with the best accuracy (or mae, of numbers), or the "
-      "best metric of --early-stop, is never removed");
+      "checkpoint at each evaluation; the one with the best metric of --early-stop or --stop-at, "
+      "else accuracy (mean IoU of label maps, mae of numbers), is never removed");
 }
 
 void check_practice(const FlagSet& flags, const TrainOptions& options) {

@@ -144,7 +144,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
   if (outcome.stopped_by) return report_stop(outcome, *display);
   if (outcome.progress.at.step == start.progress.at.step) {
     const std::string rule =
-        EvaluationRules(options.loop.rules, start.progress.at.rules).ending_rule();
+        EvaluationRules(options.loop.rules, outcome.progress.at.rules).ending_rule();
     display->note(fmt::format(
         "nothing left to train: {} steps are done{}", start.progress.at.step,
         rule.empty() ? "" : ", and " + rule + " holds; give another rule, or none, to go on"));

@@ -38,7 +38,7 @@ Schedule::Schedule(ScheduleOptions options) : options_(std::move(options)) {
     require_option(
         std::isfinite(milestone) && milestone > last,
         fmt::format(
-            "expected positive, ascending milestones of the step schedule; found {} after {}",
+            "--lr-milestones: expected positive, ascending numbers of epochs; found {} after {}",
             milestone, last));
     last = milestone;
   }

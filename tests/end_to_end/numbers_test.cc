@@ -155,8 +155,8 @@ TEST_F(TargetsThatAreNumbers, EndTrainingByRulesOfTheirMetrics) {
   EXPECT_LE(summary_of(metrics()).at("test_mae").get<double>(), 0.45);
   const ProgramResult wrong = train("mean-squared-error", {"--stop-at", "accuracy=0.9"});
   EXPECT_EQ(wrong.exit_code, 2);
-  EXPECT_NE(wrong.err.find("--stop-at accuracy=0.9: the metrics of the network's loss, "
-                           "mean-squared-error, are loss and mae"),
+  EXPECT_NE(wrong.err.find("--stop-at accuracy=0.9: evaluations of this network have the "
+                           "metrics loss and mae"),
             std::string::npos)
       << wrong.err;
 }

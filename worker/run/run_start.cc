@@ -58,6 +58,11 @@ void require_same_samples(const CheckpointInfo& info, const Progress& fresh) {
                                  text_of_split(saved.split), text_of_split(fresh.split)));
   }
   if (saved.data_samples.empty() || saved.data_samples == fresh.data_samples) return;
+  if (saved.apply_exif != fresh.apply_exif) {
+    throw UsageError(fmt::format("{}{} --exif; {}", what,
+                                 saved.apply_exif != 0 ? "with" : "without",
+                                 saved.apply_exif != 0 ? "give it" : "leave it out"));
+  }
   throw UsageError(what + "on other " + saved.data + " data: " + sizes_of(saved.data_samples) +
                    ", this run has " + differing_sizes(fresh.data_samples, saved.data_samples) +
                    "; give that --data, or start a new run with --init-from");
@@ -196,10 +201,10 @@ void require_same_network_flags(const CheckpointInfo& info, const NetworkFlags& 
     const auto given = [&](const std::string& value) {
       return value.empty() ? "no " + flag : flag + " " + value;
     };
-    throw UsageError(
-        fmt::format("checkpoint {} was trained with {}, this run has {}; {}, or another checkpoint",
-                    info.path.string(), given(saved), given(own),
-                    saved.empty() ? "leave the flag out" : "give " + given(saved)));
+    throw UsageError(fmt::format(
+        "checkpoint {} was trained with {}, this run has {}; {}, or give another checkpoint",
+        info.path.string(), given(saved), given(own),
+        saved.empty() ? "leave the flag out" : "give " + given(saved)));
   };
   require("--head", info.progress.head, flags.head);
   require("--normalize", info.progress.normalize, flags.normalize);
@@ -244,6 +249,8 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const Progre
     if (values.resumed) {
       loads = start.resumed = true;
       start.progress.at = values.resumed->progress.at;
+      // Rules that are not given now must not decide later by evaluations of an earlier run.
+      if (!options.loop.rules.any()) start.progress.at.rules.clear();
     }
     if (values.values) {
       loads = true;

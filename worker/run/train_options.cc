@@ -223,6 +223,12 @@ OptionText link_rate_text(Options o) {
   return fmt::format("{}kb", rate / 1e3);
 }
 
+// Marks a row whose flag decides what an update computes.
+constexpr Row update(Row row) {
+  row.decides_updates = true;
+  return row;
+}
+
 constexpr std::array kRows = {
     Row{"--strategy", [](Options o) { return word(o.strategy.name); }, kRequired},
     Row{"--model", [](Options o) { return word(o.model); }, kRequired, nullptr, Form::kValue,
@@ -254,7 +260,8 @@ constexpr std::array kRows = {
         [](Options o) { return number(o.strategy.batch_size_per_replica); }, kRequired,
         [](Options o) { return o.global_batch_size == 0; }},
     Row{"--batch-size", [](Options o) { return if_positive(o.global_batch_size); }, kRequired},
-    Row{"--accumulate", [](Options o) { return number(o.strategy.micro_batches); }, kRequired},
+    update(
+        Row{"--accumulate", [](Options o) { return number(o.strategy.micro_batches); }, kRequired}),
     Row{"--epochs", [](Options o) { return number(o.loop.total_epochs); }, kRequired,
         [](Options o) { return !o.loop.total_steps; }},
     Row{"--steps", [](Options o) { return if_positive(o.loop.total_steps.value_or(0)); },
@@ -265,41 +272,46 @@ constexpr std::array kRows = {
     Row{"--eval-when",
         [](Options o) { return word(o.loop.eval_when == EvalWhen::kEnd ? "end" : "due"); },
         kRequired},
-    Row{"--augment", augment_text, kRequired},
-    Row{"--optimizer", [](Options o) { return word(o.strategy.optimizer.name); }, kRequired},
-    Row{"--learning-rate", [](Options o) { return number(o.schedule.learning_rate); }, kRequired},
-    Row{"--momentum", [](Options o) { return number(o.strategy.optimizer.momentum); }, kRequired,
-        uses_momentum},
-    Row{"--nesterov", [](Options o) { return if_on(o.strategy.optimizer.nesterov); }, kRequired,
-        uses_momentum, Form::kSwitch},
-    Row{"--weight-decay", [](Options o) { return number(o.strategy.optimizer.weight_decay); },
-        kRequired},
-    Row{"--beta1", [](Options o) { return number(o.strategy.optimizer.beta1); }, kRequired,
-        uses_adam},
-    Row{"--beta2", [](Options o) { return number(o.strategy.optimizer.beta2); }, kRequired,
-        uses_adam},
-    Row{"--epsilon", [](Options o) { return number(o.strategy.optimizer.epsilon); }, kRequired,
-        uses_adam},
-    Row{"--label-smoothing", [](Options o) { return number(o.label_smoothing); }, kRequired},
-    Row{"--clip-norm", [](Options o) { return if_positive(o.strategy.clip_norm); }, kRequired,
-        has_whole_gradient},
-    Row{"--ema", [](Options o) { return if_positive(o.strategy.optimizer.average_decay); },
-        kRequired},
+    update(Row{"--augment", augment_text, kRequired}),
+    update(
+        Row{"--optimizer", [](Options o) { return word(o.strategy.optimizer.name); }, kRequired}),
+    update(Row{"--learning-rate", [](Options o) { return number(o.schedule.learning_rate); },
+               kRequired}),
+    update(Row{"--momentum", [](Options o) { return number(o.strategy.optimizer.momentum); },
+               kRequired, uses_momentum}),
+    update(Row{"--nesterov", [](Options o) { return if_on(o.strategy.optimizer.nesterov); },
+               kRequired, uses_momentum, Form::kSwitch}),
+    update(Row{"--weight-decay",
+               [](Options o) { return number(o.strategy.optimizer.weight_decay); }, kRequired}),
+    update(Row{"--beta1", [](Options o) { return number(o.strategy.optimizer.beta1); }, kRequired,
+               uses_adam}),
+    update(Row{"--beta2", [](Options o) { return number(o.strategy.optimizer.beta2); }, kRequired,
+               uses_adam}),
+    update(Row{"--epsilon", [](Options o) { return number(o.strategy.optimizer.epsilon); },
+               kRequired, uses_adam}),
+    update(
+        Row{"--label-smoothing", [](Options o) { return number(o.label_smoothing); }, kRequired}),
+    update(Row{"--clip-norm", [](Options o) { return if_positive(o.strategy.clip_norm); },
+               kRequired, has_whole_gradient}),
+    update(Row{"--ema", [](Options o) { return if_positive(o.strategy.optimizer.average_decay); },
+               kRequired}),
     Row{"--stop-at", [](Options o) { return text_if(o.loop.rules.stop_at); }, kRequired},
     Row{"--early-stop", [](Options o) { return text_if(o.loop.rules.early_stop); }, kRequired},
-    Row{"--reduce-on-plateau", [](Options o) { return text_if(o.loop.rules.reduce_on_plateau); },
-        kRequired},
+    update(Row{"--reduce-on-plateau",
+               [](Options o) { return text_if(o.loop.rules.reduce_on_plateau); }, kRequired}),
     Row{"--keep-best", [](Options o) { return if_on(o.loop.rules.keeps_best); }, kRequired,
         writes_checkpoints, Form::kSwitch},
-    Row{"--lr-schedule", schedule_text, kRequired},
-    Row{"--lr-milestones", milestones_text, kRequired, uses_step_schedule},
-    Row{"--lr-factor", [](Options o) { return number(o.schedule.factor); }, kRequired,
-        uses_step_schedule},
-    Row{"--warmup-epochs", [](Options o) { return number(o.schedule.warmup_epochs); }, kRequired},
-    Row{"--learning-rate-scale", scale_text, kRequired},
-    Row{"--reference-batch-size", [](Options o) { return if_positive(o.reference_batch_size); },
-        kRequired, scales_by_batch},
-    Row{"--batch-norm", batch_norm_text, kRequired, has_batch_norm},
+    update(Row{"--lr-schedule", schedule_text, kRequired}),
+    update(Row{"--lr-milestones", milestones_text, kRequired, uses_step_schedule}),
+    update(Row{"--lr-factor", [](Options o) { return number(o.schedule.factor); }, kRequired,
+               uses_step_schedule}),
+    update(Row{"--warmup-epochs", [](Options o) { return number(o.schedule.warmup_epochs); },
+               kRequired}),
+    update(Row{"--learning-rate-scale", scale_text, kRequired}),
+    update(Row{"--reference-batch-size",
+               [](Options o) { return if_positive(o.reference_batch_size); }, kRequired,
+               scales_by_batch}),
+    update(Row{"--batch-norm", batch_norm_text, kRequired, has_batch_norm}),
     Row{"--collective", [](Options o) { return word(o.strategy.collective); }, kRequired,
         has_collective},
     Row{"--transport", transport_text, kRequired,
@@ -312,14 +324,15 @@ constexpr std::array kRows = {
     Row{"--service-time", service_time_text},
     Row{"--slow", slow_text, kNone, nullptr, Form::kRepeated},
     Row{"--pause", pause_text, kNone, nullptr, Form::kRepeated},
-    Row{"--consistency", consistency_text, kRequired, shares_variables},
-    Row{"--max-staleness", [](Options o) { return number(o.strategy.consistency.max_staleness); },
-        kRequired,
-        [](Options o) { return consistency_of(o).consistency == ps::Consistency::kSsp; }},
-    Row{"--backup-workers", [](Options o) { return number(o.strategy.consistency.backup_workers); },
-        kRequired, may_drop_gradients},
-    Row{"--staleness-rule", staleness_rule_text, kRequired, shares_variables},
-    Row{"--compress", compression_text, kRequired, uses_servers},
+    update(Row{"--consistency", consistency_text, kRequired, shares_variables}),
+    update(Row{"--max-staleness",
+               [](Options o) { return number(o.strategy.consistency.max_staleness); }, kRequired,
+               [](Options o) { return consistency_of(o).consistency == ps::Consistency::kSsp; }}),
+    update(Row{"--backup-workers",
+               [](Options o) { return number(o.strategy.consistency.backup_workers); }, kRequired,
+               may_drop_gradients}),
+    update(Row{"--staleness-rule", staleness_rule_text, kRequired, shares_variables}),
+    update(Row{"--compress", compression_text, kRequired, uses_servers}),
     Row{"--partition", partition_text, kRequired, uses_servers},
     Row{"--snapshot-every", [](Options o) { return seconds_text(o.snapshot_interval); }, kNone,
         uses_servers},
@@ -339,24 +352,6 @@ constexpr std::array kRows = {
     Row{"--log-every", [](Options o) { return number(o.loop.log_every_steps); }},
     Row{"--no-progress", [](Options o) { return if_on(!o.show_progress); }, kNone, nullptr,
         Form::kSwitch}};
-
-constexpr std::array<std::string_view, 17> kUpdateFlags = {"--accumulate",
-                                                           "--augment",
-                                                           "--batch-norm",
-                                                           "--beta1",
-                                                           "--beta2",
-                                                           "--clip-norm",
-                                                           "--ema",
-                                                           "--epsilon",
-                                                           "--label-smoothing",
-                                                           "--learning-rate",
-                                                           "--learning-rate-scale",
-                                                           "--lr-factor",
-                                                           "--lr-milestones",
-                                                           "--lr-schedule",
-                                                           "--momentum",
-                                                           "--nesterov",
-                                                           "--weight-decay"};
 
 const TrainOptionRow& row_named(std::string_view name) {
   const auto row = std::ranges::find(kRows, name, &TrainOptionRow::name);
@@ -401,11 +396,14 @@ std::vector<std::string> command_line_of(const TrainOptions& options) {
 
 std::string update_flags(const TrainOptions& options) {
   std::string flags;
-  for (const std::string_view name : kUpdateFlags) {
-    const TrainOptionRow& row = row_named(name);
-    const OptionText text = row.text(options);
-    if (!text || !row.applies_to(options)) continue;
-    flags += fmt::format("{}{} {}", flags.empty() ? "" : " ", name, *text);
+  for (const TrainOptionRow& row : kRows) {
+    // The rate of a cosine schedule follows from the length of the run.
+    const bool is_length = row.name == "--epochs" || row.name == "--steps";
+    const bool decides =
+        row.decides_updates || (is_length && options.schedule.kind == ScheduleKind::kCosine);
+    if (!decides || !row.applies_to(options)) continue;
+    flags += fmt::format("{}{} {}", flags.empty() ? "" : " ", row.name,
+                         text_or_absent(row, row.text(options)));
   }
   return flags;
 }

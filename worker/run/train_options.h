@@ -71,7 +71,8 @@ struct TrainOptionRow {
   Agreement agreement = Agreement::kNone;
   Condition applies = nullptr;  // whether the field matters in such a run; null: in every run
   Form form = Form::kValue;
-  Text compared = nullptr;  // the text that tasks compare, if not `text`
+  Text compared = nullptr;       // the text that tasks compare, if not `text`
+  bool decides_updates = false;  // whether update_flags() has it
 
   bool applies_to(const TrainOptions& options) const;
 };

@@ -41,13 +41,19 @@ double value_of(const Evaluation& evaluation, Metric metric) {
   return metric == Metric::kMeanLoss ? evaluation.loss : evaluation.metric.value;
 }
 
-// Whether the metric is a share, of which more is better; less of the others is better.
-bool is_share(Metric metric) {
+// Whether more of the metric, a share, is better; of the others less is better.
+bool more_is_better(Metric metric) {
   return metric == Metric::kMeanAccuracy || metric == Metric::kMeanIou;
 }
 
 bool is_reached(const StopAt& rule, double value) {
-  return is_share(rule.metric) ? value >= rule.value : value <= rule.value;
+  return more_is_better(rule.metric) ? value >= rule.value : value <= rule.value;
+}
+
+Metric metric_of_the_best(const EvaluationRuleOptions& options, const Evaluation& evaluation) {
+  if (options.early_stop) return options.early_stop->metric;
+  if (options.stop_at) return options.stop_at->metric;
+  return evaluation.metric.mean_iou ? Metric::kMeanIou : main_metric(evaluation.metric.loss);
 }
 
 // Parses a whole text as a finite number.
@@ -100,10 +106,9 @@ void require_metrics_of(const Graph& graph, const EvaluationRuleOptions& options
   const auto require = [&](std::string_view flag, const auto& rule, Metric metric) {
     if (metric == Metric::kMeanLoss || metric == known) return;
     if (metric == Metric::kMeanIou && graph.gives_maps()) return;
-    throw UsageError(fmt::format("{} {}: the metrics of the network's loss, {}, are loss{} {}{}",
-                                 flag, to_text(rule), name(graph.loss().kind),
-                                 graph.gives_maps() ? "," : " and", name(known),
-                                 graph.gives_maps() ? " and mean_iou" : ""));
+    throw UsageError(fmt::format("{} {}: evaluations of this network have the metrics loss{} {}{}",
+                                 flag, to_text(rule), graph.gives_maps() ? "," : " and",
+                                 name(known), graph.gives_maps() ? " and mean_iou" : ""));
   };
   if (const auto& rule = options.stop_at) require("--stop-at", *rule, rule->metric);
   if (const auto& rule = options.early_stop) require("--early-stop", *rule, rule->metric);
@@ -114,16 +119,22 @@ void require_metrics_of(const Graph& graph, const EvaluationRuleOptions& options
 
 StopAt parse_stop_at(std::string_view text) {
   const auto fields = parse_fields(text);
+  std::string meant;
   if (fields && fields->size() == 1) {
     const auto metric = metric_named(fields->begin()->first);
     const auto value = number_in(fields->begin()->second);
-    if (metric && value && *value >= 0.0 && (!is_share(*metric) || *value <= 1.0)) {
+    if (metric && value && *value >= 0.0 && (!more_is_better(*metric) || *value <= 1.0)) {
       return {*metric, *value};
     }
+    constexpr double kPercent = 100.0;
+    if (metric && value && *value >= 2.0 && *value <= kPercent) {
+      meant = fmt::format("; did you mean {}={:g}?", fields->begin()->first, *value / kPercent);
+    }
   }
-  throw UsageError("--stop-at " + std::string(text) +
-                   ": expected accuracy=A or mean_iou=A, a fraction from 0 to 1, loss=L or mae=E, "
-                   "such as accuracy=0.97");
+  throw UsageError(fmt::format(
+      "--stop-at {}: expected accuracy=A or mean_iou=A, a fraction from 0 to 1, loss=L or mae=E, "
+      "such as accuracy=0.97{}",
+      text, meant));
 }
 
 Patience parse_early_stop(std::string_view text) {
@@ -169,11 +180,11 @@ std::string to_text(const ReduceOnPlateau& rule) {
 
 bool EvaluationRules::Tracker::take(const Patience& rule, const Evaluation& evaluation) {
   const auto number = static_cast<double>(rule.metric);
-  const bool more_is_better = is_share(rule.metric);
+  const bool is_share = more_is_better(rule.metric);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (metric != number) *this = {number, more_is_better ? -kInfinity : kInfinity, 0.0};
+  if (metric != number) *this = {number, is_share ? -kInfinity : kInfinity, 0.0};
   const double value = value_of(evaluation, rule.metric);
-  const bool is_better = (more_is_better ? value - best : best - value) > rule.min_delta;
+  const bool is_better = (is_share ? value - best : best - value) > rule.min_delta;
   waited = is_better ? 0.0 : waited + 1.0;
   if (is_better) best = value;
   return is_better;
@@ -193,10 +204,11 @@ std::vector<std::string> EvaluationRules::judge(std::int64_t step, const Evaluat
   if (!any() || step == judged_step()) return {};
   const bool ended = ends_training();
   state_.judged_step = static_cast<double>(step);
-  if (options_.keeps_best) {
-    const Patience by{options_.early_stop ? options_.early_stop->metric
-                                          : main_metric(evaluation.metric.loss)};
-    if (state_.best.take(by, evaluation)) state_.best_step = static_cast<double>(step);
+  if (!options_.keeps_best) {  // the checkpoint that was the best one may be removed
+    state_.best = {};
+    state_.best_step = 0.0;
+  } else if (state_.best.take({metric_of_the_best(options_, evaluation)}, evaluation)) {
+    state_.best_step = static_cast<double>(step);
   }
   // Asynchronous workers evaluate once more after the end is decided. That does not revoke it.
   if (ended) return {};
@@ -211,10 +223,10 @@ std::vector<std::string> EvaluationRules::judge(std::int64_t step, const Evaluat
       state_.plateau.waited = 0.0;
       state_.learning_rate_factor *= rule->factor;
       notes.push_back(
-          fmt::format("no better {} in {} evaluations: the learning rate is {} of the "
+          fmt::format("no better {} in {} evaluation{}: the learning rate is {:.4g} of the "
                       "scheduled one from here on",
                       name(rule->when.metric), rule->when.patience,
-                      shortest_text(state_.learning_rate_factor)));
+                      rule->when.patience == 1 ? "" : "s", state_.learning_rate_factor));
     }
   }
   if (ends_training()) {

@@ -44,7 +44,9 @@ struct EvaluationRuleOptions {
   std::optional<StopAt> stop_at;
   std::optional<Patience> early_stop;
   std::optional<ReduceOnPlateau> reduce_on_plateau;
-  bool keeps_best = false;  // by the metric of early_stop, else by the main metric of the loss
+  // By the metric of early_stop, of stop_at, or the mean IoU or the main metric of the loss, of
+  // which the first that there is.
+  bool keeps_best = false;
 
   bool any() const noexcept { return stop_at || early_stop || reduce_on_plateau || keeps_best; }
 };

@@ -54,7 +54,7 @@ std::string of_total(std::int64_t done, std::int64_t total) {
 
 // Returns the fields that follow the step count on the progress line, the most important one first.
 std::vector<std::string> score_fields(const ProgressState& state) {
-  if (state.samples_per_second == 0.0) return {};  // no step has been trained yet
+  if (state.samples_per_second == 0.0 && state.loss == 0.0) return {};  // before the first step
   const bool is_share = state.metric.metric().is_share;
   return {print("loss %.4f", state.loss),
           is_share ? print("acc %.1f%%", 100.0 * state.metric.value)

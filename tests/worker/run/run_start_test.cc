@@ -187,6 +187,38 @@ TEST_F(AFolderOfCheckpoints, IsResumedWithAnotherBatchAndRateWithANote) {
   EXPECT_EQ(start.progress.samples_per_update, 64) << "what the next checkpoint says";
 }
 
+TEST_F(AFolderOfCheckpoints, IsResumedWithoutTheDecisionsOfRulesThatAreNotGiven) {
+  save_checkpoint(checkpoint_path(folder_.path(), 70), graph_, chief_.snapshot(), "sgd",
+                  {.at = {.step = 70, .rules = {0.5, 70.0, 0.1}}, .data = "digits"});
+  EXPECT_TRUE(start_run(options(), graph_, {.data = "digits"}, chief_).progress.at.rules.empty());
+}
+
+TEST_F(AFolderOfCheckpoints, IsNotResumedWithAnotherOrientationOfPictures) {
+  save_checkpoint(checkpoint_path(folder_.path(), 70), graph_, chief_.snapshot(), "sgd",
+                  {.at = {.step = 70}, .data = "images", .data_samples = "a"});
+  try {
+    start_run(options(), graph_, {.data = "images", .data_samples = "b", .apply_exif = 1}, chief_);
+    ADD_FAILURE() << "it was resumed";
+  } catch (const UsageError& error) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "was trained without --exif; leave it out",
+                        std::string(error.what()));
+  }
+}
+
+TEST(UpdateFlags, AreThoseThatDecideWhatAnUpdateComputes) {
+  TrainOptions options;
+  options.strategy.devices = {{DeviceKind::kCpu, 0}};
+  options.strategy.optimizer.name = "momentum";
+  const std::string constant = update_flags(options);
+  for (const char* flag : {"--learning-rate ", "--ema absent", "--nesterov off", "--warmup-epochs ",
+                           "--reduce-on-plateau absent"}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, flag, constant);
+  }
+  EXPECT_PRED_FORMAT2(testing::IsNotSubstring, "--epochs", constant);
+  options.schedule.kind = ScheduleKind::kCosine;
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "--epochs ", update_flags(options));
+}
+
 TEST_F(AFolderOfCheckpoints, IsUsedInPlaceOfInitFromWithANote) {
   save(70);
   TrainOptions both = options();
@@ -216,6 +248,7 @@ TEST_P(RunStartTest, SendsThePositionOfTheCheckpointToEveryTask) {
   options.strategy.optimizer.name = "sgd";
   options.loop.checkpoint_dir = folder.path();
   options.resume = true;
+  options.loop.rules.keeps_best = true;
   for (OneOfSeveralTasks* task : {&chief, &other}) {
     const RunStart start = start_run(options, graph, {.data = "digits"}, *task);
     EXPECT_TRUE(start.resumed);

@@ -160,6 +160,24 @@ Graph network_with(LossKind kind, const Shape& shape) {
   return build.finish(build.input(shape, {.dtype = DType::kF32}), {.kind = kind});
 }
 
+TEST(RulesOfAResumedRun, ForgetTheBestOfARunThatKeptNone) {
+  EvaluationRules first({.keeps_best = true}, {});
+  first.judge(1, with_loss(1.0));
+  EvaluationRules between({.stop_at = parse_stop_at("loss=0.1")}, first.state());
+  between.judge(2, with_loss(2.0));
+  const EvaluationRules last({.keeps_best = true}, between.state());
+  EXPECT_EQ(last.best_step(), 0) << "the checkpoint of step 1 may be removed";
+}
+
+TEST(StopAtAShare, SuggestsAFractionForAPercentage) {
+  try {
+    parse_stop_at("accuracy=97");
+    ADD_FAILURE() << "a percentage was accepted";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("did you mean accuracy=0.97?"), std::string::npos);
+  }
+}
+
 TEST(RulesOfAMetricThatTheLossLacks, AreRefused) {
   const EvaluationRuleOptions accuracy{.stop_at = parse_stop_at("accuracy=0.5")};
   const EvaluationRuleOptions error{.early_stop = parse_early_stop("metric=mae,patience=1")};
