@@ -16,6 +16,7 @@
 #include "models/base/flag_values.h"
 #include "models/base/random.h"
 #include "models/graph/graph_text.h"
+#include "models/zoo/zoo.h"
 #include "worker/checkpoint/safetensors.h"
 
 namespace syncopate {
@@ -286,17 +287,18 @@ void check_network(const SafetensorsReader& file, const fs::path& path, const Gr
   if (model == graph.name) {
     throw UsageError(
         other_name.empty()
-            ? fmt::format("checkpoint {} has another network {} or was trained on other data: {}; "
-                          "give its network file and its --data, {}",
-                          path.string(), model, difference, text_of(file, path, "data"))
+            ? fmt::format("checkpoint {} has another network {}, or was trained on other data or "
+                          "with another --image-size: {}; give {} and --data {}, with their flags",
+                          path.string(), model, difference, model_flag(model),
+                          text_of(file, path, has(file, "data_flag") ? "data_flag" : "data"))
             : fmt::format("checkpoint {} has another network {} than this run: {}; give the "
                           "--model and --head it was trained with, or another checkpoint",
                           path.string(), model, difference));
   }
   throw UsageError(fmt::format(
-      "checkpoint {} has network {}, this run has network {}{}{}; give --model {}, or another "
-      "checkpoint",
-      path.string(), model, graph.name, difference.empty() ? "" : ": ", difference, model));
+      "checkpoint {} has network {}, this run has network {}{}{}; give {}, or another checkpoint",
+      path.string(), model, graph.name, difference.empty() ? "" : ": ", difference,
+      model_flag(model)));
 }
 
 void check_optimizer(const SafetensorsReader& file, const fs::path& path, const Graph& graph,
@@ -305,7 +307,7 @@ void check_optimizer(const SafetensorsReader& file, const fs::path& path, const 
   if (saved != optimizer) {
     throw UsageError(fmt::format(
         "checkpoint {} is of optimizer {}, this run has optimizer {}: resume with --optimizer {}, "
-        "or take the values only",
+        "or take the values only, with --init-from",
         path.string(), saved, optimizer, saved));
   }
   for (const TensorEntry& entry : slot_entries(graph, snapshot)) {
@@ -385,7 +387,24 @@ void save_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& s
   file.commit();
 }
 
+void refuse_folder(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return;
+  const auto newest = newest_checkpoint(path);
+  throw UsageError(fmt::format("{} is a folder; give a file{}", path.string(),
+                               newest ? ", such as its newest checkpoint, " + newest->string()
+                                      : std::string(" of weights")));
+}
+
+std::string model_flag(std::string_view network) {
+  const bool is_known =
+      std::ranges::find(networks(), network, &NetworkRow::name) != networks().end();
+  return is_known ? fmt::format("--model {}", network)
+                  : fmt::format("--model file:NET.json with the network {}", network);
+}
+
 CheckpointInfo read_checkpoint_info(const fs::path& path) {
+  refuse_folder(path);
   const SafetensorsReader file(path);
   check_element_types(file, path);
   check_format_version(file, path);

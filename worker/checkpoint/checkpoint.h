@@ -73,6 +73,12 @@ std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& d
 // name. Throws FileError.
 std::filesystem::path set_aside(const std::filesystem::path& checkpoint);
 
+// Throws UsageError if the path of a file is a folder, naming the newest checkpoint in it.
+void refuse_folder(const std::filesystem::path& path);
+
+// Returns the flag that gives a network of this name, such as "--model mlp".
+std::string model_flag(std::string_view network);
+
 // Reads what a checkpoint records beside its tensors. Throws DamagedFileError and FileError as
 // load_checkpoint() does.
 CheckpointInfo read_checkpoint_info(const std::filesystem::path& path);

@@ -17,6 +17,15 @@ ExportedWeights export_weights(const CheckpointInfo& info, const Graph& graph,
   if (std::filesystem::equivalent(info.path, out, ignored)) {
     throw UsageError(fmt::format("{} is the checkpoint itself; give another file", out.string()));
   }
+  if (std::filesystem::is_directory(out, ignored)) {
+    throw UsageError(
+        fmt::format("{0} is a folder; give a file, such as {0}/weights.safetensors", out.string()));
+  }
+  const std::filesystem::path folder = out.parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder, ignored)) {
+    throw UsageError(fmt::format("{}: there is no folder {}; make it, or give another file",
+                                 out.string(), folder.string()));
+  }
   const SafetensorsReader file(info.path);
   file.verify_checksum();
   std::vector<TensorEntry> entries;

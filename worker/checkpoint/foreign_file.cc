@@ -13,10 +13,10 @@
 namespace syncopate {
 namespace {
 
-enum class ForeignFormat { kNone, kTorch, kKeras, kKerasHdf5, kOnnx };
+enum class ForeignFormat { kNone, kTorch, kNumpy, kKeras, kKerasHdf5, kOnnx };
 
 constexpr std::string_view kHdf5 = "\x89HDF\r\n\x1a\n";
-constexpr std::string_view kZip = "PK\x03\x04";  // torch.save since PyTorch 1.6, and .keras
+constexpr std::string_view kZip = "PK\x03\x04";  // torch.save since PyTorch 1.6, .keras and .npz
 
 // Whether these are a pickle's first bytes, of protocol 2 to 5: torch.save before PyTorch 1.6.
 bool is_pickle(std::string_view bytes) {
@@ -31,6 +31,7 @@ ForeignFormat format_of(const std::filesystem::path& path) {
   const std::string suffix = path.extension().string();
   if (bytes.starts_with(kHdf5)) return ForeignFormat::kKerasHdf5;
   if (bytes.starts_with(kZip)) {
+    if (suffix == ".npz") return ForeignFormat::kNumpy;
     return suffix == ".keras" ? ForeignFormat::kKeras : ForeignFormat::kTorch;
   }
   // A pickle's first bytes could be a header's length, too, but of 512 bytes at a time.
@@ -52,13 +53,17 @@ void refuse_foreign_file(const std::filesystem::path& path) {
   }
   const ForeignFormat format = format_of(path);
   if (format == ForeignFormat::kNone) return;
-  const std::string from = path.string();
-  const std::string to = std::filesystem::path(path).replace_extension(".safetensors").string();
+  // The line quotes both paths, for Python and for the shell.
+  const bool is_quotable = path.string().find_first_of("'\"\\$`") == std::string::npos;
+  const std::string from = is_quotable ? path.string() : "FILE";
+  const std::string to =
+      is_quotable ? std::filesystem::path(path).replace_extension(".safetensors").string()
+                  : "FILE.safetensors";
   const auto refuse = [&](std::string_view what, const std::string& python) {
     throw UsageError(fmt::format(
-        "--init-from {} is a file of {}; expected safetensors; convert it: pip install safetensors "
-        "&& python3 -c \"{}\"",
-        from, what, python));
+        "--init-from {} is a file of {}; expected safetensors; convert it, in an environment with "
+        "{} and safetensors: python3 -c \"{}\"",
+        path.string(), what, what.substr(0, what.find(' ')), python));
   };
   const auto keras_line = [&](const std::string& model) {
     return fmt::format(
@@ -70,10 +75,16 @@ void refuse_foreign_file(const std::filesystem::path& path) {
     // A training loop's file has the weights under a name, beside the optimizer's.
     refuse("PyTorch",
            fmt::format("import torch, safetensors.torch as s; d = torch.load('{}', "
-                       "map_location='cpu'); d = d.get('state_dict', d.get('model', d)); "
-                       "s.save_file({{k.removeprefix('module.'): v.contiguous() for k, v in "
-                       "d.items()}}, '{}')",
+                       "map_location='cpu'); d = getattr(d, 'state_dict', lambda: d)(); d = "
+                       "next((d[k] for k in ('state_dict', 'model_state_dict', 'model') if k in "
+                       "d), d); s.save_file({{k.removeprefix('module.'): v.contiguous() for k, v "
+                       "in d.items()}}, '{}')",
                        from, to));
+  }
+  if (format == ForeignFormat::kNumpy) {
+    refuse("NumPy", fmt::format("import numpy, safetensors.numpy as s; "
+                                "s.save_file(dict(numpy.load('{}')), '{}')",
+                                from, to));
   }
   if (format == ForeignFormat::kKeras) {
     refuse("Keras", keras_line(fmt::format("keras.models.load_model('{}')", from)));
@@ -86,7 +97,7 @@ void refuse_foreign_file(const std::filesystem::path& path) {
       "--init-from {} is a file of ONNX, which may have batch norms folded away; expected "
       "safetensors; give the state_dict of the PyTorch model: python3 -c \"import "
       "safetensors.torch as s; s.save_file(MODEL.state_dict(), '{}')\"",
-      from, to));
+      path.string(), to));
 }
 
 }  // namespace syncopate

@@ -11,13 +11,11 @@
 #include <cerrno>
 #include <charconv>
 #include <limits>
-#include <optional>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
 
 #include "models/base/errors.h"
-#include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/safetensors.h"
 
 namespace syncopate {
@@ -114,12 +112,6 @@ SafetensorsReader::SafetensorsReader(std::filesystem::path path, std::string wha
   struct stat status {};
   if (::fstat(file_.get(), &status) != 0) {
     throw FileError(describe_errno("open " + what_, path_.string(), errno));
-  }
-  const auto newest = S_ISDIR(status.st_mode) ? newest_checkpoint(path_) : std::nullopt;
-  if (newest) {
-    throw FileError(
-        fmt::format("open {} {}: a folder; give a file, such as its newest checkpoint, {}", what_,
-                    path_.string(), newest->string()));
   }
   if (!S_ISREG(status.st_mode)) {
     throw FileError(

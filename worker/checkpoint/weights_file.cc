@@ -18,6 +18,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/file_descriptor.h"
+#include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/foreign_file.h"
 #include "worker/checkpoint/keras_names.h"
 #include "worker/checkpoint/safetensors.h"
@@ -69,6 +70,7 @@ class WeightsLoader {
       : path_(path), graph_(graph), seed_(seed), head_(head_of(graph)), file_(path, "weights") {
     for (const TensorEntry& entry : file_.tensors()) {
       if (without_suffix(entry.name) == kKerasFirstKernel) of_keras_ = true;
+      if (entry.name.starts_with(slot_name(std::string(kAverageSlot), ""))) has_average_ = true;
     }
   }
 
@@ -93,7 +95,12 @@ class WeightsLoader {
 
  private:
   const TensorEntry* find(const std::string& name) const {
-    if (!of_keras_) return file_.find(name);
+    if (!of_keras_) {
+      // A checkpoint with a moving average gives it, as export and evaluate do.
+      const TensorEntry* average =
+          has_average_ ? file_.find(slot_name(std::string(kAverageSlot), name)) : nullptr;
+      return average != nullptr ? average : file_.find(name);
+    }
     const std::string wanted = keras_name(name);
     for (const TensorEntry& entry : file_.tensors()) {
       if (!wanted.empty() && without_suffix(entry.name) == wanted) return &entry;
@@ -155,9 +162,9 @@ class WeightsLoader {
   void refuse_other_network() const {
     const auto refuse = [&](std::string_view found, std::string_view model) {
       throw UsageError(
-          fmt::format("--init-from {} has {}, this run has network {}; give --model "
-                      "{}, or another file",
-                      path_.string(), found, graph_.name, model));
+          fmt::format("--init-from {} has {}, this run has network {}; give {}, or "
+                      "another file",
+                      path_.string(), found, graph_.name, model_flag(model)));
     };
     const auto model = file_.metadata().find("model");
     if (file_.metadata().contains("format_version") && model != file_.metadata().end()) {
@@ -206,7 +213,8 @@ class WeightsLoader {
   }
 
   std::string note() const {
-    std::string text = fmt::format("from {}: {} tensors", path_.filename().string(), used_.size());
+    std::string text = fmt::format("from {}: {} tensors{}", path_.filename().string(), used_.size(),
+                                   has_average_ ? ", the moving average" : "");
     if (!fresh_.empty()) text += fmt::format("; fresh: {}", fmt::join(fresh_, ", "));
     std::vector<std::string> others;
     std::size_t counters = 0;
@@ -215,6 +223,8 @@ class WeightsLoader {
       if (used_.contains(entry.name) || unfit_.contains(entry.name)) continue;
       if (entry.name.ends_with(".num_batches_tracked")) {
         ++counters;
+      } else if (has_average_ && file_.find(slot_name(std::string(kAverageSlot), entry.name))) {
+        continue;  // the average is used in place of this value
       } else if (entry.name.starts_with("optimizer.")) {
         ++slots;
       } else {
@@ -235,6 +245,7 @@ class WeightsLoader {
   std::set<int> head_;
   SafetensorsReader file_;
   bool of_keras_ = false;
+  bool has_average_ = false;
   std::set<std::string> used_;
   std::set<std::string> unfit_;  // tensors of the file in whose place a fresh one stays
   std::vector<std::string> fresh_;
@@ -245,6 +256,7 @@ class WeightsLoader {
 std::string load_weights(const std::filesystem::path& path, const Graph& graph, std::uint64_t seed,
                          const Snapshot& snapshot) {
   refuse_foreign_file(path);
+  refuse_folder(path);
   try {
     return WeightsLoader(path, graph, seed).load(snapshot);
   } catch (const DamagedFileError& error) {

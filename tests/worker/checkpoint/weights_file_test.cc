@@ -324,9 +324,11 @@ TEST_F(WeightsFile, MayBeACheckpointWhoseSlotsAreNotUsed) {
             "from weights.safetensors: 7 tensors; not used: 10 slots of the optimizer");
   EXPECT_EQ(tensor_values(graph, snapshot_),
             tensor_values(graph, {.values = saved.values, .slots = {}, .state = saved.state}));
-  EXPECT_PRED_FORMAT2(testing::IsSubstring,
-                      "has network small, this run has network large; give --model small",
-                      usage_error_of(checkpoint_graph("large")));
+  EXPECT_PRED_FORMAT2(
+      testing::IsSubstring,
+      "has network small, this run has network large; give --model file:NET.json with "
+      "the network small",
+      usage_error_of(checkpoint_graph("large")));
 }
 
 TEST_F(WeightsFile, OfAnotherFormatIsAnsweredWithALineOfPython) {
@@ -339,6 +341,7 @@ TEST_F(WeightsFile, OfAnotherFormatIsAnsweredWithALineOfPython) {
        {Case{"r.pth", "PK\x03\x04rest", "torch.load('"},
         Case{"old.pth", "\x80\x02\x8a\x0a", "torch.load('"},
         Case{"newer.pth", "\x80\x04\x95\x0a", "torch.load('"},
+        Case{"r.npz", "PK\x03\x04rest", "numpy.load('"},
         Case{"r.keras", "PK\x03\x04rest", "keras.models.load_model('"},
         Case{"r.h5", "\x89HDF\r\n\x1a\nrest", "keras.applications.ResNet50(weights='"},
         Case{"r.onnx", "\x08\x08", "MODEL.state_dict()"}}) {
@@ -358,14 +361,21 @@ TEST_F(WeightsFile, IsNoFolderButTheNewestCheckpointInIt) {
     save_checkpoint(checkpoint_path(folder_.path(), step), graph, saved, "adam", some_progress());
   }
   path_ = folder_.path();
-  try {
-    load(graph);
-    ADD_FAILURE() << "a folder was loaded";
-  } catch (const FileError& error) {
-    EXPECT_PRED_FORMAT2(testing::IsSubstring,
-                        "newest checkpoint, " + checkpoint_path(path_, 20).string(),
-                        std::string(error.what()));
-  }
+  EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                      "newest checkpoint, " + checkpoint_path(path_, 20).string(),
+                      usage_error_of(graph));
+}
+
+TEST_F(WeightsFile, OfARunWithAMovingAverageGivesTheAverage) {
+  const Graph graph = checkpoint_graph();
+  const Snapshot saved = counting_snapshot(graph, {"momentum", std::string(kAverageSlot)}, 1.0F);
+  save_checkpoint(path_, graph, saved, "momentum", some_progress());
+  EXPECT_EQ(load(graph),
+            "from weights.safetensors: 7 tensors, the moving average; not used: 5 slots of the "
+            "optimizer");
+  EXPECT_EQ(
+      tensor_values(graph, snapshot_),
+      tensor_values(graph, {.values = saved.slots[1].values, .slots = {}, .state = saved.state}));
 }
 
 TEST_F(WeightsFile, IsNoPipe) {
