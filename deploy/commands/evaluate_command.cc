@@ -209,7 +209,7 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
                                    {"step", info.progress.at.step},
                                    {fmt::format("test_{}", test.metric.name()), test.metric.value},
                                    {"test_loss", test.loss}};
-    if (of_classes) line["mean_iou"] = number_or_null(mean_iou(evaluator.confusion()->classes()));
+    if (graph.gives_maps()) line["test_mean_iou"] = number_or_null(test.metric.mean_iou);
     line["samples"] = test.samples;
     line["bad_samples"] = test.bad_samples;
     line["first_bad"] = test.first_bad;

@@ -63,12 +63,19 @@ class Predictor {
     target.insert(target.begin(), batch_size_);
     batch_.target = make_host_tensor(std::move(target), trained_.graph.target_dtype());
     if (!maps_dir_.empty() && !gives_maps()) {
-      throw UsageError(fmt::format("--maps {}: the network gives {} for each sample",
-                                   maps_dir_.string(), gives_classes() ? "one class" : "numbers"));
+      throw UsageError(fmt::format(
+          "--maps {}: the network gives {} for each sample, and no label map; leave the flag out",
+          maps_dir_.string(), gives_classes() ? "one class" : "numbers"));
     }
     if (!maps_dir_.empty()) {
       require_own_maps(options.inputs);
-      std::filesystem::create_directories(maps_dir_);
+      std::error_code error;
+      std::filesystem::create_directories(maps_dir_, error);
+      if (error) {
+        throw FileError(
+            fmt::format("--maps {}: cannot create the folder: {}; choose another folder",
+                        maps_dir_.string(), error.message()));
+      }
     }
     std::istringstream names(info.progress.class_names);
     for (std::string name; std::getline(names, name, '/');) names_.push_back(name);
@@ -243,13 +250,18 @@ class Predictor {
 int run_predict(const PredictOptions& options, std::ostream& out) {
   const CheckpointInfo info = read_checkpoint_info(options.checkpoint);
   Predictor predictor(info, options, out);
-  for (const std::string& path : options.inputs) {
-    const auto file = open_prediction_input(path, predictor.input(),
-                                            options.apply_exif || info.progress.apply_exif != 0);
-    if (file->size() == 0) throw UsageError(path + " has no samples");
-    for (std::int64_t row = 0; row < file->size(); ++row) {
-      predictor.add({path, file->has_rows() ? row : -1}, *file);
+  try {
+    for (const std::string& path : options.inputs) {
+      const auto file = open_prediction_input(path, predictor.input(),
+                                              options.apply_exif || info.progress.apply_exif != 0);
+      if (file->size() == 0) throw UsageError(path + " has no samples");
+      for (std::int64_t row = 0; row < file->size(); ++row) {
+        predictor.add({path, file->has_rows() ? row : -1}, *file);
+      }
     }
+  } catch (const Error&) {
+    predictor.finish();  // of the samples before the one that cannot be read
+    throw;
   }
   predictor.finish();
   return 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -37,7 +38,7 @@ class ArrayInput final : public PredictionInput {
     if (!fits(shape) || file_.header().type != type) {
       throw UsageError(fmt::format(
           "{}: found an array {} of {}; the network reads samples {} of {}; give an array of one "
-          "such sample, or of several behind each other",
+          "such sample, or of several, stacked along the first axis",
           path, to_string(file_.header().shape), numpy_name(file_.header().type), to_string(wanted),
           numpy_name(type)));
     }
@@ -108,7 +109,7 @@ class PictureInput final : public PredictionInput {
                                     kMaxImageBytes >> 20));
       }
     }
-    if (!stream.eof()) throw FileError(fmt::format("cannot read {}", path_));
+    if (!stream.eof()) throw FileError(describe_errno("read", path_, errno));
     return file;
   }
 

@@ -89,10 +89,10 @@ TEST_F(LabelMaps, AreEvaluatedByIoUAndPredictedAsPictures) {
     sum += row.at("iou").get<double>();
     pixels += row.at("samples").get<std::int64_t>();
   }
-  EXPECT_NEAR(json.at("mean_iou").get<double>(), sum / 3.0, 1e-12);
-  EXPECT_GT(json.at("mean_iou").get<double>(), 0.4);
+  EXPECT_NEAR(json.at("test_mean_iou").get<double>(), sum / 3.0, 1e-12);
+  EXPECT_GT(json.at("test_mean_iou").get<double>(), 0.4);
   std::ostringstream percent;
-  percent << std::fixed << std::setprecision(2) << 100.0 * json.at("mean_iou").get<double>();
+  percent << std::fixed << std::setprecision(2) << 100.0 * json.at("test_mean_iou").get<double>();
   const std::string while_training = "mean IoU " + percent.str() + "%";
   EXPECT_NE(trained.out.find(while_training), std::string::npos) << trained.out;
   EXPECT_EQ(pixels, 1000 * 64 * 64);

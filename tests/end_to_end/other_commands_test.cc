@@ -56,20 +56,24 @@ TEST(EvaluateProgram, PrintsPrecisionAndRecallPerClass) {
   const ProgramResult result = run_syncopate(
       {"evaluate", "--checkpoint", scratch / ("ck/" + names_in(scratch / "ck").at(0))});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("\nclass     samples   precision    recall       IoU\n0 "), std::string::npos)
+  EXPECT_NE(result.out.find("\nclass     samples   precision    recall       IoU\n0 "),
+            std::string::npos)
       << result.out;
 }
 
 TEST(EvaluateProgram, ShowsWhatAPathShouldBeThatIsNoCheckpoint) {
   const ScratchDir scratch;
   std::ofstream(scratch / "text") << "hello";
-  for (const std::string& name : {std::string("absent"), std::string("text"), std::string()}) {
+  for (const std::string& name : {std::string("absent"), std::string("text")}) {
     const ProgramResult result =
         run_syncopate({"evaluate", "--checkpoint", (scratch / name).string()});
     EXPECT_EQ(result.exit_code, 1) << name;
     EXPECT_NE(result.err.find("expected a checkpoint of syncopate train"), std::string::npos)
         << result.err;
   }
+  const ProgramResult folder = run_syncopate({"evaluate", "--checkpoint", scratch / ""});
+  EXPECT_EQ(folder.exit_code, 2);
+  EXPECT_NE(folder.err.find("is a folder; give a file"), std::string::npos) << folder.err;
 }
 
 TEST(EvaluateProgram, ShowsItsProgressOnATerminal) {

@@ -131,9 +131,10 @@ ImageFolder scan(const fs::path& root) {
                      : "one class; expected a folder for each of several classes");
   }
   if (num_others > 0) {
-    log(LogLevel::kWarning, fmt::format("--data images: {}: {} files without the extension of a "
-                                        "picture are left out",
-                                        printable(root.string()), num_others));
+    log(LogLevel::kWarning,
+        fmt::format("--data images: {}: left out {} file{} without the "
+                    "extension of a picture",
+                    printable(root.string()), num_others, num_others == 1 ? "" : "s"));
   }
   return folder;
 }

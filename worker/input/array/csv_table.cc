@@ -262,8 +262,10 @@ class CsvParser {
   void add_label(std::size_t column, double value) {
     const double whole = std::trunc(value);
     if (whole != value || value < 0 || value > kLargestLabel) {
-      throw error(fmt::format("{} is the label {}; expected a whole number from 0 to {}",
-                              column_text(column), fields_[column].substr(0, 40), kLargestLabel));
+      throw error(
+          fmt::format("{} is the label {}; expected a whole number from 0 to {}, or numbers as "
+                      "targets: csv:FILE:targets=COLUMN",
+                      column_text(column), fields_[column].substr(0, 40), kLargestLabel));
     }
     table_.targets.labels.push_back(static_cast<std::int32_t>(value));
   }

@@ -100,7 +100,8 @@ TEST(CsvTable, NamesTheLineOfALabelOutOfRange) {
   for (const char* label : {"-1", "1.5", "100000", "1e30"}) {
     EXPECT_EQ(error_of("1,0\n1," + std::string(label) + "\n"),
               "t.csv, line 2: field 2 is the label " + std::string(label) +
-                  "; expected a whole number from 0 to 99999");
+                  "; expected a whole number from 0 to 99999, or numbers as targets: "
+                  "csv:FILE:targets=COLUMN");
   }
 }
 
