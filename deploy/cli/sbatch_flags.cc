@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "deploy/cli/command_line.h"
@@ -39,12 +40,79 @@ int compared_tasks(const SbatchOptions& options) {
   return (options.nodes > 0 ? options.nodes : kNodes) * std::max(1, options.tasks_per_node);
 }
 
+// The flags that request resources of the tasks that train, named as sbatch names them.
+struct ResourceFlag {
+  std::string_view name;
+  std::string_view help;
+  std::string_view value;
+};
+constexpr std::array kResources = {
+    ResourceFlag{"gpus-per-task", "GPUs of each process that trains", "N"},
+    ResourceFlag{"gres", "generic resources of each node, such as gpu:a100:4", "LIST"},
+    ResourceFlag{"constraint", "features of the nodes, such as h100", "LIST"},
+    ResourceFlag{"mem", "memory of each node, such as 64G", "SIZE"}};
+
+// Options of sbatch that --sbatch-option refuses, because a flag or the script sets them.
+constexpr std::array<std::string_view, 13> kOwnOptions = {
+    "nodes",    "ntasks", "ntasks-per-node", "cpus-per-task", "time",      "partition", "account",
+    "job-name", "qos",    "signal",          "requeue",       "open-mode", "wrap"};
+
 // Refuses a value that cannot stand in a #SBATCH line, which has no quotes.
 void require_plain_word(std::string_view flag, const std::string& value) {
   const bool is_plain =
       std::ranges::all_of(value, [](unsigned char c) { return std::isgraph(c) != 0 && c != '#'; });
   if (is_plain) return;
   throw UsageError(fmt::format("{} '{}': expected one word as sbatch takes it", flag, value));
+}
+
+// Adds an option of sbatch in the form NAME=VALUE or NAME.
+void add_other_option(const std::string& text, SbatchOptions& options) {
+  std::string name = text.substr(0, text.find('='));
+  if (name.starts_with("--")) name.erase(0, 2);
+  const auto fail = [&](const std::string& why) {
+    throw UsageError(fmt::format("--sbatch-option {}: {}", text.empty() ? "''" : text, why));
+  };
+  const bool is_name = !name.empty() && std::ranges::all_of(name, [](unsigned char c) {
+    return std::islower(c) != 0 || std::isdigit(c) != 0 || c == '-';
+  });
+  if (!is_name || text.ends_with('=')) {
+    fail(
+        "expected NAME=VALUE as sbatch takes it, such as mail-type=END, or a NAME such as "
+        "exclusive");
+  }
+  if (std::ranges::find(kResources, name, &ResourceFlag::name) != kResources.end()) {
+    fail(fmt::format("give --{}", name));
+  }
+  if (std::ranges::find(kOwnOptions, name) != kOwnOptions.end()) {
+    const bool is_of_script =
+        name == "signal" || name == "requeue" || name == "open-mode" || name == "wrap";
+    fail(is_of_script ? "the script sets it, because the job returns to the queue; edit what "
+                        "--print prints"
+         : name == "ntasks"
+             ? "give --nodes and --tasks-per-node"
+             : fmt::format("give --{}", name == "ntasks-per-node" ? "tasks-per-node" : name));
+  }
+  const std::size_t at = text.find('=');
+  const std::string value = at == std::string::npos ? "" : text.substr(at + 1);
+  require_plain_word("--sbatch-option", text);
+  options.other_options.emplace_back(name, value);
+}
+
+bool requests(const SbatchOptions& options, std::string_view name) {
+  return std::ranges::any_of(options.resources,
+                             [&](const auto& option) { return option.first == name; });
+}
+
+// Requests a GPU for each replica if the flags of train name GPUs and no flag requests any. train
+// would find none, but only after the job has waited in the queue and started.
+void fit_gpus(const TrainOptions& train, SbatchOptions& options) {
+  const bool is_on_gpus = train.strategy.devices.front().kind == DeviceKind::kCuda;
+  const auto names_gpus = [](const auto& option) { return option.first.starts_with("gpus"); };
+  if (!is_on_gpus || requests(options, "gpus-per-task") || requests(options, "gres") ||
+      std::ranges::any_of(options.other_options, names_gpus)) {
+    return;
+  }
+  options.resources.emplace_back("gpus-per-task", std::to_string(train.strategy.replicas));
 }
 
 // Parses the flags of train in the environment of worker 0, so that mistakes are reported before
@@ -75,14 +143,17 @@ TrainOptions check_train_flags(const SbatchOptions& options) {
         "--rank, --world-size and --rendezvous: Slurm gives each task its own; leave them out");
   }
   const bool shares_process = options.script == "one_node" && options.strategy != "one-device";
-  const bool has_replicas = train.strategy.replicas > 1 ||
+  const bool has_gpus =
+      train.takes_every_device && (requests(options, "gpus-per-task") || requests(options, "gres"));
+  const bool has_replicas = has_gpus || train.strategy.replicas > 1 ||
                             std::ranges::any_of(options.train_flags, [](const std::string& flag) {
                               return flag.starts_with("--replicas");
                             });
   if (shares_process && !has_replicas) {
     throw UsageError(fmt::format(
-        "--strategy {} requires a number of replicas behind --, such as -- --replicas 2",
-        options.strategy));
+        "--strategy {} requires a number of replicas behind --, such as -- --replicas 2{}",
+        options.strategy,
+        train.takes_every_device ? ", or GPUs in front of it, such as --gpus-per-task 2" : ""));
   }
   return train;
 }
@@ -142,7 +213,7 @@ void check_strategy(const FlagSet& flags, SbatchOptions& options) {
   }
 }
 
-void add_sbatch_flags(FlagSet& flags, SbatchOptions& options) {
+void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::string>& others) {
   const auto count = [](double most, std::string default_text) {
     return FlagRules{.default_text = std::move(default_text), .least = 1, .most = most};
   };
@@ -164,6 +235,18 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options) {
   flags.add("--time", &options.time,
             "time limit of the job in the format of sbatch, such as 2:00:00",
             {.value = "TIME", .default_text = "the script's"});
+  for (const ResourceFlag& row : kResources) {
+    flags.add(fmt::format("--{}", row.name),
+              [&options, &row](const std::string& text) {
+                require_plain_word(fmt::format("--{}", row.name), text);
+                options.resources.emplace_back(row.name, text);
+              },
+              std::string(row.help),
+              {.value = std::string(row.value),
+               .default_text = row.name == "gpus-per-task"
+                                   ? "one for each replica, with --devices cuda behind --"
+                                   : "Slurm's"});
+  }
   flags.begin_group("Place of the job");
   flags.add("--partition", &options.partition, "partition of Slurm in which the job runs",
             {.value = "NAME", .default_text = "Slurm's"});
@@ -171,6 +254,15 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options) {
             {.value = "NAME", .default_text = "--partition"});
   flags.add("--account", &options.account, "account to charge",
             {.value = "NAME", .default_text = "Slurm's"});
+  flags.add("--qos",
+            [&options](const std::string& text) {
+              require_plain_word("--qos", text);
+              options.other_options.emplace_back("qos", text);
+            },
+            "quality of service", {.value = "NAME", .default_text = "Slurm's"});
+  flags.add("--sbatch-option", &others,
+            "another option of sbatch, such as mail-type=END; may be repeated",
+            {.value = "NAME[=VALUE]", .default_text = "none", .repeats = true});
   flags.add("--job-name", &options.job_name, "name of the job",
             {.value = "NAME", .default_text = "the script's"});
   flags.add("--container", &options.container, "Apptainer image that contains the program",
@@ -198,8 +290,10 @@ CommandOptions parse_sbatch(std::span<const std::string> arguments) {
       "  syncopate sbatch --nodes 2 --strategy multi-worker-mirrored --print -- --epochs 3\n"
       "  syncopate sbatch --nodes 4 --strategy parameter-server --servers 2 --partition cpu\n"
       "  syncopate sbatch --script build --print");
-  add_sbatch_flags(flags, options);
+  std::vector<std::string> others;
+  add_sbatch_flags(flags, options, others);
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
+  for (const std::string& option : others) add_other_option(option, options);
   for (const auto& [flag, value] :
        {std::pair{"--time", options.time}, std::pair{"--partition", options.partition},
         std::pair{"--server-partition", options.server_partition},
@@ -212,6 +306,7 @@ CommandOptions parse_sbatch(std::span<const std::string> arguments) {
     options.data = train.data;
     options.uses_mpirun = train.strategy.collective == "mpi";
     fit_cpus(train, options);
+    fit_gpus(train, options);
   } else if (!options.train_flags.empty() && options.script == "build") {
     throw UsageError("--script build trains nothing; leave the flags behind -- out");
   }

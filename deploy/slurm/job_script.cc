@@ -1,5 +1,7 @@
 #include "deploy/slurm/job_script.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <iterator>
@@ -41,6 +43,9 @@ class Filling {
     for (int component = 0; component < script_.components(); ++component) {
       option(component, name, value);
     }
+  }
+  void add_options(int component, const std::vector<std::pair<std::string, std::string>>& options) {
+    for (const auto& [name, value] : options) script_.add_option(component, name, value);
   }
   void variable(std::string_view name, const std::string& shell_text) {
     check(script_.set_variable(name, shell_text),
@@ -126,6 +131,21 @@ bool JobScript::set_option(int component, std::string_view name, std::string_vie
   return false;
 }
 
+void JobScript::add_option(int component, std::string_view name, std::string_view value) {
+  if (!value.empty() && set_option(component, name, value)) return;
+  int current = 0;
+  auto behind = lines_.end();
+  for (auto line = lines_.begin(); line != lines_.end(); ++line) {
+    if (*line == kNextComponent) {
+      ++current;
+    } else if (current == component && line->starts_with("#SBATCH --")) {
+      behind = std::next(line);
+    }
+  }
+  check(behind != lines_.end(), "each component of a job script has options");
+  lines_.insert(behind, fmt::format("#SBATCH --{}{}{}", name, value.empty() ? "" : "=", value));
+}
+
 bool JobScript::set_variable(std::string_view name, std::string_view shell_text) {
   const std::string beginning = std::string(name) + "=";
   const auto line = std::ranges::find_if(
@@ -187,6 +207,10 @@ std::string filled_script(const SbatchOptions& options) {
     filling.option(filling.workers(), "ntasks-per-node", options.tasks_per_node);
   }
   filling.option(filling.workers(), "cpus-per-task", options.cpus_per_task);
+  filling.add_options(filling.workers(), options.resources);
+  for (int component = 0; component <= filling.workers(); ++component) {
+    filling.add_options(component, options.other_options);
+  }
   fill_in_servers(options, filling);
   fill_in_program(options, filling);
   fill_in_training(options, filling);

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace syncopate {
@@ -24,6 +25,9 @@ class JobScript {
   // Sets the line "#SBATCH --name=value" in the given component of a script, counted from 0. A line
   // that is commented out with ## becomes active. Returns false if the component has no such line.
   bool set_option(int component, std::string_view name, std::string_view value);
+  // Sets an option as set_option() does, or adds its line behind the other options of the
+  // component; a value of "" stands for an option without a value.
+  void add_option(int component, std::string_view name, std::string_view value);
   // Replaces the line of a script that begins with "name=" by "name=" and `shell_text`, which is
   // not quoted. Returns false if there is no such line.
   bool set_variable(std::string_view name, std::string_view shell_text);
@@ -56,6 +60,9 @@ struct SbatchOptions {
   std::string server_partition;
   std::string account;
   std::string job_name;
+  // Options of sbatch, name and value: what the tasks that train use, and those of all components.
+  std::vector<std::pair<std::string, std::string>> resources;
+  std::vector<std::pair<std::string, std::string>> other_options;
   std::string container;
   std::string container_flags;  // The flags of `apptainer exec`, separated by blanks.
   std::string program;

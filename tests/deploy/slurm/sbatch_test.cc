@@ -122,6 +122,78 @@ TEST(SbatchCommand, FillsInAComparisonAndABuild) {
               "#SBATCH --cpus-per-task=32");
 }
 
+// The requests of the jobs in the guides of clusters: resources, arrays, mail.
+TEST(SbatchCommand, FillsInResourcesAndOtherOptionsOfSbatch) {
+  const std::string script = script_of({"--strategy",      "multi-worker-mirrored",
+                                        "--gres",          "gpu:a100:4",
+                                        "--constraint",    "h100&ib",
+                                        "--mem",           "64G",
+                                        "--qos",           "long",
+                                        "--sbatch-option", "array=0-7%2",
+                                        "--sbatch-option", "mail-type=END,FAIL",
+                                        "--sbatch-option", "--mail-user=a@lab.org",
+                                        "--sbatch-option", "exclusive",
+                                        "--sbatch-option", "output=logs/%j.out"});
+  for (const char* line :
+       {"#SBATCH --gres=gpu:a100:4", "#SBATCH --constraint=h100&ib", "#SBATCH --mem=64G",
+        "#SBATCH --qos=long", "#SBATCH --array=0-7%2", "#SBATCH --mail-type=END,FAIL",
+        "#SBATCH --mail-user=a@lab.org", "#SBATCH --exclusive", "#SBATCH --output=logs/%j.out",
+        "##SBATCH --gpus-per-task=1"}) {
+    expect_line(script, line);
+  }
+  EXPECT_EQ(script.find("--output=%x"), std::string::npos);
+  EXPECT_LT(script.find("#SBATCH --exclusive"), script.find("set -euo")) << "Slurm reads no more";
+}
+
+TEST(SbatchCommand, RequestsResourcesForTheTasksThatTrain) {
+  const std::string script =
+      script_of({"--strategy", "parameter-server", "--gpus-per-task", "1", "--qos", "long"});
+  const std::size_t border = script.find("#SBATCH hetjob");
+  EXPECT_EQ(script.substr(0, border).find("\n#SBATCH --gpus"), std::string::npos);
+  expect_line(script.substr(0, border), "#SBATCH --qos=long");
+  expect_line(script.substr(border), "#SBATCH --gpus-per-task=1");
+  expect_line(script.substr(border), "#SBATCH --qos=long");
+}
+
+TEST(SbatchCommand, RequestsAGpuForEachReplicaOnGpus) {
+  const Arguments on_gpus = {"--", "--devices", "cuda"};
+  const auto with = [&](Arguments flags, const Arguments& more = {}) {
+    flags.insert(flags.end(), on_gpus.begin(), on_gpus.end());
+    flags.insert(flags.end(), more.begin(), more.end());
+    return script_of(flags);
+  };
+  expect_line(with({"--strategy", "multi-worker-mirrored"}), "#SBATCH --gpus-per-task=1");
+  expect_line(with({"--strategy", "mirrored"}, {"--replicas", "4"}), "#SBATCH --gpus-per-task=4");
+  expect_line(with({"--strategy", "mirrored", "--gpus-per-task", "8"}),
+              "#SBATCH --gpus-per-task=8");
+  EXPECT_EQ(error_of({"--strategy", "mirrored", "--", "--devices", "cuda"}),
+            "--strategy mirrored requires a number of replicas behind --, such as -- --replicas 2, "
+            "or GPUs in front of it, such as --gpus-per-task 2");
+  for (const Arguments& request :
+       {Arguments{"--gres", "gpu:2"}, Arguments{"--sbatch-option", "gpus-per-node=2"}}) {
+    Arguments flags = {"--strategy", "multi-worker-mirrored"};
+    flags.insert(flags.end(), request.begin(), request.end());
+    expect_line(with(flags), "##SBATCH --gpus-per-task=1");
+  }
+}
+
+TEST(SbatchCommand, RefusesOptionsThatAFlagOrTheScriptSets) {
+  const auto error = [](const char* option) {
+    return error_of({"--strategy", "one-device", "--sbatch-option", option});
+  };
+  EXPECT_EQ(error("nodes=2"), "--sbatch-option nodes=2: give --nodes");
+  EXPECT_EQ(error("ntasks-per-node=2"), "--sbatch-option ntasks-per-node=2: give --tasks-per-node");
+  EXPECT_EQ(error("gres=gpu:1"), "--sbatch-option gres=gpu:1: give --gres");
+  EXPECT_EQ(
+      error("signal=USR2"),
+      "--sbatch-option signal=USR2: the script sets it, because the job returns to the queue; "
+      "edit what --print prints");
+  for (const char* bad : {"", "=x", "mail type=END", "mail-type=", "Mail=x"}) {
+    EXPECT_NE(error(bad).find("expected NAME=VALUE"), std::string::npos) << error(bad);
+  }
+  EXPECT_NE(error("comment=a b").find("expected one word"), std::string::npos);
+}
+
 TEST(SbatchCommand, RefusesInOneLineWhatItWillNotSubmit) {
   EXPECT_EQ(error_of({}), "--strategy is missing; give --strategy NAME, or --script NAME");
   EXPECT_EQ(error_of({"--strategy", "mirrored", "--script", "one_node"}),
