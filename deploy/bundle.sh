@@ -1,7 +1,7 @@
 #!/bin/bash
-# Packs a build into one file that runs on a machine without syncopate's dependencies: the programs, the CUDA module, the
-# tests that need a GPU, and the Debian libraries that they use. The machine must provide the C and C++ runtime (glibc 2.36
-# and GCC 12's libstdc++, or newer) and NVIDIA's libraries and driver, which `gpu_check.sh` looks for.
+# Packs a build into one file that runs on every x86-64 Linux without syncopate's dependencies and without root: the programs,
+# their modules, the tests that need a GPU, and the Debian libraries that they use, the C library and its loader included.
+# NVIDIA's libraries and driver and Open MPI are taken from the machine, if it has them; `gpu_check.sh` looks for the former.
 set -euo pipefail
 
 usage() {
@@ -10,7 +10,7 @@ usage: deploy/bundle.sh [--build DIR] OUT.tgz
 
   --build DIR   the build to pack (default: build/release)
 
-  MPI does not work from a bundle: it has libmpi, which the programs link, but neither its components nor mpirun.
+  --collective mpi uses the machine's Open MPI (libmpi.so.40) and its mpirun.
 
   Then, anywhere: tar xzf OUT.tgz && syncopate/bin/syncopate info && syncopate/gpu_check.sh
   Exit code: 0 packed, 1 something failed, 2 wrong usage.
@@ -43,13 +43,25 @@ top=$stage/syncopate
 cmake --install "$build" --prefix "$top" --strip >"$stage/log" || { cat "$stage/log" >&2; exit 1; }
 cmake --install "$build" --prefix "$top" --strip --component tests >"$stage/log" || { cat "$stage/log" >&2; exit 1; }
 
-# Libraries that every machine provides, and those of NVIDIA's driver and toolkit, are left out.
-left_out='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|gcc_s|stdc\+\+)|libcu(da|dart|dnn|blas).*|libnccl|libnv.*)\.so'
-mapfile -t programs < <(find "$top" -type f -exec sh -c 'head -c 4 "$1" | grep -q ELF' sh {} \; -print)
+# Left out are the libraries of NVIDIA's driver and toolkit, and what the MPI module links. The C library is in a folder of
+# its own, because it is used only where the machine's is older.
+left_out='^lib(cu(da|dart|dnn|blas).*|nccl|nv.*)\.so'
+c_library='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util))\.so'
+mapfile -t programs < <(find "$top" -type f -exec sh -c 'head -c 4 "$1" | grep -q ELF' sh {} \; -print | grep -v '/libsyncopate_mpi\.so$')
 mapfile -t libraries < <(ldd "${programs[@]}" | sed -n 's/.* => \(\/.*\) (0x.*/\1/p' | sort -u |
-  grep -vE "/libsyncopate_cuda\.so$" | while read -r path; do
-    [[ $(basename "$path") =~ $left_out ]] || printf '%s\n' "$path"
+  grep -vE "/libsyncopate_(cuda|mpi)\.so$" | while read -r path; do
+    [[ $(basename "$path") =~ $left_out|$c_library ]] || printf '%s\n' "$path"
   done)
+loader=$(ldd "${programs[0]}" | sed -n 's/^\s*\(\/[^ ]*ld-linux[^ ]*\) (0x.*/\1/p')
+c_folder=$(dirname "$(ldd "${programs[0]}" | sed -n 's/.*libc\.so\.6 => \([^ ]*\) .*/\1/p')")
+mkdir "$top/glibc"
+# libdl, librt, libpthread and libutil are empty since glibc 2.34, but older libraries of the machine name them.
+for name in libc.so.6 libm.so.6 libmvec.so.1 libresolv.so.2 libdl.so.2 librt.so.1 libpthread.so.0 libutil.so.1 \
+  libnss_files.so.2 libnss_dns.so.2; do
+  if [[ -e $c_folder/$name ]]; then cp --dereference "$c_folder/$name" "$top/glibc/"; fi
+done
+cp --dereference "$loader" "$top/glibc/ld-linux-x86-64.so.2"
+glibc=$(ldd --version | sed -n '1s/.* //p')
 mkdir -p "$top/lib" "$top/share/doc/syncopate/libraries"  # a build without the CUDA module installs no lib
 for path in "${libraries[@]}"; do
   cp --dereference "$path" "$top/lib/"
@@ -60,18 +72,26 @@ for path in "${libraries[@]}"; do
   fi
 done
 
-# A program's run path does not apply to the libraries of its libraries, so a script sets LD_LIBRARY_PATH for each program.
+# A program's run path does not apply to the libraries of its libraries, so a script calls the loader with the folders: the
+# machine's loader, or that of the bundle where the machine's C library is older than this one. LD_LIBRARY_PATH would also
+# apply to other programs that the program starts.
 mv "$top/bin" "$top/programs"
 mkdir "$top/bin"
 for program in "$top"/programs/*; do
-  cat >"$top/bin/$(basename "$program")" <<'TEXT'
+  cat >"$top/bin/$(basename "$program")" <<TEXT
 #!/bin/sh
 # Runs the program of this name with the libraries of the bundle.
-self=$(readlink -f "$0")
-top=${self%/bin/*}
-LD_LIBRARY_PATH=$top/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export LD_LIBRARY_PATH
-exec "$top/programs/${self##*/}" "$@"
+self=\$(readlink -f "\$0")
+top=\${self%/bin/*}
+folders=\$top/lib\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}
+loader=/lib64/ld-linux-x86-64.so.2
+found=\$(getconf GNU_LIBC_VERSION 2>/dev/null) || found=
+older=\$(printf '%s\n' "\${found#glibc }" $glibc | sort -V | head -n 1)
+if [ ! -e "\$loader" ] || [ "\$older" != $glibc ]; then
+  loader=\$top/glibc/ld-linux-x86-64.so.2
+  folders=\$top/glibc:\$folders
+fi
+exec "\$loader" --library-path "\$folders" "\$top/programs/\${self##*/}" "\$@"
 TEXT
   chmod +x "$top/bin/$(basename "$program")"
 done
@@ -79,4 +99,4 @@ ln -s share/syncopate/deploy/gpu_check.sh "$top/gpu_check.sh"
 
 tar --create --sort=name --owner=0 --group=0 --directory "$stage" syncopate | gzip -9n >"$file.part"
 mv "$file.part" "$file"
-say "$file: $(($(stat -c %s "$file") / 1024)) KiB, $(du -sk "$top" | cut -f1) KiB unpacked, ${#libraries[@]} libraries"
+say "$file: $(($(stat -c %s "$file") / 1024)) KiB, $(du -sk "$top" | cut -f1) KiB unpacked, ${#libraries[@]} libraries, glibc $glibc"

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "models/base/errors.h"
+#include "models/base/own_program.h"
 
 namespace syncopate::bench {
 namespace {
@@ -14,7 +15,7 @@ namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
 // Returns the folder of the programs that measure other libraries, which lies beside this program.
-fs::path peers_folder() { return fs::read_symlink("/proc/self/exe").parent_path() / "peers"; }
+fs::path peers_folder() { return own_program().parent_path() / "peers"; }
 
 void require_built(const std::string& program, const std::string& packages) {
   if (fs::exists(peers_folder() / program)) return;
@@ -79,14 +80,9 @@ const std::array kPeers = {
 
 Words own_command(const AllReduceOptions& options, const std::string& transport,
                   std::int64_t largest_bytes) {
-  return {fs::read_symlink("/proc/self/exe").string(),
-          "all-reduce-rank",
-          "--ranks",
-          std::to_string(options.ranks),
-          "--transport",
-          transport,
-          "--largest-bytes",
-          std::to_string(largest_bytes)};
+  return {
+      own_program().string(), "all-reduce-rank", "--ranks",         std::to_string(options.ranks),
+      "--transport",          transport,         "--largest-bytes", std::to_string(largest_bytes)};
 }
 
 void require_known(const std::vector<std::string>& peers) {

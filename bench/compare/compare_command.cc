@@ -26,6 +26,7 @@
 #include "models/base/affinity.h"
 #include "models/base/environment.h"
 #include "models/base/errors.h"
+#include "models/base/own_program.h"
 #include "models/zoo/zoo.h"
 
 namespace syncopate::bench {
@@ -62,7 +63,7 @@ void require_known_workers(const CompareOptions& options) {
 
 // Finds syncopate in the folder of this program, or in the neighbouring folder of the build.
 fs::path find_program() {
-  const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
+  const fs::path here = own_program().parent_path();
   for (const fs::path& path : {here / "syncopate", here.parent_path() / "deploy" / "syncopate"}) {
     if (fs::exists(path)) return path;
   }

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "models/base/errors.h"
+#include "models/base/own_program.h"
 
 namespace syncopate::bench {
 namespace {
@@ -204,7 +205,7 @@ std::vector<std::string> split_command(const std::string& text) {
 namespace fs = std::filesystem;
 
 fs::path peer_script(std::string_view file) {
-  const fs::path prefix = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
+  const fs::path prefix = own_program().parent_path().parent_path();
   const fs::path installed = prefix / "share/syncopate/bench/peers" / file;
   return fs::exists(installed) ? installed : fs::path(SYNCOPATE_BENCH_DIR) / "peers" / file;
 }

@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "models/base/errors.h"
+#include "models/base/own_program.h"
 
 namespace syncopate::bench {
 namespace {
@@ -86,7 +87,7 @@ void start_other_ranks(const std::vector<std::string>& arguments, int size) {
   int error = 0;
   for (int rank = 1; rank < size && error == 0; ++rank) {
     std::vector<std::string> words = arguments;
-    words.insert(words.begin(), "/proc/self/exe");
+    words.insert(words.begin(), own_program());
     words.insert(words.end(), {"--rank", std::to_string(rank)});
     std::vector<char*> pointers;
     pointers.reserve(words.size() + 1);

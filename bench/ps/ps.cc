@@ -15,6 +15,7 @@
 #include "bench/ps/peers/ps_peers.h"
 #include "bench/ps/ps_side.h"
 #include "models/base/errors.h"
+#include "models/base/own_program.h"
 
 namespace syncopate::bench {
 namespace {
@@ -30,7 +31,7 @@ void require_one_of(const std::string& flag, const std::string& found,
 }
 
 std::vector<Contestant> start(const PsOptions& options) {
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string program = own_program().string();
   std::vector<ContestSide> sides = own_ps_sides(options, program);
   if (options.peers != std::vector<std::string>{"none"}) {
     PsPeers peers = find_ps_peers(options.peers, program);

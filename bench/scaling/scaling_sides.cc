@@ -11,14 +11,13 @@
 #include "bench/harness/measure.h"
 #include "bench/harness/peer.h"
 #include "models/base/errors.h"
+#include "models/base/own_program.h"
 
 namespace syncopate::bench {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-fs::path this_program() { return fs::read_symlink("/proc/self/exe"); }
 
 class InProcess final : public ScalingSide {
  public:
@@ -70,7 +69,7 @@ std::vector<std::string> ddp_command(const ScalingOptions& options, const Worklo
                                      int replicas, int lanes) {
   std::vector<std::string> command = split_command(options.peer_ddp);
   if (command.size() == 1) {
-    const fs::path shim = this_program().parent_path() / "peers" / "libreno_shim.so";
+    const fs::path shim = own_program().parent_path() / "peers" / "libreno_shim.so";
     command.insert(command.end(), {peer_script("torch_ddp.py").string(), "--bind"});
     if (fs::exists(shim)) command.insert(command.end(), {"--preload", shim.string()});
   }
@@ -91,7 +90,7 @@ std::unique_ptr<ScalingSide> make_side(const ScalingOptions& options, const std:
         batch, replicas, workload.data_flag, workload.data->train->size()));
   }
   if (strategy == kMultiWorkerMirrored) {
-    std::vector<std::string> command = {this_program().string(),
+    std::vector<std::string> command = {own_program().string(),
                                         "scaling-rank",
                                         "--ranks",
                                         std::to_string(replicas),

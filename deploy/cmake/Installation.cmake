@@ -1,7 +1,7 @@
 # Sets what `cmake --install BUILD --prefix P` installs, and where. The component `tests`, installed only on request, has the
 # tests that need a GPU; they run from the folder in which they are installed.
 #   bin/                          the programs
-#   lib/syncopate/                the CUDA module, which the programs find relative to bin/
+#   lib/syncopate/                the CUDA and MPI modules, which the programs find relative to bin/
 #   share/syncopate/deploy        gpu_check.sh, and the job scripts to copy
 #   share/syncopate/bench/peers   the programs that benchmarks are compared with
 #   share/doc/syncopate           README.md
@@ -9,6 +9,8 @@
 set(SYNCOPATE_MODULE_DESTINATION lib/syncopate)
 set(SYNCOPATE_SHARE_DESTINATION share/syncopate)
 set(SYNCOPATE_TESTS_DESTINATION libexec/syncopate/tests)
+# A program finds its modules through its run path: in a build tree in deploy/, after installation as above.
+set(CMAKE_BUILD_RPATH "$ORIGIN;${PROJECT_BINARY_DIR}/deploy")
 set(SYNCOPATE_PROGRAM_RPATH "$ORIGIN/../${SYNCOPATE_MODULE_DESTINATION}")
 
 install(DIRECTORY deploy/slurm DESTINATION ${SYNCOPATE_SHARE_DESTINATION}/deploy

@@ -10,16 +10,13 @@
 #include "deploy/launch/role_group.h"
 #include "models/base/affinity.h"
 #include "models/base/open_files.h"
+#include "models/base/own_program.h"
 #include "ps/server/order_record.h"
 #include "strategies/cluster/cluster_spec.h"
 #include "worker/run/run_folder.h"
 
 namespace syncopate {
 namespace {
-
-// Returns the absolute path of this program's file; "/proc/self/exe" would name mpirun's own file
-// when mpirun starts the roles.
-std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
 // Returns the arguments of the roles. When all roles are started again, they resume from the last
 // checkpoint. A role that is started again alone gets no extra flag, because it joins a running

@@ -13,6 +13,7 @@
 #include "deploy/slurm/job_script.h"
 #include "models/base/errors.h"
 #include "models/base/file_descriptor.h"
+#include "models/base/own_program.h"
 
 namespace syncopate {
 namespace {
@@ -73,7 +74,7 @@ int run_sbatch(const SbatchOptions& options, std::ostream& out) {
   SbatchOptions filled = options;
   // For a container `program` stays empty: inside the image the programs are found through PATH.
   if (filled.program.empty() && filled.container.empty()) {
-    const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe");
+    const std::filesystem::path own = own_program();
     filled.program = own.string();
     filled.bench_program = bench_program_of(own);
   }

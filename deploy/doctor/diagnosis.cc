@@ -326,10 +326,17 @@ class Diagnosis {
           joined(first.proxies) + (first.proxies.size() == 1 ? " is" : " are") +
               " set: harmless, tasks talk to each other directly");
     }
-    if (first.roce.empty()) return;
-    add(Kind::kNote, "RoCE",
-        joined(first.roce) + "; NCCL_IB_GID_INDEX is " +
-            (first.roce_index.empty() ? "not set: NCCL chooses" : first.roce_index));
+    if (!first.rdma_ports.empty()) add(Kind::kNote, "RDMA", joined(first.rdma_ports));
+    const auto variables = [](const TaskReport& task) {
+      return task.nccl.empty() ? std::string("none of NCCL's variables") : joined(task.nccl);
+    };
+    if (const TaskReport* other = first_that_differs(tasks_, variables)) {
+      add(Kind::kWarning, "NCCL",
+          place(*other) + " has " + variables(*other) + ", " + place(first) + " has " +
+              variables(first) + ": set the same everywhere");
+    } else if (!first.nccl.empty() || !first.rdma_ports.empty()) {
+      add(Kind::kNote, "NCCL", variables(first) + (first.nccl.empty() ? " is set" : ""));
+    }
   }
 
   const JobUnderTest& job_;
@@ -357,7 +364,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Agreement, name, value, must)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TaskReport, name, host, boot_id, program, version, libraries,
                                    isa, cpus, threads, computes, gpus, clock_seconds,
                                    shm_free_bytes, open_files, open_files_needed, agreements,
-                                   proxies, roce, roce_index, device_problem, data, data_problem,
+                                   proxies, rdma_ports, nccl, device_problem, data, data_problem,
                                    refusals, folder_problem, folder_is_missing, sees_chiefs_file)
 
 std::string encode(const TaskReport& report) { return nlohmann::json(report).dump(); }

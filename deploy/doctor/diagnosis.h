@@ -29,14 +29,15 @@ struct TaskReport {
   std::int64_t open_files_needed = 0;  // the number of files that the task would open
   std::vector<Agreement> agreements;   // what workers compare when they meet; servers: none
   std::vector<std::string> proxies;    // the names of proxy variables that are set
-  std::vector<std::string> roce;       // entries such as "mlx5_0 port 1 gid 3: RoCE v2"
-  std::string roce_index;              // the value of NCCL_IB_GID_INDEX
-  std::string device_problem;          // "" if all devices of its replicas exist
-  std::string data;                    // the sizes and a few samples of the data, as text
-  std::string data_problem;            // "" if the data can be read
-  std::vector<std::string> refusals;   // the error messages with which train would end
-  std::string folder_problem;          // "" if files can be created in the folder
-  bool folder_is_missing = false;      // true if train would create the checkpoint folder
+  // InfiniBand and RoCE ports: "mlx5_0 port 1: RoCE, ACTIVE, 100 Gb/sec, GID 3 for RoCE v2".
+  std::vector<std::string> rdma_ports;
+  std::vector<std::string> nccl;      // NCCL's variables, as NAME=VALUE
+  std::string device_problem;         // "" if all devices of its replicas exist
+  std::string data;                   // the sizes and a few samples of the data, as text
+  std::string data_problem;           // "" if the data can be read
+  std::vector<std::string> refusals;  // the error messages with which train would end
+  std::string folder_problem;         // "" if files can be created in the folder
+  bool folder_is_missing = false;     // true if train would create the checkpoint folder
   // True if the first task's file is visible in the checkpoint folder.
   bool sees_chiefs_file = true;
 };

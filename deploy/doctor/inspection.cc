@@ -1,17 +1,22 @@
 #include "deploy/doctor/inspection.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sys/statvfs.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -22,6 +27,7 @@
 #include "models/base/errors.h"
 #include "models/base/isa.h"
 #include "models/base/open_files.h"
+#include "models/base/own_program.h"
 #include "models/base/random.h"
 #include "ps/net/endpoint.h"
 #include "strategies/collective/mpi_session.h"
@@ -119,7 +125,7 @@ std::string first_line_of(const fs::path& file) {
 }
 
 std::string hash_of_program() {
-  std::ifstream in("/proc/self/exe", std::ios::binary);
+  std::ifstream in(own_file(), std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(in)), {});
   return fmt::format("{:016x}", hash_name(bytes));
 }
@@ -133,24 +139,13 @@ std::vector<std::string> proxies(const Environment& environment) {
   return set;
 }
 
-// Returns the RoCE entries of the GID table of every port. Source: Linux kernel,
-// Documentation/ABI/stable/sysfs-class-infiniband.
-std::vector<std::string> roce_table() {
-  std::vector<std::string> table;
-  std::error_code error;
-  for (const fs::directory_entry& device : fs::directory_iterator("/sys/class/infiniband", error)) {
-    for (const fs::directory_entry& port : fs::directory_iterator(device.path() / "ports", error)) {
-      const fs::path types = port.path() / "gid_attrs" / "types";
-      for (const fs::directory_entry& gid : fs::directory_iterator(types, error)) {
-        const std::string type = first_line_of(gid.path());
-        if (type.find("RoCE") == std::string::npos) continue;
-        table.push_back(device.path().filename().string() + " port " +
-                        port.path().filename().string() + " gid " + gid.path().filename().string() +
-                        ": " + type);
-      }
-    }
+// Returns the variables that change what NCCL does, as NAME=VALUE.
+std::vector<std::string> nccl_variables(const Environment& environment) {
+  std::vector<std::string> set;
+  for (const auto& [name, value] : environment.variables()) {
+    if (name.starts_with("NCCL_")) set.push_back(fmt::format("{}={}", name, value));
   }
-  return table;
+  return set;
 }
 
 std::int64_t free_shared_memory() {
@@ -190,6 +185,33 @@ std::string problem_of_folder(const fs::path& folder) {
 
 }  // namespace
 
+std::vector<std::string> rdma_ports(const fs::path& root) {
+  std::vector<std::string> ports;
+  std::error_code error;
+  for (const fs::directory_entry& device : fs::directory_iterator(root, error)) {
+    for (const fs::directory_entry& port : fs::directory_iterator(device.path() / "ports", error)) {
+      std::set<int> of_version_2;
+      const fs::path types = port.path() / "gid_attrs" / "types";
+      for (const fs::directory_entry& gid : fs::directory_iterator(types, error)) {
+        if (first_line_of(gid.path()).find("RoCE v2") == std::string::npos) continue;
+        of_version_2.insert(std::atoi(gid.path().filename().c_str()));
+      }
+      const std::string layer = first_line_of(port.path() / "link_layer");
+      const std::string state = first_line_of(port.path() / "state");
+      std::string line =
+          fmt::format("{} port {}: {}, {}, {}", device.path().filename().string(),
+                      port.path().filename().string(), layer == "Ethernet" ? "RoCE" : layer,
+                      state.substr(state.find(' ') + 1), first_line_of(port.path() / "rate"));
+      if (!of_version_2.empty()) {
+        line += fmt::format(", GID {} for RoCE v2", fmt::join(of_version_2, ", "));
+      }
+      ports.push_back(std::move(line));
+    }
+  }
+  std::ranges::sort(ports);
+  return ports;
+}
+
 fs::path nearest_existing_folder(const fs::path& folder) {
   std::error_code error;
   fs::path existing = fs::absolute(folder, error);
@@ -226,8 +248,8 @@ TaskReport inspect_task(const TrainOptions& options, const Environment& environm
       .open_files_needed = needed_open_files(options.cluster),
       .agreements = computes ? agreements_of(options) : std::vector<Agreement>(),
       .proxies = proxies(environment),
-      .roce = roce_table(),
-      .roce_index = environment.get("NCCL_IB_GID_INDEX").value_or(""),
+      .rdma_ports = rdma_ports("/sys/class/infiniband"),
+      .nccl = nccl_variables(environment),
       .data = {},
       .data_problem = {},
       .refusals = {},

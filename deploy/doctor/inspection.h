@@ -23,6 +23,10 @@ TaskReport inspect_task(const TrainOptions& options, const Environment& environm
 // task must call it. Throws PeerError if the exchange with another task fails.
 void inspect_devices(TrainOptions options, Membership* membership, TaskReport& report);
 
+// Describes the InfiniBand and RoCE ports below /sys/class/infiniband, or below a folder like it.
+// Source: Linux kernel, Documentation/ABI/stable/sysfs-class-infiniband.
+std::vector<std::string> rdma_ports(const std::filesystem::path& root);
+
 // Returns the name of a task, such as "worker 1".
 std::string task_name(const ClusterSpec& spec);
 

@@ -2,7 +2,6 @@
 // makes progress only during calls of MPI_Test, so a communication thread keeps calling it. That
 // thread makes all MPI calls except MpiSession's. MPI does not tell which rank is late or dead.
 #include <fmt/format.h>
-#include <mpi.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -24,6 +23,7 @@
 #include "models/base/unique_handle.h"
 #include "models/tensor/sums.h"
 #include "strategies/collective/collectives.h"
+#include "strategies/collective/mpi_calls.h"
 #include "strategies/collective/work_progress.h"
 
 namespace syncopate {
@@ -40,35 +40,34 @@ constexpr std::uint64_t kMostRequests = 8;
 constexpr std::size_t kChunkBytes = std::size_t{4} << 20;
 
 struct CommunicatorTraits {
-  using Type = MPI_Comm;
-  static Type none() noexcept { return MPI_COMM_NULL; }
-  static void close(Type communicator) noexcept { MPI_Comm_free(&communicator); }
+  using Type = MpiCalls::Handle;
+  static Type none() noexcept { return 0; }
+  static void close(Type communicator) noexcept { mpi_calls().free_communicator(communicator); }
 };
 using Communicator = UniqueHandle<CommunicatorTraits>;
 
 void check_mpi(int code, const char* call) {
-  if (code == MPI_SUCCESS) return;
-  std::array<char, MPI_MAX_ERROR_STRING> text{};
-  int length = 0;
-  MPI_Error_string(code, text.data(), &length);
+  if (code == 0) return;
+  std::array<char, 512> text{};
+  mpi_calls().error_text(code, text.data(), static_cast<int>(text.size()));
   throw PeerError(fmt::format("{}: {}; did another rank die? see the other tasks' last lines", call,
                               text.data()));
 }
 
-void add_bf16(void* addend, void* into, int* count, MPI_Datatype* /*type*/) {
+void add_bf16(void* addend, void* into, int count) {
   sum_kernels(detect_isa())
       .add_bf16(static_cast<std::uint16_t*>(into), static_cast<const std::uint16_t*>(addend),
-                *count);
+                count);
 }
 
 Communicator duplicate_world() {
-  MPI_Comm communicator = MPI_COMM_NULL;
-  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &communicator), "MPI_Comm_dup");
+  MpiCalls::Handle communicator = 0;
+  check_mpi(mpi_calls().make_communicator(&communicator), "MPI_Comm_dup");
   return Communicator(communicator);
 }
 
 struct ChunkRequest {
-  MPI_Request request = MPI_REQUEST_NULL;
+  MpiCalls::Handle request = 0;
   bool ends_sum = false;
 };
 
@@ -105,22 +104,22 @@ class MpiRequests {
  private:
   Communicator for_sums_ = duplicate_world();
   Communicator small_communicator_ = duplicate_world();
-  MPI_Op add_bf16_op_ = MPI_OP_NULL;
+  MpiCalls::Handle sum_of_bf16_ = 0;
   std::array<ChunkRequest, kMostRequests> requests_;  // chunks oldest_ to newest_ - 1 are started
   std::uint64_t oldest_ = 0;
   std::uint64_t newest_ = 0;
   std::size_t started_bytes_ = 0;  // bytes of the current sum that are started
-  MPI_Request small_ = MPI_REQUEST_NULL;
+  MpiCalls::Handle small_ = 0;
   std::uint64_t completed_small_ = 0;
 };
 
 MpiRequests::MpiRequests() {
-  check_mpi(MPI_Op_create(add_bf16, 1, &add_bf16_op_), "MPI_Op_create");
+  check_mpi(mpi_calls().make_sum(add_bf16, &sum_of_bf16_), "MPI_Op_create");
 }
 
 MpiRequests::~MpiRequests() {
   if (idle()) {
-    MPI_Op_free(&add_bf16_op_);
+    mpi_calls().free_sum(sum_of_bf16_);
     return;
   }
   // After a failure, requests may never complete, and freeing their communicators could block. Both
@@ -135,10 +134,9 @@ bool MpiRequests::start_chunk(const Tensor& tensor) {
   const std::size_t bytes = std::min(kChunkBytes, size - started_bytes_);
   const bool is_f32 = tensor.dtype() == DType::kF32;
   ChunkRequest& next = requests_[newest_ % kMostRequests];
-  check_mpi(MPI_Iallreduce(MPI_IN_PLACE, tensor.bytes().data() + started_bytes_,
-                           static_cast<int>(bytes / size_bytes(tensor.dtype())),
-                           is_f32 ? MPI_FLOAT : MPI_UINT16_T, is_f32 ? MPI_SUM : add_bf16_op_,
-                           for_sums_.get(), &next.request),
+  check_mpi(mpi_calls().start_all_reduce(tensor.bytes().data() + started_bytes_,
+                                         static_cast<int>(bytes / size_bytes(tensor.dtype())),
+                                         is_f32 ? 0 : sum_of_bf16_, for_sums_.get(), &next.request),
             "MPI_Iallreduce");
   ++newest_;
   started_bytes_ += bytes;
@@ -151,9 +149,9 @@ int MpiRequests::test_sums() {
   int ended = 0;
   for (; oldest_ < newest_; ++oldest_) {
     ChunkRequest& next = requests_[oldest_ % kMostRequests];
-    int done = 0;
-    check_mpi(MPI_Test(&next.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (done == 0) break;
+    bool has_ended = false;
+    check_mpi(mpi_calls().test(&next.request, &has_ended), "MPI_Test");
+    if (!has_ended) break;
     if (next.ends_sum) ++ended;
   }
   return ended;
@@ -163,20 +161,20 @@ void MpiRequests::start_small(const SmallOperation& operation) {
   const auto all = static_cast<int>(operation.bytes.size());
   const auto each = static_cast<int>(operation.mine.size());
   if (operation.root < 0) {
-    check_mpi(MPI_Iallgather(operation.mine.data(), each, MPI_BYTE, operation.bytes.data(), each,
-                             MPI_BYTE, small_communicator_.get(), &small_),
+    check_mpi(mpi_calls().start_all_gather(operation.mine.data(), each, operation.bytes.data(),
+                                           small_communicator_.get(), &small_),
               "MPI_Iallgather");
   } else {
-    check_mpi(MPI_Ibcast(operation.bytes.data(), all, MPI_BYTE, operation.root,
-                         small_communicator_.get(), &small_),
+    check_mpi(mpi_calls().start_broadcast(operation.bytes.data(), all, operation.root,
+                                          small_communicator_.get(), &small_),
               "MPI_Ibcast");
   }
 }
 
 bool MpiRequests::test_small() {
-  int done = 0;
-  check_mpi(MPI_Test(&small_, &done, MPI_STATUS_IGNORE), "MPI_Test");
-  if (done == 0) return false;
+  bool has_ended = false;
+  check_mpi(mpi_calls().test(&small_, &has_ended), "MPI_Test");
+  if (!has_ended) return false;
   ++completed_small_;
   return true;
 }
@@ -185,7 +183,7 @@ bool MpiRequests::has_room() const noexcept { return newest_ - oldest_ < kMostRe
 
 std::uint64_t MpiRequests::completed() const noexcept { return oldest_ + completed_small_; }
 
-bool MpiRequests::idle() const noexcept { return oldest_ == newest_ && small_ == MPI_REQUEST_NULL; }
+bool MpiRequests::idle() const noexcept { return oldest_ == newest_ && small_ == 0; }
 
 struct Sum {
   Tensor tensor;
@@ -401,13 +399,9 @@ std::vector<std::unique_ptr<Collective>> make_mpi_collectives(const CollectiveOp
                     "processes, or choose --collective ring",
                     options.num_local_ranks));
   }
-  int initialized = 0;
-  MPI_Initialized(&initialized);
-  check(initialized != 0, "an MpiSession before the collectives");
-  int rank = 0;
-  int size = 1;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  check(mpi_calls().is_initialized(), "an MpiSession before the collectives");
+  const int rank = mpi_calls().rank();
+  const int size = mpi_calls().size();
   if (options.membership != nullptr) {
     const int tasks = static_cast<int>(options.membership->members().size());
     if (tasks != size || options.membership->index() != rank) {

@@ -1,7 +1,6 @@
 #include "strategies/collective/mpi_session.h"
 
 #include <fmt/format.h>
-#include <mpi.h>
 #include <pthread.h>
 
 #include <array>
@@ -12,6 +11,7 @@
 
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
+#include "strategies/collective/mpi_calls.h"
 
 namespace syncopate {
 namespace {
@@ -43,19 +43,18 @@ class MpiStartTimer {
 
 MpiSession::MpiSession(MpiStartLimit limit) : limit_(std::move(limit)) {
   const MpiStartTimer timer(limit_, "MPI_Init_thread");
-  int provided = MPI_THREAD_SINGLE;
-  // MPI_THREAD_SERIALIZED suffices: from now to the end only the communication thread calls MPI.
-  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {
+  bool has_threads = false;
+  // From now to the end only the communication thread calls MPI.
+  if (mpi_calls().init(&has_threads) != 0) {
     throw DeviceError("MPI_Init_thread failed; does `mpirun -n 1 true` work on this machine?");
   }
-  if (provided < MPI_THREAD_SERIALIZED) {
+  if (!has_threads) {
     throw DeviceError(
         "MPI_Init_thread: this MPI has no support for threads (MPI_THREAD_SERIALIZED); choose "
         "--collective ring");
   }
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-  MPI_Comm_size(MPI_COMM_WORLD, &size_);
+  rank_ = mpi_calls().rank();
+  size_ = mpi_calls().size();
 }
 
 std::string MpiSession::broadcast(const std::string& text) {
@@ -64,8 +63,7 @@ std::string MpiSession::broadcast(const std::string& text) {
   std::string bytes = text;
   bytes.resize(kMostBytes);
   const MpiStartTimer timer(limit_, "MPI_Bcast");
-  if (MPI_Bcast(bytes.data(), static_cast<int>(bytes.size()), MPI_CHAR, 0, MPI_COMM_WORLD) !=
-      MPI_SUCCESS) {
+  if (mpi_calls().broadcast(bytes.data(), static_cast<int>(bytes.size())) != 0) {
     throw DeviceError("MPI_Bcast failed while the tasks met");
   }
   bytes.resize(bytes.find('\0'));
@@ -73,17 +71,19 @@ std::string MpiSession::broadcast(const std::string& text) {
 }
 
 void MpiSession::close() {
-  if (MPI_Finalize() != MPI_SUCCESS) throw DeviceError("MPI_Finalize failed");
+  if (mpi_calls().finalize() != 0) throw DeviceError("MPI_Finalize failed");
 }
 
-void MpiSession::abort(int exit_code) noexcept { MPI_Abort(MPI_COMM_WORLD, exit_code); }
+void MpiSession::abort(int exit_code) noexcept { mpi_calls().abort(exit_code); }
 
 std::string mpi_library() {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-  int length = 0;
-  MPI_Get_library_version(text.data(), &length);
-  // Returns the name of the MPI library, "Open MPI v4.1.4, package: Debian OpenMPI, ident: ...".
-  const std::string loaded(text.data(), static_cast<std::size_t>(length));
+  std::array<char, 8192> text{};
+  try {
+    mpi_calls().library_version(text.data(), static_cast<int>(text.size()));
+  } catch (const UnavailableError&) {
+    return "";
+  }
+  const std::string loaded = text.data();  // "Open MPI v4.1.4, package: Debian OpenMPI, ident: ..."
   return loaded.substr(0, loaded.find(','));
 }
 

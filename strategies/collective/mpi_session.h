@@ -19,7 +19,7 @@ struct MpiStartLimit {
 
 class MpiSession {
  public:
-  // Initializes MPI. Throws UnavailableError when this build has no MPI, DeviceError when MPI does
+  // Initializes MPI. Throws UnavailableError when MPI cannot be loaded, DeviceError when it does
   // not start or has no support for threads.
   explicit MpiSession(MpiStartLimit limit = {});
   MpiSession(const MpiSession&) = delete;
@@ -34,7 +34,7 @@ class MpiSession {
   // must have been destroyed.
   void close();
   // Calls MPI_Abort after a failure, which ends this process and all others of the job with this
-  // exit code. Returns only when this build has no MPI.
+  // exit code.
   void abort(int exit_code) noexcept;
 
  private:
@@ -43,7 +43,7 @@ class MpiSession {
   int size_ = 1;
 };
 
-// The name of the loaded MPI library, "Open MPI v4.1.4"; "" when this build has no MPI.
+// The name of the loaded MPI library, "Open MPI v4.1.4"; "" when MPI cannot be loaded.
 std::string mpi_library();
 
 }  // namespace syncopate

@@ -146,5 +146,22 @@ TEST(TrainProgram, WarnsOfMoreThreadsThanCpus) {
       << result.err;
 }
 
+// The script of a bundle starts the program so.
+TEST(AProgramThatTheLoaderStarts, KnowsItsFileAndFindsItsModules) {
+  const std::string loader = "/lib64/ld-linux-x86-64.so.2";
+  if (!std::filesystem::exists(loader)) GTEST_SKIP() << "there is no " << loader;
+  const auto start = [&](const std::vector<std::string>& arguments) {
+    return RunningProgram(std::vector<std::string>{loader} + syncopate_command(arguments)).wait();
+  };
+  const ProgramResult script = start({"sbatch", "--strategy", "one-device", "--print"});
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "\nPROGRAM=" + syncopate_command({}).front() + "\n",
+                      script.out);
+  EXPECT_EQ(start({"info", "--json"}).out, run_syncopate({"info", "--json"}).out);
+  const ProgramResult job =
+      start({"launch", "--workers", "2", "--", "train", "--strategy", "multi-worker-mirrored",
+             "--model", "mlp", "--data", "synthetic:1x8x8:4", "--steps", "2"});
+  EXPECT_EQ(job.exit_code, 0) << job.err;
+}
+
 }  // namespace
 }  // namespace syncopate::test

@@ -4,8 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
+
+#include "deploy/doctor/inspection.h"
+#include "tests/worker/temporary_folder.h"
 
 namespace syncopate {
 namespace {
@@ -193,12 +198,43 @@ TEST_F(Diagnosis, SeesLittleSharedMemoryWhereItIsUsed) {
   EXPECT_NE(finds(Kind::kWarning, "/dev/shm").find("60 MB"), std::string::npos);
 }
 
-TEST_F(Diagnosis, ReportsProxiesAsHarmlessAndShowsRoce) {
+TEST_F(Diagnosis, ReportsProxiesAsHarmless) {
   tasks_[0].proxies = {"http_proxy"};
-  tasks_[0].roce = {"mlx5_0 port 1 gid 3: RoCE v2"};
-  tasks_[0].roce_index = "3";
   EXPECT_NE(finds(Kind::kNote, "proxies").find("harmless"), std::string::npos);
-  EXPECT_NE(finds(Kind::kNote, "RoCE").find("NCCL_IB_GID_INDEX is 3"), std::string::npos);
+}
+
+TEST_F(Diagnosis, ShowsPortsOfTheNetworkAndTheVariablesOfNccl) {
+  EXPECT_EQ(finds(Kind::kNote, "NCCL"), "");
+  tasks_[0].rdma_ports = {"mlx5_0 port 1: InfiniBand, ACTIVE, 200 Gb/sec (4X HDR)"};
+  EXPECT_NE(finds(Kind::kNote, "RDMA").find("200 Gb/sec"), std::string::npos);
+  EXPECT_EQ(finds(Kind::kNote, "NCCL"), "none of NCCL's variables is set");
+  for (TaskReport& task : tasks_) task.nccl = {"NCCL_IB_GID_INDEX=3"};
+  EXPECT_EQ(finds(Kind::kNote, "NCCL"), "NCCL_IB_GID_INDEX=3");
+  tasks_[2].nccl = {"NCCL_IB_GID_INDEX=1"};
+  EXPECT_NE(finds(Kind::kWarning, "NCCL").find("has NCCL_IB_GID_INDEX=1"), std::string::npos);
+}
+
+TEST(RdmaPorts, AreDescribedWithTheirLinkAndTheirGids) {
+  const TemporaryFolder folder;
+  const auto write = [&](const std::string& file, const std::string& text) {
+    const std::filesystem::path path = folder.path() / file;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text << '\n';
+  };
+  write("mlx5_1/ports/1/link_layer", "Ethernet");
+  write("mlx5_1/ports/1/state", "4: ACTIVE");
+  write("mlx5_1/ports/1/rate", "100 Gb/sec (4X EDR)");
+  write("mlx5_1/ports/1/gid_attrs/types/10", "RoCE v2");
+  write("mlx5_1/ports/1/gid_attrs/types/2", "IB/RoCE v1");
+  write("mlx5_1/ports/1/gid_attrs/types/3", "RoCE v2");
+  write("mlx5_0/ports/1/link_layer", "InfiniBand");
+  write("mlx5_0/ports/1/state", "1: DOWN");
+  write("mlx5_0/ports/1/rate", "10 Gb/sec (4X SDR)");
+  EXPECT_EQ(rdma_ports(folder.path()),
+            (std::vector<std::string>{
+                "mlx5_0 port 1: InfiniBand, DOWN, 10 Gb/sec (4X SDR)",
+                "mlx5_1 port 1: RoCE, ACTIVE, 100 Gb/sec (4X EDR), GID 3, 10 for RoCE v2"}));
+  EXPECT_TRUE(rdma_ports(folder.path() / "absent").empty());
 }
 
 TEST_F(Diagnosis, PutsTheWorstFirst) {

@@ -1,0 +1,17 @@
+// Which program this process runs, and how to start it again. /proc/self/exe does not tell where
+// the program was started by calling the C library's loader, as the script of a bundle does
+// (deploy/bundle.sh).
+#pragma once
+
+#include <filesystem>
+
+namespace syncopate {
+
+// Returns the absolute path of the program's file. Throws FileError if the kernel does not tell.
+std::filesystem::path own_file();
+
+// Returns the absolute path that starts this program again: its file, or in a bundle, where the
+// file is programs/NAME, the script bin/NAME. Throws FileError as own_file() does.
+std::filesystem::path own_program();
+
+}  // namespace syncopate
