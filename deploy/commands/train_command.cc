@@ -52,7 +52,6 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
   std::int64_t global_batch = 0;
   report_failures(membership, session.strategy, [&] {
     deal_out_devices(run_options, membership);
-    monitor = monitor_devices(run_options);
     session.data =
         open_dataset(options.data, {.cache_dir = options.cache_dir,
                                     .seed = options.strategy.seed,
@@ -99,6 +98,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     start =
         start_run(run_options, graph, fresh_progress(run_options, data, global_batch), strategy);
     for (const std::string& note : start.notes) display->note(note);
+    monitor = monitor_devices(run_options);  // here, because loading data is not the GPU's work
     const StopPoll stop = [&signals] { return signals.poll(); };
     if (!is_synchronous(strategy)) {
       describe_run(run_options, graph, data, strategy, schedule_options, global_batch, *display);

@@ -1,8 +1,10 @@
 // Implements Operations by cuDNN and cuBLASLt.
 #include <cublasLt.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "models/backend/cuda/cudnn/convolution_engines.h"
@@ -262,12 +264,15 @@ class NvidiaOperations final : public Operations {
     check_cublas(cublasLtCreate(&blas));
     blas_.reset(blas);
     if (plan_file.empty()) return;
-    plans_.emplace(plan_file);
     int device = 0;
     check_cuda(cudaGetDevice(&device));
     cudaDeviceProp properties{};
     check_cuda(cudaGetDeviceProperties(&properties, device));
     device_name_ = properties.name;
+    std::array<char, 256> host{};
+    ::gethostname(host.data(), host.size() - 1);
+    plans_.emplace(plan_file, fmt::format("{}.{:x}.{:x}.{:x}", host.data(), properties.pciDomainID,
+                                          properties.pciBusID, properties.pciDeviceID));
   }
 
   std::string description() const override {

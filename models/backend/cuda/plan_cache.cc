@@ -21,14 +21,12 @@ namespace {
 // ENGINE" per entry, and "end" with the number of entries, which shows that it is complete.
 constexpr const char* kHeader = "syncopate plans 1";
 constexpr std::chrono::seconds kLockTimeout(5);
+constexpr std::chrono::seconds kTurnTimeout(120);
 constexpr std::chrono::milliseconds kPlanCachePollInterval(5);
 
-// Locks the plan file, by a lock file beside it, while the plan file is read and replaced. The lock
-// excludes other processes and other threads of this process.
-FileDescriptor lock_beside(const std::filesystem::path& file) {
-  const std::string path = file.string() + ".lock";
-  const Deadline deadline = Deadline::after(kLockTimeout);
-  // A lock on the plan file has no deadline; its holder writes a few kilobytes only.
+// Locks a lock file, which excludes other processes and other threads of this process.
+FileDescriptor lock(const std::string& path, std::chrono::seconds timeout) {
+  const Deadline deadline = Deadline::after(timeout);
   for (;;) {
     FileLock lock = try_lock_file(path);
     if (lock.outcome == FileLock::Outcome::kHeld) return std::move(lock.file);
@@ -45,7 +43,10 @@ FileDescriptor lock_beside(const std::filesystem::path& file) {
 
 }  // namespace
 
-PlanCache::PlanCache(std::filesystem::path file) : file_(std::move(file)) { entries_ = read(); }
+PlanCache::PlanCache(std::filesystem::path file, std::string device)
+    : file_(std::move(file)), device_(std::move(device)) {
+  entries_ = read();
+}
 
 std::optional<std::string> PlanCache::find(const std::string& key) const {
   const auto found = entries_.find(key);
@@ -63,7 +64,7 @@ std::string PlanCache::get_or_store(const std::string& key, const std::string& e
   if (!keeps_) return entries_.at(key);
   try {
     if (file_.has_parent_path()) std::filesystem::create_directories(file_.parent_path());
-    const FileDescriptor lock = lock_beside(file_);
+    const FileDescriptor held = lock(file_.string() + ".lock", kLockTimeout);
     Entries kept = read();
     // put() does not replace an entry that another process has already written to the plan file.
     put(kept);
@@ -76,6 +77,21 @@ std::string PlanCache::get_or_store(const std::string& key, const std::string& e
                                         error.what()));
   }
   return entries_.at(key);
+}
+
+PlanCache::Turn PlanCache::take_turn() {
+  if (has_turn_) return {*this, FileDescriptor(), false};
+  FileDescriptor held;
+  try {
+    if (file_.has_parent_path()) std::filesystem::create_directories(file_.parent_path());
+    held = lock(fmt::format("{}.{}.timing", file_.string(), device_), kTurnTimeout);
+    Entries kept = read();
+    entries_.merge(kept);
+  } catch (const std::exception&) {
+    // get_or_store() says why the folder cannot be used.
+  }
+  has_turn_ = true;
+  return {*this, std::move(held), true};
 }
 
 PlanCache::Entries PlanCache::read() {

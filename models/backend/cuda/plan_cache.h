@@ -6,6 +6,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+
+#include "models/base/file_descriptor.h"
 
 namespace syncopate::cuda {
 
@@ -14,10 +17,17 @@ namespace syncopate::cuda {
 class PlanCache {
  public:
   // Reads the plan file if there is one. A file that is damaged or has another version counts as
-  // empty, with a warning, and get_or_store() replaces it.
-  explicit PlanCache(std::filesystem::path file);
+  // empty, with a warning, and get_or_store() replaces it. device: names the device whose engines
+  // are measured, on this machine.
+  explicit PlanCache(std::filesystem::path file, std::string device = "");
 
   std::optional<std::string> find(const std::string& key) const;
+  // Excludes the measurements of other processes on this device while the result exists, since they
+  // would make both wrong, and then reads the plan file again, to which others may have added.
+  // Waits up to two minutes, and does not exclude others after that, or where files have no locks.
+  // A measurement within another one excludes nobody.
+  class Turn;
+  [[nodiscard]] Turn take_turn();
   // Adds the entry `key`: `engine` to the plan file and returns the engine that the file then
   // holds. An existing entry is kept, so that all processes use one engine, unless it is
   // `in_place_of`, an engine that no longer works. If the file cannot be written, one warning is
@@ -31,9 +41,27 @@ class PlanCache {
   void write(const Entries& entries) const;
 
   const std::filesystem::path file_;
+  const std::string device_;
+  bool has_turn_ = false;
   Entries entries_;
   bool has_warned_ = false;  // a warning about the file's content was logged
   bool keeps_ = true;
+};
+
+class PlanCache::Turn {
+ public:
+  Turn(PlanCache& cache, FileDescriptor lock, bool is_outer)
+      : cache_(cache), lock_(std::move(lock)), is_outer_(is_outer) {}
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() {
+    if (is_outer_) cache_.has_turn_ = false;
+  }
+
+ private:
+  PlanCache& cache_;
+  const FileDescriptor lock_;
+  const bool is_outer_;
 };
 
 }  // namespace syncopate::cuda

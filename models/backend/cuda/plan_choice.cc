@@ -22,11 +22,19 @@ const std::string* fastest_of(const std::vector<std::string>& candidates, Engine
 }  // namespace
 
 std::string choose_engine(EngineSource& source, PlanCache* cache, const std::string& key) {
-  const auto kept = cache == nullptr ? std::nullopt : cache->find(key);
+  auto kept = cache == nullptr ? std::nullopt : cache->find(key);
   if (kept && source.prepare(*kept)) return *kept;
+  if (cache == nullptr) {
+    const std::vector<std::string> candidates = source.candidates();
+    return candidates.empty() ? "" : candidates.front();
+  }
+  const PlanCache::Turn turn = cache->take_turn();
+  if (!kept) {
+    kept = cache->find(key);  // another process has measured it before this one's turn
+    if (kept && source.prepare(*kept)) return *kept;
+  }
   const std::vector<std::string> candidates = source.candidates();
   if (candidates.empty()) return "";
-  if (cache == nullptr) return candidates.front();
   const std::string* const fastest = fastest_of(candidates, source);
   // No engine could be measured, so no choice is kept.
   if (fastest == nullptr) return candidates.front();

@@ -129,6 +129,10 @@ ConvOffers plan_convolution(ConvPass pass, const ConvShape& shape, const PlanTar
   // Mode A is cuDNN's recommendation of engines; the fallback mode lists engines that always work.
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     for (const Descriptor& configuration : configurations(graph, target, mode)) {
+      // All engines are counted for a device that is only described; a real one wants plans soon.
+      if (target.handle() != nullptr && std::cmp_greater_equal(offers.plans.size(), most)) {
+        return offers;
+      }
       const EngineFacts facts = facts_of(configuration, limits);
       if (!facts.fits) continue;
       if (facts.compiles_on_the_device && target.handle() == nullptr) {

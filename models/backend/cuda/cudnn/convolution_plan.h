@@ -58,7 +58,7 @@ class ConvPlan {
 // device is only described and not present, engines that must be compiled on the device are counted
 // but get no plan.
 struct ConvOffers {
-  int engines = 0;              // number of engines that support the convolution
+  int engines = 0;              // that support the convolution; on a real device up to `most` plans
   int left_for_the_device = 0;  // engines that compile on the device at run time
   std::vector<ConvPlan> plans;  // compiled plans, not more than plan_convolution()'s `most`
   std::string refusal;          // cuDNN's reason for the last failure

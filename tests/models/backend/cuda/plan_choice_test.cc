@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <thread>
 
 namespace syncopate::cuda {
 namespace {
@@ -109,6 +111,25 @@ TEST_F(AnEngine, IsTheOneThatAnotherProcessStoredFirst) {
   PlanCache cache(file());
   PlanCache(file()).get_or_store("key", "3");
   EXPECT_EQ(choose_engine(engines, &cache, "key"), "3");
+}
+
+// Two measurements at the same time on one device would both be wrong.
+TEST_F(AnEngine, IsMeasuredByOneProcessAfterTheOther) {
+  std::array<FakeEngines, 2> engines = {FakeEngines({"1", "2"}), FakeEngines({"1", "2"})};
+  std::array<std::string, 2> chosen;
+  {
+    std::vector<std::jthread> processes;
+    for (std::size_t i = 0; i < engines.size(); ++i) {
+      engines.at(i).times = {{"1", nanoseconds(9)}, {"2", nanoseconds(5)}};
+      processes.emplace_back([&, i] {
+        PlanCache cache(file(), "gpu");
+        chosen.at(i) = choose_engine(engines.at(i), &cache, "key");
+      });
+    }
+  }
+  EXPECT_EQ(chosen.at(0), "2");
+  EXPECT_EQ(chosen.at(1), "2");
+  EXPECT_EQ(engines.at(0).timed + engines.at(1).timed, 2) << "the second one reads what is kept";
 }
 
 class SumsOfAConvolution : public AnEngine {
