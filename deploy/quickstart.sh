@@ -136,6 +136,11 @@ main() {
     run_fuzzers
   else
     build syncopate syncopate-bench
+    if [[ -e build/release/deploy/libsyncopate_cuda.so ]]; then
+      say "built for CPUs and NVIDIA GPUs: --devices cuda uses them, and syncopate info lists them"
+    else
+      say "built for CPUs; the line 'CUDA module: no' above says what a build for NVIDIA GPUs lacks"
+    fi
     compare
   fi
   say "took $((SECONDS / 60)) min $((SECONDS % 60)) s"

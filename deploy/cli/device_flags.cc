@@ -150,10 +150,18 @@ void find_devices(TrainOptions& options) {
                                            : task.gpus);
   }
   for (const Device& device : devices) {
-    if (std::cmp_less(device.index, visible.size())) continue;
-    throw UnavailableError(
-        fmt::format("--devices {}: {} visible here, from cuda:0", to_string(device),
-                    visible.size() == 1 ? "1 GPU is" : fmt::format("{} GPUs are", visible.size())));
+    if (!std::cmp_less(device.index, visible.size())) {
+      throw UnavailableError(fmt::format(
+          "--devices {}: {} visible here, from cuda:0", to_string(device),
+          visible.size() == 1 ? "1 GPU is" : fmt::format("{} GPUs are", visible.size())));
+    }
+    const std::string why =
+        why_unusable(visible[static_cast<std::size_t>(device.index)], options.strategy.precision,
+                     load_cuda_module().architectures());
+    if (!why.empty()) throw UnavailableError(to_string(device) + ": " + why);
+  }
+  if (options.takes_every_device) {
+    options.strategy.replicas = static_cast<int>(devices.size());
   }
 }
 

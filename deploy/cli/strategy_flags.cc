@@ -206,7 +206,9 @@ void add_strategy_flags(FlagSet& flags, StrategyFlags& words, TrainOptions& opti
   add_device_flags(flags, words.devices);
   flags.add("--replicas", &strategy.replicas,
             "copies of the network in this process, which share its CPUs",
-            {.least = 1, .most = kMostReplicas});
+            {.default_text = "1; mirrored and central-storage on GPUs: one for each",
+             .least = 1,
+             .most = kMostReplicas});
   flags.add("--share-devices", &options.shares_devices,
             "permission for more replicas than CPUs, and for tasks that share a GPU");
   flags.add(
@@ -242,6 +244,9 @@ void add_job_flags(FlagSet& flags, StrategyFlags& words) {
 
 void take_strategy_flags(const FlagSet& flags, const StrategyFlags& words, TrainOptions& options) {
   take_device_flags(words.devices, options);
+  options.takes_every_device =
+      is_on_gpus(options) && !flags.has("--replicas") &&
+      (options.strategy.name == "mirrored" || options.strategy.name == "central-storage");
   options.strategy.bucket_bytes = words.bucket_mib << 20;
   options.rendezvous_timeout = timeout_of(words.rendezvous_timeout.value_or(0.0));
   options.peer_timeout = timeout_of(words.peer_timeout.value_or(0.0));

@@ -3,8 +3,18 @@
 set(SYNCOPATE_CUDA AUTO CACHE STRING "The CUDA module: AUTO, ON or OFF")
 set_property(CACHE SYNCOPATE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(SYNCOPATE_NVIDIA_WHEELS "" CACHE PATH "The folder `nvidia` of Python's site-packages, to find libraries in")
-# One real architecture halves the build time. Releases add 80-real.
-set(CMAKE_CUDA_ARCHITECTURES "90a-real;90-virtual" CACHE STRING "As nvcc names them")
+# Where there is a GPU the module has code for its architecture; elsewhere, such as on a login node, for those of Turing to
+# Hopper, and for newer GPUs code that their driver compiles. CUDA 13 has none for older GPUs.
+set(architectures "75-real;80-real;86-real;89-real;90a-real;90-virtual")
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader OUTPUT_VARIABLE found
+                  ERROR_QUIET RESULT_VARIABLE no_gpu)
+  if(NOT no_gpu AND found MATCHES "^([0-9]+)\\.([0-9]+)\n")
+    set(architectures "${CMAKE_MATCH_1}${CMAKE_MATCH_2}-real")
+    string(REPLACE "90-real" "90a-real" architectures "${architectures}")
+  endif()
+endif()
+set(CMAKE_CUDA_ARCHITECTURES "${architectures}" CACHE STRING "As nvcc names them")
 
 set(SYNCOPATE_HAS_CUDA OFF)
 set(why_not "")
@@ -45,8 +55,6 @@ if(SYNCOPATE_HAS_CUDA)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   # The shared runtime serves this module, cuDNN and NCCL. The driver is not linked, because machines without a GPU lack it.
   set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
-  # The program finds the module through its run path: in a build tree in deploy/, after installation as in Installation.cmake.
-  set(CMAKE_BUILD_RPATH "$ORIGIN;${PROJECT_BINARY_DIR}/deploy")
   message(STATUS "CUDA module: yes, CUDA ${CUDAToolkit_VERSION}, cuDNN ${CUDNN_VERSION}, NCCL ${NCCL_VERSION}")
 elseif(SYNCOPATE_CUDA STREQUAL ON)
   message(FATAL_ERROR "The CUDA module was asked for: ${why_not}")

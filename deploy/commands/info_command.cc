@@ -1,6 +1,7 @@
 // `syncopate info`: prints what this build contains, read from the same tables that the flags use,
 // and what was found at run time.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -61,18 +62,23 @@ Json devices() {
   return list;
 }
 
-// Describes the GPUs that the CUDA module finds, or why it cannot be used here.
+// Describes what the CUDA module has code for and the GPUs that it finds, or why it cannot be used.
 std::string cuda_state() {
   std::string text;
   try {
+    const std::vector<std::string> built = load_cuda_module().architectures();
+    text = fmt::format("code for {}; ", fmt::join(built, ", "));
+    std::string found;
     for (const CudaDevice& device : load_cuda_module().devices()) {
-      text += fmt::format("{}{}, {} GiB, sm_{}{}", text.empty() ? "" : "; ", device.name,
-                          device.memory_bytes >> 30, device.major, device.minor);
+      found += fmt::format("{}{}, {} GiB, sm_{}{}", found.empty() ? "" : "; ", device.name,
+                           device.memory_bytes >> 30, device.major, device.minor);
+      const std::string why = why_unusable(device, Precision::kF32, built);
+      if (!why.empty()) found += ", not usable: " + why;
     }
+    return text + found;
   } catch (const UnavailableError& error) {
-    return error.what();
+    return text + error.what();
   }
-  return text;
 }
 
 // Lists the collectives. A collective that this machine may lack reports its own state.

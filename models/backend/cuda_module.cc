@@ -2,6 +2,11 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
 
 #include "models/base/errors.h"
 
@@ -10,7 +15,7 @@ namespace {
 
 // The version of the CUDA module's interface, incremented with every change of the headers that the
 // program and the module share: backend.h, model.h and their includes.
-constexpr int kInterface = 4;
+constexpr int kInterface = 5;
 
 // Returns the message for an error of dlopen() of the CUDA module.
 std::string describe_load_error(const std::string& error) {
@@ -27,7 +32,50 @@ std::string describe_load_error(const std::string& error) {
       error);
 }
 
+// Returns whether a device of this compute capability, times 10, runs the code for an architecture
+// as CMAKE_CUDA_ARCHITECTURES names it: "80-real" is machine code, which runs on the same major
+// version from the minor one on, "90a-real" that of one compute capability, "90-virtual" code that
+// the driver compiles, and "90" both. Source: CUDA C++ Programming Guide, "Compute Capabilities".
+bool runs_on(int device, const std::string& architecture) {
+  int number = 0;
+  const char* const end = architecture.data() + architecture.size();
+  const auto [rest, error] = std::from_chars(architecture.data(), end, number);
+  if (error != std::errc()) return true;  // "native" or "all": the build knew
+  const std::string_view suffix(rest, end);
+  if (!suffix.empty() && suffix.front() != '-') return device == number;
+  return device >= number && (suffix != "-real" || device / 10 == number / 10);
+}
+
+// The least compute capability that CUDA 13 compiles for, and the least with bf16, times 10.
+constexpr int kLeast = 75;
+constexpr int kLeastWithBf16 = 80;
+
 }  // namespace
+
+std::string why_unusable(const CudaDevice& device, Precision precision,
+                         std::span<const std::string> architectures) {
+  const int found = 10 * device.major + device.minor;
+  const std::string what =
+      fmt::format("{} has compute capability {}.{}", device.name, device.major, device.minor);
+  if (found < kLeast) {
+    return fmt::format(
+        "{}, and CUDA 13 has no code for GPUs below 7.5, such as V100 and P100; choose --devices "
+        "cpu, or a newer GPU",
+        what);
+  }
+  const bool runs = std::ranges::any_of(
+      architectures, [&](const std::string& architecture) { return runs_on(found, architecture); });
+  if (!runs) {
+    return fmt::format(
+        "{}, and this build has code for {}; configure with -DCMAKE_CUDA_ARCHITECTURES={}, and "
+        "build again",
+        what, fmt::join(architectures, ", "), found);
+  }
+  if (precision == Precision::kBf16 && found < kLeastWithBf16) {
+    return what + ", and bf16 needs 8.0; choose --precision fp16 or f32";
+  }
+  return "";
+}
 
 std::string cuda_module_build() {
   return fmt::format("interface {} of {}", kInterface, SYNCOPATE_MODULE_BUILD);

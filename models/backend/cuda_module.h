@@ -36,6 +36,9 @@ class CudaModule {
  public:
   virtual ~CudaModule() = default;
 
+  // Returns the architectures that the module has code for, as CMAKE_CUDA_ARCHITECTURES names them:
+  // "75-real", "90a-real", "90-virtual".
+  virtual std::vector<std::string> architectures() const = 0;
   // Returns the versions of cuDNN, cuBLAS, NCCL and the CUDA runtime, as built and as loaded.
   virtual std::vector<LibraryVersion> library_versions() const = 0;
   // Returns the visible CUDA devices, at least one. Throws UnavailableError when there is no
@@ -61,6 +64,11 @@ class CudaModule {
 // LD_LIBRARY_PATH, and keeps it loaded until the process ends. Throws UnavailableError when the
 // module or a library it needs is missing, or when it belongs to another build.
 const CudaModule& load_cuda_module();
+
+// Returns why a device cannot run code for these architectures, or not in this precision, and what
+// to try; empty if it can.
+std::string why_unusable(const CudaDevice& device, Precision precision,
+                         std::span<const std::string> architectures);
 
 // Identifies a build of the program and the CUDA module, which must be equal. The identifier is
 // part of the library that both of them link.

@@ -13,8 +13,8 @@
 namespace syncopate::test {
 namespace {
 
-const Arguments kNetwork{"--devices", "cuda", "--model", "mlp", "--data", "synthetic:1x8x8:4:640",
-                         "--threads", "1"};
+const Arguments kSmall{"--model", "mlp", "--data", "synthetic:1x8x8:4:640", "--threads", "1"};
+const Arguments kNetwork = Arguments{"--devices", "cuda"} + kSmall;
 const Arguments kTogether{"--strategy", "multi-worker-mirrored"};
 
 bool has(const std::string& text, const std::string& words) {
@@ -90,6 +90,34 @@ TEST_F(GpusOfTasks, AreReportedByDoctorWhereTwoTasksShareOneUnlessRequested) {
     const ProgramResult meant = run_doctor(3, {"--share-devices"}, visible);
     EXPECT_EQ(meant.exit_code, 0) << meant.out << meant.err;
   }
+}
+
+TEST_F(GpusOfTasks, AreAllUsedByReplicasOfOneProcess) {
+  const auto train = [](const std::string& strategy, const Arguments& more) {
+    return run_on_gpus(Arguments{"train", "--strategy", strategy, "--batch-size", "12"} +
+                           few_steps(2) + kSmall + more,
+                       {"EMULATED_GPUS=3"});
+  };
+  for (const char* strategy : {"mirrored", "central-storage"}) {
+    const ProgramResult all = train(strategy, {"--devices", "cuda"});
+    EXPECT_TRUE(has(all.err, "3 replicas in 1 task")) << all.err;
+    const ProgramResult named = train(strategy, {"--devices", "cuda", "--replicas", "2"});
+    EXPECT_TRUE(has(named.err, "2 replicas in 1 task")) << named.err;
+    const ProgramResult listed = train(strategy, {"--devices", "cuda:0,cuda:2"});
+    EXPECT_TRUE(has(listed.err, "2 replicas in 1 task")) << listed.err;
+  }
+}
+
+TEST_F(GpusOfTasks, AreRefusedBeforeTrainingWhereTheBuildHasNoCodeForThem) {
+  const Arguments v100s{"EMULATED_GPUS_MAJOR=7"};
+  const ProgramResult train = run_on_gpus(Arguments{"train"} + few_steps(2) + kNetwork, v100s);
+  EXPECT_EQ(train.exit_code, 2);
+  EXPECT_TRUE(has(train.err, "cuda:0: an emulated GPU has compute capability 7.0, and CUDA 13"))
+      << train.err;
+  const ProgramResult doctor = run_doctor(2, {}, v100s);
+  EXPECT_TRUE(has(doctor.out, "compute capability 7.0")) << doctor.out;
+  const ProgramResult info = run_on_gpus({"info"}, v100s);
+  EXPECT_TRUE(has(info.out, "not usable:")) << info.out;
 }
 
 }  // namespace

@@ -65,6 +65,15 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
                              name, replicas, replicas == 1 ? "" : "s", tasks, tasks == 1 ? "" : "s",
                              global_batch, share_of_replica(global_batch, 0, replicas).end));
   }
+  if (participants(options, strategy) == 1) {
+    if (name == "mirrored" || name == "central-storage") {
+      display.note(name + " trains one replica here; --replicas N trains more");
+    } else if (name == "multi-worker-mirrored") {
+      display.note(
+          "this task is alone; start several: syncopate launch --workers N -- train ..., srun, "
+          "mpirun or torchrun");
+    }
+  }
   if (!is_synchronous(options.strategy.consistency)) {
     const int workers = count_workers(options);
     const int backups = options.strategy.consistency.backup_workers;

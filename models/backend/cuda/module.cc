@@ -10,6 +10,7 @@
 #include <array>
 #include <cstring>
 #include <iterator>
+#include <sstream>
 
 #include "models/backend/cuda/bucket_sums.h"
 #include "models/backend/cuda/cuda_backend.h"
@@ -65,6 +66,13 @@ std::string bus_id_of(int device) {
 
 class Module final : public CudaModule {
  public:
+  std::vector<std::string> architectures() const override {
+    std::vector<std::string> all;
+    std::istringstream words(SYNCOPATE_CUDA_ARCHITECTURES);
+    for (std::string word; words >> word;) all.push_back(word);
+    return all;
+  }
+
   std::vector<LibraryVersion> library_versions() const override {
     int runtime = 0;
     cudaRuntimeGetVersion(&runtime);

@@ -2,6 +2,7 @@
 // strategy without a GPU. Tests load it in place of the real module, and configure it by
 // environment variables: EMULATED_GPUS=4 is the number of devices (2 by default).
 // EMULATED_GPUS_FROM=2 is the machine's number of the first device (0 by default).
+// EMULATED_GPUS_MAJOR=7 is the major number of their compute capability (9 by default).
 // EMULATED_NCCL_TIMEOUT=2 caps the strategy's timeout, in seconds. EMULATED_NCCL=init-fails:1
 // injects a fault into the process of that rank; other faults are never-connects:1, id-fails:0,
 // breaks:1 (in some step), reports-lost-ranks:0.
@@ -48,6 +49,7 @@ class HalfBusy final : public DeviceMonitor {
 
 class EmulatedModule final : public CudaModule {
  public:
+  std::vector<std::string> architectures() const override { return {"80-real", "90-virtual"}; }
   std::vector<LibraryVersion> library_versions() const override {
     return {{"CUDA", "emulated", "emulated"}};
   }
@@ -56,7 +58,7 @@ class EmulatedModule final : public CudaModule {
     const int first = std::stoi(variable("EMULATED_GPUS_FROM", "0"));
     for (int i = 0; i < std::stoi(variable("EMULATED_GPUS", "2")); ++i) {
       found.push_back({.name = "an emulated GPU",
-                       .major = 9,
+                       .major = std::stoi(variable("EMULATED_GPUS_MAJOR", "9")),
                        .multiprocessors = 1,
                        .bus_id = "emulated:" + std::to_string(first + i)});
     }
