@@ -260,8 +260,7 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
               options.other_options.emplace_back("qos", text);
             },
             "quality of service", {.value = "NAME", .default_text = "Slurm's"});
-  flags.add("--sbatch-option", &others,
-            "another option of sbatch, such as mail-type=END; may be repeated",
+  flags.add("--sbatch-option", &others, "another option of sbatch, such as mail-type=END",
             {.value = "NAME[=VALUE]", .default_text = "none", .repeats = true});
   flags.add("--job-name", &options.job_name, "name of the job",
             {.value = "NAME", .default_text = "the script's"});
