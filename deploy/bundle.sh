@@ -2,6 +2,7 @@
 # Packs a build into one file that runs on every x86-64 Linux without syncopate's dependencies and without root: the programs,
 # their modules, the tests that need a GPU, and the Debian libraries that they use, the C library and its loader included.
 # NVIDIA's libraries and driver and Open MPI are taken from the machine, if it has them; `gpu_check.sh` looks for the former.
+# The tests that need a GPU use the machine's C library, which must not be older than Debian 12's (glibc 2.36).
 set -euo pipefail
 
 usage() {
@@ -43,10 +44,10 @@ top=$stage/syncopate
 cmake --install "$build" --prefix "$top" --strip >"$stage/log" || { cat "$stage/log" >&2; exit 1; }
 cmake --install "$build" --prefix "$top" --strip --component tests >"$stage/log" || { cat "$stage/log" >&2; exit 1; }
 
-# Left out are the libraries of NVIDIA's driver and toolkit, and what the MPI module links. The C library is in a folder of
-# its own, because it is used only where the machine's is older.
+# Left out are the libraries of NVIDIA's driver and toolkit, and what the MPI module links. The C library and the
+# compiler's are in a folder of their own, because they are used only where the machine's are older.
 left_out='^lib(cu(da|dart|dnn|blas).*|nccl|nv.*)\.so'
-c_library='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util))\.so'
+c_library='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|gcc_s|stdc\+\+))\.so'
 mapfile -t programs < <(find "$top" -type f -exec sh -c 'head -c 4 "$1" | grep -q ELF' sh {} \; -print | grep -v '/libsyncopate_mpi\.so$')
 mapfile -t libraries < <(ldd "${programs[@]}" | sed -n 's/.* => \(\/.*\) (0x.*/\1/p' | sort -u |
   grep -vE "/libsyncopate_(cuda|mpi)\.so$" | while read -r path; do
@@ -57,7 +58,7 @@ c_folder=$(dirname "$(ldd "${programs[0]}" | sed -n 's/.*libc\.so\.6 => \([^ ]*\
 mkdir "$top/glibc"
 # libdl, librt, libpthread and libutil are empty since glibc 2.34, but older libraries of the machine name them.
 for name in libc.so.6 libm.so.6 libmvec.so.1 libresolv.so.2 libdl.so.2 librt.so.1 libpthread.so.0 libutil.so.1 \
-  libnss_files.so.2 libnss_dns.so.2; do
+  libnss_files.so.2 libnss_dns.so.2 libstdc++.so.6 libgcc_s.so.1; do
   if [[ -e $c_folder/$name ]]; then cp --dereference "$c_folder/$name" "$top/glibc/"; fi
 done
 cp --dereference "$loader" "$top/glibc/ld-linux-x86-64.so.2"
@@ -69,6 +70,12 @@ for path in "${libraries[@]}"; do
   package=$(dpkg -S "*/$(basename "$path")" 2>/dev/null | head -n 1 | cut -d: -f1) || package=""
   if [[ -f /usr/share/doc/$package/copyright ]]; then
     cp "/usr/share/doc/$package/copyright" "$top/share/doc/syncopate/libraries/$package"
+  fi
+done
+
+for package in libc6 libstdc++6; do
+  if [[ -f /usr/share/doc/$package/copyright ]]; then
+    cp --dereference "/usr/share/doc/$package/copyright" "$top/share/doc/syncopate/libraries/$package"
   fi
 done
 

@@ -105,6 +105,30 @@ std::vector<SeenGpus> exchange_seen(const std::vector<std::string>& bus_ids,
   return all;
 }
 
+// Throws UnavailableError if a GPU that a replica would use cannot run this build. Where the
+// program chooses the GPUs for its replicas, it leaves such GPUs out if there are others.
+void refuse_unusable(const std::vector<CudaDevice>& visible, TrainOptions& options) {
+  std::vector<Device>& devices = options.strategy.devices;
+  const std::vector<std::string> built = load_cuda_module().architectures();
+  const auto used =
+      options.takes_every_device
+          ? devices.size()
+          : std::min(devices.size(), static_cast<std::size_t>(options.strategy.replicas));
+  std::vector<Device> usable;
+  std::string reason;
+  for (std::size_t i = 0; i < used; ++i) {
+    const std::string why = why_unusable(visible[static_cast<std::size_t>(devices[i].index)],
+                                         options.strategy.precision, built);
+    if (why.empty()) usable.push_back(devices[i]);
+    if (!why.empty()) reason = fmt::format("{}: {}", to_string(devices[i]), why);
+  }
+  if (reason.empty()) return;
+  const bool chooses = options.takes_every_device && options.takes_own_gpus;
+  if (!chooses || usable.empty()) throw UnavailableError(reason);
+  log(LogLevel::kInfo, "left out " + reason);
+  devices = std::move(usable);
+}
+
 }  // namespace
 
 void add_device_flags(FlagSet& flags, DeviceFlags& devices) {
@@ -150,19 +174,13 @@ void find_devices(TrainOptions& options) {
                                            : task.gpus);
   }
   for (const Device& device : devices) {
-    if (!std::cmp_less(device.index, visible.size())) {
-      throw UnavailableError(fmt::format(
-          "--devices {}: {} visible here, from cuda:0", to_string(device),
-          visible.size() == 1 ? "1 GPU is" : fmt::format("{} GPUs are", visible.size())));
-    }
-    const std::string why =
-        why_unusable(visible[static_cast<std::size_t>(device.index)], options.strategy.precision,
-                     load_cuda_module().architectures());
-    if (!why.empty()) throw UnavailableError(to_string(device) + ": " + why);
+    if (std::cmp_less(device.index, visible.size())) continue;
+    throw UnavailableError(
+        fmt::format("--devices {}: {} visible here, from cuda:0", to_string(device),
+                    visible.size() == 1 ? "1 GPU is" : fmt::format("{} GPUs are", visible.size())));
   }
-  if (options.takes_every_device) {
-    options.strategy.replicas = static_cast<int>(devices.size());
-  }
+  refuse_unusable(visible, options);
+  if (options.takes_every_device) options.strategy.replicas = static_cast<int>(devices.size());
 }
 
 void deal_out_devices(TrainOptions& options, Membership* membership) {

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
+#include <sstream>
+#include <utility>
 
 #include "deploy/cli/command_line.h"
 #include "deploy/cli/flag_set.h"
@@ -53,9 +56,9 @@ constexpr std::array kResources = {
     ResourceFlag{"mem", "memory of each node, such as 64G", "SIZE"}};
 
 // Options of sbatch that --sbatch-option refuses, because a flag or the script sets them.
-constexpr std::array<std::string_view, 13> kOwnOptions = {
-    "nodes",    "ntasks", "ntasks-per-node", "cpus-per-task", "time",      "partition", "account",
-    "job-name", "qos",    "signal",          "requeue",       "open-mode", "wrap"};
+constexpr std::array<std::string_view, 14> kOwnOptions = {
+    "nodes",    "ntasks", "ntasks-per-node", "cpus-per-task", "time",       "partition", "account",
+    "job-name", "qos",    "signal",          "requeue",       "no-requeue", "open-mode", "wrap"};
 
 // Refuses a value that cannot stand in a #SBATCH line, which has no quotes.
 void require_plain_word(std::string_view flag, const std::string& value) {
@@ -63,6 +66,12 @@ void require_plain_word(std::string_view flag, const std::string& value) {
       std::ranges::all_of(value, [](unsigned char c) { return std::isgraph(c) != 0 && c != '#'; });
   if (is_plain) return;
   throw UsageError(fmt::format("{} '{}': expected one word as sbatch takes it", flag, value));
+}
+
+void require_value(std::string_view flag, const std::string& value) {
+  if (value.empty())
+    throw UsageError(fmt::format("{} '': expected a value as sbatch takes it", flag));
+  require_plain_word(flag, value);
 }
 
 // Adds an option of sbatch in the form NAME=VALUE or NAME.
@@ -85,7 +94,7 @@ void add_other_option(const std::string& text, SbatchOptions& options) {
   }
   if (std::ranges::find(kOwnOptions, name) != kOwnOptions.end()) {
     const bool is_of_script =
-        name == "signal" || name == "requeue" || name == "open-mode" || name == "wrap";
+        name == "signal" || name.ends_with("requeue") || name == "open-mode" || name == "wrap";
     fail(is_of_script ? "the script sets it, because the job returns to the queue; edit what "
                         "--print prints"
          : name == "ntasks"
@@ -98,21 +107,47 @@ void add_other_option(const std::string& text, SbatchOptions& options) {
   options.other_options.emplace_back(name, value);
 }
 
-bool requests(const SbatchOptions& options, std::string_view name) {
-  return std::ranges::any_of(options.resources,
-                             [&](const auto& option) { return option.first == name; });
+// Returns how many GPUs of a task or a node an option of sbatch requests; 0: none. "gpu:a100:4",
+// "scratch:10,gpu:2" and "a100:4" request that many, "gpu" one.
+int requested_gpus(const std::string& name, const std::string& value) {
+  if (name != "gres" && !name.starts_with("gpus")) return 0;
+  std::istringstream items(value);
+  for (std::string item; std::getline(items, item, ',');) {
+    if (name == "gres" && item != "gpu" && !item.starts_with("gpu:")) continue;
+    const std::string last = item.substr(item.rfind(':') + 1);
+    int count = 0;
+    const auto [end, error] = std::from_chars(last.data(), last.data() + last.size(), count);
+    return error == std::errc() && end == last.data() + last.size() ? std::max(count, 1) : 1;
+  }
+  return 0;
 }
 
-// Requests a GPU for each replica if the flags of train name GPUs and no flag requests any. train
-// would find none, but only after the job has waited in the queue and started.
-void fit_gpus(const TrainOptions& train, SbatchOptions& options) {
-  const bool is_on_gpus = train.strategy.devices.front().kind == DeviceKind::kCuda;
-  const auto names_gpus = [](const auto& option) { return option.first.starts_with("gpus"); };
-  if (!is_on_gpus || requests(options, "gpus-per-task") || requests(options, "gres") ||
-      std::ranges::any_of(options.other_options, names_gpus)) {
-    return;
+int requested_gpus(const SbatchOptions& options) {
+  int most = 0;
+  for (const auto* list : {&options.resources, &options.other_options}) {
+    for (const auto& [name, value] : *list) most = std::max(most, requested_gpus(name, value));
   }
-  options.resources.emplace_back("gpus-per-task", std::to_string(train.strategy.replicas));
+  return most;
+}
+
+// Requests the GPUs that the flags of train need, for all tasks of a node, if no flag requests any.
+// train would find none, but only after the job has waited in the queue and started.
+void fit_gpus(const TrainOptions& train, SbatchOptions& options) {
+  const std::vector<Device>& devices = train.strategy.devices;
+  if (devices.front().kind != DeviceKind::kCuda || requested_gpus(options) > 0) return;
+  int gpus = train.strategy.replicas;
+  if (train.takes_own_gpus) {
+    gpus *= std::max(1, options.tasks_per_node);
+  } else {
+    for (const Device& device : devices) gpus = std::max(gpus, device.index + 1);
+  }
+  const auto gres =
+      std::ranges::find(options.resources, "gres", &std::pair<std::string, std::string>::first);
+  if (gres == options.resources.end()) {
+    options.resources.emplace_back("gres", fmt::format("gpu:{}", gpus));
+  } else {
+    gres->second += fmt::format(",gpu:{}", gpus);
+  }
 }
 
 // Parses the flags of train in the environment of worker 0, so that mistakes are reported before
@@ -144,7 +179,7 @@ TrainOptions check_train_flags(const SbatchOptions& options) {
   }
   const bool shares_process = options.script == "one_node" && options.strategy != "one-device";
   const bool has_gpus =
-      train.takes_every_device && (requests(options, "gpus-per-task") || requests(options, "gres"));
+      train.takes_every_device && (!train.takes_own_gpus || requested_gpus(options) > 0);
   const bool has_replicas = has_gpus || train.strategy.replicas > 1 ||
                             std::ranges::any_of(options.train_flags, [](const std::string& flag) {
                               return flag.starts_with("--replicas");
@@ -164,7 +199,10 @@ void fit_cpus(const TrainOptions& train, SbatchOptions& options) {
   // Looks for --share-devices in the user's flags, not in `train`: check_train_flags() always adds
   // the flag there, so that the CPUs of this machine are not counted.
   const bool shares = std::ranges::count(options.train_flags, "--share-devices") > 0;
-  const int replicas = train.strategy.replicas;
+  const int replicas =
+      train.takes_every_device
+          ? std::max<int>(requested_gpus(options), static_cast<int>(train.strategy.devices.size()))
+          : train.strategy.replicas;
   const bool is_on_gpus = train.strategy.devices.front().kind == DeviceKind::kCuda;
   if (shares) return;
   if (options.cpus_per_task == 0) {
@@ -203,6 +241,13 @@ void check_strategy(const FlagSet& flags, SbatchOptions& options) {
         "--servers {} of {} tasks: no task is left to train; give more --nodes or --tasks-per-node",
         options.servers, tasks));
   }
+  const auto is_array = [](const auto& option) { return option.first == "array"; };
+  if (is_heterogeneous && std::ranges::any_of(options.other_options, is_array)) {
+    throw UsageError(
+        "--sbatch-option array: Slurm has no arrays of jobs whose servers have a component of "
+        "their "
+        "own; leave it out");
+  }
   const bool is_one_task = options.script == "one_node" || options.script == "build";
   if (is_one_task && tasks_of(options) > 1) {
     throw UsageError(fmt::format(
@@ -236,16 +281,17 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
             "time limit of the job in the format of sbatch, such as 2:00:00",
             {.value = "TIME", .default_text = "the script's"});
   for (const ResourceFlag& row : kResources) {
-    flags.add(fmt::format("--{}", row.name),
-              [&options, &row](const std::string& text) {
-                require_plain_word(fmt::format("--{}", row.name), text);
-                options.resources.emplace_back(row.name, text);
-              },
-              std::string(row.help),
-              {.value = std::string(row.value),
-               .default_text = row.name == "gpus-per-task"
-                                   ? "one for each replica, with --devices cuda behind --"
-                                   : "Slurm's"});
+    flags.add(
+        fmt::format("--{}", row.name),
+        [&options, &row](const std::string& text) {
+          require_value(fmt::format("--{}", row.name), text);
+          options.resources.emplace_back(row.name, text);
+        },
+        std::string(row.help),
+        {.value = std::string(row.value),
+         .default_text = row.name == "gpus-per-task"
+                             ? "with --devices cuda behind --, a --gres with one for each replica"
+                             : "Slurm's"});
   }
   flags.begin_group("Place of the job");
   flags.add("--partition", &options.partition, "partition of Slurm in which the job runs",
@@ -256,7 +302,7 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
             {.value = "NAME", .default_text = "Slurm's"});
   flags.add("--qos",
             [&options](const std::string& text) {
-              require_plain_word("--qos", text);
+              require_value("--qos", text);
               options.other_options.emplace_back("qos", text);
             },
             "quality of service", {.value = "NAME", .default_text = "Slurm's"});
@@ -308,6 +354,13 @@ CommandOptions parse_sbatch(std::span<const std::string> arguments) {
     fit_gpus(train, options);
   } else if (!options.train_flags.empty() && options.script == "build") {
     throw UsageError("--script build trains nothing; leave the flags behind -- out");
+  } else if (requested_gpus(options) == 0 &&
+             std::ranges::any_of(options.train_flags, [](const std::string& word) {
+               return word.starts_with("cuda") || word.starts_with("--devices=cuda");
+             })) {
+    throw UsageError(fmt::format(
+        "--script {} with --devices cuda requests no GPU; give --gres gpu:N or --gpus-per-task N",
+        options.script));
   }
   return options;
 }

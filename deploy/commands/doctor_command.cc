@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "deploy/cli/device_flags.h"
 #include "deploy/commands/commands.h"
 #include "deploy/doctor/diagnosis.h"
 #include "deploy/doctor/inspection.h"
@@ -73,6 +74,13 @@ int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out) {
   if (options.cluster.role == Role::kEvaluator) {
     out << "an evaluator only reads checkpoints; run doctor as another task" << std::endl;
     return 0;
+  }
+  if (options.takes_every_device) {
+    try {
+      find_devices(options);  // the number of replicas follows from the GPUs
+    } catch (const Error&) {
+      // inspect_devices() reports it.
+    }
   }
   const JobUnderTest job = job_of(options);
   TaskReport mine = inspect_task(options, asked.environment);

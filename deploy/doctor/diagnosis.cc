@@ -330,6 +330,7 @@ class Diagnosis {
     const auto variables = [](const TaskReport& task) {
       return task.nccl.empty() ? std::string("none of NCCL's variables") : joined(task.nccl);
     };
+    if (!job_.devices.starts_with("cuda")) return;
     if (const TaskReport* other = first_that_differs(tasks_, variables)) {
       add(Kind::kWarning, "NCCL",
           place(*other) + " has " + variables(*other) + ", " + place(first) + " has " +

@@ -143,7 +143,8 @@ std::vector<std::string> proxies(const Environment& environment) {
 std::vector<std::string> nccl_variables(const Environment& environment) {
   std::vector<std::string> set;
   for (const auto& [name, value] : environment.variables()) {
-    if (name.starts_with("NCCL_")) set.push_back(fmt::format("{}={}", name, value));
+    if (name.starts_with("NCCL_") && !name.starts_with("NCCL_DEBUG"))
+      set.push_back(fmt::format("{}={}", name, value));
   }
   return set;
 }
@@ -191,17 +192,20 @@ std::vector<std::string> rdma_ports(const fs::path& root) {
   for (const fs::directory_entry& device : fs::directory_iterator(root, error)) {
     for (const fs::directory_entry& port : fs::directory_iterator(device.path() / "ports", error)) {
       std::set<int> of_version_2;
+      bool has_roce = false;
       const fs::path types = port.path() / "gid_attrs" / "types";
       for (const fs::directory_entry& gid : fs::directory_iterator(types, error)) {
-        if (first_line_of(gid.path()).find("RoCE v2") == std::string::npos) continue;
+        const std::string type = first_line_of(gid.path());
+        has_roce = has_roce || type.find("RoCE") != std::string::npos;
+        if (type.find("RoCE v2") == std::string::npos) continue;
         of_version_2.insert(std::atoi(gid.path().filename().c_str()));
       }
       const std::string layer = first_line_of(port.path() / "link_layer");
       const std::string state = first_line_of(port.path() / "state");
-      std::string line =
-          fmt::format("{} port {}: {}, {}, {}", device.path().filename().string(),
-                      port.path().filename().string(), layer == "Ethernet" ? "RoCE" : layer,
-                      state.substr(state.find(' ') + 1), first_line_of(port.path() / "rate"));
+      std::string line = fmt::format(
+          "{} port {}: {}, {}, {}", device.path().filename().string(),
+          port.path().filename().string(), layer == "Ethernet" && has_roce ? "RoCE" : layer,
+          state.substr(state.find(' ') + 1), first_line_of(port.path() / "rate"));
       if (!of_version_2.empty()) {
         line += fmt::format(", GID {} for RoCE v2", fmt::join(of_version_2, ", "));
       }

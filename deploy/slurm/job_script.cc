@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <iterator>
 #include <sstream>
 
@@ -55,6 +56,13 @@ class Filling {
     if (words.empty()) return;
     check(script_.extend_array(name, words),
           "the job script has an array " + std::string(name) + " in one line");
+  }
+  // Slurm takes --gpus-per-task only with a number of tasks.
+  void count_tasks_of_gpus() {
+    if (script_.text().find("\n#SBATCH --gpus-per-task=") == std::string::npos) return;
+    const int tasks =
+        script_.number_of(workers(), "nodes") * script_.number_of(workers(), "ntasks-per-node");
+    script_.add_option(workers(), "ntasks", std::to_string(tasks));
   }
   // Returns the index of the job script's component that trains, which is the last one.
   int workers() const { return script_.components() - 1; }
@@ -129,6 +137,18 @@ bool JobScript::set_option(int component, std::string_view name, std::string_vie
     return true;
   }
   return false;
+}
+
+int JobScript::number_of(int component, std::string_view name) const {
+  const std::string beginning = fmt::format("#SBATCH --{}=", name);
+  int current = 0;
+  for (const std::string& line : lines_) {
+    if (line == kNextComponent) ++current;
+    if (current == component && line.starts_with(beginning)) {
+      return std::max(1, std::atoi(line.c_str() + beginning.size()));
+    }
+  }
+  return 1;
 }
 
 void JobScript::add_option(int component, std::string_view name, std::string_view value) {
@@ -208,6 +228,7 @@ std::string filled_script(const SbatchOptions& options) {
   }
   filling.option(filling.workers(), "cpus-per-task", options.cpus_per_task);
   filling.add_options(filling.workers(), options.resources);
+  filling.count_tasks_of_gpus();
   for (int component = 0; component <= filling.workers(); ++component) {
     filling.add_options(component, options.other_options);
   }

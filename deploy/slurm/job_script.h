@@ -25,6 +25,8 @@ class JobScript {
   // Sets the line "#SBATCH --name=value" in the given component of a script, counted from 0. A line
   // that is commented out with ## becomes active. Returns false if the component has no such line.
   bool set_option(int component, std::string_view name, std::string_view value);
+  // Returns the value of a number option in an active line; 1 if there is none.
+  int number_of(int component, std::string_view name) const;
   // Sets an option as set_option() does, or adds its line behind the other options of the
   // component; a value of "" stands for an option without a value.
   void add_option(int component, std::string_view name, std::string_view value);

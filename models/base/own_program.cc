@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 #include "models/base/errors.h"
 
@@ -19,7 +20,14 @@ std::filesystem::path own_file() {
     std::uintptr_t end = 0;
     if (std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &begin, &end) != 2) continue;
     const std::size_t path = line.find('/');
-    if (address >= begin && address < end && path != std::string::npos) return line.substr(path);
+    if (address < begin || address >= end || path == std::string::npos) continue;
+    std::string file = line.substr(path);
+    // The file was replaced while the program runs: what has its name now starts again.
+    constexpr std::string_view kDeleted = " (deleted)";
+    if (file.ends_with(kDeleted) && !std::filesystem::exists(file)) {
+      file.resize(file.size() - kDeleted.size());
+    }
+    return file;
   }
   throw FileError("/proc/self/maps does not name the file of this program");
 }

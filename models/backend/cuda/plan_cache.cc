@@ -80,15 +80,18 @@ std::string PlanCache::get_or_store(const std::string& key, const std::string& e
 }
 
 PlanCache::Turn PlanCache::take_turn() {
-  if (has_turn_) return {*this, FileDescriptor(), false};
+  if (has_turn_ || !takes_turns_) return {*this, FileDescriptor(), false};
   FileDescriptor held;
   try {
     if (file_.has_parent_path()) std::filesystem::create_directories(file_.parent_path());
     held = lock(fmt::format("{}.{}.timing", file_.string(), device_), kTurnTimeout);
     Entries kept = read();
     entries_.merge(kept);
-  } catch (const std::exception&) {
-    // get_or_store() says why the folder cannot be used.
+  } catch (const std::exception& error) {
+    takes_turns_ = false;
+    log(LogLevel::kWarning,
+        fmt::format("engines of the GPU are measured although another process may measure, too: {}",
+                    error.what()));
   }
   has_turn_ = true;
   return {*this, std::move(held), true};

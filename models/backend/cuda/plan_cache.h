@@ -43,6 +43,7 @@ class PlanCache {
   const std::filesystem::path file_;
   const std::string device_;
   bool has_turn_ = false;
+  bool takes_turns_ = true;
   Entries entries_;
   bool has_warned_ = false;  // a warning about the file's content was logged
   bool keeps_ = true;

@@ -162,10 +162,26 @@ TEST(SbatchCommand, RequestsAGpuForEachReplicaOnGpus) {
     flags.insert(flags.end(), more.begin(), more.end());
     return script_of(flags);
   };
-  expect_line(with({"--strategy", "multi-worker-mirrored"}), "#SBATCH --gpus-per-task=1");
-  expect_line(with({"--strategy", "mirrored"}, {"--replicas", "4"}), "#SBATCH --gpus-per-task=4");
-  expect_line(with({"--strategy", "mirrored", "--gpus-per-task", "8"}),
-              "#SBATCH --gpus-per-task=8");
+  expect_line(with({"--strategy", "multi-worker-mirrored"}), "#SBATCH --gres=gpu:1");
+  expect_line(with({"--strategy", "multi-worker-mirrored", "--tasks-per-node", "4"}),
+              "#SBATCH --gres=gpu:4");
+  expect_line(with({"--strategy", "mirrored"}, {"--replicas", "4"}), "#SBATCH --gres=gpu:4");
+  expect_line(script_of({"--strategy", "one-device", "--", "--devices", "cuda:1"}),
+              "#SBATCH --gres=gpu:2");
+  expect_line(script_of({"--strategy", "mirrored", "--", "--devices", "cuda:0,cuda:1"}),
+              "#SBATCH --gres=gpu:2");
+  const std::string eight = with({"--strategy", "mirrored", "--gpus-per-task", "a100:8"});
+  for (const char* line :
+       {"#SBATCH --gpus-per-task=a100:8", "#SBATCH --ntasks=1", "#SBATCH --cpus-per-task=8"}) {
+    expect_line(eight, line);
+  }
+  expect_line(with({"--strategy", "multi-worker-mirrored", "--nodes", "3", "--tasks-per-node", "4",
+                    "--gpus-per-task", "1"}),
+              "#SBATCH --ntasks=12");
+  expect_line(with({"--strategy", "one-device", "--gres", "scratch:100"}),
+              "#SBATCH --gres=scratch:100,gpu:1");
+  EXPECT_NE(error_of({"--script", "multi_node", "--", "--devices", "cuda"}).find("requests no GPU"),
+            std::string::npos);
   EXPECT_EQ(error_of({"--strategy", "mirrored", "--", "--devices", "cuda"}),
             "--strategy mirrored requires a number of replicas behind --, such as -- --replicas 2, "
             "or GPUs in front of it, such as --gpus-per-task 2");
@@ -174,6 +190,7 @@ TEST(SbatchCommand, RequestsAGpuForEachReplicaOnGpus) {
     Arguments flags = {"--strategy", "multi-worker-mirrored"};
     flags.insert(flags.end(), request.begin(), request.end());
     expect_line(with(flags), "##SBATCH --gpus-per-task=1");
+    EXPECT_EQ(with(flags).find("gpu:1"), std::string::npos);
   }
 }
 
@@ -192,6 +209,12 @@ TEST(SbatchCommand, RefusesOptionsThatAFlagOrTheScriptSets) {
     EXPECT_NE(error(bad).find("expected NAME=VALUE"), std::string::npos) << error(bad);
   }
   EXPECT_NE(error("comment=a b").find("expected one word"), std::string::npos);
+  EXPECT_NE(error("no-requeue").find("the script sets it"), std::string::npos);
+  EXPECT_EQ(error_of({"--strategy", "one-device", "--gres", ""}),
+            "--gres '': expected a value as sbatch takes it");
+  EXPECT_NE(
+      error_of({"--strategy", "parameter-server", "--sbatch-option", "array=1-3"}).find("array"),
+      std::string::npos);
 }
 
 TEST(SbatchCommand, RefusesInOneLineWhatItWillNotSubmit) {
