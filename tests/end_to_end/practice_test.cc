@@ -219,7 +219,8 @@ TEST(TheMovingAverage, OfAShortRunHasForgottenTheFirstValues) {
   const Arguments flags{"--model",      "resnet20", "--data",  "synthetic:3x8x8:4:512",
                         "--batch-size", "32",       "--steps", "48",
                         "--ema",        "0.99"};
-  EXPECT_GT(runs.summary_of(one_device(), flags).at("test_accuracy").get<double>(), 0.5);
+  EXPECT_GT(runs.summary_of(one_device(), flags).at("test_accuracy").get<double>(), 0.9)
+      << "0.66 with a decay of 0.99 from the first update on";
 }
 
 // Checkpoint 64 is of a step with an evaluation, and 72 of one between two evaluations.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <latch>
 #include <map>
 #include <thread>
 
@@ -118,11 +119,13 @@ TEST_F(AnEngine, IsMeasuredByOneProcessAfterTheOther) {
   std::array<FakeEngines, 2> engines = {FakeEngines({"1", "2"}), FakeEngines({"1", "2"})};
   std::array<std::string, 2> chosen;
   {
+    std::latch both_have_read(2);  // an empty file, before either measures
     std::vector<std::jthread> processes;
     for (std::size_t i = 0; i < engines.size(); ++i) {
       engines.at(i).times = {{"1", nanoseconds(9)}, {"2", nanoseconds(5)}};
       processes.emplace_back([&, i] {
         PlanCache cache(file(), "gpu");
+        both_have_read.arrive_and_wait();
         chosen.at(i) = choose_engine(engines.at(i), &cache, "key");
       });
     }
