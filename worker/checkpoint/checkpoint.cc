@@ -1,3 +1,5 @@
+// The writer and the reader of checkpoints. They are one file, of over 450 lines, because they
+// share the table of the metadata's entries and the names and the order of the tensors.
 #include "worker/checkpoint/checkpoint.h"
 
 #include <fmt/format.h>
@@ -385,15 +387,6 @@ void save_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& s
     append_parameters(file, graph, parameters, slot.values);
   }
   file.commit();
-}
-
-void refuse_folder(const fs::path& path) {
-  std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) return;
-  const auto newest = newest_checkpoint(path);
-  throw UsageError(fmt::format("{} is a folder; give a file{}", path.string(),
-                               newest ? ", such as its newest checkpoint, " + newest->string()
-                                      : std::string(" of weights")));
 }
 
 std::string model_flag(std::string_view network) {

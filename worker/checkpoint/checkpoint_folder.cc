@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <fcntl.h>
 #include <sys/file.h>
 
@@ -121,6 +123,15 @@ void prune_checkpoints(const fs::path& dir, int keep, std::int64_t best) {
   for (const fs::path& temporary : folder.temporaries) {
     if (is_left_over(temporary)) remove_old(temporary);
   }
+}
+
+void refuse_folder(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return;
+  const auto newest = newest_checkpoint(path);
+  throw UsageError(fmt::format("{} is a folder; give a file{}", path.string(),
+                               newest ? ", such as its newest checkpoint, " + newest->string()
+                                      : std::string(" of weights")));
 }
 
 }  // namespace syncopate

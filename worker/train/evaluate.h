@@ -39,7 +39,7 @@ std::string describe_bad(std::string_view split, const Evaluation& evaluation);
 using StopPoll = std::function<std::optional<std::string_view>()>;
 
 // Returns how many samples are evaluated at a time: `most`, or fewer if the values of all nodes for
-// so many samples would take more than 4 GiB.
+// `most` samples would take more than 4 GiB.
 std::int64_t evaluation_batch(const Graph& graph, std::int64_t most);
 
 struct EvaluationOptions {

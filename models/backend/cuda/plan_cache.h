@@ -25,7 +25,7 @@ class PlanCache {
   // Excludes the measurements of other processes on this device while the result exists, since they
   // would make both wrong, and then reads the plan file again, to which others may have added.
   // Waits up to two minutes, and does not exclude others after that, or where files have no locks.
-  // A measurement within another one excludes nobody.
+  // A measurement within another one is part of its turn.
   class Turn;
   [[nodiscard]] Turn take_turn();
   // Adds the entry `key`: `engine` to the plan file and returns the engine that the file then
