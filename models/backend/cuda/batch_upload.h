@@ -1,13 +1,14 @@
-// Uploads a batch to the device through pinned memory and on a stream of its own, so that the next
-// batch is copied while the device still computes with the last one.
+// Uploads a batch to the device on a stream of its own, so that the next batch is copied while the
+// device still computes with the last one.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <memory>
-#include <span>
+#include <vector>
 
 #include "models/backend/cuda/device.h"
+#include "models/tensor/tensor.h"
 
 namespace syncopate::cuda {
 
@@ -20,9 +21,9 @@ class BatchUpload {
   BatchUpload& operator=(const BatchUpload&) = delete;
   ~BatchUpload();
 
-  // Copies the batch `bytes` to data() for the work that is started on `compute` after this call.
-  // The caller may change `bytes` as soon as the call returns.
-  void start(std::span<const std::byte> bytes, cudaStream_t compute);
+  // Copies `batch`, on the host, to data() for the work that is started on `compute` after this
+  // call. The caller may change the batch's memory as soon as the call returns.
+  void start(const Tensor& batch, cudaStream_t compute);
   // The batch's address never changes, because a captured step has recorded it.
   void* data() const noexcept { return block_->data(); }
 
@@ -33,11 +34,23 @@ class BatchUpload {
     StreamEvent has_arrived;
     StreamEvent is_taken;  // recorded once the compute stream has read `arrived`
   };
+  // A batch's own memory, which is pinned and kept from being freed.
+  struct PinnedBatch {
+    explicit PinnedBatch(const Tensor& given) : batch(given), window(given.bytes()) {}
+    Tensor batch;
+    PinnedWindow window;
+  };
+
+  // Returns whether the memory of `batch` is pinned. Large batches that return at the same address,
+  // as those of a ring of batches do, are pinned when they are seen for the second time.
+  bool is_pinned(const Tensor& batch);
 
   Stream copies_;
   std::array<Slot, 2> slots_;
   std::size_t next_ = 0;
   std::shared_ptr<Buffer> block_;
+  std::vector<const std::byte*> seen_;  // the addresses of the latest batches that are not pinned
+  std::vector<std::unique_ptr<PinnedBatch>> pinned_;
 };
 
 }  // namespace syncopate::cuda

@@ -86,6 +86,7 @@ Program& CudaModel::program_for(std::int64_t n) {
                                              .precision = backend_.precision,
                                              .deterministic = backend_.deterministic,
                                              .captures = backend_.captures_steps,
+                                             .measures = n == options_.batch_size,
                                              .device = handles_.device,
                                              .stream = handles_.compute.get(),
                                              .operations = handles_.operations.get(),
@@ -105,10 +106,9 @@ void CudaModel::prepare(const Batch& batch) {
   program_ = nullptr;  // must not dangle if program_for() deletes the old one and throws
   program_ = &program_for(batch.num_samples);
   cudaStream_t stream = handles_.compute.get();
-  for (std::size_t i = 0; i < inputs_.size(); ++i)
-    inputs_[i]->start(batch.inputs[i].bytes(), stream);
-  targets_->start(batch.target.bytes(), stream);
-  if (keys_) keys_->start(batch.keys.bytes(), stream);
+  for (std::size_t i = 0; i < inputs_.size(); ++i) inputs_[i]->start(batch.inputs[i], stream);
+  targets_->start(batch.target, stream);
+  if (keys_) keys_->start(batch.keys, stream);
   check_cuda(cudaMemsetAsync(sums_->data(), 0, sizeof(LossSums), stream));
   step_.target = targets_->data();
   step_.loss_divisor = batch.loss_divisor;

@@ -73,6 +73,7 @@ class PinnedWindow {
   PinnedWindow(const PinnedWindow&) = delete;
   PinnedWindow& operator=(const PinnedWindow&) = delete;
   ~PinnedWindow();
+  bool is_pinned() const noexcept { return pinned_ != nullptr; }
 
  private:
   void* pinned_ = nullptr;  // null if pinning was refused

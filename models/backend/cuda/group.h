@@ -24,6 +24,8 @@ struct GroupContext {
   Precision precision = Precision::kF32;
   bool deterministic = false;
   bool captures = true;  // whether work equal in every step is captured as a CUDA graph
+  // Whether algorithms may be timed. Those of a smaller last batch are not worth the time.
+  bool measures = true;
   // Whether input groups add channels of zeros, which only convolutions read.
   bool pads_inputs = false;
   int device = 0;
@@ -93,7 +95,8 @@ std::unique_ptr<Group> make_loss_group(const GroupContext& context, const FusedG
 // the tensor cores, except under --deterministic.
 constexpr PlanLimits limits_of(const GroupContext& context) {
   return {.deterministic = context.deterministic,
-          .rounds_inputs = context.precision != Precision::kF32 || !context.deterministic};
+          .rounds_inputs = context.precision != Precision::kF32 || !context.deterministic,
+          .measures = context.measures};
 }
 
 // Rounds `bytes` up to a multiple of the alignment, so that the memory behind them is aligned.

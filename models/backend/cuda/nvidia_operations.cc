@@ -283,7 +283,10 @@ class NvidiaOperations final : public Operations {
   std::unique_ptr<Convolution> convolution(ConvPass pass, const ConvShape& shape,
                                            const PlanLimits& limits) override {
     // Engine choices by time differ from run to run, so deterministic runs do not use them.
-    PlanCache* const cache = plans_ && !limits.deterministic ? &*plans_ : nullptr;
+    PlanCache* cache = plans_ && !limits.deterministic ? &*plans_ : nullptr;
+    if (!limits.measures && cache != nullptr && !cache->find(key_of(pass, shape, limits))) {
+      cache = nullptr;
+    }
     ConvolutionEngines engines = engines_of(pass, shape, limits, cache);
     const std::string engine = choose(engines, pass, shape, limits, cache);
     const bool sums = pass == ConvPass::kForwardWithSums;

@@ -20,6 +20,7 @@ namespace syncopate::cuda {
 struct PlanLimits {
   bool deterministic = false;  // excludes results that depend on timing
   bool rounds_inputs = true;   // lets f32 be rounded to TF32 for the tensor cores
+  bool measures = true;        // times algorithms, if it is not known which one is the fastest
   std::int64_t most_workspace_bytes = std::int64_t{256} << 20;
 };
 

@@ -62,9 +62,9 @@ std::optional<std::chrono::nanoseconds> ConvolutionEngines::time(const std::stri
                                    .squares = reinterpret_cast<float*>(squares_->data()),
                                    .workspace = workspace->data()});
     };
-    // An engine far slower than the fastest so far is not timed precisely. Run alone it may take
-    // some microseconds longer than in a captured graph.
-    const auto time = time_on_device(stream_, kTimedRuns, run, 3 * shortest_ + 50us);
+    // An engine clearly slower than the fastest so far is not timed precisely. Run alone it may
+    // take some microseconds longer than in a captured graph.
+    const auto time = time_on_device(stream_, kTimedRuns, run, shortest_ + shortest_ / 2 + 50us);
     shortest_ = std::min(shortest_, time);
     return time;
   } catch (const DeviceError&) {

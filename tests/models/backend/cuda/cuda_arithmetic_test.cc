@@ -41,6 +41,26 @@ class WithoutEpilogues final : public Operations {
   std::unique_ptr<Operations> operations_;
 };
 
+// Passes calls on, and counts the convolutions whose algorithms may be timed.
+class CountingOperations final : public Operations {
+ public:
+  CountingOperations(cudaStream_t stream, int& timed)
+      : operations_(operations_under_test()(stream)), timed_(timed) {}
+  std::string description() const override { return operations_->description(); }
+  std::unique_ptr<Convolution> convolution(ConvPass pass, const ConvShape& shape,
+                                           const PlanLimits& limits) override {
+    if (limits.measures) ++timed_;
+    return operations_->convolution(pass, shape, limits);
+  }
+  std::unique_ptr<Product> product(const ProductShape& shape, const PlanLimits& limits) override {
+    return operations_->product(shape, limits);
+  }
+
+ private:
+  std::unique_ptr<Operations> operations_;
+  int& timed_;
+};
+
 std::unique_ptr<Operations> without_epilogues(cudaStream_t stream) {
   return std::make_unique<WithoutEpilogues>(stream);
 }
@@ -258,6 +278,24 @@ TEST_P(CudaArithmetic, ReplicasOfOneDeviceUpdateByTheGradientsOfAll) {
   }
   EXPECT_LE(reference::relative_l2(step_of_one, step_of_all), f32_tolerance());
   for (std::size_t r = 1; r < kReplicas; ++r) EXPECT_EQ(found[0], found[r]);
+}
+
+TEST_P(CudaArithmetic, TimesNoAlgorithmsForASmallerLastBatch) {
+  int timed = 0;
+  const auto operations = [&timed](cudaStream_t stream) {
+    return std::make_unique<CountingOperations>(stream, timed);
+  };
+  BackendCase subject(graph(), variables_,
+                      options_for(Precision::kF32, Mode::kTrain, true, true, operations));
+  const bool convolves = std::ranges::any_of(graph().nodes, [](const Node& node) {
+    return std::holds_alternative<Conv2dOp>(node.operation) ||
+           std::holds_alternative<ConvTranspose2dOp>(node.operation);
+  });
+  EXPECT_EQ(timed > 0, convolves);
+  timed = 0;
+  const reference::Samples fewer = reference::first_samples(samples_, kLargestBatch - 1);
+  subject.step(make_batch(graph(), fewer, kLossDivisor));
+  EXPECT_EQ(timed, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Small, CudaArithmetic, testing::ValuesIn(small_networks()),

@@ -7,6 +7,7 @@
 
 #include "models/backend/cuda/cuda_backend.h"
 #include "tests/models/backend/backend_case.h"
+#include "tests/models/backend/cuda/batch_upload_case.h"
 #include "tests/models/backend/cuda/device_under_test.h"
 #include "tests/models/backend/cuda/emulated_stream.h"
 #include "tests/models/backend/small_networks.h"
@@ -113,6 +114,14 @@ std::vector<SmallNetwork> some_networks() {
 }
 INSTANTIATE_TEST_SUITE_P(Small, StreamOrder, testing::ValuesIn(some_networks()),
                          [](const auto& network) { return network.param.name; });
+
+TEST(StreamOrderOfUploads, ABatchIsReadBeforeItsMemoryIsUsedAgain) {
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const EmulatedPace pace(seed);
+    ASSERT_EQ(upload_batches(300000, kUploadedLengths), kUploadedValues)
+        << "at the pace of seed " << seed;
+  }
+}
 
 }  // namespace
 }  // namespace syncopate::cuda
