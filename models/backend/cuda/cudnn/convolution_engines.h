@@ -1,10 +1,12 @@
-// Lists cuDNN's engines for one convolution (plan_choice.h) and times the engines on the present
-// device with arrays of their own.
+// Chooses cuDNN's engine for one convolution (plan_choice.h): lists the engines, and times them on
+// the present device with arrays of their own.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,42 +15,56 @@
 
 namespace syncopate::cuda {
 
-// The number of runs that are timed together of a convolution engine and of our kernels; their mean
-// is the measured time.
-constexpr int kTimedRuns = 20;
+// Where convolutions run and are timed: the calling thread's device.
+struct EngineTarget {
+  cudnnHandle_t handle = nullptr;
+  cudaStream_t stream = nullptr;  // the stream of the handle
+  std::string name;               // the versions and the device on which the fastest engine depends
+};
 
 // A ConvolutionEngines is used by one thread only.
-class ConvolutionEngines final : public EngineSource {
+class ConvolutionEngines final : private EngineSource {
  public:
-  // stream is the stream of the cuDNN handle; engines are timed on it, on the calling thread's
-  // device. At most `most` engines are compiled and timed.
+  // cache: keeps the fastest engines; null: nothing is measured, and cuDNN's first engine is taken.
   ConvolutionEngines(ConvPass pass, const ConvShape& shape, const PlanLimits& limits,
-                     cudnnHandle_t handle, cudaStream_t stream, int most);
+                     const EngineTarget& target, PlanCache* cache);
 
-  std::vector<std::string> candidates() override;
-  bool prepare(const std::string& engine) override;
-  std::optional<std::chrono::nanoseconds> time(const std::string& engine) override;
-
-  // Returns cuDNN's reason why the last engine that failed could not be compiled, or "" if none
-  // failed. For the error message when candidates() is empty.
+  // Returns the plan of the chosen engine, or no value if there is no engine, or, for
+  // kForwardWithSums, if a plain convolution and a kernel of ours that reads its output for the
+  // sums are faster: cuDNN has fewer engines that sum. Called once. Throws DeviceError.
+  std::optional<ConvPlan> choose();
+  // Returns cuDNN's reason why the last engine that failed could not be compiled, or "".
   const std::string& refusal() const noexcept { return refusal_; }
-  // Moves the compiled plan of the named engine to the caller. Called at most once per object.
-  ConvPlan take(const std::string& engine);
 
  private:
-  const ConvPlan* ready(const std::string& engine) const;
+  std::vector<std::string> candidates() override;
+  bool prepare(const std::string& engine) override;
+  std::optional<std::chrono::nanoseconds> time(const std::string& engine,
+                                               std::chrono::nanoseconds give_up_after) override;
+
+  // Each returns what a timed run starts: a convolution alone; one that sums and the kernel that
+  // converts its sums; the fastest plain convolution and the kernel that sums its output.
+  std::function<void()> convolution(const ConvPlan& plan);
+  std::function<void()> convolution_with_sums(const ConvPlan& plan);
+  std::function<void()> convolution_and_sums();
+
+  std::string key() const;
+  bool sums() const noexcept { return pass_ == ConvPass::kForwardWithSums; }
+  std::vector<ConvPlan>::iterator find(const std::string& engine);
+  void make_arrays();
+  float* per_channel() const { return reinterpret_cast<float*>(per_channel_->data()); }
+  double* norm_sums() const { return reinterpret_cast<double*>(norm_sums_->data()); }
 
   const ConvPass pass_;
   const ConvShape shape_;
   const PlanLimits limits_;
-  const PlanTarget target_;
-  const cudaStream_t stream_;
-  const int most_;
+  const EngineTarget target_;
+  PlanCache* cache_;  // null: nothing is measured
   std::vector<ConvPlan> plans_;
+  std::optional<ConvPlan> plain_;  // the fastest plain engine, if it was asked for
   std::string refusal_;
-  std::chrono::nanoseconds shortest_ = std::chrono::seconds(10);  // of the times measured so far
-  // The arrays for the timed runs of engines, allocated when they are first needed.
-  std::shared_ptr<Buffer> x_, w_, y_, sums_, squares_;
+  // The memory of timed runs, allocated when it is first needed.
+  std::shared_ptr<Buffer> x_, w_, y_, per_channel_, norm_sums_, norm_scratch_, workspace_;
 };
 
 }  // namespace syncopate::cuda

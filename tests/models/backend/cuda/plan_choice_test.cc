@@ -13,6 +13,7 @@
 namespace syncopate::cuda {
 namespace {
 
+using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
 class FakeEngines final : public EngineSource {
@@ -26,8 +27,9 @@ class FakeEngines final : public EngineSource {
   bool prepare(const std::string& engine) override {
     return std::ranges::find(offered_, engine) != offered_.end() || also_offered == engine;
   }
-  std::optional<nanoseconds> time(const std::string& engine) override {
+  std::optional<nanoseconds> time(const std::string& engine, nanoseconds give_up_after) override {
     ++timed;
+    limits.push_back(give_up_after);
     const auto found = times.find(engine);
     if (found == times.end()) return std::nullopt;
     return found->second;
@@ -37,6 +39,7 @@ class FakeEngines final : public EngineSource {
   std::string also_offered;  // an engine that is offered without being a candidate
   int asked = 0;
   int timed = 0;
+  std::vector<nanoseconds> limits;  // after which each timed run could be given up
 
  private:
   std::vector<std::string> offered_;
@@ -135,50 +138,15 @@ TEST_F(AnEngine, IsMeasuredByOneProcessAfterTheOther) {
   EXPECT_EQ(engines.at(0).timed + engines.at(1).timed, 2) << "the second one reads what is kept";
 }
 
-class SumsOfAConvolution : public AnEngine {
- protected:
-  SumsOfAConvolution() {
-    with_sums_.times = {{"s1", nanoseconds(30)}, {"s2", nanoseconds(20)}};
-    plain_.times = {{"p1", nanoseconds(9)}, {"p2", nanoseconds(5)}};
-  }
-  using Times = SumsOrApart::KernelTimes;
-  std::string chosen(std::optional<Times> kernels) {
-    SumsOrApart both(with_sums_, plain_, &cache_, "plain", [=] { return kernels; });
-    return choose_engine(both, &cache_, "with sums");
-  }
-
-  FakeEngines with_sums_{{"s1", "s2"}};
-  FakeEngines plain_{{"p1", "p2"}};
-  PlanCache cache_{file()};
-};
-
-TEST_F(SumsOfAConvolution, AreLeftByItWhereThatIsFasterThanReadingItsOutputForThem) {
-  EXPECT_EQ(chosen(Times{.summing = nanoseconds(17), .shifting = nanoseconds(1)}), "s2");
-  EXPECT_EQ(cache_.find("plain"), "p2") << "which the layers without a batch norm use";
-}
-
-TEST_F(SumsOfAConvolution, AreComputedByAKernelWhereThatIsFasterAndAreTimedOnce) {
-  // The first call compares a summing convolution with a kernel that shifts its sums (20 + 2 ns)
-  // and a plain convolution with a kernel that sums its output (5 + 16 ns).
-  EXPECT_EQ(chosen(Times{.summing = nanoseconds(16), .shifting = nanoseconds(2)}),
-            SumsOrApart::kApart);
-  with_sums_.asked = plain_.asked = with_sums_.timed = plain_.timed = 0;
-  EXPECT_EQ(chosen(Times{.summing = nanoseconds(50), .shifting = nanoseconds(0)}),
-            SumsOrApart::kApart)
-      << "as it is kept";
-  EXPECT_EQ(with_sums_.asked + plain_.asked + with_sums_.timed + plain_.timed, 0);
-}
-
-TEST_F(SumsOfAConvolution, AreLeftByItWhereTheOtherWayCannotBeTimed) {
-  EXPECT_EQ(chosen(std::nullopt), "s2");
-}
-
-TEST_F(SumsOfAConvolution, AreNotComputedWhereNoEngineHasThem) {
-  FakeEngines none({});
-  SumsOrApart both(none, plain_, &cache_, "plain", [] {
-    return Times{nanoseconds(1), nanoseconds(1)};
-  });
-  EXPECT_EQ(choose_engine(both, &cache_, "with sums"), "");
+TEST_F(AnEngine, MayBeTimedRoughlyIfItIsClearlySlowerThanTheFastestSoFar) {
+  FakeEngines engines({"1", "2", "3"});
+  engines.times = {{"1", microseconds(400)}, {"2", microseconds(200)}, {"3", microseconds(900)}};
+  PlanCache cache(file());
+  EXPECT_EQ(choose_engine(engines, &cache, "key"), "2");
+  ASSERT_EQ(engines.limits.size(), 3);
+  EXPECT_GT(engines.limits[0], std::chrono::seconds(1)) << "nothing is known about the first";
+  EXPECT_EQ(engines.limits[1], microseconds(650));
+  EXPECT_EQ(engines.limits[2], microseconds(350));
 }
 
 TEST_F(AnEngine, IsAbsentIfTheLibraryOffersNone) {
