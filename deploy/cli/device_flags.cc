@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "deploy/cli/fault_flags.h"
 #include "models/backend/cuda_module.h"
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
@@ -105,28 +106,44 @@ std::vector<SeenGpus> exchange_seen(const std::vector<std::string>& bus_ids,
   return all;
 }
 
-// Throws UnavailableError if a GPU that a replica would use cannot run this build. Where the
-// program chooses the GPUs for its replicas, it leaves such GPUs out if there are others.
-void refuse_unusable(const std::vector<CudaDevice>& visible, TrainOptions& options) {
-  std::vector<Device>& devices = options.strategy.devices;
-  const std::vector<std::string> built = load_cuda_module().architectures();
-  const auto used =
-      options.takes_every_device
-          ? devices.size()
-          : std::min(devices.size(), static_cast<std::size_t>(options.strategy.replicas));
-  std::vector<Device> usable;
-  std::string reason;
-  for (std::size_t i = 0; i < used; ++i) {
-    const std::string why = why_unusable(visible[static_cast<std::size_t>(devices[i].index)],
-                                         options.strategy.precision, built);
-    if (why.empty()) usable.push_back(devices[i]);
-    if (!why.empty()) reason = fmt::format("{}: {}", to_string(devices[i]), why);
+// Returns why a GPU cannot run this build, as a line that names it; empty if it can.
+std::string why_refused(const std::vector<CudaDevice>& visible, int index,
+                        const TrainOptions& options) {
+  const std::string why =
+      why_unusable(visible[static_cast<std::size_t>(index)], options.strategy.precision,
+                   load_cuda_module().architectures());
+  return why.empty() ? "" : fmt::format("cuda:{}: {}", index, why);
+}
+
+// Returns the visible GPUs that can run this build. Throws UnavailableError if none can.
+std::vector<int> usable_gpus(const std::vector<CudaDevice>& visible, const TrainOptions& options) {
+  std::vector<int> usable;
+  std::string refused;
+  for (int i = 0; std::cmp_less(i, visible.size()); ++i) {
+    const std::string why = why_refused(visible, i, options);
+    if (why.empty()) usable.push_back(i);
+    if (refused.empty()) refused = why;
   }
-  if (reason.empty()) return;
-  const bool chooses = options.takes_every_device && options.takes_own_gpus;
-  if (!chooses || usable.empty()) throw UnavailableError(reason);
-  log(LogLevel::kInfo, "left out " + reason);
-  devices = std::move(usable);
+  if (usable.empty() && !refused.empty()) throw UnavailableError(refused);
+  return usable;
+}
+
+// Returns the GPUs of this task among those it sees. Where the environment does not name them, GPUs
+// that cannot run this build are left out.
+std::vector<int> own_gpus(const std::vector<CudaDevice>& visible, const TrainOptions& options) {
+  const ClusterSpec& task = options.cluster;
+  if (!task.gpus.empty()) return task.gpus;
+  const std::vector<int> usable = usable_gpus(visible, options);
+  if (usable.size() < visible.size()) {
+    log(LogLevel::kInfo, fmt::format("{} of {} can run this build; syncopate info says why",
+                                     usable.size(), count_of_gpus(visible.size())));
+  }
+  std::vector<int> own;
+  for (const int i :
+       deal_out_gpus(static_cast<int>(usable.size()), task.local_rank, tasks_of_host(task))) {
+    own.push_back(usable.at(static_cast<std::size_t>(i)));
+  }
+  return own;
 }
 
 }  // namespace
@@ -167,27 +184,32 @@ void find_devices(TrainOptions& options) {
   std::vector<Device>& devices = options.strategy.devices;
   if (devices.front().kind == DeviceKind::kCpu) return;
   const std::vector<CudaDevice> visible = load_cuda_module().devices();
-  if (options.takes_own_gpus) {
-    const ClusterSpec& task = options.cluster;
-    devices = as_devices(task.gpus.empty() ? deal_out_gpus(static_cast<int>(visible.size()),
-                                                           task.local_rank, tasks_of_host(task))
-                                           : task.gpus);
-  }
+  if (options.takes_own_gpus) devices = as_devices(own_gpus(visible, options));
   for (const Device& device : devices) {
     if (std::cmp_less(device.index, visible.size())) continue;
     throw UnavailableError(
         fmt::format("--devices {}: {} visible here, from cuda:0", to_string(device),
                     visible.size() == 1 ? "1 GPU is" : fmt::format("{} GPUs are", visible.size())));
   }
-  refuse_unusable(visible, options);
+  const auto used = options.takes_every_device
+                        ? devices.size()
+                        : static_cast<std::size_t>(options.strategy.replicas);
+  for (std::size_t i = 0; i < std::min(used, devices.size()); ++i) {
+    const std::string why = why_refused(visible, devices[i].index, options);
+    if (!why.empty()) throw UnavailableError(why);
+  }
   if (options.takes_every_device) options.strategy.replicas = static_cast<int>(devices.size());
+  check_delayed_workers(options);
 }
 
 void deal_out_devices(TrainOptions& options, Membership* membership) {
   std::vector<Device>& devices = options.strategy.devices;
+  std::vector<int> usable;
   std::vector<std::string> seen;
   if (options.takes_own_gpus) {
-    for (const CudaDevice& device : load_cuda_module().devices()) seen.push_back(device.bus_id);
+    const std::vector<CudaDevice> visible = load_cuda_module().devices();
+    usable = usable_gpus(visible, options);
+    for (const int i : usable) seen.push_back(visible[static_cast<std::size_t>(i)].bus_id);
   }
   if (membership == nullptr) {
     if (devices.size() < seen.size() && tasks_of_host(options.cluster) > 1) {
@@ -202,7 +224,10 @@ void deal_out_devices(TrainOptions& options, Membership* membership) {
   const std::vector<SeenGpus> all = exchange_seen(seen, *membership);
   if (seen.empty()) return;
   const GpuShare share = share_of_gpus(all, static_cast<std::size_t>(membership->index()));
-  devices = as_devices(share.gpus);
+  devices.clear();
+  for (const int i : share.gpus) {
+    devices.push_back({DeviceKind::kCuda, usable.at(static_cast<std::size_t>(i))});
+  }
   if (share.tasks == 1) return;
   log(LogLevel::kInfo, fmt::format("{} tasks share {} of this host: this task has {}", share.tasks,
                                    count_of_gpus(seen.size()), list_of(devices)));

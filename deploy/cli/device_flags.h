@@ -23,9 +23,9 @@ void add_device_flags(FlagSet& flags, DeviceFlags& devices);
 void take_device_flags(const DeviceFlags& flags, TrainOptions& options);
 
 // Finds the devices of this task's replicas. If the flags give no device numbers, the task takes
-// the part of the visible GPUs that the environment assigns to it, and where the replicas are as
-// many as the GPUs, those that can run this build. Throws UnavailableError, which names the GPU
-// that is missing or cannot run it.
+// the part of the visible GPUs that the environment assigns to it, else its part of those that can
+// run this build. Throws UnavailableError, which names the GPU that is missing or cannot run it,
+// and UsageError for a delayed worker that the GPUs do not have.
 void find_devices(TrainOptions& options);
 
 // Divides GPUs that several tasks see among these tasks. Called after the rendezvous and before a

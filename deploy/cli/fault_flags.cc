@@ -17,10 +17,11 @@ std::string given_flag(const LinkFlags& flags) {
   return flags.delay.empty() ? "--link-rate " + flags.rate : "--link-delay " + flags.delay;
 }
 
-void require_worker(const char* flag, const std::string& text, int worker, int workers) {
+void require_worker(const char* flag, int worker, int workers) {
   if (worker < workers) return;
-  throw UsageError(fmt::format("{} {}: expected a worker from 0 to {}, as the job has {} worker{}",
-                               flag, text, workers - 1, workers, workers == 1 ? "" : "s"));
+  throw UsageError(
+      fmt::format("{} worker={}: expected a worker from 0 to {}, as the job has {} worker{}", flag,
+                  worker, workers - 1, workers, workers == 1 ? "" : "s"));
 }
 
 }  // namespace
@@ -96,16 +97,17 @@ void check_compute_delays(const FlagSet& flags, const FaultFlags& faults, TrainO
     delays.seed = options.strategy.seed;
   }
   flags.require("--slow", flags.has("--service-time"), "--service-time, which it multiplies");
-  const int workers = options.cluster.world_size * options.strategy.replicas;
-  for (const std::string& text : faults.slow) {
-    delays.slow.push_back(parse_slowness(text));
-    require_worker("--slow", text, delays.slow.back().worker, workers);
-  }
-  for (const std::string& text : faults.pauses) {
-    delays.pauses.push_back(parse_pause(text));
-    require_worker("--pause", text, delays.pauses.back().worker, workers);
-  }
+  for (const std::string& text : faults.slow) delays.slow.push_back(parse_slowness(text));
+  for (const std::string& text : faults.pauses) delays.pauses.push_back(parse_pause(text));
   options.loop.first_worker = options.cluster.index * options.strategy.replicas;
+  if (!options.takes_every_device) check_delayed_workers(options);
+}
+
+void check_delayed_workers(const TrainOptions& options) {
+  const ServiceTimeOptions& delays = options.loop.service_time;
+  const int workers = options.cluster.world_size * options.strategy.replicas;
+  for (const Slowness& slow : delays.slow) require_worker("--slow", slow.worker, workers);
+  for (const Pause& pause : delays.pauses) require_worker("--pause", pause.worker, workers);
 }
 
 }  // namespace syncopate

@@ -37,7 +37,10 @@ Link link_of(const LinkFlags& flags);
 void check_link(const LinkFlags& flags, StrategyOptions& options);
 
 // Fills options.loop.service_time; options.cluster must be filled before. Throws UsageError for a
-// wrong value and for a worker that the job does not have.
+// wrong value and, unless the number of replicas follows from the GPUs, for a worker that the job
+// does not have.
 void check_compute_delays(const FlagSet& flags, const FaultFlags& faults, TrainOptions& options);
+// Throws UsageError for a delay or pause of a worker that the job does not have.
+void check_delayed_workers(const TrainOptions& options);
 
 }  // namespace syncopate

@@ -325,9 +325,13 @@ std::vector<LibraryVersion> library_versions() {
     versions.push_back({"CUDA", "none", "none"});  // the command `info` prints the reason
   }
   // The MPI library's version is known only after the library has been loaded.
-  const std::string mpi = mpi_library();
-  const std::string shown = mpi.empty() ? "none: --collective mpi needs libopenmpi-dev" : mpi;
-  versions.push_back({"MPI", shown, shown});
+  std::string mpi;
+  try {
+    mpi = mpi_library();
+  } catch (const UnavailableError& error) {
+    mpi = std::string("none: ") + error.what();
+  }
+  versions.push_back({"MPI", mpi, mpi});
   return versions;
 }
 

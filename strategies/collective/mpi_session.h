@@ -43,7 +43,8 @@ class MpiSession {
   int size_ = 1;
 };
 
-// The name of the loaded MPI library, "Open MPI v4.1.4"; "" when MPI cannot be loaded.
+// The name of the loaded MPI library, "Open MPI v4.1.4". Throws UnavailableError when MPI cannot be
+// loaded.
 std::string mpi_library();
 
 }  // namespace syncopate

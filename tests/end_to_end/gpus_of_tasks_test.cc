@@ -108,6 +108,34 @@ TEST_F(GpusOfTasks, AreAllUsedByReplicasOfOneProcess) {
   }
 }
 
+TEST_F(GpusOfTasks, AreOnlyThoseThatTheBuildHasCodeFor) {
+  const Arguments first_is_old{"EMULATED_GPUS=3", "EMULATED_GPUS_MAJOR=79"};
+  const ProgramResult alone = run_on_gpus(
+      Arguments{"train", "--strategy", "mirrored", "--batch-size", "12", "--devices", "cuda"} +
+          few_steps(2) + kSmall,
+      first_is_old);
+  EXPECT_TRUE(has(alone.err, "2 of 3 GPUs can run this build")) << alone.err;
+  EXPECT_TRUE(has(alone.err, "2 replicas in 1 task")) << alone.err;
+  const std::vector<ProgramResult> results = train_two({first_is_old, first_is_old});
+  EXPECT_TRUE(has(results[0].err, "this task has cuda:1")) << results[0].err;
+  EXPECT_TRUE(has(results[1].err, "this task has cuda:2")) << results[1].err;
+}
+
+TEST_F(GpusOfTasks, AreTheWorkersThatMayBeDelayed) {
+  const auto delay = [](const std::string& slow) {
+    return run_on_gpus(
+        Arguments{"train", "--strategy", "mirrored", "--batch-size", "12", "--devices", "cuda",
+                  "--service-time", "constant:1", "--slow", slow} +
+            few_steps(2) + kSmall,
+        {"EMULATED_GPUS=3"});
+  };
+  const ProgramResult last = delay("worker=2,factor=2");
+  EXPECT_EQ(last.exit_code, 0) << last.err;
+  const ProgramResult missing = delay("worker=3,factor=2");
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_TRUE(has(missing.err, "--slow worker=3: expected a worker from 0 to 2")) << missing.err;
+}
+
 TEST_F(GpusOfTasks, AreRefusedBeforeTrainingWhereTheBuildHasNoCodeForThem) {
   const Arguments v100s{"EMULATED_GPUS_MAJOR=7"};
   const ProgramResult train = run_on_gpus(Arguments{"train"} + few_steps(2) + kNetwork, v100s);

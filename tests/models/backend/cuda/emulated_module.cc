@@ -2,7 +2,8 @@
 // strategy without a GPU. Tests load it in place of the real module, and configure it by
 // environment variables: EMULATED_GPUS=4 is the number of devices (2 by default).
 // EMULATED_GPUS_FROM=2 is the machine's number of the first device (0 by default).
-// EMULATED_GPUS_MAJOR=7 is the major number of their compute capability (9 by default).
+// EMULATED_GPUS_MAJOR=79 are the major numbers of their compute capability, a digit each, of which
+// the last one is that of all others (9 by default).
 // EMULATED_NCCL_TIMEOUT=2 caps the strategy's timeout, in seconds. EMULATED_NCCL=init-fails:1
 // injects a fault into the process of that rank; other faults are never-connects:1, id-fails:0,
 // breaks:1 (in some step), reports-lost-ranks:0.
@@ -56,11 +57,13 @@ class EmulatedModule final : public CudaModule {
   std::vector<CudaDevice> devices() const override {
     std::vector<CudaDevice> found;
     const int first = std::stoi(variable("EMULATED_GPUS_FROM", "0"));
+    const std::string majors = variable("EMULATED_GPUS_MAJOR", "9");
     for (int i = 0; i < std::stoi(variable("EMULATED_GPUS", "2")); ++i) {
-      found.push_back({.name = "an emulated GPU",
-                       .major = std::stoi(variable("EMULATED_GPUS_MAJOR", "9")),
-                       .multiprocessors = 1,
-                       .bus_id = "emulated:" + std::to_string(first + i)});
+      found.push_back(
+          {.name = "an emulated GPU",
+           .major = majors[std::min(static_cast<std::size_t>(i), majors.size() - 1)] - '0',
+           .multiprocessors = 1,
+           .bus_id = "emulated:" + std::to_string(first + i)});
     }
     return found;
   }
