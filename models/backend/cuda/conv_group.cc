@@ -2,6 +2,7 @@
 // ReLU. Where only a batch norm reads the output, and the library supports it, the convolution also
 // writes the sums that the batch norm needs.
 #include <algorithm>
+#include <optional>
 
 #include "models/backend/cuda/convolution_group.h"
 
@@ -12,23 +13,15 @@ bool from_samples(const GroupContext& context, const FusedGroup& group) {
   return std::holds_alternative<InputOp>(context.node(group.inputs[0]).operation);
 }
 
+std::optional<FoldShape> sample_fold_of(const GroupContext& context, const FusedGroup& group) {
+  if (!from_samples(context, group)) return std::nullopt;
+  return context.input_fold(group.inputs[0]);
+}
+
 ConvShape shape_of(const GroupContext& context, const FusedGroup& group) {
-  const Node& node = context.node(group.main);
-  const auto& op = std::get<Conv2dOp>(node.operation);
-  const Shape& in = context.node(group.inputs[0]).shape;
-  return {.n = context.n,
-          .height = in[0],
-          .width = in[1],
-          .channels = from_samples(context, group)
-                          ? context.input_channels(context.node(group.inputs[0]))
-                          : in[2],
-          .out_channels = node.shape[2],
-          .kernel_h = op.kernel_h,
-          .kernel_w = op.kernel_w,
-          .stride = op.stride,
-          .pad = op.pad,
-          .type = context.precision,
-          .groups = op.groups};
+  const auto samples = sample_fold_of(context, group);
+  return conv_shape(context.graph, context.node(group.main), context.n, context.precision,
+                    samples ? &*samples : nullptr);
 }
 
 bool only_normalised(const Graph& graph, NodeId value) {
@@ -59,6 +52,9 @@ class ConvGroup final : public ConvolutionGroup<T> {
   ConvGroup(const GroupContext& context, const FusedGroup& group, bool has_input_gradient)
       : ConvolutionGroup<T>(context, group, shape_of(context, group),
                             std::get<Conv2dOp>(context.node(group.main).operation).bias) {
+    if (const auto samples = sample_fold_of(context, group)) {
+      weight_fold_ = weight_fold(context.graph, context.node(group.main), *samples);
+    }
     if (context.n == 0) return;
     if (sums_output(context, group)) this->forward_ = this->plan(ConvPass::kForwardWithSums);
     leaves_sums_ = this->forward_ != nullptr;  // null: no convolution that also sums is available
@@ -70,8 +66,8 @@ class ConvGroup final : public ConvolutionGroup<T> {
 
   GroupNeeds needs() const override {
     GroupNeeds needs = ConvolutionGroup<T>::needs();
-    // The scratch memory begins with the padded weights; cuDNN's workspace follows them.
-    if (pads()) needs.forward_scratch += aligned(this->weight_bytes());
+    // The scratch memory begins with the folded weights; cuDNN's workspace follows them.
+    if (weight_fold_) needs.forward_scratch += aligned(this->weight_bytes());
     if (leaves_sums_) needs.output_sums = output_sums_bytes(this->channels());
     return needs;
   }
@@ -86,12 +82,11 @@ class ConvGroup final : public ConvolutionGroup<T> {
                       .sums = sums.sums,
                       .squares = sums.squares,
                       .workspace = m.forward_scratch};
-    if (pads()) {
-      T* const padded = static_cast<T*>(m.forward_scratch);
-      with_channels(static_cast<const T*>(this->weight()), own_channels(), padded,
-                    padded_channels(), weight_rows(), this->stream());
-      arrays.w = padded;
-      arrays.workspace = behind(padded, this->weight_bytes());
+    if (weight_fold_) {
+      T* const folded = static_cast<T*>(m.forward_scratch);
+      fold(*weight_fold_, static_cast<const T*>(this->weight()), folded, this->stream());
+      arrays.w = folded;
+      arrays.workspace = behind(folded, this->weight_bytes());
     }
     this->forward_->run(arrays);
     this->add_bias_and_relu();
@@ -102,9 +97,8 @@ class ConvGroup final : public ConvolutionGroup<T> {
     const GroupMemory& m = this->memory();
     T* const dy = this->start_backward();
     this->compute_weight_gradient(m.inputs[0], dy, [&](const T* written, float* dw) {
-      if (pads()) {
-        with_channels(written, padded_channels(), dw, own_channels(), weight_rows(),
-                      this->stream());
+      if (weight_fold_) {
+        unfold(*weight_fold_, written, dw, this->stream());
       } else {
         convert(written, dw, this->shape().weight_elements(), this->stream());
       }
@@ -115,16 +109,8 @@ class ConvGroup final : public ConvolutionGroup<T> {
   }
 
  private:
-  // Returns the number of input channels without those that pad the samples.
-  int own_channels() const { return static_cast<int>(this->in()[2]); }
-  int padded_channels() const { return static_cast<int>(this->shape().channels); }
-  bool pads() const { return own_channels() != padded_channels(); }
-  std::int64_t weight_rows() const {
-    const ConvShape& shape = this->shape();
-    return shape.out_channels * shape.kernel_h * shape.kernel_w;
-  }
-
   bool leaves_sums_ = false;
+  std::optional<FoldShape> weight_fold_;  // if the convolution reads folded samples
 };
 
 }  // namespace

@@ -5,8 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "models/backend/cuda/conv_shape.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda/operations.h"
 #include "models/backend/cuda/precision.h"
@@ -26,18 +28,18 @@ struct GroupContext {
   bool captures = true;  // whether work equal in every step is captured as a CUDA graph
   // Whether algorithms may be timed. Those of a smaller last batch are not worth the time.
   bool measures = true;
-  // Whether input groups add channels of zeros, which only convolutions read.
-  bool pads_inputs = false;
+  // Whether input groups fold the samples (conv_shape.h), because only convolutions read them.
+  bool folds_inputs = false;
   int device = 0;
   cudaStream_t stream = nullptr;
   Operations* operations = nullptr;
   DeviceVariables* variables = nullptr;
   StatisticsReducer* statistics = nullptr;
 
-  // Returns the number of channels of an input as its group writes the samples.
-  std::int64_t input_channels(const Node& input) const {
-    const std::int64_t channels = input.shape.back();
-    return pads_inputs ? padded_channels(channels, precision) : channels;
+  // Returns how the group of an input writes the samples; no value: as they are.
+  std::optional<FoldShape> input_fold(NodeId input) const {
+    if (!folds_inputs) return std::nullopt;
+    return sample_fold(graph, input, n, precision);
   }
   bool trains() const { return mode == Mode::kTrain; }
   const Node& node(NodeId id) const { return graph.nodes[static_cast<std::size_t>(id)]; }

@@ -25,15 +25,10 @@ class InputGroup final : public PlainGroup {
   void forward(const Step& step) override {
     const void* const x = step.inputs[index_];
     T* const y = static_cast<T*>(memory().output);
-    // The number of channels is read from the input node: the output of this group has no channels
-    // axis if the group also flattens the samples.
-    const auto channels = static_cast<int>(main().shape.back());
-    const auto y_channels = static_cast<int>(context().input_channels(main()));
-    const std::int64_t rows = output_elements() / channels;
+    const auto fold = context().input_fold(group().main);
     const auto apply = [&](const auto* samples) {
-      if (y_channels != channels) {
-        normalise_with_channels(samples, op_.unit(), mean(), stddev(), channels, y, y_channels,
-                                rows, stream());
+      if (fold) {
+        fold_normalised(*fold, samples, op_.unit(), mean(), stddev(), y, stream());
       } else {
         normalise(samples, op_.unit(), mean(), stddev(), y, output_elements(),
                   static_cast<int>(op_.mean.size()), stream());

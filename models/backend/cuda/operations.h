@@ -47,13 +47,6 @@ struct ConvShape {
   std::int64_t out_width() const { return (width + pad.columns() - kernel_w) / stride + 1; }
 };
 std::string to_string(const ConvShape& shape);
-// Returns the number of channels with which cuDNN convolves samples best. In 16 bits cuDNN would
-// pad the few channels of images itself in every call, or have no suitable kernel.
-constexpr std::int64_t padded_channels(std::int64_t channels, Precision type) {
-  if (type == Precision::kF16 && channels < 4) return 4;
-  if (type == Precision::kBf16 && channels < 8) return 8;
-  return channels;
-}
 
 // ConvArrays holds the arrays of a convolution pass. kForward: x, w -> y; kForwardWithSums: x, w ->
 // y, sums, squares; kInputGradient: y, w -> x; kWeightGradient: x, y -> w, where y is the gradient

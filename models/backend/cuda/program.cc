@@ -14,8 +14,8 @@ bool reads_samples(const GroupContext& context, const FusedGroup& group) {
   });
 }
 
-GroupContext with_padded_inputs(GroupContext context, const std::vector<FusedGroup>& groups) {
-  context.pads_inputs = std::ranges::all_of(groups, [&](const FusedGroup& group) {
+GroupContext with_folded_inputs(GroupContext context, const std::vector<FusedGroup>& groups) {
+  context.folds_inputs = std::ranges::all_of(groups, [&](const FusedGroup& group) {
     const bool flattens = group.kind == GroupKind::kInput && group.output != group.main;
     if (flattens || !reads_samples(context, group)) return !flattens;
     const auto* conv = std::get_if<Conv2dOp>(&context.node(group.main).operation);
@@ -27,7 +27,7 @@ GroupContext with_padded_inputs(GroupContext context, const std::vector<FusedGro
 }  // namespace
 
 Program::Program(const GroupContext& given, const std::vector<FusedGroup>& groups)
-    : context_(with_padded_inputs(given, groups)),
+    : context_(with_folded_inputs(given, groups)),
       sums_before_backward_(groups.size()),
       backward_(groups.size() + 1) {
   const GroupContext& context = context_;
@@ -35,9 +35,11 @@ Program::Program(const GroupContext& given, const std::vector<FusedGroup>& group
   std::vector<std::size_t> value_bytes;
   const auto elements_of = [&](std::size_t i) {
     const Node& output = context.node(groups[i].output);
-    const std::int64_t elements = context.n * num_elements(output.shape);
-    if (!std::holds_alternative<InputOp>(output.operation)) return elements;
-    return elements / output.shape.back() * context.input_channels(output);
+    const bool are_samples = std::holds_alternative<InputOp>(output.operation);
+    if (const auto fold = are_samples ? context.input_fold(groups[i].output) : std::nullopt) {
+      return fold->n * fold->y_height * fold->y_width * fold->y_channels;
+    }
+    return context.n * num_elements(output.shape);
   };
   for (std::size_t i = 0; i < groups.size(); ++i) {
     groups_.push_back(make_group(context, groups[i]));

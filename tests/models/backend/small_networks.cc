@@ -95,6 +95,9 @@ void append_convolutions(std::vector<SmallNetwork>& all) {
   all.push_back(map_network("Conv5To24", {7, 6, 5}, conv(24, valid)));
   all.push_back(map_network("ConvWithoutBias", {8, 8, 16}, conv(16, same_plain)));
   all.push_back(map_network("ConvStride2On9x8", {9, 8, 3}, conv(10, strided)));
+  all.push_back(map_network(
+      "Conv7x7Stride2", {11, 10, 3},
+      conv(10, {.kernel_h = 7, .kernel_w = 7, .stride = 2, .pad = {3, 2, 3, 4}, .bias = true})));
   all.push_back(map_network("ConvStride2On8x8", {8, 8, 16}, conv(32, strided)));
   all.push_back(map_network("Conv1x1", {5, 7, 20}, conv(24, pointwise)));
   all.push_back(map_network("Conv1x1Stride2", {7, 7, 16},

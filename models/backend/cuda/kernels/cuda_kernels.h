@@ -30,16 +30,25 @@ void normalise(const From* x, float unit, const float* mean, const float* stddev
 template <typename From, typename To>
 void convert(const From* x, To* y, std::int64_t count, cudaStream_t stream);
 
-// Copies `rows` rows of `channels` elements to rows of y_channels: added channels are zero, surplus
-// channels are dropped.
-template <typename From, typename To>
-void with_channels(const From* x, int channels, To* y, int y_channels, std::int64_t rows,
-                   cudaStream_t stream);
-// Normalises samples like normalise() and appends channels that are zero.
+// The folding of a map x [n, height, width, channels] into y [n, y_height, y_width, y_channels]:
+// pixel (Y, X) of y has the channels of block x block pixels of x, row by row, the first of which
+// is (block * Y - top, block * X - left). Pixels outside x and further channels of y are zero.
+struct FoldShape {
+  std::int64_t n = 0;
+  int height = 0, width = 0, channels = 0;
+  int block = 1;
+  int top = 0, left = 0;
+  int y_height = 0, y_width = 0, y_channels = 0;  // y_channels >= block * block * channels
+};
+template <typename T>
+void fold(const FoldShape& shape, const T* x, T* y, cudaStream_t stream);
+// Normalises samples like normalise() and folds them.
 template <typename From, typename T>
-void normalise_with_channels(const From* x, float unit, const float* mean, const float* stddev,
-                             int channels, T* y, int y_channels, std::int64_t rows,
-                             cudaStream_t stream);
+void fold_normalised(const FoldShape& shape, const From* x, float unit, const float* mean,
+                     const float* stddev, T* y, cudaStream_t stream);
+// Writes the x of which fold() made y. Every pixel of x must be in y.
+template <typename From>
+void unfold(const FoldShape& shape, const From* y, float* x, cudaStream_t stream);
 
 // The place of a map x [n, height, width, channels] in a map y [n, y_height, y_width, channels]:
 // x's first pixel lies in row `top` and column `left` of y. They are negative where y is cut out of

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "models/backend/cuda/conv_shape.h"
 #include "models/backend/cuda/cudnn/convolution_plan.h"
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
@@ -39,24 +40,17 @@ bool is_normalised(const Graph& graph, NodeId convolution) {
   return by_batch_norm == std::vector{true};
 }
 
-std::vector<Convolution> convolutions_of(const Graph& graph, std::int64_t n) {
+std::vector<Convolution> convolutions_of(const Graph& graph, std::int64_t n, Precision type) {
   std::vector<Convolution> found;
   std::set<std::string> seen;
   for (const Node& node : graph.nodes) {
-    const auto* op = std::get_if<Conv2dOp>(&node.operation);
-    if (op == nullptr) continue;
+    if (!std::holds_alternative<Conv2dOp>(node.operation)) continue;
     const auto& from = graph.nodes[static_cast<std::size_t>(node.inputs[0])];
-    const ConvShape shape{.n = n,
-                          .height = from.shape[0],
-                          .width = from.shape[1],
-                          .channels = from.shape[2],
-                          .out_channels = node.shape[2],
-                          .kernel_h = op->kernel_h,
-                          .kernel_w = op->kernel_w,
-                          .stride = op->stride,
-                          .pad = op->pad};
+    const bool reads_samples = std::holds_alternative<InputOp>(from.operation);
+    const auto samples = reads_samples ? sample_fold(graph, node.inputs[0], n, type) : std::nullopt;
+    const ConvShape shape = conv_shape(graph, node, n, type, samples ? &*samples : nullptr);
     if (!seen.insert(to_string(shape)).second) continue;
-    found.push_back({shape, !std::holds_alternative<InputOp>(from.operation),
+    found.push_back({shape, !reads_samples,
                      is_normalised(graph, static_cast<NodeId>(&node - graph.nodes.data()))});
   }
   return found;
@@ -71,12 +65,7 @@ struct Case {
 class AnH200 : public testing::TestWithParam<Case> {
  protected:
   void expect_engines(const std::vector<Convolution>& convolutions) const {
-    for (Convolution convolution : convolutions) {
-      convolution.shape.type = GetParam().type;
-      if (!convolution.has_input_gradient) {
-        convolution.shape.channels =
-            padded_channels(convolution.shape.channels, convolution.shape.type);
-      }
+    for (const Convolution& convolution : convolutions) {
       for (const ConvPass pass :
            {ConvPass::kForward, ConvPass::kInputGradient, ConvPass::kWeightGradient}) {
         if (pass == ConvPass::kInputGradient && !convolution.has_input_gradient) continue;
@@ -101,16 +90,16 @@ NetworkInput large_images() {
 
 TEST_P(AnH200, HasAnEngineForEveryConvolutionOfTheGuidesNetwork) {
   const NetworkInput digits{.sample_shape = {28, 28, 1}, .input = {.mean = {0}, .stddev = {1}}};
-  expect_engines(convolutions_of(mnist_cnn(digits), 64));
+  expect_engines(convolutions_of(mnist_cnn(digits), 64, GetParam().type));
 }
 
 TEST_P(AnH200, HasAnEngineForEveryConvolutionOfResnet20And56) {
-  expect_engines(convolutions_of(resnet20(small_images()), 128));
-  expect_engines(convolutions_of(resnet56(small_images()), 128));
+  expect_engines(convolutions_of(resnet20(small_images()), 128, GetParam().type));
+  expect_engines(convolutions_of(resnet56(small_images()), 128, GetParam().type));
 }
 
 TEST_P(AnH200, HasAnEngineForEveryConvolutionOfResnet50) {
-  expect_engines(convolutions_of(resnet50(large_images()), 256));
+  expect_engines(convolutions_of(resnet50(large_images()), 256, GetParam().type));
 }
 
 // The batches are a full batch and the tail of an epoch. cuDNN has no engine that sums for the
@@ -119,13 +108,13 @@ TEST(AnH200s, ConvolutionsButTheFirstSumInFp16ForTheBatchNormBehindThem) {
   const PlanTarget target = PlanTarget::described(text_of(SYNCOPATE_H200));
   for (const bool deterministic : {false, true}) {
     for (const std::int64_t n : {53, 256}) {
-      std::vector<Convolution> all = convolutions_of(resnet50(large_images()), n);
-      std::ranges::copy(convolutions_of(resnet20(small_images()), n), std::back_inserter(all));
+      std::vector<Convolution> all = convolutions_of(resnet50(large_images()), n, Precision::kF16);
+      std::ranges::copy(convolutions_of(resnet20(small_images()), n, Precision::kF16),
+                        std::back_inserter(all));
       std::erase_if(all, [](const Convolution& one) { return !one.has_input_gradient; });
       EXPECT_EQ(all.size(), 22U + 5U) << "shapes behind the first layers";
-      for (Convolution& convolution : all) {
+      for (const Convolution& convolution : all) {
         EXPECT_TRUE(convolution.is_normalised);
-        convolution.shape.type = Precision::kF16;
         const ConvOffers offers = plan_convolution(ConvPass::kForwardWithSums, convolution.shape,
                                                    target, {.deterministic = deterministic}, 1);
         EXPECT_EQ(offers.plans.size(), 1U) << to_string(convolution.shape);
@@ -158,30 +147,25 @@ TEST(AnH200s, ConvolutionsDoNotSumInOtherTypesNorWhereChannelsFillNoPack) {
   }
 }
 
-// Without padded samples cuDNN would pad in a workspace in each convolution.
-TEST(AnH200s, FirstLayerNeedsNextToNoWorkspaceOncePadded) {
+// Without folded samples cuDNN would pad in a workspace in each convolution.
+TEST(AnH200s, FirstLayerNeedsNextToNoWorkspaceOnceFolded) {
   const PlanTarget target = PlanTarget::described(text_of(SYNCOPATE_H200));
+  const auto workspace = [&](const ConvShape& stem) {
+    const ConvOffers offers = plan_convolution(ConvPass::kForward, stem, target, {}, 1);
+    return offers.plans.empty() ? -1 : offers.plans.front().workspace_bytes();
+  };
+  const Graph graph = resnet50(large_images());
+  const auto stem = std::ranges::find_if(graph.nodes, [](const Node& node) {
+    return std::holds_alternative<Conv2dOp>(node.operation);
+  });
   for (const Precision type : {Precision::kF16, Precision::kBf16}) {
     SCOPED_TRACE(name(type));
-    ConvShape stem{.n = 256,
-                   .height = 224,
-                   .width = 224,
-                   .channels = 3,
-                   .out_channels = 64,
-                   .kernel_h = 7,
-                   .kernel_w = 7,
-                   .stride = 2,
-                   .pad = 3,
-                   .type = type};
-    const auto workspace = [&] {
-      const ConvOffers offers = plan_convolution(ConvPass::kForward, stem, target, {}, 1);
-      return offers.plans.empty() ? -1 : offers.plans.front().workspace_bytes();
-    };
-    EXPECT_GT(workspace(), 50'000'000);
-    stem.channels = padded_channels(stem.channels, type);
-    const std::int64_t padded = workspace();
-    EXPECT_GE(padded, 0);
-    EXPECT_LE(padded, 400'000);
+    const auto samples = sample_fold(graph, stem->inputs[0], 256, type);
+    ASSERT_TRUE(samples);
+    EXPECT_GT(workspace(conv_shape(graph, *stem, 256, type, nullptr)), 50'000'000);
+    const std::int64_t folded = workspace(conv_shape(graph, *stem, 256, type, &*samples));
+    EXPECT_GE(folded, 0);
+    EXPECT_LE(folded, 400'000);
   }
 }
 

@@ -1,0 +1,162 @@
+// Folds maps: blocks of pixels become the channels of one pixel, and channels of zeros are added,
+// because cuDNN convolves the three channels of samples slowly.
+#include <algorithm>
+#include <climits>
+
+#include "models/backend/cuda/kernels/columns.h"
+#include "models/backend/cuda/kernels/cuda_kernels.h"
+#include "models/backend/cuda/kernels/launch.h"
+#include "models/backend/cuda/kernels/pack.h"
+
+namespace syncopate::cuda {
+namespace {
+
+// Returns the number of blocks that write `packs` packs.
+dim3 blocks_of(std::int64_t packs) {
+  const std::int64_t blocks =
+      std::min<std::int64_t>((packs + kThreads - 1) / kThreads, kMostBlocks);
+  return dim3(static_cast<unsigned>(blocks));
+}
+
+// A thread writes kWidth channels of one pixel of y. Source::at(pixel, channel) computes an element
+// of x. Index holds the number of packs.
+template <int kWidth, typename Index, typename To, typename Source>
+__global__ void __launch_bounds__(kThreads)
+    fold_kernel(FoldShape shape, Source source, To* y, Index packs) {
+  const Index packs_per_pixel = shape.y_channels / kWidth;
+  const Index threads = static_cast<Index>(gridDim.x) * kThreads;
+  for (Index i = static_cast<Index>(blockIdx.x) * kThreads + threadIdx.x; i < packs; i += threads) {
+    const Index pixel = i / packs_per_pixel;
+    const Index line = pixel / shape.y_width;  // counts rows of all samples
+    const Index sample = line / shape.y_height;
+    const int top = static_cast<int>(line - sample * shape.y_height) * shape.block - shape.top;
+    const int left = static_cast<int>(pixel - line * shape.y_width) * shape.block - shape.left;
+    const int first = static_cast<int>(i - pixel * packs_per_pixel) * kWidth;
+    Floats<kWidth> values{};
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) {
+      const int place = (first + k) / shape.channels;  // in the block
+      const int row = place / shape.block;
+      const int h = top + row;
+      const int w = left + place - row * shape.block;
+      if (row >= shape.block || h < 0 || h >= shape.height || w < 0 || w >= shape.width) continue;
+      const std::int64_t from =
+          (static_cast<std::int64_t>(sample) * shape.height + h) * shape.width + w;
+      values[k] = source.at(from, first + k - place * shape.channels);
+    }
+    store(y + static_cast<std::int64_t>(i) * kWidth, values);
+  }
+}
+
+template <typename To, typename Source>
+void start(const char* name, const FoldShape& shape, const Source& source, To* y,
+           cudaStream_t stream) {
+  const std::int64_t elements = shape.n * shape.y_height * shape.y_width * shape.y_channels;
+  if (elements == 0) return;
+  const auto start_with = [&](auto width) {
+    const std::int64_t packs = elements / width.value;
+    // The loop adds the number of threads to the index once more than there are packs.
+    if (packs < INT_MAX - kMostBlocks * kThreads) {
+      return launch({name, blocks_of(packs), kThreads, stream},
+                    fold_kernel<width.value, int, To, Source>, shape, source, y,
+                    static_cast<int>(packs));
+    }
+    launch({name, blocks_of(packs), kThreads, stream},
+           fold_kernel<width.value, std::int64_t, To, Source>, shape, source, y, packs);
+  };
+  if (shape.y_channels % 8 == 0 && aligned(y)) return start_with(std::integral_constant<int, 8>{});
+  if (shape.y_channels % 4 == 0 && aligned(y)) return start_with(std::integral_constant<int, 4>{});
+  start_with(std::integral_constant<int, 1>{});
+}
+
+template <typename From>
+struct AsTheyAre {
+  const From* x;
+  int channels;
+  __device__ float at(std::int64_t pixel, int channel) const {
+    return to_float(x[pixel * channels + channel]);
+  }
+};
+
+template <typename From>
+struct Normalised {
+  const From* x;
+  float unit;
+  const float* mean;
+  const float* stddev;
+  int channels;
+  __device__ float at(std::int64_t pixel, int channel) const {
+    return (to_float(x[pixel * channels + channel]) / unit - mean[channel]) / stddev[channel];
+  }
+};
+
+// A thread copies one element of x.
+template <typename From, typename To>
+__global__ void __launch_bounds__(kThreads)
+    unfold_kernel(FoldShape shape, const From* y, To* x, std::int64_t elements) {
+  const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+       i < elements; i += threads) {
+    const std::int64_t pixel = i / shape.channels;
+    const std::int64_t line = pixel / shape.width;
+    const std::int64_t sample = line / shape.height;
+    const int h = static_cast<int>(line - sample * shape.height) + shape.top;
+    const int w = static_cast<int>(pixel - line * shape.width) + shape.left;
+    const int row = h / shape.block;
+    const int column = w / shape.block;
+    const int place = (h - row * shape.block) * shape.block + w - column * shape.block;
+    const std::int64_t from = (sample * shape.y_height + row) * shape.y_width + column;
+    const std::int64_t channel = place * shape.channels + i - pixel * shape.channels;
+    x[i] = from_float<To>(to_float(y[from * shape.y_channels + channel]));
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void fold(const FoldShape& shape, const T* x, T* y, cudaStream_t stream) {
+  start("fold", shape, AsTheyAre<T>{x, shape.channels}, y, stream);
+}
+
+template <typename From, typename T>
+void fold_normalised(const FoldShape& shape, const From* x, float unit, const float* mean,
+                     const float* stddev, T* y, cudaStream_t stream) {
+  start("fold_normalised", shape, Normalised<From>{x, unit, mean, stddev, shape.channels}, y,
+        stream);
+}
+
+template <typename From>
+void unfold(const FoldShape& shape, const From* y, float* x, cudaStream_t stream) {
+  const std::int64_t elements = shape.n * shape.height * shape.width * shape.channels;
+  if (elements == 0) return;
+  launch({"unfold", blocks_of(elements), kThreads, stream}, unfold_kernel<From, float>, shape, y, x,
+         elements);
+}
+
+template void fold(const FoldShape&, const float*, float*, cudaStream_t);
+template void fold(const FoldShape&, const __nv_bfloat16*, __nv_bfloat16*, cudaStream_t);
+template void fold(const FoldShape&, const __half*, __half*, cudaStream_t);
+template void unfold(const FoldShape&, const float*, float*, cudaStream_t);
+template void unfold(const FoldShape&, const __nv_bfloat16*, float*, cudaStream_t);
+template void unfold(const FoldShape&, const __half*, float*, cudaStream_t);
+
+template void fold_normalised(const FoldShape&, const std::uint8_t*, float, const float*,
+                              const float*, float*, cudaStream_t);
+template void fold_normalised(const FoldShape&, const std::uint16_t*, float, const float*,
+                              const float*, float*, cudaStream_t);
+template void fold_normalised(const FoldShape&, const float*, float, const float*, const float*,
+                              float*, cudaStream_t);
+template void fold_normalised(const FoldShape&, const std::uint8_t*, float, const float*,
+                              const float*, __nv_bfloat16*, cudaStream_t);
+template void fold_normalised(const FoldShape&, const std::uint16_t*, float, const float*,
+                              const float*, __nv_bfloat16*, cudaStream_t);
+template void fold_normalised(const FoldShape&, const float*, float, const float*, const float*,
+                              __nv_bfloat16*, cudaStream_t);
+template void fold_normalised(const FoldShape&, const std::uint8_t*, float, const float*,
+                              const float*, __half*, cudaStream_t);
+template void fold_normalised(const FoldShape&, const std::uint16_t*, float, const float*,
+                              const float*, __half*, cudaStream_t);
+template void fold_normalised(const FoldShape&, const float*, float, const float*, const float*,
+                              __half*, cudaStream_t);
+
+}  // namespace syncopate::cuda
