@@ -1,6 +1,6 @@
 #!/bin/bash
-# Tests the verdicts and exit codes of deploy/gpu_check.sh without a GPU, in an installed folder whose programs are scripts.
-# The argument names the test; CMakeLists.txt lists the tests.
+# Tests the verdicts and exit codes of deploy/gpu_check.sh and deploy/gpu_run.sh without a GPU, in an installed folder whose
+# programs are scripts. The argument names the test; CMakeLists.txt lists the tests.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck source=tests/slurm/checks.sh
@@ -78,7 +78,7 @@ echo "PyTorch, fp16, graph: 6272 samples/s"
 TEXT
 write_program path/nvidia-smi <<<"exit 1"
 mkdir -p "$scripts"
-cp "$root"/deploy/gpu_check.sh "$scripts/"
+cp "$root"/deploy/gpu_{check,run}.sh "$scripts/"
 export PATH=$scratch/path:$PATH SYNCOPATE_CACHE_DIR=$scratch/cache TMPDIR=$scratch/tmp
 mkdir "$TMPDIR"
 
@@ -207,6 +207,36 @@ takes_the_engines_of_an_earlier_run() {
   expect_equal "$(cat "$scratch/cache/cuda_plans")" "measured since"
 }
 
+has_four_runs() {
+  local run
+  for run in smoke correctness profile record; do
+    expect_exit 0 timeout 50 "$scripts/gpu_run.sh" "$run" --out "$out"
+    cp "$table" "$scratch/$run"
+  done
+  table=$scratch/smoke
+  expect_verdict smoke-tests 'passed .*24 tests passed'
+  expect_verdict smoke-resnet50-fp16 'passed .*resnet50  256  31.0'
+  expect_verdict smoke-torch 'passed .*6272 samples/s'
+  table=$scratch/correctness
+  expect_verdict mirrored-4 passed
+  expect_verdict racecheck passed
+  table=$scratch/profile
+  expect_verdict profile-resnet50-fp16 passed
+  table=$scratch/record
+  expect_verdict speed-mnist-cnn-64-bf16 'passed .*1.15'
+}
+
+leaves_nothing_behind_without_a_gpu() {
+  local run said
+  for run in smoke correctness profile record; do
+    said=$(GPUS='' timeout 50 "$scripts/gpu_run.sh" "$run" --out "$out" 2>&1) && fail "$run passes without a GPU: $said"
+    GPUS='' expect_exit 77 timeout 50 "$scripts/gpu_run.sh" "$run" --out "$out"
+    expect_equal "$said" "gpu_check: no GPU here: a device of a test; nothing was checked"
+    expect_equal "$(ls "$TMPDIR")" ""
+    [[ ! -e $out ]] || fail "$run leaves files behind: $(ls "$out")"
+  done
+}
+
 names_wrong_usage() {
   local flags
   for flags in --nonsense --only "--only nonsense" "--limit soon" "--group-limit 0" --plans "--plans $scratch/absent" \
@@ -214,6 +244,10 @@ names_wrong_usage() {
     # shellcheck disable=SC2086  # a flag and its value
     expect_exit 2 timeout 50 "$scripts/gpu_check.sh" $flags
   done
+  expect_exit 2 "$scripts/gpu_run.sh"
+  expect_exit 2 "$scripts/gpu_run.sh" nonsense
+  expect_exit 2 "$scripts/gpu_run.sh" smoke --limit soon
+  expect_exit 0 "$scripts/gpu_run.sh" --help
 }
 
 run_named_test "${1:-}"
