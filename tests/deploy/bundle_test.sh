@@ -90,6 +90,14 @@ gpu_check_reports_why_it_checks_nothing() {
   expect_output "no GPU here: "
   expect_code 77 "$root/deploy/gpu_check.sh" --bundle "$work/bundle.tgz" --out "$work/out"
   expect_output "nothing was checked"
+  local run begun=$SECONDS
+  for run in smoke correctness profile record; do
+    expect_code 77 "$root/deploy/gpu_run.sh" "$run" --bundle "$work/bundle.tgz" --out "$work/none"
+    [[ $said == "gpu_check: no GPU here: "*"; nothing was checked" && $said != *$'\n'* ]] || fail "expected one line: $said"
+  done
+  expect_code 77 "$work/syncopate/share/syncopate/deploy/gpu_run.sh" smoke --out "$work/none"
+  [[ ! -e $work/none ]] || fail "left behind: $work/none"
+  ((SECONDS - begun < 60)) || fail "it took $((SECONDS - begun)) s"
 }
 
 # The check has one second on the emulated device. Steps without time left are in the table and have not passed.
