@@ -102,7 +102,7 @@ exec "\$loader" --library-path "\$folders" "\$top/programs/\${self##*/}" "\$@"
 TEXT
   chmod +x "$top/bin/$(basename "$program")"
 done
-ln -s share/syncopate/deploy/gpu_check.sh "$top/gpu_check.sh"
+ln -s share/syncopate/deploy/gpu_check.sh share/syncopate/deploy/gpu_run.sh "$top/"
 
 tar --create --sort=name --owner=0 --group=0 --directory "$stage" syncopate | gzip -9n >"$file.part"
 mv "$file.part" "$file"

@@ -257,10 +257,8 @@ if begin tests; then
     filter+=':*FourGpus*'
   fi
   # Most of this test's time passes while the host plans a few hundred small networks, one after the other.
-  step gpu_arithmetic_test 300 tested in_shards "$tests/gpu_arithmetic_test" --gtest_brief=1 --gtest_filter="$filter"
-  for test in gpu_sums_test gpu_program_test; do
-    step "$test" 200 tested within "$tests/$test" --gtest_brief=1 --gtest_filter="$filter"
-  done
+  step gpu_test 300 tested in_shards "$tests/gpu_test" --gtest_brief=1 --gtest_filter="$filter"
+  step gpu_program_test 200 tested within "$tests/gpu_program_test" --gtest_brief=1 --gtest_filter="$filter"
 fi
 
 # summary FIELD FILE: prints a field of the summary in a metrics file.
@@ -315,7 +313,7 @@ if begin sanitizer; then
     if [[ $tool == racecheck ]]; then filter=$updates; fi
     if command -v compute-sanitizer >/dev/null; then
       step "$tool" 150 tested within compute-sanitizer --tool "$tool" --error-exitcode 3 --report-api-errors no \
-        ${ours:+"$ours" kns=syncopate} "$tests/gpu_arithmetic_test" --gtest_brief=1 --gtest_filter="$filter"
+        ${ours:+"$ours" kns=syncopate} "$tests/gpu_test" --gtest_brief=1 --gtest_filter="$filter"
     else
       add_line "$tool" "left out" 0 "compute-sanitizer is not installed"
     fi
@@ -426,7 +424,7 @@ if begin profile; then
 fi
 
 if begin smoke; then
-  step smoke-tests 100 tested in_shards "$tests/gpu_arithmetic_test" --gtest_brief=1 \
+  step smoke-tests 100 tested in_shards "$tests/gpu_test" --gtest_brief=1 \
     --gtest_filter='*/Everything:*/Bottleneck:*/ResidualBlock16*:*/ConvRelu*:-*Emulated*'
   step smoke-digits 60 reaches smoke-digits 0.97 train --devices cuda:0 --precision bf16
   for precision in bf16 fp16; do

@@ -2,7 +2,7 @@
 # tests that need a GPU; they run from the folder in which they are installed.
 #   bin/                          the programs
 #   lib/syncopate/                the CUDA and MPI modules, which the programs find relative to bin/
-#   share/syncopate/deploy        gpu_check.sh, and the job scripts to copy
+#   share/syncopate/deploy        gpu_check.sh, gpu_run.sh, and the job scripts to copy
 #   share/syncopate/bench/peers   the programs that benchmarks are compared with
 #   share/doc/syncopate           README.md
 #   libexec/syncopate/tests       component tests
@@ -15,7 +15,7 @@ set(SYNCOPATE_PROGRAM_RPATH "$ORIGIN/../${SYNCOPATE_MODULE_DESTINATION}")
 
 install(DIRECTORY deploy/slurm DESTINATION ${SYNCOPATE_SHARE_DESTINATION}/deploy
         FILES_MATCHING PATTERN "*.sbatch")
-install(PROGRAMS deploy/gpu_check.sh DESTINATION ${SYNCOPATE_SHARE_DESTINATION}/deploy)
+install(PROGRAMS deploy/gpu_check.sh deploy/gpu_run.sh DESTINATION ${SYNCOPATE_SHARE_DESTINATION}/deploy)
 install(DIRECTORY bench/peers DESTINATION ${SYNCOPATE_SHARE_DESTINATION}/bench FILES_MATCHING PATTERN "*.py"
         PATTERN "__pycache__" EXCLUDE)
 install(FILES README.md DESTINATION share/doc/syncopate)

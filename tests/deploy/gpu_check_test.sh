@@ -43,7 +43,7 @@ echo "conditions: quiet"
 TEXT
 write_program installed/libexec/syncopate/tests/gpu_properties <<<"echo '{\"name\": \"a device of a test\"}'"
 # The variable with the name of a test program says what happens to its tests.
-for name in gpu_arithmetic_test gpu_sums_test gpu_program_test; do
+for name in gpu_test gpu_program_test; do
   write_program "installed/libexec/syncopate/tests/$name" <<'TEXT'
 name=${0##*/}
 skip() { printf '%s\n' "sums_test.cc:179: Skipped" "two GPUs are wanted; here: 1"; }
@@ -62,7 +62,7 @@ done
 write_program path/compute-sanitizer <<'TEXT'
 if [[ $1 == --help ]]; then echo "  --kernel-regex TEXT" && exit; fi
 [[ ${FAILS:-} != "$2" ]] || exit 3
-while [[ $1 != */gpu_arithmetic_test ]]; do shift; done
+while [[ $1 != */gpu_test ]]; do shift; done
 exec "$@"
 TEXT
 write_program path/ncu <<'TEXT'
@@ -93,7 +93,7 @@ check() {
 
 passes_where_all_steps_pass() {
   check 0
-  expect_verdict gpu_arithmetic_test 'passed +[0-9]+ s  24 tests passed, 0 skipped'  # three in each of eight shards
+  expect_verdict gpu_test 'passed +[0-9]+ s  24 tests passed, 0 skipped'  # three in each of eight shards
   expect_verdict twice-bf16 passed
   expect_verdict parameter-server-4 passed
   expect_verdict torch-resnet50 'passed .*6272 samples/s'
@@ -104,30 +104,29 @@ passes_where_all_steps_pass() {
 }
 
 names_the_first_test_that_fails() {
-  gpu_sums_test=fails check 1 --only tests
-  expect_verdict gpu_sums_test 'failed .*rc 1: .*Sums.AreRight'
-  expect_verdict gpu_program_test passed
+  gpu_program_test=fails check 1 --only tests
+  expect_verdict gpu_program_test 'failed .*rc 1: .*Sums.AreRight'
+  expect_verdict gpu_test passed
 }
 
 tells_skipped_tests_from_failed_ones() {
-  gpu_sums_test=skips_one check 0 --only tests
-  expect_verdict gpu_sums_test 'passed .*3 tests passed, 1 skipped: two GPUs are wanted; here: 1'
+  gpu_program_test=skips_one check 0 --only tests
+  expect_verdict gpu_program_test 'passed .*3 tests passed, 1 skipped: two GPUs are wanted; here: 1'
   expect_verdict nccl 'left out .*one GPU is here'
-  grep -q 'gpu_sums_test .*-\*Emulated\*:\*WithAGpuEach\*' "$scratch/calls" || fail "not filtered: $(cat "$scratch/calls")"
+  grep -q 'gpu_program_test .*-\*Emulated\*:\*WithAGpuEach\*' "$scratch/calls" || fail "not filtered: $(cat "$scratch/calls")"
 }
 
 does_not_pass_a_program_whose_tests_are_all_skipped() {
-  gpu_sums_test=skips_all gpu_program_test=sees_no_gpu gpu_arithmetic_test=sees_no_gpu check 1 --only tests
-  expect_verdict gpu_sums_test 'skipped .*0 tests passed, 2 skipped: two GPUs are wanted'
-  expect_verdict gpu_program_test 'skipped .*no GPU here: driver too old'
-  expect_verdict gpu_arithmetic_test skipped
+  gpu_program_test=skips_all gpu_test=sees_no_gpu check 1 --only tests
+  expect_verdict gpu_program_test 'skipped .*0 tests passed, 2 skipped: two GPUs are wanted'
+  expect_verdict gpu_test 'skipped .*no GPU here: driver too old'
 }
 
 tells_slow_from_wrong() {
   RATIO=0.98 check 3 --only speed
   expect_verdict speed-resnet20-128-bf16 'slow .*0.98'
   RATIO=1.0 check 0 --only speed
-  RATIO=0.98 gpu_sums_test=fails check 1 --only tests,speed
+  RATIO=0.98 gpu_program_test=fails check 1 --only tests,speed
   expect_verdict speed-resnet20-128-bf16 slow
 }
 
@@ -155,19 +154,19 @@ times_the_ways_of_pytorch_once_for_each_network() {
 does_not_run_a_step_without_time() {
   check 1 --only tests --limit 1
   expect_verdict libraries 'not run .*no time was left'
-  expect_verdict gpu_sums_test 'not run'
+  expect_verdict gpu_program_test 'not run'
 }
 
 ends_a_step_that_takes_too_long() {
   gpu_program_test=hangs check 1 --only tests --group-limit 10
-  expect_verdict gpu_sums_test passed
+  expect_verdict gpu_test passed
   expect_verdict gpu_program_test 'too long'
 }
 
 gives_each_group_its_own_time() {
-  gpu_arithmetic_test=takes_two_seconds check 1 --only tests,accuracy --group-limit 6
-  expect_verdict gpu_arithmetic_test passed
-  expect_verdict gpu_sums_test 'not run'
+  gpu_test=takes_two_seconds check 1 --only tests,accuracy --group-limit 6
+  expect_verdict gpu_test passed
+  expect_verdict gpu_program_test 'not run'
   expect_verdict digits-f32 passed
 }
 
@@ -178,7 +177,7 @@ runs_racecheck_without_the_test_that_it_cannot_run() {
   grep -q -- '--tool racecheck .*16Bits' "$scratch/calls" && fail "racecheck runs the test in 16 bits"
   FAILS=memcheck check 1 --only sanitizer
   expect_verdict memcheck 'failed .*rc 3'
-  gpu_arithmetic_test=skips_all check 1 --only sanitizer
+  gpu_test=skips_all check 1 --only sanitizer
   expect_verdict memcheck skipped
 }
 
