@@ -32,7 +32,8 @@ void convert(const From* x, To* y, std::int64_t count, cudaStream_t stream);
 
 // The folding of a map x [n, height, width, channels] into y [n, y_height, y_width, y_channels]:
 // pixel (Y, X) of y has the channels of block x block pixels of x, row by row, the first of which
-// is (block * Y - top, block * X - left). Pixels outside x and further channels of y are zero.
+// is (block * Y - top, block * X - left). Pixels outside x and further channels of y are zero. Where
+// block is 1, y has the pixels of x.
 struct FoldShape {
   std::int64_t n = 0;
   int height = 0, width = 0, channels = 0;

@@ -18,8 +18,26 @@ dim3 blocks_of(std::int64_t packs) {
   return dim3(static_cast<unsigned>(blocks));
 }
 
-// A thread writes kWidth channels of one pixel of y. Source::at(pixel, channel) computes an element
-// of x. Index holds the number of packs.
+// Source::at(pixel, channel) computes an element of x.
+
+// Writes the same pixels with y_channels channels, a thread one pixel.
+template <int y_channels, typename To, typename Source>
+__global__ void __launch_bounds__(kThreads)
+    with_channels_kernel(Source source, int channels, To* y, std::int64_t pixels) {
+  const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < pixels;
+       i += threads) {
+    Floats<y_channels> values{};
+#pragma unroll
+    for (int k = 0; k < y_channels; ++k) {
+      if (k >= channels) break;
+      values[k] = source.at(i, k);
+    }
+    store(y + i * y_channels, values);
+  }
+}
+
+// A thread writes kWidth channels of one pixel of y. Index holds the number of packs.
 template <int kWidth, typename Index, typename To, typename Source>
 __global__ void __launch_bounds__(kThreads)
     fold_kernel(FoldShape shape, Source source, To* y, Index packs) {
@@ -55,6 +73,11 @@ void start(const char* name, const FoldShape& shape, const Source& source, To* y
   if (elements == 0) return;
   const auto start_with = [&](auto width) {
     const std::int64_t packs = elements / width.value;
+    if (shape.block == 1 && shape.y_channels == width.value) {
+      return launch({name, blocks_of(packs), kThreads, stream},
+                    with_channels_kernel<width.value, To, Source>, source, shape.channels, y,
+                    packs);
+    }
     // The loop adds the number of threads to the index once more than there are packs.
     if (packs < INT_MAX - kMostBlocks * kThreads) {
       return launch({name, blocks_of(packs), kThreads, stream},
