@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,13 @@
 #include "worker/input/sample.h"
 
 namespace syncopate {
+
+// A JPEG or PNG picture as it is stored.
+struct StoredPicture {
+  std::string name;  // for messages: the file, and the place in it
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> memory;  // owns the bytes
+};
 
 class Dataset {
  public:
@@ -36,6 +44,11 @@ class Dataset {
   // Returns the account of samples that could not be read and may be skipped; null: read() must not
   // fail.
   virtual BadSamples* bad_samples() const noexcept { return nullptr; }
+  // Returns the stored picture of a sample that is decoded when it is read; nothing: samples are
+  // not stored as pictures. Throws FileError.
+  virtual std::optional<StoredPicture> stored_picture(std::int64_t /*index*/) const {
+    return std::nullopt;
+  }
 };
 
 // The splits of the data set that --data names.
@@ -56,7 +69,9 @@ struct DataSplits {
   const Dataset& watched() const { return validation != nullptr ? *validation : *test; }
 };
 
-// How pictures of any size become samples of one size; of images:DIR alone.
+inline constexpr std::int64_t kDefaultImageSize = 224;  // pixels
+
+// How stored pictures of any size become samples of one size.
 struct ImageOptions {
   std::int64_t height = 0;  // 0: kDefaultImageSize, for both
   std::int64_t width = 0;
@@ -69,9 +84,14 @@ struct ImageOptions {
   // The folder, on the machine's own disk, of decoded samples; empty: they are not kept.
   std::filesystem::path cache_dir;
   std::int64_t cache_mb = -1;  // limit of the cache, in 10^6 bytes; -1: half of the disk
-};
 
-inline constexpr std::int64_t kDefaultImageSize = 224;  // pixels
+  // Returns these options with kDefaultImageSize where they have no size.
+  ImageOptions with_size() const {
+    ImageOptions sized = *this;
+    if (height == 0) sized.height = sized.width = kDefaultImageSize;
+    return sized;
+  }
+};
 
 struct DataOptions {
   // The folder that keeps rendered data sets between runs; created when necessary.
@@ -117,6 +137,9 @@ class DatasetRange final : public Dataset {
     return whole_.fingerprint(begin_ + index);
   }
   BadSamples* bad_samples() const noexcept override { return whole_.bad_samples(); }
+  std::optional<StoredPicture> stored_picture(std::int64_t index) const override {
+    return whole_.stored_picture(begin_ + index);
+  }
 
  private:
   const Dataset& whole_;
