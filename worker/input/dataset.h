@@ -69,9 +69,19 @@ struct DataSplits {
   const Dataset& watched() const { return validation != nullptr ? *validation : *test; }
 };
 
+// Which features of a record make a sample; of tfds:, tfrecord: and otbtf:. Empty: the default of
+// the data set.
+struct RecordFields {
+  std::string image;      // --image-feature
+  std::string label;      // --label-feature
+  std::string raw_shape;  // --raw-shape, "64x64x4:u16"; empty: the image is a JPEG or PNG picture
+
+  friend bool operator==(const RecordFields&, const RecordFields&) = default;
+};
+
 inline constexpr std::int64_t kDefaultImageSize = 224;  // pixels
 
-// How stored pictures of any size become samples of one size.
+// How stored pictures of any size become samples of one size, and where they are in records.
 struct ImageOptions {
   std::int64_t height = 0;  // 0: kDefaultImageSize, for both
   std::int64_t width = 0;
@@ -84,6 +94,7 @@ struct ImageOptions {
   // The folder, on the machine's own disk, of decoded samples; empty: they are not kept.
   std::filesystem::path cache_dir;
   std::int64_t cache_mb = -1;  // limit of the cache, in 10^6 bytes; -1: half of the disk
+  RecordFields fields{};
 
   // Returns these options with kDefaultImageSize where they have no size.
   ImageOptions with_size() const {
@@ -104,16 +115,27 @@ struct DataOptions {
   ImageOptions image = {};
 };
 
+// The groups of flags that only some data sets take.
+enum class DataFlags : std::uint8_t {
+  kPictures = 1,  // --image-size, --exif, --skip-bad-records
+  kFeatures = 2,  // --image-feature, --label-feature
+  kRawShape = 4,  // --raw-shape
+};
+
 struct DatasetRow {
   std::string_view name;     // name of the data set, "mnist"
   std::string_view pattern;  // form of the --data value, "mnist:DIR"
   std::string_view help;
   DataSplits (*open)(std::string_view after_the_colon, const DataOptions&);
+  unsigned flags = 0;  // the DataFlags that it takes, added up
+
+  bool takes(DataFlags group) const noexcept { return (flags & static_cast<unsigned>(group)) != 0; }
 };
 // Returns the table of data sets behind --data.
 std::span<const DatasetRow> datasets() noexcept;
-// Returns the patterns of the table, with `separator` between two.
-std::string data_patterns(std::string_view separator);
+// Returns the patterns of the table, with `separator` between two: of all data sets, or of those
+// that take a group of flags.
+std::string data_patterns(std::string_view separator, std::optional<DataFlags> group = {});
 
 // Opens the data set that --data names. Throws UsageError (unknown name, listing the known ones;
 // missing folder or file), FileError (a file that is cut short, a wrong magic number, a label out
@@ -159,6 +181,9 @@ DataSplits open_images(std::string_view folder, const DataOptions& options);
 DataSplits open_npy(std::string_view folder, const DataOptions& options);
 DataSplits open_csv(std::string_view argument, const DataOptions& options);
 DataSplits open_synthetic(std::string_view argument, const DataOptions& options);
+DataSplits open_tfds(std::string_view folder, const DataOptions& options);
+DataSplits open_tfrecord(std::string_view globs, const DataOptions& options);
+DataSplits open_otbtf(std::string_view folder, const DataOptions& options);
 
 // Returns the value of --data, such as "synthetic:1x8x8:4", that opens synthetic samples of this
 // shape, [H, W, C], number of classes and number of training samples.
