@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "worker/input/image_folder.h"
 #include "worker/input/record/proto/example.pb.h"
 
 namespace syncopate {
@@ -63,9 +64,11 @@ std::optional<Example> Example::parse(std::span<const std::byte> record) {
 
 std::optional<Feature> Example::find(const std::string& name) const {
   const auto& features = message_->example.features().feature();
-  const auto found = features.find(name);
-  if (found == features.end()) return std::nullopt;
-  const proto::Feature& feature = found->second;
+  // Of equal names the last counts, as in protobuf's maps.
+  const auto found = std::find_if(features.rbegin(), features.rend(),
+                                  [&](const auto& each) { return each.key() == name; });
+  if (found == features.rend()) return std::nullopt;
+  const proto::Feature& feature = found->value();
   Feature result{.kind = kind_of(feature)};
   if (result.kind == FeatureKind::kBytes) {
     const auto& values = feature.bytes_list().value();
@@ -86,7 +89,7 @@ std::optional<Feature> Example::find(const std::string& name) const {
 std::string Example::describe() const {
   const auto& features = message_->example.features().feature();
   std::map<std::string, FeatureKind> sorted;
-  for (const auto& [key, feature] : features) sorted[key] = kind_of(feature);
+  for (const auto& each : features) sorted[printable(each.key())] = kind_of(each.value());
   std::string text;
   for (const auto& [key, kind] : sorted) {
     text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", key, syncopate::name(kind));
@@ -96,13 +99,14 @@ std::string Example::describe() const {
 
 std::vector<std::byte> serialize_example(std::span<const WrittenFeature> features) {
   proto::Example example;
-  auto& target = *example.mutable_features()->mutable_feature();
   for (const WrittenFeature& feature : features) {
+    proto::NamedFeature& named = *example.mutable_features()->add_feature();
+    named.set_key(feature.name);
     if (feature.bytes) {
-      target[feature.name].mutable_bytes_list()->add_value(feature.bytes->data(),
-                                                           feature.bytes->size());
+      named.mutable_value()->mutable_bytes_list()->add_value(feature.bytes->data(),
+                                                             feature.bytes->size());
     } else {
-      target[feature.name].mutable_int64_list()->add_value(feature.integer);
+      named.mutable_value()->mutable_int64_list()->add_value(feature.integer);
     }
   }
   std::vector<std::byte> record(example.ByteSizeLong());

@@ -52,10 +52,12 @@ PatchTensors read_tensors(const std::filesystem::path& folder) {
   };
   PatchTensors tensors;
   try {
-    for (const auto& [name, type] : read("output_types.json").items()) {
+    const nlohmann::json types = read("output_types.json");
+    const nlohmann::json shapes = read("output_shape.json");
+    for (const auto& [name, type] : types.items()) {
       tensors[name].type = type.get<std::string>();
     }
-    for (const auto& [name, extents] : read("output_shape.json").items()) {
+    for (const auto& [name, extents] : shapes.items()) {
       Shape shape;
       // The batch's extent is null in files of some versions.
       for (const auto& extent : extents)

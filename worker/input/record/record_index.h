@@ -20,6 +20,8 @@ namespace syncopate {
 struct IndexedRecord {
   RecordPlace place;
   std::int64_t value = 0;  // what RecordValue returned, or kDamagedRecord
+
+  friend bool operator==(const IndexedRecord&, const IndexedRecord&) = default;
 };
 
 // The value of a record whose checksum is wrong or that cannot be parsed.
