@@ -52,6 +52,7 @@ struct RunCommand {
   int operator()(const ExportOptions& options) const { return run_export(options, std::cout); }
   int operator()(const PredictOptions& options) const { return run_predict(options, std::cout); }
   int operator()(const NetworkOptions& options) const { return run_network(options, std::cout); }
+  int operator()(const ConvertOptions& options) const { return run_convert(options, std::cout); }
   int operator()(const ClusterOptions& options) const { return run_cluster(options, std::cout); }
   int operator()(const LaunchOptions& options) const { return run_launch(options, std::cout); }
   int operator()(const DoctorOptions& options) const {

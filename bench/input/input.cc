@@ -66,7 +66,8 @@ void run_input(InputBenchOptions options) {
   }
   const Workload workload = find_workload(options.model);
   options.input.augment = augment_named(options.augment);
-  const DataSplits data = open_dataset(options.data, {.cache_dir = options.cache_dir});
+  const DataSplits data =
+      open_dataset(options.data, {.cache_dir = options.cache_dir, .image = options.image});
   const std::unique_ptr<BatchSource> source = make_batch_source(*data.train, options.input);
   WorkloadTraining training(workload, {.lanes = options.lanes});
 

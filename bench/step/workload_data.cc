@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "bench/harness/bench_commands.h"
@@ -39,6 +41,13 @@ std::vector<std::string> words_of(const WorkloadData& data) {
   if (image.apply_exif) words.emplace_back("--exif");
   if (image.skip_bad_records > 0) {
     words.insert(words.end(), {"--skip-bad-records", std::to_string(image.skip_bad_records)});
+  }
+  const std::array<std::pair<const char*, std::string>, 3> fields = {
+      {{"--image-feature", image.fields.image},
+       {"--label-feature", image.fields.label},
+       {"--raw-shape", image.fields.raw_shape}}};
+  for (const auto& [flag, value] : fields) {
+    if (!value.empty()) words.insert(words.end(), {flag, value});
   }
   if (image.cache_mb >= 0) {
     words.insert(words.end(), {"--cache-mb", std::to_string(image.cache_mb)});

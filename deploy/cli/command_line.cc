@@ -228,7 +228,7 @@ constexpr std::array kCommands = {
     std::string_view("train"),   std::string_view("evaluate"), std::string_view("launch"),
     std::string_view("serve"),   std::string_view("sbatch"),   std::string_view("cluster"),
     std::string_view("doctor"),  std::string_view("network"),  std::string_view("export"),
-    std::string_view("predict"), std::string_view("info")};
+    std::string_view("predict"), std::string_view("convert"),  std::string_view("info")};
 
 constexpr std::string_view kUsage =
     "Trains a network under any distribution strategy, chosen by one flag: with the same initial\n"
@@ -240,6 +240,7 @@ constexpr std::string_view kUsage =
     "  evaluate   measures a checkpoint on the test split: evaluate --checkpoint FILE\n"
     "  predict    prints the classes of pictures or arrays: predict --checkpoint FILE INPUT...\n"
     "  export     writes the weights of a checkpoint for PyTorch: export --checkpoint FILE OUT\n"
+    "  convert    writes a data set as TFRecord files: convert --to tfrecord DATA DIR\n"
     "  cluster    prints this task's rank and cluster, as flags and environment describe them\n"
     "  doctor     checks a machine or a job for mistakes before training; takes the flags of "
     "train\n"
@@ -326,6 +327,7 @@ CommandOptions parse_command_line(std::span<const std::string> arguments,
   if (command == "export") return parse_export(rest);
   if (command == "predict") return parse_predict(rest);
   if (command == "network") return parse_network(rest, environment);
+  if (command == "convert") return parse_convert(rest, environment);
   if (command == "serve") return parse_serve(rest, environment);
   if (command == "sbatch") return parse_sbatch(rest);
   if (command == "launch") return parse_launch(rest, environment);

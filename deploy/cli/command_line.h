@@ -85,6 +85,14 @@ struct NetworkOptions {
   bool json = false;
 };
 
+// The options of `syncopate convert`, which writes a data set in another format.
+struct ConvertOptions {
+  std::string format;
+  std::string data;
+  std::filesystem::path dir;
+  std::filesystem::path cache_dir;
+};
+
 struct ClusterOptions {
   ClusterSpec cluster;
   bool as_tf_config = false;
@@ -117,9 +125,10 @@ struct TextOptions {
   bool is_error = false;  // the text goes to standard error, and the exit code is 2
 };
 
-using CommandOptions = std::variant<TrainOptions, ServeOptions, EvaluateOptions, ExportOptions,
-                                    PredictOptions, InfoOptions, NetworkOptions, ClusterOptions,
-                                    LaunchOptions, SbatchOptions, DoctorOptions, TextOptions>;
+using CommandOptions =
+    std::variant<TrainOptions, ServeOptions, EvaluateOptions, ExportOptions, PredictOptions,
+                 InfoOptions, NetworkOptions, ConvertOptions, ClusterOptions, LaunchOptions,
+                 SbatchOptions, DoctorOptions, TextOptions>;
 
 // Parses the arguments, which do not include the program's name. Throws UsageError for a wrong
 // argument and UnavailableError for a choice that this build lacks, each with a message of one
@@ -135,6 +144,8 @@ CommandOptions parse_launch(std::span<const std::string> arguments, const Enviro
 CommandOptions parse_cluster(std::span<const std::string> arguments,
                              const Environment& environment);
 CommandOptions parse_sbatch(std::span<const std::string> arguments);
+CommandOptions parse_convert(std::span<const std::string> arguments,
+                             const Environment& environment);
 
 // Parses the options that several runs share. The caller sets the strategy and the cluster
 // afterwards, so the combination of the flags is not checked. Throws UsageError, also for --help.

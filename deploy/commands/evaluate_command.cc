@@ -2,6 +2,7 @@
 // which they were trained.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -70,7 +71,14 @@ std::string choose_data(const EvaluateOptions& options, const CheckpointInfo& in
 // Returns how pictures are read: as the flags say, by default as the checkpoint records.
 ImageOptions image_options(const EvaluateOptions& options, const CheckpointInfo& info) {
   ImageOptions image = options.image;
-  if (image.height == 0 && info.progress.data == "images") {
+  RecordFields& fields = image.fields;
+  if (fields.image.empty()) fields.image = info.progress.image_feature;
+  if (fields.label.empty()) fields.label = info.progress.label_feature;
+  if (fields.raw_shape.empty()) fields.raw_shape = info.progress.raw_shape;
+  const auto row = std::ranges::find(datasets(), info.progress.data, &DatasetRow::name);
+  const bool has_pictures =
+      row != datasets().end() && row->takes(DataFlags::kPictures) && fields.raw_shape.empty();
+  if (image.height == 0 && has_pictures) {
     const Shape shape = recorded_sample_shape(info.progress.data_samples);
     if (shape.size() == 3) image.height = shape[0], image.width = shape[1];
   }

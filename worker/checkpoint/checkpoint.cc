@@ -87,6 +87,9 @@ void for_each_entry(Info& info, const Visit& visit) {
   visit("update_flags", info.progress.update_flags, false);
   visit("skip_bad_records", info.progress.skip_bad_records, false);
   visit("exif", info.progress.apply_exif, false);
+  visit("image_feature", info.progress.image_feature, false);
+  visit("label_feature", info.progress.label_feature, false);
+  visit("raw_shape", info.progress.raw_shape, false);
   visit("class_names", info.progress.class_names, false);
   visit("network", info.network, false);
 }

@@ -33,8 +33,11 @@ struct Progress {
   std::int64_t samples_per_update = 0;
   std::string update_flags{};  // update_flags() of the run: "--learning-rate 0.1 --ema 0.9"
   std::int64_t skip_bad_records = 0;
-  int apply_exif = 0;         // 1 with --exif
-  std::string class_names{};  // DataSplits::class_names with '/' between, which no name contains
+  int apply_exif = 0;           // 1 with --exif
+  std::string image_feature{};  // --image-feature
+  std::string label_feature{};  // --label-feature
+  std::string raw_shape{};      // --raw-shape
+  std::string class_names{};    // DataSplits::class_names with '/' between, which no name contains
 };
 
 struct CheckpointInfo {

@@ -162,11 +162,17 @@ class ZstdStream final : public ByteStream {
 }  // namespace
 
 std::unique_ptr<ByteStream> open_byte_stream(const std::filesystem::path& path) {
+  if (path.extension() == ".gz") return open_byte_stream(path, Packing::kGzip);
+  if (path.extension() == ".zst") return open_byte_stream(path, Packing::kZstd);
+  return open_byte_stream(path, Packing::kNone);
+}
+
+std::unique_ptr<ByteStream> open_byte_stream(const std::filesystem::path& path, Packing packing) {
   if (std::filesystem::is_directory(path)) {
     throw FileError(path.string() + " is a folder; expected a file");
   }
-  if (path.extension() == ".gz") return std::make_unique<GzipStream>(path);
-  if (path.extension() == ".zst") return std::make_unique<ZstdStream>(path);
+  if (packing == Packing::kGzip) return std::make_unique<GzipStream>(path);
+  if (packing == Packing::kZstd) return std::make_unique<ZstdStream>(path);
   return std::make_unique<PlainStream>(path);
 }
 

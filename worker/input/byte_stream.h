@@ -21,8 +21,12 @@ class ByteStream {
   virtual std::size_t read(std::span<std::uint8_t> target) = 0;
 };
 
+enum class Packing : std::uint8_t { kNone, kGzip, kZstd };
+
 // Opens a file and unpacks it by its suffix: .gz, .zst or plain. Throws FileError.
 std::unique_ptr<ByteStream> open_byte_stream(const std::filesystem::path& path);
+// Opens a file of any name. Throws FileError.
+std::unique_ptr<ByteStream> open_byte_stream(const std::filesystem::path& path, Packing packing);
 
 // Returns the next `size` bytes, or fewer at the end of the data. Memory grows with the bytes that
 // are read, so a false size in a header allocates nothing.

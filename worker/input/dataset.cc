@@ -15,7 +15,11 @@
 namespace syncopate {
 namespace {
 
-constexpr std::array<DatasetRow, 9> kDatasets = {{
+constexpr unsigned kPictureFlags = static_cast<unsigned>(DataFlags::kPictures);
+constexpr unsigned kFeatureFlags = static_cast<unsigned>(DataFlags::kFeatures);
+constexpr unsigned kRawShapeFlag = static_cast<unsigned>(DataFlags::kRawShape);
+
+constexpr std::array<DatasetRow, 12> kDatasets = {{
     {"digits", "digits", "drawn digits, 28x28 grey, 60,000 + 10,000, made here", open_digits},
     {"shapes", "shapes", "label maps: discs and bars on noise, 64x64, 6,000 + 1,000, made here",
      open_shapes},
@@ -27,7 +31,18 @@ constexpr std::array<DatasetRow, 9> kDatasets = {{
     {"cifar100", "cifar100:DIR", "folder of the binary version from the same page, 100 fine labels",
      open_cifar100},
     {"images", "images:DIR",
-     "JPEG and PNG files, a folder per class; or DIR/train and DIR/test or val", open_images},
+     "JPEG and PNG files, a folder per class; or DIR/train and DIR/test or val", open_images,
+     kPictureFlags},
+    {"tfds", "tfds:DIR",
+     "folder of TensorFlow Datasets' pictures with a class, as tfds.load left it", open_tfds,
+     kPictureFlags | kFeatureFlags},
+    {"tfrecord", "tfrecord:GLOB[::TEST_GLOB]",
+     "TFRecord files of Examples with a picture, or values with --raw-shape, and a class; without "
+     "TEST_GLOB one record in ten becomes a test sample",
+     open_tfrecord, kPictureFlags | kFeatureFlags | kRawShapeFlag},
+    {"otbtf", "otbtf:DIR",
+     "OTBTF's patches and label maps: TFRecord files in train, valid and test", open_otbtf,
+     kFeatureFlags},
     {"npy", "npy:DIR",
      "NumPy's x_train.npy, y_train.npy, x_test.npy, y_test.npy: u8 or u16, or f32 taken as it is; "
      "y has integers, the classes, or f32, numbers",
@@ -86,13 +101,36 @@ class MemoryDataset final : public Dataset {
   std::size_t sample_bytes_;
 };
 
+// Throws UsageError if the options have a flag that the data set does not take.
+void check_data_flags(const DatasetRow& row, const ImageOptions& image) {
+  struct GivenFlag {
+    std::string_view name;
+    bool is_given;
+    DataFlags group;
+  };
+  const std::array<GivenFlag, 6> flags = {{
+      {"--image-size", image.height != 0, DataFlags::kPictures},
+      {"--exif", image.apply_exif, DataFlags::kPictures},
+      {"--skip-bad-records", image.skip_bad_records > 0, DataFlags::kPictures},
+      {"--image-feature", !image.fields.image.empty(), DataFlags::kFeatures},
+      {"--label-feature", !image.fields.label.empty(), DataFlags::kFeatures},
+      {"--raw-shape", !image.fields.raw_shape.empty(), DataFlags::kRawShape},
+  }};
+  for (const GivenFlag& flag : flags) {
+    if (!flag.is_given || row.takes(flag.group)) continue;
+    throw UsageError(fmt::format("{} is for --data {}; this is --data {}", flag.name,
+                                 data_patterns(", ", flag.group), row.name));
+  }
+}
+
 }  // namespace
 
 std::span<const DatasetRow> datasets() noexcept { return kDatasets; }
 
-std::string data_patterns(std::string_view separator) {
+std::string data_patterns(std::string_view separator, std::optional<DataFlags> group) {
   std::string patterns;
   for (const DatasetRow& row : kDatasets) {
+    if (group && !row.takes(*group)) continue;
     if (!patterns.empty()) patterns += separator;
     patterns += row.pattern;
   }
@@ -114,15 +152,7 @@ DataSplits open_dataset(std::string_view specification, const DataOptions& optio
                                      wants_argument ? " is missing; give" : "expected", row.pattern,
                                      row.help));
       }
-      const ImageOptions& image = options.image;
-      const char* const image_flag = image.height != 0            ? "--image-size"
-                                     : image.apply_exif           ? "--exif"
-                                     : image.skip_bad_records > 0 ? "--skip-bad-records"
-                                                                  : nullptr;
-      if (row.open != open_images && image_flag != nullptr) {
-        throw UsageError(
-            fmt::format("{} is for --data images:DIR; this is --data {}", image_flag, name));
-      }
+      check_data_flags(row, options.image);
       DataSplits splits = row.open(argument, options);
       if (!options.split.empty()) split_validation(splits, options.split, options.seed);
       return splits;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,6 +18,13 @@
 #include "worker/input/sample.h"
 
 namespace syncopate {
+
+// A JPEG or PNG picture as it is stored.
+struct StoredPicture {
+  std::string name;  // for messages: the file, and the place in it
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> memory;  // owns the bytes
+};
 
 class Dataset {
  public:
@@ -36,6 +44,11 @@ class Dataset {
   // Returns the account of samples that could not be read and may be skipped; null: read() must not
   // fail.
   virtual BadSamples* bad_samples() const noexcept { return nullptr; }
+  // Returns the stored picture of a sample that is decoded when it is read; nothing: samples are
+  // not stored as pictures. Throws FileError.
+  virtual std::optional<StoredPicture> stored_picture(std::int64_t /*index*/) const {
+    return std::nullopt;
+  }
 };
 
 // The splits of the data set that --data names.
@@ -56,7 +69,19 @@ struct DataSplits {
   const Dataset& watched() const { return validation != nullptr ? *validation : *test; }
 };
 
-// How pictures of any size become samples of one size; of images:DIR alone.
+// Which features of a record make a sample; of tfds:, tfrecord: and otbtf:. Empty: the default of
+// the data set.
+struct RecordFields {
+  std::string image;      // --image-feature
+  std::string label;      // --label-feature
+  std::string raw_shape;  // --raw-shape, "64x64x4:u16"; empty: the image is a JPEG or PNG picture
+
+  friend bool operator==(const RecordFields&, const RecordFields&) = default;
+};
+
+inline constexpr std::int64_t kDefaultImageSize = 224;  // pixels
+
+// How stored pictures of any size become samples of one size, and where they are in records.
 struct ImageOptions {
   std::int64_t height = 0;  // 0: kDefaultImageSize, for both
   std::int64_t width = 0;
@@ -69,9 +94,15 @@ struct ImageOptions {
   // The folder, on the machine's own disk, of decoded samples; empty: they are not kept.
   std::filesystem::path cache_dir;
   std::int64_t cache_mb = -1;  // limit of the cache, in 10^6 bytes; -1: half of the disk
-};
+  RecordFields fields{};
 
-inline constexpr std::int64_t kDefaultImageSize = 224;  // pixels
+  // Returns these options with kDefaultImageSize where they have no size.
+  ImageOptions with_size() const {
+    ImageOptions sized = *this;
+    if (height == 0) sized.height = sized.width = kDefaultImageSize;
+    return sized;
+  }
+};
 
 struct DataOptions {
   // The folder that keeps rendered data sets between runs; created when necessary.
@@ -84,16 +115,27 @@ struct DataOptions {
   ImageOptions image = {};
 };
 
+// The groups of flags that only some data sets take.
+enum class DataFlags : std::uint8_t {
+  kPictures = 1,  // --image-size, --exif, --skip-bad-records
+  kFeatures = 2,  // --image-feature, --label-feature
+  kRawShape = 4,  // --raw-shape
+};
+
 struct DatasetRow {
   std::string_view name;     // name of the data set, "mnist"
   std::string_view pattern;  // form of the --data value, "mnist:DIR"
   std::string_view help;
   DataSplits (*open)(std::string_view after_the_colon, const DataOptions&);
+  unsigned flags = 0;  // the DataFlags that it takes, added up
+
+  bool takes(DataFlags group) const noexcept { return (flags & static_cast<unsigned>(group)) != 0; }
 };
 // Returns the table of data sets behind --data.
 std::span<const DatasetRow> datasets() noexcept;
-// Returns the patterns of the table, with `separator` between two.
-std::string data_patterns(std::string_view separator);
+// Returns the patterns of the table, with `separator` between two: of all data sets, or of those
+// that take a group of flags.
+std::string data_patterns(std::string_view separator, std::optional<DataFlags> group = {});
 
 // Opens the data set that --data names. Throws UsageError (unknown name, listing the known ones;
 // missing folder or file), FileError (a file that is cut short, a wrong magic number, a label out
@@ -117,6 +159,9 @@ class DatasetRange final : public Dataset {
     return whole_.fingerprint(begin_ + index);
   }
   BadSamples* bad_samples() const noexcept override { return whole_.bad_samples(); }
+  std::optional<StoredPicture> stored_picture(std::int64_t index) const override {
+    return whole_.stored_picture(begin_ + index);
+  }
 
  private:
   const Dataset& whole_;
@@ -136,6 +181,9 @@ DataSplits open_images(std::string_view folder, const DataOptions& options);
 DataSplits open_npy(std::string_view folder, const DataOptions& options);
 DataSplits open_csv(std::string_view argument, const DataOptions& options);
 DataSplits open_synthetic(std::string_view argument, const DataOptions& options);
+DataSplits open_tfds(std::string_view folder, const DataOptions& options);
+DataSplits open_tfrecord(std::string_view globs, const DataOptions& options);
+DataSplits open_otbtf(std::string_view folder, const DataOptions& options);
 
 // Returns the value of --data, such as "synthetic:1x8x8:4", that opens synthetic samples of this
 // shape, [H, W, C], number of classes and number of training samples.

@@ -88,6 +88,14 @@ std::optional<MappedPayload> map_pixel_cache(const std::filesystem::path& path,
   return MappedPayload{payload, memory};
 }
 
+std::optional<MappedPayload> map_pixel_cache_of_any_size(const std::filesystem::path& path,
+                                                         std::uint32_t version) {
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error || size < sizeof(Header)) return std::nullopt;
+  return map_pixel_cache(path, {.version = version, .payload_bytes = size - sizeof(Header)});
+}
+
 void write_pixel_cache(const std::filesystem::path& path, const PixelCacheKey& key,
                        std::span<const std::uint8_t> payload) {
   check(payload.size() == key.payload_bytes, "a cache payload of another size than its key says");

@@ -28,6 +28,10 @@ struct MappedPayload {
 std::optional<MappedPayload> map_pixel_cache(const std::filesystem::path& path,
                                              const PixelCacheKey& key);
 
+// As map_pixel_cache(), for a payload whose size only the file tells.
+std::optional<MappedPayload> map_pixel_cache_of_any_size(const std::filesystem::path& path,
+                                                         std::uint32_t version);
+
 // Writes a cache file, and creates its folder if necessary. Throws FileError on failure; then no
 // temporary file stays.
 void write_pixel_cache(const std::filesystem::path& path, const PixelCacheKey& key,

@@ -33,6 +33,9 @@ class SampleSubset final : public Dataset {
     return whole_->fingerprint(at(index));
   }
   BadSamples* bad_samples() const noexcept override { return whole_->bad_samples(); }
+  std::optional<StoredPicture> stored_picture(std::int64_t index) const override {
+    return whole_->stored_picture(at(index));
+  }
 
  private:
   std::int64_t at(std::int64_t index) const {
@@ -82,8 +85,13 @@ void split_validation(DataSplits& data, const std::string& text, std::uint64_t s
   std::ranges::sort(order);
   std::ranges::sort(held_out);
   const std::shared_ptr<const Dataset> whole = std::move(data.train);
-  data.train = std::make_unique<SampleSubset>(whole, std::move(order));
-  data.validation = std::make_unique<SampleSubset>(whole, std::move(held_out));
+  data.train = subset_of(whole, std::move(order));
+  data.validation = subset_of(whole, std::move(held_out));
+}
+
+std::unique_ptr<Dataset> subset_of(std::shared_ptr<const Dataset> whole,
+                                   std::vector<std::uint32_t> indices) {
+  return std::make_unique<SampleSubset>(std::move(whole), std::move(indices));
 }
 
 }  // namespace syncopate

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "worker/input/dataset.h"
 
@@ -17,5 +19,10 @@ double parse_split(const std::string& text);
 // that is a function of the seed. Both parts keep the order of the data set. Throws UsageError
 // naming --split when the data have a validation split, or a part would be empty.
 void split_validation(DataSplits& data, const std::string& text, std::uint64_t seed);
+
+// Returns some of the samples of another data set, which they keep alive. indices: each below
+// whole->size().
+std::unique_ptr<Dataset> subset_of(std::shared_ptr<const Dataset> whole,
+                                   std::vector<std::uint32_t> indices);
 
 }  // namespace syncopate

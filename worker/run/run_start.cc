@@ -191,6 +191,9 @@ Progress fresh_progress(const TrainOptions& options, const DataSplits& data,
           .update_flags = update_flags(options),
           .skip_bad_records = options.image.skip_bad_records,
           .apply_exif = options.image.apply_exif ? 1 : 0,
+          .image_feature = options.image.fields.image,
+          .label_feature = options.image.fields.label,
+          .raw_shape = options.image.fields.raw_shape,
           .class_names = fmt::format("{}", fmt::join(data.class_names, "/"))};
 }
 

@@ -29,7 +29,7 @@ struct TrainOptions {
   std::string model = "mnist-cnn";
   NetworkFlags network;  // changes of `model`: --head and --normalize
   std::string data = "digits";
-  ImageOptions image;        // of --data images:DIR
+  ImageOptions image;        // of stored pictures and records
   std::string split;         // the value of --split; empty: none
   StrategyOptions strategy;  // its seed is used for data, initial values and dropout alike
   ClusterSpec cluster;

@@ -90,10 +90,12 @@ TEST_F(Images, AreTurnedUprightOnRequest) {
 TEST_F(Images, RefuseTheirFlagsForOtherData) {
   EXPECT_EQ(message_of<UsageError>(
                 [] { open_dataset("synthetic:1x8x8:4", {.image = {.height = 8, .width = 8}}); }),
-            "--image-size is for --data images:DIR; this is --data synthetic");
+            "--image-size is for --data images:DIR, tfds:DIR, tfrecord:GLOB[::TEST_GLOB]; this is "
+            "--data synthetic");
   EXPECT_EQ(message_of<UsageError>(
                 [] { open_dataset("synthetic:1x8x8:4", {.image = {.apply_exif = true}}); }),
-            "--exif is for --data images:DIR; this is --data synthetic");
+            "--exif is for --data images:DIR, tfds:DIR, tfrecord:GLOB[::TEST_GLOB]; this is --data "
+            "synthetic");
 }
 
 TEST_F(Images, NameAFileThatIsNoPicture) {

@@ -1,0 +1,144 @@
+// `syncopate convert`: writes a data set as TFRecord files.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "deploy/commands/commands.h"
+#include "models/base/errors.h"
+#include "worker/input/record/example.h"
+#include "worker/input/record/record_writer.h"
+#include "worker/train/progress.h"
+
+namespace syncopate {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kShardBytes = 128'000'000;
+
+// A folder that appears under its name when it is complete, and is removed otherwise.
+class NewFolder {
+ public:
+  explicit NewFolder(fs::path path)
+      : path_(std::move(path)),
+        temporary_(fmt::format("{}.tmp{}", path_.lexically_normal().string(), ::getpid())) {
+    std::error_code error;
+    if (fs::exists(fs::symlink_status(path_, error)) &&
+        !(fs::is_directory(path_, error) && fs::is_empty(path_, error))) {
+      throw UsageError(
+          fmt::format("{} is there already; give the name of a new folder", path_.string()));
+    }
+    fs::create_directories(temporary_, error);
+    if (error) throw FileError(describe_errno("create", temporary_.string(), error.value()));
+  }
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+  ~NewFolder() {
+    std::error_code ignored;
+    fs::remove_all(temporary_, ignored);
+  }
+
+  const fs::path& files() const { return temporary_; }
+  void commit() {
+    std::error_code error;
+    fs::rename(temporary_, path_, error);
+    if (error) throw FileError(describe_errno("rename to", path_.string(), error.value()));
+  }
+
+ private:
+  fs::path path_;
+  fs::path temporary_;
+};
+
+// Throws UsageError unless the samples have one input that --raw-shape describes, and a class.
+void require_writable_samples(const ConvertOptions& options, const Dataset& data) {
+  const SampleSpec& spec = data.spec();
+  const TensorSpec& input = spec.inputs.front();
+  const bool is_input =
+      input.dtype == DType::kU8 || input.dtype == DType::kU16 || input.dtype == DType::kF32;
+  if (spec.inputs.size() == 1 && is_input && spec.num_classes > 0 && spec.target.shape.empty()) {
+    return;
+  }
+  throw UsageError(fmt::format(
+      "convert --to tfrecord writes samples of u8, u16 or f32 with one class each; {} has others",
+      options.data));
+}
+
+// Writes the samples of a split into files of about kShardBytes. Returns their number.
+std::int64_t write_split(const Dataset& data, const fs::path& folder, const std::string& split,
+                         const std::function<void(std::int64_t, std::int64_t)>& on_progress) {
+  std::vector<std::byte> input(data.spec().inputs.front().size_bytes());
+  std::int32_t label = 0;
+  const std::array inputs = {std::span<std::byte>(input)};
+  std::optional<RecordWriter> writer;
+  std::int64_t num_files = 0;
+  std::int64_t bytes = 0;
+  for (std::int64_t i = 0; i < data.size(); ++i) {
+    const std::optional<StoredPicture> picture = data.stored_picture(i);
+    if (picture) {
+      label = data.label(i);
+    } else {
+      data.read(i, {}, {inputs, std::as_writable_bytes(std::span(&label, 1))});
+    }
+    const std::array<WrittenFeature, 2> features = {
+        {{.name = "image", .bytes = picture ? picture->bytes : std::span<const std::byte>(input)},
+         {.name = "label", .integer = label}}};
+    const std::vector<std::byte> record = serialize_example(features);
+    if (!writer) writer.emplace(folder / fmt::format("{}-{:05}.tfrecord", split, num_files++));
+    writer->write(record);
+    bytes += static_cast<std::int64_t>(record.size());
+    if (bytes >= kShardBytes || i + 1 == data.size()) {
+      writer->commit();
+      writer.reset();
+      bytes = 0;
+    }
+    constexpr std::int64_t kTick = 1024;
+    if (i % kTick == 0 || i + 1 == data.size()) on_progress(i + 1, data.size());
+  }
+  return data.size();
+}
+
+}  // namespace
+
+int run_convert(const ConvertOptions& options, std::ostream& out) {
+  const auto display = make_progress_display(true);
+  const DataSplits data =
+      open_dataset(options.data, {.cache_dir = options.cache_dir,
+                                  .on_progress = show_progress(*display, "preparing the data")});
+  require_writable_samples(options, *data.train);
+  NewFolder folder(options.dir);
+  std::vector<std::string> written;
+  const auto write = [&](const Dataset* split, const std::string& name) {
+    if (split == nullptr) return;
+    const std::int64_t samples =
+        write_split(*split, folder.files(), name, show_progress(*display, "writing " + name));
+    written.push_back(fmt::format("{} {}", samples, name));
+  };
+  write(data.train.get(), "train");
+  write(data.validation.get(), "validation");
+  write(data.test.get(), "test");
+  folder.commit();
+  display->finish();
+  const TensorSpec& input = data.train->spec().inputs.front();
+  const std::string shape =
+      data.train->stored_picture(0)
+          ? ""
+          : fmt::format(" --raw-shape {}:{}", fmt::join(input.shape, "x"), name(input.dtype));
+  const std::string dir = options.dir.string();
+  out << fmt::format("wrote {} samples of {} to {}\n", fmt::join(written, ", "), options.data, dir)
+      << fmt::format("read them with --data 'tfrecord:{}/train-*::{}/test-*'{}\n", dir, dir, shape)
+      << std::flush;
+  return 0;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,108 @@
+// otbtf:DIR as a data set.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <filesystem>
+
+#include "models/base/errors.h"
+#include "tests/worker/input/record/record_folders.h"
+#include "worker/input/dataset.h"
+
+namespace syncopate {
+namespace {
+
+class OtbtfFolders : public testing::Test {
+ protected:
+  DataSplits open(RecordFields fields = {}) const {
+    return open_dataset("otbtf:" + folder_.path().string(),
+                        {.image = {.fields = std::move(fields)}});
+  }
+  std::string error(const RecordFields& fields = {}) const {
+    return message_of<Error>([&] { open(fields); });
+  }
+  void write_both(const std::string& name, const std::string& text) const {
+    for (const char* const split : {"train", "test"})
+      write_text(folder_.path() / split / name, text);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(OtbtfFolders, HavePatchesAndLabelMaps) {
+  write_otbtf(folder_.path(), {});
+  const DataSplits data = open();
+  EXPECT_EQ(data.name, "otbtf");
+  EXPECT_EQ(data.train->size(), 9);
+  EXPECT_EQ(data.validation->size(), 3);
+  EXPECT_EQ(data.test->size(), 3);
+  const SampleSpec& spec = data.train->spec();
+  EXPECT_EQ(spec.inputs[0].dtype, DType::kU16);
+  EXPECT_EQ(spec.inputs[0].shape, (Shape{16, 16, 2}));
+  EXPECT_EQ(spec.target.shape, (Shape{16, 16}));
+  EXPECT_EQ(spec.num_classes, 2);
+  std::array<std::uint16_t, 512> patch{};
+  std::array<std::int32_t, 256> map{};
+  const std::array inputs = {std::span<std::byte>(std::as_writable_bytes(std::span(patch)))};
+  data.train->read(1, {}, {inputs, std::as_writable_bytes(std::span(map))});
+  EXPECT_EQ(patch[0], 3011);  // 3000 + 11 n
+  EXPECT_EQ(patch[1], 3012);
+  EXPECT_EQ(map[0], 1);
+  EXPECT_EQ(map[255], 1);  // row 15 of sample 1 is inside
+  EXPECT_EQ(map[7 * 16], 0);
+  Draw mirrored{.kind = Augment::kCropFlip, .flip = true};
+  data.train->read(1, mirrored, {inputs, std::as_writable_bytes(std::span(map))});
+  EXPECT_EQ(patch[30], 3011) << "the first pixel is the last of its row";
+}
+
+TEST_F(OtbtfFolders, HaveFloatsAsTheyAre) {
+  write_otbtf(folder_.path(), {.is_float = true});
+  const DataSplits data = open();
+  EXPECT_EQ(data.train->spec().inputs[0].dtype, DType::kF32);
+  EXPECT_EQ(data.mean, (std::vector<float>{0, 0}));
+}
+
+TEST_F(OtbtfFolders, TestOnTheValidationSplitIfTheyHaveNoOther) {
+  write_otbtf(folder_.path(), {.test = 0});
+  EXPECT_EQ(open().validation, nullptr);
+  EXPECT_EQ(open().test->size(), 3);
+}
+
+TEST_F(OtbtfFolders, KnowTheirTensorsByTypeAndShapeOrByFlags) {
+  write_otbtf(folder_.path(), {});
+  EXPECT_EQ(open({.image = "xs", .label = "labels"}).train->size(), 9);
+  EXPECT_EQ(error({.image = "xs2"}),
+            "--image-feature xs2: there is no such tensor; the patches have labels (int32 [16, 16, "
+            "1]), xs (uint16 [16, 16, 2])");
+  EXPECT_NE(
+      error({.label = "xs"}).find("--image-feature labels: int32 [16, 16, 1]; expected patches"),
+      std::string::npos)
+      << error({.label = "xs"});
+  write_both("output_types.json", R"({"xs": "uint16", "labels": "int32", "more": "uint8"})");
+  write_both("output_shape.json",
+             R"({"xs": [16, 16, 2], "labels": [16, 16, 1], "more": [16, 16, 1]})");
+  EXPECT_EQ(
+      error().find("--data otbtf: give --label-feature NAME, the label map; the patches have"), 0);
+  EXPECT_EQ(error({.label = "labels"}).find("--data otbtf: give --image-feature NAME, the input;"),
+            0);
+  EXPECT_EQ(open({.image = "xs", .label = "labels"}).train->size(), 9);
+}
+
+TEST_F(OtbtfFolders, AreRefusedInOneLine) {
+  EXPECT_NE(error().find("has no output_types.json; expected a folder that OTBTF's"),
+            std::string::npos);
+  write_otbtf(folder_.path(), {.valid = 0, .test = 0});
+  EXPECT_NE(error().find("has no records; expected *.records in train, and in valid or test"),
+            std::string::npos);
+  write_otbtf(folder_.path(), {});
+  write_both("output_types.json", R"({"xs": "float32", "labels": "int32"})");
+  EXPECT_NE(
+      error().find("feature xs is uint16 [16, 16, 2]; output_shape.json and output_types.json "
+                   "say float32 [16, 16, 2]"),
+      std::string::npos)
+      << error();
+  write_both("output_types.json", "{\"xs\": ");
+  EXPECT_NE(error().find("output_types.json or output_shape.json: "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,123 @@
+// tfds:DIR as a data set.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "models/base/errors.h"
+#include "tests/worker/input/read_sample.h"
+#include "tests/worker/input/record/record_folders.h"
+
+namespace syncopate {
+namespace {
+
+class TfdsFolders : public testing::Test {
+ protected:
+  static std::vector<TfdsSplitForm> three_splits() {
+    return {{"train", {3, 0, 4}}, {"validation", {2}}, {"test", {1, 2}}};
+  }
+  DataSplits open(const std::filesystem::path& folder, RecordFields fields = {}) const {
+    return open_dataset("tfds:" + folder.string(),
+                        {.cache_dir = root_.path() / "cache",
+                         .image = {.height = 8, .width = 8, .fields = std::move(fields)}});
+  }
+  DataSplits open() const { return open(folder()); }
+  std::filesystem::path folder() const { return root_.path() / "tiny" / "1.0.0"; }
+  std::string error() const {
+    return message_of<Error>([&] { open(); });
+  }
+
+  TemporaryFolder root_;
+};
+
+TEST_F(TfdsFolders, HaveTheSplitsShardsAndClassesOfTheirFiles) {
+  write_tfds(folder(), three_splits());
+  const DataSplits data = open();
+  EXPECT_EQ(data.name, "tfds");
+  EXPECT_EQ(data.train->size(), 7);
+  EXPECT_EQ(data.validation->size(), 2);
+  EXPECT_EQ(data.test->size(), 3);
+  EXPECT_EQ(data.class_names, (std::vector<std::string>{"ant", "bee", "cat"}));
+  EXPECT_EQ(data.train->spec().num_classes, 3);
+  EXPECT_TRUE(data.suits_crop_flip);
+  Bytes pixels(8 * 8 * 3);
+  for (int n = 0; n < 7; ++n) {
+    EXPECT_EQ(read_sample(*data.train, n, pixels), n % 3);
+    EXPECT_EQ(as_u8(data.train->stored_picture(n)->bytes), picture_of(n));
+  }
+}
+
+TEST_F(TfdsFolders, AreFoundAboveTheirOnlyVersion) {
+  write_tfds(folder(), three_splits());
+  EXPECT_EQ(open(folder().parent_path()).train->size(), 7);
+  write_tfds(folder().parent_path() / "2.0.0", three_splits());
+  EXPECT_NE(message_of<UsageError>([&] {
+              open(folder().parent_path());
+            }).find("it has 2 versions, 1.0.0, 2.0.0; give the folder of one of them"),
+            std::string::npos);
+}
+
+TEST_F(TfdsFolders, TestOnTheValidationSplitIfTheyHaveNoOther) {
+  write_tfds(folder(), {{"train", {5}}, {"validation", {2}}});
+  const DataSplits data = open();
+  EXPECT_EQ(data.validation, nullptr);
+  EXPECT_EQ(data.test->size(), 2);
+}
+
+TEST_F(TfdsFolders, TestOnOneInTenIfTheyHaveOnlyTrainingSamples) {
+  write_tfds(folder(), {{"train", {30, 30}}});
+  const DataSplits data = open();
+  EXPECT_EQ(data.train->size() + data.test->size(), 60);
+  EXPECT_GT(data.test->size(), 0);
+}
+
+TEST_F(TfdsFolders, NameTheShardsThatAreMissing) {
+  write_tfds(folder(), {{"train", {1, 1, 1, 1, 1, 1, 1, 1}}, {"test", {2}}});
+  for (const char* const shard : {"1", "3", "4", "6", "7"}) {
+    std::filesystem::remove(folder() /
+                            ("tiny-train.tfrecord-0000" + std::string(shard) + "-of-00008"));
+  }
+  EXPECT_EQ(error(), "--data tfds: " + folder().string() +
+                         ": 3 of 8 shards are there; the first that is missing is "
+                         "tiny-train.tfrecord-00001-of-00008");
+}
+
+TEST_F(TfdsFolders, CompareTheNumberOfRecords) {
+  write_tfds(folder(), three_splits());
+  const std::filesystem::path shard = folder() / "tiny-test.tfrecord-00001-of-00002";
+  write_file(shard, record_bytes({labelled_record(picture_of(1), 1)}));
+  EXPECT_EQ(error(), shard.string() + ": 1 records; dataset_info.json says 2");
+}
+
+TEST_F(TfdsFolders, AreRefusedInOneLine) {
+  std::filesystem::create_directories(folder());
+  EXPECT_NE(error().find("neither the folder nor one in it has a dataset_info.json"),
+            std::string::npos);
+  write_tfds(folder(), three_splits(), "array_record");
+  EXPECT_NE(error().find("its fileFormat is array_record; expected tfrecord"), std::string::npos);
+  write_tfds(folder(), {{"test", {2}}});
+  EXPECT_NE(error().find("it has no split train with records; its splits are test"),
+            std::string::npos);
+  write_tfds(folder(), three_splits());
+  write_text(folder() / "label.labels.txt", "ant\nbee\n");
+  EXPECT_NE(error().find("features.json has 3 classes, and label.labels.txt has 2 names"),
+            std::string::npos);
+  write_tfds(folder(), three_splits());
+  EXPECT_NE(message_of<UsageError>([&] {
+              open(folder(), {.image = "picture"});
+            }).find("--image-feature picture: there is no such feature"),
+            std::string::npos);
+}
+
+TEST_F(TfdsFolders, AreRefusedWhateverTheDamageOfTheirDescription) {
+  for (const char* const name : {"dataset_info.json", "features.json"}) {
+    write_tfds(folder(), {{"train", {2}}, {"test", {1}}});
+    const Bytes whole = read_file(folder() / name);
+    for (std::size_t size = 0; size < whole.size(); ++size) {
+      write_file(folder() / name, std::span(whole).first(size));
+      EXPECT_NE(error().find(folder().string()), std::string::npos) << size;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syncopate

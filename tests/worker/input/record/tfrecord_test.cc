@@ -1,0 +1,256 @@
+// tfrecord:GLOB as a data set.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "models/base/errors.h"
+#include "tests/worker/input/read_sample.h"
+#include "tests/worker/input/record/record_folders.h"
+#include "worker/input/image/image_decoder.h"
+
+namespace syncopate {
+namespace {
+
+class TfrecordFiles : public testing::Test {
+ protected:
+  // Raw values of two u8 each: sample n is n, 2 n with class n % 3.
+  void write_values(const std::string& name, int begin, int end) const {
+    std::vector<Bytes> records;
+    for (int n = begin; n < end; ++n) {
+      records.push_back(
+          labelled_record({static_cast<std::uint8_t>(n), static_cast<std::uint8_t>(2 * n)}, n % 3));
+    }
+    write_file(path(name), record_bytes(records));
+  }
+  void write_pictures(const std::string& name, int count) const {
+    std::vector<Bytes> records;
+    for (int n = 0; n < count; ++n) records.push_back(labelled_record(picture_of(n), n % 3));
+    write_file(path(name), record_bytes(records));
+  }
+  std::filesystem::path path(const std::string& name) const { return folder_.path() / name; }
+  DataSplits open(const std::string& globs, ImageOptions image) const {
+    std::string flag = "tfrecord:" + path("").string() + globs;
+    const std::size_t colons = globs.find("::");
+    if (colons != std::string::npos) {
+      flag = "tfrecord:" + path(globs.substr(0, colons)).string() +
+             "::" + path(globs.substr(colons + 2)).string();
+    }
+    return open_dataset(flag, {.cache_dir = folder_.path() / "cache", .image = std::move(image)});
+  }
+  static ImageOptions raw(const std::string& shape, const std::string& label = "") {
+    return {.fields = {.label = label, .raw_shape = shape}};
+  }
+  std::string error(const std::string& globs, const ImageOptions& image) const {
+    return message_of<Error>([&] { open(globs, image); });
+  }
+  // Returns the text without the path of the test's folder.
+  std::string shortened(std::string text) const {
+    const std::string folder = path("").string();
+    for (std::size_t at = 0; (at = text.find(folder)) != std::string::npos;) {
+      text.erase(at, folder.size());
+    }
+    return text;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(TfrecordFiles, HaveTheValuesOfTheirRecordsInTheOrderOfTheirNames) {
+  write_values("b-1", 4, 7);
+  write_values("b-0", 0, 4);
+  write_values("t", 7, 9);
+  const DataSplits data = open("b-*::t", raw("2:u8"));
+  EXPECT_EQ(data.name, "tfrecord");
+  ASSERT_EQ(data.train->size(), 7);
+  ASSERT_EQ(data.test->size(), 2);
+  EXPECT_EQ(data.train->spec().num_classes, 3);
+  EXPECT_EQ(sample_shape(*data.train), (Shape{2}));
+  Bytes values(2);
+  for (int n = 0; n < 7; ++n) {
+    EXPECT_EQ(read_sample(*data.train, n, values), n % 3);
+    EXPECT_EQ(values, (Bytes{static_cast<std::uint8_t>(n), static_cast<std::uint8_t>(2 * n)}));
+  }
+  EXPECT_NE(data.train->fingerprint(0), data.train->fingerprint(1));
+}
+
+TEST_F(TfrecordFiles, AreReadAlikeWhenTheyArePacked) {
+  write_values("a", 0, 9);
+  write_values("t", 9, 11);
+  write_file(path("p"), gzip(read_file(path("a"))));
+  const DataSplits plain = open("a::t", raw("2:u8"));
+  const DataSplits packed = open("p::t", raw("2:u8"));
+  Bytes left(2);
+  Bytes right(2);
+  for (int n = 0; n < 9; ++n) {
+    EXPECT_EQ(read_sample(*plain.train, n, left), read_sample(*packed.train, n, right));
+    EXPECT_EQ(left, right);
+    EXPECT_EQ(plain.train->fingerprint(n), packed.train->fingerprint(n));
+  }
+}
+
+TEST_F(TfrecordFiles, OfOneGlobGiveOneInTenToTheTest) {
+  write_values("a", 0, 100);
+  write_values("b", 100, 120);
+  const DataSplits data = open("[ab]", raw("2:u8"));
+  EXPECT_EQ(data.train->size() + data.test->size(), 120);
+  EXPECT_GT(data.test->size(), 3);
+  EXPECT_LT(data.test->size(), 30);
+  std::set<int> seen;
+  Bytes values(2);
+  for (const Dataset* split : {data.train.get(), data.test.get()}) {
+    for (std::int64_t i = 0; i < split->size(); ++i) {
+      read_sample(*split, i, values);
+      seen.insert(values[0]);
+    }
+  }
+  EXPECT_EQ(seen.size(), 120) << "every record is in one split";
+  const DataSplits with_validation = open_dataset("tfrecord:" + path("[ab]").string(),
+                                                  {.split = "val=0.25", .image = raw("2:u8")});
+  EXPECT_EQ(with_validation.test->size(), data.test->size());
+  EXPECT_EQ(with_validation.validation->size(), std::llround(0.25 * double(data.train->size())));
+}
+
+TEST_F(TfrecordFiles, HoldPicturesThatAreDecodedToOneSize) {
+  write_pictures("a", 5);
+  write_pictures("t", 2);
+  constexpr std::int64_t kSize = 10;
+  const ImageOptions image{.height = kSize, .width = kSize, .cache_dir = path("cache")};
+  for (int round = 0; round < 2; ++round) {  // the second reads the cache
+    const DataSplits data = open("a::t", image);
+    EXPECT_EQ(sample_shape(*data.train), (Shape{kSize, kSize, 3}));
+    Bytes found(kSize * kSize * 3);
+    Bytes expected(found.size());
+    for (int n = 0; n < 5; ++n) {
+      EXPECT_EQ(read_sample(*data.train, n, found), n % 3);
+      const Bytes file = picture_of(n);
+      const auto bytes = std::as_bytes(std::span(file));
+      decode_image(bytes, "x", read_image_header(bytes, "x"), {.width = kSize, .height = kSize},
+                   expected);
+      EXPECT_EQ(found, expected);
+      EXPECT_EQ(as_u8(data.train->stored_picture(n)->bytes), file);
+    }
+  }
+}
+
+TEST_F(TfrecordFiles, WithDamagedPicturesAreRefusedOrSkipped) {
+  write_pictures("a", 5);
+  write_pictures("t", 2);
+  Bytes bytes = read_file(path("a"));
+  bytes[100] ^= 1;
+  write_file(path("a"), bytes);
+  EXPECT_EQ(shortened(error("a::t", {.height = 8, .width = 8})),
+            "a: record at byte 0: the checksum of its bytes is wrong");
+  const DataSplits data = open("a::t", {.height = 8, .width = 8, .skip_bad_records = 1});
+  Bytes pixels(8 * 8 * 3);
+  EXPECT_THROW(read_sample(*data.train, 0, pixels), FileError);
+  EXPECT_EQ(data.train->label(0), 0);
+  EXPECT_EQ(data.train->fingerprint(0), 0);
+  EXPECT_EQ(read_sample(*data.train, 1, pixels), 1);
+  EXPECT_EQ(data.train->bad_samples()->limit(), 1);
+}
+
+TEST_F(TfrecordFiles, NameThePlaceOfAPictureThatIsNone) {
+  write_file(path("a"), record_bytes({labelled_record(picture_of(1), 1),
+                                      labelled_record({'<', 'h', 't', 'm', 'l', '>'}, 0)}));
+  write_pictures("t", 2);
+  const DataSplits data = open("a::t", {.height = 8, .width = 8});
+  Bytes pixels(8 * 8 * 3);
+  const std::string found =
+      shortened(message_of<FileError>([&] { read_sample(*data.train, 1, pixels); }));
+  EXPECT_TRUE(found.starts_with("a: record at byte ")) << found;
+  EXPECT_NE(found.find(": expected a JPEG or PNG file, found HTML at byte 0; --skip-bad-records"),
+            std::string::npos)
+      << found;
+}
+
+TEST_F(TfrecordFiles, AreOfTheTypesThatRawShapeNames) {
+  const std::vector<std::uint16_t> u16 = {1, 300, 7, 65535};
+  Bytes bytes(8);
+  std::memcpy(bytes.data(), u16.data(), 8);
+  write_file(path("a"), record_bytes({labelled_record(bytes, 0), labelled_record(bytes, 1)}));
+  const DataSplits data = open("a::a", raw("2x1x2:u16"));
+  EXPECT_EQ(data.train->spec().inputs[0].dtype, DType::kU16);
+  EXPECT_EQ(sample_shape(*data.train), (Shape{2, 1, 2}));
+  Bytes found(8);
+  EXPECT_EQ(read_sample(*data.train, 1, found), 1);
+  EXPECT_EQ(found, bytes);
+  EXPECT_EQ(data.mean.size(), 2);
+}
+
+TEST_F(TfrecordFiles, OfNumbersMustBeFinite) {
+  const std::vector<float> f32 = {1.0F, std::nanf("")};
+  Bytes bytes(8);
+  std::memcpy(bytes.data(), f32.data(), 8);
+  write_file(path("a"), record_bytes({labelled_record(bytes, 0)}));
+  EXPECT_EQ(shortened(error("a::a", raw("2:f32"))),
+            "a: record at byte 0: value 1 is nan; expected finite numbers");
+}
+
+TEST_F(TfrecordFiles, RefuseWhatDoesNotFitInOneLine) {
+  write_values("a", 0, 12);
+  write_values("t", 0, 2);
+  EXPECT_EQ(shortened(error("none-*", raw("2:u8"))),
+            "--data tfrecord: no file matches none-*; expected a pattern such as "
+            "'data/train-*.tfrecord', in quotation marks");
+  EXPECT_EQ(shortened(error("a::t", raw("3:u8"))),
+            "--raw-shape: [3] u8 are 3 bytes; the feature image of a: record at byte 0 has 2 in 1 "
+            "value");
+  EXPECT_EQ(shortened(error("a::t", raw("2:u8", "class"))),
+            "--label-feature class: there is no such feature in a: record at byte 0, which has "
+            "image (bytes), label (int64)");
+  EXPECT_EQ(shortened(error("a::t", raw("2:u8", "image"))),
+            "--label-feature image: expected a feature of int64; a: record at byte 0 has image "
+            "(bytes), label (int64)");
+  EXPECT_EQ(error("t", raw("2:u8")).find("--data tfrecord: 2 records are too few"), 0);
+  ImageOptions both = raw("2:u8");
+  both.height = both.width = 8;
+  EXPECT_EQ(
+      error("a::t", both),
+      "--image-size is for pictures, and --raw-shape says that the records have values; leave "
+      "one of the two out");
+  for (const char* const shape :
+       {"", "2", "2:u9", "2x2:u8", "0:u8", "-1:u8", "2x:u8", "x2:u8", "2:u8x", "1x2x3x4:u8",
+        "99999999999:f32", "70000x70000x70000:u8"}) {
+    if (*shape == '\0') continue;
+    EXPECT_EQ(error("a::t", raw(shape)).find(std::string("--raw-shape ") + shape + ": expected"), 0)
+        << shape << ": " << error("a::t", raw(shape));
+  }
+}
+
+TEST_F(TfrecordFiles, RefuseClassesThatAreNone) {
+  write_file(path("a"), record_bytes({labelled_record({1, 2}, 0), labelled_record({1, 2}, -1)}));
+  EXPECT_NE(
+      error("a::a", raw("2:u8")).find("its feature label is -1; expected one class from 0 to"),
+      std::string::npos);
+  write_file(path("a"), record_bytes({labelled_record({1, 2}, 100000)}));
+  EXPECT_NE(error("a::a", raw("2:u8")).find("its feature label is 100000; expected one class"),
+            std::string::npos);
+}
+
+TEST_F(TfrecordFiles, WarnWhenTrainingAndTestShareAFile) {
+  write_values("a", 0, 5);
+  write_values("b", 5, 9);
+  testing::internal::CaptureStderr();
+  open("[ab]::a", raw("2:u8"));
+  const std::string warning = testing::internal::GetCapturedStderr();
+  EXPECT_NE(warning.find("training and test samples share 1 file"), std::string::npos) << warning;
+  testing::internal::CaptureStderr();
+  open("a::b", raw("2:u8"));
+  EXPECT_EQ(testing::internal::GetCapturedStderr().find("share"), std::string::npos);
+}
+
+TEST_F(TfrecordFiles, MustNotChangeDuringTraining) {
+  write_values("a", 0, 5);
+  write_values("t", 5, 7);
+  const DataSplits data = open("a::t", raw("2:u8"));
+  Bytes values(2);
+  read_sample(*data.train, 4, values);
+  std::filesystem::resize_file(path("a"), 30);
+  EXPECT_EQ(shortened(message_of<FileError>([&] { read_sample(*data.train, 4, values); })),
+            "a: the file changed while it was in use; start again with files that do not change");
+}
+
+}  // namespace
+}  // namespace syncopate

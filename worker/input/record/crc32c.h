@@ -1,0 +1,18 @@
+// The checksum of TFRecord files: CRC-32C (Castagnoli), masked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace syncopate {
+
+// Returns the CRC-32C of bytes: the reflected polynomial 0x82F63B78, of which "123456789" has
+// 0xE3069283. Source: RFC 3720, appendix B.4.
+std::uint32_t crc32c(std::span<const std::byte> bytes) noexcept;
+
+// Returns the CRC-32C as TFRecord stores it: rotated by 15 bits, plus a constant, so that the
+// checksum of data with checksums in it is of use. Source: TensorFlow, core/lib/hash/crc32c.h.
+std::uint32_t masked_crc32c(std::span<const std::byte> bytes) noexcept;
+
+}  // namespace syncopate

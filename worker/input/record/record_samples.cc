@@ -1,0 +1,115 @@
+#include "worker/input/record/record_samples.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "worker/input/array/class_labels.h"
+#include "worker/input/validation_split.h"
+
+namespace syncopate {
+
+SampleFeatures features_of(const RecordFields& fields, std::string_view image,
+                           std::string_view label) {
+  return {.image = {"--image-feature", fields.image.empty() ? std::string(image) : fields.image},
+          .label = {"--label-feature", fields.label.empty() ? std::string(label) : fields.label}};
+}
+
+Example parse_example(std::span<const std::byte> record, const std::string& what) {
+  if (auto example = Example::parse(record)) return *std::move(example);
+  throw FileError(
+      fmt::format("{}: its {} bytes are no serialized tf.train.Example", what, record.size()));
+}
+
+Feature require_feature(const Example& example, const FeatureName& feature, FeatureKind kind,
+                        const std::string& what) {
+  const std::optional<Feature> found = example.find(feature.name);
+  if (!found) {
+    throw UsageError(fmt::format("{} {}: there is no such feature in {}, which has {}",
+                                 feature.flag, feature.name, what, example.describe()));
+  }
+  if (found->kind == kind && found->count > 0) return *found;
+  if (found->kind == kind || found->kind == FeatureKind::kEmpty) {
+    throw FileError(fmt::format("{}: its feature {} has no value", what, feature.name));
+  }
+  throw UsageError(fmt::format("{} {}: expected a feature of {}; {} has {}", feature.flag,
+                               feature.name, name(kind), what, example.describe()));
+}
+
+IndexOptions index_options(const DataOptions& options, std::string value_key, RecordValue value) {
+  return {.cache_dir = options.cache_dir,
+          .value_key = std::move(value_key),
+          .value = std::move(value),
+          .on_progress = options.on_progress};
+}
+
+IndexOptions index_of_classes(const DataOptions& options, const FeatureName& label,
+                              std::int64_t num_classes) {
+  const std::int64_t end = num_classes > 0 ? num_classes : std::int64_t{kLargestLabel} + 1;
+  const auto value = [label, end](const RecordFile& file, const RecordPlace& place,
+                                  std::span<const std::byte> bytes) {
+    const std::optional<Example> example = Example::parse(bytes);
+    if (!example) return kDamagedRecord;
+    const std::string what = file.describe(place);
+    const Feature feature = require_feature(*example, label, FeatureKind::kIntegers, what);
+    const std::int64_t found = feature.integers.front();
+    if (feature.count == 1 && found >= 0 && found < end) return found;
+    throw FileError(fmt::format(
+        "{}: its feature {} is {}{}; expected one class from 0 to {}", what, label.name, found,
+        feature.count == 1 ? "" : fmt::format(" and {} more", feature.count - 1), end - 1));
+  };
+  return index_options(options, fmt::format("class {} below {}", label.name, end), value);
+}
+
+void require_intact(const RecordShards& shards) {
+  for (std::int64_t i = 0; i < shards.size(); ++i) {
+    if (shards.value(i) != kDamagedRecord) continue;
+    (void)parse_example(shards.read(i), shards.describe(i));
+    throw FileError(shards.describe(i) + ": it is damaged");
+  }
+}
+
+void require_readable(const Dataset& dataset, const RecordShards& shards) {
+  std::int64_t index = 0;
+  while (index < shards.size() && shards.value(index) == kDamagedRecord) ++index;
+  if (index == shards.size() || dataset.stored_picture(index)) return;
+  std::vector<std::byte> input(dataset.spec().inputs[0].size_bytes());
+  std::vector<std::byte> target(dataset.spec().target.size_bytes());
+  const std::array inputs = {std::span<std::byte>(input)};
+  dataset.read(index, {}, {inputs, target});
+}
+
+void divide_in_ten(std::shared_ptr<const Dataset> whole, const RecordShards& shards,
+                   DataSplits& splits) {
+  constexpr std::uint32_t kOneIn = 10;
+  std::array<std::vector<std::uint32_t>, 2> parts;
+  for (std::int64_t i = 0; i < shards.size(); ++i) {
+    parts[shards.hashed(i, kOneIn) == 0 ? 1 : 0].push_back(static_cast<std::uint32_t>(i));
+  }
+  if (parts[0].empty() || parts[1].empty()) {
+    throw UsageError(fmt::format(
+        "--data {}: {} records are too few to make one in ten a test sample; give test samples in "
+        "files of their own",
+        splits.name, shards.size()));
+  }
+  splits.train = subset_of(whole, std::move(parts[0]));
+  splits.test = subset_of(std::move(whole), std::move(parts[1]));
+}
+
+std::vector<std::filesystem::path> shared_files(const RecordShards& left,
+                                                const RecordShards& right) {
+  std::vector<std::filesystem::path> shared;
+  for (std::size_t i = 0; i < left.num_files(); ++i) {
+    for (std::size_t j = 0; j < right.num_files(); ++j) {
+      std::error_code error;
+      if (std::filesystem::equivalent(left.file(i).path(), right.file(j).path(), error)) {
+        shared.emplace_back(left.file(i).path());
+      }
+    }
+  }
+  return shared;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,73 @@
+// What data sets of TFRecord files share: finding the features of a sample in a record, their
+// errors, and the class of each record in the index.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "worker/input/dataset.h"
+#include "worker/input/record/example.h"
+#include "worker/input/record/record_index.h"
+#include "worker/input/record/record_shards.h"
+#include "worker/input/sample_cache.h"
+
+namespace syncopate {
+
+// A feature and the flag that names it, for messages.
+struct FeatureName {
+  std::string_view flag;  // "--label-feature"
+  std::string name;
+};
+
+// Which features of a record are the image and the class.
+struct SampleFeatures {
+  FeatureName image;
+  FeatureName label;
+};
+// Returns the features that the flags name, by default these.
+SampleFeatures features_of(const RecordFields& fields, std::string_view image,
+                           std::string_view label);
+
+// Parses a record. what: names it in messages. Throws FileError if it is no Example.
+Example parse_example(std::span<const std::byte> record, const std::string& what);
+
+// Returns a feature that has one or more values of this kind. Throws UsageError that names the flag
+// and lists the features of the record if it is absent or has others; FileError if it is empty.
+Feature require_feature(const Example& example, const FeatureName& feature, FeatureKind kind,
+                        const std::string& what);
+
+// Returns index options whose value is the class in a feature. Classes are below num_classes, or at
+// most kLargestLabel if it is 0; others end the indexing by a FileError.
+IndexOptions index_of_classes(const DataOptions& options, const FeatureName& label,
+                              std::int64_t num_classes);
+// Returns index options without a value.
+IndexOptions index_options(const DataOptions& options, std::string value_key, RecordValue value);
+
+// Throws FileError that says what is wrong with the first damaged record, if there is one.
+void require_intact(const RecordShards& shards);
+
+// A data set of the pictures in records. The index has the classes.
+std::unique_ptr<Dataset> make_record_pictures(std::shared_ptr<const RecordShards> shards,
+                                              const FeatureName& image, const ImageOptions& options,
+                                              int num_classes, std::shared_ptr<SampleCache> cache,
+                                              std::int64_t first_slot);
+
+// Reads a sample's record and finds its image. Throws what require_feature() throws. Called when a
+// data set is opened, so that a wrong flag is reported before training begins.
+void require_readable(const Dataset& dataset, const RecordShards& shards);
+
+// Makes the training and the test split out of one data set: one record in ten, by a hash of its
+// file's name and its number, becomes a test sample. Throws UsageError if a split would be empty.
+void divide_in_ten(std::shared_ptr<const Dataset> whole, const RecordShards& shards,
+                   DataSplits& splits);
+
+// Returns the files that are in both lists, by what they are and not by name.
+std::vector<std::filesystem::path> shared_files(const RecordShards& left,
+                                                const RecordShards& right);
+
+}  // namespace syncopate

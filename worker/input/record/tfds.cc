@@ -1,0 +1,274 @@
+// tfds:DIR: a folder as tfds.load of TensorFlow Datasets leaves it: dataset_info.json,
+// features.json, LABEL.labels.txt and the shards of each split.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "worker/input/picture_dataset.h"
+#include "worker/input/record/record_samples.h"
+
+namespace syncopate {
+namespace {
+
+using nlohmann::json;
+
+// A split of dataset_info.json.
+struct TfdsSplit {
+  std::string name;
+  std::vector<std::int64_t> shard_lengths;  // records of each shard
+  std::vector<std::filesystem::path> files;
+};
+
+struct TfdsFolder {
+  std::filesystem::path path;
+  std::vector<TfdsSplit> splits;
+  SampleFeatures features;
+  std::vector<std::string> class_names;
+  std::int64_t num_classes = 0;  // 0: as many as the labels have
+};
+
+[[noreturn]] void refuse_tfds(const std::filesystem::path& path, std::string_view reason) {
+  throw UsageError(fmt::format("--data tfds: {}: {}", path.string(), reason));
+}
+
+json read_json(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  if (!file) throw FileError(describe_errno("open", path.string(), errno));
+  try {
+    return json::parse(file);
+  } catch (const json::exception& error) {
+    throw FileError(fmt::format("{}: {}", path.string(), error.what()));
+  }
+}
+
+// Protobuf's JSON has 64-bit numbers as text.
+std::int64_t number_of(const json& value) {
+  if (value.is_number_integer()) return value.get<std::int64_t>();
+  const auto text = value.get<std::string>();
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    throw FileError(fmt::format("'{}' is no number", text));
+  }
+  return number;
+}
+
+// Returns DIR if it has a data set, else the one folder in it that has.
+std::filesystem::path version_folder(const std::filesystem::path& folder) {
+  constexpr const char* kInfo = "dataset_info.json";
+  if (std::filesystem::exists(folder / kInfo)) return folder;
+  std::vector<std::string> versions;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (std::filesystem::exists(entry.path() / kInfo)) {
+      versions.push_back(entry.path().filename().string());
+    }
+  }
+  std::ranges::sort(versions);
+  if (versions.size() == 1) return folder / versions.front();
+  refuse_tfds(folder,
+              versions.empty()
+                  ? "neither the folder nor one in it has a dataset_info.json; expected the "
+                    "folder of a data set, such as ~/tensorflow_datasets/cassava/0.1.0"
+                  : fmt::format("it has {} versions, {}; give the folder of one of them",
+                                versions.size(), fmt::join(versions, ", ")));
+}
+
+std::string replaced(std::string text, std::string_view name, const std::string& value) {
+  for (std::size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += value.size()) {
+    text.replace(at, name.size(), value);
+  }
+  return text;
+}
+
+// Returns the shards of a split. Throws UsageError if some are missing.
+std::vector<std::filesystem::path> shard_files(const std::filesystem::path& folder,
+                                               const std::string& pattern, std::size_t count) {
+  std::vector<std::filesystem::path> files;
+  std::size_t found = 0;
+  std::string first_missing;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string name = replaced(pattern, "{SHARD_X_OF_Y}", fmt::format("{:05}-of-{:05}", i, count));
+    name = replaced(std::move(name), "{SHARD_INDEX}", fmt::format("{:05}", i));
+    name = replaced(std::move(name), "{NUM_SHARDS}", fmt::format("{:05}", count));
+    files.push_back(folder / name);
+    if (std::filesystem::exists(files.back())) {
+      ++found;
+    } else if (first_missing.empty()) {
+      first_missing = name;
+    }
+  }
+  if (found < count) {
+    refuse_tfds(folder, fmt::format("{} of {} shards are there; the first that is missing is {}",
+                                    found, count, first_missing));
+  }
+  return files;
+}
+
+std::vector<TfdsSplit> read_splits(const std::filesystem::path& folder, const json& info) {
+  const std::string format = info.value("fileFormat", "tfrecord");
+  if (format != "tfrecord") {
+    refuse_tfds(folder, fmt::format("its fileFormat is {}; expected tfrecord: make it again with "
+                                    "tfds.load(..., builder_kwargs={{'file_format': 'tfrecord'}})",
+                                    format));
+  }
+  std::vector<TfdsSplit> splits;
+  for (const json& entry : info.at("splits")) {
+    TfdsSplit split{.name = entry.at("name").get<std::string>()};
+    for (const json& length : entry.at("shardLengths")) {
+      split.shard_lengths.push_back(number_of(length));
+    }
+    std::string pattern =
+        entry.value("filepathTemplate", "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}");
+    if (pattern.empty()) pattern = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}";
+    pattern = replaced(std::move(pattern), "{DATASET}", info.at("name").get<std::string>());
+    pattern = replaced(std::move(pattern), "{SPLIT}", split.name);
+    pattern = replaced(std::move(pattern), "{FILEFORMAT}", format);
+    split.files = shard_files(folder, pattern, split.shard_lengths.size());
+    splits.push_back(std::move(split));
+  }
+  return splits;
+}
+
+// A feature of features.json; those of nested dictionaries are named "outer/inner".
+struct ListedFeature {
+  std::string name;
+  std::string type;  // "Image", "ClassLabel"
+  std::int64_t num_classes = 0;
+};
+
+void list_features(const json& dictionary, const std::string& prefix,
+                   std::vector<ListedFeature>& listed) {
+  for (const auto& [key, feature] : dictionary.at("featuresDict").at("features").items()) {
+    const std::string name = prefix + key;
+    if (feature.contains("featuresDict")) {
+      list_features(feature, name + "/", listed);
+      continue;
+    }
+    const std::string type = feature.value("pythonClassName", "");
+    ListedFeature entry{.name = name, .type = type.substr(type.rfind('.') + 1)};
+    if (feature.contains("classLabel")) {
+      entry.num_classes = number_of(feature.at("classLabel").at("numClasses"));
+    }
+    listed.push_back(std::move(entry));
+  }
+}
+
+// Returns the feature of this type: the one with the usual name, else the first; the usual name if
+// there is none.
+std::string listed_name(const std::vector<ListedFeature>& listed, std::string_view type,
+                        const std::string& usual) {
+  std::string first;
+  for (const ListedFeature& feature : listed) {
+    if (feature.type != type) continue;
+    if (feature.name == usual) return usual;
+    if (first.empty()) first = feature.name;
+  }
+  return first.empty() ? usual : first;
+}
+
+std::vector<std::string> read_lines(const std::filesystem::path& path) {
+  std::vector<std::string> lines;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (!line.empty()) lines.push_back(line);
+  }
+  return lines;
+}
+
+TfdsFolder read_folder(const std::filesystem::path& folder, const RecordFields& fields) {
+  TfdsFolder result{.path = version_folder(folder), .splits = {}, .features = {}};
+  std::filesystem::path reading = result.path / "dataset_info.json";
+  std::vector<ListedFeature> listed;
+  try {
+    result.splits = read_splits(result.path, read_json(reading));
+    reading = result.path / "features.json";
+    if (std::filesystem::exists(reading)) list_features(read_json(reading), "", listed);
+  } catch (const json::exception& error) {
+    throw FileError(fmt::format("{}: {}", reading.string(), error.what()));
+  }
+  result.features = features_of(fields, listed_name(listed, "Image", "image"),
+                                listed_name(listed, "ClassLabel", "label"));
+  const std::string& label = result.features.label.name;
+  const auto entry = std::ranges::find(listed, label, &ListedFeature::name);
+  if (entry != listed.end()) result.num_classes = entry->num_classes;
+  // The name of a nested feature has '-' where the feature has '/'.
+  result.class_names = read_lines(result.path / (replaced(label, "/", "-") + ".labels.txt"));
+  const auto names = static_cast<std::int64_t>(result.class_names.size());
+  if (result.num_classes == 0) result.num_classes = names;
+  if (names != 0 && names != result.num_classes) {
+    throw FileError(fmt::format("{}: features.json has {} classes, and {}.labels.txt has {} names",
+                                result.path.string(), result.num_classes, label, names));
+  }
+  return result;
+}
+
+}  // namespace
+
+DataSplits open_tfds(std::string_view folder_name, const DataOptions& options) {
+  check_is_folder("tfds", folder_name);
+  const TfdsFolder folder = read_folder(folder_name, options.image.fields);
+  const ImageOptions image = options.image.with_size();
+  UnpackedBudget budget{half_of_free_memory()};
+  const IndexOptions index = index_of_classes(options, folder.features.label, folder.num_classes);
+  const auto open = [&](const std::string& name) -> std::shared_ptr<const RecordShards> {
+    const auto split = std::ranges::find(folder.splits, name, &TfdsSplit::name);
+    if (split == folder.splits.end()) return nullptr;
+    auto shards = std::make_shared<const RecordShards>(split->files, index, budget);
+    for (std::size_t i = 0; i < split->files.size(); ++i) {
+      if (shards->size_of(i) == split->shard_lengths[i]) continue;
+      throw FileError(fmt::format("{}: {} records; dataset_info.json says {}",
+                                  split->files[i].string(), shards->size_of(i),
+                                  split->shard_lengths[i]));
+    }
+    if (image.skip_bad_records == 0) require_intact(*shards);
+    return shards->size() == 0 ? nullptr : shards;
+  };
+  // Training samples come first in the cache: they are read in every epoch.
+  const auto train = open("train");
+  auto validation = open("validation");
+  auto test = open("test");
+  if (train == nullptr) {
+    std::vector<std::string> names;
+    for (const TfdsSplit& split : folder.splits) names.push_back(split.name);
+    refuse_tfds(folder.path, fmt::format("it has no split train with records; its splits are {}",
+                                         fmt::join(names, ", ")));
+  }
+  if (test == nullptr) test = std::move(validation);
+  std::int64_t num_classes = folder.num_classes;
+  if (num_classes == 0) {
+    for (const auto* shards : {train.get(), validation.get(), test.get()}) {
+      if (shards != nullptr) num_classes = std::max(num_classes, 1 + shards->largest_value());
+    }
+  }
+  std::error_code ignored;
+  const auto cache =
+      open_picture_cache("tfds", std::filesystem::canonical(folder.path, ignored).string(), image);
+  std::int64_t num_slots = 0;
+  const auto make = [&](const std::shared_ptr<const RecordShards>& shards) {
+    const std::int64_t first_slot = num_slots;
+    num_slots += shards->size();
+    auto split = make_record_pictures(shards, folder.features.image, image,
+                                      static_cast<int>(num_classes), cache, first_slot);
+    require_readable(*split, *shards);
+    return split;
+  };
+  DataSplits splits{.name = "tfds", .class_names = folder.class_names};
+  if (test == nullptr) {
+    divide_in_ten(make(train), *train, splits);
+  } else {
+    splits.train = make(train);
+    if (validation != nullptr) splits.validation = make(validation);
+    splits.test = make(test);
+  }
+  describe_pictures(splits);
+  return splits;
+}
+
+}  // namespace syncopate

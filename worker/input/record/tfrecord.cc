@@ -1,0 +1,148 @@
+// tfrecord:GLOB: TFRecord files of Examples with an image and a class, written by anyone.
+#include <fmt/format.h>
+#include <glob.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "models/base/log.h"
+#include "worker/input/array/value_statistics.h"
+#include "worker/input/picture_dataset.h"
+#include "worker/input/record/record_samples.h"
+#include "worker/input/record/record_values.h"
+
+namespace syncopate {
+namespace {
+
+// Returns the files that match, in the byte order of their names. Throws UsageError: none.
+std::vector<std::filesystem::path> matching_files(const std::string& pattern) {
+  glob_t found = {};
+  const int code = ::glob(pattern.c_str(), GLOB_BRACE, nullptr, &found);
+  std::vector<std::filesystem::path> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  ::globfree(&found);
+  std::erase_if(paths, [](const std::filesystem::path& path) {
+    std::error_code ignored;
+    return std::filesystem::is_directory(path, ignored);
+  });
+  std::ranges::sort(paths);
+  if (!paths.empty()) return paths;
+  throw UsageError(
+      fmt::format("--data tfrecord: no file matches {}{}; expected a pattern such as "
+                  "'data/train-*.tfrecord', in quotation marks",
+                  pattern, code == 0 || code == GLOB_NOMATCH ? "" : " (a folder cannot be read)"));
+}
+
+void warn_about_shared_files(const RecordShards& train, const RecordShards& test) {
+  const std::vector<std::filesystem::path> shared = shared_files(train, test);
+  if (shared.empty()) return;
+  log(LogLevel::kWarning,
+      fmt::format("training and test samples share {} file{}, first {}: the test accuracy says "
+                  "nothing about new samples",
+                  shared.size(), shared.size() == 1 ? "" : "s", shared.front().string()));
+}
+
+// Opens one split after another with the same features.
+class SplitOpener {
+ public:
+  SplitOpener(const DataOptions& options)
+      : options_(options),
+        fields_(features_of(options.image.fields, "image", "label")),
+        image_(options.image.with_size()),
+        budget_{half_of_free_memory()} {
+    if (!options.image.fields.raw_shape.empty()) {
+      raw_ = parse_raw_shape(options.image.fields.raw_shape);
+    }
+  }
+
+  bool is_raw() const { return raw_.has_value(); }
+
+  std::shared_ptr<const RecordShards> open(const std::string& pattern) {
+    const auto shards = std::make_shared<const RecordShards>(
+        matching_files(pattern), index_of_classes(options_, fields_.label, 0), budget_);
+    if (shards->size() == 0) {
+      throw FileError(fmt::format("--data tfrecord: the files of {} hold no records", pattern));
+    }
+    if (is_raw() || image_.skip_bad_records == 0) require_intact(*shards);
+    return shards;
+  }
+
+  // cache_name: what names the decoded pictures of all splits.
+  std::unique_ptr<Dataset> make(const std::shared_ptr<const RecordShards>& shards, int num_classes,
+                                std::string_view cache_name) {
+    auto split = raw_ ? make_record_values(shards, fields_.image, *raw_, num_classes)
+                      : make_pictures(shards, num_classes, cache_name);
+    require_readable(*split, *shards);
+    return split;
+  }
+
+ private:
+  std::unique_ptr<Dataset> make_pictures(const std::shared_ptr<const RecordShards>& shards,
+                                         int num_classes, std::string_view cache_name) {
+    if (!has_cache_) {
+      cache_ = open_picture_cache("tfrecord", cache_name, image_);
+      has_cache_ = true;
+    }
+    const std::int64_t first_slot = num_slots_;
+    num_slots_ += shards->size();
+    return make_record_pictures(shards, fields_.image, image_, num_classes, cache_, first_slot);
+  }
+
+  const DataOptions& options_;
+  SampleFeatures fields_;
+  ImageOptions image_;
+  UnpackedBudget budget_;
+  std::optional<TensorSpec> raw_;
+  std::shared_ptr<SampleCache> cache_;
+  bool has_cache_ = false;
+  std::int64_t num_slots_ = 0;
+};
+
+void refuse_picture_flags(const ImageOptions& image) {
+  const char* const flag = image.height != 0            ? "--image-size"
+                           : image.apply_exif           ? "--exif"
+                           : image.skip_bad_records > 0 ? "--skip-bad-records"
+                                                        : nullptr;
+  if (flag == nullptr) return;
+  throw UsageError(fmt::format(
+      "{} is for pictures, and --raw-shape says that the records have values; leave one "
+      "of the two out",
+      flag));
+}
+
+}  // namespace
+
+DataSplits open_tfrecord(std::string_view globs, const DataOptions& options) {
+  if (!options.image.fields.raw_shape.empty()) refuse_picture_flags(options.image);
+  SplitOpener opener(options);
+  const std::string text(globs);
+  const std::size_t colons = text.find("::");
+  const auto train = opener.open(text.substr(0, colons));
+  const auto test = colons == std::string::npos ? nullptr : opener.open(text.substr(colons + 2));
+  const auto classes = static_cast<int>(
+      1 + std::max(train->largest_value(), test == nullptr ? -1 : test->largest_value()));
+  const std::string cache_name = std::filesystem::absolute(text).string();
+  DataSplits splits{.name = "tfrecord"};
+  std::unique_ptr<Dataset> whole = opener.make(train, classes, cache_name);
+  if (test == nullptr) {
+    divide_in_ten(std::move(whole), *train, splits);
+  } else {
+    warn_about_shared_files(*train, *test);
+    splits.train = std::move(whole);
+    splits.test = opener.make(test, classes, cache_name);
+  }
+  if (opener.is_raw()) {
+    const TensorSpec& input = splits.train->spec().inputs.front();
+    ValueStatistics statistics = input.dtype == DType::kF32
+                                     ? no_normalisation(input.shape)
+                                     : value_statistics(*splits.train, /*by_feature=*/false);
+    splits.mean = std::move(statistics.mean);
+    splits.stddev = std::move(statistics.stddev);
+  } else {
+    describe_pictures(splits);
+  }
+  return splits;
+}
+
+}  // namespace syncopate
