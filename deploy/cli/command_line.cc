@@ -58,6 +58,9 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
   flags.begin_group("Checkpoints and output");
   flags.add("--checkpoint", &options.checkpoint, "file that train wrote",
             {.value = "FILE", .required = true});
+  flags.add("--tensorboard", &options.tensorboard,
+            "folder of event files for TensorBoard that gets a picture of the confusion matrix",
+            {.value = "DIR", .default_text = "none"});
   flags.add("--json", &options.json, "one JSON object in place of text");
   std::uint64_t seed = 0;
   add_data_flags(flags, options.model, options.network, options.data, options.cache_dir, seed,

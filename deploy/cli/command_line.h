@@ -50,7 +50,8 @@ struct EvaluateOptions {
   int lanes = 1;
   int input_threads = 1;
   std::filesystem::path cache_dir;
-  ImageOptions image;  // without a size: the checkpoint's
+  ImageOptions image;                 // without a size: the checkpoint's
+  std::filesystem::path tensorboard;  // empty: no picture of the confusion matrix is written
   bool json = false;
 };
 

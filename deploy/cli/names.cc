@@ -136,9 +136,8 @@ constexpr std::array kForeignFlags = {
     ForeignFlag{"--output-dir", "--report", "--report DIR"},
     ForeignFlag{"--json", "--metrics", "--metrics FILE"},
     ForeignFlag{"--output", "--checkpoint-dir", ""},
-    ForeignFlag{"--log-dir", "--metrics", "--metrics FILE"},
-    ForeignFlag{"--logdir", "--metrics", "--metrics FILE"},
-    ForeignFlag{"--tensorboard", "--metrics", "--metrics FILE"},
+    ForeignFlag{"--log-dir", "--tensorboard", ""},
+    ForeignFlag{"--logdir", "--tensorboard", ""},
     ForeignFlag{"--compression", "--compress", ""},
     ForeignFlag{"--fp16-allreduce", "--compress", ""},
 };

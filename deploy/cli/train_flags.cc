@@ -157,8 +157,11 @@ void add_output_flags(FlagSet& flags, TrainFlags& words) {
              "--checkpoint-dir or $TMPDIR, so that no asynchronous worker stops training for one");
   flags.add("--metrics", &options.metrics, "file of JSON lines: begin, step, eval, summary",
             {.value = "FILE", .default_text = "none"});
-  flags.add("--log-every", &loop.log_every_steps, "steps between step lines of --metrics",
-            {.least = 1});
+  flags.add("--tensorboard", &options.tensorboard,
+            "folder of event files for TensorBoard: curves of training and evaluations",
+            {.value = "DIR", .default_text = "none"});
+  flags.add("--log-every", &loop.log_every_steps,
+            "steps between step lines of --metrics and points of --tensorboard", {.least = 1});
   flags.add("--no-progress", &words.hides_progress, "notes and results only, no progress line");
   flags.add("--snapshot-every", &words.snapshot_seconds,
             "time between the servers' snapshots in --checkpoint-dir, from which a server that is "

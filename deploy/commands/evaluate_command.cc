@@ -21,6 +21,7 @@
 #include "worker/input/image_folder.h"
 #include "worker/run/run_data.h"
 #include "worker/train/evaluate.h"
+#include "worker/train/tensorboard.h"
 
 namespace syncopate {
 namespace {
@@ -210,6 +211,10 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
   const Evaluation test = *evaluator.run({}, show_progress(*display, "evaluating"));
   display->finish();
   const std::vector<std::string> names = names_of_classes(info, data);
+  if (of_classes && !options.tensorboard.empty()) {
+    add_confusion_image(options.tensorboard, info.progress.at.step, *evaluator.confusion(),
+                        graph.num_classes());
+  }
   if (options.json) {
     nlohmann::ordered_json line = {{"checkpoint", options.checkpoint.string()},
                                    {"model", info.model},

@@ -24,6 +24,7 @@
 #include "worker/run/train_report.h"
 #include "worker/run/training_session.h"
 #include "worker/train/stop_signal.h"
+#include "worker/train/tensorboard.h"
 #include "worker/train/train_loop.h"
 
 namespace syncopate {
@@ -110,6 +111,10 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
       return;
     }
     session.metrics = make_metrics_writer(is_chief ? options.metrics : "", start.resumed);
+    if (is_chief && !options.tensorboard.empty()) {
+      session.metrics = make_both(std::move(session.metrics),
+                                  make_tensorboard_writer(options.tensorboard, /*now=*/true));
+    }
     describe_run(run_options, graph, data, strategy, schedule_options, global_batch, *display);
 
     session.evaluator =

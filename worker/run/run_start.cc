@@ -19,6 +19,7 @@
 #include "worker/run/run_folder.h"
 #include "worker/run/run_sizes.h"
 #include "worker/train/metrics.h"
+#include "worker/train/tensorboard.h"
 
 namespace syncopate {
 namespace {
@@ -269,6 +270,7 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const Progre
     // Asynchronous workers append to one metrics file, and one worker at a time reports steps.
     // The lines of an earlier run must be gone before any worker begins.
     make_metrics_writer(options.metrics, false);
+    if (!options.tensorboard.empty()) make_tensorboard_writer(options.tensorboard, /*now=*/true);
   }
   if (loads) strategy.restore(first);
   strategy.begin(start.progress.at);

@@ -352,6 +352,7 @@ constexpr std::array kRows = {
     Row{"--init-from", [](Options o) { return if_not_empty(o.init_from); }, kRequired, nullptr,
         Form::kValue, weights_text},
     Row{"--metrics", [](Options o) { return if_not_empty(o.metrics); }},
+    Row{"--tensorboard", [](Options o) { return if_not_empty(o.tensorboard); }},
     Row{"--log-every", [](Options o) { return number(o.loop.log_every_steps); }},
     Row{"--no-progress", [](Options o) { return if_on(!o.show_progress); }, kNone, nullptr,
         Form::kSwitch}};

@@ -50,8 +50,9 @@ struct TrainOptions {
   bool resume = false;
   bool deterministic = false;
   bool show_progress = true;
-  std::filesystem::path init_from;  // empty: the initial values follow from the seed
-  std::filesystem::path metrics;    // empty: no metrics are written
+  std::filesystem::path init_from;    // empty: the initial values follow from the seed
+  std::filesystem::path metrics;      // empty: no metrics are written
+  std::filesystem::path tensorboard;  // empty: no event files are written
   std::filesystem::path cache_dir;
   std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);  // of the servers
   std::filesystem::path record;                                            // empty: no record

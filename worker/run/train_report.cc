@@ -174,6 +174,9 @@ void print_result(const TrainOptions& options, const Summary& summary, const Tra
       << '\n';
   if (outcome.best) out << "best            " << outcome.best->string() << '\n';
   if (!options.metrics.empty()) out << "metrics         " << options.metrics.string() << '\n';
+  if (!options.tensorboard.empty()) {
+    out << "tensorboard     " << options.tensorboard.string() << '\n';
+  }
   out << std::flush;
 }
 

@@ -7,6 +7,7 @@
 #include "worker/run/job_membership.h"
 #include "worker/run/run_data.h"
 #include "worker/run/run_sizes.h"
+#include "worker/train/tensorboard.h"
 
 namespace syncopate {
 namespace {
@@ -99,6 +100,10 @@ TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
                           if (!session.begins_again) strategy.abort("this task has ended");
                         }}));
     metrics.push_back(make_late_metrics_writer(options.metrics));
+    if (!options.tensorboard.empty()) {
+      metrics.back() = make_both(std::move(metrics.back()),
+                                 make_tensorboard_writer(options.tensorboard, /*now=*/false));
+    }
     displays.push_back(make_progress_display(options.show_progress));
     const auto index = static_cast<std::size_t>(replica.index);
     DeferredEvaluations* const kept =

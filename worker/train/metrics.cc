@@ -34,6 +34,29 @@ class NoMetrics final : public MetricsWriter {
   void write(const Summary& /*summary*/) override {}
 };
 
+class Both final : public MetricsWriter {
+ public:
+  Both(std::unique_ptr<MetricsWriter> first, std::unique_ptr<MetricsWriter> second)
+      : first_(std::move(first)), second_(std::move(second)) {}
+
+  bool is_read() const noexcept override { return first_->is_read() || second_->is_read(); }
+  void write(const BeginMetrics& metrics) override { pass_on(metrics); }
+  void write(const StepMetrics& metrics) override { pass_on(metrics); }
+  void write(const EvalMetrics& metrics) override { pass_on(metrics); }
+  void write(const WorkerMetrics& metrics) override { pass_on(metrics); }
+  void write(const Summary& summary) override { pass_on(summary); }
+
+ private:
+  template <typename Metrics>
+  void pass_on(const Metrics& metrics) {
+    first_->write(metrics);
+    second_->write(metrics);
+  }
+
+  std::unique_ptr<MetricsWriter> first_;
+  std::unique_ptr<MetricsWriter> second_;
+};
+
 // "counts" are those of ps::StalenessHistogram: exact below 64, then ranges of stalenesses.
 OrderedJson staleness_of(const std::vector<WorkerStaleness>& workers) {
   OrderedJson all = OrderedJson::array();
@@ -257,6 +280,11 @@ std::unique_ptr<MetricsWriter> make_metrics_writer(const std::filesystem::path& 
 std::unique_ptr<MetricsWriter> make_late_metrics_writer(const std::filesystem::path& path) {
   if (path.empty()) return std::make_unique<NoMetrics>();
   return std::make_unique<JsonLines>(path, true);
+}
+
+std::unique_ptr<MetricsWriter> make_both(std::unique_ptr<MetricsWriter> first,
+                                         std::unique_ptr<MetricsWriter> second) {
+  return std::make_unique<Both>(std::move(first), std::move(second));
 }
 
 std::string describe(const EvalMetrics& metrics) {

@@ -158,6 +158,9 @@ std::unique_ptr<MetricsWriter> make_metrics_writer(const std::filesystem::path& 
 // an asynchronous job, of which one at a time reports. An empty path writes nothing. The first line
 // throws FileError.
 std::unique_ptr<MetricsWriter> make_late_metrics_writer(const std::filesystem::path& path);
+// Makes a writer that passes everything on to both.
+std::unique_ptr<MetricsWriter> make_both(std::unique_ptr<MetricsWriter> first,
+                                         std::unique_ptr<MetricsWriter> second);
 
 // Sums of losses, times and samples over a number of training steps.
 

@@ -35,39 +35,50 @@ spng_plte palette() {
   return made;
 }
 
-void require(int code, const std::filesystem::path& path) {
-  if (code == 0) return;
-  throw FileError(fmt::format("write {}: libspng: {}", path.string(), spng_strerror(code)));
+void require(int code) {
+  if (code != 0) throw InternalError(fmt::format("libspng: {}", spng_strerror(code)));
+}
+
+std::vector<std::byte> encode(std::span<const std::uint8_t> pixels, std::int64_t width,
+                              std::int64_t height, spng_color_type type) {
+  check(static_cast<std::int64_t>(pixels.size()) == width * height, "a value for each pixel");
+  const std::unique_ptr<spng_ctx, decltype(&spng_ctx_free)> png(spng_ctx_new(SPNG_CTX_ENCODER),
+                                                                spng_ctx_free);
+  check(png != nullptr, "libspng gives a context");
+  require(spng_set_option(png.get(), SPNG_ENCODE_TO_BUFFER, 1));
+  spng_ihdr header{};
+  header.width = static_cast<std::uint32_t>(width);
+  header.height = static_cast<std::uint32_t>(height);
+  header.bit_depth = 8;
+  header.color_type = static_cast<std::uint8_t>(type);
+  require(spng_set_ihdr(png.get(), &header));
+  if (type == SPNG_COLOR_TYPE_INDEXED) {
+    spng_plte colours = palette();
+    require(spng_set_plte(png.get(), &colours));
+  }
+  require(spng_encode_image(png.get(), pixels.data(), pixels.size(), SPNG_FMT_PNG,
+                            SPNG_ENCODE_FINALIZE));
+  std::size_t bytes = 0;
+  int code = 0;
+  const std::unique_ptr<void, decltype(&std::free)> encoded(
+      spng_get_png_buffer(png.get(), &bytes, &code), std::free);
+  require(code);
+  const auto* const begin = static_cast<const std::byte*>(encoded.get());
+  return {begin, begin + bytes};
 }
 
 }  // namespace
 
 void write_label_png(const std::filesystem::path& path, std::span<const std::uint8_t> labels,
                      std::int64_t width, std::int64_t height) {
-  check(static_cast<std::int64_t>(labels.size()) == width * height, "a label for each pixel");
-  const std::unique_ptr<spng_ctx, decltype(&spng_ctx_free)> png(spng_ctx_new(SPNG_CTX_ENCODER),
-                                                                spng_ctx_free);
-  check(png != nullptr, "libspng gives a context");
-  require(spng_set_option(png.get(), SPNG_ENCODE_TO_BUFFER, 1), path);
-  spng_ihdr header{};
-  header.width = static_cast<std::uint32_t>(width);
-  header.height = static_cast<std::uint32_t>(height);
-  header.bit_depth = 8;
-  header.color_type = SPNG_COLOR_TYPE_INDEXED;
-  require(spng_set_ihdr(png.get(), &header), path);
-  spng_plte colours = palette();
-  require(spng_set_plte(png.get(), &colours), path);
-  require(spng_encode_image(png.get(), labels.data(), labels.size(), SPNG_FMT_PNG,
-                            SPNG_ENCODE_FINALIZE),
-          path);
-  std::size_t bytes = 0;
-  int code = 0;
-  const std::unique_ptr<void, decltype(&std::free)> encoded(
-      spng_get_png_buffer(png.get(), &bytes, &code), std::free);
-  require(code, path);
   ReplacingFile file(path);
-  file.write({static_cast<const std::byte*>(encoded.get()), bytes});
+  file.write(encode(labels, width, height, SPNG_COLOR_TYPE_INDEXED));
   file.commit();
+}
+
+std::vector<std::byte> encode_grey_png(std::span<const std::uint8_t> pixels, std::int64_t width,
+                                       std::int64_t height) {
+  return encode(pixels, width, height, SPNG_COLOR_TYPE_GRAYSCALE);
 }
 
 }  // namespace syncopate

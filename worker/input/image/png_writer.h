@@ -1,15 +1,21 @@
-// Writes a label map as a PNG file with a palette: the value of a pixel is its class, and viewers
-// show each class in a colour.
+// Writes PNG files: label maps with a palette, in which the value of a pixel is its class and
+// viewers show each class in a colour, and grey pictures.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <vector>
 
 namespace syncopate {
 
 // labels: [height * width], each below 256. Replaces the file atomically. Throws FileError.
 void write_label_png(const std::filesystem::path& path, std::span<const std::uint8_t> labels,
                      std::int64_t width, std::int64_t height);
+
+// Returns a PNG file of grey pixels, [height * width], 0 black. Throws InternalError.
+std::vector<std::byte> encode_grey_png(std::span<const std::uint8_t> pixels, std::int64_t width,
+                                       std::int64_t height);
 
 }  // namespace syncopate

@@ -1,0 +1,123 @@
+// Tests the event files of TensorBoard, read with the record reader and protobuf.
+#include "worker/train/tensorboard.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "tests/worker/temporary_folder.h"
+#include "worker/input/record/proto/event.pb.h"
+#include "worker/input/record/record_file.h"
+
+namespace syncopate {
+namespace {
+
+class TensorBoard : public testing::Test {
+ protected:
+  // Returns the events of the one file in a folder.
+  std::vector<proto::Event> events_of(const std::string& split) const {
+    std::vector<proto::Event> events;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path() / split)) {
+      EXPECT_NE(entry.path().filename().string().find("tfevents"), std::string::npos);
+      UnpackedBudget budget;
+      RecordFile(entry.path(), budget)
+          .scan([&](const RecordPlace& /*place*/, auto bytes, bool is_intact) {
+            EXPECT_TRUE(is_intact);
+            proto::Event& event = events.emplace_back();
+            EXPECT_TRUE(event.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())));
+          });
+    }
+    return events;
+  }
+
+  TemporaryFolder folder_;
+};
+
+std::map<std::string, float> values_of(const proto::Event& event) {
+  std::map<std::string, float> values;
+  for (const auto& value : event.summary().value()) values[value.tag()] = value.simple_value();
+  return values;
+}
+
+TEST_F(TensorBoard, HasACurveForEachNumberOfAStepAndOfAnEvaluation) {
+  const auto writer = make_tensorboard_writer(folder_.path(), /*now=*/true);
+  writer->write(BeginMetrics{});
+  writer->write(StepMetrics{.step = 50,
+                            .loss = 0.5,
+                            .metric = {.value = 0.75},
+                            .learning_rate = 0.125,
+                            .samples_per_second = 1000.0});
+  writer->write(StepMetrics{.step = 100, .loss = 0.25, .staleness_mean = 1.5, .staleness_max = 3});
+  writer->write(EvalMetrics{.step = 100, .test_loss = 0.375, .test_metric = {.value = 0.5}});
+  writer->write(EvalMetrics{.step = 100,
+                            .test_loss = 2.0,
+                            .test_metric = {.value = 0.25, .mean_iou = 0.125},
+                            .on_validation = true});
+  writer->write(Summary{});
+
+  const auto train = events_of("train");
+  ASSERT_EQ(train.size(), 3U) << "the version and two steps";
+  EXPECT_EQ(train[0].file_version(), "brain.Event:2");
+  EXPECT_EQ(train[1].step(), 50);
+  EXPECT_GT(train[1].wall_time(), 1.7e9);
+  EXPECT_EQ(values_of(train[1]), (std::map<std::string, float>{{"loss", 0.5F},
+                                                               {"accuracy", 0.75F},
+                                                               {"learning_rate", 0.125F},
+                                                               {"samples_per_second", 1000.0F},
+                                                               {"input_wait_fraction", 0.0F}}));
+  EXPECT_EQ(values_of(train[2]).at("staleness"), 1.5F);
+  const auto test = events_of("test");
+  ASSERT_EQ(test.size(), 2U);
+  EXPECT_EQ(values_of(test[1]),
+            (std::map<std::string, float>{{"loss", 0.375F}, {"accuracy", 0.5F}}));
+  const auto validation = events_of("validation");
+  ASSERT_EQ(validation.size(), 2U);
+  EXPECT_EQ(values_of(validation[1]).at("mean_iou"), 0.125F);
+}
+
+TEST_F(TensorBoard, HasTheTestResultOfARunWithAValidationSplit) {
+  const auto writer = make_tensorboard_writer(folder_.path(), /*now=*/false);
+  writer->write(Summary{.steps = 7,
+                        .test_metric = {.value = 0.5},
+                        .test_loss = 0.25,
+                        .val_metric = MetricValue{.value = 0.75}});
+  const auto test = events_of("test");
+  ASSERT_EQ(test.size(), 2U);
+  EXPECT_EQ(test[1].step(), 7);
+  EXPECT_EQ(values_of(test[1]),
+            (std::map<std::string, float>{{"loss", 0.25F}, {"accuracy", 0.5F}}));
+}
+
+TEST_F(TensorBoard, ShowsTheConfusionMatrixAsAPicture) {
+  ConfusionMatrix confusion(2);
+  Tensor logits = make_host_tensor({4, 2}, DType::kF32);
+  Tensor targets = make_host_tensor({4}, DType::kI32);
+  std::ranges::copy(std::vector<float>{1, 0, 0, 1, 1, 0, 1, 0}, logits.f32().begin());
+  std::ranges::copy(std::vector<std::int32_t>{0, 1, 1, 1}, targets.i32().begin());
+  confusion.add(logits, targets);
+  add_confusion_image(folder_.path(), 300, confusion, 2);
+  const auto events = events_of("test");
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[1].step(), 300);
+  const auto& value = events[1].summary().value(0);
+  EXPECT_EQ(value.tag(), "confusion");
+  EXPECT_EQ(value.image().width(), 512);
+  EXPECT_EQ(value.image().height(), 512);
+  EXPECT_TRUE(value.image().encoded_image_string().starts_with("\x89PNG"));
+}
+
+TEST_F(TensorBoard, IsRefusedAtTheStartWhereItCannotBeWritten) {
+  try {
+    make_tensorboard_writer("/proc/none", /*now=*/true);
+    FAIL() << "there is no such folder";
+  } catch (const FileError& error) {
+    EXPECT_NE(std::string(error.what()).find("--tensorboard"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,171 @@
+#include "worker/train/tensorboard.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "models/base/log.h"
+#include "ps/net/endpoint.h"
+#include "worker/input/image/png_writer.h"
+#include "worker/input/record/proto/event.pb.h"
+#include "worker/input/record/record_writer.h"
+
+namespace syncopate {
+namespace {
+
+constexpr const char* kFileVersion = "brain.Event:2";
+constexpr mode_t kBeforeUmask = 0666;
+constexpr std::int64_t kPictureSide = 512;  // pixels, about
+constexpr std::int64_t kMostPictureClasses = 2048;
+
+proto::Event event_at(std::int64_t step) {
+  proto::Event event;
+  event.set_wall_time(wall_clock_seconds());
+  event.set_step(step);
+  return event;
+}
+
+class Curves final : public MetricsWriter {
+ public:
+  explicit Curves(const std::filesystem::path& folder)
+      : train_(folder / "train"), validation_(folder / "validation"), test_(folder / "test") {}
+
+  void open() { train_.open(); }
+  void write(const BeginMetrics& /*metrics*/) override {}
+  void write(const StepMetrics& metrics) override {
+    std::vector<std::pair<std::string_view, double>> values = {
+        {"loss", metrics.loss},
+        {metrics.metric.name(), metrics.metric.value},
+        {"learning_rate", metrics.learning_rate},
+        {"samples_per_second", metrics.samples_per_second},
+        {"input_wait_fraction", metrics.input_wait_fraction}};
+    if (metrics.staleness_max > 0) values.emplace_back("staleness", metrics.staleness_mean);
+    train_.add_scalars(metrics.step, values);
+  }
+  void write(const EvalMetrics& metrics) override {
+    std::vector<std::pair<std::string_view, double>> values = {
+        {"loss", metrics.test_loss}, {metrics.test_metric.name(), metrics.test_metric.value}};
+    if (const auto iou = metrics.test_metric.mean_iou) values.emplace_back("mean_iou", *iou);
+    (metrics.on_validation ? validation_ : test_).add_scalars(metrics.step, values);
+  }
+  void write(const WorkerMetrics& /*metrics*/) override {}
+  // With a validation split the test split is evaluated once, at the end.
+  void write(const Summary& summary) override {
+    if (!summary.val_metric || std::isnan(summary.test_loss)) return;
+    write(EvalMetrics{
+        .step = summary.steps, .test_loss = summary.test_loss, .test_metric = summary.test_metric});
+  }
+
+ private:
+  EventFile train_;
+  EventFile validation_;
+  EventFile test_;
+};
+
+}  // namespace
+
+void EventFile::open() {
+  if (file_) return;
+  // Files of one second, host and process differ by a number; TensorBoard takes the parts of a name
+  // behind "tfevents" for no more than that.
+  static std::atomic<int> files{0};
+  std::error_code failed;
+  std::filesystem::create_directories(folder_, failed);
+  path_ = folder_ / fmt::format("events.out.tfevents.{}.{}.{}.{}.v2",
+                                static_cast<std::int64_t>(wall_clock_seconds()), own_host_name(),
+                                ::getpid(), files.fetch_add(1));
+  file_ = FileDescriptor(
+      ::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_APPEND | O_CLOEXEC, kBeforeUmask));
+  if (!file_) {
+    throw FileError(describe_errno("open --tensorboard", path_.string(), errno) +
+                    "; give a folder that can be written");
+  }
+  proto::Event first = event_at(0);
+  first.set_file_version(kFileVersion);
+  write(first.SerializeAsString());
+}
+
+void EventFile::add_scalars(std::int64_t step,
+                            std::span<const std::pair<std::string_view, double>> values) {
+  open();
+  proto::Event event = event_at(step);
+  for (const auto& [tag, value] : values) {
+    proto::Summary::Value* const added = event.mutable_summary()->add_value();
+    added->set_tag(std::string(tag));
+    added->set_simple_value(static_cast<float>(value));
+  }
+  write(event.SerializeAsString());
+}
+
+void EventFile::add_picture(std::int64_t step, std::string_view tag,
+                            std::span<const std::uint8_t> pixels, std::int64_t width,
+                            std::int64_t height) {
+  open();
+  const std::vector<std::byte> png = encode_grey_png(pixels, width, height);
+  proto::Event event = event_at(step);
+  proto::Summary::Value* const added = event.mutable_summary()->add_value();
+  added->set_tag(std::string(tag));
+  proto::Summary::Image* const image = added->mutable_image();
+  image->set_width(static_cast<std::int32_t>(width));
+  image->set_height(static_cast<std::int32_t>(height));
+  image->set_colorspace(1);
+  image->set_encoded_image_string(png.data(), png.size());
+  write(event.SerializeAsString());
+}
+
+// An event that cannot be written, because the disk is full, is lost; training is worth more.
+void EventFile::write(std::string_view event) {
+  std::vector<std::byte> record;
+  append_record(std::as_bytes(std::span(event)), record);
+  std::span<const std::byte> rest = record;
+  const off_t end = ::lseek(file_.get(), 0, SEEK_END);
+  while (!rest.empty()) {
+    const ssize_t written = ::write(file_.get(), rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) break;
+    rest = rest.subspan(static_cast<std::size_t>(written));
+  }
+  if (!rest.empty() && !is_failing_) {
+    log(LogLevel::kWarning, describe_errno("write --tensorboard", path_.string(), errno) +
+                                "; training goes on, and later events are tried again");
+  }
+  // TensorBoard would stop at a part of an event.
+  if (!rest.empty() && ::ftruncate(file_.get(), end) != 0) file_.reset();
+  is_failing_ = !rest.empty();
+}
+
+std::unique_ptr<MetricsWriter> make_tensorboard_writer(const std::filesystem::path& folder,
+                                                       bool now) {
+  auto curves = std::make_unique<Curves>(folder);
+  if (now) curves->open();
+  return curves;
+}
+
+void add_confusion_image(const std::filesystem::path& folder, std::int64_t step,
+                         const ConfusionMatrix& confusion, std::int64_t num_classes) {
+  if (num_classes < 1 || num_classes > kMostPictureClasses) return;
+  const std::int64_t cell = std::max<std::int64_t>(1, kPictureSide / num_classes);
+  const std::int64_t side = cell * num_classes;
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(side * side), 255);
+  const std::vector<ClassCounts> classes = confusion.classes();
+  for (const auto& [pair, count] : confusion.counts()) {
+    const auto& [target, predicted] = pair;
+    const double share = static_cast<double>(count) /
+                         static_cast<double>(classes[static_cast<std::size_t>(target)].samples);
+    const auto grey = static_cast<std::uint8_t>(std::lround(255.0 * (1.0 - share)));
+    for (std::int64_t row = target * cell; row < (target + 1) * cell; ++row) {
+      std::fill_n(pixels.begin() + row * side + predicted * cell, cell, grey);
+    }
+  }
+  EventFile(folder / "test").add_picture(step, "confusion", pixels, side, side);
+}
+
+}  // namespace syncopate

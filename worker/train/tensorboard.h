@@ -1,0 +1,56 @@
+// Event files that TensorBoard reads: TFRecord files of messages Event (event.proto).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "models/base/file_descriptor.h"
+#include "worker/train/confusion.h"
+#include "worker/train/metrics.h"
+
+namespace syncopate {
+
+// One event file in a folder, which is created with its first event. Each event is one write, so
+// that TensorBoard shows a run while it trains and a killed run leaves whole events. One thread
+// only.
+class EventFile {
+ public:
+  explicit EventFile(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  // Creates the folder and the file. Throws FileError, and UnavailableError if this build has no
+  // protobuf. The functions below call it.
+  void open();
+  // Adds values of one step, by tag.
+  void add_scalars(std::int64_t step, std::span<const std::pair<std::string_view, double>> values);
+  // Adds a picture of grey pixels, [height * width], 0 black.
+  void add_picture(std::int64_t step, std::string_view tag, std::span<const std::uint8_t> pixels,
+                   std::int64_t width, std::int64_t height);
+
+ private:
+  void write(std::string_view event);
+
+  const std::filesystem::path folder_;
+  std::filesystem::path path_;
+  FileDescriptor file_;
+  bool is_failing_ = false;  // the last event could not be written
+};
+
+// Makes a writer of the curves of a run: folder/train has loss, accuracy (or the loss's other main
+// metric), learning_rate, samples_per_second, and staleness of asynchronous workers, by step;
+// folder/validation and folder/test have loss and accuracy of evaluations. Files are created when
+// their first event is written; with `now` that of folder/train at once, so that a folder that
+// cannot be written ends a run before it trains. Throws as EventFile::open().
+std::unique_ptr<MetricsWriter> make_tensorboard_writer(const std::filesystem::path& folder,
+                                                       bool now);
+
+// Adds the picture "confusion" to folder/test: a row per class, a column per predicted class,
+// darker where more samples of the class are taken for it. Throws as EventFile::open().
+void add_confusion_image(const std::filesystem::path& folder, std::int64_t step,
+                         const ConfusionMatrix& confusion, std::int64_t num_classes);
+
+}  // namespace syncopate
