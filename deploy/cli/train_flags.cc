@@ -159,6 +159,11 @@ void add_output_flags(FlagSet& flags, TrainFlags& words) {
             {.value = "FILE", .default_text = "none"});
   flags.add("--log-every", &loop.log_every_steps, "steps between step lines of --metrics",
             {.least = 1});
+  flags.add("--trace", &options.trace,
+            "Chrome trace of what each replica and reader does and when, to open in "
+            "ui.perfetto.dev; about 1 KB a step; in a job of several tasks each writes its own, "
+            "with its rank before the extension, such as t.0.json",
+            {.value = "FILE", .default_text = "none"});
   flags.add("--no-progress", &words.hides_progress, "notes and results only, no progress line");
   flags.add("--snapshot-every", &words.snapshot_seconds,
             "time between the servers' snapshots in --checkpoint-dir, from which a server that is "

@@ -30,7 +30,8 @@ namespace syncopate {
 namespace {
 
 int train_in_job(const TrainOptions& options, StopSignal& signals,
-                 std::optional<EarlyStop>& early_stop, Membership* membership, std::ostream& out) {
+                 std::optional<EarlyStop>& early_stop, Membership* membership, Trace* trace,
+                 std::ostream& out) {
   const bool is_chief = options.cluster.is_chief();
   const auto display =
       is_chief ? make_progress_display(options.show_progress) : make_silent_display();
@@ -48,6 +49,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
   RunStart start;
   TrainOutcome outcome;
   TrainOptions run_options = options;
+  run_options.input.trace.trace = trace;
   std::unique_ptr<DeviceMonitor> monitor;
   std::int64_t global_batch = 0;
   report_failures(membership, session.strategy, [&] {
@@ -91,6 +93,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     }
     session.strategy = make_strategy(run_options.strategy, graph);
     Strategy& strategy = *session.strategy;
+    trace_replicas(strategy, trace);
     if (watch) {
       session.waker.emplace(*watch,
                             [&strategy](const std::string& reason) { strategy.abort(reason); });
@@ -114,7 +117,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
 
     session.evaluator =
         std::make_unique<Evaluator>(strategy, graph, data.watched(), evaluation_options(options));
-    InputOptions input_options = options.input;
+    InputOptions input_options = run_options.input;
     input_options.batch_size = global_batch;
     input_options.seed = options.strategy.seed;
     input_options.shard = strategy.input_shard();
@@ -179,11 +182,12 @@ int run_train(const TrainOptions& given, StopSignal& signals, MpiSession* mpi, s
   require_open_files(needed_open_files(options.cluster), place_in_job(options.cluster));
   find_devices(options);
   warn_of_threads(options);
+  const auto trace = open_trace(options);
   const auto nonce_file = share_nonce(options.cluster, options.rendezvous_timeout);
   prepare_rendezvous(options.cluster);
   const auto membership = meet(options, mpi);
   try {
-    return train_in_job(options, signals, early_stop, membership.get(), out);
+    return train_in_job(options, signals, early_stop, membership.get(), trace.get(), out);
   } catch (const ps::JobOver& over) {
     std::cerr << "syncopate: " + std::string(over.what()) + ": nothing was left to train\n"
               << std::flush;

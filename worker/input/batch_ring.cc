@@ -16,16 +16,23 @@ namespace {
 // A timeout longer than any batch takes, because every wait must be bounded.
 constexpr std::chrono::seconds kReaderTimeout(600);
 
+TraceThread* trace_of(const ReaderTrace& readers, int reader) {
+  if (readers.trace == nullptr) return nullptr;
+  return &readers.trace->thread(readers.first_id + reader,
+                                fmt::format("{} {}", readers.name, reader));
+}
+
 }  // namespace
 
-BatchRing::BatchRing(std::size_t slots, int threads, Fill fill, std::function<void()> wake)
-    : fill_(std::move(fill)), wake_(std::move(wake)), slots_(slots) {
-  check(slots >= 2 && threads >= 1, "a batch ring needs two slots and one thread");
+BatchRing::BatchRing(const BatchRingOptions& options, BatchRingCalls calls)
+    : calls_(std::move(calls)), slots_(options.slots) {
+  check(options.slots >= 2 && options.threads >= 1, "a batch ring needs two slots and one thread");
   // Limits the threads: one beyond the number of slots would never find a free slot.
-  const int useful = std::min(threads, static_cast<int>(slots));
+  const int useful = std::min(options.threads, static_cast<int>(options.slots));
   try {
     for (int i = 0; i < useful; ++i) {
-      readers_.emplace_back([this] { read_batches(); });
+      TraceThread* const trace = trace_of(options.trace, i);
+      readers_.emplace_back([this, trace] { read_batches(trace); });
       const std::string thread_name = fmt::format("input-{}", i);
       pthread_setname_np(readers_.back().native_handle(), thread_name.c_str());
     }
@@ -43,7 +50,7 @@ void BatchRing::stop() {
     stopping_ = true;
   }
   slot_freed_.notify_all();
-  if (wake_) wake_();
+  if (calls_.wake) calls_.wake();
   readers_.clear();  // joins the reader threads
 }
 
@@ -87,11 +94,14 @@ void BatchRing::finish(std::int64_t sequence, std::exception_ptr error) {
   slot_filled_.notify_one();
 }
 
-void BatchRing::read_batches() {
+void BatchRing::read_batches(TraceThread* trace) {
   while (const std::optional<std::int64_t> sequence = claim()) {
     std::exception_ptr error;
     try {
-      fill_(*sequence, static_cast<std::size_t>(*sequence) % slots_.size());
+      if (!calls_.wait || calls_.wait(*sequence)) {
+        const Span span(trace, TraceKind::kInput, *sequence);
+        calls_.fill(*sequence, static_cast<std::size_t>(*sequence) % slots_.size());
+      }
     } catch (...) {
       error = std::current_exception();
     }

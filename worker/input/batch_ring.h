@@ -13,30 +13,44 @@
 #include <thread>
 #include <vector>
 
+#include "worker/input/batch_source.h"
+
 namespace syncopate {
 
-// Calls fill(sequence, slot) for sequence 0, 1, 2, ... on `threads` threads, one call at a time per
-// slot. One thread calls take(). The destructor stops and joins the readers: it calls `wake` and
-// waits for running calls of `fill`.
+struct BatchRingOptions {
+  std::size_t slots = 2;  // 2 or more: the consumer holds up to two, the readers fill the others
+  int threads = 1;
+  ReaderTrace trace;
+};
+
+// What the readers of a ring call.
+struct BatchRingCalls {
+  // Fills a slot with batch `sequence`. Called for 0, 1, 2, ..., one call at a time per slot.
+  std::function<void(std::int64_t sequence, std::size_t slot)> fill;
+  // Waits, before `fill` and on the same thread, until the batch may be filled; returns false if
+  // there is none. May be empty.
+  std::function<bool(std::int64_t sequence)> wait = {};
+  // Ends every call of `wait`, now and later; does not throw. May be empty.
+  std::function<void()> wake = {};
+};
+
+// Fills batches on `threads` threads. One thread calls take(). The destructor stops and joins the
+// readers: it calls `wake` and waits for running calls of `fill`.
 class BatchRing {
  public:
-  using Fill = std::function<void(std::int64_t sequence, std::size_t slot)>;
-
-  // slots >= 2: the consumer holds up to two slots, the readers fill the others. wake: ends every
-  // wait inside `fill`, now and later; does not throw.
-  BatchRing(std::size_t slots, int threads, Fill fill, std::function<void()> wake = {});
+  BatchRing(const BatchRingOptions& options, BatchRingCalls calls);
   ~BatchRing();
   BatchRing(const BatchRing&) = delete;
   BatchRing& operator=(const BatchRing&) = delete;
 
   // Returns the slot of the next batch. This slot and the one before it stay unchanged until the
-  // next call. Throws what `fill` threw for that batch, and throws it again on every later call.
+  // next call. Throws what the calls threw for that batch, and throws it again on every later call.
   std::size_t take();
   // Returns how many seconds take() has waited so far.
   std::chrono::nanoseconds waited() const noexcept { return waited_; }
 
  private:
-  void read_batches();
+  void read_batches(TraceThread* trace);
   std::optional<std::int64_t> claim();  // the next batch to fill; nothing: the ring ends
   void finish(std::int64_t sequence, std::exception_ptr error);
   void stop();
@@ -46,8 +60,7 @@ class BatchRing {
     std::exception_ptr error;
   };
 
-  const Fill fill_;
-  const std::function<void()> wake_;
+  const BatchRingCalls calls_;
   std::int64_t taken_ = 0;  // sequence of the next take(); used by the consumer only
   std::chrono::nanoseconds waited_{0};
 

@@ -18,9 +18,10 @@ class PrefetchedBatchSource final : public BatchSource {
   PrefetchedBatchSource(const Dataset& dataset, const InputOptions& options, ps::DataPosition start)
       : reader_(dataset, options, std::move(start)),
         slots_(make_slots(reader_, options)),
-        ring_(slots_.size(), options.threads, [this](std::int64_t sequence, std::size_t slot) {
-          reader_.fill(sequence, slots_[slot]);
-        }) {}
+        ring_({.slots = slots_.size(), .threads = options.threads, .trace = options.trace},
+              {.fill = [this](std::int64_t sequence, std::size_t slot) {
+                reader_.fill(sequence, slots_[slot]);
+              }}) {}
 
   const Batch& next() override {
     const std::size_t slot = ring_.take();

@@ -8,12 +8,20 @@
 #include <string>
 
 #include "models/backend/model.h"
+#include "models/base/trace.h"
 #include "ps/coordinator/data_position.h"
 #include "strategies/input_shard.h"
 #include "worker/input/dataset.h"
 #include "worker/input/draw.h"
 
 namespace syncopate {
+
+// Where the reader threads of a source record their spans.
+struct ReaderTrace {
+  Trace* trace = nullptr;  // null: nowhere; outlives the source
+  int first_id = 1000;     // id of the first reader, above those of replicas
+  std::string name = "reader";
+};
 
 struct InputOptions {
   std::int64_t batch_size = 64;  // samples per step over all replicas of all tasks
@@ -27,6 +35,7 @@ struct InputOptions {
   int threads = 1;   // number of reader threads
   int prefetch = 2;  // batches ready ahead of the consumer
   InputShard shard;  // this task's share of each batch
+  ReaderTrace trace;
 };
 
 struct InputCounters {

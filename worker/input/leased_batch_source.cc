@@ -36,9 +36,10 @@ LeasedBatchSource::LeasedBatchSource(const Dataset& dataset, const LeasedInputOp
       slots_(make_lease_slots(reader_, prefetch_)),
       leases_(slots_.size()),
       ring_(
-          slots_.size(), options.input.threads,
-          [this](std::int64_t sequence, std::size_t slot) { fill(sequence, slot); },
-          [this] { stop(); }) {}
+          {.slots = slots_.size(), .threads = options.input.threads, .trace = options.input.trace},
+          {.fill = [this](std::int64_t sequence, std::size_t slot) { fill(sequence, slot); },
+           .wait = [this](std::int64_t sequence) { return lease(sequence); },
+           .wake = [this] { stop(); }}) {}
 
 InputOptions LeasedBatchSource::for_whole_batches(InputOptions options) {
   options.shard = {};
@@ -90,21 +91,25 @@ InputCounters LeasedBatchSource::counters() const {
 }
 
 void LeasedBatchSource::fill(std::int64_t sequence, std::size_t slot) {
-  const std::optional<ps::SampleRange> samples = lease(sequence);
-  if (!samples) return;
-  const std::int64_t count = samples->end - samples->begin;
-  reader_.fill(*samples, loss_divisor_factor_ * count, slots_[slot]);
+  ps::SampleRange samples;
+  {
+    const std::lock_guard lock(mutex_);
+    samples = leases_[static_cast<std::size_t>(sequence) % leases_.size()];
+  }
+  const std::int64_t count = samples.end - samples.begin;
+  reader_.fill(samples, loss_divisor_factor_ * count, slots_[slot]);
 }
 
 // Leases the samples of batch `sequence` from the job, after those of all earlier batches and
 // at most `prefetch` batches ahead, because no other worker can train the samples of a lease.
-std::optional<ps::SampleRange> LeasedBatchSource::lease(std::int64_t sequence) {
+// Returns false if there is no lease.
+bool LeasedBatchSource::lease(std::int64_t sequence) {
   {
     std::unique_lock lock(mutex_);
     asked_.wait(lock, [&] {
       return stopping_ || ended_ || (num_leased_ == sequence && sequence < num_asked_ + prefetch_);
     });
-    if (stopping_ || ended_) return std::nullopt;
+    if (stopping_ || ended_) return false;
   }
   std::optional<ps::SampleRange> leased;
   std::exception_ptr error;
@@ -125,7 +130,7 @@ std::optional<ps::SampleRange> LeasedBatchSource::lease(std::int64_t sequence) {
   }
   leased_.notify_one();
   asked_.notify_all();  // the next reader has its turn
-  return leased;
+  return leased.has_value();
 }
 
 std::optional<ps::SampleRange> LeasedBatchSource::request_lease() {

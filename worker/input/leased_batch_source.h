@@ -61,7 +61,7 @@ class LeasedBatchSource final : public BatchSource {
  private:
   static InputOptions for_whole_batches(InputOptions options);
   void fill(std::int64_t sequence, std::size_t slot);
-  std::optional<ps::SampleRange> lease(std::int64_t sequence);
+  bool lease(std::int64_t sequence);
   std::optional<ps::SampleRange> request_lease();
   void stop() noexcept;
 

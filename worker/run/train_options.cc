@@ -349,6 +349,7 @@ constexpr std::array kRows = {
     Row{"--init-from", [](Options o) { return if_not_empty(o.init_from); }, kRequired, nullptr,
         Form::kValue, weights_text},
     Row{"--metrics", [](Options o) { return if_not_empty(o.metrics); }},
+    Row{"--trace", [](Options o) { return if_not_empty(o.trace); }},
     Row{"--log-every", [](Options o) { return number(o.loop.log_every_steps); }},
     Row{"--no-progress", [](Options o) { return if_on(!o.show_progress); }, kNone, nullptr,
         Form::kSwitch}};

@@ -238,12 +238,9 @@ class ReplicaLoop {
     // A resumed run without the rule trains at the scheduled rate, whatever the checkpoint says.
     if (options_.rules.reduce_on_plateau) learning_rate_ *= before.learning_rate_factor;
     job_.begin_step(range);
-    const Batch& batch = input_.next();
+    const Batch& batch = next_batch();
     const auto begun = Clock::now();
-    delays_.spend(own_.steps() + 1);
-    const StepReport report = replica_step(
-        replica_, batch,
-        {.learning_rate = static_cast<float>(learning_rate_), .step = job_.status().step + 1});
+    const StepReport report = step(batch);
     own_.add_step(report.scores.num_samples,
                   std::chrono::duration<double>(Clock::now() - begun).count());
     const JobStatus status = job_.status();
@@ -255,6 +252,19 @@ class ReplicaLoop {
     }
     require_few_bad();
     log_.step(status, job_.is_reporter(), learning_rate_, own_.times());
+  }
+
+  const Batch& next_batch() {
+    const Span span(replica_.trace, TraceKind::kInput);
+    return input_.next();
+  }
+
+  StepReport step(const Batch& batch) {
+    const Span span(replica_.trace, TraceKind::kStep, own_.steps() + 1);
+    delays_.spend(own_.steps() + 1);
+    return replica_step(
+        replica_, batch,
+        {.learning_rate = static_cast<float>(learning_rate_), .step = job_.status().step + 1});
   }
 
   // Every worker learns the job's count and fails alike, also with the samples of others.

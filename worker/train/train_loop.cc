@@ -168,6 +168,8 @@ class TrainLoop {
     }
     if (options_.evaluates() && run_.final_test != nullptr) {
       validation_ = std::exchange(test_, std::nullopt);
+      const Span span(run_.strategy.replicas().front().trace, TraceKind::kEvaluation,
+                      progress_.at.step);
       Evaluator test(run_.strategy, run_.graph, *run_.final_test, run_.evaluator.options());
       test_ = test.run(run_.stop, show_progress(run_.display, "testing"));
       if (!test_) return stopped(test.stopped_by());
@@ -256,6 +258,8 @@ class TrainLoop {
 
   // Evaluates the watched split. Returns false when a request to stop ended the evaluation.
   bool evaluate() {
+    const Span span(run_.strategy.replicas().front().trace, TraceKind::kEvaluation,
+                    progress_.at.step);
     test_ = run_.evaluator.run(run_.stop, show_progress(run_.display, "evaluating"));
     if (!test_) return false;
     const EvalMetrics line{.step = progress_.at.step,
@@ -282,6 +286,8 @@ class TrainLoop {
 
   void save() {
     if (options_.checkpoint_dir.empty() || saved_step_ == progress_.at.step) return;
+    const Span span(run_.strategy.replicas().front().trace, TraceKind::kCheckpoint,
+                    progress_.at.step);
     synchronous_job(run_.strategy).agree();
     require_finite();  // the values may diverge one step before the loss
     saved_step_ = progress_.at.step;
