@@ -23,6 +23,18 @@ struct ReaderTrace {
   std::string name = "reader";
 };
 
+// What a source may choose itself while it runs (input_tuner.h).
+struct Autotune {
+  bool threads = false;                             // InputOptions::threads is not used
+  bool prefetch = false;                            // InputOptions::prefetch is not used
+  int cpus = 1;                                     // CPUs for the readers and the lanes together
+  int lanes = 0;                                    // compute threads of the consumer
+  std::int64_t most_bytes = std::int64_t{1} << 30;  // of all batches of the source
+
+  // Returns the budget of one of `sources` sources that share this one.
+  Autotune share(int sources) const;
+};
+
 struct InputOptions {
   std::int64_t batch_size = 64;  // samples per step over all replicas of all tasks
   std::uint64_t seed = 1;
@@ -34,13 +46,19 @@ struct InputOptions {
   Augment augment = Augment::kNone;
   int threads = 1;   // number of reader threads
   int prefetch = 2;  // batches ready ahead of the consumer
+  Autotune autotune;
   InputShard shard;  // this task's share of each batch
   ReaderTrace trace;
 };
 
+// Return the values as a user gives them: "auto" or a number.
+std::string threads_text(const InputOptions& options);
+std::string prefetch_text(const InputOptions& options);
+
 struct InputCounters {
   double wait_seconds = 0.0;  // how long the consumer waited in next()
   std::int64_t batches = 0;
+  int readers = 1;  // reader threads that make batches now
 };
 
 // A source of batches. One thread calls next().
