@@ -64,6 +64,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     if (membership != nullptr) require_same_data(data, options.data, *membership);
     run_options.strategy.membership = membership;
     run_options.strategy.lanes = choose_lanes(options, membership);
+    run_options.input.autotune = choose_autotune(run_options, membership);
     const int replicas = count_replicas(options, membership);
     global_batch = choose_batch(options, replicas, data.train->size(), run_options.strategy);
     require_images_for(options.input.augment, data, options.data);
@@ -115,8 +116,8 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     session.metrics = make_metrics_writer(is_chief ? options.metrics : "", start.resumed);
     describe_run(run_options, graph, data, strategy, schedule_options, global_batch, *display);
 
-    session.evaluator =
-        std::make_unique<Evaluator>(strategy, graph, data.watched(), evaluation_options(options));
+    session.evaluator = std::make_unique<Evaluator>(strategy, graph, data.watched(),
+                                                    evaluation_options(run_options));
     InputOptions input_options = run_options.input;
     input_options.batch_size = global_batch;
     input_options.seed = options.strategy.seed;
@@ -139,6 +140,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
                        .stop = stop,
                        .final_test = data.validation != nullptr ? data.test.get() : nullptr,
                        .membership = membership,
+                       .input_means = input_means(run_options, 1),
                        .rules_by_step = &session.rules_by_step},
                       loop_options(options, start), start.progress);
       strategy.leave();

@@ -27,7 +27,7 @@ constexpr std::array<DatasetRow, 9> kDatasets = {{
     {"cifar100", "cifar100:DIR", "folder of the binary version from the same page, 100 fine labels",
      open_cifar100},
     {"images", "images:DIR",
-     "JPEG and PNG files, a folder per class; or DIR/train and DIR/test or val", open_images},
+     "JPEG and PNG files, a folder per class; or DIR/train and DIR/test or val", open_images, true},
     {"npy", "npy:DIR",
      "NumPy's x_train.npy, y_train.npy, x_test.npy, y_test.npy: u8 or u16, or f32 taken as it is; "
      "y has integers, the classes, or f32, numbers",
@@ -97,6 +97,12 @@ std::string data_patterns(std::string_view separator) {
     patterns += row.pattern;
   }
   return patterns;
+}
+
+bool is_encoded(std::string_view specification) {
+  const std::string_view name = specification.substr(0, specification.find(':'));
+  const auto row = std::ranges::find(kDatasets, name, &DatasetRow::name);
+  return row != kDatasets.end() && row->is_encoded;
 }
 
 DataSplits open_dataset(std::string_view specification, const DataOptions& options) {

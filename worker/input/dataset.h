@@ -89,9 +89,12 @@ struct DatasetRow {
   std::string_view pattern;  // form of the --data value, "mnist:DIR"
   std::string_view help;
   DataSplits (*open)(std::string_view after_the_colon, const DataOptions&);
+  bool is_encoded = false;  // reading a sample decodes it, which may take longer than a step
 };
 // Returns the table of data sets behind --data.
 std::span<const DatasetRow> datasets() noexcept;
+// Whether samples of the data set that --data names are encoded; false for an unknown name.
+bool is_encoded(std::string_view specification);
 // Returns the patterns of the table, with `separator` between two.
 std::string data_patterns(std::string_view separator);
 

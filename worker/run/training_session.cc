@@ -85,8 +85,15 @@ void trace_replicas(Strategy& strategy, Trace* trace) {
   }
 }
 
+InputMeans input_means(const TrainOptions& options, int sources) {
+  return {.cpus = options.input.autotune.share(sources).cpus,
+          .is_encoded = is_encoded(options.data),
+          .is_tuned = options.input.autotune.threads};
+}
+
 EvaluationOptions evaluation_options(const TrainOptions& options) {
   return {.threads = options.input.threads,
+          .autotune = options.input.autotune.share(options.strategy.replicas),
           .uses_average = options.strategy.optimizer.average_decay > 0.0};
 }
 
@@ -115,6 +122,7 @@ TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
   make_deferred_evaluations(options.loop, start, session);
   for (const Replica& replica : strategy.replicas()) {
     input.input.trace = readers_of(options.input.trace, replica.index);
+    input.input.autotune = options.input.autotune.share(options.strategy.replicas);
     AsynchronousJob& job = asynchronous_job(strategy, replica.index);
     session.leased_inputs.push_back(std::make_unique<LeasedBatchSource>(
         *session.data.train, input,
@@ -142,7 +150,8 @@ TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
        .optimizer = options.strategy.optimizer.name,
        .stop = stop,
        .final_test = session.data.validation != nullptr ? session.data.test.get() : nullptr,
-       .bad_samples = session.data.train->bad_samples()},
+       .bad_samples = session.data.train->bad_samples(),
+       .input_means = input_means(options, options.strategy.replicas)},
       loop_options(options, start), start.progress);
   session.metrics = std::move(metrics.front());
   return outcome;

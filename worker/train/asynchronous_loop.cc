@@ -214,6 +214,7 @@ class ReplicaLoop {
       run_.workers.at(static_cast<std::size_t>(replica_.index))
           .metrics.write(own_.line(options_.first_worker + replica_.index, log_.seconds()));
     }
+    note_input();
     stop_.pass_on();
     while (const auto assignment = job_.wait_assignment()) carry_out(*assignment);
     // Reads the request to stop now: a later one has no effect, because the job has ended.
@@ -252,6 +253,18 @@ class ReplicaLoop {
     }
     require_few_bad();
     log_.step(status, job_.is_reporter(), learning_rate_, own_.times());
+  }
+
+  // Notes whether the steps waited for their input, once for this task.
+  void note_input() {
+    const JobMetrics::OwnTimes own = own_.times();
+    const std::string line =
+        describe_input_bound({.steps = own.steps,
+                              .step_seconds = own.step_seconds + own.input_wait_seconds,
+                              .wait_seconds = own.input_wait_seconds,
+                              .readers = input_.counters().readers},
+                             run_.input_means);
+    if (replica_.index == 0 && !line.empty()) run_.workers.front().display.note(line);
   }
 
   const Batch& next_batch() {

@@ -41,7 +41,21 @@ class StepLog {
   const StepTotals& all() const noexcept { return all_; }
   double epoch_loss() const { return epoch_.mean_loss(); }
 
-  void begin_epoch() { epoch_ = {}; }
+  void begin_epoch() {
+    epoch_ = {};
+    waited_before_epoch_ = run_.input.counters().wait_seconds;
+  }
+  // Notes whether the steps of the epoch waited for their input. Called at its end.
+  void end_epoch() {
+    const InputCounters now = run_.input.counters();
+    const std::string line =
+        describe_input_bound({.steps = epoch_.steps,
+                              .step_seconds = epoch_.seconds,
+                              .wait_seconds = now.wait_seconds - waited_before_epoch_,
+                              .readers = now.readers},
+                             run_.input_means);
+    if (!line.empty()) run_.display.note(line);
+  }
   void add(const Scores& scores, double seconds) {
     for (StepTotals* totals : {&all_, &epoch_, &line_}) totals->add(scores, seconds);
   }
@@ -108,6 +122,7 @@ class StepLog {
   StepTotals epoch_;  // of the steps since the epoch began
   StepTotals line_;   // of the steps since the last line of metrics
   double waited_before_line_ = 0.0;
+  double waited_before_epoch_ = 0.0;
   CommunicationTimes times_before_line_;
   double shown_loss_ = 0.0;  // loss on the display, smoothed
   std::int64_t shown_steps_ = 0;
@@ -146,6 +161,7 @@ class TrainLoop {
       const std::int64_t epoch_before = position().epoch;
       train_one();
       const bool epoch_ended = position().epoch != epoch_before;
+      if (epoch_ended || finished()) log_.end_epoch();
       if (progress_.at.step % options_.log_every_steps == 0 || finished()) {
         log_.write_line(progress_, epochs(), learning_rate_);
       }
