@@ -92,6 +92,7 @@ class CentralVariables final : public VariableStore {
     report_.blocked_seconds = peers_wait_.blocked_seconds();
     watch_.begin();
     const Stopwatch::Exposed exposed(watch_);
+    const Span span(replica_.trace, TraceKind::kCommunication);
     if (clip_norm_ <= 0.0) return hand_over(bucket);
     const Bucket& range = replica_.arena->buckets()[static_cast<std::size_t>(bucket)];
     sums_.push_back(replica_.collective->all_reduce(
@@ -101,6 +102,7 @@ class CentralVariables final : public VariableStore {
   StepReport commit() override {
     {
       const Stopwatch::Exposed exposed(watch_);
+      const Span span(replica_.trace, TraceKind::kCommunication);
       if (clip_norm_ > 0.0) hand_over_clipped();
       for (std::size_t b = 0; b < pulled_.size(); ++b) {
         finish(b);
@@ -173,6 +175,7 @@ class CentralVariables final : public VariableStore {
   }
 
   void update(const ps::Piece& piece) {
+    const Span span(replica_.trace, TraceKind::kUpdate);
     events_.clear();
     central_.shard.update(piece, events_);
     if (!events_.empty()) central_.notify();
@@ -200,6 +203,7 @@ class CentralVariables final : public VariableStore {
   }
 
   StepReport sum_of_reports() {
+    const Span span(replica_.trace, TraceKind::kCommunication);
     Collective& collective = *replica_.collective;
     reports_.resize(static_cast<std::size_t>(collective.size()));
     collective.all_gather(std::as_bytes(std::span(&report_, 1)),

@@ -29,6 +29,7 @@ class WorkerVariables final : public VariableStore {
   void wait_values(BucketId bucket) override {
     {
       const Stopwatch::Exposed exposed(watch_);
+      const Span span(replica_.trace, TraceKind::kCommunication);
       transport_.wait_values(bucket);
     }
     replica_.arena->bump_version(bucket);
@@ -38,6 +39,7 @@ class WorkerVariables final : public VariableStore {
     if (bucket == 0) begin_step(report);
     watch_.begin();
     const Stopwatch::Exposed exposed(watch_);
+    const Span span(replica_.trace, TraceKind::kCommunication);
     if (clip_norm_ <= 0.0) return transport_.push(bucket);
     const auto buckets = static_cast<BucketId>(replica_.arena->buckets().size());
     if (bucket + 1 < buckets) return;
@@ -47,6 +49,7 @@ class WorkerVariables final : public VariableStore {
 
   StepReport commit() override {
     const Stopwatch::Exposed exposed(watch_);
+    const Span span(replica_.trace, TraceKind::kCommunication);
     return transport_.finish_step().value_or(report_);
   }
 

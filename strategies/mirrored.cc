@@ -44,17 +44,20 @@ class MirroredVariables final : public VariableStore {
       report_.blocked_seconds = peers_wait_.blocked_seconds();
       write_trailer(report_, trailer());
     }
+    const Span span(replica_.trace, TraceKind::kCommunication);
     sum.work = replica_.collective->all_reduce(sum.gradients, sum.begin);
   }
 
   StepReport commit() override {
     ParameterArena& arena = *replica_.arena;
     if (clip_norm_ > 0.0) {  // the norm is known when all sums are
-      for (const BucketSum& sum : sums_) replica_.collective->wait(sum.work);
+      for (const BucketSum& sum : sums_) wait(sum.work);
+      const Span span(replica_.trace, TraceKind::kUpdate);
       replica_.backend->clip_gradients(arena, clip_norm_);
     }
     for (std::size_t b = 0; b < sums_.size(); ++b) {
-      if (clip_norm_ <= 0.0) replica_.collective->wait(sums_[b].work);
+      if (clip_norm_ <= 0.0) wait(sums_[b].work);
+      const Span span(replica_.trace, TraceKind::kUpdate);
       replica_.backend->update(slots_.optimizer(), update_, arena, slots_.tensors(),
                                arena.buckets()[b]);
       arena.bump_version(static_cast<BucketId>(b));
@@ -79,6 +82,10 @@ class MirroredVariables final : public VariableStore {
     WorkId work = 0;
   };
 
+  void wait(WorkId work) {
+    const Span span(replica_.trace, TraceKind::kCommunication);
+    replica_.collective->wait(work);
+  }
   std::span<float> trailer() const {
     return replica_.collective->block().f32().first(static_cast<std::size_t>(kTrailerElements));
   }
@@ -109,18 +116,25 @@ class VariablesOnDevice final : public VariableStore {
     report_ = report;
     report_.blocked_seconds = peers_wait_.blocked_seconds();
     write_trailer(report_, trailer_.f32());
+    const Span span(replica_.trace, TraceKind::kCommunication);
     report_sum_ = replica_.collective->all_reduce(trailer_, -kTrailerElements);
   }
 
   // Starts the update on the device, then waits for the step reports of the other replicas.
   StepReport commit() override {
-    ParameterArena& arena = *replica_.arena;
-    if (clip_norm_ > 0.0) replica_.backend->clip_gradients(arena, clip_norm_);
-    replica_.backend->update(slots_.optimizer(), update_, arena, slots_.tensors(),
-                             {0, arena.layout().total()});
-    arena.bump_all_versions();
+    {
+      const Span span(replica_.trace, TraceKind::kUpdate);
+      ParameterArena& arena = *replica_.arena;
+      if (clip_norm_ > 0.0) replica_.backend->clip_gradients(arena, clip_norm_);
+      replica_.backend->update(slots_.optimizer(), update_, arena, slots_.tensors(),
+                               {0, arena.layout().total()});
+      arena.bump_all_versions();
+    }
     if (replica_.collective->size() == 1) return report_;
-    replica_.collective->wait(report_sum_);
+    {
+      const Span span(replica_.trace, TraceKind::kCommunication);
+      replica_.collective->wait(report_sum_);
+    }
     const StepReport total = read_trailer(trailer_.f32());
     peers_wait_.end_step(replica_.collective->times().exposed_seconds, total.blocked_seconds);
     return total;

@@ -22,6 +22,7 @@ class DeviceVariables final : public VariableStore {
   void wait_values(BucketId /*bucket*/) override {}
   void push(BucketId /*bucket*/, const StepReport& report) override { report_ = report; }
   StepReport commit() override {
+    const Span span(replica_.trace, TraceKind::kUpdate);
     ParameterArena& arena = *replica_.arena;
     if (clip_norm_ > 0.0) replica_.backend->clip_gradients(arena, clip_norm_);
     replica_.backend->update(slots_.optimizer(), update_, arena, slots_.tensors(),

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "models/backend/backend.h"
+#include "models/base/trace.h"
 #include "ps/coordinator/data_position.h"
 #include "strategies/collective/collectives.h"
 #include "strategies/input_shard.h"
@@ -41,6 +42,8 @@ struct Replica {
   // Samples trained since running statistics were last averaged: the replica's weight in the next
   // average. Counted by the training step.
   std::int64_t samples_in_statistics = 0;
+  // Records what the replica's thread does; null: nothing does. Set after make_strategy().
+  TraceThread* trace = nullptr;
 };
 
 // A job in which all replicas train every step together. Every task calls these functions in the

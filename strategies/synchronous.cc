@@ -16,16 +16,18 @@ namespace syncopate {
 namespace {
 
 // Sums batch statistics over all ranks by the host's collective, in rank order. One thread only.
-// The collective outlives it.
+// The replica outlives it.
 class GatheredStatistics final : public StatisticsReducer {
  public:
-  explicit GatheredStatistics(Collective& collective) : collective_(collective) {}
+  explicit GatheredStatistics(const Replica& replica) : replica_(replica) {}
 
   void sum(std::span<double> values) override {
-    const auto n = static_cast<std::size_t>(collective_.size());
+    Collective& collective = *replica_.collective;
+    const auto n = static_cast<std::size_t>(collective.size());
     if (n == 1) return;
+    const Span span(replica_.trace, TraceKind::kCommunication);
     all_.resize(n * values.size());
-    collective_.all_gather(std::as_bytes(values), std::as_writable_bytes(std::span(all_)));
+    collective.all_gather(std::as_bytes(values), std::as_writable_bytes(std::span(all_)));
     std::copy_n(all_.begin(), values.size(), values.begin());
     for (std::size_t r = 1; r < n; ++r) {
       for (std::size_t i = 0; i < values.size(); ++i) values[i] += all_[r * values.size() + i];
@@ -33,7 +35,7 @@ class GatheredStatistics final : public StatisticsReducer {
   }
 
  private:
-  Collective& collective_;
+  const Replica& replica_;
   std::vector<double> all_;
 };
 
@@ -95,7 +97,7 @@ void SynchronousStrategy::build(Replica& replica, const Tensor* shared_values) {
   fill_initial_state(graph_, *replica.state);
   StatisticsReducer* reducer = nullptr;
   if (options_.batch_norm == BatchNormStatistics::kSync && replica.collective->size() > 1) {
-    statistics_.push_back(std::make_unique<GatheredStatistics>(*replica.collective));
+    statistics_.push_back(std::make_unique<GatheredStatistics>(replica));
     reducer = statistics_.back().get();
   }
   replica.model = replica.backend->compile(graph_, *replica.arena, *replica.state,

@@ -18,6 +18,7 @@
 #include "bench/step/workload.h"
 #include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
+#include "models/base/resource_limits.h"
 #include "models/zoo/zoo.h"
 #include "worker/input/batch_source.h"
 #include "worker/input/dataset.h"
@@ -48,6 +49,7 @@ void run_input(InputBenchOptions options) {
     options.rounds = std::min(options.rounds, 3);
     options.seconds_per_round = std::min(options.seconds_per_round, 0.25);
   }
+  options.input.autotune.cpus = usable_cpu_count();  // nothing is computed beside the input
   constexpr std::string_view kImages = "images:";
   if (options.data.starts_with(kImages)) {
     if (options.augment != "none") {
@@ -84,7 +86,7 @@ void run_input(InputBenchOptions options) {
                    {{"data", "batch", "input threads", "samples/s [min-max]",
                      options.model + " eats samples/s", "ratio [min-max]"},
                     {data.name, std::to_string(options.input.batch_size),
-                     std::to_string(options.input.threads), spread_text(spread_of(delivered)),
+                     threads_text(options.input), spread_text(spread_of(delivered)),
                      spread_text(spread_of(consumed)),
                      spread_text(ratio) + (is_quiet(rounds.foreign) ? " x" : " x NOT QUIET")}})
             << "ours: " << training.description() << '\n'
@@ -92,7 +94,8 @@ void run_input(InputBenchOptions options) {
   if (options.json_file.empty()) return;
   json document = {{"data", data.name},
                    {"batch_size", options.input.batch_size},
-                   {"input_threads", options.input.threads},
+                   {"input_threads",
+                    options.input.autotune.threads ? json("auto") : json(options.input.threads)},
                    {"augment", options.augment},
                    {"model", options.model},
                    {"device", training.description()},
@@ -112,10 +115,7 @@ Command declare_input(FlagSet& flags, const Environment& environment) {
   flags.add("--data", &options->data, "data set: " + data_patterns(" | "), {.value = "NAME"});
   flags.add("--batch-size", &options->input.batch_size, "samples per batch",
             {.least = 1, .most = kMostCount});
-  flags.add("--input-threads", &options->input.threads, "threads that read and augment samples",
-            {.least = 1, .most = kMostCount});
-  flags.add("--prefetch", &options->input.prefetch, "batches that are prepared ahead",
-            {.least = 1, .most = kMostCount});
+  add_pipeline_flags(flags, options->input);
   Names augments;
   for (const AugmentRow& row : kAugments) augments.push_back(row.name);
   flags.add("--augment", &options->augment, "augmentation", {.choices = augments});

@@ -89,7 +89,7 @@ class PeerPipeline {
               "--batch-size",
               std::to_string(options.input.batch_size),
               "--threads",
-              std::to_string(options.input.threads),
+              threads_text(options.input),
               "--image-size",
               fmt::format("{}x{}", options.data.image.height, options.data.image.width)};
           if (cached) command.emplace_back("--cached");
@@ -140,8 +140,11 @@ json measure_pipeline(const PicturesOptions& options, bool cached) {
   std::vector<std::vector<std::string>> table = {
       {cached ? "later epochs, from a cache" : "first epoch, decoded", "pictures/s [min-max]",
        "ours / peer [min-max]"},
-      {fmt::format("ours, {} input threads", options.input.threads), spread_text(spread_of(ours)),
-       ""}};
+      {fmt::format("ours, {} input threads{}", threads_text(options.input),
+                   options.input.autotune.threads
+                       ? fmt::format(", {} at the end", source->counters().readers)
+                       : ""),
+       spread_text(spread_of(ours)), ""}};
   json document = {{"cached", cached}, {"ours_per_second_per_round", rounds.sides[0]}};
   for (std::size_t i = 0; i < peers.size(); ++i) {
     const std::vector<double> theirs = rounds.counted(i + 1);
@@ -167,7 +170,8 @@ void measure_pictures(const PicturesOptions& given) {
   }
   json document = {{"folder", options.folder},
                    {"batch_size", options.input.batch_size},
-                   {"input_threads", options.input.threads},
+                   {"input_threads",
+                    options.input.autotune.threads ? json("auto") : json(options.input.threads)},
                    {"image_size", {options.data.image.height, options.data.image.width}}};
   document["decoding"] =
       measure_decoding(options, options.data.image.height, options.data.image.width);

@@ -6,7 +6,7 @@
 DIR holds a folder per class, or such folders under train/. Both decode, resize (bilinear, no antialiasing), shuffle and
 batch on `--threads` CPUs, with what their manuals recommend: tf.data with parallel calls and prefetching (AUTOTUNE
 within its private pool of `--threads`), DataLoader with `--threads` worker processes, Pillow's draft mode off, as by
-default. --cached lets tf.data keep decoded pictures in memory; DataLoader has no cache.
+default. `--threads auto` leaves the pool to tf.data, and DataLoader, which does not tune itself, gets all CPUs. --cached lets tf.data keep decoded pictures in memory; DataLoader has no cache.
 
 Beside syncopate-bench it is started with --serve and answers one JSON line to each line on its standard input:
 `run N` with the seconds of N batches, `quit` by ending.
@@ -54,7 +54,8 @@ def tf_batches(args):
         data = data.cache().shuffle(len(files)).repeat()
     data = data.batch(args.batch_size, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
     options = tf.data.Options()
-    options.threading.private_threadpool_size = args.threads
+    if args.threads != "auto":
+        options.threading.private_threadpool_size = args.threads
     options = data.with_options(options)
     if args.cached:  # the first epoch fills the cache and is not measured
         for _ in itertools.islice(iter(options), len(files) // args.batch_size + 1):
@@ -83,13 +84,17 @@ def torch_batches(args):
 
     def repeat():
         loader = torch.utils.data.DataLoader(
-            Pictures(), batch_size=args.batch_size, shuffle=True, drop_last=True, num_workers=args.threads,
+            Pictures(), batch_size=args.batch_size, shuffle=True, drop_last=True, num_workers=cpus_of(args.threads),
             prefetch_factor=PREFETCHED)
         while True:
             yield from loader
 
     torch.set_num_threads(1)
     return repeat, f"DataLoader of PyTorch {torch.__version__}, torchvision {torchvision.__version__}"
+
+
+def cpus_of(threads):
+    return len(os.sched_getaffinity(0)) if threads == "auto" else threads
 
 
 def read_size(text):
@@ -127,7 +132,7 @@ def main():
     parser.add_argument("--loader", choices=["tf", "torch"], required=True)
     parser.add_argument("--image-size", type=read_size, default=(300, 300), help="N or HxW, pixels")
     parser.add_argument("--batch-size", type=int, default=64)
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--threads", type=lambda text: text if text == "auto" else int(text), default="auto")
     parser.add_argument("--cached", action="store_true", help="tf.data keeps decoded pictures in memory")
     parser.add_argument("--batches", type=int, default=20, help="batches of a run by hand")
     parser.add_argument("--serve", action="store_true", help="take commands from standard input")
@@ -137,7 +142,7 @@ def main():
     except ImportError as error:
         torch_step.answer(event="error", message=f"{args.loader}: {error}; name an interpreter that has it")
         return
-    reader = Reader(start_batches, args.threads)
+    reader = Reader(start_batches, cpus_of(args.threads))
     if args.serve:
         reader.run(1)
         torch_step.answer(event="ready", description=f"{description}, {args.threads} threads")

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <system_error>
 #include <utility>
 
 #include "deploy/cli/flag_set.h"
@@ -18,6 +20,7 @@ namespace syncopate {
 namespace {
 
 constexpr double kMostEvaluateThreads = 1024;
+constexpr int kMostInputThreads = 1024;
 
 // Throws UsageError unless `text`, a value of --data, begins with the name of a data set. The rest
 // of the text is checked when the data are opened.
@@ -260,6 +263,31 @@ bool is_local_rank(std::string_view word) {
 }
 
 }  // namespace
+
+void add_pipeline_flags(FlagSet& flags, InputOptions& input, const std::string& default_prefix) {
+  const auto add = [&](const std::string& name, int& count, bool& is_tuned, std::string help) {
+    flags.add(
+        name,
+        [&count, &is_tuned, name](const std::string& text) {
+          is_tuned = text == "auto";
+          if (is_tuned) return;
+          const char* const end = text.data() + text.size();
+          const auto [rest, error] = std::from_chars(text.data(), end, count);
+          if (error == std::errc() && rest == end && count >= 1 && count <= kMostInputThreads) {
+            return;
+          }
+          throw UsageError(fmt::format("{} {}: expected auto or a whole number from 1 to {}", name,
+                                       text, kMostInputThreads));
+        },
+        std::move(help),
+        {.value = "auto|N", .default_text = fmt::format("{}{}", default_prefix, count)});
+  };
+  add("--input-threads", input.threads, input.autotune.threads,
+      "threads that read and augment samples; auto: as many as the steps need, within the CPUs; "
+      "results do not depend on them");
+  add("--prefetch", input.prefetch, input.autotune.prefetch,
+      "batches that are prepared ahead; auto: as many as the threads need, within the memory");
+}
 
 void add_data_flags(FlagSet& flags, std::string& model, NetworkFlags& network, std::string& data,
                     std::filesystem::path& cache_dir, std::uint64_t& seed,

@@ -159,6 +159,11 @@ void add_data_flags(FlagSet& flags, std::string& model, NetworkFlags& network, s
                     std::filesystem::path& cache_dir, std::uint64_t& seed,
                     const std::string& default_text = "");
 
+// Adds --input-threads and --prefetch, which take a number or "auto". default_prefix: what --help
+// shows before the default number.
+void add_pipeline_flags(FlagSet& flags, InputOptions& input,
+                        const std::string& default_prefix = "");
+
 // Returns $SYNCOPATE_CACHE_DIR, $XDG_CACHE_HOME/syncopate or ~/.cache/syncopate, whichever is set
 // first; if none is set, a folder below the temporary folder.
 std::filesystem::path default_cache_dir(const Environment& environment);

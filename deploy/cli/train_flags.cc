@@ -22,7 +22,6 @@ namespace {
 constexpr double kMostEpochs = 1e9;
 constexpr double kMostSamples = 2147483648.0;  // the largest number of samples in a batch
 constexpr double kMostSteps = 1e12;
-constexpr double kMostInputThreads = 1024;
 constexpr double kMostTrainSeconds = 1e6;
 
 constexpr std::array kEvalWhens = {Choice{"due", EvalWhen::kDue}, Choice{"end", EvalWhen::kEnd}};
@@ -44,6 +43,13 @@ struct TrainFlags {
   bool hides_progress = false;
 };
 
+// Fills the defaults of flags that are tuned where samples are encoded.
+void tune_encoded(const FlagSet& flags, TrainOptions& options) {
+  Autotune& autotune = options.input.autotune;
+  if (!flags.has("--input-threads")) autotune.threads = is_encoded(options.data);
+  if (!flags.has("--prefetch")) autotune.prefetch = is_encoded(options.data);
+}
+
 void add_input_flags(FlagSet& flags, TrainFlags& words) {
   TrainOptions& options = words.options;
   add_data_flags(flags, options.model, options.network, options.data, options.cache_dir,
@@ -59,11 +65,7 @@ void add_input_flags(FlagSet& flags, TrainFlags& words) {
             "augmentation (crop-flip: pad by 4, crop, mirror; random-resized-crop: a part of 8 to "
             "100 % of the area, mirror)",
             {.default_text = "none", .choices = augments});
-  flags.add("--input-threads", &options.input.threads,
-            "threads that read and augment samples; results do not depend on them",
-            {.least = 1, .most = kMostInputThreads});
-  flags.add("--prefetch", &options.input.prefetch, "batches that are prepared ahead",
-            {.least = 1, .most = kMostInputThreads});
+  add_pipeline_flags(flags, options.input, "auto for images:DIR, else ");
 }
 
 void add_optimizer_flags(FlagSet& flags, TrainFlags& words) {
@@ -162,6 +164,11 @@ void add_output_flags(FlagSet& flags, TrainFlags& words) {
             {.value = "DIR", .default_text = "none"});
   flags.add("--log-every", &loop.log_every_steps,
             "steps between step lines of --metrics and points of --tensorboard", {.least = 1});
+  flags.add("--trace", &options.trace,
+            "Chrome trace of what each replica and reader does and when, to open in "
+            "ui.perfetto.dev; about 1 KB a step; in a job of several tasks each writes its own, "
+            "with its rank before the extension, such as t.0.json",
+            {.value = "FILE", .default_text = "none"});
   flags.add("--no-progress", &words.hides_progress, "notes and results only, no progress line");
   flags.add("--snapshot-every", &words.snapshot_seconds,
             "time between the servers' snapshots in --checkpoint-dir, from which a server that is "
@@ -194,6 +201,7 @@ std::vector<double> parse_milestones(const std::string& text) {
 void take_values(const FlagSet& flags, TrainFlags& words) {
   TrainOptions& options = words.options;
   take_strategy_flags(flags, words.strategy, options);
+  tune_encoded(flags, options);
   take_consistency_flags(words.consistency, options);
   if (flags.has("--steps")) options.loop.total_steps = words.steps;
   options.snapshot_interval =

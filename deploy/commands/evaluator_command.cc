@@ -21,6 +21,7 @@
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/safetensors.h"
 #include "worker/run/run_data.h"
+#include "worker/run/run_sizes.h"
 #include "worker/run/run_start.h"
 #include "worker/train/evaluate.h"
 #include "worker/train/metrics.h"
@@ -150,8 +151,9 @@ int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ost
   BackendOptions on = backend_options(options.strategy, 0);
   on.lanes = std::max(1, on.lanes);
   const auto backend = make_backend(on);
-  PartialEvaluator evaluator(*backend, graph, arena, state, data.watched(),
-                             {.threads = options.input.threads});
+  PartialEvaluator evaluator(
+      *backend, graph, arena, state, data.watched(),
+      {.threads = options.input.threads, .autotune = choose_autotune(options, nullptr)});
   const std::int64_t batch = options.strategy.batch_size_per_replica;
   NewestCheckpoint newest(loop.checkpoint_dir, graph, {arena.values(), {}, state.values});
   JobWatch watch(options);

@@ -31,7 +31,8 @@ namespace syncopate {
 namespace {
 
 int train_in_job(const TrainOptions& options, StopSignal& signals,
-                 std::optional<EarlyStop>& early_stop, Membership* membership, std::ostream& out) {
+                 std::optional<EarlyStop>& early_stop, Membership* membership, Trace* trace,
+                 std::ostream& out) {
   const bool is_chief = options.cluster.is_chief();
   const auto display =
       is_chief ? make_progress_display(options.show_progress) : make_silent_display();
@@ -49,6 +50,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
   RunStart start;
   TrainOutcome outcome;
   TrainOptions run_options = options;
+  run_options.input.trace.trace = trace;
   std::unique_ptr<DeviceMonitor> monitor;
   std::int64_t global_batch = 0;
   report_failures(membership, session.strategy, [&] {
@@ -63,6 +65,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     if (membership != nullptr) require_same_data(data, options.data, *membership);
     run_options.strategy.membership = membership;
     run_options.strategy.lanes = choose_lanes(options, membership);
+    run_options.input.autotune = choose_autotune(run_options, membership);
     const int replicas = count_replicas(options, membership);
     global_batch = choose_batch(options, replicas, data.train->size(), run_options.strategy);
     require_images_for(options.input.augment, data, options.data);
@@ -92,6 +95,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     }
     session.strategy = make_strategy(run_options.strategy, graph);
     Strategy& strategy = *session.strategy;
+    trace_replicas(strategy, trace);
     if (watch) {
       session.waker.emplace(*watch,
                             [&strategy](const std::string& reason) { strategy.abort(reason); });
@@ -117,9 +121,9 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     }
     describe_run(run_options, graph, data, strategy, schedule_options, global_batch, *display);
 
-    session.evaluator =
-        std::make_unique<Evaluator>(strategy, graph, data.watched(), evaluation_options(options));
-    InputOptions input_options = options.input;
+    session.evaluator = std::make_unique<Evaluator>(strategy, graph, data.watched(),
+                                                    evaluation_options(run_options));
+    InputOptions input_options = run_options.input;
     input_options.batch_size = global_batch;
     input_options.seed = options.strategy.seed;
     input_options.shard = strategy.input_shard();
@@ -141,6 +145,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
                        .stop = stop,
                        .final_test = data.validation != nullptr ? data.test.get() : nullptr,
                        .membership = membership,
+                       .input_means = input_means(run_options, 1),
                        .rules_by_step = &session.rules_by_step},
                       loop_options(options, start), start.progress);
       strategy.leave();
@@ -184,11 +189,12 @@ int run_train(const TrainOptions& given, StopSignal& signals, MpiSession* mpi, s
   require_open_files(needed_open_files(options.cluster), place_in_job(options.cluster));
   find_devices(options);
   warn_of_threads(options);
+  const auto trace = open_trace(options);
   const auto nonce_file = share_nonce(options.cluster, options.rendezvous_timeout);
   prepare_rendezvous(options.cluster);
   const auto membership = meet(options, mpi);
   try {
-    return train_in_job(options, signals, early_stop, membership.get(), out);
+    return train_in_job(options, signals, early_stop, membership.get(), trace.get(), out);
   } catch (const ps::JobOver& over) {
     std::cerr << "syncopate: " + std::string(over.what()) + ": nothing was left to train\n"
               << std::flush;

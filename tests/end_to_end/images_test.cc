@@ -61,13 +61,56 @@ TEST_F(TrainingOnPictures, HasTheSameBitsAfterAResumeWithAndWithoutACacheAndForA
     const Arguments drawn = {"--augment", augment};
     const Arguments uncached = {"--cache-mb", "0"};
     const std::string expected = hash_of(train, drawn + uncached + Arguments{"--steps", "12"});
-    EXPECT_EQ(hash_of(train, drawn + Arguments{"--steps", "12", "--input-threads", "8"}), expected);
+    for (const char* const threads : {"1", "8", "auto"}) {
+      EXPECT_EQ(hash_of(train, drawn + Arguments{"--steps", "12", "--input-threads", threads,
+                                                 "--prefetch", threads}),
+                expected);
+    }
     const Arguments kept = drawn + Arguments{"--checkpoint-dir", scratch_ / augment, "--resume"};
     for (const char* const step : {"1", "4", "5", "6", "11"}) {
       hash_of(train, kept + Arguments{"--steps", step});
     }
     EXPECT_EQ(hash_of(train, kept + Arguments{"--steps", "12"}), expected);
   }
+}
+
+// A picture of 800 x 800 takes far longer to decode than a step on its 16 x 16 pixels.
+TEST(TrainingOnLargePictures, SaysThatStepsWaitForTheDecoder) {
+  const PictureFolder folder;
+  const FileBytes picture = make_png(make_picture(800, 800));
+  for (int i = 0; i < 44; ++i) {
+    folder.write((i < 40 ? "train/" : "test/") + std::string(i % 2 == 0 ? "cat/" : "dog/") +
+                     std::to_string(i) + ".png",
+                 picture);
+  }
+  const Arguments train{"train",
+                        "--model",
+                        "mlp",
+                        "--data",
+                        folder.data_flag(),
+                        "--epochs",
+                        "1",
+                        "--image-size",
+                        "16",
+                        "--cache-mb",
+                        "0",
+                        "--threads",
+                        "1",
+                        "--eval-every",
+                        "0",
+                        "--no-progress",
+                        "--batch-size",
+                        "4"};
+  for (const std::string threads : {"1", "auto"}) {
+    const ProgramResult result = run_syncopate(train + Arguments{"--input-threads", threads});
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_NE(result.err.find("input-bound: "), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("% of the step waits for decode; "), std::string::npos) << result.err;
+  }
+  const ProgramResult fast =
+      run_syncopate({"train", "--model", "mlp", "--data", "synthetic:1x8x8:4:640", "--epochs", "4",
+                     "--no-progress", "--service-time", "constant:20"});
+  EXPECT_EQ(fast.err.find("input-bound"), std::string::npos) << fast.err;
 }
 
 TEST_F(TrainingOnPictures, IsEvaluatedInTheSizeOfTheCheckpoint) {

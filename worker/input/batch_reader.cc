@@ -64,6 +64,26 @@ BatchSlot BatchReader::make_slot() const {
   return slot;
 }
 
+std::int64_t BatchReader::batch_bytes() const {
+  const SampleSpec& spec = dataset_.spec();
+  std::size_t bytes = sizeof(std::uint64_t) + spec.target.size_bytes();  // with the key
+  for (const TensorSpec& input : spec.inputs) bytes += input.size_bytes();
+  return static_cast<std::int64_t>(bytes) * plan_.most_samples();
+}
+
+std::vector<BatchSlot> BatchReader::make_slots(const BatchRingOptions& ring) const {
+  std::vector<BatchSlot> slots(ring.num_slots());
+  for (int i = 0; i < ring.input.ahead + ring.held; ++i) {
+    slots[static_cast<std::size_t>(i)] = make_slot();
+  }
+  return slots;
+}
+
+BatchSlot& BatchReader::with_memory(BatchSlot& slot) const {
+  if (!slot.has_memory()) slot = make_slot();
+  return slot;
+}
+
 void BatchReader::fill(std::int64_t sequence, BatchSlot& slot) const {
   const PlannedBatch planned = plan_.batch(sequence);
   resize(slot, planned.end - planned.begin);

@@ -14,6 +14,7 @@
 #include "models/tensor/tensor.h"
 #include "ps/coordinator/data_position.h"
 #include "worker/input/batch_plan.h"
+#include "worker/input/batch_ring.h"
 #include "worker/input/batch_source.h"
 #include "worker/input/dataset.h"
 
@@ -50,6 +51,8 @@ struct BatchSlot {
   Batch whole;                               // allocated for the most samples of a share
   Batch batch;                               // `whole`, or the first rows of `whole`
   std::vector<std::span<std::byte>> sample;  // the inputs of the sample that is read
+
+  bool has_memory() const noexcept { return !whole.inputs.empty(); }
 };
 
 // Reads the plan's batches into slots, each of which is the memory of one batch. Immutable and
@@ -61,8 +64,15 @@ class BatchReader {
 
   const BatchPlan& plan() const noexcept { return plan_; }
 
+  // The memory of the largest batch, in bytes.
+  std::int64_t batch_bytes() const;
   // Allocates the memory of the largest batch. Throws OutOfMemoryError.
   BatchSlot make_slot() const;
+  // Makes the slots of a ring. Those that it uses from the beginning have memory. Throws
+  // OutOfMemoryError.
+  std::vector<BatchSlot> make_slots(const BatchRingOptions& ring) const;
+  // Allocates the memory of a slot that has none, and returns the slot. Throws OutOfMemoryError.
+  BatchSlot& with_memory(BatchSlot& slot) const;
   // Reads batch `sequence` of the plan into `slot`. Throws what the data set throws.
   void fill(std::int64_t sequence, BatchSlot& slot) const;
   // Reads the given samples, at most most_samples() of the plan, into `slot`.

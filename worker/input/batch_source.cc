@@ -1,6 +1,8 @@
 #include "worker/input/batch_source.h"
 
+#include <algorithm>
 #include <chrono>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,10 +19,11 @@ class PrefetchedBatchSource final : public BatchSource {
  public:
   PrefetchedBatchSource(const Dataset& dataset, const InputOptions& options, ps::DataPosition start)
       : reader_(dataset, options, std::move(start)),
-        slots_(make_slots(reader_, options)),
-        ring_(slots_.size(), options.threads, [this](std::int64_t sequence, std::size_t slot) {
-          reader_.fill(sequence, slots_[slot]);
-        }) {}
+        ring_options_(ring_options(options, reader_.batch_bytes(), kHeldByConsumer)),
+        slots_(reader_.make_slots(ring_options_)),
+        ring_(ring_options_, {.fill = [this](std::int64_t sequence, std::size_t slot) {
+                reader_.fill(sequence, reader_.with_memory(slots_[slot]));
+              }}) {}
 
   const Batch& next() override {
     const std::size_t slot = ring_.take();
@@ -30,25 +33,34 @@ class PrefetchedBatchSource final : public BatchSource {
   ps::DataPosition position() const override { return reader_.plan().batch(taken_).position; }
   std::int64_t batches_per_epoch() const override { return reader_.plan().batches_per_epoch(); }
   InputCounters counters() const override {
-    return {std::chrono::duration<double>(ring_.waited()).count(), taken_};
+    return {std::chrono::duration<double>(ring_.waited()).count(), taken_, ring_.readers()};
   }
 
  private:
-  static std::vector<BatchSlot> make_slots(const BatchReader& reader, const InputOptions& options) {
-    std::vector<BatchSlot> slots;
-    slots.reserve(static_cast<std::size_t>(options.prefetch) + kHeldByConsumer);
-    for (int i = 0; i < options.prefetch + kHeldByConsumer; ++i)
-      slots.push_back(reader.make_slot());
-    return slots;
-  }
-
   BatchReader reader_;
+  const BatchRingOptions ring_options_;
   std::vector<BatchSlot> slots_;
   std::int64_t taken_ = 0;
   BatchRing ring_;  // last: its threads use the members above
 };
 
 }  // namespace
+
+Autotune Autotune::share(int sources) const {
+  Autotune part = *this;
+  part.cpus = std::max(1, cpus / sources);
+  part.lanes = lanes / sources;
+  part.most_bytes = most_bytes / sources;
+  return part;
+}
+
+std::string threads_text(const InputOptions& options) {
+  return options.autotune.threads ? "auto" : std::to_string(options.threads);
+}
+
+std::string prefetch_text(const InputOptions& options) {
+  return options.autotune.prefetch ? "auto" : std::to_string(options.prefetch);
+}
 
 std::unique_ptr<BatchSource> make_batch_source(const Dataset& dataset, const InputOptions& options,
                                                ps::DataPosition start) {

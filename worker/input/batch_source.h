@@ -8,12 +8,32 @@
 #include <string>
 
 #include "models/backend/model.h"
+#include "models/base/trace.h"
 #include "ps/coordinator/data_position.h"
 #include "strategies/input_shard.h"
 #include "worker/input/dataset.h"
 #include "worker/input/draw.h"
 
 namespace syncopate {
+
+// Where the reader threads of a source record their spans.
+struct ReaderTrace {
+  Trace* trace = nullptr;  // null: nowhere; outlives the source
+  int first_id = 1000;     // id of the first reader, above those of replicas
+  std::string name = "reader";
+};
+
+// What a source may choose itself while it runs (input_tuner.h).
+struct Autotune {
+  bool threads = false;                             // InputOptions::threads is not used
+  bool prefetch = false;                            // InputOptions::prefetch is not used
+  int cpus = 1;                                     // CPUs for the readers and the lanes together
+  int lanes = 0;                                    // compute threads of the consumer
+  std::int64_t most_bytes = std::int64_t{1} << 30;  // of all batches of the source
+
+  // Returns the budget of one of `sources` sources that share this one.
+  Autotune share(int sources) const;
+};
 
 struct InputOptions {
   std::int64_t batch_size = 64;  // samples per step over all replicas of all tasks
@@ -26,12 +46,19 @@ struct InputOptions {
   Augment augment = Augment::kNone;
   int threads = 1;   // number of reader threads
   int prefetch = 2;  // batches ready ahead of the consumer
+  Autotune autotune;
   InputShard shard;  // this task's share of each batch
+  ReaderTrace trace;
 };
+
+// Return the values as a user gives them: "auto" or a number.
+std::string threads_text(const InputOptions& options);
+std::string prefetch_text(const InputOptions& options);
 
 struct InputCounters {
   double wait_seconds = 0.0;  // how long the consumer waited in next()
   std::int64_t batches = 0;
+  int readers = 1;  // reader threads that make batches now
 };
 
 // A source of batches. One thread calls next().

@@ -137,6 +137,12 @@ std::string data_patterns(std::string_view separator, std::optional<DataFlags> g
   return patterns;
 }
 
+bool is_encoded(std::string_view specification) {
+  const std::string_view name = specification.substr(0, specification.find(':'));
+  const auto row = std::ranges::find(kDatasets, name, &DatasetRow::name);
+  return row != kDatasets.end() && row->takes(DataFlags::kPictures);
+}
+
 DataSplits open_dataset(std::string_view specification, const DataOptions& options) {
   const std::size_t colon = specification.find(':');
   const std::string_view name = specification.substr(0, colon);

@@ -133,6 +133,9 @@ struct DatasetRow {
 };
 // Returns the table of data sets behind --data.
 std::span<const DatasetRow> datasets() noexcept;
+// Whether samples of the data set that --data names are decoded when they are read, which may take
+// longer than a step; false for an unknown name.
+bool is_encoded(std::string_view specification);
 // Returns the patterns of the table, with `separator` between two: of all data sets, or of those
 // that take a group of flags.
 std::string data_patterns(std::string_view separator, std::optional<DataFlags> group = {});

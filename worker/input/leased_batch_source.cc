@@ -14,15 +14,7 @@ namespace {
 
 // Batch slots beside the `prefetch` batches read ahead: two that the consumer holds
 // (BatchSource::next), and that of the upcoming() batch while the consumer still holds both.
-constexpr std::int64_t kHeldWithUpcoming = 3;
-
-std::vector<BatchSlot> make_lease_slots(const BatchReader& reader, std::int64_t prefetch) {
-  std::vector<BatchSlot> slots;
-  slots.reserve(static_cast<std::size_t>(prefetch + kHeldWithUpcoming));
-  for (std::int64_t i = 0; i < prefetch + kHeldWithUpcoming; ++i)
-    slots.push_back(reader.make_slot());
-  return slots;
-}
+constexpr int kHeldWithUpcoming = 3;
 
 }  // namespace
 
@@ -30,15 +22,15 @@ LeasedBatchSource::LeasedBatchSource(const Dataset& dataset, const LeasedInputOp
                                      LeaseSource source)
     : reader_(dataset, for_whole_batches(options.input), {}),
       lease_source_(std::move(source)),
-      prefetch_(options.input.prefetch),
+      ring_options_(ring_options(options.input, reader_.batch_bytes(), kHeldWithUpcoming)),
       loss_divisor_factor_(options.loss_divisor_factor),
       dataset_size_(dataset.size()),
-      slots_(make_lease_slots(reader_, prefetch_)),
+      slots_(reader_.make_slots(ring_options_)),
       leases_(slots_.size()),
-      ring_(
-          slots_.size(), options.input.threads,
-          [this](std::int64_t sequence, std::size_t slot) { fill(sequence, slot); },
-          [this] { stop(); }) {}
+      ring_(ring_options_,
+            {.fill = [this](std::int64_t sequence, std::size_t slot) { fill(sequence, slot); },
+             .wait = [this](std::int64_t sequence) { return lease(sequence); },
+             .wake = [this] { stop(); }}) {}
 
 InputOptions LeasedBatchSource::for_whole_batches(InputOptions options) {
   options.shard = {};
@@ -86,25 +78,30 @@ const Batch& LeasedBatchSource::next() {
 }
 
 InputCounters LeasedBatchSource::counters() const {
-  return {std::chrono::duration<double>(ring_.waited()).count(), taken_};
+  return {std::chrono::duration<double>(ring_.waited()).count(), taken_, ring_.readers()};
 }
 
 void LeasedBatchSource::fill(std::int64_t sequence, std::size_t slot) {
-  const std::optional<ps::SampleRange> samples = lease(sequence);
-  if (!samples) return;
-  const std::int64_t count = samples->end - samples->begin;
-  reader_.fill(*samples, loss_divisor_factor_ * count, slots_[slot]);
+  ps::SampleRange samples;
+  {
+    const std::lock_guard lock(mutex_);
+    samples = leases_[static_cast<std::size_t>(sequence) % leases_.size()];
+  }
+  const std::int64_t count = samples.end - samples.begin;
+  reader_.fill(samples, loss_divisor_factor_ * count, reader_.with_memory(slots_[slot]));
 }
 
 // Leases the samples of batch `sequence` from the job, after those of all earlier batches and
-// at most `prefetch` batches ahead, because no other worker can train the samples of a lease.
-std::optional<ps::SampleRange> LeasedBatchSource::lease(std::int64_t sequence) {
+// at most ring_.ahead() batches ahead, because no other worker can train the samples of a lease.
+// Returns false if there is no lease.
+bool LeasedBatchSource::lease(std::int64_t sequence) {
   {
     std::unique_lock lock(mutex_);
     asked_.wait(lock, [&] {
-      return stopping_ || ended_ || (num_leased_ == sequence && sequence < num_asked_ + prefetch_);
+      return stopping_ || ended_ ||
+             (num_leased_ == sequence && sequence < num_asked_ + ring_.ahead());
     });
-    if (stopping_ || ended_) return std::nullopt;
+    if (stopping_ || ended_) return false;
   }
   std::optional<ps::SampleRange> leased;
   std::exception_ptr error;
@@ -125,7 +122,7 @@ std::optional<ps::SampleRange> LeasedBatchSource::lease(std::int64_t sequence) {
   }
   leased_.notify_one();
   asked_.notify_all();  // the next reader has its turn
-  return leased;
+  return leased.has_value();
 }
 
 std::optional<ps::SampleRange> LeasedBatchSource::request_lease() {

@@ -30,7 +30,8 @@ struct LeaseSource {
 
 struct LeasedInputOptions {
   // options.batch_size is the most samples of a lease. prefetch: leases taken ahead of the
-  // requested one. drop_remainder and shard are not used.
+  // requested one; with Autotune, one for each reader and one more. drop_remainder and shard are
+  // not used.
   InputOptions input;
   // A batch's loss_divisor is this factor times its samples; above 1 where several gradients make
   // one update.
@@ -61,13 +62,13 @@ class LeasedBatchSource final : public BatchSource {
  private:
   static InputOptions for_whole_batches(InputOptions options);
   void fill(std::int64_t sequence, std::size_t slot);
-  std::optional<ps::SampleRange> lease(std::int64_t sequence);
+  bool lease(std::int64_t sequence);
   std::optional<ps::SampleRange> request_lease();
   void stop() noexcept;
 
   const BatchReader reader_;
   const LeaseSource lease_source_;
-  const std::int64_t prefetch_;
+  const BatchRingOptions ring_options_;
   const std::int64_t loss_divisor_factor_;
   std::int64_t dataset_size_;
   std::vector<BatchSlot> slots_;

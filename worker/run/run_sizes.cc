@@ -8,6 +8,7 @@
 
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
+#include "models/base/resource_limits.h"
 #include "strategies/input_shard.h"
 
 namespace syncopate {
@@ -22,6 +23,20 @@ std::int64_t batches_per_update(const TrainOptions& options) {
   const bool is_summed = consistency.consistency == ps::Consistency::kSync;
   if (!is_summed || is_synchronous(consistency)) return 1;
   return count_workers(options) - consistency.backup_workers;
+}
+
+// Returns the number of replicas, of all tasks, that share the CPUs of this process.
+int replicas_of_cpus(const TrainOptions& options, const Membership* membership) {
+  int sharing = options.strategy.replicas;
+  if (has_servers(options) && !options.has_own_cpus) sharing *= options.cluster.local_size;
+  if (membership != nullptr && !options.has_own_cpus) {
+    const std::vector<Member>& members = membership->members();
+    const Member& me = members[static_cast<std::size_t>(membership->index())];
+    for (const Member& member : members) {
+      if (member.index != me.index && member.host == me.host) sharing += member.num_replicas;
+    }
+  }
+  return sharing;
 }
 
 }  // namespace
@@ -100,16 +115,20 @@ std::int64_t choose_batch(const TrainOptions& options, int replicas, std::int64_
 
 int choose_lanes(const TrainOptions& options, const Membership* membership) {
   if (options.strategy.lanes > 0) return options.strategy.lanes;
-  int sharing = options.strategy.replicas;
-  if (has_servers(options) && !options.has_own_cpus) sharing *= options.cluster.local_size;
-  if (membership != nullptr && !options.has_own_cpus) {
-    const std::vector<Member>& members = membership->members();
-    const Member& me = members[static_cast<std::size_t>(membership->index())];
-    for (const Member& member : members) {
-      if (member.index != me.index && member.host == me.host) sharing += member.num_replicas;
-    }
-  }
-  return default_lanes(sharing);
+  return default_lanes(replicas_of_cpus(options, membership));
+}
+
+Autotune choose_autotune(const TrainOptions& options, const Membership* membership) {
+  constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
+  Autotune autotune = options.input.autotune;
+  const int replicas = options.strategy.replicas;
+  const int sharing = std::max(1, replicas_of_cpus(options, membership) / replicas);  // tasks
+  autotune.cpus = std::max(1, usable_cpu_count() / sharing);
+  const bool is_on_cpu = options.strategy.devices.front().kind == DeviceKind::kCpu;
+  autotune.lanes = replicas * (is_on_cpu ? options.strategy.lanes : 1);
+  const std::int64_t free_bytes = available_memory() / 8 / sharing;
+  if (free_bytes > 0) autotune.most_bytes = std::min(kMostBytes, free_bytes);
+  return autotune;
 }
 
 int lanes_of(int cpus, int sharing) noexcept {

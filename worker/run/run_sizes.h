@@ -41,6 +41,11 @@ int lanes_of(int cpus, int sharing) noexcept;
 // tasks on this host.
 int choose_lanes(const TrainOptions& options, const Membership* membership);
 
+// Returns what the input of this task may use where it tunes itself: the CPUs of this task, of
+// which the lanes of CPU replicas, or a thread for each GPU, are the consumer's; and an eighth of
+// the free memory, up to 1 GiB. options: with the lanes that choose_lanes() returned.
+Autotune choose_autotune(const TrainOptions& options, const Membership* membership);
+
 // Returns the factor of --learning-rate that --learning-rate-scale stands for. `replicas` and
 // `global_batch` come from count_replicas() and choose_batch(). With backup workers, the batch that
 // the rate grows with is that of the gradients that make an update.

@@ -251,8 +251,8 @@ constexpr std::array kRows = {
     Row{"--devices", devices_text, kRequired, nullptr, Form::kValue, device_kind},
     Row{"--precision", [](Options o) { return word(name(o.strategy.precision)); }, kRequired},
     Row{"--threads", [](Options o) { return if_positive(o.strategy.lanes); }, kWarning},
-    Row{"--input-threads", [](Options o) { return number(o.input.threads); }},
-    Row{"--prefetch", [](Options o) { return number(o.input.prefetch); }},
+    Row{"--input-threads", [](Options o) { return word(threads_text(o.input)); }},
+    Row{"--prefetch", [](Options o) { return word(prefetch_text(o.input)); }},
     Row{"--bucket-mb", [](Options o) { return number(o.strategy.bucket_bytes >> 20); }, kRequired},
     Row{"--deterministic", [](Options o) { return if_on(o.deterministic); }, kNone,
         [](Options o) { return is_synchronous(consistency_of(o)); }, Form::kSwitch},
@@ -353,6 +353,7 @@ constexpr std::array kRows = {
         Form::kValue, weights_text},
     Row{"--metrics", [](Options o) { return if_not_empty(o.metrics); }},
     Row{"--tensorboard", [](Options o) { return if_not_empty(o.tensorboard); }},
+    Row{"--trace", [](Options o) { return if_not_empty(o.trace); }},
     Row{"--log-every", [](Options o) { return number(o.loop.log_every_steps); }},
     Row{"--no-progress", [](Options o) { return if_on(!o.show_progress); }, kNone, nullptr,
         Form::kSwitch}};

@@ -53,6 +53,7 @@ struct TrainOptions {
   std::filesystem::path init_from;    // empty: the initial values follow from the seed
   std::filesystem::path metrics;      // empty: no metrics are written
   std::filesystem::path tensorboard;  // empty: no event files are written
+  std::filesystem::path trace;        // empty: no trace is written
   std::filesystem::path cache_dir;
   std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);  // of the servers
   std::filesystem::path record;                                            // empty: no record

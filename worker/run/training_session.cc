@@ -1,5 +1,7 @@
 #include "worker/run/training_session.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -25,6 +27,14 @@ void make_deferred_evaluations(const TrainLoopOptions& loop, const RunStart& sta
   if (session.strategy->is_chief() && start.progress.at.step == 0) {
     session.deferred_evaluations.front()->remove_earlier_run();
   }
+}
+
+// The readers of each replica have names and ids of their own.
+ReaderTrace readers_of(const ReaderTrace& readers, int replica) {
+  constexpr int kMostReaders = 1024;
+  return {.trace = readers.trace,
+          .first_id = readers.first_id + replica * kMostReaders,
+          .name = fmt::format("replica {} reader", replica)};
 }
 
 }  // namespace
@@ -62,8 +72,29 @@ void describe_job(const TrainOptions& options, const DataSplits& data, std::int6
       servers_return ? std::chrono::milliseconds(kRestartMayTake) : servers.peer_timeout * 8 / 10;
 }
 
+std::unique_ptr<Trace> open_trace(const TrainOptions& options) {
+  if (options.trace.empty()) return nullptr;
+  const ClusterSpec& cluster = options.cluster;
+  return std::make_unique<Trace>(trace_file(options.trace, cluster.index, cluster.world_size),
+                                 cluster.index, fmt::format("task {}", cluster.index));
+}
+
+void trace_replicas(Strategy& strategy, Trace* trace) {
+  if (trace == nullptr) return;
+  for (Replica& replica : strategy.replicas()) {
+    replica.trace = &trace->thread(replica.index, fmt::format("replica {}", replica.index));
+  }
+}
+
+InputMeans input_means(const TrainOptions& options, int sources) {
+  return {.cpus = options.input.autotune.share(sources).cpus,
+          .is_encoded = is_encoded(options.data),
+          .is_tuned = options.input.autotune.threads};
+}
+
 EvaluationOptions evaluation_options(const TrainOptions& options) {
   return {.threads = options.input.threads,
+          .autotune = options.input.autotune.share(options.strategy.replicas),
           .uses_average = options.strategy.optimizer.average_decay > 0.0};
 }
 
@@ -91,6 +122,8 @@ TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
   std::vector<AsynchronousWorker> workers;
   make_deferred_evaluations(options.loop, start, session);
   for (const Replica& replica : strategy.replicas()) {
+    input.input.trace = readers_of(options.input.trace, replica.index);
+    input.input.autotune = options.input.autotune.share(options.strategy.replicas);
     AsynchronousJob& job = asynchronous_job(strategy, replica.index);
     session.leased_inputs.push_back(std::make_unique<LeasedBatchSource>(
         *session.data.train, input,
@@ -122,7 +155,8 @@ TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
        .optimizer = options.strategy.optimizer.name,
        .stop = stop,
        .final_test = session.data.validation != nullptr ? session.data.test.get() : nullptr,
-       .bad_samples = session.data.train->bad_samples()},
+       .bad_samples = session.data.train->bad_samples(),
+       .input_means = input_means(options, options.strategy.replicas)},
       loop_options(options, start), start.progress);
   session.metrics = std::move(metrics.front());
   return outcome;

@@ -48,6 +48,14 @@ struct TrainingSession {
 void describe_job(const TrainOptions& options, const DataSplits& data, std::int64_t batch_size,
                   StrategyOptions& strategy);
 
+// Opens the trace of this task; null without --trace. Throws FileError.
+std::unique_ptr<Trace> open_trace(const TrainOptions& options);
+// Lets the replicas of this task record their spans. trace: null: they record none.
+void trace_replicas(Strategy& strategy, Trace* trace);
+
+// Returns what describe_input_bound() must know of one of `sources` sources of this task.
+InputMeans input_means(const TrainOptions& options, int sources);
+
 EvaluationOptions evaluation_options(const TrainOptions& options);
 
 // Returns the loop's options; --max-seconds is reduced by the training before a roll-back.

@@ -45,6 +45,7 @@ AssignmentRunner::Done AssignmentRunner::carry_out(const Assignment& assignment,
   if (assignment.writes_checkpoint && judges) save(copy, rules.best_step(), done);
   if (done.test && assignment.is_final && run_.final_test != nullptr) {
     done.validation = done.test;
+    const Span span(replica_.trace, TraceKind::kEvaluation, status.step);
     SnapshotEvaluator test(*replica_.backend, run_.graph, *run_.final_test, run_.evaluation);
     done.test = test.run(evaluated, stop, show_progress(worker_.display, "testing"));
   }
@@ -58,6 +59,7 @@ AssignmentRunner::Done AssignmentRunner::carry_out(const Assignment& assignment,
 void AssignmentRunner::save(const Snapshot& copy, std::int64_t best, Done& done) {
   // Without this check the job would count a checkpoint that was never written.
   check(!options_.checkpoint_dir.empty(), "a worker that writes checkpoints has a folder");
+  const Span span(replica_.trace, TraceKind::kCheckpoint, done.progress.at.step);
   const auto path = checkpoint_path(options_.checkpoint_dir, done.progress.at.step);
   save_checkpoint(path, run_.graph, copy, run_.optimizer, done.progress);
   prune_checkpoints(options_.checkpoint_dir, options_.keep_checkpoints, best);
@@ -107,6 +109,7 @@ void AssignmentRunner::evaluate_deferred(const std::function<bool()>& stop) {
 std::optional<Evaluation> AssignmentRunner::evaluate(const EvalMetrics& moment,
                                                      const Snapshot& copy,
                                                      const std::function<bool()>& stop) {
+  const Span span(replica_.trace, TraceKind::kEvaluation, moment.step);
   const std::optional<Evaluation> test =
       evaluator_.run(copy, stop, show_progress(worker_.display, "evaluating"));
   if (!test) return std::nullopt;

@@ -214,6 +214,7 @@ class ReplicaLoop {
       run_.workers.at(static_cast<std::size_t>(replica_.index))
           .metrics.write(own_.line(options_.first_worker + replica_.index, log_.seconds()));
     }
+    note_input();
     stop_.pass_on();
     while (const auto assignment = job_.wait_assignment()) carry_out(*assignment);
     // Reads the request to stop now: a later one has no effect, because the job has ended.
@@ -238,12 +239,9 @@ class ReplicaLoop {
     // A resumed run without the rule trains at the scheduled rate, whatever the checkpoint says.
     if (options_.rules.reduce_on_plateau) learning_rate_ *= before.learning_rate_factor;
     job_.begin_step(range);
-    const Batch& batch = input_.next();
+    const Batch& batch = next_batch();
     const auto begun = Clock::now();
-    delays_.spend(own_.steps() + 1);
-    const StepReport report = replica_step(
-        replica_, batch,
-        {.learning_rate = static_cast<float>(learning_rate_), .step = job_.status().step + 1});
+    const StepReport report = step(batch);
     own_.add_step(report.scores.num_samples,
                   std::chrono::duration<double>(Clock::now() - begun).count());
     const JobStatus status = job_.status();
@@ -255,6 +253,31 @@ class ReplicaLoop {
     }
     require_few_bad();
     log_.step(status, job_.is_reporter(), learning_rate_, own_.times());
+  }
+
+  // Notes whether the steps waited for their input, once for this task.
+  void note_input() {
+    const JobMetrics::OwnTimes own = own_.times();
+    const std::string line =
+        describe_input_bound({.steps = own.steps,
+                              .step_seconds = own.step_seconds + own.input_wait_seconds,
+                              .wait_seconds = own.input_wait_seconds,
+                              .readers = input_.counters().readers},
+                             run_.input_means);
+    if (replica_.index == 0 && !line.empty()) run_.workers.front().display.note(line);
+  }
+
+  const Batch& next_batch() {
+    const Span span(replica_.trace, TraceKind::kInput);
+    return input_.next();
+  }
+
+  StepReport step(const Batch& batch) {
+    const Span span(replica_.trace, TraceKind::kStep, own_.steps() + 1);
+    delays_.spend(own_.steps() + 1);
+    return replica_step(
+        replica_, batch,
+        {.learning_rate = static_cast<float>(learning_rate_), .step = job_.status().step + 1});
   }
 
   // Every worker learns the job's count and fails alike, also with the samples of others.

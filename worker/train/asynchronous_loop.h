@@ -16,6 +16,7 @@
 #include "worker/input/leased_batch_source.h"
 #include "worker/train/deferred_evaluations.h"
 #include "worker/train/evaluate.h"
+#include "worker/train/input_bound.h"
 #include "worker/train/metrics.h"
 #include "worker/train/progress.h"
 #include "worker/train/train_loop.h"
@@ -45,6 +46,7 @@ struct AsynchronousRun {
   StopPoll stop;
   const Dataset* final_test = nullptr;      // as in TrainingRun
   const BadSamples* bad_samples = nullptr;  // as in TrainingRun
+  InputMeans input_means{};                 // of one worker
 };
 
 // Trains until the job has ended, or until a request to stop reached a task through `run.stop`.

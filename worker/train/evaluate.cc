@@ -44,7 +44,8 @@ PartialEvaluator::PartialEvaluator(Backend& backend, const Graph& graph, Paramet
                                            .shuffle = false,
                                            .drop_remainder = false,
                                            .leaves_out_bad = true,
-                                           .threads = options.threads});
+                                           .threads = options.threads,
+                                           .autotune = options.autotune});
   model_ =
       backend.compile(graph, arena, state, {.mode = Mode::kEvaluate, .batch_size = batch_size});
 }

@@ -46,7 +46,8 @@ struct EvaluationOptions {
   // Samples per batch: the same for `train` and `evaluate`, so that both add losses in one order.
   // Large maps have fewer (evaluation_batch).
   std::int64_t batch_size = 128;
-  int threads = 1;              // number of reader threads
+  int threads = 1;  // number of reader threads, unless they are tuned
+  Autotune autotune{};
   bool counts_classes = false;  // keeps a confusion matrix; label maps have one in any case
   // Evaluates the moving average of the variables, with the running statistics as they are.
   bool uses_average = false;

@@ -41,7 +41,21 @@ class StepLog {
   const StepTotals& all() const noexcept { return all_; }
   double epoch_loss() const { return epoch_.mean_loss(); }
 
-  void begin_epoch() { epoch_ = {}; }
+  void begin_epoch() {
+    epoch_ = {};
+    waited_before_epoch_ = run_.input.counters().wait_seconds;
+  }
+  // Notes whether the steps of the epoch waited for their input. Called at its end.
+  void end_epoch() {
+    const InputCounters now = run_.input.counters();
+    const std::string line =
+        describe_input_bound({.steps = epoch_.steps,
+                              .step_seconds = epoch_.seconds,
+                              .wait_seconds = now.wait_seconds - waited_before_epoch_,
+                              .readers = now.readers},
+                             run_.input_means);
+    if (!line.empty()) run_.display.note(line);
+  }
   void add(const Scores& scores, double seconds) {
     for (StepTotals* totals : {&all_, &epoch_, &line_}) totals->add(scores, seconds);
   }
@@ -108,6 +122,7 @@ class StepLog {
   StepTotals epoch_;  // of the steps since the epoch began
   StepTotals line_;   // of the steps since the last line of metrics
   double waited_before_line_ = 0.0;
+  double waited_before_epoch_ = 0.0;
   CommunicationTimes times_before_line_;
   double shown_loss_ = 0.0;  // loss on the display, smoothed
   std::int64_t shown_steps_ = 0;
@@ -146,6 +161,7 @@ class TrainLoop {
       const std::int64_t epoch_before = position().epoch;
       train_one();
       const bool epoch_ended = position().epoch != epoch_before;
+      if (epoch_ended || finished()) log_.end_epoch();
       if (progress_.at.step % options_.log_every_steps == 0 || finished()) {
         log_.write_line(progress_, epochs(), learning_rate_);
       }
@@ -168,6 +184,8 @@ class TrainLoop {
     }
     if (options_.evaluates() && run_.final_test != nullptr) {
       validation_ = std::exchange(test_, std::nullopt);
+      const Span span(run_.strategy.replicas().front().trace, TraceKind::kEvaluation,
+                      progress_.at.step);
       Evaluator test(run_.strategy, run_.graph, *run_.final_test, run_.evaluator.options());
       test_ = test.run(run_.stop, show_progress(run_.display, "testing"));
       if (!test_) return stopped(test.stopped_by());
@@ -256,6 +274,8 @@ class TrainLoop {
 
   // Evaluates the watched split. Returns false when a request to stop ended the evaluation.
   bool evaluate() {
+    const Span span(run_.strategy.replicas().front().trace, TraceKind::kEvaluation,
+                    progress_.at.step);
     test_ = run_.evaluator.run(run_.stop, show_progress(run_.display, "evaluating"));
     if (!test_) return false;
     const EvalMetrics line{.step = progress_.at.step,
@@ -282,6 +302,8 @@ class TrainLoop {
 
   void save() {
     if (options_.checkpoint_dir.empty() || saved_step_ == progress_.at.step) return;
+    const Span span(run_.strategy.replicas().front().trace, TraceKind::kCheckpoint,
+                    progress_.at.step);
     synchronous_job(run_.strategy).agree();
     require_finite();  // the values may diverge one step before the loss
     saved_step_ = progress_.at.step;

@@ -20,6 +20,7 @@
 #include "worker/input/batch_source.h"
 #include "worker/train/evaluate.h"
 #include "worker/train/evaluation_rules.h"
+#include "worker/train/input_bound.h"
 #include "worker/train/metrics.h"
 #include "worker/train/progress.h"
 #include "worker/train/service_time.h"
@@ -73,6 +74,7 @@ struct TrainingRun {
   const Dataset* final_test = nullptr;
   // Receives the number of this task's steps after each step; null for a run of one task.
   Membership* membership = nullptr;
+  InputMeans input_means{};
   // RunPosition::rules by step, for a roll-back of the servers; null: there are no servers.
   std::map<std::int64_t, std::vector<double>>* rules_by_step = nullptr;
 };

@@ -1,5 +1,8 @@
 #include "worker/train/train_step.h"
 
+#include <optional>
+#include <utility>
+
 namespace syncopate {
 namespace {
 
@@ -11,6 +14,11 @@ Batch take_slice(const Batch& batch, const Replica& replica, const InputShard& s
   Batch slice = batch.rows(share.begin - first, share.end - first);
   if (replica.index == 0) slice.num_bad = batch.num_bad;  // one replica reports those of the task
   return slice;
+}
+
+void start_forward(Replica& replica, const Batch& batch, const ValuesHook& before_use) {
+  const Span span(replica.trace, TraceKind::kForward);
+  replica.model->start_forward(batch, before_use);
 }
 
 }  // namespace
@@ -27,28 +35,34 @@ StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& 
   const int last = replica.micro_batches - 1;
   for (int part = 0; part < last; ++part) {
     const BatchShare share = share_of_replica(batch.num_samples, part, replica.micro_batches);
-    model.start_forward(batch.rows(share.begin, share.end), before_use);
+    start_forward(replica, batch.rows(share.begin, share.end), before_use);
     before_use = [](BucketId) {};  // the values have arrived
+    const Span span(replica.trace, TraceKind::kBackward);
     model.accumulate();
     report += StepReport{.scores = model.scores()};
   }
   const BatchShare rest = share_of_replica(batch.num_samples, last, replica.micro_batches);
-  model.start_forward(last == 0 ? batch : batch.rows(rest.begin, rest.end), before_use);
+  start_forward(replica, last == 0 ? batch : batch.rows(rest.begin, rest.end), before_use);
+  std::optional<Span> backward(std::in_place, replica.trace, TraceKind::kBackward);
   model.backward([&](BucketId bucket) {
     // The scores of the model are read as late as possible: waiting for them earlier would keep a
     // device idle between its forward and backward passes.
     if (bucket == 0) report += StepReport{.scores = model.scores()};
     variables.push(bucket, report);
   });
+  backward.reset();
   return variables.commit();
 }
 
 StepReport train_step(Strategy& strategy, BatchSource& input, const UpdateStep& step,
                       const ps::StopCounts& stops, std::span<StepDelays> delays) {
+  std::optional<Span> waiting(std::in_place, strategy.replicas().front().trace, TraceKind::kInput);
   const Batch& batch = input.next();
+  waiting.reset();
   const InputShard shard = strategy.input_shard();
   StepReport total;
   strategy.for_each_replica([&](Replica& replica) {
+    const Span span(replica.trace, TraceKind::kStep, step.step);
     if (!delays.empty()) delays[static_cast<std::size_t>(replica.index)].spend(step.step);
     const StepReport report =
         shard.count == 1 ? replica_step(replica, batch, step, stops)

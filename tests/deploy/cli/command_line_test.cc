@@ -115,6 +115,23 @@ TEST(TrainFlags, SetWhatTheyName) {
   EXPECT_EQ(options.metrics, "m.jsonl");
 }
 
+TEST(TrainFlags, TuneTheInputOfEncodedSamplesUnlessTheyGiveNumbers) {
+  const auto input = [](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), "train");
+    return std::get<TrainOptions>(parse(std::move(flags))).input;
+  };
+  const auto texts = [&](const std::vector<std::string>& flags) {
+    const InputOptions options = input(flags);
+    return threads_text(options) + " " + prefetch_text(options);
+  };
+  EXPECT_EQ(texts({}), "1 2");
+  EXPECT_EQ(texts({"--data", "images:DIR"}), "auto auto");
+  EXPECT_EQ(texts({"--data", "images:DIR", "--input-threads", "3"}), "3 auto");
+  EXPECT_EQ(texts({"--data", "images:DIR", "--prefetch", "4"}), "auto 4");
+  EXPECT_EQ(texts({"--input-threads", "auto", "--prefetch", "auto"}), "auto auto");
+  EXPECT_EQ(texts({"--input-threads", "auto", "--input-threads", "5"}), "5 2");
+}
+
 TEST(TrainFlags, ReadTheSizeOfPictures) {
   const auto image = [](std::vector<std::string> flags, const Environment& environment = {}) {
     flags.insert(flags.begin(), "train");
@@ -304,6 +321,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{{"--learning-rate", "inf"}, "--learning-rate inf: expected"},
         BadFlags{{"--threads", "0"}, "--threads 0: expected"},
         BadFlags{{"--input-threads", "0"}, "--input-threads 0: expected"},
+        BadFlags{{"--input-threads", "2.5"}, "--input-threads 2.5: expected auto or a whole"},
+        BadFlags{{"--input-threads", "1025"}, "--input-threads 1025: expected auto"},
         BadFlags{{"--prefetch", "0"}, "--prefetch 0: expected"},
         BadFlags{{"--bucket-mb", "0"}, "--bucket-mb 0: expected"},
         BadFlags{{"--seed", "-1"}, "--seed"},

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <map>
+#include <thread>
 #include <vector>
 
 #include "models/base/errors.h"
@@ -146,6 +148,55 @@ TEST(BatchSource, HasTheSameOrderForAnyNumberOfThreads) {
   EXPECT_EQ(sequence(2, 2), expected);
   EXPECT_EQ(sequence(8, 6), expected);
   EXPECT_EQ(sequence(3, 0), expected);
+}
+
+// A data set of which each sample takes `delay` to read.
+class SlowDataset final : public CountingDataset {
+ public:
+  SlowDataset(std::int64_t size, std::chrono::microseconds delay)
+      : CountingDataset(size, {8, 8, 3}), delay_(delay) {}
+
+  void read(std::int64_t index, const Draw& draw, const SampleView& sample) const override {
+    std::this_thread::sleep_for(delay_);
+    CountingDataset::read(index, draw, sample);
+  }
+
+ private:
+  std::chrono::microseconds delay_;
+};
+
+TEST(BatchSource, HasTheSameOrderWhileTheNumberOfReadersChanges) {
+  const InputOptions fixed{.batch_size = 4, .augment = Augment::kCropFlip};
+  InputOptions tuned = fixed;
+  tuned.autotune = {.threads = true, .prefetch = true, .cpus = 8};
+  const CountingDataset fast(100, {8, 8, 3});
+  const SlowDataset slow(100, std::chrono::microseconds(250));
+  const auto expected = make_batch_source(fast, fixed);
+  const auto source = make_batch_source(slow, tuned);
+  EXPECT_EQ(source->counters().readers, 1);
+  int most_readers = 1;
+  // The consumer takes batches at once, then needs longer for each than one reader does.
+  for (int i = 0; i < 200; ++i) {
+    if (i >= 100) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    ASSERT_EQ(pixels_of(source->next()), pixels_of(expected->next())) << i;
+    most_readers = std::max(most_readers, source->counters().readers);
+  }
+  EXPECT_GT(most_readers, 1);
+  EXPECT_LE(most_readers, 8);
+  EXPECT_LT(source->counters().readers, most_readers);
+}
+
+TEST(BatchSource, HasNoMoreBatchesAheadThanFitIntoItsMemory) {
+  const SlowDataset dataset(1000, std::chrono::microseconds(100));
+  constexpr std::int64_t kBatchBytes = 4 * (8 * 8 * 3 + 4 + 8);  // pixels, label and key
+  const auto source = make_batch_source(
+      dataset,
+      {.batch_size = 4,
+       .autotune = {.threads = true, .prefetch = true, .cpus = 8, .most_bytes = 5 * kBatchBytes}});
+  for (int i = 0; i < 50; ++i) source->next();
+  // Three are ahead and two are held, of which one is filled again only at the next call.
+  EXPECT_LE(dataset.reads(), (50 + 3 + 1) * 4);
+  EXPECT_LE(source->counters().readers, 2);
 }
 
 TEST(BatchSource, HasAnotherOrderForEachEpochAndSeed) {

@@ -94,13 +94,17 @@ Ranges whole_epochs(std::int64_t epochs, std::int64_t size, std::int64_t batch) 
 TEST(LeasedBatchSource, GivesTheBatchesOfItsLeasesInOrder) {
   const CountingDataset dataset(100);
   const Ranges leases = {{0, 10, 14}, {0, 2, 4}, {3, 96, 100}, {1, 7, 8}};
+  constexpr int kTuned = -1;
   for (const int threads : {1, 2, 8}) {
-    for (const int prefetch : {0, 1, 6}) {
+    for (const int prefetch : {0, 1, 6, kTuned}) {
       FakeLeaseSource lease_source(leases);
-      LeasedBatchSource source(
-          dataset,
-          {.input = {.batch_size = 4, .shuffle = false, .threads = threads, .prefetch = prefetch}},
-          lease_source.hooks());
+      InputOptions input{.batch_size = 4, .shuffle = false, .threads = threads};
+      if (prefetch == kTuned) {
+        input.autotune = {.threads = true, .prefetch = true, .cpus = threads};
+      } else {
+        input.prefetch = prefetch;
+      }
+      LeasedBatchSource source(dataset, {.input = input}, lease_source.hooks());
       for (const ps::SampleRange& lease : leases) {
         const ps::SampleRange* upcoming = source.upcoming();
         ASSERT_NE(upcoming, nullptr);

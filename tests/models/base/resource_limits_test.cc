@@ -1,0 +1,77 @@
+#include "models/base/resource_limits.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "models/base/affinity.h"
+
+namespace syncopate {
+namespace {
+
+// A folder with files like those of the system.
+class SystemFiles : public testing::Test {
+ protected:
+  SystemFiles() {
+    std::string pattern = testing::TempDir() + "limitsXXXXXX";
+    root_ = ::mkdtemp(pattern.data());
+    write("proc/meminfo", "MemTotal:  64000000 kB\nMemAvailable:   8000 kB\nCached: 1 kB\n");
+  }
+  ~SystemFiles() override { std::filesystem::remove_all(root_); }
+
+  void write(const std::string& file, const std::string& text) const {
+    std::filesystem::create_directories((root_ / file).parent_path());
+    std::ofstream(root_ / file) << text;
+  }
+
+  std::filesystem::path root_;
+};
+
+TEST_F(SystemFiles, WithoutCgroupsLimitTheMemoryAlone) {
+  EXPECT_EQ(cgroup_cpus(root_), std::nullopt);
+  EXPECT_EQ(available_memory(root_), 8000 * 1024);
+  EXPECT_EQ(available_memory(root_ / "absent"), 0);
+}
+
+TEST_F(SystemFiles, OfCgroupsLimitByTheLeastOfAllGroupsOfTheProcess) {
+  write("proc/self/cgroup", "0::/job/step\n");
+  write("sys/fs/cgroup/job/step/cpu.max", "max 100000\n");
+  write("sys/fs/cgroup/job/cpu.max", "250000 100000\n");
+  write("sys/fs/cgroup/other/cpu.max", "100000 100000\n");
+  write("sys/fs/cgroup/job/memory.max", "5000000\n");
+  write("sys/fs/cgroup/job/memory.current", "2000000\n");
+  write("sys/fs/cgroup/job/step/memory.max", "max\n");
+  write("sys/fs/cgroup/job/step/memory.current", "1000000\n");
+  EXPECT_EQ(cgroup_cpus(root_), 2.5);
+  EXPECT_EQ(available_memory(root_), 3000000);
+}
+
+TEST_F(SystemFiles, OfAContainerAreFoundUnderThePathOfTheHost) {
+  write("proc/self/cgroup", "0::/docker/0123\n");
+  write("sys/fs/cgroup/cpu.max", "50000 100000\n");
+  EXPECT_EQ(cgroup_cpus(root_), 0.5);
+}
+
+TEST_F(SystemFiles, OfTheFirstCgroupVersionHaveFoldersByController) {
+  write("proc/self/cgroup", "5:memory:/a\n4:cpu,cpuacct:/a/b\n1:name=systemd:/a\n");
+  write("sys/fs/cgroup/cpu,cpuacct/a/b/cpu.cfs_quota_us", "-1\n");
+  write("sys/fs/cgroup/cpu,cpuacct/a/b/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cgroup_cpus(root_), std::nullopt);
+  write("sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_quota_us", "400000\n");
+  write("sys/fs/cgroup/cpu,cpuacct/a/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cgroup_cpus(root_), 4.0);
+  write("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "1000\n");
+  write("sys/fs/cgroup/memory/a/memory.usage_in_bytes", "4000\n");
+  EXPECT_EQ(available_memory(root_), 0);
+}
+
+TEST(UsableCpuCount, IsNoMoreThanTheCpusOfTheAffinity) {
+  EXPECT_GE(usable_cpu_count(), 1);
+  EXPECT_LE(usable_cpu_count(), static_cast<int>(usable_cpus().size()));
+}
+
+}  // namespace
+}  // namespace syncopate

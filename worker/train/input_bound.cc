@@ -1,0 +1,30 @@
+#include "worker/train/input_bound.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace syncopate {
+namespace {
+
+constexpr double kLeastFraction = 0.05;
+// The first steps wait for the readers to start, and short runs vary.
+constexpr std::int64_t kLeastSteps = 10;
+constexpr double kLeastSeconds = 0.5;
+
+}  // namespace
+
+std::string describe_input_bound(const InputWait& wait, const InputMeans& means) {
+  if (wait.steps < kLeastSteps || wait.step_seconds < kLeastSeconds) return "";
+  const double fraction = wait.wait_seconds / wait.step_seconds;
+  if (fraction < kLeastFraction) return "";
+  const int readers = std::min(wait.readers, means.cpus);
+  std::string line = fmt::format(
+      "input-bound: {:.0f} % of the step waits for {}; {} of {} CPU{} {}{}", 100.0 * fraction,
+      means.is_encoded ? "decode" : "data", readers, means.cpus, means.cpus == 1 ? "" : "s",
+      means.is_encoded ? "decode" : "read", readers == 1 ? "s" : "");
+  if (!means.is_tuned && readers < means.cpus) line += "; --input-threads auto finds how many help";
+  return line;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,27 @@
+// Says, for a user, that training waits for its input. Called by the train loops.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace syncopate {
+
+// The input of a task, as far as it matters for its speed.
+struct InputMeans {
+  int cpus = 1;             // CPUs of this task
+  bool is_encoded = false;  // samples are decoded when they are read
+  bool is_tuned = false;    // --input-threads auto
+};
+
+struct InputWait {
+  std::int64_t steps = 0;
+  double step_seconds = 0.0;  // of all steps, with the waits
+  double wait_seconds = 0.0;
+  int readers = 1;  // reader threads at the end
+};
+
+// Returns a line such as "input-bound: 41 % of the step waits for decode; 6 of 8 CPUs decode";
+// empty if steps wait for less than 5 % of their time, or if there are too few to say.
+std::string describe_input_bound(const InputWait& wait, const InputMeans& means);
+
+}  // namespace syncopate
