@@ -43,7 +43,7 @@ void RecentCost::add(double seconds) {
   const double difference = std::abs(newest_mean - older_mean);
   if (difference > kStandardErrors * standard_error && difference > kLeastChange * older_mean) {
     size_ = kNewest;
-    settling_ = kNewest;
+    settling_ = 2 * kNewest;
   }
 }
 
