@@ -11,7 +11,7 @@ usage: gpu_run.sh smoke|correctness|profile|record [FLAG...]
   profile       where the time of a step goes: by groups of operations, and by kernels if ncu is installed
   record        resnet50, resnet20 and mnist-cnn in turns with PyTorch
 
-Each ends within 10 minutes. FLAGs are those of gpu_check.sh: --bundle FILE.tgz and --out DIR, and --plans FILE of the run
+With a bundle or an installation each ends within 10 minutes. FLAGs are those of gpu_check.sh: --bundle FILE.tgz and --out DIR, and --plans FILE of the run
 before if --out is another folder. Exit codes are those of gpu_check.sh, too.
 TEXT
 }

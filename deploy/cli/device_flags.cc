@@ -106,7 +106,8 @@ std::vector<SeenGpus> exchange_seen(const std::vector<std::string>& bus_ids,
   return all;
 }
 
-// Returns why a GPU cannot run this build, as a line that names it; empty if it can.
+// Returns why a GPU cannot run this build with this precision, as a line that names the GPU; empty
+// if it can.
 std::string why_refused(const std::vector<CudaDevice>& visible, int index,
                         const TrainOptions& options) {
   const std::string why =
@@ -115,10 +116,11 @@ std::string why_refused(const std::vector<CudaDevice>& visible, int index,
   return why.empty() ? "" : fmt::format("cuda:{}: {}", index, why);
 }
 
-// Returns the visible GPUs that can run this build. Throws UnavailableError if none can.
-std::vector<int> usable_gpus(const std::vector<CudaDevice>& visible, const TrainOptions& options) {
+// Returns the visible GPUs that can run this build with this precision; `refused` receives why the
+// first of the others cannot. Throws UnavailableError if none can.
+std::vector<int> usable_gpus(const std::vector<CudaDevice>& visible, const TrainOptions& options,
+                             std::string& refused) {
   std::vector<int> usable;
-  std::string refused;
   for (int i = 0; std::cmp_less(i, visible.size()); ++i) {
     const std::string why = why_refused(visible, i, options);
     if (why.empty()) usable.push_back(i);
@@ -133,11 +135,9 @@ std::vector<int> usable_gpus(const std::vector<CudaDevice>& visible, const Train
 std::vector<int> own_gpus(const std::vector<CudaDevice>& visible, const TrainOptions& options) {
   const ClusterSpec& task = options.cluster;
   if (!task.gpus.empty()) return task.gpus;
-  const std::vector<int> usable = usable_gpus(visible, options);
-  if (usable.size() < visible.size()) {
-    log(LogLevel::kInfo, fmt::format("{} of {} can run this build; syncopate info says why",
-                                     usable.size(), count_of_gpus(visible.size())));
-  }
+  std::string refused;
+  const std::vector<int> usable = usable_gpus(visible, options, refused);
+  if (!refused.empty()) log(LogLevel::kInfo, "left out " + refused);
   std::vector<int> own;
   for (const int i :
        deal_out_gpus(static_cast<int>(usable.size()), task.local_rank, tasks_of_host(task))) {
@@ -208,7 +208,8 @@ void deal_out_devices(TrainOptions& options, Membership* membership) {
   std::vector<std::string> seen;
   if (options.takes_own_gpus) {
     const std::vector<CudaDevice> visible = load_cuda_module().devices();
-    usable = usable_gpus(visible, options);
+    std::string refused;  // is in the log since find_devices()
+    usable = usable_gpus(visible, options, refused);
     for (const int i : usable) seen.push_back(visible[static_cast<std::size_t>(i)].bus_id);
   }
   if (membership == nullptr) {

@@ -65,7 +65,7 @@ void add_input_flags(FlagSet& flags, TrainFlags& words) {
             "augmentation (crop-flip: pad by 4, crop, mirror; random-resized-crop: a part of 8 to "
             "100 % of the area, mirror)",
             {.default_text = "none", .choices = augments});
-  add_pipeline_flags(flags, options.input, "auto for images:DIR, else ");
+  add_pipeline_flags(flags, options.input, "auto for pictures, else ");
 }
 
 void add_optimizer_flags(FlagSet& flags, TrainFlags& words) {
@@ -164,11 +164,12 @@ void add_output_flags(FlagSet& flags, TrainFlags& words) {
             {.value = "DIR", .default_text = "none"});
   flags.add("--log-every", &loop.log_every_steps,
             "steps between step lines of --metrics and points of --tensorboard", {.least = 1});
-  flags.add("--trace", &options.trace,
-            "Chrome trace of what each replica and reader does and when, to open in "
-            "ui.perfetto.dev; about 1 KB a step; in a job of several tasks each writes its own, "
-            "with its rank before the extension, such as t.0.json",
-            {.value = "FILE", .default_text = "none"});
+  flags.add(
+      "--trace", &options.trace,
+      "Chrome trace of what each replica and reader does and when, to open in "
+      "ui.perfetto.dev; about 1 KB a step; in a job of several tasks each writes its own, "
+      "with its rank before the extension, such as t.0.json; an earlier FILE becomes FILE.old",
+      {.value = "FILE", .default_text = "none"});
   flags.add("--no-progress", &words.hides_progress, "notes and results only, no progress line");
   flags.add("--snapshot-every", &words.snapshot_seconds,
             "time between the servers' snapshots in --checkpoint-dir, from which a server that is "

@@ -29,12 +29,13 @@ constexpr std::int64_t kShardBytes = 128'000'000;
 // A folder that appears under its name when it is complete, and is removed otherwise.
 class NewFolder {
  public:
-  explicit NewFolder(fs::path path)
-      : path_(std::move(path)),
-        temporary_(fmt::format("{}.tmp{}", path_.lexically_normal().string(), ::getpid())) {
+  explicit NewFolder(const fs::path& path)
+      : path_(without_slash(path)),
+        temporary_(fmt::format("{}.tmp{}", path_.string(), ::getpid())) {
     std::error_code error;
     if (fs::exists(fs::symlink_status(path_, error)) &&
-        !(fs::is_directory(path_, error) && fs::is_empty(path_, error))) {
+        (!fs::is_directory(path_, error) || !fs::is_empty(path_, error) ||
+         fs::equivalent(path_, fs::current_path(), error))) {
       throw UsageError(
           fmt::format("{} is there already; give the name of a new folder", path_.string()));
     }
@@ -56,9 +57,21 @@ class NewFolder {
   }
 
  private:
-  fs::path path_;
-  fs::path temporary_;
+  static fs::path without_slash(const fs::path& path) {
+    const fs::path normal = path.lexically_normal();
+    return normal.has_filename() ? normal : normal.parent_path();
+  }
+
+  const fs::path path_;
+  const fs::path temporary_;
 };
+
+// Returns the flag that gives a network the same means and deviations as the data set does; "" if
+// records of pictures are normalised as these were.
+std::string normalize_flag(const DataSplits& data) {
+  if (data.train->stored_picture(0) || data.mean.empty()) return "";
+  return fmt::format(" --normalize {}/{}", fmt::join(data.mean, ","), fmt::join(data.stddev, ","));
+}
 
 // Throws UsageError unless the samples have one input that --raw-shape describes, and a class.
 void require_writable_samples(const ConvertOptions& options, const Dataset& data) {
@@ -136,7 +149,8 @@ int run_convert(const ConvertOptions& options, std::ostream& out) {
           : fmt::format(" --raw-shape {}:{}", fmt::join(input.shape, "x"), name(input.dtype));
   const std::string dir = options.dir.string();
   out << fmt::format("wrote {} samples of {} to {}\n", fmt::join(written, ", "), options.data, dir)
-      << fmt::format("read them with --data 'tfrecord:{}/train-*::{}/test-*'{}\n", dir, dir, shape)
+      << fmt::format("read them with --data 'tfrecord:{}/train-*::{}/test-*'{}{}\n", dir, dir,
+                     shape, normalize_flag(data))
       << std::flush;
   return 0;
 }

@@ -37,6 +37,11 @@ constexpr std::array<KindRow, 8> kKinds = {{{"step", "step", "step"},
 
 FileDescriptor open_trace(const std::filesystem::path& path) {
   constexpr mode_t kBeforeUmask = 0666;
+  // The trace of a run that ended early tells why; a run that goes on must not remove it.
+  std::error_code failed;
+  if (std::filesystem::is_regular_file(path, failed)) {
+    std::filesystem::rename(path, path.string() + ".old", failed);
+  }
   FileDescriptor file(::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, kBeforeUmask));
   if (!file) {
     throw FileError(describe_errno("open --trace", path.string(), errno) +

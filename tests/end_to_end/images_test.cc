@@ -89,7 +89,7 @@ TEST(TrainingOnLargePictures, SaysThatStepsWaitForTheDecoder) {
                         "--data",
                         folder.data_flag(),
                         "--epochs",
-                        "1",
+                        "4",  // an epoch is too short for a note on a fast machine
                         "--image-size",
                         "16",
                         "--cache-mb",

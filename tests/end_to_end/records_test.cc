@@ -78,6 +78,21 @@ TEST_F(TrainingOnRecords, OfConvertedPicturesHasTheBitsOfThePictures) {
             hash_of({"train", "--data", pictures.data_flag()}, what));
 }
 
+// A folder may be named with a slash at its end, as shells complete it, and may be there if empty.
+TEST_F(TrainingOnRecords, OfConvertedValuesHasTheBitsOfTheSourceWithTheFlagsThatConvertPrints) {
+  std::filesystem::create_directory(scratch_ / "values");
+  const ProgramResult result = convert("digits", "values/");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::size_t at = result.out.find("--normalize ");
+  ASSERT_NE(at, std::string::npos) << result.out;
+  const std::string normalize = result.out.substr(at + 12, result.out.find('\n', at) - at - 12);
+  const Arguments what = {"--model", "mlp", "--steps", "9"};
+  EXPECT_EQ(hash_of({"train", "--data", globs("values"), "--raw-shape", "28x28x1:u8", "--normalize",
+                     normalize},
+                    what),
+            hash_of({"train", "--data", "digits"}, what));
+}
+
 TEST_F(TrainingOnRecords, IsEvaluatedWithTheFlagsOfTheCheckpoint) {
   ASSERT_EQ(convert("synthetic:2x4x4:3:22", "values").exit_code, 0);
   hash_of({"train"}, {"--model", "mlp", "--data", globs("values"), "--raw-shape", "4x4x2:u8",

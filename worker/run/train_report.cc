@@ -135,7 +135,7 @@ void print_result(const TrainOptions& options, const Summary& summary, const Tra
         << describe_bad("test", *outcome.test);
   }
   if (const auto& metric = summary.val_metric) {
-    out << fmt::format("validation      {} {}, loss {:.4f}\n", to_text(*metric), metric->name(),
+    out << fmt::format("validation      {} {}, loss {:.4f}\n", metric->name(), to_text(*metric),
                        summary.val_loss.value_or(0.0))
         << describe_bad("validation", *outcome.validation);
   }

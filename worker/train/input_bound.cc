@@ -14,8 +14,12 @@ constexpr double kLeastSeconds = 0.5;
 
 }  // namespace
 
+bool is_enough(const InputWait& wait) {
+  return wait.steps >= kLeastSteps && wait.step_seconds >= kLeastSeconds;
+}
+
 std::string describe_input_bound(const InputWait& wait, const InputMeans& means) {
-  if (wait.steps < kLeastSteps || wait.step_seconds < kLeastSeconds) return "";
+  if (!is_enough(wait)) return "";
   const double fraction = wait.wait_seconds / wait.step_seconds;
   if (fraction < kLeastFraction) return "";
   const int readers = std::min(wait.readers, means.cpus);

@@ -20,6 +20,9 @@ struct InputWait {
   int readers = 1;  // reader threads at the end
 };
 
+// Whether there are enough steps, and enough time in them, to say whether they wait.
+bool is_enough(const InputWait& wait);
+
 // Returns a line such as "input-bound: 41 % of the step waits for decode; 6 of 8 CPUs decode";
 // empty if steps wait for less than 5 % of their time, or if there are too few to say.
 std::string describe_input_bound(const InputWait& wait, const InputMeans& means);

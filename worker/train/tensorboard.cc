@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cmath>
 #include <utility>
@@ -39,7 +38,9 @@ class Curves final : public MetricsWriter {
       : train_(folder / "train"), validation_(folder / "validation"), test_(folder / "test") {}
 
   void open() { train_.open(); }
-  void write(const BeginMetrics& /*metrics*/) override {}
+  void write(const BeginMetrics& metrics) override {
+    if (metrics.step > 0) train_.begin_again(metrics.step + 1);
+  }
   void write(const StepMetrics& metrics) override {
     std::vector<std::pair<std::string_view, double>> values = {
         {"loss", metrics.loss},
@@ -74,16 +75,17 @@ class Curves final : public MetricsWriter {
 
 void EventFile::open() {
   if (file_) return;
-  // Files of one second, host and process differ by a number; TensorBoard takes the parts of a name
-  // behind "tfevents" for no more than that.
-  static std::atomic<int> files{0};
   std::error_code failed;
   std::filesystem::create_directories(folder_, failed);
-  path_ = folder_ / fmt::format("events.out.tfevents.{}.{}.{}.{}.v2",
-                                static_cast<std::int64_t>(wall_clock_seconds()), own_host_name(),
-                                ::getpid(), files.fetch_add(1));
-  file_ = FileDescriptor(
-      ::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_APPEND | O_CLOEXEC, kBeforeUmask));
+  // Files of one second, host and process differ by a number; TensorBoard takes the parts of a name
+  // behind "tfevents" for no more than that.
+  for (int number = 0; !file_ && (number == 0 || errno == EEXIST); ++number) {
+    path_ = folder_ / fmt::format("events.out.tfevents.{}.{}.{}.{}.v2",
+                                  static_cast<std::int64_t>(wall_clock_seconds()), own_host_name(),
+                                  ::getpid(), number);
+    file_ = FileDescriptor(
+        ::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_APPEND | O_CLOEXEC, kBeforeUmask));
+  }
   if (!file_) {
     throw FileError(describe_errno("open --tensorboard", path_.string(), errno) +
                     "; give a folder that can be written");
@@ -91,6 +93,13 @@ void EventFile::open() {
   proto::Event first = event_at(0);
   first.set_file_version(kFileVersion);
   write(first.SerializeAsString());
+}
+
+void EventFile::begin_again(std::int64_t step) {
+  open();
+  proto::Event event = event_at(step);
+  event.mutable_session_log()->set_status(proto::SessionLog::START);
+  write(event.SerializeAsString());
 }
 
 void EventFile::add_scalars(std::int64_t step,

@@ -25,6 +25,9 @@ class EventFile {
   // Creates the folder and the file. Throws FileError, and UnavailableError if this build has no
   // protobuf. The functions below call it.
   void open();
+  // Says that a run goes on with this step: TensorBoard drops what earlier files of the folder have
+  // of this step and later ones.
+  void begin_again(std::int64_t step);
   // Adds values of one step, by tag.
   void add_scalars(std::int64_t step, std::span<const std::pair<std::string_view, double>> values);
   // Adds a picture of grey pixels, [height * width], 0 black.

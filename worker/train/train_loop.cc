@@ -36,28 +36,32 @@ BatchPlan plan_from(const ps::DataPosition& position, std::int64_t dataset_size,
 class StepLog {
  public:
   StepLog(const TrainingRun& run, const TrainLoopOptions& options, std::int64_t total_steps)
-      : run_(run), options_(options), total_steps_(total_steps), times_before_line_(times()) {}
+      : run_(run),
+        options_(options),
+        total_steps_(total_steps),
+        waited_before_(run.input.counters().wait_seconds),
+        times_before_line_(times()) {}
 
   const StepTotals& all() const noexcept { return all_; }
   double epoch_loss() const { return epoch_.mean_loss(); }
 
-  void begin_epoch() {
-    epoch_ = {};
-    waited_before_epoch_ = run_.input.counters().wait_seconds;
-  }
-  // Notes whether the steps of the epoch waited for their input. Called at its end.
+  void begin_epoch() { epoch_ = {}; }
+  // Notes whether steps waited for their input: those since the last note, or of several epochs if
+  // these are short. Called at the end of an epoch.
   void end_epoch() {
     const InputCounters now = run_.input.counters();
-    const std::string line =
-        describe_input_bound({.steps = epoch_.steps,
-                              .step_seconds = epoch_.seconds,
-                              .wait_seconds = now.wait_seconds - waited_before_epoch_,
-                              .readers = now.readers},
-                             run_.input_means);
+    const InputWait wait{.steps = judged_.steps,
+                         .step_seconds = judged_.seconds,
+                         .wait_seconds = now.wait_seconds - waited_before_,
+                         .readers = now.readers};
+    if (!is_enough(wait)) return;
+    judged_ = {};
+    waited_before_ = now.wait_seconds;
+    const std::string line = describe_input_bound(wait, run_.input_means);
     if (!line.empty()) run_.display.note(line);
   }
   void add(const Scores& scores, double seconds) {
-    for (StepTotals* totals : {&all_, &epoch_, &line_}) totals->add(scores, seconds);
+    for (StepTotals* totals : {&all_, &epoch_, &line_, &judged_}) totals->add(scores, seconds);
   }
 
   void show(std::int64_t step, double loss) {
@@ -122,7 +126,8 @@ class StepLog {
   StepTotals epoch_;  // of the steps since the epoch began
   StepTotals line_;   // of the steps since the last line of metrics
   double waited_before_line_ = 0.0;
-  double waited_before_epoch_ = 0.0;
+  StepTotals judged_;           // of the steps since end_epoch() last said whether they wait
+  double waited_before_ = 0.0;  // for input, before these steps
   CommunicationTimes times_before_line_;
   double shown_loss_ = 0.0;  // loss on the display, smoothed
   std::int64_t shown_steps_ = 0;

@@ -10,8 +10,8 @@ namespace {
 
 // A smaller batch is copied to pinned memory in less time than the host would wait for its upload.
 constexpr std::size_t kLeastDirectBytes = std::size_t{1} << 20;
-// Bounds the memory that is kept from being freed.
-constexpr std::size_t kMostPinned = 32;
+// Micro-batches are as many batches; a source that makes new memory for each batch keeps no more.
+constexpr std::size_t kMostPinned = 64;
 
 }  // namespace
 
@@ -35,7 +35,7 @@ void BatchUpload::start(const Tensor& batch, cudaStream_t compute) {
   // Waits until the slot's pinned memory has been copied to the device, which may be overwritten
   // then; returns at once if the slot was never used.
   check_cuda(cudaEventSynchronize(slot.has_arrived.get()));
-  const bool is_direct = is_pinned(batch);
+  const bool is_direct = pin_if_it_returns(batch);
   if (!is_direct) std::ranges::copy(bytes, slot.pinned->data());
   check_cuda(cudaStreamWaitEvent(copies_.get(), slot.is_taken.get()));
   check_cuda(cudaMemcpyAsync(slot.arrived->data(), is_direct ? bytes.data() : slot.pinned->data(),
@@ -50,22 +50,26 @@ void BatchUpload::start(const Tensor& batch, cudaStream_t compute) {
   if (is_direct) check_cuda(cudaEventSynchronize(slot.has_arrived.get()));
 }
 
-bool BatchUpload::is_pinned(const Tensor& batch) {
+bool BatchUpload::pin_if_it_returns(const Tensor& batch) {
   const std::span<std::byte> bytes = batch.bytes();
-  if (bytes.size() < kLeastDirectBytes) return false;
+  if (bytes.size() < kLeastDirectBytes || !may_pin_) return false;
   const auto found = std::ranges::find_if(
       pinned_, [&](const auto& pinned) { return pinned->batch.bytes().data() == bytes.data(); });
   if (found != pinned_.end()) {
-    return bytes.size() <= (*found)->batch.bytes().size() && (*found)->window.is_pinned();
-  }
-  if (pinned_.size() >= kMostPinned) return false;
-  if (std::erase(seen_, bytes.data()) == 0) {
+    std::rotate(found, found + 1, pinned_.end());
+    if (bytes.size() <= pinned_.back()->batch.bytes().size()) return true;
+    pinned_.pop_back();  // a short batch came first
+  } else if (std::erase(seen_, bytes.data()) == 0) {
     if (seen_.size() >= kMostPinned) seen_.erase(seen_.begin());
     seen_.push_back(bytes.data());
     return false;
   }
+  // The uploads from pinned batches have ended, since start() waits for them.
+  if (pinned_.size() >= kMostPinned) pinned_.erase(pinned_.begin());
   pinned_.push_back(std::make_unique<PinnedBatch>(batch));
-  return pinned_.back()->window.is_pinned();
+  may_pin_ = pinned_.back()->window.is_pinned();
+  if (!may_pin_) pinned_.clear();
+  return may_pin_;
 }
 
 }  // namespace syncopate::cuda

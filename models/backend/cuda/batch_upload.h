@@ -21,8 +21,9 @@ class BatchUpload {
   BatchUpload& operator=(const BatchUpload&) = delete;
   ~BatchUpload();
 
-  // Copies `batch`, on the host, to data() for the work that is started on `compute` after this
-  // call. The caller may change the batch's memory as soon as the call returns.
+  // Copies `batch`, on the host and of at most most_bytes, to data() for the work that is started
+  // on `compute` after this call. The caller may change the batch's memory as soon as the call
+  // returns. Throws DeviceError.
   void start(const Tensor& batch, cudaStream_t compute);
   // The batch's address never changes, because a captured step has recorded it.
   void* data() const noexcept { return block_->data(); }
@@ -41,16 +42,17 @@ class BatchUpload {
     PinnedWindow window;
   };
 
-  // Returns whether the memory of `batch` is pinned. Large batches that return at the same address,
-  // as those of a ring of batches do, are pinned when they are seen for the second time.
-  bool is_pinned(const Tensor& batch);
+  // Pins the memory of a large batch when it is seen for the second time, as that of a ring of
+  // batches is, and returns whether it is pinned.
+  bool pin_if_it_returns(const Tensor& batch);
 
   Stream copies_;
   std::array<Slot, 2> slots_;
   std::size_t next_ = 0;
   std::shared_ptr<Buffer> block_;
   std::vector<const std::byte*> seen_;  // the addresses of the latest batches that are not pinned
-  std::vector<std::unique_ptr<PinnedBatch>> pinned_;
+  std::vector<std::unique_ptr<PinnedBatch>> pinned_;  // the last one was used last
+  bool may_pin_ = true;                               // until CUDA refuses it
 };
 
 }  // namespace syncopate::cuda

@@ -32,9 +32,10 @@ const Node* convolution_to_fold_for(const Graph& graph, NodeId input, Precision 
     reader = &node;
   }
   const auto* op = reader == nullptr ? nullptr : std::get_if<Conv2dOp>(&reader->operation);
+  if (op == nullptr) return nullptr;
   const auto channels = input_shape(graph, *reader).back();
-  const bool suits = precision == Precision::kBf16 && op != nullptr && op->stride == kBlock &&
-                     op->groups == 1 && channels * kBlock * kBlock <= kMostFoldedChannels;
+  const bool suits = precision == Precision::kBf16 && op->stride == kBlock && op->groups == 1 &&
+                     channels * kBlock * kBlock <= kMostFoldedChannels;
   return suits ? reader : nullptr;
 }
 
@@ -43,6 +44,7 @@ const Node* convolution_to_fold_for(const Graph& graph, NodeId input, Precision 
 std::optional<FoldShape> sample_fold(const Graph& graph, NodeId input, std::int64_t n,
                                      Precision precision) {
   const Shape& shape = graph.nodes[static_cast<std::size_t>(input)].shape;
+  if (shape.size() != 3) return std::nullopt;  // an input that no layer reads
   FoldShape fold{.n = n,
                  .height = static_cast<int>(shape[0]),
                  .width = static_cast<int>(shape[1]),

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
-#include <mutex>
 #include <span>
 #include <vector>
 
@@ -50,6 +48,14 @@ std::vector<std::uint32_t> random_words(Precision precision) {
     }
   }
   return words;
+}
+
+// As random_words(), drawn once.
+const std::vector<std::uint32_t>& random_words_of(Precision precision) {
+  static const std::vector<std::uint32_t> kF32 = random_words(Precision::kF32);
+  static const std::vector<std::uint32_t> kBf16 = random_words(Precision::kBf16);
+  static const std::vector<std::uint32_t> kF16 = random_words(Precision::kF16);
+  return precision == Precision::kF32 ? kF32 : precision == Precision::kBf16 ? kBf16 : kF16;
 }
 
 double copy_bytes_per_second(int device) {
@@ -121,11 +127,7 @@ std::chrono::nanoseconds time_on_device(cudaStream_t stream, int repeats,
 }
 
 void fill_with_random_numbers(Buffer& buffer, Precision precision) {
-  static std::mutex mutex;
-  static std::map<Precision, std::vector<std::uint32_t>> drawn;  // guarded by mutex
-  const std::lock_guard lock(mutex);
-  std::vector<std::uint32_t>& words = drawn[precision];
-  if (words.empty()) words = random_words(precision);
+  const std::vector<std::uint32_t>& words = random_words_of(precision);
   const auto bytes = std::as_bytes(std::span(words));
   std::size_t filled = std::min(bytes.size(), buffer.size_bytes());
   copy_to_device(buffer.data(), bytes.first(filled));

@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "models/backend/cuda/cublas_product.h"
@@ -76,10 +77,18 @@ class NvidiaOperations final : public Operations {
                                            const PlanLimits& limits) override {
     const Key key{pass, to_string(shape), limits.deterministic, limits.rounds_inputs,
                   limits.measures};
-    auto found = plans_.find(key);
-    if (found == plans_.end()) found = plans_.emplace(key, plan(pass, shape, limits)).first;
-    if (found->second == nullptr) return nullptr;
-    return std::make_unique<CudnnConvolution>(cudnn_.get(), found->second);
+    if (apart_.contains(key)) return nullptr;
+    std::shared_ptr<const ConvPlan> shared = plans_[key].lock();
+    if (shared == nullptr) {
+      std::erase_if(plans_, [](const auto& entry) { return entry.second.expired(); });
+      shared = plan(pass, shape, limits);
+      if (shared == nullptr) {
+        apart_.insert(key);
+        return nullptr;
+      }
+      plans_[key] = shared;
+    }
+    return std::make_unique<CudnnConvolution>(cudnn_.get(), std::move(shared));
   }
 
   std::unique_ptr<Product> product(const ProductShape& shape, const PlanLimits& limits) override {
@@ -109,8 +118,9 @@ class NvidiaOperations final : public Operations {
   UniqueHandle<BlasTraits> blas_;
   EngineTarget target_;
   std::optional<PlanCache> cache_;
-  // The plans made so far: equal layers, and the programs of other batch sizes, share them.
-  std::map<Key, std::shared_ptr<const ConvPlan>> plans_;
+  // The plans in use, which equal layers share, also those of other programs of as many samples.
+  std::map<Key, std::weak_ptr<const ConvPlan>> plans_;
+  std::set<Key> apart_;  // convolutions whose sums a kernel of ours computes
 };
 
 }  // namespace

@@ -1,9 +1,13 @@
 #include "models/backend/cuda/plan_choice.h"
 
+#include <algorithm>
+
 namespace syncopate::cuda {
 namespace {
 
 using namespace std::chrono_literals;
+
+constexpr std::chrono::nanoseconds kHostMayTake = 200us;
 
 // Returns the name of the fastest engine, or null if no candidate could be timed.
 const std::string* fastest_of(const std::vector<std::string>& candidates, EngineSource& source) {
@@ -11,9 +15,9 @@ const std::string* fastest_of(const std::vector<std::string>& candidates, Engine
   const std::string* fastest = nullptr;
   std::chrono::nanoseconds shortest = 10s;
   for (const std::string& engine : candidates) {
-    // An engine clearly slower than the fastest so far is not timed precisely. Run alone it may
-    // take some microseconds longer than in a captured graph.
-    const auto time = source.time(engine, shortest + shortest / 2 + 50us);
+    // An engine clearly slower than the fastest so far is not timed precisely. Run alone it takes
+    // longer than in a captured graph, by what the host takes to start it.
+    const auto time = source.time(engine, shortest + std::max(shortest / 2, kHostMayTake));
     if (!time || (fastest != nullptr && *time >= shortest)) continue;
     fastest = &engine;
     shortest = *time;

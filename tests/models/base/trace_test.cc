@@ -183,6 +183,16 @@ TEST_F(TraceFile, TakesTheSpansOfSeveralThreads) {
   EXPECT_EQ(next, std::vector<int>(kThreads, kSpans));
 }
 
+// A run that is started again, or fails at its start, must not remove what happened before.
+TEST_F(TraceFile, KeepsAnEarlierOne) {
+  { Trace first(path(), 0, "the first"); }
+  const std::string before = text();
+  { Trace second(path(), 0, "the second"); }
+  EXPECT_NE(text().find("the second"), std::string::npos);
+  std::ifstream old(path().string() + ".old", std::ios::binary);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(old), {}), before);
+}
+
 TEST_F(TraceFile, ThatCannotBeWrittenIsAnErrorAtTheStart) {
   const auto error_of = [](const std::string& path) -> std::string {
     try {

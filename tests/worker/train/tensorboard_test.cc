@@ -92,6 +92,16 @@ TEST_F(TensorBoard, HasTheTestResultOfARunWithAValidationSplit) {
             (std::map<std::string, float>{{"loss", 0.25F}, {"accuracy", 0.5F}}));
 }
 
+// A run that was killed behind its last checkpoint repeats steps.
+TEST_F(TensorBoard, DropsTheStepsThatAResumedRunRepeats) {
+  const auto writer = make_tensorboard_writer(folder_.path(), /*now=*/true);
+  writer->write(BeginMetrics{.step = 10});
+  const auto train = events_of("train");
+  ASSERT_EQ(train.size(), 2U);
+  EXPECT_EQ(train[1].step(), 11);
+  EXPECT_EQ(train[1].session_log().status(), proto::SessionLog::START);
+}
+
 TEST_F(TensorBoard, ShowsTheConfusionMatrixAsAPicture) {
   ConfusionMatrix confusion(2);
   Tensor logits = make_host_tensor({4, 2}, DType::kF32);

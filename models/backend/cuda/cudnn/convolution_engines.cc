@@ -46,7 +46,10 @@ ConvolutionEngines::ConvolutionEngines(ConvPass pass, const ConvShape& shape,
     : pass_(pass), shape_(shape), limits_(limits), target_(target), cache_(cache) {}
 
 std::optional<ConvPlan> ConvolutionEngines::choose() {
-  if (!limits_.measures && cache_ != nullptr && !cache_->find(key())) cache_ = nullptr;
+  if (!limits_.measures && cache_ != nullptr) {
+    const auto kept = cache_->find(key());
+    if (!kept || !prepare(*kept)) cache_ = nullptr;
+  }
   const std::string engine = choose_engine(*this, cache_, key());
   if (engine.empty() || engine == kApart) return std::nullopt;
   const auto found = find(engine);

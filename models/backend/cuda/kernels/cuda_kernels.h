@@ -32,8 +32,8 @@ void convert(const From* x, To* y, std::int64_t count, cudaStream_t stream);
 
 // The folding of a map x [n, height, width, channels] into y [n, y_height, y_width, y_channels]:
 // pixel (Y, X) of y has the channels of block x block pixels of x, row by row, the first of which
-// is (block * Y - top, block * X - left). Pixels outside x and further channels of y are zero. Where
-// block is 1, y has the pixels of x.
+// is (block * Y - top, block * X - left). Pixels outside x and further channels of y are zero.
+// Where block is 1, y has the pixels of x.
 struct FoldShape {
   std::int64_t n = 0;
   int height = 0, width = 0, channels = 0;
@@ -41,13 +41,14 @@ struct FoldShape {
   int top = 0, left = 0;
   int y_height = 0, y_width = 0, y_channels = 0;  // y_channels >= block * block * channels
 };
+// x and y are on the device, as below.
 template <typename T>
 void fold(const FoldShape& shape, const T* x, T* y, cudaStream_t stream);
-// Normalises samples like normalise() and folds them.
+// Normalises samples like normalise() and folds them; mean, stddev: [channels] f32.
 template <typename From, typename T>
 void fold_normalised(const FoldShape& shape, const From* x, float unit, const float* mean,
                      const float* stddev, T* y, cudaStream_t stream);
-// Writes the x of which fold() made y. Every pixel of x must be in y.
+// Writes the x of which fold() made y, in f32. Every pixel of x must be in y.
 template <typename From>
 void unfold(const FoldShape& shape, const From* y, float* x, cudaStream_t stream);
 

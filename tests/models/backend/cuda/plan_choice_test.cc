@@ -140,13 +140,13 @@ TEST_F(AnEngine, IsMeasuredByOneProcessAfterTheOther) {
 
 TEST_F(AnEngine, MayBeTimedRoughlyIfItIsClearlySlowerThanTheFastestSoFar) {
   FakeEngines engines({"1", "2", "3"});
-  engines.times = {{"1", microseconds(400)}, {"2", microseconds(200)}, {"3", microseconds(900)}};
+  engines.times = {{"1", microseconds(800)}, {"2", microseconds(200)}, {"3", microseconds(900)}};
   PlanCache cache(file());
   EXPECT_EQ(choose_engine(engines, &cache, "key"), "2");
   ASSERT_EQ(engines.limits.size(), 3);
   EXPECT_GT(engines.limits[0], std::chrono::seconds(1)) << "nothing is known about the first";
-  EXPECT_EQ(engines.limits[1], microseconds(650));
-  EXPECT_EQ(engines.limits[2], microseconds(350));
+  EXPECT_EQ(engines.limits[1], microseconds(1200));
+  EXPECT_EQ(engines.limits[2], microseconds(400)) << "the host may be slow to start one";
 }
 
 TEST_F(AnEngine, IsAbsentIfTheLibraryOffersNone) {
