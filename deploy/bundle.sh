@@ -7,9 +7,10 @@ set -euo pipefail
 
 usage() {
   cat <<'TEXT'
-usage: deploy/bundle.sh [--build DIR] OUT.tgz
+usage: deploy/bundle.sh [--build DIR] [--no-tests] OUT.tgz
 
   --build DIR   the build to pack (default: build/release)
+  --no-tests    without the tests that need a GPU and gpu_check.sh, which runs them
 
   --collective mpi uses the machine's Open MPI (libmpi.so.40) and its mpirun.
 
@@ -25,10 +26,11 @@ wrong() {
 }
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-build=$root/build/release file=""
+build=$root/build/release file="" tests=true
 while (($# > 0)); do
   case $1 in
     --build) build=${2:?--build wants a folder}; shift 2 ;;
+    --no-tests) tests=false; shift ;;
     --help | -h) usage; exit 0 ;;
     -*) wrong "$1: no such flag; see --help" ;;
     *) [[ -z $file ]] || wrong "$1: expected one output file, found also $file"; file=$1; shift ;;
@@ -42,7 +44,9 @@ stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 top=$stage/syncopate
 cmake --install "$build" --prefix "$top" --strip >"$stage/log" || { cat "$stage/log" >&2; exit 1; }
-cmake --install "$build" --prefix "$top" --strip --component tests >"$stage/log" || { cat "$stage/log" >&2; exit 1; }
+if $tests; then
+  cmake --install "$build" --prefix "$top" --strip --component tests >"$stage/log" || { cat "$stage/log" >&2; exit 1; }
+fi
 
 # Left out are the libraries of NVIDIA's driver and toolkit, and what the MPI module links. The C library and the
 # compiler's are in a folder of their own, because they are used only where the machine's are older.
@@ -102,7 +106,11 @@ exec "\$loader" --library-path "\$folders" "\$top/programs/\${self##*/}" "\$@"
 TEXT
   chmod +x "$top/bin/$(basename "$program")"
 done
-ln -s share/syncopate/deploy/gpu_check.sh share/syncopate/deploy/gpu_run.sh "$top/"
+if $tests; then
+  ln -s share/syncopate/deploy/gpu_check.sh share/syncopate/deploy/gpu_run.sh "$top/"
+else
+  rm "$top"/share/syncopate/deploy/gpu_{check,run}.sh
+fi
 
 tar --create --sort=name --owner=0 --group=0 --directory "$stage" syncopate | gzip -9n >"$file.part"
 mv "$file.part" "$file"

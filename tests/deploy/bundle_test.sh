@@ -33,6 +33,14 @@ is_packed() {
   (($(stat -c %s "$work/bundle.tgz") < 32 << 20)) || fail "$said"
 }
 
+leaves_the_tests_out() {
+  mkdir -p "$work/small"
+  expect_code 0 "$root/deploy/bundle.sh" --build "$build" --no-tests "$work/small/bundle.tgz"
+  said=$(tar tzf "$work/small/bundle.tgz")
+  expect_output "syncopate/bin/syncopate"
+  [[ $said != *gpu_check* && $said != *libexec* ]] || fail "tests are in it: $said"
+}
+
 programs_run_in_an_empty_environment() {
   cd /
   expect_code 0 env -i "$work/syncopate/bin/syncopate" info
