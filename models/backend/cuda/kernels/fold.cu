@@ -71,6 +71,12 @@ void start(const char* name, const FoldShape& shape, const Source& source, To* y
            cudaStream_t stream) {
   const std::int64_t elements = shape.n * shape.y_height * shape.y_width * shape.y_channels;
   if (elements == 0) return;
+  // The loop adds the number of threads to the index once more than there are packs. A map that is
+  // too large for an int is rare, so it has one slow kernel instead of three.
+  if (elements >= INT_MAX - kMostBlocks * kThreads) {
+    return launch({name, blocks_of(elements), kThreads, stream},
+                  fold_kernel<1, std::int64_t, To, Source>, shape, source, y, elements);
+  }
   const auto start_with = [&](auto width) {
     const std::int64_t packs = elements / width.value;
     if (shape.block == 1 && shape.y_channels == width.value) {
@@ -78,14 +84,8 @@ void start(const char* name, const FoldShape& shape, const Source& source, To* y
                     with_channels_kernel<width.value, To, Source>, source, shape.channels, y,
                     packs);
     }
-    // The loop adds the number of threads to the index once more than there are packs.
-    if (packs < INT_MAX - kMostBlocks * kThreads) {
-      return launch({name, blocks_of(packs), kThreads, stream},
-                    fold_kernel<width.value, int, To, Source>, shape, source, y,
-                    static_cast<int>(packs));
-    }
-    launch({name, blocks_of(packs), kThreads, stream},
-           fold_kernel<width.value, std::int64_t, To, Source>, shape, source, y, packs);
+    launch({name, blocks_of(packs), kThreads, stream}, fold_kernel<width.value, int, To, Source>,
+           shape, source, y, static_cast<int>(packs));
   };
   if (shape.y_channels % 8 == 0 && aligned(y)) return start_with(std::integral_constant<int, 8>{});
   if (shape.y_channels % 4 == 0 && aligned(y)) return start_with(std::integral_constant<int, 4>{});
