@@ -24,17 +24,23 @@ std::vector<Arguments> jobs_in_readme() {
 Arguments job_in_readme(const std::string& model,
                         const std::vector<std::pair<std::string, std::string>>& changes) {
   for (const Arguments& job : jobs_in_readme()) {
-    const auto named = std::ranges::search(job, Arguments{"--model", model});
-    if (named.empty()) continue;
-    Arguments flags(std::ranges::find(job, "--") + 1, job.end());
+    Arguments flags(std::ranges::find(job, "--"), job.end());
+    // Returns the place of a flag's value. The first word of `flags` is "--".
     const auto value_of = [&](const std::string& flag) {
       const auto at = std::ranges::find(flags, flag);
-      if (flags.end() - at < 2) throw std::runtime_error("no " + flag + " in the job of " + model);
-      return at + 1;
+      return at == flags.end() ? at : at + 1;
     };
+    const auto named = value_of("--model");
+    if (named == flags.end() || *named != model) continue;
     const auto devices = value_of("--devices");
-    flags.erase(devices - 1, devices + 1);
-    for (const auto& [flag, value] : changes) *value_of(flag) = value;
+    if (devices != flags.end()) flags.erase(devices - 1, devices + 1);
+    for (const auto& [flag, value] : changes) {
+      const auto place = value_of(flag);
+      if (place == flags.end())
+        throw std::runtime_error("the job in deploy/README.md lacks " + flag);
+      *place = value;
+    }
+    flags.erase(flags.begin());
     return flags;
   }
   throw std::runtime_error("deploy/README.md has no job with --model " + model);

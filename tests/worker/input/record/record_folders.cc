@@ -1,8 +1,10 @@
 #include "tests/worker/input/record/record_folders.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 
 #include "tests/worker/input/image/encoded_samples.h"
 #include "worker/input/record/stored_tensor.h"
@@ -25,8 +27,9 @@ Bytes tensor_of(StoredType type, const Shape& shape, const std::vector<T>& value
 
 Bytes patch_record(int n, const OtbtfForm& form) {
   const Patch patch = patch_of(n, form);
-  std::vector<float> f32;
-  for (const std::uint16_t value : patch.values) f32.push_back(0.0001F * static_cast<float>(value));
+  std::vector<float> f32(patch.values.size());
+  std::ranges::transform(patch.values, f32.begin(),
+                         [](std::uint16_t value) { return 0.0001F * static_cast<float>(value); });
   const Shape shape = {form.side, form.side, form.channels};
   const Bytes values = form.is_float ? tensor_of(StoredType::kF32, shape, f32)
                                      : tensor_of(StoredType::kU16, shape, patch.values);
@@ -117,16 +120,17 @@ void write_otbtf(const std::filesystem::path& folder, const OtbtfForm& form) {
        {std::pair("train", form.train), {"valid", form.valid}, {"test", form.test}}) {
     if (count == 0) continue;
     std::vector<Bytes> records;
+    records.reserve(static_cast<std::size_t>(count));
     for (int i = 0; i < count; ++i) records.push_back(patch_record(number++, form));
     const std::filesystem::path path = folder / split;
     write_text(path / "output_types.json", form.is_float
                                                ? R"({"xs": "float32", "labels": "int32"})"
                                                : R"({"xs": "uint16", "labels": "int32"})");
     // Some versions write the extent of the batch, as null.
-    const std::string side = std::to_string(form.side);
-    write_text(path / "output_shape.json", R"({"xs": [null, )" + side + ", " + side + ", " +
-                                               std::to_string(form.channels) + R"(], "labels": [)" +
-                                               side + ", " + side + ", 1]}");
+    std::ostringstream shapes;
+    shapes << R"({"xs": [null, )" << form.side << ", " << form.side << ", " << form.channels
+           << R"(], "labels": [)" << form.side << ", " << form.side << ", 1]}";
+    write_text(path / "output_shape.json", shapes.str());
     write_file(path / "0.records", record_bytes(records));
   }
 }
