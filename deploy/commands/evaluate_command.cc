@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/input/image_folder.h"
 #include "worker/run/run_data.h"
+#include "worker/train/class_table.h"
 #include "worker/train/evaluate.h"
 #include "worker/train/tensorboard.h"
 
@@ -140,29 +140,12 @@ Graph choose_network(const EvaluateOptions& options, const CheckpointInfo& info,
 // Returns the names that the classes had in training; those of the data for checkpoints of older
 // programs; empty if the data have none.
 std::vector<std::string> names_of_classes(const CheckpointInfo& info, const DataSplits& data) {
-  std::vector<std::string> names;
-  std::istringstream recorded(info.progress.class_names);
-  for (std::string name; std::getline(recorded, name, '/');) names.push_back(name);
+  std::vector<std::string> names = split_class_names(info.progress.class_names);
   return names.size() == data.class_names.size() ? names : data.class_names;
 }
 
 nlohmann::ordered_json number_or_null(const std::optional<double>& number) {
   return number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json();
-}
-
-nlohmann::ordered_json classes_as_json(const ConfusionMatrix& confusion,
-                                       const std::vector<std::string>& names) {
-  nlohmann::ordered_json classes = nlohmann::ordered_json::array();
-  for (const ClassCounts& counts : confusion.classes()) {
-    nlohmann::ordered_json row = {{"class", classes.size()}};
-    if (!names.empty()) row["name"] = names[classes.size()];
-    row["samples"] = counts.samples;
-    row["precision"] = number_or_null(counts.precision());
-    row["recall"] = number_or_null(counts.recall());
-    row["iou"] = number_or_null(counts.iou());
-    classes.push_back(std::move(row));
-  }
-  return classes;
 }
 
 // Returns the matrix as [[target, predicted class, samples], ...].
@@ -172,23 +155,6 @@ nlohmann::ordered_json counts_as_json(const ConfusionMatrix& confusion) {
     counts.push_back({pair.first, pair.second, count});
   }
   return counts;
-}
-
-// Names come last in a line, because they may be long.
-void print_classes(const ConfusionMatrix& confusion, const std::vector<std::string>& names,
-                   bool is_map, std::ostream& out) {
-  const auto percent = [](const std::optional<double>& fraction) {
-    return fraction ? fmt::format("{:.2f}%", 100.0 * *fraction) : std::string("-");
-  };
-  out << fmt::format("{:<7}{:>10}{:>12}{:>10}{:>10}{}\n", "class", is_map ? "pixels" : "samples",
-                     "precision", "recall", "IoU", names.empty() ? "" : "  name");
-  std::size_t number = 0;
-  for (const ClassCounts& counts : confusion.classes()) {
-    out << fmt::format("{:<7}{:>10}{:>12}{:>10}{:>10}{}\n", number, counts.samples,
-                       percent(counts.precision()), percent(counts.recall()), percent(counts.iou()),
-                       names.empty() ? "" : "  " + printable(names[number]));
-    ++number;
-  }
 }
 
 }  // namespace
@@ -228,7 +194,7 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
     line["first_bad"] = test.first_bad;
     line["seconds"] = test.seconds;
     if (of_classes) {
-      line["classes"] = classes_as_json(*evaluator.confusion(), names);
+      line["classes"] = classes_as_json(evaluator.confusion()->classes(), names);
       line["confusion"] = counts_as_json(*evaluator.confusion());
     }
     out << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << std::endl;
@@ -240,7 +206,9 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
              test.metric.name(), to_text(test.metric), test.loss, test.samples, test.seconds,
              info.progress.at.step, info.model, data_flag)
       << describe_bad("test", test);
-  if (of_classes) print_classes(*evaluator.confusion(), names, graph.gives_maps(), out);
+  if (of_classes) {
+    out << class_table(evaluator.confusion()->classes(), names, graph.gives_maps());
+  }
   return 0;
 }
 

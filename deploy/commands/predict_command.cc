@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "models/base/errors.h"
 #include "worker/input/image/png_writer.h"
 #include "worker/input/image_folder.h"
+#include "worker/train/class_table.h"
 #include "worker/train/evaluate.h"
 
 namespace syncopate {
@@ -52,6 +52,7 @@ class Predictor {
         backend_(make_cpu_backend(options.lanes)),
         model_(backend_->compile(trained_.graph, trained_.arena, trained_.state,
                                  {.mode = Mode::kEvaluate, .batch_size = batch_size_})),
+        names_(split_class_names(info.progress.class_names)),
         is_json_(options.json),
         maps_dir_(options.maps_dir),
         out_(out) {
@@ -77,8 +78,6 @@ class Predictor {
                         maps_dir_.string(), error.message()));
       }
     }
-    std::istringstream names(info.progress.class_names);
-    for (std::string name; std::getline(names, name, '/');) names_.push_back(name);
   }
 
   const Node& input() const { return trained_.graph.first_input(); }
@@ -237,12 +236,12 @@ class Predictor {
   const std::int64_t batch_size_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Model> model_;
+  const std::vector<std::string> names_;
   const bool is_json_;
   const std::filesystem::path maps_dir_;
   std::ostream& out_;
   Batch batch_;
   std::vector<Place> places_;  // of the samples in the batch
-  std::vector<std::string> names_;
 };
 
 }  // namespace

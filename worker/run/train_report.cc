@@ -11,6 +11,7 @@
 #include "worker/run/exit_codes.h"
 #include "worker/run/run_data.h"
 #include "worker/run/run_sizes.h"
+#include "worker/train/class_table.h"
 #include "worker/train/metrics.h"
 
 namespace syncopate {
@@ -112,6 +113,8 @@ Summary summary_of(const TrainOptions& options, const Graph& graph, std::int64_t
           .test_loss = test.loss,
           .val_metric = has_validation ? std::optional(validation.metric) : std::nullopt,
           .val_loss = has_validation ? std::optional(validation.loss) : std::nullopt,
+          .test_classes = test.classes,
+          .val_classes = validation.classes,
           .train_bad_samples = outcome.num_bad_in_epoch,
           .test_bad_samples = test.bad_samples,
           .val_bad_samples = validation.bad_samples,
@@ -133,6 +136,10 @@ void print_result(const TrainOptions& options, const Summary& summary, const Tra
     out << fmt::format("test {:<11}{}\n", metric.name(), to_text(metric))
         << fmt::format("test loss       {:.4f}\n", summary.test_loss)
         << describe_bad("test", *outcome.test);
+    if (!summary.test_classes.empty()) {
+      out << class_table(summary.test_classes, split_class_names(outcome.progress.class_names),
+                         true);
+    }
   }
   if (const auto& metric = summary.val_metric) {
     out << fmt::format("validation      {} {}, loss {:.4f}\n", metric->name(), to_text(*metric),

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "models/base/errors.h"
@@ -117,7 +118,7 @@ std::string describe_bad(std::string_view split, const Evaluation& evaluation) {
 }
 
 Evaluation add_up(std::span<const Scores> sums, LossKind loss, const Dataset& dataset,
-                  std::span<const ClassCounts> classes) {
+                  std::vector<ClassCounts> classes) {
   Scores total;
   for (const Scores& batch : sums) total += batch;
   check(total.num_samples + total.num_bad == dataset.size(),
@@ -126,7 +127,8 @@ Evaluation add_up(std::span<const Scores> sums, LossKind loss, const Dataset& da
   Evaluation result{.loss = total.loss / samples,
                     .metric = {loss, total.metrics[kMainMetric] / samples, mean_iou(classes)},
                     .samples = total.num_samples,
-                    .bad_samples = total.num_bad};
+                    .bad_samples = total.num_bad,
+                    .classes = std::move(classes)};
   if (total.num_samples > 0 && !std::isfinite(result.loss)) {
     log(LogLevel::kWarning,
         fmt::format("the loss of an evaluation is {}, which rules count as not better; try a lower "
@@ -230,7 +232,7 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop, const OnProgress&
       counts += 3;
     }
   }
-  Evaluation total = add_up(sums, graph_.loss().kind, dataset_, classes);
+  Evaluation total = add_up(sums, graph_.loss().kind, dataset_, std::move(classes));
   total.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return total;
 }

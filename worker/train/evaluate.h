@@ -28,8 +28,9 @@ struct Evaluation {
   MetricValue metric;  // the main metric of the network's loss
   std::int64_t samples = 0;
   double seconds = 0.0;
-  std::int64_t bad_samples = 0;  // samples that could not be read and are left out
-  std::string first_bad = {};    // why the first of them could not be read
+  std::int64_t bad_samples = 0;           // samples that could not be read and are left out
+  std::string first_bad = {};             // why the first of them could not be read
+  std::vector<ClassCounts> classes = {};  // of the pixels of label maps; empty for other networks
 };
 
 // Returns the line "left out  2 bad test samples, first: a.png: ..."; empty when there is none.
@@ -92,10 +93,10 @@ class PartialEvaluator {
 };
 
 // Adds the sums of all batches in batch order; `seconds` of the result is left to the caller. loss:
-// that of the network. classes: the counts of all pixels of label maps, for the mean IoU; empty for
-// other networks. Throws FileError if more samples were bad than may be, or all of them.
+// that of the network. classes: the counts of all pixels of label maps; empty for other networks.
+// Throws FileError if more samples were bad than may be, or all of them.
 Evaluation add_up(std::span<const Scores> sums, LossKind loss, const Dataset& dataset,
-                  std::span<const ClassCounts> classes = {});
+                  std::vector<ClassCounts> classes = {});
 
 // Evaluates with all replicas of a synchronous strategy.
 class Evaluator {

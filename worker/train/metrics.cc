@@ -16,6 +16,7 @@
 #include "models/base/errors.h"
 #include "models/base/file_descriptor.h"
 #include "models/base/log.h"
+#include "worker/train/class_table.h"
 
 namespace syncopate {
 
@@ -79,8 +80,11 @@ std::string key_of(std::string_view split, const MetricValue& metric) {
   return fmt::format("{}_{}", split, metric.name());
 }
 
-void add_mean_iou(OrderedJson& line, std::string_view split, const MetricValue& metric) {
+// Adds what an evaluation of label maps says beside the main metric.
+void add_map_quality(OrderedJson& line, std::string_view split, const MetricValue& metric,
+                     std::span<const ClassCounts> classes) {
   if (metric.mean_iou) line[fmt::format("{}_mean_iou", split)] = *metric.mean_iou;
+  if (!classes.empty()) line[fmt::format("{}_classes", split)] = classes_as_json(classes);
 }
 
 class JsonLines final : public MetricsWriter {
@@ -144,7 +148,8 @@ class JsonLines final : public MetricsWriter {
                         {"seconds", metrics.seconds},
                         {"trained_samples", metrics.trained_samples},
                         {"trained_seconds", metrics.trained_seconds}};
-    add_mean_iou(line, metrics.on_validation ? "val" : "test", metrics.test_metric);
+    add_map_quality(line, metrics.on_validation ? "val" : "test", metrics.test_metric,
+                    metrics.classes);
     if (metrics.began_at) line["began_at"] = *metrics.began_at;
     if (metrics.bad_samples > 0) {
       line["bad_samples"] = metrics.bad_samples;
@@ -192,10 +197,10 @@ class JsonLines final : public MetricsWriter {
                         {"weights_hash", summary.weights_hash},
                         {"repeated_batches", summary.repeated_batches},
                         {"staleness", staleness_of(summary.staleness)}};
-    add_mean_iou(line, "test", summary.test_metric);
+    add_map_quality(line, "test", summary.test_metric, summary.test_classes);
     if (const auto& metric = summary.val_metric) {
       line[key_of("val", *metric)] = metric->value;
-      add_mean_iou(line, "val", *metric);
+      add_map_quality(line, "val", *metric, summary.val_classes);
     }
     if (summary.val_loss) line["val_loss"] = *summary.val_loss;
     if (summary.train_bad_samples > 0) line["train_bad_samples"] = summary.train_bad_samples;

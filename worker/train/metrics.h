@@ -15,6 +15,7 @@
 #include "models/backend/device_load.h"
 #include "models/backend/model.h"
 #include "strategies/asynchronous_job.h"
+#include "worker/train/confusion.h"
 #include "worker/train/metric_value.h"
 
 namespace syncopate {
@@ -74,8 +75,9 @@ struct EvalMetrics {
   double trained_seconds = 0.0;
   // The began_at value of the process whose clock trained_seconds uses; nothing: this process.
   std::optional<double> began_at = {};
-  std::int64_t bad_samples = 0;  // samples of the split that are left out
-  std::string first_bad = {};    // why the first of them could not be read
+  std::int64_t bad_samples = 0;           // samples of the split that are left out
+  std::string first_bad = {};             // why the first of them could not be read
+  std::vector<ClassCounts> classes = {};  // of the pixels of label maps; empty for other networks
 };
 
 // The time of one worker over all its steps. Where waiting for other workers cannot be told from
@@ -119,8 +121,10 @@ struct Summary {
   double test_loss = 0.0;
   std::optional<MetricValue> val_metric = {};  // of the validation split, if there is one
   std::optional<double> val_loss = {};
-  std::int64_t train_bad_samples = 0;  // replaced by others, in the epoch that had the most
-  std::int64_t test_bad_samples = 0;   // samples of the split that are left out
+  std::vector<ClassCounts> test_classes = {};  // of the pixels of label maps, in the test split
+  std::vector<ClassCounts> val_classes = {};   // and in the validation split
+  std::int64_t train_bad_samples = 0;          // replaced by others, in the epoch that had the most
+  std::int64_t test_bad_samples = 0;           // samples of the split that are left out
   std::int64_t val_bad_samples = 0;
   std::string first_bad = {};  // why the first of them, of the test split if it has one, is bad
   double staleness_mean = 0.0;

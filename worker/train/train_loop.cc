@@ -293,7 +293,8 @@ class TrainLoop {
                            .trained_samples = progress_.at.samples,
                            .trained_seconds = log_.all().seconds,
                            .bad_samples = test_->bad_samples,
-                           .first_bad = test_->first_bad};
+                           .first_bad = test_->first_bad,
+                           .classes = test_->classes};
     run_.metrics.write(line);
     run_.display.note(describe(line));
     // All tasks have the same evaluation, so all decide alike.

@@ -71,6 +71,24 @@ TEST_F(MetricsTest, LinesHaveTheMetricOfTheLoss) {
             "step 3, epoch 0.00: validation mae 0.75, validation loss 0.0000 (0 samples, 0.0 s)");
 }
 
+// Of 8 pixels of class 0, 6 are found, and 2 of the 4 pixels of class 1; no pixel has class 2.
+TEST_F(MetricsTest, LinesOfLabelMapsHaveTheQualityOfEachClass) {
+  const std::vector<ClassCounts> classes = {{8, 8, 6}, {4, 4, 2}, {}};
+  const auto metrics = make_metrics_writer(path_, false);
+  metrics->write(EvalMetrics{.on_validation = true, .classes = classes});
+  metrics->write(
+      Summary{.val_metric = MetricValue(), .test_classes = classes, .val_classes = {{1, 1, 1}}});
+  metrics->write(EvalMetrics{});
+  const Json expected = Json::parse(R"([
+      {"class": 0, "samples": 8, "precision": 0.75, "recall": 0.75, "iou": 0.6},
+      {"class": 1, "samples": 4, "precision": 0.5, "recall": 0.5, "iou": 0.3333333333333333},
+      {"class": 2, "samples": 0, "precision": null, "recall": null, "iou": null}])");
+  EXPECT_EQ(lines()[0]["val_classes"], expected);
+  EXPECT_EQ(lines()[1]["test_classes"], expected);
+  EXPECT_EQ(lines()[1]["val_classes"].size(), 1U);
+  EXPECT_FALSE(lines()[2].contains("test_classes"));
+}
+
 TEST_F(MetricsTest, ADeferredEvaluationNamesTheClockOfItsSeconds) {
   const auto metrics = make_metrics_writer(path_, false);
   metrics->write(BeginMetrics{.began_at = 20.5});

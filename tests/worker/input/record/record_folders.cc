@@ -1,8 +1,10 @@
 #include "tests/worker/input/record/record_folders.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 
 #include "tests/worker/input/image/encoded_samples.h"
 #include "worker/input/record/stored_tensor.h"
@@ -23,27 +25,30 @@ Bytes tensor_of(StoredType type, const Shape& shape, const std::vector<T>& value
   return as_u8(serialize_tensor(tensor));
 }
 
-Bytes patch_record(int n, bool is_float) {
-  constexpr int kSide = 16;
-  std::vector<std::uint16_t> u16;
-  std::vector<float> f32;
-  std::vector<std::int32_t> labels;
-  for (int p = 0; p < kSide * kSide; ++p) {
-    const bool is_inside = (p / kSide + n) % kSide < 8;
-    labels.push_back(is_inside ? 1 : 0);
-    for (int c = 0; c < 2; ++c) {
-      const int value = (is_inside ? 3000 : 500) + 7 * p % 90 + 11 * n + c;
-      u16.push_back(static_cast<std::uint16_t>(value));
-      f32.push_back(0.0001F * static_cast<float>(value));
-    }
-  }
-  const Shape shape = {kSide, kSide, 2};
-  const Bytes patch =
-      is_float ? tensor_of(StoredType::kF32, shape, f32) : tensor_of(StoredType::kU16, shape, u16);
-  const Bytes map = tensor_of(StoredType::kI32, {kSide, kSide, 1}, labels);
+Bytes patch_record(int n, const OtbtfForm& form) {
+  const Patch patch = patch_of(n, form);
+  std::vector<float> f32(patch.values.size());
+  std::ranges::transform(patch.values, f32.begin(),
+                         [](std::uint16_t value) { return 0.0001F * static_cast<float>(value); });
+  const Shape shape = {form.side, form.side, form.channels};
+  const Bytes values = form.is_float ? tensor_of(StoredType::kF32, shape, f32)
+                                     : tensor_of(StoredType::kU16, shape, patch.values);
+  const Bytes map = tensor_of(StoredType::kI32, {form.side, form.side, 1}, patch.labels);
   const std::array<WrittenFeature, 2> features = {
-      {{.name = "xs", .bytes = std::as_bytes(std::span(patch))},
+      {{.name = "xs", .bytes = std::as_bytes(std::span(values))},
        {.name = "labels", .bytes = std::as_bytes(std::span(map))}}};
+  return as_u8(serialize_example(features));
+}
+
+// A record of Cassava: a JPEG of a size of its own, its file name and its class.
+Bytes jpeg_record(int n) {
+  const FileBytes jpeg =
+      make_jpeg(make_picture(40 + n % 5, 30 + n % 3, 3, static_cast<unsigned>(n)));
+  const std::string name = "train-" + std::to_string(n) + ".jpg";
+  const std::vector<WrittenFeature> features = {
+      {.name = "image", .bytes = jpeg},
+      {.name = "image/filename", .bytes = std::as_bytes(std::span(name))},
+      {.name = "label", .integer = n % 3}};
   return as_u8(serialize_example(features));
 }
 
@@ -59,7 +64,7 @@ Bytes picture_of(int n) {
 }
 
 void write_tfds(const std::filesystem::path& folder, const std::vector<TfdsSplitForm>& splits,
-                const std::string& format) {
+                const std::string& format, TfdsPictures pictures) {
   std::string listed;
   for (const TfdsSplitForm& split : splits) {
     std::string lengths;
@@ -67,7 +72,9 @@ void write_tfds(const std::filesystem::path& folder, const std::vector<TfdsSplit
     for (std::size_t shard = 0; shard < split.shard_lengths.size(); ++shard) {
       std::vector<Bytes> records;
       for (int i = 0; i < split.shard_lengths[shard]; ++i, ++number) {
-        records.push_back(labelled_record(picture_of(number), number % 3));
+        records.push_back(pictures == TfdsPictures::kJpeg
+                              ? jpeg_record(number)
+                              : labelled_record(picture_of(number), number % 3));
       }
       const std::string name = "tiny-" + split.name + ".tfrecord-" + five_digits(shard) + "-of-" +
                                five_digits(split.shard_lengths.size());
@@ -94,19 +101,36 @@ void write_tfds(const std::filesystem::path& folder, const std::vector<TfdsSplit
   write_text(folder / "label.labels.txt", "ant\nbee\ncat\n");
 }
 
+Patch patch_of(int n, const OtbtfForm& form) {
+  Patch patch;
+  for (int p = 0; p < form.side * form.side; ++p) {
+    const bool is_inside = (p / form.side + n) % form.side < form.side / 2;
+    patch.labels.push_back(is_inside ? 1 : 0);
+    for (int c = 0; c < form.channels; ++c) {
+      const int value = (is_inside ? 3000 : 500) + 7 * p % 90 + 11 * n + c;
+      patch.values.push_back(static_cast<std::uint16_t>(value));
+    }
+  }
+  return patch;
+}
+
 void write_otbtf(const std::filesystem::path& folder, const OtbtfForm& form) {
   int number = 0;
   for (const auto& [split, count] :
        {std::pair("train", form.train), {"valid", form.valid}, {"test", form.test}}) {
     if (count == 0) continue;
     std::vector<Bytes> records;
-    for (int i = 0; i < count; ++i) records.push_back(patch_record(number++, form.is_float));
+    records.reserve(static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i) records.push_back(patch_record(number++, form));
     const std::filesystem::path path = folder / split;
     write_text(path / "output_types.json", form.is_float
                                                ? R"({"xs": "float32", "labels": "int32"})"
                                                : R"({"xs": "uint16", "labels": "int32"})");
     // Some versions write the extent of the batch, as null.
-    write_text(path / "output_shape.json", R"({"xs": [null, 16, 16, 2], "labels": [16, 16, 1]})");
+    std::ostringstream shapes;
+    shapes << R"({"xs": [null, )" << form.side << ", " << form.side << ", " << form.channels
+           << R"(], "labels": [)" << form.side << ", " << form.side << ", 1]}";
+    write_text(path / "output_shape.json", shapes.str());
     write_file(path / "0.records", record_bytes(records));
   }
 }
