@@ -49,6 +49,7 @@ struct EvaluateOptions {
   std::optional<std::uint64_t> seed;  // seed of synthetic data; nullopt: the checkpoint's
   int lanes = 1;
   int input_threads = 1;
+  bool tunes_input_threads = false;  // --input-threads auto
   std::filesystem::path cache_dir;
   ImageOptions image;                 // without a size: the checkpoint's
   std::filesystem::path tensorboard;  // empty: no picture of the confusion matrix is written
@@ -159,6 +160,10 @@ void add_data_flags(FlagSet& flags, std::string& model, NetworkFlags& network, s
                     std::filesystem::path& cache_dir, std::uint64_t& seed,
                     const std::string& default_text = "");
 
+// Adds --input-threads, which takes a number, or "auto" and sets is_tuned. help: what the flag has.
+// default_prefix: what --help shows before the default number.
+void add_input_threads_flag(FlagSet& flags, int& threads, bool& is_tuned, std::string help,
+                            const std::string& default_prefix = "");
 // Adds --input-threads and --prefetch, which take a number or "auto". default_prefix: what --help
 // shows before the default number.
 void add_pipeline_flags(FlagSet& flags, InputOptions& input,
