@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -34,12 +35,18 @@ proto::Event event_at(std::int64_t step) {
 
 class Curves final : public MetricsWriter {
  public:
-  explicit Curves(const std::filesystem::path& folder)
-      : train_(folder / "train"), validation_(folder / "validation"), test_(folder / "test") {}
+  Curves(const std::filesystem::path& folder, bool is_only_writer)
+      : is_only_writer_(is_only_writer),
+        train_(folder / "train"),
+        validation_(folder / "validation"),
+        test_(folder / "test") {}
 
   void open() { train_.open(); }
   void write(const BeginMetrics& metrics) override {
-    if (metrics.step > 0) train_.begin_again(metrics.step + 1);
+    for (EventFile* const file : {&train_, &validation_, &test_}) {
+      file->begin_again(metrics.step + 1);
+    }
+    begun_at_ = metrics.step;
   }
   void write(const StepMetrics& metrics) override {
     std::vector<std::pair<std::string_view, double>> values = {
@@ -55,7 +62,13 @@ class Curves final : public MetricsWriter {
     std::vector<std::pair<std::string_view, double>> values = {
         {"loss", metrics.test_loss}, {metrics.test_metric.name(), metrics.test_metric.value}};
     if (const auto iou = metrics.test_metric.mean_iou) values.emplace_back("mean_iou", *iou);
-    (metrics.on_validation ? validation_ : test_).add_scalars(metrics.step, values);
+    EventFile& file = metrics.on_validation ? validation_ : test_;
+    // The step from which a run goes on may be evaluated again; a run without steps to train does
+    // not even begin. Another asynchronous worker may have evaluated later steps already.
+    if (is_only_writer_ && metrics.step <= begun_at_.value_or(metrics.step)) {
+      file.begin_again(metrics.step);
+    }
+    file.add_scalars(metrics.step, values);
   }
   void write(const WorkerMetrics& /*metrics*/) override {}
   // With a validation split the test split is evaluated once, at the end.
@@ -66,6 +79,8 @@ class Curves final : public MetricsWriter {
   }
 
  private:
+  const bool is_only_writer_;
+  std::optional<std::int64_t> begun_at_;  // the step
   EventFile train_;
   EventFile validation_;
   EventFile test_;
@@ -95,16 +110,30 @@ void EventFile::open() {
   write(first.SerializeAsString());
 }
 
+bool EventFile::has_earlier_events() const {
+  if (has_values_) return true;
+  std::error_code failed;
+  std::filesystem::directory_iterator entries(folder_, failed);
+  return !failed && std::any_of(begin(entries), end(entries), [&](const auto& entry) {
+    return entry.path() != path_ &&
+           entry.path().filename().string().find("tfevents") != std::string::npos;
+  });
+}
+
 void EventFile::begin_again(std::int64_t step) {
+  if (!has_earlier_events()) return;
   open();
   proto::Event event = event_at(step);
   event.mutable_session_log()->set_status(proto::SessionLog::START);
-  write(event.SerializeAsString());
+  // TensorBoard takes the first START of a folder for the beginning of the run, which drops
+  // nothing. Source: _CheckForRestartAndMaybePurge in its plugin_event_accumulator.py.
+  for (int i = 0; i < 2; ++i) write(event.SerializeAsString());
 }
 
 void EventFile::add_scalars(std::int64_t step,
                             std::span<const std::pair<std::string_view, double>> values) {
   open();
+  has_values_ = true;
   proto::Event event = event_at(step);
   for (const auto& [tag, value] : values) {
     proto::Summary::Value* const added = event.mutable_summary()->add_value();
@@ -118,6 +147,7 @@ void EventFile::add_picture(std::int64_t step, std::string_view tag,
                             std::span<const std::uint8_t> pixels, std::int64_t width,
                             std::int64_t height) {
   open();
+  has_values_ = true;
   const std::vector<std::byte> png = encode_grey_png(pixels, width, height);
   proto::Event event = event_at(step);
   proto::Summary::Value* const added = event.mutable_summary()->add_value();
@@ -153,7 +183,7 @@ void EventFile::write(std::string_view event) {
 
 std::unique_ptr<MetricsWriter> make_tensorboard_writer(const std::filesystem::path& folder,
                                                        bool now) {
-  auto curves = std::make_unique<Curves>(folder);
+  auto curves = std::make_unique<Curves>(folder, /*is_only_writer=*/now);
   if (now) curves->open();
   return curves;
 }

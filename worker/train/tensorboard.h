@@ -25,8 +25,8 @@ class EventFile {
   // Creates the folder and the file. Throws FileError, and UnavailableError if this build has no
   // protobuf. The functions below call it.
   void open();
-  // Says that a run goes on with this step: TensorBoard drops what earlier files of the folder have
-  // of this step and later ones.
+  // Says that a run goes on with this step: TensorBoard drops what earlier events of the folder
+  // have of this step and later ones. Without earlier events it does nothing.
   void begin_again(std::int64_t step);
   // Adds values of one step, by tag.
   void add_scalars(std::int64_t step, std::span<const std::pair<std::string_view, double>> values);
@@ -36,10 +36,13 @@ class EventFile {
 
  private:
   void write(std::string_view event);
+  // Whether this file has values, or another event file is in the folder.
+  bool has_earlier_events() const;
 
   const std::filesystem::path folder_;
   std::filesystem::path path_;
   FileDescriptor file_;
+  bool has_values_ = false;
   bool is_failing_ = false;  // the last event could not be written
 };
 
@@ -47,7 +50,9 @@ class EventFile {
 // metric), learning_rate, samples_per_second, and staleness of asynchronous workers, by step;
 // folder/validation and folder/test have loss and accuracy of evaluations. Files are created when
 // their first event is written; with `now` that of folder/train at once, so that a folder that
-// cannot be written ends a run before it trains. Throws as EventFile::open().
+// cannot be written ends a run before it trains; then this is the only writer of the folder. A run
+// that begins in a folder with curves replaces what they have of its steps. Throws as
+// EventFile::open().
 std::unique_ptr<MetricsWriter> make_tensorboard_writer(const std::filesystem::path& folder,
                                                        bool now);
 
