@@ -25,6 +25,12 @@ constexpr const char* kFileVersion = "brain.Event:2";
 constexpr mode_t kBeforeUmask = 0666;
 constexpr std::int64_t kPictureSide = 512;  // pixels, about
 constexpr std::int64_t kMostPictureClasses = 2048;
+// The tag says what the axes are: one of TensorBoard's two pages shows no description.
+constexpr EventFile::Caption kConfusionCaption = {
+    .tag = "confusion (row: true class, column: predicted class)",
+    .description =
+        "Row: the true class, 0 at the top. Column: the predicted class, 0 at the left. "
+        "Black: all samples of the class; white: none."};
 
 proto::Event event_at(std::int64_t step) {
   proto::Event event;
@@ -143,7 +149,7 @@ void EventFile::add_scalars(std::int64_t step,
   write(event.SerializeAsString());
 }
 
-void EventFile::add_picture(std::int64_t step, std::string_view tag,
+void EventFile::add_picture(std::int64_t step, const Caption& caption,
                             std::span<const std::uint8_t> pixels, std::int64_t width,
                             std::int64_t height) {
   open();
@@ -151,7 +157,8 @@ void EventFile::add_picture(std::int64_t step, std::string_view tag,
   const std::vector<std::byte> png = encode_grey_png(pixels, width, height);
   proto::Event event = event_at(step);
   proto::Summary::Value* const added = event.mutable_summary()->add_value();
-  added->set_tag(std::string(tag));
+  added->set_tag(std::string(caption.tag));
+  added->mutable_metadata()->set_summary_description(std::string(caption.description));
   proto::Summary::Image* const image = added->mutable_image();
   image->set_width(static_cast<std::int32_t>(width));
   image->set_height(static_cast<std::int32_t>(height));
@@ -204,7 +211,7 @@ void add_confusion_image(const std::filesystem::path& folder, std::int64_t step,
       std::fill_n(pixels.begin() + row * side + predicted * cell, cell, grey);
     }
   }
-  EventFile(folder / "test").add_picture(step, "confusion", pixels, side, side);
+  EventFile(folder / "test").add_picture(step, kConfusionCaption, pixels, side, side);
 }
 
 }  // namespace syncopate

@@ -30,8 +30,13 @@ class EventFile {
   void begin_again(std::int64_t step);
   // Adds values of one step, by tag.
   void add_scalars(std::int64_t step, std::span<const std::pair<std::string_view, double>> values);
-  // Adds a picture of grey pixels, [height * width], 0 black.
-  void add_picture(std::int64_t step, std::string_view tag, std::span<const std::uint8_t> pixels,
+  // Adds a picture of grey pixels, [height * width], 0 black. TensorBoard shows the tag above the
+  // picture, and the description behind a sign beside it.
+  struct Caption {
+    std::string_view tag;
+    std::string_view description;
+  };
+  void add_picture(std::int64_t step, const Caption& caption, std::span<const std::uint8_t> pixels,
                    std::int64_t width, std::int64_t height);
 
  private:
@@ -56,8 +61,9 @@ class EventFile {
 std::unique_ptr<MetricsWriter> make_tensorboard_writer(const std::filesystem::path& folder,
                                                        bool now);
 
-// Adds the picture "confusion" to folder/test: a row per class, a column per predicted class,
-// darker where more samples of the class are taken for it. Throws as EventFile::open().
+// Adds a picture to folder/test, whose tag and description say what its axes are: a row per class,
+// a column per predicted class, darker where more samples of the class are taken for it. Throws as
+// EventFile::open().
 void add_confusion_image(const std::filesystem::path& folder, std::int64_t step,
                          const ConfusionMatrix& confusion, std::int64_t num_classes);
 

@@ -157,7 +157,8 @@ TEST_F(TensorBoard, ShowsTheConfusionMatrixAsAPicture) {
   ASSERT_EQ(events.size(), 2U);
   EXPECT_EQ(events[1].step(), 300);
   const auto& value = events[1].summary().value(0);
-  EXPECT_EQ(value.tag(), "confusion");
+  EXPECT_EQ(value.tag(), "confusion (row: true class, column: predicted class)");
+  EXPECT_EQ(value.metadata().summary_description().find("Row: the true class"), 0U);
   EXPECT_EQ(value.image().width(), 512);
   EXPECT_EQ(value.image().height(), 512);
   EXPECT_TRUE(value.image().encoded_image_string().starts_with("\x89PNG"));
