@@ -93,6 +93,7 @@ struct ConvertOptions {
   std::string data;
   std::filesystem::path dir;
   std::filesystem::path cache_dir;
+  ImageOptions image;  // without a size: pictures are copied
 };
 
 struct ClusterOptions {
@@ -176,7 +177,12 @@ std::filesystem::path default_cache_dir(const Environment& environment);
 // Returns the folder of decoded pictures, on the machine's own disk, without --cache-dir.
 std::filesystem::path local_cache_dir(const Environment& environment);
 
-// Adds the flags that say how pictures of any size become samples of one size.
+// Adds the flags that say what is in records: --skip-bad-records, --image-feature, --label-feature
+// and --raw-shape. bad: what is done about damaged pictures. default_text: of the features; "":
+// that of the data set.
+void add_record_flags(FlagSet& flags, ImageOptions& image, std::string bad,
+                      const std::string& default_text = "");
+// Adds those flags and the ones that say how pictures of any size become samples of one size.
 void add_image_flags(FlagSet& flags, ImageOptions& image, const std::string& default_size);
 
 }  // namespace syncopate

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <fstream>
 #include <utility>
 
 #include "models/base/errors.h"
@@ -69,6 +71,22 @@ void require_intact(const RecordShards& shards) {
     (void)parse_example(shards.read(i), shards.describe(i));
     throw FileError(shards.describe(i) + ": it is damaged");
   }
+}
+
+std::string class_names_file(std::string label) {
+  // The name of a nested feature has '-' where the feature has '/'.
+  std::ranges::replace(label, '/', '-');
+  return label + ".labels.txt";
+}
+
+std::vector<std::string> read_class_names(const std::filesystem::path& folder,
+                                          const std::string& label) {
+  std::vector<std::string> names;
+  std::ifstream file(folder / class_names_file(label));
+  for (std::string line; std::getline(file, line);) {
+    if (!line.empty()) names.push_back(line);
+  }
+  return names;
 }
 
 void require_readable(const Dataset& dataset, const RecordShards& shards) {

@@ -61,6 +61,13 @@ std::unique_ptr<Dataset> make_record_pictures(std::shared_ptr<const RecordShards
 // data set is opened, so that a wrong flag is reported before training begins.
 void require_readable(const Dataset& dataset, const RecordShards& shards);
 
+// Returns the names of the classes in LABEL.labels.txt, a name a line, as TensorFlow Datasets
+// writes it; empty if there is no such file.
+std::vector<std::string> read_class_names(const std::filesystem::path& folder,
+                                          const std::string& label);
+// Returns the name of that file.
+std::string class_names_file(std::string label);
+
 // Makes the training and the test split out of one data set: one record in ten, by a hash of its
 // file's name and its number, becomes a test sample. Throws UsageError if a split would be empty.
 void divide_in_ten(std::shared_ptr<const Dataset> whole, const RecordShards& shards,

@@ -219,6 +219,44 @@ TEST_F(TfrecordFiles, RefuseWhatDoesNotFitInOneLine) {
   }
 }
 
+TEST_F(TfrecordFiles, OfThreeGlobsHaveAValidationSplit) {
+  write_values("a", 0, 9);
+  write_values("v", 9, 12);
+  write_values("t", 12, 14);
+  const std::string folder = path("").string();
+  const DataSplits data = open_dataset("tfrecord:" + folder + "a::" + folder + "v::" + folder + "t",
+                                       {.image = raw("2:u8")});
+  EXPECT_EQ(data.train->size(), 9);
+  ASSERT_EQ(data.validation->size(), 3);
+  EXPECT_EQ(data.test->size(), 2);
+  Bytes values(2);
+  read_sample(*data.validation, 0, values);
+  EXPECT_EQ(values[0], 9);
+  for (const char* const globs : {"x::", "::x", "x::::x", "::", "x::y::"}) {
+    const std::string flag = std::string("tfrecord:") + globs;
+    EXPECT_EQ(message_of<UsageError>([&] {
+                open_dataset(flag, {});
+              }).find("--data '" + flag + "': a pattern beside :: is empty; expected --data"),
+              0)
+        << globs;
+  }
+  EXPECT_NE(message_of<UsageError>([] {
+              open_dataset("tfrecord:a::b::c::d", {});
+            }).find(": more than three patterns; expected"),
+            std::string::npos);
+}
+
+TEST_F(TfrecordFiles, HaveTheClassNamesOfAFileBesideThem) {
+  write_values("a", 0, 9);
+  write_text(path("label.labels.txt"), "ant\nbee\ncat\ndog\n");
+  const DataSplits data = open("a::a", raw("2:u8"));
+  EXPECT_EQ(data.class_names, (std::vector<std::string>{"ant", "bee", "cat", "dog"}));
+  EXPECT_EQ(data.train->spec().num_classes, 4) << "no record has class 3";
+  write_text(path("label.labels.txt"), "ant\nbee\n");
+  EXPECT_EQ(shortened(error("a::a", raw("2:u8"))),
+            "label.labels.txt names 2 classes, and a record has class 2; correct or remove it");
+}
+
 TEST_F(TfrecordFiles, RefuseClassesThatAreNone) {
   write_file(path("a"), record_bytes({labelled_record({1, 2}, 0), labelled_record({1, 2}, -1)}));
   EXPECT_NE(
