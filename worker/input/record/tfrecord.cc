@@ -1,5 +1,6 @@
 // tfrecord:GLOB: TFRecord files of Examples with an image and a class, written by anyone.
 #include <fmt/format.h>
+#include <fnmatch.h>
 #include <glob.h>
 
 #include <algorithm>
@@ -13,22 +14,56 @@
 #include "worker/input/picture_dataset.h"
 #include "worker/input/record/record_samples.h"
 #include "worker/input/record/record_values.h"
+#include "worker/input/record/shard_names.h"
 
 namespace syncopate {
 namespace {
 
-// Returns the files that match, in the byte order of their names. Throws UsageError: none.
+// Whether a path matches a pattern, in whose braces glob(3) and not fnmatch(3) sees alternatives.
+bool matches(const std::string& pattern, const std::string& path) {
+  std::string extended;
+  int depth = 0;  // of braces
+  for (const char letter : pattern) {
+    if (letter == '{') {
+      extended += "@(";
+      ++depth;
+    } else if (letter == '}' && depth > 0) {
+      extended += ')';
+      --depth;
+    } else {
+      extended += letter == ',' && depth > 0 ? '|' : letter;
+    }
+  }
+  return ::fnmatch(extended.c_str(), path.c_str(), FNM_PATHNAME | FNM_PERIOD | FNM_EXTMATCH) == 0;
+}
+
+// Returns the files that match, in the byte order of their names. Throws UsageError: none, or some
+// shards of a set are missing. A pattern that leaves shards out, such as a-0000[0-3]*, asks for the
+// others only.
 std::vector<std::filesystem::path> matching_files(const std::string& pattern) {
   glob_t found = {};
   const int code = ::glob(pattern.c_str(), GLOB_BRACE, nullptr, &found);
   std::vector<std::filesystem::path> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
+  const bool found_folder = !paths.empty();
   std::erase_if(paths, [](const std::filesystem::path& path) {
     std::error_code ignored;
     return std::filesystem::is_directory(path, ignored);
   });
   std::ranges::sort(paths);
-  if (!paths.empty()) return paths;
+  if (!paths.empty()) {
+    require_all_shards(
+        "tfrecord", paths, [&](const std::string& path) { return matches(pattern, path); },
+        "fetch what is missing, or give a pattern that names the others, such as "
+        "'a-{00000,00002}-of-*'");
+    return paths;
+  }
+  if (found_folder) {
+    throw UsageError(
+        fmt::format("--data tfrecord: {0} is a folder; expected a pattern of its files, such as "
+                    "'{0}/*.tfrecord', in quotation marks",
+                    std::filesystem::path(pattern + "/").parent_path().string()));
+  }
   throw UsageError(
       fmt::format("--data tfrecord: no file matches {}{}; expected a pattern such as "
                   "'data/train-*.tfrecord', in quotation marks",
@@ -95,7 +130,8 @@ class SplitOpener {
     if (shards->size() == 0) {
       throw FileError(fmt::format("--data tfrecord: the files of {} hold no records", pattern));
     }
-    if (is_raw() || image_.skip_bad_records == 0) require_intact(*shards);
+    require_intact(*shards, !is_raw() && image_.skip_bad_records > 0);
+    warn_about_empty_files(*shards);
     return shards;
   }
 
@@ -111,6 +147,7 @@ class SplitOpener {
  private:
   std::unique_ptr<Dataset> make_pictures(const std::shared_ptr<const RecordShards>& shards,
                                          int num_classes, std::string_view cache_name) {
+    require_pictures(*shards, fields_.image, "tfrecord", "--raw-shape ");
     if (!has_cache_) {
       cache_ = open_picture_cache("tfrecord", cache_name, image_);
       has_cache_ = true;
