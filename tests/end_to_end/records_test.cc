@@ -164,6 +164,51 @@ TEST_F(TrainingOnRecords, LeavesNoFolderWhenItsConversionIsStopped) {
   }
 }
 
+TEST_F(TrainingOnRecords, EqualsTheUninterruptedRunAfterKills) {
+  const std::string folder = scratch_ / "tiny/1.0.0";
+  write_tfds(folder, {{"train", {40, 0, 60}}, {"validation", {5}}, {"test", {6}}});
+  const Arguments run = {"train",
+                         "--model",
+                         "mlp",
+                         "--data",
+                         "tfds:" + folder,
+                         "--image-size",
+                         "12",
+                         "--augment",
+                         "random-resized-crop",
+                         "--threads",
+                         "1",
+                         "--steps",
+                         "1500",
+                         "--batch-size",
+                         "8",
+                         "--input-threads",
+                         "2",
+                         "--log-every",
+                         "1",
+                         "--no-progress",
+                         "--cache-dir",
+                         scratch_ / "cache"};
+  ASSERT_EQ(run_syncopate(run + Arguments{"--metrics", scratch_ / "whole"}).exit_code, 0);
+  const Arguments kept =
+      run + Arguments{"--checkpoint-dir", scratch_ / "ck", "--resume", "--checkpoint-every", "7"};
+  for (const int steps : {9, 40}) {  // the second kill is in a later epoch of 12 steps
+    const std::filesystem::path metrics = scratch_ / ("killed-" + std::to_string(steps));
+    RunningProgram program(syncopate_command(kept + Arguments{"--metrics", metrics}));
+    ASSERT_TRUE(program.wait_until_file_has(metrics, "\"event\":\"step\"", steps)) << steps;
+    program.send(SIGKILL);
+    ASSERT_EQ(program.wait().ended_by_signal, SIGKILL)
+        << "it ended before the kill: nothing was tested";
+  }
+  const ProgramResult last = run_syncopate(kept + Arguments{"--metrics", scratch_ / "last"});
+  ASSERT_EQ(last.exit_code, 0) << last.err;
+  EXPECT_NE(last.err.find("resumed from"), std::string::npos) << last.err;
+  const auto expected = summary_of(scratch_ / "whole");
+  const auto summary = summary_of(scratch_ / "last");
+  EXPECT_EQ(summary.at("weights_hash"), expected.at("weights_hash"));
+  EXPECT_EQ(summary.at("test_loss"), expected.at("test_loss"));
+}
+
 TEST_F(TrainingOnRecords, IsEvaluatedWithTheFlagsOfTheCheckpoint) {
   ASSERT_EQ(convert("synthetic:2x4x4:3:22", "values").exit_code, 0);
   hash_of({"train"}, {"--model", "mlp", "--data", globs("values"), "--raw-shape", "4x4x2:u8",
