@@ -22,6 +22,31 @@ namespace {
 constexpr double kMostEvaluateThreads = 1024;
 constexpr int kMostInputThreads = 1024;
 
+// A number that the user gives or "auto" leaves to the program.
+struct TunedCount {
+  int& count;
+  bool& is_tuned;
+};
+
+void add_tuned_count(FlagSet& flags, const std::string& name, TunedCount value, std::string help,
+                     const std::string& default_prefix) {
+  flags.add(name,
+            [value, name](const std::string& text) {
+              value.is_tuned = text == "auto";
+              if (value.is_tuned) return;
+              const char* const end = text.data() + text.size();
+              const auto [rest, error] = std::from_chars(text.data(), end, value.count);
+              if (error == std::errc() && rest == end && value.count >= 1 &&
+                  value.count <= kMostInputThreads) {
+                return;
+              }
+              throw UsageError(fmt::format("{} {}: expected auto or a whole number from 1 to {}",
+                                           name, text, kMostInputThreads));
+            },
+            std::move(help),
+            {.value = "auto|N", .default_text = fmt::format("{}{}", default_prefix, value.count)});
+}
+
 // Throws UsageError unless `text`, a value of --data, begins with the name of a data set. The rest
 // of the text is checked when the data are opened.
 void require_data_name(const std::string& text) {
@@ -69,8 +94,9 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
   add_data_flags(flags, options.model, options.network, options.data, options.cache_dir, seed,
                  "as the checkpoint records");
   add_image_flags(flags, options.image, "as the checkpoint records");
-  flags.add("--input-threads", &options.input_threads, "threads that read samples",
-            {.least = 1, .most = kMostEvaluateThreads});
+  add_input_threads_flag(flags, options.input_threads, options.tunes_input_threads,
+                         "threads that read samples; auto: as many as the network needs, within "
+                         "the CPUs");
   flags.begin_group("Strategy and devices");
   flags.add("--threads", &options.lanes, "compute threads",
             {.least = 1, .most = kMostEvaluateThreads});
@@ -264,29 +290,21 @@ bool is_local_rank(std::string_view word) {
 
 }  // namespace
 
+void add_input_threads_flag(FlagSet& flags, int& threads, bool& is_tuned, std::string help,
+                            const std::string& default_prefix) {
+  add_tuned_count(flags, "--input-threads", {threads, is_tuned}, std::move(help), default_prefix);
+}
+
 void add_pipeline_flags(FlagSet& flags, InputOptions& input, const std::string& default_prefix) {
-  const auto add = [&](const std::string& name, int& count, bool& is_tuned, std::string help) {
-    flags.add(
-        name,
-        [&count, &is_tuned, name](const std::string& text) {
-          is_tuned = text == "auto";
-          if (is_tuned) return;
-          const char* const end = text.data() + text.size();
-          const auto [rest, error] = std::from_chars(text.data(), end, count);
-          if (error == std::errc() && rest == end && count >= 1 && count <= kMostInputThreads) {
-            return;
-          }
-          throw UsageError(fmt::format("{} {}: expected auto or a whole number from 1 to {}", name,
-                                       text, kMostInputThreads));
-        },
-        std::move(help),
-        {.value = "auto|N", .default_text = fmt::format("{}{}", default_prefix, count)});
-  };
-  add("--input-threads", input.threads, input.autotune.threads,
+  add_input_threads_flag(
+      flags, input.threads, input.autotune.threads,
       "threads that read and augment samples; auto: as many as the steps need, within the CPUs; "
-      "results do not depend on them");
-  add("--prefetch", input.prefetch, input.autotune.prefetch,
-      "batches that are prepared ahead; auto: as many as the threads need, within the memory");
+      "results do not depend on them",
+      default_prefix);
+  add_tuned_count(
+      flags, "--prefetch", {input.prefetch, input.autotune.prefetch},
+      "batches that are prepared ahead; auto: as many as the threads need, within the memory",
+      default_prefix);
 }
 
 void add_data_flags(FlagSet& flags, std::string& model, NetworkFlags& network, std::string& data,

@@ -49,6 +49,7 @@ struct EvaluateOptions {
   std::optional<std::uint64_t> seed;  // seed of synthetic data; nullopt: the checkpoint's
   int lanes = 1;
   int input_threads = 1;
+  bool tunes_input_threads = false;  // --input-threads auto
   std::filesystem::path cache_dir;
   ImageOptions image;                 // without a size: the checkpoint's
   std::filesystem::path tensorboard;  // empty: no picture of the confusion matrix is written
@@ -92,6 +93,7 @@ struct ConvertOptions {
   std::string data;
   std::filesystem::path dir;
   std::filesystem::path cache_dir;
+  ImageOptions image;  // without a size: pictures are copied
 };
 
 struct ClusterOptions {
@@ -159,6 +161,10 @@ void add_data_flags(FlagSet& flags, std::string& model, NetworkFlags& network, s
                     std::filesystem::path& cache_dir, std::uint64_t& seed,
                     const std::string& default_text = "");
 
+// Adds --input-threads, which takes a number, or "auto" and sets is_tuned. help: what the flag has.
+// default_prefix: what --help shows before the default number.
+void add_input_threads_flag(FlagSet& flags, int& threads, bool& is_tuned, std::string help,
+                            const std::string& default_prefix = "");
 // Adds --input-threads and --prefetch, which take a number or "auto". default_prefix: what --help
 // shows before the default number.
 void add_pipeline_flags(FlagSet& flags, InputOptions& input,
@@ -171,7 +177,12 @@ std::filesystem::path default_cache_dir(const Environment& environment);
 // Returns the folder of decoded pictures, on the machine's own disk, without --cache-dir.
 std::filesystem::path local_cache_dir(const Environment& environment);
 
-// Adds the flags that say how pictures of any size become samples of one size.
+// Adds the flags that say what is in records: --skip-bad-records, --image-feature, --label-feature
+// and --raw-shape. bad: what is done about damaged pictures. default_text: of the features; "":
+// that of the data set.
+void add_record_flags(FlagSet& flags, ImageOptions& image, std::string bad,
+                      const std::string& default_text = "");
+// Adds those flags and the ones that say how pictures of any size become samples of one size.
 void add_image_flags(FlagSet& flags, ImageOptions& image, const std::string& default_size);
 
 }  // namespace syncopate

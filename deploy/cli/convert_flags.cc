@@ -13,6 +13,8 @@ CommandOptions parse_convert(std::span<const std::string> arguments,
       "Writes a data set as TFRecord files of tf.train.Example, which TensorFlow and --data "
       "tfrecord: read. Pictures of images:DIR are copied as they are stored; other samples are "
       "written as values. Augmentation is left out.",
+      "The folder also has validation-*.tfrecord and label.labels.txt, with the names of the "
+      "classes, if\nthe data set has such. A run that is stopped leaves nothing.\n\n"
       "Examples:\n"
       "  syncopate convert --to tfrecord images:pictures records\n"
       "  syncopate train --data 'tfrecord:records/train-*::records/test-*'");
@@ -23,6 +25,9 @@ CommandOptions parse_convert(std::span<const std::string> arguments,
             {.required = true});
   flags.add("--cache-dir", &options.cache_dir, "folder in which rendered samples are kept",
             {.value = "DIR"});
+  add_record_flags(flags, options.image,
+                   "damaged pictures of a split that may be left out; with it each is decoded to "
+                   "find out");
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   return options;
 }

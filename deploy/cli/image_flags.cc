@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <utility>
 
 #include "deploy/cli/command_line.h"
 #include "deploy/cli/flag_set.h"
@@ -42,35 +43,40 @@ std::filesystem::path local_cache_dir(const Environment& environment) {
   return folder / fmt::format("syncopate-{}", ::geteuid());
 }
 
+void add_record_flags(FlagSet& flags, ImageOptions& image, std::string bad,
+                      const std::string& default_text) {
+  const auto or_default = [&](const std::string& text) {
+    return default_text.empty() ? text : default_text;
+  };
+  flags.add("--skip-bad-records", &image.skip_bad_records, std::move(bad),
+            {.least = 0.0, .most = 1e9});
+  RecordFields& fields = image.fields;
+  flags.add("--image-feature", &fields.image,
+            "feature with the image, in records of tfrecord:, tfds: and otbtf:",
+            {.value = "NAME", .default_text = or_default("that of the data set, or image")});
+  flags.add("--label-feature", &fields.label, "feature with the class or the label map, likewise",
+            {.value = "NAME", .default_text = or_default("that of the data set, or label")});
+  flags.add(
+      "--raw-shape", &fields.raw_shape,
+      "shape and type of records of tfrecord: that hold values in place of a JPEG or PNG "
+      "picture: u8, u16 or f32",
+      {.value = "HxWxC:TYPE", .default_text = or_default("a picture"), .example = "64x64x4:u16"});
+}
+
 void add_image_flags(FlagSet& flags, ImageOptions& image, const std::string& default_size) {
   flags.add("--image-size", [&image](const std::string& text) { read_size(text, image); },
             "height and width that stored pictures are resized to",
             {.value = "N|HxW", .unit = "pixels", .default_text = default_size});
   flags.add("--exif", &image.apply_exif, "turn stored pictures as their EXIF orientation says");
-  flags.add("--skip-bad-records", &image.skip_bad_records,
-            "damaged pictures in an epoch or evaluation of the whole job: training reads the next "
-            "good one instead, evaluation leaves them out",
-            {.least = 0.0, .most = 1e9});
   flags.add("--cache-mb", &image.cache_mb,
             "limit of the file of decoded pictures; 0: none. Without --cache-dir it is in "
             "$SLURM_TMPDIR, $TMPDIR or /tmp",
             {.unit = "MB", .default_text = "half of the disk", .least = 0.0, .most = 1e9});
-  RecordFields& fields = image.fields;
-  const std::string of_data = default_size == std::to_string(kDefaultImageSize)
-                                  ? "that of the data set, or image"
-                                  : default_size;
-  flags.add("--image-feature", &fields.image,
-            "feature with the image, in records of tfrecord:, tfds: and otbtf:",
-            {.value = "NAME", .default_text = of_data});
-  flags.add("--label-feature", &fields.label, "feature with the class or the label map, likewise",
-            {.value = "NAME",
-             .default_text = of_data == default_size ? of_data : "that of the data set, or label"});
-  flags.add("--raw-shape", &fields.raw_shape,
-            "shape and type of records of tfrecord: that hold values in place of a JPEG or PNG "
-            "picture: u8, u16 or f32",
-            {.value = "HxWxC:TYPE",
-             .default_text = of_data == default_size ? of_data : "a picture",
-             .example = "64x64x4:u16"});
+  add_record_flags(
+      flags, image,
+      "damaged pictures in an epoch or evaluation of the whole job: training reads the next good "
+      "one instead, evaluation leaves them out",
+      default_size == std::to_string(kDefaultImageSize) ? "" : default_size);
 }
 
 }  // namespace syncopate

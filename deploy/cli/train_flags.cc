@@ -167,8 +167,10 @@ void add_output_flags(FlagSet& flags, TrainFlags& words) {
   flags.add(
       "--trace", &options.trace,
       "Chrome trace of what each replica and reader does and when, to open in "
-      "ui.perfetto.dev; about 1 KB a step; in a job of several tasks each writes its own, "
-      "with its rank before the extension, such as t.0.json; an earlier FILE becomes FILE.old",
+      "ui.perfetto.dev or chrome://tracing; 1 to 3 KB a step; that of a killed job is an array "
+      "without "
+      "its end, which both read; in a job of several tasks each writes its own, with its rank "
+      "before the extension, such as t.0.json; an earlier FILE becomes FILE.old",
       {.value = "FILE", .default_text = "none"});
   flags.add("--no-progress", &words.hides_progress, "notes and results only, no progress line");
   flags.add("--snapshot-every", &words.snapshot_seconds,

@@ -15,9 +15,14 @@
 
 #include "deploy/commands/commands.h"
 #include "models/base/errors.h"
+#include "models/base/log.h"
+#include "models/base/replacing_file.h"
+#include "worker/input/image_folder.h"
 #include "worker/input/record/example.h"
 #include "worker/input/record/record_writer.h"
+#include "worker/run/exit_codes.h"
 #include "worker/train/progress.h"
+#include "worker/train/stop_signal.h"
 
 namespace syncopate {
 namespace {
@@ -87,38 +92,100 @@ void require_writable_samples(const ConvertOptions& options, const Dataset& data
       options.data));
 }
 
-// Writes the samples of a split into files of about kShardBytes. Returns their number.
-std::int64_t write_split(const Dataset& data, const fs::path& folder, const std::string& split,
-                         const std::function<void(std::int64_t, std::int64_t)>& on_progress) {
-  std::vector<std::byte> input(data.spec().inputs.front().size_bytes());
-  std::int32_t label = 0;
-  const std::array inputs = {std::span<std::byte>(input)};
-  std::optional<RecordWriter> writer;
-  std::int64_t num_files = 0;
-  std::int64_t bytes = 0;
-  for (std::int64_t i = 0; i < data.size(); ++i) {
-    const std::optional<StoredPicture> picture = data.stored_picture(i);
+// A signal asked to stop.
+struct Stopped {
+  std::string_view signal;
+};
+
+// Makes the records of a split, one at a time.
+class RecordMaker {
+ public:
+  // split: its name, for messages.
+  RecordMaker(const Dataset& data, std::string_view split)
+      : data_(data), split_(split), input_(data.spec().inputs.front().size_bytes()) {}
+
+  // Returns the record of a sample; nothing: the sample is damaged and may be left out. Throws
+  // FileError.
+  std::optional<std::vector<std::byte>> make(std::int64_t index) {
+    BadSamples* const bad = data_.bad_samples();
+    if (bad == nullptr) return record_of(index);
+    try {
+      read(index);
+      return record_of(index);
+    } catch (const BadSampleError&) {
+      throw;
+    } catch (const FileError& error) {
+      bad->note(error.what(), "left out");
+      bad->require_few(++num_bad_, fmt::format("split {}", split_));
+      return std::nullopt;
+    }
+  }
+
+ private:
+  // Fills input_ and label_.
+  void read(std::int64_t index) {
+    const std::array inputs = {std::span<std::byte>(input_)};
+    data_.read(index, {}, {inputs, std::as_writable_bytes(std::span(&label_, 1))});
+  }
+  std::vector<std::byte> record_of(std::int64_t index) {
+    const std::optional<StoredPicture> picture = data_.stored_picture(index);
     if (picture) {
-      label = data.label(i);
+      label_ = data_.label(index);
     } else {
-      data.read(i, {}, {inputs, std::as_writable_bytes(std::span(&label, 1))});
+      read(index);
     }
     const std::array<WrittenFeature, 2> features = {
-        {{.name = "image", .bytes = picture ? picture->bytes : std::span<const std::byte>(input)},
-         {.name = "label", .integer = label}}};
-    const std::vector<std::byte> record = serialize_example(features);
-    if (!writer) writer.emplace(folder / fmt::format("{}-{:05}.tfrecord", split, num_files++));
-    writer->write(record);
-    bytes += static_cast<std::int64_t>(record.size());
-    if (bytes >= kShardBytes || i + 1 == data.size()) {
-      writer->commit();
-      writer.reset();
-      bytes = 0;
+        {{.name = "image", .bytes = picture ? picture->bytes : std::span<const std::byte>(input_)},
+         {.name = "label", .integer = label_}}};
+    return serialize_example(features);
+  }
+
+  const Dataset& data_;
+  const std::string_view split_;
+  std::vector<std::byte> input_;
+  std::int32_t label_ = 0;
+  std::int64_t num_bad_ = 0;
+};
+
+// Writes the samples of a split into files of about kShardBytes. Returns the number of samples that
+// were written. Throws Stopped.
+std::int64_t write_split(const Dataset& data, const fs::path& folder, const std::string& split,
+                         StopSignal& signals,
+                         const std::function<void(std::int64_t, std::int64_t)>& on_progress) {
+  RecordMaker maker(data, split);
+  std::optional<RecordWriter> writer;
+  std::int64_t num_files = 0;
+  std::int64_t num_written = 0;
+  std::int64_t bytes = 0;
+  const auto commit = [&] {
+    if (writer) writer->commit();
+    writer.reset();
+    bytes = 0;
+  };
+  for (std::int64_t i = 0; i < data.size(); ++i) {
+    if (const auto signal = signals.poll()) throw Stopped{*signal};
+    if (const auto record = maker.make(i)) {
+      if (!writer) writer.emplace(folder / fmt::format("{}-{:05}.tfrecord", split, num_files++));
+      writer->write(*record);
+      bytes += static_cast<std::int64_t>(record->size());
+      ++num_written;
     }
+    if (bytes >= kShardBytes) commit();
     constexpr std::int64_t kTick = 1024;
     if (i % kTick == 0 || i + 1 == data.size()) on_progress(i + 1, data.size());
   }
-  return data.size();
+  commit();
+  return num_written;
+}
+
+// Writes a name a line, where --data tfrecord: reads it.
+void write_class_names(const std::vector<std::string>& names, const fs::path& folder) {
+  if (names.empty()) return;
+  std::string text;
+  for (const std::string& name : names) text += printable(name) + '\n';
+  ReplacingFile file(folder / "label.labels.txt");
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
 }
 
 }  // namespace
@@ -127,19 +194,29 @@ int run_convert(const ConvertOptions& options, std::ostream& out) {
   const auto display = make_progress_display(true);
   const DataSplits data =
       open_dataset(options.data, {.cache_dir = options.cache_dir,
-                                  .on_progress = show_progress(*display, "preparing the data")});
+                                  .on_progress = show_progress(*display, "preparing the data"),
+                                  .image = options.image});
   require_writable_samples(options, *data.train);
+  StopSignal signals;  // the threads that opened the data have ended
   NewFolder folder(options.dir);
   std::vector<std::string> written;
   const auto write = [&](const Dataset* split, const std::string& name) {
     if (split == nullptr) return;
-    const std::int64_t samples =
-        write_split(*split, folder.files(), name, show_progress(*display, "writing " + name));
+    const std::int64_t samples = write_split(*split, folder.files(), name, signals,
+                                             show_progress(*display, "writing " + name));
     written.push_back(fmt::format("{} {}", samples, name));
   };
-  write(data.train.get(), "train");
-  write(data.validation.get(), "validation");
-  write(data.test.get(), "test");
+  try {
+    write(data.train.get(), "train");
+    write(data.validation.get(), "validation");
+    write(data.test.get(), "test");
+    write_class_names(data.class_names, folder.files());
+  } catch (const Stopped& stopped) {
+    display->finish();
+    log(LogLevel::kError,
+        fmt::format("convert was stopped by {}; nothing was written", stopped.signal));
+    return kExitFailed;
+  }
   folder.commit();
   display->finish();
   const TensorSpec& input = data.train->spec().inputs.front();
@@ -149,8 +226,9 @@ int run_convert(const ConvertOptions& options, std::ostream& out) {
           : fmt::format(" --raw-shape {}:{}", fmt::join(input.shape, "x"), name(input.dtype));
   const std::string dir = options.dir.string();
   out << fmt::format("wrote {} samples of {} to {}\n", fmt::join(written, ", "), options.data, dir)
-      << fmt::format("read them with --data 'tfrecord:{}/train-*::{}/test-*'{}{}\n", dir, dir,
-                     shape, normalize_flag(data))
+      << fmt::format("read them with --data 'tfrecord:{0}/train-*::{1}{0}/test-*'{2}{3}\n", dir,
+                     data.validation != nullptr ? dir + "/validation-*::" : "", shape,
+                     normalize_flag(data))
       << std::flush;
   return 0;
 }

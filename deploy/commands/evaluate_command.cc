@@ -14,6 +14,7 @@
 #include "deploy/commands/commands.h"
 #include "deploy/commands/trained_network.h"
 #include "models/base/errors.h"
+#include "models/base/resource_limits.h"
 #include "models/graph/graph_text.h"
 #include "models/zoo/zoo.h"
 #include "worker/checkpoint/checkpoint.h"
@@ -173,7 +174,11 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
   const auto backend = make_cpu_backend(options.lanes);
   const bool of_classes = has_classes(graph.loss().kind);
   PartialEvaluator evaluator(*backend, graph, trained.arena, trained.state, *data.test,
-                             {.threads = options.input_threads, .counts_classes = of_classes});
+                             {.threads = options.input_threads,
+                              .autotune = {.threads = options.tunes_input_threads,
+                                           .cpus = usable_cpu_count(),
+                                           .lanes = options.lanes},
+                              .counts_classes = of_classes});
   const Evaluation test = *evaluator.run({}, show_progress(*display, "evaluating"));
   display->finish();
   const std::vector<std::string> names = names_of_classes(info, data);

@@ -25,10 +25,12 @@
 #include "models/base/affinity.h"
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
+#include "models/base/file_descriptor.h"
 #include "models/base/isa.h"
 #include "models/base/open_files.h"
 #include "models/base/own_program.h"
 #include "models/base/random.h"
+#include "models/base/trace.h"
 #include "ps/net/endpoint.h"
 #include "strategies/collective/mpi_session.h"
 #include "strategies/snapshot.h"
@@ -38,6 +40,7 @@
 #include "worker/run/run_sizes.h"
 #include "worker/run/run_start.h"
 #include "worker/train/metrics.h"
+#include "worker/train/tensorboard.h"
 
 namespace syncopate {
 namespace {
@@ -172,16 +175,48 @@ void inspect_data(const TrainOptions& options, TaskReport& report) {
   }
 }
 
-// Returns why train could not write checkpoints to the folder; empty if it could.
-std::string problem_of_folder(const fs::path& folder) {
+// Returns why train could not create the folder or a file in it; empty if it could. flag: the flag
+// and its value, for messages. Makes a file and removes it: access(2) says yes to root also where
+// nothing can be created, such as in /proc.
+std::string problem_of_folder(const std::string& flag, const fs::path& folder) {
   const fs::path existing = nearest_existing_folder(folder);
   std::error_code error;
   if (!fs::is_directory(existing, error)) {
-    return "--checkpoint-dir " + folder.string() + ": " + existing.string() + " is not a folder";
+    return flag + ": " + existing.string() + " is not a folder";
   }
-  if (access(existing.c_str(), W_OK | X_OK) == 0) return "";
-  return describe_errno("write into", existing.string(), errno) + " (for --checkpoint-dir " +
-         folder.string() + ")";
+  std::string name = existing / ".doctor-XXXXXX";
+  const FileDescriptor file(mkstemp(name.data()));
+  if (file) {
+    fs::remove(name, error);
+    return "";
+  }
+  return describe_errno("write into", existing.string(), errno) + " (for " + flag +
+         "); give a folder that can be written";
+}
+
+// Returns why this task could not write its trace; empty if it could, or if it writes none.
+std::string problem_of_trace(const TrainOptions& options) {
+  if (options.trace.empty()) return "";
+  try {
+    check_trace_file(trace_file(options.trace, options.cluster.index, options.cluster.world_size));
+  } catch (const FileError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Returns why this task could not write curves for TensorBoard; empty if it could, or if it writes
+// none.
+std::string problem_of_tensorboard(const TrainOptions& options) {
+  const bool writes = options.cluster.is_chief() || !is_synchronous(options.strategy.consistency);
+  if (options.tensorboard.empty() || !writes) return "";
+  try {
+    make_tensorboard_writer(options.tensorboard, /*now=*/false);
+  } catch (const UnavailableError& error) {
+    return error.what();
+  }
+  return problem_of_folder("--tensorboard " + options.tensorboard.string(),
+                           options.tensorboard / "train");
 }
 
 }  // namespace
@@ -261,11 +296,17 @@ TaskReport inspect_task(const TrainOptions& options, const Environment& environm
   for (const LibraryVersion& library : library_versions()) {
     report.libraries[library.name] = library.loaded;
   }
-  if (computes) inspect_data(options, report);
+  if (computes) {
+    inspect_data(options, report);
+    for (std::string problem : {problem_of_trace(options), problem_of_tensorboard(options)}) {
+      if (!problem.empty()) report.refusals.push_back(std::move(problem));
+    }
+  }
   if (!options.loop.checkpoint_dir.empty()) {
     std::error_code unseen;
     report.folder_is_missing = !fs::exists(options.loop.checkpoint_dir, unseen);
-    report.folder_problem = problem_of_folder(options.loop.checkpoint_dir);
+    report.folder_problem = problem_of_folder(
+        "--checkpoint-dir " + options.loop.checkpoint_dir.string(), options.loop.checkpoint_dir);
   }
   return report;
 }

@@ -35,14 +35,10 @@ constexpr std::array<KindRow, 8> kKinds = {{{"step", "step", "step"},
                                             {"evaluation", "evaluation", "step"},
                                             {"checkpoint", "checkpoint", "step"}}};
 
-FileDescriptor open_trace(const std::filesystem::path& path) {
+// flags: of open(2), beside those that create a file to be written.
+FileDescriptor open_to_write(const std::filesystem::path& path, int flags) {
   constexpr mode_t kBeforeUmask = 0666;
-  // The trace of a run that ended early tells why; a run that goes on must not remove it.
-  std::error_code failed;
-  if (std::filesystem::is_regular_file(path, failed)) {
-    std::filesystem::rename(path, path.string() + ".old", failed);
-  }
-  FileDescriptor file(::open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, kBeforeUmask));
+  FileDescriptor file(::open(path.c_str(), flags | O_CREAT | O_WRONLY | O_CLOEXEC, kBeforeUmask));
   if (!file) {
     throw FileError(describe_errno("open --trace", path.string(), errno) +
                     "; give a file in a folder that exists");
@@ -50,7 +46,23 @@ FileDescriptor open_trace(const std::filesystem::path& path) {
   return file;
 }
 
+FileDescriptor open_trace(const std::filesystem::path& path) {
+  // The trace of a run that ended early tells why; a run that goes on must not remove it.
+  std::error_code failed;
+  if (std::filesystem::is_regular_file(path, failed)) {
+    std::filesystem::rename(path, path.string() + ".old", failed);
+  }
+  return open_to_write(path, O_TRUNC);
+}
+
 }  // namespace
+
+void check_trace_file(const std::filesystem::path& path) {
+  std::error_code failed;
+  const bool was_there = std::filesystem::exists(path, failed);
+  open_to_write(path, 0);
+  if (!was_there) std::filesystem::remove(path, failed);
+}
 
 void TraceThread::add(TraceKind kind, Clock::time_point begun, Clock::time_point ended,
                       std::int64_t number) {

@@ -126,6 +126,9 @@ class Span {
   TraceThread::Clock::time_point begun_;
 };
 
+// Throws what Trace() throws if it cannot open the file. Leaves no file behind and changes none.
+void check_trace_file(const std::filesystem::path& path);
+
 // Returns the file of a task's trace: `path` in a job of one task, else with the number of the task
 // before the extension, such as run.3.json.
 std::filesystem::path trace_file(const std::filesystem::path& path, int task, int tasks);

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -139,6 +140,8 @@ TEST(Doctor, FindsWhatTrainWouldRefuse) {
       in_folder + Arguments{"--resume", "--optimizer", "sgd"},
       kSmall + Arguments{"--metrics", scratch / "absent/m.jsonl"},
       kSmall + Arguments{"--metrics", scratch / "."},
+      kSmall + Arguments{"--trace", scratch / "absent/t.json"},
+      kSmall + Arguments{"--trace", scratch / "."},
       kSmall + Arguments{"--init-from", scratch / "absent"}};
   for (const Arguments& flags : refused) {
     const ProgramResult train = run_syncopate(Arguments{"train", "--no-progress"} + flags);
@@ -153,6 +156,28 @@ TEST(Doctor, FindsWhatTrainWouldRefuse) {
                                            Arguments{"--resume", "--metrics", scratch / "m.jsonl"});
   EXPECT_EQ(good.exit_code, 0) << good.out;
   EXPECT_FALSE(std::filesystem::exists(scratch / "m.jsonl"));
+}
+
+TEST(Doctor, FindsATraceAndCurvesThatCannotBeWritten) {
+  const ScratchDir scratch;
+  const auto doctor = [&](const Arguments& flags) {
+    return run_syncopate(Arguments{"doctor"} + kSmall + flags);
+  };
+  const std::string file = scratch / "file";
+  std::ofstream(file) << "an old trace";
+  EXPECT_TRUE(has(doctor({"--tensorboard", "/proc/none"}).out,
+                  "(for --tensorboard /proc/none); give a folder"));
+  const ProgramResult refused = doctor({"--tensorboard", file + "/tb"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_TRUE(has(refused.out, "--tensorboard " + file + "/tb: " + file + " is not a folder"))
+      << refused.out;
+  const ProgramResult good =
+      doctor({"--tensorboard", scratch / "tb", "--trace", file, "--checkpoint-dir", scratch / "."});
+  EXPECT_EQ(good.exit_code, 0) << good.out;
+  EXPECT_EQ(read_text(file), "an old trace");
+  EXPECT_EQ(names_in(scratch / "."), Arguments{"file"});
+  EXPECT_EQ(doctor({"--trace", scratch / "t.json"}).exit_code, 0);
+  EXPECT_EQ(names_in(scratch / "."), Arguments{"file"});
 }
 
 TEST(Doctor, NamesTheTaskThatCannotBeReached) {

@@ -2,6 +2,7 @@
 // synchronous strategy; what convert writes trains as its source does; and what evaluate needs.
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -33,8 +34,9 @@ class TrainingOnRecords : public testing::Test {
         [&](const Arguments& where, const Arguments& more) { return hash_of(where, more); },
         what + Arguments{"--batch-size", "4", "--epochs", "1"});
   }
-  ProgramResult convert(const std::string& data, const std::string& name) const {
-    return run_syncopate({"convert", "--to", "tfrecord", data, scratch_ / name});
+  ProgramResult convert(const std::string& data, const std::string& name,
+                        const Arguments& more = {}) const {
+    return run_syncopate(Arguments{"convert", "--to", "tfrecord", data, scratch_ / name} + more);
   }
   std::string globs(const std::string& name) const {
     const std::string folder = scratch_ / name;
@@ -93,6 +95,120 @@ TEST_F(TrainingOnRecords, OfConvertedValuesHasTheBitsOfTheSourceWithTheFlagsThat
             hash_of({"train", "--data", "digits"}, what));
 }
 
+TEST_F(TrainingOnRecords, OfConvertedRecordsHasTheBitsSplitsAndClassNamesOfTheSource) {
+  const std::string folder = scratch_ / "tiny/1.0.0";
+  write_tfds(folder, {{"train", {9, 12}}, {"validation", {5}}, {"test", {6}}});
+  const ProgramResult result = convert("tfds:" + folder, "records");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("wrote 21 train, 5 validation, 6 test samples"), std::string::npos);
+  const std::string records = scratch_ / "records";
+  const std::string data =
+      "tfrecord:" + records + "/train-*::" + records + "/validation-*::" + records + "/test-*";
+  EXPECT_NE(result.out.find("read them with --data '" + data + "'\n"), std::string::npos)
+      << result.out;
+  const Arguments what = {"--model",      "mlp", "--image-size", "12",
+                          "--batch-size", "4",   "--steps",      "9"};
+  EXPECT_EQ(hash_of({"train", "--data", data, "--checkpoint-dir", scratch_ / "ck"}, what),
+            hash_of({"train", "--data", "tfds:" + folder}, what));
+  const std::string file = scratch_ / ("ck/" + names_in(scratch_ / "ck").front());
+  const ProgramResult evaluated =
+      run_syncopate({"evaluate", "--checkpoint", file, "--input-threads", "auto"});
+  EXPECT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  EXPECT_NE(evaluated.out.find("  cat\n"), std::string::npos) << evaluated.out;
+}
+
+TEST_F(TrainingOnRecords, MayBeConvertedWithTheFlagsOfRecords) {
+  const Bytes values = {1, 2, 3, 4};
+  std::vector<Bytes> records(5, labelled_record(values, 1, "x", "y"));
+  write_text(scratch_ / "v/train-0", "");
+  write_file(scratch_ / "v/train-0", record_bytes(records));
+  write_file(scratch_ / "v/test-0", record_bytes(records));
+  const ProgramResult of_values =
+      convert(globs("v"), "values",
+              {"--image-feature", "x", "--label-feature", "y", "--raw-shape", "2x2x1:u8"});
+  EXPECT_EQ(of_values.exit_code, 0) << of_values.err;
+  EXPECT_NE(of_values.out.find("wrote 5 train, 5 test samples"), std::string::npos);
+
+  records.assign(5, labelled_record(picture_of(1), 1));
+  records[2] = labelled_record({0xFF, 0xD8, 0xFF, 1, 2, 3}, 1);
+  write_file(scratch_ / "v/train-0", record_bytes(records));
+  write_file(scratch_ / "v/test-0", record_bytes({records[0]}));
+  const ProgramResult of_pictures = convert(globs("v"), "pictures", {"--skip-bad-records", "1"});
+  EXPECT_EQ(of_pictures.exit_code, 0) << of_pictures.err;
+  EXPECT_NE(of_pictures.out.find("wrote 4 train, 1 test samples"), std::string::npos);
+  EXPECT_NE(of_pictures.err.find("a bad sample is left out: "), std::string::npos);
+  records[3] = records[2];
+  write_file(scratch_ / "v/train-0", record_bytes(records));
+  const ProgramResult refused = convert(globs("v"), "too-bad", {"--skip-bad-records", "1"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("2 bad samples in split train, more than --skip-bad-records 1"),
+            std::string::npos)
+      << refused.err;
+  EXPECT_FALSE(std::filesystem::exists(scratch_ / "too-bad"));
+}
+
+TEST_F(TrainingOnRecords, LeavesNoFolderWhenItsConversionIsStopped) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    const std::filesystem::path folder = scratch_ / std::to_string(signal);
+    std::filesystem::create_directories(folder);
+    RunningProgram program(syncopate_command(
+        {"convert", "--to", "tfrecord", "synthetic:3x32x32:3:60000", folder / "records"}));
+    ASSERT_TRUE(program.wait_until(folder, [&] { return !names_in(folder).empty(); }));
+    program.send(signal);
+    const ProgramResult result = program.wait();
+    EXPECT_EQ(result.exit_code, 1) << "ended by signal " << result.ended_by_signal;
+    EXPECT_NE(result.err.find(signal == SIGTERM ? "stopped by SIGTERM" : "stopped by SIGINT"),
+              std::string::npos)
+        << result.err;
+    EXPECT_EQ(names_in(folder), Arguments{});
+  }
+}
+
+TEST_F(TrainingOnRecords, EqualsTheUninterruptedRunAfterKills) {
+  const std::string folder = scratch_ / "tiny/1.0.0";
+  write_tfds(folder, {{"train", {40, 0, 60}}, {"validation", {5}}, {"test", {6}}});
+  const Arguments run = {"train",
+                         "--model",
+                         "mlp",
+                         "--data",
+                         "tfds:" + folder,
+                         "--image-size",
+                         "12",
+                         "--augment",
+                         "random-resized-crop",
+                         "--threads",
+                         "1",
+                         "--steps",
+                         "1500",
+                         "--batch-size",
+                         "8",
+                         "--input-threads",
+                         "2",
+                         "--log-every",
+                         "1",
+                         "--no-progress",
+                         "--cache-dir",
+                         scratch_ / "cache"};
+  ASSERT_EQ(run_syncopate(run + Arguments{"--metrics", scratch_ / "whole"}).exit_code, 0);
+  const Arguments kept =
+      run + Arguments{"--checkpoint-dir", scratch_ / "ck", "--resume", "--checkpoint-every", "7"};
+  for (const int steps : {9, 40}) {  // the second kill is in a later epoch of 12 steps
+    const std::filesystem::path metrics = scratch_ / ("killed-" + std::to_string(steps));
+    RunningProgram program(syncopate_command(kept + Arguments{"--metrics", metrics}));
+    ASSERT_TRUE(program.wait_until_file_has(metrics, "\"event\":\"step\"", steps)) << steps;
+    program.send(SIGKILL);
+    ASSERT_EQ(program.wait().ended_by_signal, SIGKILL)
+        << "it ended before the kill: nothing was tested";
+  }
+  const ProgramResult last = run_syncopate(kept + Arguments{"--metrics", scratch_ / "last"});
+  ASSERT_EQ(last.exit_code, 0) << last.err;
+  EXPECT_NE(last.err.find("resumed from"), std::string::npos) << last.err;
+  const auto expected = summary_of(scratch_ / "whole");
+  const auto summary = summary_of(scratch_ / "last");
+  EXPECT_EQ(summary.at("weights_hash"), expected.at("weights_hash"));
+  EXPECT_EQ(summary.at("test_loss"), expected.at("test_loss"));
+}
+
 TEST_F(TrainingOnRecords, IsEvaluatedWithTheFlagsOfTheCheckpoint) {
   ASSERT_EQ(convert("synthetic:2x4x4:3:22", "values").exit_code, 0);
   hash_of({"train"}, {"--model", "mlp", "--data", globs("values"), "--raw-shape", "4x4x2:u8",
@@ -114,8 +230,9 @@ TEST_F(TrainingOnRecords, EndsWithOneLineForWrongInput) {
   expect_refused(
       {"train", "--data", globs("values"), "--raw-shape", "4x4x2:u8", "--label-feature", "class"},
       2, "--label-feature class: there is no such feature in ");
-  expect_refused({"train", "--data", "digits", "--raw-shape", "4x4x2:u8"}, 2,
-                 "--raw-shape is for --data tfrecord:GLOB[::TEST_GLOB]; this is --data digits");
+  expect_refused(
+      {"train", "--data", "digits", "--raw-shape", "4x4x2:u8"}, 2,
+      "--raw-shape is for --data tfrecord:GLOB[::[VAL_GLOB::]TEST_GLOB]; this is --data digits");
   expect_refused({"convert", "--to", "tfrecord", "synthetic:2x4x4:3:22", scratch_ / "values"}, 2,
                  "is there already; give the name of a new folder");
   expect_refused({"convert", "--to", "tfrecord", "shapes", scratch_ / "maps"}, 2,

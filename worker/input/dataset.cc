@@ -36,9 +36,11 @@ constexpr std::array<DatasetRow, 12> kDatasets = {{
     {"tfds", "tfds:DIR",
      "folder of TensorFlow Datasets' pictures with a class, as tfds.load left it", open_tfds,
      kPictureFlags | kFeatureFlags},
-    {"tfrecord", "tfrecord:GLOB[::TEST_GLOB]",
-     "TFRecord files of Examples with a picture, or values with --raw-shape, and a class; without "
-     "TEST_GLOB one record in ten becomes a test sample",
+    {"tfrecord", "tfrecord:GLOB[::[VAL_GLOB::]TEST_GLOB]",
+     "TFRecord files of Examples with a picture, or values with --raw-shape, and a class, whose "
+     "names are lines of LABEL.labels.txt beside them, if there is one; without TEST_GLOB one "
+     "record "
+     "in ten becomes a test sample",
      open_tfrecord, kPictureFlags | kFeatureFlags | kRawShapeFlag},
     {"otbtf", "otbtf:DIR",
      "OTBTF's patches and label maps: TFRecord files in train, valid and test", open_otbtf,

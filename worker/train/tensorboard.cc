@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,12 @@ constexpr const char* kFileVersion = "brain.Event:2";
 constexpr mode_t kBeforeUmask = 0666;
 constexpr std::int64_t kPictureSide = 512;  // pixels, about
 constexpr std::int64_t kMostPictureClasses = 2048;
+// The tag says what the axes are: one of TensorBoard's two pages shows no description.
+constexpr EventFile::Caption kConfusionCaption = {
+    .tag = "confusion (row: true class, column: predicted class)",
+    .description =
+        "Row: the true class, 0 at the top. Column: the predicted class, 0 at the left. "
+        "Black: all samples of the class; white: none."};
 
 proto::Event event_at(std::int64_t step) {
   proto::Event event;
@@ -34,12 +41,18 @@ proto::Event event_at(std::int64_t step) {
 
 class Curves final : public MetricsWriter {
  public:
-  explicit Curves(const std::filesystem::path& folder)
-      : train_(folder / "train"), validation_(folder / "validation"), test_(folder / "test") {}
+  Curves(const std::filesystem::path& folder, bool is_only_writer)
+      : is_only_writer_(is_only_writer),
+        train_(folder / "train"),
+        validation_(folder / "validation"),
+        test_(folder / "test") {}
 
   void open() { train_.open(); }
   void write(const BeginMetrics& metrics) override {
-    if (metrics.step > 0) train_.begin_again(metrics.step + 1);
+    for (EventFile* const file : {&train_, &validation_, &test_}) {
+      file->begin_again(metrics.step + 1);
+    }
+    begun_at_ = metrics.step;
   }
   void write(const StepMetrics& metrics) override {
     std::vector<std::pair<std::string_view, double>> values = {
@@ -55,7 +68,13 @@ class Curves final : public MetricsWriter {
     std::vector<std::pair<std::string_view, double>> values = {
         {"loss", metrics.test_loss}, {metrics.test_metric.name(), metrics.test_metric.value}};
     if (const auto iou = metrics.test_metric.mean_iou) values.emplace_back("mean_iou", *iou);
-    (metrics.on_validation ? validation_ : test_).add_scalars(metrics.step, values);
+    EventFile& file = metrics.on_validation ? validation_ : test_;
+    // The step from which a run goes on may be evaluated again; a run without steps to train does
+    // not even begin. Another asynchronous worker may have evaluated later steps already.
+    if (is_only_writer_ && metrics.step <= begun_at_.value_or(metrics.step)) {
+      file.begin_again(metrics.step);
+    }
+    file.add_scalars(metrics.step, values);
   }
   void write(const WorkerMetrics& /*metrics*/) override {}
   // With a validation split the test split is evaluated once, at the end.
@@ -66,6 +85,8 @@ class Curves final : public MetricsWriter {
   }
 
  private:
+  const bool is_only_writer_;
+  std::optional<std::int64_t> begun_at_;  // the step
   EventFile train_;
   EventFile validation_;
   EventFile test_;
@@ -95,16 +116,30 @@ void EventFile::open() {
   write(first.SerializeAsString());
 }
 
+bool EventFile::has_earlier_events() const {
+  if (has_values_) return true;
+  std::error_code failed;
+  std::filesystem::directory_iterator entries(folder_, failed);
+  return !failed && std::any_of(begin(entries), end(entries), [&](const auto& entry) {
+    return entry.path() != path_ &&
+           entry.path().filename().string().find("tfevents") != std::string::npos;
+  });
+}
+
 void EventFile::begin_again(std::int64_t step) {
+  if (!has_earlier_events()) return;
   open();
   proto::Event event = event_at(step);
   event.mutable_session_log()->set_status(proto::SessionLog::START);
-  write(event.SerializeAsString());
+  // TensorBoard takes the first START of a folder for the beginning of the run, which drops
+  // nothing. Source: _CheckForRestartAndMaybePurge in its plugin_event_accumulator.py.
+  for (int i = 0; i < 2; ++i) write(event.SerializeAsString());
 }
 
 void EventFile::add_scalars(std::int64_t step,
                             std::span<const std::pair<std::string_view, double>> values) {
   open();
+  has_values_ = true;
   proto::Event event = event_at(step);
   for (const auto& [tag, value] : values) {
     proto::Summary::Value* const added = event.mutable_summary()->add_value();
@@ -114,14 +149,16 @@ void EventFile::add_scalars(std::int64_t step,
   write(event.SerializeAsString());
 }
 
-void EventFile::add_picture(std::int64_t step, std::string_view tag,
+void EventFile::add_picture(std::int64_t step, const Caption& caption,
                             std::span<const std::uint8_t> pixels, std::int64_t width,
                             std::int64_t height) {
   open();
+  has_values_ = true;
   const std::vector<std::byte> png = encode_grey_png(pixels, width, height);
   proto::Event event = event_at(step);
   proto::Summary::Value* const added = event.mutable_summary()->add_value();
-  added->set_tag(std::string(tag));
+  added->set_tag(std::string(caption.tag));
+  added->mutable_metadata()->set_summary_description(std::string(caption.description));
   proto::Summary::Image* const image = added->mutable_image();
   image->set_width(static_cast<std::int32_t>(width));
   image->set_height(static_cast<std::int32_t>(height));
@@ -153,7 +190,7 @@ void EventFile::write(std::string_view event) {
 
 std::unique_ptr<MetricsWriter> make_tensorboard_writer(const std::filesystem::path& folder,
                                                        bool now) {
-  auto curves = std::make_unique<Curves>(folder);
+  auto curves = std::make_unique<Curves>(folder, /*is_only_writer=*/now);
   if (now) curves->open();
   return curves;
 }
@@ -174,7 +211,7 @@ void add_confusion_image(const std::filesystem::path& folder, std::int64_t step,
       std::fill_n(pixels.begin() + row * side + predicted * cell, cell, grey);
     }
   }
-  EventFile(folder / "test").add_picture(step, "confusion", pixels, side, side);
+  EventFile(folder / "test").add_picture(step, kConfusionCaption, pixels, side, side);
 }
 
 }  // namespace syncopate

@@ -25,21 +25,29 @@ class EventFile {
   // Creates the folder and the file. Throws FileError, and UnavailableError if this build has no
   // protobuf. The functions below call it.
   void open();
-  // Says that a run goes on with this step: TensorBoard drops what earlier files of the folder have
-  // of this step and later ones.
+  // Says that a run goes on with this step: TensorBoard drops what earlier events of the folder
+  // have of this step and later ones. Without earlier events it does nothing.
   void begin_again(std::int64_t step);
   // Adds values of one step, by tag.
   void add_scalars(std::int64_t step, std::span<const std::pair<std::string_view, double>> values);
-  // Adds a picture of grey pixels, [height * width], 0 black.
-  void add_picture(std::int64_t step, std::string_view tag, std::span<const std::uint8_t> pixels,
+  // Adds a picture of grey pixels, [height * width], 0 black. TensorBoard shows the tag above the
+  // picture, and the description behind a sign beside it.
+  struct Caption {
+    std::string_view tag;
+    std::string_view description;
+  };
+  void add_picture(std::int64_t step, const Caption& caption, std::span<const std::uint8_t> pixels,
                    std::int64_t width, std::int64_t height);
 
  private:
   void write(std::string_view event);
+  // Whether this file has values, or another event file is in the folder.
+  bool has_earlier_events() const;
 
   const std::filesystem::path folder_;
   std::filesystem::path path_;
   FileDescriptor file_;
+  bool has_values_ = false;
   bool is_failing_ = false;  // the last event could not be written
 };
 
@@ -47,12 +55,15 @@ class EventFile {
 // metric), learning_rate, samples_per_second, and staleness of asynchronous workers, by step;
 // folder/validation and folder/test have loss and accuracy of evaluations. Files are created when
 // their first event is written; with `now` that of folder/train at once, so that a folder that
-// cannot be written ends a run before it trains. Throws as EventFile::open().
+// cannot be written ends a run before it trains; then this is the only writer of the folder. A run
+// that begins in a folder with curves replaces what they have of its steps. Throws as
+// EventFile::open().
 std::unique_ptr<MetricsWriter> make_tensorboard_writer(const std::filesystem::path& folder,
                                                        bool now);
 
-// Adds the picture "confusion" to folder/test: a row per class, a column per predicted class,
-// darker where more samples of the class are taken for it. Throws as EventFile::open().
+// Adds a picture to folder/test, whose tag and description say what its axes are: a row per class,
+// a column per predicted class, darker where more samples of the class are taken for it. Throws as
+// EventFile::open().
 void add_confusion_image(const std::filesystem::path& folder, std::int64_t step,
                          const ConfusionMatrix& confusion, std::int64_t num_classes);
 

@@ -409,6 +409,17 @@ TEST(CommandLine, EvaluateTakesNetworkDataAndSeedFromTheCheckpointUnlessTheyAreG
   EXPECT_EQ(given.seed, 0U);
 }
 
+TEST(CommandLine, EvaluateTakesInputThreadsAsTrainDoes) {
+  const auto parsed = [](const std::string& threads) {
+    return std::get<EvaluateOptions>(
+        parse({"evaluate", "--checkpoint", "c", "--input-threads", threads}));
+  };
+  EXPECT_TRUE(parsed("auto").tunes_input_threads);
+  EXPECT_FALSE(parsed("3").tunes_input_threads);
+  EXPECT_EQ(parsed("3").input_threads, 3);
+  EXPECT_THROW(parsed("0"), UsageError);
+}
+
 TEST(CacheFolder, FollowsTheEnvironmentInThisOrder) {
   using Variables = std::map<std::string, std::string, std::less<>>;
   Variables variables{{"SYNCOPATE_CACHE_DIR", "/a"}, {"XDG_CACHE_HOME", "/b"}, {"HOME", "/c"}};

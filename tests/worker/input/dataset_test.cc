@@ -18,7 +18,7 @@ TEST(OpenDataset, ListsTheRightNamesForAWrongOne) {
   EXPECT_EQ(error_of("minst:/data"),
             "--data minst: no such data set; choose one of digits, shapes, mnist:DIR, cifar10:DIR, "
             "cifar100:DIR, "
-            "images:DIR, tfds:DIR, tfrecord:GLOB[::TEST_GLOB], otbtf:DIR, npy:DIR, "
+            "images:DIR, tfds:DIR, tfrecord:GLOB[::[VAL_GLOB::]TEST_GLOB], otbtf:DIR, npy:DIR, "
             "csv:FILE[:LABEL_COLUMN|:targets=COLUMN,...], "
             "synthetic:CxHxW:CLASSES[:SAMPLES]");
 }

@@ -90,11 +90,13 @@ TEST_F(Images, AreTurnedUprightOnRequest) {
 TEST_F(Images, RefuseTheirFlagsForOtherData) {
   EXPECT_EQ(message_of<UsageError>(
                 [] { open_dataset("synthetic:1x8x8:4", {.image = {.height = 8, .width = 8}}); }),
-            "--image-size is for --data images:DIR, tfds:DIR, tfrecord:GLOB[::TEST_GLOB]; this is "
+            "--image-size is for --data images:DIR, tfds:DIR, "
+            "tfrecord:GLOB[::[VAL_GLOB::]TEST_GLOB]; this is "
             "--data synthetic");
   EXPECT_EQ(message_of<UsageError>(
                 [] { open_dataset("synthetic:1x8x8:4", {.image = {.apply_exif = true}}); }),
-            "--exif is for --data images:DIR, tfds:DIR, tfrecord:GLOB[::TEST_GLOB]; this is --data "
+            "--exif is for --data images:DIR, tfds:DIR, tfrecord:GLOB[::[VAL_GLOB::]TEST_GLOB]; "
+            "this is --data "
             "synthetic");
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,11 +19,13 @@ namespace {
 
 class TensorBoard : public testing::Test {
  protected:
-  // Returns the events of the one file in a folder.
+  // Returns the events of the one file in a folder, beside that of leave_earlier_events().
   std::vector<proto::Event> events_of(const std::string& split) const {
     std::vector<proto::Event> events;
     for (const auto& entry : std::filesystem::directory_iterator(folder_.path() / split)) {
-      EXPECT_NE(entry.path().filename().string().find("tfevents"), std::string::npos);
+      const std::string name = entry.path().filename().string();
+      EXPECT_NE(name.find("tfevents"), std::string::npos);
+      if (name.find("earlier") != std::string::npos) continue;
       UnpackedBudget budget;
       RecordFile(entry.path(), budget)
           .scan([&](const RecordPlace& /*place*/, auto bytes, bool is_intact) {
@@ -32,6 +35,16 @@ class TensorBoard : public testing::Test {
           });
     }
     return events;
+  }
+
+  // Leaves files of an earlier run in train and test, which events_of() does not return.
+  void leave_earlier_events() const {
+    for (const char* const split : {"train", "test"}) {
+      const std::filesystem::path path = folder_.path() / split;
+      std::filesystem::remove_all(path);
+      std::filesystem::create_directories(path);
+      std::ofstream(path / "events.out.tfevents.1.earlier.v2") << "";
+    }
   }
 
   TemporaryFolder folder_;
@@ -92,14 +105,44 @@ TEST_F(TensorBoard, HasTheTestResultOfARunWithAValidationSplit) {
             (std::map<std::string, float>{{"loss", 0.25F}, {"accuracy", 0.5F}}));
 }
 
-// A run that was killed behind its last checkpoint repeats steps.
-TEST_F(TensorBoard, DropsTheStepsThatAResumedRunRepeats) {
+// A run that was killed behind its last checkpoint repeats steps and evaluations, and one that was
+// killed before its first checkpoint repeats them all.
+TEST_F(TensorBoard, DropsTheStepsThatAnotherRunInTheFolderRepeats) {
+  for (const std::int64_t step : {10, 0}) {
+    leave_earlier_events();
+    const auto writer = make_tensorboard_writer(folder_.path(), /*now=*/true);
+    writer->write(BeginMetrics{.step = step});
+    writer->write(StepMetrics{.step = step + 5});
+    writer->write(EvalMetrics{.step = step + 5});
+    for (const auto& events : {events_of("train"), events_of("test")}) {
+      ASSERT_EQ(events.size(), 4U) << step;
+      for (std::size_t i = 1; i < 3; ++i) {  // the first one of a folder drops nothing
+        EXPECT_EQ(events[i].step(), step + 1);
+        EXPECT_EQ(events[i].session_log().status(), proto::SessionLog::START);
+      }
+      EXPECT_EQ(events[3].step(), step + 5);
+    }
+    EXPECT_FALSE(std::filesystem::exists(folder_.path() / "validation"));
+  }
+}
+
+TEST_F(TensorBoard, DropsTheEvaluationThatARunWithNothingLeftToTrainRepeats) {
+  leave_earlier_events();
   const auto writer = make_tensorboard_writer(folder_.path(), /*now=*/true);
-  writer->write(BeginMetrics{.step = 10});
-  const auto train = events_of("train");
-  ASSERT_EQ(train.size(), 2U);
-  EXPECT_EQ(train[1].step(), 11);
-  EXPECT_EQ(train[1].session_log().status(), proto::SessionLog::START);
+  writer->write(EvalMetrics{.step = 30});
+  const auto test = events_of("test");
+  ASSERT_EQ(test.size(), 4U);
+  EXPECT_EQ(test[1].step(), 30);
+  EXPECT_EQ(test[1].session_log().status(), proto::SessionLog::START);
+}
+
+TEST_F(TensorBoard, DropsNoEvaluationsOfOtherAsynchronousWorkers) {
+  leave_earlier_events();
+  const auto writer = make_tensorboard_writer(folder_.path(), /*now=*/false);
+  writer->write(EvalMetrics{.step = 30});
+  const auto test = events_of("test");
+  ASSERT_EQ(test.size(), 2U);
+  EXPECT_EQ(test[1].step(), 30);
 }
 
 TEST_F(TensorBoard, ShowsTheConfusionMatrixAsAPicture) {
@@ -114,7 +157,8 @@ TEST_F(TensorBoard, ShowsTheConfusionMatrixAsAPicture) {
   ASSERT_EQ(events.size(), 2U);
   EXPECT_EQ(events[1].step(), 300);
   const auto& value = events[1].summary().value(0);
-  EXPECT_EQ(value.tag(), "confusion");
+  EXPECT_EQ(value.tag(), "confusion (row: true class, column: predicted class)");
+  EXPECT_EQ(value.metadata().summary_description().find("Row: the true class"), 0U);
   EXPECT_EQ(value.image().width(), 512);
   EXPECT_EQ(value.image().height(), 512);
   EXPECT_TRUE(value.image().encoded_image_string().starts_with("\x89PNG"));

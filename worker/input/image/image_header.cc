@@ -123,7 +123,7 @@ void throw_image_error(std::string_view name, std::uint64_t offset, std::string_
   throw FileError(fmt::format("{}: {} at byte {}", name, reason, offset));
 }
 
-std::string describe_file_type(std::span<const std::byte> file) {
+std::optional<std::string> known_file_type(std::span<const std::byte> file) {
   struct Magic {
     std::size_t offset;
     std::string_view bytes;
@@ -158,8 +158,13 @@ std::string describe_file_type(std::span<const std::byte> file) {
       begin == std::string::npos ? ""sv : std::string_view(lower).substr(begin);
   if (start.starts_with("<!doctype html") || start.starts_with("<html")) return "HTML";
   if (start.starts_with("<?xml") || start.starts_with("<svg")) return "XML";
+  return std::nullopt;
+}
+
+std::string describe_file_type(std::span<const std::byte> file) {
+  if (auto type = known_file_type(file)) return *std::move(type);
   std::string bytes;
-  for (const unsigned char byte : text.substr(0, 8)) bytes += fmt::format(" {:02x}", byte);
+  for (const unsigned char byte : as_text(file).substr(0, 8)) bytes += fmt::format(" {:02x}", byte);
   return "a file that starts with the bytes" + bytes;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,7 +35,9 @@ struct ImageHeader {
 ImageHeader read_image_header(std::span<const std::byte> file, std::string_view name);
 
 // Returns what a file that starts with these bytes seems to be: "a GIF file", "HTML", "an empty
-// file".
+// file"; nothing: the bytes are those of no known type.
+std::optional<std::string> known_file_type(std::span<const std::byte> file);
+// Returns the type, or the first bytes of a file of no known type, for a message.
 std::string describe_file_type(std::span<const std::byte> file);
 
 // Throws FileError with the one form that errors about pictures have: "NAME: REASON at byte N".

@@ -8,7 +8,6 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -19,7 +18,9 @@
 #include "models/graph/graph.h"
 #include "worker/input/array/class_labels.h"
 #include "worker/input/array/value_statistics.h"
+#include "worker/input/record/json_text.h"
 #include "worker/input/record/record_samples.h"
+#include "worker/input/record/shard_names.h"
 #include "worker/input/record/stored_tensor.h"
 
 namespace syncopate {
@@ -39,24 +40,23 @@ Shape patch_shape(Shape shape) {
 }
 
 PatchTensors read_tensors(const std::filesystem::path& folder) {
-  const auto read = [&](const std::string& name) {
+  const auto read = [&](const std::string& name, const auto& take) {
     const std::filesystem::path path = folder / name;
-    std::ifstream file(path);
-    if (!file) {
+    if (!std::filesystem::exists(path)) {
       throw UsageError(fmt::format(
           "--data otbtf: {} has no {}; expected a folder that OTBTF's TFRecords wrote, with "
           "*.records, output_types.json and output_shape.json",
           folder.string(), name));
     }
-    return nlohmann::json::parse(file);
+    read_json(path, "OTBTF", take);
   };
   PatchTensors tensors;
-  try {
-    const nlohmann::json types = read("output_types.json");
-    const nlohmann::json shapes = read("output_shape.json");
+  read("output_types.json", [&](const nlohmann::json& types) {
     for (const auto& [name, type] : types.items()) {
       tensors[name].type = type.get<std::string>();
     }
+  });
+  read("output_shape.json", [&](const nlohmann::json& shapes) {
     for (const auto& [name, extents] : shapes.items()) {
       Shape shape;
       // The batch's extent is null in files of some versions.
@@ -64,10 +64,7 @@ PatchTensors read_tensors(const std::filesystem::path& folder) {
         shape.push_back(extent.is_null() ? 1 : extent.get<std::int64_t>());
       tensors[name].shape = patch_shape(std::move(shape));
     }
-  } catch (const nlohmann::json::exception& error) {
-    throw FileError(fmt::format("{}: output_types.json or output_shape.json: {}", folder.string(),
-                                error.what()));
-  }
+  });
   return tensors;
 }
 
@@ -90,6 +87,13 @@ SampleFeatures choose_tensors(const PatchTensors& tensors, const RecordFields& f
     throw UsageError(fmt::format("--data otbtf: give {} NAME, the {}; the patches have {}", flag,
                                  what, describe_tensors(tensors)));
   };
+  for (const auto& [flag, name] :
+       {std::pair("--image-feature", fields.image), {"--label-feature", fields.label}}) {
+    if (!name.empty() && !tensors.contains(name)) {
+      throw UsageError(fmt::format("{} {}: there is no such tensor; the patches have {}", flag,
+                                   name, describe_tensors(tensors)));
+    }
+  }
   std::string label = fields.label;
   std::string image = fields.image;
   if (label.empty()) {
@@ -107,13 +111,6 @@ SampleFeatures choose_tensors(const PatchTensors& tensors, const RecordFields& f
       image = name;
     }
     if (image.empty()) refuse("--image-feature", "input");
-  }
-  for (const auto& [flag, name] :
-       {std::pair("--image-feature", image), {"--label-feature", label}}) {
-    if (!tensors.contains(name)) {
-      throw UsageError(fmt::format("{} {}: there is no such tensor; the patches have {}", flag,
-                                   name, describe_tensors(tensors)));
-    }
   }
   return features_of({.image = image, .label = label, .raw_shape = ""}, "", "");
 }
@@ -272,6 +269,9 @@ std::vector<std::filesystem::path> patch_files(const std::filesystem::path& fold
     if (entries->path().extension() == ".records") files.push_back(entries->path());
   }
   std::ranges::sort(files);
+  require_all_shards(
+      "otbtf", files, [](const std::string& /*path*/) { return true; },
+      "fetch what is missing, or remove the number of shards from the names of the others");
   return files;
 }
 
@@ -304,6 +304,7 @@ DataSplits open_otbtf(std::string_view folder_name, const DataOptions& options) 
     if (files.empty()) return nullptr;
     auto shards = std::make_shared<const RecordShards>(files, index, budget);
     require_intact(*shards);
+    if (shards->size() > 0) warn_about_empty_files(*shards);
     return shards->size() == 0 ? nullptr : shards;
   };
   const auto train = open("train");

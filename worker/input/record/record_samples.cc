@@ -2,14 +2,35 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <fstream>
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/log.h"
 #include "worker/input/array/class_labels.h"
+#include "worker/input/image/image_header.h"
 #include "worker/input/validation_split.h"
 
 namespace syncopate {
+namespace {
+
+// Returns a shape that pixels of this size may have, "HxWxC:TYPE", with an example if square
+// pictures of u8 have this size.
+std::string likely_shape(std::size_t bytes) {
+  for (const std::size_t channels : {1, 3, 4}) {
+    const auto side = static_cast<std::size_t>(
+        std::lround(std::sqrt(static_cast<double>(bytes) / static_cast<double>(channels))));
+    if (side > 1 && side * side * channels == bytes) {
+      return fmt::format("HxWxC:TYPE, such as {0}x{0}x{1}:u8", side, channels);
+    }
+  }
+  return "HxWxC:TYPE, with TYPE u8, u16 or f32";
+}
+
+}  // namespace
 
 SampleFeatures features_of(const RecordFields& fields, std::string_view image,
                            std::string_view label) {
@@ -63,12 +84,80 @@ IndexOptions index_of_classes(const DataOptions& options, const FeatureName& lab
   return index_options(options, fmt::format("class {} below {}", label.name, end), value);
 }
 
-void require_intact(const RecordShards& shards) {
+void require_intact(const RecordShards& shards, bool may_be_damaged) {
+  const bool all_are_damaged = shards.largest_value() == kDamagedRecord;
+  if (may_be_damaged && !all_are_damaged) return;
   for (std::int64_t i = 0; i < shards.size(); ++i) {
     if (shards.value(i) != kDamagedRecord) continue;
-    (void)parse_example(shards.read(i), shards.describe(i));
-    throw FileError(shards.describe(i) + ": it is damaged");
+    std::string reason = shards.describe(i) + ": it is damaged";
+    try {
+      (void)parse_example(shards.read(i), shards.describe(i));
+    } catch (const FileError& error) {
+      reason = error.what();
+    }
+    if (!all_are_damaged || shards.size() == 1) throw FileError(reason);
+    throw FileError(
+        fmt::format("all {} records are damaged; the first: {}", shards.size(), reason));
   }
+}
+
+void warn_about_empty_files(const RecordShards& shards) {
+  std::size_t num_empty = 0;
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < shards.num_files(); ++i) {
+    if (shards.size_of(i) > 0) continue;
+    if (num_empty++ == 0) first = i;
+  }
+  if (num_empty == 0) return;
+  log(LogLevel::kWarning,
+      fmt::format("{} of {} files {} no records, {}{}; fetch them again if they should have some",
+                  num_empty, shards.num_files(), num_empty == 1 ? "has" : "have",
+                  num_empty == 1 ? "" : "first ", shards.file(first).path()));
+}
+
+void require_pictures(const RecordShards& shards, const FeatureName& image,
+                      std::string_view data_name, std::string_view flags) {
+  // One record may be damaged in a way that its checksum does not show.
+  constexpr int kMostLookedAt = 4;
+  std::optional<std::string> first;
+  int num_looked_at = 0;
+  for (std::int64_t i = 0; i < shards.size() && num_looked_at < kMostLookedAt; ++i) {
+    if (shards.value(i) == kDamagedRecord) continue;
+    ++num_looked_at;
+    const std::string what = shards.describe(i);
+    const Example example = parse_example(shards.read(i), what);
+    const std::optional<Feature> found = example.find(image.name);
+    const bool is_floats = found && found->kind == FeatureKind::kFloats && found->count > 0;
+    const bool is_bytes = found && found->kind == FeatureKind::kBytes && found->count > 0;
+    if (!is_floats && (!is_bytes || known_file_type(found->bytes))) return;
+    if (first) continue;
+    first = is_floats ? fmt::format(
+                            "the feature {} of {} has {} floats and no JPEG or PNG picture; for "
+                            "values give {}{}:f32",
+                            image.name, what, found->count, flags, found->count)
+                      : fmt::format(
+                            "the feature {} of {} has {} bytes that are no JPEG or PNG picture; "
+                            "for raw pixels give {}{}",
+                            image.name, what, found->bytes.size(), flags,
+                            likely_shape(found->bytes.size()));
+  }
+  if (first) throw UsageError(fmt::format("--data {}: {}", data_name, *first));
+}
+
+std::string class_names_file(std::string label) {
+  // The name of a nested feature has '-' where the feature has '/'.
+  std::ranges::replace(label, '/', '-');
+  return label + ".labels.txt";
+}
+
+std::vector<std::string> read_class_names(const std::filesystem::path& folder,
+                                          const std::string& label) {
+  std::vector<std::string> names;
+  std::ifstream file(folder / class_names_file(label));
+  for (std::string line; std::getline(file, line);) {
+    if (!line.empty()) names.push_back(line);
+  }
+  return names;
 }
 
 void require_readable(const Dataset& dataset, const RecordShards& shards) {

@@ -48,8 +48,11 @@ IndexOptions index_of_classes(const DataOptions& options, const FeatureName& lab
 // Returns index options without a value.
 IndexOptions index_options(const DataOptions& options, std::string value_key, RecordValue value);
 
-// Throws FileError that says what is wrong with the first damaged record, if there is one.
-void require_intact(const RecordShards& shards);
+// Throws FileError that says what is wrong with the first damaged record, if there is one, and
+// whether all are damaged. may_be_damaged: some records may be damaged, but not all.
+void require_intact(const RecordShards& shards, bool may_be_damaged = false);
+// Logs a warning that names the first file without records, if there is one.
+void warn_about_empty_files(const RecordShards& shards);
 
 // A data set of the pictures in records. The index has the classes.
 std::unique_ptr<Dataset> make_record_pictures(std::shared_ptr<const RecordShards> shards,
@@ -60,6 +63,18 @@ std::unique_ptr<Dataset> make_record_pictures(std::shared_ptr<const RecordShards
 // Reads a sample's record and finds its image. Throws what require_feature() throws. Called when a
 // data set is opened, so that a wrong flag is reported before training begins.
 void require_readable(const Dataset& dataset, const RecordShards& shards);
+
+// Throws UsageError if the first records hold no pictures but values, such as raw pixels.
+// data_name: "tfrecord". flags: those that read values, up to the shape, such as "--raw-shape ".
+void require_pictures(const RecordShards& shards, const FeatureName& image,
+                      std::string_view data_name, std::string_view flags);
+
+// Returns the names of the classes in LABEL.labels.txt, a name a line, as TensorFlow Datasets
+// writes it; empty if there is no such file.
+std::vector<std::string> read_class_names(const std::filesystem::path& folder,
+                                          const std::string& label);
+// Returns the name of that file.
+std::string class_names_file(std::string label);
 
 // Makes the training and the test split out of one data set: one record in ten, by a hash of its
 // file's name and its number, becomes a test sample. Throws UsageError if a split would be empty.

@@ -4,14 +4,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
-#include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/log.h"
+#include "worker/input/array/class_labels.h"
 #include "worker/input/picture_dataset.h"
+#include "worker/input/record/json_text.h"
 #include "worker/input/record/record_samples.h"
 
 namespace syncopate {
@@ -38,26 +42,18 @@ struct TfdsFolder {
   throw UsageError(fmt::format("--data tfds: {}: {}", path.string(), reason));
 }
 
-json read_json(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  if (!file) throw FileError(describe_errno("open", path.string(), errno));
-  try {
-    return json::parse(file);
-  } catch (const json::exception& error) {
-    throw FileError(fmt::format("{}: {}", path.string(), error.what()));
-  }
-}
-
-// Protobuf's JSON has 64-bit numbers as text.
-std::int64_t number_of(const json& value) {
-  if (value.is_number_integer()) return value.get<std::int64_t>();
-  const auto text = value.get<std::string>();
+// Returns a number from 0 to `most`. Protobuf's JSON has 64-bit numbers as text. what: names the
+// value in messages.
+std::int64_t count_of(const json& value, std::int64_t most, std::string_view what) {
+  const std::string text = value.is_number_integer() ? std::to_string(value.get<std::int64_t>())
+                                                     : value.get<std::string>();
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    throw FileError(fmt::format("'{}' is no number", text));
+  if (error == std::errc() && end == text.data() + text.size() && number >= 0 && number <= most) {
+    return number;
   }
-  return number;
+  throw FileError(
+      fmt::format("{} is \"{}\"; expected a whole number from 0 to {}", what, text, most));
 }
 
 // Returns DIR if it has a data set, else the one folder in it that has.
@@ -111,7 +107,8 @@ std::vector<std::filesystem::path> shard_files(const std::filesystem::path& fold
   return files;
 }
 
-std::vector<TfdsSplit> read_splits(const std::filesystem::path& folder, const json& info) {
+std::vector<TfdsSplit> read_splits(const std::filesystem::path& path, const json& info) {
+  const std::filesystem::path folder = path.parent_path();
   const std::string format = info.value("fileFormat", "tfrecord");
   if (format != "tfrecord") {
     refuse_tfds(folder, fmt::format("its fileFormat is {}; expected tfrecord: make it again with "
@@ -122,7 +119,9 @@ std::vector<TfdsSplit> read_splits(const std::filesystem::path& folder, const js
   for (const json& entry : info.at("splits")) {
     TfdsSplit split{.name = entry.at("name").get<std::string>()};
     for (const json& length : entry.at("shardLengths")) {
-      split.shard_lengths.push_back(number_of(length));
+      split.shard_lengths.push_back(
+          count_of(length, std::numeric_limits<std::int64_t>::max(),
+                   fmt::format("{}: a shard length of split {}", path.string(), split.name)));
     }
     std::string pattern =
         entry.value("filepathTemplate", "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}");
@@ -143,18 +142,21 @@ struct ListedFeature {
   std::int64_t num_classes = 0;
 };
 
-void list_features(const json& dictionary, const std::string& prefix,
-                   std::vector<ListedFeature>& listed) {
+// path: of features.json. prefix: "outer/" of a nested dictionary.
+void list_features(const std::filesystem::path& path, const json& dictionary,
+                   const std::string& prefix, std::vector<ListedFeature>& listed) {
   for (const auto& [key, feature] : dictionary.at("featuresDict").at("features").items()) {
     const std::string name = prefix + key;
     if (feature.contains("featuresDict")) {
-      list_features(feature, name + "/", listed);
+      list_features(path, feature, name + "/", listed);
       continue;
     }
     const std::string type = feature.value("pythonClassName", "");
     ListedFeature entry{.name = name, .type = type.substr(type.rfind('.') + 1)};
     if (feature.contains("classLabel")) {
-      entry.num_classes = number_of(feature.at("classLabel").at("numClasses"));
+      entry.num_classes =
+          count_of(feature.at("classLabel").at("numClasses"), std::int64_t{kLargestLabel} + 1,
+                   fmt::format("{}: numClasses of feature {}", path.string(), name));
     }
     listed.push_back(std::move(entry));
   }
@@ -173,38 +175,61 @@ std::string listed_name(const std::vector<ListedFeature>& listed, std::string_vi
   return first.empty() ? usual : first;
 }
 
-std::vector<std::string> read_lines(const std::filesystem::path& path) {
-  std::vector<std::string> lines;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (!line.empty()) lines.push_back(line);
+// Logs which of several features of a type is used, unless the user named it.
+void note_choice(const std::vector<ListedFeature>& listed, std::string_view type,
+                 const FeatureName& chosen, const std::string& named) {
+  std::vector<std::string> others;
+  for (const ListedFeature& feature : listed) {
+    if (feature.type == type && feature.name != chosen.name) others.push_back(feature.name);
   }
-  return lines;
+  if (others.empty() || !named.empty()) return;
+  log(LogLevel::kInfo, fmt::format("--data tfds: {} {} is used; the data set also has {}",
+                                   chosen.flag, chosen.name, fmt::join(others, ", ")));
+}
+
+// Logs which splits are left out, and that the validation split is tested on where there is no
+// other.
+void note_splits(const TfdsFolder& folder, std::string_view tested) {
+  constexpr std::array<std::string_view, 3> kUsed = {"train", "validation", "test"};
+  std::vector<std::string> others;
+  for (const TfdsSplit& split : folder.splits) {
+    if (std::ranges::find(kUsed, split.name) == kUsed.end()) others.push_back(split.name);
+  }
+  if (others.empty() && tested != "validation") return;
+  std::string note = fmt::format("--data tfds: trained on split train, tested on {}",
+                                 tested.empty() ? "one in ten of it" : tested);
+  if (!others.empty()) {
+    note += fmt::format("; not used: {}, which --data 'tfrecord:{}/*-{}.*' reads",
+                        fmt::join(others, ", "), folder.path.string(), others.front());
+  }
+  log(LogLevel::kInfo, note);
 }
 
 TfdsFolder read_folder(const std::filesystem::path& folder, const RecordFields& fields) {
   TfdsFolder result{.path = version_folder(folder), .splits = {}, .features = {}};
-  std::filesystem::path reading = result.path / "dataset_info.json";
+  constexpr std::string_view kWriter = "TensorFlow Datasets";
+  const std::filesystem::path info = result.path / "dataset_info.json";
+  read_json(info, kWriter, [&](const json& text) { result.splits = read_splits(info, text); });
+  const std::filesystem::path features = result.path / "features.json";
   std::vector<ListedFeature> listed;
-  try {
-    result.splits = read_splits(result.path, read_json(reading));
-    reading = result.path / "features.json";
-    if (std::filesystem::exists(reading)) list_features(read_json(reading), "", listed);
-  } catch (const json::exception& error) {
-    throw FileError(fmt::format("{}: {}", reading.string(), error.what()));
+  if (std::filesystem::exists(features)) {
+    read_json(features, kWriter,
+              [&](const json& text) { list_features(features, text, "", listed); });
   }
   result.features = features_of(fields, listed_name(listed, "Image", "image"),
                                 listed_name(listed, "ClassLabel", "label"));
+  note_choice(listed, "Image", result.features.image, fields.image);
+  note_choice(listed, "ClassLabel", result.features.label, fields.label);
   const std::string& label = result.features.label.name;
   const auto entry = std::ranges::find(listed, label, &ListedFeature::name);
   if (entry != listed.end()) result.num_classes = entry->num_classes;
-  // The name of a nested feature has '-' where the feature has '/'.
-  result.class_names = read_lines(result.path / (replaced(label, "/", "-") + ".labels.txt"));
+  result.class_names = read_class_names(result.path, label);
   const auto names = static_cast<std::int64_t>(result.class_names.size());
   if (result.num_classes == 0) result.num_classes = names;
   if (names != 0 && names != result.num_classes) {
-    throw FileError(fmt::format("{}: features.json has {} classes, and {}.labels.txt has {} names",
-                                result.path.string(), result.num_classes, label, names));
+    throw FileError(fmt::format("{}: features.json has {} classes, and {} has {} names",
+                                result.path.string(), result.num_classes, class_names_file(label),
+                                names));
   }
   return result;
 }
@@ -227,7 +252,7 @@ DataSplits open_tfds(std::string_view folder_name, const DataOptions& options) {
                                   split->files[i].string(), shards->size_of(i),
                                   split->shard_lengths[i]));
     }
-    if (image.skip_bad_records == 0) require_intact(*shards);
+    require_intact(*shards, image.skip_bad_records > 0);
     return shards->size() == 0 ? nullptr : shards;
   };
   // Training samples come first in the cache: they are read in every epoch.
@@ -240,6 +265,7 @@ DataSplits open_tfds(std::string_view folder_name, const DataOptions& options) {
     refuse_tfds(folder.path, fmt::format("it has no split train with records; its splits are {}",
                                          fmt::join(names, ", ")));
   }
+  note_splits(folder, test != nullptr ? "test" : validation != nullptr ? "validation" : "");
   if (test == nullptr) test = std::move(validation);
   std::int64_t num_classes = folder.num_classes;
   if (num_classes == 0) {
@@ -257,6 +283,9 @@ DataSplits open_tfds(std::string_view folder_name, const DataOptions& options) {
     auto split = make_record_pictures(shards, folder.features.image, image,
                                       static_cast<int>(num_classes), cache, first_slot);
     require_readable(*split, *shards);
+    require_pictures(
+        *shards, folder.features.image, "tfds",
+        fmt::format("--data 'tfrecord:{}/*-train.*' --raw-shape ", folder.path.string()));
     return split;
   };
   DataSplits splits{.name = "tfds", .class_names = folder.class_names};

@@ -1,8 +1,10 @@
 // tfrecord:GLOB: TFRecord files of Examples with an image and a class, written by anyone.
 #include <fmt/format.h>
+#include <fnmatch.h>
 #include <glob.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <utility>
 
@@ -12,35 +14,98 @@
 #include "worker/input/picture_dataset.h"
 #include "worker/input/record/record_samples.h"
 #include "worker/input/record/record_values.h"
+#include "worker/input/record/shard_names.h"
 
 namespace syncopate {
 namespace {
 
-// Returns the files that match, in the byte order of their names. Throws UsageError: none.
+// Whether a path matches a pattern, in whose braces glob(3) and not fnmatch(3) sees alternatives.
+bool matches(const std::string& pattern, const std::string& path) {
+  std::string extended;
+  int depth = 0;  // of braces
+  for (const char letter : pattern) {
+    if (letter == '{') {
+      extended += "@(";
+      ++depth;
+    } else if (letter == '}' && depth > 0) {
+      extended += ')';
+      --depth;
+    } else {
+      extended += letter == ',' && depth > 0 ? '|' : letter;
+    }
+  }
+  return ::fnmatch(extended.c_str(), path.c_str(), FNM_PATHNAME | FNM_PERIOD | FNM_EXTMATCH) == 0;
+}
+
+// Returns the files that match, in the byte order of their names. Throws UsageError: none, or some
+// shards of a set are missing. A pattern that leaves shards out, such as a-0000[0-3]*, asks for the
+// others only.
 std::vector<std::filesystem::path> matching_files(const std::string& pattern) {
   glob_t found = {};
   const int code = ::glob(pattern.c_str(), GLOB_BRACE, nullptr, &found);
   std::vector<std::filesystem::path> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   ::globfree(&found);
+  const bool found_folder = !paths.empty();
   std::erase_if(paths, [](const std::filesystem::path& path) {
     std::error_code ignored;
     return std::filesystem::is_directory(path, ignored);
   });
   std::ranges::sort(paths);
-  if (!paths.empty()) return paths;
+  if (!paths.empty()) {
+    require_all_shards(
+        "tfrecord", paths, [&](const std::string& path) { return matches(pattern, path); },
+        "fetch what is missing, or give a pattern that names the others, such as "
+        "'a-{00000,00002}-of-*'");
+    return paths;
+  }
+  if (found_folder) {
+    throw UsageError(
+        fmt::format("--data tfrecord: {0} is a folder; expected a pattern of its files, such as "
+                    "'{0}/*.tfrecord', in quotation marks",
+                    std::filesystem::path(pattern + "/").parent_path().string()));
+  }
   throw UsageError(
       fmt::format("--data tfrecord: no file matches {}{}; expected a pattern such as "
                   "'data/train-*.tfrecord', in quotation marks",
                   pattern, code == 0 || code == GLOB_NOMATCH ? "" : " (a folder cannot be read)"));
 }
 
-void warn_about_shared_files(const RecordShards& train, const RecordShards& test) {
-  const std::vector<std::filesystem::path> shared = shared_files(train, test);
+// The patterns of tfrecord:TRAIN[::[VALIDATION::]TEST]; "": there is none.
+struct Globs {
+  std::string train;
+  std::string validation;
+  std::string test;
+};
+
+Globs split_globs(std::string_view text) {
+  std::vector<std::string> globs;
+  for (std::string_view rest = text;;) {
+    const std::size_t colons = rest.find("::");
+    globs.emplace_back(rest.substr(0, colons));
+    if (colons == std::string_view::npos) break;
+    rest.remove_prefix(colons + 2);
+  }
+  constexpr std::size_t kMostSplits = 3;
+  if (globs.size() > kMostSplits || std::ranges::find(globs, "") != globs.end()) {
+    throw UsageError(fmt::format(
+        "--data 'tfrecord:{}': {}; expected --data 'tfrecord:GLOB', 'tfrecord:GLOB::TEST_GLOB' or "
+        "'tfrecord:GLOB::VAL_GLOB::TEST_GLOB'",
+        text,
+        globs.size() > kMostSplits ? "more than three patterns" : "a pattern beside :: is empty"));
+  }
+  if (globs.size() == 1) return {globs[0], "", ""};
+  return {globs[0], globs.size() == kMostSplits ? globs[1] : "", globs.back()};
+}
+
+// split: "test" or "validation".
+void warn_about_shared_files(const RecordShards& train, const RecordShards& other,
+                             std::string_view split) {
+  const std::vector<std::filesystem::path> shared = shared_files(train, other);
   if (shared.empty()) return;
   log(LogLevel::kWarning,
-      fmt::format("training and test samples share {} file{}, first {}: the test accuracy says "
+      fmt::format("training and {0} samples share {1} file{2}, first {3}: the {0} accuracy says "
                   "nothing about new samples",
-                  shared.size(), shared.size() == 1 ? "" : "s", shared.front().string()));
+                  split, shared.size(), shared.size() == 1 ? "" : "s", shared.front().string()));
 }
 
 // Opens one split after another with the same features.
@@ -57,6 +122,7 @@ class SplitOpener {
   }
 
   bool is_raw() const { return raw_.has_value(); }
+  const std::string& label() const { return fields_.label.name; }
 
   std::shared_ptr<const RecordShards> open(const std::string& pattern) {
     const auto shards = std::make_shared<const RecordShards>(
@@ -64,7 +130,8 @@ class SplitOpener {
     if (shards->size() == 0) {
       throw FileError(fmt::format("--data tfrecord: the files of {} hold no records", pattern));
     }
-    if (is_raw() || image_.skip_bad_records == 0) require_intact(*shards);
+    require_intact(*shards, !is_raw() && image_.skip_bad_records > 0);
+    warn_about_empty_files(*shards);
     return shards;
   }
 
@@ -80,6 +147,7 @@ class SplitOpener {
  private:
   std::unique_ptr<Dataset> make_pictures(const std::shared_ptr<const RecordShards>& shards,
                                          int num_classes, std::string_view cache_name) {
+    require_pictures(*shards, fields_.image, "tfrecord", "--raw-shape ");
     if (!has_cache_) {
       cache_ = open_picture_cache("tfrecord", cache_name, image_);
       has_cache_ = true;
@@ -99,6 +167,21 @@ class SplitOpener {
   std::int64_t num_slots_ = 0;
 };
 
+// Returns as many as there are names, or one more than the largest class if there are none. Throws
+// FileError if a class has no name. splits: may be null.
+int number_of_classes(std::initializer_list<const RecordShards*> splits,
+                      const std::vector<std::string>& names, const std::filesystem::path& file) {
+  std::int64_t largest = 0;
+  for (const RecordShards* const shards : splits) {
+    if (shards != nullptr) largest = std::max(largest, shards->largest_value());
+  }
+  if (names.empty()) return static_cast<int>(largest + 1);
+  if (std::cmp_less(largest, names.size())) return static_cast<int>(names.size());
+  throw FileError(
+      fmt::format("{} names {} classes, and a record has class {}; correct or remove it",
+                  file.string(), names.size(), largest));
+}
+
 void refuse_picture_flags(const ImageOptions& image) {
   const char* const flag = image.height != 0            ? "--image-size"
                            : image.apply_exif           ? "--exif"
@@ -113,23 +196,33 @@ void refuse_picture_flags(const ImageOptions& image) {
 
 }  // namespace
 
-DataSplits open_tfrecord(std::string_view globs, const DataOptions& options) {
+DataSplits open_tfrecord(std::string_view text, const DataOptions& options) {
   if (!options.image.fields.raw_shape.empty()) refuse_picture_flags(options.image);
+  const Globs globs = split_globs(text);
   SplitOpener opener(options);
-  const std::string text(globs);
-  const std::size_t colons = text.find("::");
-  const auto train = opener.open(text.substr(0, colons));
-  const auto test = colons == std::string::npos ? nullptr : opener.open(text.substr(colons + 2));
-  const auto classes = static_cast<int>(
-      1 + std::max(train->largest_value(), test == nullptr ? -1 : test->largest_value()));
-  const std::string cache_name = std::filesystem::absolute(text).string();
+  const auto open = [&](const std::string& pattern) {
+    return pattern.empty() ? nullptr : opener.open(pattern);
+  };
+  const auto train = open(globs.train);
+  const auto validation = open(globs.validation);
+  const auto test = open(globs.test);
   DataSplits splits{.name = "tfrecord"};
+  const std::filesystem::path folder = std::filesystem::path(train->file(0).path()).parent_path();
+  splits.class_names = read_class_names(folder, opener.label());
+  const int classes =
+      number_of_classes({train.get(), validation.get(), test.get()}, splits.class_names,
+                        folder / class_names_file(opener.label()));
+  const std::string cache_name = std::filesystem::absolute(text).string();
   std::unique_ptr<Dataset> whole = opener.make(train, classes, cache_name);
   if (test == nullptr) {
     divide_in_ten(std::move(whole), *train, splits);
   } else {
-    warn_about_shared_files(*train, *test);
+    warn_about_shared_files(*train, *test, "test");
     splits.train = std::move(whole);
+    if (validation != nullptr) {
+      warn_about_shared_files(*train, *validation, "validation");
+      splits.validation = opener.make(validation, classes, cache_name);
+    }
     splits.test = opener.make(test, classes, cache_name);
   }
   if (opener.is_raw()) {

@@ -73,6 +73,9 @@ TEST_F(OtbtfFolders, KnowTheirTensorsByTypeAndShapeOrByFlags) {
   EXPECT_EQ(error({.image = "xs2"}),
             "--image-feature xs2: there is no such tensor; the patches have labels (int32 [16, 16, "
             "1]), xs (uint16 [16, 16, 2])");
+  EXPECT_EQ(error({.label = "map"}),
+            "--label-feature map: there is no such tensor; the patches have labels (int32 [16, 16, "
+            "1]), xs (uint16 [16, 16, 2])");
   EXPECT_NE(
       error({.label = "xs"}).find("--image-feature labels: int32 [16, 16, 1]; expected patches"),
       std::string::npos)
@@ -85,6 +88,22 @@ TEST_F(OtbtfFolders, KnowTheirTensorsByTypeAndShapeOrByFlags) {
   EXPECT_EQ(error({.label = "labels"}).find("--data otbtf: give --image-feature NAME, the input;"),
             0);
   EXPECT_EQ(open({.image = "xs", .label = "labels"}).train->size(), 9);
+}
+
+TEST_F(OtbtfFolders, NameTheShardsThatAreMissingAndFilesWithoutRecords) {
+  write_otbtf(folder_.path(), {});
+  write_text(folder_.path() / "train/1.records", "");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(open().train->size(), 9);
+  const std::string warning = testing::internal::GetCapturedStderr();
+  EXPECT_NE(warning.find("1 of 2 files has no records, "), std::string::npos) << warning;
+  EXPECT_NE(warning.find("train/1.records; fetch"), std::string::npos) << warning;
+  std::filesystem::rename(folder_.path() / "train/0.records",
+                          folder_.path() / "train/p-00001-of-00004.records");
+  EXPECT_NE(error().find("/train: 1 of 4 shards are there; the first that is missing is "
+                         "p-00000-of-00004.records; fetch what is missing"),
+            std::string::npos)
+      << error();
 }
 
 TEST_F(OtbtfFolders, AreRefusedInOneLine) {
@@ -101,7 +120,13 @@ TEST_F(OtbtfFolders, AreRefusedInOneLine) {
       std::string::npos)
       << error();
   write_both("output_types.json", "{\"xs\": ");
-  EXPECT_NE(error().find("output_types.json or output_shape.json: "), std::string::npos);
+  EXPECT_NE(error().find("train/output_types.json: no JSON, from byte 8 on; fetch the file again"),
+            std::string::npos)
+      << error();
+  write_both("output_types.json", "{\"xs\": 3}");
+  EXPECT_NE(error().find("output_types.json: not as OTBTF writes it: a value is of another type "),
+            std::string::npos)
+      << error();
 }
 
 }  // namespace

@@ -26,6 +26,13 @@ class TfdsFolders : public testing::Test {
     return message_of<Error>([&] { open(); });
   }
 
+  void replace_in(const std::string& name, const std::string& from, const std::string& to) const {
+    const Bytes bytes = read_file(folder() / name);
+    std::string text(bytes.begin(), bytes.end());
+    ASSERT_NE(text.find(from), std::string::npos);
+    write_text(folder() / name, text.replace(text.find(from), from.size(), to));
+  }
+
   TemporaryFolder root_;
 };
 
@@ -101,6 +108,13 @@ TEST_F(TfdsFolders, AreRefusedInOneLine) {
   write_text(folder() / "label.labels.txt", "ant\nbee\n");
   EXPECT_NE(error().find("features.json has 3 classes, and label.labels.txt has 2 names"),
             std::string::npos);
+  for (const char* const number : {"-4", "x", "1.5", "100001"}) {
+    write_tfds(folder(), three_splits());
+    replace_in("features.json", "\"3\"}}}", "\"" + std::string(number) + "\"}}}");
+    EXPECT_EQ(error(), (folder() / "features.json").string() +
+                           ": numClasses of feature label is \"" + number +
+                           "\"; expected a whole number from 0 to 100000");
+  }
   write_tfds(folder(), three_splits());
   EXPECT_NE(message_of<UsageError>([&] {
               open(folder(), {.image = "picture"});
@@ -115,8 +129,61 @@ TEST_F(TfdsFolders, AreRefusedWhateverTheDamageOfTheirDescription) {
     for (std::size_t size = 0; size < whole.size(); ++size) {
       write_file(folder() / name, std::span(whole).first(size));
       EXPECT_NE(error().find(folder().string()), std::string::npos) << size;
+      EXPECT_EQ(error().find("json.exception"), std::string::npos) << error();
     }
   }
+}
+
+TEST_F(TfdsFolders, SayWhatTheirDescriptionLacks) {
+  write_tfds(folder(), three_splits());
+  const std::string info = (folder() / "dataset_info.json").string();
+  write_text(info, "{}");
+  EXPECT_EQ(error(), info +
+                         ": not as TensorFlow Datasets writes it: it has no splits; fetch the "
+                         "file again");
+  write_text(info, R"({"name": "tiny", "splits": [{"name": 3}]})");
+  EXPECT_EQ(error(), info +
+                         ": not as TensorFlow Datasets writes it: a value is of another type "
+                         "than expected; fetch the file again");
+  write_text(info, "{\"name\": ");
+  EXPECT_EQ(error(), info + ": no JSON, from byte 10 on; fetch the file again");
+}
+
+TEST_F(TfdsFolders, NoteWhichOfSeveralLabelsAndSplitsIsUsed) {
+  const auto notes = [&](const RecordFields& fields) {
+    testing::internal::CaptureStderr();
+    open(folder(), fields);
+    return testing::internal::GetCapturedStderr();
+  };
+  write_tfds(folder(), three_splits());
+  EXPECT_EQ(notes({}), "");
+  write_tfds(folder(), {{"train", {3}}, {"validation", {2}}, {"extra", {1}}});
+  replace_in("features.json", "\"label\": {", R"("coarse": {"pythonClassName": "x.ClassLabel",
+    "classLabel": {"numClasses": "2"}}, "label": {)");
+  const std::string noted = notes({});
+  EXPECT_NE(
+      noted.find("--data tfds: --label-feature label is used; the data set also has coarse\n"),
+      std::string::npos)
+      << noted;
+  EXPECT_NE(
+      noted.find("--data tfds: trained on split train, tested on validation; not used: extra, "
+                 "which --data 'tfrecord:" +
+                 folder().string() + "/*-extra.*' reads\n"),
+      std::string::npos)
+      << noted;
+  EXPECT_EQ(notes({.label = "label"}).find("--label-feature"), std::string::npos);
+}
+
+TEST_F(TfdsFolders, OfRawPixelsNameTheFlagsThatReadThem) {
+  write_tfds(folder(), {{"train", {2}}, {"test", {1}}});
+  write_file(folder() / "tiny-train.tfrecord-00000-of-00001",
+             record_bytes({labelled_record(Bytes(48, 1), 0), labelled_record(Bytes(48, 2), 1)}));
+  EXPECT_NE(
+      error().find("has 48 bytes that are no JPEG or PNG picture; for raw pixels give --data "
+                   "'tfrecord:" +
+                   folder().string() + "/*-train.*' --raw-shape HxWxC:TYPE, such as 4x4x3:u8"),
+      std::string::npos)
+      << error();
 }
 
 }  // namespace

@@ -219,6 +219,125 @@ TEST_F(TfrecordFiles, RefuseWhatDoesNotFitInOneLine) {
   }
 }
 
+TEST_F(TfrecordFiles, OfThreeGlobsHaveAValidationSplit) {
+  write_values("a", 0, 9);
+  write_values("v", 9, 12);
+  write_values("t", 12, 14);
+  const std::string folder = path("").string();
+  const DataSplits data = open_dataset("tfrecord:" + folder + "a::" + folder + "v::" + folder + "t",
+                                       {.image = raw("2:u8")});
+  EXPECT_EQ(data.train->size(), 9);
+  ASSERT_EQ(data.validation->size(), 3);
+  EXPECT_EQ(data.test->size(), 2);
+  Bytes values(2);
+  read_sample(*data.validation, 0, values);
+  EXPECT_EQ(values[0], 9);
+  for (const char* const globs : {"x::", "::x", "x::::x", "::", "x::y::"}) {
+    const std::string flag = std::string("tfrecord:") + globs;
+    EXPECT_EQ(message_of<UsageError>([&] {
+                open_dataset(flag, {});
+              }).find("--data '" + flag + "': a pattern beside :: is empty; expected --data"),
+              0)
+        << globs;
+  }
+  EXPECT_NE(message_of<UsageError>([] {
+              open_dataset("tfrecord:a::b::c::d", {});
+            }).find(": more than three patterns; expected"),
+            std::string::npos);
+}
+
+TEST_F(TfrecordFiles, HaveTheClassNamesOfAFileBesideThem) {
+  write_values("a", 0, 9);
+  write_text(path("label.labels.txt"), "ant\nbee\ncat\ndog\n");
+  const DataSplits data = open("a::a", raw("2:u8"));
+  EXPECT_EQ(data.class_names, (std::vector<std::string>{"ant", "bee", "cat", "dog"}));
+  EXPECT_EQ(data.train->spec().num_classes, 4) << "no record has class 3";
+  write_text(path("label.labels.txt"), "ant\nbee\n");
+  EXPECT_EQ(shortened(error("a::a", raw("2:u8"))),
+            "label.labels.txt names 2 classes, and a record has class 2; correct or remove it");
+}
+
+TEST_F(TfrecordFiles, NameTheShardsThatAreMissing) {
+  for (const int shard : {0, 2, 5}) {
+    write_values("a-0000" + std::to_string(shard) + "-of-00008.tfrecord", 0, 9);
+  }
+  EXPECT_EQ(shortened(error("a-*::a-*", raw("2:u8")))
+                .find("--data tfrecord: " + folder_.path().string() +
+                      ": 3 of 8 shards are there; the first that is missing is "
+                      "a-00001-of-00008.tfrecord; fetch what is missing, or give a pattern"),
+            0)
+      << error("a-*::a-*", raw("2:u8"));
+  // A pattern that leaves shards out asks for no others.
+  EXPECT_EQ(open("a-0000[025]-of-*::a-{00000,00005}-of-*", raw("2:u8")).test->size(), 18);
+  EXPECT_NE(error("a-0000[0-5]-of-*::a-*", raw("2:u8")).find("3 of 8 shards"), std::string::npos);
+  EXPECT_NE(error("a-{00000,00001}-of-*", raw("2:u8"))
+                .find("1 of 8 shards are there; the first "
+                      "that is missing is a-00001-of-00008"),
+            std::string::npos);
+}
+
+TEST_F(TfrecordFiles, MayCountTheirShardsFromOne) {
+  write_values("a-1-of-2", 0, 9);
+  write_values("a-2-of-2", 9, 18);
+  EXPECT_EQ(open("a-*::a-*", raw("2:u8")).train->size(), 18);
+}
+
+TEST_F(TfrecordFiles, WarnAboutFilesWithoutRecords) {
+  write_values("a", 0, 9);
+  write_file(path("b"), Bytes());
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(open("[ab]::a", raw("2:u8")).train->size(), 9);
+  const std::string warning = shortened(testing::internal::GetCapturedStderr());
+  EXPECT_NE(warning.find("1 of 2 files has no records, b; fetch them again if they should"),
+            std::string::npos)
+      << warning;
+  EXPECT_NE(error("b::a", raw("2:u8")).find("hold no records"), std::string::npos);
+}
+
+TEST_F(TfrecordFiles, NameRawShapeAtTheStartIfTheyHoldNoPictures) {
+  write_file(path("a"), record_bytes({labelled_record(Bytes(28 * 28, 7), 0),
+                                      labelled_record(Bytes(28 * 28, 0), 1)}));
+  EXPECT_EQ(shortened(error("a::a", {})),
+            "--data tfrecord: the feature image of a: record at byte 0 has 784 bytes that are no "
+            "JPEG or PNG picture; for raw pixels give --raw-shape HxWxC:TYPE, such as 28x28x1:u8");
+  write_file(path("a"), record_bytes({labelled_record(Bytes(64 * 64 * 3, 7), 0)}));
+  EXPECT_NE(error("a::a", {.skip_bad_records = 1}).find("such as 64x64x3:u8"), std::string::npos);
+  write_file(path("a"), record_bytes({labelled_record(Bytes(10, 7), 0)}));
+  EXPECT_NE(error("a::a", {})
+                .find("has 10 bytes that are no JPEG or PNG picture; for raw pixels "
+                      "give --raw-shape HxWxC:TYPE, with TYPE u8, u16 or f32"),
+            std::string::npos);
+  // One record that is no picture is left to the decoder, which names it.
+  write_file(path("a"),
+             record_bytes({labelled_record(Bytes(784, 7), 0), labelled_record(picture_of(1), 1)}));
+  EXPECT_EQ(open("a::a", {.height = 8, .width = 8}).train->size(), 2);
+}
+
+TEST_F(TfrecordFiles, SayThatAllRecordsAreDamaged) {
+  write_pictures("a", 3);
+  std::vector<RecordPlace> places;
+  UnpackedBudget budget;
+  RecordFile(path("a"), budget).scan([&](const RecordPlace& place, auto /*bytes*/, bool /*is*/) {
+    places.push_back(place);
+  });
+  Bytes bytes = read_file(path("a"));
+  for (const RecordPlace& place : places) bytes[place.offset + 50] ^= 1;
+  write_file(path("a"), bytes);
+  write_pictures("t", 2);
+  EXPECT_EQ(shortened(error("a::t", {.height = 8, .width = 8, .skip_bad_records = 9})),
+            "all 3 records are damaged; the first: a: record at byte 0: the checksum of its bytes "
+            "is wrong");
+}
+
+TEST_F(TfrecordFiles, NameTheFilesOfAFolderThatIsGivenAsAPattern) {
+  std::filesystem::create_directories(path("sub"));
+  for (const char* const name : {"sub", "sub/"}) {
+    EXPECT_EQ(shortened(error(name, raw("2:u8"))),
+              "--data tfrecord: sub is a folder; expected a pattern of its files, such as "
+              "'sub/*.tfrecord', in quotation marks");
+  }
+}
+
 TEST_F(TfrecordFiles, RefuseClassesThatAreNone) {
   write_file(path("a"), record_bytes({labelled_record({1, 2}, 0), labelled_record({1, 2}, -1)}));
   EXPECT_NE(
