@@ -275,6 +275,7 @@ void take_strategy_flags(const FlagSet& flags, const StrategyFlags& words, Train
 void check_cluster(const FlagSet& flags, const StrategyFlags& words, const Environment& environment,
                    TrainOptions& options) {
   StrategyOptions& strategy = options.strategy;
+  flags.require("--stages", strategy.name == "pipeline", "--strategy pipeline");
   check_replicas(options);
   check_communication(words, options);
   const bool has_servers = strategy.name == "parameter-server";
