@@ -20,6 +20,8 @@ struct JoinedReplicas {
   std::vector<std::unique_ptr<DeviceCollective>> on_device;
   // Whether values, gradients and slots stay on the device.
   bool updates_on_device = false;
+  // One backend per local replica. Empty: the replicas have those of the options.
+  std::vector<std::unique_ptr<Backend>> backends{};
 };
 
 // The place where the gradients of all replicas are summed.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "strategies/single_replica.h"
 #include "strategies/synchronous.h"
 
 namespace syncopate {
@@ -42,14 +43,10 @@ class DeviceVariables final : public VariableStore {
   StepReport report_;
 };
 
-class OneDevice final : public SynchronousStrategy {
+class SingleReplica final : public SynchronousStrategy {
  public:
-  OneDevice(const StrategyOptions& options, const Graph& graph)
-      : SynchronousStrategy(
-            options, graph,
-            {.collectives = make_local_collectives(collective_options(options, graph)),
-             .updates_on_device = true},
-            nullptr) {
+  SingleReplica(const StrategyOptions& options, const Graph& graph, JoinedReplicas alone)
+      : SynchronousStrategy(options, graph, std::move(alone), nullptr) {
     Replica& replica = replicas().front();
     auto variables = std::make_unique<DeviceVariables>(replica, options);
     variables_ = variables.get();
@@ -66,13 +63,22 @@ class OneDevice final : public SynchronousStrategy {
 
 }  // namespace
 
+std::unique_ptr<Strategy> make_single_replica(const StrategyOptions& options, const Graph& graph,
+                                              std::unique_ptr<Backend> backend) {
+  JoinedReplicas alone{.collectives = make_local_collectives(collective_options(options, graph)),
+                       .on_device = {},
+                       .updates_on_device = true};
+  if (backend != nullptr) alone.backends.push_back(std::move(backend));
+  return std::make_unique<SingleReplica>(options, graph, std::move(alone));
+}
+
 std::unique_ptr<Strategy> make_one_device(const StrategyOptions& options, const Graph& graph) {
   if (options.replicas != 1) {
     throw UsageError(fmt::format(
         "--replicas {}: --strategy one-device has one replica; choose mirrored for several",
         options.replicas));
   }
-  return std::make_unique<OneDevice>(options, graph);
+  return make_single_replica(options, graph, nullptr);
 }
 
 }  // namespace syncopate

@@ -18,6 +18,8 @@ constexpr std::array kStrategies = {
                 make_multi_worker_mirrored},
     StrategyRow{"central-storage", "replicas of this process on one copy in host memory",
                 make_central_storage},
+    StrategyRow{"pipeline", "one replica whose network is cut into stages, each on its own device",
+                make_pipeline},
     StrategyRow{"parameter-server", "variables on servers, synchronous or asynchronous workers",
                 make_parameter_server},
 };

@@ -127,6 +127,7 @@ std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const Gr
 // The functions of the table of strategies, each in the source file of its strategy. mirrored and
 // multi-worker-mirrored are in mirrored.cc.
 std::unique_ptr<Strategy> make_one_device(const StrategyOptions& options, const Graph& graph);
+std::unique_ptr<Strategy> make_pipeline(const StrategyOptions& options, const Graph& graph);
 std::unique_ptr<Strategy> make_mirrored(const StrategyOptions& options, const Graph& graph);
 std::unique_ptr<Strategy> make_multi_worker_mirrored(const StrategyOptions& options,
                                                      const Graph& graph);

@@ -70,6 +70,7 @@ struct StrategyOptions {
   std::int64_t bucket_bytes = std::int64_t{8} << 20;
   int lanes = 1;
   int replicas = 1;                       // number of replicas in this task
+  int stages = 2;                         // of the replica's network, for pipeline
   std::vector<Device> devices{Device{}};  // replica r computes on devices[r % size]
   Precision precision = Precision::kF32;
   bool deterministic = false;

@@ -68,6 +68,9 @@ SynchronousStrategy::SynchronousStrategy(const StrategyOptions& options, const G
     replica.index = static_cast<int>(i);
     replica.collective = std::move(joined.collectives[i]);
     if (!joined.on_device.empty()) replica.device_collective = std::move(joined.on_device[i]);
+    replica.backend = joined.backends.empty()
+                          ? make_backend(backend_options(options_, replica.index))
+                          : std::move(joined.backends[i]);
     build(replica, shared_values);
   }
   if (joined.on_device.empty()) return;
@@ -89,7 +92,6 @@ void SynchronousStrategy::build(Replica& replica, const Tensor* shared_values) {
   const Tensor& block = replica.collective->block();
   const Tensor gradients = block.rows(kTrailerElements, block.num_elements());
   replica.micro_batches = options_.micro_batches;
-  replica.backend = make_backend(backend_options(options_, replica.index));
   replica.arena = std::make_unique<ParameterArena>(
       layout, plan_buckets(layout, options_.bucket_bytes), shared_values, &gradients);
   replica.state = std::make_unique<StateBlock>(graph_.state_layout());

@@ -177,7 +177,8 @@ TrainOptions check_train_flags(const SbatchOptions& options) {
     throw UsageError(
         "--rank, --world-size and --rendezvous: Slurm gives each task its own; leave them out");
   }
-  const bool shares_process = options.script == "one_node" && options.strategy != "one-device";
+  const bool shares_process = options.script == "one_node" && options.strategy != "one-device" &&
+                              options.strategy != "pipeline";
   const bool has_gpus =
       train.takes_every_device && (!train.takes_own_gpus || requested_gpus(options) > 0);
   const bool has_replicas = has_gpus || train.strategy.replicas > 1 ||
@@ -199,20 +200,23 @@ void fit_cpus(const TrainOptions& train, SbatchOptions& options) {
   // Looks for --share-devices in the user's flags, not in `train`: check_train_flags() always adds
   // the flag there, so that the CPUs of this machine are not counted.
   const bool shares = std::ranges::count(options.train_flags, "--share-devices") > 0;
+  const bool has_stages = train.strategy.name == "pipeline";
+  const char* const parts = has_stages ? "stages" : "replicas";
   const int replicas =
       train.takes_every_device
           ? std::max<int>(requested_gpus(options), static_cast<int>(train.strategy.devices.size()))
-          : train.strategy.replicas;
+      : has_stages ? train.strategy.stages
+                   : train.strategy.replicas;
   const bool is_on_gpus = train.strategy.devices.front().kind == DeviceKind::kCuda;
   if (shares) return;
   if (options.cpus_per_task == 0) {
     const int wanted = replicas * std::max(1, train.strategy.lanes);
     if (wanted > kScriptsCpus) options.cpus_per_task = wanted;
   } else if (options.cpus_per_task < replicas && !is_on_gpus) {
-    throw UsageError(fmt::format(
-        "--cpus-per-task {} for --replicas {}: replicas that share a CPU wait for each other; give "
-        "one to each, or --share-devices behind -- if that is meant",
-        options.cpus_per_task, replicas));
+    throw UsageError(
+        fmt::format("--cpus-per-task {} for --{} {}: {} that share a CPU wait for each other; give "
+                    "one to each, or --share-devices behind -- if that is meant",
+                    options.cpus_per_task, parts, replicas, parts));
   }
 }
 

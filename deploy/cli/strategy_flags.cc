@@ -104,6 +104,13 @@ void check_replicas(const TrainOptions& options) {
         "--replicas {}: --strategy one-device has one replica; choose --strategy mirrored",
         replicas));
   }
+  const bool is_pipeline = options.strategy.name == "pipeline";
+  if (is_pipeline && replicas > 1) {
+    throw UsageError(
+        fmt::format("--replicas {}: --strategy pipeline has one replica; --stages N gives it "
+                    "several devices",
+                    replicas));
+  }
   if (options.strategy.name == "parameter-server" && replicas > 1) {
     throw UsageError(fmt::format(
         "--replicas {}: a worker of --strategy parameter-server has one replica; start more "
@@ -112,6 +119,13 @@ void check_replicas(const TrainOptions& options) {
   }
   if (is_on_gpus(options)) return;  // replicas on several GPUs can share one CPU
   const std::size_t cpus = usable_cpus().size();
+  if (is_pipeline && static_cast<std::size_t>(options.strategy.stages) > cpus &&
+      !options.shares_devices) {
+    throw UsageError(fmt::format(
+        "--stages {}: this process may use {} of the CPUs, and stages that share one do not "
+        "compute at the same time; give fewer, or add --share-devices if that is meant",
+        options.strategy.stages, cpus));
+  }
   if (static_cast<std::size_t>(replicas) > cpus && !options.shares_devices) {
     throw UsageError(fmt::format(
         "--replicas {}: this process may use {} of the CPUs, and replicas that share one wait for "
@@ -209,6 +223,10 @@ void add_strategy_flags(FlagSet& flags, StrategyFlags& words, TrainOptions& opti
             {.default_text = "1; mirrored and central-storage on GPUs: one for each",
              .least = 1,
              .most = kMostReplicas});
+  flags.add("--stages", &strategy.stages,
+            "parts into which --strategy pipeline cuts the network, of about equal work, each on "
+            "CPUs of its own; --accumulate N gives it N micro-batches to keep them busy",
+            {.least = 1, .most = kMostReplicas});
   flags.add("--share-devices", &options.shares_devices,
             "permission for more replicas than CPUs, and for tasks that share a GPU");
   flags.add(
@@ -257,6 +275,7 @@ void take_strategy_flags(const FlagSet& flags, const StrategyFlags& words, Train
 void check_cluster(const FlagSet& flags, const StrategyFlags& words, const Environment& environment,
                    TrainOptions& options) {
   StrategyOptions& strategy = options.strategy;
+  flags.require("--stages", strategy.name == "pipeline", "--strategy pipeline");
   check_replicas(options);
   check_communication(words, options);
   const bool has_servers = strategy.name == "parameter-server";

@@ -28,21 +28,6 @@ std::int64_t parameters_of(const Graph& graph, const Node& node) {
   return count;
 }
 
-// Counts the multiply-adds of a forward pass of one sample: those of convolutions and dense layers.
-std::int64_t multiply_adds_of(const Graph& graph, const Node& node) {
-  const auto weight_elements = [&] {
-    return num_elements(graph.parameters[static_cast<std::size_t>(node.parameters.front())].shape);
-  };
-  if (std::holds_alternative<Conv2dOp>(node.operation)) {
-    return weight_elements() * node.shape[0] * node.shape[1];
-  }
-  if (std::holds_alternative<ConvTranspose2dOp>(node.operation)) {
-    const Shape& in = graph.nodes[static_cast<std::size_t>(node.inputs.front())].shape;
-    return weight_elements() * in[0] * in[1];
-  }
-  return std::holds_alternative<DenseOp>(node.operation) ? weight_elements() : 0;
-}
-
 void print_table(const Graph& graph, const std::string& data_flag, std::ostream& out) {
   constexpr const char* kLine = "{:<24}{:<22}{:<18}{:>14}{:>18}\n";
   const auto count = [](std::int64_t number) { return number == 0 ? "-" : grouped(number); };

@@ -29,6 +29,17 @@ void Backend::clip_gradients(ParameterArena& arena, double max_norm) {
   syncopate::clip_gradients(arena.gradients().f32(), max_norm);
 }
 
+void Model::copy_logits(std::span<float> into) const {
+  const Tensor all = logits();
+  check(all.f32().size() == into.size(), "the logits of the last forward pass fit");
+  std::ranges::copy(all.f32(), into.begin());
+}
+
+Tensor Model::input_gradient() const {
+  throw UnavailableError(
+      "this device computes no gradient of a network's input; choose --devices cpu");
+}
+
 std::unique_ptr<Backend> make_backend(const BackendOptions& options) {
   if (options.device.kind == DeviceKind::kCuda) return load_cuda_module().make_backend(options);
   if (options.precision != Precision::kF32) {

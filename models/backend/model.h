@@ -102,6 +102,12 @@ class Model {
   // Returns the logits of the last forward pass, Graph::logits_shape() of each sample, f32 on the
   // host; for predictions.
   virtual Tensor logits() const = 0;
+  // Copies the logits of the last forward pass to `into`, without an allocation.
+  virtual void copy_logits(std::span<float> into) const;
+  // Returns the gradient of the loss with respect to the differentiated input
+  // (InputOp::is_differentiated), [N, H, W, C] or [N, F] f32 on the host, after a backward pass;
+  // valid until the next one. Throws UnavailableError if the device does not compute it.
+  virtual Tensor input_gradient() const;
 };
 
 }  // namespace syncopate

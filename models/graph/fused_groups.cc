@@ -69,7 +69,9 @@ class Matcher {
     const NodeId pool = sole_consumer<MaxPoolOp>(group.output);
     if (pool < 0 || !group.relu || !conv.bias || conv.stride != 1 || conv.pad != 0) return false;
     if (conv.groups != 1) return false;
-    if (!is<InputOp>(group.inputs[0]) || node(group.inputs[0]).shape.at(2) > 3) return false;
+    const auto* samples = std::get_if<InputOp>(&node(group.inputs[0]).operation);
+    if (samples == nullptr || samples->is_differentiated) return false;
+    if (node(group.inputs[0]).shape.at(2) > 3) return false;
     if (consumers_[static_cast<std::size_t>(group.inputs[0])].size() != 1) return false;
     if (conv.kernel_h != 3 || conv.kernel_w != 3) return false;
     const MaxPoolOp& op = std::get<MaxPoolOp>(node(pool).operation);
@@ -83,6 +85,7 @@ class Matcher {
     group.inputs = node(id).inputs;
     if (is<InputOp>(id)) {
       group.kind = GroupKind::kInput;
+      group.is_differentiated = std::get<InputOp>(node(id).operation).is_differentiated;
       absorb<FlattenOp>(group);
     } else if (is<Conv2dOp>(id)) {
       group.kind = GroupKind::kConv;

@@ -38,6 +38,7 @@ struct FusedGroup {
   NodeId output = 0;           // the value that the group writes: its last node
   bool relu = false;
   bool add = false;
+  bool is_differentiated = true;  // whether the gradient of the output is computed
 };
 
 // Divides the graph into fused groups, ordered such that every input is computed before it is read.

@@ -43,6 +43,8 @@ std::string_view name(LossKind kind) noexcept {
       return "binary-cross-entropy";
     case LossKind::kMeanSquaredError:
       return "mean-squared-error";
+    case LossKind::kLaterStages:
+      return "later-stages";
   }
   return "unknown";
 }
@@ -158,6 +160,20 @@ ArenaLayout Graph::state_layout() const {
   entries.reserve(state.size());
   for (const State& s : state) entries.push_back({s.name, s.shape, false});
   return ArenaLayout(std::move(entries));
+}
+
+std::int64_t multiply_adds_of(const Graph& graph, const Node& node) {
+  const auto weight_elements = [&] {
+    return num_elements(graph.parameters[static_cast<std::size_t>(node.parameters.front())].shape);
+  };
+  if (std::holds_alternative<Conv2dOp>(node.operation)) {
+    return weight_elements() * node.shape[0] * node.shape[1];
+  }
+  if (std::holds_alternative<ConvTranspose2dOp>(node.operation)) {
+    const Shape& in = graph.nodes[static_cast<std::size_t>(node.inputs.front())].shape;
+    return weight_elements() * in[0] * in[1];
+  }
+  return std::holds_alternative<DenseOp>(node.operation) ? weight_elements() : 0;
 }
 
 float InputOp::unit() const noexcept {

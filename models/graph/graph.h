@@ -59,6 +59,9 @@ struct InputOp {
   // [C] for a map; [1] or [F] for a vector. Of values divided by u.
   std::vector<float> mean;
   std::vector<float> stddev;
+  // Whether models compute the gradient of the loss with respect to this input: the output of an
+  // earlier stage of a pipeline. The dtype is f32, the mean 0 and the deviation 1.
+  bool is_differentiated = false;
 
   float unit() const noexcept;  // u
 };
@@ -159,7 +162,16 @@ struct ShortcutOp {
 //
 // kMeanSquaredError: input: x [K]; target: t f32 [K]; the loss of a sample is the mean over K of
 // (x - t)^2, as mse_loss of PyTorch; metric: "mae", the mean over K of |x - t|.
-enum class LossKind : std::uint8_t { kSoftmaxCrossEntropy, kBinaryCrossEntropy, kMeanSquaredError };
+//
+// kLaterStages: the loss is computed by the later stages of a pipeline. Input: the output of this
+// stage, of any shape; target: f32 of the same shape, the gradient of the loss with respect to the
+// output, which is read by the backward pass only; the loss that the model reports is 0.
+enum class LossKind : std::uint8_t {
+  kSoftmaxCrossEntropy,
+  kBinaryCrossEntropy,
+  kMeanSquaredError,
+  kLaterStages
+};
 
 // The last node: the loss, a sum of sample losses divided by the batch's loss_divisor, and sums of
 // metrics. The target comes with the batch.
@@ -245,6 +257,10 @@ struct Graph {
   ArenaLayout parameter_layout() const;
   ArenaLayout state_layout() const;
 };
+
+// Counts the multiply-adds of a node in a forward pass of one sample: those of convolutions and
+// dense layers.
+std::int64_t multiply_adds_of(const Graph& graph, const Node& node);
 
 // Builds a graph node by node, and infers and checks shapes while nodes are added. Each function
 // appends one node, returns its id and throws ShapeError when the input has an unsuitable shape.

@@ -130,7 +130,7 @@ class Planner {
     for (const BufferId gradient : buffers.input_gradients) {
       placement.input_gradients.push_back(offset(gradient));
     }
-    if (trains_ && groups_[i].kind != GroupKind::kLoss && groups_[i].kind != GroupKind::kInput) {
+    if (trains_ && groups_[i].kind != GroupKind::kLoss && groups_[i].is_differentiated) {
       for (const auto& [c, k] : consumers_of(groups_, i)) {
         placement.output_gradients.push_back(offset(buffers_[c].input_gradients[k]));
       }
@@ -223,7 +223,7 @@ std::vector<std::pair<std::size_t, std::size_t>> consumers_of(const std::vector<
 }
 
 bool has_gradient(const std::vector<FusedGroup>& groups, NodeId value) {
-  return groups[producer_of(groups, value)].kind != GroupKind::kInput;
+  return groups[producer_of(groups, value)].is_differentiated;
 }
 
 ProgramPlan plan_program(const std::vector<FusedGroup>& groups,

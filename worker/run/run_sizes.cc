@@ -28,6 +28,7 @@ std::int64_t batches_per_update(const TrainOptions& options) {
 // Returns the number of replicas, of all tasks, that share the CPUs of this process.
 int replicas_of_cpus(const TrainOptions& options, const Membership* membership) {
   int sharing = options.strategy.replicas;
+  if (options.strategy.name == "pipeline") sharing = options.strategy.stages;
   if (has_servers(options) && !options.has_own_cpus) sharing *= options.cluster.local_size;
   if (membership != nullptr && !options.has_own_cpus) {
     const std::vector<Member>& members = membership->members();

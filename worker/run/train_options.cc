@@ -81,6 +81,7 @@ OptionText seconds_text(std::chrono::milliseconds time) {
 const ps::ConsistencyOptions& consistency_of(Options o) { return o.strategy.consistency; }
 
 bool uses_servers(Options o) { return o.strategy.name == "parameter-server"; }
+bool is_pipeline(Options o) { return o.strategy.name == "pipeline"; }
 bool shares_variables(Options o) { return uses_servers(o) || o.strategy.name == "central-storage"; }
 bool has_links(Options o) { return uses_servers(o) || o.strategy.name == "multi-worker-mirrored"; }
 bool may_drop_gradients(Options o) {
@@ -257,6 +258,7 @@ constexpr std::array kRows = {
     Row{"--deterministic", [](Options o) { return if_on(o.deterministic); }, kNone,
         [](Options o) { return is_synchronous(consistency_of(o)); }, Form::kSwitch},
     Row{"--replicas", [](Options o) { return number(o.strategy.replicas); }},
+    Row{"--stages", [](Options o) { return number(o.strategy.stages); }, kNone, is_pipeline},
     Row{"--share-devices", [](Options o) { return if_on(o.shares_devices); }, kNone, nullptr,
         Form::kSwitch},
     Row{"--batch-size-per-replica",

@@ -66,6 +66,19 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
                              name, replicas, replicas == 1 ? "" : "s", tasks, tasks == 1 ? "" : "s",
                              global_batch, share_of_replica(global_batch, 0, replicas).end));
   }
+  if (options.strategy.name == "pipeline") {
+    // Source: Huang et al. 2019, section 2.3.
+    const int stages = options.strategy.stages;
+    const int parts = options.strategy.micro_batches;
+    display.note(fmt::format(
+        "pipeline: {} stages, {} micro-batch{} of at most {} samples; with equal stages, each "
+        "waits {:.0f} % of a step{}",
+        stages, parts, parts == 1 ? "" : "es", (global_batch + parts - 1) / parts,
+        100.0 * (stages - 1) / (parts + stages - 1),
+        parts < 4 * stages && stages > 1 ? fmt::format(" (--accumulate {}: {:.0f} %)", 4 * stages,
+                                                       100.0 * (stages - 1) / (5 * stages - 1))
+                                         : ""));
+  }
   if (participants(options, strategy) == 1) {
     if (name == "mirrored" || name == "central-storage") {
       display.note(name + " trains one replica here; --replicas N trains more");

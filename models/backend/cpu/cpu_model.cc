@@ -40,6 +40,14 @@ CpuModel::CpuModel(const OneDnn& onednn, const Graph& graph, ParameterArena& are
       lane_gradients_.push_back(make_host_tensor({arena.layout().total()}, DType::kF32));
     }
   }
+  const auto differentiated = std::ranges::find_if(groups_, [](const FusedGroup& group) {
+    return group.kind == GroupKind::kInput && group.is_differentiated;
+  });
+  if (options.mode == Mode::kTrain && differentiated != groups_.end()) {
+    Shape shape = graph.nodes[static_cast<std::size_t>(differentiated->main)].shape;
+    shape.insert(shape.begin(), options.batch_size);
+    input_gradient_ = make_host_tensor(std::move(shape), DType::kF32);
+  }
   for (int lane = 0; lane < lanes.count(); ++lane) {
     steps_.push_back(
         LaneStep{.lanes = lanes, .inputs = std::vector<const std::byte*>(graph.num_inputs())});
@@ -107,6 +115,9 @@ void CpuModel::start_forward(const Batch& batch, const ValuesHook& before_use) {
     steps_[l].target = target.subspan(static_cast<std::size_t>(first) * target_bytes,
                                       static_cast<std::size_t>(end - first) * target_bytes);
     steps_[l].loss_divisor = batch.loss_divisor;
+    if (!input_gradient_.shape().empty()) {
+      steps_[l].input_gradient = input_gradient_.rows(first, end).f32().data();
+    }
     const auto* keys = reinterpret_cast<const std::uint64_t*>(batch.keys.bytes().data());
     steps_[l].keys = batch.keys.shape().empty() ? nullptr : keys + first;
   }
@@ -197,9 +208,21 @@ Tensor CpuModel::logits() const {
   Shape shape = graph_.logits_shape();
   shape.insert(shape.begin(), plan_->n);
   const Tensor logits = make_host_tensor(std::move(shape), DType::kF32);
-  float* out = logits.f32().data();
-  for (const auto& program : plan_->programs) out = program->copy_logits(out);
+  copy_logits(logits.f32());
   return logits;
+}
+
+void CpuModel::copy_logits(std::span<float> into) const {
+  check(plan_ != nullptr, "copy_logits() is called after a forward pass");
+  float* out = into.data();
+  for (const auto& program : plan_->programs) out = program->copy_logits(out);
+  check(out == into.data() + into.size(), "the logits of the last forward pass fit");
+}
+
+Tensor CpuModel::input_gradient() const {
+  check(plan_ != nullptr && !input_gradient_.shape().empty(),
+        "input_gradient() is called after a backward pass, of a network with such an input");
+  return input_gradient_.rows(0, plan_->n);
 }
 
 }  // namespace syncopate

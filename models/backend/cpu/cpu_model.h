@@ -23,6 +23,8 @@ class CpuModel final : public Model {
   void backward(const GradientHook& on_ready) override;
   void accumulate() override;
   Tensor logits() const override;
+  void copy_logits(std::span<float> into) const override;
+  Tensor input_gradient() const override;
 
  private:
   // A plan: the lanes' programs for one number of samples.
@@ -55,6 +57,7 @@ class CpuModel final : public Model {
   std::vector<Tensor> lane_gradients_;  // [arena total] per lane; lane 0 uses the arena's own
   Tensor accumulated_;  // [arena total]: gradients of micro-batches; empty before the first one
   bool has_accumulated_ = false;
+  Tensor input_gradient_;  // [batch, ...]; of shape [] if no input is differentiated
   std::vector<std::unique_ptr<Plan>> plans_;  // plans_[0] is the plan of the full batch
   // The arguments of the current forward or backward call. They are members so that starting the
   // lanes allocates nothing.

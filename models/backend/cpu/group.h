@@ -72,6 +72,8 @@ struct LaneStep {
   std::span<const std::byte> target;     // this lane's samples, as Batch::target
   const std::uint64_t* keys = nullptr;   // of the lane's samples, as Batch::keys; null if absent
   std::int64_t loss_divisor = 1;
+  // Where the gradient of the differentiated input of the lane's samples goes; null: there is none.
+  float* input_gradient = nullptr;
   double loss = 0.0;    // the sum of the lane's losses, written by the loss group
   double metric = 0.0;  // the sum of the samples' main metric, written by the loss group
 };

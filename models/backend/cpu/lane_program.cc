@@ -36,9 +36,8 @@ std::vector<ValueType> choose_layouts(const Graph& graph, const std::vector<Fuse
     ValueType type;
     type.shape = graph.nodes[static_cast<std::size_t>(groups[i].output)].shape;
     if (type.shape.size() == 3) {
-      type.layout = groups[i].kind == GroupKind::kInput
-                        ? layout_of_samples(groups, i, type.shape[2])
-                        : Layout::kBlocked;
+      const bool are_samples = groups[i].kind == GroupKind::kInput && !groups[i].is_differentiated;
+      type.layout = are_samples ? layout_of_samples(groups, i, type.shape[2]) : Layout::kBlocked;
     }
     types.push_back(std::move(type));
   }

@@ -13,6 +13,7 @@ class InputGroup final : public PlainGroup {
       : PlainGroup(context),
         op_(std::get<InputOp>(node(context, group).operation)),
         index_(context.graph.input_index(node(context, group).name)),
+        is_differentiated_(trains() && group.is_differentiated),
         layout_(output.layout) {
     const Shape& sample = node(context, group).shape;
     channels_ = static_cast<std::int64_t>(op_.mean.size());
@@ -58,7 +59,18 @@ class InputGroup final : public PlainGroup {
     }
   }
 
-  void backward(LaneStep& /*step*/) override {}
+  void backward(LaneStep& step) override {
+    if (!is_differentiated_) return;
+    const float* gradient = memory().output_gradients[0];
+    if (layout_ == Layout::kBlocked) {
+      const CpuKernels& kernels = context().kernels;
+      const std::int64_t blocks = (channels_ + kernels.block - 1) / kernels.block;
+      kernels.blocked_to_interleaved(gradient, step.input_gradient, {context().n, blocks, pixels_},
+                                     channels_);
+    } else {
+      std::copy_n(gradient, context().n * pixels_ * channels_, step.input_gradient);
+    }
+  }
 
  private:
   static const Node& node(const GroupContext& context, const FusedGroup& group) {
@@ -89,6 +101,7 @@ class InputGroup final : public PlainGroup {
 
   const InputOp& op_;
   const std::size_t index_;  // of the input in LaneStep::inputs
+  const bool is_differentiated_;
   const Layout layout_;
   std::int64_t channels_ = 1;
   std::int64_t pixels_ = 1;

@@ -1,4 +1,5 @@
-// The group of the losses whose targets are numbers: binary cross-entropy and mean squared error.
+// The groups of the losses whose targets are numbers: binary cross-entropy, mean squared error, and
+// the end of a stage of a pipeline.
 #include <algorithm>
 #include <cmath>
 
@@ -79,9 +80,37 @@ class NumberLossGroup final : public PlainGroup {
   const std::int64_t values_;  // K
 };
 
+// The end of a stage: the gradient of its output is the target.
+class LaterStagesGroup final : public PlainGroup {
+ public:
+  LaterStagesGroup(const GroupContext& context, const ValueType& input)
+      : PlainGroup(context), input_(input) {}
+
+  void forward(LaneStep& step) override {
+    step.loss = 0.0;
+    step.metric = 0.0;
+  }
+
+  void backward(LaneStep& step) override {
+    const auto* const gradient = reinterpret_cast<const float*>(step.target.data());
+    if (input_.layout == Layout::kBlocked) {
+      context().kernels.interleaved_to_blocked(gradient, memory().input_gradients[0],
+                                               blocked(input_), input_.channels());
+    } else {
+      std::copy_n(gradient, context().n * num_elements(input_.shape), memory().input_gradients[0]);
+    }
+  }
+
+ private:
+  const ValueType input_;
+};
+
 }  // namespace
 
 std::unique_ptr<Group> make_number_loss_group(const GroupContext& context, const ValueType& input) {
+  if (context.graph.loss().kind == LossKind::kLaterStages) {
+    return std::make_unique<LaterStagesGroup>(context, input);
+  }
   if (context.graph.loss().kind == LossKind::kMeanSquaredError) {
     return std::make_unique<NumberLossGroup<squared_error>>(context, input);
   }

@@ -1,0 +1,82 @@
+// Tests --strategy pipeline as users run it: bits, resuming, evaluation, and messages.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/support/metrics_lines.h"
+#include "tests/end_to_end/support/run_program.h"
+#include "tests/end_to_end/support/scratch_dir.h"
+
+namespace syncopate::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+Arguments joined(Arguments first, const Arguments& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+const Arguments kRun{"train",
+                     "--model",
+                     "mnist-cnn",
+                     "--data",
+                     "synthetic:1x28x28:10:640",
+                     "--batch-size",
+                     "32",
+                     "--accumulate",
+                     "4",
+                     "--optimizer",
+                     "adam",
+                     "--threads",
+                     "1",
+                     "--no-progress"};
+const Arguments kPipeline{"--strategy", "pipeline", "--stages", "2", "--share-devices"};
+
+nlohmann::json summary_after(const ScratchDir& scratch, const Arguments& flags) {
+  const std::string metrics = scratch / "metrics.jsonl";
+  const ProgramResult run = run_syncopate(joined(joined(kRun, flags), {"--metrics", metrics}));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  return summary_of(metrics);
+}
+
+TEST(APipelineProgram, TrainsTheBitsOfOneDeviceAndResumesUnderIt) {
+  const ScratchDir scratch;
+  const nlohmann::json expected = summary_after(scratch, {"--steps", "30"});
+  const nlohmann::json whole = summary_after(scratch, joined(kPipeline, {"--steps", "30"}));
+  EXPECT_EQ(whole.at("weights_hash"), expected.at("weights_hash"));
+  EXPECT_EQ(whole.at("test_loss"), expected.at("test_loss"));
+
+  // A checkpoint is one file for every strategy: the run stops, and goes on without stages.
+  const Arguments kept{"--checkpoint-dir", scratch / "ck", "--resume"};
+  (void)summary_after(scratch, joined(joined(kPipeline, {"--steps", "11"}), kept));
+  const nlohmann::json rest = summary_after(scratch, joined({"--steps", "30"}, kept));
+  EXPECT_EQ(rest.at("weights_hash"), expected.at("weights_hash"));
+}
+
+TEST(APipelineProgram, SaysHowLongStagesWait) {
+  const ProgramResult run = run_syncopate(joined(joined(kRun, kPipeline), {"--steps", "1"}));
+  EXPECT_NE(run.err.find("pipeline: 2 stages, 4 micro-batches of at most 8 samples; with equal "
+                         "stages, each waits 20 % of a step (--accumulate 8: 11 %)"),
+            std::string::npos)
+      << run.err;
+}
+
+TEST(APipelineProgram, RefusesWhatItCannotDo) {
+  const auto error_of = [](const Arguments& flags) {
+    const ProgramResult run = run_syncopate(joined(joined(kRun, kPipeline), flags));
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    return run.err;
+  };
+  EXPECT_NE(error_of({"--replicas", "2"}).find("--stages N"), std::string::npos);
+  EXPECT_NE(error_of({"--stages", "20"}).find("cannot be cut into so many stages"),
+            std::string::npos);
+  const ProgramResult alone = run_syncopate(joined(kRun, {"--stages", "2"}));
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_NE(alone.err.find("--strategy pipeline"), std::string::npos) << alone.err;
+}
+
+}  // namespace
+}  // namespace syncopate::test
