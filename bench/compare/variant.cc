@@ -79,6 +79,11 @@ class WordParser {
       refuse("no such strategy" +
              suggest_value("--strategy", variant_.strategy, names_of(strategies())));
     }
+    if (variant_.strategy == "pipeline") {
+      refuse(
+          "a pipeline has one replica, and comparisons have several; time it by syncopate train "
+          "--strategy pipeline --stages N");
+    }
     has_servers_ = variant_.strategy == "parameter-server";
     if (variant_.strategy == "one-device") variant_.workers = 1;
     if (!has_servers_) variant_.servers = 0;

@@ -36,6 +36,7 @@ TEST(Variant, HasAStrategyAndItsConsistency) {
 TEST(Variant, IsRefusedWithAReason) {
   const std::pair<const char*, const char*> refused[] = {
       {"", "no such strategy"},
+      {"pipeline", "a pipeline has one replica"},
       {"mirorred", "did you mean 'mirrored'? Choose one of one-device, mirrored"},
       {"mirrored:async", "have a consistency to choose"},
       {"central-storage:sspp", "expected async, ssp or sync"},
