@@ -131,6 +131,13 @@ using CommandOptions =
                  InfoOptions, NetworkOptions, ConvertOptions, ClusterOptions, LaunchOptions,
                  SbatchOptions, DoctorOptions, TextOptions>;
 
+// A program with a network and data of its own (deploy/program.h), which takes the flags of train
+// except those that choose or change them.
+struct OwnWorkload {
+  std::string program;             // its name, for --help and messages
+  bool takes_other_flags = false;  // true: flags that train lacks are left to the program
+};
+
 // Parses the arguments, which do not include the program's name. Throws UsageError for a wrong
 // argument and UnavailableError for a choice that this build lacks, each with a message of one
 // line.
@@ -138,8 +145,9 @@ CommandOptions parse_command_line(std::span<const std::string> arguments,
                                   const Environment& environment);
 
 // Parse the arguments behind the name of one command. These functions throw the same errors as
-// parse_command_line().
-CommandOptions parse_train(std::span<const std::string> arguments, const Environment& environment);
+// parse_command_line(). own: the program in place of `syncopate train`, if there is one.
+CommandOptions parse_train(std::span<const std::string> arguments, const Environment& environment,
+                           const std::optional<OwnWorkload>& own = std::nullopt);
 CommandOptions parse_serve(std::span<const std::string> arguments, const Environment& environment);
 CommandOptions parse_launch(std::span<const std::string> arguments, const Environment& environment);
 CommandOptions parse_cluster(std::span<const std::string> arguments,
