@@ -103,7 +103,12 @@ struct ClusterOptions {
 struct LaunchOptions {
   int workers = 1;
   int servers = 0;
-  std::vector<std::string> role_arguments;   // the arguments of every role: "train" and its flags
+  std::filesystem::path program;  // of the workers, which has its own workload; empty: this program
+  // The arguments of the workers: "train" or "doctor" and its flags, or the flags of `program`.
+  std::vector<std::string> role_arguments;
+  // The arguments of the servers, which this program runs: the flags of train among those of
+  // `program`. Empty without `program`: those of the workers.
+  std::vector<std::string> server_arguments;
   Environment::Variables environment;        // the environment of every role: ours and --env
   std::vector<std::string> added_variables;  // the names that --env sets
   LaunchRules rules;
