@@ -105,7 +105,12 @@ struct ClusterOptions {
 struct LaunchOptions {
   int workers = 1;
   int servers = 0;
-  std::vector<std::string> role_arguments;   // the arguments of every role: "train" and its flags
+  std::filesystem::path program;  // of the workers, which has its own workload; empty: this program
+  // The arguments of the workers: "train" or "doctor" and its flags, or the flags of `program`.
+  std::vector<std::string> role_arguments;
+  // The arguments of the servers, which this program runs: the flags of train among those of
+  // `program`. Empty without `program`: those of the workers.
+  std::vector<std::string> server_arguments;
   Environment::Variables environment;        // the environment of every role: ours and --env
   std::vector<std::string> added_variables;  // the names that --env sets
   LaunchRules rules;
@@ -133,6 +138,13 @@ using CommandOptions =
                  InfoOptions, NetworkOptions, ConvertOptions, ClusterOptions, LaunchOptions,
                  SbatchOptions, DoctorOptions, TextOptions>;
 
+// A program with a network and data of its own (deploy/program.h), which takes the flags of train
+// except those that choose or change them.
+struct OwnWorkload {
+  std::string program;             // its name, for --help and messages
+  bool takes_other_flags = false;  // true: flags that train lacks are left to the program
+};
+
 // Parses the arguments, which do not include the program's name. Throws UsageError for a wrong
 // argument and UnavailableError for a choice that this build lacks, each with a message of one
 // line.
@@ -140,8 +152,9 @@ CommandOptions parse_command_line(std::span<const std::string> arguments,
                                   const Environment& environment);
 
 // Parse the arguments behind the name of one command. These functions throw the same errors as
-// parse_command_line().
-CommandOptions parse_train(std::span<const std::string> arguments, const Environment& environment);
+// parse_command_line(). own: the program in place of `syncopate train`, if there is one.
+CommandOptions parse_train(std::span<const std::string> arguments, const Environment& environment,
+                           const std::optional<OwnWorkload>& own = std::nullopt);
 CommandOptions parse_serve(std::span<const std::string> arguments, const Environment& environment);
 CommandOptions parse_launch(std::span<const std::string> arguments, const Environment& environment);
 CommandOptions parse_cluster(std::span<const std::string> arguments,

@@ -45,6 +45,7 @@ struct FlagRules {
   bool several_words = false;  // a vector takes all words up to the next flag
   bool required = false;
   bool hidden = false;  // the flag is left out of --help
+  std::string refusal;  // why the flag is an error; empty: it is none
 };
 
 struct Flag {

@@ -103,6 +103,13 @@ void FlagSet::take_rest(std::vector<std::string>& words, std::string usage, std:
   rest_name_ = std::move(what);
 }
 
+void FlagSet::refuse(std::string_view flag, std::string why) {
+  const auto found = std::ranges::find(flags_, flag, &Flag::first_name);
+  check(found != flags_.end(), "a flag is refused that was not declared");
+  found->rules.hidden = true;
+  found->rules.refusal = std::move(why);
+}
+
 std::optional<std::string> FlagSet::parse(std::span<const std::string> arguments) {
   auto own = arguments;
   if (rest_ != nullptr) {
@@ -166,6 +173,9 @@ void FlagSet::parse_words(std::vector<std::string> arguments) {
   for (const auto& [flag, option] : declared) {
     flag->is_given = option->count() > 0;
     flag->words = option->results();
+    if (flag->is_given && !flag->rules.refusal.empty()) {
+      throw UsageError(fmt::format("{}: {}", flag->first_name(), flag->rules.refusal));
+    }
     if (!flag->is_given || flag->is_switch()) continue;
     const bool collects = flag->rules.repeats || flag->rules.several_words;
     if (!collects) flag->words.erase(flag->words.begin(), flag->words.end() - 1);
@@ -175,7 +185,7 @@ void FlagSet::parse_words(std::vector<std::string> arguments) {
     }
   }
   const std::vector<std::string> unknown = app.remaining();
-  if (unknown.empty()) return;
+  if (unknown.empty() || skips_unknown_) return;
   const std::string typed = unknown.front().substr(0, unknown.front().find('='));
   if (typed.starts_with('-')) {
     throw UsageError(fmt::format("unknown flag {}{}", typed, suggest_flag(typed)));

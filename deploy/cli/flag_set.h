@@ -34,6 +34,10 @@ class FlagSet {
   // Makes parse() store the words behind `--` in `words`. `usage` is a text such as "[FLAGS OF
   // train]", `what` a noun such as "flags of train".
   void take_rest(std::vector<std::string>& words, std::string usage, std::string what);
+  // Makes a declared flag an error, "FLAG: WHY", and leaves it out of --help.
+  void refuse(std::string_view flag, std::string why);
+  // Makes parse() skip flags that are not declared, and their values.
+  void skip_unknown() { skips_unknown_ = true; }
   void set_footer(std::string footer) { footer_ = std::move(footer); }
 
   // Parses the arguments and stores the values. Returns the text of --help if the arguments ask for
@@ -65,6 +69,7 @@ class FlagSet {
   std::string rest_usage_;
   std::string rest_name_;
   bool has_config_ = false;
+  bool skips_unknown_ = false;
 };
 
 // Adds a flag whose value is one of an enumeration. `rows` outlive the calls of parse().

@@ -1,9 +1,13 @@
 // Parses the command line of `syncopate launch`, whose own flags end at `--`.
 #include <fmt/format.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "deploy/cli/command_line.h"
@@ -84,25 +88,51 @@ void check_joins(const LaunchOptions& options, const TrainOptions& train) {
   }
 }
 
+bool is_executable_file(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
+}
+
+// Takes the word behind `--` if it is the path of a program, which the workers run. Throws
+// UsageError for a word that is neither a path nor a command that launch starts.
+void take_program(LaunchOptions& options) {
+  std::vector<std::string>& arguments = options.role_arguments;
+  const std::string word = arguments.front();
+  if (word == "train" || word == "doctor") return;
+  const bool is_path = word.find('/') != std::string::npos;
+  if (!is_executable_file(word)) {
+    throw UsageError(
+        is_path ? fmt::format("launch: {} is not an executable file; give the path of a program, "
+                              "or train [FLAGS]",
+                              word)
+                : fmt::format("launch starts train or doctor, not {0}; give syncopate launch "
+                              "--workers 2 -- train [FLAGS], or the path of a program, such as "
+                              "./{0}",
+                              word));
+  }
+  options.program = std::filesystem::absolute(word);
+  arguments.erase(arguments.begin());
+}
+
 // Parses the flags of the workers, including the file of --config. Returns the text of train's help
 // if the flags ask for it.
 std::optional<std::string> check_role_arguments(LaunchOptions& options, OnFailure on_failure,
                                                 const std::optional<double>& restart_after) {
-  const std::vector<std::string>& arguments = options.role_arguments;
-  if (arguments.empty()) {
+  if (options.role_arguments.empty()) {
     throw UsageError(
         "launch: the command is missing; give it behind two dashes: syncopate launch --workers 2 "
         "-- train [FLAGS]");
   }
-  if (arguments.front() != "train" && arguments.front() != "doctor") {
-    throw UsageError(fmt::format(
-        "launch starts train or doctor, not {}; give syncopate launch --workers 2 -- train "
-        "[FLAGS]",
-        arguments.front()));
+  take_program(options);
+  const bool has_program = !options.program.empty();
+  const std::vector<std::string>& arguments = options.role_arguments;
+  std::optional<OwnWorkload> own;
+  if (has_program) {
+    own = {.program = options.program.filename().string(), .takes_other_flags = true};
   }
   const auto parse = [&](bool under_mpirun) {
-    return parse_train(std::span(arguments).subspan(1),
-                       environment_of_worker(options, under_mpirun));
+    return parse_train(std::span(arguments).subspan(has_program ? 0 : 1),
+                       environment_of_worker(options, under_mpirun), own);
   };
   const bool names_mpi = std::any_of(arguments.begin(), arguments.end(), [](const auto& word) {
     return word == "mpi" || word == "--collective=mpi";
@@ -124,6 +154,10 @@ std::optional<std::string> check_role_arguments(LaunchOptions& options, OnFailur
   }
   check_joins(options, train);
   options.rules = rules_for(options, on_failure, restart_after, train);
+  if (has_program) {
+    options.server_arguments = command_line_of(train);
+    options.server_arguments.insert(options.server_arguments.begin(), "train");
+  }
   options.checkpoint_dir = train.loop.checkpoint_dir;
   options.record = train.record;
   options.with_mpirun = train.strategy.collective == "mpi";
@@ -183,7 +217,8 @@ CommandOptions parse_launch(std::span<const std::string> arguments,
       "Exit code: the worst of the roles', in the order 2, 1, 75, 0.\n\n"
       "Examples:\n"
       "  syncopate launch --workers 2 -- train --strategy multi-worker-mirrored --epochs 1\n"
-      "  syncopate launch --workers 4 --servers 2 -- train --strategy parameter-server");
+      "  syncopate launch --workers 4 --servers 2 -- train --strategy parameter-server\n"
+      "  syncopate launch --workers 2 -- ./PROGRAM --strategy multi-worker-mirrored");
   flags.begin_group("Cluster");
   flags.add("--workers", &options.workers, "number of worker processes",
             {.least = 1, .most = kMostWorkers, .required = true});
@@ -214,7 +249,7 @@ CommandOptions parse_launch(std::span<const std::string> arguments,
             "delay of the start of worker W, such as worker=4,at=30s, in a job with servers under "
             "async or ssp; a W of at least --workers is an additional worker",
             {.value = "worker=W,at=TIME", .repeats = true});
-  flags.take_rest(options.role_arguments, "train|doctor [FLAGS]", "train and its flags");
+  flags.take_rest(options.role_arguments, "train|doctor|PROGRAM [FLAGS]", "train and its flags");
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   options.bind_workers = bind == "auto";
   add_variables(assignments, options);

@@ -272,24 +272,55 @@ void add_train_flags(FlagSet& flags, TrainFlags& words) {
   add_fault_flags(flags, words.strategy.faults);
 }
 
-}  // namespace
+constexpr const char* kExitCodes =
+    "Exit codes: 0 done; 1 failed; 2 wrong usage; 75 stopped by SIGINT, SIGTERM or SIGUSR1 after "
+    "a\n"
+    "checkpoint was written: run again with --resume.\n\n";
 
-CommandOptions parse_train(std::span<const std::string> arguments, const Environment& environment) {
-  TrainFlags words;
-  words.options.cache_dir = default_cache_dir(environment);
+// Returns the flags of `syncopate train`.
+FlagSet named_train_flags(TrainFlags& words) {
   FlagSet flags("syncopate train",
                 "Trains a network. Without flags it trains mnist-cnn on digits that it renders "
                 "itself.",
-                "Exit codes: 0 done; 1 failed; 2 wrong usage; 75 stopped by SIGINT, SIGTERM or "
-                "SIGUSR1 after a\n"
-                "checkpoint was written: run again with --resume.\n\n"
-                "Examples:\n"
-                "  syncopate train --epochs 1\n"
-                "  syncopate train --model resnet20 --data cifar10:DIR --augment crop-flip \\\n"
-                "      --optimizer momentum --learning-rate 0.1 --weight-decay 1e-4 \\\n"
-                "      --lr-schedule step --lr-milestones 80,120 --epochs 164\n"
-                "  syncopate train --checkpoint-dir runs/a --resume --metrics runs/a.jsonl");
+                std::string(kExitCodes) +
+                    "Examples:\n"
+                    "  syncopate train --epochs 1\n"
+                    "  syncopate train --model resnet20 --data cifar10:DIR --augment crop-flip "
+                    "\\\n"
+                    "      --optimizer momentum --learning-rate 0.1 --weight-decay 1e-4 \\\n"
+                    "      --lr-schedule step --lr-milestones 80,120 --epochs 164\n"
+                    "  syncopate train --checkpoint-dir runs/a --resume --metrics runs/a.jsonl");
   add_train_flags(flags, words);
+  return flags;
+}
+
+// Returns the flags of a program with a workload of its own.
+FlagSet own_train_flags(const OwnWorkload& own, TrainFlags& words) {
+  words.options.model.clear();
+  words.options.data.clear();
+  FlagSet flags(own.program, "Trains the network of this program on the data of this program.",
+                fmt::format("{0}Examples:\n"
+                            "  {1} --strategy mirrored --replicas 2\n"
+                            "  syncopate launch --workers 2 -- ./{1} --strategy "
+                            "multi-worker-mirrored",
+                            kExitCodes, own.program));
+  add_train_flags(flags, words);
+  for (const char* flag :
+       {"--model", "--head", "--normalize", "--data", "--image-size", "--exif",
+        "--skip-bad-records", "--cache-mb", "--image-feature", "--label-feature", "--raw-shape"}) {
+    flags.refuse(flag, own.program + " has a network and data of its own; leave the flag out");
+  }
+  if (own.takes_other_flags) flags.skip_unknown();
+  return flags;
+}
+
+}  // namespace
+
+CommandOptions parse_train(std::span<const std::string> arguments, const Environment& environment,
+                           const std::optional<OwnWorkload>& own) {
+  TrainFlags words;
+  words.options.cache_dir = default_cache_dir(environment);
+  FlagSet flags = own ? own_train_flags(*own, words) : named_train_flags(words);
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   take_values(flags, words);
   check_together(flags, environment, words);

@@ -6,20 +6,24 @@
 
 #include "deploy/cli/command_line.h"
 #include "strategies/collective/mpi_session.h"
+#include "worker/run/workload.h"
 #include "worker/train/stop_signal.h"
 
 namespace syncopate {
 
-// The command train. Returns 0 when training is done, 75 when it stopped on request after writing a
-// checkpoint, 1 when it stopped with nothing saved. `mpi` is null unless wants_mpi() is true.
-int run_train(const TrainOptions& given, StopSignal& signals, MpiSession* mpi, std::ostream& out);
+// Trains a workload (worker/run/run_workload.h). Returns 0 when training is done, 75 when it
+// stopped on request after writing a checkpoint, 1 when it stopped with nothing saved. `mpi` is
+// null unless wants_mpi() is true.
+int run_train(const TrainOptions& given, const Workload& workload, StopSignal& signals,
+              MpiSession* mpi, std::ostream& out);
 // True if the tasks sum gradients through MPI or meet through MPI.
 bool wants_mpi(const TrainOptions& options);
 // Runs a parameter server that was started by hand or to which the cluster gave the server role.
 int run_serve(const ServeOptions& options, StopSignal& signals);
 int run_train_server(const TrainOptions& options, StopSignal& signals);
 // Runs an evaluator beside a job: it measures each checkpoint that appears.
-int run_train_evaluator(const TrainOptions& options, StopSignal& signals, std::ostream& out);
+int run_train_evaluator(const TrainOptions& options, const Workload& workload, StopSignal& signals,
+                        std::ostream& out);
 int run_evaluate(const EvaluateOptions& options, std::ostream& out);
 int run_info(const InfoOptions& options, std::ostream& out);
 // Writes the weights of a checkpoint to a file for other programs.

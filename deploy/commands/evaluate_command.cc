@@ -38,6 +38,12 @@ namespace {
 // checkpoint.
 void check_flags(const EvaluateOptions& options, const CheckpointInfo& info) {
   const Progress& run = info.progress;
+  if (std::ranges::find(datasets(), run.data, &DatasetRow::name) == datasets().end()) {
+    throw UsageError(fmt::format(
+        "checkpoint {} was trained by a program on its own data '{}', which evaluate cannot open; "
+        "the program measures it when it trains, with --eval-every",
+        info.path.string(), run.data));
+  }
   const bool is_file = options.model.starts_with(kNetworkFile);  // is compared with the network
   if (!options.model.empty() && !is_file && options.model != info.model) {
     refuse_flag("--model " + options.model, info, "--model " + info.model);
@@ -125,8 +131,8 @@ Graph choose_network(const EvaluateOptions& options, const CheckpointInfo& info,
                      const std::string& data_flag, const DataSplits& data) {
   std::optional<Graph> recorded = recorded_network(info);
   if (!recorded) return network_for_data(info.model, data_flag, data);
-  require_network_fits_data(*recorded, "the network of checkpoint " + info.path.string(), data_flag,
-                            data);
+  require_network_fits_data(*recorded, "the network of checkpoint " + info.path.string(),
+                            "--data " + data_flag, data);
   if (options.model.starts_with(kNetworkFile)) {
     const Graph given = network_for_data(options.model, data_flag, data,
                                          {info.progress.head, info.progress.normalize});

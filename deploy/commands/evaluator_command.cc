@@ -20,7 +20,6 @@
 #include "ps/net/connection.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/safetensors.h"
-#include "worker/run/run_data.h"
 #include "worker/run/run_sizes.h"
 #include "worker/run/run_start.h"
 #include "worker/train/evaluate.h"
@@ -131,7 +130,8 @@ class NewestCheckpoint {
 
 }  // namespace
 
-int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ostream& out) {
+int run_train_evaluator(const TrainOptions& given, const Workload& workload, StopSignal& signals,
+                        std::ostream& out) {
   TrainOptions options = given;
   find_devices(options);
   const TrainLoopOptions& loop = options.loop;
@@ -140,11 +140,11 @@ int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ost
         "an evaluator reads checkpoints, and this job writes none; give all tasks the same "
         "--checkpoint-dir");
   }
-  const DataSplits data = open_dataset(options.data, {.cache_dir = options.cache_dir,
-                                                      .seed = options.strategy.seed,
-                                                      .split = options.split,
-                                                      .image = options.image});
-  const Graph graph = network_for_data(options.model, options.data, data, options.network);
+  const DataSplits data = workload.open_data({.cache_dir = options.cache_dir,
+                                              .seed = options.strategy.seed,
+                                              .split = options.split,
+                                              .image = options.image});
+  const Graph graph = workload.make_network(data);
   const ArenaLayout layout = graph.parameter_layout();
   ParameterArena arena(layout, plan_buckets(layout, options.strategy.bucket_bytes));
   StateBlock state(graph.state_layout());

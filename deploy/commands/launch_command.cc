@@ -18,14 +18,14 @@
 namespace syncopate {
 namespace {
 
-// Returns the arguments of the roles. When all roles are started again, they resume from the last
+// Returns the command of a role. When all roles are started again, they resume from the last
 // checkpoint. A role that is started again alone gets no extra flag, because it joins a running
 // job.
-std::vector<std::string> role_arguments(const LaunchOptions& options, int restarts) {
-  std::vector<std::string> arguments = options.role_arguments;
+std::vector<std::string> role_command(const std::filesystem::path& program,
+                                      std::vector<std::string> arguments, int restarts) {
   const bool resumes = std::find(arguments.begin(), arguments.end(), "--resume") != arguments.end();
   if (restarts > 0 && !resumes) arguments.emplace_back("--resume");
-  arguments.insert(arguments.begin(), own_program());
+  arguments.insert(arguments.begin(), program);
   return arguments;
 }
 
@@ -34,9 +34,16 @@ bool may_restart_alone(const LaunchRules& rules) {
 }
 
 std::vector<RoleCommand> plan_roles(const LaunchOptions& options, int restarts) {
-  std::vector<std::string> arguments = role_arguments(options, restarts);
+  const bool has_program = !options.program.empty();
+  std::vector<std::string> arguments =
+      role_command(has_program ? options.program : own_program(), options.role_arguments, restarts);
+  std::vector<std::string> server_arguments;
+  if (has_program) {
+    server_arguments = role_command(own_program(), options.server_arguments, restarts);
+  }
   if (!options.with_mpirun) {
     return make_local_roles({.arguments = std::move(arguments),
+                             .server_arguments = std::move(server_arguments),
                              .workers = options.workers,
                              .servers = options.servers,
                              .environment = options.environment,
@@ -92,7 +99,7 @@ int run_launch(const LaunchOptions& options, std::ostream& out) {
   require_open_files(most_open_files(options), "a launch of " + roles_of(options));
   // A folder or file that cannot be written is reported once here, before any role starts. The
   // command doctor reports such an error as a finding of its own.
-  const bool trains = options.role_arguments.front() == "train";
+  const bool trains = !options.program.empty() || options.role_arguments.front() == "train";
   if (trains && !options.checkpoint_dir.empty()) make_checkpoint_folder(options.checkpoint_dir);
   if (trains && !options.record.empty()) {
     try_record(ps::order_record_path(options.record.string(), 0, 1));

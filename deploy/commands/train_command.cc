@@ -1,5 +1,6 @@
-// `syncopate train`: meets the other tasks, opens the inputs that the flags name in the order that
-// finds mistakes soonest, trains, and reports. Only the chief writes files and prints results.
+// `syncopate train`, and programs with a workload of their own: meets the other tasks, opens the
+// inputs in the order that finds mistakes soonest, trains, and reports. Only the chief writes files
+// and prints results.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -30,7 +31,7 @@
 namespace syncopate {
 namespace {
 
-int train_in_job(const TrainOptions& options, StopSignal& signals,
+int train_in_job(const TrainOptions& options, const Workload& workload, StopSignal& signals,
                  std::optional<EarlyStop>& early_stop, Membership* membership, Trace* trace,
                  std::ostream& out) {
   const bool is_chief = options.cluster.is_chief();
@@ -55,28 +56,29 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
   std::int64_t global_batch = 0;
   report_failures(membership, session.strategy, [&] {
     deal_out_devices(run_options, membership);
-    session.data =
-        open_dataset(options.data, {.cache_dir = options.cache_dir,
-                                    .seed = options.strategy.seed,
-                                    .split = options.split,
-                                    .on_progress = show_progress(*display, "preparing the data"),
-                                    .image = options.image});
+    session.data = workload.open_data({.cache_dir = options.cache_dir,
+                                       .seed = options.strategy.seed,
+                                       .split = options.split,
+                                       .on_progress = show_progress(*display, "preparing the data"),
+                                       .image = options.image});
     const DataSplits& data = session.data;
-    if (membership != nullptr) require_same_data(data, options.data, *membership);
+    if (run_options.data.empty()) run_options.data = data.name;
+    if (membership != nullptr) require_same_data(data, run_options.data, *membership);
     run_options.strategy.membership = membership;
     run_options.strategy.lanes = choose_lanes(options, membership);
     run_options.input.autotune = choose_autotune(run_options, membership);
     const int replicas = count_replicas(options, membership);
-    global_batch = choose_batch(options, replicas, data.train->size(), run_options.strategy);
-    require_images_for(options.input.augment, data, options.data);
+    global_batch = choose_batch(run_options, replicas, data.train->size(), run_options.strategy);
+    require_images_for(options.input.augment, data, run_options.data);
     if (is_chief && options.input.augment != Augment::kNone && !data.suits_crop_flip) {
       log(LogLevel::kWarning,
           fmt::format(
               "--augment {} mirrors images, and a mirrored one may be of another class in {}",
-              name(options.input.augment), options.data));
+              name(options.input.augment), run_options.data));
     }
-    const Graph& graph = session.graph.emplace(network_for_data(
-        options.model, options.data, data, options.network, options.label_smoothing));
+    const Graph& graph = session.graph.emplace(workload.make_network(data));
+    if (run_options.model.empty()) run_options.model = graph.name;
+    if (membership != nullptr) require_same_network(graph, *membership);
     require_metrics_of(graph, options.loop.rules);
     const ScheduleOptions schedule_options =
         schedule_of(options, replicas, global_batch, data.train->size() / global_batch);
@@ -86,7 +88,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
       // The coordinator counts either the synchronous steps of all workers together or the steps of
       // each worker separately; the batch size of a step differs accordingly.
       const bool are_synchronous = is_synchronous(options.strategy.consistency);
-      describe_job(options, data,
+      describe_job(run_options, graph, data,
                    are_synchronous ? global_batch : run_options.strategy.batch_size_per_replica,
                    run_options.strategy);
       run_options.strategy.parameter_server.asked_to_stop = [&signals] {
@@ -162,10 +164,11 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
   const bool reports =
       is_synchronous(options.strategy.consistency) ? is_chief : outcome.has_last_snapshot;
   if (!reports) return 0;
-  Summary summary = summary_of(options, *session.graph, global_batch, *session.strategy, outcome);
+  Summary summary =
+      summary_of(run_options, *session.graph, global_batch, *session.strategy, outcome);
   if (monitor != nullptr) summary.gpu = monitor->load();
   session.metrics->write(summary);
-  print_result(options, summary, outcome, out);
+  print_result(run_options, summary, outcome, out);
   return 0;
 }
 
@@ -175,9 +178,11 @@ bool wants_mpi(const TrainOptions& options) {
   return options.strategy.collective == "mpi" || meets_through_mpi(options);
 }
 
-int run_train(const TrainOptions& given, StopSignal& signals, MpiSession* mpi, std::ostream& out) {
+int run_train(const TrainOptions& given, const Workload& workload, StopSignal& signals,
+              MpiSession* mpi, std::ostream& out) {
   if (given.cluster.role == Role::kServer) return run_train_server(given, signals);
-  if (given.cluster.role == Role::kEvaluator) return run_train_evaluator(given, signals, out);
+  if (given.cluster.role == Role::kEvaluator)
+    return run_train_evaluator(given, workload, signals, out);
   std::optional<EarlyStop> early_stop;
   early_stop.emplace(signals, [&given](std::string_view signal) {
     const EarlyEnd end = early_end(given, signal);
@@ -194,7 +199,7 @@ int run_train(const TrainOptions& given, StopSignal& signals, MpiSession* mpi, s
   prepare_rendezvous(options.cluster);
   const auto membership = meet(options, mpi);
   try {
-    return train_in_job(options, signals, early_stop, membership.get(), trace.get(), out);
+    return train_in_job(options, workload, signals, early_stop, membership.get(), trace.get(), out);
   } catch (const ps::JobOver& over) {
     std::cerr << "syncopate: " + std::string(over.what()) + ": nothing was left to train\n"
               << std::flush;

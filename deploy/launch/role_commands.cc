@@ -90,6 +90,7 @@ std::vector<RoleCommand> make_local_roles(const LocalRoles& roles) {
   const std::vector<int> cpus = usable_cpus();
   std::vector<RoleCommand> commands;
   const auto add = [&](Role role, int count) {
+    const bool has_own = role == Role::kServer && !roles.server_arguments.empty();
     for (int index = 0; index < count; ++index) {
       const bool is_late = role == Role::kWorker && std::ranges::binary_search(late, index);
       const auto join = std::ranges::find(roles.joins, index, &Join::worker);
@@ -97,7 +98,7 @@ std::vector<RoleCommand> make_local_roles(const LocalRoles& roles) {
       if (is_late && join == roles.joins.end()) continue;
       RoleCommand command{.name = fmt::format("{} {}", name(role), index),
                           .role = role,
-                          .arguments = roles.arguments,
+                          .arguments = has_own ? roles.server_arguments : roles.arguments,
                           .environment = shared};
       if (is_late) command.start_after = start_delay(join->at_seconds);
       command.environment["SYNCOPATE_ROLE"] = name(role);

@@ -5,6 +5,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
 
 #include "tests/architecture/include_rules.h"
 
@@ -72,6 +76,39 @@ TEST(SourceTree, KeepsItsRootTidy) {
   }
   const Violations found = check_root(entries, ignored_entries());
   EXPECT_TRUE(found.empty()) << lines(found);
+}
+
+// Returns the headers that deploy/cmake/InstalledLibrary.cmake installs.
+std::set<std::string> installed_headers() {
+  std::istringstream text(read(root() / "deploy/cmake/InstalledLibrary.cmake"));
+  std::string word;
+  while (text >> word && word != "set(SYNCOPATE_PUBLIC_HEADERS") continue;
+  std::set<std::string> headers;
+  for (bool is_last = false; !is_last && text >> word;) {
+    is_last = word.ends_with(')');
+    headers.insert(word.substr(0, word.size() - (is_last ? 1 : 0)));
+  }
+  return headers;
+}
+
+// Inserts a header and what it includes.
+void insert_closure(const std::string& header, std::set<std::string>& closure) {
+  if (!closure.insert(header).second) return;
+  std::istringstream text(read(root() / header));
+  constexpr std::string_view kInclude = "#include \"";
+  for (std::string line; std::getline(text, line);) {
+    if (!line.starts_with(kInclude)) continue;
+    insert_closure(line.substr(kInclude.size(), line.rfind('"') - kInclude.size()), closure);
+  }
+}
+
+TEST(InstalledHeaders, AreWhatProgramsIncludeAndWhatTheseHeadersInclude) {
+  std::set<std::string> closure;
+  for (const char* header : {"deploy/program.h", "models/base/errors.h", "models/base/random.h",
+                             "models/zoo/zoo.h", "worker/input/dataset.h"}) {
+    insert_closure(header, closure);
+  }
+  EXPECT_EQ(installed_headers(), closure);
 }
 
 TEST(SourceTree, HasAReadmeInEveryFolder) {

@@ -135,16 +135,31 @@ void require_same_data(const DataSplits& data, const std::string& data_flag,
   }
 }
 
+std::string describe_network(const Graph& graph) {
+  return fmt::format("{} with hash {}", graph.name, network_hash(to_text(graph)));
+}
+
+void require_same_network(const Graph& graph, Membership& membership) {
+  const std::vector<std::string> all = membership.exchange(describe_network(graph));
+  for (std::size_t task = 1; task < all.size(); ++task) {
+    if (all[task] == all[0]) continue;
+    throw UsageError(fmt::format(
+        "network: rank {} has {}, rank 0 has {}; start the same program with the same flags as "
+        "every task",
+        task, all[task], all[0]));
+  }
+}
+
 void require_images_for(Augment augment, const DataSplits& data, const std::string& data_flag) {
   const Shape& shape = data.train->spec().inputs.front().shape;
   if (augment == Augment::kRandomResizedCrop && data.train->spec().target.shape.size() == 2) {
     throw UsageError(
-        fmt::format("--augment {}: samples of --data {} have label maps; choose crop-flip or none",
+        fmt::format("--augment {}: samples of data {} have label maps; choose crop-flip or none",
                     name(augment), data_flag));
   }
   if (augment == Augment::kNone || shape.size() == 3) return;
   throw UsageError(fmt::format(
-      "--augment {} needs images [H, W, C]; samples of --data {} are {}; leave the flag out",
+      "--augment {} needs images [H, W, C]; samples of data {} are {}; leave the flag out",
       name(augment), data_flag, to_string(shape)));
 }
 
@@ -172,10 +187,10 @@ void require_numbers_fit(const Graph& graph, const DataSplits& data,
 }  // namespace
 
 void require_network_fits_data(const Graph& graph, const std::string& what,
-                               const std::string& data_flag, const DataSplits& data) {
+                               const std::string& samples, const DataSplits& data) {
   const SampleSpec& spec = data.train->spec();
   const auto refuse = [&](const std::string& why) {
-    throw UsageError(fmt::format("{} does not fit --data {}: {}", what, data_flag, why));
+    throw UsageError(fmt::format("{} does not fit {}: {}", what, samples, why));
   };
   if (graph.num_inputs() != spec.inputs.size()) {
     refuse(
@@ -221,18 +236,21 @@ Graph network_for_data(const std::string& model, const std::string& data_flag,
         "a loss in a network file: syncopate network --model {0} --data {1} --json > net.json",
         model, data_flag, name(LossKind::kSoftmaxCrossEntropy)));
   }
-  Graph graph = network_template(model, data_flag, data, flags);
+  return with_label_smoothing(network_template(model, data_flag, data, flags), "--model " + model,
+                              label_smoothing);
+}
+
+Graph with_label_smoothing(Graph graph, const std::string& what, float label_smoothing) {
   if (label_smoothing != 0.0F && !has_classes(graph.loss().kind)) {
-    throw UsageError(
-        fmt::format("--label-smoothing is for classes, and the loss of --model {} is {}", model,
-                    name(graph.loss().kind)));
+    throw UsageError(fmt::format("--label-smoothing is for classes, and the loss of {} is {}", what,
+                                 name(graph.loss().kind)));
   }
   graph.set_label_smoothing(label_smoothing);
   try {
     (void)parse_graph(to_text(graph));  // as from a checkpoint of this run
   } catch (const Error& error) {
-    throw UsageError(fmt::format("--model {} on --data {} is beyond what a checkpoint can hold: {}",
-                                 model, data_flag, error.what()));
+    throw UsageError(
+        fmt::format("{} is beyond what a checkpoint can hold: {}", what, error.what()));
   }
   return graph;
 }
@@ -257,7 +275,7 @@ Graph network_template(const std::string& model, const std::string& data_flag,
                                         .target_shape = spec.target.shape,
                                         .head = parse_head(flags.head),
                                         .target_dtype = spec.target.dtype});
-    require_network_fits_data(graph, "--model " + model, data_flag, data);
+    require_network_fits_data(graph, "--model " + model, "--data " + data_flag, data);
     return graph;
   } catch (const ShapeError& error) {
     throw UsageError(fmt::format(

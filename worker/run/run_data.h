@@ -48,14 +48,22 @@ Shape recorded_sample_shape(const std::string& training_samples);
 void require_same_data(const DataSplits& data, const std::string& data_flag,
                        Membership& membership);
 
-// Throws UsageError naming --augment and --data unless the samples are images or `augment` is
+// Throws UsageError naming --augment and the data unless the samples are images or `augment` is
 // kNone.
 void require_images_for(Augment augment, const DataSplits& data, const std::string& data_flag);
 
-// Throws UsageError naming `what` and --data unless a network has the inputs and the classes of the
-// samples, and a loss for the targets. what: names the network, such as "--model mlp".
+// Throws UsageError naming `what` and `samples` unless a network has the inputs and the classes of
+// the samples, and a loss for the targets. what, samples: name the network and the data, such as
+// "--model mlp" and "--data digits".
 void require_network_fits_data(const Graph& graph, const std::string& what,
-                               const std::string& data_flag, const DataSplits& data);
+                               const std::string& samples, const DataSplits& data);
+
+// Returns the name and the hash of a network, which tasks compare.
+std::string describe_network(const Graph& graph);
+
+// Every task calls this: compares describe_network() of all tasks. Throws UsageError naming the
+// first task that differs from rank 0; PeerError.
+void require_same_network(const Graph& graph, Membership& membership);
 
 // Throws UsageError unless the targets of the data are classes. what: names the
 // command, such as "compare".
@@ -68,6 +76,10 @@ void require_classes(const std::string& what, const std::string& data_flag, cons
 Graph network_for_data(const std::string& model, const std::string& data_flag,
                        const DataSplits& data, const NetworkFlags& flags = {},
                        float label_smoothing = 0.0F);
+
+// Returns a network with this smoothing of labels in training. Throws UsageError naming `what` when
+// its loss has no classes, or a checkpoint cannot hold it.
+Graph with_label_smoothing(Graph graph, const std::string& what, float label_smoothing);
 
 // Returns a network to begin a network file with: that of network_for_data(), or, where the targets
 // are numbers, a network `model` that ends with the mean squared error.

@@ -107,9 +107,9 @@ std::int64_t choose_batch(const TrainOptions& options, int replicas, std::int64_
   check(global_batch >= 1 && replicas >= 1, "a step has samples, and replicas to train them");
   strategy.batch_size_per_replica = share_of_replica(global_batch, 0, replicas).end;
   if (global_batch > dataset_size) {
-    throw UsageError(fmt::format(
-        "batch of {}: --data {} has only {} samples to train on; choose a smaller batch",
-        global_batch, options.data, dataset_size));
+    throw UsageError(
+        fmt::format("batch of {}: data {} has only {} samples to train on; choose a smaller batch",
+                    global_batch, options.data, dataset_size));
   }
   return global_batch;
 }

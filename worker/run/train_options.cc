@@ -70,6 +70,7 @@ OptionText weights_text(Options o) {
 
 // Tasks may find a network file under different paths, so the bytes are compared.
 OptionText model_text(Options o) {
+  if (o.model.empty()) return std::nullopt;
   if (!o.model.starts_with(kNetworkFile)) return o.model;
   return describe_file(o.model.substr(kNetworkFile.size()));
 }
@@ -232,11 +233,11 @@ constexpr Row update(Row row) {
 
 constexpr std::array kRows = {
     Row{"--strategy", [](Options o) { return word(o.strategy.name); }, kRequired},
-    Row{"--model", [](Options o) { return word(o.model); }, kRequired, nullptr, Form::kValue,
-        model_text},
+    Row{"--model", [](Options o) { return if_not_empty(o.model); }, kRequired, nullptr,
+        Form::kValue, model_text},
     Row{"--head", [](Options o) { return if_given(o.network.head); }, kRequired},
     Row{"--normalize", [](Options o) { return if_given(o.network.normalize); }, kRequired},
-    Row{"--data", [](Options o) { return word(o.data); }},
+    Row{"--data", [](Options o) { return if_not_empty(o.data); }},
     Row{"--image-size", image_size_text, kRequired},
     Row{"--exif", [](Options o) { return if_on(o.image.apply_exif); }, kRequired, nullptr,
         Form::kSwitch},

@@ -26,6 +26,8 @@ namespace syncopate {
 enum class LearningRateScale : std::uint8_t { kNone, kLinear, kSqrt, kInverseWorkers };
 
 struct TrainOptions {
+  // The values of --model and --data. Of a program with a network and data of its own: the names of
+  // both, which are empty until the task has opened and made them.
   std::string model = "mnist-cnn";
   NetworkFlags network;  // changes of `model`: --head and --normalize
   std::string data = "digits";

@@ -44,12 +44,13 @@ void TrainingSession::roll_back_rules(ps::RunPosition& at) {
   if (!rules_by_step.empty()) at.rules = rules_by_step.rbegin()->second;
 }
 
-void describe_job(const TrainOptions& options, const DataSplits& data, std::int64_t batch_size,
-                  StrategyOptions& strategy) {
+void describe_job(const TrainOptions& options, const Graph& graph, const DataSplits& data,
+                  std::int64_t batch_size, StrategyOptions& strategy) {
   ParameterServerOptions& servers = strategy.parameter_server;
   servers.cluster = options.cluster;
   servers.agreements = agreements_of(options);
   servers.agreements.push_back({"--data", describe_samples(data)});
+  servers.agreements.push_back({"network", describe_network(graph)});
   const TrainLoopOptions& loop = options.loop;
   servers.plan = {.network = options.model,
                   .dataset_size = data.train->size(),

@@ -45,8 +45,8 @@ struct TrainingSession {
 };
 
 // Fills `strategy` with what the coordinator of the job must know of this run.
-void describe_job(const TrainOptions& options, const DataSplits& data, std::int64_t batch_size,
-                  StrategyOptions& strategy);
+void describe_job(const TrainOptions& options, const Graph& graph, const DataSplits& data,
+                  std::int64_t batch_size, StrategyOptions& strategy);
 
 // Opens the trace of this task; null without --trace. Throws FileError.
 std::unique_ptr<Trace> open_trace(const TrainOptions& options);

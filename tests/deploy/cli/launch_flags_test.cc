@@ -1,6 +1,9 @@
 // Tests the command lines of `launch` and `cluster`.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
 
@@ -31,6 +34,30 @@ TEST(LaunchFlags, EndAtTheTwoDashes) {
   EXPECT_EQ(options.rules.workers.on_failure, FailureRule::kStop);
   EXPECT_EQ(options.rules.most_restarts, 0);
   EXPECT_FALSE(options.with_mpirun);
+}
+
+TEST(LaunchFlags, TakeThePathOfAProgramInPlaceOfTrain) {
+  const LaunchOptions options =
+      parse_launch({"--workers", "2", "--servers", "1", "--", "/bin/true", "--strategy",
+                    "parameter-server", "--table", "points.csv", "--steps", "7"});
+  EXPECT_EQ(options.program, "/bin/true");
+  EXPECT_EQ(options.role_arguments,
+            (Arguments{"--strategy", "parameter-server", "--table", "points.csv", "--steps", "7"}));
+  // Servers are tasks of this program, which does not know the flags of the other one.
+  const Arguments& servers = options.server_arguments;
+  ASSERT_FALSE(servers.empty());
+  EXPECT_EQ(servers.front(), "train");
+  EXPECT_EQ(std::ranges::count(servers, "--table"), 0);
+  const auto steps = std::ranges::find(servers, "--steps");
+  ASSERT_NE(steps, servers.end());
+  EXPECT_EQ(*std::next(steps), "7");
+}
+
+TEST(LaunchFlags, OfAProgramDecideAboutRestarts) {
+  EXPECT_NE(error_of({"launch", "--workers", "2", "--restart", "1", "--", "/bin/true", "--strategy",
+                      "multi-worker-mirrored"})
+                .find("give train a --checkpoint-dir"),
+            std::string::npos);
 }
 
 TEST(LaunchFlags, SetWhatTheyName) {
@@ -107,6 +134,10 @@ INSTANTIATE_TEST_SUITE_P(
                   "unexpected argument train; put -- before train"},
         BadLaunch{{"launch", "--workers", "2", "--", "info"},
                   "launch starts train or doctor, not info"},
+        BadLaunch{{"launch", "--workers", "2", "--", "./no-program"},
+                  "launch: ./no-program is not an executable file; give the path of a program"},
+        BadLaunch{{"launch", "--workers", "2", "--", "/bin/true", "--model", "mlp"},
+                  "--model: true has a network and data of its own; leave the flag out"},
         BadLaunch{{"launch", "--workers", "0", "--", "train"}, "--workers 0: expected"},
         BadLaunch{{"launch", "--workers", "2", "--servers", "1", "--", "train", "--strategy",
                    "multi-worker-mirrored"},

@@ -54,6 +54,15 @@ TEST(LocalRoles, MeetAtServerZeroWhereThereAreServers) {
   }
 }
 
+TEST(LocalRoles, MayHaveServersOfAnotherProgram) {
+  for (const RoleCommand& role : make_local_roles({.arguments = {"/bin/true", "worker"},
+                                 .server_arguments = {"/bin/echo", "server"},
+                                 .workers = 1,
+                                 .servers = 1})) {
+    EXPECT_EQ(role.arguments.back(), name(role.role));
+  }
+}
+
 TEST(LocalRoles, LeaveServersToTheScheduler) {
   for (const RoleCommand& role :
        make_local_roles({.arguments = {"/bin/true"}, .workers = 1, .servers = 1})) {

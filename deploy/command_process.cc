@@ -1,0 +1,87 @@
+#include "deploy/command_process.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <new>
+
+#include "deploy/commands/commands.h"
+#include "models/base/errors.h"
+#include "models/base/open_files.h"
+#include "strategies/cluster/cluster_spec.h"
+#include "worker/run/exit_codes.h"
+#include "worker/train/stop_signal.h"
+
+namespace syncopate {
+namespace {
+
+// True if the reader of standard output, such as `head`, has closed its end of the pipe.
+bool is_output_pipe_closed() {
+  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+}
+
+int report_failure(std::string message, int exit_code) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  std::cerr << "syncopate: " + message + "\n" << std::flush;
+  return exit_code;
+}
+
+int run(const Command& command, const std::vector<std::string>& arguments,
+        std::unique_ptr<MpiSession>& mpi) {
+  try {
+    const int exit_code = command(arguments, mpi);
+    mpi.reset();
+    if (std::cout || is_output_pipe_closed()) return exit_code;
+    return report_failure("cannot write to standard output", kExitFailed);
+  } catch (const UsageError& error) {
+    return report_failure(error.what(), kExitUsage);
+  } catch (const UnavailableError& error) {
+    return report_failure(error.what(), kExitUsage);
+  } catch (const std::bad_alloc&) {
+    return report_failure("out of memory; try a smaller batch or network", kExitFailed);
+  } catch (const std::exception& error) {
+    return report_failure(error.what(), kExitFailed);
+  }
+}
+
+}  // namespace
+
+int run_command_process(int argc, char** argv, const Command& command) {
+  // SIGPIPE is ignored so that training goes on when the reader of a pipe exits; the write fails
+  // instead.
+  std::signal(SIGPIPE, SIG_IGN);
+  raise_open_file_limit();
+  std::unique_ptr<MpiSession> mpi;
+  const int exit_code =
+      run(command, std::vector<std::string>(argv + std::min(argc, 1), argv + argc), mpi);
+  // The MPI session is still open only if the run failed. MPI_Finalize could wait for the other
+  // tasks without end, so MPI_Abort ends them.
+  if (mpi != nullptr) mpi->abort(exit_code);
+  return exit_code;
+}
+
+std::unique_ptr<MpiSession> start_mpi(const TrainOptions& options) {
+  const std::string task = place_in_job(options.cluster);
+  return std::make_unique<MpiSession>(MpiStartLimit{
+      .timeout = options.rendezvous_timeout, .end_process = [task](const std::string& line) {
+        std::cerr << "syncopate: " + task + ": " + line + "\n" << std::flush;
+        // Ends the process: the main thread waits inside MPI.
+        std::_Exit(kExitFailed);
+      }});
+}
+
+int train_as_task(const TrainOptions& options, const Workload& workload,
+                  std::unique_ptr<MpiSession>& mpi) {
+  StopSignal signals;  // must exist before the first thread, and MPI starts threads
+  if (wants_mpi(options)) mpi = start_mpi(options);
+  const int exit_code = run_train(options, workload, signals, mpi.get(), std::cout);
+  if (mpi != nullptr) mpi->close();
+  return exit_code;
+}
+
+}  // namespace syncopate

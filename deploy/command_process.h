@@ -1,0 +1,30 @@
+// What the program `syncopate` and programs with a workload of their own do around a command: the
+// process is set up, failures become one line on stderr and an exit code, and MPI ends.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "strategies/collective/mpi_session.h"
+#include "worker/run/train_options.h"
+#include "worker/run/workload.h"
+
+namespace syncopate {
+
+// Runs a command with the arguments behind the program's name and returns the exit code of the
+// process: that of the command, or 2 for wrong usage and 1 for other errors, which are printed. The
+// command stores the MPI session that it starts.
+using Command =
+    std::function<int(const std::vector<std::string>& arguments, std::unique_ptr<MpiSession>& mpi)>;
+int run_command_process(int argc, char** argv, const Command& command);
+
+// Starts MPI for a task with these options.
+std::unique_ptr<MpiSession> start_mpi(const TrainOptions& options);
+
+// Trains as one task of a job: handles signals, starts MPI if necessary and calls run_train().
+int train_as_task(const TrainOptions& options, const Workload& workload,
+                  std::unique_ptr<MpiSession>& mpi);
+
+}  // namespace syncopate

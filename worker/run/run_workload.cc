@@ -1,0 +1,67 @@
+#include "worker/run/run_workload.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "worker/input/validation_split.h"
+#include "worker/run/run_data.h"
+
+namespace syncopate {
+namespace {
+
+void check_splits(const DataSplits& data) {
+  const auto refuse = [&](const std::string& why) {
+    throw UsageError(fmt::format("the program's data '{}': {}", data.name, why));
+  };
+  if (data.name.empty()) refuse("the name is empty; set DataSplits::name");
+  // Checkpoints record the name, and `syncopate evaluate` opens the data set that it names.
+  if (std::ranges::find(datasets(), data.name, &DatasetRow::name) != datasets().end()) {
+    refuse("--data has a data set of this name; set another DataSplits::name");
+  }
+  if (data.train == nullptr || data.test == nullptr) {
+    refuse("expected training and test samples; set DataSplits::train and test");
+  }
+  for (const Dataset* split : {data.train.get(), data.validation.get(), data.test.get()}) {
+    if (split == nullptr) continue;
+    if (split->size() < 1) refuse("a split has no samples; expected at least one in each");
+    if (split->spec().inputs.empty()) refuse("a sample has no inputs; set SampleSpec::inputs");
+  }
+}
+
+}  // namespace
+
+Workload named_workload(const TrainOptions& options) {
+  return {
+      .open_data = [&options](const DataOptions& how) { return open_dataset(options.data, how); },
+      .make_network =
+          [&options](const DataSplits& data) {
+            return network_for_data(options.model, options.data, data, options.network,
+                                    options.label_smoothing);
+          }};
+}
+
+Workload checked_workload(const Workload& own, const TrainOptions& options) {
+  check(own.open_data && own.make_network, "a workload has both functions");
+  return {.open_data =
+              [&own](const DataOptions& how) {
+                DataSplits data = own.open_data(how);
+                check_splits(data);
+                if (!how.split.empty()) split_validation(data, how.split, how.seed);
+                return data;
+              },
+          .make_network =
+              [&own, &options](const DataSplits& data) {
+                Graph graph = own.make_network(data);
+                const std::string what = fmt::format("the program's network '{}'", graph.name);
+                if (graph.name.empty()) {
+                  throw UsageError(what + ": the name is empty; give GraphBuilder one");
+                }
+                require_network_fits_data(graph, what, "its data '" + data.name + "'", data);
+                return with_label_smoothing(std::move(graph), what, options.label_smoothing);
+              }};
+}
+
+}  // namespace syncopate
