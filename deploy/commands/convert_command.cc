@@ -1,4 +1,4 @@
-// `syncopate convert`: writes a data set as TFRecord files.
+// `syncopate convert --to tfrecord`: writes a data set as TFRecord files.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -84,7 +84,7 @@ void require_writable_samples(const ConvertOptions& options, const Dataset& data
   }
   throw UsageError(fmt::format(
       "convert --to tfrecord writes samples of u8, u16 or f32 with one class each; {} has others",
-      options.data));
+      options.source));
 }
 
 // Writes the samples of a split into files of about kShardBytes. Returns their number.
@@ -124,12 +124,13 @@ std::int64_t write_split(const Dataset& data, const fs::path& folder, const std:
 }  // namespace
 
 int run_convert(const ConvertOptions& options, std::ostream& out) {
+  if (options.format == "network") return run_convert_network(options, out);
   const auto display = make_progress_display(true);
   const DataSplits data =
-      open_dataset(options.data, {.cache_dir = options.cache_dir,
-                                  .on_progress = show_progress(*display, "preparing the data")});
+      open_dataset(options.source, {.cache_dir = options.cache_dir,
+                                    .on_progress = show_progress(*display, "preparing the data")});
   require_writable_samples(options, *data.train);
-  NewFolder folder(options.dir);
+  NewFolder folder(options.out);
   std::vector<std::string> written;
   const auto write = [&](const Dataset* split, const std::string& name) {
     if (split == nullptr) return;
@@ -147,8 +148,9 @@ int run_convert(const ConvertOptions& options, std::ostream& out) {
       data.train->stored_picture(0)
           ? ""
           : fmt::format(" --raw-shape {}:{}", fmt::join(input.shape, "x"), name(input.dtype));
-  const std::string dir = options.dir.string();
-  out << fmt::format("wrote {} samples of {} to {}\n", fmt::join(written, ", "), options.data, dir)
+  const std::string dir = options.out.string();
+  out << fmt::format("wrote {} samples of {} to {}\n", fmt::join(written, ", "), options.source,
+                     dir)
       << fmt::format("read them with --data 'tfrecord:{}/train-*::{}/test-*'{}{}\n", dir, dir,
                      shape, normalize_flag(data))
       << std::flush;
