@@ -87,11 +87,13 @@ struct NetworkOptions {
   bool json = false;
 };
 
-// The options of `syncopate convert`, which writes a data set in another format.
+// The options of `syncopate convert`, which writes a network of an ONNX file as a network file and
+// its weights, or a data set in another format.
 struct ConvertOptions {
-  std::string format;
-  std::string data;
-  std::filesystem::path dir;
+  std::string format = "network";
+  std::string source;             // the ONNX file, or the data set
+  std::filesystem::path out;      // the network file, or the folder
+  std::filesystem::path weights;  // the file of weights; empty for a data set
   std::filesystem::path cache_dir;
   ImageOptions image;  // without a size: pictures are copied
 };

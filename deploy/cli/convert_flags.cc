@@ -1,8 +1,38 @@
 // Parses the command line of `syncopate convert`.
 #include "deploy/cli/command_line.h"
 #include "deploy/cli/flag_set.h"
+#include "models/base/errors.h"
 
 namespace syncopate {
+namespace {
+
+constexpr const char* kConvertHelp =
+    "Operators of ONNX that are taken, of opsets 13 to 23:\n"
+    "  Conv, ConvTranspose    one stride, no dilation; ConvTranspose without groups\n"
+    "  BatchNormalization     of a map\n"
+    "  LayerNormalization     over the channels, if they are the last axis\n"
+    "  Gemm, MatMul and Add   with a constant weight: a dense layer\n"
+    "  MaxPool, AveragePool   a square window, equal pads, which count in the mean\n"
+    "  GlobalAveragePool, ReduceMean over H and W\n"
+    "  Relu, Clip from 0 to 6, Sigmoid, Tanh, Gelu (with Erf), HardSwish, x * Sigmoid(x)\n"
+    "  Add, Mul, Concat       of values of one shape, or over the channels\n"
+    "  Flatten, Reshape to a vector, Transpose between NCHW and NHWC, Identity, Cast, Dropout\n"
+    "  Softmax at the end     is dropped, because the loss contains it\n"
+    "and Constant, Shape, Expand and others between them where they give constants.\n\n"
+    "PyTorch folds batch norms into convolutions unless the call is\n"
+    "  torch.onnx.export(model.train(), x, 'model.onnx', optimize=False,\n"
+    "                    training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)\n\n"
+    "A network file has no normalisation of the input: train normalises it, by --normalize.\n\n"
+    "A folder of records also has validation-*.tfrecord and label.labels.txt, with the names of "
+    "the\n"
+    "classes, if the data set has such. A run that is stopped leaves nothing.\n\n"
+    "Examples:\n"
+    "  syncopate convert model.onnx net.json net.safetensors\n"
+    "  syncopate train --model file:net.json --init-from net.safetensors --data images:pictures\n"
+    "  syncopate convert --to tfrecord images:pictures records\n"
+    "  syncopate train --data 'tfrecord:records/train-*::records/test-*'";
+
+}  // namespace
 
 CommandOptions parse_convert(std::span<const std::string> arguments,
                              const Environment& environment) {
@@ -10,25 +40,41 @@ CommandOptions parse_convert(std::span<const std::string> arguments,
   options.cache_dir = default_cache_dir(environment);
   FlagSet flags(
       "syncopate convert",
-      "Writes a data set as TFRecord files of tf.train.Example, which TensorFlow and --data "
-      "tfrecord: read. Pictures of images:DIR are copied as they are stored; other samples are "
-      "written as values. Augmentation is left out.",
-      "The folder also has validation-*.tfrecord and label.labels.txt, with the names of the "
-      "classes, if\nthe data set has such. A run that is stopped leaves nothing.\n\n"
-      "Examples:\n"
-      "  syncopate convert --to tfrecord images:pictures records\n"
-      "  syncopate train --data 'tfrecord:records/train-*::records/test-*'");
-  flags.add("--to", &options.format, "format", {.choices = {"tfrecord"}, .required = true});
-  flags.add("DATA", &options.data, "data set, as --data of train names it: " + data_patterns(" | "),
+      "Writes the network of an ONNX file, as PyTorch and Keras export it, as a network file and a "
+      "file of its weights. With --to tfrecord: writes a data set as TFRecord files of "
+      "tf.train.Example, which TensorFlow and --data tfrecord: read. Pictures of images:DIR are "
+      "copied as they are stored; other samples are written as values. Augmentation is left out.",
+      kConvertHelp);
+  flags.add("--to", &options.format, "format", {.choices = {"network", "tfrecord"}});
+  flags.add(
+      "SOURCE", &options.source,
+      "ONNX file; for tfrecord: data set, as --data of train names it: " + data_patterns(" | "),
+      {.required = true});
+  flags.add("OUT", &options.out,
+            "network file to write, such as net.json; for tfrecord: folder to make, with "
+            "train-*.tfrecord and test-*.tfrecord",
             {.required = true});
-  flags.add("DIR", &options.dir, "folder to make, with train-*.tfrecord and test-*.tfrecord",
-            {.required = true});
+  flags.add("WEIGHTS", &options.weights,
+            "file of weights to write, such as net.safetensors; not for tfrecord");
   flags.add("--cache-dir", &options.cache_dir, "folder in which rendered samples are kept",
             {.value = "DIR"});
   add_record_flags(flags, options.image,
                    "damaged pictures of a split that may be left out; with it each is decoded to "
                    "find out");
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
+  const bool is_network = options.format == "network";
+  for (const char* flag :
+       {"--image-feature", "--label-feature", "--raw-shape", "--skip-bad-records"}) {
+    flags.require(flag, !is_network, "--to tfrecord");
+  }
+  if (is_network && options.weights.empty()) {
+    throw UsageError(
+        "syncopate convert: expected three files: convert model.onnx net.json net.safetensors; a "
+        "data set needs --to tfrecord");
+  }
+  if (!is_network && !options.weights.empty()) {
+    throw UsageError("syncopate convert --to tfrecord: expected DATA and DIR, found a third word");
+  }
   return options;
 }
 

@@ -21,11 +21,13 @@ set(SYNCOPATE_PUBLIC_HEADERS
   worker/run/workload.h)
 
 set(libraries syncopate_deploy syncopate_worker syncopate_image syncopate_strategies syncopate_ps syncopate_models)
-set(SYNCOPATE_HAS_RECORDS OFF)
-if(TARGET syncopate_records_proto)
-  set(SYNCOPATE_HAS_RECORDS ON)
-  list(APPEND libraries syncopate_records_proto)
-endif()
+set(SYNCOPATE_HAS_PROTOBUF OFF)
+foreach(messages syncopate_records_proto syncopate_onnx_proto)
+  if(TARGET ${messages})
+    set(SYNCOPATE_HAS_PROTOBUF ON)
+    list(APPEND libraries ${messages})
+  endif()
+endforeach()
 set(component COMPONENT development EXCLUDE_FROM_ALL)
 set(package lib/cmake/syncopate)
 

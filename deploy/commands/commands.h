@@ -34,6 +34,7 @@ int run_predict(const PredictOptions& options, std::ostream& out);
 int run_network(const NetworkOptions& options, std::ostream& out);
 // Writes the data set DATA as TFRecord files.
 int run_convert(const ConvertOptions& options, std::ostream& out);
+int run_convert_network(const ConvertOptions& options, std::ostream& out);
 int run_cluster(const ClusterOptions& options, std::ostream& out);
 // Runs `syncopate doctor`. Returns 0 if doctor found nothing wrong, 1 if it found an error. `mpi`
 // is null unless wants_mpi(asked.train) is true.

@@ -1,4 +1,4 @@
-// `syncopate convert`: writes a data set as TFRecord files.
+// `syncopate convert --to tfrecord`: writes a data set as TFRecord files.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -89,7 +89,7 @@ void require_writable_samples(const ConvertOptions& options, const Dataset& data
   }
   throw UsageError(fmt::format(
       "convert --to tfrecord writes samples of u8, u16 or f32 with one class each; {} has others",
-      options.data));
+      options.source));
 }
 
 // A signal asked to stop.
@@ -191,14 +191,15 @@ void write_class_names(const std::vector<std::string>& names, const fs::path& fo
 }  // namespace
 
 int run_convert(const ConvertOptions& options, std::ostream& out) {
+  if (options.format == "network") return run_convert_network(options, out);
   const auto display = make_progress_display(true);
   const DataSplits data =
-      open_dataset(options.data, {.cache_dir = options.cache_dir,
-                                  .on_progress = show_progress(*display, "preparing the data"),
-                                  .image = options.image});
+      open_dataset(options.source, {.cache_dir = options.cache_dir,
+                                    .on_progress = show_progress(*display, "preparing the data"),
+                                    .image = options.image});
   require_writable_samples(options, *data.train);
   StopSignal signals;  // the threads that opened the data have ended
-  NewFolder folder(options.dir);
+  NewFolder folder(options.out);
   std::vector<std::string> written;
   const auto write = [&](const Dataset* split, const std::string& name) {
     if (split == nullptr) return;
@@ -224,8 +225,9 @@ int run_convert(const ConvertOptions& options, std::ostream& out) {
       data.train->stored_picture(0)
           ? ""
           : fmt::format(" --raw-shape {}:{}", fmt::join(input.shape, "x"), name(input.dtype));
-  const std::string dir = options.dir.string();
-  out << fmt::format("wrote {} samples of {} to {}\n", fmt::join(written, ", "), options.data, dir)
+  const std::string dir = options.out.string();
+  out << fmt::format("wrote {} samples of {} to {}\n", fmt::join(written, ", "), options.source,
+                     dir)
       << fmt::format("read them with --data 'tfrecord:{0}/train-*::{1}{0}/test-*'{2}{3}\n", dir,
                      data.validation != nullptr ? dir + "/validation-*::" : "", shape,
                      normalize_flag(data))

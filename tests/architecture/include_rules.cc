@@ -38,6 +38,7 @@ constexpr std::array kFloors = {
     Floor{"worker/run/", 33},
     Floor{"deploy/launch/", 40},
     Floor{"deploy/slurm/", 40},
+    Floor{"deploy/onnx/", 40},
     Floor{"deploy/cli/", 41},
     Floor{"deploy/doctor/", 42},
     Floor{"deploy/commands/", 43},

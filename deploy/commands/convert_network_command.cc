@@ -1,0 +1,92 @@
+// `syncopate convert model.onnx net.json net.safetensors`: writes the network of an ONNX file as a
+// network file, and its weights as --init-from reads them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "deploy/commands/commands.h"
+#include "deploy/onnx/onnx_network.h"
+#include "models/base/errors.h"
+#include "models/base/log.h"
+#include "models/base/replacing_file.h"
+#include "models/graph/graph_text.h"
+#include "worker/checkpoint/safetensors.h"
+
+namespace syncopate {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Refuses files that cannot be written before the ONNX file, which may be large, is read.
+void require_new_files(const ConvertOptions& options) {
+  for (const fs::path& file : {options.out, options.weights}) {
+    std::error_code ignored;
+    const fs::path folder = file.parent_path();
+    if (fs::is_directory(file, ignored)) {
+      throw UsageError(fmt::format("{} is a folder; give a file", file.string()));
+    }
+    if (!folder.empty() && !fs::is_directory(folder, ignored)) {
+      throw UsageError(fmt::format("{}: there is no folder {}; make it, or give another file",
+                                   file.string(), folder.string()));
+    }
+    if (file == options.source || fs::equivalent(file, options.source, ignored)) {
+      throw UsageError(fmt::format("{} is the ONNX file itself; give another file", file.string()));
+    }
+  }
+  if (options.out == options.weights) {
+    throw UsageError("the network and its weights are two files; found one name");
+  }
+}
+
+// Returns the text of the network file. The file that a user gets is read again here, so that its
+// limits are those of --model file:.
+std::string network_text(const Graph& graph, const fs::path& path) {
+  std::string text = to_network_file(graph);
+  const Node& input = graph.first_input();
+  const Graph again = parse_network_file(text, path.string(),
+                                         {.sample_shape = input.shape,
+                                          .classes = static_cast<int>(graph.num_classes()),
+                                          .input = std::get<InputOp>(input.operation),
+                                          .target_shape = graph.target_shape(),
+                                          .target_dtype = graph.target_dtype()});
+  check(first_difference(graph, again).empty(), "a network file gives the network again");
+  return text;
+}
+
+void write_weights(const std::vector<OnnxWeights>& weights, const fs::path& path) {
+  std::vector<TensorEntry> entries;
+  for (const OnnxWeights& each : weights)
+    entries.push_back({.name = each.name, .shape = each.shape});
+  SafetensorsWriter writer(path, {{"format", "pt"}}, std::move(entries));
+  for (const OnnxWeights& each : weights) writer.append(each.values);
+  writer.commit();
+}
+
+}  // namespace
+
+int run_convert_network(const ConvertOptions& options, std::ostream& out) {
+  require_new_files(options);
+  const OnnxNetwork network = read_onnx_network(options.source);
+  const std::string text = network_text(network.graph, options.out);
+  write_weights(network.weights, options.weights);
+  ReplacingFile file(options.out);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+  out << fmt::format("wrote network {} with input {}, {} nodes and {} parameters to {} and {}\n",
+                     network.graph.name, network.input, network.graph.nodes.size(),
+                     network.graph.num_parameters(), options.out.string(),
+                     options.weights.string());
+  for (const std::string& note : network.notes) log(LogLevel::kInfo, note);
+  out << fmt::format(
+             "train it: syncopate train --model file:{} --init-from {} --data DATA, with "
+             "--normalize as the network was trained\n",
+             options.out.string(), options.weights.string())
+      << std::flush;
+  return 0;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,121 @@
+// Activations that a file has as several nodes become one node, which the reader then takes.
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "deploy/onnx/onnx_reader.h"
+
+namespace syncopate {
+namespace {
+
+using proto::onnx::NodeProto;
+
+// One thread only.
+class ActivationJoiner {
+ public:
+  explicit ActivationJoiner(OnnxFile& file) : file_(file), constants_(file) {
+    for (NodeProto& node : *file.mutable_graph().mutable_node()) {
+      constants_.fold(node, [](const auto&) { return std::nullopt; });
+      for (const std::string& output : node.output()) writers_.emplace(output, &node);
+    }
+  }
+
+  void join() {
+    for (NodeProto& node : *file_.mutable_graph().mutable_node()) {
+      if (node.op_type() != "Mul" || node.input_size() != 2 || node.attribute_size() > 0) continue;
+      if (!join_gated(node)) join_gelu(node);
+    }
+  }
+
+ private:
+  const NodeProto* writer(const std::string& value) const {
+    const auto found = writers_.find(value);
+    return found == writers_.end() ? nullptr : found->second;
+  }
+  const NodeProto* writer(const std::string& value, std::string_view op, int inputs) const {
+    const NodeProto* node = writer(value);
+    const bool fits = node != nullptr && node->op_type() == op && node->input_size() == inputs;
+    return fits ? node : nullptr;
+  }
+  bool is_number(const std::string& value, double expected) const {
+    const auto number = constants_.number(value);
+    return number && std::abs(*number - expected) < 1e-3;
+  }
+  // Returns the other input of a node of two if one of them is this number.
+  std::optional<std::string> beside(const NodeProto& node, double number) const {
+    if (is_number(node.input(0), number)) return node.input(1);
+    if (is_number(node.input(1), number)) return node.input(0);
+    return std::nullopt;
+  }
+  static void replace(NodeProto& node, const char* op, const std::string& x) {
+    const std::string input = x;  // `x` may be one of the inputs
+    node.set_op_type(op);
+    node.clear_input();
+    node.add_input(input);
+  }
+
+  // x * Sigmoid(x) is SiLU, and x * HardSigmoid(x) with the slope 1/6 is the hard swish.
+  bool join_gated(NodeProto& node) const {
+    for (const int i : {0, 1}) {
+      const std::string& x = node.input(1 - i);
+      const NodeProto* gate = writer(node.input(i), "Sigmoid", 1);
+      if (gate != nullptr && gate->input(0) == x) return replace(node, "Silu", x), true;
+      gate = writer(node.input(i), "HardSigmoid", 1);
+      if (gate == nullptr || gate->input(0) != x) continue;
+      const OnnxAttributes attributes(file_, *gate);
+      if (std::abs(attributes.number("alpha", 0.2F) - 1.0F / 6.0F) > 1e-5F) continue;
+      if (attributes.number("beta", 0.5F) != 0.5F) continue;
+      return replace(node, "HardSwish", x), true;
+    }
+    return false;
+  }
+
+  // GELU of opsets before 20: 0.5 * x * (1 + Erf(x / sqrt(2))), the factors in any order.
+  void join_gelu(NodeProto& node) const {
+    std::vector<std::string> factors = {node.input(0), node.input(1)};
+    for (std::size_t i = 0; i < 2; ++i) {
+      const NodeProto* product = writer(factors[i], "Mul", 2);
+      if (product == nullptr) continue;
+      factors = {factors[1 - i], product->input(0), product->input(1)};
+      break;
+    }
+    if (factors.size() != 3) return;
+    std::string x;
+    std::string argument;
+    bool has_half = false;
+    for (const std::string& factor : factors) {
+      const NodeProto* sum = writer(factor, "Add", 2);
+      const auto inner = sum != nullptr ? beside(*sum, 1.0) : std::nullopt;
+      const NodeProto* erf = inner ? writer(*inner, "Erf", 1) : nullptr;
+      if (erf != nullptr) {
+        argument = erf->input(0);
+      } else if (is_number(factor, 0.5)) {
+        has_half = true;
+      } else {
+        x = factor;
+      }
+    }
+    if (has_half && !x.empty() && is_scaled(argument, x)) replace(node, "Gelu", x);
+  }
+
+  // Whether `value` is x / sqrt(2).
+  bool is_scaled(const std::string& value, const std::string& x) const {
+    if (const NodeProto* quotient = writer(value, "Div", 2)) {
+      return quotient->input(0) == x && is_number(quotient->input(1), std::sqrt(2.0));
+    }
+    const NodeProto* product = writer(value, "Mul", 2);
+    return product != nullptr && beside(*product, std::sqrt(0.5)) == x;
+  }
+
+  OnnxFile& file_;
+  OnnxConstants constants_;
+  std::map<std::string, NodeProto*, std::less<>> writers_;
+};
+
+}  // namespace
+
+void join_activations(OnnxFile& file) { ActivationJoiner(file).join(); }
+
+}  // namespace syncopate

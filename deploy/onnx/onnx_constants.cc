@@ -1,0 +1,331 @@
+#include "deploy/onnx/onnx_constants.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace syncopate {
+namespace {
+
+using proto::onnx::NodeProto;
+
+constexpr std::int64_t kMostFoldedElements = std::int64_t{1} << 16;  // of one constant
+constexpr std::int64_t kMostFoldedTogether = std::int64_t{1} << 24;  // of all constants
+constexpr std::int32_t kFloatTypes[] = {1, 10, 11, 16};  // float, float16, double, bfloat16
+
+OnnxConstant list_of(std::vector<double> numbers) {
+  const auto size = static_cast<std::int64_t>(numbers.size());
+  return {.shape = {size}, .is_float = false, .numbers = std::move(numbers)};
+}
+
+// Returns the product of the sides; none if it is large or a side is negative.
+std::optional<std::int64_t> small_product(const std::vector<double>& sides) {
+  double product = 1.0;
+  for (const double side : sides) {
+    if (!(side >= 0.0)) return std::nullopt;
+    product *= side;
+  }
+  if (!(product <= static_cast<double>(kMostFoldedElements))) return std::nullopt;
+  return static_cast<std::int64_t>(product);
+}
+
+Shape to_shape(const std::vector<double>& sides) { return {sides.begin(), sides.end()}; }
+
+}  // namespace
+
+OnnxConstants::OnnxConstants(const OnnxFile& file) : file_(file) {
+  for (const auto& tensor : file.graph().initializer()) {
+    constants_[tensor.name()] = {
+        .shape = file.shape_of(tensor), .is_float = OnnxFile::is_float(tensor), .stored = &tensor};
+  }
+}
+
+const OnnxConstant* OnnxConstants::find(const std::string& name) const {
+  const auto found = constants_.find(name);
+  return found == constants_.end() ? nullptr : &found->second;
+}
+
+const OnnxConstant* OnnxConstants::input(const NodeProto& node, int index) const {
+  return index < node.input_size() ? find(node.input(index)) : nullptr;
+}
+
+std::vector<float> OnnxConstants::floats(const OnnxConstant& constant) const {
+  if (constant.stored == nullptr) return {constant.numbers.begin(), constant.numbers.end()};
+  std::vector<float> stored = file_.read_floats(*constant.stored);
+  if (!constant.is_transposed) return stored;
+  const auto rows = static_cast<std::size_t>(constant.shape[0]);
+  const auto columns = static_cast<std::size_t>(constant.shape[1]);
+  std::vector<float> values(stored.size());
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t column = 0; column < columns; ++column) {
+      values[row * columns + column] = stored[column * rows + row];
+    }
+  }
+  return values;
+}
+
+std::optional<std::vector<double>> OnnxConstants::numbers(const OnnxConstant& constant) const {
+  if (constant.stored == nullptr) return constant.numbers;
+  if (num_elements(constant.shape) > kMostFoldedElements) return std::nullopt;
+  if (constant.is_float) {
+    const std::vector<float> values = floats(constant);
+    return std::vector<double>(values.begin(), values.end());
+  }
+  if (!OnnxFile::is_integer(*constant.stored)) return std::nullopt;
+  const std::vector<std::int64_t> values = file_.read_integers(*constant.stored);
+  return std::vector<double>(values.begin(), values.end());
+}
+
+std::optional<std::vector<std::int64_t>> OnnxConstants::integers(const std::string& name) const {
+  const OnnxConstant* constant = find(name);
+  if (constant == nullptr || constant->is_float) return std::nullopt;
+  const auto values = numbers(*constant);
+  if (!values) return std::nullopt;
+  std::vector<std::int64_t> whole;
+  for (const double value : *values) {
+    constexpr double kMost = 9e15;  // whole numbers up to here are exact
+    whole.push_back(static_cast<std::int64_t>(std::clamp(value, -kMost, kMost)));
+  }
+  return whole;
+}
+
+std::optional<double> OnnxConstants::number(const std::string& name) const {
+  const OnnxConstant* constant = find(name);
+  if (constant == nullptr || num_elements(constant->shape) != 1) return std::nullopt;
+  const auto values = numbers(*constant);
+  return values ? std::optional(values->front()) : std::nullopt;
+}
+
+OnnxConstants::Folded OnnxConstants::constant(const OnnxAttributes& attributes) const {
+  if (const auto* value = attributes.find("value")) {
+    return OnnxConstant{.shape = file_.shape_of(value->t()),
+                        .is_float = OnnxFile::is_float(value->t()),
+                        .stored = &value->t()};
+  }
+  if (attributes.has("value_int")) {
+    OnnxConstant one = list_of({static_cast<double>(attributes.integer("value_int", 0))});
+    one.shape.clear();
+    return one;
+  }
+  if (attributes.has("value_float")) {
+    return OnnxConstant{.shape = {}, .numbers = {attributes.number("value_float", 0.0F)}};
+  }
+  if (attributes.has("value_ints")) {
+    const std::vector<std::int64_t> values = attributes.integers("value_ints");
+    return list_of({values.begin(), values.end()});
+  }
+  return std::nullopt;
+}
+
+OnnxConstants::Folded OnnxConstants::filled(const NodeProto& node,
+                                            const OnnxAttributes& attributes) const {
+  const OnnxConstant* shape = input(node, 0);
+  const auto sides = shape != nullptr ? numbers(*shape) : std::nullopt;
+  const auto size = sides ? small_product(*sides) : std::nullopt;
+  if (!size) return std::nullopt;
+  OnnxConstant all{.shape = to_shape(*sides)};
+  double value = 0.0;
+  if (const auto* element = attributes.find("value")) {
+    all.is_float = OnnxFile::is_float(element->t());
+    const auto read = numbers(
+        {.shape = file_.shape_of(element->t()), .is_float = all.is_float, .stored = &element->t()});
+    if (!read || read->size() != 1) return std::nullopt;
+    value = read->front();
+  }
+  all.numbers.assign(static_cast<std::size_t>(*size), value);
+  return all;
+}
+
+OnnxConstants::Folded OnnxConstants::expanded(const NodeProto& node) const {
+  const OnnxConstant* value = input(node, 0);
+  const OnnxConstant* shape = input(node, 1);
+  if (value == nullptr || shape == nullptr) return std::nullopt;
+  const auto from = numbers(*value);
+  const auto sides = numbers(*shape);
+  const auto size = sides ? small_product(*sides) : std::nullopt;
+  if (!from || !size) return std::nullopt;
+  if (to_shape(*sides) == value->shape) return *value;
+  // Of a list of one number, Expand by [1] is the list.
+  if (sides->size() == 1 && sides->front() == 1.0 && value->shape.size() == 1) return *value;
+  if (from->size() != 1) return std::nullopt;
+  OnnxConstant all{.shape = to_shape(*sides), .is_float = value->is_float};
+  all.numbers.assign(static_cast<std::size_t>(*size), from->front());
+  return all;
+}
+
+OnnxConstants::Folded OnnxConstants::joined(const NodeProto& node) const {
+  OnnxConstant all = list_of({});
+  for (int i = 0; i < node.input_size(); ++i) {
+    const OnnxConstant* part = input(node, i);
+    if (part == nullptr || part->shape.size() != 1) return std::nullopt;
+    const auto part_numbers = numbers(*part);
+    if (!part_numbers) return std::nullopt;
+    all.is_float = part->is_float;
+    all.numbers.insert(all.numbers.end(), part_numbers->begin(), part_numbers->end());
+    if (static_cast<std::int64_t>(all.numbers.size()) > kMostFoldedElements) return std::nullopt;
+  }
+  all.shape = {static_cast<std::int64_t>(all.numbers.size())};
+  return all;
+}
+
+OnnxConstants::Folded OnnxConstants::gathered(const NodeProto& node) const {
+  const OnnxConstant* list = input(node, 0);
+  const OnnxConstant* indices = input(node, 1);
+  if (list == nullptr || indices == nullptr || list->shape.size() != 1) return std::nullopt;
+  const auto from = numbers(*list);
+  const auto at = numbers(*indices);
+  if (!from || !at) return std::nullopt;
+  OnnxConstant taken{.shape = indices->shape, .is_float = list->is_float};
+  const auto size = static_cast<double>(from->size());
+  for (const double index : *at) {
+    const double position = index < 0.0 ? index + size : index;
+    if (!(position >= 0.0 && position < size)) return std::nullopt;
+    taken.numbers.push_back((*from)[static_cast<std::size_t>(position)]);
+  }
+  return taken;
+}
+
+OnnxConstants::Folded OnnxConstants::sliced(const NodeProto& node) const {
+  const OnnxConstant* list = input(node, 0);
+  if (list == nullptr || list->shape.size() != 1 || node.input_size() < 3) return std::nullopt;
+  const auto from = numbers(*list);
+  const auto begin = number(node.input(1));
+  const auto end = number(node.input(2));
+  const double step = node.input_size() > 4 ? number(node.input(4)).value_or(0.0) : 1.0;
+  if (!from || !begin || !end || step != 1.0) return std::nullopt;
+  const auto size = static_cast<double>(from->size());
+  const auto position = [&](double index) {
+    return static_cast<std::ptrdiff_t>(std::clamp(index < 0.0 ? index + size : index, 0.0, size));
+  };
+  const std::ptrdiff_t first = position(*begin);
+  const std::ptrdiff_t last = std::max(first, position(*end));
+  OnnxConstant part = list_of({from->begin() + first, from->begin() + last});
+  part.is_float = list->is_float;
+  return part;
+}
+
+// Reshape, Squeeze and Unsqueeze: other sides for the same elements.
+OnnxConstants::Folded OnnxConstants::reshaped(const NodeProto& node,
+                                              const OnnxAttributes& attributes) const {
+  const OnnxConstant* value = input(node, 0);
+  if (value == nullptr || value->is_transposed) return std::nullopt;
+  OnnxConstant other = *value;
+  const auto list = node.input_size() > 1 ? integers(node.input(1)) : attributes.integers("axes");
+  if (!list) return std::nullopt;
+  if (node.op_type() == "Unsqueeze") {
+    const auto rank = static_cast<std::int64_t>(value->shape.size() + list->size());
+    std::vector<std::int64_t> axes = *list;
+    for (std::int64_t& axis : axes) axis = axis < 0 ? axis + rank : axis;
+    std::ranges::sort(axes);
+    for (const std::int64_t axis : axes) {
+      if (axis < 0 || axis > static_cast<std::int64_t>(other.shape.size())) return std::nullopt;
+      other.shape.insert(other.shape.begin() + axis, 1);
+    }
+    return other;
+  }
+  if (node.op_type() == "Squeeze") {
+    const auto ones = static_cast<std::size_t>(std::ranges::count(value->shape, 1));
+    if (!list->empty() && list->size() != ones) return std::nullopt;
+    std::erase(other.shape, 1);
+    return other;
+  }
+  Shape shape = *list;
+  std::int64_t known = 1;
+  std::optional<std::size_t> open;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == -1 && !open) {
+      open = i;
+    } else if (shape[i] < 0 || __builtin_mul_overflow(known, shape[i], &known)) {
+      return std::nullopt;
+    }
+  }
+  const std::int64_t elements = num_elements(value->shape);
+  if (open && known > 0) {
+    shape[*open] = elements / known;
+    known *= shape[*open];
+  }
+  if (known != elements) return std::nullopt;
+  other.shape = std::move(shape);
+  return other;
+}
+
+OnnxConstants::Folded OnnxConstants::transposed(const NodeProto& node,
+                                                const OnnxAttributes& attributes) const {
+  const OnnxConstant* value = input(node, 0);
+  const std::vector<std::int64_t> order = attributes.integers("perm");
+  if (value == nullptr || value->stored == nullptr || value->shape.size() != 2 ||
+      value->shape != file_.shape_of(*value->stored) || value->is_transposed ||
+      (!order.empty() && order != std::vector<std::int64_t>{1, 0})) {
+    return std::nullopt;
+  }
+  OnnxConstant other = *value;
+  other.is_transposed = true;
+  std::swap(other.shape[0], other.shape[1]);
+  return other;
+}
+
+OnnxConstants::Folded OnnxConstants::cast(const NodeProto& node,
+                                          const OnnxAttributes& attributes) const {
+  const OnnxConstant* value = input(node, 0);
+  if (value == nullptr) return std::nullopt;
+  bool is_float = true;  // CastLike is applied to floats alone
+  if (node.op_type() == "Cast") {
+    is_float = std::ranges::find(kFloatTypes, attributes.integer("to", 0)) != std::end(kFloatTypes);
+  }
+  if (is_float == value->is_float) return *value;
+  auto converted = numbers(*value);
+  if (!converted) return std::nullopt;
+  if (!is_float) {
+    for (double& each : *converted) each = std::trunc(each);
+  }
+  return OnnxConstant{
+      .shape = value->shape, .is_float = is_float, .numbers = *std::move(converted)};
+}
+
+OnnxConstants::Folded OnnxConstants::compute(
+    const NodeProto& node,
+    const std::function<std::optional<Shape>(const std::string&)>& shape_of) const {
+  const OnnxAttributes attributes(file_, node);
+  const std::string& op = node.op_type();
+  if (op == "Constant") return constant(attributes);
+  if (op == "Shape" && node.input_size() == 1) {
+    const OnnxConstant* value = find(node.input(0));
+    const std::optional<Shape> shape =
+        value != nullptr ? std::optional(value->shape) : shape_of(node.input(0));
+    if (!shape) return std::nullopt;
+    const auto rank = static_cast<std::int64_t>(shape->size());
+    const auto position = [&](std::int64_t index) {
+      return std::clamp<std::int64_t>(index < 0 ? index + rank : index, 0, rank);
+    };
+    const std::int64_t begin = position(attributes.integer("start", 0));
+    const std::int64_t end = std::max(begin, position(attributes.integer("end", rank)));
+    return list_of({shape->begin() + begin, shape->begin() + end});
+  }
+  if (op == "ConstantOfShape") return filled(node, attributes);
+  if (op == "Identity" && input(node, 0) != nullptr) return *input(node, 0);
+  if (op == "Expand") return expanded(node);
+  if (op == "Concat") return joined(node);
+  if (op == "Gather") return gathered(node);
+  if (op == "Slice") return sliced(node);
+  if (op == "Reshape" || op == "Squeeze" || op == "Unsqueeze") return reshaped(node, attributes);
+  if (op == "Transpose") return transposed(node, attributes);
+  if (op == "Cast" || op == "CastLike") return cast(node, attributes);
+  return std::nullopt;
+}
+
+bool OnnxConstants::fold(const NodeProto& node,
+                         const std::function<std::optional<Shape>(const std::string&)>& shape_of) {
+  if (node.output_size() != 1 || (!node.domain().empty() && node.domain() != "ai.onnx")) {
+    return false;
+  }
+  Folded folded = compute(node, shape_of);
+  if (!folded) return false;
+  num_folded_ += static_cast<std::int64_t>(folded->numbers.size());
+  if (num_folded_ > kMostFoldedTogether) {
+    file_.damaged("computed constants have too many elements; expected those of a network");
+  }
+  constants_[node.output(0)] = *std::move(folded);
+  return true;
+}
+
+}  // namespace syncopate

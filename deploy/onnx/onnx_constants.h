@@ -1,0 +1,65 @@
+// The values of an ONNX file that do not depend on the network's input: stored tensors, and what
+// operators such as Shape, Concat and Expand compute from them. PyTorch writes shapes and biases of
+// zeros in this way.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "deploy/onnx/onnx_attributes.h"
+#include "deploy/onnx/onnx_file.h"
+
+namespace syncopate {
+
+struct OnnxConstant {
+  Shape shape;
+  bool is_float = true;
+  const proto::onnx::TensorProto* stored = nullptr;  // null if it was computed
+  bool is_transposed = false;                        // the stored matrix, with its axes exchanged
+  std::vector<double> numbers;                       // if it was computed
+};
+
+// One thread only. Lives as long as its file.
+class OnnxConstants {
+ public:
+  explicit OnnxConstants(const OnnxFile& file);
+
+  // Returns null for a value that is not constant.
+  const OnnxConstant* find(const std::string& name) const;
+  // Computes the output of a node whose inputs are constants. shape_of: returns the shape of a
+  // value that is not constant, with -1 for a number of samples that is not fixed, or none if it is
+  // not known. Returns false, and changes nothing, for other operators and for large outputs.
+  bool fold(const proto::onnx::NodeProto& node,
+            const std::function<std::optional<Shape>(const std::string&)>& shape_of);
+
+  std::vector<float> floats(const OnnxConstant& constant) const;
+  // Returns the elements of a constant that is small; none if it is not.
+  std::optional<std::vector<double>> numbers(const OnnxConstant& constant) const;
+  std::optional<std::vector<std::int64_t>> integers(const std::string& name) const;
+  // Returns the number that a constant of one element has.
+  std::optional<double> number(const std::string& name) const;
+
+ private:
+  using Folded = std::optional<OnnxConstant>;
+  Folded constant(const OnnxAttributes& attributes) const;
+  Folded filled(const proto::onnx::NodeProto& node, const OnnxAttributes& attributes) const;
+  Folded expanded(const proto::onnx::NodeProto& node) const;
+  Folded joined(const proto::onnx::NodeProto& node) const;
+  Folded gathered(const proto::onnx::NodeProto& node) const;
+  Folded sliced(const proto::onnx::NodeProto& node) const;
+  Folded reshaped(const proto::onnx::NodeProto& node, const OnnxAttributes& attributes) const;
+  Folded transposed(const proto::onnx::NodeProto& node, const OnnxAttributes& attributes) const;
+  Folded cast(const proto::onnx::NodeProto& node, const OnnxAttributes& attributes) const;
+  Folded compute(const proto::onnx::NodeProto& node,
+                 const std::function<std::optional<Shape>(const std::string&)>& shape_of) const;
+  const OnnxConstant* input(const proto::onnx::NodeProto& node, int index) const;
+
+  const OnnxFile& file_;
+  std::map<std::string, OnnxConstant, std::less<>> constants_;
+  std::int64_t num_folded_ = 0;  // elements of all computed constants
+};
+
+}  // namespace syncopate

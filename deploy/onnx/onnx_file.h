@@ -1,0 +1,54 @@
+// The bytes of an ONNX file as messages, and the values of its tensors. Knows nothing of operators.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <istream>
+#include <string>
+#include <vector>
+
+#include "deploy/onnx/proto/onnx.pb.h"
+#include "models/tensor/tensor.h"
+
+namespace syncopate {
+
+// One thread only. All functions throw FileError with the name of the file.
+class OnnxFile {
+ public:
+  // Reads a message from a stream of the file's bytes. Throws UsageError for an opset outside of
+  // kOldestOpset to kNewestOpset.
+  OnnxFile(std::filesystem::path path, std::istream& bytes);
+
+  const std::filesystem::path& path() const noexcept { return path_; }
+  const proto::onnx::GraphProto& graph() const noexcept { return model_.graph(); }
+  proto::onnx::GraphProto& mutable_graph() noexcept { return *model_.mutable_graph(); }
+  std::int64_t opset() const noexcept { return opset_; }
+
+  // Returns the shape of a tensor; its product is at most kMostTensorElements.
+  Shape shape_of(const proto::onnx::TensorProto& tensor) const;
+  // Whether the elements are of a floating-point type that read_floats() converts, or of an integer
+  // type that read_integers() does.
+  static bool is_float(const proto::onnx::TensorProto& tensor) noexcept;
+  static bool is_integer(const proto::onnx::TensorProto& tensor) noexcept;
+  std::vector<float> read_floats(const proto::onnx::TensorProto& tensor) const;
+  std::vector<std::int64_t> read_integers(const proto::onnx::TensorProto& tensor) const;
+
+  [[noreturn]] void damaged(const std::string& why) const;
+
+ private:
+  void check_opset();
+  // Returns the bytes of a tensor's elements, whose number was compared with its shape.
+  std::string bytes_of(const proto::onnx::TensorProto& tensor, std::uint64_t size) const;
+  std::string external_bytes(const proto::onnx::TensorProto& tensor, std::uint64_t size) const;
+  template <typename Stored, typename Values>
+  std::vector<Stored> typed(const proto::onnx::TensorProto& tensor, const Values& values) const;
+
+  std::filesystem::path path_;
+  proto::onnx::ModelProto model_;
+  std::int64_t opset_ = 0;
+};
+
+// Returns a text of the file for a message: cut if it is long, and control characters replaced.
+std::string shown_name(const std::string& name);
+
+}  // namespace syncopate

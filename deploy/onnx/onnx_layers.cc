@@ -1,0 +1,357 @@
+// The operators of ONNX that have weights, and dropout.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <limits>
+
+#include "deploy/onnx/onnx_reader.h"
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+constexpr std::int64_t kMostLayerChannels = 1 << 24;
+constexpr std::int64_t kLargestOnnxWindow = 1 << 7;
+
+int to_int(std::int64_t value, std::int64_t least, std::int64_t most, std::string_view what) {
+  if (value < least || value > most) {
+    throw UsageError(fmt::format("with {} {}; expected {} to {}", what, value, least, most));
+  }
+  return static_cast<int>(value);
+}
+
+// Returns a matrix of `columns` rows from one of `rows` rows.
+std::vector<float> exchanged_axes(const std::vector<float>& values, std::size_t rows,
+                                  std::size_t columns) {
+  std::vector<float> other(values.size());
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t column = 0; column < columns; ++column) {
+      other[column * rows + row] = values[row * columns + column];
+    }
+  }
+  return other;
+}
+
+// Brings rows whose elements have the order H, W, C into the order C, H, W.
+std::vector<float> channels_first(const std::vector<float>& values, const Shape& map) {
+  const auto pixels = static_cast<std::size_t>(map[0] * map[1]);
+  const auto channels = static_cast<std::size_t>(map[2]);
+  std::vector<float> other(values.size());
+  for (std::size_t row = 0; row < values.size(); row += pixels * channels) {
+    for (std::size_t pixel = 0; pixel < pixels; ++pixel) {
+      for (std::size_t c = 0; c < channels; ++c) {
+        other[row + c * pixels + pixel] = values[row + pixel * channels + c];
+      }
+    }
+  }
+  return other;
+}
+
+// Returns 1 - momentum as the float that its author wrote: 0.1 for 0.9.
+float complement(float momentum) {
+  const double written = std::strtod(fmt::format("{}", momentum).c_str(), nullptr);
+  return static_cast<float>(1.0 - written);
+}
+
+}  // namespace
+
+int one_size(const OnnxAttributes& attributes, std::string_view name, int otherwise) {
+  const std::vector<std::int64_t> sizes = attributes.integers(name);
+  if (sizes.empty()) return otherwise;
+  if (sizes.size() != 2) throw UsageError(fmt::format("of {} dimensions", sizes.size()));
+  if (sizes[0] != sizes[1]) {
+    throw UsageError(fmt::format("with {} {}x{}", name, sizes[0], sizes[1]));
+  }
+  return to_int(sizes[0], 1, kLargestOnnxWindow, name);
+}
+
+void refuse_dilation(const OnnxAttributes& attributes) {
+  for (const std::int64_t dilation : attributes.integers("dilations")) {
+    if (dilation != 1) throw UsageError(fmt::format("with dilations of {}", dilation));
+  }
+}
+
+Padding onnx_padding(const OnnxAttributes& attributes, const Shape& map,
+                     std::span<const std::int64_t> kernel, std::int64_t stride) {
+  const std::string kind = attributes.text("auto_pad", "NOTSET");
+  std::array<std::int64_t, 4> sides{};  // top, left, bottom, right
+  if (kind == "NOTSET") {
+    const std::vector<std::int64_t> pads = attributes.integers("pads");
+    if (!pads.empty() && pads.size() != 4) throw UsageError("without four pads");
+    std::ranges::copy(pads, sides.begin());
+  } else if (kind == "SAME_UPPER" || kind == "SAME_LOWER") {
+    for (std::size_t i = 0; i < 2; ++i) {
+      const std::int64_t windows = (map[i] - 1) / stride + 1;
+      const std::int64_t all =
+          std::max<std::int64_t>((windows - 1) * stride + kernel[i] - map[i], 0);
+      sides[i] = kind == "SAME_UPPER" ? all / 2 : all - all / 2;
+      sides[i + 2] = all - sides[i];
+    }
+  } else if (kind != "VALID") {
+    throw UsageError("with auto_pad " + shown_name(kind));
+  }
+  const auto side = [](std::int64_t value) { return to_int(value, 0, kLargestOnnxWindow, "pads"); };
+  return {side(sides[0]), side(sides[1]), side(sides[2]), side(sides[3])};
+}
+
+std::string OnnxReader::kernel_weight(const Node& node, std::size_t rank, Shape& shape) {
+  const OnnxConstant* weight = constant(node, 1);
+  if (weight == nullptr) throw UsageError("whose weight is computed from the input");
+  if (!weight->is_float) throw UsageError("whose weight is not of floats");
+  shape = weight->shape;
+  if (shape.size() != rank) throw UsageError(fmt::format("with a weight of {}", to_string(shape)));
+  if (std::ranges::find(shape, 0) != shape.end()) throw UsageError("with an empty weight");
+  for (const std::int64_t side : shape) to_int(side, 1, std::numeric_limits<int>::max(), "a side");
+  const std::string& name = weight->stored != nullptr ? weight->stored->name() : node.input(1);
+  const std::string layer = name_of(node, name);
+  // A copy per layer would be trained apart.
+  if (weight->stored != nullptr && !name.empty()) {
+    const auto [user, is_first] = weight_users_.emplace(name, layer);
+    if (!is_first) throw UsageError(fmt::format("with the weight of {}", user->second));
+  }
+  return layer;
+}
+
+void OnnxReader::require_shape(const Node& node, const Shape& expected, const Shape& found) const {
+  if (expected == found) return;
+  throw UsageError(fmt::format("with {} {}; expected {}", shown_name(node.input(1)),
+                               to_string(found), to_string(expected)));
+}
+
+std::vector<float> OnnxReader::list_of(const Node& node, int index, std::int64_t size) const {
+  const OnnxConstant* list = constant(node, index);
+  if (list == nullptr) throw UsageError(fmt::format("whose input {} is not constant", index));
+  if (!list->is_float) throw UsageError(fmt::format("whose input {} is not of floats", index));
+  const auto is_side = [&](std::int64_t side) { return side == 1 || side == size; };
+  if (num_elements(list->shape) != size || !std::ranges::all_of(list->shape, is_side)) {
+    throw UsageError(fmt::format("with {} {}; expected [{}]", shown_name(node.input(index)),
+                                 to_string(list->shape), size));
+  }
+  return constants_.floats(*list);
+}
+
+// A layer without a bias whose only reader adds a constant for each channel has that bias.
+std::optional<OnnxReader::LaterBias> OnnxReader::later_bias(const Node& node,
+                                                            std::int64_t channels) const {
+  const Node* reader = only_reader(node);
+  if (reader == nullptr || reader->op_type() != "Add" || reader->input_size() != 2) return {};
+  const int index = reader->input(0) == node.output(0) ? 1 : 0;
+  const OnnxConstant* bias = constant(*reader, index);
+  if (bias == nullptr || !bias->is_float || num_elements(bias->shape) != channels) return {};
+  // [K] and [1, K] of a vector, [K, 1, 1] and [1, K, 1, 1] of a map.
+  const bool is_map = node.op_type() == "Conv" || node.op_type() == "ConvTranspose";
+  const Shape expected = is_map ? Shape{channels, 1, 1} : Shape{channels};
+  Shape found = bias->shape;
+  if (found.size() == expected.size() + 1 && found.front() == 1) found.erase(found.begin());
+  if (found != expected) return {};
+  return LaterBias{reader, index};
+}
+
+std::vector<float> OnnxReader::bias_of(const Node& node, int index, std::int64_t channels) {
+  if (has_input(node, index)) {
+    std::vector<float> bias = list_of(node, index, channels);
+    // PyTorch computes zeros in place of a bias that a layer does not have.
+    const bool is_computed = constant(node, index)->stored == nullptr;
+    const auto is_zero = [](float value) { return value == 0.0F; };
+    return is_computed && std::ranges::all_of(bias, is_zero) ? std::vector<float>() : bias;
+  }
+  const auto later = later_bias(node, channels);
+  if (!later) return {};
+  joined_.insert(later->add);
+  return list_of(*later->add, later->input, channels);
+}
+
+std::int64_t OnnxReader::channels_of(const OnnxValue& x) const {
+  if (x.form == OnnxForm::kChannelsFirst) return map_of(x)[2];
+  throw UsageError(fmt::format("of {}; expected a map [N, C, H, W]", shown_shape(x)));
+}
+
+void OnnxReader::check_conv(const OnnxAttributes& attributes) const {
+  refuse_dilation(attributes);
+  one_size(attributes, "strides", 1);
+}
+
+void OnnxReader::add_conv(const Node& node, const OnnxAttributes& attributes) {
+  const OnnxValue& x = value(node, 0);
+  const std::int64_t in = channels_of(x);
+  Shape shape;
+  const std::string name = kernel_weight(node, 4, shape);
+  Conv2dOp op{.kernel_h = to_int(shape[2], 1, kLargestOnnxWindow, "a kernel of"),
+              .kernel_w = to_int(shape[3], 1, kLargestOnnxWindow, "a kernel of"),
+              .stride = one_size(attributes, "strides", 1),
+              .groups = to_int(attributes.integer("group", 1), 1, kMostLayerChannels, "groups")};
+  op.pad = onnx_padding(attributes, map_of(x), std::span(shape).subspan(2), op.stride);
+  std::vector<float> bias = bias_of(node, 2, shape[0]);
+  op.bias = !bias.empty();
+  require_shape(node, {shape[0], in / op.groups, shape[2], shape[3]}, shape);
+  const NodeId id =
+      build_.conv2d(x.node, name, to_int(shape[0], 1, kMostLayerChannels, "channels"), op);
+  weights_[name + ".weight"] = constants_.floats(*constant(node, 1));
+  if (op.bias) weights_[name + ".bias"] = std::move(bias);
+  set_like(node, x, id);
+  if (const auto later = later_bias(node, shape[0]); later && joined_.contains(later->add)) {
+    set_like(*later->add, x, id);
+  }
+}
+
+void OnnxReader::check_conv_transpose(const OnnxAttributes& attributes) const {
+  check_conv(attributes);
+  if (attributes.integer("group", 1) != 1) throw UsageError("with groups");
+}
+
+void OnnxReader::add_conv_transpose(const Node& node, const OnnxAttributes& attributes) {
+  const OnnxValue& x = value(node, 0);
+  const std::int64_t in = channels_of(x);
+  Shape shape;
+  const std::string name = kernel_weight(node, 4, shape);
+  ConvTranspose2dOp op{.kernel_h = to_int(shape[2], 1, kLargestOnnxWindow, "a kernel of"),
+                       .kernel_w = to_int(shape[3], 1, kLargestOnnxWindow, "a kernel of"),
+                       .stride = one_size(attributes, "strides", 1)};
+  require_shape(node, {in, shape[1], shape[2], shape[3]}, shape);
+  std::vector<std::int64_t> extra = attributes.integers("output_padding");
+  const std::vector<std::int64_t> size = attributes.integers("output_shape");
+  const std::string kind = attributes.text("auto_pad", "NOTSET");
+  const bool is_same = kind == "SAME_UPPER" || kind == "SAME_LOWER";
+  std::vector<std::int64_t> pads = attributes.integers("pads");
+  extra.resize(2);
+  pads.resize(4);
+  for (const std::int64_t rows : extra) to_int(rows, 0, kLargestOnnxWindow, "output_padding");
+  for (std::size_t i = 0; i < 2; ++i) {
+    // Source: ConvTranspose of the ONNX operators, the equations for pads of an output_shape.
+    if (!is_same && size.size() < 2) continue;
+    const std::int64_t wanted =
+        size.size() < 2 ? map_of(x)[i] * op.stride : size[size.size() - 2 + i];
+    if (wanted < 1 || wanted > kMostLayerChannels) throw UsageError("with this output_shape");
+    const std::int64_t all = op.stride * (map_of(x)[i] - 1) + extra[i] + shape[i + 2] - wanted;
+    pads[i] = kind == "SAME_UPPER" ? all / 2 : all - all / 2;
+    pads[i + 2] = all - pads[i];
+  }
+  const auto side = [](std::int64_t pad) { return to_int(pad, 0, kLargestOnnxWindow, "pads"); };
+  // output_padding is less padding at the bottom and the right.
+  op.pad = {side(pads[0]), side(pads[1]), side(pads[2] - extra[0]), side(pads[3] - extra[1])};
+  std::vector<float> bias = bias_of(node, 2, shape[1]);
+  op.bias = !bias.empty();
+  const NodeId id = build_.conv_transpose2d(
+      x.node, name, to_int(shape[1], 1, kMostLayerChannels, "channels"), op);
+  weights_[name + ".weight"] = constants_.floats(*constant(node, 1));
+  if (op.bias) weights_[name + ".bias"] = std::move(bias);
+  set_like(node, x, id);
+  if (const auto later = later_bias(node, shape[1]); later && joined_.contains(later->add)) {
+    set_like(*later->add, x, id);
+  }
+}
+
+void OnnxReader::check_batch_norm(const OnnxAttributes& attributes) const {
+  if (attributes.integer("spatial", 1) != 1) throw UsageError("with spatial 0");
+}
+
+void OnnxReader::add_batch_norm(const Node& node, const OnnxAttributes& attributes) {
+  const OnnxValue& x = value(node, 0);
+  const std::int64_t channels = channels_of(x);
+  const OnnxConstant* scale = constant(node, 1);
+  const std::string name =
+      name_of(node, scale != nullptr && scale->stored != nullptr ? scale->stored->name() : "");
+  constexpr std::array kTensors = {".weight", ".bias", ".running_mean", ".running_var"};
+  for (int i = 0; i < 4; ++i) {
+    weights_[name + kTensors[static_cast<std::size_t>(i)]] = list_of(node, i + 1, channels);
+  }
+  const BatchNormOp op{.epsilon = attributes.number("epsilon", 1e-5F),
+                       .momentum = complement(attributes.number("momentum", 0.9F))};
+  set_like(node, x, build_.batch_norm(x.node, name, op));
+}
+
+void OnnxReader::add_layer_norm(const Node& node, const OnnxAttributes& attributes) {
+  const OnnxValue& x = value(node, 0);
+  const Shape shape = shape_of(x);
+  const std::int64_t axis = axis_of(attributes.integer("axis", -1), shape.size());
+  const bool is_last = axis + 1 == static_cast<std::int64_t>(shape.size());
+  if (!is_last || (x.form != OnnxForm::kVector && x.form != OnnxForm::kChannelsLast)) {
+    throw UsageError(fmt::format("over the axes from {} of {}; expected the channels, last", axis,
+                                 shown_shape(x)));
+  }
+  const OnnxConstant* scale = constant(node, 1);
+  const std::string name =
+      name_of(node, scale != nullptr && scale->stored != nullptr ? scale->stored->name() : "");
+  const std::int64_t features = shape.back();
+  std::vector<float> weight = list_of(node, 1, features);
+  std::vector<float> bias(static_cast<std::size_t>(features));
+  if (has_input(node, 2)) {
+    bias = list_of(node, 2, features);
+  } else {
+    layers_with_new_bias_.push_back(name);
+  }
+  if (!x.channels_last.empty()) {
+    weight = channels_first(weight, x.channels_last);
+    bias = channels_first(bias, x.channels_last);
+  }
+  weights_[name + ".weight"] = std::move(weight);
+  weights_[name + ".bias"] = std::move(bias);
+  const LayerNormOp op{.epsilon = attributes.number("epsilon", 1e-5F)};
+  set_like(node, x, build_.layer_norm(x.node, name, op));
+}
+
+void OnnxReader::check_gemm(const OnnxAttributes& attributes) const {
+  if (attributes.integer("transA", 0) != 0) throw UsageError("with transA");
+  for (const char* const factor : {"alpha", "beta"}) {
+    const float value = attributes.number(factor, 1.0F);
+    if (value != 1.0F) throw UsageError(fmt::format("with {} {}", factor, value));
+  }
+}
+
+void OnnxReader::add_gemm(const Node& node, const OnnxAttributes& attributes) {
+  add_dense(node, attributes.integer("transB", 0) != 0);
+}
+
+void OnnxReader::add_matmul(const Node& node, const OnnxAttributes& /*attributes*/) {
+  if (is_value(node, 0) && is_value(node, 1)) throw UsageError("of two values");
+  add_dense(node, false);
+}
+
+// is_transposed: the weight is [out, in], not [in, out].
+void OnnxReader::add_dense(const Node& node, bool is_transposed) {
+  const OnnxValue& x = value(node, 0);
+  if (x.form != OnnxForm::kVector) {
+    throw UsageError(fmt::format("of {}; expected a vector [N, F]", shown_shape(x)));
+  }
+  Shape shape;
+  const std::string name = kernel_weight(node, 2, shape);
+  const std::int64_t out = shape[is_transposed ? 0 : 1];
+  const std::int64_t in = map_of(x)[0];
+  require_shape(node, is_transposed ? Shape{out, in} : Shape{in, out}, shape);
+  std::vector<float> bias = bias_of(node, 2, out);
+  if (bias.empty()) {
+    bias.resize(static_cast<std::size_t>(out));
+    layers_with_new_bias_.push_back(name);
+  }
+  const NodeId id = build_.dense(x.node, name, to_int(out, 1, kMostLayerChannels, "features"));
+  std::vector<float> weight = constants_.floats(*constant(node, 1));
+  if (!is_transposed) {
+    weight = exchanged_axes(weight, static_cast<std::size_t>(in), static_cast<std::size_t>(out));
+  }
+  if (!x.channels_last.empty()) weight = channels_first(weight, x.channels_last);
+  weights_[name + ".weight"] = std::move(weight);
+  weights_[name + ".bias"] = std::move(bias);
+  set(node, {.node = id});
+  if (const auto later = later_bias(node, out); later && joined_.contains(later->add)) {
+    set(*later->add, {.node = id});
+  }
+}
+
+// In evaluation mode, which is the default, dropout is the identity.
+void OnnxReader::add_dropout(const Node& node, const OnnxAttributes& /*attributes*/) {
+  const OnnxValue& x = value(node, 0);
+  const auto rate = has_input(node, 1) ? constants_.number(node.input(1)) : 0.5;
+  const auto is_on = has_input(node, 2) ? constants_.number(node.input(2)) : 0.0;
+  if (!rate || !is_on) throw UsageError("whose rate is computed from the input");
+  if (*is_on == 0.0 && *rate > 0.0) {
+    notes_.push_back(fmt::format("the dropout of {} in node {} is switched off and was left out",
+                                 *rate, shown_name(node.name())));
+  }
+  if (*is_on == 0.0 || *rate == 0.0) return set(node, OnnxValue(x));
+  const DropoutOp op{.rate = static_cast<float>(*rate)};
+  set_like(node, x, build_.dropout(x.node, name_of(node), op));
+}
+
+}  // namespace syncopate

@@ -1,0 +1,174 @@
+// Turns the nodes of an ONNX file into those of a graph, one after the other. A class in four
+// files: onnx_reader.cc has the order of the nodes and what is said of those that have no
+// counterpart, onnx_values.cc their inputs and outputs, onnx_layers.cc the operators with weights,
+// onnx_operators.cc the others.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "deploy/onnx/onnx_attributes.h"
+#include "deploy/onnx/onnx_constants.h"
+#include "deploy/onnx/onnx_file.h"
+#include "deploy/onnx/onnx_network.h"
+
+namespace syncopate {
+
+// The shape that a value has in the ONNX file. N is the number of samples.
+enum class OnnxForm : std::uint8_t {
+  kChannelsFirst,  // a map, [N, C, H, W]
+  kChannelsLast,   // a map, [N, H, W, C]
+  kPlane,          // a map of one channel, [N, H, W]
+  kVector,         // a vector, [N, F]
+  kPixelFirst,     // a vector, [N, C, 1, 1]
+  kPixelLast,      // a vector, [N, 1, 1, C]
+};
+
+// A value of the ONNX file and the node that computes it.
+struct OnnxValue {
+  NodeId node = 0;
+  OnnxForm form = OnnxForm::kVector;
+  // The sides H, W, C of the map that the vector was, if its elements have the order H, W, C in the
+  // ONNX file, as in networks of Keras; empty for the order C, H, W of PyTorch.
+  Shape channels_last{};
+};
+
+// One thread only.
+class OnnxReader {
+ public:
+  OnnxReader(OnnxFile& file, std::string name);
+  OnnxNetwork read();
+
+ private:
+  using Node = proto::onnx::NodeProto;
+  struct Row {
+    std::string_view op;
+    int inputs;                                // at least
+    std::vector<std::string_view> attributes;  // that are known
+    // Refuses attributes that no operation has, whatever the shapes are; may be null.
+    void (OnnxReader::*check)(const OnnxAttributes&) const;
+    void (OnnxReader::*add)(const Node&, const OnnxAttributes&);
+  };
+  static std::span<const Row> rows();
+
+  // onnx_reader.cc
+  void find_values();
+  void drop_last_activation();
+  std::vector<const Node*> sorted_nodes() const;
+  void add_input();
+  OnnxForm form_of_input(const std::string& name, const Shape& shape) const;
+  void add(const Node& node);
+  void add_known(const Node& node, const Row& row, const OnnxAttributes& attributes);
+  // Notes that a node has no counterpart; the nodes that read it are only checked for theirs.
+  void refuse(const Node& node, const std::string& what);
+  void throw_missing() const;
+  void note_folded_batch_norms();
+  OnnxNetwork finish();
+  std::string name_of(const Node& node, const std::string& weight = "");
+
+  // onnx_values.cc
+  const OnnxValue& value(const Node& node, int index) const;
+  void set(const Node& node, OnnxValue result) { values_[node.output(0)] = std::move(result); }
+  // Sets the result to one with the form of an input.
+  void set_like(const Node& node, const OnnxValue& from, NodeId id);
+  static bool has_input(const Node& node, int index);
+  bool is_value(const Node& node, int index) const;
+  const OnnxConstant* constant(const Node& node, int index) const;
+  // Returns the shape in the ONNX file, with batch_ in front.
+  Shape shape_of(const OnnxValue& value) const;
+  std::string shown_shape(const OnnxValue& value) const;  // such as "[N, 3, 32, 32]"
+  const Shape& map_of(const OnnxValue& value) const { return build_.shape(value.node); }
+  // Returns the only node that reads the first output of a node; null if there are others.
+  const Node* only_reader(const Node& node) const;
+  // Returns the index 0 to rank - 1 of an axis that may count from the end.
+  static std::int64_t axis_of(std::int64_t axis, std::size_t rank);
+
+  // onnx_layers.cc
+  void check_conv(const OnnxAttributes& attributes) const;
+  void add_conv(const Node& node, const OnnxAttributes& attributes);
+  void check_conv_transpose(const OnnxAttributes& attributes) const;
+  void add_conv_transpose(const Node& node, const OnnxAttributes& attributes);
+  void check_batch_norm(const OnnxAttributes& attributes) const;
+  void add_batch_norm(const Node& node, const OnnxAttributes& attributes);
+  void add_layer_norm(const Node& node, const OnnxAttributes& attributes);
+  void check_gemm(const OnnxAttributes& attributes) const;
+  void add_gemm(const Node& node, const OnnxAttributes& attributes);
+  void add_matmul(const Node& node, const OnnxAttributes& attributes);
+  void add_dense(const Node& node, bool is_transposed);
+  void add_dropout(const Node& node, const OnnxAttributes& attributes);
+  // A bias that a later Add holds, and that Add.
+  struct LaterBias {
+    const Node* add = nullptr;
+    int input = 0;
+  };
+  std::optional<LaterBias> later_bias(const Node& node, std::int64_t channels) const;
+  std::string kernel_weight(const Node& node, std::size_t rank, Shape& shape);
+  // Reads the bias of a layer from an input of the node or from a later Add; empty without one.
+  std::vector<float> bias_of(const Node& node, int index, std::int64_t channels);
+  // Reads `size` values of a constant input whose other sides are 1.
+  std::vector<float> list_of(const Node& node, int index, std::int64_t size) const;
+  void require_shape(const Node& node, const Shape& expected, const Shape& found) const;
+  // Returns the channels of a map. Throws UsageError for another form.
+  std::int64_t channels_of(const OnnxValue& x) const;
+
+  // onnx_operators.cc
+  void check_window(const OnnxAttributes& attributes) const;
+  void check_gelu(const OnnxAttributes& attributes) const;
+  void add_max_pool(const Node& node, const OnnxAttributes& attributes);
+  void add_average_pool(const Node& node, const OnnxAttributes& attributes);
+  void add_global_pool(const Node& node, const OnnxAttributes& attributes);
+  void add_reduce_mean(const Node& node, const OnnxAttributes& attributes);
+  void add_relu(const Node& node, const OnnxAttributes& attributes);
+  void add_activation(const Node& node, const OnnxAttributes& attributes);
+  void add_clip(const Node& node, const OnnxAttributes& attributes);
+  void add_identity(const Node& node, const OnnxAttributes& attributes);
+  void add_sum(const Node& node, const OnnxAttributes& attributes);
+  void add_product(const Node& node, const OnnxAttributes& attributes);
+  void add_pair(const Node& node, bool is_sum);
+  void add_concat(const Node& node, const OnnxAttributes& attributes);
+  void add_flatten(const Node& node, const OnnxAttributes& attributes);
+  void add_reshape(const Node& node, const OnnxAttributes& attributes);
+  void add_squeeze(const Node& node, const OnnxAttributes& attributes);
+  void add_unsqueeze(const Node& node, const OnnxAttributes& attributes);
+  void add_transpose(const Node& node, const OnnxAttributes& attributes);
+  OnnxValue reshaped(const Node& node, const OnnxValue& x, Shape target);
+  OnnxValue flattened(const OnnxValue& x);
+  // Returns the window's size, stride and padding of a pool.
+  MaxPoolOp window_of(const Node& node, const OnnxValue& x, const OnnxAttributes& attributes) const;
+
+  OnnxFile& file_;
+  OnnxConstants constants_;
+  GraphBuilder build_;
+  std::int64_t batch_ = -1;  // the fixed number of samples; -1 if it is not fixed
+  std::string input_shape_;
+  std::string output_;
+  LossKind loss_ = LossKind::kSoftmaxCrossEntropy;
+  std::map<std::string, const Node*, std::less<>> writers_;               // by value
+  std::map<std::string, std::vector<const Node*>, std::less<>> readers_;  // by value
+  std::map<std::string, OnnxValue, std::less<>> values_;
+  std::set<const Node*> joined_;                       // nodes that another node's layer contains
+  std::set<std::string> names_;                        // of nodes of the graph
+  std::map<std::string, std::string> weight_users_;    // layers by the stored tensor that they have
+  std::map<std::string, std::vector<float>> weights_;  // by the names of the graph
+  std::vector<std::pair<std::string, std::vector<std::string>>> missing_;  // nodes by what lacks
+  std::vector<std::string> notes_;
+  std::vector<std::string> layers_with_new_bias_;
+};
+
+// The padding of a convolution or a pool. Throws UsageError for a kind that is not known.
+Padding onnx_padding(const OnnxAttributes& attributes, const Shape& map,
+                     std::span<const std::int64_t> kernel, std::int64_t stride);
+// Returns the only number of a list of two, such as the strides; `otherwise` for an absent list.
+// Throws UsageError unless both are equal and 1 to 127.
+int one_size(const OnnxAttributes& attributes, std::string_view name, int otherwise);
+// Throws UsageError unless the dilations are 1.
+void refuse_dilation(const OnnxAttributes& attributes);
+// Replaces several nodes that are one activation, such as x * Sigmoid(x), by one node.
+void join_activations(OnnxFile& file);
+
+}  // namespace syncopate

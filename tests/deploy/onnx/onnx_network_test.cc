@@ -1,0 +1,359 @@
+// The networks that are read from ONNX files: the nodes that operators become, and the values that
+// their weights have.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <map>
+
+#include "deploy/onnx/onnx_network.h"
+#include "models/base/errors.h"
+#include "models/graph/graph_text.h"
+#include "tests/deploy/onnx/onnx_model.h"
+#include "tests/worker/temporary_folder.h"
+
+namespace syncopate {
+namespace {
+
+class AnOnnxNetwork : public testing::Test {
+ protected:
+  OnnxNetwork read(const OnnxModel& model) const {
+    model.save(folder_.path() / "net.onnx");
+    return read_onnx_network(folder_.path() / "net.onnx");
+  }
+  // Returns the operations between the input and the loss, such as "conv2d relu".
+  static std::string operations(const OnnxNetwork& network) {
+    std::string text;
+    for (std::size_t i = 1; i + 1 < network.graph.nodes.size(); ++i) {
+      text += (i > 1 ? " " : "") + std::string(name(network.graph.nodes[i].operation));
+    }
+    return text;
+  }
+  std::string operations(const OnnxModel& model) const { return operations(read(model)); }
+  static std::vector<float> values(const OnnxNetwork& network, const std::string& tensor) {
+    for (const OnnxWeights& each : network.weights) {
+      if (each.name == tensor) return each.values;
+    }
+    ADD_FAILURE() << "there is no tensor " << tensor;
+    return {};
+  }
+  template <typename Op>
+  static const Op& operation(const OnnxNetwork& network) {
+    for (const Node& node : network.graph.nodes) {
+      if (const Op* const op = std::get_if<Op>(&node.operation)) return *op;
+    }
+    throw InternalError("no such node");
+  }
+  std::string error_of(const OnnxModel& model) const {
+    try {
+      read(model);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  TemporaryFolder folder_;
+};
+
+// A map [N, 4, H, W] of a convolution in front of the operators of a test.
+OnnxModel map_of_four(std::int64_t side = 8) {
+  OnnxModel model({0, 3, side, side});
+  model.weights("conv.weight", {4, 3, 1, 1});
+  model.node("Conv", "map", {"x", "conv.weight"});
+  return model;
+}
+
+TEST_F(AnOnnxNetwork, HasTheLayersNamesAndShapesOfPyTorch) {
+  const OnnxNetwork network = read(small_onnx_network());
+  EXPECT_EQ(operations(network), "conv2d batch_norm relu max_pool flatten dense");
+  EXPECT_EQ(network.input, "[N, 3, 8, 8]");
+  EXPECT_EQ(network.graph.name, "net");
+  EXPECT_EQ(network.graph.input_shape(), (Shape{8, 8, 3}));
+  EXPECT_EQ(network.notes, std::vector<std::string>());
+  std::vector<std::string> names;
+  for (const OnnxWeights& each : network.weights) names.push_back(each.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"conv1.weight", "bn1.weight", "bn1.bias", "fc.weight",
+                                             "fc.bias", "bn1.running_mean", "bn1.running_var"}));
+  EXPECT_EQ(network.weights[0].shape, (Shape{4, 3, 3, 3}));
+  EXPECT_FLOAT_EQ(network.weights[0].values[2], 0.025F);  // in the order of the file
+  EXPECT_FLOAT_EQ(network.weights[3].values[64], 0.645F);
+}
+
+TEST_F(AnOnnxNetwork, HasTheMomentumOfPyTorch) {
+  OnnxModel model = small_onnx_network();
+  set(*model.message.mutable_graph()->mutable_node(1), "momentum", 0.9F);
+  set(*model.message.mutable_graph()->mutable_node(1), "epsilon", 1e-3F);
+  const auto op = operation<BatchNormOp>(read(model));
+  EXPECT_EQ(op.momentum, 0.1F);  // 1 - 0.9F is not
+  EXPECT_EQ(op.epsilon, 1e-3F);
+}
+
+TEST_F(AnOnnxNetwork, ReadsAllWaysOfStoringFloats) {
+  const std::vector<float> expected = {0.5F, -2.0F, 1.5F, 0.25F, 3.0F};
+  const auto bias_of = [&](const std::function<void(TensorProto&)>& store) {
+    OnnxModel model = small_onnx_network();
+    TensorProto& bias = *model.message.mutable_graph()->mutable_initializer()->rbegin();
+    bias.clear_float_data();
+    store(bias);
+    return values(read(model), "fc.bias");
+  };
+  EXPECT_EQ(bias_of([&](TensorProto& bias) {
+              for (const float value : expected) bias.add_float_data(value);
+            }),
+            expected);
+  EXPECT_EQ(bias_of([&](TensorProto& bias) { bias.set_raw_data(expected.data(), 20); }), expected);
+  EXPECT_EQ(bias_of([&](TensorProto& bias) {
+              bias.set_data_type(11);
+              for (const float value : expected) bias.add_double_data(value);
+            }),
+            expected);
+  EXPECT_EQ(bias_of([&](TensorProto& bias) {
+              bias.set_data_type(10);  // float16
+              for (const int half : {0x3800, 0xC000, 0x3E00, 0x3400, 0x4200}) {
+                bias.add_int32_data(half);
+              }
+            }),
+            expected);
+  EXPECT_EQ(bias_of([&](TensorProto& bias) {
+              bias.set_data_type(16);  // bfloat16
+              for (const int half : {0x3F00, 0xC000, 0x3FC0, 0x3E80, 0x4040}) {
+                bias.add_int32_data(half);
+              }
+            }),
+            expected);
+  EXPECT_EQ(bias_of([&](TensorProto& bias) {
+              std::ofstream(folder_.path() / "net.data", std::ios::binary)
+                  << "12345678" << std::string(reinterpret_cast<const char*>(expected.data()), 20);
+              bias.set_data_location(1);
+              for (const auto& [key, value] : std::map<std::string, std::string>{
+                       {"location", "net.data"}, {"offset", "8"}, {"length", "20"}}) {
+                auto& entry = *bias.add_external_data();
+                entry.set_key(key);
+                entry.set_value(value);
+              }
+            }),
+            expected);
+}
+
+TEST_F(AnOnnxNetwork, MayHaveItsPaddingFromAutoPad) {
+  const auto pad_of = [&](const std::string& kind) {
+    OnnxModel model = map_of_four(8);
+    model.weights("w", {2, 4, 3, 3});
+    NodeProto& conv = model.node("Conv", "conv2", {"map", "w"});
+    set_list(conv, "strides", {2, 2});
+    set(conv, "auto_pad", kind);
+    model.node("GlobalAveragePool", "pool", {"conv2"});
+    model.node("Flatten", "flat", {"pool"});
+    model.output("flat");
+    return std::get<Conv2dOp>(read(model).graph.nodes[2].operation).pad;
+  };
+  EXPECT_EQ(pad_of("SAME_UPPER"), Padding(0, 0, 1, 1));  // as TensorFlow's "same"
+  EXPECT_EQ(pad_of("SAME_LOWER"), Padding(1, 1, 0, 0));
+  EXPECT_EQ(pad_of("VALID"), Padding(0));
+}
+
+TEST_F(AnOnnxNetwork, HasTransposedConvolutionsWithOutputPadding) {
+  OnnxModel model = map_of_four(8);
+  model.weights("up.weight", {4, 2, 3, 3});
+  model.weights("up.bias", {2});
+  NodeProto& up = model.node("ConvTranspose", "up", {"map", "up.weight", "up.bias"});
+  set_list(up, "strides", {2, 2});
+  set_list(up, "pads", {1, 1, 1, 1});
+  set_list(up, "output_padding", {1, 1});
+  model.output("up");
+  const OnnxNetwork network = read(model);
+  EXPECT_EQ(operation<ConvTranspose2dOp>(network).pad, Padding(1, 1, 0, 0));
+  EXPECT_EQ(network.graph.logits_shape(), (Shape{16, 16, 2}));
+  EXPECT_EQ(network.weights[1].shape, (Shape{4, 2, 3, 3}));
+}
+
+TEST_F(AnOnnxNetwork, HasActivationsThatAFileHasAsSeveralNodes) {
+  OnnxModel model = map_of_four();
+  model.node("Sigmoid", "gate", {"map"});
+  model.node("Mul", "silu", {"map", "gate"});
+  NodeProto& hard = model.node("HardSigmoid", "hard", {"silu"});
+  set(hard, "alpha", 1.0F / 6.0F);
+  model.node("Mul", "swish", {"hard", "silu"});
+  model.number("root", 1.4142135F);
+  model.number("one", 1.0F);
+  model.number("half", 0.5F);
+  model.node("Div", "scaled", {"swish", "root"});
+  model.node("Erf", "erf", {"scaled"});
+  model.node("Add", "sum", {"erf", "one"});
+  model.node("Mul", "product", {"swish", "sum"});
+  model.node("Mul", "gelu", {"product", "half"});
+  model.number("zero", 0.0F);
+  model.number("six", 6.0F);
+  model.node("Clip", "relu6", {"gelu", "zero", "six"});
+  model.node("Sigmoid", "gate2", {"relu6"});
+  model.node("Mul", "gated", {"gate2", "map"});  // a product of two values
+  model.output("gated");
+  EXPECT_EQ(operations(model), "conv2d silu hard-swish gelu relu6 sigmoid multiply");
+}
+
+TEST_F(AnOnnxNetwork, TakesTheConstantsThatPyTorchComputes) {
+  OnnxModel model({2, 3, 8, 8});
+  model.weights("conv.weight", {4, 3, 1, 1});
+  // A bias of zeros of a convolution that has none.
+  set(model.node("Shape", "shape", {"conv.weight"}), "end", std::int64_t{1});
+  model.number("zero", 0.0F);
+  model.node("CastLike", "like", {"zero", "x"});
+  model.node("Expand", "zeros", {"like", "shape"});
+  model.node("Conv", "conv", {"x", "conv.weight", "zeros"});
+  // x.view(x.size(0), -1)
+  model.node("Shape", "sizes", {"conv"});
+  model.list("first", {0}).clear_dims();
+  model.node("Gather", "samples", {"sizes", "first"});
+  model.list("axis", {0});
+  model.node("Unsqueeze", "samples_list", {"samples", "axis"});
+  model.list("rest", {-1});
+  set(model.node("Concat", "target", {"samples_list", "rest"}), "axis", std::int64_t{0});
+  model.node("Reshape", "flat", {"conv", "target"});
+  model.weights("fc.weight", {5, 256});
+  set(model.node("Gemm", "fc", {"flat", "fc.weight"}), "transB", std::int64_t{1});
+  model.output("fc");
+  const OnnxNetwork network = read(model);
+  EXPECT_EQ(operations(network), "conv2d flatten dense");
+  EXPECT_FALSE(operation<Conv2dOp>(network).bias);
+  EXPECT_EQ(values(network, "fc.bias"), std::vector<float>(5));
+  EXPECT_EQ(network.notes, std::vector<std::string>{
+                               "layers without a bias got one of zeros, which is trained: fc"});
+}
+
+// tf2onnx: the input is [N, H, W, C], and a flattened map has the order H, W, C.
+TEST_F(AnOnnxNetwork, ReordersTheDenseWeightsBehindAMapWithItsChannelsLast) {
+  OnnxModel model({0, 1, 2, 2});  // H = 1, W = 2, C = 2
+  set_list(model.node("Transpose", "first", {"x"}), "perm", {0, 3, 1, 2});
+  model.weights("kernel", {2, 2, 1, 1});
+  model.node("Conv", "model/conv2d/Conv2D", {"first", "kernel"});
+  model.weights("conv_bias", {1, 2, 1, 1});
+  model.node("Add", "biased", {"model/conv2d/Conv2D", "conv_bias"});
+  set_list(model.node("Transpose", "last", {"biased"}), "perm", {0, 2, 3, 1});
+  model.list("target", {-1, 4});
+  model.node("Reshape", "flat", {"last", "target"});
+  model.weights("matrix", {4, 2}, 1.0F);  // [in, out] with `in` = pixel, channel
+  model.node("MatMul", "model/dense/MatMul", {"flat", "matrix"});
+  model.weights("bias", {2}, 1.0F);
+  model.node("Add", "logits", {"model/dense/MatMul", "bias"});
+  model.node("Softmax", "softmax", {"logits"});
+  model.output("softmax");
+  const OnnxNetwork network = read(model);
+  EXPECT_EQ(operations(network), "conv2d flatten dense");
+  EXPECT_EQ(network.graph.input_shape(), (Shape{1, 2, 2}));
+  // Output 0 has 0.5 (pixel 0, channel 0), 2.5 (0, 1), 4.5 (1, 0), 6.5 (1, 1).
+  EXPECT_EQ(values(network, "model.dense.weight"),
+            (std::vector<float>{0.5F, 4.5F, 2.5F, 6.5F, 1.5F, 5.5F, 3.5F, 7.5F}));
+  EXPECT_EQ(values(network, "model.dense.bias"), (std::vector<float>{0.5F, 1.5F}));
+  EXPECT_EQ(values(network, "model.conv2d.bias").size(), 2U);
+  EXPECT_EQ(network.notes.size(), 1U);
+  EXPECT_NE(network.notes.front().find("the Softmax at the end"), std::string::npos);
+}
+
+TEST_F(AnOnnxNetwork, HasTheMeanOverHeightAndWidth) {
+  for (const char* const kind : {"GlobalAveragePool", "attribute", "input"}) {
+    OnnxModel model = map_of_four();
+    if (kind == std::string("input")) {
+      model.list("axes", {-1, -2});
+      set(model.node("ReduceMean", "mean", {"map", "axes"}), "keepdims", std::int64_t{0});
+      model.output("mean");
+    } else {
+      NodeProto& mean =
+          model.node(kind == std::string("attribute") ? "ReduceMean" : kind, "mean", {"map"});
+      if (mean.op_type() == "ReduceMean") set_list(mean, "axes", {2, 3});
+      model.list("axes", {2, 3});
+      model.node("Squeeze", "flat", {"mean", "axes"});
+      model.output("flat");
+    }
+    EXPECT_EQ(operations(model), "conv2d global_average_pool") << kind;
+  }
+}
+
+TEST_F(AnOnnxNetwork, JoinsChannelsAndAddsMaps) {
+  OnnxModel model = map_of_four();
+  model.node("Relu", "relu", {"map"});
+  model.node("Add", "sum", {"relu", "map"});
+  set(model.node("Concat", "both", {"sum", "map"}), "axis", std::int64_t{1});
+  NodeProto& pool = model.node("AveragePool", "pool", {"both"});
+  set_list(pool, "kernel_shape", {8, 8});
+  model.node("Flatten", "flat", {"pool"});
+  model.output("flat");
+  const OnnxNetwork network = read(model);
+  EXPECT_EQ(operations(network), "conv2d relu add concat average_pool flatten");
+  EXPECT_EQ(network.graph.num_classes(), 8);
+}
+
+TEST_F(AnOnnxNetwork, KeepsDropoutOfTrainingModeAlone) {
+  const auto operations_of = [&](float rate, bool is_training) {
+    OnnxModel model({0, 6});
+    model.number("rate", rate);
+    model.list("mode", {is_training ? 1 : 0}).set_data_type(9);
+    model.message.mutable_graph()->mutable_initializer(0)->clear_int64_data();
+    model.message.mutable_graph()->mutable_initializer(0)->add_int32_data(is_training ? 1 : 0);
+    model.node("Dropout", "/drop/Dropout", {"x", "rate", "mode"});
+    model.weights("fc.weight", {6, 2});
+    model.node("MatMul", "fc", {"/drop/Dropout", "fc.weight"});
+    model.output("fc");
+    return operations(model);
+  };
+  EXPECT_EQ(operations_of(0.5F, true), "dropout dense");
+  EXPECT_EQ(operations_of(0.0F, true), "dense");
+  EXPECT_EQ(operations_of(0.5F, false), "dense");
+}
+
+TEST_F(AnOnnxNetwork, HasTheLossThatItsLastActivationBelongsTo) {
+  OnnxModel model({0, 6});
+  model.weights("fc.weight", {6, 2});
+  model.node("MatMul", "fc", {"x", "fc.weight"});
+  model.node("Sigmoid", "share", {"fc"});
+  model.output("share");
+  const OnnxNetwork network = read(model);
+  EXPECT_EQ(network.graph.loss().kind, LossKind::kBinaryCrossEntropy);
+  EXPECT_EQ(operations(network), "dense");
+}
+
+TEST_F(AnOnnxNetwork, SaysThatBatchNormsWereFolded) {
+  OnnxModel model({0, 3, 8, 8});
+  model.weights("onnx::Conv_25", {4, 3, 1, 1});
+  model.weights("onnx::Conv_26", {4});
+  model.node("Conv", "/layer1/layer1.0/conv1/Conv", {"x", "onnx::Conv_25", "onnx::Conv_26"});
+  model.output("/layer1/layer1.0/conv1/Conv");
+  const OnnxNetwork network = read(model);
+  ASSERT_EQ(network.notes.size(), 1U);
+  EXPECT_NE(network.notes.front().find("folded the batch norms into 1 convolution, such as"),
+            std::string::npos);
+  EXPECT_EQ(network.weights.front().name, "layer1.0.conv1.weight");
+}
+
+TEST_F(AnOnnxNetwork, NamesAllOperatorsThatHaveNoCounterpartAtOnce) {
+  OnnxModel model = map_of_four();
+  model.node("Resize", "up1", {"map"});
+  model.node("Resize", "up2", {"up1"});
+  model.weights("w", {4, 4, 3, 3});
+  set_list(model.node("Conv", "wide", {"up2", "w"}), "dilations", {2, 2});
+  model.node("FusedConv", "fused", {"wide"}).set_domain("com.microsoft");
+  model.output("fused");
+  EXPECT_EQ(error_of(model),
+            (folder_.path() / "net.onnx").string() +
+                ": no counterpart here: Resize in nodes up1, up2; Conv with dilations of 2 in node "
+                "wide; com.microsoft::FusedConv in node fused; `syncopate convert --help` lists "
+                "what is taken");
+}
+
+TEST_F(AnOnnxNetwork, MayHaveAnOpsetFrom13To23) {
+  for (const std::int64_t opset : {13, 17, 23}) {
+    OnnxModel model = small_onnx_network();
+    model.message.mutable_opset_import(0)->set_version(opset);
+    EXPECT_EQ(error_of(model), "");
+  }
+  for (const std::int64_t opset : {12, 24}) {
+    OnnxModel model = small_onnx_network();
+    model.message.mutable_opset_import(0)->set_version(opset);
+    EXPECT_NE(error_of(model).find("opset " + std::to_string(opset) + "; expected opset 13 to 23"),
+              std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace syncopate
