@@ -24,9 +24,9 @@ struct ShardName {
 
 std::optional<ShardName> parse(const std::string& path) {
   // At most 6 digits, so that the numbers can be counted through.
-  static const std::regex form(R"((.*)-(\d{1,6})-of-(\d{1,6})((\.\w+)*))");
+  static const std::regex kForm(R"((.*)-(\d{1,6})-of-(\d{1,6})((\.\w+)*))");
   std::smatch parts;
-  if (!std::regex_match(path, parts, form)) return std::nullopt;
+  if (!std::regex_match(path, parts, kForm)) return std::nullopt;
   return ShardName{parts[1], parts[2], parts[3], parts[4]};
 }
 

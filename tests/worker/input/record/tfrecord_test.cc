@@ -1,9 +1,11 @@
 // tfrecord:GLOB as a data set.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <set>
+#include <thread>
 
 #include "models/base/errors.h"
 #include "tests/worker/input/read_sample.h"
@@ -131,6 +133,36 @@ TEST_F(TfrecordFiles, HoldPicturesThatAreDecodedToOneSize) {
       EXPECT_EQ(found, expected);
       EXPECT_EQ(as_u8(data.train->stored_picture(n)->bytes), file);
     }
+  }
+}
+
+// ThreadSanitizer runs this test, too.
+TEST_F(TfrecordFiles, AreReadByManyThreadsAsByOne) {
+  constexpr int kSamples = 40;
+  write_pictures("a", kSamples);
+  write_file(path("p"), gzip(read_file(path("a"))));
+  const auto pixels_of = [](const Dataset& data, std::int64_t index) {
+    Bytes pixels(8 * 8 * 3);
+    read_sample(data, index, pixels);
+    return pixels;
+  };
+  const DataSplits alone = open("a::a", {.height = 8, .width = 8});
+  for (const char* const globs : {"a::a", "p::a"}) {
+    const DataSplits data =
+        open(globs, {.height = 8, .width = 8, .skip_bad_records = 1, .cache_dir = path("kept")});
+    std::atomic<int> num_equal = 0;
+    {
+      std::vector<std::jthread> readers;
+      for (int first = 0; first < 4; ++first) {
+        readers.emplace_back([&, first] {
+          for (int n = 0; n < kSamples; ++n) {
+            const int index = (n + 10 * first) % kSamples;
+            num_equal += pixels_of(*data.train, index) == pixels_of(*alone.train, index);
+          }
+        });
+      }
+    }
+    EXPECT_EQ(num_equal, 4 * kSamples) << globs;
   }
 }
 
