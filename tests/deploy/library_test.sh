@@ -81,6 +81,16 @@ trains_beside_servers() {
   expect_accuracy 90
 }
 
+# The program finds the MPI module in the installation.
+finds_its_modules() {
+  if [[ ! -e $prefix/lib/syncopate/libsyncopate_mpi.so ]] || ! command -v mpirun >/dev/null; then
+    echo "skipped: the build has no MPI module, or there is no mpirun"
+    exit 77
+  fi
+  expect_code 0 "$syncopate" launch --workers 2 -- "$moons" --strategy multi-worker-mirrored --collective mpi "${few_steps[@]}"
+  expect_output "2 replicas in 2 tasks"
+}
+
 resumes() {
   local expected file
   rm -rf "$work/run"
