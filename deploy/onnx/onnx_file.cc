@@ -16,7 +16,7 @@ namespace {
 
 using proto::onnx::TensorProto;
 
-constexpr int kMostOnnxNodes = 100'000;
+constexpr int kMostOnnxNodes = 20'000;
 constexpr std::int64_t kMostTensorElements = std::int64_t{1} << 34;
 constexpr int kMostTensorSides = 8;
 constexpr std::size_t kLongestShownName = 80;

@@ -18,6 +18,7 @@ namespace {
 using proto::onnx::NodeProto;
 
 constexpr std::size_t kListedNodes = 6;
+constexpr std::size_t kListedKinds = 40;
 constexpr std::int64_t kLargestOnnxSide = 1 << 16;
 constexpr std::int64_t kMostOnnxChannels = 1 << 24;
 constexpr std::int64_t kMostOnnxElements = std::int64_t{1} << 36;
@@ -98,6 +99,7 @@ void OnnxReader::drop_last_activation() {
     if (node.op_type() == "Identity" || node.op_type() == "Transpose") continue;
     if (!is_standard(node)) return;
     if (node.op_type() == "Softmax" || node.op_type() == "LogSoftmax") {
+      dropped_softmax_ = &node;
       notes_.push_back(fmt::format("the {} at the end ({}) was dropped: the loss contains it",
                                    node.op_type(), node_name(node)));
     } else if (node.op_type() == "Sigmoid") {
@@ -294,6 +296,10 @@ void OnnxReader::refuse(const Node& node, const std::string& what) {
 void OnnxReader::throw_missing() const {
   std::vector<std::string> all;
   for (const auto& [what, nodes] : missing_) {
+    if (all.size() == kListedKinds) {
+      all.push_back(fmt::format("and {} more kinds", missing_.size() - kListedKinds));
+      break;
+    }
     all.push_back(
         fmt::format("{} in node{} {}", what, nodes.size() == 1 ? "" : "s", listed(nodes)));
   }
@@ -330,11 +336,22 @@ void OnnxReader::note_folded_batch_norms() {
       count, count == 1 ? "" : "s", first));
 }
 
+void OnnxReader::check_dropped_softmax(const OnnxValue& last) const {
+  if (dropped_softmax_ == nullptr) return;
+  const bool is_last = last.form == OnnxForm::kChannelsLast || last.form == OnnxForm::kPixelLast;
+  const std::int64_t axis = OnnxAttributes(file_, *dropped_softmax_).integer("axis", -1);
+  if (axis_of(axis, shape_of(last).size()) == (is_last ? 3 : 1)) return;
+  throw UsageError(
+      fmt::format("{}: the Softmax at the end is over axis {} of {}; expected the classes",
+                  file_.path().string(), axis, shown_shape(last)));
+}
+
 OnnxNetwork OnnxReader::finish() {
   const auto last = values_.find(output_);
   if (last == values_.end()) {
     file_.damaged(fmt::format("the output {} is not computed from the input", shown_name(output_)));
   }
+  check_dropped_softmax(last->second);
   if (!last->second.channels_last.empty()) {
     throw UsageError(file_.path().string() + ": the output is a flattened map; end the network " +
                      "with a dense layer, or with the map");

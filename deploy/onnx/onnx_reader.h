@@ -67,6 +67,8 @@ class OnnxReader {
   // Notes that a node has no counterpart; the nodes that read it are only checked for theirs.
   void refuse(const Node& node, const std::string& what);
   void throw_missing() const;
+  // Throws UsageError unless the softmax that was dropped is over the channels of `last`.
+  void check_dropped_softmax(const OnnxValue& last) const;
   void note_folded_batch_norms();
   OnnxNetwork finish();
   std::string name_of(const Node& node, const std::string& weight = "");
@@ -148,6 +150,7 @@ class OnnxReader {
   std::string input_shape_;
   std::string output_;
   LossKind loss_ = LossKind::kSoftmaxCrossEntropy;
+  const Node* dropped_softmax_ = nullptr;
   std::map<std::string, const Node*, std::less<>> writers_;               // by value
   std::map<std::string, std::vector<const Node*>, std::less<>> readers_;  // by value
   std::map<std::string, OnnxValue, std::less<>> values_;

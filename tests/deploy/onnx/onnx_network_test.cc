@@ -302,6 +302,18 @@ TEST_F(AnOnnxNetwork, KeepsDropoutOfTrainingModeAlone) {
   EXPECT_EQ(operations_of(0.5F, false), "dense");
 }
 
+TEST_F(AnOnnxNetwork, EndsWithASoftmaxOverTheClassesAlone) {
+  const auto error_for = [&](std::int64_t axis) {
+    OnnxModel model = map_of_four();
+    set(model.node("Softmax", "softmax", {"map"}), "axis", axis);
+    model.output("softmax");
+    return error_of(model);
+  };
+  EXPECT_EQ(error_for(1), "");
+  EXPECT_NE(error_for(-1).find("is over axis -1 of [N, 4, 8, 8]; expected the classes"),
+            std::string::npos);
+}
+
 TEST_F(AnOnnxNetwork, HasTheLossThatItsLastActivationBelongsTo) {
   OnnxModel model({0, 6});
   model.weights("fc.weight", {6, 2});
