@@ -96,8 +96,9 @@ void refuse_foreign_file(const std::filesystem::path& path) {
   throw UsageError(fmt::format(
       "--init-from {} is a file of ONNX, which may have batch norms folded away; expected "
       "safetensors; give the state_dict of the PyTorch model: python3 -c \"import "
-      "safetensors.torch as s; s.save_file(MODEL.state_dict(), '{}')\"",
-      path.string(), to));
+      "safetensors.torch as s; s.save_file(MODEL.state_dict(), '{}')\", or syncopate convert {} "
+      "NET.json WEIGHTS.safetensors for the network and its weights",
+      path.string(), to, path.string()));
 }
 
 }  // namespace syncopate

@@ -344,7 +344,8 @@ TEST_F(WeightsFile, OfAnotherFormatIsAnsweredWithALineOfPython) {
         Case{"r.npz", "PK\x03\x04rest", "numpy.load('"},
         Case{"r.keras", "PK\x03\x04rest", "keras.models.load_model('"},
         Case{"r.h5", "\x89HDF\r\n\x1a\nrest", "keras.applications.ResNet50(weights='"},
-        Case{"r.onnx", "\x08\x08", "MODEL.state_dict()"}}) {
+        Case{"r.onnx", "\x08\x08", "MODEL.state_dict()"},
+        Case{"s.onnx", "\x08\x08", "syncopate convert "}}) {
     path_ = folder_.path() / file.name;
     write_file(path_, file.first);
     const std::string error = usage_error_of(checkpoint_graph());
