@@ -90,10 +90,11 @@ std::vector<NodeId> choose_ends(const Graph& graph, int count) {
     }
   }
   if (best.back().back() == kImpossible) {
-    throw UsageError(fmt::format(
-        "--stages {}: network {} cannot be cut into so many stages with parameters: "
-        "{} of its nodes have an output that alone is read by later nodes; choose fewer",
-        count, graph.name, places.size() - 1));
+    throw UsageError(
+        fmt::format("--stages {}: network {} cannot be cut into {} stages with parameters: {} of "
+                    "its nodes have "
+                    "an output that alone is read by later nodes; choose fewer",
+                    count, graph.name, count, places.size() - 1));
   }
   std::vector<NodeId> ends(stages);
   std::size_t place = places.size() - 1;

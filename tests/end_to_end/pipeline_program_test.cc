@@ -71,8 +71,7 @@ TEST(APipelineProgram, RefusesWhatItCannotDo) {
     return run.err;
   };
   EXPECT_NE(error_of({"--replicas", "2"}).find("--stages N"), std::string::npos);
-  EXPECT_NE(error_of({"--stages", "20"}).find("cannot be cut into so many stages"),
-            std::string::npos);
+  EXPECT_NE(error_of({"--stages", "20"}).find("cannot be cut into 20 stages"), std::string::npos);
   const ProgramResult alone = run_syncopate(joined(kRun, {"--stages", "2"}));
   EXPECT_EQ(alone.exit_code, 2);
   EXPECT_NE(alone.err.find("--strategy pipeline"), std::string::npos) << alone.err;
