@@ -5,18 +5,8 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 test=$1 build=$2 work=$3
 
-fail() {
-  printf '%s\n' "$*" >&2
-  exit 1
-}
-# expect_code CODE COMMAND...: fails if COMMAND exits with another code. Its output is in $said.
-expect_code() {
-  local expected=$1 code=0
-  shift
-  said=$("$@" 2>&1) || code=$?
-  ((code == expected)) || fail "$*: exit code $code, not $expected: $said"
-}
-expect_output() { [[ $said == *"$1"* ]] || fail "expected '$1' in: $said"; }
+# shellcheck source=tests/deploy/expectations.sh
+source "$root/tests/deploy/expectations.sh"
 # The test is skipped on a machine with a GPU, whose check would take minutes.
 skip_with_a_gpu() {
   if "$build/deploy/syncopate" info | grep -q '^devices .*cuda:0'; then

@@ -8,18 +8,8 @@ test=$1 build=$2 work=$3 sanitizers=${4:-}
 prefix=$work/prefix moons=$work/build/moons
 syncopate=$prefix/bin/syncopate
 
-fail() {
-  printf '%s\n' "$*" >&2
-  exit 1
-}
-# expect_code CODE COMMAND...: fails if COMMAND exits with another code. Its output is in $said.
-expect_code() {
-  local expected=$1 code=0
-  shift
-  said=$("$@" 2>&1) || code=$?
-  ((code == expected)) || fail "$*: exit code $code, not $expected: $said"
-}
-expect_output() { [[ $said == *"$1"* ]] || fail "expected '$1' in: $said"; }
+# shellcheck source=tests/deploy/expectations.sh
+source "$root/tests/deploy/expectations.sh"
 hash_of() { sed -n 's/.*weights hash *//p' <<<"$said"; }
 # expect_accuracy PERCENT: fails if the result of a run is below.
 expect_accuracy() {
