@@ -3,18 +3,15 @@
 // torch and torchvision, keras and jax, and safetensors is named by the variable
 // SYNCOPATE_PEER_PYTHON; without them the tests are skipped.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "models/backend/backend.h"
 #include "models/zoo/zoo.h"
 #include "tests/golden/golden_file.h"
+#include "tests/golden/python_peer.h"
 #include "tests/reference/random_case.h"
 #include "tests/worker/temporary_folder.h"
 #include "worker/checkpoint/keras_names.h"
@@ -49,22 +46,13 @@ struct Peer {
 class PeerOfANetwork : public testing::TestWithParam<Peer> {
  protected:
   void SetUp() override {
-    const char* const python = std::getenv("SYNCOPATE_PEER_PYTHON");
-    const std::string log = folder_.path() / "log";
-    const std::string command = std::string(python != nullptr ? python : "python3") +
-                                " " SYNCOPATE_GOLDEN_DIR "/peers.py " + GetParam().name + " " +
-                                folder_.path().string() + " >" + log + " 2>&1";
-    const int status = std::system(command.c_str());
-    std::ifstream stream(log);
-    const std::string said{std::istreambuf_iterator<char>(stream), {}};
-    constexpr int kAbsent = 77;
-    constexpr int kNoPython = 127;
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    if (code == kAbsent || code == kNoPython) {
+    const PythonPeer peer = run_python_peer(
+        "peers.py", GetParam().name + " " + folder_.path().string(), folder_.path() / "log");
+    if (peer.is_absent) {
       GTEST_SKIP() << "SYNCOPATE_PEER_PYTHON names no Python with " << GetParam().name << ": "
-                   << said;
+                   << peer.output;
     }
-    ASSERT_EQ(code, 0) << said;
+    ASSERT_EQ(peer.exit_code, 0) << peer.output;
   }
 
   // Reads weights and samples of peers.py, and compiles the network for them.
