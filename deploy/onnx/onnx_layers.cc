@@ -188,10 +188,15 @@ void OnnxReader::add_conv(const Node& node, const OnnxAttributes& attributes) {
   require_shape(node, {shape[0], in / op.groups, shape[2], shape[3]}, shape);
   const NodeId id =
       build_.conv2d(x.node, name, to_int(shape[0], 1, kMostLayerChannels, "channels"), op);
+  set_kernel(node, name, x, id, std::move(bias), shape[0]);
+}
+
+void OnnxReader::set_kernel(const Node& node, const std::string& name, const OnnxValue& x,
+                            NodeId id, std::vector<float> bias, std::int64_t channels) {
   weights_[name + ".weight"] = constants_.floats(*constant(node, 1));
-  if (op.bias) weights_[name + ".bias"] = std::move(bias);
+  if (!bias.empty()) weights_[name + ".bias"] = std::move(bias);
   set_like(node, x, id);
-  if (const auto later = later_bias(node, shape[0]); later && joined_.contains(later->add)) {
+  if (const auto later = later_bias(node, channels); later && joined_.contains(later->add)) {
     set_like(*later->add, x, id);
   }
 }
@@ -235,12 +240,7 @@ void OnnxReader::add_conv_transpose(const Node& node, const OnnxAttributes& attr
   op.bias = !bias.empty();
   const NodeId id = build_.conv_transpose2d(
       x.node, name, to_int(shape[1], 1, kMostLayerChannels, "channels"), op);
-  weights_[name + ".weight"] = constants_.floats(*constant(node, 1));
-  if (op.bias) weights_[name + ".bias"] = std::move(bias);
-  set_like(node, x, id);
-  if (const auto later = later_bias(node, shape[1]); later && joined_.contains(later->add)) {
-    set_like(*later->add, x, id);
-  }
+  set_kernel(node, name, x, id, std::move(bias), shape[1]);
 }
 
 void OnnxReader::check_batch_norm(const OnnxAttributes& attributes) const {

@@ -78,6 +78,10 @@ class OnnxReader {
   void set(const Node& node, OnnxValue result) { values_[node.output(0)] = std::move(result); }
   // Sets the result to one with the form of an input.
   void set_like(const Node& node, const OnnxValue& from, NodeId id);
+  // Keeps the weights of a convolution of `x`, whose layer is `id`, and sets its output. bias:
+  // empty if there is none.
+  void set_kernel(const Node& node, const std::string& name, const OnnxValue& x, NodeId id,
+                  std::vector<float> bias, std::int64_t channels);
   static bool has_input(const Node& node, int index);
   bool is_value(const Node& node, int index) const;
   const OnnxConstant* constant(const Node& node, int index) const;
