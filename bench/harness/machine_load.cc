@@ -1,5 +1,6 @@
 #include "bench/harness/machine_load.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -9,7 +10,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <numeric>
 #include <sstream>
 #include <string>
@@ -39,6 +42,52 @@ double cpu_seconds_of(int processes) {
 
 double family_cpu_seconds() {
   return cpu_seconds_of(RUSAGE_SELF) + cpu_seconds_of(RUSAGE_CHILDREN);
+}
+
+struct ProcessTimes {
+  pid_t parent = 0;
+  double seconds = 0.0;  // of the process and of its descendants that it has waited for
+};
+
+// Reads the text of /proc/PID/stat: the parent, which is field 4, and the times, which are fields
+// 14 to 17. The name before them is in parentheses and may contain spaces. Returns nullopt when the
+// process has ended.
+std::optional<ProcessTimes> read_process(const std::filesystem::path& folder) {
+  std::ifstream file(folder / "stat");
+  std::string line;
+  std::getline(file, line);
+  const std::size_t name_end = line.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream fields(line.substr(name_end + 1));
+  ProcessTimes times;
+  std::string skipped;
+  fields >> skipped >> times.parent;
+  for (int field = 5; field < 14; ++field) fields >> skipped;
+  for (int field = 14; field <= 17; ++field) {
+    double ticks = 0.0;
+    fields >> ticks;
+    times.seconds += seconds_of_ticks(ticks);
+  }
+  return times;
+}
+
+std::map<pid_t, ProcessTimes> read_processes() {
+  std::map<pid_t, ProcessTimes> processes;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (const auto times = read_process(entry.path())) processes.emplace(std::stoi(name), *times);
+  }
+  return processes;
+}
+
+// Returns whether the process or one of its ancestors is among `pids`.
+bool is_descendant(const std::map<pid_t, ProcessTimes>& running, pid_t pid,
+                   const std::vector<pid_t>& pids) {
+  for (auto at = running.find(pid); at != running.end(); at = running.find(at->second.parent)) {
+    if (std::ranges::find(pids, at->first) != pids.end()) return true;
+  }
+  return false;
 }
 
 constexpr std::size_t kSlotBytes = std::size_t{128} << 10;
@@ -92,23 +141,18 @@ double receive(Ring& ring) {
 
 double this_process_cpu_seconds() { return cpu_seconds_of(RUSAGE_SELF); }
 
-// Reads the CPU time, fields 14 and 15 of /proc/PID/stat. The name before them is in parentheses
-// and may contain spaces.
-double other_process_cpu_seconds(pid_t pid) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  const std::size_t name_end = line.rfind(')');
-  if (name_end == std::string::npos)
-    throw FileError(path + ": cannot be read; has the process ended?");
-  std::istringstream fields(line.substr(name_end + 1));
-  std::string skipped;
-  for (int field = 3; field < 14; ++field) fields >> skipped;
-  double user_ticks = 0.0;
-  double system_ticks = 0.0;
-  fields >> user_ticks >> system_ticks;
-  return seconds_of_ticks(user_ticks + system_ticks);
+double cpu_seconds_of_families(const std::vector<pid_t>& pids) {
+  const std::map<pid_t, ProcessTimes> running = read_processes();
+  double seconds = 0.0;
+  for (const pid_t pid : pids) {
+    if (!running.contains(pid)) {
+      throw FileError(fmt::format("/proc/{}/stat: cannot be read; has the process ended?", pid));
+    }
+  }
+  for (const auto& [pid, times] : running) {
+    if (is_descendant(running, pid, pids)) seconds += times.seconds;
+  }
+  return seconds;
 }
 
 std::string read_proc_stat() {
@@ -164,7 +208,7 @@ ForeignLoadMeter::Reading ForeignLoadMeter::read() const {
   const CpuTimes machine = cpu_times_in(read_proc_stat());
   Reading reading{machine.busy_seconds + machine.interrupt_seconds, this_process_cpu_seconds(),
                   SteadyClock::now()};
-  for (const pid_t pid : other_side_) reading.own_seconds += other_process_cpu_seconds(pid);
+  reading.own_seconds += cpu_seconds_of_families(other_side_);
   return reading;
 }
 

@@ -13,11 +13,12 @@
 
 namespace syncopate::bench {
 
-// Return the user and system time that a process has used so far. The time of another process has a
-// resolution of 10 ms and leaves out its children.
+// Returns the user and system time that this process has used so far, without its descendants.
 double this_process_cpu_seconds();
-// Returns the CPU time of a process. Throws FileError when the process has ended.
-double other_process_cpu_seconds(pid_t pid);
+// Returns the user and system time that these processes and all their descendants have used so far,
+// each counted once. A descendant that has ended counts if its parent has waited for its end. The
+// resolution is 10 ms. Throws FileError when one of `pids` has ended.
+double cpu_seconds_of_families(const std::vector<pid_t>& pids);
 
 // The time of a machine's CPUs since it was started, summed over CPUs.
 struct CpuTimes {
@@ -56,8 +57,8 @@ class OthersMeter {
 // measured processes. One thread only.
 class ForeignLoadMeter {
  public:
-  // `other_side` lists the processes that belong to the measurement, such as the peer. Throws
-  // FileError when /proc cannot be read.
+  // `other_side` lists the processes that belong to the measurement with all their descendants,
+  // such as the peer. Throws FileError when /proc cannot be read.
   explicit ForeignLoadMeter(std::vector<pid_t> other_side);
 
   // Returns the share of one core (2.0 means two cores) that the host and processes outside the

@@ -25,8 +25,9 @@ struct Rounds {
 // Runs one side's turn and returns its number for the round, in one unit for all rounds.
 using Turn = std::function<double()>;
 
-// Runs all turns in order, `rounds` times. The time of the processes in `other_side` does not count
-// as foreign load. Throws what a turn throws, and FileError when /proc cannot be read.
+// Runs all turns in order, `rounds` times. The time of the processes in `other_side` and of their
+// descendants does not count as foreign load. Throws what a turn throws, and FileError when /proc
+// cannot be read.
 Rounds take_rounds(int rounds, const std::vector<Turn>& turns,
                    const std::vector<pid_t>& other_side);
 

@@ -120,10 +120,7 @@ int steps_of_a_turn(const ScalingOptions& options, const Workload& workload,
 // but only one of them works during a turn.
 double cpu_seconds_of(const ScalingSide& side) {
   const std::vector<pid_t> pids = side.pids();
-  if (pids.empty()) return this_process_cpu_seconds();
-  double seconds = 0.0;
-  for (const pid_t pid : pids) seconds += other_process_cpu_seconds(pid);
-  return seconds;
+  return pids.empty() ? this_process_cpu_seconds() : cpu_seconds_of_families(pids);
 }
 
 ScalingTurn take_turn(ScalingSide& side, int steps) {

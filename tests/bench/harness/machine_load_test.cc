@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
 
@@ -77,6 +79,36 @@ TEST(OthersMeter, LeavesOutThisProcessItsChildrenAndTheirChildren) {
   // Of 2 s of busy time, this family used 0.6 s.
   stat = stat_of_usable(200.0 / cpus, 200.0 / cpus);
   EXPECT_NEAR(meter.share(), (2.0 - 0.6) / 4.0, 0.03);
+}
+
+// A child whose own child computes and runs on, as the worker of a DataLoader does.
+TEST(CpuSecondsOfFamilies, IncludeDescendantsThatRunAndThoseThatHaveEnded) {
+  std::array<int, 2> computed{};
+  std::array<int, 2> may_end{};
+  ASSERT_EQ(pipe(computed.data()), 0);
+  ASSERT_EQ(pipe(may_end.data()), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(may_end[1]);
+    const pid_t first = fork();
+    if (first == 0) {
+      use_cpu(0.2);
+      _exit(0);
+    }
+    waitpid(first, nullptr, 0);
+    if (fork() == 0) use_cpu(0.3);
+    char byte = 'x';
+    if (write(computed[1], &byte, 1) != 1) _exit(1);
+    [[maybe_unused]] const ssize_t end = read(may_end[0], &byte, 1);  // until the test closes it
+    _exit(0);
+  }
+  std::array<char, 2> bytes{};  // the child and its second child each write one
+  for (char& byte : bytes) ASSERT_EQ(read(computed[0], &byte, 1), 1);
+  EXPECT_NEAR(cpu_seconds_of_families({child}), 0.5, 0.05);
+  EXPECT_NEAR(cpu_seconds_of_families({child, child}), 0.5, 0.05);
+  for (const int end : may_end) close(end);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_THROW(cpu_seconds_of_families({child}), FileError);
 }
 
 }  // namespace
