@@ -178,14 +178,18 @@ CommandOptions parse_export(std::span<const std::string> arguments) {
       "syncopate export",
       "Writes the weights and running statistics of a checkpoint, without the optimizer's "
       "slots, to a safetensors file with PyTorch's names. Of a run with --ema it writes "
-      "the moving average.",
+      "the moving average. With --onnx it writes the whole network, which onnxruntime runs.",
       "In Python:\n"
       "  network.load_state_dict(safetensors.torch.load_file(\"OUT\"), strict=True)\n"
-      "Weights have PyTorch's layouts, so its input is [N, C, H, W], in float32 and normalised as "
-      "the\nsecond line of the output says.");
+      "  onnxruntime.InferenceSession(\"OUT\").run([\"logits\"], {\"x\": samples})    with --onnx\n"
+      "Weights have PyTorch's layouts, so the input is [N, C, H, W], in float32 and normalised as "
+      "the\nsecond line of the output says; an ONNX file has that line and the names of classes as "
+      "metadata.");
   flags.add("--checkpoint", &options.checkpoint, "file that train wrote",
             {.value = "FILE", .required = true});
   flags.add("OUT", &options.out, "file to write, such as weights.safetensors", {.required = true});
+  flags.add("--onnx", &options.onnx,
+            "write an ONNX file (opset 17) with the network, for evaluation");
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   return options;
 }

@@ -64,6 +64,7 @@ struct InfoOptions {
 struct ExportOptions {
   std::filesystem::path checkpoint;
   std::filesystem::path out;
+  bool onnx = false;  // the network, too, as an ONNX file
 };
 
 // The options of `syncopate predict`.

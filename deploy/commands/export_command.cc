@@ -1,10 +1,13 @@
-// `syncopate export`: writes the weights of a checkpoint for other programs.
+// `syncopate export`: writes the weights of a checkpoint, or its network with them, for other
+// programs.
 #include <fmt/format.h>
 
 #include <ostream>
 
 #include "deploy/commands/commands.h"
 #include "deploy/commands/trained_network.h"
+#include "deploy/onnx/write_onnx_network.h"
+#include "models/base/errors.h"
 #include "worker/checkpoint/export_weights.h"
 
 namespace syncopate {
@@ -12,12 +15,28 @@ namespace syncopate {
 int run_export(const ExportOptions& options, std::ostream& out) {
   const CheckpointInfo info = read_checkpoint_info(options.checkpoint);
   const Graph graph = require_recorded_network(info);
-  const ExportedWeights exported = export_weights(info, graph, options.out);
-  out << fmt::format("wrote {} of {} at step {}: {} tensors with {} parameters, to {}\n",
+  require_export_file(info, options.out);
+  if (!options.onnx && options.out.extension() == ".onnx") {
+    throw UsageError(
+        fmt::format("{}: give --onnx for an ONNX file, or another name for a safetensors file",
+                    options.out.string()));
+  }
+  const TrainedTensors tensors(info, graph);
+  const std::string normalization = describe_normalization(graph);
+  if (options.onnx) {
+    std::map<std::string, std::string> metadata = {{"input", normalization}};
+    if (!info.progress.class_names.empty()) metadata["classes"] = info.progress.class_names;
+    write_onnx_network(
+        graph, [&](std::size_t i) { return tensors.read(i); }, metadata, options.out);
+  } else {
+    export_weights(tensors, graph, options.out);
+  }
+  out << fmt::format("wrote {}{} of {} at step {}: {} tensors with {} parameters, to {}\n",
+                     options.onnx ? "the network with " : "",
                      info.has_average ? "the moving average" : "the weights", info.model,
-                     info.progress.at.step, exported.tensors, exported.parameters,
+                     info.progress.at.step, tensors.entries().size(), graph.num_parameters(),
                      options.out.string())
-      << fmt::format("the network reads {}\n", exported.normalization) << std::flush;
+      << fmt::format("the network reads {}\n", normalization) << std::flush;
   return 0;
 }
 

@@ -347,7 +347,7 @@ void OnnxReader::add_dropout(const Node& node, const OnnxAttributes& /*attribute
   if (!rate || !is_on) throw UsageError("whose rate is computed from the input");
   if (*is_on == 0.0 && *rate > 0.0) {
     notes_.push_back(fmt::format("the dropout of {} in node {} is switched off and was left out",
-                                 *rate, shown_name(node.name())));
+                                 static_cast<float>(*rate), shown_name(node.name())));
   }
   if (*is_on == 0.0 || *rate == 0.0) return set(node, OnnxValue(x));
   const DropoutOp op{.rate = static_cast<float>(*rate)};
