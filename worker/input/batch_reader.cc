@@ -152,7 +152,7 @@ bool BatchReader::read_good(std::int64_t index, const Draw& draw, const SampleVi
   // More bad samples in a row than the limit are too many under every strategy.
   for (std::int64_t distance = 0;; ++distance) {
     try {
-      dataset_.read((index + distance) % dataset_.size(), draw, sample);
+      read_sample(dataset_, (index + distance) % dataset_.size(), draw, sample);
       return distance == 0;
     } catch (const FileError& error) {
       if (bad == nullptr) throw BadSampleError(error.what());

@@ -10,6 +10,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/random.h"
+#include "models/graph/graph.h"
 #include "worker/input/validation_split.h"
 
 namespace syncopate {
@@ -39,8 +40,7 @@ constexpr std::array<DatasetRow, 12> kDatasets = {{
     {"tfrecord", "tfrecord:GLOB[::[VAL_GLOB::]TEST_GLOB]",
      "TFRecord files of Examples with a picture, or values with --raw-shape, and a class, whose "
      "names are lines of LABEL.labels.txt beside them, if there is one; without TEST_GLOB one "
-     "record "
-     "in ten becomes a test sample",
+     "record in ten becomes a test sample",
      open_tfrecord, kPictureFlags | kFeatureFlags | kRawShapeFlag},
     {"otbtf", "otbtf:DIR",
      "OTBTF's patches and label maps: TFRecord files in train, valid and test", open_otbtf,
@@ -168,6 +168,25 @@ DataSplits open_dataset(std::string_view specification, const DataOptions& optio
   }
   throw UsageError(
       fmt::format("--data {}: no such data set; choose one of {}", name, data_patterns(", ")));
+}
+
+void read_sample(const Dataset& dataset, std::int64_t index, const Draw& draw,
+                 const SampleView& sample) {
+  dataset.read(index, draw, sample);
+  const SampleSpec& spec = dataset.spec();
+  if (spec.target.dtype != DType::kI32) return;
+  const bool is_map = !spec.target.shape.empty();
+  const std::span classes(reinterpret_cast<const std::int32_t*>(sample.target.data()),
+                          sample.target.size() / sizeof(std::int32_t));
+  const auto is_wrong = [&](std::int32_t value) {
+    return (value < 0 || value >= spec.num_classes) && !(is_map && value == kUncounted);
+  };
+  const auto wrong = std::ranges::find_if(classes, is_wrong);
+  if (wrong == classes.end()) return;
+  throw FileError(fmt::format(
+      "sample {} of {}: its {} {}; expected 0 to {}{}", index, dataset.size(),
+      is_map ? "label map has the class" : "class is", *wrong, spec.num_classes - 1,
+      is_map ? fmt::format(", or {} for a pixel that does not count", kUncounted) : ""));
 }
 
 void check_is_folder(std::string_view data_name, std::string_view folder) {

@@ -51,6 +51,11 @@ class Dataset {
   }
 };
 
+// Reads a sample and checks that its target is a class, or a map of them. Throws FileError as
+// Dataset::read() does, and when it is not, naming the sample.
+void read_sample(const Dataset& dataset, std::int64_t index, const Draw& draw,
+                 const SampleView& sample);
+
 // The splits of the data set that --data names.
 struct DataSplits {
   std::string name;  // name of the data set, "digits"

@@ -101,7 +101,7 @@ std::string first_bad_from(std::int64_t index, const Dataset& dataset) {
   const std::vector<std::span<std::byte>> inputs(memory.begin(), memory.end());
   for (; index < dataset.size(); ++index) {
     try {
-      dataset.read(index, {}, {inputs, target});
+      read_sample(dataset, index, {}, {inputs, target});
     } catch (const FileError& error) {
       return error.what();
     }

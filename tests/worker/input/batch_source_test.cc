@@ -323,5 +323,45 @@ TEST(BatchSource, CanBeDestroyedAtAnyMoment) {
   make_batch_source(broken, {.batch_size = 100});
 }
 
+// Data of a user's program, whose targets nobody has checked. One sample of three has the target
+// `wrong`.
+class UncheckedDataset final : public CountingDataset {
+ public:
+  UncheckedDataset(SampleSpec spec, std::int32_t wrong)
+      : CountingDataset(3), wrong_(wrong), spec_(std::move(spec)) {}
+  const SampleSpec& spec() const noexcept override { return spec_; }
+  void read(std::int64_t index, const Draw& /*draw*/, const SampleView& sample) const override {
+    std::ranges::fill(sample.target, std::byte{0});
+    if (index == 1) std::memcpy(sample.target.data(), &wrong_, sizeof wrong_);
+  }
+
+ private:
+  std::int32_t wrong_;
+  SampleSpec spec_;
+};
+
+std::string error_of_targets(const SampleSpec& spec, std::int32_t wrong) {
+  const UncheckedDataset dataset(spec, wrong);
+  try {
+    make_batch_source(dataset, {.batch_size = 3, .shuffle = false, .threads = 1})->next();
+  } catch (const FileError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(BatchSource, RefusesTargetsThatAreNoClasses) {
+  const SampleSpec classified = classified_samples({2}, 2);
+  EXPECT_EQ(error_of_targets(classified, 1), "");
+  EXPECT_EQ(error_of_targets(classified, 2), "sample 1 of 3: its class is 2; expected 0 to 1");
+  EXPECT_EQ(error_of_targets(classified, -1), "sample 1 of 3: its class is -1; expected 0 to 1");
+  const SampleSpec mapped = mapped_samples({2, 2, 1}, 2);
+  EXPECT_EQ(error_of_targets(mapped, 255), "");
+  EXPECT_EQ(
+      error_of_targets(mapped, 2),
+      "sample 1 of 3: its label map has the class 2; expected 0 to 1, or 255 for a pixel that "
+      "does not count");
+}
+
 }  // namespace
 }  // namespace syncopate
