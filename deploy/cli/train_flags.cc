@@ -160,7 +160,8 @@ void add_output_flags(FlagSet& flags, TrainFlags& words) {
   flags.add("--metrics", &options.metrics, "file of JSON lines: begin, step, eval, summary",
             {.value = "FILE", .default_text = "none"});
   flags.add("--tensorboard", &options.tensorboard,
-            "folder of event files for TensorBoard: curves of training and evaluations",
+            "folder of event files for TensorBoard: curves of training and evaluations, and the "
+            "confusion matrix of up to 256 classes",
             {.value = "DIR", .default_text = "none"});
   flags.add("--log-every", &loop.log_every_steps,
             "steps between step lines of --metrics and points of --tensorboard", {.least = 1});

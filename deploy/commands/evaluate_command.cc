@@ -189,8 +189,7 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
   display->finish();
   const std::vector<std::string> names = names_of_classes(info, data);
   if (of_classes && !options.tensorboard.empty()) {
-    add_confusion_image(options.tensorboard, info.progress.at.step, *evaluator.confusion(),
-                        graph.num_classes());
+    add_confusion_image(options.tensorboard, info.progress.at.step, *evaluator.confusion());
   }
   if (options.json) {
     nlohmann::ordered_json line = {{"checkpoint", options.checkpoint.string()},

@@ -119,7 +119,7 @@ int train_in_job(const TrainOptions& options, const Workload& workload, StopSign
     session.metrics = make_metrics_writer(is_chief ? options.metrics : "", start.resumed);
     if (is_chief && !options.tensorboard.empty()) {
       session.metrics = make_both(std::move(session.metrics),
-                                  make_tensorboard_writer(options.tensorboard, /*now=*/true));
+                                  make_tensorboard_writer(options.tensorboard, CurveWriter::kOnly));
     }
     describe_run(run_options, graph, data, strategy, schedule_options, global_batch, *display);
 

@@ -211,7 +211,7 @@ std::string problem_of_tensorboard(const TrainOptions& options) {
   const bool writes = options.cluster.is_chief() || !is_synchronous(options.strategy.consistency);
   if (options.tensorboard.empty() || !writes) return "";
   try {
-    make_tensorboard_writer(options.tensorboard, /*now=*/false);
+    make_tensorboard_writer(options.tensorboard, CurveWriter::kOtherWorker);
   } catch (const UnavailableError& error) {
     return error.what();
   }

@@ -270,7 +270,8 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const Progre
     // Asynchronous workers append to one metrics file, and one worker at a time reports steps.
     // The lines of an earlier run must be gone before any worker begins.
     make_metrics_writer(options.metrics, false);
-    if (!options.tensorboard.empty()) make_tensorboard_writer(options.tensorboard, /*now=*/true);
+    if (!options.tensorboard.empty())
+      make_tensorboard_writer(options.tensorboard, CurveWriter::kOnly);
   }
   if (loads) strategy.restore(first);
   strategy.begin(start.progress.at);

@@ -128,6 +128,7 @@ Summary summary_of(const TrainOptions& options, const Graph& graph, std::int64_t
           .val_loss = has_validation ? std::optional(validation.loss) : std::nullopt,
           .test_classes = test.classes,
           .val_classes = validation.classes,
+          .test_confusion = test.confusion,
           .train_bad_samples = outcome.num_bad_in_epoch,
           .test_bad_samples = test.bad_samples,
           .val_bad_samples = validation.bad_samples,

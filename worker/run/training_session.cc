@@ -135,8 +135,12 @@ TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
                         }}));
     metrics.push_back(make_late_metrics_writer(options.metrics));
     if (!options.tensorboard.empty()) {
-      metrics.back() = make_both(std::move(metrics.back()),
-                                 make_tensorboard_writer(options.tensorboard, /*now=*/false));
+      metrics.back() =
+          make_both(std::move(metrics.back()),
+                    make_tensorboard_writer(options.tensorboard,
+                                            options.loop.first_worker + replica.index == 0
+                                                ? CurveWriter::kFirstWorker
+                                                : CurveWriter::kOtherWorker));
     }
     displays.push_back(make_progress_display(options.show_progress));
     const auto index = static_cast<std::size_t>(replica.index);

@@ -121,6 +121,7 @@ std::optional<Evaluation> AssignmentRunner::evaluate(const EvalMetrics& moment,
   line.bad_samples = test->bad_samples;
   line.first_bad = test->first_bad;
   line.classes = test->classes;
+  line.confusion = test->confusion;
   line.on_validation = run_.final_test != nullptr;
   worker_.metrics.write(line);
   worker_.display.note(describe(line));

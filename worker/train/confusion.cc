@@ -62,6 +62,10 @@ void ConfusionMatrix::add(const Tensor& logits, const Tensor& targets) {
   }
 }
 
+void ConfusionMatrix::add(std::int32_t target, std::int32_t predicted, std::int64_t count) {
+  if (count > 0) counts_[{target, predicted}] += count;
+}
+
 std::vector<ClassCounts> ConfusionMatrix::classes() const {
   std::vector<ClassCounts> classes(static_cast<std::size_t>(num_classes_));
   for (const auto& [pair, count] : counts_) {

@@ -40,6 +40,8 @@ class ConfusionMatrix {
   // equal ones, as in the metric "accuracy". logits: [N, classes] f32; targets: [N] i32. Of label
   // maps, [N, H, W, classes] and [N, H, W], the pixels that count.
   void add(const Tensor& logits, const Tensor& targets);
+  // Adds a number of samples of one class that are taken for another one, or the same.
+  void add(std::int32_t target, std::int32_t predicted, std::int64_t count);
 
   // Returns the counts that are not zero, by (target, predicted class). Memory grows with the
   // samples and not with the square of the classes.
@@ -47,6 +49,7 @@ class ConfusionMatrix {
     return counts_;
   }
   std::vector<ClassCounts> classes() const;
+  std::int64_t num_classes() const noexcept { return num_classes_; }
 
  private:
   std::int64_t num_classes_;

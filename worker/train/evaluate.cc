@@ -32,7 +32,9 @@ PartialEvaluator::PartialEvaluator(Backend& backend, const Graph& graph, Paramet
                                    const EvaluationOptions& options, int part, int parts)
     : graph_(graph),
       dataset_(dataset),
-      counts_classes_(options.counts_classes || graph.gives_maps()) {
+      counts_classes_(has_classes(graph.loss().kind) &&
+                      (options.counts_classes || graph.gives_maps() ||
+                       graph.num_classes() <= kMostCountedClasses)) {
   const std::int64_t batch_size =
       std::min(evaluation_batch(graph, options.batch_size), dataset.size());
   batches_of_all_ = (dataset.size() + batch_size - 1) / batch_size;
@@ -81,13 +83,9 @@ std::optional<Evaluation> PartialEvaluator::run(const std::function<bool()>& sto
   bool was_stopped = false;
   run([&] { return was_stopped = was_stopped || (stop && stop()); }, sums, on_progress);
   if (was_stopped) return std::nullopt;
-  Evaluation result = add_up(sums, graph_.loss().kind, dataset_, counts_of_maps());
+  Evaluation result = add_up(sums, graph_.loss().kind, dataset_, confusion_);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return result;
-}
-
-std::vector<ClassCounts> PartialEvaluator::counts_of_maps() const {
-  return graph_.gives_maps() ? confusion_->classes() : std::vector<ClassCounts>();
 }
 
 namespace {
@@ -118,17 +116,23 @@ std::string describe_bad(std::string_view split, const Evaluation& evaluation) {
 }
 
 Evaluation add_up(std::span<const Scores> sums, LossKind loss, const Dataset& dataset,
-                  std::vector<ClassCounts> classes) {
+                  std::optional<ConfusionMatrix> confusion) {
   Scores total;
   for (const Scores& batch : sums) total += batch;
   check(total.num_samples + total.num_bad == dataset.size(),
         "an evaluation counts every sample exactly once");
   const auto samples = static_cast<double>(total.num_samples);
+  const bool is_map = !dataset.spec().target.shape.empty() && has_classes(loss);
+  std::vector<ClassCounts> classes;
+  if (is_map && confusion) classes = confusion->classes();
   Evaluation result{.loss = total.loss / samples,
                     .metric = {loss, total.metrics[kMainMetric] / samples, mean_iou(classes)},
                     .samples = total.num_samples,
                     .bad_samples = total.num_bad,
                     .classes = std::move(classes)};
+  if (confusion) {
+    result.confusion = std::make_shared<const ConfusionMatrix>(*std::move(confusion));
+  }
   if (total.num_samples > 0 && !std::isfinite(result.loss)) {
     log(LogLevel::kWarning,
         fmt::format("the loss of an evaluation is {}, which rules count as not better; try a lower "
@@ -189,7 +193,7 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop, const OnProgress&
   });
 
   // Sums over all tasks: each task sends whether it was stopped and the sums of its batches, with
-  // zeros for the batches of other tasks, and the counts of classes in its label maps.
+  // zeros for the batches of other tasks, and its confusion matrix as counts of all pairs.
   constexpr std::size_t kPerBatch = 3 + kMostMetrics;
   std::vector<double> mine{stopping ? 1.0 : 0.0};
   for (const Scores& batch : sums) {
@@ -197,19 +201,19 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop, const OnProgress&
                              static_cast<double>(batch.num_bad)});
     mine.insert(mine.end(), batch.metrics.begin(), batch.metrics.end());
   }
-  std::vector<ClassCounts> classes;
+  std::optional<ConfusionMatrix> confusion;
+  if (parts_.front()->confusion()) confusion.emplace(graph_.num_classes());
+  const auto classes = static_cast<std::size_t>(confusion ? graph_.num_classes() : 0);
+  const std::size_t first_pair = mine.size();
+  mine.resize(first_pair + classes * classes);
   for (const auto& part : parts_) {
-    const std::vector<ClassCounts> own = part->counts_of_maps();
-    classes.resize(own.size());
-    for (std::size_t c = 0; c < own.size(); ++c) classes[c] += own[c];
-  }
-  for (const ClassCounts& counts : classes) {
-    mine.insert(mine.end(),
-                {static_cast<double>(counts.samples), static_cast<double>(counts.predicted),
-                 static_cast<double>(counts.correct)});
+    if (!confusion) break;
+    for (const auto& [pair, count] : part->confusion()->counts()) {
+      mine[first_pair + static_cast<std::size_t>(pair.first) * classes +
+           static_cast<std::size_t>(pair.second)] += static_cast<double>(count);
+    }
   }
   const std::vector<double> all = synchronous_job(strategy_).gather(mine);
-  std::fill(classes.begin(), classes.end(), ClassCounts{});
   std::fill(sums.begin(), sums.end(), Scores{});
   for (std::size_t task = 0; task < all.size() / mine.size(); ++task) {
     const double* received = all.data() + task * mine.size();
@@ -225,14 +229,13 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop, const OnProgress&
       std::copy_n(batch + 3, kMostMetrics, received_sums.metrics.begin());
       sums[b] += received_sums;
     }
-    const double* counts = received + 1 + kPerBatch * num_batches;
-    for (ClassCounts& of_class : classes) {
-      of_class += {static_cast<std::int64_t>(counts[0]), static_cast<std::int64_t>(counts[1]),
-                   static_cast<std::int64_t>(counts[2])};
-      counts += 3;
+    for (std::size_t pair = 0; pair < classes * classes; ++pair) {
+      confusion->add(static_cast<std::int32_t>(pair / classes),
+                     static_cast<std::int32_t>(pair % classes),
+                     static_cast<std::int64_t>(received[first_pair + pair]));
     }
   }
-  Evaluation total = add_up(sums, graph_.loss().kind, dataset_, std::move(classes));
+  Evaluation total = add_up(sums, graph_.loss().kind, dataset_, std::move(confusion));
   total.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   return total;
 }

@@ -31,7 +31,13 @@ struct Evaluation {
   std::int64_t bad_samples = 0;           // samples that could not be read and are left out
   std::string first_bad = {};             // why the first of them could not be read
   std::vector<ClassCounts> classes = {};  // of the pixels of label maps; empty for other networks
+  // Which classes were taken for which; null if they were not counted.
+  std::shared_ptr<const ConfusionMatrix> confusion = {};
 };
+
+// The most classes of a network whose confusion matrix every evaluation counts: tasks exchange all
+// pairs of classes.
+inline constexpr std::int64_t kMostCountedClasses = 256;
 
 // Returns the line "left out  2 bad test samples, first: a.png: ..."; empty when there is none.
 std::string describe_bad(std::string_view split, const Evaluation& evaluation);
@@ -49,7 +55,7 @@ struct EvaluationOptions {
   std::int64_t batch_size = 128;
   int threads = 1;  // number of reader threads, unless they are tuned
   Autotune autotune{};
-  bool counts_classes = false;  // keeps a confusion matrix; label maps have one in any case
+  bool counts_classes = false;  // counts a confusion matrix of any number of classes
   // Evaluates the moving average of the variables, with the running statistics as they are.
   bool uses_average = false;
 };
@@ -76,8 +82,6 @@ class PartialEvaluator {
                                 const OnProgress& on_progress = {});
   // Returns which classes the last run() took for which; nothing unless they are counted.
   const std::optional<ConfusionMatrix>& confusion() const noexcept { return confusion_; }
-  // Returns the counts of the last run() that add_up() needs.
-  std::vector<ClassCounts> counts_of_maps() const;
 
  private:
   const Graph& graph_;
@@ -93,10 +97,10 @@ class PartialEvaluator {
 };
 
 // Adds the sums of all batches in batch order; `seconds` of the result is left to the caller. loss:
-// that of the network. classes: the counts of all pixels of label maps; empty for other networks.
-// Throws FileError if more samples were bad than may be, or all of them.
+// that of the network. confusion: of all samples, if it was counted. Throws FileError if more
+// samples were bad than may be, or all of them.
 Evaluation add_up(std::span<const Scores> sums, LossKind loss, const Dataset& dataset,
-                  std::vector<ClassCounts> classes = {});
+                  std::optional<ConfusionMatrix> confusion = {});
 
 // Evaluates with all replicas of a synchronous strategy.
 class Evaluator {

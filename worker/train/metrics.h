@@ -78,6 +78,7 @@ struct EvalMetrics {
   std::int64_t bad_samples = 0;           // samples of the split that are left out
   std::string first_bad = {};             // why the first of them could not be read
   std::vector<ClassCounts> classes = {};  // of the pixels of label maps; empty for other networks
+  std::shared_ptr<const ConfusionMatrix> confusion = {};  // null: not counted; for TensorBoard
 };
 
 // The time of one worker over all its steps. Where waiting for other workers cannot be told from
@@ -123,8 +124,9 @@ struct Summary {
   std::optional<double> val_loss = {};
   std::vector<ClassCounts> test_classes = {};  // of the pixels of label maps, in the test split
   std::vector<ClassCounts> val_classes = {};   // and in the validation split
-  std::int64_t train_bad_samples = 0;          // replaced by others, in the epoch that had the most
-  std::int64_t test_bad_samples = 0;           // samples of the split that are left out
+  std::shared_ptr<const ConfusionMatrix> test_confusion = {};  // null: not counted
+  std::int64_t train_bad_samples = 0;  // replaced by others, in the epoch that had the most
+  std::int64_t test_bad_samples = 0;   // samples of the split that are left out
   std::int64_t val_bad_samples = 0;
   std::string first_bad = {};  // why the first of them, of the test split if it has one, is bad
   double staleness_mean = 0.0;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -39,16 +40,38 @@ proto::Event event_at(std::int64_t step) {
   return event;
 }
 
+// Draws a row per class and a column per predicted class.
+void add_confusion(EventFile& file, std::int64_t step, const ConfusionMatrix& confusion) {
+  const std::int64_t num_classes = confusion.num_classes();
+  if (num_classes < 1 || num_classes > kMostPictureClasses) return;
+  const std::int64_t cell = std::max<std::int64_t>(1, kPictureSide / num_classes);
+  const std::int64_t side = cell * num_classes;
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(side * side), 255);
+  const std::vector<ClassCounts> classes = confusion.classes();
+  for (const auto& [pair, count] : confusion.counts()) {
+    const auto& [target, predicted] = pair;
+    const double share = static_cast<double>(count) /
+                         static_cast<double>(classes[static_cast<std::size_t>(target)].samples);
+    const auto grey = static_cast<std::uint8_t>(std::lround(255.0 * (1.0 - share)));
+    for (std::int64_t row = target * cell; row < (target + 1) * cell; ++row) {
+      std::fill_n(pixels.begin() + row * side + predicted * cell, cell, grey);
+    }
+  }
+  file.add_picture(step, kConfusionCaption, pixels, side, side);
+}
+
 class Curves final : public MetricsWriter {
  public:
-  Curves(const std::filesystem::path& folder, bool is_only_writer)
-      : is_only_writer_(is_only_writer),
-        train_(folder / "train"),
-        validation_(folder / "validation"),
-        test_(folder / "test") {}
+  Curves(const std::filesystem::path& folder, CurveWriter which)
+      : which_(which),
+        train_(folder / "train", which != CurveWriter::kOnly),
+        validation_(folder / "validation", which != CurveWriter::kOnly),
+        test_(folder / "test", which != CurveWriter::kOnly) {}
 
   void open() { train_.open(); }
+  // Each asynchronous worker begins; one of them says so for the job.
   void write(const BeginMetrics& metrics) override {
+    if (which_ == CurveWriter::kOtherWorker) return;
     for (EventFile* const file : {&train_, &validation_, &test_}) {
       file->begin_again(metrics.step + 1);
     }
@@ -71,42 +94,68 @@ class Curves final : public MetricsWriter {
     EventFile& file = metrics.on_validation ? validation_ : test_;
     // The step from which a run goes on may be evaluated again; a run without steps to train does
     // not even begin. Another asynchronous worker may have evaluated later steps already.
-    if (is_only_writer_ && metrics.step <= begun_at_.value_or(metrics.step)) {
+    if (which_ == CurveWriter::kOnly && metrics.step <= begun_at_.value_or(metrics.step)) {
       file.begin_again(metrics.step);
     }
     file.add_scalars(metrics.step, values);
+    if (metrics.confusion) add_confusion(file, metrics.step, *metrics.confusion);
   }
   void write(const WorkerMetrics& /*metrics*/) override {}
   // With a validation split the test split is evaluated once, at the end.
   void write(const Summary& summary) override {
     if (!summary.val_metric || std::isnan(summary.test_loss)) return;
-    write(EvalMetrics{
-        .step = summary.steps, .test_loss = summary.test_loss, .test_metric = summary.test_metric});
+    write(EvalMetrics{.step = summary.steps,
+                      .test_loss = summary.test_loss,
+                      .test_metric = summary.test_metric,
+                      .confusion = summary.test_confusion});
   }
 
  private:
-  const bool is_only_writer_;
+  const CurveWriter which_;
   std::optional<std::int64_t> begun_at_;  // the step
   EventFile train_;
   EventFile validation_;
   EventFile test_;
 };
 
+// Returns the seconds in the name of an event file; 0 for another name.
+std::int64_t seconds_in(std::string_view name) {
+  constexpr std::string_view kMark = "tfevents.";
+  const std::size_t mark = name.find(kMark);
+  if (mark == std::string_view::npos) return 0;
+  const std::string_view digits = name.substr(mark + kMark.size());
+  std::int64_t seconds = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), seconds);
+  return seconds;
+}
+
 }  // namespace
 
+std::string EventFile::newest_other() const {
+  std::string newest;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator at(folder_, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    std::string name = at->path().filename().string();
+    const bool is_other = name.find("tfevents") != std::string::npos && at->path() != path_;
+    if (is_other) newest = std::max(newest, std::move(name));
+  }
+  return newest;
+}
+
 void EventFile::open() {
+  if (has_others_ && file_ && newest_other() > path_.filename().string()) file_.reset();
   if (file_) return;
   std::error_code failed;
   std::filesystem::create_directories(folder_, failed);
-  // Files of one second, host and process differ by a number; TensorBoard takes the parts of a name
-  // behind "tfevents" for no more than that.
-  for (int number = 0; !file_ && (number == 0 || errno == EEXIST); ++number) {
-    path_ = folder_ / fmt::format("events.out.tfevents.{}.{}.{}.{}.v2",
-                                  static_cast<std::int64_t>(wall_clock_seconds()), own_host_name(),
-                                  ::getpid(), number);
+  do {  // again if another writer has just taken the name
+    const std::int64_t seconds =
+        std::max(static_cast<std::int64_t>(wall_clock_seconds()), seconds_in(newest_other()) + 1);
+    path_ = folder_ /
+            fmt::format("events.out.tfevents.{}.{}.{}.0.v2", seconds, own_host_name(), ::getpid());
     file_ = FileDescriptor(
         ::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_APPEND | O_CLOEXEC, kBeforeUmask));
-  }
+  } while (!file_ && errno == EEXIST);
   if (!file_) {
     throw FileError(describe_errno("open --tensorboard", path_.string(), errno) +
                     "; give a folder that can be written");
@@ -117,13 +166,7 @@ void EventFile::open() {
 }
 
 bool EventFile::has_earlier_events() const {
-  if (has_values_) return true;
-  std::error_code failed;
-  std::filesystem::directory_iterator entries(folder_, failed);
-  return !failed && std::any_of(begin(entries), end(entries), [&](const auto& entry) {
-    return entry.path() != path_ &&
-           entry.path().filename().string().find("tfevents") != std::string::npos;
-  });
+  return has_values_ || !newest_other().empty();
 }
 
 void EventFile::begin_again(std::int64_t step) {
@@ -189,29 +232,16 @@ void EventFile::write(std::string_view event) {
 }
 
 std::unique_ptr<MetricsWriter> make_tensorboard_writer(const std::filesystem::path& folder,
-                                                       bool now) {
-  auto curves = std::make_unique<Curves>(folder, /*is_only_writer=*/now);
-  if (now) curves->open();
+                                                       CurveWriter which) {
+  auto curves = std::make_unique<Curves>(folder, which);
+  if (which == CurveWriter::kOnly) curves->open();
   return curves;
 }
 
 void add_confusion_image(const std::filesystem::path& folder, std::int64_t step,
-                         const ConfusionMatrix& confusion, std::int64_t num_classes) {
-  if (num_classes < 1 || num_classes > kMostPictureClasses) return;
-  const std::int64_t cell = std::max<std::int64_t>(1, kPictureSide / num_classes);
-  const std::int64_t side = cell * num_classes;
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(side * side), 255);
-  const std::vector<ClassCounts> classes = confusion.classes();
-  for (const auto& [pair, count] : confusion.counts()) {
-    const auto& [target, predicted] = pair;
-    const double share = static_cast<double>(count) /
-                         static_cast<double>(classes[static_cast<std::size_t>(target)].samples);
-    const auto grey = static_cast<std::uint8_t>(std::lround(255.0 * (1.0 - share)));
-    for (std::int64_t row = target * cell; row < (target + 1) * cell; ++row) {
-      std::fill_n(pixels.begin() + row * side + predicted * cell, cell, grey);
-    }
-  }
-  EventFile(folder / "test").add_picture(step, kConfusionCaption, pixels, side, side);
+                         const ConfusionMatrix& confusion) {
+  EventFile file(folder / "test");
+  add_confusion(file, step, confusion);
 }
 
 }  // namespace syncopate

@@ -15,12 +15,16 @@
 
 namespace syncopate {
 
-// One event file in a folder, which is created with its first event. Each event is one write, so
-// that TensorBoard shows a run while it trains and a killed run leaves whole events. One thread
-// only.
+// The event files of one writer in a folder, which is created with its first event. Each event is
+// one write, so that TensorBoard shows a run while it trains and a killed run leaves whole events.
+// One thread only.
 class EventFile {
  public:
-  explicit EventFile(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  // has_others: other writers have files in the folder. TensorBoard reads files in the order of
+  // their names, which begin with a time, and does not return to an earlier one; so this writer
+  // begins another file when there is a newer one.
+  explicit EventFile(std::filesystem::path folder, bool has_others = false)
+      : folder_(std::move(folder)), has_others_(has_others) {}
 
   // Creates the folder and the file. Throws FileError, and UnavailableError if this build has no
   // protobuf. The functions below call it.
@@ -41,30 +45,38 @@ class EventFile {
 
  private:
   void write(std::string_view event);
-  // Whether this file has values, or another event file is in the folder.
+  // Returns the name of the newest event file in the folder but for the open one; "" if there is
+  // none.
+  std::string newest_other() const;
+  // Whether this writer has written values, or another event file is in the folder.
   bool has_earlier_events() const;
 
   const std::filesystem::path folder_;
+  const bool has_others_;
   std::filesystem::path path_;
   FileDescriptor file_;
   bool has_values_ = false;
   bool is_failing_ = false;  // the last event could not be written
 };
 
+// Which of a job's writers of curves one is: the only one, as that of a synchronous job, or one of
+// the asynchronous workers, of which one at a time reports.
+enum class CurveWriter : std::uint8_t { kOnly, kFirstWorker, kOtherWorker };
+
 // Makes a writer of the curves of a run: folder/train has loss, accuracy (or the loss's other main
 // metric), learning_rate, samples_per_second, and staleness of asynchronous workers, by step;
-// folder/validation and folder/test have loss and accuracy of evaluations. Files are created when
-// their first event is written; with `now` that of folder/train at once, so that a folder that
-// cannot be written ends a run before it trains; then this is the only writer of the folder. A run
-// that begins in a folder with curves replaces what they have of its steps. Throws as
-// EventFile::open().
+// folder/validation and folder/test have loss and accuracy of evaluations, and the picture of
+// add_confusion_image(). Files are created when their first event is written; the only writer
+// creates that of folder/train at once, so that a folder that cannot be written ends a run before
+// it trains. A run that begins in a folder with curves replaces what they have of its steps. Throws
+// as EventFile::open().
 std::unique_ptr<MetricsWriter> make_tensorboard_writer(const std::filesystem::path& folder,
-                                                       bool now);
+                                                       CurveWriter which);
 
 // Adds a picture to folder/test, whose tag and description say what its axes are: a row per class,
 // a column per predicted class, darker where more samples of the class are taken for it. Throws as
 // EventFile::open().
 void add_confusion_image(const std::filesystem::path& folder, std::int64_t step,
-                         const ConfusionMatrix& confusion, std::int64_t num_classes);
+                         const ConfusionMatrix& confusion);
 
 }  // namespace syncopate

@@ -14,12 +14,12 @@ namespace {
 }  // namespace
 
 std::unique_ptr<MetricsWriter> make_tensorboard_writer(const std::filesystem::path& /*folder*/,
-                                                       bool /*now*/) {
+                                                       CurveWriter /*which*/) {
   throw_no_protobuf();
 }
 
 void add_confusion_image(const std::filesystem::path& /*folder*/, std::int64_t /*step*/,
-                         const ConfusionMatrix& /*confusion*/, std::int64_t /*num_classes*/) {
+                         const ConfusionMatrix& /*confusion*/) {
   throw_no_protobuf();
 }
 

@@ -294,7 +294,8 @@ class TrainLoop {
                            .trained_seconds = log_.all().seconds,
                            .bad_samples = test_->bad_samples,
                            .first_bad = test_->first_bad,
-                           .classes = test_->classes};
+                           .classes = test_->classes,
+                           .confusion = test_->confusion};
     run_.metrics.write(line);
     run_.display.note(describe(line));
     // All tasks have the same evaluation, so all decide alike.

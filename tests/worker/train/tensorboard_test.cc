@@ -19,20 +19,27 @@ namespace {
 
 class TensorBoard : public testing::Test {
  protected:
-  // Returns the events of the one file in a folder, beside that of leave_earlier_events().
-  std::vector<proto::Event> events_of(const std::string& split) const {
-    std::vector<proto::Event> events;
+  // Returns the event files of a folder in the order in which TensorBoard reads them, but for that
+  // of leave_earlier_events().
+  std::vector<std::filesystem::path> files_of(const std::string& split) const {
+    std::vector<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::directory_iterator(folder_.path() / split)) {
       const std::string name = entry.path().filename().string();
       EXPECT_NE(name.find("tfevents"), std::string::npos);
-      if (name.find("earlier") != std::string::npos) continue;
+      if (name.find("earlier") == std::string::npos) files.push_back(entry.path());
+    }
+    std::ranges::sort(files);
+    return files;
+  }
+  std::vector<proto::Event> events_of(const std::string& split) const {
+    std::vector<proto::Event> events;
+    for (const std::filesystem::path& file : files_of(split)) {
       UnpackedBudget budget;
-      RecordFile(entry.path(), budget)
-          .scan([&](const RecordPlace& /*place*/, auto bytes, bool is_intact) {
-            EXPECT_TRUE(is_intact);
-            proto::Event& event = events.emplace_back();
-            EXPECT_TRUE(event.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())));
-          });
+      RecordFile(file, budget).scan([&](const RecordPlace& /*place*/, auto bytes, bool is_intact) {
+        EXPECT_TRUE(is_intact);
+        proto::Event& event = events.emplace_back();
+        EXPECT_TRUE(event.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())));
+      });
     }
     return events;
   }
@@ -57,7 +64,7 @@ std::map<std::string, float> values_of(const proto::Event& event) {
 }
 
 TEST_F(TensorBoard, HasACurveForEachNumberOfAStepAndOfAnEvaluation) {
-  const auto writer = make_tensorboard_writer(folder_.path(), /*now=*/true);
+  const auto writer = make_tensorboard_writer(folder_.path(), CurveWriter::kOnly);
   writer->write(BeginMetrics{});
   writer->write(StepMetrics{.step = 50,
                             .loss = 0.5,
@@ -93,7 +100,7 @@ TEST_F(TensorBoard, HasACurveForEachNumberOfAStepAndOfAnEvaluation) {
 }
 
 TEST_F(TensorBoard, HasTheTestResultOfARunWithAValidationSplit) {
-  const auto writer = make_tensorboard_writer(folder_.path(), /*now=*/false);
+  const auto writer = make_tensorboard_writer(folder_.path(), CurveWriter::kFirstWorker);
   writer->write(Summary{.steps = 7,
                         .test_metric = {.value = 0.5},
                         .test_loss = 0.25,
@@ -110,7 +117,7 @@ TEST_F(TensorBoard, HasTheTestResultOfARunWithAValidationSplit) {
 TEST_F(TensorBoard, DropsTheStepsThatAnotherRunInTheFolderRepeats) {
   for (const std::int64_t step : {10, 0}) {
     leave_earlier_events();
-    const auto writer = make_tensorboard_writer(folder_.path(), /*now=*/true);
+    const auto writer = make_tensorboard_writer(folder_.path(), CurveWriter::kOnly);
     writer->write(BeginMetrics{.step = step});
     writer->write(StepMetrics{.step = step + 5});
     writer->write(EvalMetrics{.step = step + 5});
@@ -128,7 +135,7 @@ TEST_F(TensorBoard, DropsTheStepsThatAnotherRunInTheFolderRepeats) {
 
 TEST_F(TensorBoard, DropsTheEvaluationThatARunWithNothingLeftToTrainRepeats) {
   leave_earlier_events();
-  const auto writer = make_tensorboard_writer(folder_.path(), /*now=*/true);
+  const auto writer = make_tensorboard_writer(folder_.path(), CurveWriter::kOnly);
   writer->write(EvalMetrics{.step = 30});
   const auto test = events_of("test");
   ASSERT_EQ(test.size(), 4U);
@@ -136,9 +143,49 @@ TEST_F(TensorBoard, DropsTheEvaluationThatARunWithNothingLeftToTrainRepeats) {
   EXPECT_EQ(test[1].session_log().status(), proto::SessionLog::START);
 }
 
+// TensorBoard does not return to a file after it has read a newer one.
+TEST_F(TensorBoard, HasTheEventsOfAsynchronousWorkersInTheirOrder) {
+  leave_earlier_events();
+  const auto first = make_tensorboard_writer(folder_.path(), CurveWriter::kFirstWorker);
+  const auto second = make_tensorboard_writer(folder_.path(), CurveWriter::kOtherWorker);
+  first->write(BeginMetrics{.step = 10});
+  second->write(BeginMetrics{.step = 11});
+  first->write(StepMetrics{.step = 20});
+  first->write(StepMetrics{.step = 30});
+  second->write(StepMetrics{.step = 40});  // reports from now on
+  second->write(StepMetrics{.step = 50});
+  first->write(StepMetrics{.step = 60});
+  std::vector<std::int64_t> steps;
+  int starts = 0;
+  for (const proto::Event& event : events_of("train")) {
+    if (event.has_summary()) steps.push_back(event.step());
+    if (!event.has_session_log()) continue;
+    ++starts;
+    EXPECT_EQ(event.step(), 11) << "what an earlier run has of later steps is dropped";
+    EXPECT_TRUE(steps.empty());
+  }
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{20, 30, 40, 50, 60}));
+  EXPECT_EQ(starts, 2) << "the first one of a folder drops nothing";
+  EXPECT_EQ(files_of("train").size(), 3U) << "a file for each change of the reporter";
+}
+
+TEST_F(TensorBoard, HasTheConfusionMatrixOfEachEvaluation) {
+  const auto confusion = std::make_shared<ConfusionMatrix>(3);
+  confusion->add(0, 1, 4);
+  const auto writer = make_tensorboard_writer(folder_.path(), CurveWriter::kOnly);
+  writer->write(EvalMetrics{.step = 7, .on_validation = true, .confusion = confusion});
+  writer->write(Summary{.steps = 8, .val_metric = MetricValue(), .test_confusion = confusion});
+  for (const auto& [split, step] : {std::pair("validation", 7), std::pair("test", 8)}) {
+    const auto events = events_of(split);
+    ASSERT_EQ(events.size(), 3U) << "the version, the scalars and the picture";
+    EXPECT_EQ(events[2].step(), step);
+    EXPECT_EQ(events[2].summary().value(0).image().width(), 510);
+  }
+}
+
 TEST_F(TensorBoard, DropsNoEvaluationsOfOtherAsynchronousWorkers) {
   leave_earlier_events();
-  const auto writer = make_tensorboard_writer(folder_.path(), /*now=*/false);
+  const auto writer = make_tensorboard_writer(folder_.path(), CurveWriter::kFirstWorker);
   writer->write(EvalMetrics{.step = 30});
   const auto test = events_of("test");
   ASSERT_EQ(test.size(), 2U);
@@ -152,7 +199,7 @@ TEST_F(TensorBoard, ShowsTheConfusionMatrixAsAPicture) {
   std::ranges::copy(std::vector<float>{1, 0, 0, 1, 1, 0, 1, 0}, logits.f32().begin());
   std::ranges::copy(std::vector<std::int32_t>{0, 1, 1, 1}, targets.i32().begin());
   confusion.add(logits, targets);
-  add_confusion_image(folder_.path(), 300, confusion, 2);
+  add_confusion_image(folder_.path(), 300, confusion);
   const auto events = events_of("test");
   ASSERT_EQ(events.size(), 2U);
   EXPECT_EQ(events[1].step(), 300);
@@ -166,7 +213,7 @@ TEST_F(TensorBoard, ShowsTheConfusionMatrixAsAPicture) {
 
 TEST_F(TensorBoard, IsRefusedAtTheStartWhereItCannotBeWritten) {
   try {
-    make_tensorboard_writer("/proc/none", /*now=*/true);
+    make_tensorboard_writer("/proc/none", CurveWriter::kOnly);
     FAIL() << "there is no such folder";
   } catch (const FileError& error) {
     EXPECT_NE(std::string(error.what()).find("--tensorboard"), std::string::npos) << error.what();
