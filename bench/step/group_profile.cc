@@ -37,6 +37,18 @@ std::string_view name_of(GroupKind kind) {
       return "product";
     case GroupKind::kConcat:
       return "concatenation";
+    case GroupKind::kUpsample:
+      return "upsampling";
+    case GroupKind::kSoftmax:
+      return "softmax";
+    case GroupKind::kReshape:
+      return "reshape";
+    case GroupKind::kTranspose:
+      return "transpose";
+    case GroupKind::kReduceMean:
+      return "mean";
+    case GroupKind::kMatmul:
+      return "matrix product";
     case GroupKind::kMaxPool:
       return "max-pooling";
     case GroupKind::kAveragePool:
@@ -115,11 +127,13 @@ std::vector<GroupBytes> count_group_bytes(const Graph& graph, const std::vector<
         break;
       }
       case GroupKind::kRelu:
+      case GroupKind::kSoftmax:
         bytes.forward = inputs + output;
         bytes.backward = gradients + output + input_gradients;
         break;
       case GroupKind::kActivation:
       case GroupKind::kMultiply:
+      case GroupKind::kMatmul:
         bytes.forward = inputs + output;
         bytes.backward = gradients + inputs + input_gradients;
         break;
@@ -132,6 +146,10 @@ std::vector<GroupBytes> count_group_bytes(const Graph& graph, const std::vector<
       case GroupKind::kAveragePool:
       case GroupKind::kGlobalAveragePool:
       case GroupKind::kFlatten:
+      case GroupKind::kUpsample:
+      case GroupKind::kReshape:
+      case GroupKind::kTranspose:
+      case GroupKind::kReduceMean:
       case GroupKind::kShortcut:
         bytes.forward = inputs + output;
         bytes.backward = gradients + input_gradients;

@@ -36,17 +36,23 @@ class Count {
       multiply(node, in * transposed->kernel_h * transposed->kernel_w * channels, in + out);
     } else if (std::holds_alternative<DenseOp>(node.operation)) {
       multiply(node, out * in, in + out);
+    } else if (std::holds_alternative<MatmulOp>(node.operation)) {
+      multiply(node, out * static_cast<double>(input_of(node).shape.back()), 2.0 * in + out);
     } else if (std::holds_alternative<BatchNormOp>(node.operation)) {
       elements_ += 3.0 * out;  // batch norm reads x twice, writes y
       // Batch norm's backward reads x and dy for its sums, reads both again for dx, and writes dx.
       elements_ += 5.0 * out;
     } else if (std::holds_alternative<LayerNormOp>(node.operation)) {
       elements_ += 7.0 * out;  // x and y; x and dy for the parameters; x, dy and dx
-    } else if (std::holds_alternative<MaxPoolOp>(node.operation)) {
+    } else if (std::holds_alternative<MaxPoolOp>(node.operation) ||
+               std::holds_alternative<AveragePoolOp>(node.operation) ||
+               std::holds_alternative<UpsampleOp>(node.operation) ||
+               std::holds_alternative<ReshapeOp>(node.operation) ||
+               std::holds_alternative<TransposeOp>(node.operation) ||
+               std::holds_alternative<ReduceMeanOp>(node.operation)) {
       elements_ += 2.0 * (in + out);
-    } else if (std::holds_alternative<AveragePoolOp>(node.operation)) {
-      elements_ += 2.0 * (in + out);
-    } else if (std::holds_alternative<ActivationOp>(node.operation)) {
+    } else if (std::holds_alternative<ActivationOp>(node.operation) ||
+               std::holds_alternative<SoftmaxOp>(node.operation)) {
       elements_ += 5.0 * out;  // x and y; x, dy and dx
     } else if (std::holds_alternative<MultiplyOp>(node.operation)) {
       elements_ += 8.0 * out;  // a, b and y; dy twice, a, b, and both gradients

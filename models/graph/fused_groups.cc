@@ -122,6 +122,18 @@ class Matcher {
       group.kind = GroupKind::kMultiply;
     } else if (is<ConcatOp>(id)) {
       group.kind = GroupKind::kConcat;
+    } else if (is<UpsampleOp>(id)) {
+      group.kind = GroupKind::kUpsample;
+    } else if (is<SoftmaxOp>(id)) {
+      group.kind = GroupKind::kSoftmax;
+    } else if (is<ReshapeOp>(id)) {
+      group.kind = GroupKind::kReshape;
+    } else if (is<TransposeOp>(id)) {
+      group.kind = GroupKind::kTranspose;
+    } else if (is<ReduceMeanOp>(id)) {
+      group.kind = GroupKind::kReduceMean;
+    } else if (is<MatmulOp>(id)) {
+      group.kind = GroupKind::kMatmul;
     } else if (is<AveragePoolOp>(id)) {
       group.kind = GroupKind::kAveragePool;
     } else if (is<AddOp>(id)) {

@@ -69,8 +69,18 @@ std::string_view name(Activation kind) noexcept {
       return "hard-swish";
     case Activation::kRelu6:
       return "relu6";
+    case Activation::kHardSigmoid:
+      return "hard-sigmoid";
+    case Activation::kClip:
+      return "clip";
+    case Activation::kLinear:
+      return "linear";
   }
   return "unknown";
+}
+
+std::string_view name(Interpolation mode) noexcept {
+  return mode == Interpolation::kNearest ? "nearest" : "bilinear";
 }
 
 std::string_view name(const Operation& operation) noexcept {
@@ -93,6 +103,12 @@ std::string_view name(const Operation& operation) noexcept {
       "add",
       "multiply",
       "concat",
+      "upsample2d",
+      "softmax",
+      "reshape",
+      "transpose",
+      "reduce_mean",
+      "matmul",
       "shortcut",
       "loss"};
   return kNames[operation.index()];
@@ -172,6 +188,10 @@ std::int64_t multiply_adds_of(const Graph& graph, const Node& node) {
   if (std::holds_alternative<ConvTranspose2dOp>(node.operation)) {
     const Shape& in = graph.nodes[static_cast<std::size_t>(node.inputs.front())].shape;
     return weight_elements() * in[0] * in[1];
+  }
+  if (std::holds_alternative<MatmulOp>(node.operation)) {
+    const Shape& in = graph.nodes[static_cast<std::size_t>(node.inputs.front())].shape;
+    return num_elements(node.shape) * in[2];
   }
   return std::holds_alternative<DenseOp>(node.operation) ? weight_elements() : 0;
 }

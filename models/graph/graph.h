@@ -116,10 +116,6 @@ struct DropoutOp {
   float scale() const noexcept { return 1.0F / (1.0F - rate); }  // of the elements that are kept
 };
 struct ReluOp {};
-// An activation other than ReLU, element by element.
-struct ActivationOp {
-  Activation kind = Activation::kSilu;
-};
 // Max-pooling: maximum over windows of window x window pixels. The map is padded by `pad` pixels on
 // each side, which never are the maximum. A window that does not fit into the padded map is
 // dropped. window > 2 * pad, so every window contains a pixel.
@@ -139,9 +135,36 @@ struct GlobalAveragePoolOp {};
 struct FlattenOp {};
 struct DenseOp {};
 struct AddOp {};
+// The product of two values of one shape, or of a map [H, W, C] and one factor for each of its
+// channels, [C] or [1, 1, C].
 struct MultiplyOp {};
 // The channels of all inputs, one input after the other: maps of one size, or vectors.
 struct ConcatOp {};
+// Enlarges a map of H x W pixels to scale * H x scale * W. kNearest repeats each pixel; kBilinear
+// reads at (i + 0.5) / scale - 0.5 between the pixels, and at the border the border's pixels, as
+// Upsample(align_corners=False) of PyTorch and UpSampling2D of Keras.
+enum class Interpolation : std::uint8_t { kNearest, kBilinear };
+struct UpsampleOp {
+  int scale = 2;
+  Interpolation mode = Interpolation::kNearest;
+};
+std::string_view name(Interpolation mode) noexcept;  // such as "nearest"
+// Softmax over the channels of each pixel of a map, or over the features of a vector.
+struct SoftmaxOp {};
+// Gives the elements another shape, a map or a vector, in the order H, W, C of memory. A view of
+// [N, C, H, W] of PyTorch has another order: it is a transpose to [C, H, W] and a reshape. A dense
+// layer behind a reshape has the columns of its weight in the order of memory in files, too.
+struct ReshapeOp {};
+// Exchanges the axes of a map: side a of the output is side order[a] of the input, of H, W, C.
+struct TransposeOp {
+  std::array<int, 3> order = {0, 1, 2};
+};
+// The mean over some of the axes H, W, C of a map, or over a vector; these sides become 1.
+struct ReduceMeanOp {
+  std::array<bool, 3> axes = {false, false, false};  // of a vector, the first is true
+};
+// Products of matrices, one for each row of two maps: [B, M, K] and [B, K, N] give [B, M, N].
+struct MatmulOp {};
 // A residual shortcut without parameters: takes every `stride`-th pixel and appends channels of
 // zeros. Source: He et al. 2016, section 4.2, option A.
 struct ShortcutOp {
@@ -207,7 +230,8 @@ constexpr bool has_classes(LossKind kind) noexcept {
 using Operation =
     std::variant<InputOp, Conv2dOp, ConvTranspose2dOp, BatchNormOp, LayerNormOp, DropoutOp, ReluOp,
                  ActivationOp, MaxPoolOp, AveragePoolOp, GlobalAveragePoolOp, FlattenOp, DenseOp,
-                 AddOp, MultiplyOp, ConcatOp, ShortcutOp, LossOp>;
+                 AddOp, MultiplyOp, ConcatOp, UpsampleOp, SoftmaxOp, ReshapeOp, TransposeOp,
+                 ReduceMeanOp, MatmulOp, ShortcutOp, LossOp>;
 
 std::string_view name(Activation kind) noexcept;  // such as "hard-swish"
 // Returns the name of an operation in a network's text, such as "conv2d".
@@ -258,8 +282,8 @@ struct Graph {
   ArenaLayout state_layout() const;
 };
 
-// Counts the multiply-adds of a node in a forward pass of one sample: those of convolutions and
-// dense layers.
+// Counts the multiply-adds of a node in a forward pass of one sample: those of convolutions, dense
+// layers and products of matrices.
 std::int64_t multiply_adds_of(const Graph& graph, const Node& node);
 
 // Builds a graph node by node, and infers and checks shapes while nodes are added. Each function
@@ -278,6 +302,8 @@ class GraphBuilder {
   NodeId dropout(NodeId x, std::string_view name, DropoutOp operation = {});
   NodeId relu(NodeId x);
   NodeId activation(NodeId x, Activation kind);
+  NodeId clip(NodeId x, float low, float high);
+  NodeId linear(NodeId x, float factor, float offset = 0.0F);
   NodeId max_pool(NodeId x, MaxPoolOp operation = {});
   NodeId average_pool(NodeId x, AveragePoolOp operation = {});
   NodeId global_average_pool(NodeId x);
@@ -288,6 +314,12 @@ class GraphBuilder {
   NodeId multiply(NodeId a, NodeId b);
   NodeId concat(std::vector<NodeId> inputs);  // of two or more
   NodeId shortcut(NodeId x, int stride, int out_channels);
+  NodeId upsample2d(NodeId x, UpsampleOp operation = {});
+  NodeId softmax(NodeId x);
+  NodeId reshape(NodeId x, Shape shape);  // to [H, W, C] or [F]
+  NodeId transpose(NodeId x, std::array<int, 3> order);
+  NodeId reduce_mean(NodeId x, std::span<const int> axes);
+  NodeId matmul(NodeId a, NodeId b);
   // Returns the shape of a node's output for one sample.
   const Shape& shape(NodeId node) const;
   // Returns the parameters of the nodes so far.

@@ -217,6 +217,8 @@ std::optional<std::array<std::int64_t, 3>> GraphBuilder::flattened_map(NodeId x)
   const bool makes_features = std::holds_alternative<InputOp>(node.operation) ||
                               std::holds_alternative<DenseOp>(node.operation) ||
                               std::holds_alternative<GlobalAveragePoolOp>(node.operation) ||
+                              std::holds_alternative<ReshapeOp>(node.operation) ||
+                              std::holds_alternative<ReduceMeanOp>(node.operation) ||
                               std::holds_alternative<ConcatOp>(node.operation);
   if (makes_features) return std::nullopt;
   // All other operations keep the order of their inputs, which is one order (require_one_order).
@@ -273,7 +275,21 @@ NodeId GraphBuilder::dropout(NodeId x, std::string_view name, DropoutOp operatio
 NodeId GraphBuilder::relu(NodeId x) { return append("", ReluOp{}, {x}, Shape(shape(x))); }
 
 NodeId GraphBuilder::activation(NodeId x, Activation kind) {
-  return append("", ActivationOp{kind}, {x}, Shape(shape(x)));
+  return append("", ActivationOp{.kind = kind}, {x}, Shape(shape(x)));
+}
+
+NodeId GraphBuilder::clip(NodeId x, float low, float high) {
+  if (!(low < high)) {
+    throw ShapeError(
+        fmt::format("clip: found the bounds {} and {}; expected the lower one first", low, high));
+  }
+  return append("", ActivationOp{.kind = Activation::kClip, .low = low, .high = high}, {x},
+                Shape(shape(x)));
+}
+
+NodeId GraphBuilder::linear(NodeId x, float factor, float offset) {
+  return append("", ActivationOp{.kind = Activation::kLinear, .factor = factor, .offset = offset},
+                {x}, Shape(shape(x)));
 }
 
 NodeId GraphBuilder::max_pool(NodeId x, MaxPoolOp operation) {
@@ -330,8 +346,17 @@ NodeId GraphBuilder::add(NodeId a, NodeId b) {
 }
 
 NodeId GraphBuilder::multiply(NodeId a, NodeId b) {
-  require_equal_shapes(shape(a), shape(b), "multiply");
-  require_one_order(std::array{a, b}, false, "multiply");
+  const auto are_factors = [&](NodeId factors, NodeId map) {
+    const Shape& shape_of_map = shape(map);
+    if (shape_of_map.size() != 3 || shape(factors) == shape_of_map) return false;
+    return shape(factors) == Shape{shape_of_map[2]} ||
+           shape(factors) == Shape{1, 1, shape_of_map[2]};
+  };
+  if (are_factors(a, b)) std::swap(a, b);
+  const bool has_factors = are_factors(b, a);
+  if (!has_factors) require_equal_shapes(shape(a), shape(b), "multiply");
+  const std::array both = {a, b};
+  require_one_order(std::span(both).subspan(has_factors ? 1 : 0), has_factors, "multiply");
   return append("", MultiplyOp{}, {a, b}, Shape(shape(a)));
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -24,7 +25,8 @@ using Json = nlohmann::ordered_json;
 
 // Bounds of the sizes in a text, so that no product of them overflows 64 bits.
 constexpr std::int64_t kMostChannels = 1 << 24;
-constexpr std::int64_t kLargestSide = 1 << 16;  // of an input, in pixels
+constexpr std::int64_t kLargestSide = 1 << 16;                   // of an input, in pixels
+constexpr std::int64_t kLargestMapSide = std::int64_t{1} << 30;  // of a map inside the network
 constexpr std::int64_t kLargestWindow = 1 << 7;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 36;    // of a value, for one sample
 constexpr std::int64_t kMostParameters = std::int64_t{1} << 34;  // of a network
@@ -33,9 +35,10 @@ constexpr std::size_t kLongestName = 200;
 constexpr std::array kDTypes = {DType::kU8, DType::kU16, DType::kF32};
 constexpr std::array kLosses = {LossKind::kSoftmaxCrossEntropy, LossKind::kBinaryCrossEntropy,
                                 LossKind::kMeanSquaredError};
-constexpr std::array kActivations = {Activation::kSigmoid,   Activation::kTanh,
-                                     Activation::kGelu,      Activation::kSilu,
-                                     Activation::kHardSwish, Activation::kRelu6};
+constexpr std::array kActivations = {
+    Activation::kSigmoid,   Activation::kTanh,  Activation::kGelu,       Activation::kSilu,
+    Activation::kHardSwish, Activation::kRelu6, Activation::kHardSigmoid};
+constexpr std::array kInterpolations = {Interpolation::kNearest, Interpolation::kBilinear};
 constexpr std::array kInits = {Init::kZeros, Init::kOnes, Init::kHeUniform, Init::kGlorotUniform};
 constexpr const char* kClasses = "classes";
 
@@ -130,6 +133,14 @@ class Reader {
   }
   float epsilon() const;
   float between(const char* key, float otherwise, float least, float most) const;
+  float number(const char* key, float otherwise) const {
+    constexpr float kMost = std::numeric_limits<float>::max();
+    return between(key, otherwise, -kMost, kMost);
+  }
+  // Returns the field "shape", whose sides but the last are at most `largest`.
+  Shape shape(std::int64_t largest) const;
+  // Returns the numbers of a list, each 0, 1 or 2 once.
+  std::vector<int> axes(const char* key) const;
   std::vector<float> finite(const char* key) const;
   Init init(Init otherwise) const;
   const std::string& parameters_name() const {
@@ -168,6 +179,16 @@ class Reader {
   NodeId sum() const { return build_.add(inputs_[0], inputs_[1]); }
   NodeId product() const { return build_.multiply(inputs_[0], inputs_[1]); }
   NodeId concat() const { return build_.concat(inputs_); }
+  NodeId clip() const;
+  NodeId linear() const {
+    return build_.linear(inputs_[0], number("factor", 1.0F), number("offset", 0.0F));
+  }
+  NodeId upsample2d() const;
+  NodeId softmax() const { return build_.softmax(inputs_[0]); }
+  NodeId reshape() const { return build_.reshape(inputs_[0], shape(kLargestMapSide)); }
+  NodeId transpose() const;
+  NodeId reduce_mean() const;
+  NodeId matmul() const { return build_.matmul(inputs_[0], inputs_[1]); }
   NodeId shortcut() const {
     return build_.shortcut(inputs_[0], window("stride", 2), channels("channels"));
   }
@@ -200,6 +221,9 @@ const std::vector<Reader::Row>& Reader::rows() {
       {"silu", 1, {}, &Reader::activation},
       {"hard-swish", 1, {}, &Reader::activation},
       {"relu6", 1, {}, &Reader::activation},
+      {"hard-sigmoid", 1, {}, &Reader::activation},
+      {"clip", 1, {"low", "high"}, &Reader::clip},
+      {"linear", 1, {"factor", "offset"}, &Reader::linear},
       {"max_pool", 1, {"window", "stride", "pad"}, &Reader::max_pool},
       {"average_pool", 1, {"window", "stride", "pad"}, &Reader::average_pool},
       {"global_average_pool", 1, {}, &Reader::global_average_pool},
@@ -208,6 +232,12 @@ const std::vector<Reader::Row>& Reader::rows() {
       {"add", 2, {}, &Reader::sum},
       {"multiply", 2, {}, &Reader::product},
       {"concat", kSeveral, {}, &Reader::concat},
+      {"upsample2d", 1, {"scale", "mode"}, &Reader::upsample2d},
+      {"softmax", 1, {}, &Reader::softmax},
+      {"reshape", 1, {"shape"}, &Reader::reshape},
+      {"transpose", 1, {"order"}, &Reader::transpose},
+      {"reduce_mean", 1, {"axes"}, &Reader::reduce_mean},
+      {"matmul", 2, {}, &Reader::matmul},
       {"shortcut", 1, {"channels", "stride"}, &Reader::shortcut}};
   return kRows;
 }
@@ -464,15 +494,59 @@ NodeId Reader::input() const {
   for (const float deviation : op.stddev) {
     if (deviation <= 0.0F) refuse("'stddev' is not positive");
   }
+  return build_.input(shape(kLargestSide), std::move(op), parameters_name());
+}
+
+Shape Reader::shape(std::int64_t largest) const {
   Shape shape;
   const auto sides = get<std::vector<Json>>("shape", "a list");
   if (sides.size() > 3) refuse("'shape' has more than 3 sides");
   for (std::size_t i = 0; i < sides.size(); ++i) {
     const bool is_last = i + 1 == sides.size();
-    shape.push_back(integer("shape", sides[i], 1, is_last ? kMostChannels : kLargestSide));
+    shape.push_back(
+        integer("shape", sides[i], 1, is_last ? std::max(largest, kMostChannels) : largest));
   }
-  return build_.input(std::move(shape), std::move(op), parameters_name());
+  return shape;
 }
+
+std::vector<int> Reader::axes(const char* key) const {
+  std::vector<int> axes;
+  for (const Json& each : get<std::vector<Json>>(key, "a list")) {
+    const auto axis = static_cast<int>(integer(key, each, 0, 2));
+    if (std::ranges::find(axes, axis) != axes.end()) {
+      refuse(fmt::format("'{}' has the axis {} twice", key, axis));
+    }
+    axes.push_back(axis);
+  }
+  return axes;
+}
+
+NodeId Reader::clip() const {
+  if (!has("low") || !has("high")) refuse("'low' or 'high' is missing; expected both bounds");
+  return build_.clip(inputs_[0], number("low", 0.0F), number("high", 0.0F));
+}
+
+NodeId Reader::upsample2d() const {
+  UpsampleOp op{.scale = window("scale", 2)};
+  if (has("mode")) {
+    const auto text = get<std::string>("mode", "a text");
+    const auto mode = std::ranges::find(kInterpolations, text,
+                                        [](Interpolation each) { return syncopate::name(each); });
+    if (mode == kInterpolations.end()) {
+      refuse(fmt::format("the mode '{}' is not known; choose nearest or bilinear", text));
+    }
+    op.mode = *mode;
+  }
+  return build_.upsample2d(inputs_[0], op);
+}
+
+NodeId Reader::transpose() const {
+  const std::vector<int> order = axes("order");
+  if (order.size() != 3) refuse("'order' has not the 3 axes of a map, such as [1, 0, 2]");
+  return build_.transpose(inputs_[0], {order[0], order[1], order[2]});
+}
+
+NodeId Reader::reduce_mean() const { return build_.reduce_mean(inputs_[0], axes("axes")); }
 
 NodeId Reader::activation() const {
   const auto kind =

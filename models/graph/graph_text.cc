@@ -53,7 +53,15 @@ class Writer {
     json_["stride"] = op.stride;
     json_["pad"] = op.pad;
   }
-  void operator()(const ActivationOp& /*op*/) const {}
+  void operator()(const ActivationOp& op) const {
+    if (op.kind == Activation::kClip) {
+      json_["low"] = shortest(op.low);
+      json_["high"] = shortest(op.high);
+    } else if (op.kind == Activation::kLinear) {
+      json_["factor"] = shortest(op.factor);
+      json_["offset"] = shortest(op.offset);
+    }
+  }
   void operator()(const AveragePoolOp& op) const {
     json_["window"] = op.window;
     json_["stride"] = op.stride;
@@ -69,6 +77,20 @@ class Writer {
   void operator()(const AddOp& /*op*/) const {}
   void operator()(const MultiplyOp& /*op*/) const {}
   void operator()(const ConcatOp& /*op*/) const {}
+  void operator()(const UpsampleOp& op) const {
+    json_["scale"] = op.scale;
+    json_["mode"] = name(op.mode);
+  }
+  void operator()(const SoftmaxOp& /*op*/) const {}
+  void operator()(const ReshapeOp& /*op*/) const { json_["shape"] = node_.shape; }
+  void operator()(const TransposeOp& op) const { json_["order"] = op.order; }
+  void operator()(const ReduceMeanOp& op) const {
+    json_["axes"] = Json::array();
+    for (std::size_t i = 0; i < op.axes.size(); ++i) {
+      if (op.axes[i]) json_["axes"].push_back(i);
+    }
+  }
+  void operator()(const MatmulOp& /*op*/) const {}
   void operator()(const ShortcutOp& op) const {
     json_["channels"] = node_.shape.back();
     json_["stride"] = op.stride;

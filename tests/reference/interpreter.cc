@@ -85,7 +85,7 @@ class Interpreter {
     return mode_ == Mode::kTrain ? dropout(x(), op, node_->name, samples_.keys) : x();
   }
   Map forward(const ReluOp& /*op*/) { return relu(x()); }
-  Map forward(const ActivationOp& op) { return activate(x(), op.kind); }
+  Map forward(const ActivationOp& op) { return activate(x(), op); }
   Map forward(const AveragePoolOp& op) { return average_pool(x(), op, node_->shape); }
   Map forward(const MultiplyOp& /*op*/) { return multiply(x(0), x(1)); }
   Map forward(const ConcatOp& /*op*/) {
@@ -93,11 +93,18 @@ class Interpreter {
     for (std::size_t i = 0; i < node_->inputs.size(); ++i) inputs.push_back(&x(i));
     return concat(inputs);
   }
+  Map forward(const UpsampleOp& op) { return upsample2d(x(), op, node_->shape); }
+  Map forward(const SoftmaxOp& /*op*/) { return softmax(x()); }
+  Map forward(const ReshapeOp& /*op*/) { return with_shape(x(), node_->shape); }
+  Map forward(const TransposeOp& op) { return transpose(x(), op.order); }
+  Map forward(const ReduceMeanOp& /*op*/) { return reduce_mean(x(), node_->shape); }
+  Map forward(const MatmulOp& /*op*/) { return matmul(x(0), x(1)); }
   Map forward(const MaxPoolOp& op) { return max_pool(x(), op, node_->shape); }
   Map forward(const GlobalAveragePoolOp& /*op*/) { return global_average_pool(x()); }
-  Map forward(const FlattenOp& /*op*/) {
-    Map y = make_map(x().n, node_->shape);
-    y.values = x().values;
+  Map forward(const FlattenOp& /*op*/) { return with_shape(x(), node_->shape); }
+  static Map with_shape(const Map& x, const Shape& shape) {
+    Map y = make_map(x.n, shape);
+    y.values = x.values;
     return y;
   }
   Map forward(const DenseOp& /*op*/) {
@@ -175,14 +182,16 @@ class Interpreter {
     accumulate(dx().values, relu_backward(x(), dy).values);
   }
   void backward(const ActivationOp& op, const Map& dy) {
-    accumulate(dx().values, activate_backward(x(), op.kind, dy).values);
+    accumulate(dx().values, activate_backward(x(), op, dy).values);
   }
   void backward(const AveragePoolOp& op, const Map& dy) {
     accumulate(dx().values, average_pool_backward(x(), op, dy).values);
   }
   void backward(const MultiplyOp& /*op*/, const Map& dy) {
+    const bool has_factors = x(0).values.size() != x(1).values.size();
     accumulate(dx(0).values, multiply(dy, x(1)).values);
-    accumulate(dx(1).values, multiply(dy, x(0)).values);
+    accumulate(dx(1).values,
+               (has_factors ? channel_products(dy, x(0)) : multiply(dy, x(0))).values);
   }
   void backward(const ConcatOp& /*op*/, const Map& dy) {
     std::int64_t first = 0;
@@ -190,6 +199,24 @@ class Interpreter {
       accumulate(dx(i).values, channels_of(dy, first, x(i).c).values);
       first += x(i).c;
     }
+  }
+  void backward(const UpsampleOp& op, const Map& dy) {
+    accumulate(dx().values, upsample2d_backward(x(), op, dy).values);
+  }
+  void backward(const SoftmaxOp& /*op*/, const Map& dy) {
+    accumulate(dx().values, softmax_backward(outputs_[number()], dy).values);
+  }
+  void backward(const ReshapeOp& /*op*/, const Map& dy) { accumulate(dx().values, dy.values); }
+  void backward(const TransposeOp& op, const Map& dy) {
+    accumulate(dx().values, transpose_backward(x(), op.order, dy).values);
+  }
+  void backward(const ReduceMeanOp& /*op*/, const Map& dy) {
+    accumulate(dx().values, reduce_mean_backward(x(), dy).values);
+  }
+  void backward(const MatmulOp& /*op*/, const Map& dy) {
+    const MatmulGradients gradients = matmul_backward(x(0), x(1), dy);
+    accumulate(dx(0).values, gradients.a.values);
+    accumulate(dx(1).values, gradients.b.values);
   }
   void backward(const MaxPoolOp& op, const Map& dy) {
     accumulate(dx().values, max_pool_backward(x(), op, dy).values);

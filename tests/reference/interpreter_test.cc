@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/reference/random_case.h"
 
 namespace syncopate::reference {
@@ -134,6 +136,17 @@ TEST(InterpreterGradients, AreTheSlopesOfAllOperationsTogether) {
   const NodeId joined = build.relu(build.add(y, build.shortcut(pooled, 2, 4)));
   expect_gradients_are_slopes(
       build.finish(build.dense(build.global_average_pool(joined), "fc", 3)));
+}
+
+TEST(InterpreterGradients, AreTheSlopesOfOperationsOnAxes) {
+  GraphBuilder build("axes");
+  const NodeId x = build.conv2d(start(build, {3, 2, 2}), "a", 4, {.pad = 1, .bias = true});
+  NodeId y = build.upsample2d(x, {.mode = Interpolation::kBilinear});  // [6, 4, 4]
+  y = build.matmul(build.softmax(y), build.transpose(y, {0, 2, 1}));
+  y = build.multiply(y, build.reduce_mean(build.linear(y, 0.5F, 1.0F), std::array{0, 1}));
+  y = build.reshape(build.upsample2d(y, {.scale = 3}), {4, 12, 18});
+  y = build.activation(build.clip(y, -0.4F, 9.0F), Activation::kHardSigmoid);
+  expect_gradients_are_slopes(build.finish(build.dense(build.flatten(y), "fc", 3)));
 }
 
 TEST(Interpreter, UsesAndKeepsRunningStatisticsInEvaluation) {

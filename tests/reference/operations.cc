@@ -148,8 +148,8 @@ namespace {
 double normal_distribution(double x) { return 0.5 * (1.0 + std::erf(x / std::sqrt(2.0))); }
 double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
-double value_of(Activation kind, double x) {
-  switch (kind) {
+double value_of(const ActivationOp& op, double x) {
+  switch (op.kind) {
     case Activation::kSigmoid:
       return sigmoid(x);
     case Activation::kTanh:
@@ -162,14 +162,20 @@ double value_of(Activation kind, double x) {
       return x * std::min(std::max(x + 3.0, 0.0), 6.0) / 6.0;
     case Activation::kRelu6:
       return std::min(std::max(x, 0.0), 6.0);
+    case Activation::kHardSigmoid:
+      return std::min(std::max(x + 3.0, 0.0), 6.0) / 6.0;
+    case Activation::kClip:
+      return std::min(std::max(x, double{op.low}), double{op.high});
+    case Activation::kLinear:
+      return x * double{op.factor} + double{op.offset};
   }
   return 0.0;
 }
 
-double slope_of(Activation kind, double x) {
+double slope_of(const ActivationOp& op, double x) {
   constexpr double kPi = 3.14159265358979323846;
   const double s = sigmoid(x);
-  switch (kind) {
+  switch (op.kind) {
     case Activation::kSigmoid:
       return s * (1.0 - s);
     case Activation::kTanh:
@@ -184,6 +190,12 @@ double slope_of(Activation kind, double x) {
       return x > 3.0 ? 1.0 : x / 3.0 + 0.5;
     case Activation::kRelu6:
       return x > 0.0 && x < 6.0 ? 1.0 : 0.0;
+    case Activation::kHardSigmoid:
+      return x > -3.0 && x < 3.0 ? 1.0 / 6.0 : 0.0;
+    case Activation::kClip:
+      return x >= double{op.low} && x <= double{op.high} ? 1.0 : 0.0;
+    case Activation::kLinear:
+      return double{op.factor};
   }
   return 0.0;
 }
@@ -210,15 +222,17 @@ void for_each_in_windows(const Map& x, const AveragePoolOp& op, std::int64_t out
 
 }  // namespace
 
-Map activate(const Map& x, Activation kind) {
+Map activate(const Map& x, const ActivationOp& operation) {
   Map y = x;
-  for (double& value : y.values) value = value_of(kind, value);
+  for (double& value : y.values) value = value_of(operation, value);
   return y;
 }
 
-Map activate_backward(const Map& x, Activation kind, const Map& dy) {
+Map activate_backward(const Map& x, const ActivationOp& operation, const Map& dy) {
   Map dx = dy;
-  for (std::size_t i = 0; i < x.values.size(); ++i) dx.values[i] *= slope_of(kind, x.values[i]);
+  for (std::size_t i = 0; i < x.values.size(); ++i) {
+    dx.values[i] *= slope_of(operation, x.values[i]);
+  }
   return dx;
 }
 
@@ -244,8 +258,22 @@ Map average_pool_backward(const Map& x, const AveragePoolOp& operation, const Ma
 
 Map multiply(const Map& a, const Map& b) {
   Map y = a;
-  for (std::size_t i = 0; i < y.values.size(); ++i) y.values[i] *= b.values[i];
+  const bool are_factors = a.values.size() != b.values.size();
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(y.values.size()); ++i) {
+    const std::int64_t factor = i / (a.h * a.w * a.c) * a.c + i % a.c;
+    y.values[static_cast<std::size_t>(i)] *=
+        b.values[static_cast<std::size_t>(are_factors ? factor : i)];
+  }
   return y;
+}
+
+Map channel_products(const Map& a, const Map& b) {
+  Map sums = make_map(a.n, {1, 1, a.c});
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(a.values.size()); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    sums.at(i / (a.h * a.w * a.c), 0, 0, i % a.c) += a.values[at] * b.values[at];
+  }
+  return sums;
 }
 
 Map concat(const std::vector<const Map*>& inputs) {

@@ -3,6 +3,7 @@
 // models/graph/graph.h specifies the operations.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -110,11 +111,31 @@ DenseGradients dense_backward(const Map& x, const Values& weight, const Map& dy)
 
 Map add(const Map& a, const Map& b);
 
-Map activate(const Map& x, Activation kind);
-Map activate_backward(const Map& x, Activation kind, const Map& dy);
+Map activate(const Map& x, const ActivationOp& operation);
+Map activate_backward(const Map& x, const ActivationOp& operation, const Map& dy);
 Map average_pool(const Map& x, const AveragePoolOp& operation, const Shape& out_shape);
 Map average_pool_backward(const Map& x, const AveragePoolOp& operation, const Map& dy);
+// b may be one factor for each channel of a: [1, 1, C].
 Map multiply(const Map& a, const Map& b);
+// Returns the sums over the pixels of each channel of a * b, [1, 1, C].
+Map channel_products(const Map& a, const Map& b);
+
+// axes.cc
+Map upsample2d(const Map& x, const UpsampleOp& operation, const Shape& out_shape);
+Map upsample2d_backward(const Map& x, const UpsampleOp& operation, const Map& dy);
+Map softmax(const Map& x);
+Map softmax_backward(const Map& y, const Map& dy);
+Map transpose(const Map& x, const std::array<int, 3>& order);
+Map transpose_backward(const Map& x, const std::array<int, 3>& order, const Map& dy);
+Map reduce_mean(const Map& x, const Shape& out_shape);
+Map reduce_mean_backward(const Map& x, const Map& dy);
+Map matmul(const Map& a, const Map& b);
+struct MatmulGradients {
+  Map a;
+  Map b;
+};
+MatmulGradients matmul_backward(const Map& a, const Map& b, const Map& dy);
+
 Map concat(const std::vector<const Map*>& inputs);
 // Returns the channels of y that are those of one input of concat(): `count` from `first` on.
 Map channels_of(const Map& y, std::int64_t first, std::int64_t count);

@@ -114,5 +114,55 @@ TEST(ReferenceLoss, IsTheLogarithmOfTheNumberOfClassesForEqualLogits) {
   EXPECT_DOUBLE_EQ(softmax_cross_entropy(logits, {0, 3}, 2.0).loss, std::log(4.0));
 }
 
+// The values were computed with torch.nn.functional.interpolate.
+TEST(ReferenceUpsample, ReadsBetweenPixelsAsPyTorch) {
+  const UpsampleOp bilinear{.scale = 2, .mode = Interpolation::kBilinear};
+  const Map y = upsample2d(map_of(2, 2, 1, {1, 2, 5, 9}), bilinear, {4, 4, 1});
+  EXPECT_EQ(y.values, (Values{1, 1.25, 1.75, 2, 2, 2.4375, 3.3125, 3.75, 4, 4.8125, 6.4375, 7.25, 5,
+                              6, 8, 9}));
+  const Map nearest = upsample2d(map_of(1, 2, 1, {1, 2}), {.scale = 2}, {2, 4, 1});
+  EXPECT_EQ(nearest.values, (Values{1, 1, 2, 2, 1, 1, 2, 2}));
+}
+
+TEST(ReferenceSoftmax, DividesThePowersOfEachPixelByTheirSum) {
+  const Map y = softmax(map_of(2, 1, 2, {0.0, std::log(3.0), 1000.0, 1000.0}));
+  const Values expected = {0.25, 0.75, 0.5, 0.5};
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(y.values[i], expected[i], 1e-12);
+}
+
+TEST(ReferenceTranspose, TakesEachSideFromTheAxisThatTheOrderNames) {
+  const Map y = transpose(map_of(1, 2, 3, {0, 1, 2, 3, 4, 5}), {2, 0, 1});  // [3, 1, 2]
+  EXPECT_EQ(y.values, (Values{0, 3, 1, 4, 2, 5}));
+  EXPECT_EQ(y.h, 3);
+  EXPECT_EQ(y.c, 2);
+}
+
+TEST(ReferenceMean, IsOverTheSidesThatBecomeOne) {
+  const Map x = map_of(2, 1, 2, {1, 2, 3, 6});
+  EXPECT_EQ(reduce_mean(x, {1, 1, 2}).values, (Values{2, 4}));
+  EXPECT_EQ(reduce_mean(x, {2, 1, 1}).values, (Values{1.5, 4.5}));
+}
+
+TEST(ReferenceMatmul, MultipliesTheMatricesOfEachRow) {
+  const Map y = matmul(map_of(2, 1, 2, {1, 2, 3, 4}), map_of(2, 2, 1, {5, 6, 7, 8}));
+  EXPECT_EQ(y.values, (Values{17, 53}));
+}
+
+TEST(ReferenceProduct, TakesOneFactorForEachChannel) {
+  const Map x = map_of(2, 1, 2, {1, 2, 3, 4});
+  EXPECT_EQ(multiply(x, map_of(1, 1, 2, {10, 100})).values, (Values{10, 200, 30, 400}));
+  EXPECT_EQ(channel_products(x, x).values, (Values{10, 20}));
+}
+
+TEST(ReferenceActivation, ClipsAndScalesByItsNumbers) {
+  const Map x = map_of(1, 1, 3, {-2.0, 0.5, 4.0});
+  const ActivationOp clip{.kind = Activation::kClip, .low = -1.0F, .high = 4.0F};
+  EXPECT_EQ(activate(x, clip).values, (Values{-1.0, 0.5, 4.0}));
+  EXPECT_EQ(activate_backward(x, clip, x).values, (Values{0.0, 0.5, 4.0}));  // 4 is inside
+  const ActivationOp linear{.kind = Activation::kLinear, .factor = 2.0F, .offset = 1.0F};
+  EXPECT_EQ(activate(x, linear).values, (Values{-3.0, 2.0, 9.0}));
+  EXPECT_EQ(activate(x, {.kind = Activation::kHardSigmoid}).values[1], 3.5 / 6.0);
+}
+
 }  // namespace
 }  // namespace syncopate::reference

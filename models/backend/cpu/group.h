@@ -171,7 +171,9 @@ std::unique_ptr<Group> make_relu_group(const GroupContext& context, const ValueT
 std::unique_ptr<Group> make_activation_group(const GroupContext& context, const FusedGroup& group,
                                              const ValueType& output);
 std::unique_ptr<Group> make_add_group(const GroupContext& context, const ValueType& output);
-std::unique_ptr<Group> make_multiply_group(const GroupContext& context, const ValueType& output);
+std::unique_ptr<Group> make_multiply_group(const GroupContext& context,
+                                           const std::vector<ValueType>& inputs,
+                                           const ValueType& output);
 std::unique_ptr<Group> make_concat_group(const GroupContext& context,
                                          const std::vector<ValueType>& inputs,
                                          const ValueType& output);
@@ -182,6 +184,18 @@ std::unique_ptr<Group> make_average_pool_group(const GroupContext& context, cons
 std::unique_ptr<Group> make_global_average_pool_group(const GroupContext& context,
                                                       const ValueType& input);
 std::unique_ptr<Group> make_flatten_group(const GroupContext& context, const ValueType& input);
+std::unique_ptr<Group> make_upsample_group(const GroupContext& context, const FusedGroup& group,
+                                           const ValueType& input);
+std::unique_ptr<Group> make_softmax_group(const GroupContext& context, const ValueType& output);
+std::unique_ptr<Group> make_reshape_group(const GroupContext& context, const ValueType& input,
+                                          const ValueType& output);
+std::unique_ptr<Group> make_transpose_group(const GroupContext& context, const FusedGroup& group,
+                                            const ValueType& input, const ValueType& output);
+std::unique_ptr<Group> make_reduce_mean_group(const GroupContext& context, const FusedGroup& group,
+                                              const ValueType& input, const ValueType& output);
+std::unique_ptr<Group> make_matmul_group(const GroupContext& context,
+                                         const std::vector<ValueType>& inputs,
+                                         const ValueType& output);
 std::unique_ptr<Group> make_shortcut_group(const GroupContext& context, const FusedGroup& group,
                                            const ValueType& input, const ValueType& output);
 // Makes the group dense (+ ReLU).

@@ -80,6 +80,12 @@ class LaneProgram::Builder {
     return context_.n * elements_per_sample(types_[i], context_.kernels.block);
   }
 
+  std::vector<ValueType> inputs_of(const FusedGroup& group) const {
+    std::vector<ValueType> inputs;
+    for (const NodeId each : group.inputs) inputs.push_back(types_[producer_of(groups_, each)]);
+    return inputs;
+  }
+
   std::unique_ptr<Group> make_group(std::size_t i) const {
     const FusedGroup& group = groups_[i];
     const ValueType& output = types_[i];
@@ -108,12 +114,21 @@ class LaneProgram::Builder {
       case GroupKind::kAdd:
         return make_add_group(context_, output);
       case GroupKind::kMultiply:
-        return make_multiply_group(context_, output);
-      case GroupKind::kConcat: {
-        std::vector<ValueType> inputs;
-        for (const NodeId each : group.inputs) inputs.push_back(types_[producer_of(groups_, each)]);
-        return make_concat_group(context_, inputs, output);
-      }
+        return make_multiply_group(context_, inputs_of(group), output);
+      case GroupKind::kConcat:
+        return make_concat_group(context_, inputs_of(group), output);
+      case GroupKind::kUpsample:
+        return make_upsample_group(context_, group, input);
+      case GroupKind::kSoftmax:
+        return make_softmax_group(context_, output);
+      case GroupKind::kReshape:
+        return make_reshape_group(context_, input, output);
+      case GroupKind::kTranspose:
+        return make_transpose_group(context_, group, input, output);
+      case GroupKind::kReduceMean:
+        return make_reduce_mean_group(context_, group, input, output);
+      case GroupKind::kMatmul:
+        return make_matmul_group(context_, inputs_of(group), output);
       case GroupKind::kMaxPool:
         return make_max_pool_group(context_, group, input, output);
       case GroupKind::kAveragePool:

@@ -153,14 +153,14 @@ class AddGroup final : public PlainGroup {
 // y = f(x), element by element.
 class ActivationGroup final : public PlainGroup {
  public:
-  ActivationGroup(const GroupContext& context, Activation kind, const ValueType& output)
+  ActivationGroup(const GroupContext& context, const ActivationOp& op, const ValueType& output)
       : PlainGroup(context),
-        kind_(kind),
+        op_(op),
         shape_(blocked(output)),
         channels_(output.channels()),
         count_(context.n * elements_per_sample(output, context.kernels.block)),
-        // The sigmoid of the zeros that pad the channels is not zero.
-        clears_padding_(kind == Activation::kSigmoid && output.layout == Layout::kBlocked &&
+        // The function of the zeros that pad the channels may be another number.
+        clears_padding_(!keeps_zero(op) && output.layout == Layout::kBlocked &&
                         output.channels() % context.kernels.block != 0) {}
   GroupNeeds needs() const override {
     GroupNeeds needs;
@@ -168,17 +168,17 @@ class ActivationGroup final : public PlainGroup {
     return needs;
   }
   void forward(LaneStep& /*step*/) override {
-    context().kernels.activate(kind_, memory().inputs[0], memory().output, count_);
+    context().kernels.activate(op_, memory().inputs[0], memory().output, count_);
     if (clears_padding_) context().kernels.clear_padding(memory().output, shape_, channels_);
   }
   void backward(LaneStep& /*step*/) override {
     if (memory().input_gradients[0] == nullptr) return;
-    context().kernels.activate_backward(kind_, memory().inputs[0], memory().output_gradients[0],
+    context().kernels.activate_backward(op_, memory().inputs[0], memory().output_gradients[0],
                                         memory().input_gradients[0], count_);
   }
 
  private:
-  const Activation kind_;
+  const ActivationOp op_;
   const BlockedShape shape_;
   const std::int64_t channels_;
   const std::int64_t count_;
@@ -208,6 +208,40 @@ class MultiplyGroup final : public PlainGroup {
 
  private:
   const std::int64_t count_;
+};
+
+// The product of a map and one factor for each of its channels.
+class ChannelProductGroup final : public PlainGroup {
+ public:
+  ChannelProductGroup(const GroupContext& context, const ValueType& factors,
+                      const ValueType& output)
+      : PlainGroup(context),
+        shape_(blocked(output)),
+        factors_(elements_per_sample(factors, context.kernels.block)) {}
+  GroupNeeds needs() const override {
+    GroupNeeds needs;
+    needs.inputs_in_backward = trains() ? 2 : 0;
+    return needs;
+  }
+  void forward(LaneStep& /*step*/) override {
+    context().kernels.multiply_channels(memory().inputs[0], memory().inputs[1], memory().output,
+                                        shape_, factors_);
+  }
+  void backward(LaneStep& /*step*/) override {
+    const float* dy = memory().output_gradients[0];
+    if (memory().input_gradients[1] != nullptr) {
+      context().kernels.multiply_channels_gradient(dy, memory().inputs[0],
+                                                   memory().input_gradients[1], shape_, factors_);
+    }
+    if (memory().input_gradients[0] != nullptr) {
+      context().kernels.multiply_channels(dy, memory().inputs[1], memory().input_gradients[0],
+                                          shape_, factors_);
+    }
+  }
+
+ private:
+  const BlockedShape shape_;
+  const std::int64_t factors_;
 };
 
 // Joins the channels of several maps, or the features of several vectors.
@@ -317,13 +351,18 @@ std::unique_ptr<Group> make_relu_group(const GroupContext& context, const ValueT
 }
 std::unique_ptr<Group> make_activation_group(const GroupContext& context, const FusedGroup& group,
                                              const ValueType& output) {
-  return std::make_unique<ActivationGroup>(context, operation_of<ActivationOp>(context, group).kind,
+  return std::make_unique<ActivationGroup>(context, operation_of<ActivationOp>(context, group),
                                            output);
 }
 std::unique_ptr<Group> make_add_group(const GroupContext& context, const ValueType& output) {
   return std::make_unique<AddGroup>(context, output);
 }
-std::unique_ptr<Group> make_multiply_group(const GroupContext& context, const ValueType& output) {
+std::unique_ptr<Group> make_multiply_group(const GroupContext& context,
+                                           const std::vector<ValueType>& inputs,
+                                           const ValueType& output) {
+  if (inputs[1].shape != output.shape) {
+    return std::make_unique<ChannelProductGroup>(context, inputs[1], output);
+  }
   return std::make_unique<MultiplyGroup>(context, output);
 }
 std::unique_ptr<Group> make_concat_group(const GroupContext& context,

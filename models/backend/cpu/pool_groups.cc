@@ -1,4 +1,4 @@
-// The groups of pooling and of ResNet's parameter-free shortcut, over blocked maps.
+// The groups of pooling, upsampling and ResNet's parameter-free shortcut, over blocked maps.
 #include <fmt/format.h>
 
 #include "models/backend/cpu/group.h"
@@ -96,6 +96,29 @@ class GlobalAveragePoolGroup final : public PlainGroup {
   const std::int64_t channels_;
 };
 
+class UpsampleGroup final : public PlainGroup {
+ public:
+  UpsampleGroup(const GroupContext& context, const UpsampleOp& op, const ValueType& input)
+      : PlainGroup(context),
+        shape_{.n = context.n,
+               .blocks = blocked(input).blocks,
+               .h = input.shape[0],
+               .w = input.shape[1],
+               .scale = op.scale,
+               .is_bilinear = op.mode == Interpolation::kBilinear} {}
+  void forward(LaneStep& /*step*/) override {
+    context().kernels.upsample(memory().inputs[0], memory().output, shape_);
+  }
+  void backward(LaneStep& /*step*/) override {
+    if (memory().input_gradients[0] == nullptr) return;
+    context().kernels.upsample_backward(memory().output_gradients[0], memory().input_gradients[0],
+                                        shape_);
+  }
+
+ private:
+  const UpsampleShape shape_;
+};
+
 class ShortcutGroup final : public PlainGroup {
  public:
   ShortcutGroup(const GroupContext& context, const ShortcutOp& op, const ValueType& input,
@@ -137,6 +160,11 @@ std::unique_ptr<Group> make_average_pool_group(const GroupContext& context, cons
 std::unique_ptr<Group> make_global_average_pool_group(const GroupContext& context,
                                                       const ValueType& input) {
   return std::make_unique<GlobalAveragePoolGroup>(context, input);
+}
+std::unique_ptr<Group> make_upsample_group(const GroupContext& context, const FusedGroup& group,
+                                           const ValueType& input) {
+  return std::make_unique<UpsampleGroup>(context, pool_operation_of<UpsampleOp>(context, group),
+                                         input);
 }
 std::unique_ptr<Group> make_shortcut_group(const GroupContext& context, const FusedGroup& group,
                                            const ValueType& input, const ValueType& output) {

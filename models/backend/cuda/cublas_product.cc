@@ -58,11 +58,20 @@ cublasLtEpilogue_t epilogue_of(Epilogue epilogue) {
 }
 
 // cuBLASLt stores matrices by columns, so our row-major [rows, columns] is its [columns, rows].
-Layout make_layout(Precision type, std::int64_t rows, std::int64_t columns) {
+// `batch` matrices lie one behind the other.
+Layout make_layout(Precision type, std::int64_t rows, std::int64_t columns, std::int64_t batch) {
   cublasLtMatrixLayout_t made = nullptr;
   check_cublas(cublasLtMatrixLayoutCreate(&made, type_of(type), static_cast<std::uint64_t>(columns),
                                           static_cast<std::uint64_t>(rows), columns));
-  return Layout(made);
+  Layout layout(made);
+  if (batch == 1) return layout;
+  const auto count = static_cast<std::int32_t>(batch);
+  const std::int64_t distance = rows * columns;
+  check_cublas(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
+                                                sizeof count));
+  check_cublas(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                                &distance, sizeof distance));
+  return layout;
 }
 
 class Matmul final : public Product {
@@ -73,11 +82,11 @@ class Matmul final : public Product {
         stream_(stream),
         // Seen by columns the matrix product is c' = op(b)' op(a)': b comes first, and both ops are
         // unchanged.
-        first_(shape.transpose_b ? make_layout(shape.type, shape.n, shape.k)
-                                 : make_layout(shape.type, shape.k, shape.n)),
-        second_(shape.transpose_a ? make_layout(shape.type, shape.k, shape.m)
-                                  : make_layout(shape.type, shape.m, shape.k)),
-        result_(make_layout(shape.result_type, shape.m, shape.n)) {
+        first_(shape.transpose_b ? make_layout(shape.type, shape.n, shape.k, shape.batch)
+                                 : make_layout(shape.type, shape.k, shape.n, shape.batch)),
+        second_(shape.transpose_a ? make_layout(shape.type, shape.k, shape.m, shape.batch)
+                                  : make_layout(shape.type, shape.m, shape.k, shape.batch)),
+        result_(make_layout(shape.result_type, shape.m, shape.n, shape.batch)) {
     const bool is_tf32 = shape.type == Precision::kF32 && limits.rounds_inputs;
     cublasLtMatmulDesc_t made = nullptr;
     check_cublas(cublasLtMatmulDescCreate(

@@ -90,6 +90,10 @@ std::unique_ptr<Group> make_conv_transpose_group(const GroupContext& context,
 std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_layer_norm_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_dropout_group(const GroupContext& context, const FusedGroup& group);
+std::unique_ptr<Group> make_matmul_group(const GroupContext& context, const FusedGroup& group);
+std::unique_ptr<Group> make_axis_group(const GroupContext& context, const FusedGroup& group);
+std::unique_ptr<Group> make_channel_product_group(const GroupContext& context,
+                                                  const FusedGroup& group);
 std::unique_ptr<Group> make_dense_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_loss_group(const GroupContext& context, const FusedGroup& group);
 

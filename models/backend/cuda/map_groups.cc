@@ -102,18 +102,18 @@ class ActivationGroup final : public PlainGroup {
     return needs;
   }
   void forward(const Step& /*step*/) override {
-    activate_forward(kind(), static_cast<const T*>(memory().inputs[0]),
+    activate_forward(op(), static_cast<const T*>(memory().inputs[0]),
                      static_cast<T*>(memory().output), output_elements(), stream());
   }
   void backward(const Step& /*step*/) override {
     if (!wants_input_gradient()) return;
-    activate_backward(kind(), static_cast<const T*>(memory().inputs[0]),
+    activate_backward(op(), static_cast<const T*>(memory().inputs[0]),
                       static_cast<const T*>(memory().output_gradients[0]),
                       static_cast<T*>(memory().input_gradients[0]), output_elements(), stream());
   }
 
  private:
-  Activation kind() const { return std::get<ActivationOp>(main().operation).kind; }
+  const ActivationOp& op() const { return std::get<ActivationOp>(main().operation); }
 };
 
 template <typename T>
@@ -181,7 +181,7 @@ class ConcatGroup final : public PlainGroup {
   }
 };
 
-// Flattening a map is a plain copy, since both sides are in the order H, W, C.
+// Flattening or reshaping a map is a plain copy, since both sides are in the order H, W, C.
 template <typename T>
 class FlattenGroup final : public PlainGroup {
  public:
@@ -329,6 +329,7 @@ std::unique_ptr<Group> make_map_group(const GroupContext& context, const FusedGr
     case GroupKind::kConcat:
       return std::make_unique<ConcatGroup<T>>(context, group);
     case GroupKind::kFlatten:
+    case GroupKind::kReshape:
       return std::make_unique<FlattenGroup<T>>(context, group);
     case GroupKind::kMaxPool:
       return std::make_unique<MaxPoolGroup<T>>(context, group);
@@ -362,6 +363,18 @@ std::unique_ptr<Group> make_group(const GroupContext& context, const FusedGroup&
       return make_dense_group(context, group);
     case GroupKind::kLoss:
       return make_loss_group(context, group);
+    case GroupKind::kMatmul:
+      return make_matmul_group(context, group);
+    case GroupKind::kUpsample:
+    case GroupKind::kSoftmax:
+    case GroupKind::kTranspose:
+    case GroupKind::kReduceMean:
+      return make_axis_group(context, group);
+    case GroupKind::kMultiply:
+      if (context.node(group.inputs[1]).shape != context.node(group.output).shape) {
+        return make_channel_product_group(context, group);
+      }
+      [[fallthrough]];
     default:
       return with_type(context.precision,
                        [&]<typename T>() { return make_map_group<T>(context, group); });

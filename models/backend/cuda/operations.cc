@@ -42,8 +42,9 @@ std::string to_string(const ConvShape& shape) {
 
 std::string to_string(const ProductShape& shape) {
   return fmt::format(
-      "[{}, {}] by [{}, {}], {}{}", shape.m, shape.k, shape.k, shape.n, name(shape.type),
-      shape.epilogue == Epilogue::kNone ? "" : fmt::format(", with {}", name(shape.epilogue)));
+      "[{}, {}] by [{}, {}], {}{}{}", shape.m, shape.k, shape.k, shape.n, name(shape.type),
+      shape.epilogue == Epilogue::kNone ? "" : fmt::format(", with {}", name(shape.epilogue)),
+      shape.batch == 1 ? "" : fmt::format(", {} times", shape.batch));
 }
 
 }  // namespace syncopate::cuda

@@ -76,6 +76,8 @@ struct ProductShape {
   Precision type = Precision::kF32;         // the type of a and b
   Precision result_type = Precision::kF32;  // the type of c
   Epilogue epilogue = Epilogue::kNone;
+  // How many products are computed, of matrices that lie one behind the other; 1 with an epilogue.
+  std::int64_t batch = 1;
 };
 std::string to_string(const ProductShape& shape);
 

@@ -60,6 +60,8 @@ class Drawing {
     is_read_[static_cast<std::size_t>(node)] = true;
     return node;
   }
+  // Adds a node that the next one reads.
+  NodeId inner(NodeId node) { return read(add(node)); }
   bool is_map(NodeId node) const { return build_.shape(node).size() == 3; }
 
   // Reads a node; mostly the last one, which makes networks deep.
@@ -69,8 +71,9 @@ class Drawing {
   }
 
   Activation any_activation() {
-    constexpr std::array kAll = {Activation::kSigmoid, Activation::kTanh,      Activation::kGelu,
-                                 Activation::kSilu,    Activation::kHardSwish, Activation::kRelu6};
+    constexpr std::array kAll = {
+        Activation::kSigmoid,   Activation::kTanh,  Activation::kGelu,       Activation::kSilu,
+        Activation::kHardSwish, Activation::kRelu6, Activation::kHardSigmoid};
     return kAll[below(static_cast<int>(kAll.size()))];
   }
 
@@ -102,7 +105,7 @@ class Drawing {
   NodeId draw_map_node(NodeId x) {
     const Shape shape = build_.shape(x);
     const auto smallest = static_cast<int>(std::min(shape[0], shape[1]));
-    switch (below(17)) {
+    switch (below(22)) {
       case 0:
       case 1: {
         Conv2dOp conv{.kernel_h = between(1, std::min(3, smallest)),
@@ -136,6 +139,25 @@ class Drawing {
         if (has_norm_) return build_.relu(read(x));
         has_norm_ = true;
         return build_.batch_norm(read(x), next_name());
+      case 17:
+        if (smallest > 16) return build_.relu(read(x));
+        return build_.upsample2d(
+            read(x), {.scale = between(2, 3),
+                      .mode = below(2) == 0 ? Interpolation::kNearest : Interpolation::kBilinear});
+      case 18:
+        return build_.transpose(read(x), std::array{std::array{1, 0, 2}, std::array{2, 0, 1},
+                                                    std::array{0, 2, 1}}[below(3)]);
+      case 19:
+        return build_.reshape(read(x), {shape[1], shape[0] * shape[2], 1});
+      case 20: {
+        const NodeId rows = inner(build_.reshape(read(x), {1, shape[0] * shape[1], shape[2]}));
+        return build_.multiply(x, inner(build_.reduce_mean(rows, std::array{1})));
+      }
+      case 21: {
+        const NodeId columns = inner(build_.transpose(read(x), {0, 2, 1}));
+        const NodeId products = inner(build_.linear(inner(build_.matmul(x, columns)), 0.25F));
+        return build_.matmul(inner(build_.softmax(products)), x);
+      }
       case 16:
         return build_.dropout(read(x), next_name(), {.rate = 0.25F});
       case 15:

@@ -487,6 +487,7 @@ std::vector<SmallNetwork> small_networks() {
   append_vectors(all);
   append_sample_types(all);
   append_losses_of_numbers(all);
+  append_axis_networks(all);
   all.push_back({"Everything", everything_network()});
   return all;
 }

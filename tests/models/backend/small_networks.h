@@ -19,6 +19,9 @@ struct SmallNetwork {
 std::vector<SmallNetwork> small_networks();
 // Appends the networks whose targets are numbers, which are among small_networks().
 void append_losses_of_numbers(std::vector<SmallNetwork>& all);
+// Appends the networks of operations that enlarge, reshape or multiply maps, which are among
+// small_networks().
+void append_axis_networks(std::vector<SmallNetwork>& all);
 // Returns a network with two branches. The batch norm of the left branch also computes the sum of
 // the branches, so it runs after the right branch although its parameters come first in the arena.
 Graph crossed_branches_network();

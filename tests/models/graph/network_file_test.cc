@@ -298,7 +298,7 @@ class AWrongNetworkFile : public testing::TestWithParam<Mistake> {};
 TEST_P(AWrongNetworkFile, IsRefusedWithItsLineAndNode) {
   const std::string message = refusal(GetParam().text);
   EXPECT_TRUE(message.starts_with(GetParam().expected)) << message;
-  EXPECT_LE(message.size(), 400U);
+  EXPECT_LE(message.size(), 500U);
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;
 }
 

@@ -1,33 +1,10 @@
 // The CPU kernels of the activations. The functions are polynomials and divisions of whole
 // vectors; the C library would compute one element at a time.
+#include "models/backend/cpu/kernels/exponential.h"
 #include "models/backend/cpu/kernels/kernels_isa.h"
 
 namespace syncopate::SYNCOPATE_ISA {
 namespace {
-
-// Returns e^x. x is n * ln 2 + r with |r| <= ln 2 / 2, and e^r is a polynomial. Source: Cephes,
-// expf (Moshier 1989). Beyond the range of f32 the result is the smallest or largest power used,
-// and NaN stays NaN.
-Vec exponential(Vec x) {
-  constexpr float kLowest = -87.0F;
-  constexpr float kHighest = 88.0F;
-  x = x < kLowest ? Vec{} + kLowest : x;
-  x = x > kHighest ? Vec{} + kHighest : x;
-  // Adding 1.5 * 2^23 rounds to a whole number, which the low bits of the sum then hold.
-  constexpr float kRounder = 12582912.0F;
-  const Vec shifted = x * 1.44269504F + kRounder;
-  const Vec n = shifted - kRounder;
-  const Vec r = (x - n * 0.693359375F) - n * -2.12194440e-4F;
-  Vec y = Vec{} + 1.9875691500e-4F;
-  y = y * r + 1.3981999507e-3F;
-  y = y * r + 8.3334519073e-3F;
-  y = y * r + 4.1665795894e-2F;
-  y = y * r + 1.6666665459e-1F;
-  y = y * r + 5.0000001201e-1F;
-  y = y * (r * r) + r + 1.0F;
-  const IntVec power = ((reinterpret_cast<IntVec>(shifted) - 0x4B400000) + 127) << 23;
-  return x == x ? y * reinterpret_cast<Vec>(power) : x;
-}
 
 Vec sigmoid(Vec x) { return 1.0F / (1.0F + exponential(-x)); }
 
@@ -110,10 +87,41 @@ struct Relu6 {
   }
 };
 
-// Calls body(Function{}) for the function of an activation.
+struct HardSigmoid {
+  static Vec value(Vec x) {
+    const Vec positive = positive_part(x + 3.0F);
+    return (positive > 6.0F ? Vec{} + 6.0F : positive) * (1.0F / 6.0F);
+  }
+  static Vec slope(Vec x) {
+    const Vec left = x > -3.0F ? Vec{} + (1.0F / 6.0F) : Vec{};
+    return x < 3.0F ? left : Vec{};
+  }
+};
+
+struct Clip {
+  float low;
+  float high;
+  Vec value(Vec x) const {
+    const Vec y = x < low ? Vec{} + low : x;
+    return y > high ? Vec{} + high : y;
+  }
+  Vec slope(Vec x) const {
+    const Vec left = x >= low ? Vec{} + 1.0F : Vec{};
+    return x <= high ? left : Vec{};
+  }
+};
+
+struct Linear {
+  float factor;
+  float offset;
+  Vec value(Vec x) const { return x * factor + offset; }
+  Vec slope(Vec /*x*/) const { return Vec{} + factor; }
+};
+
+// Calls body(function) with the function of an activation.
 template <typename Body>
-void with_function(Activation kind, const Body& body) {
-  switch (kind) {
+void with_function(const ActivationOp& op, const Body& body) {
+  switch (op.kind) {
     case Activation::kSigmoid:
       return body(Sigmoid{});
     case Activation::kTanh:
@@ -126,22 +134,28 @@ void with_function(Activation kind, const Body& body) {
       return body(HardSwish{});
     case Activation::kRelu6:
       return body(Relu6{});
+    case Activation::kHardSigmoid:
+      return body(HardSigmoid{});
+    case Activation::kClip:
+      return body(Clip{op.low, op.high});
+    case Activation::kLinear:
+      return body(Linear{op.factor, op.offset});
   }
 }
 
 }  // namespace
 
-void activate(Activation kind, const float* x, float* y, std::int64_t count) {
-  with_function(kind, [&](auto function) {
+void activate(const ActivationOp& op, const float* x, float* y, std::int64_t count) {
+  with_function(op, [&](auto function) {
     for (std::int64_t i = 0; i < count; i += kBlock) {
       store_part(y + i, function.value(load_part(x + i, count - i)), count - i);
     }
   });
 }
 
-void activate_backward(Activation kind, const float* x, const float* dy, float* dx,
+void activate_backward(const ActivationOp& op, const float* x, const float* dy, float* dx,
                        std::int64_t count) {
-  with_function(kind, [&](auto function) {
+  with_function(op, [&](auto function) {
     for (std::int64_t i = 0; i < count; i += kBlock) {
       const Vec slope = function.slope(load_part(x + i, count - i));
       store_part(dx + i, slope * load_part(dy + i, count - i), count - i);

@@ -35,6 +35,16 @@ struct PoolShape {
   int pad = 0;
 };
 
+// Upsampling of maps of h x w pixels by a whole number.
+struct UpsampleShape {
+  std::int64_t n;
+  std::int64_t blocks;
+  std::int64_t h;
+  std::int64_t w;
+  int scale;
+  bool is_bilinear;
+};
+
 // The fused first layer: 3x3 convolution with stride 1 and without padding + bias + ReLU + 2x2
 // max-pooling of samples with few channels.
 struct ConvPoolShape {
@@ -139,12 +149,22 @@ struct CpuKernels {
   void (*add)(const float* a, const float* b, float* y, std::int64_t count);
   // Computes y = a * b.
   void (*multiply)(const float* a, const float* b, float* y, std::int64_t count);
+  // Computes y = x * factor, with one factor for each sample and channel, [n, factors]. factors is
+  // C, or the channels of whole blocks.
+  void (*multiply_channels)(const float* x, const float* factor, float* y, BlockedShape shape,
+                            std::int64_t factors);
+  // Computes the gradient of the factors, the sums over the pixels of dy * x.
+  void (*multiply_channels_gradient)(const float* dy, const float* x, float* dfactor,
+                                     BlockedShape shape, std::int64_t factors);
 
-  // A smooth activation, y = f(x), and its backward pass, dx = f'(x) * dy. The exponential has a
+  // An activation, y = f(x), and its backward pass, dx = f'(x) * dy. The exponential has a
   // relative error of 2e-7, the error function an absolute one.
-  void (*activate)(Activation kind, const float* x, float* y, std::int64_t count);
-  void (*activate_backward)(Activation kind, const float* x, const float* dy, float* dx,
+  void (*activate)(const ActivationOp& op, const float* x, float* y, std::int64_t count);
+  void (*activate_backward)(const ActivationOp& op, const float* x, const float* dy, float* dx,
                             std::int64_t count);
+  // Softmax over the channels of each pixel, and its backward pass from the output y.
+  void (*softmax)(const float* x, float* y, const ChannelRows& shape);
+  void (*softmax_backward)(const float* y, const float* dy, float* dx, const ChannelRows& shape);
   // Sets the channels beyond C of a blocked map to zero.
   void (*clear_padding)(float* y, BlockedShape shape, std::int64_t channels);
 
@@ -163,6 +183,10 @@ struct CpuKernels {
   // Average pooling: the mean of a window, whose padding pixels are zeros.
   void (*average_pool)(const float* x, float* y, const PoolShape& shape);
   void (*average_pool_backward)(const float* dy, float* dx, const PoolShape& shape);
+
+  // Upsampling, x [n, blocks, h, w, B] to y with sides of scale * h and scale * w.
+  void (*upsample)(const float* x, float* y, const UpsampleShape& shape);
+  void (*upsample_backward)(const float* dy, float* dx, const UpsampleShape& shape);
 
   // Average pooling over all pixels of a blocked map, into y [n, channels], and its backward pass.
   void (*global_average_pool)(const float* x, float* y, BlockedShape shape, std::int64_t channels);

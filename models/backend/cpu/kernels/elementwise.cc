@@ -47,6 +47,39 @@ void multiply(const float* a, const float* b, float* y, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = a[i] * b[i];
 }
 
+void multiply_channels(const float* x, const float* factor, float* y, BlockedShape shape,
+                       std::int64_t factors) {
+  for (std::int64_t n = 0; n < shape.n; ++n) {
+    for (std::int64_t b = 0; b < shape.blocks; ++b) {
+      const Vec scale = load_part(factor + n * factors + b * kBlock, factors - b * kBlock);
+      const std::int64_t first = (n * shape.blocks + b) * shape.pixels * kBlock;
+      for (std::int64_t p = 0; p < shape.pixels; ++p) {
+        store(y + first + p * kBlock, load(x + first + p * kBlock) * scale);
+      }
+    }
+  }
+}
+
+void multiply_channels_gradient(const float* dy, const float* x, float* dfactor, BlockedShape shape,
+                                std::int64_t factors) {
+  constexpr std::int64_t kRun = 256;  // pixels that are summed on their own, to round less
+  for (std::int64_t n = 0; n < shape.n; ++n) {
+    for (std::int64_t b = 0; b < shape.blocks; ++b) {
+      const std::int64_t first = (n * shape.blocks + b) * shape.pixels * kBlock;
+      Vec sum = {};
+      for (std::int64_t begin = 0; begin < shape.pixels; begin += kRun) {
+        const std::int64_t end = begin + kRun < shape.pixels ? begin + kRun : shape.pixels;
+        Vec run = {};
+        for (std::int64_t p = begin; p < end; ++p) {
+          run += load(dy + first + p * kBlock) * load(x + first + p * kBlock);
+        }
+        sum += run;
+      }
+      store_part(dfactor + n * factors + b * kBlock, sum, factors - b * kBlock);
+    }
+  }
+}
+
 void clear_padding(float* y, BlockedShape shape, std::int64_t channels) {
   const int used = static_cast<int>(channels - (shape.blocks - 1) * kBlock);
   for (std::int64_t n = 0; n < shape.n; ++n) {

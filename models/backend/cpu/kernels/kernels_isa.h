@@ -81,9 +81,17 @@ void relu(const float* x, float* y, std::int64_t count);
 void relu_backward(const float* dy, const float* y, float* dx, std::int64_t count);
 void add(const float* a, const float* b, float* y, std::int64_t count);
 void multiply(const float* a, const float* b, float* y, std::int64_t count);
-void activate(Activation kind, const float* x, float* y, std::int64_t count);
-void activate_backward(Activation kind, const float* x, const float* dy, float* dx,
+void multiply_channels(const float* x, const float* factor, float* y, BlockedShape shape,
+                       std::int64_t factors);
+void multiply_channels_gradient(const float* dy, const float* x, float* dfactor, BlockedShape shape,
+                                std::int64_t factors);
+void activate(const ActivationOp& op, const float* x, float* y, std::int64_t count);
+void activate_backward(const ActivationOp& op, const float* x, const float* dy, float* dx,
                        std::int64_t count);
+void softmax(const float* x, float* y, const ChannelRows& shape);
+void softmax_backward(const float* y, const float* dy, float* dx, const ChannelRows& shape);
+void upsample(const float* x, float* y, const UpsampleShape& shape);
+void upsample_backward(const float* dy, float* dx, const UpsampleShape& shape);
 void clear_padding(float* y, BlockedShape shape, std::int64_t channels);
 void copy_channels(const float* x, std::int64_t x_blocks, std::int64_t x_first, float* y,
                    std::int64_t y_blocks, std::int64_t y_first, std::int64_t n, std::int64_t pixels,

@@ -1,6 +1,7 @@
 // Layer norm over blocked maps and over vectors. The statistics of a pixel are sums over its blocks
 // of channels: in f32 for each channel of a block, then in f64. The gradients of weight and bias
 // are sums over all pixels: in f32 over short runs of pixels, and in f64 over the runs.
+#include "models/backend/cpu/kernels/channel_rows.h"
 #include "models/backend/cpu/kernels/kernels_isa.h"
 
 namespace syncopate::SYNCOPATE_ISA {
@@ -8,39 +9,6 @@ namespace {
 
 // Pixels summed in f32 at a time, as in batch norm: a relative error of at most about 1e-6.
 constexpr int kRun = 256;
-
-// The distances, in elements, between the samples and the blocks of channels in memory.
-struct Steps {
-  explicit Steps(const ChannelRows& shape)
-      : blocks((shape.channels + kBlock - 1) / kBlock),
-        block(shape.is_blocked ? shape.pixels * kBlock : kBlock),
-        sample(shape.is_blocked ? blocks * block : shape.channels) {}
-  std::int64_t blocks;
-  std::int64_t block;
-  std::int64_t sample;
-};
-
-// Returns v with zeros behind its first `left` elements.
-Vec first_of(Vec v, std::int64_t left) {
-  for (std::int64_t i = left; i < kBlock; ++i) v[i] = 0.0F;
-  return v;
-}
-
-double sum_of(Vec v) {
-  double sum = 0.0;
-  for (int i = 0; i < kBlock; ++i) sum += static_cast<double>(v[i]);
-  return sum;
-}
-
-// Calls visit(offset of the pixel's first block, index of the pixel) for every pixel.
-template <typename Visit>
-void for_each_pixel(const ChannelRows& shape, const Steps& steps, const Visit& visit) {
-  for (std::int64_t n = 0; n < shape.n; ++n) {
-    for (std::int64_t p = 0; p < shape.pixels; ++p) {
-      visit(n * steps.sample + p * kBlock, n * shape.pixels + p);
-    }
-  }
-}
 
 void parameter_gradients(const LayerNormBackward& args, const ChannelRows& shape) {
   const Steps steps(shape);

@@ -79,12 +79,12 @@ void add(const T* a, const T* b, T* y, std::int64_t count, cudaStream_t stream);
 // Computes y = a * b. y may be a or b.
 template <typename T>
 void multiply(const T* a, const T* b, T* y, std::int64_t count, cudaStream_t stream);
-// Applies a smooth activation, y = f(x), and computes its input gradient, dx = f'(x) * dy. dx may
-// be dy.
+// Applies an activation, y = f(x), and computes its input gradient, dx = f'(x) * dy. dx may be dy.
 template <typename T>
-void activate_forward(Activation kind, const T* x, T* y, std::int64_t count, cudaStream_t stream);
+void activate_forward(const ActivationOp& op, const T* x, T* y, std::int64_t count,
+                      cudaStream_t stream);
 template <typename T>
-void activate_backward(Activation kind, const T* x, const T* dy, T* dx, std::int64_t count,
+void activate_backward(const ActivationOp& op, const T* x, const T* dy, T* dx, std::int64_t count,
                        cudaStream_t stream);
 
 // Applies dropout to samples x [n, elements]: y = x * scale where the number of the element,
@@ -211,6 +211,14 @@ void layer_norm_parameter_gradients(const LayerNormShape& shape, const T* x, con
                                     float* gradients, void* scratch, cudaStream_t stream);
 std::int64_t layer_norm_scratch(const LayerNormShape& shape);
 
+// Softmax over the channels of each row of a map [rows, channels], and its input gradient from the
+// output y. dx may be dy.
+template <typename T>
+void softmax(std::int64_t rows, int channels, const T* x, T* y, cudaStream_t stream);
+template <typename T>
+void softmax_backward(std::int64_t rows, int channels, const T* y, const T* dy, T* dx,
+                      cudaStream_t stream);
+
 // PoolShape describes a pooling. In a window that reaches into the padding only the elements inside
 // the map count; a window that does not fit is dropped.
 
@@ -259,6 +267,44 @@ void shortcut_forward(const ShortcutShape& shape, const T* x, T* y, cudaStream_t
 // Computes the input gradient of the shortcut; overwrites all of dx.
 template <typename T>
 void shortcut_backward(const ShortcutShape& shape, const T* dy, T* dx, cudaStream_t stream);
+
+// UpsampleShape describes the upsampling of x [n, height, width, channels] by a whole number, as
+// UpsampleOp.
+struct UpsampleShape {
+  std::int64_t n = 0;
+  int height = 0, width = 0, channels = 0;
+  int scale = 2;
+  bool is_bilinear = false;
+};
+template <typename T>
+void upsample_forward(const UpsampleShape& shape, const T* x, T* y, cudaStream_t stream);
+template <typename T>
+void upsample_backward(const UpsampleShape& shape, const T* dy, T* dx, cudaStream_t stream);
+
+// AxisSums describes maps y [n, sides] whose element (i, j, k) is `factor` times the sum of
+// counts[0] x counts[1] x counts[2] elements of x. The first of them is element i * outer[0] + j *
+// outer[1] + k
+// * outer[2] of the sample, and the others follow in steps of `inner`.
+struct AxisSums {
+  std::int64_t n = 0;
+  int sides[3] = {1, 1, 1};
+  std::int64_t x_elements = 0;  // of a sample
+  std::int64_t outer[3] = {0, 0, 0};
+  int counts[3] = {1, 1, 1};
+  std::int64_t inner[3] = {0, 0, 0};
+  float factor = 1.0F;
+};
+template <typename T>
+void axis_sums(const AxisSums& sums, const T* x, T* y, cudaStream_t stream);
+
+// The product of a map [n, pixels, channels] and the factors of its channels, [n, channels], and
+// the gradient of the factors.
+template <typename T>
+void multiply_channels(const T* x, const T* factors, T* y, std::int64_t n, int pixels, int channels,
+                       cudaStream_t stream);
+template <typename T>
+void multiply_channels_gradient(const T* x, const T* dy, T* dfactors, std::int64_t n, int pixels,
+                                int channels, cudaStream_t stream);
 
 // LossSums holds the sums of the loss over the samples of a batch.
 

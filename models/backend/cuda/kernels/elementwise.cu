@@ -186,15 +186,41 @@ struct Relu6 {
   static __device__ float slope(float x) { return x > 0.0F && x < 6.0F ? 1.0F : 0.0F; }
 };
 
+struct HardSigmoid {
+  static __device__ float value(float x) {
+    // These comparisons let NaN pass.
+    const float positive = x + 3.0F < 0.0F ? 0.0F : x + 3.0F;
+    return (positive > 6.0F ? 6.0F : positive) * (1.0F / 6.0F);
+  }
+  static __device__ float slope(float x) { return x > -3.0F && x < 3.0F ? 1.0F / 6.0F : 0.0F; }
+};
+
+struct Clip {
+  float low, high;
+  __device__ float value(float x) const {
+    // These comparisons let NaN pass.
+    const float y = x < low ? low : x;
+    return y > high ? high : y;
+  }
+  __device__ float slope(float x) const { return x >= low && x <= high ? 1.0F : 0.0F; }
+};
+
+struct Linear {
+  float factor, offset;
+  __device__ float value(float x) const { return x * factor + offset; }
+  __device__ float slope(float /*x*/) const { return factor; }
+};
+
 template <typename T, typename Function>
 struct ActivateForward {
   const T* x;
   T* y;
+  Function function;
 
   template <int kWidth>
   __device__ void at(std::int64_t first) const {
     auto floats = load<kWidth>(x + first);
-    for (int i = 0; i < kWidth; ++i) floats[i] = Function::value(floats[i]);
+    for (int i = 0; i < kWidth; ++i) floats[i] = function.value(floats[i]);
     store(y + first, floats);
   }
 };
@@ -204,20 +230,21 @@ struct ActivateBackward {
   const T* x;
   const T* dy;
   T* dx;
+  Function function;
 
   template <int kWidth>
   __device__ void at(std::int64_t first) const {
     const auto inputs = load<kWidth>(x + first);
     auto floats = load<kWidth>(dy + first);
-    for (int i = 0; i < kWidth; ++i) floats[i] *= Function::slope(inputs[i]);
+    for (int i = 0; i < kWidth; ++i) floats[i] *= function.slope(inputs[i]);
     store(dx + first, floats);
   }
 };
 
-// Calls body(Function{}) for the function of an activation.
+// Calls body(function) with the function of an activation.
 template <typename Body>
-void with_function(Activation kind, const Body& body) {
-  switch (kind) {
+void with_function(const ActivationOp& op, const Body& body) {
+  switch (op.kind) {
     case Activation::kSigmoid:
       return body(Sigmoid{});
     case Activation::kTanh:
@@ -230,6 +257,12 @@ void with_function(Activation kind, const Body& body) {
       return body(HardSwish{});
     case Activation::kRelu6:
       return body(Relu6{});
+    case Activation::kHardSigmoid:
+      return body(HardSigmoid{});
+    case Activation::kClip:
+      return body(Clip{op.low, op.high});
+    case Activation::kLinear:
+      return body(Linear{op.factor, op.offset});
   }
 }
 
@@ -271,19 +304,20 @@ void multiply(const T* a, const T* b, T* y, std::int64_t count, cudaStream_t str
 }
 
 template <typename T>
-void activate_forward(Activation kind, const T* x, T* y, std::int64_t count, cudaStream_t stream) {
-  with_function(kind, [&]<typename Function>(Function) {
-    for_each_element<T>("activate_forward", ActivateForward<T, Function>{x, y}, count,
+void activate_forward(const ActivationOp& op, const T* x, T* y, std::int64_t count,
+                      cudaStream_t stream) {
+  with_function(op, [&]<typename Function>(Function function) {
+    for_each_element<T>("activate_forward", ActivateForward<T, Function>{x, y, function}, count,
                         aligned(x, y), stream);
   });
 }
 
 template <typename T>
-void activate_backward(Activation kind, const T* x, const T* dy, T* dx, std::int64_t count,
+void activate_backward(const ActivationOp& op, const T* x, const T* dy, T* dx, std::int64_t count,
                        cudaStream_t stream) {
-  with_function(kind, [&]<typename Function>(Function) {
-    for_each_element<T>("activate_backward", ActivateBackward<T, Function>{x, dy, dx}, count,
-                        aligned(x, dy, dx), stream);
+  with_function(op, [&]<typename Function>(Function function) {
+    for_each_element<T>("activate_backward", ActivateBackward<T, Function>{x, dy, dx, function},
+                        count, aligned(x, dy, dx), stream);
   });
 }
 
@@ -313,16 +347,18 @@ template void multiply(const float*, const float*, float*, std::int64_t, cudaStr
 template void multiply(const __nv_bfloat16*, const __nv_bfloat16*, __nv_bfloat16*, std::int64_t,
                        cudaStream_t);
 template void multiply(const __half*, const __half*, __half*, std::int64_t, cudaStream_t);
-template void activate_forward(Activation, const float*, float*, std::int64_t, cudaStream_t);
-template void activate_forward(Activation, const __nv_bfloat16*, __nv_bfloat16*, std::int64_t,
+template void activate_forward(const ActivationOp&, const float*, float*, std::int64_t,
                                cudaStream_t);
-template void activate_forward(Activation, const __half*, __half*, std::int64_t, cudaStream_t);
-template void activate_backward(Activation, const float*, const float*, float*, std::int64_t,
-                                cudaStream_t);
-template void activate_backward(Activation, const __nv_bfloat16*, const __nv_bfloat16*,
+template void activate_forward(const ActivationOp&, const __nv_bfloat16*, __nv_bfloat16*,
+                               std::int64_t, cudaStream_t);
+template void activate_forward(const ActivationOp&, const __half*, __half*, std::int64_t,
+                               cudaStream_t);
+template void activate_backward(const ActivationOp&, const float*, const float*, float*,
+                                std::int64_t, cudaStream_t);
+template void activate_backward(const ActivationOp&, const __nv_bfloat16*, const __nv_bfloat16*,
                                 __nv_bfloat16*, std::int64_t, cudaStream_t);
-template void activate_backward(Activation, const __half*, const __half*, __half*, std::int64_t,
-                                cudaStream_t);
+template void activate_backward(const ActivationOp&, const __half*, const __half*, __half*,
+                                std::int64_t, cudaStream_t);
 template void convert(const float*, float*, std::int64_t, cudaStream_t);
 template void convert(const float*, __nv_bfloat16*, std::int64_t, cudaStream_t);
 template void convert(const float*, __half*, std::int64_t, cudaStream_t);

@@ -6,54 +6,17 @@
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/backend/cuda/kernels/pack.h"
+#include "models/backend/cuda/kernels/row_threads.h"
 
 namespace syncopate::cuda {
 namespace {
-
-// Rows with at most this many channels are computed by a warp each, longer rows by a block each.
-constexpr int kMostChannelsOfWarp = 1024;
-
-// The sum of a value over the kLanes threads of a row, in an order that depends on kLanes alone.
-// All threads of a block call it. values: [kThreads], shared by the block.
-template <int kLanes>
-__device__ float sum_of_row(float value, float* values) {
-  const int thread = static_cast<int>(threadIdx.x);
-  const int lane = thread % kLanes;
-  values[thread] = value;
-  __syncthreads();
-  for (int half = kLanes / 2; half > 0; half /= 2) {
-    if (lane < half) values[thread] += values[thread + half];
-    __syncthreads();
-  }
-  const float sum = values[thread - lane];
-  __syncthreads();
-  return sum;
-}
-
-// The part of a row that a thread computes: packs from channel `first` to `end`. A thread behind
-// the last row has no part, but takes part in the sums.
-template <int kLanes, int kWidth>
-struct RowPart {
-  static constexpr int kStep = kLanes * kWidth;
-  std::int64_t row;
-  int first;
-  int end;
-};
-
-template <int kLanes, int kWidth>
-__device__ RowPart<kLanes, kWidth> part_of_thread(const LayerNormShape& shape) {
-  const int thread = static_cast<int>(threadIdx.x);
-  const std::int64_t row =
-      static_cast<std::int64_t>(blockIdx.x) * (kThreads / kLanes) + thread / kLanes;
-  return {row, thread % kLanes * kWidth, row < shape.rows ? shape.channels : 0};
-}
 
 template <int kLanes, int kWidth, typename T>
 __global__ void __launch_bounds__(kThreads)
     layer_norm_kernel(LayerNormShape shape, const T* x, const float* weight, const float* bias,
                       T* y, float* mean, float* inverse_stddev) {
   __shared__ float values[kThreads];
-  const auto part = part_of_thread<kLanes, kWidth>(shape);
+  const auto part = part_of_thread<kLanes, kWidth>(shape.rows, shape.channels);
   const std::int64_t begin = part.row * shape.channels;
   float sum = 0.0F;
   for (int c = part.first; c < part.end; c += part.kStep) {
@@ -90,7 +53,7 @@ __global__ void __launch_bounds__(kThreads)
     layer_norm_backward_kernel(LayerNormShape shape, const T* x, const T* dy, const float* weight,
                                const float* mean, const float* inverse_stddev, T* dx) {
   __shared__ float values[kThreads];
-  const auto part = part_of_thread<kLanes, kWidth>(shape);
+  const auto part = part_of_thread<kLanes, kWidth>(shape.rows, shape.channels);
   const std::int64_t begin = part.row * shape.channels;
   const float row_mean = part.end == 0 ? 0.0F : mean[part.row];
   const float inverse = part.end == 0 ? 0.0F : inverse_stddev[part.row];
@@ -165,31 +128,12 @@ struct ParameterGradientTerms {
   __device__ void finish(int, float (&)[kSums][kWidth]) const {}
 };
 
-// Calls start(std::integral_constant<int, lanes>, width, blocks) with the threads of a row, the
-// width of its packs and the blocks of the grid.
-template <typename T, typename Start>
-void with_rows(const LayerNormShape& shape, bool vectors, const Start& start) {
-  if (shape.rows == 0) return;
-  with_width<T>(vectors, [&](auto width) {
-    const auto with_lanes = [&](auto lanes) {
-      const std::int64_t rows_of_block = kThreads / lanes;
-      start(lanes, width,
-            dim3(static_cast<unsigned>((shape.rows + rows_of_block - 1) / rows_of_block)));
-    };
-    if (shape.channels <= kMostChannelsOfWarp) {
-      with_lanes(std::integral_constant<int, 32>{});
-    } else {
-      with_lanes(std::integral_constant<int, kThreads>{});
-    }
-  });
-}
-
 }  // namespace
 
 template <typename T>
 void layer_norm(const LayerNormShape& shape, const T* x, const float* weight, const float* bias,
                 T* y, float* mean, float* inverse_stddev, cudaStream_t stream) {
-  with_rows<T>(shape, rows_in_vectors<T>(shape.channels, x, weight, bias, y),
+  with_rows<T>(shape.rows, shape.channels, rows_in_vectors<T>(shape.channels, x, weight, bias, y),
                [&](auto lanes, auto width, const dim3& blocks) {
                  launch({"layer_norm", blocks, kThreads, stream},
                         layer_norm_kernel<lanes.value, width.value, T>, shape, x, weight, bias, y,
@@ -201,7 +145,7 @@ template <typename T>
 void layer_norm_backward(const LayerNormShape& shape, const T* x, const T* dy, const float* weight,
                          const float* mean, const float* inverse_stddev, T* dx,
                          cudaStream_t stream) {
-  with_rows<T>(shape, rows_in_vectors<T>(shape.channels, x, dy, weight, dx),
+  with_rows<T>(shape.rows, shape.channels, rows_in_vectors<T>(shape.channels, x, dy, weight, dx),
                [&](auto lanes, auto width, const dim3& blocks) {
                  launch({"layer_norm_backward", blocks, kThreads, stream},
                         layer_norm_backward_kernel<lanes.value, width.value, T>, shape, x, dy,

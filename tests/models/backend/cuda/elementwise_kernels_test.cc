@@ -138,8 +138,11 @@ TYPED_TEST(ElementwiseKernels, ReluPassesGradientsWhereTheOutputIsPositive) {
 TYPED_TEST(ElementwiseKernels, ActivateAndMultiplyTheGradientByTheSlope) {
   using T = TypeParam;
   for (const Activation kind : {Activation::kSigmoid, Activation::kTanh, Activation::kGelu,
-                                Activation::kSilu, Activation::kHardSwish, Activation::kRelu6}) {
+                                Activation::kSilu, Activation::kHardSwish, Activation::kRelu6,
+                                Activation::kHardSigmoid, Activation::kClip, Activation::kLinear}) {
     SCOPED_TRACE(std::string(name(kind)));
+    const ActivationOp op{
+        .kind = kind, .low = -1.0F, .high = 2.0F, .factor = -0.5F, .offset = 1.5F};
     this->for_each_case([&](std::int64_t count, std::int64_t offset) {
       reference::Map x = reference::make_map(1, {count});
       x.values = draw<T>(count, 9, 0.0, 5.0);
@@ -150,13 +153,13 @@ TYPED_TEST(ElementwiseKernels, ActivateAndMultiplyTheGradientByTheSlope) {
         DeviceArray<T> gradient(dy.values, offset);
         DeviceArray<T> out(count, offset);
         DeviceArray<T> in_gradient(count, offset);
-        activate_forward(kind, in.data(), out.data(), count, kStream);
-        activate_backward(kind, in.data(), gradient.data(), in_gradient.data(), count, kStream);
+        activate_forward(op, in.data(), out.data(), count, kStream);
+        activate_backward(op, in.data(), gradient.data(), in_gradient.data(), count, kStream);
         return Outputs{out.values(), in_gradient.values()};
       });
       // A dozen operations, whose numbers are at most 5.
-      expect_close<T>(reference::activate(x, kind).values, found[0], 12, 5.0);
-      expect_close<T>(reference::activate_backward(x, kind, dy).values, found[1], 12, 5.0);
+      expect_close<T>(reference::activate(x, op).values, found[0], 12, 5.0);
+      expect_close<T>(reference::activate_backward(x, op, dy).values, found[1], 12, 5.0);
     });
   }
 }

@@ -156,6 +156,16 @@ class LoopProduct final : public Product {
 
   void compute(const ProductArrays& arrays) const {
     use_workspace(arrays.workspace);
+    for (std::int64_t i = 0; i < shape_.batch; ++i) {
+      ProductArrays one = arrays;
+      one.a = static_cast<const T*>(arrays.a) + i * shape_.m * shape_.k;
+      one.b = static_cast<const T*>(arrays.b) + i * shape_.k * shape_.n;
+      one.c = static_cast<Result*>(arrays.c) + i * shape_.m * shape_.n;
+      compute_one(one);
+    }
+  }
+
+  void compute_one(const ProductArrays& arrays) const {
     const bool adds = shape_.epilogue == Epilogue::kBias;
     auto* const row_sums =
         static_cast<Result*>(shape_.epilogue == Epilogue::kRowSums ? arrays.row_sums : nullptr);

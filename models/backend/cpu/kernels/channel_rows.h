@@ -1,0 +1,42 @@
+// Visits the channels of each pixel of a blocked map, or of vectors, block by block.
+#pragma once
+
+#include "models/backend/cpu/kernels/kernels_isa.h"
+
+namespace syncopate::SYNCOPATE_ISA {
+
+// The distances, in elements, between the samples and the blocks of channels in memory.
+struct Steps {
+  explicit Steps(const ChannelRows& shape)
+      : blocks((shape.channels + kBlock - 1) / kBlock),
+        block(shape.is_blocked ? shape.pixels * kBlock : kBlock),
+        sample(shape.is_blocked ? blocks * block : shape.channels) {}
+  std::int64_t blocks;
+  std::int64_t block;
+  std::int64_t sample;
+};
+
+// Returns v with zeros behind its first `left` elements.
+static inline Vec first_of(Vec v, std::int64_t left) {
+  for (std::int64_t i = left; i < kBlock; ++i) v[i] = 0.0F;
+  return v;
+}
+
+static inline double sum_of(Vec v) {
+  double sum = 0.0;
+  for (int i = 0; i < kBlock; ++i) sum += static_cast<double>(v[i]);
+  return sum;
+}
+
+// Calls visit(offset of the pixel's first block, index of the pixel) for every pixel.
+template <typename Visit>
+static inline void for_each_pixel(const ChannelRows& shape, const Steps& steps,
+                                  const Visit& visit) {
+  for (std::int64_t n = 0; n < shape.n; ++n) {
+    for (std::int64_t p = 0; p < shape.pixels; ++p) {
+      visit(n * steps.sample + p * kBlock, n * shape.pixels + p);
+    }
+  }
+}
+
+}  // namespace syncopate::SYNCOPATE_ISA

@@ -1,0 +1,26 @@
+// A product of matrices by oneDNN. Included by .cc files of this folder only.
+#pragma once
+
+#include <dnnl.h>
+
+#include <cstdint>
+#include <string>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+
+// Computes c [m, n] = op(a) * op(b), row-major f32, where 'T' transposes an operand and 'N' does
+// not. The inner dimension is k. Throws DeviceError.
+inline void matrix_product(char transpose_a, char transpose_b, std::int64_t m, std::int64_t n,
+                           std::int64_t k, const float* a, const float* b, float* c) {
+  const std::int64_t lda = transpose_a == 'N' ? k : m;
+  const std::int64_t ldb = transpose_b == 'N' ? n : k;
+  const dnnl_status_t status =
+      dnnl_sgemm(transpose_a, transpose_b, m, n, k, 1.0F, a, lda, b, ldb, 0.0F, c, n);
+  if (status != dnnl_success) {
+    throw DeviceError("oneDNN: sgemm: status " + std::to_string(static_cast<int>(status)));
+  }
+}
+
+}  // namespace syncopate

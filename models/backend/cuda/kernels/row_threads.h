@@ -1,0 +1,75 @@
+// Divides the rows of a map [rows, channels] among groups of threads, each of which computes whole
+// rows: layer norm and softmax.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "models/backend/cuda/kernels/columns.h"
+#include "models/backend/cuda/kernels/launch.h"
+#include "models/backend/cuda/kernels/pack.h"
+
+namespace syncopate::cuda {
+
+// Rows with at most this many channels are computed by a warp each, longer rows by a block each.
+inline constexpr int kMostChannelsOfWarp = 1024;
+
+// Combines a value over the kLanes threads of a row, in an order that depends on kLanes alone. All
+// threads of a block call it. values: [kThreads], shared by the block.
+template <int kLanes, typename Combine>
+__device__ float combined_in_row(float value, float* values, const Combine& combine) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const int lane = thread % kLanes;
+  values[thread] = value;
+  __syncthreads();
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    if (lane < half) values[thread] = combine(values[thread], values[thread + half]);
+    __syncthreads();
+  }
+  const float result = values[thread - lane];
+  __syncthreads();
+  return result;
+}
+
+template <int kLanes>
+__device__ float sum_of_row(float value, float* values) {
+  return combined_in_row<kLanes>(value, values, [](float a, float b) { return a + b; });
+}
+
+// The part of a row that a thread computes: packs from channel `first` to `end`. A thread behind
+// the last row has no part, but takes part in the sums.
+template <int kLanes, int kWidth>
+struct RowPart {
+  static constexpr int kStep = kLanes * kWidth;
+  std::int64_t row;
+  int first;
+  int end;
+};
+
+template <int kLanes, int kWidth>
+__device__ RowPart<kLanes, kWidth> part_of_thread(std::int64_t rows, int channels) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const std::int64_t row =
+      static_cast<std::int64_t>(blockIdx.x) * (kThreads / kLanes) + thread / kLanes;
+  return {row, thread % kLanes * kWidth, row < rows ? channels : 0};
+}
+
+// Calls start(std::integral_constant<int, lanes>, width, blocks) with the threads of a row, the
+// width of its packs and the blocks of the grid.
+template <typename T, typename Start>
+void with_rows(std::int64_t rows, int channels, bool vectors, const Start& start) {
+  if (rows == 0) return;
+  with_width<T>(vectors, [&](auto width) {
+    const auto with_lanes = [&](auto lanes) {
+      const std::int64_t rows_of_block = kThreads / lanes;
+      start(lanes, width, dim3(static_cast<unsigned>((rows + rows_of_block - 1) / rows_of_block)));
+    };
+    if (channels <= kMostChannelsOfWarp) {
+      with_lanes(std::integral_constant<int, 32>{});
+    } else {
+      with_lanes(std::integral_constant<int, kThreads>{});
+    }
+  });
+}
+
+}  // namespace syncopate::cuda
