@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <limits>
 #include <numbers>
 #include <set>
@@ -45,6 +46,11 @@ void set(NodeProto& node, std::string_view name, std::int64_t value) {
 void set(NodeProto& node, std::string_view name, float value) {
   constexpr std::int32_t kFloat = 1;
   attribute(node, name, kFloat).set_f(value);
+}
+
+void set(NodeProto& node, std::string_view name, const char* text) {
+  constexpr std::int32_t kText = 3;
+  attribute(node, name, kText).set_s(text);
 }
 
 void set(NodeProto& node, std::string_view name, const Integers& values) {
@@ -208,19 +214,6 @@ class OnnxWriter {
     set(added, "momentum", 1.0F - operation.momentum);
   }
 
-  void add(const Node& node, const LayerNormOp& operation) {
-    const bool is_map = node.shape.size() == 3;
-    const std::string x =
-        is_map ? transposed(input(node), {0, 2, 3, 1}, "channels_last") : input(node);
-    NodeProto& added =
-        add_operator("LayerNormalization",
-                     {x, weights_[index(node.parameters[0])], weights_[index(node.parameters[1])]},
-                     is_map ? "normalised" : "");
-    set(added, "axis", std::int64_t{-1});
-    set(added, "epsilon", operation.epsilon);
-    if (is_map) set(add_operator("Transpose", {added.output(0)}), "perm", Integers{0, 3, 1, 2});
-  }
-
   void add(const Node& node, const DropoutOp& operation) {
     add_operator("Dropout", {input(node), number("ratio", operation.rate)});
   }
@@ -247,6 +240,21 @@ class OnnxWriter {
       case Activation::kRelu6:
         add_operator("Clip", {x, number("min", 0.0F), number("max", 6.0F)});
         return;
+      case Activation::kHardSigmoid: {
+        NodeProto& added = add_operator("HardSigmoid", {x});
+        set(added, "alpha", 1.0F / 6.0F);
+        set(added, "beta", 0.5F);
+        return;
+      }
+      case Activation::kClip:
+        add_operator("Clip", {x, number("min", operation.low), number("max", operation.high)});
+        return;
+      case Activation::kLinear: {
+        const std::string product =
+            value_between("Mul", {x, number("factor", operation.factor)}, "product");
+        add_operator("Add", {product, number("offset", operation.offset)});
+        return;
+      }
     }
   }
   // x * (1 + erf(x / sqrt(2))) / 2: Gelu is an operator from opset 20 on only.
@@ -281,12 +289,81 @@ class OnnxWriter {
     add_operator("Add", {input(node), input(node, 1)});
   }
   void add(const Node& node, const MultiplyOp& /*operation*/) {
-    add_operator("Mul", {input(node), input(node, 1)});
+    const Shape& factors = graph_.nodes[index(node.inputs[1])].shape;
+    const bool is_vector_of_map = node.shape.size() == 3 && factors.size() == 1;
+    add_operator("Mul", {input(node),
+                         is_vector_of_map
+                             ? value_between("Reshape",
+                                             {input(node, 1), list("pixel", {0, factors[0], 1, 1})},
+                                             "factors")
+                             : input(node, 1)});
   }
   void add(const Node& node, const ConcatOp& /*operation*/) {
     std::vector<std::string> inputs;
     for (const NodeId id : node.inputs) inputs.push_back(values_[index(id)]);
     set(add_operator("Concat", inputs), "axis", std::int64_t{1});
+  }
+
+  void add(const Node& node, const UpsampleOp& operation) {
+    const std::string scales = new_name(output() + ".scales");
+    const auto scale = static_cast<float>(operation.scale);
+    TensorProto& tensor = add_tensor(scales, kFloats, {4});
+    for (const float each : {1.0F, 1.0F, scale, scale}) tensor.add_float_data(each);
+    NodeProto& added = add_operator("Resize", {input(node), "", scales});
+    const bool is_nearest = operation.mode == Interpolation::kNearest;
+    set(added, "mode", is_nearest ? "nearest" : "linear");
+    set(added, "coordinate_transformation_mode", is_nearest ? "asymmetric" : "half_pixel");
+    if (is_nearest) set(added, "nearest_mode", "floor");
+  }
+  void add(const Node& node, const SoftmaxOp& /*operation*/) {
+    set(add_operator("Softmax", {input(node)}), "axis", std::int64_t{1});
+  }
+
+  // The operators below compute in the order H, W, C, and their results return to C, H, W.
+  std::string channels_last(const Node& node, std::size_t i, const std::string& suffix) {
+    const bool is_map = graph_.nodes[index(node.inputs[i])].shape.size() == 3;
+    return is_map ? transposed(input(node, i), {0, 2, 3, 1}, suffix) : input(node, i);
+  }
+  NodeProto& add_channels_last(const Node& node, std::string_view kind,
+                               const std::vector<std::string>& inputs) {
+    const bool is_map = node.shape.size() == 3;
+    NodeProto& added = add_operator(kind, inputs, is_map ? "channels_last" : "");
+    if (is_map) set(add_operator("Transpose", {added.output(0)}), "perm", Integers{0, 3, 1, 2});
+    return added;
+  }
+  void add(const Node& node, const ReshapeOp& /*operation*/) {
+    Integers shape = {0};  // as many samples as before
+    shape.insert(shape.end(), node.shape.begin(), node.shape.end());
+    add_channels_last(node, "Reshape", {channels_last(node, 0, "map"), list("shape", shape)});
+  }
+  void add(const Node& node, const MatmulOp& /*operation*/) {
+    add_channels_last(node, "MatMul",
+                      {channels_last(node, 0, "left"), channels_last(node, 1, "right")});
+  }
+
+  void add(const Node& node, const LayerNormOp& operation) {
+    NodeProto& added =
+        add_channels_last(node, "LayerNormalization",
+                          {channels_last(node, 0, "map"), weights_[index(node.parameters[0])],
+                           weights_[index(node.parameters[1])]});
+    set(added, "axis", std::int64_t{-1});
+    set(added, "epsilon", operation.epsilon);
+  }
+
+  // Returns the axis of [N, C, H, W] that is an axis of H, W, C.
+  static std::int64_t file_axis(int axis) { return std::array{2, 3, 1}.at(index(axis)); }
+  void add(const Node& node, const TransposeOp& operation) {
+    set(add_operator("Transpose", {input(node)}), "perm",
+        Integers{0, file_axis(operation.order[2]), file_axis(operation.order[0]),
+                 file_axis(operation.order[1])});
+  }
+  void add(const Node& node, const ReduceMeanOp& operation) {
+    const bool is_map = node.shape.size() == 3;
+    Integers axes;
+    for (int axis = 0; axis < 3; ++axis) {
+      if (operation.axes[index(axis)]) axes.push_back(is_map ? file_axis(axis) : 1);
+    }
+    set(add_operator("ReduceMean", {input(node)}), "axes", axes);
   }
 
   void add(const Node& node, const ShortcutOp& operation) {
