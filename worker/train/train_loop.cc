@@ -142,7 +142,7 @@ class TrainLoop {
         log_(run, options, start.at.step + remaining_steps()),
         worker_times_(run.strategy) {
     if (!options_.checkpoint_dir.empty() && progress_.at.step > 0) saved_step_ = progress_.at.step;
-    const InputShard shard = run_.strategy.input_shard();
+    const InputShard shard = run_.strategy.evaluation_shard();
     for (const Replica& replica : run_.strategy.replicas()) {
       delays_.emplace_back(options_.service_time, shard.first + replica.index);
     }
@@ -181,7 +181,7 @@ class TrainLoop {
       }
       if (judges && (is_checkpoint_due || finished() || options_.rules.keeps_best)) save();
     }
-    require_finite();
+    require_finite(run_.strategy.snapshot());
     const bool is_evaluated = rules_.any() && rules_.judged_step() == progress_.at.step && test_;
     if (options_.evaluates() && !is_evaluated && !evaluate()) {
       return stopped(run_.evaluator.stopped_by());
@@ -200,6 +200,9 @@ class TrainLoop {
                            .seconds = all.seconds,
                            .input_wait_seconds = run_.input.counters().wait_seconds},
                           run_.metrics);
+      for (const double idle : synchronous_job(run_.strategy).idle_seconds()) {
+        stage_idle_fractions_.push_back(StepTotals::ratio(idle, all.seconds));
+      }
     }
     return outcome();
   }
@@ -310,16 +313,17 @@ class TrainLoop {
     const Span span(run_.strategy.replicas().front().trace, TraceKind::kCheckpoint,
                     progress_.at.step);
     synchronous_job(run_.strategy).agree();
-    require_finite();  // the values may diverge one step before the loss
+    const Snapshot now = run_.strategy.snapshot();
+    require_finite(now);  // the values may diverge one step before the loss
     saved_step_ = progress_.at.step;
     if (!run_.strategy.is_chief()) return;
     const auto path = checkpoint_path(options_.checkpoint_dir, progress_.at.step);
-    save_checkpoint(path, run_.graph, run_.strategy.snapshot(), run_.optimizer, progress_);
+    save_checkpoint(path, run_.graph, now, run_.optimizer, progress_);
     prune_checkpoints(options_.checkpoint_dir, options_.keep_checkpoints, rules_.best_step());
   }
 
-  void require_finite() const {
-    if (!all_finite(run_.strategy.snapshot())) {
+  void require_finite(const Snapshot& now) const {
+    if (!all_finite(now)) {
       throw diverged_here("the weights or the optimizer's slots are no longer finite");
     }
   }
@@ -363,6 +367,7 @@ class TrainLoop {
     // Waiting is measured on another thread than the steps and may exceed their time by a little.
     result.communication_exposed_fraction =
         std::min(1.0, StepTotals::ratio(worker_times_.exposed_seconds(), all.seconds));
+    result.stage_idle_fractions = stage_idle_fractions_;
     result.weights_hash = weights_hash(run_.strategy.snapshot().values);
     return result;
   }
@@ -382,6 +387,7 @@ class TrainLoop {
   std::vector<StepDelays> delays_;  // one per replica
   std::optional<Evaluation> test_;  // the last evaluation
   std::optional<Evaluation> validation_;
+  std::vector<double> stage_idle_fractions_;  // at the end of training
 };
 
 }  // namespace

@@ -99,6 +99,7 @@ struct TrainOutcome {
       0.0;  // mean over the part of the last epoch that this process trained; NaN without steps
   double input_wait_fraction = 0.0;
   double communication_exposed_fraction = 0.0;  // part of `seconds`
+  std::vector<double> stage_idle_fractions;     // part of `seconds`, by stage of a pipeline
   std::string weights_hash;                     // FNV-1a of all values, hexadecimal
   // Staleness by worker; empty for synchronous replicas.
   std::vector<WorkerStaleness> staleness;
