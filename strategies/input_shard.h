@@ -11,6 +11,9 @@ struct InputShard {
   int first = 0;
   int count = 1;
   int total = 1;
+  // False: the task does not use these tensors of its samples, which may hold any values.
+  bool reads_inputs = true;
+  bool reads_targets = true;
 };
 
 // A replica's share of a global batch: samples [begin, end), counted from the batch's first sample.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,9 @@ struct JoinedReplicas {
   bool updates_on_device = false;
   // One backend per local replica. Empty: the replicas have those of the options.
   std::vector<std::unique_ptr<Backend>> backends{};
+  // The gradients of the only local replica, [arena total] f32. Absent: they are behind the step
+  // trailer in the block of its collective.
+  std::optional<Tensor> gradients{};
 };
 
 // The place where the gradients of all replicas are summed.

@@ -45,13 +45,17 @@ class DeviceVariables final : public VariableStore {
 
 class SingleReplica final : public SynchronousStrategy {
  public:
-  SingleReplica(const StrategyOptions& options, const Graph& graph, JoinedReplicas alone)
-      : SynchronousStrategy(options, graph, std::move(alone), nullptr) {
+  SingleReplica(const StrategyOptions& options, const Graph& graph, JoinedReplicas alone,
+                std::function<std::vector<double>()> idle_seconds)
+      : SynchronousStrategy(options, graph, std::move(alone), nullptr),
+        idle_seconds_(std::move(idle_seconds)) {
     Replica& replica = replicas().front();
     auto variables = std::make_unique<DeviceVariables>(replica, options);
     variables_ = variables.get();
     replica.variables = std::move(variables);
   }
+
+  std::vector<double> idle_seconds() override { return idle_seconds_(); }
 
  private:
   std::vector<Snapshot::Slot> slots_of(const Replica& /*replica*/) const override {
@@ -59,17 +63,19 @@ class SingleReplica final : public SynchronousStrategy {
   }
 
   DeviceVariables* variables_ = nullptr;  // belongs to the replica
+  const std::function<std::vector<double>()> idle_seconds_;
 };
 
 }  // namespace
 
 std::unique_ptr<Strategy> make_single_replica(const StrategyOptions& options, const Graph& graph,
-                                              std::unique_ptr<Backend> backend) {
+                                              std::unique_ptr<Backend> backend,
+                                              std::function<std::vector<double>()> idle_seconds) {
   JoinedReplicas alone{.collectives = make_local_collectives(collective_options(options, graph)),
                        .on_device = {},
                        .updates_on_device = true};
   if (backend != nullptr) alone.backends.push_back(std::move(backend));
-  return std::make_unique<SingleReplica>(options, graph, std::move(alone));
+  return std::make_unique<SingleReplica>(options, graph, std::move(alone), std::move(idle_seconds));
 }
 
 std::unique_ptr<Strategy> make_one_device(const StrategyOptions& options, const Graph& graph) {

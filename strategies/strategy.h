@@ -57,11 +57,15 @@ class SynchronousJob {
   virtual void broadcast(std::span<std::byte> bytes) = 0;
   // Averages the running statistics over replicas, weighted by the samples that each has trained
   // since the last call, and compares a hash of the variables. Called before an evaluation and
-  // before a checkpoint. Throws PeerError naming a replica whose variables differ.
+  // before a checkpoint. Where tasks train parts of the variables, brings them together. Throws
+  // PeerError naming a replica whose variables differ.
   virtual void agree() = 0;
   // Returns the moving average of the variables, [arena total] f32 on the host, for the replica's
   // thread; valid until the next step. Called after agree(). Precondition: the optimizer keeps one.
   virtual Tensor average(const Replica& replica) = 0;
+  // Returns how long each stage of the job has waited for others in its steps, since they began;
+  // empty for a strategy without stages.
+  virtual std::vector<double> idle_seconds() { return {}; }
 };
 
 // How a replica takes part in the job. Never null. All replicas of a strategy have the same
@@ -75,6 +79,9 @@ class Strategy {
   virtual std::span<Replica> replicas() noexcept = 0;  // the replicas of this process
   virtual int replicas_in_sync() const noexcept = 0;   // number of gradients in one update
   virtual InputShard input_shard() const noexcept = 0;
+  // The share of this task's replicas in an evaluation. Another one where replicas of several tasks
+  // train a batch together.
+  virtual InputShard evaluation_shard() const noexcept { return input_shard(); }
   virtual bool is_chief() const noexcept = 0;  // this task writes checkpoints and metrics
   virtual Job job(int replica) noexcept = 0;
 
@@ -83,6 +90,7 @@ class Strategy {
   // woken, and the exception is thrown here.
   virtual void for_each_replica(const std::function<void(Replica&)>& task) = 0;
 
+  // Every task calls it. The slots may be complete on the chief only.
   virtual Snapshot snapshot() = 0;
   // Every task calls it. Replaces the variables on all tasks by the chief's `saved`, which has the
   // blocks of snapshot(). Throws ShapeError before anything has changed.

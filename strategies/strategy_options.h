@@ -69,8 +69,10 @@ struct StrategyOptions {
   int micro_batches = 1;                     // parts in which a replica computes its share
   std::int64_t bucket_bytes = std::int64_t{8} << 20;
   int lanes = 1;
-  int replicas = 1;                       // number of replicas in this task
-  int stages = 2;                         // of the replica's network, for pipeline
+  int replicas = 1;  // number of replicas in this task
+  int stages = 2;    // of the replica's network, for pipeline
+  // The nodes behind which pipeline cuts the network (cut_behind()); empty: stages of equal work.
+  std::vector<std::string> cut;
   std::vector<Device> devices{Device{}};  // replica r computes on devices[r % size]
   Precision precision = Precision::kF32;
   bool deterministic = false;

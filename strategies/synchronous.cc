@@ -71,7 +71,7 @@ SynchronousStrategy::SynchronousStrategy(const StrategyOptions& options, const G
     replica.backend = joined.backends.empty()
                           ? make_backend(backend_options(options_, replica.index))
                           : std::move(joined.backends[i]);
-    build(replica, shared_values);
+    build(replica, shared_values, joined.gradients);
   }
   if (joined.on_device.empty()) return;
   for_each_replica([](Replica& replica) {
@@ -87,10 +87,12 @@ SynchronousStrategy::~SynchronousStrategy() {
   team_.run([&](int i) { replicas_[static_cast<std::size_t>(i)].device_collective->leave(); });
 }
 
-void SynchronousStrategy::build(Replica& replica, const Tensor* shared_values) {
+void SynchronousStrategy::build(Replica& replica, const Tensor* shared_values,
+                                const std::optional<Tensor>& own_gradients) {
   const ArenaLayout layout = graph_.parameter_layout();
   const Tensor& block = replica.collective->block();
-  const Tensor gradients = block.rows(kTrailerElements, block.num_elements());
+  const Tensor gradients =
+      own_gradients ? *own_gradients : block.rows(kTrailerElements, block.num_elements());
   replica.micro_batches = options_.micro_batches;
   replica.arena = std::make_unique<ParameterArena>(
       layout, plan_buckets(layout, options_.bucket_bytes), shared_values, &gradients);

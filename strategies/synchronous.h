@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,11 +52,13 @@ class SynchronousStrategy : public Strategy, public SynchronousJob {
   // Returns the optimizer slots of a local replica.
   virtual std::vector<Snapshot::Slot> slots_of(const Replica& replica) const = 0;
 
- private:
   int first_rank() const noexcept { return replicas_.front().collective->rank(); }
+
+ private:
   // Returns a task's name in the membership's form, "rank 2 (host b, pid 77)".
   std::string own_name() const;
-  void build(Replica& replica, const Tensor* shared_values);
+  void build(Replica& replica, const Tensor* shared_values,
+             const std::optional<Tensor>& own_gradients);
   void bring_to_host(const Replica& replica) const;
   void check_same_values(std::string_view what);
   void restore_loss_scale(Replica& replica, const Snapshot& saved);

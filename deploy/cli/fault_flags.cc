@@ -70,7 +70,7 @@ Link link_of(const LinkFlags& flags) {
 void check_link(const LinkFlags& flags, StrategyOptions& options) {
   options.link = link_of(flags);
   if (options.link.is_plain()) return;
-  const bool has_ring = options.name == "multi-worker-mirrored";
+  const bool has_ring = options.name == "multi-worker-mirrored" || options.name == "pipeline";
   if (!has_ring && options.name != "parameter-server") {
     throw UsageError(
         fmt::format("{}: --strategy {} is one process and has no links; leave it out, or choose "

@@ -26,8 +26,9 @@ Names script_names() {
   return names;
 }
 
-std::string script_for(const std::string& strategy) {
+std::string script_for(const std::string& strategy, int tasks) {
   if (strategy == "multi-worker-mirrored") return "multi_node";
+  if (strategy == "pipeline" && tasks > 1) return "multi_node";
   if (strategy == "parameter-server") return "parameter_server_het";
   return "one_node";
 }
@@ -205,8 +206,8 @@ void fit_cpus(const TrainOptions& train, SbatchOptions& options) {
   const int replicas =
       train.takes_every_device
           ? std::max<int>(requested_gpus(options), static_cast<int>(train.strategy.devices.size()))
-      : has_stages ? train.strategy.stages
-                   : train.strategy.replicas;
+      : has_stages && options.script == "one_node" ? train.strategy.stages
+                                                   : train.strategy.replicas;
   const bool is_on_gpus = train.strategy.devices.front().kind == DeviceKind::kCuda;
   if (shares) return;
   if (options.cpus_per_task == 0) {
@@ -225,7 +226,7 @@ void check_strategy(const FlagSet& flags, SbatchOptions& options) {
   if (options.strategy.empty() && options.script.empty()) {
     throw UsageError("--strategy is missing; give --strategy NAME, or --script NAME");
   }
-  if (options.script.empty()) options.script = script_for(options.strategy);
+  if (options.script.empty()) options.script = script_for(options.strategy, tasks_of(options));
   const bool is_heterogeneous = options.script == "parameter_server_het";
   flags.require("--servers", is_heterogeneous || options.script == "compare",
                 "--strategy parameter-server");

@@ -2,9 +2,23 @@
 // clip_grad_norm_ of PyTorch.
 #pragma once
 
+#include <array>
 #include <span>
 
 namespace syncopate {
+
+// The sums of squares behind a norm: several, because one alone would wait for each addition before
+// the next.
+class NormSums {
+ public:
+  // Adds gradients that follow those of earlier calls; each call but the last has a multiple of 16.
+  void add(std::span<const float> gradients) noexcept;
+  double norm() const noexcept;
+  std::span<double> all() noexcept { return sums_; }  // to pass them on
+
+ private:
+  std::array<double, 16> sums_{};
+};
 
 // Returns the L2 norm, added in double precision and in an order that depends on the number of
 // elements only, so that all replicas with equal gradients get the same bits. Zero padding does not
@@ -14,7 +28,9 @@ double gradient_norm(std::span<const float> gradients) noexcept;
 // Returns the factor of gradients of this norm: 1, or what makes the norm about max_norm.
 float clip_factor(double norm, double max_norm) noexcept;
 
-// Multiplies all gradients by their clip_factor(). A factor of 1 leaves their bits as they are.
+// Multiplies all gradients by a factor. A factor of 1 leaves their bits as they are.
+void scale_gradients(std::span<float> gradients, float factor) noexcept;
+// Multiplies all gradients by their clip_factor().
 void clip_gradients(std::span<float> gradients, double max_norm) noexcept;
 
 }  // namespace syncopate

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -44,6 +45,32 @@ class HostBuffer final : public Buffer {
   Device device() const noexcept override { return {}; }
 
  private:
+  std::byte* data_ = nullptr;
+  std::size_t size_bytes_;
+};
+
+class SparseHostBuffer final : public Buffer {
+ public:
+  explicit SparseHostBuffer(std::size_t size_bytes) : size_bytes_(size_bytes) {
+    void* const data = mmap(nullptr, mapped_bytes(), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data == MAP_FAILED) {
+      throw OutOfMemoryError(
+          fmt::format("host memory: {} MiB of addresses are not available", size_bytes >> 20));
+    }
+    data_ = static_cast<std::byte*>(data);
+  }
+  SparseHostBuffer(const SparseHostBuffer&) = delete;
+  SparseHostBuffer& operator=(const SparseHostBuffer&) = delete;
+  ~SparseHostBuffer() override { (void)munmap(data_, mapped_bytes()); }
+
+  std::byte* data() noexcept override { return data_; }
+  std::size_t size_bytes() const noexcept override { return size_bytes_; }
+  Device device() const noexcept override { return {}; }
+
+ private:
+  std::size_t mapped_bytes() const noexcept { return std::max<std::size_t>(size_bytes_, 1); }
+
   std::byte* data_ = nullptr;
   std::size_t size_bytes_;
 };
@@ -108,6 +135,10 @@ std::string to_string(Device device) {
 
 std::shared_ptr<Buffer> make_host_buffer(std::size_t size_bytes) {
   return std::make_shared<HostBuffer>(size_bytes);
+}
+
+std::shared_ptr<Buffer> make_sparse_host_buffer(std::size_t size_bytes) {
+  return std::make_shared<SparseHostBuffer>(size_bytes);
 }
 
 std::shared_ptr<Buffer> make_mapped_buffer(SharedMapping mapping, std::size_t offset_bytes) {

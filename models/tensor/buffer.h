@@ -41,6 +41,9 @@ class Buffer {
 // Returns zeroed host memory, aligned to kAlignmentBytes; blocks of 2 MiB or more ask for huge
 // pages. Throws OutOfMemoryError.
 std::shared_ptr<Buffer> make_host_buffer(std::size_t size_bytes);
+// Returns zeroed host memory whose pages are taken from the machine when they are first written.
+// For blocks of which a process uses a part. Throws OutOfMemoryError.
+std::shared_ptr<Buffer> make_sparse_host_buffer(std::size_t size_bytes);
 
 // The memory of a shared mapping from `offset_bytes` on. The buffer keeps the mapping alive.
 std::shared_ptr<Buffer> make_mapped_buffer(SharedMapping mapping, std::size_t offset_bytes);

@@ -89,4 +89,9 @@ Tensor make_host_tensor(Shape shape, DType dtype) {
   return {make_host_buffer(bytes), 0, std::move(shape), dtype};
 }
 
+Tensor make_sparse_host_tensor(Shape shape, DType dtype) {
+  const auto bytes = static_cast<std::size_t>(num_elements(shape)) * size_bytes(dtype);
+  return {make_sparse_host_buffer(bytes), 0, std::move(shape), dtype};
+}
+
 }  // namespace syncopate

@@ -51,5 +51,7 @@ class Tensor {
 
 // Returns a tensor in new, zeroed host memory. Throws OutOfMemoryError.
 Tensor make_host_tensor(Shape shape, DType dtype);
+// Returns a tensor in memory of make_sparse_host_buffer(). Throws OutOfMemoryError.
+Tensor make_sparse_host_tensor(Shape shape, DType dtype);
 
 }  // namespace syncopate

@@ -1,58 +1,56 @@
-// The tensors that one stage of a pipeline hands to its neighbour, one for each micro-batch of a
-// step, and the number of those that are complete.
+// Hands the tensors of micro-batches from one stage of a pipeline to its neighbour: outputs to the
+// next stage, gradients to the previous one. Within a process the stages are threads
+// (thread_handover.h), else tasks (counted_handover.h).
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "models/tensor/tensor.h"
 
 namespace syncopate {
 
-// One thread fills the tensors in order and calls publish(); another one calls wait_for().
+// One direction between two neighbours. The sender fills the tensors of a step in order and calls
+// send(); the receiver calls receive(). One thread on each side.
 class Handover {
  public:
-  // shape: of one sample; `samples`: the most samples of a micro-batch.
-  Handover(const Shape& shape, int micro_batches, std::int64_t samples) {
-    Shape all = shape;
-    all.insert(all.begin(), samples);
-    for (int m = 0; m < micro_batches; ++m) tensors_.push_back(make_host_tensor(all, DType::kF32));
-  }
+  virtual ~Handover() = default;
 
-  // Returns the samples of a micro-batch.
-  Tensor of(int micro_batch, std::int64_t samples) const {
-    return tensors_[static_cast<std::size_t>(micro_batch)].rows(0, samples);
-  }
-
-  // Starts a step. Called while no other thread uses the object.
-  void reset() { published_.store(0); }
-  // Micro-batch published + 1 is complete.
-  void publish() {
-    published_.fetch_add(1, std::memory_order_release);
-    published_.notify_all();
-  }
-  // Ends every wait of the step, because a stage has failed.
-  void give_up() {
-    published_.fetch_or(kGivenUp, std::memory_order_release);
-    published_.notify_all();
-  }
-  // Waits until this micro-batch is complete. Returns false if a stage has failed. The wait has no
-  // deadline: the other thread computes, or calls give_up().
-  bool wait_for(int micro_batch) const {
-    for (;;) {
-      const std::uint32_t published = published_.load(std::memory_order_acquire);
-      if ((published & kGivenUp) != 0) return false;
-      if (published > static_cast<std::uint32_t>(micro_batch)) return true;
-      published_.wait(published, std::memory_order_acquire);
-    }
-  }
-
- private:
-  static constexpr std::uint32_t kGivenUp = std::uint32_t{1} << 31;
-
-  std::vector<Tensor> tensors_;
-  std::atomic<std::uint32_t> published_{0};
+  // Returns the tensor of a micro-batch of `samples` samples. The receiver may read it between
+  // receive() and the end of the step.
+  virtual Tensor memory(int micro_batch, std::int64_t samples) const = 0;
+  // Starts a step. Both sides call it while neither sends or receives.
+  virtual void begin_step() = 0;
+  // Hands over the tensor of the next micro-batch, which is complete. Throws PeerError.
+  virtual void send(int micro_batch, std::int64_t samples) = 0;
+  // Waits until the micro-batch has arrived. Returns false if a stage of this process has failed.
+  // Throws PeerError if a task has failed, or did not send in time.
+  virtual bool receive(int micro_batch, std::int64_t samples) = 0;
+  // Ends every wait of this process for the step, because a stage has failed.
+  virtual void give_up() = 0;
 };
+
+// The hand-overs of a stage; null where it has no neighbour.
+struct StageLinks {
+  std::shared_ptr<Handover> inputs;            // from the previous stage
+  std::shared_ptr<Handover> input_gradients;   // to the previous stage
+  std::shared_ptr<Handover> outputs;           // to the next stage
+  std::shared_ptr<Handover> output_gradients;  // from the next stage
+
+  std::vector<Handover*> all() const {
+    std::vector<Handover*> present;
+    for (const auto* link : {&inputs, &input_gradients, &outputs, &output_gradients}) {
+      if (*link != nullptr) present.push_back(link->get());
+    }
+    return present;
+  }
+};
+
+// Returns the shape of a tensor of `samples` samples of this shape.
+inline Shape shape_of_samples(Shape of_sample, std::int64_t samples) {
+  of_sample.insert(of_sample.begin(), samples);
+  return of_sample;
+}
 
 }  // namespace syncopate

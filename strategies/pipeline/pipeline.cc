@@ -1,12 +1,15 @@
 // --strategy pipeline: one replica whose network is cut into stages. Each stage computes on a
 // device of its own, where its variables live, so a stage trains what one device trains: there is
-// nothing to pull or push.
+// nothing to pull or push. The stages are threads of one process, or tasks (task_pipeline.h).
 #include <fmt/format.h>
 
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "models/base/errors.h"
 #include "strategies/pipeline/pipeline_backend.h"
+#include "strategies/pipeline/task_pipeline.h"
 #include "strategies/single_replica.h"
 
 namespace syncopate {
@@ -19,17 +22,31 @@ std::unique_ptr<Strategy> make_pipeline(const StrategyOptions& options, const Gr
                     options.replicas));
   }
   if (options.devices.front().kind != DeviceKind::kCpu) {
-    throw UnavailableError("--strategy pipeline computes on CPUs only; choose --devices cpu");
+    throw UnavailableError(
+        "--strategy pipeline computes on CPUs only, stages on GPUs would need NCCL; choose "
+        "--devices cpu");
   }
-  std::vector<std::unique_ptr<Backend>> backends;
-  for (int s = 0; s < options.stages; ++s) {
-    backends.push_back(make_backend(backend_options(options, s)));
+  std::vector<Stage> stages =
+      options.cut.empty() ? cut_into_stages(graph, options.stages) : cut_behind(graph, options.cut);
+  if (options.membership != nullptr && options.membership->members().size() > 1) {
+    return make_task_pipeline(options, graph, std::move(stages));
   }
-  auto backend = std::make_unique<PipelineBackend>(cut_into_stages(graph, options.stages),
-                                                   std::move(backends), options.micro_batches);
-  StrategyOptions whole = options;  // the model divides a step into micro-batches itself
+  LocalStages local{.all = std::move(stages)};
+  for (int s = 0; s < static_cast<int>(local.all.size()); ++s) {
+    local.backends.push_back(make_backend(backend_options(options, s)));
+  }
+  const int micro_batches = options.micro_batches;
+  auto backend = std::make_unique<PipelineBackend>(
+      std::move(local), micro_batches,
+      [micro_batches](std::span<const Stage> all, std::int64_t samples) {
+        return link_threads(all, micro_batches, samples);
+      });
+  const PipelineBackend& pipeline = *backend;  // belongs to the replica
+  StrategyOptions whole = options;             // the model divides a step into micro-batches itself
   whole.micro_batches = 1;
-  return make_single_replica(whole, graph, std::move(backend));
+  return make_single_replica(whole, graph, std::move(backend), [&pipeline] {
+    return std::vector<double>(pipeline.idle_seconds().begin(), pipeline.idle_seconds().end());
+  });
 }
 
 }  // namespace syncopate

@@ -6,41 +6,62 @@
 #include <utility>
 
 #include "strategies/pipeline/pipeline_model.h"
+#include "strategies/pipeline/thread_handover.h"
 
 namespace syncopate {
 
-PipelineBackend::PipelineBackend(std::vector<Stage> stages,
-                                 std::vector<std::unique_ptr<Backend>> backends, int micro_batches)
+PipelineBackend::PipelineBackend(LocalStages stages, int micro_batches, MakeLinks make_links)
     : stages_(std::move(stages)),
-      backends_(std::move(backends)),
       micro_batches_(micro_batches),
-      team_(static_cast<int>(stages_.size()), "stage") {}
+      make_links_(std::move(make_links)),
+      idle_seconds_(stages_.backends.size(), 0.0),
+      team_(static_cast<int>(stages_.backends.size()), "stage") {}
 
 std::string PipelineBackend::description() const {
-  return fmt::format("{} stages, each {}", stages_.size(), backends_.front()->description());
+  const std::string of_stage = stages_.backends.front()->description();
+  return fmt::format("{} stages, each {}", stages_.all.size(), of_stage);
 }
 
 std::unique_ptr<Model> PipelineBackend::compile(const Graph& graph, ParameterArena& arena,
                                                 StateBlock& state, const CompileOptions& options) {
   if (options.mode != Mode::kTrain) {
-    return backends_.front()->compile(graph, arena, state, options);
+    return stages_.backends.front()->compile(graph, arena, state, options);
   }
+  const std::vector<StageLinks> links =
+      make_links_(stages_.all, samples_of_micro_batch(options.batch_size, micro_batches_));
   std::vector<StageParts> parts;
-  for (std::size_t s = 0; s < stages_.size(); ++s) {
-    parts.push_back({.stage = &stages_[s], .backend = backends_[s].get()});
+  for (int s = 0; s < team_.count(); ++s) {
+    parts.push_back({.stage = &stage(s),
+                     .backend = stages_.backends[static_cast<std::size_t>(s)].get(),
+                     .index = stages_.first + s,
+                     .stages = static_cast<int>(stages_.all.size()),
+                     .links = links[static_cast<std::size_t>(s)]});
   }
-  return std::make_unique<PipelineModel>(parts, micro_batches_, team_, arena, state, options);
+  return std::make_unique<PipelineModel>(parts, micro_batches_, team_, arena, state, options,
+                                         idle_seconds_);
 }
 
 void PipelineBackend::update(const Optimizer& optimizer, const UpdateStep& step,
                              ParameterArena& arena, std::span<const Tensor> slots, Bucket range) {
   team_.run([&](int s) {
-    const Stage& stage = stages_[static_cast<std::size_t>(s)];
-    const Bucket part{.begin = std::max(range.begin, stage.first_value),
-                      .end = std::min(range.end, stage.end_value)};
+    const Bucket part{.begin = std::max(range.begin, stage(s).first_value),
+                      .end = std::min(range.end, stage(s).end_value)};
     if (part.begin >= part.end) return;
-    backends_[static_cast<std::size_t>(s)]->update(optimizer, step, arena, slots, part);
+    stages_.backends[static_cast<std::size_t>(s)]->update(optimizer, step, arena, slots, part);
   });
+}
+
+std::vector<StageLinks> link_threads(std::span<const Stage> stages, int micro_batches,
+                                     std::int64_t samples) {
+  std::vector<StageLinks> links(stages.size());
+  for (std::size_t s = 0; s + 1 < stages.size(); ++s) {
+    const Shape shape = stages[s].graph.logits_shape();
+    links[s].outputs = std::make_shared<ThreadHandover>(shape, micro_batches, samples);
+    links[s].output_gradients = std::make_shared<ThreadHandover>(shape, micro_batches, samples);
+    links[s + 1].inputs = links[s].outputs;
+    links[s + 1].input_gradients = links[s].output_gradients;
+  }
+  return links;
 }
 
 }  // namespace syncopate

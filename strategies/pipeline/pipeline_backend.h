@@ -1,39 +1,66 @@
-// The devices of a pipeline as one backend: a model for training is divided into stages, and a
-// model for evaluation runs on the first stage's device.
+// The devices of a pipeline's stages in this process as one backend: a model for training consists
+// of stages, and a model for evaluation is the whole network on the first of these devices.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "models/backend/backend.h"
 #include "models/base/thread_team.h"
+#include "strategies/pipeline/handover.h"
 #include "strategies/pipeline/stages.h"
 
 namespace syncopate {
 
+// The stages [first, first + backends.size()) of a network.
+struct LocalStages {
+  std::vector<Stage> all;  // of the network
+  int first = 0;
+  std::vector<std::unique_ptr<Backend>> backends;  // whose values are in host memory
+};
+
+// Makes the hand-overs of the stages of this process. all: the stages of the network. samples: the
+// most of a micro-batch.
+using MakeLinks =
+    std::function<std::vector<StageLinks>(std::span<const Stage> all, std::int64_t samples)>;
+
 class PipelineBackend final : public Backend {
  public:
-  // backends: one for each stage, whose values are in host memory. Throws UsageError if the system
+  // make_links: called when the model for training is compiled. Throws UsageError if the system
   // starts fewer threads than stages.
-  PipelineBackend(std::vector<Stage> stages, std::vector<std::unique_ptr<Backend>> backends,
-                  int micro_batches);
+  PipelineBackend(LocalStages stages, int micro_batches, MakeLinks make_links);
 
-  Device device() const noexcept override { return backends_.front()->device(); }
+  Device device() const noexcept override { return stages_.backends.front()->device(); }
   std::string description() const override;
   // For training, `graph` must be the network that the stages were cut from, and there is one such
   // model.
   std::unique_ptr<Model> compile(const Graph& graph, ParameterArena& arena, StateBlock& state,
                                  const CompileOptions& options) override;
-  // Each stage updates its part of the range.
+  // Each stage of this process updates its part of the range.
   void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
               std::span<const Tensor> slots, Bucket range) override;
 
+  // Returns by stage of this process the time of all steps in which it did not compute.
+  std::span<const double> idle_seconds() const noexcept { return idle_seconds_; }
+
  private:
-  const std::vector<Stage> stages_;
-  const std::vector<std::unique_ptr<Backend>> backends_;
+  const Stage& stage(int local) const {
+    return stages_.all[static_cast<std::size_t>(stages_.first + local)];
+  }
+
+  const LocalStages stages_;
   const int micro_batches_;
+  const MakeLinks make_links_;
+  std::vector<double> idle_seconds_;
   ThreadTeam team_;
 };
+
+// Returns hand-overs between stages that are threads of this process.
+std::vector<StageLinks> link_threads(std::span<const Stage> stages, int micro_batches,
+                                     std::int64_t samples);
 
 }  // namespace syncopate

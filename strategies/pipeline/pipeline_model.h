@@ -1,11 +1,10 @@
-// The stages of a pipeline as one model. A stage computes on a thread of its own; micro-batches
-// follow each other through the stages in the order 1F1B: a stage runs forward passes until its
-// first gradient arrives, then a backward and a forward pass in turns. Source: Narayanan et al.
-// 2019, "PipeDream", section 3.2, with the update after all micro-batches of Huang et al. 2019,
-// "GPipe".
+// The stages of a pipeline that compute in this process, as one model. Each stage computes on a
+// thread of its own; micro-batches follow each other through the stages in the order 1F1B: a stage
+// runs forward passes until its first gradient arrives, then a backward and a forward pass in
+// turns. Source: Narayanan et al. 2019, "PipeDream", section 3.2, with the update after all
+// micro-batches of Huang et al. 2019, "GPipe".
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -13,30 +12,27 @@
 
 #include "models/backend/backend.h"
 #include "models/base/thread_team.h"
-#include "strategies/pipeline/stages.h"
+#include "strategies/pipeline/stage_worker.h"
 
 namespace syncopate {
 
-// What a stage computes with. The stages are cut from the network that the arena belongs to.
-struct StageParts {
-  const Stage* stage = nullptr;
-  Backend* backend = nullptr;  // of this stage alone
-};
-
-// A model of the whole network, compiled for training. It is used by one thread, which computes the
-// first stage.
+// A model of these stages, compiled for training. It is used by one thread, which computes the
+// first of them.
 class PipelineModel final : public Model {
  public:
   // arena and state are those of the whole network, in host memory. options: as for one device,
-  // with the batch size of a step. Throws what Backend::compile() throws. All arguments must
+  // with the batch size of a step. idle_seconds: by stage; the model adds the time of its steps in
+  // which the stage did not compute. Throws what Backend::compile() throws. All arguments must
   // outlive the model.
   PipelineModel(std::span<const StageParts> stages, int micro_batches, ThreadTeam& team,
-                ParameterArena& arena, StateBlock& state, const CompileOptions& options);
+                ParameterArena& arena, StateBlock& state, const CompileOptions& options,
+                std::span<double> idle_seconds);
 
   std::int64_t batch_size() const noexcept override { return batch_size_; }
   // Runs the forward and the backward passes of all micro-batches: a stage begins its backward
   // passes before others have ended their forward passes.
   void start_forward(const Batch& batch, const ValuesHook& before_use) override;
+  // Returns zeros if the last stage is in another process.
   Scores scores() override { return scores_; }
   void backward(const GradientHook& on_ready) override;
   void accumulate() override;
@@ -44,14 +40,17 @@ class PipelineModel final : public Model {
   Tensor logits() const override;
 
  private:
-  class Worker;
-
   const std::int64_t batch_size_;
-  const int micro_batches_;
   ThreadTeam& team_;
   ParameterArena& arena_;
-  std::vector<std::unique_ptr<Worker>> workers_;  // by stage
+  const std::span<double> idle_seconds_;
+  std::vector<std::unique_ptr<StageWorker>> workers_;  // by stage of this process
   Scores scores_;
 };
+
+// Returns the batch size of a micro-batch.
+constexpr std::int64_t samples_of_micro_batch(std::int64_t batch_size, int micro_batches) noexcept {
+  return (batch_size + micro_batches - 1) / micro_batches;
+}
 
 }  // namespace syncopate

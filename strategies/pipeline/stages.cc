@@ -1,6 +1,7 @@
 #include "strategies/pipeline/stages.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -62,6 +63,37 @@ struct Sums {
   std::vector<std::size_t> parameters;
 };
 
+// Returns the name of a place to cut: that of the last node up to it that has one, since operations
+// such as ReLU have none.
+std::string name_of_place(const Graph& graph, NodeId place) {
+  for (NodeId id = place; id >= 0; --id) {
+    const std::string& name = graph.nodes[static_cast<std::size_t>(id)].name;
+    if (!name.empty()) return name;
+  }
+  return "";
+}
+
+// Returns the last node of a stage that ends behind the node `name`: the last place that has this
+// name or that of a part of it.
+NodeId find_place(const Graph& graph, std::span<const NodeId> places, const std::string& name) {
+  for (auto place = places.rbegin(); place != places.rend(); ++place) {
+    const std::string its_name = name_of_place(graph, *place);
+    if (its_name == name || its_name.starts_with(name + ".")) return *place;
+  }
+  const Sums sums(graph);
+  std::vector<std::string> names;
+  for (const NodeId place : places) {
+    const auto last = static_cast<NodeId>(graph.nodes.size()) - 1;
+    if (!sums.has_parameters_between(-1, place) || !sums.has_parameters_between(place, last)) {
+      continue;
+    }
+    std::string its_name = name_of_place(graph, place);
+    if (names.empty() || names.back() != its_name) names.push_back(std::move(its_name));
+  }
+  throw UsageError(fmt::format("--cut {}: network {} cannot be cut there; choose from {}", name,
+                               graph.name, fmt::join(names, ", ")));
+}
+
 // Returns the last nodes of the stages. best[s][p]: the least multiply-adds of the largest of s + 1
 // stages that end behind place p; the last place is the loss.
 std::vector<NodeId> choose_ends(const Graph& graph, int count) {
@@ -92,8 +124,7 @@ std::vector<NodeId> choose_ends(const Graph& graph, int count) {
   if (best.back().back() == kImpossible) {
     throw UsageError(
         fmt::format("--stages {}: network {} cannot be cut into {} stages with parameters: {} of "
-                    "its nodes have "
-                    "an output that alone is read by later nodes; choose fewer",
+                    "its nodes have an output that alone is read by later nodes; choose fewer",
                     count, graph.name, count, places.size() - 1));
   }
   std::vector<NodeId> ends(stages);
@@ -177,19 +208,57 @@ Stage make_stage(const Graph& whole, NodeId after, NodeId last) {
   stage.first_state = begin_of(states, first_state);
   stage.end_state = begin_of(states, first_state + graph.state.size());
   stage.multiply_adds = Sums(whole).multiply_adds_between(after, last);
+  stage.last_node = name_of_place(whole, last);
   return stage;
+}
+
+std::vector<Stage> make_stages(const Graph& whole, std::span<const NodeId> ends) {
+  std::vector<Stage> stages;
+  NodeId after = -1;
+  for (const NodeId last : ends) {
+    stages.push_back(make_stage(whole, after, last));
+    after = last;
+  }
+  return stages;
 }
 
 }  // namespace
 
 std::vector<Stage> cut_into_stages(const Graph& whole, int count) {
-  std::vector<Stage> stages;
+  return make_stages(whole, choose_ends(whole, count));
+}
+
+std::vector<Stage> cut_behind(const Graph& whole, std::span<const std::string> names) {
+  const std::vector<NodeId> places = places_to_cut(whole);
+  const Sums sums(whole);
+  std::vector<NodeId> ends;
+  for (const std::string& name : names) ends.push_back(find_place(whole, places, name));
+  ends.push_back(static_cast<NodeId>(whole.nodes.size()) - 1);
   NodeId after = -1;
-  for (const NodeId last : choose_ends(whole, count)) {
-    stages.push_back(make_stage(whole, after, last));
-    after = last;
+  for (std::size_t s = 0; s < ends.size(); ++s) {
+    const bool is_last = s + 1 == ends.size();
+    if (ends[s] <= after) {
+      throw UsageError(
+          fmt::format("--cut {}: it is not behind {} in network {}; give the nodes in "
+                      "the order of the network, each once",
+                      names[s], names[s - 1], whole.name));
+    }
+    if (!sums.has_parameters_between(after, ends[s])) {
+      throw UsageError(fmt::format(
+          "--cut {}: the stage {} it has no parameters; choose another node of network {}",
+          names[is_last ? s - 1 : s], is_last ? "behind" : "up to", whole.name));
+    }
+    after = ends[s];
   }
-  return stages;
+  return make_stages(whole, ends);
+}
+
+std::string describe_cut(std::span<const Stage> stages) {
+  std::string text;
+  for (const Stage& stage : stages.first(stages.size() - 1)) {
+    text += (text.empty() ? "" : ", ") + stage.last_node;
+  }
+  return text;
 }
 
 }  // namespace syncopate

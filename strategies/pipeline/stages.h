@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ struct Stage {
   std::int64_t first_state = 0;
   std::int64_t end_state = 0;
   std::int64_t multiply_adds = 0;  // of a forward pass of one sample
+  // The last node that has a name: the stage ends behind it and the nodes without names after it.
+  std::string last_node;
 };
 
 // Cuts the network into `count` stages, each with a parameter, so that the largest number of
@@ -25,5 +28,14 @@ struct Stage {
 // the only value that later nodes read, and not inside a fused group. A pure function of its
 // arguments. Throws UsageError when the network has too few such places.
 std::vector<Stage> cut_into_stages(const Graph& whole, int count);
+
+// Cuts the network behind these nodes, such as "conv1", or behind all nodes whose names begin
+// alike, such as "layer1". Nodes without a name belong to the node before them. Throws UsageError
+// for a name that is no place to cut, listing the places; for another order than the network's; for
+// a stage without parameters.
+std::vector<Stage> cut_behind(const Graph& whole, std::span<const std::string> names);
+
+// Returns the names of the nodes behind which the stages end, but for the last, "conv1, conv2".
+std::string describe_cut(std::span<const Stage> stages);
 
 }  // namespace syncopate

@@ -14,6 +14,7 @@
 #include "tests/end_to_end/support/role_processes.h"
 #include "tests/end_to_end/support/run_program.h"
 #include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/end_to_end/support/task_results.h"
 
 namespace syncopate::test {
 namespace {
@@ -44,18 +45,6 @@ Arguments small_job(const std::filesystem::path& metrics, const Arguments& more)
 Arguments endless(const ScratchDir& scratch, const Arguments& more = {}) {
   return small_job(scratch / "m.jsonl",
                    Arguments{"--epochs", "100000", "--eval-every", "0"} + more);
-}
-
-// Expects that every worker but `failed` printed a line that names `failed`.
-void expect_all_name(const ProgramResult& result, int failed, int workers) {
-  for (int i = 0; i < workers; ++i) {
-    if (i == failed) continue;
-    const std::string prefix = "[worker " + std::to_string(i) + "] syncopate: ";
-    const std::size_t begin = result.err.find(prefix);
-    ASSERT_NE(begin, std::string::npos) << "worker " << i << " says nothing:\n" << result.err;
-    const std::string line = result.err.substr(begin, result.err.find('\n', begin) - begin);
-    EXPECT_NE(line.find("rank " + std::to_string(failed) + " (host "), std::string::npos) << line;
-  }
 }
 
 struct Fault {

@@ -5,89 +5,23 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "models/base/errors.h"
-#include "models/base/random.h"
-#include "models/zoo/zoo.h"
-#include "strategies/input_shard.h"
 #include "strategies/pipeline/stages.h"
 #include "strategies/strategy.h"
+#include "tests/strategies/pipeline_training.h"
 
 namespace syncopate {
 namespace {
 
-constexpr std::int64_t kBatch = 12;
-
-Graph network(const std::string& name) {
-  NetworkInput input{.sample_shape = {28, 28, 1}, .classes = 4};
-  if (name == "fcn") {
-    input.sample_shape = {16, 16, 3};
-    input.target_shape = {16, 16};
-  }
-  const auto channels = static_cast<std::size_t>(input.sample_shape.back());
-  input.input = {.dtype = DType::kU8,
-                 .mean = std::vector<float>(channels, 0.5F),
-                 .stddev = std::vector<float>(channels, 0.25F)};
-  return build_network(name, input);
-}
-
-// Pixels and labels that are functions of their index.
-Batch batch_for(const Graph& graph, std::int64_t samples) {
-  Batch batch{.inputs = {},
-              .target = {},
-              .num_samples = samples,
-              .loss_divisor = std::max<std::int64_t>(samples, 1)};
-  Shape pixels = graph.input_shape();
-  pixels.insert(pixels.begin(), samples);
-  batch.inputs.push_back(make_host_tensor(pixels, DType::kU8));
-  const std::span<std::uint8_t> x = batch.inputs[0].u8();
-  const RandomStream noise(5, 7);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::uint8_t>(noise.bits(i) >> 24);
-  Shape target = graph.target_shape();
-  target.insert(target.begin(), samples);
-  batch.target = make_host_tensor(target, DType::kI32);
-  const std::span<std::int32_t> labels = batch.target.i32();
-  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 4);
-  batch.keys = make_host_tensor({samples}, DType::kI64);
-  return batch;
-}
-
 std::unique_ptr<Strategy> make(const Graph& graph, const std::string& name, int stages,
                                int micro_batches, int lanes = 1) {
-  StrategyOptions options;
-  options.name = name;
-  options.seed = 3;
-  options.batch_size_per_replica = kBatch;
-  options.stages = stages;
-  options.micro_batches = micro_batches;
+  StrategyOptions options = pipeline_options(name, stages, micro_batches);
   options.lanes = lanes;
-  options.optimizer.name = "momentum";
   return make_strategy(options, graph);
-}
-
-// Trains whole steps, and returns the sum of their losses.
-double train(Strategy& strategy, const Batch& batch, int steps) {
-  Replica& replica = strategy.replicas().front();
-  double loss = 0.0;
-  for (int step = 1; step <= steps; ++step) {
-    replica.variables->pull({.learning_rate = 0.05F, .step = step});
-    const auto wait = [&](BucketId bucket) { replica.variables->wait_values(bucket); };
-    const int last = replica.micro_batches - 1;
-    for (int part = 0; part < last; ++part) {
-      const BatchShare share = share_of_replica(batch.num_samples, part, replica.micro_batches);
-      loss += replica.model->forward(batch.rows(share.begin, share.end), wait).loss;
-      replica.model->accumulate();
-    }
-    const BatchShare share = share_of_replica(batch.num_samples, last, replica.micro_batches);
-    loss += replica.model->forward(batch.rows(share.begin, share.end), wait).loss;
-    replica.model->backward([&](BucketId bucket) { replica.variables->push(bucket, {}); });
-    replica.variables->commit();
-  }
-  return loss;
 }
 
 double relative_distance(const Tensor& found, const Tensor& expected) {
@@ -102,22 +36,18 @@ double relative_distance(const Tensor& found, const Tensor& expected) {
   return std::sqrt(distance / length);
 }
 
-bool are_equal(const Tensor& left, const Tensor& right) {
-  return std::ranges::equal(left.bytes(), right.bytes());
-}
-
 using Case = std::tuple<std::string, int, int, int>;  // network, stages, micro-batches, lanes
 
 class APipeline : public testing::TestWithParam<Case> {};
 
 TEST_P(APipeline, TrainsWhatOneDeviceTrains) {
   const auto& [name, stages, micro_batches, lanes] = GetParam();
-  const Graph graph = network(name);
-  const Batch batch = batch_for(graph, kBatch);
+  const Graph graph = small_network(name);
+  const Batch batch = batch_for(graph, kPipelineBatch);
   const auto pipeline = make(graph, "pipeline", stages, micro_batches, lanes);
   const auto one_device = make(graph, "one-device", 1, micro_batches, lanes);
   // Losses are added in double precision, in another order.
-  EXPECT_DOUBLE_EQ(train(*pipeline, batch, 3), train(*one_device, batch, 3));
+  EXPECT_DOUBLE_EQ(train_steps(*pipeline, batch, 3), train_steps(*one_device, batch, 3));
   // The same micro-batches are added in the same order, so the bits are equal.
   EXPECT_TRUE(are_equal(pipeline->snapshot().values, one_device->snapshot().values));
   EXPECT_TRUE(are_equal(pipeline->snapshot().state, one_device->snapshot().state));
@@ -134,12 +64,12 @@ INSTANTIATE_TEST_SUITE_P(Each, APipeline,
 // additions.
 TEST(APipelineOfMicroBatches, TrainsWhatAWholeBatchTrains) {
   for (const char* name : {"mlp", "mnist-cnn", "fcn"}) {
-    const Graph graph = network(name);
-    const Batch batch = batch_for(graph, kBatch);
+    const Graph graph = small_network(name);
+    const Batch batch = batch_for(graph, kPipelineBatch);
     const auto pipeline = make(graph, "pipeline", 2, 4);
     const auto one_device = make(graph, "one-device", 1, 1);
-    train(*pipeline, batch, 10);
-    train(*one_device, batch, 10);
+    train_steps(*pipeline, batch, 10);
+    train_steps(*one_device, batch, 10);
     // 1e-3: the bound of all synchronous strategies after 10 steps.
     EXPECT_LT(relative_distance(pipeline->snapshot().values, one_device->snapshot().values), 1e-3)
         << name;
@@ -147,28 +77,29 @@ TEST(APipelineOfMicroBatches, TrainsWhatAWholeBatchTrains) {
 }
 
 TEST(APipelineOfMicroBatches, TakesShortAndEmptyBatches) {
-  const Graph graph = network("mnist-cnn");
+  const Graph graph = small_network("mnist-cnn");
   const auto pipeline = make(graph, "pipeline", 2, 4);
   const auto one_device = make(graph, "one-device", 1, 4);
   for (const std::int64_t samples : {5, 0, 12, 1}) {
     const Batch batch = batch_for(graph, samples);
-    EXPECT_DOUBLE_EQ(train(*pipeline, batch, 1), train(*one_device, batch, 1)) << samples;
+    EXPECT_DOUBLE_EQ(train_steps(*pipeline, batch, 1), train_steps(*one_device, batch, 1))
+        << samples;
     EXPECT_TRUE(are_equal(pipeline->snapshot().values, one_device->snapshot().values)) << samples;
   }
 }
 
 TEST(APipelineOfMicroBatches, ReportsTheFailureOfAStage) {
-  const Graph graph = network("mnist-cnn");
+  const Graph graph = small_network("mnist-cnn");
   const auto pipeline = make(graph, "pipeline", 2, 4);
-  Batch batch = batch_for(graph, kBatch);
+  Batch batch = batch_for(graph, kPipelineBatch);
   batch.target.i32()[5] = 99;  // is read by the last stage
-  EXPECT_THROW(train(*pipeline, batch, 1), ShapeError);
+  EXPECT_THROW(train_steps(*pipeline, batch, 1), ShapeError);
   batch.target.i32()[5] = 1;
-  EXPECT_NO_THROW(train(*pipeline, batch, 1)) << "the next step";
+  EXPECT_NO_THROW(train_steps(*pipeline, batch, 1)) << "the next step";
 }
 
 TEST(Stages, HoldTheWholeNetworkInOrder) {
-  const Graph whole = network("resnet20");
+  const Graph whole = small_network("resnet20");
   for (const int count : {1, 2, 3, 5}) {
     const std::vector<Stage> stages = cut_into_stages(whole, count);
     ASSERT_EQ(stages.size(), static_cast<std::size_t>(count));
@@ -190,7 +121,7 @@ TEST(Stages, HoldTheWholeNetworkInOrder) {
 }
 
 TEST(Stages, HaveAboutEqualWork) {
-  const std::vector<Stage> stages = cut_into_stages(network("resnet20"), 3);
+  const std::vector<Stage> stages = cut_into_stages(small_network("resnet20"), 3);
   std::int64_t all = 0;
   std::int64_t most = 0;
   for (const Stage& stage : stages) {
@@ -200,8 +131,55 @@ TEST(Stages, HaveAboutEqualWork) {
   EXPECT_LT(static_cast<double>(most), 1.15 * static_cast<double>(all) / 3.0);
 }
 
+// Returns the names of the nodes behind which stages end.
+std::string cut_of(const Graph& whole, const std::vector<std::string>& names) {
+  return describe_cut(cut_behind(whole, names));
+}
+
+// Returns the message with which a cut is refused; "" if it is not.
+std::string refusal_of(const Graph& whole, const std::vector<std::string>& names) {
+  try {
+    (void)cut_behind(whole, names);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Stages, EndBehindTheNodesThatAreNamed) {
+  const Graph whole = small_network("resnet20");
+  EXPECT_EQ(cut_of(whole, {"layer1.1.bn2"}), "layer1.1.bn2");
+  EXPECT_EQ(cut_of(whole, {"layer1", "layer2"}), "layer1.2.bn2, layer2.2.bn2");
+  const std::vector<Stage> stages = cut_behind(whole, std::vector<std::string>{"layer2"});
+  EXPECT_EQ(stages[1].graph.parameters.front().name, "layer3.0.conv1.weight");
+  EXPECT_EQ(stages[0].end_value, stages[1].first_value);
+}
+
+TEST(Stages, AreNotCutWhereTheNetworkHasNoPlace) {
+  const Graph whole = small_network("mnist-cnn");
+  EXPECT_EQ(refusal_of(whole, {"conv9"}),
+            "--cut conv9: network mnist-cnn cannot be cut there; choose from conv1, fc1");
+  // The input of a residual block is read behind the block's first layer.
+  EXPECT_NE(refusal_of(small_network("resnet20"), {"layer1.0.bn1"}), "");
+  EXPECT_NE(refusal_of(whole, {"fc1", "conv1"}).find("--cut conv1: it is not behind fc1"),
+            std::string::npos);
+  EXPECT_NE(refusal_of(whole, {"conv1", "conv1"}).find("each once"), std::string::npos);
+}
+
+TEST(APipelineCutBehindNamedNodes, TrainsWhatOneDeviceTrains) {
+  const Graph graph = small_network("mnist-cnn");
+  const Batch batch = batch_for(graph, kPipelineBatch);
+  StrategyOptions options = pipeline_options("pipeline", 2, 3);
+  options.cut = {"fc1"};
+  const auto pipeline = make_strategy(options, graph);
+  const auto one_device = make(graph, "one-device", 1, 3);
+  train_steps(*pipeline, batch, 3);
+  train_steps(*one_device, batch, 3);
+  EXPECT_TRUE(are_equal(pipeline->snapshot().values, one_device->snapshot().values));
+}
+
 TEST(Stages, AreRefusedWhereTheNetworkHasTooFewPlacesToCut) {
-  EXPECT_THROW((void)cut_into_stages(network("mlp"), 50), UsageError);
+  EXPECT_THROW((void)cut_into_stages(small_network("mlp"), 50), UsageError);
 }
 
 }  // namespace

@@ -146,13 +146,27 @@ std::int64_t BatchReader::read(const ps::SampleRange& samples, std::int64_t row,
   return row;
 }
 
+void BatchReader::read_parts(std::int64_t index, const Draw& draw, const SampleView& sample) const {
+  const bool needs_inputs = options_.shard.reads_inputs;
+  if (!needs_inputs && !options_.shard.reads_targets) return;
+  const TensorSpec& target = dataset_.spec().target;
+  const bool is_class = target.dtype == DType::kI32 && target.shape.empty();
+  // A sample that cannot be read may be replaced by one of another class.
+  if (needs_inputs || !is_class || dataset_.bad_samples() != nullptr) {
+    return read_sample(dataset_, index, draw, sample);
+  }
+  const std::int32_t label = dataset_.label(index);
+  std::memcpy(sample.target.data(), &label, sizeof label);
+  check_target(dataset_, index, sample.target);
+}
+
 bool BatchReader::read_good(std::int64_t index, const Draw& draw, const SampleView& sample) const {
   BadSamples* const bad = dataset_.bad_samples();
   std::string first;
   // More bad samples in a row than the limit are too many under every strategy.
   for (std::int64_t distance = 0;; ++distance) {
     try {
-      read_sample(dataset_, (index + distance) % dataset_.size(), draw, sample);
+      read_parts((index + distance) % dataset_.size(), draw, sample);
       return distance == 0;
     } catch (const FileError& error) {
       if (bad == nullptr) throw BadSampleError(error.what());

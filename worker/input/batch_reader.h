@@ -83,6 +83,8 @@ class BatchReader {
   // Reads samples into `slot`, the memory of one batch, from row `row` of the batch on. Returns the
   // row after them: bad ones may be left out.
   std::int64_t read(const ps::SampleRange& samples, std::int64_t row, BatchSlot& slot) const;
+  // Reads the tensors of a sample that the task uses.
+  void read_parts(std::int64_t index, const Draw& draw, const SampleView& sample) const;
   // Reads the sample `index`, or another good one that replaces it. Returns false if it is bad.
   bool read_good(std::int64_t index, const Draw& draw, const SampleView& sample) const;
   // Shortens the batch to the samples that were read.

@@ -173,11 +173,15 @@ DataSplits open_dataset(std::string_view specification, const DataOptions& optio
 void read_sample(const Dataset& dataset, std::int64_t index, const Draw& draw,
                  const SampleView& sample) {
   dataset.read(index, draw, sample);
+  check_target(dataset, index, sample.target);
+}
+
+void check_target(const Dataset& dataset, std::int64_t index, std::span<const std::byte> target) {
   const SampleSpec& spec = dataset.spec();
   if (spec.target.dtype != DType::kI32) return;
   const bool is_map = !spec.target.shape.empty();
-  const std::span classes(reinterpret_cast<const std::int32_t*>(sample.target.data()),
-                          sample.target.size() / sizeof(std::int32_t));
+  const std::span classes(reinterpret_cast<const std::int32_t*>(target.data()),
+                          target.size() / sizeof(std::int32_t));
   const auto is_wrong = [&](std::int32_t value) {
     return (value < 0 || value >= spec.num_classes) && !(is_map && value == kUncounted);
   };

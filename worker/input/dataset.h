@@ -51,10 +51,12 @@ class Dataset {
   }
 };
 
-// Reads a sample and checks that its target is a class, or a map of them. Throws FileError as
-// Dataset::read() does, and when it is not, naming the sample.
+// Reads a sample and checks its target. Throws as Dataset::read() and check_target().
 void read_sample(const Dataset& dataset, std::int64_t index, const Draw& draw,
                  const SampleView& sample);
+// Throws FileError, naming the sample, if a target that should be a class or a map of classes is
+// none. Numbers are not checked.
+void check_target(const Dataset& dataset, std::int64_t index, std::span<const std::byte> target);
 
 // The splits of the data set that --data names.
 struct DataSplits {

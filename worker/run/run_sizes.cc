@@ -28,7 +28,7 @@ std::int64_t batches_per_update(const TrainOptions& options) {
 // Returns the number of replicas, of all tasks, that share the CPUs of this process.
 int replicas_of_cpus(const TrainOptions& options, const Membership* membership) {
   int sharing = options.strategy.replicas;
-  if (options.strategy.name == "pipeline") sharing = options.strategy.stages;
+  if (is_pipeline(options) && membership == nullptr) sharing = options.strategy.stages;
   if (has_servers(options) && !options.has_own_cpus) sharing *= options.cluster.local_size;
   if (membership != nullptr && !options.has_own_cpus) {
     const std::vector<Member>& members = membership->members();
@@ -46,8 +46,10 @@ bool has_servers(const TrainOptions& options) {
   return options.strategy.name == "parameter-server";
 }
 
+bool is_pipeline(const TrainOptions& options) { return options.strategy.name == "pipeline"; }
+
 int count_replicas(const TrainOptions& options, const Membership* membership) {
-  if (!is_synchronous(options.strategy.consistency)) return 1;
+  if (!is_synchronous(options.strategy.consistency) || is_pipeline(options)) return 1;
   if (has_servers(options)) return options.cluster.world_size;
   if (membership == nullptr) return options.strategy.replicas;
   const Member& last = membership->members().back();
@@ -55,7 +57,7 @@ int count_replicas(const TrainOptions& options, const Membership* membership) {
 }
 
 int expected_replicas(const TrainOptions& options) {
-  if (!is_synchronous(options.strategy.consistency)) return 1;
+  if (!is_synchronous(options.strategy.consistency) || is_pipeline(options)) return 1;
   return options.cluster.world_size * options.strategy.replicas;
 }
 
@@ -91,6 +93,7 @@ ScheduleOptions schedule_of(const TrainOptions& options, int replicas, std::int6
 }
 
 int count_workers(const TrainOptions& options) {
+  if (is_pipeline(options)) return 1;
   return options.cluster.world_size * options.strategy.replicas;
 }
 

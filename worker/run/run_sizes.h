@@ -11,6 +11,8 @@
 namespace syncopate {
 
 bool has_servers(const TrainOptions& options);
+// Whether the run has one replica, whose stages are threads of this process or tasks.
+bool is_pipeline(const TrainOptions& options);
 
 // Returns the number of replicas, over all tasks, whose gradients make one update.
 int count_replicas(const TrainOptions& options, const Membership* membership);
@@ -19,7 +21,7 @@ int count_replicas(const TrainOptions& options, const Membership* membership);
 // replicas as this one.
 int expected_replicas(const TrainOptions& options);
 
-// Returns an asynchronous job's number of workers: the replicas of all tasks.
+// Returns an asynchronous job's number of workers: the replicas of all tasks. A pipeline is one.
 int count_workers(const TrainOptions& options);
 
 // Returns the samples of a step over all replicas, and stores the largest share of a replica in

@@ -82,9 +82,12 @@ OptionText seconds_text(std::chrono::milliseconds time) {
 const ps::ConsistencyOptions& consistency_of(Options o) { return o.strategy.consistency; }
 
 bool uses_servers(Options o) { return o.strategy.name == "parameter-server"; }
-bool is_pipeline(Options o) { return o.strategy.name == "pipeline"; }
+bool has_stages(Options o) { return o.strategy.name == "pipeline"; }
 bool shares_variables(Options o) { return uses_servers(o) || o.strategy.name == "central-storage"; }
-bool has_links(Options o) { return uses_servers(o) || o.strategy.name == "multi-worker-mirrored"; }
+bool has_links(Options o) {
+  return uses_servers(o) || o.strategy.name == "multi-worker-mirrored" ||
+         (has_stages(o) && o.cluster.world_size > 1);
+}
 bool may_drop_gradients(Options o) {
   return shares_variables(o) && consistency_of(o).consistency == ps::Consistency::kSync;
 }
@@ -96,7 +99,8 @@ bool has_collective(Options o) {
   const std::string& name = o.strategy.collective;
   if (name == "auto" || name == "local") return true;
   return o.strategy.name == "multi-worker-mirrored" ||
-         (o.strategy.name == "mirrored" && name == "nccl");
+         (o.strategy.name == "mirrored" && name == "nccl") ||
+         (has_stages(o) && o.cluster.world_size > 1);
 }
 bool scales_by_batch(Options o) {
   return o.learning_rate_scale == LearningRateScale::kLinear ||
@@ -159,6 +163,11 @@ OptionText schedule_text(Options o) {
 OptionText milestones_text(Options o) {
   if (o.schedule.milestones.empty()) return std::nullopt;
   return fmt::format("{}", fmt::join(o.schedule.milestones, ","));
+}
+
+OptionText cut_text(Options o) {
+  if (o.strategy.cut.empty()) return std::nullopt;
+  return fmt::format("{}", fmt::join(o.strategy.cut, ","));
 }
 
 OptionText consistency_text(Options o) {
@@ -259,7 +268,8 @@ constexpr std::array kRows = {
     Row{"--deterministic", [](Options o) { return if_on(o.deterministic); }, kNone,
         [](Options o) { return is_synchronous(consistency_of(o)); }, Form::kSwitch},
     Row{"--replicas", [](Options o) { return number(o.strategy.replicas); }},
-    Row{"--stages", [](Options o) { return number(o.strategy.stages); }, kNone, is_pipeline},
+    Row{"--stages", [](Options o) { return number(o.strategy.stages); }, kRequired, has_stages},
+    Row{"--cut", cut_text, kRequired, has_stages},
     Row{"--share-devices", [](Options o) { return if_on(o.shares_devices); }, kNone, nullptr,
         Form::kSwitch},
     Row{"--batch-size-per-replica",

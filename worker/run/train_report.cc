@@ -1,11 +1,13 @@
 #include "worker/run/train_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
 #include <ostream>
+#include <vector>
 
 #include "strategies/input_shard.h"
 #include "worker/run/exit_codes.h"
@@ -25,8 +27,14 @@ std::int64_t peak_memory_bytes() {
 
 // Returns the number of replicas of all tasks, synchronous or not.
 int participants(const TrainOptions& options, const Strategy& strategy) {
+  if (is_pipeline(options)) return 1;
   return std::max(strategy.replicas_in_sync(),
                   options.cluster.world_size * options.strategy.replicas);
+}
+
+std::vector<double> in_percent(std::vector<double> fractions) {
+  for (double& fraction : fractions) fraction *= 100.0;
+  return fractions;
 }
 
 // Describes an emulated link, "links slowed on purpose: 1 ms one way, 125 MB/s each way".
@@ -66,14 +74,15 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
                              name, replicas, replicas == 1 ? "" : "s", tasks, tasks == 1 ? "" : "s",
                              global_batch, share_of_replica(global_batch, 0, replicas).end));
   }
-  if (options.strategy.name == "pipeline") {
+  if (is_pipeline(options)) {
     // Source: Huang et al. 2019, section 2.3.
     const int stages = options.strategy.stages;
     const int parts = options.strategy.micro_batches;
     display.note(fmt::format(
-        "pipeline: {} stages, {} micro-batch{} of at most {} samples; with equal stages, each "
+        "pipeline: {} stages{}, {} micro-batch{} of at most {} samples; with equal stages, each "
         "waits {:.0f} % of a step{}",
-        stages, parts, parts == 1 ? "" : "es", (global_batch + parts - 1) / parts,
+        stages, options.cluster.world_size > 1 ? ", each a task" : "", parts,
+        parts == 1 ? "" : "es", (global_batch + parts - 1) / parts,
         100.0 * (stages - 1) / (parts + stages - 1),
         parts < 4 * stages && stages > 1 ? fmt::format(" (--accumulate {}: {:.0f} %)", 4 * stages,
                                                        100.0 * (stages - 1) / (5 * stages - 1))
@@ -137,6 +146,7 @@ Summary summary_of(const TrainOptions& options, const Graph& graph, std::int64_t
           .staleness_max = static_cast<std::int64_t>(staleness.max()),
           .input_wait_fraction = outcome.input_wait_fraction,
           .communication_exposed_fraction = outcome.communication_exposed_fraction,
+          .stage_idle_fractions = outcome.stage_idle_fractions,
           .peak_memory_bytes = peak_memory_bytes(),
           .weights_hash = outcome.weights_hash,
           .staleness = outcome.staleness,
@@ -168,6 +178,10 @@ void print_result(const TrainOptions& options, const Summary& summary, const Tra
     out << fmt::format(
         "training        {:.1f} s, {:.0f} samples/s, {:.2f}% of it waiting for input\n",
         summary.seconds, summary.samples_per_second, 100.0 * summary.input_wait_fraction);
+    if (!summary.stage_idle_fractions.empty()) {
+      out << fmt::format("stages          idle {:.1f}% of the training, waiting for others\n",
+                         fmt::join(in_percent(summary.stage_idle_fractions), "%, "));
+    }
     if (summary.replicas > 1) {
       out << fmt::format(
           "communication   {:.2f}% of the training spent on it or waiting for other replicas\n",

@@ -154,7 +154,7 @@ Evaluation add_up(std::span<const Scores> sums, LossKind loss, const Dataset& da
 Evaluator::Evaluator(Strategy& strategy, const Graph& graph, const Dataset& dataset,
                      const EvaluationOptions& options)
     : strategy_(strategy), graph_(graph), options_(options), dataset_(dataset) {
-  const InputShard shard = strategy.input_shard();
+  const InputShard shard = strategy.evaluation_shard();
   for (Replica& replica : strategy.replicas()) {
     ParameterArena* values = replica.arena.get();
     if (options.uses_average) {

@@ -172,7 +172,7 @@ double WorkerTimes::exposed_seconds() const {
 }
 
 void WorkerTimes::write(const Totals& totals, MetricsWriter& metrics) const {
-  const InputShard shard = strategy_.input_shard();
+  const InputShard shard = strategy_.evaluation_shard();
   // Bytes are counted per process, so the counts of the first replica are those of the task.
   const CommunicationTimes times = strategy_.replicas().front().variables->times();
   std::vector<double> mine(kOfTask);
@@ -204,7 +204,7 @@ void WorkerTimes::write(const Totals& totals, MetricsWriter& metrics) const {
       WorkerMetrics line{
           .worker = static_cast<int>(task[kFirst]) + r,
           .steps = totals.steps,
-          .samples = totals.samples / shard.total,
+          .samples = totals.samples / strategy_.input_shard().total,
           .seconds = task[kSeconds],
           .compute_seconds = std::max(0.0, compute),
           .communication_exposed_seconds = std::max(0.0, its[kExposed] - its[kPeersWait]),

@@ -197,6 +197,9 @@ class JsonLines final : public MetricsWriter {
                         {"weights_hash", summary.weights_hash},
                         {"repeated_batches", summary.repeated_batches},
                         {"staleness", staleness_of(summary.staleness)}};
+    if (!summary.stage_idle_fractions.empty()) {
+      line["stage_idle_fractions"] = summary.stage_idle_fractions;
+    }
     add_map_quality(line, "test", summary.test_metric, summary.test_classes);
     if (const auto& metric = summary.val_metric) {
       line[key_of("val", *metric)] = metric->value;

@@ -133,6 +133,8 @@ struct Summary {
   std::int64_t staleness_max = 0;
   double input_wait_fraction = 0.0;
   double communication_exposed_fraction = 0.0;  // part of the time in steps
+  // By stage of a pipeline, the part of the time in steps in which it waited for others.
+  std::vector<double> stage_idle_fractions = {};
   std::int64_t peak_memory_bytes = 0;
   std::optional<DeviceLoad> gpu;           // of this task's GPUs, if the driver tells
   std::string weights_hash;                // FNV-1a of all values in memory order, hexadecimal

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <utility>
@@ -143,7 +142,7 @@ class TrainLoop {
         log_(run, options, start.at.step + remaining_steps()),
         worker_times_(run.strategy) {
     if (!options_.checkpoint_dir.empty() && progress_.at.step > 0) saved_step_ = progress_.at.step;
-    const InputShard shard = run_.strategy.input_shard();
+    const InputShard shard = run_.strategy.evaluation_shard();
     for (const Replica& replica : run_.strategy.replicas()) {
       delays_.emplace_back(options_.service_time, shard.first + replica.index);
     }
@@ -182,7 +181,7 @@ class TrainLoop {
       }
       if (judges && (is_checkpoint_due || finished() || options_.rules.keeps_best)) save();
     }
-    require_finite();
+    require_finite(run_.strategy.snapshot());
     const bool is_evaluated = rules_.any() && rules_.judged_step() == progress_.at.step && test_;
     if (options_.evaluates() && !is_evaluated && !evaluate()) {
       return stopped(run_.evaluator.stopped_by());
@@ -201,6 +200,9 @@ class TrainLoop {
                            .seconds = all.seconds,
                            .input_wait_seconds = run_.input.counters().wait_seconds},
                           run_.metrics);
+      for (const double idle : synchronous_job(run_.strategy).idle_seconds()) {
+        stage_idle_fractions_.push_back(StepTotals::ratio(idle, all.seconds));
+      }
     }
     return outcome();
   }
@@ -312,16 +314,17 @@ class TrainLoop {
     const Span span(run_.strategy.replicas().front().trace, TraceKind::kCheckpoint,
                     progress_.at.step);
     synchronous_job(run_.strategy).agree();
-    require_finite();  // the values may diverge one step before the loss
+    const Snapshot now = run_.strategy.snapshot();
+    require_finite(now);  // the values may diverge one step before the loss
     saved_step_ = progress_.at.step;
     if (!run_.strategy.is_chief()) return;
     const auto path = checkpoint_path(options_.checkpoint_dir, progress_.at.step);
-    save_checkpoint(path, run_.graph, run_.strategy.snapshot(), run_.optimizer, progress_);
+    save_checkpoint(path, run_.graph, now, run_.optimizer, progress_);
     prune_checkpoints(options_.checkpoint_dir, options_.keep_checkpoints, rules_.best_step());
   }
 
-  void require_finite() const {
-    if (!all_finite(run_.strategy.snapshot())) {
+  void require_finite(const Snapshot& now) const {
+    if (!all_finite(now)) {
       throw diverged_here("the weights or the optimizer's slots are no longer finite");
     }
   }
@@ -365,6 +368,7 @@ class TrainLoop {
     // Waiting is measured on another thread than the steps and may exceed their time by a little.
     result.communication_exposed_fraction =
         std::min(1.0, StepTotals::ratio(worker_times_.exposed_seconds(), all.seconds));
+    result.stage_idle_fractions = stage_idle_fractions_;
     result.weights_hash = weights_hash(run_.strategy.snapshot().values);
     return result;
   }
@@ -384,16 +388,8 @@ class TrainLoop {
   std::vector<StepDelays> delays_;  // one per replica
   std::optional<Evaluation> test_;  // the last evaluation
   std::optional<Evaluation> validation_;
+  std::vector<double> stage_idle_fractions_;  // at the end of training
 };
-
-bool all_finite(const Tensor& values) {
-  // A sum of 0 * x tests for NaN: 0 * x is 0 for a finite x and NaN otherwise, so the sum needs no
-  // branches and the compiler unrolls it.
-  std::array<float, 8> sums{};
-  const std::span<const float> elements = values.f32();
-  for (std::size_t i = 0; i < elements.size(); ++i) sums[i % sums.size()] += 0.0F * elements[i];
-  return std::all_of(sums.begin(), sums.end(), [](float sum) { return sum == 0.0F; });
-}
 
 }  // namespace
 
@@ -427,25 +423,6 @@ TrainOutcome train(const TrainingRun& run, const TrainLoopOptions& options, cons
     run.display.finish();  // so that the error gets a line of its own
     throw;
   }
-}
-
-bool all_finite(const Snapshot& snapshot) {
-  return all_finite(snapshot.values) && all_finite(snapshot.state) &&
-         std::all_of(snapshot.slots.begin(), snapshot.slots.end(),
-                     [](const Snapshot::Slot& slot) { return all_finite(slot.values); });
-}
-
-std::string describe_divergence(double loss) {
-  return std::isnan(loss) ? "the loss is not a number" : "the loss is infinite";
-}
-
-DivergenceError diverged(const std::string& what, const DivergencePlace& place) {
-  return DivergenceError(fmt::format(
-      "{} at step {}, with learning rate {:g}; {}; try a lower --learning-rate, --warmup-epochs or "
-      "less --weight-decay",
-      what, place.step, place.learning_rate,
-      place.last_checkpoint ? "the last good checkpoint is " + place.last_checkpoint->string()
-                            : std::string("no checkpoint was written")));
 }
 
 }  // namespace syncopate

@@ -18,6 +18,7 @@
 #include "strategies/strategy.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/input/batch_source.h"
+#include "worker/train/divergence.h"
 #include "worker/train/evaluate.h"
 #include "worker/train/evaluation_rules.h"
 #include "worker/train/input_bound.h"
@@ -98,6 +99,7 @@ struct TrainOutcome {
       0.0;  // mean over the part of the last epoch that this process trained; NaN without steps
   double input_wait_fraction = 0.0;
   double communication_exposed_fraction = 0.0;  // part of `seconds`
+  std::vector<double> stage_idle_fractions;     // part of `seconds`, by stage of a pipeline
   std::string weights_hash;                     // FNV-1a of all values, hexadecimal
   // Staleness by worker; empty for synchronous replicas.
   std::vector<WorkerStaleness> staleness;
@@ -120,19 +122,5 @@ std::int64_t remaining_steps(const TrainLoopOptions& options, const Progress& pr
 // slots are no longer finite; earlier checkpoints stay as they are. Throws FileError when a
 // checkpoint cannot be written.
 TrainOutcome train(const TrainingRun& run, const TrainLoopOptions& options, const Progress& start);
-
-// Whether all values and slots are finite numbers.
-bool all_finite(const Snapshot& snapshot);
-
-struct DivergencePlace {
-  std::int64_t step = 0;
-  double learning_rate = 0.0;
-  std::optional<std::filesystem::path> last_checkpoint;  // checkpoint of an earlier step
-};
-
-// Describes a loss that is not finite: "the loss is not a number".
-std::string describe_divergence(double loss);
-// Returns the error to throw after a divergence. what: such as "the loss is infinite".
-DivergenceError diverged(const std::string& what, const DivergencePlace& place);
 
 }  // namespace syncopate

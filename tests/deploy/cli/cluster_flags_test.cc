@@ -50,7 +50,7 @@ const Variables kComponents = {{"SLURM_HET_SIZE", "2"},
                                {"SLURM_JOB_NODELIST_HET_GROUP_1", "n1"}};
 
 TEST(InsideAJobButNotInAStep, StrategiesOfSeveralTasksAreRefused) {
-  for (const char* strategy : {"multi-worker-mirrored", "parameter-server"}) {
+  for (const char* strategy : {"multi-worker-mirrored", "pipeline", "parameter-server"}) {
     const std::string line = error_of({"train", "--strategy", strategy}, kBatchScript);
     EXPECT_TRUE(contains(line, "inside a job but not in a step")) << line;
     EXPECT_TRUE(contains(line, "start it with srun")) << line;
@@ -79,6 +79,39 @@ TEST(InAStepOfSeveralTasks, TheStrategyDecidesWhetherAComponentServes) {
   EXPECT_EQ(cluster("parameter-server").num_servers, 1);
   EXPECT_EQ(cluster("parameter-server").world_size, 2);
   EXPECT_EQ(cluster("parameter-server").index, 1);
+}
+
+std::vector<std::string> pipeline_with(const std::vector<std::string>& more) {
+  std::vector<std::string> words{"train", "--strategy", "pipeline", "--share-devices"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+TEST(InAStepOfSeveralTasks, APipelineHasAStageForEach) {
+  const auto stages = [](const std::vector<std::string>& more) {
+    return std::get<TrainOptions>(parse(pipeline_with(more), kStep)).strategy.stages;
+  };
+  EXPECT_EQ(stages({}), 3);
+  EXPECT_EQ(stages({"--stages", "3"}), 3);
+  EXPECT_EQ(stages({"--cut", "conv1,fc1"}), 3);
+  EXPECT_EQ(stages({"--transport", "tcp", "--link-delay", "1ms"}), 3);
+  const std::string line = error_of(pipeline_with({"--stages", "2"}), kStep);
+  EXPECT_EQ(
+      line,
+      "--stages 2: Slurm started 3 tasks, and each is one stage; leave --stages out, or start "
+      "2 tasks");
+  EXPECT_TRUE(
+      contains(error_of(pipeline_with({"--cut", "fc1"}), kStep), "give 2 nodes, or start 2 tasks"));
+}
+
+TEST(APipelineOfOneTask, HasNoLinks) {
+  EXPECT_TRUE(
+      contains(error_of(pipeline_with({"--transport", "tcp"}), {}), "are in one process here"));
+  EXPECT_TRUE(
+      contains(error_of(pipeline_with({"--link-delay", "1ms"}), {}), "are in one process here"));
+  EXPECT_TRUE(contains(error_of(pipeline_with({"--stages", "2", "--cut", "a,b"}), {}),
+                       "--stages 2: --cut gives 3 stages"));
+  EXPECT_TRUE(contains(error_of({"train", "--cut", "conv1"}, {}), "--cut"));
 }
 
 TEST(InAStepOfSeveralTasks, AParameterServerJobNeedsServers) {

@@ -37,6 +37,8 @@ TEST(SbatchCommand, TakesTheScriptThatTheStrategyNeeds) {
   EXPECT_EQ(parse_sbatch({"--strategy", "multi-worker-mirrored"}).script, "multi_node");
   EXPECT_EQ(parse_sbatch({"--strategy", "parameter-server"}).script, "parameter_server_het");
   EXPECT_EQ(parse_sbatch({"--script", "compare"}).script, "compare");
+  EXPECT_EQ(parse_sbatch({"--strategy", "pipeline", "--", "--stages", "2"}).script, "one_node");
+  EXPECT_EQ(parse_sbatch({"--strategy", "pipeline", "--nodes", "3"}).script, "multi_node");
 }
 
 TEST(SbatchCommand, FillsInTheSizeTheProgramAndTheFlagsOfTrain) {

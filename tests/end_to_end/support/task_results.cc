@@ -31,4 +31,19 @@ void expect_one_line(const ProgramResult& result, const std::vector<std::string>
   }
 }
 
+std::string line_of_worker(const ProgramResult& launch, int worker) {
+  const std::size_t begin = launch.err.find("[worker " + std::to_string(worker) + "] syncopate: ");
+  if (begin == std::string::npos) return "";
+  return launch.err.substr(begin, launch.err.find('\n', begin) - begin);
+}
+
+void expect_all_name(const ProgramResult& launch, int failed, int workers) {
+  for (int i = 0; i < workers; ++i) {
+    if (i == failed) continue;
+    const std::string line = line_of_worker(launch, i);
+    EXPECT_FALSE(line.empty()) << "worker " << i << " says nothing:\n" << launch.err;
+    EXPECT_NE(line.find("rank " + std::to_string(failed) + " (host "), std::string::npos) << line;
+  }
+}
+
 }  // namespace syncopate::test

@@ -16,4 +16,11 @@ std::vector<ProgramResult> run_all(const std::vector<std::vector<std::string>>& 
 // "syncopate: " that contains all the words.
 void expect_one_line(const ProgramResult& result, const std::vector<std::string>& words);
 
+// Returns the line "syncopate: ..." that a worker of `launch` printed to stderr; "" if there is
+// none.
+std::string line_of_worker(const ProgramResult& launch, int worker);
+
+// Expects that every worker but `failed` printed a line that names `failed`.
+void expect_all_name(const ProgramResult& launch, int failed, int workers);
+
 }  // namespace syncopate::test

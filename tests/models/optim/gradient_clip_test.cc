@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <span>
 #include <vector>
 
 namespace syncopate {
@@ -15,6 +18,20 @@ TEST(GradientNorm, IsTheRootOfTheSumOfSquares) {
   EXPECT_EQ(gradient_norm({}), 0.0);
   // The squares of f32 numbers do not overflow.
   EXPECT_NEAR(gradient_norm(std::vector<float>(4, 1e30F)), 2e30, 1e24);
+}
+
+TEST(GradientNorm, HasTheSameBitsInParts) {
+  std::vector<float> gradients(160);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    gradients[i] = 1.0F / static_cast<float>(i + 3);
+  }
+  const std::span<const float> all(gradients);
+  NormSums sums;
+  sums.add(all.first(64));
+  NormSums passed_on;
+  std::ranges::copy(sums.all(), passed_on.all().begin());
+  passed_on.add(all.subspan(64));
+  EXPECT_EQ(passed_on.norm(), gradient_norm(all));
 }
 
 TEST(GradientClip, ScalesALargerGradientToTheNorm) {

@@ -1,10 +1,14 @@
 #include "models/tensor/buffer.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <vector>
 
 #include "models/base/errors.h"
 #include "models/base/shared_memory_file.h"
@@ -22,6 +26,28 @@ TEST(HostBuffer, IsZeroedAndAligned) {
                             [](std::byte b) { return b == std::byte{0}; }));
   }
 }
+
+// Returns the pages of a buffer that are in memory.
+std::size_t resident_pages(const std::shared_ptr<Buffer>& buffer) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> pages((buffer->size_bytes() + page - 1) / page);
+  EXPECT_EQ(mincore(buffer->data(), buffer->size_bytes(), pages.data()), 0);
+  return static_cast<std::size_t>(
+      std::ranges::count_if(pages, [](unsigned char flags) { return (flags & 1U) != 0; }));
+}
+
+TEST(SparseHostBuffer, TakesMemoryWhereItIsWritten) {
+  constexpr std::size_t kSize = std::size_t{1} << 20;
+  const auto buffer = make_sparse_host_buffer(kSize);
+  EXPECT_EQ(buffer->size_bytes(), kSize);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer->data()) % kAlignmentBytes, 0U);
+  EXPECT_EQ(resident_pages(buffer), 0U);
+  buffer->data()[kSize / 2] = std::byte{1};
+  EXPECT_EQ(resident_pages(buffer), 1U);
+  EXPECT_EQ(buffer->data()[kSize / 2 + 1], std::byte{0});
+}
+
+TEST(SparseHostBuffer, MayBeEmpty) { EXPECT_EQ(make_sparse_host_buffer(0)->size_bytes(), 0U); }
 
 TEST(HostBuffer, RefusesASizeThatOverflows) {
   EXPECT_THROW(make_host_buffer(std::numeric_limits<std::size_t>::max()), OutOfMemoryError);

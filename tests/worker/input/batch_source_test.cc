@@ -128,6 +128,33 @@ TEST(BatchSource, FillsEveryInputAndATargetThatIsNoClass) {
   }
 }
 
+// Returns the options of a task that uses some tensors of its samples.
+InputOptions options_of_part(bool reads_inputs, bool reads_targets) {
+  return {.batch_size = 4, .shard = {.reads_inputs = reads_inputs, .reads_targets = reads_targets}};
+}
+
+TEST(BatchSource, ReadsClassesAloneForATaskThatUsesNoInputs) {
+  const CountingDataset dataset(12);
+  const auto whole = make_batch_source(dataset, {.batch_size = 4});
+  const auto source = make_batch_source(dataset, options_of_part(false, true));
+  EXPECT_EQ(take(*source, 3), take(*whole, 3));
+  EXPECT_EQ(source->position(), whole->position());
+  const std::int64_t reads = dataset.reads();
+  (void)take(*source, 3);
+  EXPECT_LE(dataset.reads() - reads, 2 * 4) << "batches ahead of the other source";
+}
+
+TEST(BatchSource, ReadsNothingForATaskBetweenInputsAndTargets) {
+  const CountingDataset dataset(12);
+  const auto source = make_batch_source(dataset, options_of_part(false, false));
+  const CountingDataset same(12);
+  const auto whole = make_batch_source(same, {.batch_size = 4});
+  const Batch& batch = source->next();
+  EXPECT_EQ(keys_of(batch), keys_of(whole->next()));
+  EXPECT_EQ(batch.num_samples, 4);
+  EXPECT_EQ(dataset.reads(), 0);
+}
+
 TEST(BatchSource, RefusesAnEmptyDataset) {
   EXPECT_THROW(make_batch_source(CountingDataset(0), {.batch_size = 1, .drop_remainder = false}),
                UsageError);

@@ -1,0 +1,62 @@
+// Hands micro-batches over to tasks on other machines, on the connections of the TCP ring. A
+// communication thread moves the bytes, so that a stage computes while its output is on the way,
+// and so that two neighbours that send to each other do not block.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "models/base/file_descriptor.h"
+#include "strategies/collective/ring_links.h"
+#include "strategies/collective/work_progress.h"
+#include "strategies/pipeline/counted_handover.h"
+
+namespace syncopate {
+
+class LinkExchange {
+ public:
+  // abort: set when a connection fails; ends the thread when it is set by another. It outlives the
+  // object. Throws FileError when no descriptor is left.
+  explicit LinkExchange(AbortReason& abort);
+  LinkExchange(const LinkExchange&) = delete;
+  LinkExchange& operator=(const LinkExchange&) = delete;
+  ~LinkExchange();
+
+  // Returns the hand-over whose tensors this task sends on the socket, or receives from it. The
+  // exchange must outlive it. Called before start().
+  std::shared_ptr<Handover> add_sender(FileDescriptor socket, std::vector<Tensor> tensors,
+                                       HandoverNames names);
+  std::shared_ptr<Handover> add_receiver(FileDescriptor socket, std::vector<Tensor> tensors,
+                                         const WaitRules& rules, HandoverNames names);
+  // Starts the thread. ring: keeps its other connections open until the object is destroyed.
+  void start(Ring ring);
+
+  void wake() noexcept;  // from any thread
+  std::int64_t bytes_sent() const noexcept { return bytes_sent_.load(std::memory_order_relaxed); }
+  std::int64_t bytes_received() const noexcept {
+    return bytes_received_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  class Sender;
+  class Receiver;
+
+  void communicate(const std::stop_token& stop);
+  void move_bytes(const std::stop_token& stop);
+  void sleep();
+
+  AbortReason& abort_;
+  FileDescriptor work_event_;
+  std::vector<std::shared_ptr<Sender>> senders_;
+  std::vector<std::unique_ptr<Receiver>> receivers_;
+  Ring ring_;
+  std::atomic<std::int64_t> bytes_sent_{0};
+  std::atomic<std::int64_t> bytes_received_{0};
+  std::jthread communication_;  // last, since the thread uses all members above
+};
+
+}  // namespace syncopate

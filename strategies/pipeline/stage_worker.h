@@ -1,0 +1,72 @@
+// One stage of a pipeline at work: its models, its part of the variables, and the order 1F1B in
+// which it computes the micro-batches of a step. The caller gives it hand-overs to its neighbours.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "models/backend/backend.h"
+#include "strategies/pipeline/handover.h"
+#include "strategies/pipeline/stages.h"
+
+namespace syncopate {
+
+// Where a stage computes. stage and backend outlive the worker.
+struct StageParts {
+  const Stage* stage = nullptr;
+  Backend* backend = nullptr;  // of this stage alone
+  int index = 0;               // of the stage, among `stages`
+  int stages = 1;
+  StageLinks links;
+};
+
+// A stage in training. One thread only.
+class StageWorker {
+ public:
+  // arena and state are those of the whole network, in host memory, and outlive the worker; it uses
+  // the stage's part of them. options: with the batch size of a micro-batch. Throws what
+  // Backend::compile() throws.
+  StageWorker(const StageParts& parts, int micro_batches, ParameterArena& arena, StateBlock& state,
+              const CompileOptions& options);
+
+  // Prepares a step. Called while no stage of this process computes.
+  void reset();
+  // Computes the stage's part of a step. Returns early if another stage of this process has failed.
+  void run(const Batch& batch);
+  // Ends the waits of the other stages of this process.
+  void give_up();
+  // Returns the sums over the samples of the step; zeros unless this is the last stage.
+  const Scores& scores() const noexcept { return scores_; }
+  // Returns how long run() has waited for neighbours in this step.
+  double waited_seconds() const noexcept { return waited_seconds_; }
+
+ private:
+  Model& model_of(int micro_batch) {
+    return *models_[static_cast<std::size_t>(micro_batch % in_flight_)];
+  }
+  std::int64_t samples_of(const Batch& batch, int micro_batch) const;
+  bool forward(const Batch& batch, int m);
+  bool backward(const Batch& batch, int m);
+  bool receive(Handover& from, int m, std::int64_t samples);
+  void add_gradients(int m);
+
+  const Graph& graph_;
+  const int micro_batches_;
+  const StageLinks links_;
+  const bool is_last_;
+  const Tensor values_;
+  const Tensor gradients_;
+  ParameterArena arena_;
+  StateBlock state_;
+  const int in_flight_;  // the most micro-batches between their forward and backward pass
+  std::vector<std::unique_ptr<Model>> models_;  // one for each of them
+  std::vector<float> sum_;
+  Scores scores_;
+  double waited_seconds_ = 0.0;
+};
+
+// Returns how many micro-batches a stage holds between their forward and backward pass.
+int micro_batches_in_flight(int stage, int stages, int micro_batches) noexcept;
+
+}  // namespace syncopate

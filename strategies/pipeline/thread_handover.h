@@ -1,0 +1,49 @@
+// The hand-over between two stages that are threads of one process.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "strategies/pipeline/handover.h"
+
+namespace syncopate {
+
+class ThreadHandover final : public Handover {
+ public:
+  // shape: of one sample; `samples`: the most samples of a micro-batch.
+  ThreadHandover(const Shape& shape, int micro_batches, std::int64_t samples) {
+    const Shape all = shape_of_samples(shape, samples);
+    for (int m = 0; m < micro_batches; ++m) tensors_.push_back(make_host_tensor(all, DType::kF32));
+  }
+
+  Tensor memory(int micro_batch, std::int64_t samples) const override {
+    return tensors_[static_cast<std::size_t>(micro_batch)].rows(0, samples);
+  }
+  void begin_step() override { published_.store(0); }
+  void send(int /*micro_batch*/, std::int64_t /*samples*/) override {
+    published_.fetch_add(1, std::memory_order_release);
+    published_.notify_all();
+  }
+  void give_up() override {
+    published_.fetch_or(kGivenUp, std::memory_order_release);
+    published_.notify_all();
+  }
+  // The wait has no deadline: the other thread computes, or calls give_up().
+  bool receive(int micro_batch, std::int64_t /*samples*/) override {
+    for (;;) {
+      const std::uint32_t published = published_.load(std::memory_order_acquire);
+      if ((published & kGivenUp) != 0) return false;
+      if (published > static_cast<std::uint32_t>(micro_batch)) return true;
+      published_.wait(published, std::memory_order_acquire);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kGivenUp = std::uint32_t{1} << 31;
+
+  std::vector<Tensor> tensors_;
+  std::atomic<std::uint32_t> published_{0};
+};
+
+}  // namespace syncopate
