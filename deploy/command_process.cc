@@ -46,6 +46,8 @@ int run(const Command& command, const std::vector<std::string>& arguments,
     return report_failure("out of memory; try a smaller batch or network", kExitFailed);
   } catch (const std::exception& error) {
     return report_failure(error.what(), kExitFailed);
+  } catch (...) {  // of a user's program
+    return report_failure("an exception of an unknown type was thrown", kExitFailed);
   }
 }
 

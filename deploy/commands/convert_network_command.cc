@@ -37,7 +37,9 @@ void require_new_files(const ConvertOptions& options) {
       throw UsageError(fmt::format("{} is the ONNX file itself; give another file", file.string()));
     }
   }
-  if (options.out == options.weights) {
+  std::error_code ignored;
+  if (fs::weakly_canonical(options.out, ignored) ==
+      fs::weakly_canonical(options.weights, ignored)) {
     throw UsageError("the network and its weights are two files; found one name");
   }
 }
@@ -72,9 +74,10 @@ int run_convert_network(const ConvertOptions& options, std::ostream& out) {
   require_new_files(options);
   const OnnxNetwork network = read_onnx_network(options.source);
   const std::string text = network_text(network.graph, options.out);
-  write_weights(network.weights, options.weights);
+  // Both files are complete before one of them replaces an older one.
   ReplacingFile file(options.out);
   file.write(std::as_bytes(std::span(text)));
+  write_weights(network.weights, options.weights);
   file.commit();
   out << fmt::format("wrote network {} with input {}, {} nodes and {} parameters to {} and {}\n",
                      network.graph.name, network.input, network.graph.nodes.size(),

@@ -12,6 +12,8 @@
 
 namespace syncopate {
 
+namespace fs = std::filesystem;
+
 int run_export(const ExportOptions& options, std::ostream& out) {
   const CheckpointInfo info = read_checkpoint_info(options.checkpoint);
   const Graph graph = require_recorded_network(info);
@@ -21,10 +23,16 @@ int run_export(const ExportOptions& options, std::ostream& out) {
         fmt::format("{}: give --onnx for an ONNX file, or another name for a safetensors file",
                     options.out.string()));
   }
+  if (options.onnx && options.out.extension() == ".safetensors") {
+    throw UsageError(fmt::format("{}: --onnx writes an ONNX file; give it another name, such as {}",
+                                 options.out.string(),
+                                 fs::path(options.out).replace_extension(".onnx").string()));
+  }
   const TrainedTensors tensors(info, graph);
   const std::string normalization = describe_normalization(graph);
   if (options.onnx) {
-    std::map<std::string, std::string> metadata = {{"input", normalization}};
+    std::map<std::string, std::string> metadata = {{"input", normalization},
+                                                   {"loss", std::string(name(graph.loss().kind))}};
     if (!info.progress.class_names.empty()) metadata["classes"] = info.progress.class_names;
     write_onnx_network(
         graph, [&](std::size_t i) { return tensors.read(i); }, metadata, options.out);

@@ -29,6 +29,8 @@ constexpr std::int64_t kIrVersion = 8;
 constexpr std::int32_t kFloats = 1;
 constexpr std::int32_t kIntegers = 7;
 
+constexpr const char* kLogits = "logits";  // the output, whatever the layers are called
+
 using Integers = std::vector<std::int64_t>;
 
 AttributeProto& attribute(NodeProto& node, std::string_view name, std::int32_t type) {
@@ -85,7 +87,7 @@ class OnnxWriter {
       const bool is_last = static_cast<NodeId>(id) == graph_.nodes.back().inputs.front();
       const std::string label =
           node.name.empty() ? fmt::format("{}_{}", name(node.operation), id) : node.name;
-      values_.push_back(new_name(is_last ? "logits" : label));
+      values_.push_back(is_last ? kLogits : new_name(label));
       std::visit([&](const auto& operation) { add(node, operation); }, node.operation);
     }
     add_value(*onnx().add_output(), values_[index(graph_.nodes.back().inputs.front())],
@@ -384,9 +386,9 @@ class OnnxWriter {
   const Graph& graph_;
   const ReadTensor& read_;
   ModelProto model_;
-  std::set<std::string> names_;       // of values
-  std::vector<std::string> values_;   // by node
-  std::vector<std::string> weights_;  // of parameters, then of the state
+  std::set<std::string> names_ = {kLogits};  // of values
+  std::vector<std::string> values_;          // by node
+  std::vector<std::string> weights_;         // of parameters, then of the state
 };
 
 }  // namespace

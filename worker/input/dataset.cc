@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <exception>
 #include <filesystem>
+#include <new>
 #include <utility>
 
 #include "models/base/errors.h"
@@ -172,7 +174,21 @@ DataSplits open_dataset(std::string_view specification, const DataOptions& optio
 
 void read_sample(const Dataset& dataset, std::int64_t index, const Draw& draw,
                  const SampleView& sample) {
-  dataset.read(index, draw, sample);
+  // A data set of a user's program may throw anything.
+  const auto failed = [&](std::string_view why) {
+    return FileError(fmt::format("sample {} of {} cannot be read: {}", index, dataset.size(), why));
+  };
+  try {
+    dataset.read(index, draw, sample);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw failed(error.what());
+  } catch (...) {
+    throw failed("its data set threw an exception of an unknown type");
+  }
   check_target(dataset, index, sample.target);
 }
 

@@ -210,10 +210,16 @@ void require_network_fits_data(const Graph& graph, const std::string& what,
   if (!why.empty()) refuse(why);
   if (has_numbers(spec)) return require_numbers_fit(graph, data, refuse);
   if (graph.target_shape() != spec.target.shape) {
-    refuse(spec.target.shape.empty()
-               ? "it gives a class for each pixel, and the data have one for each sample"
-               : "it gives a class for each sample, and the data have one for each pixel; choose "
-                 "--model fcn or unet");
+    if (spec.target.shape.empty()) {
+      refuse("it gives a class for each pixel, and the data have one for each sample");
+    }
+    if (graph.target_shape().empty()) {
+      refuse(
+          "it gives a class for each sample, and the data have one for each pixel; choose --model "
+          "fcn or unet, or a network that ends with a map");
+    }
+    refuse(fmt::format("it gives label maps of {}, and those of the data are {}",
+                       to_string(graph.target_shape()), to_string(spec.target.shape)));
   }
   if (graph.num_classes() != spec.num_classes) {
     refuse(

@@ -12,6 +12,18 @@
 namespace syncopate {
 namespace {
 
+// Returns what must be equal in all splits, such as "x f32 [2] with y i32 [] of 2 classes".
+std::string describe_samples(const SampleSpec& spec) {
+  std::string text;
+  for (const TensorSpec& input : spec.inputs) {
+    text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", input.name, name(input.dtype),
+                        to_string(input.shape));
+  }
+  return text + fmt::format(" with {} {} {} of {} classes", spec.target.name,
+                            name(spec.target.dtype), to_string(spec.target.shape),
+                            spec.num_classes);
+}
+
 void check_splits(const DataSplits& data) {
   const auto refuse = [&](const std::string& why) {
     throw UsageError(fmt::format("the program's data '{}': {}", data.name, why));
@@ -28,6 +40,25 @@ void check_splits(const DataSplits& data) {
     if (split == nullptr) continue;
     if (split->size() < 1) refuse("a split has no samples; expected at least one in each");
     if (split->spec().inputs.empty()) refuse("a sample has no inputs; set SampleSpec::inputs");
+    const DType target = split->spec().target.dtype;
+    if (target != DType::kI32 && target != DType::kF32) {
+      refuse(fmt::format("targets are {}; expected i32, classes, or f32, numbers", name(target)));
+    }
+    if (describe_samples(split->spec()) != describe_samples(data.train->spec())) {
+      refuse(fmt::format(
+          "training samples are {}, those of the {} split {}", describe_samples(data.train->spec()),
+          split == data.test.get() ? "test" : "validation", describe_samples(split->spec())));
+    }
+  }
+}
+
+// The program builds the network node by node, so a shape that does not fit is its mistake.
+Graph network_of(const Workload& own, const DataSplits& data) {
+  try {
+    return own.make_network(data);
+  } catch (const ShapeError& error) {
+    throw UsageError(
+        fmt::format("the program's network for its data '{}': {}", data.name, error.what()));
   }
 }
 
@@ -44,7 +75,9 @@ Workload named_workload(const TrainOptions& options) {
 }
 
 Workload checked_workload(const Workload& own, const TrainOptions& options) {
-  check(own.open_data && own.make_network, "a workload has both functions");
+  if (!own.open_data || !own.make_network) {
+    throw UsageError("the program's workload lacks a function; set open_data and make_network");
+  }
   return {.open_data =
               [&own](const DataOptions& how) {
                 DataSplits data = own.open_data(how);
@@ -54,7 +87,7 @@ Workload checked_workload(const Workload& own, const TrainOptions& options) {
               },
           .make_network =
               [&own, &options](const DataSplits& data) {
-                Graph graph = own.make_network(data);
+                Graph graph = network_of(own, data);
                 const std::string what = fmt::format("the program's network '{}'", graph.name);
                 if (graph.name.empty()) {
                   throw UsageError(what + ": the name is empty; give GraphBuilder one");

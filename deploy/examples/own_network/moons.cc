@@ -19,9 +19,11 @@ class Points final : public Dataset {
     if (!file) throw UsageError(std::string(path) + " cannot be read");
     char comma = 0;
     Point point{};
-    for (int line = 0; file >> point.x >> comma >> point.y >> comma >> point.label; ++line) {
+    int line = 0;
+    for (; file >> point.x >> comma >> point.y >> comma >> point.label; ++line) {
       if ((line % 5 == 0) == is_test) points_.push_back(point);
     }
+    if (!file.eof()) throw UsageError(path + (": no point in line " + std::to_string(line + 1)));
   }
   std::int64_t size() const noexcept override { return std::ssize(points_); }
   const SampleSpec& spec() const noexcept override { return spec_; }

@@ -119,6 +119,19 @@ TEST_F(AnOnnxFileOf, AnyNetworkHasOneNameForEachValue) {
   EXPECT_EQ(model.metadata_props(0).key(), "input");
 }
 
+TEST_F(AnOnnxFileOf, ALayerThatIsCalledLogitsHasTheOutputLogits) {
+  GraphBuilder build("net");
+  const NodeId x = build.input({3}, {.dtype = DType::kF32, .mean = {0.0F}, .stddev = {1.0F}});
+  const NodeId hidden = build.dropout(build.dense(x, "fc", 4), "logits");
+  write(build.finish(build.dense(hidden, "last", 2)));
+  ModelProto model;
+  std::ifstream file(path(), std::ios::binary);
+  ASSERT_TRUE(model.ParseFromString(std::string(std::istreambuf_iterator<char>(file), {})));
+  EXPECT_EQ(model.graph().output(0).name(), "logits");
+  EXPECT_EQ(model.graph().node().rbegin()->output(0), "logits");
+  EXPECT_EQ(model.graph().node(1).output(0), "logits_");
+}
+
 TEST_F(AnOnnxFileOf, TwoGibibytesIsRefused) {
   GraphBuilder build("wide");
   const NodeId x = build.input({1 << 15}, {.dtype = DType::kF32, .mean = {0.0F}, .stddev = {1.0F}});

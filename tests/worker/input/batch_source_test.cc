@@ -6,7 +6,9 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -375,6 +377,37 @@ std::string error_of_targets(const SampleSpec& spec, std::int32_t wrong) {
     return error.what();
   }
   return "";
+}
+
+// A user's data set that throws what it likes.
+class ThrowingDataset final : public CountingDataset {
+ public:
+  explicit ThrowingDataset(std::function<void()> fail)
+      : CountingDataset(3), fail_(std::move(fail)) {}
+  void read(std::int64_t index, const Draw& draw, const SampleView& sample) const override {
+    if (index == 1) fail_();
+    CountingDataset::read(index, draw, sample);
+  }
+
+ private:
+  std::function<void()> fail_;
+};
+
+std::string error_of_read(const std::function<void()>& fail) {
+  const ThrowingDataset dataset(fail);
+  try {
+    make_batch_source(dataset, {.batch_size = 3, .shuffle = false, .threads = 1})->next();
+  } catch (const FileError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(BatchSource, NamesTheSampleWhoseDataSetThrowsAnything) {
+  EXPECT_EQ(error_of_read([] { throw std::runtime_error("sensor 7 is unplugged"); }),
+            "sample 1 of 3 cannot be read: sensor 7 is unplugged");
+  EXPECT_EQ(error_of_read([] { throw 42; }),
+            "sample 1 of 3 cannot be read: its data set threw an exception of an unknown type");
 }
 
 TEST(BatchSource, RefusesTargetsThatAreNoClasses) {

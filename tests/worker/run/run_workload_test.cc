@@ -19,7 +19,8 @@ namespace {
 // Samples [2] f32 of two classes.
 class Pairs final : public Dataset {
  public:
-  explicit Pairs(std::int64_t size) : size_(size) {}
+  explicit Pairs(std::int64_t size, SampleSpec spec = classified_samples({2}, 2, DType::kF32))
+      : spec_(std::move(spec)), size_(size) {}
   std::int64_t size() const noexcept override { return size_; }
   const SampleSpec& spec() const noexcept override { return spec_; }
   void read(std::int64_t index, const Draw& /*draw*/, const SampleView& sample) const override {
@@ -35,7 +36,7 @@ class Pairs final : public Dataset {
   }
 
  private:
-  SampleSpec spec_ = classified_samples({2}, 2, DType::kF32);
+  SampleSpec spec_;
   std::int64_t size_;
 };
 
@@ -98,6 +99,24 @@ TEST(AProgramsWorkload, IsRefusedIfTheNetworkDoesNotFit) {
   expect_part(refusal({.open_data = open_pairs,
                        .make_network = [](const DataSplits& /*data*/) { return network(2, 3); }}),
               "it has 3 classes, the data have 2");
+  expect_part(refusal({.open_data = open_pairs,
+                       .make_network = [](const DataSplits& /*data*/) -> Graph {
+                         throw ShapeError("dense fc: expected a vector");
+                       }}),
+              "the program's network for its data 'pairs': dense fc: expected a vector");
+  expect_part(refusal({.open_data = open_pairs}), "lacks a function");
+}
+
+TEST(AProgramsWorkload, IsRefusedIfItsMapsHaveAnotherSize) {
+  const SampleSpec mapped = mapped_samples({4, 4, 1}, 2, DType::kF32);
+  GraphBuilder builder("own-network");
+  const NodeId x = builder.input({4, 4, 1}, {.dtype = DType::kF32, .mean = {0}, .stddev = {1}});
+  const Graph graph = builder.finish(builder.conv2d(x, "classes", 2, {}));
+  const DataSplits data{.name = "pairs",
+                        .train = std::make_unique<Pairs>(20, mapped),
+                        .test = std::make_unique<Pairs>(4, mapped)};
+  expect_part(error_of([&] { require_network_fits_data(graph, "it", "its data", data); }),
+              "it gives label maps of [2, 2], and those of the data are [4, 4]");
 }
 
 TEST(AProgramsWorkload, IsRefusedIfTheDataAreIncomplete) {
@@ -114,6 +133,17 @@ TEST(AProgramsWorkload, IsRefusedIfTheDataAreIncomplete) {
   expect_part(with([](DataSplits& data) { data.train = std::make_unique<Pairs>(0); }),
               "a split has no samples");
   expect_part(with([](DataSplits& data) { data.name = ""; }), "the name is empty");
+  expect_part(with([](DataSplits& data) {
+                data.test = std::make_unique<Pairs>(4, classified_samples({2}, 3, DType::kF32));
+              }),
+              "training samples are x f32 [2] with y i32 [] of 2 classes, those of the test split "
+              "x f32 [2] with y i32 [] of 3 classes");
+  expect_part(with([](DataSplits& data) {
+                SampleSpec spec = classified_samples({2}, 2, DType::kF32);
+                spec.target.dtype = DType::kI64;
+                data.train = std::make_unique<Pairs>(20, spec);
+              }),
+              "targets are i64; expected i32, classes, or f32, numbers");
   expect_part(with([](DataSplits& data) { data.name = "digits"; }),
               "--data has a data set of this name");
 }
