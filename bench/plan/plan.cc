@@ -288,7 +288,7 @@ void add_training_flags(FlagSet& flags, PlanFlags& words) {
   flags.add("--seed", &options.seed, "seed of compute delays and of training");
   flags.begin_group("Strategy and devices");
   flags.add("--strategies", &options.strategies, "strategies, as compare takes them",
-            {.value = "NAME,...", .default_text = "every strategy", .repeats = true});
+            {.value = "NAME,...", .default_text = "every strategy but pipeline", .repeats = true});
   flags.begin_group("Time to a target");
   flags.add("--time-to-target", &options.time_to_target,
             "training of rows with up to " + std::to_string(kMostTrainedWorkers) +
