@@ -128,6 +128,24 @@ TEST(StagesOfTasks, ReadOnlyWhatTheyUse) {
   });
 }
 
+// Every task reads the order of the samples and meets the same bad ones, but stops on its own.
+TEST(StagesOfTasks, CountBadSamplesOnceAndTheStopsOfAll) {
+  const Graph graph = small_network("mnist-cnn");
+  const Batch batch = batch_for(graph, kPipelineBatch);
+  run_stages(graph, 3, pipeline_options("pipeline", 3, 2), [&](Strategy& stage) {
+    Replica& replica = stage.replicas().front();
+    replica.variables->pull({.learning_rate = 0.05F, .step = 1});
+    StepReport report{.scores = replica.model->forward(batch, [](BucketId) {})};
+    report.scores.num_bad = 5;
+    report.stops[ps::StopKind::kComplete] = 1;
+    replica.model->backward([&](BucketId bucket) { replica.variables->push(bucket, report); });
+    const StepReport total = replica.variables->commit();
+    EXPECT_EQ(total.scores.num_bad, 5);
+    EXPECT_EQ(total.scores.num_samples, kPipelineBatch);
+    EXPECT_EQ(total.stops[ps::StopKind::kComplete], 3);
+  });
+}
+
 class AnAbortedStage : public testing::TestWithParam<Transport> {};
 
 TEST_P(AnAbortedStage, SaysWhatItWaitedFor) {
