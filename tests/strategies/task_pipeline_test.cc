@@ -70,6 +70,7 @@ TEST_P(StagesAsTasks, TrainAndSaveWhatOneDeviceDoes) {
   const double loss = train_steps(*alone, batch, 3);
   StrategyOptions options = pipeline_options("pipeline", tasks, micro_batches);
   options.transport = transport;
+  options.batch_norm = BatchNormStatistics::kSync;  // there is one replica
   run_stages(graph, tasks, options, [&](Strategy& stage) {
     // 1e-9: the sum of the tasks' reports is exact to 2^-42.
     EXPECT_NEAR(train_steps(stage, batch, 3), loss, 1e-9) << "every task learns the scores";

@@ -352,6 +352,16 @@ TEST(RealRun, UsesLaunchIfItHasSeveralTasks) {
             (Words{"launch", "--workers", "4", "--servers", "2", "--", "train"}));
 }
 
+TEST(RealRun, StartsOneTaskForEachStage) {
+  CompareOptions options = two_variants();
+  options.variants = {parse_variant("pipeline:8", 3, 2)};
+  const Words command =
+      command_of(plan_runs(options, 1000)[0], {.program = "/p/syncopate", .metrics = "/m"});
+  EXPECT_EQ(Words(command.begin() + 1, command.begin() + 6),
+            (Words{"launch", "--workers", "3", "--", "train"}));
+  EXPECT_EQ(value_of(command, "--accumulate"), "8");
+}
+
 TEST(RealRun, KeepsACheckpointAtEachEvaluationIfAWorkerRestarts) {
   const auto runs = plan_runs(two_variants(), 1000);
   RealRunOptions options{.program = "/p/syncopate", .metrics = "/m", .checkpoints = "/c"};
