@@ -25,6 +25,7 @@ PipelineLoad load_of_stages(int stages, int micro_batches, std::int64_t output_b
 VirtualTime end_of(const PipelineLoad& load, const std::vector<VirtualTime>& times,
                    const Link& link = {}) {
   std::vector<std::vector<VirtualTime>> computation;
+  computation.reserve(times.size());
   for (const VirtualTime time : times) {
     computation.emplace_back(static_cast<std::size_t>(load.micro_batches), time);
   }
