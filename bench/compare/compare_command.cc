@@ -125,19 +125,22 @@ class CompareFlags {
 
 void CompareFlags::declare_variants() {
   flags_.begin_group("Strategy and devices");
-  flags_.add("--strategies", &strategies_,
-             "variants: STRATEGY[:CONSISTENCY[:N]][+backup:K][+inverse|+dc|+dc-adaptive], such as "
-             "one-device,parameter-server:ssp:2 (N: --max-staleness, K: --backup-workers); then "
-             "{FLAG=VALUE,...} for flags of train without dashes, such as "
-             "mirrored{learning-rate=0.1}, a rate that is not scaled",
-             {.value = "VARIANT,...", .default_text = "every strategy", .repeats = true});
+  flags_.add(
+      "--strategies", &strategies_,
+      "variants: STRATEGY[:CONSISTENCY[:N]][+backup:K][+inverse|+dc|+dc-adaptive], such as "
+      "one-device,parameter-server:ssp:2 (N: --max-staleness, K: --backup-workers), or "
+      "pipeline[:MICRO_BATCHES], whose workers are stages (default: as many); then "
+      "{FLAG=VALUE,...} for flags of train without dashes, such as "
+      "mirrored{learning-rate=0.1}, a rate that is not scaled",
+      {.value = "VARIANT,...", .default_text = "every strategy but pipeline", .repeats = true});
   std::string help =
       "experiment with its own variants and learning rates, in place of --strategies:";
   for (const PresetRow& row : presets()) {
     help += "\n" + std::string(row.name) + ": " + std::string(row.help);
   }
   flags_.add("--preset", &preset_, help, {.value = "NAME"});
-  flags_.add("--workers", &workers_, "workers of each variant", {.least = 1, .most = 1024});
+  flags_.add("--workers", &workers_, "workers, or stages, of each variant",
+             {.least = 1, .most = 1024});
   flags_.add("--servers", &servers_, "servers of parameter-server", {.least = 1, .most = 1024});
   flags_.add("--clock", &clock_,
              "clock of the runs (real: processes on this machine; virtual: simulated time, the "

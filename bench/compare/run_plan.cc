@@ -15,6 +15,7 @@ constexpr std::int64_t kNoEnd = 1'000'000;  // number of epochs if a run ends by
 
 std::int64_t samples_per_update(const CompareOptions& options, const Variant& variant) {
   if (!variant.is_synchronous) return options.batch_size_per_replica;
+  if (variant.is_pipeline()) return options.batch_size_per_replica * variant.micro_batches;
   return options.batch_size_per_replica * (variant.workers - variant.backup_workers);
 }
 
@@ -62,7 +63,8 @@ LearningRateScale scale_for(const OptimizerOptions& optimizer) {
 
 double factor_of(const TrainOptions& train) {
   const int replicas = expected_replicas(train);
-  return learning_rate_factor(train, replicas, train.strategy.batch_size_per_replica * replicas);
+  const std::int64_t batch = train.strategy.batch_size_per_replica * train.strategy.micro_batches;
+  return learning_rate_factor(train, replicas, batch * replicas);
 }
 
 // Scales the learning rate of a run with the samples of its updates, with a warm-up, unless the
@@ -112,6 +114,12 @@ TrainOptions train_options_of(const CompareOptions& options, const SharedTrainFl
   run.loop.service_time.seed = seed;
   // The virtual clock computes the time of messages, so its runs need no emulated links.
   if (options.clock == Clock::kReal) strategy.link = faults.link;
+  if (variant.is_pipeline()) {
+    strategy.stages = variant.workers;
+    strategy.micro_batches = variant.micro_batches;
+    // The rate is scaled from that of one micro-batch, the batch of the other variants' workers.
+    if (run.reference_batch_size == 0) run.reference_batch_size = options.batch_size_per_replica;
+  }
   if (variant.has_tasks()) {
     run.cluster.world_size = variant.workers;
     run.cluster.num_servers = variant.servers;

@@ -79,16 +79,21 @@ class WordParser {
       refuse("no such strategy" +
              suggest_value("--strategy", variant_.strategy, names_of(strategies())));
     }
-    if (variant_.strategy == "pipeline") {
-      refuse(
-          "a pipeline has one replica, and comparisons have several; time it by syncopate train "
-          "--strategy pipeline --stages N");
-    }
+    if (variant_.is_pipeline()) return parse_micro_batches(words);
     has_servers_ = variant_.strategy == "parameter-server";
     if (variant_.strategy == "one-device") variant_.workers = 1;
     if (!has_servers_) variant_.servers = 0;
     if (words.size() > 1) parse_consistency(words);
     if (words.size() == 1 && has_servers_) parse_consistency({words[0], "async"});
+  }
+
+  // A step of a pipeline has by default as many samples as one of as many replicas.
+  void parse_micro_batches(const std::vector<std::string>& words) {
+    variant_.servers = 0;
+    variant_.micro_batches = words.size() > 1 ? number(words[1]) : variant_.workers;
+    if (words.size() > 2 || variant_.micro_batches < 1) {
+      refuse("expected one number of micro-batches, such as pipeline:8");
+    }
   }
 
   void parse_consistency(const std::vector<std::string>& words) {

@@ -14,10 +14,11 @@
 namespace syncopate::bench {
 
 struct Variant {
-  std::string label;     // the user's word, such as "parameter-server:ssp:2"; unique
-  std::string strategy;  // the value of train's --strategy
-  int workers = 1;       // replicas that compute gradients, in one process or in several
-  int servers = 0;       // number of parameter servers
+  std::string label;      // the user's word, such as "parameter-server:ssp:2"; unique
+  std::string strategy;   // the value of train's --strategy
+  int workers = 1;        // replicas that compute gradients, in one process or in several; stages
+  int micro_batches = 1;  // of a pipeline, each of the batch size per replica
+  int servers = 0;        // number of parameter servers
   bool is_synchronous = true;
   int backup_workers = 0;              // gradients that a step does not wait for
   ps::ConsistencyOptions consistency;  // for strategies with shared variables
@@ -28,14 +29,18 @@ struct Variant {
   bool has_flag(const std::string& name) const;  // name: such as --learning-rate
 
   // Whether real runs have several processes, with links between them.
-  bool has_tasks() const { return strategy == "multi-worker-mirrored" || servers > 0; }
+  bool has_tasks() const {
+    return strategy == "multi-worker-mirrored" || is_pipeline() || servers > 0;
+  }
+  bool is_pipeline() const { return strategy == "pipeline"; }
 };
 
 // Returns the variant that a word of --strategies stands for:
 //   STRATEGY[:CONSISTENCY[:MAX_STALENESS]][+backup:K][+inverse|+dc|+dc-adaptive][{FLAG=VALUE,...}]
 // such as mirrored, central-storage:async, parameter-server:ssp:2, parameter-server:sync+backup:1,
-// mirrored{learning-rate=0.1,nesterov}. In braces stand flags of train without their dashes.
-// Throws UsageError naming the word and what is wrong with it.
+// mirrored{learning-rate=0.1,nesterov}; and pipeline[:MICRO_BATCHES], whose workers are stages,
+// with as many micro-batches as stages if they are not given. In braces stand flags of train
+// without their dashes. Throws UsageError naming the word and what is wrong with it.
 Variant parse_variant(const std::string& word, int workers, int servers);
 
 // Splits a value of --strategies into its variants, at each comma that is not in braces.

@@ -20,10 +20,15 @@ VirtualTime of_all_at_once(const VirtualPlan& plan, const Link& link) {
   FaultInjection faults{
       .service_time = {.kind = ServiceTimeKind::kConstant, .mean_milliseconds = 1.0}, .link = link};
   StepTimes times({.strategy = plan.strategy.name,
-                   .workers = plan.workers,
+                   .workers = plan.tasks(),
                    .value_bytes = bytes,
-                   .has_servers = plan.has_servers},
+                   .has_servers = plan.has_servers,
+                   .pipeline = plan.pipeline},
                   faults, 1);
+  if (plan.pipeline) {
+    times.step(1, bytes);
+    return times.accounts().front().communication;
+  }
   return times.step(1, bytes) - std::chrono::milliseconds(1);
 }
 

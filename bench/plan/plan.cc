@@ -106,7 +106,11 @@ class Planner {
       : options_(options),
         data_(open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = 1})),
         graph_(network_for_data(options.model, options.data, data_)),
-        placement_(placement_of(graph_, options.servers)) {
+        placement_(placement_of(graph_, options.servers)),
+        slots_(static_cast<int>(
+            make_optimizer(parse_shared_train_flags(options.train_flags).options.strategy.optimizer)
+                ->slot_names()
+                .size())) {
     require_classes("plan", options.data, data_);
     plan_.parameters = parameters_of(graph_.parameter_layout());
     plan_.server_bytes = value_bytes_by_server(placement_, options.servers);
@@ -174,7 +178,13 @@ class Planner {
                                              variant.label, variant.workers));
         continue;
       }
-      add_row(variant, AllReduce::kRing);
+      try {
+        add_row(variant, AllReduce::kRing);
+      } catch (const UsageError& error) {
+        if (!variant.is_pipeline()) throw;
+        plan_.left_out.push_back(  // the network has too few places to cut
+            fmt::format("{} with {}: {}", variant.label, variant.workers, error.what()));
+      }
     }
     for (const AllReduce what_if : kWhatIf) add_what_if_rows(word, what_if);
   }
@@ -201,11 +211,20 @@ class Planner {
                          .ranks_per_machine = options_.workers_per_machine,
                          .inside = kInsideMachine};
     timing.server_bytes_per_second = plan_.server.bytes_per_second();
+    std::vector<Stage> stages;
+    if (variant.is_pipeline()) {
+      stages = cut_into_stages(graph_, variant.workers);
+      timing.pipeline = load_of(stages, variant.micro_batches, options_.batch_size_per_replica);
+    }
     PlanRow row{.variant = variant,
                 .all_reduce = all_reduce,
                 .timing = simulate_timing(timing),
                 .target = std::nullopt};
     row.samples_per_second = samples_per_second(row.timing);
+    if (timing.pipeline) {
+      row.pipeline = plan_stages(stages, *timing.pipeline, options_.batch_size_per_replica, slots_,
+                                 plan_.mean_step_seconds, 1.0 / row.timing.updates_per_second);
+    }
     row.speed_up = row.samples_per_second / plan_.one_worker_samples_per_second;
     row.efficiency = row.speed_up / variant.workers;
     if (options_.time_to_target && variant.workers <= kMostTrainedWorkers && !row.is_what_if()) {
@@ -218,6 +237,7 @@ class Planner {
   const DataSplits data_;
   const Graph graph_;
   const ps::Placement placement_;
+  const int slots_;  // of the optimizer, for each parameter
   FaultInjection faults_;
   Plan plan_;
 };
@@ -268,7 +288,7 @@ void add_training_flags(FlagSet& flags, PlanFlags& words) {
   flags.add("--seed", &options.seed, "seed of compute delays and of training");
   flags.begin_group("Strategy and devices");
   flags.add("--strategies", &options.strategies, "strategies, as compare takes them",
-            {.value = "NAME,...", .default_text = "every strategy", .repeats = true});
+            {.value = "NAME,...", .default_text = "every strategy but pipeline", .repeats = true});
   flags.begin_group("Time to a target");
   flags.add("--time-to-target", &options.time_to_target,
             "training of rows with up to " + std::to_string(kMostTrainedWorkers) +

@@ -14,6 +14,7 @@
 #include "bench/compare/virtual/timing.h"
 #include "bench/harness/fault_injection.h"
 #include "bench/plan/calibration.h"
+#include "bench/plan/plan_stages.h"
 #include "models/graph/graph.h"
 
 namespace syncopate::bench {
@@ -68,6 +69,7 @@ struct PlanRow {
   double speed_up = 0.0;    // relative to one worker that never waits
   double efficiency = 0.0;  // speed_up / workers
   std::optional<TargetTime> target;
+  std::optional<PlannedPipeline> pipeline{};  // the stages of --strategy pipeline
 
   // Whether the row shows an all-reduce that `train` does not have.
   bool is_what_if() const noexcept { return all_reduce != AllReduce::kRing; }

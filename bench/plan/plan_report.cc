@@ -97,6 +97,7 @@ json json_of(const PlanRow& row) {
     object["all_reduce"] = name_of(row.all_reduce);
     object["is_what_if"] = row.is_what_if();
   }
+  if (row.pipeline) object["pipeline"] = json_of(*row.pipeline);
   if (row.target) {
     json target = {{"test_accuracy", row.target->accuracy}};
     if (row.target->seconds) target["virtual_seconds"] = *row.target->seconds;
@@ -191,6 +192,11 @@ void print_plan(std::ostream& out, const PlanOptions& options, const Plan& plan)
   for (const PlanRow& row : plan.rows) cells.push_back(cells_of(row, options.time_to_target));
   out << format_table(cells);
   print_notes(out, options, plan);
+  for (const PlanRow& row : plan.rows) {
+    if (!row.pipeline) continue;
+    print_stages(out, row.variant.label + ", " + count_text(row.variant.workers, "worker"),
+                 *row.pipeline);
+  }
   for (const std::string& left_out : plan.left_out) out << "left out: " << left_out << "\n";
   for (const PlanRow& row : plan.rows) {
     if (row.target && !row.target->failure.empty()) {

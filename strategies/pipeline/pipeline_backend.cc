@@ -30,6 +30,7 @@ std::unique_ptr<Model> PipelineBackend::compile(const Graph& graph, ParameterAre
   const std::vector<StageLinks> links =
       make_links_(stages_.all, samples_of_micro_batch(options.batch_size, micro_batches_));
   std::vector<StageParts> parts;
+  parts.reserve(links.size());
   for (int s = 0; s < team_.count(); ++s) {
     parts.push_back({.stage = &stage(s),
                      .backend = stages_.backends[static_cast<std::size_t>(s)].get(),

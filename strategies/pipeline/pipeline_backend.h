@@ -49,7 +49,7 @@ class PipelineBackend final : public Backend {
 
  private:
   const Stage& stage(int local) const {
-    return stages_.all[static_cast<std::size_t>(stages_.first + local)];
+    return stages_.all[static_cast<std::size_t>(stages_.first) + static_cast<std::size_t>(local)];
   }
 
   const LocalStages stages_;

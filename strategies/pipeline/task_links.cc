@@ -33,6 +33,7 @@ std::int64_t padded_elements(const Shape& shape) {
 std::vector<Tensor> tensors_in(const Tensor& block, std::int64_t begin, const Shape& shape,
                                int count) {
   std::vector<Tensor> tensors;
+  tensors.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) {
     const std::int64_t first = begin + i * padded_elements(shape);
     tensors.push_back(block.rows(first, first + num_elements(shape)).reshaped(shape));
@@ -42,6 +43,7 @@ std::vector<Tensor> tensors_in(const Tensor& block, std::int64_t begin, const Sh
 
 std::vector<Tensor> own_tensors(const Shape& shape, int count) {
   std::vector<Tensor> tensors;
+  tensors.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) tensors.push_back(make_host_tensor(shape, DType::kF32));
   return tensors;
 }

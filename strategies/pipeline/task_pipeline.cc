@@ -71,6 +71,7 @@ class TaskPipeline final : public SynchronousStrategy {
     joined.backends.push_back(std::move(backend));
     StrategyOptions whole = options;  // the model divides a step into micro-batches itself
     whole.micro_batches = 1;
+    whole.batch_norm = BatchNormStatistics::kLocal;  // each micro-batch is one stage's alone
     return std::unique_ptr<Strategy>(
         new TaskPipeline(whole, graph, std::move(joined), std::move(parts)));
   }

@@ -64,6 +64,37 @@ TEST(APipelineProgram, SaysHowLongStagesWait) {
       << run.err;
 }
 
+// Returns the idle fractions of the stages of a run without micro-batches.
+std::vector<double> idle_fractions(const Arguments& where) {
+  const ScratchDir scratch;
+  const std::string metrics = scratch / "metrics.jsonl";
+  const ProgramResult run =
+      run_syncopate(where + Arguments{"--strategy", "pipeline", "--model", "mnist-cnn", "--data",
+                                      "synthetic:1x28x28:10:2048", "--batch-size", "256", "--steps",
+                                      "8", "--eval-every", "0", "--threads", "1", "--no-progress",
+                                      "--share-devices", "--metrics", metrics});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.out.find("stages          idle "), std::string::npos) << run.out;
+  return summary_of(metrics).at("stage_idle_fractions").get<std::vector<double>>();
+}
+
+// With one micro-batch two stages never compute at the same time, whatever else the machine does:
+// together they wait for a whole step, less the time of updates and of reading samples, which a
+// busy machine makes longer.
+TEST(APipelineProgram, CountsTheTimeInWhichAStageWaits) {
+  const std::vector<double> alone = idle_fractions({"train", "--stages", "1"});
+  ASSERT_EQ(alone.size(), 1U);
+  EXPECT_LT(alone[0], 0.05);
+  for (const Arguments& where : {Arguments{"train", "--stages", "2"},
+                                 Arguments{"launch", "--workers", "2", "--", "train"}}) {
+    const std::vector<double> idle = idle_fractions(where);
+    ASSERT_EQ(idle.size(), 2U);
+    EXPECT_GT(idle[0] + idle[1], 0.5);
+    EXPECT_LE(idle[0], 1.0);
+    EXPECT_LE(idle[1], 1.0);
+  }
+}
+
 TEST(APipelineProgram, RefusesWhatItCannotDo) {
   const auto error_of = [](const Arguments& flags) {
     const ProgramResult run = run_syncopate(joined(joined(kRun, kPipeline), flags));

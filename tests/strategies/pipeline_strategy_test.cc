@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/base/errors.h"
+#include "strategies/pipeline/stage_memory.h"
 #include "strategies/pipeline/stages.h"
 #include "strategies/strategy.h"
 #include "tests/strategies/pipeline_training.h"
@@ -176,6 +177,25 @@ TEST(APipelineCutBehindNamedNodes, TrainsWhatOneDeviceTrains) {
   train_steps(*pipeline, batch, 3);
   train_steps(*one_device, batch, 3);
   EXPECT_TRUE(are_equal(pipeline->snapshot().values, one_device->snapshot().values));
+}
+
+TEST(Stages, HoldTheMicroBatchesThatAreInFlight) {
+  const Graph whole = small_network("mnist-cnn");
+  const std::vector<Stage> stages = cut_behind(whole, std::vector<std::string>{"fc1"});
+  constexpr std::int64_t kSamples = 5;
+  constexpr std::int64_t kOutputs = 64;  // of fc1, to the last stage
+  const StageMemory first = memory_of_stage(stages, 0, 3, kSamples, 2);
+  const StageMemory last = memory_of_stage(stages, 1, 3, kSamples, 2);
+  EXPECT_EQ(first.values, 4 * whole.parameter_layout().total());
+  EXPECT_EQ(last.values, first.values) << "every task evaluates the whole network";
+  EXPECT_EQ(first.gradients + last.gradients, 2 * first.values) << "and a sum of micro-batches";
+  EXPECT_EQ(first.slots + last.slots, 2 * first.values);
+  // Dense layer and loss of 4 classes; the first stage has two micro-batches in flight.
+  EXPECT_EQ(last.activations, 4 * kSamples * (4 + num_elements(whole.nodes.back().shape)));
+  EXPECT_EQ(first.activations, 2 * memory_of_stage(stages, 0, 1, kSamples, 2).activations);
+  EXPECT_EQ(first.handovers, 4 * 2 * 3 * kSamples * kOutputs);
+  EXPECT_EQ(last.handovers, first.handovers);
+  EXPECT_EQ(memory_of_stage(stages, 1, 1, kSamples, 0).gradients, last.gradients / 2);
 }
 
 TEST(Stages, AreRefusedWhereTheNetworkHasTooFewPlacesToCut) {

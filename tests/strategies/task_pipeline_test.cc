@@ -70,6 +70,7 @@ TEST_P(StagesAsTasks, TrainAndSaveWhatOneDeviceDoes) {
   const double loss = train_steps(*alone, batch, 3);
   StrategyOptions options = pipeline_options("pipeline", tasks, micro_batches);
   options.transport = transport;
+  options.batch_norm = BatchNormStatistics::kSync;  // there is one replica
   run_stages(graph, tasks, options, [&](Strategy& stage) {
     // 1e-9: the sum of the tasks' reports is exact to 2^-42.
     EXPECT_NEAR(train_steps(stage, batch, 3), loss, 1e-9) << "every task learns the scores";
@@ -125,6 +126,24 @@ TEST(StagesOfTasks, ReadOnlyWhatTheyUse) {
     EXPECT_EQ(shard.reads_inputs, rank == 0);
     EXPECT_EQ(shard.reads_targets, rank == 2);
     EXPECT_EQ(stage.evaluation_shard().total, 3);
+  });
+}
+
+// Every task reads the order of the samples and meets the same bad ones, but stops on its own.
+TEST(StagesOfTasks, CountBadSamplesOnceAndTheStopsOfAll) {
+  const Graph graph = small_network("mnist-cnn");
+  const Batch batch = batch_for(graph, kPipelineBatch);
+  run_stages(graph, 3, pipeline_options("pipeline", 3, 2), [&](Strategy& stage) {
+    Replica& replica = stage.replicas().front();
+    replica.variables->pull({.learning_rate = 0.05F, .step = 1});
+    StepReport report{.scores = replica.model->forward(batch, [](BucketId) {})};
+    report.scores.num_bad = 5;
+    report.stops[ps::StopKind::kComplete] = 1;
+    replica.model->backward([&](BucketId bucket) { replica.variables->push(bucket, report); });
+    const StepReport total = replica.variables->commit();
+    EXPECT_EQ(total.scores.num_bad, 5);
+    EXPECT_EQ(total.scores.num_samples, kPipelineBatch);
+    EXPECT_EQ(total.stops[ps::StopKind::kComplete], 3);
   });
 }
 

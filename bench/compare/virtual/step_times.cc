@@ -39,9 +39,10 @@ VirtualTime StepTimes::step(std::int64_t step, std::span<const std::int64_t> gra
 VirtualTime StepTimes::simulate(std::int64_t step, std::span<const std::int64_t> gradient_bytes) {
   for (;;) {
     next_ = now_;
-    compute(next_, step);
-    const VirtualTime end =
-        options_.has_servers ? exchange(next_, gradient_bytes) : all_reduce(next_);
+    if (!options_.pipeline) compute(next_, step);
+    const VirtualTime end = options_.pipeline      ? pass_stages(next_, step)
+                            : options_.has_servers ? exchange(next_, gradient_bytes)
+                                                   : all_reduce(next_);
     if (kills_.empty() || virtual_time(kills_.back().at_seconds) >= end) {
       std::swap(now_, next_);
       return end;
@@ -86,6 +87,36 @@ VirtualTime StepTimes::all_reduce(State& state) const {
     state.ready[w] = begin + time;
   }
   return begin + time;
+}
+
+// A stage waits for its neighbours, which would take less if messages took no time.
+VirtualTime StepTimes::pass_stages(State& state, std::int64_t step) const {
+  const PipelineLoad& load = *options_.pipeline;
+  const std::size_t stages = state.ready.size();
+  std::vector<std::vector<VirtualTime>> computation(stages);
+  std::vector<VirtualTime> busy(stages);
+  for (std::size_t s = 0; s < stages; ++s) {
+    for (int m = 0; m < load.micro_batches; ++m) {
+      const std::int64_t drawn = (step - 1) * load.micro_batches + m + 1;
+      computation[s].push_back(state.delays.take_part(static_cast<int>(s), drawn,
+                                                      state.ready[s] + busy[s], load.work[s]));
+      busy[s] += computation[s].back();
+    }
+  }
+  const VirtualTime end = end_of_pipeline_step(load, link_, state.ready, computation);
+  const VirtualTime end_if_free =
+      link_.is_plain() ? end : end_of_pipeline_step(load, {}, state.ready, computation);
+  for (std::size_t s = 0; s < stages; ++s) {
+    WorkerAccount& account = state.accounts[s];
+    const std::int64_t bytes = bytes_handed_over(load, static_cast<int>(s));
+    account.compute += busy[s];
+    account.peers += end_if_free - state.ready[s] - busy[s];
+    account.communication += end - end_if_free;
+    account.bytes_sent += bytes;
+    account.bytes_received += bytes;
+    state.computed[s] = state.ready[s] = end;
+  }
+  return end;
 }
 
 VirtualTime StepTimes::exchange(State& state, std::span<const std::int64_t> gradient_bytes) const {

@@ -4,7 +4,7 @@
 // all-reduce. central-storage, parameter-server: a worker sends its gradient to each server as soon
 // as it is computed; a server that has all gradients sends the new values to all workers; a worker
 // continues when it has the values of every server. Updates take no time unless
-// server_bytes_per_second is set.
+// server_bytes_per_second is set. pipeline: a worker is a stage (pipeline_times.h).
 //
 // A kill ends the job as in real jobs (launch --restart): the current step is lost, all workers
 // wait until the killed one is back and all but rank 0 have received the values, and the steps
@@ -12,11 +12,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "bench/compare/virtual/job_lines.h"
+#include "bench/compare/virtual/pipeline_times.h"
 #include "bench/compare/virtual/time_model.h"
 #include "bench/harness/fault_injection.h"
 
@@ -30,7 +32,8 @@ struct StepTimesOptions {
   std::int64_t checkpoint_every = 0;      // steps between checkpoints; 0: none
   // The next two are set by `plan` alone. Accounts have the bytes of a ring for every algorithm.
   AllReduceOptions all_reduce{};
-  double server_bytes_per_second = 0.0;  // of gradients that a server applies; 0: no limit
+  double server_bytes_per_second = 0.0;    // of gradients that a server applies; 0: no limit
+  std::optional<PipelineLoad> pipeline{};  // set: each of the workers computes a stage
 };
 
 // Simulates the steps of one job. One thread only.
@@ -56,6 +59,7 @@ class StepTimes {
 
   void compute(State& state, std::int64_t step) const;
   VirtualTime all_reduce(State& state) const;
+  VirtualTime pass_stages(State& state, std::int64_t step) const;
   VirtualTime exchange(State& state, std::span<const std::int64_t> gradient_bytes) const;
   // Simulates a step of the job, and simulates it again after a kill.
   VirtualTime simulate(std::int64_t step, std::span<const std::int64_t> gradient_bytes);

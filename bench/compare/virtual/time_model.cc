@@ -93,6 +93,11 @@ VirtualTime Network::down(VirtualTime now, int server, int worker, std::int64_t 
               workers_[static_cast<std::size_t>(worker)], bytes);
 }
 
+VirtualTime Network::across(VirtualTime now, int from, int to, std::int64_t bytes) {
+  return send(now, workers_[static_cast<std::size_t>(from)], workers_[static_cast<std::size_t>(to)],
+              bytes);
+}
+
 VirtualTime Network::send(VirtualTime now, Ends& from, Ends& to, std::int64_t bytes) const {
   const VirtualTime time = time_on_link(link_, bytes);
   const VirtualTime leaves = std::max(now, from.out_free);
@@ -126,8 +131,9 @@ VirtualTime ComputeDelays::compute_of(int worker) const {
   return virtual_time(seconds);
 }
 
-VirtualTime ComputeDelays::take(int worker, std::int64_t step, VirtualTime now) {
+VirtualTime ComputeDelays::take_part(int worker, std::int64_t step, VirtualTime now, double part) {
   VirtualTime time = compute_of(worker) + service_time(options_, worker, step);
+  if (part != 1.0) time = virtual_time(part * seconds_of(time));
   std::erase_if(pauses_, [&](const Pause& pause) {
     if (pause.worker != worker || pause.at_seconds > seconds_of(now)) return false;
     time += virtual_time(pause.for_seconds);

@@ -77,6 +77,8 @@ class Network {
   // the time at which they arrive.
   VirtualTime up(VirtualTime now, int worker, int server, std::int64_t bytes);
   VirtualTime down(VirtualTime now, int server, int worker, std::int64_t bytes);
+  // Sends from a worker to another one.
+  VirtualTime across(VirtualTime now, int from, int to, std::int64_t bytes);
 
  private:
   struct Ends {
@@ -100,7 +102,11 @@ class ComputeDelays {
 
   // Returns the time of the worker's `step`-th step, which begins now: the measured computation,
   // the random delay and the pauses that are due.
-  VirtualTime take(int worker, std::int64_t step, VirtualTime now);
+  VirtualTime take(int worker, std::int64_t step, VirtualTime now) {
+    return take_part(worker, step, now, 1.0);
+  }
+  // As take(), for a part of the step's computation and random delay.
+  VirtualTime take_part(int worker, std::int64_t step, VirtualTime now, double part);
 
  private:
   VirtualTime compute_of(int worker) const;

@@ -384,7 +384,8 @@ TimingResult simulate_synchronous(const TimingOptions& options, std::int64_t rou
                    .value_bytes = options.server_bytes,
                    .has_servers = options.has_servers,
                    .all_reduce = options.all_reduce,
-                   .server_bytes_per_second = options.server_bytes_per_second},
+                   .server_bytes_per_second = options.server_bytes_per_second,
+                   .pipeline = options.pipeline},
                   options.faults, options.seed);
   TimingWindow window(kWarmUpRounds, rounds);
   for (std::int64_t step = 1; !window.is_over(); ++step) {
@@ -392,7 +393,8 @@ TimingResult simulate_synchronous(const TimingOptions& options, std::int64_t rou
     window.update(end, times.accounts());
   }
   TimingResult result = window.result();
-  result.gradients_per_update = options.workers;
+  result.gradients_per_update =
+      options.pipeline ? options.pipeline->micro_batches : options.workers;
   return result;
 }
 

@@ -8,9 +8,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/compare/virtual/pipeline_times.h"
 #include "bench/compare/virtual/time_model.h"
 #include "bench/harness/fault_injection.h"
 #include "ps/shard/consistency.h"
@@ -27,7 +29,8 @@ struct TimingOptions {
   std::vector<std::int64_t> server_bytes;
   // Bytes of gradients that a server applies per second, one update at a time; 0: no limit.
   double server_bytes_per_second = 0.0;
-  FaultInjection faults;  // compute delays, slow workers, pauses, link
+  FaultInjection faults;                   // compute delays, slow workers, pauses, link
+  std::optional<PipelineLoad> pipeline{};  // set: each of the workers computes a stage
   std::uint64_t seed = 1;
   // The least number of gradients to simulate, over all workers; more if each worker would compute
   // too few of them.

@@ -26,7 +26,7 @@ VirtualDevice::VirtualDevice(const StrategyOptions& options, const Graph& graph,
   fill_initial_values(graph, options.seed, *arena_);
   fill_initial_state(graph, *state_);
   model_ = backend_->compile(graph, *arena_, *state_,
-                             {.mode = Mode::kTrain, .batch_size = options.batch_size_per_replica});
+                             {.mode = Mode::kTrain, .batch_size = micro_batch_size(options)});
   evaluator_ =
       std::make_unique<PartialEvaluator>(*backend_, graph, *arena_, *state_, test, evaluation);
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "models/base/errors.h"
 #include "worker/run/run_sizes.h"
@@ -54,8 +56,9 @@ void check_faults(const FaultInjection& faults, const VirtualPlan& plan) {
                       join.worker, kMostWorkers - 1));
     }
   }
-  const bool is_one_process =
-      plan.strategy.name != "parameter-server" && plan.strategy.name != "multi-worker-mirrored";
+  const bool is_one_process = plan.strategy.name != "parameter-server" &&
+                              plan.strategy.name != "multi-worker-mirrored" &&
+                              plan.strategy.name != "pipeline";
   if (!faults.kills.empty() && is_one_process && !plan.is_synchronous) {
     throw UsageError(fmt::format(
         "--kill: --strategy {} is one process, which loses its variables with a worker, and the "
@@ -85,7 +88,8 @@ VirtualPlan plan_of(const VirtualRun& run) {
   options.cluster.world_size = run.workers;
   if (options.strategy.lanes < 1) options.strategy.lanes = 1;
   const bool synchronous = is_synchronous(options.strategy.consistency);
-  const int replicas = synchronous ? run.workers : 1;
+  const bool has_stages = is_pipeline(options);
+  const int replicas = synchronous && !has_stages ? run.workers : 1;
   const std::int64_t dataset_size = run.data.train->size();
   StrategyOptions strategy = options.strategy;
   const std::int64_t batch = choose_batch(options, std::max(replicas, 1), dataset_size, strategy);
@@ -99,7 +103,7 @@ VirtualPlan plan_of(const VirtualRun& run) {
       // One replica needs no shard: central storage then keeps its variables on the device.
       .has_servers =
           serves || (strategy.name == "central-storage" && (!synchronous || run.workers > 1)),
-      .workers = run.workers,
+      .workers = has_stages ? 1 : run.workers,
       .places = places_of(run.workers, run.faults.joins),
       .dataset_size = dataset_size,
       .final_test = run.data.validation != nullptr ? run.data.test.get() : nullptr,
@@ -108,6 +112,16 @@ VirtualPlan plan_of(const VirtualRun& run) {
                               {.servers = serves ? std::max(1, run.servers) : 1,
                                .partition = strategy.parameter_server.partition,
                                .message_bytes = std::min(strategy.bucket_bytes, kMessageBytes)})};
+  if (has_stages) {
+    const std::vector<Stage> stages = options.strategy.cut.empty()
+                                          ? cut_into_stages(run.graph, run.workers)
+                                          : cut_behind(run.graph, options.strategy.cut);
+    if (std::cmp_not_equal(stages.size(), run.workers)) {
+      throw UsageError(fmt::format("--workers {}: --cut gives {} stages; give as many workers",
+                                   run.workers, stages.size()));
+    }
+    plan.pipeline = load_of(stages, strategy.micro_batches, micro_batch_size(strategy));
+  }
   plan.input.batch_size = batch;
   plan.input.seed = strategy.seed;
   plan.input.shard = {};

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "bench/compare/virtual/event_queue.h"
+#include "bench/compare/virtual/pipeline_times.h"
 #include "bench/harness/fault_injection.h"
 #include "models/graph/graph.h"
 #include "models/optim/schedule.h"
@@ -22,7 +24,7 @@ struct VirtualRun {
   // The options of `train`. Cluster, replicas, service times and checkpoints are ignored; lanes 0
   // stands for 1.
   const TrainOptions& options;
-  int workers = 1;
+  int workers = 1;  // stages, of a pipeline
   int servers = 0;  // number of parameter servers; 0 stands for 1
   const DataSplits& data;
   const Graph& graph;
@@ -41,9 +43,12 @@ struct VirtualPlan {
   int workers = 1;           // workers that train from the start
   int places = 1;            // 1 + the largest worker number, including workers that join later
   std::int64_t dataset_size = 0;
-  const Dataset* final_test = nullptr;  // as in TrainingRun
-  ps::Placement placement;              // placement of the variables on at least one server
+  const Dataset* final_test = nullptr;   // as in TrainingRun
+  std::optional<PipelineLoad> pipeline;  // the stages of the only worker
+  ps::Placement placement;               // placement of the variables on at least one server
 
+  // The tasks whose time is counted: workers, or stages.
+  int tasks() const noexcept { return pipeline ? pipeline->stages() : workers; }
   std::int64_t batch() const noexcept { return input.batch_size; }
   std::int64_t batches_per_epoch() const noexcept { return dataset_size / batch(); }
   int servers() const noexcept;

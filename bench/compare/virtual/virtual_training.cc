@@ -63,11 +63,12 @@ class VirtualSynchronousJob {
         reader_(*run.data.train, plan.input, {}),
         slot_(reader_.make_slot()),
         times_({.strategy = plan.strategy.name,
-                .workers = plan.workers,
+                .workers = plan.tasks(),
                 .value_bytes =
                     value_bytes_by_server(plan.placement, plan.servers(), plan.values_format()),
                 .has_servers = plan.has_servers,
-                .checkpoint_every = steps_between_checkpoints(plan)},
+                .checkpoint_every = steps_between_checkpoints(plan),
+                .pipeline = plan.pipeline},
                run.faults, plan.strategy.seed),
         total_steps_(plan.loop.total_steps ? *plan.loop.total_steps
                                            : reader_.plan().batches_before(plan.loop.total_epochs)),
@@ -91,7 +92,9 @@ class VirtualSynchronousJob {
     require_finite(shard_, lines_.sums().step, learning_rate_);
     const Evaluation watched = evaluate();
     std::vector<WorkerAccount> accounts(times_.accounts().begin(), times_.accounts().end());
-    for (std::size_t w = 0; w < accounts.size(); ++w) accounts[w].samples = samples_[w];
+    for (std::size_t w = 0; w < accounts.size(); ++w) {
+      accounts[w].samples = samples_[plan_.pipeline ? 0 : w];
+    }
     if (lines_.sums().step > 0) lines_.workers(accounts);
     const Dataset* const test = plan_.final_test;
     return {.sums = lines_.sums(),
@@ -164,10 +167,30 @@ class VirtualSynchronousJob {
     const auto w = static_cast<std::size_t>(worker);
     const Batch& whole = slot_.batch;
     const BatchShare share = share_of_replica(whole.loss_divisor, worker, plan_.workers);
-    const Scores scores = device_.train(whole.rows(share.begin, share.end), states_[w]);
+    const Scores scores = train(whole.rows(share.begin, share.end), states_[w]);
     gradients_[w].take(device_.gradients(), plan_.workers > 1);
     samples_[w] += scores.num_samples;
     samples_in_statistics_[w] += scores.num_samples;
+    return scores;
+  }
+
+  // Leaves the gradient of a worker's batch in the device: the sum over its micro-batches, added in
+  // the order of a real pipeline.
+  Scores train(const Batch& batch, std::span<float> state) {
+    const int parts = plan_.strategy.micro_batches;
+    if (parts == 1) return device_.train(batch, state);
+    const std::span<float> gradients = device_.gradients().f32();
+    Scores scores;
+    for (int m = 0; m < parts; ++m) {
+      const BatchShare part = share_of_replica(batch.num_samples, m, parts);
+      scores += device_.train(batch.rows(part.begin, part.end), state);
+      if (m == 0) {
+        sum_.assign(gradients.begin(), gradients.end());
+      } else {
+        for (std::size_t i = 0; i < sum_.size(); ++i) sum_[i] = gradients[i] + sum_[i];
+      }
+    }
+    std::ranges::copy(sum_, gradients.begin());
     return scores;
   }
 
@@ -235,6 +258,7 @@ class VirtualSynchronousJob {
   std::vector<std::int64_t> samples_;
   std::vector<std::int64_t> samples_in_statistics_;  // samples since the last averaging
   std::vector<ps::ShardEvent> events_;
+  std::vector<float> sum_;           // scratch memory of train()
   std::vector<float> exact_values_;  // scratch memory of compute_all()
   VirtualTime now_{0};
   double learning_rate_ = 0.0;

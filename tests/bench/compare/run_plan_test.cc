@@ -271,6 +271,29 @@ Environment environment_of(const RunSpec& run) {
                       {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:1"}});
 }
 
+TEST(RunPlan, OfAPipelineHasAsManySamplesPerStepAsReplicas) {
+  CompareOptions options = three_sizes({"--optimizer", "sgd"});
+  options.variants = {parse_variant("mirrored", 3, 0), parse_variant("pipeline", 3, 0),
+                      parse_variant("pipeline:12", 3, 0)};
+  const auto runs = plan_runs(options, 1200);
+  EXPECT_EQ(updates_of(options, options.variants[1], 1200),
+            updates_of(options, options.variants[0], 1200));
+  EXPECT_EQ(updates_of(options, options.variants[2], 1200),
+            updates_of(options, options.variants[0], 1200) / 4);
+  EXPECT_EQ(value_of(runs[1], "--stages"), "3");
+  EXPECT_EQ(value_of(runs[1], "--accumulate"), "3");
+  EXPECT_EQ(value_of(runs[1], "--replicas"), "1");
+  EXPECT_EQ(runs[1].train.cluster.world_size, 3);
+  for (const RunSpec& run : runs) {
+    EXPECT_NO_THROW(parse_train(command_line_of(run.train), environment_of(run)))
+        << run.variant.label;
+  }
+  EXPECT_DOUBLE_EQ(runs[1].learning_rate_factor, runs[0].learning_rate_factor);
+  EXPECT_DOUBLE_EQ(runs[2].learning_rate_factor, 12.0);
+  const auto& train = runs[1].train;
+  EXPECT_DOUBLE_EQ(schedule_of(train, 1, 30, 40).learning_rate, 0.01 * 3);
+}
+
 TEST(RunPlan, HasScaledRatesThatTrainAccepts) {
   for (const Words& flags :
        {Words{}, Words{"--learning-rate-scale=linear"}, Words{"--reference-batch-size=5"}}) {
@@ -327,6 +350,16 @@ TEST(RealRun, UsesLaunchIfItHasSeveralTasks) {
   const Words launched = command_of(runs[1], options);
   EXPECT_EQ(Words(launched.begin() + 1, launched.begin() + 8),
             (Words{"launch", "--workers", "4", "--servers", "2", "--", "train"}));
+}
+
+TEST(RealRun, StartsOneTaskForEachStage) {
+  CompareOptions options = two_variants();
+  options.variants = {parse_variant("pipeline:8", 3, 2)};
+  const Words command =
+      command_of(plan_runs(options, 1000)[0], {.program = "/p/syncopate", .metrics = "/m"});
+  EXPECT_EQ(Words(command.begin() + 1, command.begin() + 6),
+            (Words{"launch", "--workers", "3", "--", "train"}));
+  EXPECT_EQ(value_of(command, "--accumulate"), "8");
 }
 
 TEST(RealRun, KeepsACheckpointAtEachEvaluationIfAWorkerRestarts) {

@@ -33,10 +33,22 @@ TEST(Variant, HasAStrategyAndItsConsistency) {
             2.0F);
 }
 
+TEST(Variant, OfAPipelineHasStagesAndMicroBatches) {
+  const Variant plain = parse_variant("pipeline", 4, 2);
+  EXPECT_EQ(plain.workers, 4);
+  EXPECT_EQ(plain.servers, 0);
+  EXPECT_EQ(plain.micro_batches, 4) << "as many samples per step as four replicas";
+  EXPECT_TRUE(plain.has_tasks());
+  EXPECT_EQ(parse_variant("pipeline:16{learning-rate=0.1}", 4, 2).micro_batches, 16);
+}
+
 TEST(Variant, IsRefusedWithAReason) {
   const std::pair<const char*, const char*> refused[] = {
       {"", "no such strategy"},
-      {"pipeline", "a pipeline has one replica"},
+      {"pipeline:0", "expected one number of micro-batches"},
+      {"pipeline:2:3", "expected one number of micro-batches"},
+      {"pipeline:sync", "expected a number"},
+      {"pipeline+backup:1", "backup workers require sync"},
       {"mirorred", "did you mean 'mirrored'? Choose one of one-device, mirrored"},
       {"mirrored:async", "have a consistency to choose"},
       {"central-storage:sspp", "expected async, ssp or sync"},

@@ -259,6 +259,32 @@ TEST(Plan, ReportsItsMeasurementsAndHasARowForEachStrategyAndNumberOfWorkers) {
   EXPECT_EQ(out.str().find("(hierarchical)"), std::string::npos) << "one worker per machine";
 }
 
+TEST(Plan, ShowsTheStagesOfAPipelineAndTheirMemory) {
+  const std::filesystem::path file =
+      std::filesystem::path(testing::TempDir()) / fmt::format("stages-{}.json", ::getpid());
+  PlanOptions options = small_plan();
+  options.service_time = "constant:6";
+  options.workers = {2, 64};
+  options.strategies = {"pipeline:6"};
+  options.json = file;
+  std::ostringstream out;
+  run_plan(options, out);
+  const auto plan = nlohmann::json::parse(std::ifstream(file));
+  std::filesystem::remove(file);
+  EXPECT_NE(out.str().find("stages of pipeline:6, 2 workers: 6 micro-batches of 8 samples"),
+            std::string::npos)
+      << out.str();
+  EXPECT_NE(out.str().find("would be idle 14% of it"), std::string::npos) << out.str();
+  EXPECT_NE(out.str().find("left out: pipeline:6 with 64: --stages 64"), std::string::npos)
+      << out.str();
+  const auto& row = plan.at("rows").at(0).at("pipeline");
+  EXPECT_NEAR(row.at("idle_share_of_equal_stages").get<double>(), 1.0 / 7.0, 1e-12);
+  double busy = 0.0;
+  for (const auto& stage : row.at("stages")) busy += 1.0 - stage.at("idle_share").get<double>();
+  // Both stages together compute 6 times 6 ms in a step.
+  EXPECT_NEAR(busy * row.at("step_seconds").get<double>(), 36e-3, 1e-4);
+}
+
 TEST(Plan, WritesItsMeasurementsAndRowsAsJson) {
   const std::filesystem::path file =
       std::filesystem::path(testing::TempDir()) / fmt::format("plan-{}.json", ::getpid());

@@ -88,6 +88,43 @@ TEST(SimulatedTiming, OfSyncWithABackupIsThatOfTraining) {
   expect_same_throughput_without_and_with_links("parameter-server:sync+backup:1");
 }
 
+TEST(SimulatedTiming, OfAPipelineIsThatOfTraining) {
+  constexpr std::int64_t kSteps = 60;
+  for (const Link& link : {Link{}, kSlow}) {
+    VirtualCase trained("pipeline", kSteps * 4 * VirtualCase::kBatch, "mnist-cnn");
+    trained.options.strategy.micro_batches = 4;
+    trained.workers = 3;
+    trained.faults = {.service_time = ten_milliseconds(ServiceTimeKind::kExponential),
+                      .link = link};
+    const Summary summary = trained.train_virtually();
+    TimingOptions options = timing_of(parse_variant("pipeline:4", 3, 1),
+                                      server_bytes_of(trained.graph(), 1), trained.faults, 5);
+    options.gradients = 100'000;
+    options.pipeline = load_of(cut_into_stages(trained.graph(), 3), 4, VirtualCase::kBatch);
+    const TimingResult timing = simulate_timing(options);
+    // 5 %: the mean of 60 steps with exponential delays.
+    EXPECT_NEAR(timing.gradients_per_second() * VirtualCase::kBatch / summary.samples_per_second,
+                1.0, 0.05);
+  }
+}
+
+TEST(SimulatedTiming, OfEqualStagesIsTheIdleShareOfAPipeline) {
+  for (const int stages : {2, 4, 8}) {
+    for (const int micro_batches : {1, 4, 16}) {
+      TimingOptions options = job_of("pipeline:" + std::to_string(micro_batches), stages);
+      const auto n = static_cast<std::size_t>(stages);
+      options.pipeline = {.work = std::vector<double>(n, 1.0 / stages),
+                          .output_bytes = std::vector<std::int64_t>(n - 1, 1000),
+                          .micro_batches = micro_batches};
+      const TimingResult timing = simulate_timing(options);
+      const double idle = (stages - 1.0) / (micro_batches + stages - 1.0);
+      // 1e-5: times are whole nanoseconds.
+      EXPECT_NEAR(timing.peers_share, idle, 1e-5);
+      EXPECT_NEAR(timing.gradients_per_second(), (1.0 - idle) * stages * 100.0, 0.1);
+    }
+  }
+}
+
 TEST(SimulatedTiming, OfMirroredIsAStepAndARing) {
   TimingOptions options = job_of("mirrored", 4);
   options.faults.link = kSlow;

@@ -19,7 +19,7 @@ std::vector<double> losses_of(const RecordedLines& lines) {
 // the running statistics.
 void expect_the_bits_of(VirtualCase& run, const std::string& strategy, int replicas) {
   run.options.loop.eval_every_steps = 2;
-  run.workers = replicas;
+  run.workers = strategy == "pipeline" ? run.options.strategy.stages : replicas;
   const Summary found = run.train_virtually();
   const std::vector<double> found_losses = losses_of(run.lines);
   const std::vector<StepMetrics> found_steps = run.lines.steps;
@@ -63,6 +63,35 @@ TEST(VirtualSynchronousJob, WithSeveralWorkersEqualsMirroredBitForBit) {
       expect_the_bits_of(run, "mirrored", replicas);
     }
   }
+}
+
+TEST(VirtualSynchronousJob, OfStagesEqualsARealPipelineBitForBit) {
+  for (const char* model : {"mlp", "resnet20"}) {
+    VirtualCase run("pipeline", 96, model);
+    run.options.strategy.stages = 2;
+    run.options.strategy.micro_batches = 3;
+    expect_the_bits_of(run, "pipeline", 1);
+  }
+}
+
+// 96 samples are 4 steps of 3 micro-batches; a whole network would compute 10 ms on each.
+TEST(VirtualSynchronousJob, AccountsForTheTimeOfItsStages) {
+  VirtualCase run("pipeline", 96, "resnet20");
+  run.options.strategy.micro_batches = 3;
+  run.workers = 3;
+  const Summary summary = run.train_virtually();
+  EXPECT_EQ(summary.replicas, 1);
+  EXPECT_EQ(summary.steps, 4);
+  ASSERT_EQ(run.lines.workers.size(), 3U);
+  double computed = 0.0;
+  for (const WorkerMetrics& stage : run.lines.workers) {
+    EXPECT_NEAR(stage.compute_seconds + *stage.peers_wait_seconds, summary.seconds, 1e-9);
+    EXPECT_EQ(stage.samples, 96);
+    computed += stage.compute_seconds;
+  }
+  EXPECT_NEAR(computed, 4 * 3 * 0.01, 1e-6);
+  // Stages of about equal work: 3 of 5 times are computation.
+  EXPECT_NEAR(summary.seconds, 4 * 5 * 0.01 / 3, 0.1 * summary.seconds);
 }
 
 TEST(VirtualSynchronousJob, SplitsABatchIntoTheUnevenSharesOfARealJob) {
