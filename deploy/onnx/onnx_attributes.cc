@@ -11,6 +11,7 @@ namespace {
 constexpr std::int32_t kFloatAttribute = 1;
 constexpr std::int32_t kIntAttribute = 2;
 constexpr std::int32_t kStringAttribute = 3;
+constexpr std::int32_t kFloatsAttribute = 6;
 constexpr std::int32_t kIntsAttribute = 7;
 
 }  // namespace
@@ -46,6 +47,12 @@ float OnnxAttributes::number(std::string_view name, float otherwise) const {
 std::string OnnxAttributes::text(std::string_view name, std::string otherwise) const {
   const auto* attribute = typed(name, kStringAttribute);
   return attribute == nullptr ? std::move(otherwise) : attribute->s();
+}
+
+std::vector<float> OnnxAttributes::numbers(std::string_view name) const {
+  const auto* attribute = typed(name, kFloatsAttribute);
+  if (attribute == nullptr) return {};
+  return {attribute->floats().begin(), attribute->floats().end()};
 }
 
 std::vector<std::int64_t> OnnxAttributes::integers(std::string_view name) const {

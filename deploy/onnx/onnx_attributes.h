@@ -20,6 +20,7 @@ class OnnxAttributes {
   std::int64_t integer(std::string_view name, std::int64_t otherwise) const;
   float number(std::string_view name, float otherwise) const;
   std::string text(std::string_view name, std::string otherwise) const;
+  std::vector<float> numbers(std::string_view name) const;          // empty if it is absent
   std::vector<std::int64_t> integers(std::string_view name) const;  // empty if it is absent
   const proto::onnx::NodeProto& node() const noexcept { return node_; }
   const proto::onnx::AttributeProto* find(std::string_view name) const;

@@ -110,6 +110,12 @@ OnnxConstants::Folded OnnxConstants::constant(const OnnxAttributes& attributes) 
   if (attributes.has("value_float")) {
     return OnnxConstant{.shape = {}, .numbers = {attributes.number("value_float", 0.0F)}};
   }
+  if (attributes.has("value_floats")) {
+    const std::vector<float> values = attributes.numbers("value_floats");
+    OnnxConstant list = list_of({values.begin(), values.end()});
+    list.is_float = true;
+    return list;
+  }
   if (attributes.has("value_ints")) {
     const std::vector<std::int64_t> values = attributes.integers("value_ints");
     return list_of({values.begin(), values.end()});
@@ -282,6 +288,38 @@ OnnxConstants::Folded OnnxConstants::cast(const NodeProto& node,
       .shape = value->shape, .is_float = is_float, .numbers = *std::move(converted)};
 }
 
+OnnxConstants::Folded OnnxConstants::arithmetic(const NodeProto& node) const {
+  const OnnxConstant* a = input(node, 0);
+  const OnnxConstant* b = input(node, 1);
+  if (a == nullptr || b == nullptr || a->is_float != b->is_float) return std::nullopt;
+  const auto left = numbers(*a);
+  const auto right = numbers(*b);
+  if (!left || !right || left->empty() || right->empty()) return std::nullopt;
+  if (a->shape != b->shape && left->size() != 1 && right->size() != 1) return std::nullopt;
+  const bool is_of_left = left->size() != right->size() ? left->size() > right->size()
+                                                        : a->shape.size() >= b->shape.size();
+  OnnxConstant result{.shape = is_of_left ? a->shape : b->shape, .is_float = a->is_float};
+  for (std::size_t i = 0; i < std::max(left->size(), right->size()); ++i) {
+    const double x = (*left)[left->size() == 1 ? 0 : i];
+    const double y = (*right)[right->size() == 1 ? 0 : i];
+    double value = 0.0;
+    if (node.op_type() == "Add") {
+      value = x + y;
+    } else if (node.op_type() == "Sub") {
+      value = x - y;
+    } else if (node.op_type() == "Mul") {
+      value = x * y;
+    } else if (node.op_type() == "Div") {
+      value = a->is_float ? x / y : std::trunc(x / y);
+    } else {
+      value = std::pow(x, y);
+    }
+    if (!std::isfinite(value)) return std::nullopt;
+    result.numbers.push_back(value);
+  }
+  return result;
+}
+
 OnnxConstants::Folded OnnxConstants::compute(
     const NodeProto& node,
     const std::function<std::optional<Shape>(const std::string&)>& shape_of) const {
@@ -310,6 +348,8 @@ OnnxConstants::Folded OnnxConstants::compute(
   if (op == "Reshape" || op == "Squeeze" || op == "Unsqueeze") return reshaped(node, attributes);
   if (op == "Transpose") return transposed(node, attributes);
   if (op == "Cast" || op == "CastLike") return cast(node, attributes);
+  constexpr std::string_view kArithmetic[] = {"Add", "Sub", "Mul", "Div", "Pow"};
+  if (std::ranges::find(kArithmetic, op) != std::end(kArithmetic)) return arithmetic(node);
   return std::nullopt;
 }
 

@@ -52,6 +52,7 @@ class OnnxConstants {
   Folded sliced(const proto::onnx::NodeProto& node) const;
   Folded reshaped(const proto::onnx::NodeProto& node, const OnnxAttributes& attributes) const;
   Folded transposed(const proto::onnx::NodeProto& node, const OnnxAttributes& attributes) const;
+  Folded arithmetic(const proto::onnx::NodeProto& node) const;
   Folded cast(const proto::onnx::NodeProto& node, const OnnxAttributes& attributes) const;
   Folded compute(const proto::onnx::NodeProto& node,
                  const std::function<std::optional<Shape>(const std::string&)>& shape_of) const;

@@ -163,26 +163,24 @@ std::vector<float> OnnxReader::bias_of(const Node& node, int index, std::int64_t
   return list_of(*later->add, later->input, channels);
 }
 
-std::int64_t OnnxReader::channels_of(const OnnxValue& x) const {
-  if (x.form == OnnxForm::kChannelsFirst) return map_of(x)[2];
-  throw UsageError(fmt::format("of {}; expected a map [N, C, H, W]", shown_shape(x)));
-}
-
 void OnnxReader::check_conv(const OnnxAttributes& attributes) const {
   refuse_dilation(attributes);
   one_size(attributes, "strides", 1);
 }
 
 void OnnxReader::add_conv(const Node& node, const OnnxAttributes& attributes) {
-  const OnnxValue& x = value(node, 0);
-  const std::int64_t in = channels_of(x);
+  const OnnxValue x = as_map(pending_value(node, 0));
+  const std::int64_t in = map_of(x)[2];
   Shape shape;
   const std::string name = kernel_weight(node, 4, shape);
   Conv2dOp op{.kernel_h = to_int(shape[2], 1, kLargestOnnxWindow, "a kernel of"),
               .kernel_w = to_int(shape[3], 1, kLargestOnnxWindow, "a kernel of"),
               .stride = one_size(attributes, "strides", 1),
               .groups = to_int(attributes.integer("group", 1), 1, kMostLayerChannels, "groups")};
-  op.pad = onnx_padding(attributes, map_of(x), std::span(shape).subspan(2), op.stride);
+  const Shape found = shape_of(x);
+  op.pad = onnx_padding(attributes, {found[2], found[3]}, std::span(shape).subspan(2), op.stride);
+  op.pad = {op.pad.top + x.pad.top, op.pad.left + x.pad.left, op.pad.bottom + x.pad.bottom,
+            op.pad.right + x.pad.right};
   std::vector<float> bias = bias_of(node, 2, shape[0]);
   op.bias = !bias.empty();
   require_shape(node, {shape[0], in / op.groups, shape[2], shape[3]}, shape);
@@ -195,9 +193,11 @@ void OnnxReader::set_kernel(const Node& node, const std::string& name, const Onn
                             NodeId id, std::vector<float> bias, std::int64_t channels) {
   weights_[name + ".weight"] = constants_.floats(*constant(node, 1));
   if (!bias.empty()) weights_[name + ".bias"] = std::move(bias);
-  set_like(node, x, id);
+  OnnxValue without_pad = x;
+  without_pad.pad = {};
+  set_like(node, without_pad, id);
   if (const auto later = later_bias(node, channels); later && joined_.contains(later->add)) {
-    set_like(*later->add, x, id);
+    set_like(*later->add, without_pad, id);
   }
 }
 
@@ -207,8 +207,8 @@ void OnnxReader::check_conv_transpose(const OnnxAttributes& attributes) const {
 }
 
 void OnnxReader::add_conv_transpose(const Node& node, const OnnxAttributes& attributes) {
-  const OnnxValue& x = value(node, 0);
-  const std::int64_t in = channels_of(x);
+  const OnnxValue x = as_map(value(node, 0));
+  const std::int64_t in = map_of(x)[2];
   Shape shape;
   const std::string name = kernel_weight(node, 4, shape);
   ConvTranspose2dOp op{.kernel_h = to_int(shape[2], 1, kLargestOnnxWindow, "a kernel of"),
@@ -248,8 +248,8 @@ void OnnxReader::check_batch_norm(const OnnxAttributes& attributes) const {
 }
 
 void OnnxReader::add_batch_norm(const Node& node, const OnnxAttributes& attributes) {
-  const OnnxValue& x = value(node, 0);
-  const std::int64_t channels = channels_of(x);
+  const OnnxValue x = as_map(value(node, 0));
+  const std::int64_t channels = map_of(x)[2];
   const OnnxConstant* scale = constant(node, 1);
   const std::string name =
       name_of(node, scale != nullptr && scale->stored != nullptr ? scale->stored->name() : "");
@@ -263,14 +263,13 @@ void OnnxReader::add_batch_norm(const Node& node, const OnnxAttributes& attribut
 }
 
 void OnnxReader::add_layer_norm(const Node& node, const OnnxAttributes& attributes) {
-  const OnnxValue& x = value(node, 0);
-  const Shape shape = shape_of(x);
+  const Shape shape = shape_of(value(node, 0));
   const std::int64_t axis = axis_of(attributes.integer("axis", -1), shape.size());
-  const bool is_last = axis + 1 == static_cast<std::int64_t>(shape.size());
-  if (!is_last || (x.form != OnnxForm::kVector && x.form != OnnxForm::kChannelsLast)) {
+  if (axis + 1 != static_cast<std::int64_t>(shape.size())) {
     throw UsageError(fmt::format("over the axes from {} of {}; expected the channels, last", axis,
-                                 shown_shape(x)));
+                                 shown_shape(value(node, 0))));
   }
+  const OnnxValue x = in_order(value(node, 0));
   const OnnxConstant* scale = constant(node, 1);
   const std::string name =
       name_of(node, scale != nullptr && scale->stored != nullptr ? scale->stored->name() : "");
@@ -305,37 +304,51 @@ void OnnxReader::add_gemm(const Node& node, const OnnxAttributes& attributes) {
 }
 
 void OnnxReader::add_matmul(const Node& node, const OnnxAttributes& /*attributes*/) {
-  if (is_value(node, 0) && is_value(node, 1)) throw UsageError("of two values");
+  if (is_value(node, 0) && is_value(node, 1)) return add_product_of_values(node);
   add_dense(node, false);
 }
 
-// is_transposed: the weight is [out, in], not [in, out].
-void OnnxReader::add_dense(const Node& node, bool is_transposed) {
-  const OnnxValue& x = value(node, 0);
-  if (x.form != OnnxForm::kVector) {
-    throw UsageError(fmt::format("of {}; expected a vector [N, F]", shown_shape(x)));
+void OnnxReader::add_product_of_values(const Node& node) {
+  const OnnxValue a = in_order(value(node, 0));
+  const OnnxValue b = in_order(value(node, 1));
+  if (a.form != b.form || a.form == OnnxForm::kVector) {
+    throw UsageError(
+        fmt::format("of {} and {}; expected [N, B, M, K] and [N, B, K, L], or without B",
+                    shown_shape(a), shown_shape(b)));
   }
+  set_like(node, a, build_.matmul(a.node, b.node));
+}
+
+// is_transposed: the weight is [out, in], not [in, out]. On the rows of a map the layer is a
+// convolution of 1x1.
+void OnnxReader::add_dense(const Node& node, bool is_transposed) {
+  const OnnxValue x = in_order(value(node, 0));
+  const bool is_map = x.form != OnnxForm::kVector;
   Shape shape;
   const std::string name = kernel_weight(node, 2, shape);
   const std::int64_t out = shape[is_transposed ? 0 : 1];
-  const std::int64_t in = map_of(x)[0];
+  const std::int64_t in = map_of(x).back();
   require_shape(node, is_transposed ? Shape{out, in} : Shape{in, out}, shape);
   std::vector<float> bias = bias_of(node, 2, out);
-  if (bias.empty()) {
+  const bool has_bias = !bias.empty();
+  if (!has_bias && !is_map) {
     bias.resize(static_cast<std::size_t>(out));
     layers_with_new_bias_.push_back(name);
   }
-  const NodeId id = build_.dense(x.node, name, to_int(out, 1, kMostLayerChannels, "features"));
+  const int features = to_int(out, 1, kMostLayerChannels, "features");
+  const NodeId id = is_map ? build_.conv2d(x.node, name, features,
+                                           {.kernel_h = 1, .kernel_w = 1, .bias = has_bias})
+                           : build_.dense(x.node, name, features);
   std::vector<float> weight = constants_.floats(*constant(node, 1));
   if (!is_transposed) {
     weight = exchanged_axes(weight, static_cast<std::size_t>(in), static_cast<std::size_t>(out));
   }
   if (!x.channels_last.empty()) weight = channels_first(weight, x.channels_last);
   weights_[name + ".weight"] = std::move(weight);
-  weights_[name + ".bias"] = std::move(bias);
-  set(node, {.node = id});
+  if (!bias.empty()) weights_[name + ".bias"] = std::move(bias);
+  set(node, {.node = id, .form = x.form});
   if (const auto later = later_bias(node, out); later && joined_.contains(later->add)) {
-    set(*later->add, {.node = id});
+    set(*later->add, {.node = id, .form = x.form});
   }
 }
 

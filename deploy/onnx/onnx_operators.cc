@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "deploy/onnx/onnx_reader.h"
@@ -21,7 +22,8 @@ constexpr std::array kOnnxActivations = {
 
 }  // namespace
 
-// Silu is the name that join_activations() gives, and Swish is no operator of the opsets here.
+// Silu and Repeat are names that join_activations() and join_repeats() give; Swish is no operator
+// of the opsets here.
 std::span<const OnnxReader::Row> OnnxReader::rows() {
   static const std::vector<Row> kRows = {
       {"Conv",
@@ -75,11 +77,23 @@ std::span<const OnnxReader::Row> OnnxReader::rows() {
       {"Gelu", 1, {"approximate"}, &OnnxReader::check_gelu, &OnnxReader::add_activation},
       {"Silu", 1, {}, nullptr, &OnnxReader::add_activation},
       {"HardSwish", 1, {}, nullptr, &OnnxReader::add_activation},
+      {"HardSigmoid", 1, {"alpha", "beta"}, nullptr, &OnnxReader::add_hard_sigmoid},
       {"Clip", 1, {}, nullptr, &OnnxReader::add_clip},
+      {"Softmax", 1, {"axis"}, nullptr, &OnnxReader::add_softmax},
+      {"Resize",
+       1,
+       {"antialias", "axes", "coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside",
+        "extrapolation_value", "keep_aspect_ratio_policy", "mode", "nearest_mode"},
+       &OnnxReader::check_resize,
+       &OnnxReader::add_resize},
+      {"Repeat", 1, {"axis", "count"}, nullptr, &OnnxReader::add_repeat},
+      {"Pad", 2, {"mode"}, nullptr, &OnnxReader::add_pad},
       {"Identity", 1, {}, nullptr, &OnnxReader::add_identity},
       {"Cast", 1, {"to", "saturate"}, nullptr, &OnnxReader::add_identity},
-      {"Add", 2, {}, nullptr, &OnnxReader::add_sum},
-      {"Mul", 2, {}, nullptr, &OnnxReader::add_product},
+      {"Add", 2, {}, nullptr, &OnnxReader::add_arithmetic},
+      {"Sub", 2, {}, nullptr, &OnnxReader::add_arithmetic},
+      {"Mul", 2, {}, nullptr, &OnnxReader::add_arithmetic},
+      {"Div", 2, {}, nullptr, &OnnxReader::add_arithmetic},
       {"Concat", 1, {"axis"}, nullptr, &OnnxReader::add_concat},
       {"Flatten", 1, {"axis"}, nullptr, &OnnxReader::add_flatten},
       {"Reshape", 2, {"allowzero"}, nullptr, &OnnxReader::add_reshape},
@@ -103,23 +117,30 @@ void OnnxReader::check_gelu(const OnnxAttributes& attributes) const {
 
 MaxPoolOp OnnxReader::window_of(const Node& node, const OnnxValue& x,
                                 const OnnxAttributes& attributes) const {
-  const Shape& map = map_of(x);
-  channels_of(x);
+  const Shape sides = shape_of(x);
+  const Shape map = {sides[2], sides[3]};
   const int window = one_size(attributes, "kernel_shape", 1);
   const int stride = one_size(attributes, "strides", 1);
   const std::array<std::int64_t, 2> kernel = {window, window};
-  const Padding pad = onnx_padding(attributes, map, kernel, stride);
+  Padding pad = onnx_padding(attributes, map, kernel, stride);
+  if (x.pad != 0) {
+    if (node.op_type() == "MaxPool" && !x.is_positive) {
+      throw UsageError("of a map with a Pad of zeros; expected an activation such as Relu before");
+    }
+    if (pad != 0) throw UsageError("with pads, of a map with a Pad");
+    pad = x.pad;
+  }
   if (!pad.is_one_number()) {
     throw UsageError(fmt::format("with pads {}, {}, {}, {}; expected equal ones", pad.top, pad.left,
                                  pad.bottom, pad.right));
   }
   if (attributes.integer("ceil_mode", 0) != 0) {
     for (std::size_t i = 0; i < 2; ++i) {
-      if ((map[i] + 2 * pad.top - window) % stride == 0) continue;
+      if ((map_of(x)[i] + 2 * pad.top - window) % stride == 0) continue;
       throw UsageError("with ceil_mode that adds a window");
     }
   }
-  if (node.op_type() == "AveragePool" && pad.top > 0 &&
+  if (node.op_type() == "AveragePool" && pad.top > 0 && x.pad == 0 &&
       attributes.integer("count_include_pad", 0) == 0) {
     throw UsageError("with count_include_pad 0 and pads");
   }
@@ -127,13 +148,16 @@ MaxPoolOp OnnxReader::window_of(const Node& node, const OnnxValue& x,
 }
 
 void OnnxReader::add_max_pool(const Node& node, const OnnxAttributes& attributes) {
-  const OnnxValue& x = value(node, 0);
-  set_like(node, x, build_.max_pool(x.node, window_of(node, x, attributes)));
+  OnnxValue x = as_map(pending_value(node, 0));
+  const NodeId id = build_.max_pool(x.node, window_of(node, x, attributes));
+  x.pad = {};
+  set_like(node, x, id);
 }
 
 void OnnxReader::add_average_pool(const Node& node, const OnnxAttributes& attributes) {
-  const OnnxValue& x = value(node, 0);
+  OnnxValue x = as_map(pending_value(node, 0));
   const MaxPoolOp op = window_of(node, x, attributes);
+  x.pad = {};
   // PyTorch writes an adaptive pool to the size that the map has as a window of one pixel.
   if (op.window == 1 && op.stride == 1) return set(node, OnnxValue(x));
   set_like(node, x,
@@ -141,28 +165,15 @@ void OnnxReader::add_average_pool(const Node& node, const OnnxAttributes& attrib
 }
 
 void OnnxReader::add_global_pool(const Node& node, const OnnxAttributes& /*attributes*/) {
-  const OnnxValue& x = value(node, 0);
-  channels_of(x);
+  const OnnxValue x = as_map(value(node, 0));
   set(node, {.node = build_.global_average_pool(x.node), .form = OnnxForm::kPixelFirst});
 }
 
-void OnnxReader::add_reduce_mean(const Node& node, const OnnxAttributes& attributes) {
-  const OnnxValue& x = value(node, 0);
-  std::vector<std::int64_t> axes = attributes.integers("axes");
-  if (has_input(node, 1)) axes = constants_.integers(node.input(1)).value_or(axes);
-  for (std::int64_t& axis : axes) axis = axis_of(axis, 4);
-  std::ranges::sort(axes);
-  const bool is_first = x.form == OnnxForm::kChannelsFirst && axes == Shape{2, 3};
-  const bool is_last = x.form == OnnxForm::kChannelsLast && axes == Shape{1, 2};
-  if (!is_first && !is_last) throw UsageError("over other axes than H and W of a map");
-  const OnnxForm pixel = is_first ? OnnxForm::kPixelFirst : OnnxForm::kPixelLast;
-  set(node, {.node = build_.global_average_pool(x.node),
-             .form = attributes.integer("keepdims", 1) != 0 ? pixel : OnnxForm::kVector});
-}
-
 void OnnxReader::add_relu(const Node& node, const OnnxAttributes& /*attributes*/) {
-  const OnnxValue& x = value(node, 0);
-  set_like(node, x, build_.relu(x.node));
+  OnnxValue x = value(node, 0);
+  x.node = build_.relu(x.node);
+  x.is_positive = true;
+  set(node, std::move(x));
 }
 
 void OnnxReader::add_activation(const Node& node, const OnnxAttributes& /*attributes*/) {
@@ -180,14 +191,31 @@ void OnnxReader::add_clip(const Node& node, const OnnxAttributes& /*attributes*/
   };
   const auto least = bound(1);
   const auto most = bound(2);
-  if (least == 0.0 && most == 6.0) {
-    return set_like(node, x, build_.activation(x.node, Activation::kRelu6));
+  if ((has_input(node, 1) && !least) || (has_input(node, 2) && !most)) {
+    throw UsageError("to bounds that are no constant numbers");
   }
-  if (least == 0.0 && !has_input(node, 2)) return set_like(node, x, build_.relu(x.node));
-  const auto shown = [](const std::optional<double>& number) {
-    return number ? fmt::format("{}", *number) : "none";
-  };
-  throw UsageError(fmt::format("to {} and {}; expected 0 and 6", shown(least), shown(most)));
+  OnnxValue result = x;
+  result.is_positive = least && *least >= 0.0;
+  constexpr double kMost = std::numeric_limits<float>::max();
+  if (least == 0.0 && most == 6.0) {
+    result.node = build_.activation(x.node, Activation::kRelu6);
+  } else if (least == 0.0 && !most) {
+    result.node = build_.relu(x.node);
+  } else {
+    result.node = build_.clip(x.node, static_cast<float>(least.value_or(-kMost)),
+                              static_cast<float>(most.value_or(kMost)));
+  }
+  set(node, std::move(result));
+}
+
+void OnnxReader::add_hard_sigmoid(const Node& node, const OnnxAttributes& attributes) {
+  const OnnxValue& x = value(node, 0);
+  const float alpha = attributes.number("alpha", 0.2F);
+  const float beta = attributes.number("beta", 0.5F);
+  const bool is_usual = std::abs(alpha - 1.0F / 6.0F) < 1e-6F && beta == 0.5F;
+  set_like(node, x,
+           is_usual ? build_.activation(x.node, Activation::kHardSigmoid)
+                    : build_.clip(build_.linear(x.node, alpha, beta), 0.0F, 1.0F));
 }
 
 void OnnxReader::add_identity(const Node& node, const OnnxAttributes& attributes) {
@@ -195,29 +223,68 @@ void OnnxReader::add_identity(const Node& node, const OnnxAttributes& attributes
   if (node.op_type() == "Cast" && attributes.integer("to", 0) != kToFloat) {
     throw UsageError("to another type than float");
   }
-  set(node, OnnxValue(value(node, 0)));
+  set(node, OnnxValue(pending_value(node, 0)));
 }
 
-void OnnxReader::add_sum(const Node& node, const OnnxAttributes& /*attributes*/) {
-  add_pair(node, true);
-}
-
-void OnnxReader::add_product(const Node& node, const OnnxAttributes& /*attributes*/) {
-  add_pair(node, false);
-}
-
-void OnnxReader::add_pair(const Node& node, bool is_sum) {
+void OnnxReader::add_arithmetic(const Node& node, const OnnxAttributes& /*attributes*/) {
+  const std::string& op = node.op_type();
   for (const int i : {0, 1}) {
     if (is_value(node, i)) continue;
-    throw UsageError(is_sum ? "of a constant that is no layer's bias" : "by a constant");
+    const auto number = has_input(node, i) ? constants_.number(node.input(i)) : std::nullopt;
+    if (!number) {
+      throw UsageError(op == "Add" ? "of a constant that is no layer's bias and no number"
+                                   : "by a constant that is no number");
+    }
+    return add_number(node, value(node, 1 - i), *number, i == 0);
   }
-  const OnnxValue& a = value(node, 0);
-  const OnnxValue& b = value(node, 1);
-  if (a.form != b.form || a.channels_last != b.channels_last || map_of(a) != map_of(b)) {
+  if (op == "Div") throw UsageError("of two values");
+  OnnxValue b = value(node, 1);
+  if (op == "Sub") b.node = build_.linear(b.node, -1.0F);
+  set(node, combined(value(node, 0), b, op != "Mul"));
+}
+
+// is_first: the number stands in front of the operator.
+void OnnxReader::add_number(const Node& node, const OnnxValue& x, double number, bool is_first) {
+  const std::string& op = node.op_type();
+  double factor = 1.0;
+  double offset = 0.0;
+  if (op == "Add") {
+    offset = number;
+  } else if (op == "Sub") {
+    factor = is_first ? -1.0 : 1.0;
+    offset = is_first ? number : -number;
+  } else if (op == "Mul") {
+    factor = number;
+  } else if (is_first || number == 0.0) {
+    throw UsageError(is_first ? "by a value" : "by 0");
+  } else {
+    factor = 1.0 / number;
+  }
+  if (!std::isfinite(factor) || !std::isfinite(offset)) throw UsageError("by a number too large");
+  if (factor == 1.0 && offset == 0.0) return set(node, OnnxValue(x));
+  set_like(node, x, build_.linear(x.node, static_cast<float>(factor), static_cast<float>(offset)));
+}
+
+OnnxValue OnnxReader::combined(const OnnxValue& a, const OnnxValue& b, bool is_sum) {
+  const auto are_factors = [&](const OnnxValue& factors, const OnnxValue& map) {
+    if (map_of(map).size() != 3 || map_of(map) == map_of(factors)) return false;
+    if (factors.form == map.form) return map_of(factors) == Shape{1, 1, map_of(map)[2]};
+    return (factors.form == OnnxForm::kPixelFirst && map.form == OnnxForm::kChannelsFirst) ||
+           (factors.form == OnnxForm::kPixelLast && map.form == OnnxForm::kChannelsLast);
+  };
+  OnnxValue result = are_factors(a, b) ? b : a;
+  result.is_positive = false;
+  const bool has_factors = !is_sum && (are_factors(a, b) || are_factors(b, a));
+  const bool are_alike = a.form == b.form && a.channels_last == b.channels_last;
+  if (has_factors || (are_alike && map_of(a) == map_of(b))) {
+    result.node = is_sum ? build_.add(a.node, b.node) : build_.multiply(a.node, b.node);
+    return result;
+  }
+  if (a.form == b.form || shape_of(a) != shape_of(b)) {
     throw UsageError(
         fmt::format("of {} and {}; expected equal shapes", shown_shape(a), shown_shape(b)));
   }
-  set_like(node, a, is_sum ? build_.add(a.node, b.node) : build_.multiply(a.node, b.node));
+  return combined(in_order(a), in_order(b), is_sum);
 }
 
 void OnnxReader::add_concat(const Node& node, const OnnxAttributes& attributes) {
@@ -233,144 +300,14 @@ void OnnxReader::add_concat(const Node& node, const OnnxAttributes& attributes) 
   }
   const std::size_t rank = shape_of(first).size();
   const std::int64_t axis = axis_of(attributes.integer("axis", 1), rank);
-  const bool is_last = first.form == OnnxForm::kChannelsLast || first.form == OnnxForm::kPixelLast;
-  if (first.form == OnnxForm::kPlane || axis != (is_last ? 3 : 1)) {
+  const bool is_last = first.form == OnnxForm::kChannelsLast ||
+                       first.form == OnnxForm::kPixelLast || first.form == OnnxForm::kRows;
+  const auto last = static_cast<std::int64_t>(rank) - 1;
+  if (first.form == OnnxForm::kPlane || axis != (is_last ? last : 1)) {
     throw UsageError(fmt::format("over axis {} of {}", axis, shown_shape(first)));
   }
   if (inputs.size() == 1) return set(node, OnnxValue(first));
   set_like(node, first, build_.concat(std::move(inputs)));
-}
-
-OnnxValue OnnxReader::flattened(const OnnxValue& x) {
-  OnnxValue result = x;
-  result.form = OnnxForm::kVector;
-  const Shape map = map_of(x);
-  if (map.size() != 3) return result;
-  result.node = build_.flatten(x.node);
-  // Of one channel or one pixel both orders are the same.
-  const bool is_reordered = map[2] > 1 && map[0] * map[1] > 1;
-  if (x.form == OnnxForm::kChannelsLast && is_reordered) result.channels_last = map;
-  return result;
-}
-
-void OnnxReader::add_flatten(const Node& node, const OnnxAttributes& attributes) {
-  const OnnxValue& x = value(node, 0);
-  if (axis_of(attributes.integer("axis", 1), shape_of(x).size()) != 1) {
-    throw UsageError(fmt::format("from axis {}", attributes.integer("axis", 1)));
-  }
-  set(node, flattened(x));
-}
-
-// target: all sides but the number of samples; -1 for one that follows from the others.
-OnnxValue OnnxReader::reshaped(const Node& node, const OnnxValue& x, Shape target) {
-  const Shape found = shape_of(x);
-  const Shape sides(found.begin() + 1, found.end());
-  const std::int64_t elements = num_elements(sides);
-  const auto open = std::ranges::find(target, -1);
-  std::int64_t known = 1;
-  bool is_sound = true;
-  for (auto side = target.begin(); side != target.end(); ++side) {
-    if (side == open) continue;
-    is_sound = is_sound && *side > 0 && !__builtin_mul_overflow(known, *side, &known);
-  }
-  if (is_sound && open != target.end()) {
-    *open = elements / known;
-    is_sound = *open * known == elements;
-  }
-  if (is_sound && target == sides) return x;
-  if (is_sound && target == Shape{elements}) return flattened(x);
-  OnnxValue result = x;
-  const bool is_pixel = x.form == OnnxForm::kVector || x.form == OnnxForm::kPixelFirst ||
-                        x.form == OnnxForm::kPixelLast;
-  if (x.form == OnnxForm::kPlane && target == Shape{1, sides[0], sides[1]}) {
-    result.form = OnnxForm::kChannelsFirst;
-  } else if (x.form == OnnxForm::kPlane && target == Shape{sides[0], sides[1], 1}) {
-    result.form = OnnxForm::kChannelsLast;
-  } else if (is_pixel && target == Shape{elements, 1, 1}) {
-    result.form = OnnxForm::kPixelFirst;
-  } else if (is_pixel && target == Shape{1, 1, elements}) {
-    result.form = OnnxForm::kPixelLast;
-  } else {
-    throw UsageError(fmt::format("{}of {} to [N, {}]; expected a vector [N, F]",
-                                 node.op_type() == "Reshape" ? "" : "that is a Reshape ",
-                                 shown_shape(x), fmt::format("{}", fmt::join(target, ", "))));
-  }
-  return result;
-}
-
-void OnnxReader::add_reshape(const Node& node, const OnnxAttributes& attributes) {
-  const OnnxValue& x = value(node, 0);
-  const auto target = constants_.integers(node.input(1));
-  if (!target) throw UsageError("to a shape that is computed from the input");
-  const Shape found = shape_of(x);
-  Shape sides = *target;
-  const bool copies_zeros = attributes.integer("allowzero", 0) == 0;
-  for (std::size_t i = 0; copies_zeros && i < sides.size() && i < found.size(); ++i) {
-    if (sides[i] == 0 && i > 0) sides[i] = found[i];
-  }
-  // The first side is the number of samples: -1 or 0, the fixed number, or the one that follows.
-  const bool keeps_samples =
-      !sides.empty() && (sides[0] == -1 || (sides[0] == 0 && copies_zeros) || sides[0] == batch_);
-  if (!keeps_samples) throw UsageError(fmt::format("to [{}]", fmt::join(sides, ", ")));
-  const bool is_open = sides[0] == -1 && batch_ != -1;
-  sides.erase(sides.begin());
-  if (is_open && std::ranges::find(sides, -1) != sides.end()) throw UsageError("to two open sides");
-  set(node, reshaped(node, x, std::move(sides)));
-}
-
-void OnnxReader::add_squeeze(const Node& node, const OnnxAttributes& /*attributes*/) {
-  const OnnxValue& x = value(node, 0);
-  const Shape found = shape_of(x);
-  std::vector<std::int64_t> axes = {};
-  if (has_input(node, 1)) axes = constants_.integers(node.input(1)).value_or(axes);
-  for (std::int64_t& axis : axes) axis = axis_of(axis, found.size());
-  Shape sides;
-  for (std::size_t i = 1; i < found.size(); ++i) {
-    const bool is_named = std::ranges::find(axes, static_cast<std::int64_t>(i)) != axes.end();
-    if (is_named && found[i] != 1) throw UsageError("of a side that is not 1");
-    if (!is_named) sides.push_back(found[i]);
-  }
-  if (axes.empty() || sides.empty()) throw UsageError("without constant axes");
-  set(node, reshaped(node, x, std::move(sides)));
-}
-
-void OnnxReader::add_unsqueeze(const Node& node, const OnnxAttributes& /*attributes*/) {
-  const OnnxValue& x = value(node, 0);
-  Shape sides = shape_of(x);
-  auto axes = constants_.integers(node.input(1));
-  if (!axes || axes->empty() || axes->size() > 4) throw UsageError("without constant axes");
-  for (std::int64_t& axis : *axes) axis = axis_of(axis, sides.size() + axes->size());
-  std::ranges::sort(*axes);
-  for (const std::int64_t axis : *axes) {
-    if (axis < 1 || axis > static_cast<std::int64_t>(sides.size())) {
-      throw UsageError(fmt::format("at axis {}", axis));
-    }
-    sides.insert(sides.begin() + axis, 1);
-  }
-  set(node, reshaped(node, x, Shape(sides.begin() + 1, sides.end())));
-}
-
-void OnnxReader::add_transpose(const Node& node, const OnnxAttributes& attributes) {
-  const OnnxValue& x = value(node, 0);
-  std::vector<std::int64_t> order = attributes.integers("perm");
-  const std::size_t rank = shape_of(x).size();
-  std::vector<std::int64_t> same(rank);
-  std::iota(same.begin(), same.end(), 0);
-  OnnxValue result = x;
-  const bool to_last = order == std::vector<std::int64_t>{0, 2, 3, 1};
-  const bool to_first = order == std::vector<std::int64_t>{0, 3, 1, 2};
-  if (to_last && x.form == OnnxForm::kChannelsFirst) {
-    result.form = OnnxForm::kChannelsLast;
-  } else if (to_first && x.form == OnnxForm::kChannelsLast) {
-    result.form = OnnxForm::kChannelsFirst;
-  } else if (to_last && x.form == OnnxForm::kPixelFirst) {
-    result.form = OnnxForm::kPixelLast;
-  } else if (to_first && x.form == OnnxForm::kPixelLast) {
-    result.form = OnnxForm::kPixelFirst;
-  } else if (order != same) {
-    throw UsageError(fmt::format("of {} to the order {}", shown_shape(x), fmt::join(order, ", ")));
-  }
-  set(node, std::move(result));
 }
 
 }  // namespace syncopate

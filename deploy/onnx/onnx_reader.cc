@@ -330,17 +330,18 @@ void OnnxReader::note_folded_batch_norms() {
   if (count == 0) return;
   notes_.push_back(fmt::format(
       "the exporter folded the batch norms into {} convolution{}, such as {}, so the network "
-      "trains "
-      "without them; to keep them, export with training=torch.onnx.TrainingMode.TRAINING, "
+      "trains without them; PyTorch keeps them with training=torch.onnx.TrainingMode.TRAINING, "
       "do_constant_folding=False, optimize=False",
       count, count == 1 ? "" : "s", first));
 }
 
 void OnnxReader::check_dropped_softmax(const OnnxValue& last) const {
   if (dropped_softmax_ == nullptr) return;
-  const bool is_last = last.form == OnnxForm::kChannelsLast || last.form == OnnxForm::kPixelLast;
+  const bool is_last = last.form == OnnxForm::kChannelsLast || last.form == OnnxForm::kPixelLast ||
+                       last.form == OnnxForm::kRows;
   const std::int64_t axis = OnnxAttributes(file_, *dropped_softmax_).integer("axis", -1);
-  if (axis_of(axis, shape_of(last).size()) == (is_last ? 3 : 1)) return;
+  const auto rank = static_cast<std::int64_t>(shape_of(last).size());
+  if (axis_of(axis, shape_of(last).size()) == (is_last ? rank - 1 : 1)) return;
   throw UsageError(
       fmt::format("{}: the Softmax at the end is over axis {} of {}; expected the classes",
                   file_.path().string(), axis, shown_shape(last)));
@@ -352,6 +353,10 @@ OnnxNetwork OnnxReader::finish() {
     file_.damaged(fmt::format("the output {} is not computed from the input", shown_name(output_)));
   }
   check_dropped_softmax(last->second);
+  if (last->second.is_pending()) {
+    throw UsageError(file_.path().string() +
+                     ": the network ends with a Pad or repeated rows; end it with a layer");
+  }
   if (!last->second.channels_last.empty()) {
     throw UsageError(file_.path().string() + ": the output is a flattened map; end the network " +
                      "with a dense layer, or with the map");
@@ -403,6 +408,7 @@ std::string OnnxReader::name_of(const Node& node, const std::string& weight) {
 OnnxNetwork read_onnx_network(const std::filesystem::path& path, std::istream& bytes) {
   OnnxFile file(path, bytes);
   join_activations(file);
+  join_repeats(file);
   return OnnxReader(file, layer_name(path.stem().string(), "", "network")).read();
 }
 

@@ -1,6 +1,7 @@
-// Turns the nodes of an ONNX file into those of a graph, one after the other. A class in four
+// Turns the nodes of an ONNX file into those of a graph, one after the other. A class in six
 // files: onnx_reader.cc has the order of the nodes and what is said of those that have no
 // counterpart, onnx_values.cc their inputs and outputs, onnx_layers.cc the operators with weights,
+// onnx_shapes.cc those that change sides and axes, onnx_resize.cc those that enlarge maps,
 // onnx_operators.cc the others.
 #pragma once
 
@@ -24,6 +25,8 @@ enum class OnnxForm : std::uint8_t {
   kChannelsFirst,  // a map, [N, C, H, W]
   kChannelsLast,   // a map, [N, H, W, C]
   kPlane,          // a map of one channel, [N, H, W]
+  kRows,           // a map of one row, [N, W, C]
+  kColumns,        // a map of one row, [N, C, W]
   kVector,         // a vector, [N, F]
   kPixelFirst,     // a vector, [N, C, 1, 1]
   kPixelLast,      // a vector, [N, 1, 1, C]
@@ -36,6 +39,15 @@ struct OnnxValue {
   // The sides H, W, C of the map that the vector was, if its elements have the order H, W, C in the
   // ONNX file, as in networks of Keras; empty for the order C, H, W of PyTorch.
   Shape channels_last{};
+  // Whether the vector was a map whose elements have the order C, H, W in the ONNX file.
+  bool was_channels_first = false;
+  bool is_positive = false;  // no element is below 0: the output of an activation
+  // What the file has done with the map before and the graph has not yet: how often each row was
+  // repeated, and the zeros around it. The next node takes them over (pending_value()).
+  int repeated_rows = 1;
+  Padding pad{};
+
+  bool is_pending() const { return repeated_rows != 1 || pad != 0; }
 };
 
 // One thread only.
@@ -75,6 +87,8 @@ class OnnxReader {
 
   // onnx_values.cc
   const OnnxValue& value(const Node& node, int index) const;
+  // Returns a value of which something may be pending.
+  const OnnxValue& pending_value(const Node& node, int index) const;
   void set(const Node& node, OnnxValue result) { values_[node.output(0)] = std::move(result); }
   // Sets the result to one with the form of an input.
   void set_like(const Node& node, const OnnxValue& from, NodeId id);
@@ -94,6 +108,35 @@ class OnnxReader {
   // Returns the index 0 to rank - 1 of an axis that may count from the end.
   static std::int64_t axis_of(std::int64_t axis, std::size_t rank);
 
+  // onnx_shapes.cc
+  // Returns the value with its elements in memory in the order of the ONNX file: kVector, kRows or
+  // kChannelsLast.
+  OnnxValue in_order(const OnnxValue& x);
+  // Returns the value as a map [N, C, H, W] of the file, kChannelsFirst, for the operators that
+  // take those. Throws UsageError for one that is none.
+  OnnxValue as_map(const OnnxValue& x);
+  OnnxValue with_shape(const OnnxValue& x, Shape shape, OnnxForm form);
+  void add_flatten(const Node& node, const OnnxAttributes& attributes);
+  void add_reshape(const Node& node, const OnnxAttributes& attributes);
+  void add_squeeze(const Node& node, const OnnxAttributes& attributes);
+  void add_unsqueeze(const Node& node, const OnnxAttributes& attributes);
+  void add_transpose(const Node& node, const OnnxAttributes& attributes);
+  OnnxValue transposed(const OnnxValue& x, const std::vector<std::int64_t>& order);
+  OnnxValue reshaped(const Node& node, const OnnxValue& x, Shape target);
+  OnnxValue flattened(const OnnxValue& x);
+  void add_softmax(const Node& node, const OnnxAttributes& attributes);
+  void add_reduce_mean(const Node& node, const OnnxAttributes& attributes);
+
+  // onnx_resize.cc
+  void check_resize(const OnnxAttributes& attributes) const;
+  void add_resize(const Node& node, const OnnxAttributes& attributes);
+  void add_repeat(const Node& node, const OnnxAttributes& attributes);
+  void add_pad(const Node& node, const OnnxAttributes& attributes);
+  // Returns how often Resize repeats or divides each side of x, all sides with N.
+  std::vector<double> scales_of(const Node& node, const OnnxValue& x,
+                                const OnnxAttributes& attributes) const;
+  OnnxValue upsampled(const OnnxValue& x, std::int64_t scale, Interpolation mode);
+
   // onnx_layers.cc
   void check_conv(const OnnxAttributes& attributes) const;
   void add_conv(const Node& node, const OnnxAttributes& attributes);
@@ -105,6 +148,7 @@ class OnnxReader {
   void check_gemm(const OnnxAttributes& attributes) const;
   void add_gemm(const Node& node, const OnnxAttributes& attributes);
   void add_matmul(const Node& node, const OnnxAttributes& attributes);
+  void add_product_of_values(const Node& node);
   void add_dense(const Node& node, bool is_transposed);
   void add_dropout(const Node& node, const OnnxAttributes& attributes);
   // A bias that a later Add holds, and that Add.
@@ -119,8 +163,6 @@ class OnnxReader {
   // Reads `size` values of a constant input whose other sides are 1.
   std::vector<float> list_of(const Node& node, int index, std::int64_t size) const;
   void require_shape(const Node& node, const Shape& expected, const Shape& found) const;
-  // Returns the channels of a map. Throws UsageError for another form.
-  std::int64_t channels_of(const OnnxValue& x) const;
 
   // onnx_operators.cc
   void check_window(const OnnxAttributes& attributes) const;
@@ -128,22 +170,16 @@ class OnnxReader {
   void add_max_pool(const Node& node, const OnnxAttributes& attributes);
   void add_average_pool(const Node& node, const OnnxAttributes& attributes);
   void add_global_pool(const Node& node, const OnnxAttributes& attributes);
-  void add_reduce_mean(const Node& node, const OnnxAttributes& attributes);
   void add_relu(const Node& node, const OnnxAttributes& attributes);
   void add_activation(const Node& node, const OnnxAttributes& attributes);
   void add_clip(const Node& node, const OnnxAttributes& attributes);
   void add_identity(const Node& node, const OnnxAttributes& attributes);
-  void add_sum(const Node& node, const OnnxAttributes& attributes);
-  void add_product(const Node& node, const OnnxAttributes& attributes);
-  void add_pair(const Node& node, bool is_sum);
+  void add_hard_sigmoid(const Node& node, const OnnxAttributes& attributes);
+  // Adds the sum, difference, product or quotient of a value and a number, or of two values.
+  void add_arithmetic(const Node& node, const OnnxAttributes& attributes);
+  void add_number(const Node& node, const OnnxValue& x, double number, bool is_first);
+  OnnxValue combined(const OnnxValue& a, const OnnxValue& b, bool is_sum);
   void add_concat(const Node& node, const OnnxAttributes& attributes);
-  void add_flatten(const Node& node, const OnnxAttributes& attributes);
-  void add_reshape(const Node& node, const OnnxAttributes& attributes);
-  void add_squeeze(const Node& node, const OnnxAttributes& attributes);
-  void add_unsqueeze(const Node& node, const OnnxAttributes& attributes);
-  void add_transpose(const Node& node, const OnnxAttributes& attributes);
-  OnnxValue reshaped(const Node& node, const OnnxValue& x, Shape target);
-  OnnxValue flattened(const OnnxValue& x);
   // Returns the window's size, stride and padding of a pool.
   MaxPoolOp window_of(const Node& node, const OnnxValue& x, const OnnxAttributes& attributes) const;
 
@@ -175,6 +211,9 @@ Padding onnx_padding(const OnnxAttributes& attributes, const Shape& map,
 int one_size(const OnnxAttributes& attributes, std::string_view name, int otherwise);
 // Throws UsageError unless the dilations are 1.
 void refuse_dilation(const OnnxAttributes& attributes);
+// Replaces Unsqueeze, Tile and Reshape that repeat rows or columns, as Keras enlarges maps, by a
+// node Repeat with the attributes axis and count.
+void join_repeats(OnnxFile& file);
 // Replaces several nodes that are one activation, such as x * Sigmoid(x), by one node.
 void join_activations(OnnxFile& file);
 

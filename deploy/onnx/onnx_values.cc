@@ -10,6 +10,17 @@
 namespace syncopate {
 
 const OnnxValue& OnnxReader::value(const Node& node, int index) const {
+  const OnnxValue& found = pending_value(node, index);
+  if (found.pad != 0) {
+    throw UsageError("of a map with a Pad; expected a convolution or a pool behind the Pad");
+  }
+  if (found.repeated_rows != 1) {
+    throw UsageError("of a map with repeated rows; expected its columns to be repeated, too");
+  }
+  return found;
+}
+
+const OnnxValue& OnnxReader::pending_value(const Node& node, int index) const {
   const auto found = index < node.input_size() ? values_.find(node.input(index)) : values_.end();
   if (found == values_.end()) {
     throw UsageError(fmt::format("whose input {} is constant", index));
@@ -20,6 +31,7 @@ const OnnxValue& OnnxReader::value(const Node& node, int index) const {
 void OnnxReader::set_like(const Node& node, const OnnxValue& from, NodeId id) {
   OnnxValue result = from;
   result.node = id;
+  result.is_positive = false;
   set(node, std::move(result));
 }
 
@@ -36,7 +48,11 @@ const OnnxConstant* OnnxReader::constant(const Node& node, int index) const {
 }
 
 Shape OnnxReader::shape_of(const OnnxValue& value) const {
-  const Shape& shape = map_of(value);
+  Shape shape = map_of(value);
+  if (value.is_pending()) {
+    shape[0] = shape[0] * value.repeated_rows + value.pad.rows();
+    shape[1] += value.pad.columns();
+  }
   switch (value.form) {
     case OnnxForm::kChannelsFirst:
       return {batch_, shape[2], shape[0], shape[1]};
@@ -44,6 +60,10 @@ Shape OnnxReader::shape_of(const OnnxValue& value) const {
       return {batch_, shape[0], shape[1], shape[2]};
     case OnnxForm::kPlane:
       return {batch_, shape[0], shape[1]};
+    case OnnxForm::kRows:
+      return {batch_, shape[1], shape[2]};
+    case OnnxForm::kColumns:
+      return {batch_, shape[2], shape[1]};
     case OnnxForm::kPixelFirst:
       return {batch_, shape[0], 1, 1};
     case OnnxForm::kPixelLast:

@@ -340,15 +340,15 @@ TEST_F(AnOnnxNetwork, SaysThatBatchNormsWereFolded) {
 
 TEST_F(AnOnnxNetwork, NamesAllOperatorsThatHaveNoCounterpartAtOnce) {
   OnnxModel model = map_of_four();
-  model.node("Resize", "up1", {"map"});
-  model.node("Resize", "up2", {"up1"});
+  model.node("LRN", "up1", {"map"});
+  model.node("LRN", "up2", {"up1"});
   model.weights("w", {4, 4, 3, 3});
   set_list(model.node("Conv", "wide", {"up2", "w"}), "dilations", {2, 2});
   model.node("FusedConv", "fused", {"wide"}).set_domain("com.microsoft");
   model.output("fused");
   EXPECT_EQ(error_of(model),
             (folder_.path() / "net.onnx").string() +
-                ": no counterpart here: Resize in nodes up1, up2; Conv with dilations of 2 in node "
+                ": no counterpart here: LRN in nodes up1, up2; Conv with dilations of 2 in node "
                 "wide; com.microsoft::FusedConv in node fused; `syncopate convert --help` lists "
                 "what is taken");
 }

@@ -1,0 +1,120 @@
+// Repetitions of rows and columns that a file has as several nodes become one node. Keras enlarges
+// a map by repeating: x [N, H, W, C] becomes [N, H, 1, W, C] (Unsqueeze), [N, H, 2, W, C] (Tile)
+// and [N, 2 * H, W, C] (Reshape), with a Transpose of five axes in front of the Reshape at times.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "deploy/onnx/onnx_reader.h"
+
+namespace syncopate {
+namespace {
+
+using proto::onnx::NodeProto;
+
+// One thread only.
+class RepeatJoiner {
+ public:
+  explicit RepeatJoiner(OnnxFile& file) : file_(file), constants_(file) {
+    for (NodeProto& node : *file.mutable_graph().mutable_node()) {
+      constants_.fold(node, [](const auto&) { return std::nullopt; });
+      for (const std::string& output : node.output()) writers_.emplace(output, &node);
+      for (const std::string& input : node.input()) readers_[input].push_back(&node);
+    }
+  }
+
+  void join() {
+    for (NodeProto& node : *file_.mutable_graph().mutable_node()) {
+      if (node.op_type() == "Tile" && node.input_size() == 2 && node.output_size() == 1) {
+        join_tile(node);
+      }
+    }
+  }
+
+ private:
+  struct Repeated {
+    std::int64_t axis;  // of the tiled value, one of whose sides the Unsqueeze added
+    std::int64_t count;
+    std::int64_t rank;
+  };
+
+  NodeProto* only_reader(const NodeProto& node) {
+    const auto found = readers_.find(node.output(0));
+    return found == readers_.end() || found->second.size() != 1 ? nullptr : found->second.front();
+  }
+
+  // Returns what a Tile repeats if that is the side of an Unsqueeze in front of it.
+  std::optional<Repeated> repeated(const NodeProto& tile, const NodeProto& unsqueeze) const {
+    const auto counts = constants_.integers(tile.input(1));
+    const auto axes = constants_.integers(unsqueeze.input(1));
+    if (!counts || !axes || axes->size() != 1) return std::nullopt;
+    const auto rank = static_cast<std::int64_t>(counts->size());
+    const std::int64_t axis = axes->front() < 0 ? axes->front() + rank : axes->front();
+    if (axis < 2 || axis >= rank) return std::nullopt;
+    for (std::int64_t i = 0; i < rank; ++i) {
+      if (i != axis && (*counts)[static_cast<std::size_t>(i)] != 1) return std::nullopt;
+    }
+    return Repeated{axis, (*counts)[static_cast<std::size_t>(axis)], rank};
+  }
+
+  void join_tile(NodeProto& tile) {
+    const auto writer = writers_.find(tile.input(0));
+    if (writer == writers_.end() || writer->second->op_type() != "Unsqueeze" ||
+        writer->second->input_size() != 2) {
+      return;
+    }
+    const std::string x = writer->second->input(0);
+    const auto what = repeated(tile, *writer->second);
+    NodeProto* reader = what ? only_reader(tile) : nullptr;
+    if (reader == nullptr) return;
+    if (reader->op_type() == "Transpose") {
+      const NodeProto* next = reader->output_size() == 1 ? only_reader(*reader) : nullptr;
+      if (next == nullptr || next->op_type() != "Reshape") return;
+      if (!remove_axis(*reader, *what)) return;
+    } else if (reader->op_type() != "Reshape") {
+      return;
+    }
+    tile.set_op_type("Repeat");
+    tile.clear_input();
+    tile.add_input(x);
+    add_integer(tile, "axis", what->axis - 1);
+    add_integer(tile, "count", what->count);
+  }
+
+  // Takes the repeated axis out of a Transpose that keeps it behind the axis in front of it.
+  static bool remove_axis(NodeProto& transpose, const Repeated& what) {
+    if (transpose.attribute_size() != 1 || transpose.attribute(0).name() != "perm") return false;
+    auto& attribute = *transpose.mutable_attribute(0);
+    const std::vector<std::int64_t> order(attribute.ints().begin(), attribute.ints().end());
+    const auto at = std::ranges::find(order, what.axis);
+    const bool follows = static_cast<std::int64_t>(order.size()) == what.rank &&
+                         at != order.end() && at != order.begin() && *(at - 1) == what.axis - 1;
+    if (!follows) return false;
+    attribute.clear_ints();
+    for (const std::int64_t axis : order) {
+      if (axis != what.axis) attribute.add_ints(axis > what.axis ? axis - 1 : axis);
+    }
+    return true;
+  }
+
+  static void add_integer(NodeProto& node, const char* name, std::int64_t value) {
+    constexpr std::int32_t kIntAttribute = 2;
+    auto& attribute = *node.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(kIntAttribute);
+    attribute.set_i(value);
+  }
+
+  OnnxFile& file_;
+  OnnxConstants constants_;
+  std::map<std::string, NodeProto*, std::less<>> writers_;
+  std::map<std::string, std::vector<NodeProto*>, std::less<>> readers_;
+};
+
+}  // namespace
+
+void join_repeats(OnnxFile& file) { RepeatJoiner(file).join(); }
+
+}  // namespace syncopate
