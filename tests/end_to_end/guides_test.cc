@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "tests/end_to_end/support/metrics_lines.h"
@@ -145,8 +146,13 @@ TEST(JobsOfTheReadme, AreWrittenAsJobScripts) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_NE(result.out.find("\n#SBATCH --gres=gpu:"), std::string::npos) << result.out;
     for (auto word = std::ranges::find(job, "--") + 1; word != job.end(); ++word) {
-      EXPECT_NE(result.out.find(" " + *word), std::string::npos) << *word << result.out;
+      // The script has the data in a variable, which users edit.
+      const bool is_data = *std::prev(word) == "--data";
+      const std::string place = is_data ? "\nDATA=" + *word + "\n" : " " + *word;
+      EXPECT_NE(result.out.find(place), std::string::npos) << *word << result.out;
     }
+    const std::string train = result.out.substr(result.out.find("\nTRAIN=("));
+    EXPECT_EQ(train.substr(0, train.find('\n', 1)).find("--data"), std::string::npos) << train;
   }
 }
 
