@@ -115,7 +115,7 @@ Command declare_input(FlagSet& flags, const Environment& environment) {
   flags.add("--data", &options->data, "data set: " + data_patterns(" | "), {.value = "NAME"});
   flags.add("--batch-size", &options->input.batch_size, "samples per batch",
             {.least = 1, .most = kMostCount});
-  add_pipeline_flags(flags, options->input);
+  add_pipeline_flags(flags, options->input, kTunedForPictures);
   Names augments;
   for (const AugmentRow& row : kAugments) augments.push_back(row.name);
   flags.add("--augment", &options->augment, "augmentation", {.choices = augments});
@@ -134,6 +134,7 @@ Command declare_input(FlagSet& flags, const Environment& environment) {
   flags.add("--quick", &options->quick, "3 short rounds, to see that the benchmark runs");
   return [options, &flags, local = local_cache_dir(environment)] {
     options->image.cache_dir = flags.has("--cache-dir") ? options->cache_dir : local;
+    tune_encoded(flags, options->data, options->input.autotune);
     run_input(*options);
   };
 }
