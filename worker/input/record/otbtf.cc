@@ -298,7 +298,7 @@ DataSplits open_otbtf(std::string_view folder_name, const DataOptions& options) 
       options,
       fmt::format("largest class of {} in {}", features.label.name, to_string(input.shape)),
       largest_class);
-  UnpackedBudget budget{half_of_free_memory()};
+  UnpackedBudget budget = unpacked_budget(options);
   const auto open = [&](const std::string& name) -> std::shared_ptr<const RecordShards> {
     const std::vector<std::filesystem::path> files = patch_files(folder / name);
     if (files.empty()) return nullptr;

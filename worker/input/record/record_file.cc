@@ -9,8 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <limits>
 
 #include "models/base/errors.h"
 #include "worker/input/byte_stream.h"
@@ -18,6 +16,8 @@
 
 namespace syncopate {
 namespace {
+
+constexpr std::size_t kBlockBytes = std::size_t{4} << 20;  // of unpacked bytes
 
 FileStamp stamp_of(int file, const std::string& path) {
   struct stat status = {};
@@ -49,25 +49,6 @@ bool is_header(std::span<const std::byte> header) {
 
 }  // namespace
 
-std::int64_t half_of_free_memory() {
-  std::int64_t free_bytes = std::numeric_limits<std::int64_t>::max();
-  std::ifstream machine("/proc/meminfo");
-  for (std::string line; std::getline(machine, line);) {
-    long long kilobytes = 0;
-    if (std::sscanf(line.c_str(), "MemAvailable: %lld kB", &kilobytes) == 1) {
-      free_bytes = kilobytes * 1024;
-    }
-  }
-  // The file of a cgroup without a limit says "max", which is no number.
-  std::int64_t limit = 0;
-  std::int64_t used = 0;
-  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit &&
-      std::ifstream("/sys/fs/cgroup/memory.current") >> used) {
-    free_bytes = std::min(free_bytes, std::max<std::int64_t>(0, limit - used));
-  }
-  return free_bytes / 2;
-}
-
 RecordFile::RecordFile(const std::filesystem::path& path, UnpackedBudget& budget)
     : path_(path.string()), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (!file_) throw FileError(describe_errno("open", path_, errno));
@@ -87,29 +68,38 @@ RecordFile::RecordFile(const std::filesystem::path& path, UnpackedBudget& budget
 
 void RecordFile::unpack(UnpackedBudget& budget) {
   const auto stream = open_byte_stream(path_, Packing::kGzip);
-  // One byte more than the budget tells a file that just fits from one that does not.
-  unpacked_ = read_up_to(*stream, static_cast<std::uint64_t>(budget.bytes_left) + 1);
-  const auto size = static_cast<std::int64_t>(unpacked_.size());
-  if (size > budget.bytes_left) {
-    throw FileError(
-        fmt::format("{}: gzip of {} bytes that unpacks to more than {} MB, which is what is left "
-                    "of half of the "
-                    "free memory; unpack the files: gunzip --keep {}",
-                    path_, stamp_.size_bytes, budget.bytes_left / 1'000'000, path_));
-  }
-  budget.bytes_left -= size;
-  unpacked_.shrink_to_fit();
+  const auto most = static_cast<std::uint64_t>(budget.bytes_left);
+  size_bytes_ = 0;
+  do {
+    // One byte more than the budget tells a file that just fits from one that does not.
+    blocks_.push_back(
+        read_up_to(*stream, std::min<std::uint64_t>(kBlockBytes, most + 1 - size_bytes_)));
+    size_bytes_ += blocks_.back().size();
+    if (size_bytes_ > most) {
+      throw FileError(fmt::format(
+          "{0}: gzip of {1} bytes that unpacks to more than {2} bytes; unpacked files stay in "
+          "memory and may take half of what is free, together; unpack them on the disk: gzip "
+          "--decompress --stdout {0} > NEW_FILE",
+          path_, stamp_.size_bytes, most));
+    }
+  } while (blocks_.back().size() == kBlockBytes);
+  blocks_.back().shrink_to_fit();
+  budget.bytes_left -= static_cast<std::int64_t>(size_bytes_);
   is_unpacked_ = true;
-  size_bytes_ = unpacked_.size();
 }
 
 std::size_t RecordFile::read_at(std::uint64_t offset, std::span<std::byte> target) const {
   if (is_unpacked_) {
-    const auto all = std::as_bytes(std::span(unpacked_));
-    const auto rest = all.subspan(std::min<std::uint64_t>(offset, all.size()));
-    const std::size_t count = std::min(rest.size(), target.size());
-    std::copy_n(rest.begin(), count, target.begin());
-    return count;
+    std::size_t copied = 0;
+    while (copied < target.size() && offset < size_bytes_) {
+      const auto rest = std::as_bytes(std::span(blocks_[offset / kBlockBytes]))
+                            .subspan(static_cast<std::size_t>(offset % kBlockBytes));
+      const std::size_t count = std::min(rest.size(), target.size() - copied);
+      std::copy_n(rest.begin(), count, target.begin() + static_cast<std::ptrdiff_t>(copied));
+      copied += count;
+      offset += count;
+    }
+    return copied;
   }
   std::size_t done = 0;
   while (done < target.size()) {

@@ -42,9 +42,6 @@ struct UnpackedBudget {
   std::int64_t bytes_left = 0;
 };
 
-// Returns half of the memory that this machine, or the cgroup of this process, has free, in bytes.
-std::int64_t half_of_free_memory();
-
 // Thread-safe. Plain files are read by pread and not mapped: a file that is cut short while it is
 // in use is then an error with a message, and no bus error.
 class RecordFile {
@@ -86,7 +83,9 @@ class RecordFile {
   FileStamp stamp_;
   std::uint64_t size_bytes_ = 0;
   bool is_unpacked_ = false;
-  std::vector<std::uint8_t> unpacked_;
+  // The unpacked bytes: blocks of kBlockBytes, but for the last one. One block that grows would be
+  // copied, and take its size twice meanwhile.
+  std::vector<std::vector<std::uint8_t>> blocks_;
 };
 
 }  // namespace syncopate

@@ -10,6 +10,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "models/base/resource_limits.h"
 #include "worker/input/array/class_labels.h"
 #include "worker/input/image/image_header.h"
 #include "worker/input/validation_split.h"
@@ -57,6 +58,10 @@ Feature require_feature(const Example& example, const FeatureName& feature, Feat
   }
   throw UsageError(fmt::format("{} {}: expected a feature of {}; {} has {}", feature.flag,
                                feature.name, name(kind), what, example.describe()));
+}
+
+UnpackedBudget unpacked_budget(const DataOptions& options, const std::filesystem::path& root) {
+  return {available_memory(root) / 2 / std::max(1, options.local_tasks)};
 }
 
 IndexOptions index_options(const DataOptions& options, std::string value_key, RecordValue value) {

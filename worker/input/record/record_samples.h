@@ -41,6 +41,10 @@ Example parse_example(std::span<const std::byte> record, const std::string& what
 Feature require_feature(const Example& example, const FeatureName& feature, FeatureKind kind,
                         const std::string& what);
 
+// Returns what unpacked files may take: the part of one task of half of what this machine, or the
+// cgroups of this process, have free. root: as of available_memory().
+UnpackedBudget unpacked_budget(const DataOptions& options, const std::filesystem::path& root = "/");
+
 // Returns index options whose value is the class in a feature. Classes are below num_classes, or at
 // most kLargestLabel if it is 0; others end the indexing by a FileError.
 IndexOptions index_of_classes(const DataOptions& options, const FeatureName& label,

@@ -240,8 +240,8 @@ DataSplits open_tfds(std::string_view folder_name, const DataOptions& options) {
   check_is_folder("tfds", folder_name);
   const TfdsFolder folder = read_folder(folder_name, options.image.fields);
   const ImageOptions image = options.image.with_size();
-  UnpackedBudget budget{half_of_free_memory()};
-  const IndexOptions index = index_of_classes(options, folder.features.label, folder.num_classes);
+  UnpackedBudget budget = unpacked_budget(options);
+  IndexOptions index = index_of_classes(options, folder.features.label, folder.num_classes);
   const auto open = [&](const std::string& name) -> std::shared_ptr<const RecordShards> {
     const auto split = std::ranges::find(folder.splits, name, &TfdsSplit::name);
     if (split == folder.splits.end()) return nullptr;

@@ -115,7 +115,8 @@ class SplitOpener {
       : options_(options),
         fields_(features_of(options.image.fields, "image", "label")),
         image_(options.image.with_size()),
-        budget_{half_of_free_memory()} {
+        index_(index_of_classes(options, fields_.label, 0)),
+        budget_(unpacked_budget(options)) {
     if (!options.image.fields.raw_shape.empty()) {
       raw_ = parse_raw_shape(options.image.fields.raw_shape);
     }
@@ -160,6 +161,7 @@ class SplitOpener {
   const DataOptions& options_;
   SampleFeatures fields_;
   ImageOptions image_;
+  IndexOptions index_;
   UnpackedBudget budget_;
   std::optional<TensorSpec> raw_;
   std::shared_ptr<SampleCache> cache_;

@@ -11,6 +11,7 @@
 #include "tests/worker/input/read_sample.h"
 #include "tests/worker/input/record/record_folders.h"
 #include "worker/input/image/image_decoder.h"
+#include "worker/input/record/record_file.h"
 
 namespace syncopate {
 namespace {
