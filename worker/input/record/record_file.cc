@@ -127,9 +127,9 @@ void RecordFile::read_exactly(std::uint64_t offset, std::span<std::byte> target,
 
 void RecordFile::require_unchanged() const {
   if (is_unpacked_ || stamp_of(file_.get(), path_) == stamp_) return;
-  throw FileError(path_ +
-                  ": the file changed while it was in use; start again with files that do not "
-                  "change");
+  throw BadSampleError(path_ +
+                       ": the file changed while it was in use; start again with files that do not "
+                       "change");
 }
 
 std::uint64_t RecordFile::read_length(std::uint64_t offset) const {

@@ -57,7 +57,7 @@ class RecordFile {
   std::uint64_t size_bytes() const noexcept { return size_bytes_; }  // unpacked
 
   // Returns the bytes of a record. Throws FileError naming path, offset and reason: a checksum or
-  // the length is wrong, or the file changed since it was opened.
+  // the length is wrong; and BadSampleError: the file changed since it was opened.
   std::vector<std::byte> read(const RecordPlace& place) const;
 
   // Calls visit(place, bytes, is_intact) for each record in order; is_intact: the checksum of its

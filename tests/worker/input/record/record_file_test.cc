@@ -231,7 +231,7 @@ TEST_F(RecordFiles, MustNotChangeWhileTheyAreRead) {
   const std::string expected = path_.string() +
                                ": the file changed while it was in use; start again with files "
                                "that do not change";
-  EXPECT_EQ(message_of<FileError>([&] { file.read({0, 3}); }), expected);
+  EXPECT_EQ(message_of<BadSampleError>([&] { file.read({0, 3}); }), expected);
 }
 
 }  // namespace

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "models/base/errors.h"
+#include "tests/worker/input/read_sample.h"
 #include "tests/worker/input/record/record_folders.h"
+#include "worker/input/batch_source.h"
 
 namespace syncopate {
 namespace {
@@ -28,6 +31,30 @@ TEST_F(SamplesInRecords, UnpackIntoATasksPartOfHalfOfTheMemoryThatTheJobHasLeft)
   write_text(path("sys/fs/cgroup/job/step/memory.max"), "max\n");
   EXPECT_EQ(budget(1), 1500000);
   EXPECT_EQ(budget(3), 500000);
+}
+
+TEST_F(SamplesInRecords, AreNoBadSamplesIfTheirFileChanges) {
+  std::vector<Bytes> records;
+  for (int n = 0; n < 5; ++n) records.push_back(labelled_record(picture_of(n), n % 3));
+  write_file(path("a"), record_bytes(records));
+  write_file(path("t"), record_bytes(records));
+  const DataSplits data =
+      open_dataset("tfrecord:" + path("a") + "::" + path("t"),
+                   {.image = {.height = 8, .width = 8, .skip_bad_records = 1000}});
+  std::filesystem::resize_file(path("a"), 30);
+  const std::string expected = path("a") +
+                               ": the file changed while it was in use; start again with files "
+                               "that do not change";
+  testing::internal::CaptureStderr();
+  const auto source = make_batch_source(*data.train, {.batch_size = 2});
+  EXPECT_EQ(message_of<BadSampleError>([&] { source->next(); }), expected);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  const DataSplits strict = open_dataset("tfrecord:" + path("t") + "::" + path("t"),
+                                         {.image = {.height = 8, .width = 8}});
+  std::filesystem::resize_file(path("t"), 30);
+  Bytes pixels(8 * 8 * 3);
+  const std::string error = message_of<FileError>([&] { read_sample(*strict.train, 4, pixels); });
+  EXPECT_TRUE(error.ends_with("that do not change")) << error << ": advice to skip pictures";
 }
 
 }  // namespace
