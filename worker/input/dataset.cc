@@ -211,7 +211,12 @@ void check_target(const Dataset& dataset, std::int64_t index, std::span<const st
 
 void check_is_folder(std::string_view data_name, std::string_view folder) {
   std::error_code error;
-  if (std::filesystem::is_directory(folder, error)) return;
+  const std::filesystem::file_status status = std::filesystem::status(folder, error);
+  if (std::filesystem::is_directory(status)) return;
+  if (error && status.type() != std::filesystem::file_type::not_found) {
+    throw FileError(fmt::format("--data {}:{}: {}; let this user read the folder, or give another",
+                                data_name, folder, error.message()));
+  }
   const auto row = std::ranges::find(kDatasets, data_name, &DatasetRow::name);
   throw UsageError(fmt::format("--data {0}:{1}: there is no folder {1}; expected --data {2} ({3})",
                                data_name, folder, row->pattern, row->help));

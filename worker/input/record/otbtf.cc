@@ -14,10 +14,12 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/log.h"
 #include "models/base/random.h"
 #include "models/graph/graph.h"
 #include "worker/input/array/class_labels.h"
 #include "worker/input/array/value_statistics.h"
+#include "worker/input/record/folder_names.h"
 #include "worker/input/record/json_text.h"
 #include "worker/input/record/record_samples.h"
 #include "worker/input/record/shard_names.h"
@@ -42,7 +44,7 @@ Shape patch_shape(Shape shape) {
 PatchTensors read_tensors(const std::filesystem::path& folder) {
   const auto read = [&](const std::string& name, const auto& take) {
     const std::filesystem::path path = folder / name;
-    if (!std::filesystem::exists(path)) {
+    if (!is_there(path)) {
       throw UsageError(fmt::format(
           "--data otbtf: {} has no {}; expected a folder that OTBTF's TFRecords wrote, with "
           "*.records, output_types.json and output_shape.json",
@@ -263,12 +265,9 @@ class PatchDataset final : public Dataset {
 // Returns the files of a split; none if there is no such folder.
 std::vector<std::filesystem::path> patch_files(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entries(folder, error);
-       !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
-    if (entries->path().extension() == ".records") files.push_back(entries->path());
+  for (const std::string& name : names_in_folder(folder)) {
+    if (std::filesystem::path(name).extension() == ".records") files.push_back(folder / name);
   }
-  std::ranges::sort(files);
   require_all_shards(
       "otbtf", files, [](const std::string& /*path*/) { return true; },
       "fetch what is missing, or remove the number of shards from the names of the others");
@@ -310,7 +309,11 @@ DataSplits open_otbtf(std::string_view folder_name, const DataOptions& options) 
   const auto train = open("train");
   auto validation = open("valid");
   auto test = open("test");
-  if (test == nullptr) test = std::move(validation);
+  if (test == nullptr && validation != nullptr) {
+    log(LogLevel::kInfo, fmt::format("--data otbtf: {} has no records; tested on valid",
+                                     (folder / "test").string()));
+    test = std::move(validation);
+  }
   if (train == nullptr || test == nullptr) {
     throw UsageError(
         fmt::format("--data otbtf: {} has no records; expected *.records in train, and "

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <fstream>
 #include <utility>
@@ -13,6 +14,8 @@
 #include "models/base/resource_limits.h"
 #include "worker/input/array/class_labels.h"
 #include "worker/input/image/image_header.h"
+#include "worker/input/picture_dataset.h"
+#include "worker/input/record/folder_names.h"
 #include "worker/input/validation_split.h"
 
 namespace syncopate {
@@ -158,7 +161,12 @@ std::string class_names_file(std::string label) {
 std::vector<std::string> read_class_names(const std::filesystem::path& folder,
                                           const std::string& label) {
   std::vector<std::string> names;
-  std::ifstream file(folder / class_names_file(label));
+  const std::filesystem::path path = folder / class_names_file(label);
+  if (!is_there(path)) return names;
+  std::ifstream file(path);
+  if (!file) {
+    throw FileError(describe_errno("open", path.string(), errno) + "; let this user read the file");
+  }
   for (std::string line; std::getline(file, line);) {
     if (!line.empty()) names.push_back(line);
   }

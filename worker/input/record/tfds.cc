@@ -15,6 +15,7 @@
 #include "models/base/log.h"
 #include "worker/input/array/class_labels.h"
 #include "worker/input/picture_dataset.h"
+#include "worker/input/record/folder_names.h"
 #include "worker/input/record/json_text.h"
 #include "worker/input/record/record_samples.h"
 
@@ -59,14 +60,11 @@ std::int64_t count_of(const json& value, std::int64_t most, std::string_view wha
 // Returns DIR if it has a data set, else the one folder in it that has.
 std::filesystem::path version_folder(const std::filesystem::path& folder) {
   constexpr const char* kInfo = "dataset_info.json";
-  if (std::filesystem::exists(folder / kInfo)) return folder;
+  if (is_there(folder / kInfo)) return folder;
   std::vector<std::string> versions;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (std::filesystem::exists(entry.path() / kInfo)) {
-      versions.push_back(entry.path().filename().string());
-    }
+  for (const std::string& name : names_in_folder(folder)) {
+    if (is_there(folder / name / kInfo)) versions.push_back(name);
   }
-  std::ranges::sort(versions);
   if (versions.size() == 1) return folder / versions.front();
   refuse_tfds(folder,
               versions.empty()
@@ -94,7 +92,7 @@ std::vector<std::filesystem::path> shard_files(const std::filesystem::path& fold
     name = replaced(std::move(name), "{SHARD_INDEX}", fmt::format("{:05}", i));
     name = replaced(std::move(name), "{NUM_SHARDS}", fmt::format("{:05}", count));
     files.push_back(folder / name);
-    if (std::filesystem::exists(files.back())) {
+    if (is_there(files.back())) {
       ++found;
     } else if (first_missing.empty()) {
       first_missing = name;
@@ -212,7 +210,7 @@ TfdsFolder read_folder(const std::filesystem::path& folder, const RecordFields& 
   read_json(info, kWriter, [&](const json& text) { result.splits = read_splits(info, text); });
   const std::filesystem::path features = result.path / "features.json";
   std::vector<ListedFeature> listed;
-  if (std::filesystem::exists(features)) {
+  if (is_there(features)) {
     read_json(features, kWriter,
               [&](const json& text) { list_features(features, text, "", listed); });
   }

@@ -20,6 +20,11 @@ class OtbtfFolders : public testing::Test {
   std::string error(const RecordFields& fields = {}) const {
     return message_of<Error>([&] { open(fields); });
   }
+  std::string log_of_open() const {
+    testing::internal::CaptureStderr();
+    open();
+    return testing::internal::GetCapturedStderr();
+  }
   void write_both(const std::string& name, const std::string& text) const {
     for (const char* const split : {"train", "test"})
       write_text(folder_.path() / split / name, text);
@@ -65,6 +70,19 @@ TEST_F(OtbtfFolders, TestOnTheValidationSplitIfTheyHaveNoOther) {
   write_otbtf(folder_.path(), {.test = 0});
   EXPECT_EQ(open().validation, nullptr);
   EXPECT_EQ(open().test->size(), 3);
+  EXPECT_NE(log_of_open().find("/test has no records; tested on valid\n"), std::string::npos);
+  write_otbtf(folder_.path(), {});
+  EXPECT_EQ(log_of_open(), "");
+}
+
+// A link to itself cannot be read by any user; a folder without permission can be by root.
+TEST_F(OtbtfFolders, ThatCannotBeReadAreNoMissingFolders) {
+  write_otbtf(folder_.path(), {.test = 0});
+  std::filesystem::create_symlink("test", folder_.path() / "test");
+  EXPECT_EQ(error().find("read " + (folder_.path() / "test").string() +
+                         ": Too many levels of symbolic links; let this user read it"),
+            0)
+      << error();
 }
 
 TEST_F(OtbtfFolders, KnowTheirTensorsByTypeAndShapeOrByFlags) {

@@ -134,6 +134,26 @@ TEST_F(TfdsFolders, AreRefusedWhateverTheDamageOfTheirDescription) {
   }
 }
 
+// A link to itself cannot be read by any user; a folder without permission can be by root.
+TEST_F(TfdsFolders, ThatCannotBeReadAreNoMissingFolders) {
+  write_tfds(folder(), three_splits());
+  const auto expect_unreadable = [&](const std::filesystem::path& data) {
+    const std::string found = message_of<FileError>([&] { open(data); });
+    EXPECT_NE(found.find("Too many levels of symbolic links; let this user read "),
+              std::string::npos)
+        << found;
+    EXPECT_EQ(found.find("filesystem error"), std::string::npos) << found;
+  };
+  std::filesystem::create_symlink("loop", root_.path() / "loop");
+  expect_unreadable(root_.path() / "loop");
+  expect_unreadable(root_.path() / "loop/tiny");
+  for (const char* const name : {"label.labels.txt", "features.json", "dataset_info.json"}) {
+    std::filesystem::remove(folder() / name);
+    std::filesystem::create_symlink(name, folder() / name);
+    expect_unreadable(folder());
+  }
+}
+
 TEST_F(TfdsFolders, SayWhatTheirDescriptionLacks) {
   write_tfds(folder(), three_splits());
   const std::string info = (folder() / "dataset_info.json").string();
