@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,11 +12,11 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
-#include "worker/input/array/class_labels.h"
 #include "worker/input/picture_dataset.h"
 #include "worker/input/record/folder_names.h"
 #include "worker/input/record/json_text.h"
 #include "worker/input/record/record_samples.h"
+#include "worker/input/record/tfds_features.h"
 
 namespace syncopate {
 namespace {
@@ -41,20 +40,6 @@ struct TfdsFolder {
 
 [[noreturn]] void refuse_tfds(const std::filesystem::path& path, std::string_view reason) {
   throw UsageError(fmt::format("--data tfds: {}: {}", path.string(), reason));
-}
-
-// Returns a number from 0 to `most`. Protobuf's JSON has 64-bit numbers as text. what: names the
-// value in messages.
-std::int64_t count_of(const json& value, std::int64_t most, std::string_view what) {
-  const std::string text = value.is_number_integer() ? std::to_string(value.get<std::int64_t>())
-                                                     : value.get<std::string>();
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size() && number >= 0 && number <= most) {
-    return number;
-  }
-  throw FileError(
-      fmt::format("{} is \"{}\"; expected a whole number from 0 to {}", what, text, most));
 }
 
 // Returns DIR if it has a data set, else the one folder in it that has.
@@ -133,39 +118,12 @@ std::vector<TfdsSplit> read_splits(const std::filesystem::path& path, const json
   return splits;
 }
 
-// A feature of features.json; those of nested dictionaries are named "outer/inner".
-struct ListedFeature {
-  std::string name;
-  std::string type;  // "Image", "ClassLabel"
-  std::int64_t num_classes = 0;
-};
-
-// path: of features.json. prefix: "outer/" of a nested dictionary.
-void list_features(const std::filesystem::path& path, const json& dictionary,
-                   const std::string& prefix, std::vector<ListedFeature>& listed) {
-  for (const auto& [key, feature] : dictionary.at("featuresDict").at("features").items()) {
-    const std::string name = prefix + key;
-    if (feature.contains("featuresDict")) {
-      list_features(path, feature, name + "/", listed);
-      continue;
-    }
-    const std::string type = feature.value("pythonClassName", "");
-    ListedFeature entry{.name = name, .type = type.substr(type.rfind('.') + 1)};
-    if (feature.contains("classLabel")) {
-      entry.num_classes =
-          count_of(feature.at("classLabel").at("numClasses"), std::int64_t{kLargestLabel} + 1,
-                   fmt::format("{}: numClasses of feature {}", path.string(), name));
-    }
-    listed.push_back(std::move(entry));
-  }
-}
-
 // Returns the feature of this type: the one with the usual name, else the first; the usual name if
 // there is none.
-std::string listed_name(const std::vector<ListedFeature>& listed, std::string_view type,
+std::string listed_name(const std::vector<TfdsFeature>& listed, std::string_view type,
                         const std::string& usual) {
   std::string first;
-  for (const ListedFeature& feature : listed) {
+  for (const TfdsFeature& feature : listed) {
     if (feature.type != type) continue;
     if (feature.name == usual) return usual;
     if (first.empty()) first = feature.name;
@@ -174,10 +132,10 @@ std::string listed_name(const std::vector<ListedFeature>& listed, std::string_vi
 }
 
 // Logs which of several features of a type is used, unless the user named it.
-void note_choice(const std::vector<ListedFeature>& listed, std::string_view type,
+void note_choice(const std::vector<TfdsFeature>& listed, std::string_view type,
                  const FeatureName& chosen, const std::string& named) {
   std::vector<std::string> others;
-  for (const ListedFeature& feature : listed) {
+  for (const TfdsFeature& feature : listed) {
     if (feature.type == type && feature.name != chosen.name) others.push_back(feature.name);
   }
   if (others.empty() || !named.empty()) return;
@@ -205,21 +163,17 @@ void note_splits(const TfdsFolder& folder, std::string_view tested) {
 
 TfdsFolder read_folder(const std::filesystem::path& folder, const RecordFields& fields) {
   TfdsFolder result{.path = version_folder(folder), .splits = {}, .features = {}};
-  constexpr std::string_view kWriter = "TensorFlow Datasets";
   const std::filesystem::path info = result.path / "dataset_info.json";
-  read_json(info, kWriter, [&](const json& text) { result.splits = read_splits(info, text); });
+  read_json(info, kTfdsWriter, [&](const json& text) { result.splits = read_splits(info, text); });
   const std::filesystem::path features = result.path / "features.json";
-  std::vector<ListedFeature> listed;
-  if (is_there(features)) {
-    read_json(features, kWriter,
-              [&](const json& text) { list_features(features, text, "", listed); });
-  }
+  std::vector<TfdsFeature> listed;
+  if (is_there(features)) listed = read_tfds_features(features);
   result.features = features_of(fields, listed_name(listed, "Image", "image"),
                                 listed_name(listed, "ClassLabel", "label"));
   note_choice(listed, "Image", result.features.image, fields.image);
   note_choice(listed, "ClassLabel", result.features.label, fields.label);
   const std::string& label = result.features.label.name;
-  const auto entry = std::ranges::find(listed, label, &ListedFeature::name);
+  const auto entry = std::ranges::find(listed, label, &TfdsFeature::name);
   if (entry != listed.end()) result.num_classes = entry->num_classes;
   result.class_names = read_class_names(result.path, label);
   const auto names = static_cast<std::int64_t>(result.class_names.size());

@@ -113,7 +113,7 @@ TEST_F(TfdsFolders, AreRefusedInOneLine) {
     replace_in("features.json", "\"3\"}}}", "\"" + std::string(number) + "\"}}}");
     EXPECT_EQ(error(), (folder() / "features.json").string() +
                            ": numClasses of feature label is \"" + number +
-                           "\"; expected a whole number from 0 to 100000");
+                           "\"; expected a whole number from 0 to 100000; fetch the file again");
   }
   write_tfds(folder(), three_splits());
   EXPECT_NE(message_of<UsageError>([&] {
@@ -152,6 +152,16 @@ TEST_F(TfdsFolders, ThatCannotBeReadAreNoMissingFolders) {
     std::filesystem::create_symlink(name, folder() / name);
     expect_unreadable(folder());
   }
+}
+
+TEST_F(TfdsFolders, MayHaveFeaturesInTheFormOfEarlierVersions) {
+  write_tfds(folder(), three_splits());
+  write_text(folder() / "features.json", R"({"type": "a.FeaturesDict", "content": {
+    "picture": {"type": "a.Image", "content": {"shape": [null, null, 3]}},
+    "label": {"type": "a.ClassLabel", "content": {"num_classes": 3}}}})");
+  EXPECT_NE(error().find("--image-feature picture: there is no such feature"), std::string::npos)
+      << error();
+  EXPECT_EQ(open(folder(), {.image = "image"}).train->spec().num_classes, 3);
 }
 
 TEST_F(TfdsFolders, SayWhatTheirDescriptionLacks) {
