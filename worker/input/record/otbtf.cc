@@ -293,7 +293,7 @@ DataSplits open_otbtf(std::string_view folder_name, const DataOptions& options) 
     }
     return largest;
   };
-  const IndexOptions index = index_options(
+  IndexOptions index = index_options(
       options,
       fmt::format("largest class of {} in {}", features.label.name, to_string(input.shape)),
       largest_class);

@@ -200,6 +200,13 @@ void divide_in_ten(std::shared_ptr<const Dataset> whole, const RecordShards& sha
   splits.test = subset_of(std::move(whole), std::move(parts[1]));
 }
 
+std::shared_ptr<SampleCache> open_record_cache(std::string_view data_name,
+                                               std::string_view contents, const ImageOptions& image,
+                                               const IndexOptions& index) {
+  if (!index.can_keep && index.cache_dir == image.cache_dir) return nullptr;
+  return open_picture_cache(data_name, contents, image);
+}
+
 std::vector<std::filesystem::path> shared_files(const RecordShards& left,
                                                 const RecordShards& right) {
   std::vector<std::filesystem::path> shared;

@@ -226,8 +226,8 @@ DataSplits open_tfds(std::string_view folder_name, const DataOptions& options) {
     }
   }
   std::error_code ignored;
-  const auto cache =
-      open_picture_cache("tfds", std::filesystem::canonical(folder.path, ignored).string(), image);
+  const auto cache = open_record_cache(
+      "tfds", std::filesystem::canonical(folder.path, ignored).string(), image, index);
   std::int64_t num_slots = 0;
   const auto make = [&](const std::shared_ptr<const RecordShards>& shards) {
     const std::int64_t first_slot = num_slots;

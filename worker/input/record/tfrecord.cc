@@ -96,7 +96,7 @@ class SplitOpener {
                                          int num_classes, std::string_view cache_name) {
     require_pictures(*shards, fields_.image, "tfrecord", "--raw-shape ");
     if (!has_cache_) {
-      cache_ = open_picture_cache("tfrecord", cache_name, image_);
+      cache_ = open_record_cache("tfrecord", cache_name, image_, index_);
       has_cache_ = true;
     }
     const std::int64_t first_slot = num_slots_;

@@ -29,7 +29,7 @@ class RecordIndexes : public testing::Test {
         }};
   }
   std::filesystem::path cache() const { return folder_.path() / "cache"; }
-  std::vector<IndexedRecord> index(const IndexOptions& options) const {
+  std::vector<IndexedRecord> index(IndexOptions options) const {
     UnpackedBudget budget;
     std::vector<std::unique_ptr<RecordFile>> files;
     files.push_back(std::make_unique<RecordFile>(path_, budget));
@@ -92,6 +92,17 @@ TEST_F(RecordIndexes, AreMadeInMemoryWithoutACacheFolder) {
   IndexOptions unusable = options();
   unusable.cache_dir = path_ / "below a file";
   EXPECT_EQ(index(unusable), expected());
+  UnpackedBudget budget;
+  std::vector<std::unique_ptr<RecordFile>> files;
+  files.push_back(std::make_unique<RecordFile>(path_, budget));
+  testing::internal::CaptureStderr();
+  index_records(files, unusable);
+  EXPECT_FALSE(unusable.can_keep);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("; give another --cache-dir"),
+            std::string::npos);
+  testing::internal::CaptureStderr();
+  index_records(files, unusable);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "the warning comes once";
 }
 
 TEST_F(RecordIndexes, WaitForAnotherProcessAndThenGiveUp) {

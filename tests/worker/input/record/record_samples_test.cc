@@ -1,4 +1,4 @@
-// What the data sets of TFRecord files share.
+// What the data sets of TFRecord files share: memory, warnings, and a cache that cannot be written.
 #include "worker/input/record/record_samples.h"
 
 #include <gtest/gtest.h>
@@ -14,6 +14,17 @@ namespace {
 class SamplesInRecords : public testing::Test {
  protected:
   std::string path(const std::string& name) const { return (folder_.path() / name).string(); }
+  // Returns what is logged when the data set is opened.
+  std::string log_of(const std::string& data, const DataOptions& options = {}) const {
+    testing::internal::CaptureStderr();
+    open_dataset(data, options);
+    return testing::internal::GetCapturedStderr();
+  }
+  static std::size_t count(const std::string& text, const std::string& part) {
+    std::size_t number = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++number;
+    return number;
+  }
 
   TemporaryFolder folder_;
 };
@@ -31,6 +42,16 @@ TEST_F(SamplesInRecords, UnpackIntoATasksPartOfHalfOfTheMemoryThatTheJobHasLeft)
   write_text(path("sys/fs/cgroup/job/step/memory.max"), "max\n");
   EXPECT_EQ(budget(1), 1500000);
   EXPECT_EQ(budget(3), 500000);
+}
+
+TEST_F(SamplesInRecords, WarnOnceAboutACacheFolderThatCannotBeWritten) {
+  write_tfds(path("tiny"), {{"train", {3}}, {"validation", {2}}, {"test", {2}}});
+  write_text(path("file"), "");
+  const std::filesystem::path cache = path("file/cache");
+  const std::string log =
+      log_of("tfds:" + path("tiny"), {.cache_dir = cache, .image = {.cache_dir = cache}});
+  EXPECT_EQ(count(log, "nothing is kept for later epochs and runs: "), 1U) << log;
+  EXPECT_EQ(count(log, "--cache-dir"), 1U) << log;
 }
 
 TEST_F(SamplesInRecords, AreNoBadSamplesIfTheirFileChanges) {
