@@ -19,12 +19,17 @@ namespace {
 
 constexpr std::size_t kBlockBytes = std::size_t{4} << 20;  // of unpacked bytes
 
-FileStamp stamp_of(int file, const std::string& path) {
+// Throws FileError unless it is a regular file.
+struct stat status_of(int file, const std::string& path) {
   struct stat status = {};
   if (::fstat(file, &status) != 0) throw FileError(describe_errno("stat", path, errno));
   if (!S_ISREG(status.st_mode)) {
     throw FileError(path + ": no regular file; expected a TFRecord file");
   }
+  return status;
+}
+
+FileStamp stamp_of(const struct stat& status) {
   return {.size_bytes = status.st_size,
           .modified = status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec};
 }
@@ -51,8 +56,12 @@ bool is_header(std::span<const std::byte> header) {
 
 RecordFile::RecordFile(const std::filesystem::path& path, UnpackedBudget& budget)
     : path_(path.string()), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-  if (!file_) throw FileError(describe_errno("open", path_, errno));
-  stamp_ = stamp_of(file_.get(), path_);
+  if (!file_) {
+    throw FileError(describe_errno("open", path_, errno) + "; let this user read the file");
+  }
+  const struct stat status = status_of(file_.get(), path_);
+  stamp_ = stamp_of(status);
+  id_ = {.device = status.st_dev, .inode = status.st_ino};
   size_bytes_ = static_cast<std::uint64_t>(stamp_.size_bytes);
   std::array<std::byte, kRecordHeaderBytes> start{};
   const std::span<const std::byte> first(start.data(), read_at(0, start));
@@ -126,7 +135,7 @@ void RecordFile::read_exactly(std::uint64_t offset, std::span<std::byte> target,
 }
 
 void RecordFile::require_unchanged() const {
-  if (is_unpacked_ || stamp_of(file_.get(), path_) == stamp_) return;
+  if (is_unpacked_ || stamp_of(status_of(file_.get(), path_)) == stamp_) return;
   throw BadSampleError(path_ +
                        ": the file changed while it was in use; start again with files that do not "
                        "change");

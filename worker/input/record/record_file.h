@@ -6,6 +6,7 @@
 // CRC-32C, all little-endian. Source: TensorFlow, core/lib/io/record_writer.h.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -37,6 +38,14 @@ struct FileStamp {
   friend bool operator==(const FileStamp&, const FileStamp&) = default;
 };
 
+// What a file is, whatever its name.
+struct FileId {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+
+  friend auto operator<=>(const FileId&, const FileId&) = default;
+};
+
 // How much memory the unpacked files of one data set may take.
 struct UnpackedBudget {
   std::int64_t bytes_left = 0;
@@ -52,6 +61,7 @@ class RecordFile {
 
   const std::string& path() const noexcept { return path_; }
   const FileStamp& stamp() const noexcept { return stamp_; }
+  const FileId& id() const noexcept { return id_; }
   // Whether it was unpacked; offsets then are those of the unpacked bytes.
   bool is_unpacked() const noexcept { return is_unpacked_; }
   std::uint64_t size_bytes() const noexcept { return size_bytes_; }  // unpacked
@@ -81,6 +91,7 @@ class RecordFile {
   std::string path_;
   FileDescriptor file_;
   FileStamp stamp_;
+  FileId id_;
   std::uint64_t size_bytes_ = 0;
   bool is_unpacked_ = false;
   // The unpacked bytes: blocks of kBlockBytes, but for the last one. One block that grows would be

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cmath>
 #include <fstream>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "models/base/errors.h"
@@ -207,16 +209,27 @@ std::shared_ptr<SampleCache> open_record_cache(std::string_view data_name,
   return open_picture_cache(data_name, contents, image);
 }
 
+void warn_about_repeated_files(const RecordShards& shards) {
+  std::map<FileId, std::string> names;
+  for (std::size_t i = 0; i < shards.num_files(); ++i) {
+    const RecordFile& file = shards.file(i);
+    const auto [first, is_new] = names.emplace(file.id(), file.path());
+    if (is_new) continue;
+    log(LogLevel::kWarning,
+        fmt::format("{} and {} are the same file, and its samples count twice; give a pattern "
+                    "without one of the two",
+                    first->second, file.path()));
+    return;
+  }
+}
+
 std::vector<std::filesystem::path> shared_files(const RecordShards& left,
                                                 const RecordShards& right) {
+  std::set<FileId> ids;
+  for (std::size_t i = 0; i < right.num_files(); ++i) ids.insert(right.file(i).id());
   std::vector<std::filesystem::path> shared;
   for (std::size_t i = 0; i < left.num_files(); ++i) {
-    for (std::size_t j = 0; j < right.num_files(); ++j) {
-      std::error_code error;
-      if (std::filesystem::equivalent(left.file(i).path(), right.file(j).path(), error)) {
-        shared.emplace_back(left.file(i).path());
-      }
-    }
+    if (ids.contains(left.file(i).id())) shared.emplace_back(left.file(i).path());
   }
   return shared;
 }

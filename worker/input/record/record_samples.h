@@ -91,6 +91,8 @@ std::shared_ptr<SampleCache> open_record_cache(std::string_view data_name,
                                                std::string_view contents, const ImageOptions& image,
                                                const IndexOptions& index);
 
+// Logs a warning if two of the files are the same file, whose samples then count twice.
+void warn_about_repeated_files(const RecordShards& shards);
 // Returns the files that are in both lists, by what they are and not by name.
 std::vector<std::filesystem::path> shared_files(const RecordShards& left,
                                                 const RecordShards& right);

@@ -77,6 +77,7 @@ class SplitOpener {
     if (shards->size() == 0) {
       throw FileError(fmt::format("--data tfrecord: the files of {} hold no records", pattern));
     }
+    warn_about_repeated_files(*shards);
     require_intact(*shards, !is_raw() && image_.skip_bad_records > 0);
     warn_about_empty_files(*shards);
     return shards;

@@ -44,6 +44,19 @@ TEST_F(SamplesInRecords, UnpackIntoATasksPartOfHalfOfTheMemoryThatTheJobHasLeft)
   EXPECT_EQ(budget(3), 500000);
 }
 
+TEST_F(SamplesInRecords, WarnAboutAFileWithTwoNames) {
+  write_file(path("a"), record_bytes({labelled_record({1}, 0), labelled_record({2}, 1)}));
+  write_file(path("t"), read_file(path("a")));
+  const DataOptions raw{.image = {.fields = {.raw_shape = "1:u8"}}};
+  EXPECT_EQ(log_of("tfrecord:" + path("{a,?}") + "::" + path("t"), raw).find("the same file"),
+            std::string::npos);
+  std::filesystem::create_symlink("a", path("b"));
+  EXPECT_NE(log_of("tfrecord:" + path("[ab]") + "::" + path("t"), raw)
+                .find(path("a") + " and " + path("b") +
+                      " are the same file, and its samples count twice"),
+            std::string::npos);
+}
+
 TEST_F(SamplesInRecords, WarnOnceAboutACacheFolderThatCannotBeWritten) {
   write_tfds(path("tiny"), {{"train", {3}}, {"validation", {2}}, {"test", {2}}});
   write_text(path("file"), "");
