@@ -268,6 +268,7 @@ std::vector<std::filesystem::path> patch_files(const std::filesystem::path& fold
   for (const std::string& name : names_in_folder(folder)) {
     if (std::filesystem::path(name).extension() == ".records") files.push_back(folder / name);
   }
+  if (!files.empty()) warn_about_gaps("otbtf", files);
   require_all_shards(
       "otbtf", files, [](const std::string& /*path*/) { return true; },
       "fetch what is missing, or remove the number of shards from the names of the others");

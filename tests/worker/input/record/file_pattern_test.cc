@@ -40,6 +40,25 @@ TEST_F(FilePatterns, NameEachFileOnceInTheOrderOfTheNames) {
   EXPECT_EQ(found("{a-1*,a-*,b-1}"), (std::vector<std::string>{"a-1", "a-10", "b-1"}));
 }
 
+TEST_F(FilePatterns, NameTheFirstShardThatIsMissingAsTheOthersAreNamed) {
+  write({"c-0-of-2", "d-00000", "d-00001"});
+  EXPECT_NE(error("{c-?-of-?,d-00000*}")
+                .find("1 of 2 shards are there; the first that is missing is c-1-of-2; "),
+            std::string::npos)
+      << error("{c-?-of-?,d-00000*}");
+  write({"e-00000-of-00002"});
+  EXPECT_NE(error("*").find("missing is c-1-of-2; "), std::string::npos) << error("*");
+  EXPECT_NE(error("[de]*").find("missing is e-00001-of-00002; "), std::string::npos);
+}
+
+TEST_F(FilePatterns, TakeNumbersOfShardsWithoutLeadingZeros) {
+  for (int shard = 0; shard < 12; ++shard) write({"a-" + std::to_string(shard) + "-of-12"});
+  EXPECT_EQ(found("a-*").size(), 12U);
+  fs::remove(folder_.path() / "a-3-of-12");
+  EXPECT_NE(error("a-*").find("11 of 12 shards are there; the first that is missing is a-3-of-12"),
+            std::string::npos);
+}
+
 // A link to itself cannot be read by any user; a folder without permission can be by root.
 TEST_F(FilePatterns, AreErrorsIfAFolderCannotBeRead) {
   fs::create_symlink("loop", folder_.path() / "loop");

@@ -85,6 +85,22 @@ TEST_F(OtbtfFolders, ThatCannotBeReadAreNoMissingFolders) {
       << error();
 }
 
+TEST_F(OtbtfFolders, NameTheNumbersThatAreMissing) {
+  write_otbtf(folder_.path(), {});
+  EXPECT_EQ(log_of_open(), "");
+  std::filesystem::copy(folder_.path() / "train/0.records", folder_.path() / "train/3.records");
+  EXPECT_NE(log_of_open().find("/train has files up to 3.records, but not 1.records, 2.records; "
+                               "fetch what is missing\n"),
+            std::string::npos)
+      << log_of_open();
+  std::filesystem::rename(folder_.path() / "train/3.records", folder_.path() / "train/9.records");
+  EXPECT_NE(
+      log_of_open().find("up to 9.records, but not 1.records, 2.records, 3.records, 4.records, "
+                         "5.records and 3 more; fetch"),
+      std::string::npos)
+      << log_of_open();
+}
+
 TEST_F(OtbtfFolders, KnowTheirTensorsByTypeAndShapeOrByFlags) {
   write_otbtf(folder_.path(), {});
   EXPECT_EQ(open({.image = "xs", .label = "labels"}).train->size(), 9);
