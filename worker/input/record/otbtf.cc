@@ -35,10 +35,24 @@ struct PatchTensor {
 };
 using PatchTensors = std::map<std::string, PatchTensor>;
 
-// Returns a shape [H, W, C] or [H, W] without leading extents of 1 that no patch has.
+// Stands for null in output_shape.json, which some versions write for the batch's extent.
+constexpr std::int64_t kUnknownExtent = -1;
+
+// Returns a shape [H, W, C] or [H, W] without leading extents that no patch has.
 Shape patch_shape(Shape shape) {
-  while (shape.size() > 3 && shape.front() == 1) shape.erase(shape.begin());
+  while (shape.size() > 3 && (shape.front() == 1 || shape.front() == kUnknownExtent)) {
+    shape.erase(shape.begin());
+  }
   return shape;
+}
+
+// Returns "[16, 16, 2]", with null as in the file.
+std::string shape_text(const Shape& shape) {
+  std::vector<std::string> extents;
+  for (const std::int64_t extent : shape) {
+    extents.push_back(extent == kUnknownExtent ? "null" : std::to_string(extent));
+  }
+  return fmt::format("[{}]", fmt::join(extents, ", "));
 }
 
 PatchTensors read_tensors(const std::filesystem::path& folder) {
@@ -61,9 +75,9 @@ PatchTensors read_tensors(const std::filesystem::path& folder) {
   read("output_shape.json", [&](const nlohmann::json& shapes) {
     for (const auto& [name, extents] : shapes.items()) {
       Shape shape;
-      // The batch's extent is null in files of some versions.
-      for (const auto& extent : extents)
-        shape.push_back(extent.is_null() ? 1 : extent.get<std::int64_t>());
+      for (const auto& extent : extents) {
+        shape.push_back(extent.is_null() ? kUnknownExtent : extent.get<std::int64_t>());
+      }
       tensors[name].shape = patch_shape(std::move(shape));
     }
   });
@@ -73,7 +87,7 @@ PatchTensors read_tensors(const std::filesystem::path& folder) {
 std::string describe_tensors(const PatchTensors& tensors) {
   std::vector<std::string> words;
   for (const auto& [name, tensor] : tensors) {
-    words.push_back(fmt::format("{} ({} {})", name, tensor.type, to_string(tensor.shape)));
+    words.push_back(fmt::format("{} ({} {})", name, tensor.type, shape_text(tensor.shape)));
   }
   return fmt::format("{}", fmt::join(words, ", "));
 }
@@ -120,8 +134,15 @@ SampleFeatures choose_tensors(const PatchTensors& tensors, const RecordFields& f
 TensorSpec input_spec(const FeatureName& image, const PatchTensor& tensor) {
   constexpr std::array<std::pair<std::string_view, DType>, 3> kTypes = {
       {{"uint8", DType::kU8}, {"uint16", DType::kU16}, {"float32", DType::kF32}}};
+  const bool has_size = std::ranges::all_of(tensor.shape, [](auto extent) { return extent > 0; });
+  if (std::ranges::find(tensor.shape, kUnknownExtent) != tensor.shape.end()) {
+    throw UsageError(
+        fmt::format("{} {}: output_shape.json gives its shape as {}; all patches have one size: "
+                    "write it there in place of null",
+                    image.flag, image.name, shape_text(tensor.shape)));
+  }
   for (const auto& [type, dtype] : kTypes) {
-    if (type == tensor.type && tensor.shape.size() == 3 && num_elements(tensor.shape) > 0) {
+    if (type == tensor.type && tensor.shape.size() == 3 && has_size) {
       return {.name = "x", .dtype = dtype, .shape = tensor.shape};
     }
   }
@@ -183,8 +204,9 @@ std::vector<std::int32_t> read_labels(const Example& example, const FeatureName&
   }
   if (!fits || !is_integer) {
     throw FileError(fmt::format(
-        "{}: feature {} is {} {}; expected integers [{}, {}] or [{}, {}, 1]", what, feature.name,
-        name(map.type), to_string(map.shape), image[0], image[1], image[0], image[1]));
+        "{0}: feature {1} is {2} {3}; expected integers [{4}, {5}] or [{4}, {5}, 1], the size that "
+        "output_shape.json gives the input",
+        what, feature.name, name(map.type), to_string(map.shape), image[0], image[1]));
   }
   std::vector<std::int32_t> labels(wide.size());
   for (std::size_t i = 0; i < wide.size(); ++i) {

@@ -101,6 +101,38 @@ TEST_F(OtbtfFolders, NameTheNumbersThatAreMissing) {
       << log_of_open();
 }
 
+TEST_F(OtbtfFolders, NameTheFileThatHasTheWrongShape) {
+  write_otbtf(folder_.path(), {.label_side = 8});
+  EXPECT_NE(
+      error().find("feature labels is int32 [8, 8, 1]; expected integers [16, 16] or [16, 16, "
+                   "1], the size that output_shape.json gives the input"),
+      std::string::npos)
+      << error();
+  write_both("output_shape.json", R"({"xs": [null, null, null, 2], "labels": [null, null, 1]})");
+  EXPECT_EQ(error(),
+            "--image-feature xs: output_shape.json gives its shape as [null, null, 2]; all patches "
+            "have one size: write it there in place of null");
+}
+
+// Each changed bit is found or leaves a data set; no error has a library's own words.
+TEST_F(OtbtfFolders, AreReadOrRefusedInOneLineWhateverBitOfTheirDescriptionChanged) {
+  write_otbtf(folder_.path(), {.train = 1, .valid = 0, .test = 1, .side = 4});
+  int num_refused = 0;
+  for (const char* const name : {"output_types.json", "output_shape.json"}) {
+    const std::filesystem::path path = folder_.path() / "train" / name;
+    const Bytes whole = read_file(path);
+    for_each_damage(whole, [&](const Bytes& damaged) {
+      write_file(path, damaged);
+      const std::string found = error();
+      num_refused += static_cast<int>(!found.empty());
+      EXPECT_EQ(found.find("json.exception"), std::string::npos) << found;
+      EXPECT_EQ(found.find('\n'), std::string::npos) << found;
+    });
+    write_file(path, whole);
+  }
+  EXPECT_GT(num_refused, 500);
+}
+
 TEST_F(OtbtfFolders, KnowTheirTensorsByTypeAndShapeOrByFlags) {
   write_otbtf(folder_.path(), {});
   EXPECT_EQ(open({.image = "xs", .label = "labels"}).train->size(), 9);

@@ -134,6 +134,27 @@ TEST_F(TfdsFolders, AreRefusedWhateverTheDamageOfTheirDescription) {
   }
 }
 
+// Each changed bit is found or leaves a data set; no error has a library's own words.
+TEST_F(TfdsFolders, AreReadOrRefusedInOneLineWhateverBitOfTheirDescriptionChanged) {
+  write_tfds(folder(), {{"train", {2}}, {"test", {1}}});
+  int num_refused = 0;
+  for (const char* const name : {"dataset_info.json", "features.json"}) {
+    const Bytes whole = read_file(folder() / name);
+    for (std::size_t at = 0; at < whole.size(); ++at) {
+      Bytes damaged = whole;
+      damaged[at] ^= static_cast<std::uint8_t>(1U << at % 8);
+      write_file(folder() / name, damaged);
+      const std::string found = error();
+      if (found.empty()) continue;
+      ++num_refused;
+      EXPECT_NE(found.find(folder().string()), std::string::npos) << found;
+      EXPECT_EQ(found.find("json.exception"), std::string::npos) << found;
+    }
+    write_file(folder() / name, whole);
+  }
+  EXPECT_GT(num_refused, 200);
+}
+
 // A link to itself cannot be read by any user; a folder without permission can be by root.
 TEST_F(TfdsFolders, ThatCannotBeReadAreNoMissingFolders) {
   write_tfds(folder(), three_splits());
