@@ -45,8 +45,9 @@ constexpr std::array<DatasetRow, 12> kDatasets = {{
      "record in ten becomes a test sample",
      open_tfrecord, kPictureFlags | kFeatureFlags | kRawShapeFlag},
     {"otbtf", "otbtf:DIR",
-     "OTBTF's patches and label maps: TFRecord files in train, valid and test", open_otbtf,
-     kFeatureFlags},
+     "OTBTF's patches and label maps: TFRecord files in train, valid and test; pixels of class 255 "
+     "do not count",
+     open_otbtf, kFeatureFlags},
     {"npy", "npy:DIR",
      "NumPy's x_train.npy, y_train.npy, x_test.npy, y_test.npy: u8 or u16, or f32 taken as it is; "
      "y has integers, the classes, or f32, numbers",

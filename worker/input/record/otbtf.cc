@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -284,6 +285,34 @@ class PatchDataset final : public Dataset {
   SampleSpec spec_;
 };
 
+// What the index has of a record: the largest class of its label map, and how many of its pixels do
+// not count.
+struct LabelSummary {
+  std::int64_t largest = 0;
+  std::int64_t num_uncounted = 0;
+
+  std::int64_t packed() const noexcept { return num_uncounted * kClasses + largest; }
+  static LabelSummary unpacked(std::int64_t value) noexcept {
+    return {value % kClasses, value / kClasses};
+  }
+
+ private:
+  static constexpr std::int64_t kClasses = std::int64_t{kLargestLabel} + 1;
+};
+
+// Returns the largest class and the sum of the uncounted pixels of some splits, which may be null.
+LabelSummary summary_of(std::initializer_list<const RecordShards*> splits) {
+  LabelSummary sum;
+  for (const RecordShards* const shards : splits) {
+    for (std::int64_t i = 0; shards != nullptr && i < shards->size(); ++i) {
+      const LabelSummary one = LabelSummary::unpacked(shards->value(i));
+      sum.largest = std::max(sum.largest, one.largest);
+      sum.num_uncounted += one.num_uncounted;
+    }
+  }
+  return sum;
+}
+
 // Returns the files of a split; none if there is no such folder.
 std::vector<std::filesystem::path> patch_files(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
@@ -305,21 +334,25 @@ DataSplits open_otbtf(std::string_view folder_name, const DataOptions& options) 
   const PatchTensors tensors = read_tensors(folder / "train");
   const SampleFeatures features = choose_tensors(tensors, options.image.fields);
   const TensorSpec input = input_spec(features.image, tensors.at(features.image.name));
-  const auto largest_class = [&](const RecordFile& file, const RecordPlace& place,
-                                 std::span<const std::byte> bytes) -> std::int64_t {
+  const auto summary = [&](const RecordFile& file, const RecordPlace& place,
+                           std::span<const std::byte> bytes) -> std::int64_t {
     const std::optional<Example> example = Example::parse(bytes);
     if (!example) return kDamagedRecord;
-    std::int64_t largest = 0;
+    LabelSummary found;
     for (const std::int32_t each :
          read_labels(*example, features.label, input.shape, file.describe(place))) {
-      if (each != kUncounted) largest = std::max<std::int64_t>(largest, each);
+      if (each == kUncounted) {
+        ++found.num_uncounted;
+      } else {
+        found.largest = std::max<std::int64_t>(found.largest, each);
+      }
     }
-    return largest;
+    return found.packed();
   };
   IndexOptions index = index_options(
       options,
-      fmt::format("largest class of {} in {}", features.label.name, to_string(input.shape)),
-      largest_class);
+      fmt::format("classes and uncounted of {} in {}", features.label.name, to_string(input.shape)),
+      summary);
   UnpackedBudget budget = unpacked_budget(options);
   const auto open = [&](const std::string& name) -> std::shared_ptr<const RecordShards> {
     const std::vector<std::filesystem::path> files = patch_files(folder / name);
@@ -343,13 +376,14 @@ DataSplits open_otbtf(std::string_view folder_name, const DataOptions& options) 
                     "in valid or test",
                     (folder / (train == nullptr ? "train" : "test")).string()));
   }
-  std::int64_t largest = 0;
-  for (const auto* shards : {train.get(), validation.get(), test.get()}) {
-    if (shards != nullptr) largest = std::max(largest, shards->largest_value());
+  const LabelSummary all = summary_of({train.get(), validation.get(), test.get()});
+  if (all.num_uncounted > 0) {
+    log(LogLevel::kInfo, fmt::format("--data otbtf: {} pixels of {} have class {} and do not count",
+                                     all.num_uncounted, features.label.name, kUncounted));
   }
   const auto make = [&](const std::shared_ptr<const RecordShards>& shards) {
     auto split =
-        std::make_unique<PatchDataset>(shards, features, input, static_cast<int>(largest + 1));
+        std::make_unique<PatchDataset>(shards, features, input, static_cast<int>(all.largest + 1));
     require_readable(*split, *shards);
     return split;
   };

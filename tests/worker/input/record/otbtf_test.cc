@@ -101,6 +101,14 @@ TEST_F(OtbtfFolders, NameTheNumbersThatAreMissing) {
       << log_of_open();
 }
 
+TEST_F(OtbtfFolders, SayHowManyPixelsDoNotCount) {
+  write_otbtf(folder_.path(), {.test = 2, .num_uncounted = 7});
+  EXPECT_NE(log_of_open().find("98 pixels of labels have class 255 and do not count\n"),
+            std::string::npos)
+      << "7 in each of 14 patches: " << log_of_open();
+  EXPECT_EQ(open().train->spec().num_classes, 2);
+}
+
 TEST_F(OtbtfFolders, NameTheFileThatHasTheWrongShape) {
   write_otbtf(folder_.path(), {.label_side = 8});
   EXPECT_NE(

@@ -108,7 +108,7 @@ Patch patch_of(int n, const OtbtfForm& form) {
   Patch patch;
   for (int p = 0; p < form.side * form.side; ++p) {
     const bool is_inside = (p / form.side + n) % form.side < form.side / 2;
-    patch.labels.push_back(is_inside ? 1 : 0);
+    patch.labels.push_back(p < form.num_uncounted ? 255 : is_inside ? 1 : 0);
     for (int c = 0; c < form.channels; ++c) {
       const int value = (is_inside ? 3000 : 500) + 7 * p % 90 + 11 * n + c;
       patch.values.push_back(static_cast<std::uint16_t>(value));
