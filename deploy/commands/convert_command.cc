@@ -87,9 +87,14 @@ void require_writable_samples(const ConvertOptions& options, const Dataset& data
   if (spec.inputs.size() == 1 && is_input && spec.num_classes > 0 && spec.target.shape.empty()) {
     return;
   }
-  throw UsageError(fmt::format(
-      "convert --to tfrecord writes samples of u8, u16 or f32 with one class each; {} has others",
-      options.source));
+  throw UsageError(
+      fmt::format("convert --to tfrecord writes samples of u8, u16 or f32 with one class each; "
+                  "those of {} have {}; train on them as they are",
+                  options.source,
+                  spec.inputs.size() > 1  ? "several inputs"
+                  : !is_input             ? fmt::format("values of {}", name(input.dtype))
+                  : spec.num_classes == 0 ? "numbers as targets"
+                                          : "a label map"));
 }
 
 // A signal asked to stop.

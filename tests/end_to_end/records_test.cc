@@ -251,8 +251,9 @@ TEST_F(TrainingOnRecords, EndsWithOneLineForWrongInput) {
       "--raw-shape is for --data tfrecord:GLOB[::[VAL_GLOB::]TEST_GLOB]; this is --data digits");
   expect_refused({"convert", "--to", "tfrecord", "synthetic:2x4x4:3:22", scratch_ / "values"}, 2,
                  "is there already; give the name of a new folder");
-  expect_refused({"convert", "--to", "tfrecord", "shapes", scratch_ / "maps"}, 2,
-                 "writes samples of u8, u16 or f32 with one class each; shapes has others");
+  expect_refused(
+      {"convert", "--to", "tfrecord", "shapes", scratch_ / "maps"}, 2,
+      "writes samples of u8, u16 or f32 with one class each; those of shapes have a label map");
   EXPECT_FALSE(std::filesystem::exists(scratch_ / "maps"));
   std::filesystem::resize_file(scratch_ / "values/train-00000-of-00001.tfrecord", 100);
   expect_refused({"train", "--data", globs("values"), "--raw-shape", "4x4x2:u8"}, 1,
