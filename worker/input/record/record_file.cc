@@ -47,6 +47,15 @@ bool is_header(std::span<const std::byte> header) {
          masked_crc32c(header.first(8)) == number_at<std::uint32_t>(header, 8);
 }
 
+// Whether a file may begin with a header of zlib, which TensorFlow writes with options='ZLIB'.
+// Source: RFC 1950, section 2.2.
+bool is_zlib(std::span<const std::byte> first) {
+  constexpr unsigned kDeflate = 8;
+  if (first.size() < 2) return false;
+  const auto method = static_cast<unsigned>(first[0]);
+  return (method & 0x0FU) == kDeflate && (256 * method + static_cast<unsigned>(first[1])) % 31 == 0;
+}
+
 [[noreturn]] void throw_record_error(const std::string& path, std::uint64_t offset,
                                      std::string_view reason) {
   throw FileError(fmt::format("{}: record at byte {}: {}", path, offset, reason));
@@ -69,8 +78,11 @@ RecordFile::RecordFile(const std::filesystem::path& path, UnpackedBudget& budget
   if (first.empty() || is_header(first)) return;
   if (first.size() < 2 || first[0] != std::byte{0x1F} || first[1] != std::byte{0x8B}) {
     throw FileError(fmt::format(
-        "{}: no TFRecord file, plain or gzip: the checksum at byte 8 is not that of a length",
-        path_));
+        "{}: no TFRecord file, plain or gzip: {}", path_,
+        is_zlib(first) ? "it begins as zlib does; write it again with options='GZIP' or without "
+                         "compression"
+                       : "the checksum at byte 8 is not that of a length; expected a file of "
+                         "TensorFlow's TFRecordWriter"));
   }
   unpack(budget);
 }
@@ -173,7 +185,8 @@ std::vector<std::byte> RecordFile::read(const RecordPlace& place) const {
   const auto expected = number_at<std::uint32_t>(bytes, length);
   bytes.resize(length);
   if (masked_crc32c(bytes) != expected) {
-    throw_record_error(path_, place.offset, "the checksum of its bytes is wrong");
+    throw_record_error(path_, place.offset,
+                       "the checksum of its bytes is wrong; fetch the file again");
   }
   return bytes;
 }

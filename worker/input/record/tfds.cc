@@ -84,7 +84,9 @@ std::vector<std::filesystem::path> shard_files(const std::filesystem::path& fold
     }
   }
   if (found < count) {
-    refuse_tfds(folder, fmt::format("{} of {} shards are there; the first that is missing is {}",
+    refuse_tfds(folder, fmt::format("{} of {} shards are there; the first that is missing is {}; "
+                                    "fetch what is missing, or make the data set again with "
+                                    "tfds.load",
                                     found, count, first_missing));
   }
   return files;
@@ -179,9 +181,10 @@ TfdsFolder read_folder(const std::filesystem::path& folder, const RecordFields& 
   const auto names = static_cast<std::int64_t>(result.class_names.size());
   if (result.num_classes == 0) result.num_classes = names;
   if (names != 0 && names != result.num_classes) {
-    throw FileError(fmt::format("{}: features.json has {} classes, and {} has {} names",
-                                result.path.string(), result.num_classes, class_names_file(label),
-                                names));
+    throw FileError(
+        fmt::format("{}: features.json has {} classes, and {} has {} names; fetch both "
+                    "again, or remove the file of names",
+                    result.path.string(), result.num_classes, class_names_file(label), names));
   }
   return result;
 }
@@ -200,9 +203,9 @@ DataSplits open_tfds(std::string_view folder_name, const DataOptions& options) {
     auto shards = std::make_shared<const RecordShards>(split->files, index, budget);
     for (std::size_t i = 0; i < split->files.size(); ++i) {
       if (shards->size_of(i) == split->shard_lengths[i]) continue;
-      throw FileError(fmt::format("{}: {} records; dataset_info.json says {}",
-                                  split->files[i].string(), shards->size_of(i),
-                                  split->shard_lengths[i]));
+      throw FileError(
+          fmt::format("{}: {} records; dataset_info.json says {}; fetch both files again",
+                      split->files[i].string(), shards->size_of(i), split->shard_lengths[i]));
     }
     require_intact(*shards, image.skip_bad_records > 0);
     return shards->size() == 0 ? nullptr : shards;
@@ -214,8 +217,11 @@ DataSplits open_tfds(std::string_view folder_name, const DataOptions& options) {
   if (train == nullptr) {
     std::vector<std::string> names;
     for (const TfdsSplit& split : folder.splits) names.push_back(split.name);
-    refuse_tfds(folder.path, fmt::format("it has no split train with records; its splits are {}",
-                                         fmt::join(names, ", ")));
+    refuse_tfds(
+        folder.path,
+        fmt::format("it has no split train with records; {}; fetch the data set again",
+                    names.empty() ? "it has no splits at all"
+                                  : fmt::format("its splits are {}", fmt::join(names, ", "))));
   }
   note_splits(folder, test != nullptr ? "test" : validation != nullptr ? "validation" : "");
   if (test == nullptr) test = std::move(validation);

@@ -1,4 +1,4 @@
-// tfrecord:GLOB: TFRecord files of Examples with an image and a class, written by anyone.
+// tfrecord:GLOB: TFRecord files of Examples with an image and a class, whatever program wrote them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -75,7 +75,10 @@ class SplitOpener {
     const auto shards =
         std::make_shared<const RecordShards>(files_of_pattern(pattern), index_, budget_);
     if (shards->size() == 0) {
-      throw FileError(fmt::format("--data tfrecord: the files of {} hold no records", pattern));
+      throw FileError(fmt::format(
+          "--data tfrecord: the files of {} hold no records; fetch them again, or give a "
+          "pattern of others",
+          pattern));
     }
     warn_about_repeated_files(*shards);
     require_intact(*shards, !is_raw() && image_.skip_bad_records > 0);

@@ -158,7 +158,12 @@ TEST_F(RecordFiles, AreRefusedIfTheyAreOthers) {
   EXPECT_EQ(message_of<FileError>([&] { records(); }),
             path_.string() +
                 ": no TFRecord file, plain or gzip: the checksum at byte 8 is not that "
-                "of a length");
+                "of a length; expected a file of TensorFlow's TFRecordWriter");
+  write({0x78, 0x9C, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  EXPECT_EQ(message_of<FileError>([&] { records(); }),
+            path_.string() +
+                ": no TFRecord file, plain or gzip: it begins as zlib does; write it "
+                "again with options='GZIP' or without compression");
   std::filesystem::remove(path_);
   EXPECT_NE(message_of<FileError>([&] { records(); }).find("open " + path_.string()),
             std::string::npos);
@@ -212,7 +217,9 @@ TEST_F(RecordFiles, NameTheRecordAndTheReason) {
   EXPECT_EQ(message_of<FileError>([&] {
               open().read({19, 3});
             }),
-            path_.string() + ": record at byte 19: the checksum of its bytes is wrong");
+            path_.string() +
+                ": record at byte 19: the checksum of its bytes is wrong; fetch the "
+                "file again");
   damaged[19] ^= 1;
   write(damaged);
   EXPECT_EQ(message_of<FileError>([&] {

@@ -76,7 +76,7 @@ TEST_F(RecordIndexes, MarkDamagedRecords) {
   EXPECT_EQ(index(options())[1].value, 6);
 }
 
-TEST_F(RecordIndexes, AreNeverBelievedDamaged) {
+TEST_F(RecordIndexes, AreMadeAgainAfterEveryDamageOfTheKeptFile) {
   index(options());
   const Bytes whole = read_file(kept_file());
   for_each_damage(whole, [&](const Bytes& damaged) {
@@ -109,14 +109,14 @@ TEST_F(RecordIndexes, WaitForAnotherProcessAndThenGiveUp) {
   std::filesystem::create_directories(cache());
   FileLock lock = try_lock_file(cache() / "records.lock");
   ASSERT_EQ(lock.outcome, FileLock::Outcome::kHeld);
-  IndexOptions impatient = options();
-  impatient.wait = 60ms;
-  const std::string error = message_of<FileError>([&] { index(impatient); });
+  IndexOptions short_wait = options();
+  short_wait.wait = 60ms;
+  const std::string error = message_of<FileError>([&] { index(short_wait); });
   EXPECT_TRUE(
       error.starts_with("another process has indexed records for 0.06 s and holds the lock"))
       << error;
   lock.file.reset();
-  EXPECT_EQ(index(impatient), expected());
+  EXPECT_EQ(index(short_wait), expected());
 }
 
 TEST_F(RecordIndexes, LeaveNothingBehindWhenAValueIsRefused) {

@@ -85,14 +85,16 @@ TEST_F(TfdsFolders, NameTheShardsThatAreMissing) {
   }
   EXPECT_EQ(error(), "--data tfds: " + folder().string() +
                          ": 3 of 8 shards are there; the first that is missing is "
-                         "tiny-train.tfrecord-00001-of-00008");
+                         "tiny-train.tfrecord-00001-of-00008; fetch what is missing, or make the "
+                         "data set again with tfds.load");
 }
 
 TEST_F(TfdsFolders, CompareTheNumberOfRecords) {
   write_tfds(folder(), three_splits());
   const std::filesystem::path shard = folder() / "tiny-test.tfrecord-00001-of-00002";
   write_file(shard, record_bytes({labelled_record(picture_of(1), 1)}));
-  EXPECT_EQ(error(), shard.string() + ": 1 records; dataset_info.json says 2");
+  EXPECT_EQ(error(),
+            shard.string() + ": 1 records; dataset_info.json says 2; fetch both files again");
 }
 
 TEST_F(TfdsFolders, AreRefusedInOneLine) {
@@ -102,12 +104,17 @@ TEST_F(TfdsFolders, AreRefusedInOneLine) {
   write_tfds(folder(), three_splits(), "array_record");
   EXPECT_NE(error().find("its fileFormat is array_record; expected tfrecord"), std::string::npos);
   write_tfds(folder(), {{"test", {2}}});
-  EXPECT_NE(error().find("it has no split train with records; its splits are test"),
+  EXPECT_NE(error().find("it has no split train with records; its splits are test; fetch"),
+            std::string::npos);
+  write_tfds(folder(), {});
+  EXPECT_NE(error().find("it has no split train with records; it has no splits at all; fetch"),
             std::string::npos);
   write_tfds(folder(), three_splits());
   write_text(folder() / "label.labels.txt", "ant\nbee\n");
-  EXPECT_NE(error().find("features.json has 3 classes, and label.labels.txt has 2 names"),
-            std::string::npos);
+  EXPECT_NE(
+      error().find("features.json has 3 classes, and label.labels.txt has 2 names; fetch both "
+                   "again, or remove the file of names"),
+      std::string::npos);
   for (const char* const number : {"-4", "x", "1.5", "100001"}) {
     write_tfds(folder(), three_splits());
     replace_in("features.json", "\"3\"}}}", "\"" + std::string(number) + "\"}}}");
