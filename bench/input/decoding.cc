@@ -5,12 +5,10 @@
 #include <cstdio>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
+#include <optional>
 
 #include "models/base/errors.h"
 #include "worker/input/image/image_decoder.h"
-#include "worker/input/image_folder.h"
 
 namespace syncopate::bench {
 namespace {
@@ -31,20 +29,18 @@ double decode(const std::vector<JpegFile>& files, OptionsOf options_of) {
 
 }  // namespace
 
-std::vector<JpegFile> read_jpeg_files(const std::filesystem::path& folder, std::size_t most) {
-  const ImageFolder pictures = find_images(folder).train;
+std::vector<JpegFile> read_jpeg_files(const Dataset& pictures, std::size_t most) {
   std::vector<JpegFile> files;
-  const std::size_t step = std::max<std::size_t>(1, pictures.files.size() / most);
-  for (std::size_t i = 0; i < pictures.files.size() && files.size() < most; i += step) {
-    const std::filesystem::path path = pictures.root / pictures.files[i].name;
-    std::ifstream in(path, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
-    const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
-    if (read_image_header(bytes, path.string()).format != ImageFormat::kJpeg) continue;
-    files.push_back({path.string(), {bytes.begin(), bytes.end()}});
+  const auto step = std::max<std::int64_t>(1, pictures.size() / static_cast<std::int64_t>(most));
+  for (std::int64_t i = 0; i < pictures.size() && files.size() < most; i += step) {
+    const std::optional<StoredPicture> picture = pictures.stored_picture(i);
+    if (!picture || read_image_header(picture->bytes, picture->name).format != ImageFormat::kJpeg) {
+      continue;
+    }
+    files.push_back({picture->name, {picture->bytes.begin(), picture->bytes.end()}});
   }
   if (files.empty()) {
-    throw UsageError(folder.string() + " has no JPEG files; the benchmark decodes JPEG");
+    throw UsageError("--data has no JPEG pictures, and the benchmark decodes JPEG; give others");
   }
   return files;
 }

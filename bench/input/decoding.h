@@ -4,11 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "bench/harness/measure.h"
+#include "worker/input/dataset.h"
 
 namespace syncopate::bench {
 
@@ -18,10 +18,9 @@ struct JpegFile {
   std::vector<std::byte> bytes;
 };
 
-// Reads JPEG files of `folder`, a folder of images:DIR, evenly spaced over its training pictures.
-// Returns at most `most` files; PNG files are left out. Throws what find_images() and the file
-// system throw.
-std::vector<JpegFile> read_jpeg_files(const std::filesystem::path& folder, std::size_t most);
+// Reads the JPEG files of a data set of pictures, evenly spaced. Returns at most `most` files; PNG
+// files are left out. Throws UsageError if there are none, and what the data set throws.
+std::vector<JpegFile> read_jpeg_files(const Dataset& pictures, std::size_t most);
 
 // Each of these decodes all files once, as colours, and returns the seconds.
 

@@ -50,12 +50,13 @@ void run_input(InputBenchOptions options) {
     options.seconds_per_round = std::min(options.seconds_per_round, 0.25);
   }
   options.input.autotune.cpus = usable_cpu_count();  // nothing is computed beside the input
-  constexpr std::string_view kImages = "images:";
-  if (options.data.starts_with(kImages)) {
+  const bool has_peers = !options.peer_python.empty();
+  if (options.data.starts_with("images:") || (options.data.starts_with("tfds:") && has_peers)) {
     if (options.augment != "none") {
-      throw UsageError("--augment is not measured with --data images:DIR; leave it out");
+      throw UsageError(
+          "--augment is not measured with --data images:DIR or --peer-python; leave it out");
     }
-    return measure_pictures({.folder = options.data.substr(kImages.size()),
+    return measure_pictures({.data_flag = options.data,
                              .data = {.cache_dir = options.cache_dir, .image = options.image},
                              .input = options.input,
                              .peer_python = options.peer_python,
@@ -63,8 +64,8 @@ void run_input(InputBenchOptions options) {
                              .rounds = options.rounds,
                              .seconds_per_round = options.seconds_per_round});
   }
-  if (!options.peer_python.empty()) {
-    throw UsageError("--peer-python reads pictures; give --data images:DIR with it");
+  if (has_peers) {
+    throw UsageError("--peer-python reads pictures; give --data images:DIR or tfds:DIR with it");
   }
   const Workload workload = find_workload(options.model);
   options.input.augment = augment_named(options.augment);
@@ -115,7 +116,7 @@ Command declare_input(FlagSet& flags, const Environment& environment) {
   flags.add("--data", &options->data, "data set: " + data_patterns(" | "), {.value = "NAME"});
   flags.add("--batch-size", &options->input.batch_size, "samples per batch",
             {.least = 1, .most = kMostCount});
-  add_pipeline_flags(flags, options->input);
+  add_pipeline_flags(flags, options->input, kTunedForPictures);
   Names augments;
   for (const AugmentRow& row : kAugments) augments.push_back(row.name);
   flags.add("--augment", &options->augment, "augmentation", {.choices = augments});
@@ -134,6 +135,7 @@ Command declare_input(FlagSet& flags, const Environment& environment) {
   flags.add("--quick", &options->quick, "3 short rounds, to see that the benchmark runs");
   return [options, &flags, local = local_cache_dir(environment)] {
     options->image.cache_dir = flags.has("--cache-dir") ? options->cache_dir : local;
+    tune_encoded(flags, options->data, options->input.autotune);
     run_input(*options);
   };
 }

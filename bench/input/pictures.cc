@@ -39,8 +39,12 @@ double decode_for(double seconds, std::size_t files, DecodeAll decode_all) {
   return decoded / passed;
 }
 
+// Whether the pictures are in records, which PyTorch does not read.
+bool has_records(const PicturesOptions& options) { return options.data_flag.starts_with("tfds:"); }
+
 json measure_decoding(const PicturesOptions& options, std::int64_t height, std::int64_t width) {
-  const std::vector<JpegFile> files = read_jpeg_files(options.folder, kDecodedFiles);
+  const DataSplits data = open_dataset(options.data_flag, options.data);
+  const std::vector<JpegFile> files = read_jpeg_files(*data.train, kDecodedFiles);
   const auto turn = [&](auto decode_all) {
     return
         [&, decode_all] { return decode_for(options.seconds_per_round, files.size(), decode_all); };
@@ -82,7 +86,7 @@ class PeerPipeline {
           std::vector<std::string> command = {
               options.peer_python,
               peer_script("input_peer.py").string(),
-              options.folder,
+              options.data_flag.substr(options.data_flag.find(':') + 1),
               "--serve",
               "--loader",
               loader,
@@ -93,6 +97,7 @@ class PeerPipeline {
               "--image-size",
               fmt::format("{}x{}", options.data.image.height, options.data.image.width)};
           if (cached) command.emplace_back("--cached");
+          if (has_records(options)) command.emplace_back("--records");
           return PeerOptions{.command = std::move(command)};
         }()}) {
     batches_ = std::max(
@@ -118,7 +123,7 @@ class PeerPipeline {
 json measure_pipeline(const PicturesOptions& options, bool cached) {
   DataOptions data_options = options.data;
   if (!cached) data_options.image.cache_dir.clear();
-  const DataSplits data = open_dataset("images:" + options.folder, data_options);
+  const DataSplits data = open_dataset(options.data_flag, data_options);
   const std::unique_ptr<BatchSource> source = make_batch_source(*data.train, options.input);
   if (cached) {  // the first epoch fills the cache
     for (std::int64_t i = 0; i <= source->batches_per_epoch(); ++i) source->next();
@@ -129,7 +134,8 @@ json measure_pipeline(const PicturesOptions& options, bool cached) {
   if (!options.peer_python.empty()) {
     // DataLoader keeps no decoded pictures.
     for (const char* loader : {"tf", "torch"}) {
-      if (cached && std::string_view(loader) == "torch") continue;
+      const bool is_torch = std::string_view(loader) == "torch";
+      if (is_torch && (cached || has_records(options))) continue;
       peers.push_back(std::make_unique<PeerPipeline>(options, loader, cached));
       turns.emplace_back([peer = peers.back().get()] { return peer->turn(); });
       others.push_back(peers.back()->pid());
@@ -168,7 +174,7 @@ void measure_pictures(const PicturesOptions& given) {
   if (options.data.image.height == 0) {
     options.data.image.height = options.data.image.width = kDefaultImageSize;
   }
-  json document = {{"folder", options.folder},
+  json document = {{"data", options.data_flag},
                    {"batch_size", options.input.batch_size},
                    {"input_threads",
                     options.input.autotune.threads ? json("auto") : json(options.input.threads)},

@@ -1,5 +1,5 @@
-// syncopate-bench input --data images:DIR: decoding on one core beside libjpeg-turbo, and the
-// whole pipeline beside tf.data and PyTorch's DataLoader.
+// syncopate-bench input --data images:DIR or tfds:DIR: decoding on one core beside libjpeg-turbo,
+// and the whole pipeline beside tf.data and, for images:DIR, PyTorch's DataLoader.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace syncopate::bench {
 
 struct PicturesOptions {
-  std::string folder;
+  std::string data_flag;  // "images:DIR" or "tfds:DIR"
   DataOptions data;
   InputOptions input;
   std::string peer_python;  // interpreter of bench/peers/input_peer.py; empty: no peers

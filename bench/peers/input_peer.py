@@ -7,6 +7,7 @@ DIR holds a folder per class, or such folders under train/. Both decode, resize 
 batch on `--threads` CPUs, with what their manuals recommend: tf.data with parallel calls and prefetching (AUTOTUNE
 within its private pool of `--threads`), DataLoader with `--threads` worker processes, Pillow's draft mode off, as by
 default. `--threads auto` leaves the pool to tf.data, and DataLoader, which does not tune itself, gets all CPUs. --cached lets tf.data keep decoded pictures in memory; DataLoader has no cache.
+With --records DIR is a folder of TensorFlow Datasets, of whose split train tf.data reads the features image and label.
 
 Beside syncopate-bench it is started with --serve and answers one JSON line to each line on its standard input:
 `run N` with the seconds of N batches, `quit` by ending.
@@ -22,6 +23,7 @@ import time
 import torch_step
 
 PREFETCHED = 4  # batches that each worker of a DataLoader prepares ahead
+SHUFFLED = 1000  # records in the buffer from which tf.data takes them in a random order
 
 
 def find_files(folder):
@@ -40,25 +42,40 @@ def tf_batches(args):
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import tensorflow as tf
 
-    def read(path, label):
-        picture = tf.image.decode_jpeg(tf.io.read_file(path), channels=3)
-        small = tf.image.resize(picture, args.image_size)
+    def decode(contents, label):
+        small = tf.image.resize(tf.image.decode_jpeg(contents, channels=3), args.image_size)
         return tf.cast(tf.round(small), tf.uint8), label
 
-    files, labels = find_files(args.folder)
-    data = tf.data.Dataset.from_tensor_slices((files, labels))
+    def read_file(path, label):
+        return decode(tf.io.read_file(path), label)
+
+    def read_record(record):
+        features = {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
+        sample = tf.io.parse_single_example(record, features)
+        return decode(sample["image"], sample["label"])
+
+    if args.records:
+        shards = [str(path) for path in sorted(args.folder.rglob("*-train.tfrecord*"))]
+        size = sum(1 for _ in tf.data.TFRecordDataset(shards))
+        data = tf.data.Dataset.from_tensor_slices(shards).shuffle(len(shards))
+        data = data.interleave(tf.data.TFRecordDataset, num_parallel_calls=tf.data.AUTOTUNE, deterministic=False)
+    else:
+        files, labels = find_files(args.folder)
+        size = len(files)
+        data = tf.data.Dataset.from_tensor_slices((files, labels))
     if not args.cached:
-        data = data.shuffle(len(files)).repeat()
-    data = data.map(read, num_parallel_calls=tf.data.AUTOTUNE, deterministic=False)
+        data = data.shuffle(min(size, SHUFFLED) if args.records else size).repeat()
+    data = data.map(read_record if args.records else read_file, num_parallel_calls=tf.data.AUTOTUNE,
+                    deterministic=False)
     if args.cached:
-        data = data.cache().shuffle(len(files)).repeat()
+        data = data.cache().shuffle(size).repeat()
     data = data.batch(args.batch_size, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
     options = tf.data.Options()
     if args.threads != "auto":
         options.threading.private_threadpool_size = args.threads
     options = data.with_options(options)
     if args.cached:  # the first epoch fills the cache and is not measured
-        for _ in itertools.islice(iter(options), len(files) // args.batch_size + 1):
+        for _ in itertools.islice(iter(options), size // args.batch_size + 1):
             pass
     return lambda: iter(options), f"tf.data of TensorFlow {tf.__version__}, {'cached in memory' if args.cached else 'no cache'}"
 
@@ -134,6 +151,7 @@ def main():
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--threads", type=lambda text: text if text == "auto" else int(text), default="auto")
     parser.add_argument("--cached", action="store_true", help="tf.data keeps decoded pictures in memory")
+    parser.add_argument("--records", action="store_true", help="DIR is a folder of TensorFlow Datasets; for tf")
     parser.add_argument("--batches", type=int, default=20, help="batches of a run by hand")
     parser.add_argument("--serve", action="store_true", help="take commands from standard input")
     args = parser.parse_args()

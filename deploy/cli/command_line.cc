@@ -94,14 +94,17 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
   add_data_flags(flags, options.model, options.network, options.data, options.cache_dir, seed,
                  "as the checkpoint records");
   add_image_flags(flags, options.image, "as the checkpoint records");
-  add_input_threads_flag(flags, options.input_threads, options.tunes_input_threads,
+  bool is_tuned = false;
+  add_input_threads_flag(flags, options.input_threads, is_tuned,
                          "threads that read samples; auto: as many as the network needs, within "
-                         "the CPUs");
+                         "the CPUs",
+                         kTunedForPictures);
   flags.begin_group("Strategy and devices");
   flags.add("--threads", &options.lanes, "compute threads",
             {.least = 1, .most = kMostEvaluateThreads});
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   if (flags.has("--seed")) options.seed = seed;
+  if (flags.has("--input-threads")) options.tunes_input_threads = is_tuned;
   options.image.cache_dir =
       flags.has("--cache-dir") ? options.cache_dir : local_cache_dir(environment);
   return options;
@@ -320,6 +323,11 @@ void add_pipeline_flags(FlagSet& flags, InputOptions& input, const std::string& 
       flags, "--prefetch", {input.prefetch, input.autotune.prefetch},
       "batches that are prepared ahead; auto: as many as the threads need, within the memory",
       default_prefix);
+}
+
+void tune_encoded(const FlagSet& flags, std::string_view data, Autotune& autotune) {
+  if (!flags.has("--input-threads")) autotune.threads = is_encoded(data);
+  if (!flags.has("--prefetch")) autotune.prefetch = is_encoded(data);
 }
 
 void add_data_flags(FlagSet& flags, std::string& model, NetworkFlags& network, std::string& data,

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "models/base/environment.h"
 #include "ps/net/slow_link.h"
 #include "strategies/cluster/cluster_spec.h"
+#include "worker/input/dataset.h"
 #include "worker/run/train_options.h"
 
 namespace syncopate {
@@ -49,11 +51,16 @@ struct EvaluateOptions {
   std::optional<std::uint64_t> seed;  // seed of synthetic data; nullopt: the checkpoint's
   int lanes = 1;
   int input_threads = 1;
-  bool tunes_input_threads = false;  // --input-threads auto
+  std::optional<bool> tunes_input_threads;  // whether --input-threads is auto; nullopt: not given
   std::filesystem::path cache_dir;
   ImageOptions image;                 // without a size: the checkpoint's
   std::filesystem::path tensorboard;  // empty: no picture of the confusion matrix is written
   bool json = false;
+
+  // Whether the readers are tuned for a value of --data: by default as train does.
+  bool tunes_readers(std::string_view chosen_data) const {
+    return tunes_input_threads.value_or(is_encoded(chosen_data));
+  }
 };
 
 struct InfoOptions {
@@ -185,6 +192,12 @@ void add_input_threads_flag(FlagSet& flags, int& threads, bool& is_tuned, std::s
 // shows before the default number.
 void add_pipeline_flags(FlagSet& flags, InputOptions& input,
                         const std::string& default_prefix = "");
+
+// What --help shows before the default of flags that tune_encoded() fills.
+inline constexpr const char* kTunedForPictures = "auto for pictures, else ";
+// Turns tuning on for the flags of add_pipeline_flags() that were not given, if the samples of
+// `data`, a value of --data, are encoded.
+void tune_encoded(const FlagSet& flags, std::string_view data, Autotune& autotune);
 
 // Returns $SYNCOPATE_CACHE_DIR, $XDG_CACHE_HOME/syncopate or ~/.cache/syncopate, whichever is set
 // first; if none is set, a folder below the temporary folder.

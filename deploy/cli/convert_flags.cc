@@ -52,8 +52,9 @@ CommandOptions parse_convert(std::span<const std::string> arguments,
       "syncopate convert",
       "Writes the network of an ONNX file, as PyTorch and Keras export it, as a network file and a "
       "file of its weights. With --to tfrecord: writes a data set as TFRecord files of "
-      "tf.train.Example, which TensorFlow and --data tfrecord: read. Pictures of images:DIR are "
-      "copied as they are stored; other samples are written as values. Augmentation is left out.",
+      "tf.train.Example, which TensorFlow and --data tfrecord: read. Stored pictures, "
+      "those of images:, tfds: and tfrecord:, are copied as they are; other samples are written as "
+      "values. Augmentation is left out.",
       kConvertHelp);
   flags.add("--to", &options.format, "format", {.choices = {"network", "tfrecord"}});
   flags.add(

@@ -43,13 +43,6 @@ struct TrainFlags {
   bool hides_progress = false;
 };
 
-// Fills the defaults of flags that are tuned where samples are encoded.
-void tune_encoded(const FlagSet& flags, TrainOptions& options) {
-  Autotune& autotune = options.input.autotune;
-  if (!flags.has("--input-threads")) autotune.threads = is_encoded(options.data);
-  if (!flags.has("--prefetch")) autotune.prefetch = is_encoded(options.data);
-}
-
 void add_input_flags(FlagSet& flags, TrainFlags& words) {
   TrainOptions& options = words.options;
   add_data_flags(flags, options.model, options.network, options.data, options.cache_dir,
@@ -65,7 +58,7 @@ void add_input_flags(FlagSet& flags, TrainFlags& words) {
             "augmentation (crop-flip: pad by 4, crop, mirror; random-resized-crop: a part of 8 to "
             "100 % of the area, mirror)",
             {.default_text = "none", .choices = augments});
-  add_pipeline_flags(flags, options.input, "auto for pictures, else ");
+  add_pipeline_flags(flags, options.input, kTunedForPictures);
 }
 
 void add_optimizer_flags(FlagSet& flags, TrainFlags& words) {
@@ -205,7 +198,7 @@ std::vector<double> parse_milestones(const std::string& text) {
 void take_values(const FlagSet& flags, TrainFlags& words) {
   TrainOptions& options = words.options;
   take_strategy_flags(flags, words.strategy, options);
-  tune_encoded(flags, options);
+  tune_encoded(flags, options.data, options.input.autotune);
   take_consistency_flags(words.consistency, options);
   if (flags.has("--steps")) options.loop.total_steps = words.steps;
   options.snapshot_interval =

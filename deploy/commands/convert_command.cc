@@ -87,9 +87,14 @@ void require_writable_samples(const ConvertOptions& options, const Dataset& data
   if (spec.inputs.size() == 1 && is_input && spec.num_classes > 0 && spec.target.shape.empty()) {
     return;
   }
-  throw UsageError(fmt::format(
-      "convert --to tfrecord writes samples of u8, u16 or f32 with one class each; {} has others",
-      options.source));
+  throw UsageError(
+      fmt::format("convert --to tfrecord writes samples of u8, u16 or f32 with one class each; "
+                  "those of {} have {}; train on them as they are",
+                  options.source,
+                  spec.inputs.size() > 1  ? "several inputs"
+                  : !is_input             ? fmt::format("values of {}", name(input.dtype))
+                  : spec.num_classes == 0 ? "numbers as targets"
+                                          : "a label map"));
 }
 
 // A signal asked to stop.
@@ -147,6 +152,29 @@ class RecordMaker {
   std::int64_t num_bad_ = 0;
 };
 
+// Gives the files of a split, which have names of their number alone, names that also tell how many
+// there are, so that a reader notices a file that is missing.
+class ShardFiles {
+ public:
+  ShardFiles(const fs::path& folder, const std::string& split) : folder_(folder), split_(split) {}
+
+  // Returns the path of the next file, until finish().
+  fs::path add() { return folder_ / fmt::format("{}-{:05}", split_, count_++); }
+  void finish() const {
+    for (int i = 0; i < count_; ++i) {
+      const fs::path from = folder_ / fmt::format("{}-{:05}", split_, i);
+      std::error_code error;
+      fs::rename(from, fmt::format("{}-of-{:05}.tfrecord", from.string(), count_), error);
+      if (error) throw FileError(describe_errno("rename", from.string(), error.value()));
+    }
+  }
+
+ private:
+  const fs::path folder_;
+  const std::string split_;
+  int count_ = 0;
+};
+
 // Writes the samples of a split into files of about kShardBytes. Returns the number of samples that
 // were written. Throws Stopped.
 std::int64_t write_split(const Dataset& data, const fs::path& folder, const std::string& split,
@@ -154,7 +182,7 @@ std::int64_t write_split(const Dataset& data, const fs::path& folder, const std:
                          const std::function<void(std::int64_t, std::int64_t)>& on_progress) {
   RecordMaker maker(data, split);
   std::optional<RecordWriter> writer;
-  std::int64_t num_files = 0;
+  ShardFiles files(folder, split);
   std::int64_t num_written = 0;
   std::int64_t bytes = 0;
   const auto commit = [&] {
@@ -165,7 +193,7 @@ std::int64_t write_split(const Dataset& data, const fs::path& folder, const std:
   for (std::int64_t i = 0; i < data.size(); ++i) {
     if (const auto signal = signals.poll()) throw Stopped{*signal};
     if (const auto record = maker.make(i)) {
-      if (!writer) writer.emplace(folder / fmt::format("{}-{:05}.tfrecord", split, num_files++));
+      if (!writer) writer.emplace(files.add());
       writer->write(*record);
       bytes += static_cast<std::int64_t>(record->size());
       ++num_written;
@@ -175,6 +203,7 @@ std::int64_t write_split(const Dataset& data, const fs::path& folder, const std:
     if (i % kTick == 0 || i + 1 == data.size()) on_progress(i + 1, data.size());
   }
   commit();
+  files.finish();
   return num_written;
 }
 

@@ -181,7 +181,7 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
   const bool of_classes = has_classes(graph.loss().kind);
   PartialEvaluator evaluator(*backend, graph, trained.arena, trained.state, *data.test,
                              {.threads = options.input_threads,
-                              .autotune = {.threads = options.tunes_input_threads,
+                              .autotune = {.threads = options.tunes_readers(data_flag),
                                            .cpus = usable_cpu_count(),
                                            .lanes = options.lanes},
                               .counts_classes = of_classes});

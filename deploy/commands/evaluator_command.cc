@@ -143,7 +143,8 @@ int run_train_evaluator(const TrainOptions& given, const Workload& workload, Sto
   const DataSplits data = workload.open_data({.cache_dir = options.cache_dir,
                                               .seed = options.strategy.seed,
                                               .split = options.split,
-                                              .image = options.image});
+                                              .image = options.image,
+                                              .local_tasks = options.cluster.local_size});
   const Graph graph = workload.make_network(data);
   const ArenaLayout layout = graph.parameter_layout();
   ParameterArena arena(layout, plan_buckets(layout, options.strategy.bucket_bytes));

@@ -60,7 +60,8 @@ int train_in_job(const TrainOptions& options, const Workload& workload, StopSign
                                        .seed = options.strategy.seed,
                                        .split = options.split,
                                        .on_progress = show_progress(*display, "preparing the data"),
-                                       .image = options.image});
+                                       .image = options.image,
+                                       .local_tasks = options.cluster.local_size});
     const DataSplits& data = session.data;
     if (run_options.data.empty()) run_options.data = data.name;
     if (membership != nullptr) require_same_data(data, run_options.data, *membership);

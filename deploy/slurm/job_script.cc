@@ -100,9 +100,28 @@ void fill_in_program(const SbatchOptions& options, Filling& filling) {
   }
 }
 
+// Takes --data out of the flags of train and returns its value; "" if it is not among them.
+std::string take_data(std::vector<std::string>& words) {
+  constexpr std::string_view kFlag = "--data";
+  std::string data;
+  for (auto word = words.begin(); word != words.end();) {
+    const bool has_value = word->starts_with(std::string(kFlag) + "=");
+    if (!has_value && (*word != kFlag || std::next(word) == words.end())) {
+      ++word;
+      continue;
+    }
+    data = has_value ? word->substr(kFlag.size() + 1) : *std::next(word);
+    word = words.erase(word, std::next(word, has_value ? 1 : 2));
+  }
+  return data;
+}
+
 void fill_in_training(const SbatchOptions& options, Filling& filling) {
   std::vector<std::string> words = options.train_flags;
+  // The script has --data "$DATA": the flag in TRAIN as well would make one of the two ineffective.
+  const std::string data = take_data(words);
   if (options.strategy.empty()) {
+    if (!data.empty()) filling.variable("DATA", shell_word(data));
     filling.extend("TRAIN", words);
     return;
   }

@@ -38,6 +38,11 @@ constexpr std::array<KindRow, 8> kKinds = {{{"step", "step", "step"},
 // flags: of open(2), beside those that create a file to be written.
 FileDescriptor open_to_write(const std::filesystem::path& path, int flags) {
   constexpr mode_t kBeforeUmask = 0666;
+  // A pipe would hold the program up until another one reads it.
+  std::error_code ignored;
+  if (std::filesystem::is_fifo(path, ignored)) {
+    throw FileError("open --trace " + path.string() + ": it is a named pipe; give a file");
+  }
   FileDescriptor file(::open(path.c_str(), flags | O_CREAT | O_WRONLY | O_CLOEXEC, kBeforeUmask));
   if (!file) {
     throw FileError(describe_errno("open --trace", path.string(), errno) +

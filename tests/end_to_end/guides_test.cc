@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "tests/end_to_end/support/metrics_lines.h"
@@ -17,9 +18,13 @@
 namespace syncopate::test {
 namespace {
 
+Arguments pipeline() {
+  return {"train", "--strategy", "pipeline", "--stages", "2", "--share-devices"};
+}
+
 // The strategies whose updates are not those of two synchronous replicas.
 std::vector<Arguments> other_strategies() {
-  return {one_device(), parameter_servers({.workers = 2}, {"--consistency", "ssp"}),
+  return {one_device(), pipeline(), parameter_servers({.workers = 2}, {"--consistency", "ssp"}),
           parameter_servers({.workers = 2}, {"--consistency", "async"})};
 }
 
@@ -39,8 +44,8 @@ class Guides : public testing::Test {
   }
 
   // Kills the run after `steps` steps, and expects that it then goes on to the same end.
-  void expect_resumed_after_a_kill(const Arguments& what, int steps) {
-    const Arguments run = mirrored(2) + what;
+  void expect_resumed_after_a_kill(const Arguments& where, const Arguments& what, int steps) {
+    const Arguments run = where + what;
     const std::string expected = summary_of(run, {}).value("weights_hash", "");
     ASSERT_NE(expected, "");
     const Arguments kept = {"--checkpoint-dir",   runs_ / "ck", "--resume",
@@ -110,7 +115,9 @@ TEST_F(CassavaGuide, TrainsOnOneDeviceAndAsynchronously) {
   }
 }
 
-TEST_F(CassavaGuide, GoesOnAfterAKill) { expect_resumed_after_a_kill(job("resnet20", "15"), 7); }
+TEST_F(CassavaGuide, GoesOnAfterAKill) {
+  expect_resumed_after_a_kill(mirrored(2), job("resnet20", "15"), 7);
+}
 
 class OtbtfGuide : public Guides {
  protected:
@@ -134,7 +141,11 @@ TEST_F(OtbtfGuide, TrainsOnOneDeviceAndAsynchronously) {
   }
 }
 
-TEST_F(OtbtfGuide, GoesOnAfterAKill) { expect_resumed_after_a_kill(job("30"), 7); }
+TEST_F(OtbtfGuide, GoesOnAfterAKill) { expect_resumed_after_a_kill(mirrored(2), job("30"), 7); }
+
+TEST_F(OtbtfGuide, GoesOnAfterAKillOfAPipeline) {
+  expect_resumed_after_a_kill(pipeline(), job("30"), 7);
+}
 
 TEST(JobsOfTheReadme, AreWrittenAsJobScripts) {
   const std::vector<Arguments> jobs = jobs_in_readme();
@@ -145,8 +156,13 @@ TEST(JobsOfTheReadme, AreWrittenAsJobScripts) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_NE(result.out.find("\n#SBATCH --gres=gpu:"), std::string::npos) << result.out;
     for (auto word = std::ranges::find(job, "--") + 1; word != job.end(); ++word) {
-      EXPECT_NE(result.out.find(" " + *word), std::string::npos) << *word << result.out;
+      // The script has the data in a variable, which users edit.
+      const bool is_data = *std::prev(word) == "--data";
+      const std::string place = is_data ? "\nDATA=" + *word + "\n" : " " + *word;
+      EXPECT_NE(result.out.find(place), std::string::npos) << *word << result.out;
     }
+    const std::string train = result.out.substr(result.out.find("\nTRAIN=("));
+    EXPECT_EQ(train.substr(0, train.find('\n', 1)).find("--data"), std::string::npos) << train;
   }
 }
 

@@ -147,6 +147,22 @@ TEST_F(TrainingOnRecords, MayBeConvertedWithTheFlagsOfRecords) {
   EXPECT_FALSE(std::filesystem::exists(scratch_ / "too-bad"));
 }
 
+// 45,000 samples of 3 KB are more than one file of 128 MB.
+TEST_F(TrainingOnRecords, NoticesThatOneOfTheConvertedFilesIsMissing) {
+  const ProgramResult result = convert("synthetic:3x32x32:3:45000", "values");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(names_in(scratch_ / "values"),
+            (Arguments{"test-00000-of-00002.tfrecord", "test-00001-of-00002.tfrecord",
+                       "train-00000-of-00002.tfrecord", "train-00001-of-00002.tfrecord"}));
+  std::filesystem::remove(scratch_ / "values/train-00001-of-00002.tfrecord");
+  const ProgramResult refused = run_syncopate({"train", "--data", globs("values")});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_NE(refused.err.find("1 of 2 shards are there; the first that is missing is "
+                             "train-00001-of-00002.tfrecord"),
+            std::string::npos)
+      << refused.err;
+}
+
 TEST_F(TrainingOnRecords, LeavesNoFolderWhenItsConversionIsStopped) {
   for (const int signal : {SIGTERM, SIGINT}) {
     const std::filesystem::path folder = scratch_ / std::to_string(signal);
@@ -235,12 +251,15 @@ TEST_F(TrainingOnRecords, EndsWithOneLineForWrongInput) {
       "--raw-shape is for --data tfrecord:GLOB[::[VAL_GLOB::]TEST_GLOB]; this is --data digits");
   expect_refused({"convert", "--to", "tfrecord", "synthetic:2x4x4:3:22", scratch_ / "values"}, 2,
                  "is there already; give the name of a new folder");
-  expect_refused({"convert", "--to", "tfrecord", "shapes", scratch_ / "maps"}, 2,
-                 "writes samples of u8, u16 or f32 with one class each; shapes has others");
+  expect_refused(
+      {"convert", "--to", "tfrecord", "shapes", scratch_ / "maps"}, 2,
+      "writes samples of u8, u16 or f32 with one class each; those of shapes have a label map");
   EXPECT_FALSE(std::filesystem::exists(scratch_ / "maps"));
-  std::filesystem::resize_file(scratch_ / "values/train-00000.tfrecord", 100);
+  std::filesystem::resize_file(scratch_ / "values/train-00000-of-00001.tfrecord", 100);
   expect_refused({"train", "--data", globs("values"), "--raw-shape", "4x4x2:u8"}, 1,
-                 "train-00000.tfrecord: record at byte ");
+                 "train-00000-of-00001.tfrecord: record at byte ");
+  std::filesystem::remove(scratch_ / "values/train-00000-of-00001.tfrecord");
+  expect_refused({"train", "--data", globs("values")}, 2, "no file matches ");
 }
 
 }  // namespace

@@ -168,6 +168,8 @@ bool BatchReader::read_good(std::int64_t index, const Draw& draw, const SampleVi
     try {
       read_parts((index + distance) % dataset_.size(), draw, sample);
       return distance == 0;
+    } catch (const BadSampleError&) {
+      throw;
     } catch (const FileError& error) {
       if (bad == nullptr) throw BadSampleError(error.what());
       if (first.empty()) first = error.what();

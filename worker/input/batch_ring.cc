@@ -60,6 +60,7 @@ BatchRing::BatchRing(const BatchRingOptions& options, BatchRingCalls calls)
       trace_(options.trace),
       held_(options.held),
       is_tuned_(options.input.is_on()),
+      most_readers_(options.input.tunes_ahead ? 0 : std::max(1, options.input.ahead)),
       ahead_(options.input.ahead),
       tuner_(options.input),
       slots_(options.num_slots()),

@@ -62,6 +62,8 @@ class BatchRing {
   int ahead() const noexcept { return ahead_.load(std::memory_order_relaxed); }
   // How many readers fill batches now. For the consumer's thread.
   int readers() const noexcept { return active_; }
+  // How many of them a fixed number of batches ahead allows; 0: that number is tuned.
+  int most_readers() const noexcept { return most_readers_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -90,6 +92,7 @@ class BatchRing {
   const ReaderTrace trace_;
   const int held_;
   const bool is_tuned_;
+  const int most_readers_;
   std::atomic<int> ahead_;
 
   // The following members are used by the consumer only.

@@ -33,7 +33,8 @@ class PrefetchedBatchSource final : public BatchSource {
   ps::DataPosition position() const override { return reader_.plan().batch(taken_).position; }
   std::int64_t batches_per_epoch() const override { return reader_.plan().batches_per_epoch(); }
   InputCounters counters() const override {
-    return {std::chrono::duration<double>(ring_.waited()).count(), taken_, ring_.readers()};
+    return {std::chrono::duration<double>(ring_.waited()).count(), taken_, ring_.readers(),
+            ring_.most_readers()};
   }
 
  private:

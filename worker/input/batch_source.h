@@ -58,7 +58,8 @@ std::string prefetch_text(const InputOptions& options);
 struct InputCounters {
   double wait_seconds = 0.0;  // how long the consumer waited in next()
   std::int64_t batches = 0;
-  int readers = 1;  // reader threads that make batches now
+  int readers = 1;       // reader threads that make batches now
+  int most_readers = 0;  // those that a fixed prefetch allows; 0: prefetch is tuned
 };
 
 // A source of batches. One thread calls next().

@@ -45,8 +45,9 @@ constexpr std::array<DatasetRow, 12> kDatasets = {{
      "record in ten becomes a test sample",
      open_tfrecord, kPictureFlags | kFeatureFlags | kRawShapeFlag},
     {"otbtf", "otbtf:DIR",
-     "OTBTF's patches and label maps: TFRecord files in train, valid and test", open_otbtf,
-     kFeatureFlags},
+     "OTBTF's patches and label maps: TFRecord files in train, valid and test; pixels of class 255 "
+     "do not count",
+     open_otbtf, kFeatureFlags},
     {"npy", "npy:DIR",
      "NumPy's x_train.npy, y_train.npy, x_test.npy, y_test.npy: u8 or u16, or f32 taken as it is; "
      "y has integers, the classes, or f32, numbers",
@@ -211,7 +212,12 @@ void check_target(const Dataset& dataset, std::int64_t index, std::span<const st
 
 void check_is_folder(std::string_view data_name, std::string_view folder) {
   std::error_code error;
-  if (std::filesystem::is_directory(folder, error)) return;
+  const std::filesystem::file_status status = std::filesystem::status(folder, error);
+  if (std::filesystem::is_directory(status)) return;
+  if (error && status.type() != std::filesystem::file_type::not_found) {
+    throw FileError(fmt::format("--data {}:{}: {}; let this user read the folder, or give another",
+                                data_name, folder, error.message()));
+  }
   const auto row = std::ranges::find(kDatasets, data_name, &DatasetRow::name);
   throw UsageError(fmt::format("--data {0}:{1}: there is no folder {1}; expected --data {2} ({3})",
                                data_name, folder, row->pattern, row->help));

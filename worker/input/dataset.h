@@ -120,6 +120,7 @@ struct DataOptions {
   // opens the data set, with the samples or bytes that are done and all of them; may be empty.
   std::function<void(std::int64_t done, std::int64_t total)> on_progress = {};
   ImageOptions image = {};
+  int local_tasks = 1;  // tasks of a job that open the same data set in the memory of one machine
 };
 
 // The groups of flags that only some data sets take.

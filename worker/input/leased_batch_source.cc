@@ -78,7 +78,8 @@ const Batch& LeasedBatchSource::next() {
 }
 
 InputCounters LeasedBatchSource::counters() const {
-  return {std::chrono::duration<double>(ring_.waited()).count(), taken_, ring_.readers()};
+  return {std::chrono::duration<double>(ring_.waited()).count(), taken_, ring_.readers(),
+          ring_.most_readers()};
 }
 
 void LeasedBatchSource::fill(std::int64_t sequence, std::size_t slot) {

@@ -54,6 +54,8 @@ std::uint64_t PictureDataset::fingerprint(std::int64_t index) const {
     const std::uint64_t hash =
         hash_name({reinterpret_cast<const char*>(picture.bytes.data()), picture.bytes.size()});
     return options_.apply_exif ? ~hash : hash;
+  } catch (const BadSampleError&) {
+    throw;
   } catch (const FileError&) {
     if (bad_ == nullptr) throw;
     return 0;  // read() reports it, and may skip the picture
@@ -76,6 +78,8 @@ void PictureDataset::decode(std::int64_t index, const Draw* part,
     }
     decode_image(picture.bytes, picture.name, header, options,
                  {reinterpret_cast<std::uint8_t*>(pixels.data()), pixels.size()});
+  } catch (const BadSampleError&) {
+    throw;
   } catch (const FileError& error) {
     if (bad_ != nullptr) throw;
     throw FileError(fmt::format("{}; --skip-bad-records N goes on without up to N such pictures",

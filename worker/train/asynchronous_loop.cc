@@ -258,11 +258,13 @@ class ReplicaLoop {
   // Notes whether the steps waited for their input, once for this task.
   void note_input() {
     const JobMetrics::OwnTimes own = own_.times();
+    const InputCounters input = input_.counters();
     const std::string line =
         describe_input_bound({.steps = own.steps,
                               .step_seconds = own.step_seconds + own.input_wait_seconds,
                               .wait_seconds = own.input_wait_seconds,
-                              .readers = input_.counters().readers},
+                              .readers = input.readers,
+                              .most_readers = input.most_readers},
                              run_.input_means);
     if (replica_.index == 0 && !line.empty()) run_.workers.front().display.note(line);
   }

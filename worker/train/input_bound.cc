@@ -27,7 +27,12 @@ std::string describe_input_bound(const InputWait& wait, const InputMeans& means)
       "input-bound: {:.0f} % of the step waits for {}; {} of {} CPU{} {}{}", 100.0 * fraction,
       means.is_encoded ? "decode" : "data", readers, means.cpus, means.cpus == 1 ? "" : "s",
       means.is_encoded ? "decode" : "read", readers == 1 ? "s" : "");
-  if (!means.is_tuned && readers < means.cpus) line += "; --input-threads auto finds how many help";
+  if (readers == means.cpus) return line;
+  if (!means.is_tuned) {
+    line += "; --input-threads auto finds how many help";
+  } else if (wait.most_readers > 0 && readers >= wait.most_readers) {
+    line += "; this --prefetch allows no more readers, and --prefetch auto does";
+  }
   return line;
 }
 

@@ -17,7 +17,8 @@ struct InputWait {
   std::int64_t steps = 0;
   double step_seconds = 0.0;  // of all steps, with the waits
   double wait_seconds = 0.0;
-  int readers = 1;  // reader threads at the end
+  int readers = 1;       // reader threads at the end
+  int most_readers = 0;  // those that --prefetch allows; 0: it allows as many as help
 };
 
 // Whether there are enough steps, and enough time in them, to say whether they wait.

@@ -52,7 +52,8 @@ class StepLog {
     const InputWait wait{.steps = judged_.steps,
                          .step_seconds = judged_.seconds,
                          .wait_seconds = now.wait_seconds - waited_before_,
-                         .readers = now.readers};
+                         .readers = now.readers,
+                         .most_readers = now.most_readers};
     if (!is_enough(wait)) return;
     judged_ = {};
     waited_before_ = now.wait_seconds;

@@ -44,7 +44,10 @@ TEST(InputProgram, MeasuresDecodingAndThePipelineWithPicturesFromFiles) {
 TEST(InputProgram, RefusesAPeerWithoutPictures) {
   const ProgramResult result = run_input({"--data", "digits", "--peer-python", "python3"});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_NE(result.err.find("give --data images:DIR"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("give --data images:DIR or tfds:DIR"), std::string::npos) << result.err;
+  const ProgramResult records = run_input({"--data", "tfds:none", "--peer-python", "python3"});
+  EXPECT_EQ(records.exit_code, 2);
+  EXPECT_NE(records.err.find("there is no folder none"), std::string::npos) << records.err;
 }
 
 }  // namespace

@@ -414,8 +414,11 @@ TEST(CommandLine, EvaluateTakesInputThreadsAsTrainDoes) {
     return std::get<EvaluateOptions>(
         parse({"evaluate", "--checkpoint", "c", "--input-threads", threads}));
   };
-  EXPECT_TRUE(parsed("auto").tunes_input_threads);
-  EXPECT_FALSE(parsed("3").tunes_input_threads);
+  EXPECT_TRUE(parsed("auto").tunes_readers("digits"));
+  EXPECT_FALSE(parsed("3").tunes_readers("tfds:DIR"));
+  const auto without = std::get<EvaluateOptions>(parse({"evaluate", "--checkpoint", "c"}));
+  EXPECT_TRUE(without.tunes_readers("tfds:DIR"));
+  EXPECT_FALSE(without.tunes_readers("digits"));
   EXPECT_EQ(parsed("3").input_threads, 3);
   EXPECT_THROW(parsed("0"), UsageError);
 }

@@ -69,10 +69,26 @@ TEST(SbatchCommand, FillsInTheSizeTheProgramAndTheFlagsOfTrain) {
        {"#SBATCH --nodes=4", "#SBATCH --ntasks-per-node=2", "#SBATCH --cpus-per-task=16",
         "#SBATCH --time=1-12:00:00", "#SBATCH --partition=gpu", "#SBATCH --account=lab",
         "#SBATCH --job-name=mine", "PROGRAM='/opt/my programs/syncopate'", "DATA=mnist:/data/mnist",
-        "USE_CONTAINER=false",
-        "TRAIN=(--strategy multi-worker-mirrored --data mnist:/data/mnist --epochs 3)"}) {
+        "USE_CONTAINER=false", "TRAIN=(--strategy multi-worker-mirrored --epochs 3)"}) {
     expect_line(script, line);
   }
+}
+
+// A user who edits DATA in the script must not train on other data.
+TEST(SbatchCommand, NamesTheDataInOnePlace) {
+  for (const Arguments& where : {Arguments{"--strategy", "one-device"}, {"--script", "compare"}}) {
+    for (const Arguments& data : {Arguments{"--data", "csv:a b.csv"}, {"--data=csv:a b.csv"}}) {
+      Arguments words = where;
+      words.insert(words.end(), {"--", "--epochs", "3"});
+      words.insert(words.end(), data.begin(), data.end());
+      const std::string script = script_of(words);
+      expect_line(script, "DATA='csv:a b.csv'");
+      EXPECT_EQ(script.find("--data csv"), std::string::npos) << script;
+      EXPECT_EQ(script.find("--data=csv"), std::string::npos) << script;
+      EXPECT_EQ(script.find("--data 'csv"), std::string::npos) << script;
+    }
+  }
+  expect_line(script_of({"--strategy", "one-device"}), "DATA=digits");
 }
 
 TEST(SbatchCommand, LeavesOutFlagsThatWereNotGiven) {

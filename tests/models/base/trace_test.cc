@@ -1,10 +1,12 @@
 #include "models/base/trace.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -209,6 +211,21 @@ TEST_F(TraceFile, ThatCannotBeWrittenIsAnErrorAtTheStart) {
   EXPECT_EQ(error_of(absent), "open --trace " + absent +
                                   ": No such file or directory; give a file in a folder that "
                                   "exists");
+}
+
+TEST_F(TraceFile, IsNoPipe) {
+  ASSERT_EQ(::mkfifo(path().c_str(), 0600), 0);
+  const std::string expected =
+      "open --trace " + path().string() + ": it is a named pipe; give a file";
+  for (const auto& open : {std::function<void()>([&] { check_trace_file(path()); }),
+                           std::function<void()>([&] { Trace(path(), 0, "task 0"); })}) {
+    try {
+      open();
+      FAIL() << "a pipe was opened";
+    } catch (const FileError& error) {
+      EXPECT_EQ(error.what(), expected);
+    }
+  }
 }
 
 TEST(TraceFileOfATask, HasItsNumberBeforeTheExtensionUnlessItIsAlone) {

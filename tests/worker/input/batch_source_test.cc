@@ -215,6 +215,19 @@ TEST(BatchSource, HasTheSameOrderWhileTheNumberOfReadersChanges) {
   EXPECT_LT(source->counters().readers, most_readers);
 }
 
+TEST(BatchSource, CountsTheReadersThatAFixedPrefetchAllows) {
+  const CountingDataset dataset(100);
+  const auto most_readers = [&](int prefetch, bool is_tuned) {
+    const InputOptions options{.batch_size = 4,
+                               .prefetch = prefetch,
+                               .autotune = {.threads = true, .prefetch = is_tuned, .cpus = 8}};
+    return make_batch_source(dataset, options)->counters().most_readers;
+  };
+  EXPECT_EQ(most_readers(1, false), 1);
+  EXPECT_EQ(most_readers(3, false), 3);
+  EXPECT_EQ(most_readers(3, true), 0);
+}
+
 TEST(BatchSource, HasNoMoreBatchesAheadThanFitIntoItsMemory) {
   const SlowDataset dataset(1000, std::chrono::microseconds(100));
   constexpr std::int64_t kBatchBytes = 4 * (8 * 8 * 3 + 4 + 8);  // pixels, label and key

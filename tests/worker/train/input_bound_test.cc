@@ -22,6 +22,17 @@ TEST(InputBound, RecommendsToTuneAFixedNumberOfThreads) {
             "input-bound: 6 % of the step waits for data; 1 of 1 CPU reads");
 }
 
+TEST(InputBound, NamesAPrefetchThatAllowsNoMoreReaders) {
+  const InputMeans means{.cpus = 2, .is_encoded = true, .is_tuned = true};
+  InputWait wait{.steps = 100, .step_seconds = 10.0, .wait_seconds = 5.2, .most_readers = 1};
+  EXPECT_EQ(describe_input_bound(wait, means),
+            "input-bound: 52 % of the step waits for decode; 1 of 2 CPUs decodes; this --prefetch "
+            "allows no more readers, and --prefetch auto does");
+  wait.most_readers = 2;
+  EXPECT_EQ(describe_input_bound(wait, means),
+            "input-bound: 52 % of the step waits for decode; 1 of 2 CPUs decodes");
+}
+
 TEST(InputBound, SaysNothingOfAFastInputOrAShortRun) {
   const InputMeans means{.cpus = 8, .is_encoded = true};
   EXPECT_EQ(describe_input_bound({100, 10.0, 0.4, 1}, means), "");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <charconv>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -30,7 +31,9 @@ std::string reason_of(const nlohmann::json::exception& error) {
 void read_json(const std::filesystem::path& path, std::string_view writer,
                const std::function<void(const nlohmann::json&)>& read) {
   std::ifstream file(path);
-  if (!file) throw FileError(describe_errno("open", path.string(), errno));
+  if (!file) {
+    throw FileError(describe_errno("open", path.string(), errno) + "; let this user read the file");
+  }
   try {
     read(nlohmann::json::parse(file));
   } catch (const nlohmann::json::parse_error& error) {
@@ -40,6 +43,19 @@ void read_json(const std::filesystem::path& path, std::string_view writer,
     throw FileError(fmt::format("{}: not as {} writes it: {}; fetch the file again", path.string(),
                                 writer, reason_of(error)));
   }
+}
+
+std::int64_t count_of(const nlohmann::json& value, std::int64_t most, std::string_view what) {
+  const std::string text = value.is_number_integer() ? std::to_string(value.get<std::int64_t>())
+                                                     : value.get<std::string>();
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size() && number >= 0 && number <= most) {
+    return number;
+  }
+  throw FileError(
+      fmt::format("{} is \"{}\"; expected a whole number from 0 to {}; fetch the file again", what,
+                  text, most));
 }
 
 }  // namespace syncopate

@@ -8,16 +8,19 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/log.h"
 #include "models/base/random.h"
 #include "models/graph/graph.h"
 #include "worker/input/array/class_labels.h"
 #include "worker/input/array/value_statistics.h"
+#include "worker/input/record/folder_names.h"
 #include "worker/input/record/json_text.h"
 #include "worker/input/record/record_samples.h"
 #include "worker/input/record/shard_names.h"
@@ -33,16 +36,30 @@ struct PatchTensor {
 };
 using PatchTensors = std::map<std::string, PatchTensor>;
 
-// Returns a shape [H, W, C] or [H, W] without leading extents of 1 that no patch has.
+// Stands for null in output_shape.json, which some versions write for the batch's extent.
+constexpr std::int64_t kUnknownExtent = -1;
+
+// Returns a shape [H, W, C] or [H, W] without leading extents that no patch has.
 Shape patch_shape(Shape shape) {
-  while (shape.size() > 3 && shape.front() == 1) shape.erase(shape.begin());
+  while (shape.size() > 3 && (shape.front() == 1 || shape.front() == kUnknownExtent)) {
+    shape.erase(shape.begin());
+  }
   return shape;
+}
+
+// Returns "[16, 16, 2]", with null as in the file.
+std::string shape_text(const Shape& shape) {
+  std::vector<std::string> extents;
+  for (const std::int64_t extent : shape) {
+    extents.push_back(extent == kUnknownExtent ? "null" : std::to_string(extent));
+  }
+  return fmt::format("[{}]", fmt::join(extents, ", "));
 }
 
 PatchTensors read_tensors(const std::filesystem::path& folder) {
   const auto read = [&](const std::string& name, const auto& take) {
     const std::filesystem::path path = folder / name;
-    if (!std::filesystem::exists(path)) {
+    if (!is_there(path)) {
       throw UsageError(fmt::format(
           "--data otbtf: {} has no {}; expected a folder that OTBTF's TFRecords wrote, with "
           "*.records, output_types.json and output_shape.json",
@@ -59,9 +76,9 @@ PatchTensors read_tensors(const std::filesystem::path& folder) {
   read("output_shape.json", [&](const nlohmann::json& shapes) {
     for (const auto& [name, extents] : shapes.items()) {
       Shape shape;
-      // The batch's extent is null in files of some versions.
-      for (const auto& extent : extents)
-        shape.push_back(extent.is_null() ? 1 : extent.get<std::int64_t>());
+      for (const auto& extent : extents) {
+        shape.push_back(extent.is_null() ? kUnknownExtent : extent.get<std::int64_t>());
+      }
       tensors[name].shape = patch_shape(std::move(shape));
     }
   });
@@ -71,7 +88,7 @@ PatchTensors read_tensors(const std::filesystem::path& folder) {
 std::string describe_tensors(const PatchTensors& tensors) {
   std::vector<std::string> words;
   for (const auto& [name, tensor] : tensors) {
-    words.push_back(fmt::format("{} ({} {})", name, tensor.type, to_string(tensor.shape)));
+    words.push_back(fmt::format("{} ({} {})", name, tensor.type, shape_text(tensor.shape)));
   }
   return fmt::format("{}", fmt::join(words, ", "));
 }
@@ -118,8 +135,15 @@ SampleFeatures choose_tensors(const PatchTensors& tensors, const RecordFields& f
 TensorSpec input_spec(const FeatureName& image, const PatchTensor& tensor) {
   constexpr std::array<std::pair<std::string_view, DType>, 3> kTypes = {
       {{"uint8", DType::kU8}, {"uint16", DType::kU16}, {"float32", DType::kF32}}};
+  const bool has_size = std::ranges::all_of(tensor.shape, [](auto extent) { return extent > 0; });
+  if (std::ranges::find(tensor.shape, kUnknownExtent) != tensor.shape.end()) {
+    throw UsageError(
+        fmt::format("{} {}: output_shape.json gives its shape as {}; all patches have one size: "
+                    "write it there in place of null",
+                    image.flag, image.name, shape_text(tensor.shape)));
+  }
   for (const auto& [type, dtype] : kTypes) {
-    if (type == tensor.type && tensor.shape.size() == 3 && num_elements(tensor.shape) > 0) {
+    if (type == tensor.type && tensor.shape.size() == 3 && has_size) {
       return {.name = "x", .dtype = dtype, .shape = tensor.shape};
     }
   }
@@ -181,8 +205,9 @@ std::vector<std::int32_t> read_labels(const Example& example, const FeatureName&
   }
   if (!fits || !is_integer) {
     throw FileError(fmt::format(
-        "{}: feature {} is {} {}; expected integers [{}, {}] or [{}, {}, 1]", what, feature.name,
-        name(map.type), to_string(map.shape), image[0], image[1], image[0], image[1]));
+        "{0}: feature {1} is {2} {3}; expected integers [{4}, {5}] or [{4}, {5}, 1], the size that "
+        "output_shape.json gives the input",
+        what, feature.name, name(map.type), to_string(map.shape), image[0], image[1]));
   }
   std::vector<std::int32_t> labels(wide.size());
   for (std::size_t i = 0; i < wide.size(); ++i) {
@@ -260,15 +285,41 @@ class PatchDataset final : public Dataset {
   SampleSpec spec_;
 };
 
+// What the index has of a record: the largest class of its label map, and how many of its pixels do
+// not count.
+struct LabelSummary {
+  std::int64_t largest = 0;
+  std::int64_t num_uncounted = 0;
+
+  std::int64_t packed() const noexcept { return num_uncounted * kClasses + largest; }
+  static LabelSummary unpacked(std::int64_t value) noexcept {
+    return {value % kClasses, value / kClasses};
+  }
+
+ private:
+  static constexpr std::int64_t kClasses = std::int64_t{kLargestLabel} + 1;
+};
+
+// Returns the largest class and the sum of the uncounted pixels of some splits, which may be null.
+LabelSummary summary_of(std::initializer_list<const RecordShards*> splits) {
+  LabelSummary sum;
+  for (const RecordShards* const shards : splits) {
+    for (std::int64_t i = 0; shards != nullptr && i < shards->size(); ++i) {
+      const LabelSummary one = LabelSummary::unpacked(shards->value(i));
+      sum.largest = std::max(sum.largest, one.largest);
+      sum.num_uncounted += one.num_uncounted;
+    }
+  }
+  return sum;
+}
+
 // Returns the files of a split; none if there is no such folder.
 std::vector<std::filesystem::path> patch_files(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
-  std::error_code error;
-  for (std::filesystem::directory_iterator entries(folder, error);
-       !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
-    if (entries->path().extension() == ".records") files.push_back(entries->path());
+  for (const std::string& name : names_in_folder(folder)) {
+    if (std::filesystem::path(name).extension() == ".records") files.push_back(folder / name);
   }
-  std::ranges::sort(files);
+  if (!files.empty()) warn_about_gaps("otbtf", files);
   require_all_shards(
       "otbtf", files, [](const std::string& /*path*/) { return true; },
       "fetch what is missing, or remove the number of shards from the names of the others");
@@ -283,22 +334,26 @@ DataSplits open_otbtf(std::string_view folder_name, const DataOptions& options) 
   const PatchTensors tensors = read_tensors(folder / "train");
   const SampleFeatures features = choose_tensors(tensors, options.image.fields);
   const TensorSpec input = input_spec(features.image, tensors.at(features.image.name));
-  const auto largest_class = [&](const RecordFile& file, const RecordPlace& place,
-                                 std::span<const std::byte> bytes) -> std::int64_t {
+  const auto summary = [&](const RecordFile& file, const RecordPlace& place,
+                           std::span<const std::byte> bytes) -> std::int64_t {
     const std::optional<Example> example = Example::parse(bytes);
     if (!example) return kDamagedRecord;
-    std::int64_t largest = 0;
+    LabelSummary found;
     for (const std::int32_t each :
          read_labels(*example, features.label, input.shape, file.describe(place))) {
-      if (each != kUncounted) largest = std::max<std::int64_t>(largest, each);
+      if (each == kUncounted) {
+        ++found.num_uncounted;
+      } else {
+        found.largest = std::max<std::int64_t>(found.largest, each);
+      }
     }
-    return largest;
+    return found.packed();
   };
-  const IndexOptions index = index_options(
+  IndexOptions index = index_options(
       options,
-      fmt::format("largest class of {} in {}", features.label.name, to_string(input.shape)),
-      largest_class);
-  UnpackedBudget budget{half_of_free_memory()};
+      fmt::format("classes and uncounted of {} in {}", features.label.name, to_string(input.shape)),
+      summary);
+  UnpackedBudget budget = unpacked_budget(options);
   const auto open = [&](const std::string& name) -> std::shared_ptr<const RecordShards> {
     const std::vector<std::filesystem::path> files = patch_files(folder / name);
     if (files.empty()) return nullptr;
@@ -310,20 +365,25 @@ DataSplits open_otbtf(std::string_view folder_name, const DataOptions& options) 
   const auto train = open("train");
   auto validation = open("valid");
   auto test = open("test");
-  if (test == nullptr) test = std::move(validation);
+  if (test == nullptr && validation != nullptr) {
+    log(LogLevel::kInfo, fmt::format("--data otbtf: {} has no records; tested on valid",
+                                     (folder / "test").string()));
+    test = std::move(validation);
+  }
   if (train == nullptr || test == nullptr) {
     throw UsageError(
         fmt::format("--data otbtf: {} has no records; expected *.records in train, and "
                     "in valid or test",
                     (folder / (train == nullptr ? "train" : "test")).string()));
   }
-  std::int64_t largest = 0;
-  for (const auto* shards : {train.get(), validation.get(), test.get()}) {
-    if (shards != nullptr) largest = std::max(largest, shards->largest_value());
+  const LabelSummary all = summary_of({train.get(), validation.get(), test.get()});
+  if (all.num_uncounted > 0) {
+    log(LogLevel::kInfo, fmt::format("--data otbtf: {} pixels of {} have class {} and do not count",
+                                     all.num_uncounted, features.label.name, kUncounted));
   }
   const auto make = [&](const std::shared_ptr<const RecordShards>& shards) {
     auto split =
-        std::make_unique<PatchDataset>(shards, features, input, static_cast<int>(largest + 1));
+        std::make_unique<PatchDataset>(shards, features, input, static_cast<int>(all.largest + 1));
     require_readable(*split, *shards);
     return split;
   };

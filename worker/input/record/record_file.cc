@@ -9,8 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <limits>
 
 #include "models/base/errors.h"
 #include "worker/input/byte_stream.h"
@@ -19,12 +17,19 @@
 namespace syncopate {
 namespace {
 
-FileStamp stamp_of(int file, const std::string& path) {
+constexpr std::size_t kBlockBytes = std::size_t{4} << 20;  // of unpacked bytes
+
+// Throws FileError unless it is a regular file.
+struct stat status_of(int file, const std::string& path) {
   struct stat status = {};
   if (::fstat(file, &status) != 0) throw FileError(describe_errno("stat", path, errno));
   if (!S_ISREG(status.st_mode)) {
     throw FileError(path + ": no regular file; expected a TFRecord file");
   }
+  return status;
+}
+
+FileStamp stamp_of(const struct stat& status) {
   return {.size_bytes = status.st_size,
           .modified = status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec};
 }
@@ -42,6 +47,15 @@ bool is_header(std::span<const std::byte> header) {
          masked_crc32c(header.first(8)) == number_at<std::uint32_t>(header, 8);
 }
 
+// Whether a file may begin with a header of zlib, which TensorFlow writes with options='ZLIB'.
+// Source: RFC 1950, section 2.2.
+bool is_zlib(std::span<const std::byte> first) {
+  constexpr unsigned kDeflate = 8;
+  if (first.size() < 2) return false;
+  const auto method = static_cast<unsigned>(first[0]);
+  return (method & 0x0FU) == kDeflate && (256 * method + static_cast<unsigned>(first[1])) % 31 == 0;
+}
+
 [[noreturn]] void throw_record_error(const std::string& path, std::uint64_t offset,
                                      std::string_view reason) {
   throw FileError(fmt::format("{}: record at byte {}: {}", path, offset, reason));
@@ -49,29 +63,14 @@ bool is_header(std::span<const std::byte> header) {
 
 }  // namespace
 
-std::int64_t half_of_free_memory() {
-  std::int64_t free_bytes = std::numeric_limits<std::int64_t>::max();
-  std::ifstream machine("/proc/meminfo");
-  for (std::string line; std::getline(machine, line);) {
-    long long kilobytes = 0;
-    if (std::sscanf(line.c_str(), "MemAvailable: %lld kB", &kilobytes) == 1) {
-      free_bytes = kilobytes * 1024;
-    }
-  }
-  // The file of a cgroup without a limit says "max", which is no number.
-  std::int64_t limit = 0;
-  std::int64_t used = 0;
-  if (std::ifstream("/sys/fs/cgroup/memory.max") >> limit &&
-      std::ifstream("/sys/fs/cgroup/memory.current") >> used) {
-    free_bytes = std::min(free_bytes, std::max<std::int64_t>(0, limit - used));
-  }
-  return free_bytes / 2;
-}
-
 RecordFile::RecordFile(const std::filesystem::path& path, UnpackedBudget& budget)
     : path_(path.string()), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-  if (!file_) throw FileError(describe_errno("open", path_, errno));
-  stamp_ = stamp_of(file_.get(), path_);
+  if (!file_) {
+    throw FileError(describe_errno("open", path_, errno) + "; let this user read the file");
+  }
+  const struct stat status = status_of(file_.get(), path_);
+  stamp_ = stamp_of(status);
+  id_ = {.device = status.st_dev, .inode = status.st_ino};
   size_bytes_ = static_cast<std::uint64_t>(stamp_.size_bytes);
   std::array<std::byte, kRecordHeaderBytes> start{};
   const std::span<const std::byte> first(start.data(), read_at(0, start));
@@ -79,37 +78,49 @@ RecordFile::RecordFile(const std::filesystem::path& path, UnpackedBudget& budget
   if (first.empty() || is_header(first)) return;
   if (first.size() < 2 || first[0] != std::byte{0x1F} || first[1] != std::byte{0x8B}) {
     throw FileError(fmt::format(
-        "{}: no TFRecord file, plain or gzip: the checksum at byte 8 is not that of a length",
-        path_));
+        "{}: no TFRecord file, plain or gzip: {}", path_,
+        is_zlib(first) ? "it begins as zlib does; write it again with options='GZIP' or without "
+                         "compression"
+                       : "the checksum at byte 8 is not that of a length; expected a file of "
+                         "TensorFlow's TFRecordWriter"));
   }
   unpack(budget);
 }
 
 void RecordFile::unpack(UnpackedBudget& budget) {
   const auto stream = open_byte_stream(path_, Packing::kGzip);
-  // One byte more than the budget tells a file that just fits from one that does not.
-  unpacked_ = read_up_to(*stream, static_cast<std::uint64_t>(budget.bytes_left) + 1);
-  const auto size = static_cast<std::int64_t>(unpacked_.size());
-  if (size > budget.bytes_left) {
-    throw FileError(
-        fmt::format("{}: gzip of {} bytes that unpacks to more than {} MB, which is what is left "
-                    "of half of the "
-                    "free memory; unpack the files: gunzip --keep {}",
-                    path_, stamp_.size_bytes, budget.bytes_left / 1'000'000, path_));
-  }
-  budget.bytes_left -= size;
-  unpacked_.shrink_to_fit();
+  const auto most = static_cast<std::uint64_t>(budget.bytes_left);
+  size_bytes_ = 0;
+  do {
+    // One byte more than the budget tells a file that just fits from one that does not.
+    blocks_.push_back(
+        read_up_to(*stream, std::min<std::uint64_t>(kBlockBytes, most + 1 - size_bytes_)));
+    size_bytes_ += blocks_.back().size();
+    if (size_bytes_ > most) {
+      throw FileError(fmt::format(
+          "{0}: gzip of {1} bytes that unpacks to more than {2} bytes; unpacked files stay in "
+          "memory and may take half of what is free, together; unpack them on the disk: gzip "
+          "--decompress --stdout {0} > NEW_FILE",
+          path_, stamp_.size_bytes, most));
+    }
+  } while (blocks_.back().size() == kBlockBytes);
+  blocks_.back().shrink_to_fit();
+  budget.bytes_left -= static_cast<std::int64_t>(size_bytes_);
   is_unpacked_ = true;
-  size_bytes_ = unpacked_.size();
 }
 
 std::size_t RecordFile::read_at(std::uint64_t offset, std::span<std::byte> target) const {
   if (is_unpacked_) {
-    const auto all = std::as_bytes(std::span(unpacked_));
-    const auto rest = all.subspan(std::min<std::uint64_t>(offset, all.size()));
-    const std::size_t count = std::min(rest.size(), target.size());
-    std::copy_n(rest.begin(), count, target.begin());
-    return count;
+    std::size_t copied = 0;
+    while (copied < target.size() && offset < size_bytes_) {
+      const auto rest = std::as_bytes(std::span(blocks_[offset / kBlockBytes]))
+                            .subspan(static_cast<std::size_t>(offset % kBlockBytes));
+      const std::size_t count = std::min(rest.size(), target.size() - copied);
+      std::copy_n(rest.begin(), count, target.begin() + static_cast<std::ptrdiff_t>(copied));
+      copied += count;
+      offset += count;
+    }
+    return copied;
   }
   std::size_t done = 0;
   while (done < target.size()) {
@@ -136,10 +147,10 @@ void RecordFile::read_exactly(std::uint64_t offset, std::span<std::byte> target,
 }
 
 void RecordFile::require_unchanged() const {
-  if (is_unpacked_ || stamp_of(file_.get(), path_) == stamp_) return;
-  throw FileError(path_ +
-                  ": the file changed while it was in use; start again with files that do not "
-                  "change");
+  if (is_unpacked_ || stamp_of(status_of(file_.get(), path_)) == stamp_) return;
+  throw BadSampleError(path_ +
+                       ": the file changed while it was in use; start again with files that do not "
+                       "change");
 }
 
 std::uint64_t RecordFile::read_length(std::uint64_t offset) const {
@@ -174,7 +185,8 @@ std::vector<std::byte> RecordFile::read(const RecordPlace& place) const {
   const auto expected = number_at<std::uint32_t>(bytes, length);
   bytes.resize(length);
   if (masked_crc32c(bytes) != expected) {
-    throw_record_error(path_, place.offset, "the checksum of its bytes is wrong");
+    throw_record_error(path_, place.offset,
+                       "the checksum of its bytes is wrong; fetch the file again");
   }
   return bytes;
 }

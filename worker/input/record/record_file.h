@@ -6,6 +6,7 @@
 // CRC-32C, all little-endian. Source: TensorFlow, core/lib/io/record_writer.h.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -37,13 +38,18 @@ struct FileStamp {
   friend bool operator==(const FileStamp&, const FileStamp&) = default;
 };
 
+// What a file is, whatever its name.
+struct FileId {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+
+  friend auto operator<=>(const FileId&, const FileId&) = default;
+};
+
 // How much memory the unpacked files of one data set may take.
 struct UnpackedBudget {
   std::int64_t bytes_left = 0;
 };
-
-// Returns half of the memory that this machine, or the cgroup of this process, has free, in bytes.
-std::int64_t half_of_free_memory();
 
 // Thread-safe. Plain files are read by pread and not mapped: a file that is cut short while it is
 // in use is then an error with a message, and no bus error.
@@ -55,12 +61,13 @@ class RecordFile {
 
   const std::string& path() const noexcept { return path_; }
   const FileStamp& stamp() const noexcept { return stamp_; }
+  const FileId& id() const noexcept { return id_; }
   // Whether it was unpacked; offsets then are those of the unpacked bytes.
   bool is_unpacked() const noexcept { return is_unpacked_; }
   std::uint64_t size_bytes() const noexcept { return size_bytes_; }  // unpacked
 
   // Returns the bytes of a record. Throws FileError naming path, offset and reason: a checksum or
-  // the length is wrong, or the file changed since it was opened.
+  // the length is wrong; and BadSampleError: the file changed since it was opened.
   std::vector<std::byte> read(const RecordPlace& place) const;
 
   // Calls visit(place, bytes, is_intact) for each record in order; is_intact: the checksum of its
@@ -84,9 +91,12 @@ class RecordFile {
   std::string path_;
   FileDescriptor file_;
   FileStamp stamp_;
+  FileId id_;
   std::uint64_t size_bytes_ = 0;
   bool is_unpacked_ = false;
-  std::vector<std::uint8_t> unpacked_;
+  // The unpacked bytes: blocks of kBlockBytes, but for the last one. One block that grows would be
+  // copied, and take its size twice meanwhile.
+  std::vector<std::vector<std::uint8_t>> blocks_;
 };
 
 }  // namespace syncopate

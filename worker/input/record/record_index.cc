@@ -89,8 +89,8 @@ std::vector<IndexedRecord> make_index(const RecordFile& file, const IndexOptions
 
 // Keeps an index and returns it mapped; in memory if that fails.
 RecordIndex keep_index(const RecordFile& file, std::vector<IndexedRecord> records,
-                       const IndexOptions& options, bool& can_keep) {
-  if (can_keep) {
+                       IndexOptions& options) {
+  if (!options.cache_dir.empty() && options.can_keep) {
     std::vector<std::uint8_t> payload(sizeof(IndexStart) + records.size() * sizeof(IndexedRecord));
     const IndexStart start{file.stamp(), hash_of(file, options)};
     std::memcpy(payload.data(), &start, sizeof start);
@@ -103,8 +103,9 @@ RecordIndex keep_index(const RecordFile& file, std::vector<IndexedRecord> record
       if (auto kept = kept_index(file, options)) return *std::move(kept);
     } catch (const FileError& error) {
       log(LogLevel::kWarning,
-          fmt::format("records are indexed again in the next run: {}", error.what()));
-      can_keep = false;
+          fmt::format("nothing is kept for later epochs and runs: {}; give another --cache-dir",
+                      error.what()));
+      options.can_keep = false;
     }
   }
   auto owned = std::make_shared<const std::vector<IndexedRecord>>(std::move(records));
@@ -141,7 +142,7 @@ FileDescriptor lock_indexing(const IndexOptions& options) {
 }  // namespace
 
 std::vector<RecordIndex> index_records(std::span<const std::unique_ptr<RecordFile>> files,
-                                       const IndexOptions& options) {
+                                       IndexOptions& options) {
   std::vector<RecordIndex> indexes(files.size());
   // Returns the places in `files` that have no kept index.
   const auto find_kept = [&](const std::vector<std::size_t>& places) {
@@ -160,9 +161,8 @@ std::vector<RecordIndex> index_records(std::span<const std::unique_ptr<RecordFil
   missing = find_kept(missing);
   if (missing.empty()) return indexes;
 
-  bool can_keep = !options.cache_dir.empty();
   FileDescriptor lock;
-  if (can_keep) {
+  if (!options.cache_dir.empty() && options.can_keep) {
     std::error_code ignored;
     std::filesystem::create_directories(options.cache_dir, ignored);
     lock = lock_indexing(options);
@@ -172,7 +172,7 @@ std::vector<RecordIndex> index_records(std::span<const std::unique_ptr<RecordFil
   for (const std::size_t i : missing) total += static_cast<std::int64_t>(files[i]->size_bytes());
   IndexProgress progress(options, total);
   for (const std::size_t i : missing) {
-    indexes[i] = keep_index(*files[i], make_index(*files[i], options, progress), options, can_keep);
+    indexes[i] = keep_index(*files[i], make_index(*files[i], options, progress), options);
   }
   return indexes;
 }

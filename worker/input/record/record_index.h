@@ -38,6 +38,7 @@ using RecordValue = std::function<std::int64_t(const RecordFile& file, const Rec
 
 struct IndexOptions {
   std::filesystem::path cache_dir;  // empty: indexes are not kept
+  bool can_keep = true;             // false: cache_dir cannot be written, which a warning has told
   // What `value` depends on, such as the name of the feature that has the class: an index with
   // another key is not used.
   std::string value_key;
@@ -50,9 +51,9 @@ struct IndexOptions {
 
 // Returns the index of each file. One process at a time makes indexes in a cache folder, under a
 // file lock; the others wait, log that they do, and use what it made. A cache folder that cannot be
-// written costs a warning, and the indexes are made in memory. Throws what RecordFile::scan()
-// throws, and FileError when the wait is over.
+// written costs a warning and clears options.can_keep, and the indexes are made in memory. Throws
+// what RecordFile::scan() throws, and FileError when the wait is over.
 std::vector<RecordIndex> index_records(std::span<const std::unique_ptr<RecordFile>> files,
-                                       const IndexOptions& options);
+                                       IndexOptions& options);
 
 }  // namespace syncopate

@@ -4,14 +4,20 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <fstream>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "models/base/resource_limits.h"
 #include "worker/input/array/class_labels.h"
 #include "worker/input/image/image_header.h"
+#include "worker/input/picture_dataset.h"
+#include "worker/input/record/folder_names.h"
 #include "worker/input/validation_split.h"
 
 namespace syncopate {
@@ -57,6 +63,10 @@ Feature require_feature(const Example& example, const FeatureName& feature, Feat
   }
   throw UsageError(fmt::format("{} {}: expected a feature of {}; {} has {}", feature.flag,
                                feature.name, name(kind), what, example.describe()));
+}
+
+UnpackedBudget unpacked_budget(const DataOptions& options, const std::filesystem::path& root) {
+  return {available_memory(root) / 2 / std::max(1, options.local_tasks)};
 }
 
 IndexOptions index_options(const DataOptions& options, std::string value_key, RecordValue value) {
@@ -153,7 +163,12 @@ std::string class_names_file(std::string label) {
 std::vector<std::string> read_class_names(const std::filesystem::path& folder,
                                           const std::string& label) {
   std::vector<std::string> names;
-  std::ifstream file(folder / class_names_file(label));
+  const std::filesystem::path path = folder / class_names_file(label);
+  if (!is_there(path)) return names;
+  std::ifstream file(path);
+  if (!file) {
+    throw FileError(describe_errno("open", path.string(), errno) + "; let this user read the file");
+  }
   for (std::string line; std::getline(file, line);) {
     if (!line.empty()) names.push_back(line);
   }
@@ -187,16 +202,34 @@ void divide_in_ten(std::shared_ptr<const Dataset> whole, const RecordShards& sha
   splits.test = subset_of(std::move(whole), std::move(parts[1]));
 }
 
+std::shared_ptr<SampleCache> open_record_cache(std::string_view data_name,
+                                               std::string_view contents, const ImageOptions& image,
+                                               const IndexOptions& index) {
+  if (!index.can_keep && index.cache_dir == image.cache_dir) return nullptr;
+  return open_picture_cache(data_name, contents, image);
+}
+
+void warn_about_repeated_files(const RecordShards& shards) {
+  std::map<FileId, std::string> names;
+  for (std::size_t i = 0; i < shards.num_files(); ++i) {
+    const RecordFile& file = shards.file(i);
+    const auto [first, is_new] = names.emplace(file.id(), file.path());
+    if (is_new) continue;
+    log(LogLevel::kWarning,
+        fmt::format("{} and {} are the same file, and its samples count twice; give a pattern "
+                    "without one of the two",
+                    first->second, file.path()));
+    return;
+  }
+}
+
 std::vector<std::filesystem::path> shared_files(const RecordShards& left,
                                                 const RecordShards& right) {
+  std::set<FileId> ids;
+  for (std::size_t i = 0; i < right.num_files(); ++i) ids.insert(right.file(i).id());
   std::vector<std::filesystem::path> shared;
   for (std::size_t i = 0; i < left.num_files(); ++i) {
-    for (std::size_t j = 0; j < right.num_files(); ++j) {
-      std::error_code error;
-      if (std::filesystem::equivalent(left.file(i).path(), right.file(j).path(), error)) {
-        shared.emplace_back(left.file(i).path());
-      }
-    }
+    if (ids.contains(left.file(i).id())) shared.emplace_back(left.file(i).path());
   }
   return shared;
 }

@@ -41,6 +41,10 @@ Example parse_example(std::span<const std::byte> record, const std::string& what
 Feature require_feature(const Example& example, const FeatureName& feature, FeatureKind kind,
                         const std::string& what);
 
+// Returns what unpacked files may take: the part of one task of half of what this machine, or the
+// cgroups of this process, have free. root: as of available_memory().
+UnpackedBudget unpacked_budget(const DataOptions& options, const std::filesystem::path& root = "/");
+
 // Returns index options whose value is the class in a feature. Classes are below num_classes, or at
 // most kLargestLabel if it is 0; others end the indexing by a FileError.
 IndexOptions index_of_classes(const DataOptions& options, const FeatureName& label,
@@ -81,6 +85,14 @@ std::string class_names_file(std::string label);
 void divide_in_ten(std::shared_ptr<const Dataset> whole, const RecordShards& shards,
                    DataSplits& splits);
 
+// Opens the cache of decoded pictures, as open_picture_cache() does; null if it would be in a
+// folder that could not be written when the records were indexed, which a warning has told.
+std::shared_ptr<SampleCache> open_record_cache(std::string_view data_name,
+                                               std::string_view contents, const ImageOptions& image,
+                                               const IndexOptions& index);
+
+// Logs a warning if two of the files are the same file, whose samples then count twice.
+void warn_about_repeated_files(const RecordShards& shards);
 // Returns the files that are in both lists, by what they are and not by name.
 std::vector<std::filesystem::path> shared_files(const RecordShards& left,
                                                 const RecordShards& right);

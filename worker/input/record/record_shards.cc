@@ -9,8 +9,8 @@
 
 namespace syncopate {
 
-RecordShards::RecordShards(std::span<const std::filesystem::path> paths,
-                           const IndexOptions& options, UnpackedBudget& budget) {
+RecordShards::RecordShards(std::span<const std::filesystem::path> paths, IndexOptions& options,
+                           UnpackedBudget& budget) {
   for (const std::filesystem::path& path : paths) {
     files_.push_back(std::make_unique<RecordFile>(path, budget));
   }

@@ -18,7 +18,7 @@ namespace syncopate {
 class RecordShards {
  public:
   // Opens the files and indexes them. Throws what RecordFile and index_records() throw.
-  RecordShards(std::span<const std::filesystem::path> paths, const IndexOptions& options,
+  RecordShards(std::span<const std::filesystem::path> paths, IndexOptions& options,
                UnpackedBudget& budget);
 
   std::int64_t size() const noexcept { return starts_.back(); }

@@ -1,6 +1,7 @@
 #include "worker/input/record/record_values.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <charconv>
@@ -15,6 +16,27 @@ namespace syncopate {
 namespace {
 
 constexpr std::size_t kMostSampleBytes = std::size_t{256} << 20;
+
+constexpr std::array<std::pair<std::string_view, DType>, 3> kValueTypes = {
+    {{"u8", DType::kU8}, {"u16", DType::kU16}, {"f32", DType::kF32}}};
+
+// Returns "; give 8x8x5:u8, if that is their shape" with the first shape that has `bytes`: that of
+// `input` with another type, else with another last extent; "" if none has.
+std::string fitting_shape(const TensorSpec& input, std::size_t bytes) {
+  const auto advice = [](const Shape& shape, std::string_view type) {
+    return fmt::format("; give {}:{}, if that is their shape", fmt::join(shape, "x"), type);
+  };
+  for (const auto& [type, dtype] : kValueTypes) {
+    TensorSpec other = input;
+    other.dtype = dtype;
+    if (other.size_bytes() == bytes) return advice(other.shape, type);
+  }
+  TensorSpec one = input;
+  one.shape.back() = 1;
+  if (bytes == 0 || bytes % one.size_bytes() != 0) return "";
+  one.shape.back() = static_cast<std::int64_t>(bytes / one.size_bytes());
+  return advice(one.shape, name(input.dtype));
+}
 
 class RecordValues final : public Dataset {
  public:
@@ -55,9 +77,10 @@ class RecordValues final : public Dataset {
     const auto bytes = is_floats ? std::as_bytes(feature.floats) : feature.bytes;
     if (bytes.size() == input.size_bytes() && (is_floats || feature.count == 1)) return bytes;
     throw UsageError(
-        fmt::format("--raw-shape: {} {} are {} bytes; the feature {} of {} has {} in {} value{}",
+        fmt::format("--raw-shape: {} {} are {} bytes; the feature {} of {} has {} in {} value{}{}",
                     to_string(input.shape), name(input.dtype), input.size_bytes(), image_.name,
-                    what, bytes.size(), feature.count, feature.count == 1 ? "" : "s"));
+                    what, bytes.size(), feature.count, feature.count == 1 ? "" : "s",
+                    feature.count == 1 ? fitting_shape(input, bytes.size()) : ""));
   }
 
   static void require_finite(std::span<const std::byte> values, const std::string& what) {
@@ -78,15 +101,13 @@ class RecordValues final : public Dataset {
 }  // namespace
 
 TensorSpec parse_raw_shape(const std::string& text) {
-  constexpr std::array<std::pair<std::string_view, DType>, 3> kTypes = {
-      {{":u8", DType::kU8}, {":u16", DType::kU16}, {":f32", DType::kF32}}};
   TensorSpec spec{.name = "x", .dtype = DType::kU8, .shape = {}};
   std::string_view rest = text;
   bool is_good = false;
-  for (const auto& [suffix, dtype] : kTypes) {
-    if (!rest.ends_with(suffix)) continue;
+  for (const auto& [type, dtype] : kValueTypes) {
+    if (!rest.ends_with(fmt::format(":{}", type))) continue;
     spec.dtype = dtype;
-    rest.remove_suffix(suffix.size());
+    rest.remove_suffix(1 + type.size());
     is_good = true;
     break;
   }

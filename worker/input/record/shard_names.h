@@ -17,4 +17,7 @@ void require_all_shards(std::string_view data_name, std::span<const std::filesys
                         const std::function<bool(const std::string& path)>& is_wanted,
                         std::string_view advice);
 
+// Logs a warning that names the numbers that are missing among files such as 0.records, 1.records.
+void warn_about_gaps(std::string_view data_name, std::span<const std::filesystem::path> files);
+
 }  // namespace syncopate

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,10 +12,11 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
-#include "worker/input/array/class_labels.h"
 #include "worker/input/picture_dataset.h"
+#include "worker/input/record/folder_names.h"
 #include "worker/input/record/json_text.h"
 #include "worker/input/record/record_samples.h"
+#include "worker/input/record/tfds_features.h"
 
 namespace syncopate {
 namespace {
@@ -42,31 +42,14 @@ struct TfdsFolder {
   throw UsageError(fmt::format("--data tfds: {}: {}", path.string(), reason));
 }
 
-// Returns a number from 0 to `most`. Protobuf's JSON has 64-bit numbers as text. what: names the
-// value in messages.
-std::int64_t count_of(const json& value, std::int64_t most, std::string_view what) {
-  const std::string text = value.is_number_integer() ? std::to_string(value.get<std::int64_t>())
-                                                     : value.get<std::string>();
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size() && number >= 0 && number <= most) {
-    return number;
-  }
-  throw FileError(
-      fmt::format("{} is \"{}\"; expected a whole number from 0 to {}", what, text, most));
-}
-
 // Returns DIR if it has a data set, else the one folder in it that has.
 std::filesystem::path version_folder(const std::filesystem::path& folder) {
   constexpr const char* kInfo = "dataset_info.json";
-  if (std::filesystem::exists(folder / kInfo)) return folder;
+  if (is_there(folder / kInfo)) return folder;
   std::vector<std::string> versions;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (std::filesystem::exists(entry.path() / kInfo)) {
-      versions.push_back(entry.path().filename().string());
-    }
+  for (const std::string& name : names_in_folder(folder)) {
+    if (is_there(folder / name / kInfo)) versions.push_back(name);
   }
-  std::ranges::sort(versions);
   if (versions.size() == 1) return folder / versions.front();
   refuse_tfds(folder,
               versions.empty()
@@ -94,14 +77,16 @@ std::vector<std::filesystem::path> shard_files(const std::filesystem::path& fold
     name = replaced(std::move(name), "{SHARD_INDEX}", fmt::format("{:05}", i));
     name = replaced(std::move(name), "{NUM_SHARDS}", fmt::format("{:05}", count));
     files.push_back(folder / name);
-    if (std::filesystem::exists(files.back())) {
+    if (is_there(files.back())) {
       ++found;
     } else if (first_missing.empty()) {
       first_missing = name;
     }
   }
   if (found < count) {
-    refuse_tfds(folder, fmt::format("{} of {} shards are there; the first that is missing is {}",
+    refuse_tfds(folder, fmt::format("{} of {} shards are there; the first that is missing is {}; "
+                                    "fetch what is missing, or make the data set again with "
+                                    "tfds.load",
                                     found, count, first_missing));
   }
   return files;
@@ -135,39 +120,12 @@ std::vector<TfdsSplit> read_splits(const std::filesystem::path& path, const json
   return splits;
 }
 
-// A feature of features.json; those of nested dictionaries are named "outer/inner".
-struct ListedFeature {
-  std::string name;
-  std::string type;  // "Image", "ClassLabel"
-  std::int64_t num_classes = 0;
-};
-
-// path: of features.json. prefix: "outer/" of a nested dictionary.
-void list_features(const std::filesystem::path& path, const json& dictionary,
-                   const std::string& prefix, std::vector<ListedFeature>& listed) {
-  for (const auto& [key, feature] : dictionary.at("featuresDict").at("features").items()) {
-    const std::string name = prefix + key;
-    if (feature.contains("featuresDict")) {
-      list_features(path, feature, name + "/", listed);
-      continue;
-    }
-    const std::string type = feature.value("pythonClassName", "");
-    ListedFeature entry{.name = name, .type = type.substr(type.rfind('.') + 1)};
-    if (feature.contains("classLabel")) {
-      entry.num_classes =
-          count_of(feature.at("classLabel").at("numClasses"), std::int64_t{kLargestLabel} + 1,
-                   fmt::format("{}: numClasses of feature {}", path.string(), name));
-    }
-    listed.push_back(std::move(entry));
-  }
-}
-
 // Returns the feature of this type: the one with the usual name, else the first; the usual name if
 // there is none.
-std::string listed_name(const std::vector<ListedFeature>& listed, std::string_view type,
+std::string listed_name(const std::vector<TfdsFeature>& listed, std::string_view type,
                         const std::string& usual) {
   std::string first;
-  for (const ListedFeature& feature : listed) {
+  for (const TfdsFeature& feature : listed) {
     if (feature.type != type) continue;
     if (feature.name == usual) return usual;
     if (first.empty()) first = feature.name;
@@ -176,10 +134,10 @@ std::string listed_name(const std::vector<ListedFeature>& listed, std::string_vi
 }
 
 // Logs which of several features of a type is used, unless the user named it.
-void note_choice(const std::vector<ListedFeature>& listed, std::string_view type,
+void note_choice(const std::vector<TfdsFeature>& listed, std::string_view type,
                  const FeatureName& chosen, const std::string& named) {
   std::vector<std::string> others;
-  for (const ListedFeature& feature : listed) {
+  for (const TfdsFeature& feature : listed) {
     if (feature.type == type && feature.name != chosen.name) others.push_back(feature.name);
   }
   if (others.empty() || !named.empty()) return;
@@ -207,29 +165,26 @@ void note_splits(const TfdsFolder& folder, std::string_view tested) {
 
 TfdsFolder read_folder(const std::filesystem::path& folder, const RecordFields& fields) {
   TfdsFolder result{.path = version_folder(folder), .splits = {}, .features = {}};
-  constexpr std::string_view kWriter = "TensorFlow Datasets";
   const std::filesystem::path info = result.path / "dataset_info.json";
-  read_json(info, kWriter, [&](const json& text) { result.splits = read_splits(info, text); });
+  read_json(info, kTfdsWriter, [&](const json& text) { result.splits = read_splits(info, text); });
   const std::filesystem::path features = result.path / "features.json";
-  std::vector<ListedFeature> listed;
-  if (std::filesystem::exists(features)) {
-    read_json(features, kWriter,
-              [&](const json& text) { list_features(features, text, "", listed); });
-  }
+  std::vector<TfdsFeature> listed;
+  if (is_there(features)) listed = read_tfds_features(features);
   result.features = features_of(fields, listed_name(listed, "Image", "image"),
                                 listed_name(listed, "ClassLabel", "label"));
   note_choice(listed, "Image", result.features.image, fields.image);
   note_choice(listed, "ClassLabel", result.features.label, fields.label);
   const std::string& label = result.features.label.name;
-  const auto entry = std::ranges::find(listed, label, &ListedFeature::name);
+  const auto entry = std::ranges::find(listed, label, &TfdsFeature::name);
   if (entry != listed.end()) result.num_classes = entry->num_classes;
   result.class_names = read_class_names(result.path, label);
   const auto names = static_cast<std::int64_t>(result.class_names.size());
   if (result.num_classes == 0) result.num_classes = names;
   if (names != 0 && names != result.num_classes) {
-    throw FileError(fmt::format("{}: features.json has {} classes, and {} has {} names",
-                                result.path.string(), result.num_classes, class_names_file(label),
-                                names));
+    throw FileError(
+        fmt::format("{}: features.json has {} classes, and {} has {} names; fetch both "
+                    "again, or remove the file of names",
+                    result.path.string(), result.num_classes, class_names_file(label), names));
   }
   return result;
 }
@@ -240,17 +195,17 @@ DataSplits open_tfds(std::string_view folder_name, const DataOptions& options) {
   check_is_folder("tfds", folder_name);
   const TfdsFolder folder = read_folder(folder_name, options.image.fields);
   const ImageOptions image = options.image.with_size();
-  UnpackedBudget budget{half_of_free_memory()};
-  const IndexOptions index = index_of_classes(options, folder.features.label, folder.num_classes);
+  UnpackedBudget budget = unpacked_budget(options);
+  IndexOptions index = index_of_classes(options, folder.features.label, folder.num_classes);
   const auto open = [&](const std::string& name) -> std::shared_ptr<const RecordShards> {
     const auto split = std::ranges::find(folder.splits, name, &TfdsSplit::name);
     if (split == folder.splits.end()) return nullptr;
     auto shards = std::make_shared<const RecordShards>(split->files, index, budget);
     for (std::size_t i = 0; i < split->files.size(); ++i) {
       if (shards->size_of(i) == split->shard_lengths[i]) continue;
-      throw FileError(fmt::format("{}: {} records; dataset_info.json says {}",
-                                  split->files[i].string(), shards->size_of(i),
-                                  split->shard_lengths[i]));
+      throw FileError(
+          fmt::format("{}: {} records; dataset_info.json says {}; fetch both files again",
+                      split->files[i].string(), shards->size_of(i), split->shard_lengths[i]));
     }
     require_intact(*shards, image.skip_bad_records > 0);
     return shards->size() == 0 ? nullptr : shards;
@@ -262,8 +217,11 @@ DataSplits open_tfds(std::string_view folder_name, const DataOptions& options) {
   if (train == nullptr) {
     std::vector<std::string> names;
     for (const TfdsSplit& split : folder.splits) names.push_back(split.name);
-    refuse_tfds(folder.path, fmt::format("it has no split train with records; its splits are {}",
-                                         fmt::join(names, ", ")));
+    refuse_tfds(
+        folder.path,
+        fmt::format("it has no split train with records; {}; fetch the data set again",
+                    names.empty() ? "it has no splits at all"
+                                  : fmt::format("its splits are {}", fmt::join(names, ", "))));
   }
   note_splits(folder, test != nullptr ? "test" : validation != nullptr ? "validation" : "");
   if (test == nullptr) test = std::move(validation);
@@ -274,8 +232,8 @@ DataSplits open_tfds(std::string_view folder_name, const DataOptions& options) {
     }
   }
   std::error_code ignored;
-  const auto cache =
-      open_picture_cache("tfds", std::filesystem::canonical(folder.path, ignored).string(), image);
+  const auto cache = open_record_cache(
+      "tfds", std::filesystem::canonical(folder.path, ignored).string(), image, index);
   std::int64_t num_slots = 0;
   const auto make = [&](const std::shared_ptr<const RecordShards>& shards) {
     const std::int64_t first_slot = num_slots;

@@ -1,7 +1,5 @@
-// tfrecord:GLOB: TFRecord files of Examples with an image and a class, written by anyone.
+// tfrecord:GLOB: TFRecord files of Examples with an image and a class, whatever program wrote them.
 #include <fmt/format.h>
-#include <fnmatch.h>
-#include <glob.h>
 
 #include <algorithm>
 #include <initializer_list>
@@ -12,63 +10,12 @@
 #include "models/base/log.h"
 #include "worker/input/array/value_statistics.h"
 #include "worker/input/picture_dataset.h"
+#include "worker/input/record/file_pattern.h"
 #include "worker/input/record/record_samples.h"
 #include "worker/input/record/record_values.h"
-#include "worker/input/record/shard_names.h"
 
 namespace syncopate {
 namespace {
-
-// Whether a path matches a pattern, in whose braces glob(3) and not fnmatch(3) sees alternatives.
-bool matches(const std::string& pattern, const std::string& path) {
-  std::string extended;
-  int depth = 0;  // of braces
-  for (const char letter : pattern) {
-    if (letter == '{') {
-      extended += "@(";
-      ++depth;
-    } else if (letter == '}' && depth > 0) {
-      extended += ')';
-      --depth;
-    } else {
-      extended += letter == ',' && depth > 0 ? '|' : letter;
-    }
-  }
-  return ::fnmatch(extended.c_str(), path.c_str(), FNM_PATHNAME | FNM_PERIOD | FNM_EXTMATCH) == 0;
-}
-
-// Returns the files that match, in the byte order of their names. Throws UsageError: none, or some
-// shards of a set are missing. A pattern that leaves shards out, such as a-0000[0-3]*, asks for the
-// others only.
-std::vector<std::filesystem::path> matching_files(const std::string& pattern) {
-  glob_t found = {};
-  const int code = ::glob(pattern.c_str(), GLOB_BRACE, nullptr, &found);
-  std::vector<std::filesystem::path> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  ::globfree(&found);
-  const bool found_folder = !paths.empty();
-  std::erase_if(paths, [](const std::filesystem::path& path) {
-    std::error_code ignored;
-    return std::filesystem::is_directory(path, ignored);
-  });
-  std::ranges::sort(paths);
-  if (!paths.empty()) {
-    require_all_shards(
-        "tfrecord", paths, [&](const std::string& path) { return matches(pattern, path); },
-        "fetch what is missing, or give a pattern that names the others, such as "
-        "'a-{00000,00002}-of-*'");
-    return paths;
-  }
-  if (found_folder) {
-    throw UsageError(
-        fmt::format("--data tfrecord: {0} is a folder; expected a pattern of its files, such as "
-                    "'{0}/*.tfrecord', in quotation marks",
-                    std::filesystem::path(pattern + "/").parent_path().string()));
-  }
-  throw UsageError(
-      fmt::format("--data tfrecord: no file matches {}{}; expected a pattern such as "
-                  "'data/train-*.tfrecord', in quotation marks",
-                  pattern, code == 0 || code == GLOB_NOMATCH ? "" : " (a folder cannot be read)"));
-}
 
 // The patterns of tfrecord:TRAIN[::[VALIDATION::]TEST]; "": there is none.
 struct Globs {
@@ -111,11 +58,11 @@ void warn_about_shared_files(const RecordShards& train, const RecordShards& othe
 // Opens one split after another with the same features.
 class SplitOpener {
  public:
-  SplitOpener(const DataOptions& options)
-      : options_(options),
-        fields_(features_of(options.image.fields, "image", "label")),
+  explicit SplitOpener(const DataOptions& options)
+      : fields_(features_of(options.image.fields, "image", "label")),
         image_(options.image.with_size()),
-        budget_{half_of_free_memory()} {
+        index_(index_of_classes(options, fields_.label, 0)),
+        budget_(unpacked_budget(options)) {
     if (!options.image.fields.raw_shape.empty()) {
       raw_ = parse_raw_shape(options.image.fields.raw_shape);
     }
@@ -125,11 +72,15 @@ class SplitOpener {
   const std::string& label() const { return fields_.label.name; }
 
   std::shared_ptr<const RecordShards> open(const std::string& pattern) {
-    const auto shards = std::make_shared<const RecordShards>(
-        matching_files(pattern), index_of_classes(options_, fields_.label, 0), budget_);
+    const auto shards =
+        std::make_shared<const RecordShards>(files_of_pattern(pattern), index_, budget_);
     if (shards->size() == 0) {
-      throw FileError(fmt::format("--data tfrecord: the files of {} hold no records", pattern));
+      throw FileError(fmt::format(
+          "--data tfrecord: the files of {} hold no records; fetch them again, or give a "
+          "pattern of others",
+          pattern));
     }
+    warn_about_repeated_files(*shards);
     require_intact(*shards, !is_raw() && image_.skip_bad_records > 0);
     warn_about_empty_files(*shards);
     return shards;
@@ -149,7 +100,7 @@ class SplitOpener {
                                          int num_classes, std::string_view cache_name) {
     require_pictures(*shards, fields_.image, "tfrecord", "--raw-shape ");
     if (!has_cache_) {
-      cache_ = open_picture_cache("tfrecord", cache_name, image_);
+      cache_ = open_record_cache("tfrecord", cache_name, image_, index_);
       has_cache_ = true;
     }
     const std::int64_t first_slot = num_slots_;
@@ -157,9 +108,9 @@ class SplitOpener {
     return make_record_pictures(shards, fields_.image, image_, num_classes, cache_, first_slot);
   }
 
-  const DataOptions& options_;
   SampleFeatures fields_;
   ImageOptions image_;
+  IndexOptions index_;
   UnpackedBudget budget_;
   std::optional<TensorSpec> raw_;
   std::shared_ptr<SampleCache> cache_;

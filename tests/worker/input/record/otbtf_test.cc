@@ -20,6 +20,11 @@ class OtbtfFolders : public testing::Test {
   std::string error(const RecordFields& fields = {}) const {
     return message_of<Error>([&] { open(fields); });
   }
+  std::string log_of_open() const {
+    testing::internal::CaptureStderr();
+    open();
+    return testing::internal::GetCapturedStderr();
+  }
   void write_both(const std::string& name, const std::string& text) const {
     for (const char* const split : {"train", "test"})
       write_text(folder_.path() / split / name, text);
@@ -65,6 +70,75 @@ TEST_F(OtbtfFolders, TestOnTheValidationSplitIfTheyHaveNoOther) {
   write_otbtf(folder_.path(), {.test = 0});
   EXPECT_EQ(open().validation, nullptr);
   EXPECT_EQ(open().test->size(), 3);
+  EXPECT_NE(log_of_open().find("/test has no records; tested on valid\n"), std::string::npos);
+  write_otbtf(folder_.path(), {});
+  EXPECT_EQ(log_of_open(), "");
+}
+
+// A link to itself cannot be read by any user; a folder without permission can be by root.
+TEST_F(OtbtfFolders, ThatCannotBeReadAreNoMissingFolders) {
+  write_otbtf(folder_.path(), {.test = 0});
+  std::filesystem::create_symlink("test", folder_.path() / "test");
+  EXPECT_EQ(error().find("read " + (folder_.path() / "test").string() +
+                         ": Too many levels of symbolic links; let this user read it"),
+            0)
+      << error();
+}
+
+TEST_F(OtbtfFolders, NameTheNumbersThatAreMissing) {
+  write_otbtf(folder_.path(), {});
+  EXPECT_EQ(log_of_open(), "");
+  std::filesystem::copy(folder_.path() / "train/0.records", folder_.path() / "train/3.records");
+  EXPECT_NE(log_of_open().find("/train has files up to 3.records, but not 1.records, 2.records; "
+                               "fetch what is missing\n"),
+            std::string::npos)
+      << log_of_open();
+  std::filesystem::rename(folder_.path() / "train/3.records", folder_.path() / "train/9.records");
+  EXPECT_NE(
+      log_of_open().find("up to 9.records, but not 1.records, 2.records, 3.records, 4.records, "
+                         "5.records and 3 more; fetch"),
+      std::string::npos)
+      << log_of_open();
+}
+
+TEST_F(OtbtfFolders, SayHowManyPixelsDoNotCount) {
+  write_otbtf(folder_.path(), {.test = 2, .num_uncounted = 7});
+  EXPECT_NE(log_of_open().find("98 pixels of labels have class 255 and do not count\n"),
+            std::string::npos)
+      << "7 in each of 14 patches: " << log_of_open();
+  EXPECT_EQ(open().train->spec().num_classes, 2);
+}
+
+TEST_F(OtbtfFolders, NameTheFileThatHasTheWrongShape) {
+  write_otbtf(folder_.path(), {.label_side = 8});
+  EXPECT_NE(
+      error().find("feature labels is int32 [8, 8, 1]; expected integers [16, 16] or [16, 16, "
+                   "1], the size that output_shape.json gives the input"),
+      std::string::npos)
+      << error();
+  write_both("output_shape.json", R"({"xs": [null, null, null, 2], "labels": [null, null, 1]})");
+  EXPECT_EQ(error(),
+            "--image-feature xs: output_shape.json gives its shape as [null, null, 2]; all patches "
+            "have one size: write it there in place of null");
+}
+
+// Each changed bit is found or leaves a data set; no error has a library's own words.
+TEST_F(OtbtfFolders, AreReadOrRefusedInOneLineWhateverBitOfTheirDescriptionChanged) {
+  write_otbtf(folder_.path(), {.train = 1, .valid = 0, .test = 1, .side = 4});
+  int num_refused = 0;
+  for (const char* const name : {"output_types.json", "output_shape.json"}) {
+    const std::filesystem::path path = folder_.path() / "train" / name;
+    const Bytes whole = read_file(path);
+    for_each_damage(whole, [&](const Bytes& damaged) {
+      write_file(path, damaged);
+      const std::string found = error();
+      num_refused += static_cast<int>(!found.empty());
+      EXPECT_EQ(found.find("json.exception"), std::string::npos) << found;
+      EXPECT_EQ(found.find('\n'), std::string::npos) << found;
+    });
+    write_file(path, whole);
+  }
+  EXPECT_GT(num_refused, 500);
 }
 
 TEST_F(OtbtfFolders, KnowTheirTensorsByTypeAndShapeOrByFlags) {

@@ -33,7 +33,10 @@ Bytes patch_record(int n, const OtbtfForm& form) {
   const Shape shape = {form.side, form.side, form.channels};
   const Bytes values = form.is_float ? tensor_of(StoredType::kF32, shape, f32)
                                      : tensor_of(StoredType::kU16, shape, patch.values);
-  const Bytes map = tensor_of(StoredType::kI32, {form.side, form.side, 1}, patch.labels);
+  const int label_side = form.label_side > 0 ? form.label_side : form.side;
+  std::vector<std::int32_t> labels = patch.labels;
+  labels.resize(static_cast<std::size_t>(label_side) * static_cast<std::size_t>(label_side));
+  const Bytes map = tensor_of(StoredType::kI32, {label_side, label_side, 1}, labels);
   const std::array<WrittenFeature, 2> features = {
       {{.name = "xs", .bytes = std::as_bytes(std::span(values))},
        {.name = "labels", .bytes = std::as_bytes(std::span(map))}}};
@@ -105,7 +108,7 @@ Patch patch_of(int n, const OtbtfForm& form) {
   Patch patch;
   for (int p = 0; p < form.side * form.side; ++p) {
     const bool is_inside = (p / form.side + n) % form.side < form.side / 2;
-    patch.labels.push_back(is_inside ? 1 : 0);
+    patch.labels.push_back(p < form.num_uncounted ? 255 : is_inside ? 1 : 0);
     for (int c = 0; c < form.channels; ++c) {
       const int value = (is_inside ? 3000 : 500) + 7 * p % 90 + 11 * n + c;
       patch.values.push_back(static_cast<std::uint16_t>(value));

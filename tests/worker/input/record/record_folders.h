@@ -40,6 +40,8 @@ struct OtbtfForm {
   bool is_float = false;
   int side = 16;
   int channels = 2;
+  int num_uncounted = 0;  // pixels of each label map, the first ones, with class 255
+  int label_side = 0;     // of label maps of a wrong size; 0: they have the right one
 };
 struct Patch {
   std::vector<std::uint16_t> values;  // [side, side, channels]

@@ -29,7 +29,7 @@ class RecordIndexes : public testing::Test {
         }};
   }
   std::filesystem::path cache() const { return folder_.path() / "cache"; }
-  std::vector<IndexedRecord> index(const IndexOptions& options) const {
+  std::vector<IndexedRecord> index(IndexOptions options) const {
     UnpackedBudget budget;
     std::vector<std::unique_ptr<RecordFile>> files;
     files.push_back(std::make_unique<RecordFile>(path_, budget));
@@ -76,7 +76,7 @@ TEST_F(RecordIndexes, MarkDamagedRecords) {
   EXPECT_EQ(index(options())[1].value, 6);
 }
 
-TEST_F(RecordIndexes, AreNeverBelievedDamaged) {
+TEST_F(RecordIndexes, AreMadeAgainAfterEveryDamageOfTheKeptFile) {
   index(options());
   const Bytes whole = read_file(kept_file());
   for_each_damage(whole, [&](const Bytes& damaged) {
@@ -92,20 +92,31 @@ TEST_F(RecordIndexes, AreMadeInMemoryWithoutACacheFolder) {
   IndexOptions unusable = options();
   unusable.cache_dir = path_ / "below a file";
   EXPECT_EQ(index(unusable), expected());
+  UnpackedBudget budget;
+  std::vector<std::unique_ptr<RecordFile>> files;
+  files.push_back(std::make_unique<RecordFile>(path_, budget));
+  testing::internal::CaptureStderr();
+  index_records(files, unusable);
+  EXPECT_FALSE(unusable.can_keep);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("; give another --cache-dir"),
+            std::string::npos);
+  testing::internal::CaptureStderr();
+  index_records(files, unusable);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "the warning comes once";
 }
 
 TEST_F(RecordIndexes, WaitForAnotherProcessAndThenGiveUp) {
   std::filesystem::create_directories(cache());
   FileLock lock = try_lock_file(cache() / "records.lock");
   ASSERT_EQ(lock.outcome, FileLock::Outcome::kHeld);
-  IndexOptions impatient = options();
-  impatient.wait = 60ms;
-  const std::string error = message_of<FileError>([&] { index(impatient); });
+  IndexOptions short_wait = options();
+  short_wait.wait = 60ms;
+  const std::string error = message_of<FileError>([&] { index(short_wait); });
   EXPECT_TRUE(
       error.starts_with("another process has indexed records for 0.06 s and holds the lock"))
       << error;
   lock.file.reset();
-  EXPECT_EQ(index(impatient), expected());
+  EXPECT_EQ(index(short_wait), expected());
 }
 
 TEST_F(RecordIndexes, LeaveNothingBehindWhenAValueIsRefused) {

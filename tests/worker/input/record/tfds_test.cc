@@ -85,14 +85,16 @@ TEST_F(TfdsFolders, NameTheShardsThatAreMissing) {
   }
   EXPECT_EQ(error(), "--data tfds: " + folder().string() +
                          ": 3 of 8 shards are there; the first that is missing is "
-                         "tiny-train.tfrecord-00001-of-00008");
+                         "tiny-train.tfrecord-00001-of-00008; fetch what is missing, or make the "
+                         "data set again with tfds.load");
 }
 
 TEST_F(TfdsFolders, CompareTheNumberOfRecords) {
   write_tfds(folder(), three_splits());
   const std::filesystem::path shard = folder() / "tiny-test.tfrecord-00001-of-00002";
   write_file(shard, record_bytes({labelled_record(picture_of(1), 1)}));
-  EXPECT_EQ(error(), shard.string() + ": 1 records; dataset_info.json says 2");
+  EXPECT_EQ(error(),
+            shard.string() + ": 1 records; dataset_info.json says 2; fetch both files again");
 }
 
 TEST_F(TfdsFolders, AreRefusedInOneLine) {
@@ -102,18 +104,23 @@ TEST_F(TfdsFolders, AreRefusedInOneLine) {
   write_tfds(folder(), three_splits(), "array_record");
   EXPECT_NE(error().find("its fileFormat is array_record; expected tfrecord"), std::string::npos);
   write_tfds(folder(), {{"test", {2}}});
-  EXPECT_NE(error().find("it has no split train with records; its splits are test"),
+  EXPECT_NE(error().find("it has no split train with records; its splits are test; fetch"),
+            std::string::npos);
+  write_tfds(folder(), {});
+  EXPECT_NE(error().find("it has no split train with records; it has no splits at all; fetch"),
             std::string::npos);
   write_tfds(folder(), three_splits());
   write_text(folder() / "label.labels.txt", "ant\nbee\n");
-  EXPECT_NE(error().find("features.json has 3 classes, and label.labels.txt has 2 names"),
-            std::string::npos);
+  EXPECT_NE(
+      error().find("features.json has 3 classes, and label.labels.txt has 2 names; fetch both "
+                   "again, or remove the file of names"),
+      std::string::npos);
   for (const char* const number : {"-4", "x", "1.5", "100001"}) {
     write_tfds(folder(), three_splits());
     replace_in("features.json", "\"3\"}}}", "\"" + std::string(number) + "\"}}}");
     EXPECT_EQ(error(), (folder() / "features.json").string() +
                            ": numClasses of feature label is \"" + number +
-                           "\"; expected a whole number from 0 to 100000");
+                           "\"; expected a whole number from 0 to 100000; fetch the file again");
   }
   write_tfds(folder(), three_splits());
   EXPECT_NE(message_of<UsageError>([&] {
@@ -132,6 +139,57 @@ TEST_F(TfdsFolders, AreRefusedWhateverTheDamageOfTheirDescription) {
       EXPECT_EQ(error().find("json.exception"), std::string::npos) << error();
     }
   }
+}
+
+// Each changed bit is found or leaves a data set; no error has a library's own words.
+TEST_F(TfdsFolders, AreReadOrRefusedInOneLineWhateverBitOfTheirDescriptionChanged) {
+  write_tfds(folder(), {{"train", {2}}, {"test", {1}}});
+  int num_refused = 0;
+  for (const char* const name : {"dataset_info.json", "features.json"}) {
+    const Bytes whole = read_file(folder() / name);
+    for (std::size_t at = 0; at < whole.size(); ++at) {
+      Bytes damaged = whole;
+      damaged[at] ^= static_cast<std::uint8_t>(1U << at % 8);
+      write_file(folder() / name, damaged);
+      const std::string found = error();
+      if (found.empty()) continue;
+      ++num_refused;
+      EXPECT_NE(found.find(folder().string()), std::string::npos) << found;
+      EXPECT_EQ(found.find("json.exception"), std::string::npos) << found;
+    }
+    write_file(folder() / name, whole);
+  }
+  EXPECT_GT(num_refused, 200);
+}
+
+// A link to itself cannot be read by any user; a folder without permission can be by root.
+TEST_F(TfdsFolders, ThatCannotBeReadAreNoMissingFolders) {
+  write_tfds(folder(), three_splits());
+  const auto expect_unreadable = [&](const std::filesystem::path& data) {
+    const std::string found = message_of<FileError>([&] { open(data); });
+    EXPECT_NE(found.find("Too many levels of symbolic links; let this user read "),
+              std::string::npos)
+        << found;
+    EXPECT_EQ(found.find("filesystem error"), std::string::npos) << found;
+  };
+  std::filesystem::create_symlink("loop", root_.path() / "loop");
+  expect_unreadable(root_.path() / "loop");
+  expect_unreadable(root_.path() / "loop/tiny");
+  for (const char* const name : {"label.labels.txt", "features.json", "dataset_info.json"}) {
+    std::filesystem::remove(folder() / name);
+    std::filesystem::create_symlink(name, folder() / name);
+    expect_unreadable(folder());
+  }
+}
+
+TEST_F(TfdsFolders, MayHaveFeaturesInTheFormOfEarlierVersions) {
+  write_tfds(folder(), three_splits());
+  write_text(folder() / "features.json", R"({"type": "a.FeaturesDict", "content": {
+    "picture": {"type": "a.Image", "content": {"shape": [null, null, 3]}},
+    "label": {"type": "a.ClassLabel", "content": {"num_classes": 3}}}})");
+  EXPECT_NE(error().find("--image-feature picture: there is no such feature"), std::string::npos)
+      << error();
+  EXPECT_EQ(open(folder(), {.image = "image"}).train->spec().num_classes, 3);
 }
 
 TEST_F(TfdsFolders, SayWhatTheirDescriptionLacks) {

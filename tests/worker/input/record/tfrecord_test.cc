@@ -11,6 +11,7 @@
 #include "tests/worker/input/read_sample.h"
 #include "tests/worker/input/record/record_folders.h"
 #include "worker/input/image/image_decoder.h"
+#include "worker/input/record/record_file.h"
 
 namespace syncopate {
 namespace {
@@ -173,7 +174,7 @@ TEST_F(TfrecordFiles, WithDamagedPicturesAreRefusedOrSkipped) {
   bytes[100] ^= 1;
   write_file(path("a"), bytes);
   EXPECT_EQ(shortened(error("a::t", {.height = 8, .width = 8})),
-            "a: record at byte 0: the checksum of its bytes is wrong");
+            "a: record at byte 0: the checksum of its bytes is wrong; fetch the file again");
   const DataSplits data = open("a::t", {.height = 8, .width = 8, .skip_bad_records = 1});
   Bytes pixels(8 * 8 * 3);
   EXPECT_THROW(read_sample(*data.train, 0, pixels), FileError);
@@ -228,7 +229,8 @@ TEST_F(TfrecordFiles, RefuseWhatDoesNotFitInOneLine) {
             "'data/train-*.tfrecord', in quotation marks");
   EXPECT_EQ(shortened(error("a::t", raw("3:u8"))),
             "--raw-shape: [3] u8 are 3 bytes; the feature image of a: record at byte 0 has 2 in 1 "
-            "value");
+            "value; give 2:u8, if that is their shape");
+  EXPECT_NE(error("a::t", raw("1x1x1:u8")).find("give 1x1x1:u16, if"), std::string::npos);
   EXPECT_EQ(shortened(error("a::t", raw("2:u8", "class"))),
             "--label-feature class: there is no such feature in a: record at byte 0, which has "
             "image (bytes), label (int64)");
@@ -323,7 +325,8 @@ TEST_F(TfrecordFiles, WarnAboutFilesWithoutRecords) {
   EXPECT_NE(warning.find("1 of 2 files has no records, b; fetch them again if they should"),
             std::string::npos)
       << warning;
-  EXPECT_NE(error("b::a", raw("2:u8")).find("hold no records"), std::string::npos);
+  EXPECT_NE(error("b::a", raw("2:u8")).find("hold no records; fetch them again, or give "),
+            std::string::npos);
 }
 
 TEST_F(TfrecordFiles, NameRawShapeAtTheStartIfTheyHoldNoPictures) {
@@ -358,7 +361,7 @@ TEST_F(TfrecordFiles, SayThatAllRecordsAreDamaged) {
   write_pictures("t", 2);
   EXPECT_EQ(shortened(error("a::t", {.height = 8, .width = 8, .skip_bad_records = 9})),
             "all 3 records are damaged; the first: a: record at byte 0: the checksum of its bytes "
-            "is wrong");
+            "is wrong; fetch the file again");
 }
 
 TEST_F(TfrecordFiles, NameTheFilesOfAFolderThatIsGivenAsAPattern) {

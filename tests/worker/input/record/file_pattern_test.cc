@@ -1,0 +1,83 @@
+// The files that a pattern of tfrecord:GLOB names.
+#include "worker/input/record/file_pattern.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "models/base/errors.h"
+#include "tests/worker/input/packed_files.h"
+
+namespace syncopate {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FilePatterns : public testing::Test {
+ protected:
+  void write(const std::vector<std::string>& names) const {
+    for (const std::string& name : names) {
+      fs::create_directories((folder_.path() / name).parent_path());
+      write_file(folder_.path() / name, Bytes());
+    }
+  }
+  // Returns the names inside the test's folder.
+  std::vector<std::string> found(const std::string& pattern) const {
+    std::vector<std::string> names;
+    for (const fs::path& path : files_of_pattern((folder_.path() / pattern).string())) {
+      names.push_back(path.lexically_relative(folder_.path()).string());
+    }
+    return names;
+  }
+  std::string error(const std::string& pattern) const {
+    return message_of<Error>([&] { found(pattern); });
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(FilePatterns, NameEachFileOnceInTheOrderOfTheNames) {
+  write({"b-1", "a-1", "a-10", "sub/a"});
+  EXPECT_EQ(found("{a-1*,a-*,b-1}"), (std::vector<std::string>{"a-1", "a-10", "b-1"}));
+}
+
+TEST_F(FilePatterns, NameTheFirstShardThatIsMissingAsTheOthersAreNamed) {
+  write({"c-0-of-2", "d-00000", "d-00001"});
+  EXPECT_NE(error("{c-?-of-?,d-00000*}")
+                .find("1 of 2 shards are there; the first that is missing is c-1-of-2; "),
+            std::string::npos)
+      << error("{c-?-of-?,d-00000*}");
+  write({"e-00000-of-00002"});
+  EXPECT_NE(error("*").find("missing is c-1-of-2; "), std::string::npos) << error("*");
+  EXPECT_NE(error("[de]*").find("missing is e-00001-of-00002; "), std::string::npos);
+}
+
+TEST_F(FilePatterns, TakeNumbersOfShardsWithoutLeadingZeros) {
+  for (int shard = 0; shard < 12; ++shard) write({"a-" + std::to_string(shard) + "-of-12"});
+  EXPECT_EQ(found("a-*").size(), 12U);
+  fs::remove(folder_.path() / "a-3-of-12");
+  EXPECT_NE(error("a-*").find("11 of 12 shards are there; the first that is missing is a-3-of-12"),
+            std::string::npos);
+}
+
+// A link to itself cannot be read by any user; a folder without permission can be by root.
+TEST_F(FilePatterns, AreErrorsIfAFolderCannotBeRead) {
+  fs::create_symlink("loop", folder_.path() / "loop");
+  for (const char* const pattern : {"loop/*", "loop/a", "loop/sub/*"}) {
+    EXPECT_EQ(error(pattern).find("read " + (folder_.path() / "loop").string()), 0)
+        << pattern << ": " << error(pattern);
+    EXPECT_NE(error(pattern).find("Too many levels of symbolic links; let this user read it"),
+              std::string::npos);
+  }
+  EXPECT_NE(error("none/*").find("no file matches"), std::string::npos) << error("none/*");
+}
+
+TEST_F(FilePatterns, AreErrorsIfAFolderOfAWildcardCannotBeRead) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may read every folder";
+  write({"sub/a", "other/a"});
+  fs::permissions(folder_.path() / "sub", fs::perms::none);
+  EXPECT_NE(error("*/?").find("a folder in which files of "), std::string::npos) << error("*/?");
+  fs::permissions(folder_.path() / "sub", fs::perms::owner_all);
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,22 @@
+// Reads features.json, in which TensorFlow Datasets says what the features of a record are.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace syncopate {
+
+// A feature; those of nested dictionaries are named "outer/inner".
+struct TfdsFeature {
+  std::string name;
+  std::string type;              // "Image", "ClassLabel"
+  std::int64_t num_classes = 0;  // 0: unknown, or no ClassLabel
+};
+
+// Returns the features in a file, which may have the form of any version of TensorFlow Datasets.
+// Throws FileError naming the file.
+std::vector<TfdsFeature> read_tfds_features(const std::filesystem::path& path);
+
+}  // namespace syncopate
