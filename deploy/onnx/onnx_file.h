@@ -23,6 +23,8 @@ class OnnxFile {
   const proto::onnx::GraphProto& graph() const noexcept { return model_.graph(); }
   proto::onnx::GraphProto& mutable_graph() noexcept { return *model_.mutable_graph(); }
   std::int64_t opset() const noexcept { return opset_; }
+  // The program that wrote the file, such as "pytorch".
+  const std::string& producer() const noexcept { return model_.producer_name(); }
 
   // Returns the shape of a tensor; its product is at most kMostTensorElements.
   Shape shape_of(const proto::onnx::TensorProto& tensor) const;

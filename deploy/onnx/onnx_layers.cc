@@ -105,13 +105,23 @@ std::string OnnxReader::kernel_weight(const Node& node, std::size_t rank, Shape&
   if (std::ranges::find(shape, 0) != shape.end()) throw UsageError("with an empty weight");
   for (const std::int64_t side : shape) to_int(side, 1, std::numeric_limits<int>::max(), "a side");
   const std::string& name = weight->stored != nullptr ? weight->stored->name() : node.input(1);
-  const std::string layer = name_of(node, name);
-  // A copy per layer would be trained apart.
-  if (weight->stored != nullptr && !name.empty()) {
-    const auto [user, is_first] = weight_users_.emplace(name, layer);
-    if (!is_first) throw UsageError(fmt::format("with the weight of {}", user->second));
-  }
+  std::string layer = name_of(node, name);
+  take(node, 1, layer);
   return layer;
+}
+
+void OnnxReader::take(const Node& node, int index, const std::string& layer) {
+  const OnnxConstant& tensor = *constant(node, index);
+  if (tensor.stored == nullptr) return;
+  const std::string& stored = tensor.stored->name();
+  const auto [user, is_first] =
+      weight_users_.emplace(stored.empty() ? node.input(index) : stored, layer);
+  if (is_first) return;
+  const std::vector<float> values = constants_.floats(tensor);
+  const bool is_one_number =
+      std::ranges::all_of(values, [&](float value) { return value == values.front(); });
+  if (is_one_number && file_.producer() != "pytorch") return;
+  throw UsageError(fmt::format("with the tensor {} of {}", shown_name(user->first), user->second));
 }
 
 void OnnxReader::require_shape(const Node& node, const Shape& expected, const Shape& found) const {
@@ -149,9 +159,11 @@ std::optional<OnnxReader::LaterBias> OnnxReader::later_bias(const Node& node,
   return LaterBias{reader, index};
 }
 
-std::vector<float> OnnxReader::bias_of(const Node& node, int index, std::int64_t channels) {
+std::vector<float> OnnxReader::bias_of(const Node& node, int index, std::int64_t channels,
+                                       const std::string& layer) {
   if (has_input(node, index)) {
     std::vector<float> bias = list_of(node, index, channels);
+    take(node, index, layer);
     // PyTorch computes zeros in place of a bias that a layer does not have.
     const bool is_computed = constant(node, index)->stored == nullptr;
     const auto is_zero = [](float value) { return value == 0.0F; };
@@ -160,7 +172,9 @@ std::vector<float> OnnxReader::bias_of(const Node& node, int index, std::int64_t
   const auto later = later_bias(node, channels);
   if (!later) return {};
   joined_.insert(later->add);
-  return list_of(*later->add, later->input, channels);
+  std::vector<float> bias = list_of(*later->add, later->input, channels);
+  take(*later->add, later->input, layer);
+  return bias;
 }
 
 void OnnxReader::check_conv(const OnnxAttributes& attributes) const {
@@ -181,7 +195,7 @@ void OnnxReader::add_conv(const Node& node, const OnnxAttributes& attributes) {
   op.pad = onnx_padding(attributes, {found[2], found[3]}, std::span(shape).subspan(2), op.stride);
   op.pad = {op.pad.top + x.pad.top, op.pad.left + x.pad.left, op.pad.bottom + x.pad.bottom,
             op.pad.right + x.pad.right};
-  std::vector<float> bias = bias_of(node, 2, shape[0]);
+  std::vector<float> bias = bias_of(node, 2, shape[0], name);
   op.bias = !bias.empty();
   require_shape(node, {shape[0], in / op.groups, shape[2], shape[3]}, shape);
   const NodeId id =
@@ -236,7 +250,7 @@ void OnnxReader::add_conv_transpose(const Node& node, const OnnxAttributes& attr
   const auto side = [](std::int64_t pad) { return to_int(pad, 0, kLargestOnnxWindow, "pads"); };
   // output_padding is less padding at the bottom and the right.
   op.pad = {side(pads[0]), side(pads[1]), side(pads[2] - extra[0]), side(pads[3] - extra[1])};
-  std::vector<float> bias = bias_of(node, 2, shape[1]);
+  std::vector<float> bias = bias_of(node, 2, shape[1], name);
   op.bias = !bias.empty();
   const NodeId id = build_.conv_transpose2d(
       x.node, name, to_int(shape[1], 1, kMostLayerChannels, "channels"), op);
@@ -256,6 +270,7 @@ void OnnxReader::add_batch_norm(const Node& node, const OnnxAttributes& attribut
   constexpr std::array kTensors = {".weight", ".bias", ".running_mean", ".running_var"};
   for (int i = 0; i < 4; ++i) {
     weights_[name + kTensors[static_cast<std::size_t>(i)]] = list_of(node, i + 1, channels);
+    take(node, i + 1, name);
   }
   const BatchNormOp op{.epsilon = attributes.number("epsilon", 1e-5F),
                        .momentum = complement(attributes.number("momentum", 0.9F))};
@@ -275,9 +290,11 @@ void OnnxReader::add_layer_norm(const Node& node, const OnnxAttributes& attribut
       name_of(node, scale != nullptr && scale->stored != nullptr ? scale->stored->name() : "");
   const std::int64_t features = shape.back();
   std::vector<float> weight = list_of(node, 1, features);
+  take(node, 1, name);
   std::vector<float> bias(static_cast<std::size_t>(features));
   if (has_input(node, 2)) {
     bias = list_of(node, 2, features);
+    take(node, 2, name);
   } else {
     layers_with_new_bias_.push_back(name);
   }
@@ -329,7 +346,7 @@ void OnnxReader::add_dense(const Node& node, bool is_transposed) {
   const std::int64_t out = shape[is_transposed ? 0 : 1];
   const std::int64_t in = map_of(x).back();
   require_shape(node, is_transposed ? Shape{out, in} : Shape{in, out}, shape);
-  std::vector<float> bias = bias_of(node, 2, out);
+  std::vector<float> bias = bias_of(node, 2, out, name);
   const bool has_bias = !bias.empty();
   if (!has_bias && !is_map) {
     bias.resize(static_cast<std::size_t>(out));

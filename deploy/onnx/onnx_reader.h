@@ -157,9 +157,14 @@ class OnnxReader {
     int input = 0;
   };
   std::optional<LaterBias> later_bias(const Node& node, std::int64_t channels) const;
+  // Notes that a layer has a constant input of a node. Throws UsageError if another layer has it: a
+  // copy for each would be trained apart. Exporters but PyTorch's store initial values that are one
+  // repeated number once for several layers, so these may be shared.
+  void take(const Node& node, int index, const std::string& layer);
   std::string kernel_weight(const Node& node, std::size_t rank, Shape& shape);
   // Reads the bias of a layer from an input of the node or from a later Add; empty without one.
-  std::vector<float> bias_of(const Node& node, int index, std::int64_t channels);
+  std::vector<float> bias_of(const Node& node, int index, std::int64_t channels,
+                             const std::string& layer);
   // Reads `size` values of a constant input whose other sides are 1.
   std::vector<float> list_of(const Node& node, int index, std::int64_t size) const;
   void require_shape(const Node& node, const Shape& expected, const Shape& found) const;

@@ -123,10 +123,48 @@ const WrongFile kWrongFiles[] = {
        graph_of(model).mutable_initializer()->rbegin()->set_float_data(
            0, std::numeric_limits<float>::infinity());
      }},
-    {"WithSharedWeights", "Gemm with the weight of first in node again", [](OnnxModel& model) {
+    {"WithSharedWeights", "Gemm with the tensor square of first in node again",
+     [](OnnxModel& model) {
        model.weights("square", {5, 5});
        model.node("Gemm", "first", {"fc", "square"});
        model.node("Gemm", "again", {"first", "square"});
+       graph_of(model).mutable_output(0)->set_name("again");
+     }},
+    {"WithASharedBias", "Gemm with the tensor shifts of first in node again",
+     [](OnnxModel& model) {
+       model.weights("one", {5, 5});
+       model.weights("two", {5, 5});
+       model.weights("shifts", {5});
+       model.node("Gemm", "first", {"fc", "one", "shifts"});
+       model.node("Gemm", "again", {"first", "two", "shifts"});
+       graph_of(model).mutable_output(0)->set_name("again");
+     }},
+    {"WithASharedLayerNorm", "LayerNormalization with the tensor norm.weight of norm in node again",
+     [](OnnxModel& model) {
+       model.weights("norm.weight", {5});
+       model.weights("norm.bias", {5});
+       model.node("LayerNormalization", "norm", {"fc", "norm.weight", "norm.bias"});
+       model.node("LayerNormalization", "again", {"norm", "norm.weight", "norm.bias"});
+       graph_of(model).mutable_output(0)->set_name("again");
+     }},
+    {"WithASharedBatchNorm", "BatchNormalization with the tensor bn.weight of bn in node again",
+     [](OnnxModel& model) {
+       model.weights("kernel", {4, 3, 1, 1});
+       model.node("Conv", "map", {"x", "kernel"});
+       model.batch_norm("bn", "map", 4);
+       model.node("BatchNormalization", "again",
+                  {"bn", "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var"});
+       model.node("GlobalAveragePool", "mean", {"again"});
+       graph_of(model).mutable_output(0)->set_name("mean");
+     }},
+    {"OfPyTorchWithSharedZeros", "Gemm with the tensor shifts of first in node again",
+     [](OnnxModel& model) {
+       model.message.set_producer_name("pytorch");
+       model.weights("one", {5, 5});
+       model.weights("two", {5, 5});
+       model.weights("shifts", {5}, 0.0F);
+       model.node("Gemm", "first", {"fc", "one", "shifts"});
+       model.node("Gemm", "again", {"first", "two", "shifts"});
        graph_of(model).mutable_output(0)->set_name("again");
      }}};
 

@@ -284,6 +284,18 @@ TEST_F(AnOnnxNetwork, JoinsChannelsAndAddsMaps) {
   EXPECT_EQ(network.graph.num_classes(), 8);
 }
 
+// tf2onnx stores equal initial values of several layers once.
+TEST_F(AnOnnxNetwork, MayShareATensorOfZeros) {
+  OnnxModel model({0, 4});
+  model.weights("one", {4, 4});
+  model.weights("two", {4, 4});
+  model.weights("zeros", {4}, 0.0F);
+  model.node("Gemm", "first", {"x", "one", "zeros"});
+  model.node("Gemm", "again", {"first", "two", "zeros"});
+  model.output("again");
+  EXPECT_EQ(operations(model), "dense dense");
+}
+
 TEST_F(AnOnnxNetwork, KeepsDropoutOfTrainingModeAlone) {
   const auto operations_of = [&](float rate, bool is_training) {
     OnnxModel model({0, 6});
