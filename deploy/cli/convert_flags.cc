@@ -7,7 +7,7 @@ namespace syncopate {
 namespace {
 
 constexpr const char* kConvertHelp =
-    "Operators of ONNX that are taken, of opsets 13 to 23:\n"
+    "Operators of ONNX that are taken, of opsets 13 to 25:\n"
     "  Conv, ConvTranspose    one stride, no dilation; ConvTranspose without groups; a Pad of "
     "zeros\n"
     "                         in front of Conv, AveragePool, or Relu and MaxPool\n"

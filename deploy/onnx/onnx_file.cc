@@ -83,6 +83,13 @@ OnnxFile::OnnxFile(std::filesystem::path path, std::istream& bytes) : path_(std:
   check_opset();
 }
 
+std::string OnnxFile::metadata(std::string_view key) const {
+  for (const auto& entry : model_.metadata_props()) {
+    if (entry.key() == key) return entry.value();
+  }
+  return "";
+}
+
 void OnnxFile::check_opset() {
   for (const auto& entry : model_.opset_import()) {
     if (entry.domain().empty() || entry.domain() == "ai.onnx") opset_ = entry.version();

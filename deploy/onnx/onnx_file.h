@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <istream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "deploy/onnx/proto/onnx.pb.h"
@@ -23,6 +24,8 @@ class OnnxFile {
   const proto::onnx::GraphProto& graph() const noexcept { return model_.graph(); }
   proto::onnx::GraphProto& mutable_graph() noexcept { return *model_.mutable_graph(); }
   std::int64_t opset() const noexcept { return opset_; }
+  // Returns an entry of the metadata of the model; "" if there is none of the name.
+  std::string metadata(std::string_view key) const;
   // The program that wrote the file, such as "pytorch".
   const std::string& producer() const noexcept { return model_.producer_name(); }
 

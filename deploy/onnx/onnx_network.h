@@ -12,9 +12,9 @@
 
 namespace syncopate {
 
-// The opsets whose operators are known: 23 is the newest that PyTorch 2.15 writes.
+// The opsets whose operators are known: 25 is the newest that PyTorch 2.15 writes.
 inline constexpr std::int64_t kOldestOpset = 13;
-inline constexpr std::int64_t kNewestOpset = 23;
+inline constexpr std::int64_t kNewestOpset = 25;
 
 struct OnnxWeights {
   std::string name;

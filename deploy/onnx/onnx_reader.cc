@@ -54,6 +54,10 @@ OnnxReader::OnnxReader(OnnxFile& file, std::string name)
 
 OnnxNetwork OnnxReader::read() {
   find_values();
+  // `export --onnx` writes the loss, which no node shows.
+  for (const LossKind kind : {LossKind::kBinaryCrossEntropy, LossKind::kMeanSquaredError}) {
+    if (file_.metadata("loss") == name(kind)) loss_ = kind;
+  }
   drop_last_activation();
   const std::vector<const Node*> nodes = sorted_nodes();
   // What depends on stored tensors alone comes first: a layer may need the bias of a later Add.

@@ -119,6 +119,16 @@ TEST_F(AnOnnxFileOf, AnyNetworkHasOneNameForEachValue) {
   EXPECT_EQ(model.metadata_props(0).key(), "input");
 }
 
+TEST_F(AnOnnxFileOf, ANetworkOfNumbersKeepsItsLoss) {
+  GraphBuilder build("net");
+  const NodeId x = build.input({3}, {.dtype = DType::kF32, .mean = {0.0F}, .stddev = {1.0F}});
+  const Graph graph = build.finish(build.dense(x, "fc", 2), {.kind = LossKind::kMeanSquaredError});
+  write_onnx_network(
+      graph, [&](std::size_t i) { return values(graph, i); },
+      {{"loss", std::string(name(graph.loss().kind))}}, path());
+  EXPECT_EQ(read_onnx_network(path()).graph.loss().kind, LossKind::kMeanSquaredError);
+}
+
 TEST_F(AnOnnxFileOf, ALayerThatIsCalledLogitsHasTheOutputLogits) {
   GraphBuilder build("net");
   const NodeId x = build.input({3}, {.dtype = DType::kF32, .mean = {0.0F}, .stddev = {1.0F}});
