@@ -233,6 +233,7 @@ OnnxForm OnnxReader::form_of_input(const std::string& name, const Shape& shape) 
     }
   }
   constexpr std::int64_t kMostColours = 4;
+  if (file_.producer() == "pytorch") return OnnxForm::kChannelsFirst;
   return shape[3] <= kMostColours && shape[1] > kMostColours ? OnnxForm::kChannelsLast
                                                              : OnnxForm::kChannelsFirst;
 }
@@ -248,6 +249,10 @@ void OnnxReader::add(const Node& node) {
   if (constants_.fold(node, known_shape)) return;
   const std::string op = is_standard(node) ? node.op_type() : node.domain() + "::" + node.op_type();
   const auto row = std::ranges::find(rows(), op, &Row::op);
+  // PyTorch writes these operators for a dropout that overwrites its input.
+  if (op == "RandomUniformLike") {
+    return refuse(node, "of a dropout with inplace=True; export it with inplace=False");
+  }
   if (row == rows().end()) return refuse(node, "");
   add_known(node, *row, OnnxAttributes(file_, node));
 }

@@ -365,6 +365,29 @@ TEST_F(AnOnnxNetwork, NamesAllOperatorsThatHaveNoCounterpartAtOnce) {
                 "what is taken");
 }
 
+// A layer without kernels or windows does not show the order of the axes of a map.
+TEST_F(AnOnnxNetwork, OfPyTorchHasChannelsFirst) {
+  for (const char* const producer : {"pytorch", "tf2onnx"}) {
+    OnnxModel model({0, 5, 6, 3});
+    model.message.set_producer_name(producer);
+    model.node("Flatten", "flat", {"x"});
+    model.weights("fc.weight", {2, 90});
+    set(model.node("Gemm", "fc", {"flat", "fc.weight"}), "transB", std::int64_t{1});
+    model.output("fc");
+    const bool is_first = producer == std::string("pytorch");
+    EXPECT_EQ(read(model).graph.input_shape(), is_first ? (Shape{6, 3, 5}) : (Shape{5, 6, 3}));
+  }
+}
+
+TEST_F(AnOnnxNetwork, NamesADropoutThatOverwritesItsInput) {
+  OnnxModel model({0, 4});
+  model.node("RandomUniformLike", "noise", {"x"});
+  model.node("Mul", "fc", {"x", "noise"});
+  model.output("fc");
+  EXPECT_NE(error_of(model).find("dropout with inplace=True"), std::string::npos)
+      << error_of(model);
+}
+
 TEST_F(AnOnnxNetwork, MayHaveAnOpsetFrom13To25) {
   for (const std::int64_t opset : {13, 17, 25}) {
     OnnxModel model = small_onnx_network();
