@@ -10,6 +10,7 @@
 
 #include "deploy/commands/commands.h"
 #include "deploy/onnx/onnx_network.h"
+#include "deploy/slurm/job_script.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "models/base/replacing_file.h"
@@ -44,6 +45,18 @@ void require_new_files(const ConvertOptions& options) {
   }
 }
 
+// Refuses to overwrite the stored tensors of the ONNX file.
+void require_others_stay(const ConvertOptions& options, const OnnxNetwork& network) {
+  for (const fs::path& other : network.other_files) {
+    for (const fs::path& file : {options.out, options.weights}) {
+      std::error_code ignored;
+      if (!fs::equivalent(file, other, ignored)) continue;
+      throw UsageError(
+          fmt::format("{} holds tensors of the ONNX file; give another file", file.string()));
+    }
+  }
+}
+
 // Returns the text of the network file. The file that a user gets is read again here, so that its
 // limits are those of --model file:.
 std::string network_text(const Graph& graph, const fs::path& path) {
@@ -73,6 +86,7 @@ void write_weights(const std::vector<OnnxWeights>& weights, const fs::path& path
 int run_convert_network(const ConvertOptions& options, std::ostream& out) {
   require_new_files(options);
   const OnnxNetwork network = read_onnx_network(options.source);
+  require_others_stay(options, network);
   const std::string text = network_text(network.graph, options.out);
   // Both files are complete before one of them replaces an older one.
   ReplacingFile file(options.out);
@@ -85,9 +99,9 @@ int run_convert_network(const ConvertOptions& options, std::ostream& out) {
                      options.weights.string());
   for (const std::string& note : network.notes) log(LogLevel::kInfo, note);
   out << fmt::format(
-             "train it: syncopate train --model file:{} --init-from {} --data DATA, with "
+             "train it: syncopate train --model {} --init-from {} --data DATA, with "
              "--normalize as the network was trained\n",
-             options.out.string(), options.weights.string())
+             shell_word("file:" + options.out.string()), shell_word(options.weights.string()))
       << std::flush;
   return 0;
 }

@@ -156,6 +156,16 @@ std::string OnnxFile::bytes_of(const TensorProto& tensor, std::uint64_t size) co
   return tensor.raw_data();
 }
 
+std::vector<std::filesystem::path> OnnxFile::other_files() const {
+  std::vector<std::filesystem::path> files;
+  for (const TensorProto& tensor : model_.graph().initializer()) {
+    for (const auto& entry : tensor.external_data()) {
+      if (entry.key() == "location") files.push_back(path_.parent_path() / entry.value());
+    }
+  }
+  return files;
+}
+
 std::string OnnxFile::external_bytes(const TensorProto& tensor, std::uint64_t size) const {
   std::string location;
   std::uint64_t offset = 0;

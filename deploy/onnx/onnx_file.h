@@ -29,6 +29,9 @@ class OnnxFile {
   // The program that wrote the file, such as "pytorch".
   const std::string& producer() const noexcept { return model_.producer_name(); }
 
+  // Returns the files beside this one that hold stored tensors.
+  std::vector<std::filesystem::path> other_files() const;
+
   // Returns the shape of a tensor; its product is at most kMostTensorElements.
   Shape shape_of(const proto::onnx::TensorProto& tensor) const;
   // Whether the elements are of a floating-point type that read_floats() converts, or of an integer

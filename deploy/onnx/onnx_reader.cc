@@ -375,7 +375,11 @@ OnnxNetwork OnnxReader::finish() {
                      ": a Sigmoid at the end of a map; label maps are trained with a softmax, of "
                      "two channels or more");
   }
-  OnnxNetwork network{.graph = {}, .weights = {}, .input = input_shape_, .notes = {}};
+  OnnxNetwork network{.graph = {},
+                      .weights = {},
+                      .input = input_shape_,
+                      .other_files = file_.other_files(),
+                      .notes = {}};
   try {
     network.graph = build_.finish(last->second.node, {.kind = loss_});
   } catch (const ShapeError& error) {

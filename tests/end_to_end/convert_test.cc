@@ -65,6 +65,7 @@ TEST_F(ConvertOfAnOnnxFile, EndsWithOneLineForWrongWords) {
   };
   expect_refused({model_, net_}, "expected three files: convert model.onnx net.json");
   expect_refused({model_, net_, net_}, "two files; found one name");
+  expect_refused({model_, net_, scratch_ / "./net.json"}, "two files; found one name");
   expect_refused({model_, model_, weights_}, "is the ONNX file itself");
   expect_refused({model_, scratch_ / "no/net.json", weights_}, "there is no folder ");
   expect_refused({scratch_ / "none.onnx", net_, weights_}, "there is no such file");

@@ -135,6 +135,9 @@ TEST_F(AnOnnxNetwork, ReadsAllWaysOfStoringFloats) {
               }
             }),
             expected);
+  // `convert` must not overwrite it.
+  EXPECT_EQ(read_onnx_network(folder_.path() / "net.onnx").other_files,
+            std::vector{folder_.path() / "net.data"});
 }
 
 TEST_F(AnOnnxNetwork, MayHaveItsPaddingFromAutoPad) {
