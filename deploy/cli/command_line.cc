@@ -143,7 +143,7 @@ constexpr const char* kNetworkFileHelp =
     "  dense                  features, which is \"classes\" in the layer that gives the classes "
     "(for\n"
     "                         label maps: the channels of a convolution) or the numbers;\n"
-    "                         init he-uniform | glorot-uniform (default)\n"
+    "                         init he-uniform | glorot-uniform (default), bias true\n"
     "  add, multiply          inputs: two nodes of one shape; multiply also takes a map and the\n"
     "                         factors of its channels, [C] or [1, 1, C]\n"
     "  matmul                 inputs: [B, M, K] and [B, K, N], which give [B, M, N]\n"

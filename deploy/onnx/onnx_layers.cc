@@ -347,22 +347,24 @@ void OnnxReader::add_dense(const Node& node, bool is_transposed) {
   const std::int64_t in = map_of(x).back();
   require_shape(node, is_transposed ? Shape{out, in} : Shape{in, out}, shape);
   std::vector<float> bias = bias_of(node, 2, out, name);
-  const bool has_bias = !bias.empty();
-  if (!has_bias && !is_map) {
+  // tf2onnx leaves out a bias of zeros, which Keras trains.
+  if (bias.empty() && !is_map && file_.producer() != "pytorch") {
     bias.resize(static_cast<std::size_t>(out));
     layers_with_new_bias_.push_back(name);
   }
+  const bool has_bias = !bias.empty();
   const int features = to_int(out, 1, kMostLayerChannels, "features");
-  const NodeId id = is_map ? build_.conv2d(x.node, name, features,
-                                           {.kernel_h = 1, .kernel_w = 1, .bias = has_bias})
-                           : build_.dense(x.node, name, features);
+  const NodeId id =
+      is_map
+          ? build_.conv2d(x.node, name, features, {.kernel_h = 1, .kernel_w = 1, .bias = has_bias})
+          : build_.dense(x.node, name, features, Init::kGlorotUniform, {.bias = has_bias});
   std::vector<float> weight = constants_.floats(*constant(node, 1));
   if (!is_transposed) {
     weight = exchanged_axes(weight, static_cast<std::size_t>(in), static_cast<std::size_t>(out));
   }
   if (!x.channels_last.empty()) weight = channels_first(weight, x.channels_last);
   weights_[name + ".weight"] = std::move(weight);
-  if (!bias.empty()) weights_[name + ".bias"] = std::move(bias);
+  if (has_bias) weights_[name + ".bias"] = std::move(bias);
   set(node, {.node = id, .form = x.form});
   if (const auto later = later_bias(node, out); later && joined_.contains(later->add)) {
     set(*later->add, {.node = id, .form = x.form});

@@ -109,7 +109,8 @@ class Matcher {
       group.relu = absorb<ReluOp>(group);
     } else if (is<DenseOp>(id)) {
       group.kind = GroupKind::kDense;
-      group.relu = absorb<ReluOp>(group);
+      // The kernel that adds the bias applies ReLU, too.
+      group.relu = std::get<DenseOp>(node(id).operation).bias && absorb<ReluOp>(group);
     } else if (is<LayerNormOp>(id)) {
       group.kind = GroupKind::kLayerNorm;
     } else if (is<DropoutOp>(id)) {

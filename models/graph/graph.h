@@ -133,7 +133,9 @@ struct AveragePoolOp {
 };
 struct GlobalAveragePoolOp {};
 struct FlattenOp {};
-struct DenseOp {};
+struct DenseOp {
+  bool bias = true;
+};
 struct AddOp {};
 // The product of two values of one shape, or of a map [H, W, C] and one factor for each of its
 // channels, [C] or [1, 1, C].
@@ -309,7 +311,8 @@ class GraphBuilder {
   NodeId global_average_pool(NodeId x);
   NodeId flatten(NodeId x);
   // Adds a layer. `init`: distribution of the weight's initial values; the bias starts at zero.
-  NodeId dense(NodeId x, std::string_view name, int out_features, Init init = Init::kGlorotUniform);
+  NodeId dense(NodeId x, std::string_view name, int out_features, Init init = Init::kGlorotUniform,
+               DenseOp operation = {});
   NodeId add(NodeId a, NodeId b);
   NodeId multiply(NodeId a, NodeId b);
   NodeId concat(std::vector<NodeId> inputs);  // of two or more

@@ -312,13 +312,14 @@ NodeId GraphBuilder::flatten(NodeId x) {
   return append("", FlattenOp{}, {x}, {num_elements(shape(x))});
 }
 
-NodeId GraphBuilder::dense(NodeId x, std::string_view name, int out_features, Init init) {
+NodeId GraphBuilder::dense(NodeId x, std::string_view name, int out_features, Init init,
+                           DenseOp operation) {
   const Shape in = shape(x);
   if (in.size() != 1) {
     throw ShapeError(fmt::format("dense {}: expected a vector [F], found {}; flatten it first",
                                  name, to_string(in)));
   }
-  const NodeId id = append(name, DenseOp{}, {x}, {out_features});
+  const NodeId id = append(name, operation, {x}, {out_features});
   Parameter weight;
   weight.name = std::string(name) + ".weight";
   weight.shape = {out_features, in[0]};
@@ -331,11 +332,7 @@ NodeId GraphBuilder::dense(NodeId x, std::string_view name, int out_features, In
   weight.fan_in = in[0];
   weight.fan_out = out_features;
   weight.decays = true;
-  const auto first = static_cast<int>(graph_.parameters.size());
-  graph_.parameters.push_back(std::move(weight));
-  graph_.parameters.push_back(
-      {.name = std::string(name) + ".bias", .shape = {out_features}, .file_shape = {out_features}});
-  graph_.nodes.back().parameters = {first, first + 1};
+  add_weights(name, std::move(weight), operation.bias ? out_features : 0);
   return id;
 }
 

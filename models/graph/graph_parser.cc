@@ -228,7 +228,7 @@ const std::vector<Reader::Row>& Reader::rows() {
       {"average_pool", 1, {"window", "stride", "pad"}, &Reader::average_pool},
       {"global_average_pool", 1, {}, &Reader::global_average_pool},
       {"flatten", 1, {}, &Reader::flatten},
-      {"dense", 1, {"features", "init"}, &Reader::dense},
+      {"dense", 1, {"features", "init", "bias"}, &Reader::dense},
       {"add", 2, {}, &Reader::sum},
       {"multiply", 2, {}, &Reader::product},
       {"concat", kSeveral, {}, &Reader::concat},
@@ -616,11 +616,13 @@ NodeId Reader::dropout() const {
 
 NodeId Reader::dense() const {
   const Init distribution = init(Init::kGlorotUniform);
+  DenseOp op;
+  if (has("bias")) op.bias = get<bool>("bias", "true or false");
   if (gives_classes("features")) {
     nodes_.has_classifier = true;
-    return add_classifier(build_, inputs_[0], parameters_name(), *text_.data, distribution);
+    return add_classifier(build_, inputs_[0], parameters_name(), *text_.data, distribution, op);
   }
-  return build_.dense(inputs_[0], parameters_name(), channels("features"), distribution);
+  return build_.dense(inputs_[0], parameters_name(), channels("features"), distribution, op);
 }
 
 Graph read_graph(std::string_view text, NetworkText source) {

@@ -69,8 +69,10 @@ class Writer {
   }
   void operator()(const GlobalAveragePoolOp& /*op*/) const {}
   void operator()(const FlattenOp& /*op*/) const {}
-  void operator()(const DenseOp& /*op*/) const {
+  void operator()(const DenseOp& op) const {
     json_["features"] = node_.shape.back();
+    // Texts of earlier versions have no such field.
+    if (!op.bias) json_["bias"] = false;
     const auto weight = static_cast<std::size_t>(node_.parameters.front());
     json_["init"] = name(graph_.parameters[weight].init);
   }

@@ -30,14 +30,14 @@ std::string why_loss_does_not_fit(LossKind loss, DType target_dtype) {
 }
 
 NodeId add_classifier(GraphBuilder& build, NodeId x, const std::string& name,
-                      const NetworkInput& input, Init init) {
-  if (input.head.empty()) return build.dense(x, name, input.classes, init);
+                      const NetworkInput& input, Init init, DenseOp last) {
+  if (input.head.empty()) return build.dense(x, name, input.classes, init, last);
   int index = 0;
   for (const int features : input.head) {
     x = build.relu(build.dense(x, fmt::format("{}.{}", name, index), features, init));
     index += 2;
   }
-  return build.dense(x, fmt::format("{}.{}", name, index), input.classes, init);
+  return build.dense(x, fmt::format("{}.{}", name, index), input.classes, init, last);
 }
 
 }  // namespace syncopate

@@ -107,8 +107,10 @@ class Interpreter {
     y.values = x.values;
     return y;
   }
-  Map forward(const DenseOp& /*op*/) {
-    return with_bias(dense(x(), parameter(0), Values(parameter(1).size())), parameter(1));
+  Map forward(const DenseOp& op) {
+    const Map product =
+        dense(x(), parameter(0), Values(static_cast<std::size_t>(node_->shape.back())));
+    return op.bias ? with_bias(product, parameter(1)) : product;
   }
   Map forward(const AddOp& /*op*/) { return add(x(0), x(1)); }
   Map forward(const ShortcutOp& op) { return shortcut(x(), op, node_->shape); }
@@ -225,11 +227,11 @@ class Interpreter {
     accumulate(dx().values, global_average_pool_backward(x(), dy).values);
   }
   void backward(const FlattenOp& /*op*/, const Map& dy) { accumulate(dx().values, dy.values); }
-  void backward(const DenseOp& /*op*/, const Map& dy) {
+  void backward(const DenseOp& op, const Map& dy) {
     const DenseGradients gradients = dense_backward(x(), parameter(0), dy);
     accumulate(dx().values, gradients.x.values);
     accumulate(dparameter(0), gradients.weight);
-    accumulate(dparameter(1), gradients.bias);
+    if (op.bias) accumulate(dparameter(1), gradients.bias);
   }
   void backward(const AddOp& /*op*/, const Map& dy) {
     accumulate(dx(0).values, dy.values);

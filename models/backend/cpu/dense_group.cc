@@ -1,5 +1,5 @@
-// The group dense (+ ReLU): three matrix products that read the arena directly, without packing or
-// copying.
+// The group dense (+ ReLU, with a bias): three matrix products that read the arena directly,
+// without packing or copying.
 #include "models/backend/cpu/group.h"
 #include "models/backend/cpu/matrix_product.h"
 
@@ -17,7 +17,7 @@ class DenseGroup final : public Group {
         out_(output.channels()),
         wants_input_gradient_(wants_input_gradient),
         weight_(value_of(context, node_.parameters[0])),
-        bias_(value_of(context, node_.parameters[1])) {}
+        bias_(node_.parameters.size() > 1 ? value_of(context, node_.parameters[1]) : nullptr) {}
 
   GroupNeeds needs() const override {
     GroupNeeds needs;
@@ -33,7 +33,9 @@ class DenseGroup final : public Group {
     const std::int64_t n = context_.n;
     if (n == 0) return;
     matrix_product('N', 'T', n, out_, in_, memory_.inputs[0], weight_, memory_.output);
-    context_.kernels.add_bias(memory_.output, bias_, n, out_, group_.relu);
+    if (bias_ != nullptr) {
+      context_.kernels.add_bias(memory_.output, bias_, n, out_, group_.relu);
+    }
   }
 
   void backward(LaneStep& /*step*/) override {
@@ -41,7 +43,9 @@ class DenseGroup final : public Group {
     if (n == 0) return;
     float* dy = memory_.output_gradients[0];
     if (group_.relu) context_.kernels.relu_backward(dy, memory_.output, dy, n * out_);
-    context_.kernels.bias_gradient(dy, gradient_of(context_, node_.parameters[1]), n, out_);
+    if (bias_ != nullptr) {
+      context_.kernels.bias_gradient(dy, gradient_of(context_, node_.parameters[1]), n, out_);
+    }
     matrix_product('T', 'N', out_, in_, n, dy, memory_.inputs[0],
                    gradient_of(context_, node_.parameters[0]));
     if (wants_input_gradient_) {
@@ -57,7 +61,7 @@ class DenseGroup final : public Group {
   const std::int64_t out_;
   const bool wants_input_gradient_;
   const float* const weight_;
-  const float* const bias_;
+  const float* const bias_;  // null if there is none
   GroupMemory memory_;
 };
 

@@ -1,5 +1,5 @@
-// Lowers dense (+ ReLU) to three matrix products, which add the bias and sum its gradient where the
-// library supports it, and our kernels for the rest.
+// Lowers dense (+ ReLU, with a bias) to three matrix products, which add the bias and sum its
+// gradient where the library supports it, and our kernels for the rest.
 #include <algorithm>
 
 #include "models/backend/cuda/group.h"
@@ -22,18 +22,18 @@ class DenseGroup final : public PlainGroup {
                      .transpose_b = true,
                      .type = type,
                      .result_type = type,
-                     .epilogue = group.relu ? Epilogue::kNone : Epilogue::kBias});
+                     .epilogue = group.relu || !has_bias() ? Epilogue::kNone : Epilogue::kBias});
     if (!context.trains()) return;
-    weight_gradient_ =
-        plan({.m = out_,
-              .n = in_,
-              .k = n,
-              .transpose_a = true,
-              .type = type,
-              .result_type = Precision::kF32,
-              // cuBLASLt does not document the order in which it sums rows, so deterministic runs
-              // use our kernel.
-              .epilogue = context.deterministic ? Epilogue::kNone : Epilogue::kRowSums});
+    weight_gradient_ = plan(
+        {.m = out_,
+         .n = in_,
+         .k = n,
+         .transpose_a = true,
+         .type = type,
+         .result_type = Precision::kF32,
+         // cuBLASLt does not document the order in which it sums rows, so deterministic runs
+         // use our kernel.
+         .epilogue = context.deterministic || !has_bias() ? Epilogue::kNone : Epilogue::kRowSums});
     if (!has_input_gradient) return;
     input_gradient_ = plan({.m = n, .n = in_, .k = out_, .type = type, .result_type = type});
   }
@@ -46,7 +46,7 @@ class DenseGroup final : public PlainGroup {
     needs.output_in_backward = group().relu;
     needs.backward_scratch =
         std::max(workspace_of(weight_gradient_), workspace_of(input_gradient_));
-    if (!weight_gradient_.has_epilogue) {
+    if (sums_bias_gradient()) {
       const auto sums = bias_gradient_scratch(context().n, static_cast<int>(out_));
       needs.backward_scratch = std::max(needs.backward_scratch, static_cast<std::size_t>(sums));
     }
@@ -60,9 +60,9 @@ class DenseGroup final : public PlainGroup {
     forward_.product->run({.a = m.inputs[0],
                            .b = weight(),
                            .c = m.output,
-                           .bias = variables().weight(main().parameters[1]),
+                           .bias = has_bias() ? variables().weight(main().parameters[1]) : nullptr,
                            .workspace = m.forward_scratch});
-    if (forward_.has_epilogue) return;
+    if (forward_.has_epilogue || !has_bias()) return;
     add_bias(static_cast<T*>(m.output), variables().value(main().parameters[1]), context().n,
              static_cast<int>(out_), group().relu, stream());
   }
@@ -74,8 +74,8 @@ class DenseGroup final : public PlainGroup {
     if (group().relu) {
       relu_backward(static_cast<const T*>(m.output), dy, dy, output_elements(), stream());
     }
-    float* const db = variables().gradient(main().parameters[1]);
-    if (!weight_gradient_.has_epilogue) {
+    float* const db = has_bias() ? variables().gradient(main().parameters[1]) : nullptr;
+    if (sums_bias_gradient()) {
       bias_gradient(dy, db, context().n, static_cast<int>(out_), m.backward_scratch, stream());
     }
     weight_gradient_.product->run({.a = dy,
@@ -111,6 +111,9 @@ class DenseGroup final : public PlainGroup {
   static std::size_t workspace_of(const Planned& planned) {
     return planned.product == nullptr ? 0 : planned.product->workspace_bytes();
   }
+  bool has_bias() const { return main().parameters.size() > 1; }
+  // Whether a kernel of ours sums the gradient of the bias.
+  bool sums_bias_gradient() const { return has_bias() && !weight_gradient_.has_epilogue; }
   const void* weight() const { return variables().weight(main().parameters[0]); }
 
   const std::int64_t in_;

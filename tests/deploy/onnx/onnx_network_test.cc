@@ -223,6 +223,10 @@ TEST_F(AnOnnxNetwork, TakesTheConstantsThatPyTorchComputes) {
   EXPECT_EQ(values(network, "fc.bias"), std::vector<float>(5));
   EXPECT_EQ(network.notes, std::vector<std::string>{
                                "layers without a bias got one of zeros, which is trained: fc"});
+  // tf2onnx leaves out a bias of zeros; PyTorch leaves out one that a layer does not have.
+  model.message.set_producer_name("pytorch");
+  EXPECT_EQ(read(model).weights.size(), 2U);
+  EXPECT_TRUE(read(model).notes.empty());
 }
 
 // tf2onnx: the input is [N, H, W, C], and a flattened map has the order H, W, C.

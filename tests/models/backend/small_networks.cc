@@ -410,6 +410,10 @@ void append_vectors(std::vector<SmallNetwork>& all) {
   all.push_back(plain_network("DenseWithoutRelu", {16}, [](GraphBuilder& b, NodeId x) {
     return b.dense(b.dense(x, "fc1", 32), "fc2", 3);
   }));
+  all.push_back(plain_network("DenseWithoutBias", {16}, [](GraphBuilder& b, NodeId x) {
+    x = b.relu(b.dense(x, "fc1", 20, Init::kGlorotUniform, {.bias = false}));
+    return b.dense(x, "fc2", 3, Init::kGlorotUniform, {.bias = false});
+  }));
   all.push_back(plain_network("SamplesAsLogits", {5}, [](GraphBuilder&, NodeId x) { return x; }));
   all.push_back(plain_network("DenseReadTwice", {9}, [](GraphBuilder& b, NodeId x) {
     const NodeId y = b.dense(x, "fc1", 12);

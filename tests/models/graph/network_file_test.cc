@@ -113,6 +113,16 @@ TEST(ANetworkFile, HasDefaultsForWhatItLeavesOut) {
   EXPECT_EQ(to_text(graph), to_text(build.finish(build.dense(build.flatten(x), "fc", 7))));
 }
 
+TEST(ANetworkFile, MayHaveDenseLayersWithoutBias) {
+  const Graph graph = parse(
+      file_of({kInput, kFlatten, R"({"op": "dense", "name": "a", "features": 4, "bias": false})",
+               R"({"op": "dense", "name": "fc", "features": "classes", "bias": false})", kLoss}));
+  ASSERT_EQ(graph.parameters.size(), 2U);
+  EXPECT_EQ(graph.parameters[0].name, "a.weight");
+  EXPECT_EQ(graph.parameters[1].name, "fc.weight");
+  EXPECT_EQ(first_difference(graph, parse_graph(to_text(graph))), "");
+}
+
 TEST(ANetworkFile, ReadsEarlierNodesByNameOrNumber) {
   const std::string relu = R"({"op": "relu", "name": "r", "inputs": ["x"]})";
   const std::string named = R"({"op": "add", "inputs": ["r", "x"]})";
