@@ -37,6 +37,8 @@ std::string_view name_of(GroupKind kind) {
       return "product";
     case GroupKind::kConcat:
       return "concatenation";
+    case GroupKind::kSlice:
+      return "slice";
     case GroupKind::kUpsample:
       return "upsampling";
     case GroupKind::kSoftmax:
@@ -146,6 +148,7 @@ std::vector<GroupBytes> count_group_bytes(const Graph& graph, const std::vector<
       case GroupKind::kAveragePool:
       case GroupKind::kGlobalAveragePool:
       case GroupKind::kFlatten:
+      case GroupKind::kSlice:
       case GroupKind::kUpsample:
       case GroupKind::kReshape:
       case GroupKind::kTranspose:

@@ -46,6 +46,7 @@ class Count {
       elements_ += 7.0 * out;  // x and y; x and dy for the parameters; x, dy and dx
     } else if (std::holds_alternative<MaxPoolOp>(node.operation) ||
                std::holds_alternative<AveragePoolOp>(node.operation) ||
+               std::holds_alternative<SliceOp>(node.operation) ||
                std::holds_alternative<UpsampleOp>(node.operation) ||
                std::holds_alternative<ReshapeOp>(node.operation) ||
                std::holds_alternative<TransposeOp>(node.operation) ||

@@ -148,6 +148,7 @@ constexpr const char* kNetworkFileHelp =
     "                         factors of its channels, [C] or [1, 1, C]\n"
     "  matmul                 inputs: [B, M, K] and [B, K, N], which give [B, M, N]\n"
     "  concat                 inputs: two or more maps of one size, or vectors; their channels\n"
+    "  slice                  first 0, count: channels of a map, or of a vector\n"
     "  upsample2d             scale 2, mode nearest | bilinear\n"
     "  reshape                shape, such as [1, 1, 32]; the elements keep the order H, W, C\n"
     "  transpose              order, such as [2, 0, 1]: the axes of the map that become H, W, C\n"

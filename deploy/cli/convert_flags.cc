@@ -23,6 +23,7 @@ constexpr const char* kConvertHelp =
     "                         the factors of its channels; Add, Sub, Mul, Div with a number\n"
     "  Flatten, Reshape, Squeeze, Transpose (N stays), of up to three sides; Identity, Cast, "
     "Dropout\n"
+    "  Slice, Split           of the channels or the last axis\n"
     "  Softmax                over the channels or the last axis; at the end it is dropped, "
     "because\n"
     "                         the loss contains it\n"

@@ -99,14 +99,6 @@ class RepeatJoiner {
     return true;
   }
 
-  static void add_integer(NodeProto& node, const char* name, std::int64_t value) {
-    constexpr std::int32_t kIntAttribute = 2;
-    auto& attribute = *node.add_attribute();
-    attribute.set_name(name);
-    attribute.set_type(kIntAttribute);
-    attribute.set_i(value);
-  }
-
   OnnxFile& file_;
   OnnxConstants constants_;
   std::map<std::string, NodeProto*, std::less<>> writers_;

@@ -61,4 +61,11 @@ std::vector<std::int64_t> OnnxAttributes::integers(std::string_view name) const 
   return {attribute->ints().begin(), attribute->ints().end()};
 }
 
+void add_integer(proto::onnx::NodeProto& node, const char* name, std::int64_t value) {
+  auto& attribute = *node.add_attribute();
+  attribute.set_name(name);
+  attribute.set_type(kIntAttribute);
+  attribute.set_i(value);
+}
+
 }  // namespace syncopate

@@ -33,4 +33,7 @@ class OnnxAttributes {
   const proto::onnx::NodeProto& node_;
 };
 
+// Adds an attribute that is a whole number.
+void add_integer(proto::onnx::NodeProto& node, const char* name, std::int64_t value);
+
 }  // namespace syncopate

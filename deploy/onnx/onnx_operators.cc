@@ -22,8 +22,8 @@ constexpr std::array kOnnxActivations = {
 
 }  // namespace
 
-// Silu and Repeat are names that join_activations() and join_repeats() give; Swish is no operator
-// of the opsets here.
+// Silu, Repeat and Part are names that join_activations(), join_repeats() and join_parts() give;
+// Swish is no operator of the opsets here.
 std::span<const OnnxReader::Row> OnnxReader::rows() {
   static const std::vector<Row> kRows = {
       {"Conv",
@@ -79,6 +79,9 @@ std::span<const OnnxReader::Row> OnnxReader::rows() {
       {"HardSwish", 1, {}, nullptr, &OnnxReader::add_activation},
       {"HardSigmoid", 1, {"alpha", "beta"}, nullptr, &OnnxReader::add_hard_sigmoid},
       {"Clip", 1, {}, nullptr, &OnnxReader::add_clip},
+      {"Slice", 3, {}, nullptr, &OnnxReader::add_slice},
+      {"Split", 1, {"axis", "num_outputs"}, nullptr, &OnnxReader::add_split},
+      {"Part", 1, {"axis", "index", "size"}, nullptr, &OnnxReader::add_part},
       {"Softmax", 1, {"axis"}, nullptr, &OnnxReader::add_softmax},
       {"Resize",
        1,

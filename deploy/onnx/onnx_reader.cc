@@ -422,6 +422,7 @@ OnnxNetwork read_onnx_network(const std::filesystem::path& path, std::istream& b
   OnnxFile file(path, bytes);
   join_activations(file);
   join_repeats(file);
+  join_parts(file);
   return OnnxReader(file, layer_name(path.stem().string(), "", "network")).read();
 }
 

@@ -124,6 +124,12 @@ class OnnxReader {
   OnnxValue transposed(const OnnxValue& x, const std::vector<std::int64_t>& order);
   OnnxValue reshaped(const Node& node, const OnnxValue& x, Shape target);
   OnnxValue flattened(const OnnxValue& x);
+  // Takes channels `first` to `end` of an axis that counts channels, as one output of the node.
+  void add_channels(const Node& node, int output, const OnnxValue& x, std::int64_t axis,
+                    std::int64_t first, std::int64_t end);
+  void add_slice(const Node& node, const OnnxAttributes& attributes);
+  void add_split(const Node& node, const OnnxAttributes& attributes);
+  void add_part(const Node& node, const OnnxAttributes& attributes);
   void add_softmax(const Node& node, const OnnxAttributes& attributes);
   void add_reduce_mean(const Node& node, const OnnxAttributes& attributes);
 
@@ -216,6 +222,9 @@ Padding onnx_padding(const OnnxAttributes& attributes, const Shape& map,
 int one_size(const OnnxAttributes& attributes, std::string_view name, int otherwise);
 // Throws UsageError unless the dilations are 1.
 void refuse_dilation(const OnnxAttributes& attributes);
+// Replaces SplitToSequence and SequenceAt, as PyTorch writes chunk(), by nodes Part with the
+// attributes axis, index and size.
+void join_parts(OnnxFile& file);
 // Replaces Unsqueeze, Tile and Reshape that repeat rows or columns, as Keras enlarges maps, by a
 // node Repeat with the attributes axis and count.
 void join_repeats(OnnxFile& file);

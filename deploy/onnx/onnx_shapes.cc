@@ -233,6 +233,78 @@ OnnxValue OnnxReader::transposed(const OnnxValue& x, const std::vector<std::int6
   return result;
 }
 
+void OnnxReader::add_channels(const Node& node, int output, const OnnxValue& x, std::int64_t axis,
+                              std::int64_t first, std::int64_t end) {
+  const Shape sides = shape_of(x);
+  const auto rank = static_cast<std::int64_t>(sides.size());
+  const bool is_first = x.form == OnnxForm::kChannelsFirst || x.form == OnnxForm::kColumns ||
+                        x.form == OnnxForm::kPixelFirst;
+  OnnxValue part = x;
+  if (!is_first || axis != 1) part = in_order(x);
+  if (axis < 1 || axis >= rank || (axis + 1 != rank && !(is_first && axis == 1))) {
+    throw UsageError(fmt::format("over axis {} of {}; expected the channels or the last axis", axis,
+                                 shown_shape(x)));
+  }
+  const std::int64_t channels = sides[static_cast<std::size_t>(axis)];
+  first = std::clamp<std::int64_t>(first < 0 ? first + channels : first, 0, channels);
+  end = std::clamp<std::int64_t>(end < 0 ? end + channels : end, first, channels);
+  if (part.was_channels_first || !part.channels_last.empty()) {
+    throw UsageError("of a map that was flattened; expected the channels of the map");
+  }
+  if (end - first != channels) {
+    part.node = build_.slice(part.node, static_cast<int>(first), static_cast<int>(end - first));
+  }
+  values_[node.output(output)] = std::move(part);
+}
+
+void OnnxReader::add_slice(const Node& node, const OnnxAttributes& /*attributes*/) {
+  const OnnxValue& x = value(node, 0);
+  const auto only = [&](int index, std::int64_t otherwise) {
+    if (!has_input(node, index)) return otherwise;
+    const auto numbers = constants_.integers(node.input(index));
+    if (!numbers || numbers->size() != 1) throw UsageError("over several axes, or not constant");
+    return numbers->front();
+  };
+  if (only(4, 1) != 1) throw UsageError("with a step");
+  add_channels(node, 0, x, axis_of(only(3, 0), shape_of(x).size()), only(1, 0), only(2, 0));
+}
+
+void OnnxReader::add_split(const Node& node, const OnnxAttributes& attributes) {
+  const OnnxValue x = value(node, 0);
+  const Shape sides = shape_of(x);
+  const std::int64_t axis = axis_of(attributes.integer("axis", 0), sides.size());
+  if (axis < 1 || axis >= static_cast<std::int64_t>(sides.size())) {
+    throw UsageError(fmt::format("over axis {} of {}", axis, shown_shape(x)));
+  }
+  const std::int64_t channels = sides[static_cast<std::size_t>(axis)];
+  const std::int64_t count = node.output_size();
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(count), (channels + count - 1) / count);
+  if (has_input(node, 1)) sizes = constants_.integers(node.input(1)).value_or(Shape{});
+  if (static_cast<std::int64_t>(sizes.size()) != count) throw UsageError("by sizes not constant");
+  std::int64_t first = 0;
+  for (int i = 0; i < node.output_size(); ++i) {
+    const std::int64_t size = sizes[static_cast<std::size_t>(i)];
+    if (size < 1 || first >= channels || size > channels) throw UsageError("by these sizes");
+    add_channels(node, i, x, axis, first, std::min(first + size, channels));
+    first += size;
+  }
+}
+
+void OnnxReader::add_part(const Node& node, const OnnxAttributes& attributes) {
+  const OnnxValue& x = value(node, 0);
+  const Shape sides = shape_of(x);
+  const std::int64_t axis = axis_of(attributes.integer("axis", 0), sides.size());
+  const std::int64_t size = attributes.integer("size", 0);
+  const std::int64_t index = attributes.integer("index", 0);
+  const bool is_axis = axis >= 1 && axis < static_cast<std::int64_t>(sides.size());
+  const std::int64_t channels = is_axis ? sides[static_cast<std::size_t>(axis)] : 0;
+  if (size < 1 || size > channels || index < 0 || index > (channels - 1) / size) {
+    throw UsageError(
+        fmt::format("of part {} of {} along axis {} of {}", index, size, axis, shown_shape(x)));
+  }
+  add_channels(node, 0, x, axis, index * size, std::min((index + 1) * size, channels));
+}
+
 void OnnxReader::add_softmax(const Node& node, const OnnxAttributes& attributes) {
   const OnnxValue& x = value(node, 0);
   const std::size_t rank = shape_of(x).size();

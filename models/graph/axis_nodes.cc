@@ -30,6 +30,17 @@ NodeId GraphBuilder::upsample2d(NodeId x, UpsampleOp operation) {
   return append("", operation, {x}, {in[0] * operation.scale, in[1] * operation.scale, in[2]});
 }
 
+NodeId GraphBuilder::slice(NodeId x, int first, int count) {
+  Shape out = shape(x);
+  if (first < 0 || count < 1 || first > out.back() - count) {
+    throw ShapeError(fmt::format("slice: found {} channels from {} on of {}; expected some of them",
+                                 count, first, to_string(out)));
+  }
+  require_one_order(std::array{x}, true, "slice");
+  out.back() = count;
+  return append("", SliceOp{first}, {x}, std::move(out));
+}
+
 NodeId GraphBuilder::softmax(NodeId x) { return append("", SoftmaxOp{}, {x}, Shape(shape(x))); }
 
 NodeId GraphBuilder::reshape(NodeId x, Shape shape) {

@@ -123,6 +123,8 @@ class Matcher {
       group.kind = GroupKind::kMultiply;
     } else if (is<ConcatOp>(id)) {
       group.kind = GroupKind::kConcat;
+    } else if (is<SliceOp>(id)) {
+      group.kind = GroupKind::kSlice;
     } else if (is<UpsampleOp>(id)) {
       group.kind = GroupKind::kUpsample;
     } else if (is<SoftmaxOp>(id)) {

@@ -22,6 +22,7 @@ enum class GroupKind : std::uint8_t {
   kAdd,
   kMultiply,
   kConcat,
+  kSlice,
   kUpsample,
   kSoftmax,
   kReshape,

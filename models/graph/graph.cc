@@ -103,6 +103,7 @@ std::string_view name(const Operation& operation) noexcept {
       "add",
       "multiply",
       "concat",
+      "slice",
       "upsample2d",
       "softmax",
       "reshape",

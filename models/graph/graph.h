@@ -142,6 +142,10 @@ struct AddOp {};
 struct MultiplyOp {};
 // The channels of all inputs, one input after the other: maps of one size, or vectors.
 struct ConcatOp {};
+// Some of the channels of a map, or of the features of a vector, that lie one behind the other.
+struct SliceOp {
+  int first = 0;
+};
 // Enlarges a map of H x W pixels to scale * H x scale * W. kNearest repeats each pixel; kBilinear
 // reads at (i + 0.5) / scale - 0.5 between the pixels, and at the border the border's pixels, as
 // Upsample(align_corners=False) of PyTorch and UpSampling2D of Keras.
@@ -232,8 +236,8 @@ constexpr bool has_classes(LossKind kind) noexcept {
 using Operation =
     std::variant<InputOp, Conv2dOp, ConvTranspose2dOp, BatchNormOp, LayerNormOp, DropoutOp, ReluOp,
                  ActivationOp, MaxPoolOp, AveragePoolOp, GlobalAveragePoolOp, FlattenOp, DenseOp,
-                 AddOp, MultiplyOp, ConcatOp, UpsampleOp, SoftmaxOp, ReshapeOp, TransposeOp,
-                 ReduceMeanOp, MatmulOp, ShortcutOp, LossOp>;
+                 AddOp, MultiplyOp, ConcatOp, SliceOp, UpsampleOp, SoftmaxOp, ReshapeOp,
+                 TransposeOp, ReduceMeanOp, MatmulOp, ShortcutOp, LossOp>;
 
 std::string_view name(Activation kind) noexcept;  // such as "hard-swish"
 // Returns the name of an operation in a network's text, such as "conv2d".
@@ -316,6 +320,7 @@ class GraphBuilder {
   NodeId add(NodeId a, NodeId b);
   NodeId multiply(NodeId a, NodeId b);
   NodeId concat(std::vector<NodeId> inputs);  // of two or more
+  NodeId slice(NodeId x, int first, int count);
   NodeId shortcut(NodeId x, int stride, int out_channels);
   NodeId upsample2d(NodeId x, UpsampleOp operation = {});
   NodeId softmax(NodeId x);

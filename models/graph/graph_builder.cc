@@ -219,6 +219,7 @@ std::optional<std::array<std::int64_t, 3>> GraphBuilder::flattened_map(NodeId x)
                               std::holds_alternative<GlobalAveragePoolOp>(node.operation) ||
                               std::holds_alternative<ReshapeOp>(node.operation) ||
                               std::holds_alternative<ReduceMeanOp>(node.operation) ||
+                              std::holds_alternative<SliceOp>(node.operation) ||
                               std::holds_alternative<ConcatOp>(node.operation);
   if (makes_features) return std::nullopt;
   // All other operations keep the order of their inputs, which is one order (require_one_order).

@@ -183,6 +183,10 @@ class Reader {
   NodeId linear() const {
     return build_.linear(inputs_[0], number("factor", 1.0F), number("offset", 0.0F));
   }
+  NodeId slice() const {
+    return build_.slice(inputs_[0], size("first", 0, kMostChannels, 0),
+                        size("count", 1, kMostChannels));
+  }
   NodeId upsample2d() const;
   NodeId softmax() const { return build_.softmax(inputs_[0]); }
   NodeId reshape() const { return build_.reshape(inputs_[0], shape(kLargestMapSide)); }
@@ -232,6 +236,7 @@ const std::vector<Reader::Row>& Reader::rows() {
       {"add", 2, {}, &Reader::sum},
       {"multiply", 2, {}, &Reader::product},
       {"concat", kSeveral, {}, &Reader::concat},
+      {"slice", 1, {"first", "count"}, &Reader::slice},
       {"upsample2d", 1, {"scale", "mode"}, &Reader::upsample2d},
       {"softmax", 1, {}, &Reader::softmax},
       {"reshape", 1, {"shape"}, &Reader::reshape},

@@ -79,6 +79,10 @@ class Writer {
   void operator()(const AddOp& /*op*/) const {}
   void operator()(const MultiplyOp& /*op*/) const {}
   void operator()(const ConcatOp& /*op*/) const {}
+  void operator()(const SliceOp& op) const {
+    json_["first"] = op.first;
+    json_["count"] = node_.shape.back();
+  }
   void operator()(const UpsampleOp& op) const {
     json_["scale"] = op.scale;
     json_["mode"] = name(op.mode);

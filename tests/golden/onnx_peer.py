@@ -68,15 +68,15 @@ def attention():
             self.heads = heads
             self.embed = nn.Conv2d(3, width, 4, stride=4)
             self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-            self.query, self.value, self.out = (nn.Linear(width, width) for _ in range(3))
-            self.key = nn.Linear(width, width, bias=False)
+            self.query, self.out = nn.Linear(width, width), nn.Linear(width, width)
+            self.key_value = nn.Linear(width, 2 * width, bias=False)
             self.up, self.down = nn.Linear(width, 32), nn.Linear(32, width)
             self.classifier = nn.Linear(width, CLASSES)
 
         def attend(self, x):
             n, pixels, width = x.shape
-            query, key, value = (layer(x).view(n, pixels, self.heads, width // self.heads).transpose(1, 2)
-                                 for layer in (self.query, self.key, self.value))
+            query, key, value = (each.view(n, pixels, self.heads, width // self.heads).transpose(1, 2)
+                                 for each in (self.query(x), *self.key_value(x).chunk(2, -1)))
             weights = torch.softmax(query @ key.transpose(-2, -1) / (width // self.heads) ** 0.5, -1)
             return self.out((weights @ value).transpose(1, 2).reshape(n, pixels, width))
 

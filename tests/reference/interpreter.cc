@@ -93,6 +93,7 @@ class Interpreter {
     for (std::size_t i = 0; i < node_->inputs.size(); ++i) inputs.push_back(&x(i));
     return concat(inputs);
   }
+  Map forward(const SliceOp& op) { return channels_of(x(), op.first, node_->shape.back()); }
   Map forward(const UpsampleOp& op) { return upsample2d(x(), op, node_->shape); }
   Map forward(const SoftmaxOp& /*op*/) { return softmax(x()); }
   Map forward(const ReshapeOp& /*op*/) { return with_shape(x(), node_->shape); }
@@ -200,6 +201,14 @@ class Interpreter {
     for (std::size_t i = 0; i < node_->inputs.size(); ++i) {
       accumulate(dx(i).values, channels_of(dy, first, x(i).c).values);
       first += x(i).c;
+    }
+  }
+  void backward(const SliceOp& op, const Map& dy) {
+    const auto from = static_cast<std::size_t>(op.first);
+    const auto width = static_cast<std::size_t>(x().c);
+    const auto count = static_cast<std::size_t>(dy.c);
+    for (std::size_t k = 0; k < dy.values.size(); ++k) {
+      dx().values[k / count * width + from + k % count] += dy.values[k];
     }
   }
   void backward(const UpsampleOp& op, const Map& dy) {

@@ -184,6 +184,8 @@ std::unique_ptr<Group> make_average_pool_group(const GroupContext& context, cons
 std::unique_ptr<Group> make_global_average_pool_group(const GroupContext& context,
                                                       const ValueType& input);
 std::unique_ptr<Group> make_flatten_group(const GroupContext& context, const ValueType& input);
+std::unique_ptr<Group> make_slice_group(const GroupContext& context, const FusedGroup& group,
+                                        const ValueType& input, const ValueType& output);
 std::unique_ptr<Group> make_upsample_group(const GroupContext& context, const FusedGroup& group,
                                            const ValueType& input);
 std::unique_ptr<Group> make_softmax_group(const GroupContext& context, const ValueType& output);

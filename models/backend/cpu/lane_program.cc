@@ -117,6 +117,8 @@ class LaneProgram::Builder {
         return make_multiply_group(context_, inputs_of(group), output);
       case GroupKind::kConcat:
         return make_concat_group(context_, inputs_of(group), output);
+      case GroupKind::kSlice:
+        return make_slice_group(context_, group, input, output);
       case GroupKind::kUpsample:
         return make_upsample_group(context_, group, input);
       case GroupKind::kSoftmax:

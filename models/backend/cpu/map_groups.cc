@@ -244,62 +244,102 @@ class ChannelProductGroup final : public PlainGroup {
   const std::int64_t factors_;
 };
 
-// Joins the channels of several maps, or the features of several vectors.
-class ConcatGroup final : public PlainGroup {
+// Copies channels between maps, or features between vectors.
+class ChannelCopies : public PlainGroup {
+ protected:
+  ChannelCopies(const GroupContext& context, const ValueType& output)
+      : PlainGroup(context),
+        n_(context.n),
+        pixels_(output.pixels()),
+        is_map_(output.layout == Layout::kBlocked),
+        output_(part_of(output)) {}
+
+  struct Part {
+    std::int64_t blocks;
+    std::int64_t channels;
+  };
+  Part part_of(const ValueType& type) const { return {blocked(type).blocks, type.channels()}; }
+  const Part& output_part() const { return output_; }
+
+  void copy(const float* x, const Part& from, std::int64_t x_first, float* y, const Part& into,
+            std::int64_t y_first, std::int64_t count) const {
+    if (is_map_) {
+      context().kernels.copy_channels(x, from.blocks, x_first, y, into.blocks, y_first, n_, pixels_,
+                                      count);
+      return;
+    }
+    for (std::int64_t i = 0; i < n_; ++i) {
+      std::copy_n(x + i * from.channels + x_first, count, y + i * into.channels + y_first);
+    }
+  }
+  void clear_padding_of_output() const {
+    if (!is_map_ || output_.channels % context().kernels.block == 0) return;
+    context().kernels.clear_padding(memory().output, {n_, output_.blocks, pixels_},
+                                    output_.channels);
+  }
+
+ private:
+  const std::int64_t n_;
+  const std::int64_t pixels_;
+  const bool is_map_;
+  const Part output_;
+};
+
+class ConcatGroup final : public ChannelCopies {
  public:
   ConcatGroup(const GroupContext& context, const std::vector<ValueType>& inputs,
               const ValueType& output)
-      : PlainGroup(context),
-        shape_(blocked(output)),
-        channels_(output.channels()),
-        is_map_(output.layout == Layout::kBlocked) {
-    for (const ValueType& input : inputs)
-      parts_.push_back({blocked(input).blocks, input.channels()});
+      : ChannelCopies(context, output) {
+    for (const ValueType& input : inputs) parts_.push_back(part_of(input));
   }
   void forward(LaneStep& /*step*/) override {
     std::int64_t first = 0;
     for (std::size_t k = 0; k < parts_.size(); ++k) {
-      copy(memory().inputs[k], parts_[k], 0, memory().output, {shape_.blocks, channels_}, first,
+      copy(memory().inputs[k], parts_[k], 0, memory().output, output_part(), first,
            parts_[k].channels);
       first += parts_[k].channels;
     }
-    if (is_map_ && channels_ % context().kernels.block != 0) {
-      context().kernels.clear_padding(memory().output, shape_, channels_);
-    }
+    clear_padding_of_output();
   }
   void backward(LaneStep& /*step*/) override {
     std::int64_t first = 0;
     for (std::size_t k = 0; k < parts_.size(); ++k) {
       if (memory().input_gradients[k] != nullptr) {
-        copy(memory().output_gradients[0], {shape_.blocks, channels_}, first,
-             memory().input_gradients[k], parts_[k], 0, parts_[k].channels);
+        copy(memory().output_gradients[0], output_part(), first, memory().input_gradients[k],
+             parts_[k], 0, parts_[k].channels);
       }
       first += parts_[k].channels;
     }
   }
 
  private:
-  struct Part {
-    std::int64_t blocks;
-    std::int64_t channels;
-  };
+  std::vector<Part> parts_;
+};
 
-  void copy(const float* x, const Part& from, std::int64_t x_first, float* y, const Part& into,
-            std::int64_t y_first, std::int64_t count) const {
-    if (is_map_) {
-      context().kernels.copy_channels(x, from.blocks, x_first, y, into.blocks, y_first, shape_.n,
-                                      shape_.pixels, count);
-      return;
-    }
-    for (std::int64_t i = 0; i < shape_.n; ++i) {
-      std::copy_n(x + i * from.channels + x_first, count, y + i * into.channels + y_first);
-    }
+class SliceGroup final : public ChannelCopies {
+ public:
+  SliceGroup(const GroupContext& context, const SliceOp& op, const ValueType& input,
+             const ValueType& output)
+      : ChannelCopies(context, output),
+        first_(op.first),
+        input_(part_of(input)),
+        input_elements_(context.n * elements_per_sample(input, context.kernels.block)) {}
+  void forward(LaneStep& /*step*/) override {
+    copy(memory().inputs[0], input_, first_, memory().output, output_part(), 0,
+         output_part().channels);
+    clear_padding_of_output();
+  }
+  void backward(LaneStep& /*step*/) override {
+    if (memory().input_gradients[0] == nullptr) return;
+    std::fill_n(memory().input_gradients[0], input_elements_, 0.0F);
+    copy(memory().output_gradients[0], output_part(), 0, memory().input_gradients[0], input_,
+         first_, output_part().channels);
   }
 
-  const BlockedShape shape_;
-  const std::int64_t channels_;
-  const bool is_map_;
-  std::vector<Part> parts_;
+ private:
+  const std::int64_t first_;
+  const Part input_;
+  const std::int64_t input_elements_;
 };
 
 // Flattens a map of any layout to a vector in H, W, C order.
@@ -369,6 +409,11 @@ std::unique_ptr<Group> make_concat_group(const GroupContext& context,
                                          const std::vector<ValueType>& inputs,
                                          const ValueType& output) {
   return std::make_unique<ConcatGroup>(context, inputs, output);
+}
+std::unique_ptr<Group> make_slice_group(const GroupContext& context, const FusedGroup& group,
+                                        const ValueType& input, const ValueType& output) {
+  return std::make_unique<SliceGroup>(context, operation_of<SliceOp>(context, group), input,
+                                      output);
 }
 std::unique_ptr<Group> make_flatten_group(const GroupContext& context, const ValueType& input) {
   return std::make_unique<FlattenGroup>(context, input);

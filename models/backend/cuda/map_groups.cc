@@ -142,11 +142,28 @@ class MultiplyGroup final : public PlainGroup {
   }
 };
 
-// Joins the channels of its inputs: each row of the output has a row of every input.
-template <typename T>
-class ConcatGroup final : public PlainGroup {
- public:
+// Copies channels between maps, row by row.
+class ChannelCopies : public PlainGroup {
+ protected:
   using PlainGroup::PlainGroup;
+
+  std::size_t channel_bytes() const { return element_bytes(context().precision); }
+  std::size_t row_bytes(NodeId id) const {
+    return static_cast<std::size_t>(context().node(id).shape.back()) * channel_bytes();
+  }
+  void copy(void* into, std::size_t into_row, const void* from, std::size_t from_row,
+            std::size_t width) const {
+    const auto rows = static_cast<std::size_t>(output_elements() / out().back());
+    if (rows == 0) return;
+    check_cuda(cudaMemcpy2DAsync(into, into_row, from, from_row, width, rows,
+                                 cudaMemcpyDeviceToDevice, stream()));
+  }
+};
+
+// Joins the channels of its inputs: each row of the output has a row of every input.
+class ConcatGroup final : public ChannelCopies {
+ public:
+  using ChannelCopies::ChannelCopies;
   void forward(const Step& /*step*/) override {
     std::size_t first = 0;
     for (std::size_t k = 0; k < group().inputs.size(); ++k) {
@@ -167,18 +184,30 @@ class ConcatGroup final : public PlainGroup {
       first += width;
     }
   }
+};
+
+// Takes some of the channels of each row.
+class SliceGroup final : public ChannelCopies {
+ public:
+  using ChannelCopies::ChannelCopies;
+  void forward(const Step& /*step*/) override {
+    copy(memory().output, width(), static_cast<const std::byte*>(memory().inputs[0]) + first(),
+         row_bytes(group().inputs[0]), width());
+  }
+  void backward(const Step& /*step*/) override {
+    if (!wants_input_gradient()) return;
+    auto* const dx = static_cast<std::byte*>(memory().input_gradients[0]);
+    const auto elements = static_cast<std::size_t>(context().n * num_elements(in()));
+    check_cuda(cudaMemsetAsync(dx, 0, elements * channel_bytes(), stream()));
+    copy(dx + first(), row_bytes(group().inputs[0]), memory().output_gradients[0], width(),
+         width());
+  }
 
  private:
-  std::size_t row_bytes(NodeId id) const {
-    return static_cast<std::size_t>(context().node(id).shape.back()) * sizeof(T);
+  std::size_t first() const {
+    return static_cast<std::size_t>(std::get<SliceOp>(main().operation).first) * channel_bytes();
   }
-  void copy(void* into, std::size_t into_row, const void* from, std::size_t from_row,
-            std::size_t width) const {
-    const auto rows = static_cast<std::size_t>(output_elements() / out().back());
-    if (rows == 0) return;
-    check_cuda(cudaMemcpy2DAsync(into, into_row, from, from_row, width, rows,
-                                 cudaMemcpyDeviceToDevice, stream()));
-  }
+  std::size_t width() const { return row_bytes(group().output); }
 };
 
 // Flattening or reshaping a map is a plain copy, since both sides are in the order H, W, C.
@@ -327,7 +356,9 @@ std::unique_ptr<Group> make_map_group(const GroupContext& context, const FusedGr
     case GroupKind::kMultiply:
       return std::make_unique<MultiplyGroup<T>>(context, group);
     case GroupKind::kConcat:
-      return std::make_unique<ConcatGroup<T>>(context, group);
+      return std::make_unique<ConcatGroup>(context, group);
+    case GroupKind::kSlice:
+      return std::make_unique<SliceGroup>(context, group);
     case GroupKind::kFlatten:
     case GroupKind::kReshape:
       return std::make_unique<FlattenGroup<T>>(context, group);

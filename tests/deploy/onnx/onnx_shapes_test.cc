@@ -299,6 +299,38 @@ TEST_F(AnOnnxMap, HasASoftmaxAndMeansOverItsAxes) {
             "ReduceMean over the axes 0 of [N, 4, 6, 8]; expected axes of a map in node samples");
 }
 
+TEST_F(AnOnnxMap, HasPartsOfItsChannels) {
+  list("one", {1});
+  list("two", {2});
+  list("three", {3});
+  add("Slice", "slice", {"map", "one", "three", "one"});
+  EXPECT_EQ(operations("slice"), "slice");
+  EXPECT_EQ(operation<SliceOp>("slice").first, 1);
+  EXPECT_EQ(read("slice").graph.logits_shape(), (Shape{6, 8, 2}));
+  add("Slice", "last", {"map", list("from", {-3}), list("to", {INT32_MAX}), list("columns", {-1})});
+  EXPECT_EQ(operations("last"), "transpose slice");
+  EXPECT_EQ(read("last").graph.logits_shape(), (Shape{4, 6, 3}));
+  add("Slice", "rows", {"map", "one", "three", "two"});
+  EXPECT_EQ(refusal("rows"),
+            "Slice over axis 2 of [N, 4, 6, 8]; expected the channels or the last axis in node "
+            "rows");
+  NodeProto& split = add("Split", "first", {"map", list("sizes", {1, 3})});
+  split.add_output("second");
+  set(split, "axis", std::int64_t{1});
+  add("Concat", "both", {"second", "first"});
+  set(*model_.message.mutable_graph()->mutable_node()->rbegin(), "axis", std::int64_t{1});
+  EXPECT_EQ(operations("both"), "slice slice concat");
+  // x.chunk(2, 1) of PyTorch.
+  model_.list("size", {2}).clear_dims();
+  model_.list("index", {1}).clear_dims();
+  set(add("SplitToSequence", "parts", {"map", "size"}), "axis", std::int64_t{1});
+  add("SequenceAt", "chunk", {"parts", "index"});
+  EXPECT_EQ(operation<SliceOp>("chunk").first, 2);
+  model_.list("beyond", {2}).clear_dims();
+  add("SequenceAt", "none", {"parts", "beyond"});
+  EXPECT_EQ(refusal("none"), "Part of part 2 of 2 along axis 1 of [N, 4, 6, 8] in node none");
+}
+
 TEST_F(AnOnnxMap, IsMultipliedByAnotherAsMatrices) {
   set_list(add("Transpose", "turned", {"map"}), "perm", {0, 1, 3, 2});
   add("MatMul", "product", {"map", "turned"});

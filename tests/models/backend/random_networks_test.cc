@@ -105,7 +105,7 @@ class Drawing {
   NodeId draw_map_node(NodeId x) {
     const Shape shape = build_.shape(x);
     const auto smallest = static_cast<int>(std::min(shape[0], shape[1]));
-    switch (below(22)) {
+    switch (below(23)) {
       case 0:
       case 1: {
         Conv2dOp conv{.kernel_h = between(1, std::min(3, smallest)),
@@ -144,6 +144,10 @@ class Drawing {
         return build_.upsample2d(
             read(x), {.scale = between(2, 3),
                       .mode = below(2) == 0 ? Interpolation::kNearest : Interpolation::kBilinear});
+      case 22: {
+        const int first = between(0, static_cast<int>(shape[2]) - 1);
+        return build_.slice(read(x), first, between(1, static_cast<int>(shape[2]) - first));
+      }
       case 18:
         return build_.transpose(read(x), std::array{std::array{1, 0, 2}, std::array{2, 0, 1},
                                                     std::array{0, 2, 1}}[below(3)]);

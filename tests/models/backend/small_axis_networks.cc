@@ -71,6 +71,12 @@ void append_axis_networks(std::vector<SmallNetwork>& all) {
     const NodeId y = b.softmax(b.linear(b.dense(x, "hidden", 21), 3.0F));
     return b.multiply(y, y);
   });
+  append("Slices", {5, 4, 3}, [=](GraphBuilder& b, NodeId x) {
+    const NodeId y = b.conv2d(x, "conv", 40, same);
+    const NodeId z = b.concat({b.slice(y, 5, 20), b.slice(y, 16, 16), b.slice(x, 1, 2)});
+    const NodeId hidden = b.dense(b.flatten(z), "hidden", 21);
+    return b.multiply(b.slice(hidden, 0, 9), b.slice(hidden, 12, 9));
+  });
   append("Reshape", {6, 4, 3}, [=](GraphBuilder& b, NodeId x) {
     x = b.reshape(b.conv2d(x, "conv1", 20, same), {4, 6, 20});
     x = b.conv2d(b.reshape(x, {8, 6, 10}), "conv2", 5, same);

@@ -29,6 +29,7 @@ class AxisNodes : public testing::Test {
 
 TEST_F(AxisNodes, HaveTheShapesOfTheirOperations) {
   EXPECT_EQ(shape(build_.upsample2d(x_, {.scale = 3})), (Shape{21, 15, 4}));
+  EXPECT_EQ(shape(build_.slice(x_, 1, 3)), (Shape{7, 5, 3}));
   EXPECT_EQ(shape(build_.softmax(x_)), (Shape{7, 5, 4}));
   EXPECT_EQ(shape(build_.reshape(x_, {10, 2, 7})), (Shape{10, 2, 7}));
   EXPECT_EQ(shape(build_.reshape(x_, {140})), Shape{140});
@@ -60,6 +61,7 @@ TEST_F(AxisNodes, AreReadBackFromTheirText) {
   NodeId y = build_.upsample2d(x_, {.scale = 2, .mode = Interpolation::kBilinear});
   y = build_.clip(build_.linear(build_.softmax(y), -0.25F, 0.1F), -1e-3F, 0.7F);
   y = build_.activation(build_.reshape(y, {7, 20, 4}), Activation::kHardSigmoid);
+  y = build_.slice(y, 1, 2);
   y = build_.matmul(build_.transpose(y, {0, 2, 1}), y);
   y = build_.multiply(y, build_.reduce_mean(y, std::array{0, 1}));
   const Graph graph = build_.finish(build_.flatten(build_.reduce_mean(y, std::array{2})));
@@ -68,8 +70,9 @@ TEST_F(AxisNodes, AreReadBackFromTheirText) {
   for (const char* const part :
        {R"({"op":"upsample2d","scale":2,"mode":"bilinear",)", R"({"op":"linear","factor":-0.25,)",
         R"("offset":0.1,)", R"({"op":"clip","low":-0.001,"high":0.7,)", R"({"op":"softmax",)",
-        R"({"op":"reshape","shape":[7,20,4],)", R"({"op":"hard-sigmoid",)",
-        R"({"op":"transpose","order":[0,2,1],)", R"({"op":"reduce_mean","axes":[0,1],)"}) {
+        R"({"op":"reshape","shape":[7,20,4],)", R"({"op":"slice","first":1,"count":2,)",
+        R"({"op":"hard-sigmoid",)", R"({"op":"transpose","order":[0,2,1],)",
+        R"({"op":"reduce_mean","axes":[0,1],)"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
   }
 }
@@ -92,6 +95,11 @@ TEST_F(AxisNodes, RefuseWhatDoesNotFit) {
             }),
             "reshape: found [7, 5, 4] to become [7, 5, 5]; expected [H, W, C] or [F] with as many "
             "elements");
+  EXPECT_EQ(error_of([&] { build_.slice(x_, 2, 3); }),
+            "slice: found 3 channels from 2 on of [7, 5, 4]; expected some of them");
+  EXPECT_THROW(build_.slice(x_, -1, 2), ShapeError);
+  EXPECT_THROW(build_.slice(x_, 0, 0), ShapeError);
+  EXPECT_THROW(build_.slice(vector, 0, 9), ShapeError);  // of which order?
   const std::int64_t large = std::int64_t{1} << 31;
   for (const Shape& shape :
        {Shape{140, 1}, Shape{}, Shape{0, 5, 4}, Shape{-7, -5, 4}, Shape{large, large, 4}}) {
