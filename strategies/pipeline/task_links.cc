@@ -52,10 +52,11 @@ std::vector<Tensor> own_tensors(const Shape& shape, int count) {
 
 TaskLinks::TaskLinks(const CollectiveOptions& options, std::span<const Stage> stages,
                      int micro_batches)
-    : options_(options),
-      stages_(stages),
-      micro_batches_(micro_batches),
-      index_(options.membership->index()) {}
+    : options_(options), micro_batches_(micro_batches), index_(options.membership->index()) {
+  for (const Stage& stage : stages.first(stages.size() - 1)) {
+    outputs_.push_back(stage.graph.logits_shape());
+  }
+}
 
 StageLinks TaskLinks::connect(std::int64_t samples) {
   StageLinks links;
@@ -65,7 +66,7 @@ StageLinks TaskLinks::connect(std::int64_t samples) {
 }
 
 Shape TaskLinks::shape_behind(int stage, std::int64_t samples) const {
-  return shape_of_samples(stages_[static_cast<std::size_t>(stage)].graph.logits_shape(), samples);
+  return shape_of_samples(outputs_[static_cast<std::size_t>(stage)], samples);
 }
 
 HandoverNames TaskLinks::names(int peer, const char* what) const {
@@ -80,7 +81,7 @@ WaitRules TaskLinks::rules() const { return {abort_, *options_.membership, optio
 // The block of task s holds the tensors between stages s and s + 1: the outputs, then the
 // gradients. Returns false on every task if the tasks cannot map one segment.
 bool TaskLinks::connect_by_memory(std::int64_t samples, StageLinks& links) {
-  const int last = static_cast<int>(stages_.size()) - 1;
+  const int last = static_cast<int>(outputs_.size());
   std::int64_t block_elements = 0;
   for (int s = 0; s < last; ++s) {
     block_elements = std::max(block_elements, 2 * std::int64_t{micro_batches_} *
@@ -126,7 +127,7 @@ void TaskLinks::connect_by_tcp(std::int64_t samples, StageLinks& links) {
         exchange_->add_sender(std::move(sockets.small_from_previous),
                               own_tensors(shape, micro_batches_), names(index_ - 1, "gradient"));
   }
-  if (std::cmp_less(index_ + 1, stages_.size())) {
+  if (std::cmp_less(index_, outputs_.size())) {
     const Shape shape = shape_behind(index_, samples);
     links.outputs =
         exchange_->add_sender(std::move(sockets.bulk_to_next), own_tensors(shape, micro_batches_),

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "strategies/collective/collectives.h"
 #include "strategies/collective/work_progress.h"
@@ -18,8 +19,8 @@ namespace syncopate {
 // Connects this task to its neighbours. One thread only, except for abort().
 class TaskLinks {
  public:
-  // options: those of the job's collective, with a membership; task s computes stage s. stages: of
-  // the whole network. They outlive the object.
+  // options: those of the job's collective, with a membership, which outlives the object; task s
+  // computes stage s. stages: of the whole network.
   TaskLinks(const CollectiveOptions& options, std::span<const Stage> stages, int micro_batches);
 
   // Returns this task's hand-overs; every task calls it, once. samples: the most of a micro-batch.
@@ -43,7 +44,7 @@ class TaskLinks {
   WaitRules rules() const;
 
   const CollectiveOptions options_;
-  const std::span<const Stage> stages_;
+  std::vector<Shape> outputs_;  // of a sample, by stage but the last
   const int micro_batches_;
   const int index_;  // of this task and its stage
   AbortReason abort_;

@@ -59,13 +59,13 @@ class TaskPipeline final : public SynchronousStrategy {
     parts.stages = stages;
     JoinedReplicas joined{.collectives = make_collectives(reports), .on_device = {}};
     joined.gradients = make_sparse_host_tensor({graph.parameter_layout().total()}, DType::kF32);
-    parts.links = std::make_unique<TaskLinks>(reports, parts.stages, options.micro_batches);
+    parts.links = std::make_shared<TaskLinks>(reports, parts.stages, options.micro_batches);
     LocalStages local{.all = std::move(stages), .first = options.membership->index()};
     local.backends.push_back(make_backend(backend_options(options, 0)));
     auto backend = std::make_unique<PipelineBackend>(
         std::move(local), options.micro_batches,
-        [&links = *parts.links](std::span<const Stage> /*all*/, std::int64_t samples) {
-          return std::vector<StageLinks>{links.connect(samples)};
+        [links = parts.links](std::span<const Stage> /*all*/, std::int64_t samples) {
+          return std::vector<StageLinks>{links->connect(samples)};
         });
     parts.backend = backend.get();
     joined.backends.push_back(std::move(backend));
@@ -138,7 +138,7 @@ class TaskPipeline final : public SynchronousStrategy {
  private:
   struct Parts {
     std::vector<Stage> stages;
-    std::unique_ptr<TaskLinks> links;
+    std::shared_ptr<TaskLinks> links;    // also kept by the backend, for its models
     PipelineBackend* backend = nullptr;  // belongs to the replica
   };
 
