@@ -30,8 +30,8 @@ bool is_there(const std::filesystem::path& path) {
 
 std::vector<std::string> names_in_folder(const std::filesystem::path& folder) {
   std::vector<std::string> names;
-  if (!is_there(folder)) return names;
   std::error_code error;
+  if (!is_there(folder) || !std::filesystem::is_directory(folder, error)) return names;
   std::filesystem::directory_iterator entries(folder, error);
   for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
     names.push_back(entries->path().filename().string());
