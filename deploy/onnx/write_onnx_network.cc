@@ -306,6 +306,11 @@ class OnnxWriter {
     set(add_operator("Concat", inputs), "axis", std::int64_t{1});
   }
 
+  void add(const Node& node, const SliceOp& operation) {
+    add_operator("Slice", {input(node), list("starts", {operation.first}),
+                           list("ends", {operation.first + node.shape.back()}), list("axes", {1})});
+  }
+
   void add(const Node& node, const UpsampleOp& operation) {
     const std::string scales = new_name(output() + ".scales");
     const auto scale = static_cast<float>(operation.scale);

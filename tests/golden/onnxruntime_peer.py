@@ -29,6 +29,8 @@ RARE = [
     {"op": "upsample2d", "scale": 2, "mode": "bilinear"}, {"op": "max_pool", "window": 4, "stride": 4},
     {"op": "upsample2d", "scale": 2}, {"op": "average_pool", "window": 4, "stride": 4, "name": "small"},
     {"op": "conv2d", "name": "query", "channels": 4, "kernel": 1, "bias": True},
+    {"op": "slice", "first": 1, "channels": 3, "inputs": ["query"], "name": "part"},
+    {"op": "concat", "inputs": ["query", "part"]}, {"op": "slice", "channels": 4},
     {"op": "reshape", "shape": [2, 32, 4], "name": "queries"},
     {"op": "transpose", "order": [0, 2, 1], "name": "keys"},
     {"op": "matmul", "inputs": ["queries", "keys"]},
