@@ -52,11 +52,13 @@ TEST_F(FilePatterns, NameTheFirstShardThatIsMissingAsTheOthersAreNamed) {
 }
 
 TEST_F(FilePatterns, TakeNumbersOfShardsWithoutLeadingZeros) {
-  for (int shard = 0; shard < 12; ++shard) write({"a-" + std::to_string(shard) + "-of-12"});
-  EXPECT_EQ(found("a-*").size(), 12U);
-  fs::remove(folder_.path() / "a-3-of-12");
-  EXPECT_NE(error("a-*").find("11 of 12 shards are there; the first that is missing is a-3-of-12"),
-            std::string::npos);
+  // The last name in byte order, a-99, has more digits than the first that is missing.
+  for (int shard = 0; shard < 100; ++shard) write({"a-" + std::to_string(shard) + "-of-100"});
+  EXPECT_EQ(found("a-*").size(), 100U);
+  fs::remove(folder_.path() / "a-3-of-100");
+  EXPECT_NE(error("a-*").find("99 of 100 shards are there; the first that is missing is a-3-of-1"),
+            std::string::npos)
+      << error("a-*");
 }
 
 // A link to itself cannot be read by any user; a folder without permission can be by root.
