@@ -41,8 +41,7 @@ void require_same_cut(const Graph& graph, std::span<const Stage> stages, Members
     if (all[task] == all[0]) continue;
     throw UsageError(
         fmt::format("--strategy pipeline: rank {} has {}, rank 0 has {}; start all tasks with the "
-                    "same program, "
-                    "--model, --stages and --cut",
+                    "same program, --model, --stages and --cut",
                     task, all[task], all[0]));
   }
 }
@@ -71,7 +70,7 @@ class TaskPipeline final : public SynchronousStrategy {
     joined.backends.push_back(std::move(backend));
     StrategyOptions whole = options;  // the model divides a step into micro-batches itself
     whole.micro_batches = 1;
-    whole.batch_norm = BatchNormStatistics::kLocal;  // each micro-batch is one stage's alone
+    whole.batch_norm = BatchNormStatistics::kLocal;  // the tasks are one replica
     return std::unique_ptr<Strategy>(
         new TaskPipeline(whole, graph, std::move(joined), std::move(parts)));
   }
