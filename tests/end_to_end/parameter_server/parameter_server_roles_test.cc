@@ -49,11 +49,16 @@ class ListedJob {
     workers_.push_back(start("chief", 0));
   }
 
-  // Returns whether no task has ended and both servers listen at their addresses.
+  // Returns whether both servers listen at their addresses. A server that has answered is not
+  // called again: many calls would fill its queue, and the next one would wait for a second.
   bool are_servers_reached() const {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    bool first = false;
+    bool second = false;
     while (std::chrono::steady_clock::now() < end) {
-      if (first_server_.answers() && second_server_.answers()) return true;
+      first = first || first_server_.answers();
+      second = second || second_server_.answers();
+      if (first && second) return true;
       sched_yield();
     }
     return false;
