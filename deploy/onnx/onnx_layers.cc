@@ -117,10 +117,9 @@ void OnnxReader::take(const Node& node, int index, const std::string& layer) {
   const auto [user, is_first] =
       weight_users_.emplace(stored.empty() ? node.input(index) : stored, layer);
   if (is_first) return;
-  const std::vector<float> values = constants_.floats(tensor);
-  const bool is_one_number =
-      std::ranges::all_of(values, [&](float value) { return value == values.front(); });
-  if (is_one_number && file_.producer() != "pytorch") return;
+  const bool is_list =
+      tensor.shape.empty() || num_elements(tensor.shape) == std::ranges::max(tensor.shape);
+  if (is_list && file_.producer() != "pytorch") return;
   throw UsageError(fmt::format("with the tensor {} of {}", shown_name(user->first), user->second));
 }
 

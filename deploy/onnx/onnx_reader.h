@@ -164,8 +164,8 @@ class OnnxReader {
   };
   std::optional<LaterBias> later_bias(const Node& node, std::int64_t channels) const;
   // Notes that a layer has a constant input of a node. Throws UsageError if another layer has it: a
-  // copy for each would be trained apart. Exporters but PyTorch's store initial values that are one
-  // repeated number once for several layers, so these may be shared.
+  // copy for each would be trained apart. Exporters but PyTorch's store equal tensors once, so a
+  // list may be shared by chance, such as biases of zeros; layers that share their kernel are one.
   void take(const Node& node, int index, const std::string& layer);
   std::string kernel_weight(const Node& node, std::size_t rank, Shape& shape);
   // Reads the bias of a layer from an input of the node or from a later Add; empty without one.

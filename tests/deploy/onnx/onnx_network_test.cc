@@ -292,13 +292,13 @@ TEST_F(AnOnnxNetwork, JoinsChannelsAndAddsMaps) {
 }
 
 // tf2onnx stores equal initial values of several layers once.
-TEST_F(AnOnnxNetwork, MayShareATensorOfZeros) {
+TEST_F(AnOnnxNetwork, MayShareAListOfValues) {
   OnnxModel model({0, 4});
   model.weights("one", {4, 4});
   model.weights("two", {4, 4});
-  model.weights("zeros", {4}, 0.0F);
-  model.node("Gemm", "first", {"x", "one", "zeros"});
-  model.node("Gemm", "again", {"first", "two", "zeros"});
+  model.weights("shifts", {4});
+  model.node("Gemm", "first", {"x", "one", "shifts"});
+  model.node("Gemm", "again", {"first", "two", "shifts"});
   model.output("again");
   EXPECT_EQ(operations(model), "dense dense");
 }
