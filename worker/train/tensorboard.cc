@@ -165,9 +165,7 @@ void EventFile::open() {
   write(first.SerializeAsString());
 }
 
-bool EventFile::has_earlier_events() const {
-  return has_values_ || !newest_other().empty();
-}
+bool EventFile::has_earlier_events() const { return has_values_ || !newest_other().empty(); }
 
 void EventFile::begin_again(std::int64_t step) {
   if (!has_earlier_events()) return;
