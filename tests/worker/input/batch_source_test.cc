@@ -365,8 +365,8 @@ TEST(BatchSource, CanBeDestroyedAtAnyMoment) {
   make_batch_source(broken, {.batch_size = 100});
 }
 
-// Data of a user's program, whose targets nobody has checked. One sample of three has the target
-// `wrong`.
+// Data of a user's program, whose targets were not checked before. One sample of three has the
+// target `wrong`.
 class UncheckedDataset final : public CountingDataset {
  public:
   UncheckedDataset(SampleSpec spec, std::int32_t wrong)

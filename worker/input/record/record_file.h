@@ -95,7 +95,7 @@ class RecordFile {
   std::uint64_t size_bytes_ = 0;
   bool is_unpacked_ = false;
   // The unpacked bytes: blocks of kBlockBytes, but for the last one. One block that grows would be
-  // copied, and take its size twice meanwhile.
+  // copied, and take twice its size during the copy.
   std::vector<std::vector<std::uint8_t>> blocks_;
 };
 
