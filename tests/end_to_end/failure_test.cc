@@ -47,41 +47,26 @@ Arguments endless(const ScratchDir& scratch, const Arguments& more = {}) {
                    Arguments{"--epochs", "100000", "--eval-every", "0"} + more);
 }
 
-struct Fault {
-  const char* name;
-  int worker;
-  int signal;
-  const char* transport;
-};
-std::ostream& operator<<(std::ostream& out, const Fault& fault) { return out << fault.name; }
-
-class AWorker : public testing::TestWithParam<Fault> {};
+class AWorker : public testing::TestWithParam<WorkerFault> {};
 
 TEST_P(AWorker, ThatFailsInTheMiddleOfAStepEndsAllOthersWithinFiveSeconds) {
-  const Fault& fault = GetParam();
   const ScratchDir scratch;
-  RunningProgram launch(syncopate_command(Arguments{"launch", "--workers", "3", "--"} +
-                                          endless(scratch, {"--transport", fault.transport})));
-  const auto victim = worker_of(launch.pid(), fault.worker);
-  ASSERT_TRUE(victim);
-  ASSERT_TRUE(launch.wait_until_file_has(scratch / "m.jsonl", "\"step\":50,"));
-  const EndTimer since_fault;
-  ASSERT_EQ(kill(*victim, fault.signal), 0);
-  const ProgramResult result = launch.wait();
-  expect_ended_in_time(since_fault);
-  EXPECT_EQ(result.exit_code, 1) << result.err;
-  expect_all_name(result, fault.worker, 3);
+  fail_after_50_steps(Arguments{"launch", "--workers", "3", "--"} +
+                          endless(scratch, {"--transport", GetParam().transport}),
+                      scratch / "m.jsonl", GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Each, AWorker,
-    testing::Values(Fault{"Killed0Shm", 0, SIGKILL, "shm"}, Fault{"Killed1Shm", 1, SIGKILL, "shm"},
-                    Fault{"Killed2Shm", 2, SIGKILL, "shm"}, Fault{"Killed0Tcp", 0, SIGKILL, "tcp"},
-                    Fault{"Killed1Tcp", 1, SIGKILL, "tcp"}, Fault{"Killed2Tcp", 2, SIGKILL, "tcp"},
-                    Fault{"Stopped0Shm", 0, SIGSTOP, "shm"},
-                    Fault{"Stopped2Shm", 2, SIGSTOP, "shm"},
-                    Fault{"Stopped1Tcp", 1, SIGSTOP, "tcp"}),
-    [](const auto& parameters) { return std::string(parameters.param.name); });
+INSTANTIATE_TEST_SUITE_P(Each, AWorker,
+                         testing::Values(WorkerFault{"Killed0Shm", 0, SIGKILL, "shm"},
+                                         WorkerFault{"Killed1Shm", 1, SIGKILL, "shm"},
+                                         WorkerFault{"Killed2Shm", 2, SIGKILL, "shm"},
+                                         WorkerFault{"Killed0Tcp", 0, SIGKILL, "tcp"},
+                                         WorkerFault{"Killed1Tcp", 1, SIGKILL, "tcp"},
+                                         WorkerFault{"Killed2Tcp", 2, SIGKILL, "tcp"},
+                                         WorkerFault{"Stopped0Shm", 0, SIGSTOP, "shm"},
+                                         WorkerFault{"Stopped2Shm", 2, SIGSTOP, "shm"},
+                                         WorkerFault{"Stopped1Tcp", 1, SIGSTOP, "tcp"}),
+                         [](const auto& parameters) { return std::string(parameters.param.name); });
 
 // Expects that launch sees the other workers end in time. A stopped worker cannot end by itself, so
 // the total time of launch does not count.

@@ -120,45 +120,29 @@ Arguments small_pipeline(const ScratchDir& scratch, const Arguments& more) {
          more;
 }
 
-struct StageFault {
-  const char* name;
-  int stage;
-  int signal;
-  const char* transport;
-};
-std::ostream& operator<<(std::ostream& out, const StageFault& its) { return out << its.name; }
-
-class AStage : public testing::TestWithParam<StageFault> {};
+class AStage : public testing::TestWithParam<WorkerFault> {};
 
 TEST_P(AStage, ThatFailsEndsAllOthersWithinFiveSeconds) {
-  const StageFault& fault = GetParam();
+  const WorkerFault& fault = GetParam();
   const ScratchDir scratch;
-  RunningProgram launch(syncopate_command(
+  const ProgramResult result = fail_after_50_steps(
       stages_of(3) + small_pipeline(scratch, {"--epochs", "100000", "--eval-every", "0",
-                                              "--transport", fault.transport})));
-  const auto victim = worker_of(launch.pid(), fault.stage);
-  ASSERT_TRUE(victim);
-  ASSERT_TRUE(launch.wait_until_file_has(scratch / "m.jsonl", "\"step\":50,"));
-  const EndTimer since_fault;
-  ASSERT_EQ(kill(*victim, fault.signal), 0);
-  const ProgramResult result = launch.wait();
-  expect_ended_in_time(since_fault);
-  EXPECT_EQ(result.exit_code, 1) << result.err;
-  expect_all_name(result, fault.stage, 3);
+                                              "--transport", fault.transport}),
+      scratch / "m.jsonl", fault);
   // Stage 1 waits for both others; what it waited for is in its line.
-  if (fault.stage != 1) {
+  if (fault.worker != 1) {
     const std::string line = line_of_worker(result, 1);
     EXPECT_NE(line.find("rank 1 waited for the "), std::string::npos) << line;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, AStage,
-                         testing::Values(StageFault{"Killed0Shm", 0, SIGKILL, "shm"},
-                                         StageFault{"Killed2Shm", 2, SIGKILL, "shm"},
-                                         StageFault{"Killed1Tcp", 1, SIGKILL, "tcp"},
-                                         StageFault{"Killed2Tcp", 2, SIGKILL, "tcp"},
-                                         StageFault{"Stopped1Shm", 1, SIGSTOP, "shm"},
-                                         StageFault{"Stopped0Tcp", 0, SIGSTOP, "tcp"}),
+                         testing::Values(WorkerFault{"Killed0Shm", 0, SIGKILL, "shm"},
+                                         WorkerFault{"Killed2Shm", 2, SIGKILL, "shm"},
+                                         WorkerFault{"Killed1Tcp", 1, SIGKILL, "tcp"},
+                                         WorkerFault{"Killed2Tcp", 2, SIGKILL, "tcp"},
+                                         WorkerFault{"Stopped1Shm", 1, SIGSTOP, "shm"},
+                                         WorkerFault{"Stopped0Tcp", 0, SIGSTOP, "tcp"}),
                          [](const auto& parameters) { return std::string(parameters.param.name); });
 
 TEST(AKilledStage, ResumesTheLastCheckpointBitForBit) {

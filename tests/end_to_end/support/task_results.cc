@@ -2,7 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <memory>
+#include <ostream>
+
+#include "tests/end_to_end/support/end_timer.h"
+#include "tests/end_to_end/support/role_processes.h"
 
 namespace syncopate::test {
 
@@ -44,6 +49,23 @@ void expect_all_name(const ProgramResult& launch, int failed, int workers) {
     EXPECT_FALSE(line.empty()) << "worker " << i << " says nothing:\n" << launch.err;
     EXPECT_NE(line.find("rank " + std::to_string(failed) + " (host "), std::string::npos) << line;
   }
+}
+
+std::ostream& operator<<(std::ostream& out, const WorkerFault& fault) { return out << fault.name; }
+
+ProgramResult fail_after_50_steps(const std::vector<std::string>& job, const std::string& metrics,
+                                  const WorkerFault& fault) {
+  RunningProgram launch(syncopate_command(job));
+  const auto victim = worker_of(launch.pid(), fault.worker);
+  EXPECT_TRUE(victim) << "there is no worker " << fault.worker;
+  EXPECT_TRUE(launch.wait_until_file_has(metrics, "\"step\":50,"));
+  const EndTimer since_fault;
+  EXPECT_EQ(victim ? kill(*victim, fault.signal) : -1, 0);
+  ProgramResult result = launch.wait();
+  expect_ended_in_time(since_fault);
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  expect_all_name(result, fault.worker, 3);
+  return result;
 }
 
 }  // namespace syncopate::test

@@ -1,6 +1,7 @@
 // Runs tasks of a job that a test starts itself, and checks how they end.
 #pragma once
 
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -22,5 +23,19 @@ std::string line_of_worker(const ProgramResult& launch, int worker);
 
 // Expects that every worker but `failed` printed a line that names `failed`.
 void expect_all_name(const ProgramResult& launch, int failed, int workers);
+
+// A signal that a worker gets in the middle of a job, and the transport between the workers.
+struct WorkerFault {
+  const char* name;
+  int worker;
+  int signal;
+  const char* transport;
+};
+std::ostream& operator<<(std::ostream& out, const WorkerFault& fault);
+
+// Starts `launch` with three workers that write a line for each step to `metrics`, sends the signal
+// after step 50, and expects that all end within five seconds and name the worker.
+ProgramResult fail_after_50_steps(const std::vector<std::string>& job, const std::string& metrics,
+                                  const WorkerFault& fault);
 
 }  // namespace syncopate::test
