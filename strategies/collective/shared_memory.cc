@@ -237,8 +237,10 @@ std::vector<std::unique_ptr<Collective>> make_shared_memory_collectives(
   const std::vector<Member>& members = options.membership->members();
   const Member& me = members[static_cast<std::size_t>(options.membership->index())];
   const int num_ranks = members.back().first_replica + members.back().num_replicas;
+  const std::vector<std::int64_t> block_elements(static_cast<std::size_t>(num_ranks),
+                                                 options.block_elements);
   auto segment = share_segment(*options.membership, WorkQueue::size_bytes(num_ranks),
-                               options.block_elements, options.timeout);
+                               block_elements, options.timeout);
   if (segment == nullptr) return {};
   const auto shared = std::make_shared<SharedRanks>();
   shared->queue = std::make_unique<WorkQueue>(segment->memory->data(), num_ranks);

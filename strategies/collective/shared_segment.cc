@@ -35,22 +35,31 @@ constexpr std::string_view kReached = "reached";
 constexpr std::string_view kRankZeroName = "shared memory: rank 0's task";
 
 // The layout of the segment: the nonce, the header, and one block per rank.
-struct SegmentLayout {
-  std::size_t header_bytes;
-  std::size_t block_bytes;
-  int num_ranks;
-
-  std::size_t block(int rank) const {
-    return header_bytes + static_cast<std::size_t>(rank) * block_bytes;
+class SegmentLayout {
+ public:
+  SegmentLayout(std::size_t header_bytes, std::span<const std::int64_t> block_elements)
+      : begins_{whole_huge_pages(kSegmentNonceBytes + header_bytes)} {
+    for (const std::int64_t elements : block_elements) {
+      const std::size_t bytes = static_cast<std::size_t>(elements) * sizeof(float);
+      begins_.push_back(begins_.back() + whole_huge_pages(bytes));
+    }
   }
-  std::size_t total() const { return block(num_ranks); }
+
+  // Returns where the block of a rank begins, or, behind the last rank, where the segment ends.
+  std::size_t block(int rank) const { return begins_[static_cast<std::size_t>(rank)]; }
+  std::size_t header_bytes() const { return begins_.front(); }
+  std::size_t total() const { return begins_.back(); }
+
+ private:
+  std::vector<std::size_t> begins_;
 };
 
 // Returns the segment's layout as text, so that tasks can compare layouts: equal layouts have equal
 // texts.
-std::string layout_text(const SegmentLayout& layout, std::int64_t block_elements) {
-  return fmt::format("{} gradients for each of {} ranks ({} bytes, of which header {})",
-                     block_elements, layout.num_ranks, layout.total(), layout.header_bytes);
+std::string layout_text(const SegmentLayout& layout, std::span<const std::int64_t> block_elements) {
+  return fmt::format("{} values for {} ranks ({} bytes, of which header {})",
+                     std::accumulate(block_elements.begin(), block_elements.end(), std::int64_t{0}),
+                     block_elements.size(), layout.total(), layout.header_bytes());
 }
 
 std::string segment_hello(int index, const Membership& membership) {
@@ -172,25 +181,23 @@ FileDescriptor share_descriptor(Membership& membership, const std::string& layou
 }  // namespace
 
 std::unique_ptr<SharedSegment> share_segment(Membership& membership, std::size_t header_bytes,
-                                             std::int64_t block_elements,
+                                             std::span<const std::int64_t> block_elements,
                                              std::chrono::nanoseconds timeout) {
   const std::vector<Member>& members = membership.members();
   const Member& me = members[static_cast<std::size_t>(membership.index())];
-  const SegmentLayout layout{
-      .header_bytes = whole_huge_pages(kSegmentNonceBytes + header_bytes),
-      .block_bytes = whole_huge_pages(static_cast<std::size_t>(block_elements) * sizeof(float)),
-      .num_ranks = members.back().first_replica + members.back().num_replicas};
+  const SegmentLayout layout(header_bytes, block_elements);
   const FileDescriptor memory = share_descriptor(
       membership, layout_text(layout, block_elements),
       [&] { return make_shared_memory_file(layout.total(), kPurpose); }, timeout);
   if (!memory) return nullptr;
-  const std::size_t own = static_cast<std::size_t>(me.num_replicas) * layout.block_bytes;
+  const std::size_t own_begin = layout.block(me.first_replica);
+  const std::size_t own_end = layout.block(me.first_replica + me.num_replicas);
   auto segment = std::make_unique<SharedSegment>();
   SharedMapping mapping(memory.get(), layout.total(), kPurpose);
   std::byte* front = mapping.data();
   // Each task reserves the pages of its own ranks, so that the pages lie near its CPUs.
-  if (me.index == 0) reserve_pages(memory.get(), mapping, 0, layout.header_bytes, kPurpose);
-  reserve_pages(memory.get(), mapping, layout.block(me.first_replica), own, kPurpose);
+  if (me.index == 0) reserve_pages(memory.get(), mapping, 0, layout.header_bytes(), kPurpose);
+  reserve_pages(memory.get(), mapping, own_begin, own_end - own_begin, kPurpose);
   segment->memory = make_mapped_buffer(std::move(mapping), kSegmentNonceBytes);
   // Reading the nonce back proves that the tasks map one segment, and not copies of it.
   const std::string nonce = membership.nonce().substr(0, kSegmentNonceBytes);
@@ -200,9 +207,10 @@ std::unique_ptr<SharedSegment> share_segment(Membership& membership, std::size_t
     throw PeerError(
         "shared memory: what rank 0's task handed over does not carry this job's nonce");
   }
-  for (int r = 0; r < layout.num_ranks; ++r) {
-    segment->blocks.emplace_back(segment->memory, layout.block(r) - kSegmentNonceBytes,
-                                 Shape{block_elements}, DType::kF32);
+  for (const std::int64_t elements : block_elements) {
+    const int rank = static_cast<int>(segment->blocks.size());
+    segment->blocks.emplace_back(segment->memory, layout.block(rank) - kSegmentNonceBytes,
+                                 Shape{elements}, DType::kF32);
   }
   return segment;
 }

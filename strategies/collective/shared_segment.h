@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "models/tensor/tensor.h"
@@ -17,16 +18,16 @@ namespace syncopate {
 
 struct SharedSegment {
   std::shared_ptr<Buffer> memory;
-  std::vector<Tensor> blocks;  // gradient blocks by rank, [block_elements] f32
+  std::vector<Tensor> blocks;  // by rank, each a vector of f32
 };
 
 // Maps the segment; every task calls it. Returns null on every task unless all tasks can map one
 // segment. The memory of this task's ranks is zeroed and reserved. header_bytes: a common area at
-// the beginning of the segment. block_elements: of each rank. timeout: for the other tasks, counted
-// from when all have called. Throws PeerError; UsageError on every task when the tasks' networks
-// differ in size; OutOfMemoryError when the machine has not enough memory.
+// the beginning of the segment. block_elements: by rank. timeout: for the other tasks, counted from
+// when all have called. Throws PeerError; UsageError on every task when the tasks' networks differ
+// in size; OutOfMemoryError when the machine has not enough memory.
 std::unique_ptr<SharedSegment> share_segment(Membership& membership, std::size_t header_bytes,
-                                             std::int64_t block_elements,
+                                             std::span<const std::int64_t> block_elements,
                                              std::chrono::nanoseconds timeout);
 
 }  // namespace syncopate

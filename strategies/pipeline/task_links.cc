@@ -78,26 +78,30 @@ HandoverNames TaskLinks::names(int peer, const char* what) const {
 
 WaitRules TaskLinks::rules() const { return {abort_, *options_.membership, options_.timeout}; }
 
-// The block of task s holds the tensors between stages s and s + 1: the outputs, then the
-// gradients. Returns false on every task if the tasks cannot map one segment.
+// The block of task s holds what stage s sends: the gradients to stage s - 1, then the outputs to
+// stage s + 1. Returns false on every task if the tasks cannot map one segment.
 bool TaskLinks::connect_by_memory(std::int64_t samples, StageLinks& links) {
   const int last = static_cast<int>(outputs_.size());
-  std::int64_t block_elements = 0;
-  for (int s = 0; s < last; ++s) {
-    block_elements = std::max(block_elements, 2 * std::int64_t{micro_batches_} *
-                                                  padded_elements(shape_behind(s, samples)));
+  const auto elements_behind = [&](int stage) -> std::int64_t {
+    if (stage < 0 || stage == last) return 0;
+    return micro_batches_ * padded_elements(shape_behind(stage, samples));
+  };
+  std::vector<std::int64_t> block_elements;
+  for (int s = 0; s <= last; ++s) {
+    block_elements.push_back(elements_behind(s - 1) + elements_behind(s));
   }
   const std::unique_ptr<SharedSegment> segment =
       share_segment(*options_.membership, static_cast<std::size_t>(last) * sizeof(BoundaryCounts),
                     block_elements, options_.timeout);
   if (segment == nullptr) return false;
   auto* const counts = reinterpret_cast<BoundaryCounts*>(segment->memory->data());
+  // boundary: the stage before it.
   const auto make = [&](int boundary, bool is_gradient, int peer) {
-    const Shape shape = shape_behind(boundary, samples);
-    const std::int64_t begin = is_gradient ? micro_batches_ * padded_elements(shape) : 0;
+    const int sender = is_gradient ? boundary + 1 : boundary;
+    const std::int64_t begin = is_gradient ? 0 : elements_behind(boundary - 1);
     return std::make_shared<CountedHandover>(
-        tensors_in(segment->blocks[static_cast<std::size_t>(boundary)], begin, shape,
-                   micro_batches_),
+        tensors_in(segment->blocks[static_cast<std::size_t>(sender)], begin,
+                   shape_behind(boundary, samples), micro_batches_),
         is_gradient ? counts[boundary].gradients : counts[boundary].outputs, rules(),
         names(peer, is_gradient ? "gradient" : "output"));
   };

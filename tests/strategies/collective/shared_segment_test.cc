@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -85,7 +87,8 @@ struct Shared {
 Shared share(Membership& membership, std::int64_t block_elements = 10) {
   Shared shared;
   try {
-    shared.segment = share_segment(membership, kHeaderBytes, block_elements, seconds(10));
+    const std::vector<std::int64_t> blocks(membership.members().size(), block_elements);
+    shared.segment = share_segment(membership, kHeaderBytes, blocks, seconds(10));
   } catch (const PeerError& error) {
     shared.peer_error = error.what();
   } catch (const UsageError& error) {
@@ -107,6 +110,24 @@ TEST(SharedSegment, IsMappedByAllTasks) {
   EXPECT_EQ(shared[0].segment->blocks[1].f32()[3], 5.0F);
   EXPECT_EQ(shared[1].segment->blocks[1].f32()[3], 5.0F);
   EXPECT_NE(shared[0].segment->memory->data(), shared[1].segment->memory->data());
+}
+
+TEST(SharedSegment, HasABlockForEachRankOfTheSizeAskedFor) {
+  const auto tasks = meet(3);
+  const std::vector<std::int64_t> sizes = {10, 7'000'000, 20};
+  std::vector<std::unique_ptr<SharedSegment>> segments(3);
+  at_once(3, [&](int i) {
+    const auto index = static_cast<std::size_t>(i);
+    segments[index] = share_segment(*tasks[index], kHeaderBytes, sizes, seconds(10));
+    for (float& value : segments[index]->blocks[index].f32()) value = static_cast<float>(i + 1);
+  });
+  for (std::size_t r = 0; r < sizes.size(); ++r) {
+    const std::span<const float> block = segments[0]->blocks[r].f32();
+    EXPECT_EQ(std::ssize(block), sizes[r]);
+    const auto own = static_cast<float>(r + 1);
+    EXPECT_TRUE(std::ranges::all_of(block, [own](float value) { return value == own; }));
+  }
+  EXPECT_LT(segments[0]->memory->size_bytes(), 3 * sizes[1] * sizeof(float));
 }
 
 TEST(SharedSegment, IsSentToTheTasksOfTheJobOnly) {
@@ -135,8 +156,8 @@ TEST(SharedSegment, IsRefusedForNetworksOfDifferentSize) {
     errors[index] = share(*tasks[index], i == 2 ? 11 : 10).usage_error;
   });
   EXPECT_EQ(errors[0].find("the tasks' networks differ in size: rank 2 (host "), 0U) << errors[0];
-  EXPECT_NE(errors[0].find(" has 11 gradients for each of 3 ranks"), std::string::npos);
-  EXPECT_NE(errors[0].find("rank 0 has 10 gradients for each of 3 ranks"), std::string::npos);
+  EXPECT_NE(errors[0].find(" has 33 values for 3 ranks"), std::string::npos);
+  EXPECT_NE(errors[0].find("rank 0 has 30 values for 3 ranks"), std::string::npos);
   EXPECT_EQ(errors[1], errors[0]);
   EXPECT_EQ(errors[2], errors[0]);
 }
