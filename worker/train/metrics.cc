@@ -93,9 +93,15 @@ class JsonLines final : public MetricsWriter {
 
   void open_file() {
     constexpr mode_t kBeforeUmask = 0666;
-    // A writer that appends also reads, to find out how the file ends.
-    const int flags = O_CREAT | O_APPEND | O_CLOEXEC | (append_ ? O_RDWR : O_WRONLY | O_TRUNC);
+    // A writer that appends also reads, to find out how the file ends. A pipe that nobody reads
+    // must not hold training up.
+    const int flags =
+        O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | (append_ ? O_RDWR : O_WRONLY | O_TRUNC);
     file_ = FileDescriptor(::open(path_.c_str(), flags, kBeforeUmask));
+    if (!file_ && errno == ENXIO) {
+      throw FileError("open --metrics " + path_.string() +
+                      ": no program reads this pipe; start its reader first, or give a file");
+    }
     if (!file_) {
       throw FileError(describe_errno("open --metrics", path_.string(), errno) +
                       "; give a file in a folder that exists");

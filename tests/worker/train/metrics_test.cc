@@ -1,7 +1,10 @@
 #include "worker/train/metrics.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +16,7 @@
 #include <vector>
 
 #include "models/base/errors.h"
+#include "models/base/file_descriptor.h"
 #include "tests/worker/temporary_folder.h"
 
 namespace syncopate {
@@ -257,6 +261,30 @@ TEST_F(MetricsTest, NameTheFileThatCannotBeOpened) {
   } catch (const FileError& error) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "absent/metrics.jsonl", std::string(error.what()));
   }
+}
+
+TEST_F(MetricsTest, AreRefusedForAPipeThatNobodyReads) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  try {
+    make_metrics_writer(path_, false);
+    FAIL() << "nothing was thrown";
+  } catch (const FileError& error) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "start its reader first", std::string(error.what()));
+  }
+}
+
+TEST_F(MetricsTest, DoNotWaitForTheReaderOfAPipe) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  const FileDescriptor reader(open(path_.c_str(), O_RDONLY | O_NONBLOCK));
+  ASSERT_TRUE(reader);
+  const auto metrics = make_metrics_writer(path_, false);
+  testing::internal::CaptureStderr();
+  for (int step = 0; step < 2000; ++step) metrics->write(StepMetrics{.step = step});
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "training goes on",
+                      testing::internal::GetCapturedStderr());
+  std::string first(10, '\0');
+  EXPECT_EQ(read(reader.get(), first.data(), first.size()), 10);
+  EXPECT_EQ(first, "{\"event\":\"");
 }
 
 // Lets this process write only the first bytes of every file, as a full disk would.
