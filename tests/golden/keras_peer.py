@@ -5,8 +5,10 @@
 
 `unet` is a functional U-Net whose maps are enlarged by UpSampling2D and joined by Concatenate, with a class for each
 pixel; `squeeze` has padded, depthwise and squeeze-and-excitation layers. The data set is one batch, so that the order of
-samples does not matter. Prints the losses of 10 steps with momentum and their largest relative difference, and fails if
-one is above 1e-4. onnx_peer_test.cc runs it. Exit code 77: the packages are not installed.
+samples does not matter. Prints the losses of 10 steps with momentum, their largest relative difference, that of a weight
+tensor (L2) after them, and the largest difference of a probability between onnxruntime, which runs the network as
+export --onnx writes it, and the trained original. Fails if one is above its limit. onnx_peer_test.cc runs it. Exit code
+77: the packages are not installed.
 """
 import json
 import os
@@ -100,6 +102,30 @@ def losses_of_keras(model, x, y):
     return losses
 
 
+def difference_of_weights(program, checkpoint, files, before, model):
+    """The largest relative L2 of a parameter. Names and layouts differ, so a tensor is found by its first values, and the
+    values are compared in the order of the first ones. Biases of the same first values are told apart by the last."""
+    onnx_peer.call([program, "export", "--checkpoint", checkpoint, files[2] + ".out"])
+    first, last = onnx_peer.read_safetensors(files[2]), onnx_peer.read_safetensors(files[2] + ".out")
+    worst = 0.0
+    for start, variable in zip(before, model.trainable_variables):
+        wanted = variable.numpy().ravel()[np.argsort(start, axis=None, kind="stable")]
+        found = [last[name].ravel()[np.argsort(tensor, axis=None, kind="stable")] for name, tensor in first.items()
+                 if np.array_equal(np.sort(tensor, axis=None), np.sort(start, axis=None))]
+        worst = max(worst, min(np.linalg.norm(ours - wanted) for ours in found) / np.linalg.norm(wanted))
+    return worst
+
+
+def difference_of_scores(program, checkpoint, file, x, model):
+    """The largest difference of a probability between onnxruntime and the model."""
+    onnx_peer.call([program, "export", "--onnx", "--checkpoint", checkpoint, file])
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    logits = session.run(["logits"], {session.get_inputs()[0].name: x.transpose(0, 3, 1, 2).copy()})[0]
+    if logits.ndim == 4:
+        logits = logits.transpose(0, 2, 3, 1)
+    return float(tf.reduce_max(tf.abs(tf.nn.softmax(logits) - tf.nn.softmax(model(x)))))
+
+
 def compare(program, folder, name):
     keras.utils.set_random_seed(7)
     model = {"unet": unet, "squeeze": squeeze}[name]()
@@ -107,22 +133,29 @@ def compare(program, folder, name):
     model(x[:1])  # export asks for a model that was called
     files = [os.path.join(folder, name + suffix) for suffix in (".onnx", ".json", ".safetensors")]
     model.export(files[0], format="onnx", verbose=False)
+    before = [variable.numpy().copy() for variable in model.trainable_variables]
     expected = losses_of_keras(model, x, y)
     found = onnx_peer.losses_of_syncopate(program, files, data, COUNT, RATE)
-    difference = max(abs(a - b) / b for a, b in zip(found, expected))
-    print(f"{name}: losses {expected[0]:.5f} to {expected[-1]:.5f} of Keras, {found[0]:.5f} to {found[-1]:.5f} here, "
-          f"largest relative difference {difference:.1e}", flush=True)
-    return difference if len(found) == onnx_peer.STEPS else 1.0
+    if len(found) != onnx_peer.STEPS:
+        sys.exit(f"{name}: {len(found)} steps")
+    checkpoint = os.path.join(files[1] + ".run", f"checkpoint-{onnx_peer.STEPS:012}.safetensors")
+    differences = {"losses": max(abs(a - b) / b for a, b in zip(found, expected)),
+                   "weights": difference_of_weights(program, checkpoint, files, before, model),
+                   "scores": difference_of_scores(program, checkpoint, files[0] + ".out", x, model)}
+    print(f"{name}: losses {expected[0]:.5f} to {expected[-1]:.5f} of Keras, {found[0]:.5f} to {found[-1]:.5f} here; "
+          "largest differences " + ", ".join(f"{what} {value:.1e}" for what, value in differences.items()), flush=True)
+    return all(value <= onnx_peer.LIMITS[what] for what, value in differences.items())
 
 
 if __name__ == "__main__":
     try:
         import keras
         import numpy as np
+        import onnxruntime
         import tensorflow as tf
         import tf2onnx  # noqa: F401
     except ImportError as error:
         print(error)
         sys.exit(77)
     names = sys.argv[3:] or ["unet", "squeeze"]
-    sys.exit(1 if max(compare(sys.argv[1], sys.argv[2], name) for name in names) > onnx_peer.LIMIT else 0)
+    sys.exit(0 if all([compare(sys.argv[1], sys.argv[2], name) for name in names]) else 1)

@@ -152,6 +152,7 @@ def losses_of_syncopate(program, files, data, count, rate):
 
 
 def read_safetensors(path):
+    import numpy as np  # also for keras_peer.py
     with open(path, "rb") as file:
         size = int.from_bytes(file.read(8), "little")
         header, data = json.loads(file.read(size)), file.read()
