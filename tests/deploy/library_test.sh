@@ -27,7 +27,7 @@ is_built() {
   [[ ! -e $prefix/include && ! -e $prefix/lib/cmake ]] || fail "programs were asked for, and headers were installed"
   expect_code 0 cmake --install "$build" --prefix "$prefix" --component development
   cp "$root"/deploy/examples/own_network/* "$work/source/"
-  expect_code 0 cmake -S "$work/source" -B "$work/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release
+  expect_code 0 cmake -G Ninja -S "$work/source" -B "$work/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release
   expect_code 0 cmake --build "$work/build"
 }
 
