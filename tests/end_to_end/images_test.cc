@@ -107,6 +107,12 @@ TEST(TrainingOnLargePictures, SaysThatStepsWaitForTheDecoder) {
     EXPECT_NE(result.err.find("input-bound: "), std::string::npos) << result.err;
     EXPECT_NE(result.err.find("% of the step waits for decode; "), std::string::npos) << result.err;
   }
+  const ProgramResult workers = run_syncopate(Arguments{"launch", "--workers", "2", "--"} + train +
+                                              Arguments{"--strategy", "multi-worker-mirrored"});
+  EXPECT_EQ(workers.exit_code, 0) << workers.err;
+  const bool names_a_task = workers.err.find("task 0: input-bound: ") != std::string::npos ||
+                            workers.err.find("task 1: input-bound: ") != std::string::npos;
+  EXPECT_TRUE(names_a_task) << workers.err;
   const ProgramResult fast =
       run_syncopate({"train", "--model", "mlp", "--data", "synthetic:1x8x8:4:640", "--epochs", "4",
                      "--no-progress", "--service-time", "constant:20"});

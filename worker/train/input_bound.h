@@ -1,7 +1,9 @@
 // Says, for a user, that training waits for its input. Called by the train loops.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace syncopate {
@@ -20,6 +22,21 @@ struct InputWait {
   int readers = 1;       // reader threads at the end
   int most_readers = 0;  // those that --prefetch allows; 0: it allows as many as help
 };
+
+// The input of one of the tasks that train a step together.
+struct TaskInput {
+  int task = 0;
+  InputWait wait;
+  InputMeans means;
+
+  // The same as numbers, which tasks gather.
+  static constexpr int kNumbers = 8;
+  std::array<double, kNumbers> as_numbers() const;
+};
+
+// Returns the input of the task whose steps wait for the largest part of their time. gathered: the
+// numbers of all tasks, in their order.
+TaskInput longest_wait(std::span<const double> gathered);
 
 // Whether there are enough steps, and enough time in them, to say whether they wait.
 bool is_enough(const InputWait& wait);

@@ -171,7 +171,7 @@ double WorkerTimes::exposed_seconds() const {
          at_start_.front().exposed_seconds;
 }
 
-void WorkerTimes::write(const Totals& totals, MetricsWriter& metrics) const {
+double WorkerTimes::write(const Totals& totals, MetricsWriter& metrics) const {
   const InputShard shard = strategy_.evaluation_shard();
   // Bytes are counted per process, so the counts of the first replica are those of the task.
   const CommunicationTimes times = strategy_.replicas().front().variables->times();
@@ -197,7 +197,10 @@ void WorkerTimes::write(const Totals& totals, MetricsWriter& metrics) const {
     values_of_replica += kOfReplica;
   }
   const std::vector<double> all = synchronous_job(strategy_).gather(mine);
+  double longest_input_wait = 0.0;
   for (auto task = all.begin(); task != all.end(); task += std::ssize(mine)) {
+    longest_input_wait =
+        std::max(longest_input_wait, StepTotals::ratio(task[kInputWait], task[kSeconds]));
     for (int r = 0; r < static_cast<int>(task[kCount]); ++r) {
       const auto its = task + kOfTask + r * kOfReplica;
       const double compute = task[kSeconds] - its[kExposed] - task[kInputWait];
@@ -215,6 +218,7 @@ void WorkerTimes::write(const Totals& totals, MetricsWriter& metrics) const {
       metrics.write(line);
     }
   }
+  return longest_input_wait;
 }
 
 }  // namespace syncopate

@@ -103,8 +103,9 @@ class WorkerTimes {
     double seconds = 0.0;      // duration of the steps
     double input_wait_seconds = 0.0;
   };
-  // Writes a line of metrics for each worker of the job. Every task calls it.
-  void write(const Totals& totals, MetricsWriter& metrics) const;
+  // Writes a line of metrics for each worker of the job. Returns the largest part of a task's time
+  // in which it waited for input. Every task calls it.
+  double write(const Totals& totals, MetricsWriter& metrics) const;
   // Returns how long the first replica of this task waited for other replicas since construction.
   double exposed_seconds() const;
 

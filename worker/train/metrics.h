@@ -131,7 +131,7 @@ struct Summary {
   std::string first_bad = {};  // why the first of them, of the test split if it has one, is bad
   double staleness_mean = 0.0;
   std::int64_t staleness_max = 0;
-  double input_wait_fraction = 0.0;
+  double input_wait_fraction = 0.0;  // of the task that waits longest; of one asynchronous worker
   double communication_exposed_fraction = 0.0;  // part of the time in steps
   // By stage of a pipeline, the part of the time in steps in which it waited for others.
   std::vector<double> stage_idle_fractions = {};

@@ -46,19 +46,25 @@ class StepLog {
 
   void begin_epoch() { epoch_ = {}; }
   // Notes whether steps waited for their input: those since the last note, or of several epochs if
-  // these are short. Called at the end of an epoch.
+  // these are short. The other tasks wait for the one whose input is slowest, so that one is noted.
+  // Every task calls it at the end of an epoch. Throws PeerError.
   void end_epoch() {
     const InputCounters now = run_.input.counters();
-    const InputWait wait{.steps = judged_.steps,
-                         .step_seconds = judged_.seconds,
-                         .wait_seconds = now.wait_seconds - waited_before_,
-                         .readers = now.readers,
-                         .most_readers = now.most_readers};
-    if (!is_enough(wait)) return;
+    const TaskInput own{.wait = {.steps = judged_.steps,
+                                 .step_seconds = judged_.seconds,
+                                 .wait_seconds = now.wait_seconds - waited_before_,
+                                 .readers = now.readers,
+                                 .most_readers = now.most_readers},
+                        .means = run_.input_means};
+    const std::vector<double> all = synchronous_job(run_.strategy).gather(own.as_numbers());
+    const TaskInput slowest = longest_wait(all);
+    if (!is_enough(slowest.wait)) return;
     judged_ = {};
     waited_before_ = now.wait_seconds;
-    const std::string line = describe_input_bound(wait, run_.input_means);
-    if (!line.empty()) run_.display.note(line);
+    const std::string line = describe_input_bound(slowest.wait, slowest.means);
+    if (line.empty()) return;
+    const bool is_one_task = all.size() == TaskInput::kNumbers;
+    run_.display.note(is_one_task ? line : fmt::format("task {}: {}", slowest.task, line));
   }
   void add(const Scores& scores, double seconds) {
     for (StepTotals* totals : {&all_, &epoch_, &line_, &judged_}) totals->add(scores, seconds);
@@ -196,11 +202,12 @@ class TrainLoop {
       if (!test_) return stopped(test.stopped_by());
     }
     if (const StepTotals& all = log_.all(); all.steps > 0) {
-      worker_times_.write({.steps = all.steps,
-                           .samples = all.samples,
-                           .seconds = all.seconds,
-                           .input_wait_seconds = run_.input.counters().wait_seconds},
-                          run_.metrics);
+      input_wait_fraction_ =
+          worker_times_.write({.steps = all.steps,
+                               .samples = all.samples,
+                               .seconds = all.seconds,
+                               .input_wait_seconds = run_.input.counters().wait_seconds},
+                              run_.metrics);
       for (const double idle : synchronous_job(run_.strategy).idle_seconds()) {
         stage_idle_fractions_.push_back(StepTotals::ratio(idle, all.seconds));
       }
@@ -318,10 +325,19 @@ class TrainLoop {
     const Snapshot now = run_.strategy.snapshot();
     require_finite(now);  // the values may diverge one step before the loss
     saved_step_ = progress_.at.step;
-    if (!run_.strategy.is_chief()) return;
-    const auto path = checkpoint_path(options_.checkpoint_dir, progress_.at.step);
-    save_checkpoint(path, run_.graph, now, run_.optimizer, progress_);
-    prune_checkpoints(options_.checkpoint_dir, options_.keep_checkpoints, rules_.best_step());
+    if (run_.strategy.is_chief()) {
+      const auto path = checkpoint_path(options_.checkpoint_dir, progress_.at.step);
+      save_checkpoint(path, run_.graph, now, run_.optimizer, progress_);
+      prune_checkpoints(options_.checkpoint_dir, options_.keep_checkpoints, rules_.best_step());
+    }
+    wait_for_chief();
+  }
+
+  // Waits until the chief has written its checkpoint. Without it the other tasks would wait in the
+  // next step, whose time is that of training, and would report "saved" too early.
+  void wait_for_chief() {
+    constexpr double kDone = 1.0;
+    synchronous_job(run_.strategy).gather({&kDone, 1});
   }
 
   void require_finite(const Snapshot& now) const {
@@ -339,9 +355,7 @@ class TrainLoop {
   }
 
   TrainOutcome stopped(std::string_view signal) {
-    // Waits until the chief has written its checkpoint, so that no task reports "saved" earlier.
-    constexpr double kDone = 1.0;
-    synchronous_job(run_.strategy).gather({&kDone, 1});
+    wait_for_chief();
     TrainOutcome result = outcome();
     result.stopped_by = std::string(signal);
     result.test.reset();
@@ -365,7 +379,8 @@ class TrainLoop {
     result.seconds = all.seconds;
     result.samples_per_second = all.samples_per_second();
     result.train_loss = log_.epoch_loss();
-    result.input_wait_fraction = StepTotals::ratio(run_.input.counters().wait_seconds, all.seconds);
+    result.input_wait_fraction = input_wait_fraction_.value_or(
+        StepTotals::ratio(run_.input.counters().wait_seconds, all.seconds));
     // Waiting is measured on another thread than the steps and may exceed their time by a little.
     result.communication_exposed_fraction =
         std::min(1.0, StepTotals::ratio(worker_times_.exposed_seconds(), all.seconds));
@@ -389,7 +404,8 @@ class TrainLoop {
   std::vector<StepDelays> delays_;  // one per replica
   std::optional<Evaluation> test_;  // the last evaluation
   std::optional<Evaluation> validation_;
-  std::vector<double> stage_idle_fractions_;  // at the end of training
+  std::vector<double> stage_idle_fractions_;   // at the end of training
+  std::optional<double> input_wait_fraction_;  // of the slowest task, at the end of training
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace syncopate {
 namespace {
 
@@ -31,6 +33,22 @@ TEST(InputBound, NamesAPrefetchThatAllowsNoMoreReaders) {
   wait.most_readers = 2;
   EXPECT_EQ(describe_input_bound(wait, means),
             "input-bound: 52 % of the step waits for decode; 1 of 2 CPUs decodes");
+}
+
+TEST(InputBound, IsThatOfTheTaskThatWaitsForTheLargestPartOfItsTime) {
+  std::vector<double> gathered;
+  const auto add = [&](const InputWait& wait, const InputMeans& means) {
+    const TaskInput input{.wait = wait, .means = means};
+    for (const double number : input.as_numbers()) gathered.push_back(number);
+  };
+  add({100, 9.0, 0.2, 3, 4}, {.cpus = 8});
+  add({100, 10.0, 4.1, 6}, {.cpus = 16, .is_encoded = true, .is_tuned = true});
+  add({100, 20.0, 5.0, 1}, {.cpus = 2});
+  const TaskInput slowest = longest_wait(gathered);
+  EXPECT_EQ(slowest.task, 1);
+  EXPECT_TRUE(is_enough(slowest.wait));
+  EXPECT_EQ(describe_input_bound(slowest.wait, slowest.means),
+            "input-bound: 41 % of the step waits for decode; 6 of 16 CPUs decode");
 }
 
 TEST(InputBound, SaysNothingOfAFastInputOrAShortRun) {
