@@ -14,8 +14,11 @@ namespace {
 
 class DeviceVariables final : public VariableStore {
  public:
-  DeviceVariables(Replica& replica, const StrategyOptions& options)
+  // idle_seconds: see make_single_replica().
+  DeviceVariables(Replica& replica, const StrategyOptions& options,
+                  std::function<std::vector<double>()> idle_seconds)
       : replica_(replica),
+        idle_seconds_(std::move(idle_seconds)),
         slots_(options.optimizer, replica.arena->layout().total()),
         clip_norm_(options.clip_norm) {}
 
@@ -31,12 +34,21 @@ class DeviceVariables final : public VariableStore {
     arena.bump_all_versions();
     return report_;
   }
-  CommunicationTimes times() const override { return {}; }
+  // The first stage of a pipeline waits for the others as a task waits for other tasks.
+  CommunicationTimes times() const override {
+    CommunicationTimes times;
+    if (const std::vector<double> idle = idle_seconds_(); !idle.empty()) {
+      times.exposed_seconds = times.under_way_seconds = idle.front();
+      times.peers_wait_seconds = idle.front();
+    }
+    return times;
+  }
 
   const OptimizerSlots& slots() const noexcept { return slots_; }
 
  private:
   Replica& replica_;
+  const std::function<std::vector<double>()> idle_seconds_;
   OptimizerSlots slots_;
   const double clip_norm_;
   UpdateStep update_;
@@ -50,7 +62,7 @@ class SingleReplica final : public SynchronousStrategy {
       : SynchronousStrategy(options, graph, std::move(alone), nullptr),
         idle_seconds_(std::move(idle_seconds)) {
     Replica& replica = replicas().front();
-    auto variables = std::make_unique<DeviceVariables>(replica, options);
+    auto variables = std::make_unique<DeviceVariables>(replica, options, idle_seconds_);
     variables_ = variables.get();
     replica.variables = std::move(variables);
   }

@@ -44,6 +44,7 @@ struct Replica {
   std::int64_t samples_in_statistics = 0;
   // Records what the replica's thread does; null: nothing does. Set after make_strategy().
   TraceThread* trace = nullptr;
+  TraceThread* passes_trace = nullptr;  // `trace`; null: the model records its passes itself
 };
 
 // A job in which all replicas train every step together. Every task calls these functions in the

@@ -73,6 +73,8 @@ struct GroupTime {
   double backward_seconds = 0.0;
 };
 
+class Trace;  // defined in models/base/trace.h
+
 // A compiled model is used by one thread. It may use threads of its own inside a call.
 class Model {
  public:
@@ -95,6 +97,9 @@ class Model {
   // Runs the backward pass of one micro-batch of a step: its gradients are kept, and the next
   // backward() adds them to its own. No bucket of the arena is complete yet.
   virtual void accumulate() = 0;
+  // Records the passes of this model in rows of their own from now on, and returns true, if it
+  // computes on several threads at a time; else the caller records them.
+  virtual bool record_passes(Trace& /*trace*/) { return false; }
   // Runs a training step of this batch group by group, without an update, and returns the device's
   // time of each group, in the order of the forward pass. Empty if the device has no clock of its
   // own. For profiles: gradients and running statistics change as in a step.

@@ -28,9 +28,9 @@ struct KindRow {
 // By TraceKind.
 constexpr std::array<KindRow, 8> kKinds = {{{"step", "step", "step"},
                                             {"input", "input", "batch"},
-                                            {"forward", "compute", ""},
-                                            {"backward", "compute", ""},
-                                            {"communication", "communication", ""},
+                                            {"forward", "compute", "micro_batch"},
+                                            {"backward", "compute", "micro_batch"},
+                                            {"communication", "communication", "micro_batch"},
                                             {"update", "update", ""},
                                             {"evaluation", "evaluation", "step"},
                                             {"checkpoint", "checkpoint", "step"}}};

@@ -24,7 +24,7 @@ enum class TraceKind : std::uint8_t {
   kInput,          // a replica waits for its batch, or a reader makes a batch
   kForward,        // on a GPU, the time in which the host starts the work
   kBackward,       // as kForward
-  kCommunication,  // a replica sends gradients or waits for sums or values
+  kCommunication,  // a replica sends gradients or waits for sums or values, a stage for another
   kUpdate,
   kEvaluation,
   kCheckpoint,
@@ -39,8 +39,8 @@ class TraceThread {
 
   TraceThread(Trace& trace, int id) : trace_(trace), id_(id) {}
 
-  // Records one span. number: of the step or the batch; -1: none. Spans of a thread may nest, but
-  // not overlap otherwise. Spans shorter than 1 us are left out.
+  // Records one span. number: of the step, the batch or the micro-batch; -1: none. Spans of a
+  // thread may nest, but not overlap otherwise. Spans shorter than 1 us are left out.
   void add(TraceKind kind, Clock::time_point begun, Clock::time_point ended, std::int64_t number);
 
  private:

@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kLongestHandoverSleep(50);
 
 }  // namespace
 
-CountedHandover::CountedHandover(std::vector<Tensor> tensors, std::atomic<std::uint32_t>& count,
+CountedHandover::CountedHandover(HandoverTensors tensors, std::atomic<std::uint32_t>& count,
                                  const WaitRules& rules, HandoverNames names)
     : tensors_(std::move(tensors)),
       count_(count),
@@ -32,13 +32,15 @@ CountedHandover::CountedHandover(std::vector<Tensor> tensors, std::atomic<std::u
       spins_(std::cmp_greater(rules.membership.members().size(), sysconf(_SC_NPROCESSORS_ONLN))
                  ? kHandoverSpinsWhenCrowded
                  : kHandoverSpins),
-      before_step_(-static_cast<std::uint32_t>(tensors_.size())) {}
+      before_step_(-static_cast<std::uint32_t>(tensors_.micro_batches)) {}
 
 Tensor CountedHandover::memory(int micro_batch, std::int64_t samples) const {
-  return tensors_[static_cast<std::size_t>(micro_batch)].rows(0, samples);
+  return tensors_.of(micro_batch).rows(0, samples);
 }
 
-void CountedHandover::begin_step() { before_step_ += static_cast<std::uint32_t>(tensors_.size()); }
+void CountedHandover::begin_step() {
+  before_step_ += static_cast<std::uint32_t>(tensors_.micro_batches);
+}
 
 void CountedHandover::send(int /*micro_batch*/, std::int64_t /*samples*/) {
   count_.fetch_add(1, std::memory_order_release);

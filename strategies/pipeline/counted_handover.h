@@ -39,10 +39,9 @@ struct HandoverNames {
 
 class CountedHandover final : public Handover {
  public:
-  // tensors: one per micro-batch of a step. count: increases by one for each micro-batch of the
-  // run, modulo 2^32; 0 at first. It outlives the object, as a word in the memory of the tensors
-  // does.
-  CountedHandover(std::vector<Tensor> tensors, std::atomic<std::uint32_t>& count,
+  // count: increases by one for each micro-batch of the run, modulo 2^32; 0 at first. It outlives
+  // the object, as a word in the memory of the tensors does.
+  CountedHandover(HandoverTensors tensors, std::atomic<std::uint32_t>& count,
                   const WaitRules& rules, HandoverNames names);
 
   Tensor memory(int micro_batch, std::int64_t samples) const override;
@@ -52,13 +51,13 @@ class CountedHandover final : public Handover {
   // Does nothing: the job tells other tasks that this one has failed.
   void give_up() override {}
 
-  const std::vector<Tensor>& tensors() const noexcept { return tensors_; }
+  const HandoverTensors& tensors() const noexcept { return tensors_; }
   const HandoverNames& names() const noexcept { return names_; }
 
  private:
   [[noreturn]] void throw_ended(int micro_batch) const;
 
-  const std::vector<Tensor> tensors_;
+  const HandoverTensors tensors_;
   std::atomic<std::uint32_t>& count_;
   const WaitRules rules_;
   const HandoverNames names_;

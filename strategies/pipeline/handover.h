@@ -3,6 +3,7 @@
 // (thread_handover.h), else tasks (counted_handover.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -11,6 +12,23 @@
 
 namespace syncopate {
 
+// Returns how many micro-batches a stage holds between their forward and backward pass. Each needs
+// memory of its own for what the stage sends to the next one, and for the gradient that comes back.
+constexpr int micro_batches_in_flight(int stage, int stages, int micro_batches) noexcept {
+  return std::min(stages - stage, micro_batches);
+}
+
+// The tensors of one direction between two neighbours. The micro-batches of a step take them in
+// turns: one that is used again belongs to a micro-batch whose backward pass has ended.
+struct HandoverTensors {
+  std::vector<Tensor> tensors;  // as many as micro-batches are in flight
+  int micro_batches = 1;        // of a step
+
+  const Tensor& of(int micro_batch) const {
+    return tensors[static_cast<std::size_t>(micro_batch) % tensors.size()];
+  }
+};
+
 // One direction between two neighbours. The sender fills the tensors of a step in order and calls
 // send(); the receiver calls receive(). One thread on each side.
 class Handover {
@@ -18,7 +36,7 @@ class Handover {
   virtual ~Handover() = default;
 
   // Returns the tensor of a micro-batch of `samples` samples. The receiver may read it between
-  // receive() and the end of the step.
+  // receive() and the end of the backward pass of the micro-batch.
   virtual Tensor memory(int micro_batch, std::int64_t samples) const = 0;
   // Starts a step. Both sides call it while neither sends or receives.
   virtual void begin_step() = 0;
@@ -51,6 +69,14 @@ struct StageLinks {
 inline Shape shape_of_samples(Shape of_sample, std::int64_t samples) {
   of_sample.insert(of_sample.begin(), samples);
   return of_sample;
+}
+
+// Returns `count` tensors of this shape in host memory.
+inline std::vector<Tensor> make_host_tensors(const Shape& shape, int count) {
+  std::vector<Tensor> tensors;
+  tensors.reserve(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) tensors.push_back(make_host_tensor(shape, DType::kF32));
+  return tensors;
 }
 
 }  // namespace syncopate

@@ -34,21 +34,20 @@ struct TensorHeader {
 // The stage's thread fills tensors and counts them; the communication thread sends them in order.
 class LinkExchange::Sender final : public Handover {
  public:
-  Sender(LinkExchange& exchange, FileDescriptor socket, std::vector<Tensor> tensors,
+  Sender(LinkExchange& exchange, FileDescriptor socket, HandoverTensors tensors,
          HandoverNames names)
       : exchange_(exchange),
         socket_(std::move(socket)),
         tensors_(std::move(tensors)),
-        bytes_(tensors_.size()),
+        bytes_(static_cast<std::size_t>(tensors_.micro_batches)),
         names_(std::move(names)) {}
 
   Tensor memory(int micro_batch, std::int64_t samples) const override {
-    return tensors_[static_cast<std::size_t>(micro_batch)].rows(0, samples);
+    return tensors_.of(micro_batch).rows(0, samples);
   }
   void begin_step() override {}
   void send(int micro_batch, std::int64_t samples) override {
-    const auto m = static_cast<std::size_t>(micro_batch);
-    bytes_[m] = tensors_[m].rows(0, samples).bytes().size();
+    bytes_[static_cast<std::size_t>(micro_batch)] = memory(micro_batch, samples).bytes().size();
     submitted_.fetch_add(1, std::memory_order_release);
     exchange_.wake();
   }
@@ -65,14 +64,14 @@ class LinkExchange::Sender final : public Handover {
   // Returns the number of bytes that it could send without blocking. Throws PeerError.
   std::size_t progress() {
     if (!wants_to_send()) return 0;
-    const std::size_t m = sent_ % tensors_.size();
-    TensorHeader header{.sequence = sent_, .bytes = bytes_[m]};
-    std::byte* const body = tensors_[m].bytes().data();
+    const std::size_t bytes = bytes_[static_cast<std::size_t>(micro_batch_)];
+    TensorHeader header{.sequence = sent_, .bytes = bytes};
+    std::byte* const body = tensors_.of(micro_batch_).bytes().data();
     const std::size_t of_header = std::min(done_bytes_, sizeof header);
     const std::size_t of_body = done_bytes_ - of_header;
     std::array<iovec, 2> pieces = {
         iovec{reinterpret_cast<std::byte*>(&header) + of_header, sizeof header - of_header},
-        iovec{body + of_body, bytes_[m] - of_body}};
+        iovec{body + of_body, bytes - of_body}};
     msghdr message{};
     message.msg_iov = pieces.data();
     message.msg_iovlen = pieces.size();
@@ -84,9 +83,10 @@ class LinkExchange::Sender final : public Handover {
           errno));
     }
     done_bytes_ += static_cast<std::size_t>(moved);
-    if (done_bytes_ == sizeof header + bytes_[m]) {
+    if (done_bytes_ == sizeof header + bytes) {
       done_bytes_ = 0;
       ++sent_;
+      micro_batch_ = (micro_batch_ + 1) % tensors_.micro_batches;
     }
     return static_cast<std::size_t>(moved);
   }
@@ -94,19 +94,20 @@ class LinkExchange::Sender final : public Handover {
  private:
   LinkExchange& exchange_;
   const FileDescriptor socket_;
-  const std::vector<Tensor> tensors_;
-  std::vector<std::size_t> bytes_;  // of each tensor that is submitted
+  const HandoverTensors tensors_;
+  std::vector<std::size_t> bytes_;  // of each micro-batch of a step that is submitted
   const HandoverNames names_;
   std::atomic<std::uint32_t> submitted_{0};  // micro-batches of the run
   std::uint32_t sent_ = 0;
+  int micro_batch_ = 0;         // that is sent next, of those of a step
   std::size_t done_bytes_ = 0;  // of the current micro-batch, header included
 };
 
-// The communication thread receives into the tensors of a hand-over. All stages have ended a step
-// before a tensor of the next one is sent, so the memory is free.
+// The communication thread receives into the tensors of a hand-over. A stage sends into the memory
+// of a micro-batch again only after this stage has ended its backward pass, so the memory is free.
 class LinkExchange::Receiver {
  public:
-  Receiver(FileDescriptor socket, std::vector<Tensor> tensors, const WaitRules& rules,
+  Receiver(FileDescriptor socket, HandoverTensors tensors, const WaitRules& rules,
            HandoverNames names)
       : socket_(std::move(socket)),
         handover_(std::make_shared<CountedHandover>(std::move(tensors), arrived_, rules,
@@ -119,7 +120,7 @@ class LinkExchange::Receiver {
   // Returns the number of bytes that it could receive without blocking. Throws PeerError.
   std::size_t progress() {
     const std::uint32_t sequence = arrived_.load(std::memory_order_relaxed);
-    const Tensor& tensor = handover_->tensors()[sequence % handover_->tensors().size()];
+    const Tensor& tensor = handover_->tensors().of(micro_batch_);
     const bool in_header = done_bytes_ < sizeof header_;
     std::byte* const into = in_header ? reinterpret_cast<std::byte*>(&header_) + done_bytes_
                                       : tensor.bytes().data() + (done_bytes_ - sizeof header_);
@@ -131,6 +132,7 @@ class LinkExchange::Receiver {
     if (in_header && done_bytes_ == sizeof header_) check_header(sequence, tensor);
     if (done_bytes_ >= sizeof header_ && done_bytes_ == sizeof header_ + header_.bytes) {
       done_bytes_ = 0;
+      micro_batch_ = (micro_batch_ + 1) % handover_->tensors().micro_batches;
       handover_->send(0, 0);  // counts the tensor and wakes the stage
     }
     return static_cast<std::size_t>(moved);
@@ -160,6 +162,7 @@ class LinkExchange::Receiver {
   std::atomic<std::uint32_t> arrived_{0};  // micro-batches of the run
   const std::shared_ptr<CountedHandover> handover_;
   TensorHeader header_;
+  int micro_batch_ = 0;         // that is received next, of those of a step
   std::size_t done_bytes_ = 0;  // of the current micro-batch, header included
 };
 
@@ -173,16 +176,14 @@ LinkExchange::~LinkExchange() {
   wake();
 }
 
-std::shared_ptr<Handover> LinkExchange::add_sender(FileDescriptor socket,
-                                                   std::vector<Tensor> tensors,
+std::shared_ptr<Handover> LinkExchange::add_sender(FileDescriptor socket, HandoverTensors tensors,
                                                    HandoverNames names) {
   senders_.push_back(
       std::make_shared<Sender>(*this, std::move(socket), std::move(tensors), std::move(names)));
   return senders_.back();
 }
 
-std::shared_ptr<Handover> LinkExchange::add_receiver(FileDescriptor socket,
-                                                     std::vector<Tensor> tensors,
+std::shared_ptr<Handover> LinkExchange::add_receiver(FileDescriptor socket, HandoverTensors tensors,
                                                      const WaitRules& rules, HandoverNames names) {
   receivers_.push_back(
       std::make_unique<Receiver>(std::move(socket), std::move(tensors), rules, std::move(names)));

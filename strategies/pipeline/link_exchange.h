@@ -28,9 +28,9 @@ class LinkExchange {
 
   // Returns the hand-over whose tensors this task sends on the socket, or receives from it. The
   // exchange must outlive it. Called before start().
-  std::shared_ptr<Handover> add_sender(FileDescriptor socket, std::vector<Tensor> tensors,
+  std::shared_ptr<Handover> add_sender(FileDescriptor socket, HandoverTensors tensors,
                                        HandoverNames names);
-  std::shared_ptr<Handover> add_receiver(FileDescriptor socket, std::vector<Tensor> tensors,
+  std::shared_ptr<Handover> add_receiver(FileDescriptor socket, HandoverTensors tensors,
                                          const WaitRules& rules, HandoverNames names);
   // Starts the thread. ring: keeps its other connections open until the object is destroyed.
   void start(Ring ring);

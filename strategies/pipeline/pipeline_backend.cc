@@ -56,9 +56,15 @@ std::vector<StageLinks> link_threads(std::span<const Stage> stages, int micro_ba
                                      std::int64_t samples) {
   std::vector<StageLinks> links(stages.size());
   for (std::size_t s = 0; s + 1 < stages.size(); ++s) {
-    const Shape shape = stages[s].graph.logits_shape();
-    links[s].outputs = std::make_shared<ThreadHandover>(shape, micro_batches, samples);
-    links[s].output_gradients = std::make_shared<ThreadHandover>(shape, micro_batches, samples);
+    const Shape shape = shape_of_samples(stages[s].graph.logits_shape(), samples);
+    const int in_flight = micro_batches_in_flight(static_cast<int>(s),
+                                                  static_cast<int>(stages.size()), micro_batches);
+    const auto make = [&] {
+      return std::make_shared<ThreadHandover>(
+          HandoverTensors{make_host_tensors(shape, in_flight), micro_batches});
+    };
+    links[s].outputs = make();
+    links[s].output_gradients = make();
     links[s + 1].inputs = links[s].outputs;
     links[s + 1].input_gradients = links[s].output_gradients;
   }

@@ -1,18 +1,21 @@
 #include "strategies/pipeline/pipeline_model.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cstddef>
 #include <exception>
 
 #include "models/base/errors.h"
+#include "models/base/trace.h"
 
 namespace syncopate {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_from(Clock::time_point begun) {
-  return std::chrono::duration<double>(Clock::now() - begun).count();
+double seconds_between(Clock::time_point begun, Clock::time_point ended) {
+  return std::chrono::duration<double>(ended - begun).count();
 }
 
 }  // namespace
@@ -37,18 +40,24 @@ void PipelineModel::start_forward(const Batch& batch, const ValuesHook& before_u
   for (const auto& worker : workers_) worker->reset();
   const Clock::time_point begun = Clock::now();
   std::vector<double> busy(workers_.size());
+  std::vector<Clock::time_point> ended(workers_.size());
   team_.run(
       [&](int s) {
         const auto stage = static_cast<std::size_t>(s);
         const Clock::time_point own_begin = Clock::now();
         workers_[stage]->run(batch);
-        busy[stage] = seconds_from(own_begin) - workers_[stage]->waited_seconds();
+        ended[stage] = Clock::now();
+        busy[stage] = seconds_between(own_begin, ended[stage]) - workers_[stage]->waited_seconds();
       },
       [&](const std::exception_ptr&) {
         for (const auto& worker : workers_) worker->give_up();
       });
-  const double seconds = seconds_from(begun);
-  for (std::size_t s = 0; s < busy.size(); ++s) idle_seconds_[s] += seconds - busy[s];
+  const Clock::time_point all_ended = Clock::now();
+  for (std::size_t s = 0; s < busy.size(); ++s) {
+    idle_seconds_[s] += seconds_between(begun, all_ended) - busy[s];
+    if (rows_.empty()) continue;
+    rows_[s]->add(TraceKind::kCommunication, ended[s], all_ended, -1);
+  }
   scores_ = workers_.back()->scores();
 }
 
@@ -58,6 +67,17 @@ void PipelineModel::backward(const GradientHook& on_ready) {
 
 void PipelineModel::accumulate() {
   check(false, "a pipeline divides a step into micro-batches itself");
+}
+
+bool PipelineModel::record_passes(Trace& trace) {
+  // Above the id of the replica, and below those of readers.
+  constexpr int kFirstId = 1;
+  for (const auto& worker : workers_) {
+    rows_.push_back(
+        &trace.thread(kFirstId + worker->stage(), fmt::format("stage {}", worker->stage())));
+    worker->record(rows_.back());
+  }
+  return true;
 }
 
 Tensor PipelineModel::logits() const {

@@ -16,6 +16,8 @@
 
 namespace syncopate {
 
+class TraceThread;
+
 // A model of these stages, compiled for training. It is used by one thread, which computes the
 // first of them.
 class PipelineModel final : public Model {
@@ -36,6 +38,8 @@ class PipelineModel final : public Model {
   Scores scores() override { return scores_; }
   void backward(const GradientHook& on_ready) override;
   void accumulate() override;
+  // Records a row for each stage: its passes of micro-batches and its waits for other stages.
+  bool record_passes(Trace& trace) override;
   // Throws UnavailableError: a pipeline predicts by a model for evaluation.
   Tensor logits() const override;
 
@@ -45,6 +49,7 @@ class PipelineModel final : public Model {
   ParameterArena& arena_;
   const std::span<double> idle_seconds_;
   std::vector<std::unique_ptr<StageWorker>> workers_;  // by stage of this process
+  std::vector<TraceThread*> rows_;                     // by stage; empty: nothing is recorded
   Scores scores_;
 };
 

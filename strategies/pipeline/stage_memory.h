@@ -13,9 +13,9 @@ namespace syncopate {
 struct StageMemory {
   std::int64_t values = 0;       // of the whole network, which every task evaluates
   std::int64_t gradients = 0;    // of the stage; twice, if several micro-batches are summed
-  std::int64_t slots = 0;        // optimizer state of the stage
+  std::int64_t slots = 0;        // optimizer state of the stage; the first gathers that of all
   std::int64_t activations = 0;  // node outputs of the micro-batches between forward and backward
-  std::int64_t handovers = 0;    // tensors to and from its neighbours, of a whole step
+  std::int64_t handovers = 0;    // tensors to and from its neighbours
   std::int64_t all() const noexcept { return values + gradients + slots + activations + handovers; }
 };
 

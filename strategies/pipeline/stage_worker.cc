@@ -15,13 +15,10 @@ constexpr std::int64_t kOneBucket = std::int64_t{1} << 40;
 
 }  // namespace
 
-int micro_batches_in_flight(int stage, int stages, int micro_batches) noexcept {
-  return std::min(stages - stage, micro_batches);
-}
-
 StageWorker::StageWorker(const StageParts& parts, int micro_batches, ParameterArena& arena,
                          StateBlock& state, const CompileOptions& options)
     : graph_(parts.stage->graph),
+      stage_(parts.index),
       micro_batches_(micro_batches),
       links_(parts.links),
       is_last_(parts.index + 1 == parts.stages),
@@ -65,6 +62,7 @@ std::int64_t StageWorker::samples_of(const Batch& batch, int micro_batch) const 
 }
 
 bool StageWorker::receive(Handover& from, int m, std::int64_t samples) {
+  const Span span(row_, TraceKind::kCommunication, m);
   const auto begun = std::chrono::steady_clock::now();
   const bool received = from.receive(m, samples);
   waited_seconds_ +=
@@ -81,6 +79,7 @@ bool StageWorker::forward(const Batch& batch, int m) {
   }
   if (!is_last_) part.target = links_.output_gradients->memory(m, part.num_samples);
   if (!graph_.uses_keys()) part.keys = Tensor();
+  const Span span(row_, TraceKind::kForward, m);
   Model& model = model_of(m);
   model.start_forward(part, [](BucketId) {});
   if (is_last_) {
@@ -95,6 +94,7 @@ bool StageWorker::forward(const Batch& batch, int m) {
 bool StageWorker::backward(const Batch& batch, int m) {
   const std::int64_t samples = samples_of(batch, m);
   if (!is_last_ && !receive(*links_.output_gradients, m, samples)) return false;
+  const Span span(row_, TraceKind::kBackward, m);
   Model& model = model_of(m);
   model.backward([](BucketId) {});
   if (links_.input_gradients != nullptr) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/backend/backend.h"
+#include "models/base/trace.h"
 #include "strategies/pipeline/handover.h"
 #include "strategies/pipeline/stages.h"
 
@@ -30,6 +31,9 @@ class StageWorker {
   StageWorker(const StageParts& parts, int micro_batches, ParameterArena& arena, StateBlock& state,
               const CompileOptions& options);
 
+  int stage() const noexcept { return stage_; }  // among those of the network
+  // Records passes and waits in this row from now on.
+  void record(TraceThread* row) noexcept { row_ = row; }
   // Prepares a step. Called while no stage of this process computes.
   void reset();
   // Computes the stage's part of a step. Returns early if another stage of this process has failed.
@@ -52,6 +56,7 @@ class StageWorker {
   void add_gradients(int m);
 
   const Graph& graph_;
+  const int stage_;
   const int micro_batches_;
   const StageLinks links_;
   const bool is_last_;
@@ -64,9 +69,6 @@ class StageWorker {
   std::vector<float> sum_;
   Scores scores_;
   double waited_seconds_ = 0.0;
+  TraceThread* row_ = nullptr;
 };
-
-// Returns how many micro-batches a stage holds between their forward and backward pass.
-int micro_batches_in_flight(int stage, int stages, int micro_batches) noexcept;
-
 }  // namespace syncopate

@@ -41,13 +41,6 @@ std::vector<Tensor> tensors_in(const Tensor& block, std::int64_t begin, const Sh
   return tensors;
 }
 
-std::vector<Tensor> own_tensors(const Shape& shape, int count) {
-  std::vector<Tensor> tensors;
-  tensors.reserve(static_cast<std::size_t>(count));
-  for (int i = 0; i < count; ++i) tensors.push_back(make_host_tensor(shape, DType::kF32));
-  return tensors;
-}
-
 }  // namespace
 
 TaskLinks::TaskLinks(const CollectiveOptions& options, std::span<const Stage> stages,
@@ -69,6 +62,10 @@ Shape TaskLinks::shape_behind(int stage, std::int64_t samples) const {
   return shape_of_samples(outputs_[static_cast<std::size_t>(stage)], samples);
 }
 
+int TaskLinks::in_flight_behind(int stage) const {
+  return micro_batches_in_flight(stage, static_cast<int>(outputs_.size()) + 1, micro_batches_);
+}
+
 HandoverNames TaskLinks::names(int peer, const char* what) const {
   const Member& member = options_.membership->members()[static_cast<std::size_t>(peer)];
   return {.self = fmt::format("rank {}", index_),
@@ -84,7 +81,7 @@ bool TaskLinks::connect_by_memory(std::int64_t samples, StageLinks& links) {
   const int last = static_cast<int>(outputs_.size());
   const auto elements_behind = [&](int stage) -> std::int64_t {
     if (stage < 0 || stage == last) return 0;
-    return micro_batches_ * padded_elements(shape_behind(stage, samples));
+    return in_flight_behind(stage) * padded_elements(shape_behind(stage, samples));
   };
   std::vector<std::int64_t> block_elements;
   for (int s = 0; s <= last; ++s) {
@@ -100,8 +97,9 @@ bool TaskLinks::connect_by_memory(std::int64_t samples, StageLinks& links) {
     const int sender = is_gradient ? boundary + 1 : boundary;
     const std::int64_t begin = is_gradient ? 0 : elements_behind(boundary - 1);
     return std::make_shared<CountedHandover>(
-        tensors_in(segment->blocks[static_cast<std::size_t>(sender)], begin,
-                   shape_behind(boundary, samples), micro_batches_),
+        HandoverTensors{tensors_in(segment->blocks[static_cast<std::size_t>(sender)], begin,
+                                   shape_behind(boundary, samples), in_flight_behind(boundary)),
+                        micro_batches_},
         is_gradient ? counts[boundary].gradients : counts[boundary].outputs, rules(),
         names(peer, is_gradient ? "gradient" : "output"));
   };
@@ -122,23 +120,23 @@ void TaskLinks::connect_by_tcp(std::int64_t samples, StageLinks& links) {
   Ring ring = connect_ring(options_);
   RingLinks& sockets = ring.links.front();
   exchange_ = std::make_unique<LinkExchange>(abort_);
-  if (index_ > 0) {
-    const Shape shape = shape_behind(index_ - 1, samples);
-    links.inputs = exchange_->add_receiver(std::move(sockets.bulk_from_previous),
-                                           own_tensors(shape, micro_batches_), rules(),
-                                           names(index_ - 1, "output"));
-    links.input_gradients =
-        exchange_->add_sender(std::move(sockets.small_from_previous),
-                              own_tensors(shape, micro_batches_), names(index_ - 1, "gradient"));
+  const auto tensors_behind = [&](int stage) {
+    return HandoverTensors{make_host_tensors(shape_behind(stage, samples), in_flight_behind(stage)),
+                           micro_batches_};
+  };
+  if (const int before = index_ - 1; before >= 0) {
+    links.inputs =
+        exchange_->add_receiver(std::move(sockets.bulk_from_previous), tensors_behind(before),
+                                rules(), names(before, "output"));
+    links.input_gradients = exchange_->add_sender(
+        std::move(sockets.small_from_previous), tensors_behind(before), names(before, "gradient"));
   }
   if (std::cmp_less(index_, outputs_.size())) {
-    const Shape shape = shape_behind(index_, samples);
-    links.outputs =
-        exchange_->add_sender(std::move(sockets.bulk_to_next), own_tensors(shape, micro_batches_),
-                              names(index_ + 1, "output"));
-    links.output_gradients = exchange_->add_receiver(std::move(sockets.small_to_next),
-                                                     own_tensors(shape, micro_batches_), rules(),
-                                                     names(index_ + 1, "gradient"));
+    links.outputs = exchange_->add_sender(std::move(sockets.bulk_to_next), tensors_behind(index_),
+                                          names(index_ + 1, "output"));
+    links.output_gradients =
+        exchange_->add_receiver(std::move(sockets.small_to_next), tensors_behind(index_), rules(),
+                                names(index_ + 1, "gradient"));
   }
   exchange_->start(std::move(ring));
 }

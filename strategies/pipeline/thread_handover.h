@@ -3,7 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <vector>
+#include <utility>
 
 #include "strategies/pipeline/handover.h"
 
@@ -11,14 +11,10 @@ namespace syncopate {
 
 class ThreadHandover final : public Handover {
  public:
-  // shape: of one sample; `samples`: the most samples of a micro-batch.
-  ThreadHandover(const Shape& shape, int micro_batches, std::int64_t samples) {
-    const Shape all = shape_of_samples(shape, samples);
-    for (int m = 0; m < micro_batches; ++m) tensors_.push_back(make_host_tensor(all, DType::kF32));
-  }
+  explicit ThreadHandover(HandoverTensors tensors) : tensors_(std::move(tensors)) {}
 
   Tensor memory(int micro_batch, std::int64_t samples) const override {
-    return tensors_[static_cast<std::size_t>(micro_batch)].rows(0, samples);
+    return tensors_.of(micro_batch).rows(0, samples);
   }
   void begin_step() override { published_.store(0); }
   void send(int /*micro_batch*/, std::int64_t /*samples*/) override {
@@ -42,7 +38,7 @@ class ThreadHandover final : public Handover {
  private:
   static constexpr std::uint32_t kGivenUp = std::uint32_t{1} << 31;
 
-  std::vector<Tensor> tensors_;
+  const HandoverTensors tensors_;
   std::atomic<std::uint32_t> published_{0};
 };
 

@@ -189,11 +189,12 @@ TEST(Stages, HoldTheMicroBatchesThatAreInFlight) {
   EXPECT_EQ(first.values, 4 * whole.parameter_layout().total());
   EXPECT_EQ(last.values, first.values) << "every task evaluates the whole network";
   EXPECT_EQ(first.gradients + last.gradients, 2 * first.values) << "and a sum of micro-batches";
-  EXPECT_EQ(first.slots + last.slots, 2 * first.values);
+  EXPECT_EQ(first.slots, 2 * first.values) << "the chief writes checkpoints";
+  EXPECT_LT(last.slots, first.slots);
   // Dense layer and loss of 4 classes; the first stage has two micro-batches in flight.
   EXPECT_EQ(last.activations, 4 * kSamples * (4 + num_elements(whole.nodes.back().shape)));
   EXPECT_EQ(first.activations, 2 * memory_of_stage(stages, 0, 1, kSamples, 2).activations);
-  EXPECT_EQ(first.handovers, 4 * 2 * 3 * kSamples * kOutputs);
+  EXPECT_EQ(first.handovers, 4 * 2 * 2 * kSamples * kOutputs) << "two of three are in flight";
   EXPECT_EQ(last.handovers, first.handovers);
   EXPECT_EQ(memory_of_stage(stages, 1, 1, kSamples, 0).gradients, last.gradients / 2);
 }

@@ -84,6 +84,7 @@ void trace_replicas(Strategy& strategy, Trace* trace) {
   if (trace == nullptr) return;
   for (Replica& replica : strategy.replicas()) {
     replica.trace = &trace->thread(replica.index, fmt::format("replica {}", replica.index));
+    if (!replica.model->record_passes(*trace)) replica.passes_trace = replica.trace;
   }
 }
 

@@ -17,7 +17,7 @@ Batch take_slice(const Batch& batch, const Replica& replica, const InputShard& s
 }
 
 void start_forward(Replica& replica, const Batch& batch, const ValuesHook& before_use) {
-  const Span span(replica.trace, TraceKind::kForward);
+  const Span span(replica.passes_trace, TraceKind::kForward);
   replica.model->start_forward(batch, before_use);
 }
 
@@ -37,13 +37,13 @@ StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& 
     const BatchShare share = share_of_replica(batch.num_samples, part, replica.micro_batches);
     start_forward(replica, batch.rows(share.begin, share.end), before_use);
     before_use = [](BucketId) {};  // the values have arrived
-    const Span span(replica.trace, TraceKind::kBackward);
+    const Span span(replica.passes_trace, TraceKind::kBackward);
     model.accumulate();
     report += StepReport{.scores = model.scores()};
   }
   const BatchShare rest = share_of_replica(batch.num_samples, last, replica.micro_batches);
   start_forward(replica, last == 0 ? batch : batch.rows(rest.begin, rest.end), before_use);
-  std::optional<Span> backward(std::in_place, replica.trace, TraceKind::kBackward);
+  std::optional<Span> backward(std::in_place, replica.passes_trace, TraceKind::kBackward);
   model.backward([&](BucketId bucket) {
     // The scores of the model are read as late as possible: waiting for them earlier would keep a
     // device idle between its forward and backward passes.
