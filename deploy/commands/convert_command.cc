@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -71,15 +73,55 @@ class NewFolder {
   const fs::path temporary_;
 };
 
-// Returns the flag that gives a network the same means and deviations as the data set does; "" if
-// records of pictures are normalised as these were.
-std::string normalize_flag(const DataSplits& data) {
-  if (data.train->stored_picture(0) || data.mean.empty()) return "";
-  return fmt::format(" --normalize {}/{}", fmt::join(data.mean, ","), fmt::join(data.stddev, ","));
+// What the records that were written contain.
+struct Written {
+  std::vector<std::string> splits;  // "83 train"
+  bool are_pictures = false;        // JPEG or PNG, else values
+  std::int32_t largest_label = 0;
+};
+
+// Returns the flags that read values as the data set does: pictures need none.
+std::string value_flags(const DataSplits& data) {
+  const TensorSpec& input = data.train->spec().inputs.front();
+  std::string flags =
+      fmt::format(" --raw-shape {}:{}", fmt::join(input.shape, "x"), name(input.dtype));
+  if (!data.mean.empty()) {
+    flags +=
+        fmt::format(" --normalize {}/{}", fmt::join(data.mean, ","), fmt::join(data.stddev, ","));
+  }
+  return flags;
 }
 
-// Throws UsageError unless the samples have one input that --raw-shape describes, and a class.
+// Returns the text as one word of a shell.
+std::string shell_word(const std::string& text) {
+  std::string word = "'";
+  for (const char letter : text) {
+    if (letter == '\'') {
+      word += "'\\''";
+    } else {
+      word += letter;
+    }
+  }
+  return word + "'";
+}
+
+// Returns a path whose letters stand for themselves in a pattern.
+std::string pattern_of(const fs::path& path) {
+  std::string pattern;
+  for (const char letter : path.string()) {
+    if (std::string_view("*?[]{}\\,").find(letter) != std::string_view::npos) pattern += '\\';
+    pattern += letter;
+  }
+  return pattern;
+}
+
+// Throws UsageError unless the samples have one input that --raw-shape describes, and a class, and
+// --data tfrecord can name the folder.
 void require_writable_samples(const ConvertOptions& options, const Dataset& data) {
+  if (options.out.string().find("::") != std::string::npos) {
+    throw UsageError(fmt::format("{}: --data tfrecord divides patterns at ::, give another folder",
+                                 options.out.string()));
+  }
   const SampleSpec& spec = data.spec();
   const TensorSpec& input = spec.inputs.front();
   const bool is_input =
@@ -109,6 +151,8 @@ class RecordMaker {
   RecordMaker(const Dataset& data, std::string_view split)
       : data_(data), split_(split), input_(data.spec().inputs.front().size_bytes()) {}
 
+  bool has_pictures() const noexcept { return has_pictures_; }
+  std::int32_t largest_label() const noexcept { return largest_label_; }
   // Returns the record of a sample; nothing: the sample is damaged and may be left out. Throws
   // FileError.
   std::optional<std::vector<std::byte>> make(std::int64_t index) {
@@ -139,6 +183,8 @@ class RecordMaker {
     } else {
       read(index);
     }
+    has_pictures_ = picture.has_value();
+    largest_label_ = std::max(largest_label_, label_);
     const std::array<WrittenFeature, 2> features = {
         {{.name = "image", .bytes = picture ? picture->bytes : std::span<const std::byte>(input_)},
          {.name = "label", .integer = label_}}};
@@ -150,6 +196,8 @@ class RecordMaker {
   std::vector<std::byte> input_;
   std::int32_t label_ = 0;
   std::int64_t num_bad_ = 0;
+  bool has_pictures_ = false;  // the last record has one
+  std::int32_t largest_label_ = 0;
 };
 
 // Gives the files of a split, which have names of their number alone, names that also tell how many
@@ -175,11 +223,11 @@ class ShardFiles {
   int count_ = 0;
 };
 
-// Writes the samples of a split into files of about kShardBytes. Returns the number of samples that
-// were written. Throws Stopped.
-std::int64_t write_split(const Dataset& data, const fs::path& folder, const std::string& split,
-                         StopSignal& signals,
-                         const std::function<void(std::int64_t, std::int64_t)>& on_progress) {
+// Writes the samples of a split into files of about kShardBytes. Throws Stopped.
+void write_split(const Dataset& data, const fs::path& folder, const std::string& split,
+                 StopSignal& signals,
+                 const std::function<void(std::int64_t, std::int64_t)>& on_progress,
+                 Written& written) {
   RecordMaker maker(data, split);
   std::optional<RecordWriter> writer;
   ShardFiles files(folder, split);
@@ -204,11 +252,20 @@ std::int64_t write_split(const Dataset& data, const fs::path& folder, const std:
   }
   commit();
   files.finish();
-  return num_written;
+  written.splits.push_back(fmt::format("{} {}", num_written, split));
+  written.are_pictures = written.are_pictures || maker.has_pictures();
+  written.largest_label = std::max(written.largest_label, maker.largest_label());
 }
 
-// Writes a name a line, where --data tfrecord: reads it.
-void write_class_names(const std::vector<std::string>& names, const fs::path& folder) {
+// Writes a name a line, where --data tfrecord: reads it. Classes without names have their numbers
+// as names, if the labels alone would say that there are fewer.
+void write_class_names(const DataSplits& data, std::int32_t largest_label, const fs::path& folder) {
+  std::vector<std::string> names = data.class_names;
+  const std::int64_t classes = data.train->spec().num_classes;
+  for (std::int64_t i = 0; data.class_names.empty() && largest_label + 1 < classes && i < classes;
+       ++i) {
+    names.push_back(std::to_string(i));
+  }
   if (names.empty()) return;
   std::string text;
   for (const std::string& name : names) text += printable(name) + '\n';
@@ -229,18 +286,17 @@ int run_convert(const ConvertOptions& options, std::ostream& out) {
   require_writable_samples(options, *data.train);
   StopSignal signals;  // the threads that opened the data have ended
   NewFolder folder(options.out);
-  std::vector<std::string> written;
+  Written written;
   const auto write = [&](const Dataset* split, const std::string& name) {
     if (split == nullptr) return;
-    const std::int64_t samples = write_split(*split, folder.files(), name, signals,
-                                             show_progress(*display, "writing " + name));
-    written.push_back(fmt::format("{} {}", samples, name));
+    write_split(*split, folder.files(), name, signals, show_progress(*display, "writing " + name),
+                written);
   };
   try {
     write(data.train.get(), "train");
     write(data.validation.get(), "validation");
     write(data.test.get(), "test");
-    write_class_names(data.class_names, folder.files());
+    write_class_names(data, written.largest_label, folder.files());
   } catch (const Stopped& stopped) {
     display->finish();
     log(LogLevel::kError,
@@ -249,17 +305,13 @@ int run_convert(const ConvertOptions& options, std::ostream& out) {
   }
   folder.commit();
   display->finish();
-  const TensorSpec& input = data.train->spec().inputs.front();
-  const std::string shape =
-      data.train->stored_picture(0)
-          ? ""
-          : fmt::format(" --raw-shape {}:{}", fmt::join(input.shape, "x"), name(input.dtype));
-  const std::string dir = options.out.string();
-  out << fmt::format("wrote {} samples of {} to {}\n", fmt::join(written, ", "), options.source,
-                     dir)
-      << fmt::format("read them with --data 'tfrecord:{0}/train-*::{1}{0}/test-*'{2}{3}\n", dir,
-                     data.validation != nullptr ? dir + "/validation-*::" : "", shape,
-                     normalize_flag(data))
+  const std::string dir = pattern_of(options.out);
+  const std::string globs = fmt::format("tfrecord:{0}/train-*::{1}{0}/test-*", dir,
+                                        data.validation != nullptr ? dir + "/validation-*::" : "");
+  out << fmt::format("wrote {} samples of {} to {}\n", fmt::join(written.splits, ", "),
+                     options.source, options.out.string())
+      << fmt::format("read them with --data {}{}\n", shell_word(globs),
+                     written.are_pictures ? "" : value_flags(data))
       << std::flush;
   return 0;
 }

@@ -117,6 +117,48 @@ TEST_F(TrainingOnRecords, OfConvertedRecordsHasTheBitsSplitsAndClassNamesOfTheSo
   EXPECT_NE(evaluated.out.find("  cat\n"), std::string::npos) << evaluated.out;
 }
 
+TEST_F(TrainingOnRecords, OfConvertedSamplesHasTheClassesThatNoSampleHas) {
+  const ProgramResult result = convert("synthetic:3x8x8:50:20", "values");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Arguments what = {"--model", "mlp", "--batch-size", "4", "--steps", "3"};
+  const std::size_t at = result.out.find("--normalize ");
+  ASSERT_NE(at, std::string::npos) << result.out;
+  const std::string normalize = result.out.substr(at + 12, result.out.find('\n', at) - at - 12);
+  EXPECT_EQ(hash_of({"train", "--data", globs("values"), "--raw-shape", "8x8x3:u8", "--normalize",
+                     normalize},
+                    what),
+            hash_of({"train", "--data", "synthetic:3x8x8:50:20"}, what));
+}
+
+TEST_F(TrainingOnRecords, MayBeInAFolderWhoseNameHasLettersOfPatternsAndShells) {
+  const PictureFolder pictures;
+  pictures.write_splits(12, 4);
+  const ProgramResult result = convert(pictures.data_flag(), "it's [1]");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::size_t at = result.out.find("--data ");
+  ASSERT_NE(at, std::string::npos) << result.out;
+  const std::string data = result.out.substr(at, result.out.find('\n', at) - at);
+  const std::string command = std::string(SYNCOPATE_PROGRAM) +
+                              " train --model mlp --image-size 8 --batch-size 4 --steps 2 " +
+                              "--no-progress " + data + " > " + (scratch_ / "out").string() +
+                              " 2>&1";
+  EXPECT_EQ(std::system(command.c_str()), 0) << command << read_text(scratch_ / "out");
+  EXPECT_EQ(convert(pictures.data_flag(), "a::b").exit_code, 2);
+}
+
+TEST_F(TrainingOnRecords, MayBeConvertedWithoutADamagedFirstRecord) {
+  const std::string folder = scratch_ / "tiny/1.0.0";
+  write_tfds(folder, {{"train", {12}}, {"test", {4}}});
+  const std::string shard = folder + "/tiny-train.tfrecord-00000-of-00001";
+  std::string bytes = read_text(shard);
+  bytes[30] ^= 1;
+  write_text(shard, bytes);
+  const ProgramResult result = run_syncopate({"convert", "--to", "tfrecord", "tfds:" + folder,
+                                              scratch_ / "records", "--skip-bad-records", "1"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("wrote 11 train, 4 test samples"), std::string::npos) << result.out;
+}
+
 TEST_F(TrainingOnRecords, MayBeConvertedWithTheFlagsOfRecords) {
   const Bytes values = {1, 2, 3, 4};
   std::vector<Bytes> records(5, labelled_record(values, 1, "x", "y"));

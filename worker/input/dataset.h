@@ -66,8 +66,8 @@ struct DataSplits {
   std::unique_ptr<Dataset> test;          // never null
   // Mean and deviation by channel, as InputOp has them. The networks subtract the mean and divide
   // by the deviation.
-  std::vector<float> mean;
-  std::vector<float> stddev;
+  std::vector<float> mean{};
+  std::vector<float> stddev{};
   std::vector<std::string> class_names{};  // by class; empty: the data have no names
   bool suits_crop_flip = false;            // natural images: mirror images keep their class
 
