@@ -66,7 +66,10 @@ bool is_zlib(std::span<const std::byte> first) {
 RecordFile::RecordFile(const std::filesystem::path& path, UnpackedBudget& budget)
     : path_(path.string()), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (!file_) {
-    throw FileError(describe_errno("open", path_, errno) + "; let this user read the file");
+    const int error = errno;
+    throw FileError(describe_errno("open", path_, error) +
+                    (error == ENOENT ? "; if it is a symbolic link, its target is missing"
+                                     : "; let this user read the file"));
   }
   const struct stat status = status_of(file_.get(), path_);
   stamp_ = stamp_of(status);

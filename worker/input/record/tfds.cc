@@ -92,12 +92,31 @@ std::vector<std::filesystem::path> shard_files(const std::filesystem::path& fold
   return files;
 }
 
+// The features that tfds.load(as_supervised=True) gives; "" where the data set names none.
+struct SupervisedKeys {
+  std::string input;
+  std::string target;
+};
+
+// Source: SupervisedKeys of tensorflow_datasets/core/proto/dataset_info.proto: "input" and
+// "output", or a tuple of feature keys.
+SupervisedKeys supervised_keys(const json& info) {
+  const json keys = info.value("supervisedKeys", json::object());
+  if (const json tuple = keys.value("tuple", json::object()); tuple.contains("items")) {
+    const json& items = tuple.at("items");
+    if (items.size() < 2) return {};
+    return {items.at(0).value("featureKey", ""), items.at(1).value("featureKey", "")};
+  }
+  return {keys.value("input", ""), keys.value("output", "")};
+}
+
 std::vector<TfdsSplit> read_splits(const std::filesystem::path& path, const json& info) {
   const std::filesystem::path folder = path.parent_path();
   const std::string format = info.value("fileFormat", "tfrecord");
   if (format != "tfrecord") {
-    refuse_tfds(folder, fmt::format("its fileFormat is {}; expected tfrecord: make it again with "
-                                    "tfds.load(..., builder_kwargs={{'file_format': 'tfrecord'}})",
+    refuse_tfds(folder, fmt::format("its fileFormat is {}; expected tfrecord: make it again in a "
+                                    "new folder with tfds.load(..., data_dir=DIR, "
+                                    "builder_kwargs={{'file_format': 'tfrecord'}})",
                                     format));
   }
   std::vector<TfdsSplit> splits;
@@ -153,7 +172,7 @@ void note_splits(const TfdsFolder& folder, std::string_view tested) {
   for (const TfdsSplit& split : folder.splits) {
     if (std::ranges::find(kUsed, split.name) == kUsed.end()) others.push_back(split.name);
   }
-  if (others.empty() && tested != "validation") return;
+  if (others.empty() && tested == "test") return;
   std::string note = fmt::format("--data tfds: trained on split train, tested on {}",
                                  tested.empty() ? "one in ten of it" : tested);
   if (!others.empty()) {
@@ -166,12 +185,17 @@ void note_splits(const TfdsFolder& folder, std::string_view tested) {
 TfdsFolder read_folder(const std::filesystem::path& folder, const RecordFields& fields) {
   TfdsFolder result{.path = version_folder(folder), .splits = {}, .features = {}};
   const std::filesystem::path info = result.path / "dataset_info.json";
-  read_json(info, kTfdsWriter, [&](const json& text) { result.splits = read_splits(info, text); });
+  SupervisedKeys keys;
+  read_json(info, kTfdsWriter, [&](const json& text) {
+    result.splits = read_splits(info, text);
+    keys = supervised_keys(text);
+  });
   const std::filesystem::path features = result.path / "features.json";
   std::vector<TfdsFeature> listed;
   if (is_there(features)) listed = read_tfds_features(features);
-  result.features = features_of(fields, listed_name(listed, "Image", "image"),
-                                listed_name(listed, "ClassLabel", "label"));
+  result.features =
+      features_of(fields, listed_name(listed, "Image", keys.input.empty() ? "image" : keys.input),
+                  listed_name(listed, "ClassLabel", keys.target.empty() ? "label" : keys.target));
   note_choice(listed, "Image", result.features.image, fields.image);
   note_choice(listed, "ClassLabel", result.features.label, fields.label);
   const std::string& label = result.features.label.name;

@@ -232,6 +232,38 @@ TEST_F(TfdsFolders, NoteWhichOfSeveralLabelsAndSplitsIsUsed) {
   EXPECT_EQ(notes({.label = "label"}).find("--label-feature"), std::string::npos);
 }
 
+TEST_F(TfdsFolders, UseTheFeaturesOfSupervisedKeys) {
+  const auto used = [&](const std::string& keys) {
+    write_tfds(folder(), three_splits());
+    replace_in("features.json", "\"label\": {", R"("coarse": {"pythonClassName": "x.ClassLabel",
+      "classLabel": {"numClasses": "2"}}, "label": {)");
+    replace_in("dataset_info.json", "{", "{\"supervisedKeys\": " + keys + ",");
+    try {
+      open(folder());
+      return std::string("label");
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+  };
+  EXPECT_EQ(used(R"({"input": "image", "output": "label"})"), "label");
+  EXPECT_EQ(used("{}"), "label");
+  // The records have no such feature, so the error names it.
+  for (const char* keys : {R"({"input": "image", "output": "coarse"})",
+                           R"({"tuple": {"items": [{"featureKey": "image"},
+                                                   {"featureKey": "coarse"}]}})"}) {
+    EXPECT_EQ(used(keys).find("--label-feature coarse: there is no such feature"), 0U)
+        << used(keys);
+  }
+}
+
+TEST_F(TfdsFolders, NoteThatSamplesAreTestedThatTheTrainingSplitHas) {
+  write_tfds(folder(), {{"train", {30}}});
+  testing::internal::CaptureStderr();
+  open(folder());
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "trained on split train, tested on one in ten of it",
+                      testing::internal::GetCapturedStderr());
+}
+
 TEST_F(TfdsFolders, OfRawPixelsNameTheFlagsThatReadThem) {
   write_tfds(folder(), {{"train", {2}}, {"test", {1}}});
   write_file(folder() / "tiny-train.tfrecord-00000-of-00001",
