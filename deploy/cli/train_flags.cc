@@ -248,6 +248,10 @@ void check_together(const FlagSet& flags, const Environment& environment, TrainF
   check_consistency(flags, words.consistency, options);
   check_optimizer(flags, options);
   check_practice(flags, options);
+  if (!options.trace.empty() && options.trace == options.metrics) {
+    throw UsageError(fmt::format("--metrics and --trace write {}; give them different files",
+                                 options.trace.string()));
+  }
   for (const char* flag : {"--checkpoint-every", "--keep-checkpoints", "--resume"}) {
     flags.require(flag, !options.loop.checkpoint_dir.empty(), "--checkpoint-dir DIR");
   }

@@ -148,6 +148,10 @@ void EventFile::open() {
   if (file_) return;
   std::error_code failed;
   std::filesystem::create_directories(folder_, failed);
+  if (failed) {
+    throw FileError(describe_errno("create --tensorboard", folder_.string(), failed.value()) +
+                    "; give a folder that can be written");
+  }
   do {  // again if another writer has just taken the name
     const std::int64_t seconds =
         std::max(static_cast<std::int64_t>(wall_clock_seconds()), seconds_in(newest_other()) + 1);

@@ -276,6 +276,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{{"--stop-at", "accuracy=97"}, "a fraction from 0 to 1"},
         BadFlags{{"--early-stop", "3"}, "such as metric=val_loss,patience=3"},
         BadFlags{{"--reduce-on-plateau", "factor=2"}, "such as factor=0.1,patience=2"},
+        BadFlags{{"--metrics", "m.json", "--trace", "m.json"},
+                 "--metrics and --trace write m.json; give them different files"},
         BadFlags{{"--keep-best"}, "--keep-best requires --checkpoint-dir DIR"},
         BadFlags{{"--stop-at", "loss=0.1", "--eval-every", "0"}, "--stop-at requires evaluations"},
         BadFlags{{"--strategy", "central-storage", "--replicas", "3", "--share-devices",
