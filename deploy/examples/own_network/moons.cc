@@ -1,9 +1,13 @@
 // Trains a network of its own on data of its own, the points of moons.csv, under any strategy:
 //   ./moons --epochs 60 --batch-size 32
 //   syncopate launch --workers 2 -- ./moons --strategy multi-worker-mirrored --epochs 60
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "deploy/program.h"
 #include "models/base/errors.h"
@@ -17,13 +21,16 @@ class Points final : public Dataset {
   Points(const char* path, bool is_test) {
     std::ifstream file(path);
     if (!file) throw UsageError(std::string(path) + " cannot be read");
-    char comma = 0;
-    Point point{};
-    int line = 0;
-    for (; file >> point.x >> comma >> point.y >> comma >> point.label; ++line) {
-      if ((line % 5 == 0) == is_test) points_.push_back(point);
+    std::string line;
+    for (int number = 0; std::getline(file, line); ++number) {
+      Point point{};
+      int end = 0;
+      std::sscanf(line.c_str(), "%f,%f,%d %n", &point.x, &point.y, &point.label, &end);
+      if (end == 0 || end != std::ssize(line)) {
+        throw UsageError(path + (": no point in line " + std::to_string(number + 1)));
+      }
+      if ((number % 5 == 0) == is_test) points_.push_back(point);
     }
-    if (!file.eof()) throw UsageError(path + (": no point in line " + std::to_string(line + 1)));
   }
   std::int64_t size() const noexcept override { return std::ssize(points_); }
   const SampleSpec& spec() const noexcept override { return spec_; }
