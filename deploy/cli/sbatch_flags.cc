@@ -12,6 +12,7 @@
 #include "deploy/cli/flag_set.h"
 #include "deploy/slurm/job_script.h"
 #include "models/base/errors.h"
+#include "worker/run/run_sizes.h"
 
 namespace syncopate {
 namespace {
@@ -178,8 +179,8 @@ TrainOptions check_train_flags(const SbatchOptions& options) {
     throw UsageError(
         "--rank, --world-size and --rendezvous: Slurm gives each task its own; leave them out");
   }
-  const bool shares_process = options.script == "one_node" && options.strategy != "one-device" &&
-                              options.strategy != "pipeline";
+  const bool shares_process =
+      options.script == "one_node" && options.strategy != "one-device" && !is_pipeline(train);
   const bool has_gpus =
       train.takes_every_device && (!train.takes_own_gpus || requested_gpus(options) > 0);
   const bool has_replicas = has_gpus || train.strategy.replicas > 1 ||
@@ -201,13 +202,12 @@ void fit_cpus(const TrainOptions& train, SbatchOptions& options) {
   // Looks for --share-devices in the user's flags, not in `train`: check_train_flags() always adds
   // the flag there, so that the CPUs of this machine are not counted.
   const bool shares = std::ranges::count(options.train_flags, "--share-devices") > 0;
-  const bool has_stages = train.strategy.name == "pipeline";
-  const char* const parts = has_stages ? "stages" : "replicas";
+  const char* const parts = is_pipeline(train) ? "stages" : "replicas";
   const int replicas =
       train.takes_every_device
           ? std::max<int>(requested_gpus(options), static_cast<int>(train.strategy.devices.size()))
-      : has_stages && options.script == "one_node" ? train.strategy.stages
-                                                   : train.strategy.replicas;
+      : is_pipeline(train) && options.script == "one_node" ? train.strategy.stages
+                                                           : train.strategy.replicas;
   const bool is_on_gpus = train.strategy.devices.front().kind == DeviceKind::kCuda;
   if (shares) return;
   if (options.cpus_per_task == 0) {

@@ -10,9 +10,11 @@
 #include <chrono>
 #include <cmath>
 
+#include "deploy/cli/pipeline_flags.h"
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
 #include "strategies/collective/collectives.h"
+#include "worker/run/run_sizes.h"
 
 namespace syncopate {
 namespace {
@@ -97,8 +99,6 @@ std::chrono::seconds default_rendezvous_timeout(const TrainOptions& options) {
   return std::chrono::seconds(options.cluster.source == "launch" ? 60 : 120);
 }
 
-bool has_stages(const TrainOptions& options) { return options.strategy.name == "pipeline"; }
-
 void check_replicas(const TrainOptions& options) {
   const int replicas = options.strategy.replicas;
   if (options.strategy.name == "one-device" && replicas > 1) {
@@ -106,7 +106,7 @@ void check_replicas(const TrainOptions& options) {
         "--replicas {}: --strategy one-device has one replica; choose --strategy mirrored",
         replicas));
   }
-  if (has_stages(options) && replicas > 1) {
+  if (is_pipeline(options) && replicas > 1) {
     throw UsageError(
         fmt::format("--replicas {}: --strategy pipeline has one replica; --stages N gives it "
                     "several devices",
@@ -129,67 +129,13 @@ void check_replicas(const TrainOptions& options) {
   }
 }
 
-// Sets the number of stages: one for each task of a job, else what --stages or --cut say. Refuses
-// what contradicts it.
-void take_stages(const FlagSet& flags, TrainOptions& options) {
-  flags.require("--stages", has_stages(options), "--strategy pipeline");
-  flags.require("--cut", has_stages(options), "--strategy pipeline");
-  if (!has_stages(options)) return;
-  StrategyOptions& strategy = options.strategy;
-  const int tasks = options.cluster.world_size;
-  const int of_cut = static_cast<int>(strategy.cut.size()) + 1;
-  const int stages = flags.has("--cut") ? of_cut : tasks > 1 ? tasks : strategy.stages;
-  if (flags.has("--stages") && strategy.stages != stages) {
-    throw UsageError(flags.has("--cut")
-                         ? fmt::format("--stages {}: --cut gives {} stages; leave --stages out",
-                                       strategy.stages, of_cut)
-                         : fmt::format("--stages {}: {} started {} tasks, and each is one stage; "
-                                       "leave --stages out, or start {} tasks",
-                                       strategy.stages, options.cluster.source, tasks,
-                                       strategy.stages));
-  }
-  if (tasks > 1 && stages != tasks) {
-    throw UsageError(fmt::format(
-        "--cut {}: gives {} stages, and {} started {} tasks, each of which is one "
-        "stage; give {} nodes, or start {} tasks",
-        fmt::join(strategy.cut, ","), of_cut, options.cluster.source, tasks, tasks - 1, of_cut));
-  }
-  strategy.stages = stages;
-  const std::size_t cpus = usable_cpus().size();
-  if (tasks > 1 || is_on_gpus(options) || options.shares_devices) return;
-  if (static_cast<std::size_t>(stages) > cpus) {
-    throw UsageError(fmt::format(
-        "--stages {}: this process may use {} of the CPUs, and stages that share one do not "
-        "compute at the same time; give fewer, or add --share-devices if that is meant",
-        stages, cpus));
-  }
-}
-
-// Refuses flags of links between tasks where a pipeline has one task.
-void check_links_of_stages(const TrainOptions& options) {
-  const StrategyOptions& strategy = options.strategy;
-  if (!has_stages(options) || options.cluster.world_size > 1) return;
-  if (strategy.transport == Transport::kAuto && strategy.link.is_plain()) return;
-  throw UsageError(fmt::format(
-      "{}: the stages of --strategy pipeline are in one process here; leave it out, or "
-      "start several: syncopate launch --workers {} -- train ...",
-      strategy.link.is_plain() ? "--transport" : "--link-delay and --link-rate", strategy.stages));
-}
-
 // Refuses flags of communication that the chosen strategy or collective does not use.
 void check_communication(const StrategyFlags& words, TrainOptions& options) {
   StrategyOptions& strategy = options.strategy;
   const bool has_servers = strategy.name == "parameter-server";
   const bool has_ranks = strategy.name == "multi-worker-mirrored";
-  if (has_stages(options) && strategy.collective != "auto" && strategy.collective != "local" &&
-      strategy.collective != "ring") {
-    throw UsageError(fmt::format(
-        "--collective {}: stages of --strategy pipeline hand micro-batches over by shared memory "
-        "and TCP, between CPUs; leave it out",
-        strategy.collective));
-  }
   const bool sums_on_gpus = strategy.name == "mirrored" && strategy.collective == "nccl";
-  if (!has_ranks && !has_stages(options) && strategy.collective != "auto" &&
+  if (!has_ranks && !is_pipeline(options) && strategy.collective != "auto" &&
       strategy.collective != "local" && !sums_on_gpus) {
     throw UsageError(fmt::format(
         "--collective {}: --strategy {} {}; leave it out, or choose multi-worker-mirrored",
@@ -198,7 +144,7 @@ void check_communication(const StrategyFlags& words, TrainOptions& options) {
   }
   const Transport transport = strategy.transport;
   check_link(words.faults.link, strategy);
-  if (!has_ranks && !has_servers && !has_stages(options) && transport != Transport::kAuto) {
+  if (!has_ranks && !has_servers && !is_pipeline(options) && transport != Transport::kAuto) {
     throw UsageError(
         fmt::format("--transport {}: --strategy {} is one process; leave it out, or choose "
                     "multi-worker-mirrored",
@@ -333,14 +279,13 @@ void check_cluster(const FlagSet& flags, const StrategyFlags& words, const Envir
   check_communication(words, options);
   const bool has_servers = strategy.name == "parameter-server";
   const bool is_one_task =
-      strategy.name != "multi-worker-mirrored" && !has_stages(options) && !has_servers;
+      strategy.name != "multi-worker-mirrored" && !is_pipeline(options) && !has_servers;
 
   ClusterFlags cluster = words.cluster;
   cluster.wants_servers = has_servers;
   options.cluster = resolve_cluster(cluster, environment);
   if (!is_one_task) require_source(options);
-  take_stages(flags, options);
-  check_links_of_stages(options);
+  check_pipeline(flags, options);
   check_servers(options);
   if (options.cluster.world_size > 1 && is_one_task) {
     throw UsageError(fmt::format(

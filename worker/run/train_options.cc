@@ -11,6 +11,7 @@
 #include "models/zoo/zoo.h"
 #include "worker/checkpoint/weights_file.h"
 #include "worker/run/exit_codes.h"
+#include "worker/run/run_sizes.h"
 
 namespace syncopate {
 namespace {
@@ -82,11 +83,10 @@ OptionText seconds_text(std::chrono::milliseconds time) {
 const ps::ConsistencyOptions& consistency_of(Options o) { return o.strategy.consistency; }
 
 bool uses_servers(Options o) { return o.strategy.name == "parameter-server"; }
-bool has_stages(Options o) { return o.strategy.name == "pipeline"; }
 bool shares_variables(Options o) { return uses_servers(o) || o.strategy.name == "central-storage"; }
 bool has_links(Options o) {
   return uses_servers(o) || o.strategy.name == "multi-worker-mirrored" ||
-         (has_stages(o) && o.cluster.world_size > 1);
+         (is_pipeline(o) && o.cluster.world_size > 1);
 }
 bool may_drop_gradients(Options o) {
   return shares_variables(o) && consistency_of(o).consistency == ps::Consistency::kSync;
@@ -100,7 +100,7 @@ bool has_collective(Options o) {
   if (name == "auto" || name == "local") return true;
   return o.strategy.name == "multi-worker-mirrored" ||
          (o.strategy.name == "mirrored" && name == "nccl") ||
-         (has_stages(o) && o.cluster.world_size > 1);
+         (is_pipeline(o) && o.cluster.world_size > 1);
 }
 bool scales_by_batch(Options o) {
   return o.learning_rate_scale == LearningRateScale::kLinear ||
@@ -268,8 +268,8 @@ constexpr std::array kRows = {
     Row{"--deterministic", [](Options o) { return if_on(o.deterministic); }, kNone,
         [](Options o) { return is_synchronous(consistency_of(o)); }, Form::kSwitch},
     Row{"--replicas", [](Options o) { return number(o.strategy.replicas); }},
-    Row{"--stages", [](Options o) { return number(o.strategy.stages); }, kRequired, has_stages},
-    Row{"--cut", cut_text, kRequired, has_stages},
+    Row{"--stages", [](Options o) { return number(o.strategy.stages); }, kRequired, is_pipeline},
+    Row{"--cut", cut_text, kRequired, is_pipeline},
     Row{"--share-devices", [](Options o) { return if_on(o.shares_devices); }, kNone, nullptr,
         Form::kSwitch},
     Row{"--batch-size-per-replica",

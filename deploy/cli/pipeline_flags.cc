@@ -1,0 +1,77 @@
+#include "deploy/cli/pipeline_flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstddef>
+
+#include "models/base/affinity.h"
+#include "models/base/errors.h"
+#include "worker/run/run_sizes.h"
+
+namespace syncopate {
+namespace {
+
+void take_stages(const FlagSet& flags, TrainOptions& options) {
+  StrategyOptions& strategy = options.strategy;
+  const int tasks = options.cluster.world_size;
+  const int of_cut = static_cast<int>(strategy.cut.size()) + 1;
+  const int stages = flags.has("--cut") ? of_cut : tasks > 1 ? tasks : strategy.stages;
+  if (flags.has("--stages") && strategy.stages != stages) {
+    throw UsageError(flags.has("--cut")
+                         ? fmt::format("--stages {}: --cut gives {} stages; leave --stages out",
+                                       strategy.stages, of_cut)
+                         : fmt::format("--stages {}: {} started {} tasks, and each is one stage; "
+                                       "leave --stages out, or start {} tasks",
+                                       strategy.stages, options.cluster.source, tasks,
+                                       strategy.stages));
+  }
+  if (tasks > 1 && stages != tasks) {
+    throw UsageError(fmt::format(
+        "--cut {}: gives {} stages, and {} started {} tasks, each of which is one "
+        "stage; give {} nodes, or start {} tasks",
+        fmt::join(strategy.cut, ","), of_cut, options.cluster.source, tasks, tasks - 1, of_cut));
+  }
+  strategy.stages = stages;
+  const std::size_t cpus = usable_cpus().size();
+  const bool is_on_gpus = strategy.devices.front().kind == DeviceKind::kCuda;
+  if (tasks > 1 || is_on_gpus || options.shares_devices) return;
+  if (static_cast<std::size_t>(stages) > cpus) {
+    throw UsageError(fmt::format(
+        "--stages {}: this process may use {} of the CPUs, and stages that share one do not "
+        "compute at the same time; give fewer, or add --share-devices if that is meant",
+        stages, cpus));
+  }
+}
+
+// Refuses flags of links between tasks where the job has one task, and collectives that do not
+// carry hand-overs.
+void check_links(const TrainOptions& options) {
+  const StrategyOptions& strategy = options.strategy;
+  if (strategy.collective != "auto" && strategy.collective != "local" &&
+      strategy.collective != "ring") {
+    throw UsageError(fmt::format(
+        "--collective {}: stages of --strategy pipeline hand micro-batches over by shared memory "
+        "and TCP, between CPUs; leave it out",
+        strategy.collective));
+  }
+  if (options.cluster.world_size > 1) return;
+  if (strategy.transport == Transport::kAuto && strategy.link.is_plain()) return;
+  throw UsageError(fmt::format(
+      "{}: the stages of --strategy pipeline are in one process here; leave it out, or "
+      "start several: syncopate launch --workers {} -- train ...",
+      strategy.link.is_plain() ? "--transport" : "--link-delay and --link-rate", strategy.stages));
+}
+
+}  // namespace
+
+void check_pipeline(const FlagSet& flags, TrainOptions& options) {
+  for (const char* flag : {"--stages", "--cut"}) {
+    flags.require(flag, is_pipeline(options), "--strategy pipeline");
+  }
+  if (!is_pipeline(options)) return;
+  take_stages(flags, options);
+  check_links(options);
+}
+
+}  // namespace syncopate
