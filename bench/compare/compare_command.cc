@@ -204,10 +204,12 @@ void CompareFlags::declare_training() {
 
 void CompareFlags::declare_faults() {
   flags_.begin_group("Fault injection, equal for all variants");
-  flags_.add("--service-time", &service_time_,
-             "compute delay of a step in milliseconds: constant:MS | exponential:MS | "
-             "lognormal:MS[:SIGMA]; slept in real runs, the whole time of a step in virtual ones",
-             {.value = "DELAY", .default_text = "none; with --clock virtual constant:1"});
+  flags_.add(
+      "--service-time", &service_time_,
+      "compute delay of a step in milliseconds: constant:MS | exponential:MS | "
+      "lognormal:MS[:SIGMA]; slept in real runs, the whole time of a step in virtual ones; no "
+      "pipeline has it in real runs",
+      {.value = "DELAY", .default_text = "none; with --clock virtual constant:1"});
   flags_.add("--slow", &slow_, "factor by which --service-time of worker W is multiplied",
              {.value = "worker=W,factor=F", .repeats = true});
   flags_.add("--pause", &pauses_, "one pause of worker W",

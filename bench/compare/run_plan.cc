@@ -40,6 +40,19 @@ std::vector<std::string> fault_flags_of(const CompareOptions& options, const Var
   return words;
 }
 
+// Refuses delays of a pipeline that train refuses, before the first run.
+void check_delays(const CompareOptions& options, const Variant& variant) {
+  if (options.clock != Clock::kReal || !variant.is_pipeline()) return;
+  const std::vector<std::string> words = fault_flags_of(options, variant);
+  for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
+    if (words[i] != "--service-time" && words[i] != "--slow" && words[i] != "--pause") continue;
+    throw UsageError(
+        fmt::format("{} {}: delays whole steps, and a stage of {} computes parts of them; choose "
+                    "--clock virtual, or leave the delay or the variant out",
+                    words[i], words[i + 1], variant.label));
+  }
+}
+
 FaultInjection faults_of(const CompareOptions& options, const Variant& variant) {
   FaultInjection faults = options.faults;
   const auto is_absent = [&](const auto& one) { return one.worker >= places_in(options, variant); };
@@ -195,6 +208,7 @@ std::vector<RunSpec> plan_runs(const CompareOptions& options, std::int64_t train
                       "leave it out of --strategies",
                       variant.label, variant.workers, variant.backup_workers + 1));
     }
+    check_delays(options, variant);
     const auto [other, is_new] = labels.emplace(run_name({.variant = variant}), variant.label);
     if (is_new) continue;
     if (other->second == variant.label) {

@@ -19,7 +19,7 @@ int threads_per_worker(const CompareOptions& options);
 
 // Returns all runs, seed by seed, so that a comparison that was stopped has about the same number
 // of runs of each variant. train_samples: the size of the training split. Throws UsageError for two
-// variants of one label.
+// variants of one label, and for delays of a pipeline's steps on the real clock.
 std::vector<RunSpec> plan_runs(const CompareOptions& options, std::int64_t train_samples);
 
 }  // namespace syncopate::bench

@@ -63,6 +63,17 @@ void check_links(const TrainOptions& options) {
       strategy.link.is_plain() ? "--transport" : "--link-delay and --link-rate", strategy.stages));
 }
 
+// A delay is slept once in each step, but a step of a stage is its part of several micro-batches.
+void refuse_delays(const FlagSet& flags) {
+  for (const char* flag : {"--service-time", "--slow", "--pause"}) {
+    if (!flags.has(flag)) continue;
+    throw UsageError(fmt::format(
+        "{}: delays whole steps, and a stage of --strategy pipeline computes parts of them; leave "
+        "it out, or simulate it with syncopate-bench compare --clock virtual",
+        flag));
+  }
+}
+
 }  // namespace
 
 void check_pipeline(const FlagSet& flags, TrainOptions& options) {
@@ -72,6 +83,7 @@ void check_pipeline(const FlagSet& flags, TrainOptions& options) {
   if (!is_pipeline(options)) return;
   take_stages(flags, options);
   check_links(options);
+  refuse_delays(flags);
 }
 
 }  // namespace syncopate

@@ -308,8 +308,8 @@ TEST(Compare, TrainsTheBitsOfAPipelineUnderBothClocks) {
   std::vector<std::string> hashes;
   for (const char* clock : {"real", "virtual"}) {
     const ProgramResult result = run_compare(
-        scratch / clock, kSmall + Words{"--strategies", "pipeline:3", "--clock", clock,
-                                        "--service-time", "constant:1", "--link-delay", "1ms"});
+        scratch / clock,
+        kSmall + Words{"--strategies", "pipeline:3", "--clock", clock, "--link-delay", "1ms"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_EQ(result.err.find("failed"), std::string::npos) << result.err;
     const std::string lines = read_text(scratch / clock / "runs" / "pipeline_3-seed1.jsonl");

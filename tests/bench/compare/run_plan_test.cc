@@ -294,6 +294,25 @@ TEST(RunPlan, OfAPipelineHasAsManySamplesPerStepAsReplicas) {
   EXPECT_DOUBLE_EQ(schedule_of(train, 1, 30, 40).learning_rate, 0.01 * 3);
 }
 
+// A real step would sleep once, whatever its number of micro-batches.
+TEST(RunPlan, DelaysNoStepsOfAPipelineOnTheRealClock) {
+  for (const Words& fault : {Words{"--service-time", "constant:5"},
+                             {"--slow", "worker=1,factor=2"},
+                             {"--pause", "worker=1,at=1s,for=1s"}}) {
+    CompareOptions options = two_variants();
+    options.fault_flags = fault;
+    EXPECT_NO_THROW(plan_runs(options, 1000));
+    options.variants.push_back(parse_variant("pipeline:4", 2, 0));
+    EXPECT_THROW(plan_runs(options, 1000), UsageError) << fault.front();
+    options.clock = Clock::kVirtual;
+    EXPECT_NO_THROW(plan_runs(options, 1000));
+  }
+  CompareOptions slow_link = two_variants();
+  slow_link.variants.push_back(parse_variant("pipeline:4", 2, 0));
+  slow_link.fault_flags = {"--link-delay", "1ms"};
+  EXPECT_NO_THROW(plan_runs(slow_link, 1000));
+}
+
 TEST(RunPlan, HasScaledRatesThatTrainAccepts) {
   for (const Words& flags :
        {Words{}, Words{"--learning-rate-scale=linear"}, Words{"--reference-batch-size=5"}}) {

@@ -1,0 +1,51 @@
+// Tests which flags of train --strategy pipeline are refused together, and with which line.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "deploy/cli/command_line.h"
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+const Environment kAlone{Environment::Variables{}};
+// Worker 0 of 2.
+const Environment kTasks({{"SYNCOPATE_ROLE", "worker"},
+                          {"SYNCOPATE_INDEX", "0"},
+                          {"SYNCOPATE_WORKERS", "2"},
+                          {"SYNCOPATE_NONCE", "a"},
+                          {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:1"}});
+
+// Returns the line with which the flags are refused; "" if they are not.
+std::string error_of(const Arguments& more, const Environment& environment = kAlone) {
+  Arguments words{"--strategy", "pipeline", "--share-devices"};
+  words.insert(words.end(), more.begin(), more.end());
+  try {
+    (void)parse_train(words, environment);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(APipelinesFlags, DelayNoSteps) {
+  for (const Arguments& flags :
+       {Arguments{"--service-time", "constant:5"}, {"--pause", "worker=0,at=1s,for=1s"}}) {
+    for (const Environment& where : {kAlone, kTasks}) {
+      const std::string line = error_of(flags, where);
+      EXPECT_TRUE(line.starts_with(flags.front() + ": delays whole steps")) << line;
+      EXPECT_TRUE(contains(line, "compare --clock virtual")) << line;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syncopate
