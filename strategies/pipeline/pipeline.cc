@@ -26,9 +26,10 @@ std::unique_ptr<Strategy> make_pipeline(const StrategyOptions& options, const Gr
         "--strategy pipeline computes on CPUs only, stages on GPUs would need NCCL; choose "
         "--devices cpu");
   }
-  std::vector<Stage> stages =
-      options.cut.empty() ? cut_into_stages(graph, options.stages) : cut_behind(graph, options.cut);
-  if (options.membership != nullptr && options.membership->members().size() > 1) {
+  const bool has_tasks = options.membership != nullptr && options.membership->members().size() > 1;
+  std::vector<Stage> stages = choose_stages(graph, options.stages, options.cut,
+                                            origin_of_stages(options.stages, has_tasks));
+  if (has_tasks) {
     return make_task_pipeline(options, graph, std::move(stages));
   }
   LocalStages local{.all = std::move(stages)};

@@ -80,23 +80,13 @@ NodeId find_place(const Graph& graph, std::span<const NodeId> places, const std:
     const std::string its_name = name_of_place(graph, *place);
     if (its_name == name || its_name.starts_with(name + ".")) return *place;
   }
-  const Sums sums(graph);
-  std::vector<std::string> names;
-  for (const NodeId place : places) {
-    const auto last = static_cast<NodeId>(graph.nodes.size()) - 1;
-    if (!sums.has_parameters_between(-1, place) || !sums.has_parameters_between(place, last)) {
-      continue;
-    }
-    std::string its_name = name_of_place(graph, place);
-    if (names.empty() || names.back() != its_name) names.push_back(std::move(its_name));
-  }
   throw UsageError(fmt::format("--cut {}: network {} cannot be cut there; choose from {}", name,
-                               graph.name, fmt::join(names, ", ")));
+                               graph.name, fmt::join(names_to_cut_behind(graph), ", ")));
 }
 
 // Returns the last nodes of the stages. best[s][p]: the least multiply-adds of the largest of s + 1
-// stages that end behind place p; the last place is the loss.
-std::vector<NodeId> choose_ends(const Graph& graph, int count) {
+// stages that end behind place p; the last place is the loss. origin: of choose_stages().
+std::vector<NodeId> choose_ends(const Graph& graph, int count, const std::string& origin) {
   constexpr std::int64_t kImpossible = std::numeric_limits<std::int64_t>::max();
   std::vector<NodeId> places = places_to_cut(graph);
   places.push_back(static_cast<NodeId>(graph.nodes.size()) - 1);
@@ -122,10 +112,12 @@ std::vector<NodeId> choose_ends(const Graph& graph, int count) {
     }
   }
   if (best.back().back() == kImpossible) {
-    throw UsageError(
-        fmt::format("--stages {}: network {} cannot be cut into {} stages with parameters: {} of "
-                    "its nodes have an output that alone is read by later nodes; choose fewer",
-                    count, graph.name, count, places.size() - 1));
+    // Two neighbours of a cut into s stages are one of a cut into s - 1.
+    const auto most = std::ranges::find_if(
+        best, [&](const auto& of_count) { return of_count.back() == kImpossible; });
+    throw UsageError(fmt::format(
+        "{}: network {} cannot be cut into {} stages with parameters; it gives at most {}", origin,
+        graph.name, count, most - best.begin()));
   }
   std::vector<NodeId> ends(stages);
   std::size_t place = places.size() - 1;
@@ -224,8 +216,9 @@ std::vector<Stage> make_stages(const Graph& whole, std::span<const NodeId> ends)
 
 }  // namespace
 
-std::vector<Stage> cut_into_stages(const Graph& whole, int count) {
-  return make_stages(whole, choose_ends(whole, count));
+std::vector<Stage> cut_into_stages(const Graph& whole, int count, const std::string& origin) {
+  return make_stages(
+      whole, choose_ends(whole, count, origin.empty() ? origin_of_stages(count, false) : origin));
 }
 
 std::vector<Stage> cut_behind(const Graph& whole, std::span<const std::string> names) {
@@ -251,6 +244,34 @@ std::vector<Stage> cut_behind(const Graph& whole, std::span<const std::string> n
     after = ends[s];
   }
   return make_stages(whole, ends);
+}
+
+std::vector<Stage> choose_stages(const Graph& whole, int count, std::span<const std::string> cut,
+                                 const std::string& origin) {
+  if (cut.empty()) return cut_into_stages(whole, count, origin);
+  if (std::cmp_not_equal(cut.size() + 1, count)) {
+    throw UsageError(fmt::format("{}: --cut {} gives {} stages; both must be equal", origin,
+                                 fmt::join(cut, ","), cut.size() + 1));
+  }
+  return cut_behind(whole, cut);
+}
+
+std::string origin_of_stages(int count, bool has_tasks) {
+  return has_tasks ? fmt::format("{} tasks", count) : fmt::format("--stages {}", count);
+}
+
+std::vector<std::string> names_to_cut_behind(const Graph& graph) {
+  const Sums sums(graph);
+  const auto last = static_cast<NodeId>(graph.nodes.size()) - 1;
+  std::vector<std::string> names;
+  for (const NodeId place : places_to_cut(graph)) {
+    if (!sums.has_parameters_between(-1, place) || !sums.has_parameters_between(place, last)) {
+      continue;
+    }
+    std::string name = name_of_place(graph, place);
+    if (names.empty() || names.back() != name) names.push_back(std::move(name));
+  }
+  return names;
 }
 
 std::string describe_cut(std::span<const Stage> stages) {

@@ -23,17 +23,30 @@ struct Stage {
   std::string last_node;
 };
 
+// Cuts the network as the options say: behind the nodes `cut`, or, if it is empty, into stages of
+// equal work. origin: what asks for `count` stages, with which a message begins, such as "--stages
+// 3" or "3 tasks". Throws UsageError as the two functions below, and for another number of stages.
+std::vector<Stage> choose_stages(const Graph& whole, int count, std::span<const std::string> cut,
+                                 const std::string& origin);
+
+// Returns the origin of the stages of a training, which has one task for each, or one for all.
+std::string origin_of_stages(int count, bool has_tasks);
+
 // Cuts the network into `count` stages, each with a parameter, so that the largest number of
 // multiply-adds of a stage is as small as possible. The network is cut behind nodes whose output is
 // the only value that later nodes read, and not inside a fused group. A pure function of its
-// arguments. Throws UsageError when the network has too few such places.
-std::vector<Stage> cut_into_stages(const Graph& whole, int count);
+// arguments. origin: of choose_stages(); "" stands for --stages. Throws UsageError when the network
+// has too few such places, with the largest number of stages.
+std::vector<Stage> cut_into_stages(const Graph& whole, int count, const std::string& origin = "");
 
 // Cuts the network behind these nodes, such as "conv1", or behind all nodes whose names begin
 // alike, such as "layer1". Nodes without a name belong to the node before them. Throws UsageError
 // for a name that is no place to cut, listing the places; for another order than the network's; for
 // a stage without parameters.
 std::vector<Stage> cut_behind(const Graph& whole, std::span<const std::string> names);
+
+// Returns the names that cut_behind() takes, but for beginnings of names, in forward order.
+std::vector<std::string> names_to_cut_behind(const Graph& graph);
 
 // Returns the names of the nodes behind which the stages end, but for the last, "conv1, conv2".
 std::string describe_cut(std::span<const Stage> stages);

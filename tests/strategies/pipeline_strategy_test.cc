@@ -199,8 +199,45 @@ TEST(Stages, HoldTheMicroBatchesThatAreInFlight) {
   EXPECT_EQ(memory_of_stage(stages, 1, 1, kSamples, 0).gradients, last.gradients / 2);
 }
 
+// Returns the message with which choose_stages() refuses; "" if it does not.
+std::string refusal_of(int count, const std::vector<std::string>& cut, const std::string& origin) {
+  try {
+    (void)choose_stages(small_network("mnist-cnn"), count, cut, origin);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
 TEST(Stages, AreRefusedWhereTheNetworkHasTooFewPlacesToCut) {
-  EXPECT_THROW((void)cut_into_stages(small_network("mlp"), 50), UsageError);
+  EXPECT_EQ(refusal_of(3, {}, "3 tasks"), "");
+  const std::string line =
+      ": network mnist-cnn cannot be cut into 4 stages with parameters; it gives at most 3";
+  EXPECT_EQ(refusal_of(4, {}, "4 tasks"), "4 tasks" + line);
+  EXPECT_EQ(refusal_of(4, {}, ""), "--stages 4" + line);
+  const Graph whole = small_network("resnet20");
+  try {
+    (void)cut_into_stages(whole, 50);
+    ADD_FAILURE() << "resnet20 has 22 layers";
+  } catch (const UsageError& error) {
+    const std::string text = error.what();
+    const int most = std::stoi(text.substr(text.rfind(' ') + 1));
+    EXPECT_NO_THROW((void)cut_into_stages(whole, most));
+    EXPECT_THROW((void)cut_into_stages(whole, most + 1), UsageError);
+  }
+}
+
+TEST(Stages, EndBehindAnyOfTheNamesThatAreListed) {
+  const Graph whole = small_network("resnet20");
+  const std::vector<std::string> names = names_to_cut_behind(whole);
+  EXPECT_GT(names.size(), 3U);
+  for (const std::string& name : names) EXPECT_EQ(cut_of(whole, {name}), name);
+}
+
+TEST(Stages, AreAsManyAsAsked) {
+  EXPECT_EQ(refusal_of(2, {"fc1"}, "--workers 2"), "");
+  EXPECT_EQ(refusal_of(3, {"fc1"}, "--workers 3"),
+            "--workers 3: --cut fc1 gives 2 stages; both must be equal");
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "models/base/errors.h"
@@ -113,13 +112,8 @@ VirtualPlan plan_of(const VirtualRun& run) {
                                .partition = strategy.parameter_server.partition,
                                .message_bytes = std::min(strategy.bucket_bytes, kMessageBytes)})};
   if (has_stages) {
-    const std::vector<Stage> stages = options.strategy.cut.empty()
-                                          ? cut_into_stages(run.graph, run.workers)
-                                          : cut_behind(run.graph, options.strategy.cut);
-    if (std::cmp_not_equal(stages.size(), run.workers)) {
-      throw UsageError(fmt::format("--workers {}: --cut gives {} stages; give as many workers",
-                                   run.workers, stages.size()));
-    }
+    const std::vector<Stage> stages = choose_stages(run.graph, run.workers, strategy.cut,
+                                                    fmt::format("--workers {}", run.workers));
     plan.pipeline = load_of(stages, strategy.micro_batches, micro_batch_size(strategy));
   }
   plan.input.batch_size = batch;
