@@ -30,6 +30,7 @@
 #include "bench/harness/measure.h"
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
+#include "strategies/pipeline/stages.h"
 #include "worker/input/dataset.h"
 #include "worker/run/exit_codes.h"
 #include "worker/run/run_data.h"
@@ -150,6 +151,16 @@ std::vector<std::string> kills_after(double seconds, const std::vector<Kill>& ki
   return notes;
 }
 
+// Throws UsageError if the network does not fit the data, or cannot be cut into the stages.
+void check_network(const RunSpec& run, const DataSplits& data) {
+  const TrainOptions& train = run.train;
+  const Graph graph =
+      network_for_data(train.model, train.data, data, train.network, train.label_smoothing);
+  if (!run.variant.is_pipeline()) return;
+  (void)choose_stages(graph, run.variant.workers, train.strategy.cut,
+                      fmt::format("{} with --workers {}", run.variant.label, run.variant.workers));
+}
+
 // Returns the runs of the comparison, with the predicted times of their messages.
 std::vector<RunSpec> runs_of(const CompareOptions& options, const DataSplits& data) {
   CompareOptions up_to_last = options;
@@ -158,11 +169,13 @@ std::vector<RunSpec> runs_of(const CompareOptions& options, const DataSplits& da
   std::erase_if(runs, [&](const RunSpec& run) {
     return run.seed < static_cast<std::uint64_t>(options.first_seed);
   });
-  // A network that does not fit would fail in every run, one after the other.
-  const auto first = std::ranges::find(runs, "", &RunSpec::refusal);
-  if (first != runs.end()) {
-    const TrainOptions& train = first->train;
-    (void)network_for_data(train.model, train.data, data, train.network, train.label_smoothing);
+  // What does not fit would fail in every run, one after the other.
+  bool is_first = true;
+  for (const RunSpec& run : runs) {
+    const bool is_first_seed = run.seed == static_cast<std::uint64_t>(options.first_seed);
+    if (!run.refusal.empty() || !is_first_seed) continue;
+    if (is_first || run.variant.is_pipeline()) check_network(run, data);
+    is_first = false;
   }
   for (RunSpec& run : runs) run.predicted_communication_seconds = predict_communication(run, data);
   return runs;

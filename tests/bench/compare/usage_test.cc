@@ -39,6 +39,11 @@ TEST(Compare, RefusesMistakesWithOneLine) {
       {{"--epochs", "0"}, "--epochs 0: expected a whole number, at least 1"},
       {{"--target-accuracy", "95"}, "expected a number from 0 to 1; did you mean 0.95?"},
       {{"mirrored"}, "unexpected argument mirrored; put -- before mirrored"},
+      {{"--strategies", "one-device,pipeline:6", "--workers", "3"},
+       "pipeline:6 with --workers 3: network mlp cannot be cut into 3 stages with parameters; it "
+       "gives at most 2"},
+      {{"--strategies", "pipeline", "--", "--cut", "nope"}, "--cut nope: network mlp cannot"},
+      {{"--strategies", "pipeline", "--service-time", "constant:5"}, "--clock virtual"},
       {{"--optimizer", "sgd"}, "flags of train stand behind --"},
       {{"--program", "/nowhere/syncopate"}, "/nowhere/syncopate"}};
   for (const auto& [words, expected] : mistakes) {
