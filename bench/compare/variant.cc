@@ -11,6 +11,7 @@
 #include "bench/compare/train_flags.h"
 #include "deploy/cli/flag.h"
 #include "deploy/cli/names.h"
+#include "deploy/cli/practice_flags.h"
 #include "models/base/errors.h"
 #include "strategies/strategy.h"
 
@@ -90,10 +91,9 @@ class WordParser {
   // A step of a pipeline has by default as many samples as one of as many replicas.
   void parse_micro_batches(const std::vector<std::string>& words) {
     variant_.servers = 0;
-    variant_.micro_batches = words.size() > 1 ? number(words[1]) : variant_.workers;
-    if (words.size() > 2 || variant_.micro_batches < 1) {
-      refuse("expected one number of micro-batches, such as pipeline:8");
-    }
+    variant_.micro_batches =
+        words.size() > 1 ? number(words[1], 1, kMostMicroBatches) : variant_.workers;
+    if (words.size() > 2) refuse("expected one number of micro-batches, such as pipeline:8");
   }
 
   void parse_consistency(const std::vector<std::string>& words) {
@@ -140,11 +140,14 @@ class WordParser {
     variant_.consistency.compensation = ps::compensation_of(row->rule);
   }
 
-  int number(const std::string& text) const {
+  int number(const std::string& text, int least = 0, int most = 999'999) const {
+    constexpr std::size_t kMostDigits = 6;
     const bool is_number =
-        !text.empty() && text.size() <= 6 &&
+        !text.empty() && text.size() <= kMostDigits &&
         std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c); });
-    if (!is_number) refuse(fmt::format("expected a number, found \"{}\"", text));
+    if (!is_number || std::stoi(text) < least || std::stoi(text) > most) {
+      refuse(fmt::format("expected a number from {} to {}, found \"{}\"", least, most, text));
+    }
     return std::stoi(text);
   }
 

@@ -5,24 +5,20 @@
 #include <algorithm>
 #include <array>
 #include <exception>
-#include <iostream>
-#include <memory>
 #include <numeric>
 #include <ostream>
-#include <set>
 #include <string_view>
 
 #include "bench/compare/run_plan.h"
+#include "bench/compare/train_flags.h"
 #include "bench/compare/virtual/outgoing_gradient.h"
 #include "bench/compare/virtual_run.h"
-#include "bench/harness/bench_commands.h"
 #include "bench/harness/report.h"
 #include "bench/plan/calibration.h"
 #include "bench/plan/plan_report.h"
 #include "bench/plan/plan_verdict.h"
 #include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
-#include "models/base/flag_values.h"
 #include "models/zoo/zoo.h"
 #include "ps/shard/placement.h"
 #include "strategies/strategy_options.h"
@@ -100,10 +96,29 @@ ps::Placement placement_of(const Graph& graph, int servers) {
 constexpr std::array kWhatIf = {AllReduce::kHalvingDoubling, AllReduce::kTree,
                                 AllReduce::kHierarchical};
 
+// Returns the variants of each word of --strategies, one for each number of workers. Throws
+// UsageError for a wrong word.
+std::vector<std::vector<Variant>> variants_of(const PlanOptions& options) {
+  const SharedTrainFlags shared = parse_shared_train_flags(options.train_flags);
+  std::vector<std::vector<Variant>> variants;
+  for (const std::string& word : options.strategies) {
+    std::vector<Variant>& of_word = variants.emplace_back();
+    for (const int workers : options.workers) {
+      const Variant variant = parse_variant(word, workers, options.servers);
+      // one-device always has one worker.
+      if (std::ranges::count(of_word, variant.workers, &Variant::workers) > 0) continue;
+      (void)add_flags(shared, variant.flags, variant.label);  // throws for a wrong value
+      of_word.push_back(variant);
+    }
+  }
+  return variants;
+}
+
 class Planner {
  public:
   explicit Planner(const PlanOptions& options)
       : options_(options),
+        variants_(variants_of(options)),
         data_(open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = 1})),
         graph_(network_for_data(options.model, options.data, data_)),
         placement_(placement_of(graph_, options.servers)),
@@ -133,7 +148,7 @@ class Planner {
     }
     plan_.most_updates_per_second = 1.0 / plan_.server.update_seconds;
     plan_.one_worker_samples_per_second = samples_per_second(one_worker());
-    for (const std::string& word : options_.strategies) add_rows(word);
+    for (const std::vector<Variant>& variants : variants_) add_rows(variants);
     return std::move(plan_);
   }
 
@@ -168,11 +183,9 @@ class Planner {
     return simulate_timing(timing);
   }
 
-  void add_rows(const std::string& word) {
-    std::set<int> seen;
-    for (const int workers : options_.workers) {
-      const Variant variant = parse_variant(word, workers, options_.servers);
-      if (!seen.insert(variant.workers).second) continue;  // one-device always has one worker
+  // Adds the rows of one word of --strategies.
+  void add_rows(const std::vector<Variant>& variants) {
+    for (const Variant& variant : variants) {
       if (variant.backup_workers >= variant.workers) {
         plan_.left_out.push_back(fmt::format("{} with {}: at least one worker must be waited for",
                                              variant.label, variant.workers));
@@ -182,21 +195,17 @@ class Planner {
         add_row(variant, AllReduce::kRing);
       } catch (const UsageError& error) {
         if (!variant.is_pipeline()) throw;
-        plan_.left_out.push_back(  // the network has too few places to cut
-            fmt::format("{} with {}: {}", variant.label, variant.workers, error.what()));
+        plan_.left_out.emplace_back(error.what());  // the network has too few places to cut
       }
     }
-    for (const AllReduce what_if : kWhatIf) add_what_if_rows(word, what_if);
+    for (const AllReduce what_if : kWhatIf) add_what_if_rows(variants, what_if);
   }
 
   // Adds rows of a job whose workers sum with an algorithm that this program does not have.
-  void add_what_if_rows(const std::string& word, AllReduce what_if) {
+  void add_what_if_rows(const std::vector<Variant>& variants, AllReduce what_if) {
     if (what_if == AllReduce::kHierarchical && options_.workers_per_machine == 1) return;
-    std::set<int> seen;
-    for (const int workers : options_.workers) {
-      Variant variant = parse_variant(word, workers, options_.servers);
-      if (variant.strategy != "multi-worker-mirrored" || workers < kFewestWhatIfWorkers ||
-          !seen.insert(workers).second) {
+    for (Variant variant : variants) {
+      if (variant.strategy != "multi-worker-mirrored" || variant.workers < kFewestWhatIfWorkers) {
         continue;
       }
       variant.label += fmt::format(" ({})", name_of(what_if));
@@ -213,7 +222,8 @@ class Planner {
     timing.server_bytes_per_second = plan_.server.bytes_per_second();
     std::vector<Stage> stages;
     if (variant.is_pipeline()) {
-      stages = cut_into_stages(graph_, variant.workers);
+      stages = choose_stages(graph_, variant.workers, {},
+                             fmt::format("{} with {}", variant.label, variant.workers));
       timing.pipeline = load_of(stages, variant.micro_batches, options_.batch_size_per_replica);
     }
     PlanRow row{.variant = variant,
@@ -234,6 +244,7 @@ class Planner {
   }
 
   const PlanOptions& options_;
+  const std::vector<std::vector<Variant>> variants_;  // by word of --strategies
   const DataSplits data_;
   const Graph graph_;
   const ps::Placement placement_;
@@ -241,97 +252,6 @@ class Planner {
   FaultInjection faults_;
   Plan plan_;
 };
-
-constexpr double kMostWorkers = 1 << 16;
-constexpr double kMost = 100'000'000;
-
-struct PlanFlags {
-  PlanOptions options;
-  std::string link_rate = "10gbit";
-  std::string link_delay = "50us";
-  std::vector<std::string> slow;
-};
-
-void add_job_flags(FlagSet& flags, PlanFlags& words) {
-  PlanOptions& options = words.options;
-  flags.begin_group("Cluster");
-  flags.add("--workers", &options.workers, "numbers of workers, one row each",
-            {.least = 1, .most = kMostWorkers, .separator = ','});
-  flags.add("--servers", &options.servers, "servers of parameter-server",
-            {.least = 1, .most = 1024});
-  flags.add("--workers-per-machine", &options.workers_per_machine,
-            "workers that one machine holds, the limit for strategies of one process",
-            {.least = 1, .most = kMostWorkers});
-  flags.add("--link-rate", &words.link_rate,
-            "rate of each task's link, each way, such as 10gbit; none: unlimited",
-            {.value = "RATE"});
-  flags.add("--link-delay", &words.link_delay,
-            "delay of a link, one way, such as 50us or 1ms; a number alone is in seconds",
-            {.value = "TIME"});
-  flags.begin_group("Fault injection");
-  flags.add("--service-time", &options.service_time,
-            "compute delay of a step: exponential | lognormal around the measured time; "
-            "constant:MS | exponential:MS | lognormal:MS[:SIGMA] in its place; compute+ before one "
-            "of these in addition, as train --service-time",
-            {.value = "DELAY", .default_text = "the measured time"});
-  flags.add("--slow", &words.slow, "factor of the step times of worker W",
-            {.value = "worker=W,factor=F", .repeats = true});
-}
-
-void add_training_flags(FlagSet& flags, PlanFlags& words) {
-  PlanOptions& options = words.options;
-  flags.begin_group("Model and data");
-  flags.add("--model", &options.model, "network", {.choices = network_names()});
-  flags.add("--data", &options.data, "data set, as in train", {.value = "NAME"});
-  flags.add("--batch-size-per-replica", &options.batch_size_per_replica,
-            "samples per worker and step", {.least = 1});
-  flags.add("--seed", &options.seed, "seed of compute delays and of training");
-  flags.begin_group("Strategy and devices");
-  flags.add("--strategies", &options.strategies, "strategies, as compare takes them",
-            {.value = "NAME,...", .default_text = "every strategy but pipeline", .repeats = true});
-  flags.begin_group("Time to a target");
-  flags.add("--time-to-target", &options.time_to_target,
-            "training of rows with up to " + std::to_string(kMostTrainedWorkers) +
-                " workers under the virtual clock, with every gradient computed");
-  flags.add("--target-accuracy", &options.target_accuracy, "test accuracy from 0 to 1",
-            {.least = 0.0, .most = 1.0, .needs = "--time-to-target"});
-  flags.add("--epochs", &options.epochs, "passes over the data",
-            {.least = 1, .needs = "--time-to-target"});
-  flags.take_rest(options.train_flags, "[FLAGS OF train]", "flags of train");
-}
-
-PlanOptions options_of(const PlanFlags& flags, const Environment& environment) {
-  PlanOptions options = flags.options;
-  if (!options.time_to_target && !options.train_flags.empty()) {
-    throw UsageError("flags of train behind -- require --time-to-target");
-  }
-  options.link.delay_seconds = parse_seconds(flags.link_delay, "--link-delay");
-  options.link.bytes_per_second =
-      flags.link_rate == "none" ? 0.0 : parse_rate(flags.link_rate, "--link-rate");
-  const int most = *std::ranges::max_element(options.workers);
-  for (const std::string& word : flags.slow) {
-    options.slow.push_back(parse_slowness(word));
-    if (options.slow.back().worker < most) continue;
-    throw UsageError("--slow " + word + ": expected a worker from 0 to " +
-                     std::to_string(most - 1) + ", or more --workers");
-  }
-  options.strategies.clear();
-  for (const std::string& words : flags.options.strategies) {
-    for (std::string& word : split_variants(words)) {
-      if (!options.time_to_target && word.find('{') != std::string::npos) {
-        throw UsageError(fmt::format(
-            "--strategies {}: flags of train in braces require --time-to-target", word));
-      }
-      options.strategies.push_back(std::move(word));
-    }
-  }
-  if (options.strategies.empty()) {
-    options.strategies.assign(kEveryStrategy.begin(), kEveryStrategy.end());
-  }
-  std::ranges::sort(options.workers);
-  options.cache_dir = default_cache_dir(environment);
-  return options;
-}
 
 }  // namespace
 
@@ -384,20 +304,6 @@ void run_plan(const PlanOptions& options, std::ostream& out) {
   print_plan(out, options, plan);
   out << "\n" << verdict_of(options, plan) << "\n";
   if (!options.json.empty()) write_report(options.json, json_of(options, plan));
-}
-
-Command declare_plan(FlagSet& flags, const Environment& environment) {
-  const auto words = std::make_shared<PlanFlags>();
-  PlanOptions& options = words->options;
-  add_job_flags(flags, *words);
-  add_training_flags(flags, *words);
-  flags.begin_group("Measurement and output");
-  flags.add("--calibrate-steps", &options.calibrate_steps,
-            "steps of one-device that are measured here", {.least = 1, .most = kMost});
-  flags.add("--gradients", &options.gradients, "least number of simulated gradients per row",
-            {.least = 1, .most = kMost});
-  flags.add("--json", &options.json, "file for all results", {.value = "FILE"});
-  return [words, environment] { run_plan(options_of(*words, environment), std::cout); };
 }
 
 }  // namespace syncopate::bench

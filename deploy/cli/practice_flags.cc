@@ -5,7 +5,6 @@
 namespace syncopate {
 namespace {
 
-constexpr double kMostMicroBatches = 65536;
 constexpr double kMostSmoothing = 0.999999;  // label smoothing is below 1
 
 // Throws UsageError "FLAG requires WHAT" if the flag does not apply to such a run.

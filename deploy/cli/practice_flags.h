@@ -7,6 +7,8 @@
 
 namespace syncopate {
 
+inline constexpr int kMostMicroBatches = 65536;  // of --accumulate
+
 // Adds the group of the flags, which fill in `options`.
 void add_practice_flags(FlagSet& flags, TrainOptions& options);
 

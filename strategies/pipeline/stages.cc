@@ -250,7 +250,7 @@ std::vector<Stage> choose_stages(const Graph& whole, int count, std::span<const 
                                  const std::string& origin) {
   if (cut.empty()) return cut_into_stages(whole, count, origin);
   if (std::cmp_not_equal(cut.size() + 1, count)) {
-    throw UsageError(fmt::format("{}: --cut {} gives {} stages; both must be equal", origin,
+    throw UsageError(fmt::format("{}: --cut {} gives {} stages; give one node less than stages", origin,
                                  fmt::join(cut, ","), cut.size() + 1));
   }
   return cut_behind(whole, cut);

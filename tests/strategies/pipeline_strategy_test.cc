@@ -237,7 +237,7 @@ TEST(Stages, EndBehindAnyOfTheNamesThatAreListed) {
 TEST(Stages, AreAsManyAsAsked) {
   EXPECT_EQ(refusal_of(2, {"fc1"}, "--workers 2"), "");
   EXPECT_EQ(refusal_of(3, {"fc1"}, "--workers 3"),
-            "--workers 3: --cut fc1 gives 2 stages; both must be equal");
+            "--workers 3: --cut fc1 gives 2 stages; give one node less than stages");
 }
 
 }  // namespace

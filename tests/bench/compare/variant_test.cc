@@ -45,7 +45,9 @@ TEST(Variant, OfAPipelineHasStagesAndMicroBatches) {
 TEST(Variant, IsRefusedWithAReason) {
   const std::pair<const char*, const char*> refused[] = {
       {"", "no such strategy"},
-      {"pipeline:0", "expected one number of micro-batches"},
+      {"pipeline:0", "expected a number from 1 to 65536, found \"0\""},
+      {"pipeline:65537", "expected a number from 1 to 65536, found \"65537\""},
+      {"pipeline:1000000", "expected a number from 1 to 65536, found \"1000000\""},
       {"pipeline:2:3", "expected one number of micro-batches"},
       {"pipeline:sync", "expected a number"},
       {"pipeline+backup:1", "backup workers require sync"},
@@ -53,7 +55,7 @@ TEST(Variant, IsRefusedWithAReason) {
       {"mirrored:async", "have a consistency to choose"},
       {"central-storage:sspp", "expected async, ssp or sync"},
       {"central-storage:async:2", "only ssp takes a number"},
-      {"parameter-server:ssp:x", "expected a number, found \"x\""},
+      {"parameter-server:ssp:x", "expected a number from 0 to 999999, found \"x\""},
       {"parameter-server:async+backup:1", "backup workers require sync"},
       {"parameter-server:sync+backup", "backup:K"},
       {"parameter-server:async+inverse+dc", "has both inverse and dc"},

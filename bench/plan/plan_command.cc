@@ -1,0 +1,130 @@
+// Parses the command line of `syncopate-bench plan`.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/compare/variant.h"
+#include "bench/harness/bench_commands.h"
+#include "bench/plan/plan.h"
+#include "deploy/cli/fault_flags.h"
+#include "models/base/errors.h"
+#include "models/base/flag_values.h"
+#include "models/zoo/zoo.h"
+#include "worker/run/run_data.h"
+
+namespace syncopate::bench {
+namespace {
+
+constexpr double kMostWorkers = 1 << 16;
+constexpr double kMost = 100'000'000;
+
+struct PlanFlags {
+  PlanOptions options;
+  std::string link_rate = "10gbit";
+  std::string link_delay = "50us";
+  std::vector<std::string> slow;
+};
+
+void add_job_flags(FlagSet& flags, PlanFlags& words) {
+  PlanOptions& options = words.options;
+  flags.begin_group("Cluster");
+  flags.add("--workers", &options.workers, "numbers of workers, one row each",
+            {.least = 1, .most = kMostWorkers, .separator = ','});
+  flags.add("--servers", &options.servers, "servers of parameter-server",
+            {.least = 1, .most = 1024});
+  flags.add("--workers-per-machine", &options.workers_per_machine,
+            "workers that one machine holds, the limit for strategies of one process",
+            {.least = 1, .most = kMostWorkers});
+  flags.add("--link-rate", &words.link_rate,
+            "rate of each task's link, each way, such as 10gbit; none: unlimited",
+            {.value = "RATE"});
+  flags.add("--link-delay", &words.link_delay,
+            "delay of a link, one way, such as 50us or 1ms; a number alone is in seconds",
+            {.value = "TIME"});
+  flags.begin_group("Fault injection");
+  flags.add("--service-time", &options.service_time,
+            "compute delay of a step: exponential | lognormal around the measured time; "
+            "constant:MS | exponential:MS | lognormal:MS[:SIGMA] in its place; compute+ before one "
+            "of these in addition, as train --service-time",
+            {.value = "DELAY", .default_text = "the measured time"});
+  flags.add("--slow", &words.slow, "factor of the step times of worker W",
+            {.value = "worker=W,factor=F", .repeats = true});
+}
+
+void add_training_flags(FlagSet& flags, PlanFlags& words) {
+  PlanOptions& options = words.options;
+  flags.begin_group("Model and data");
+  flags.add("--model", &options.model, "network", {.choices = network_names()});
+  flags.add("--data", &options.data, "data set, as in train", {.value = "NAME"});
+  flags.add("--batch-size-per-replica", &options.batch_size_per_replica,
+            "samples per worker and step", {.least = 1});
+  flags.add("--seed", &options.seed, "seed of compute delays and of training");
+  flags.begin_group("Strategy and devices");
+  flags.add("--strategies", &options.strategies, "strategies, as compare takes them",
+            {.value = "NAME,...", .default_text = "every strategy but pipeline", .repeats = true});
+  flags.begin_group("Time to a target");
+  flags.add("--time-to-target", &options.time_to_target,
+            "training of rows with up to " + std::to_string(kMostTrainedWorkers) +
+                " workers under the virtual clock, with every gradient computed");
+  flags.add("--target-accuracy", &options.target_accuracy, "test accuracy from 0 to 1",
+            {.least = 0.0, .most = 1.0, .needs = "--time-to-target"});
+  flags.add("--epochs", &options.epochs, "passes over the data",
+            {.least = 1, .needs = "--time-to-target"});
+  flags.take_rest(options.train_flags, "[FLAGS OF train]", "flags of train");
+}
+
+PlanOptions options_of(const PlanFlags& flags, const Environment& environment) {
+  PlanOptions options = flags.options;
+  if (!options.time_to_target && !options.train_flags.empty()) {
+    throw UsageError("flags of train behind -- require --time-to-target");
+  }
+  options.link.delay_seconds = parse_seconds(flags.link_delay, "--link-delay");
+  options.link.bytes_per_second =
+      flags.link_rate == "none" ? 0.0 : parse_rate(flags.link_rate, "--link-rate");
+  const int most = *std::ranges::max_element(options.workers);
+  for (const std::string& word : flags.slow) {
+    options.slow.push_back(parse_slowness(word));
+    if (options.slow.back().worker < most) continue;
+    throw UsageError("--slow " + word + ": expected a worker from 0 to " +
+                     std::to_string(most - 1) + ", or more --workers");
+  }
+  options.strategies.clear();
+  for (const std::string& words : flags.options.strategies) {
+    for (std::string& word : split_variants(words)) {
+      if (!options.time_to_target && word.find('{') != std::string::npos) {
+        throw UsageError(fmt::format(
+            "--strategies {}: flags of train in braces require --time-to-target", word));
+      }
+      options.strategies.push_back(std::move(word));
+    }
+  }
+  if (options.strategies.empty()) {
+    options.strategies.assign(kEveryStrategy.begin(), kEveryStrategy.end());
+  }
+  std::ranges::sort(options.workers);
+  options.cache_dir = default_cache_dir(environment);
+  return options;
+}
+
+}  // namespace
+
+Command declare_plan(FlagSet& flags, const Environment& environment) {
+  const auto words = std::make_shared<PlanFlags>();
+  PlanOptions& options = words->options;
+  add_job_flags(flags, *words);
+  add_training_flags(flags, *words);
+  flags.begin_group("Measurement and output");
+  flags.add("--calibrate-steps", &options.calibrate_steps,
+            "steps of one-device that are measured here", {.least = 1, .most = kMost});
+  flags.add("--gradients", &options.gradients, "least number of simulated gradients per row",
+            {.least = 1, .most = kMost});
+  flags.add("--json", &options.json, "file for all results", {.value = "FILE"});
+  return [words, environment] { run_plan(options_of(*words, environment), std::cout); };
+}
+
+}  // namespace syncopate::bench
