@@ -1,6 +1,7 @@
 #include "bench/plan/plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +9,7 @@
 #include <numeric>
 #include <ostream>
 #include <string_view>
+#include <utility>
 
 #include "bench/compare/run_plan.h"
 #include "bench/compare/train_flags.h"
@@ -96,21 +98,47 @@ ps::Placement placement_of(const Graph& graph, int servers) {
 constexpr std::array kWhatIf = {AllReduce::kHalvingDoubling, AllReduce::kTree,
                                 AllReduce::kHierarchical};
 
+// Throws UsageError for a cut that no variant has.
+void require_cut_variant(const PlanOptions& options,
+                         const std::vector<std::vector<Variant>>& variants) {
+  if (options.cut.empty()) return;
+  const std::string cut = fmt::format("--cut {}", fmt::join(options.cut, ","));
+  const int stages = static_cast<int>(options.cut.size()) + 1;
+  const auto has_cut = [&](const std::vector<Variant>& of_word) {
+    return std::ranges::any_of(of_word, [&](const Variant& variant) {
+      return variant.is_pipeline() && variant.workers == stages;
+    });
+  };
+  if (std::ranges::any_of(variants, has_cut)) return;
+  const auto is_pipeline = [](const std::vector<Variant>& of_word) {
+    return of_word.front().is_pipeline();
+  };
+  if (std::ranges::none_of(variants, is_pipeline)) {
+    throw UsageError(cut + ": no pipeline is planned; leave it out, or give --strategies pipeline");
+  }
+  throw UsageError(fmt::format("{}: gives {} stages, but --workers {}; give --workers {}", cut,
+                               stages, fmt::join(options.workers, ","), stages));
+}
+
 // Returns the variants of each word of --strategies, one for each number of workers. Throws
 // UsageError for a wrong word.
-std::vector<std::vector<Variant>> variants_of(const PlanOptions& options) {
-  const SharedTrainFlags shared = parse_shared_train_flags(options.train_flags);
+std::vector<std::vector<Variant>> variants_of(const PlanOptions& options,
+                                              const SharedTrainFlags& shared) {
   std::vector<std::vector<Variant>> variants;
   for (const std::string& word : options.strategies) {
     std::vector<Variant>& of_word = variants.emplace_back();
     for (const int workers : options.workers) {
-      const Variant variant = parse_variant(word, workers, options.servers);
+      Variant variant = parse_variant(word, workers, options.servers);
       // one-device always has one worker.
       if (std::ranges::count(of_word, variant.workers, &Variant::workers) > 0) continue;
+      if (variant.is_pipeline() && !options.cut.empty() && !variant.has_flag("--cut")) {
+        variant.flags.push_back(fmt::format("--cut={}", fmt::join(options.cut, ",")));
+      }
       (void)add_flags(shared, variant.flags, variant.label);  // throws for a wrong value
-      of_word.push_back(variant);
+      of_word.push_back(std::move(variant));
     }
   }
+  require_cut_variant(options, variants);
   return variants;
 }
 
@@ -118,15 +146,15 @@ class Planner {
  public:
   explicit Planner(const PlanOptions& options)
       : options_(options),
-        variants_(variants_of(options)),
+        shared_(parse_shared_train_flags(options.train_flags)),
+        variants_(variants_of(options, shared_)),
         data_(open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = 1})),
         graph_(network_for_data(options.model, options.data, data_)),
         placement_(placement_of(graph_, options.servers)),
         slots_(static_cast<int>(
-            make_optimizer(parse_shared_train_flags(options.train_flags).options.strategy.optimizer)
-                ->slot_names()
-                .size())) {
+            make_optimizer(shared_.options.strategy.optimizer)->slot_names().size())) {
     require_classes("plan", options.data, data_);
+    check_cuts();
     plan_.parameters = parameters_of(graph_.parameter_layout());
     plan_.server_bytes = value_bytes_by_server(placement_, options.servers);
   }
@@ -155,6 +183,23 @@ class Planner {
  private:
   double samples_per_second(const TimingResult& timing) const {
     return timing.gradients_per_second() * static_cast<double>(options_.batch_size_per_replica);
+  }
+
+  // Returns the nodes behind which a pipeline is cut: those of --cut, or of train's flag.
+  std::vector<std::string> cut_of(const Variant& variant) const {
+    return add_flags(shared_, variant.flags, variant.label).options.strategy.cut;
+  }
+
+  // Throws UsageError for a node behind which the network cannot be cut. A network with too few
+  // places, or a cut into another number of stages, only leaves a row out.
+  void check_cuts() const {
+    for (const std::vector<Variant>& variants : variants_) {
+      for (const Variant& variant : variants) {
+        if (!variant.is_pipeline()) continue;
+        const std::vector<std::string> cut = cut_of(variant);
+        if (!cut.empty()) (void)cut_behind(graph_, cut);
+      }
+    }
   }
 
   // Predicts what two replicas in one process of this machine do, and lets them do it.
@@ -222,7 +267,7 @@ class Planner {
     timing.server_bytes_per_second = plan_.server.bytes_per_second();
     std::vector<Stage> stages;
     if (variant.is_pipeline()) {
-      stages = choose_stages(graph_, variant.workers, {},
+      stages = choose_stages(graph_, variant.workers, cut_of(variant),
                              fmt::format("{} with {}", variant.label, variant.workers));
       timing.pipeline = load_of(stages, variant.micro_batches, options_.batch_size_per_replica);
     }
@@ -244,6 +289,7 @@ class Planner {
   }
 
   const PlanOptions& options_;
+  const SharedTrainFlags shared_;                     // the flags of train for all rows
   const std::vector<std::vector<Variant>> variants_;  // by word of --strategies
   const DataSplits data_;
   const Graph graph_;

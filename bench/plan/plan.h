@@ -21,6 +21,7 @@ namespace syncopate::bench {
 
 struct PlanOptions {
   std::vector<std::string> strategies;  // strategies, in the words of compare/variant.h
+  std::vector<std::string> cut;         // nodes behind which pipelines are cut; empty: equal work
   std::vector<int> workers = {2, 8, 64, 1000};
   int servers = 2;              // The number of servers of parameter-server.
   int workers_per_machine = 1;  // bounds the workers of a recommended single process

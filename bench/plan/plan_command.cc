@@ -67,6 +67,9 @@ void add_training_flags(FlagSet& flags, PlanFlags& words) {
   flags.begin_group("Strategy and devices");
   flags.add("--strategies", &options.strategies, "strategies, as compare takes them",
             {.value = "NAME,...", .default_text = "every strategy but pipeline", .repeats = true});
+  flags.add("--cut", &options.cut,
+            "nodes behind which pipelines are cut; syncopate network marks them",
+            {.value = "NODE,...", .default_text = "stages of equal work", .separator = ','});
   flags.begin_group("Time to a target");
   flags.add("--time-to-target", &options.time_to_target,
             "training of rows with up to " + std::to_string(kMostTrainedWorkers) +

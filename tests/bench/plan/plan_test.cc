@@ -286,6 +286,66 @@ TEST(Plan, ShowsTheStagesOfAPipelineAndTheirMemory) {
   EXPECT_NEAR(busy * row.at("step_seconds").get<double>(), 36e-3, 1e-4);
 }
 
+PlanOptions plan_of_a_pipeline() {
+  PlanOptions options = small_plan();
+  options.model = "mnist-cnn";
+  options.data = "synthetic:1x12x12:4:128";
+  options.workers = {2, 3};
+  options.strategies = {"pipeline:4"};
+  return options;
+}
+
+std::string output_of(const PlanOptions& options) {
+  std::ostringstream out;
+  run_plan(options, out);
+  return out.str();
+}
+
+TEST(Plan, CutsPipelinesBehindTheNamedNodes) {
+  PlanOptions options = plan_of_a_pipeline();
+  const std::string equal = output_of(options);
+  EXPECT_NE(equal.find("pipeline:4, 2 workers"), std::string::npos) << equal;
+  for (const char* node : {"conv1", "fc1"}) {
+    options.cut = {node};
+    const std::string out = output_of(options);
+    EXPECT_NE(out.find(fmt::format("\n0      {} ", node)), std::string::npos) << out;
+    EXPECT_NE(out.find(fmt::format("left out: pipeline:4 with 3: --cut {} gives 2 stages", node)),
+              std::string::npos)
+        << out;
+  }
+  // The flag of train behind --, and in braces, which is for its variant alone.
+  options.cut.clear();
+  options.workers = {2};
+  options.time_to_target = true;
+  options.target_accuracy = 0.0;
+  options.epochs = 1;
+  options.strategies = {"pipeline:4", "pipeline:5{cut=conv1}"};
+  options.train_flags = {"--cut", "fc1"};
+  const std::string out = output_of(options);
+  EXPECT_NE(out.find("\n0      fc1 "), std::string::npos) << out;
+  EXPECT_NE(out.find("\n0      conv1 "), std::string::npos) << out;
+}
+
+TEST(Plan, RefusesACutThatNoPipelineHas) {
+  const auto error_of = [](const PlanOptions& options) -> std::string {
+    try {
+      return output_of(options);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+  };
+  PlanOptions options = plan_of_a_pipeline();
+  options.cut = {"nope"};
+  EXPECT_EQ(error_of(options),
+            "--cut nope: network mnist-cnn cannot be cut there; choose from conv1, fc1");
+  options.cut = {"conv1"};
+  options.workers = {3, 8};
+  EXPECT_EQ(error_of(options), "--cut conv1: gives 2 stages, but --workers 3,8; give --workers 2");
+  options.strategies = {"one-device", "mirrored"};
+  EXPECT_EQ(error_of(options),
+            "--cut conv1: no pipeline is planned; leave it out, or give --strategies pipeline");
+}
+
 // A measurement takes seconds; a wrong word is found before.
 TEST(Plan, ParsesItsStrategiesBeforeItOpensTheData) {
   PlanOptions options = small_plan();
