@@ -134,6 +134,9 @@ class Store {
   void operator()(std::vector<std::string>* values) const {
     values->clear();
     for (const std::string& text : elements_of(flag_)) {
+      if (text.empty() && flag_.rules.separator != '\0') {
+        refuse(flag_, text_, fmt::format("expected {}, none of them empty", placeholder_of(flag_)));
+      }
       values->push_back(text_of(flag_, text, false));
     }
   }

@@ -27,10 +27,11 @@ void take_stages(const FlagSet& flags, TrainOptions& options) {
                                        strategy.stages));
   }
   if (tasks > 1 && stages != tasks) {
-    throw UsageError(fmt::format(
-        "--cut {}: gives {} stages, and {} started {} tasks, each of which is one "
-        "stage; give {} nodes, or start {} tasks",
-        fmt::join(strategy.cut, ","), of_cut, options.cluster.source, tasks, tasks - 1, of_cut));
+    throw UsageError(
+        fmt::format("--cut {}: gives {} stages, and {} started {} tasks, each of which is one "
+                    "stage; give {} node{}, or start {} tasks",
+                    fmt::join(strategy.cut, ","), of_cut, options.cluster.source, tasks, tasks - 1,
+                    tasks == 2 ? "" : "s", of_cut));
   }
   strategy.stages = stages;
   const std::size_t cpus = usable_cpus().size();

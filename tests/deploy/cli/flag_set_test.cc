@@ -26,6 +26,7 @@ struct Job {
   std::filesystem::path folder;
   bool quiet = false;
   std::vector<int> sizes = {1, 2};
+  std::vector<std::string> nodes;
   std::vector<std::string> pairs;
   std::vector<std::string> rest;
   FlagSet flags{"tool run", "Runs a job."};
@@ -41,6 +42,7 @@ struct Job {
     flags.add("--name", &name, "name", {.choices = {"default", "other"}});
     flags.add("--folder", &folder, "folder of the results", {.default_text = "none"});
     flags.add("--quiet", &quiet, "no output");
+    flags.add("--nodes", &nodes, "nodes", {.value = "NODE,...", .separator = ','});
     flags.add("--pair", &pairs, "pair of things", {.value = "A=B", .repeats = true});
     flags.add("--secret", &name, "not shown", {.hidden = true});
     flags.add_config();
@@ -108,6 +110,15 @@ TEST(FlagSet, RefusesAMissingValue) {
   EXPECT_EQ(message_of({"--folder", ""}), "--folder is empty: expected a path");
 }
 
+TEST(FlagSet, RefusesAnEmptyNameOfAList) {
+  for (const char* names : {"a,", ",a", "a,,b"}) {
+    EXPECT_EQ(message_of({"--nodes", names}),
+              "--nodes " + std::string(names) + ": expected NODE,..., none of them empty");
+  }
+  EXPECT_EQ(message_of({"--nodes", ""}), "--nodes '': expected NODE,..., none of them empty");
+  EXPECT_EQ(message_of({"--nodes", "a,b"}), "");
+}
+
 TEST(FlagSet, RefusesATildeThatTheShellDidNotExpand) {
   EXPECT_EQ(message_of({"--folder=~/runs"}),
             "--folder ~/runs: the shell expands ~ at the start of a word only; did you mean "
@@ -166,6 +177,7 @@ TEST(HelpText, ShowsGroupsValuesChoicesAndDefaults) {
       "  --name NAME                     name: default | other (default: default)\n"
       "  --folder PATH                   folder of the results (default: none)\n"
       "  --quiet                         no output\n"
+      "  --nodes NODE,...                nodes\n"
       "  --pair A=B                      pair of things (default: none); may be repeated\n"
       "  --config FILE                   file of flags, a line NAME = VALUE each, without the "
       "dashes\n"

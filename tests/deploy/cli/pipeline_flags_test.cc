@@ -47,5 +47,11 @@ TEST(APipelinesFlags, DelayNoSteps) {
   }
 }
 
+TEST(APipelinesFlags, CutBehindOneNodeLessThanTasks) {
+  EXPECT_TRUE(contains(error_of({"--cut", "conv1,fc1"}, kTasks), "give 1 node, or start 3 tasks"));
+  EXPECT_EQ(error_of({"--cut", "conv1,"}), "--cut conv1,: expected NODE,..., none of them empty");
+  EXPECT_EQ(error_of({"--cut", ""}), "--cut '': expected NODE,..., none of them empty");
+}
+
 }  // namespace
 }  // namespace syncopate
