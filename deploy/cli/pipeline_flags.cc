@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
@@ -64,6 +65,18 @@ void check_links(const TrainOptions& options) {
       strategy.link.is_plain() ? "--transport" : "--link-delay and --link-rate", strategy.stages));
 }
 
+// Refuses a step that cannot fill its micro-batches: empty ones take as long to hand over, and
+// stages would wait for them.
+void check_micro_batches(const TrainOptions& options) {
+  const int micro_batches = options.strategy.micro_batches;
+  const std::int64_t samples = options.global_batch_size;
+  if (samples == 0 || micro_batches <= samples) return;
+  throw UsageError(fmt::format(
+      "--accumulate {0}: a step of --batch-size {1} has {1} sample{2}, fewer than micro-batches; "
+      "give at most --accumulate {1}, or a larger --batch-size",
+      micro_batches, samples, samples == 1 ? "" : "s"));
+}
+
 // A delay is slept once in each step, but a step of a stage is its part of several micro-batches.
 void refuse_delays(const FlagSet& flags) {
   for (const char* flag : {"--service-time", "--slow", "--pause"}) {
@@ -84,6 +97,7 @@ void check_pipeline(const FlagSet& flags, TrainOptions& options) {
   if (!is_pipeline(options)) return;
   take_stages(flags, options);
   check_links(options);
+  check_micro_batches(options);
   refuse_delays(flags);
 }
 

@@ -53,5 +53,13 @@ TEST(APipelinesFlags, CutBehindOneNodeLessThanTasks) {
   EXPECT_EQ(error_of({"--cut", ""}), "--cut '': expected NODE,..., none of them empty");
 }
 
+TEST(APipelinesFlags, GiveEachMicroBatchASample) {
+  EXPECT_EQ(error_of({"--accumulate", "100", "--batch-size", "50"}),
+            "--accumulate 100: a step of --batch-size 50 has 50 samples, fewer than micro-batches; "
+            "give at most --accumulate 50, or a larger --batch-size");
+  EXPECT_EQ(error_of({"--accumulate", "50", "--batch-size", "50"}), "");
+  EXPECT_EQ(error_of({"--accumulate", "100", "--batch-size-per-replica", "1"}), "");
+}
+
 }  // namespace
 }  // namespace syncopate
