@@ -46,17 +46,20 @@ void take_stages(const FlagSet& flags, TrainOptions& options) {
   }
 }
 
-// Refuses flags of links between tasks where the job has one task, and collectives that do not
-// carry hand-overs.
+// Refuses collectives that do not carry hand-overs from stage to stage.
+void check_collective(const TrainOptions& options) {
+  const std::string& collective = options.strategy.collective;
+  const bool has_tasks = options.cluster.world_size > 1;
+  if (collective == "auto" || collective == (has_tasks ? "ring" : "local")) return;
+  throw UsageError(
+      fmt::format("--collective {}: the stages of --strategy pipeline {}; leave it out", collective,
+                  has_tasks ? "hand micro-batches over by shared memory and TCP, between CPUs"
+                            : "are in one process here"));
+}
+
+// Refuses flags of links between tasks where the job has one task.
 void check_links(const TrainOptions& options) {
   const StrategyOptions& strategy = options.strategy;
-  if (strategy.collective != "auto" && strategy.collective != "local" &&
-      strategy.collective != "ring") {
-    throw UsageError(fmt::format(
-        "--collective {}: stages of --strategy pipeline hand micro-batches over by shared memory "
-        "and TCP, between CPUs; leave it out",
-        strategy.collective));
-  }
   if (options.cluster.world_size > 1) return;
   if (strategy.transport == Transport::kAuto && strategy.link.is_plain()) return;
   throw UsageError(fmt::format(
@@ -96,6 +99,7 @@ void check_pipeline(const FlagSet& flags, TrainOptions& options) {
   }
   if (!is_pipeline(options)) return;
   take_stages(flags, options);
+  check_collective(options);
   check_links(options);
   check_micro_batches(options);
   refuse_delays(flags);

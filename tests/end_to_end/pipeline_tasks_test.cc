@@ -194,7 +194,7 @@ TEST(StagesOfSeveralTasks, RefuseContradictions) {
             std::string::npos);
   EXPECT_NE(error_of({"--cut", "conv7"}).find("cannot be cut there; choose from conv1, "),
             std::string::npos);
-  EXPECT_NE(error_of({"--collective", "nccl"}).find("--collective nccl: stages"),
+  EXPECT_NE(error_of({"--collective", "nccl"}).find("--collective nccl: the stages"),
             std::string::npos);
 }
 

@@ -97,10 +97,10 @@ bool uses_step_schedule(Options o) { return o.schedule.kind == ScheduleKind::kSt
 bool writes_checkpoints(Options o) { return !o.loop.checkpoint_dir.empty(); }
 bool has_collective(Options o) {
   const std::string& name = o.strategy.collective;
-  if (name == "auto" || name == "local") return true;
-  return o.strategy.name == "multi-worker-mirrored" ||
-         (o.strategy.name == "mirrored" && name == "nccl") ||
-         (is_pipeline(o) && o.cluster.world_size > 1);
+  if (name == "auto") return true;
+  if (is_pipeline(o)) return name == (o.cluster.world_size > 1 ? "ring" : "local");
+  return name == "local" || o.strategy.name == "multi-worker-mirrored" ||
+         (o.strategy.name == "mirrored" && name == "nccl");
 }
 bool scales_by_batch(Options o) {
   return o.learning_rate_scale == LearningRateScale::kLinear ||

@@ -61,5 +61,18 @@ TEST(APipelinesFlags, GiveEachMicroBatchASample) {
   EXPECT_EQ(error_of({"--accumulate", "100", "--batch-size-per-replica", "1"}), "");
 }
 
+TEST(APipelinesFlags, NameNoCollectiveThatTheJobDoesNotUse) {
+  EXPECT_EQ(error_of({"--collective", "ring"}),
+            "--collective ring: the stages of --strategy pipeline are in one process here; leave "
+            "it out");
+  EXPECT_TRUE(contains(error_of({"--collective", "local"}, kTasks), "by shared memory and TCP"));
+  for (const char* other : {"mpi", "nccl"}) {
+    EXPECT_NE(error_of({"--collective", other}), "");
+    EXPECT_NE(error_of({"--collective", other}, kTasks), "");
+  }
+  EXPECT_EQ(error_of({"--collective", "local"}), "");
+  EXPECT_EQ(error_of({"--collective", "ring"}, kTasks), "");
+}
+
 }  // namespace
 }  // namespace syncopate
