@@ -223,10 +223,9 @@ void add_strategy_flags(FlagSet& flags, StrategyFlags& words, TrainOptions& opti
             {.default_text = "2; of a job of several tasks: one for each",
              .least = 1,
              .most = kMostReplicas});
-  flags.add(
-      "--cut", &strategy.cut,
-      "nodes behind which --strategy pipeline cuts the network; syncopate network prints them",
-      {.value = "NODE,...", .default_text = "stages of equal work", .separator = ','});
+  flags.add("--cut", &strategy.cut,
+            "nodes behind which --strategy pipeline cuts the network; syncopate network marks them",
+            {.value = "NODE,...", .default_text = "stages of equal work", .separator = ','});
   flags.add("--share-devices", &options.shares_devices,
             "permission for more replicas than CPUs, and for tasks that share a GPU");
   flags.add(

@@ -1,12 +1,16 @@
 // `syncopate network`: prints a network as a table, or as a file that --model file:NET.json reads.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <ostream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "deploy/commands/commands.h"
 #include "models/graph/graph_text.h"
+#include "strategies/pipeline/stages.h"
 #include "worker/run/run_data.h"
 #include "worker/train/progress.h"
 
@@ -28,20 +32,35 @@ std::int64_t parameters_of(const Graph& graph, const Node& node) {
   return count;
 }
 
+// The mark of a node behind which --cut takes the network apart.
+constexpr const char* kCut = "+";
+
 void print_table(const Graph& graph, const std::string& data_flag, std::ostream& out) {
-  constexpr const char* kLine = "{:<24}{:<22}{:<18}{:>14}{:>18}\n";
+  std::size_t name_width = 24;  // columns of ordinary names
+  for (const Node& node : graph.nodes) name_width = std::max(name_width, node.name.size() + 2);
+  const auto print_line = [&](const auto&... columns) {
+    out << fmt::format("{:<2}{:<{}}{:<22}{:<18}{:>14}{:>18}\n", columns...);
+  };
   const auto count = [](std::int64_t number) { return number == 0 ? "-" : grouped(number); };
+  const std::vector<std::string> cuts = names_to_cut_behind(graph);
   std::int64_t multiply_adds = 0;
   out << fmt::format("network {} for --data {}, hash {}\n\n", graph.name, data_flag,
                      network_hash(to_text(graph)));
-  out << fmt::format(kLine, "name", "operation", "output", "parameters", "multiply-adds");
+  print_line("", "name", name_width, "operation", "output", "parameters", "multiply-adds");
   for (const Node& node : graph.nodes) {
     const std::int64_t work = multiply_adds_of(graph, node);
     multiply_adds += work;
-    out << fmt::format(kLine, node.name.empty() ? "-" : node.name, name(node.operation),
-                       to_string(node.shape), count(parameters_of(graph, node)), count(work));
+    print_line(std::ranges::count(cuts, node.name) > 0 ? kCut : "",
+               node.name.empty() ? "-" : node.name, name_width, name(node.operation),
+               to_string(node.shape), count(parameters_of(graph, node)), count(work));
   }
-  out << fmt::format(kLine, "all", "", "", grouped(graph.num_parameters()), grouped(multiply_adds));
+  print_line("", "all", name_width, "", "", grouped(graph.num_parameters()),
+             grouped(multiply_adds));
+  if (cuts.empty()) return;
+  out << fmt::format(
+      "\n{} train --strategy pipeline --cut NAME,... cuts the network behind the node and the "
+      "nodes\n  without names that follow it\n",
+      kCut);
 }
 
 }  // namespace

@@ -250,8 +250,8 @@ std::vector<Stage> choose_stages(const Graph& whole, int count, std::span<const 
                                  const std::string& origin) {
   if (cut.empty()) return cut_into_stages(whole, count, origin);
   if (std::cmp_not_equal(cut.size() + 1, count)) {
-    throw UsageError(fmt::format("{}: --cut {} gives {} stages; give one node less than stages", origin,
-                                 fmt::join(cut, ","), cut.size() + 1));
+    throw UsageError(fmt::format("{}: --cut {} gives {} stages; give one node less than stages",
+                                 origin, fmt::join(cut, ","), cut.size() + 1));
   }
   return cut_behind(whole, cut);
 }
@@ -269,7 +269,8 @@ std::vector<std::string> names_to_cut_behind(const Graph& graph) {
       continue;
     }
     std::string name = name_of_place(graph, place);
-    if (names.empty() || names.back() != name) names.push_back(std::move(name));
+    const bool is_new = names.empty() || names.back() != name;
+    if (is_new && !name.empty()) names.push_back(std::move(name));
   }
   return names;
 }

@@ -5,6 +5,9 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/port.h"
@@ -97,6 +100,38 @@ TEST_F(ANetworkFile, IsPrintedAsATable) {
                            "852", "202,784"}) {
     EXPECT_NE(table.out.find(text), std::string::npos) << text << " in\n" << table.out;
   }
+}
+
+// Returns the names in the rows that are marked as places to cut.
+std::vector<std::string> marked_names(const std::string& table) {
+  std::vector<std::string> names;
+  std::istringstream lines(table.substr(0, table.find("\n\n+ ")));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("+ ")) names.push_back(line.substr(2, line.find(' ', 2) - 2));
+  }
+  return names;
+}
+
+TEST_F(ANetworkFile, IsMarkedWhereItCanBeCut) {
+  // conv2 and the nodes behind it, of which the first reads the output before conv2 too.
+  const std::string file = model_of("net.json", kNetwork);
+  const ProgramResult table = run_syncopate(Arguments{"network", "--model", file} + kData);
+  EXPECT_EQ(marked_names(table.out), (std::vector<std::string>{"conv1", "bn1", "conv2"}))
+      << table.out;
+  EXPECT_NE(table.out.find("--cut NAME,..."), std::string::npos) << table.out;
+  for (const std::string& name : marked_names(table.out)) {
+    EXPECT_FALSE(
+        weights_hash({"train", "--strategy", "pipeline", "--share-devices", "--cut", name}, file)
+            .empty());
+  }
+}
+
+TEST(TheTableOfANetwork, KeepsLongNamesApartFromTheirOperations) {
+  const ProgramResult table = run_syncopate(
+      {"network", "--model", "unet", "--data", "shapes", "--cache-dir", SYNCOPATE_TEST_CACHE});
+  EXPECT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_EQ(table.out.find(".0conv2d"), std::string::npos) << table.out;
+  EXPECT_NE(table.out.find(".0  conv2d"), std::string::npos) << table.out;
 }
 
 TEST_F(ANetworkFile, IsReadUnderAnyPathButWithTheSameContentsByAllTasks) {
