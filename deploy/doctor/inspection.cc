@@ -33,6 +33,7 @@
 #include "models/base/trace.h"
 #include "ps/net/endpoint.h"
 #include "strategies/collective/mpi_session.h"
+#include "strategies/pipeline/stages.h"
 #include "strategies/snapshot.h"
 #include "worker/run/exit_codes.h"
 #include "worker/run/run_data.h"
@@ -69,6 +70,7 @@ class TrainChecks {
                                 options_.label_smoothing);
       require_metrics_of(*graph_, options_.loop.rules);
     });
+    if (graph_) attempt([&] { try_cut(); });
     std::optional<std::int64_t> global_batch;
     attempt([&] {
       StrategyOptions shares = options_.strategy;
@@ -91,6 +93,13 @@ class TrainChecks {
     } catch (const Error& error) {
       refusals_.emplace_back(error.what());
     }
+  }
+
+  void try_cut() const {
+    if (!is_pipeline(options_)) return;
+    const StrategyOptions& strategy = options_.strategy;
+    (void)choose_stages(*graph_, strategy.stages, strategy.cut,
+                        origin_of_stages(strategy.stages, options_.cluster.world_size > 1));
   }
 
   void look_for_another_run() {

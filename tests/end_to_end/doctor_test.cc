@@ -60,6 +60,22 @@ TEST(Doctor, CreatesNoFolderForDrawnData) {
   EXPECT_FALSE(std::filesystem::exists(scratch / "absent"));
 }
 
+TEST(Doctor, CutsTheNetworkOfAPipeline) {
+  const Arguments pipeline{"doctor", "--strategy", "pipeline", "--share-devices"};
+  const ProgramResult fits = run_syncopate(pipeline + kSmall);
+  EXPECT_EQ(fits.exit_code, 0) << fits.out;
+  const ProgramResult nope = run_syncopate(pipeline + Arguments{"--cut", "nope"} + kSmall);
+  EXPECT_EQ(nope.exit_code, 1);
+  EXPECT_TRUE(has(nope.out, "--cut nope: network mlp cannot be cut there")) << nope.out;
+  const ProgramResult many =
+      run_syncopate(Arguments{"launch", "--workers", "3", "--"} + pipeline + kSmall);
+  EXPECT_EQ(many.exit_code, 1);
+  EXPECT_TRUE(has(many.out,
+                  "3 tasks: network mlp cannot be cut into 3 stages with parameters; it "
+                  "gives at most 2"))
+      << many.out;
+}
+
 TEST(Doctor, FindsFlagsInWhichTasksDiffer) {
   const Port port(false);
   const auto start = [&](int rank, const Arguments& flags) {

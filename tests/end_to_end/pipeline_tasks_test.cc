@@ -194,6 +194,12 @@ TEST(StagesOfSeveralTasks, RefuseContradictions) {
             std::string::npos);
   EXPECT_NE(error_of({"--cut", "conv7"}).find("cannot be cut there; choose from conv1, "),
             std::string::npos);
+  const ProgramResult many = run_syncopate(stages_of(4) + kDense);
+  EXPECT_EQ(many.exit_code, 2);
+  EXPECT_NE(many.err.find("4 tasks: network mnist-cnn cannot be cut into 4 stages with parameters; "
+                          "it gives at most 3"),
+            std::string::npos)
+      << many.err;
   EXPECT_NE(error_of({"--collective", "nccl"}).find("--collective nccl: the stages"),
             std::string::npos);
 }
