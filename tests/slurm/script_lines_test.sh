@@ -55,6 +55,24 @@ mpirun_hands_the_environment_on_to_its_daemons() {
   expect_call '^export=ALL mpirun '
 }
 
+mpirun_sums_gradients_with_mpi_but_those_of_a_pipeline() {
+  sed 's/^LAUNCHER=srun/LAUNCHER=mpirun/' "$scripts/multi_node.sbatch" >multi_node.sbatch
+  run_script multi_node.sbatch
+  expect_call ' mpirun .* --collective mpi'
+  sed -i 's/^TRAIN=.*/TRAIN=(--strategy pipeline --epochs 1)/' multi_node.sbatch
+  local more
+  for more in "" "--steps 5" "--strategy multi-worker-mirrored --strategy=pipeline --steps 5"; do
+    rm called
+    read -ra flags <<<"$more"
+    run_script multi_node.sbatch
+    expect_call ' mpirun .* --strategy pipeline'
+    ! called | grep -q -- '--collective' || fail "stages sum nothing: $(called)"
+  done
+  flags=(--strategy multi-worker-mirrored)
+  run_script multi_node.sbatch
+  expect_call ' --collective mpi'
+}
+
 # A task that does not know the number of tasks would train alone.
 tasks_receive_the_number_of_tasks() {
   run_script "$scripts/multi_node.sbatch"

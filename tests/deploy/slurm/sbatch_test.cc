@@ -41,6 +41,15 @@ TEST(SbatchCommand, TakesTheScriptThatTheStrategyNeeds) {
   EXPECT_EQ(parse_sbatch({"--strategy", "pipeline", "--nodes", "3"}).script, "multi_node");
 }
 
+TEST(SbatchCommand, NamesTheStrategyOfAPipelineInItsTraining) {
+  const std::string script =
+      script_of({"--strategy", "pipeline", "--nodes", "2", "--", "--epochs", "1"});
+  expect_line(script, "TRAIN=(--strategy pipeline --epochs 1)");
+  const std::string header = script.substr(0, script.find("#SBATCH"));
+  EXPECT_EQ(header.find("multi-worker-mirrored"), std::string::npos) << header;
+  EXPECT_NE(header.find("with the strategy in TRAIN"), std::string::npos) << header;
+}
+
 TEST(SbatchCommand, FillsInTheSizeTheProgramAndTheFlagsOfTrain) {
   const std::string script = script_of({"--strategy",
                                         "multi-worker-mirrored",
