@@ -56,10 +56,11 @@ TEST(APipelineProgram, TrainsTheBitsOfOneDeviceAndResumesUnderIt) {
   EXPECT_EQ(rest.at("weights_hash"), expected.at("weights_hash"));
 }
 
-TEST(APipelineProgram, SaysHowLongStagesWait) {
+TEST(APipelineProgram, SaysWhereItIsCutAndHowLongStagesWait) {
   const ProgramResult run = run_syncopate(joined(joined(kRun, kPipeline), {"--steps", "1"}));
-  EXPECT_NE(run.err.find("pipeline: 2 stages, 4 micro-batches of at most 8 samples; with equal "
-                         "stages, each waits 20 % of a step (--accumulate 8: 11 %)"),
+  EXPECT_NE(run.err.find("pipeline: 2 stages, cut behind conv1 (36, 64 % of the work), 4 "
+                         "micro-batches of at most 8 samples; by their work they wait 51, 12 % of "
+                         "a step (--accumulate 8: 48, 7 %)"),
             std::string::npos)
       << run.err;
 }

@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <cmath>
 #include <ostream>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "strategies/input_shard.h"
+#include "strategies/pipeline/stages.h"
 #include "worker/run/exit_codes.h"
 #include "worker/run/run_data.h"
 #include "worker/run/run_sizes.h"
@@ -48,6 +51,51 @@ std::string describe_link(const Link& link) {
   return text;
 }
 
+// Returns which part of a step each stage waits for others, if a stage takes time as it has work: T
+// = sum of the shares + (M - 1) times the largest. With equal stages that is (N - 1) / (M + N - 1),
+// Huang et al. 2019, section 2.3.
+std::vector<double> waits_of_stages(std::span<const double> shares, int micro_batches) {
+  const double step = 1.0 + (micro_batches - 1) * *std::ranges::max_element(shares);
+  std::vector<double> waits;
+  for (const double share : shares) waits.push_back(1.0 - micro_batches * share / step);
+  return waits;
+}
+
+std::string percents(std::span<const double> fractions) {
+  std::vector<std::string> texts;
+  for (const double fraction : fractions) texts.push_back(fmt::format("{:.0f}", 100.0 * fraction));
+  return fmt::format("{} %", fmt::join(texts, ", "));
+}
+
+std::string describe_pipeline(const TrainOptions& options, const Graph& graph,
+                              std::int64_t global_batch) {
+  const int count = options.strategy.stages;
+  const int parts = options.strategy.micro_batches;
+  const std::vector<Stage> stages = choose_stages(graph, count, options.strategy.cut, "");
+  std::int64_t all = 1;  // at least, so that it divides
+  for (const Stage& stage : stages) all += stage.multiply_adds;
+  std::vector<double> shares;
+  for (const Stage& stage : stages) {
+    shares.push_back(static_cast<double>(stage.multiply_adds) / static_cast<double>(all));
+  }
+  std::string line = fmt::format(
+      "pipeline: {} stages{}{}, {} micro-batch{} of at most {} samples; by their work they wait {} "
+      "of a step",
+      count, options.cluster.world_size > 1 ? ", each a task" : "",
+      count > 1
+          ? fmt::format(", cut behind {} ({} of the work)", describe_cut(stages), percents(shares))
+          : "",
+      parts, parts == 1 ? "" : "es", (global_batch + parts - 1) / parts,
+      percents(waits_of_stages(shares, parts)));
+  if (*std::ranges::max_element(shares) > 1.5 / count) {
+    return line + ": the largest limits the speed; --cut chooses other places";
+  }
+  if (const int more = 4 * count; parts < more) {
+    line += fmt::format(" (--accumulate {}: {})", more, percents(waits_of_stages(shares, more)));
+  }
+  return line;
+}
+
 }  // namespace
 
 void describe_run(const TrainOptions& options, const Graph& graph, const DataSplits& data,
@@ -74,20 +122,7 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
                              name, replicas, replicas == 1 ? "" : "s", tasks, tasks == 1 ? "" : "s",
                              global_batch, share_of_replica(global_batch, 0, replicas).end));
   }
-  if (is_pipeline(options)) {
-    // Source: Huang et al. 2019, section 2.3.
-    const int stages = options.strategy.stages;
-    const int parts = options.strategy.micro_batches;
-    display.note(fmt::format(
-        "pipeline: {} stages{}, {} micro-batch{} of at most {} samples; with equal stages, each "
-        "waits {:.0f} % of a step{}",
-        stages, options.cluster.world_size > 1 ? ", each a task" : "", parts,
-        parts == 1 ? "" : "es", (global_batch + parts - 1) / parts,
-        100.0 * (stages - 1) / (parts + stages - 1),
-        parts < 4 * stages && stages > 1 ? fmt::format(" (--accumulate {}: {:.0f} %)", 4 * stages,
-                                                       100.0 * (stages - 1) / (5 * stages - 1))
-                                         : ""));
-  }
+  if (is_pipeline(options)) display.note(describe_pipeline(options, graph, global_batch));
   if (participants(options, strategy) == 1) {
     if (name == "mirrored" || name == "central-storage") {
       display.note(name + " trains one replica here; --replicas N trains more");
