@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <utility>
@@ -14,12 +15,14 @@
 namespace syncopate {
 namespace {
 
+using proto::onnx::NodeProto;
 using proto::onnx::TensorProto;
 
 constexpr int kMostOnnxNodes = 20'000;
 constexpr std::int64_t kMostTensorElements = std::int64_t{1} << 34;
 constexpr int kMostTensorSides = 8;
 constexpr std::size_t kLongestShownName = 80;
+constexpr std::size_t kListedNodes = 6;
 
 // Values of TensorProto.DataType.
 enum OnnxType : std::int32_t {
@@ -70,6 +73,22 @@ std::string shown_name(const std::string& name) {
     if (letter < ' ' || letter > '~') letter = '?';
   }
   return name.size() > kLongestShownName ? text + "..." : text;
+}
+
+std::string node_name(const NodeProto& node) {
+  if (!node.name().empty()) return shown_name(node.name());
+  return node.output_size() > 0 ? shown_name(node.output(0)) : "without a name";
+}
+
+bool is_standard(const NodeProto& node) {
+  return node.domain().empty() || node.domain() == "ai.onnx";
+}
+
+std::string listed_names(const std::vector<std::string>& names) {
+  const std::size_t count = std::min(names.size(), kListedNodes);
+  const std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + count, ", "));
+  if (count == names.size()) return text;
+  return fmt::format("{} and {} more", text, names.size() - count);
 }
 
 OnnxFile::OnnxFile(std::filesystem::path path, std::istream& bytes) : path_(std::move(path)) {

@@ -58,5 +58,11 @@ class OnnxFile {
 
 // Returns a text of the file for a message: cut if it is long, and control characters replaced.
 std::string shown_name(const std::string& name);
+// Returns the name of a node for a message; that of its output for a node without one.
+std::string node_name(const proto::onnx::NodeProto& node);
+// Returns names for a message, of which the first few are listed.
+std::string listed_names(const std::vector<std::string>& names);
+// Whether the operator is one of ONNX. Operators of other domains may have the same names.
+bool is_standard(const proto::onnx::NodeProto& node);
 
 }  // namespace syncopate

@@ -1,8 +1,8 @@
-// Turns the nodes of an ONNX file into those of a graph, one after the other. A class in six
+// Turns the nodes of an ONNX file into those of a graph, one after the other. A class in eight
 // files: onnx_reader.cc has the order of the nodes and what is said of those that have no
-// counterpart, onnx_values.cc their inputs and outputs, onnx_layers.cc the operators with weights,
-// onnx_shapes.cc those that change sides and axes, onnx_resize.cc those that enlarge maps,
-// onnx_operators.cc the others.
+// counterpart, onnx_input.cc and onnx_output.cc the ends of the network, onnx_values.cc the inputs
+// and outputs of nodes, onnx_layers.cc the operators with weights, onnx_shapes.cc those that change
+// sides and axes, onnx_resize.cc those that enlarge maps, onnx_operators.cc the others.
 #pragma once
 
 #include <map>
@@ -70,20 +70,24 @@ class OnnxReader {
 
   // onnx_reader.cc
   void find_values();
-  void drop_last_activation();
   std::vector<const Node*> sorted_nodes() const;
-  void add_input();
-  OnnxForm form_of_input(const std::string& name, const Shape& shape) const;
   void add(const Node& node);
   void add_known(const Node& node, const Row& row, const OnnxAttributes& attributes);
   // Notes that a node has no counterpart; the nodes that read it are only checked for theirs.
   void refuse(const Node& node, const std::string& what);
   void throw_missing() const;
+  std::string name_of(const Node& node, const std::string& weight = "");
+
+  // onnx_input.cc
+  void add_input();
+  OnnxForm form_of_input(const std::string& name, const Shape& shape) const;
+
+  // onnx_output.cc
+  void drop_last_activation();
   // Throws UsageError unless the softmax that was dropped is over the channels of `last`.
   void check_dropped_softmax(const OnnxValue& last) const;
   void note_folded_batch_norms();
   OnnxNetwork finish();
-  std::string name_of(const Node& node, const std::string& weight = "");
 
   // onnx_values.cc
   const OnnxValue& value(const Node& node, int index) const;

@@ -1,0 +1,103 @@
+// The input of a network in an ONNX file: its sides, and the order of its axes.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "deploy/onnx/onnx_reader.h"
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+constexpr std::int64_t kLargestOnnxSide = 1 << 16;
+constexpr std::int64_t kMostOnnxChannels = 1 << 24;
+
+}  // namespace
+
+void OnnxReader::add_input() {
+  std::vector<const proto::onnx::ValueInfoProto*> inputs;
+  for (const auto& each : file_.graph().input()) {
+    if (constants_.find(each.name()) == nullptr) inputs.push_back(&each);
+  }
+  const auto expect = [&](const std::string& found) {
+    throw UsageError(
+        fmt::format("{}: {}; expected one input of floats, [N, C, H, W], [N, H, W, C], [N, H, W] "
+                    "or [N, F] with "
+                    "fixed sizes but N",
+                    file_.path().string(), found));
+  };
+  if (inputs.size() != 1) expect(fmt::format("{} inputs", inputs.size()));
+  const auto& type = inputs[0]->type().tensor_type();
+  const std::string& name = inputs[0]->name();
+  std::vector<std::string> sides;
+  Shape shape;
+  for (const auto& side : type.shape().dim()) {
+    shape.push_back(side.dim_value() > 0 ? side.dim_value() : -1);
+    sides.push_back(sides.empty()              ? "N"
+                    : shape.back() > 0         ? fmt::format("{}", shape.back())
+                    : side.dim_param().empty() ? "?"
+                                               : shown_name(side.dim_param()));
+  }
+  input_shape_ = fmt::format("[{}]", fmt::join(sides, ", "));
+  constexpr std::array kFloats = {1, 10, 11, 16};
+  const bool is_float = std::ranges::find(kFloats, type.elem_type()) != kFloats.end();
+  const bool is_fixed = std::all_of(shape.begin() + (shape.empty() ? 0 : 1), shape.end(),
+                                    [](std::int64_t side) { return side > 0; });
+  if (shape.size() < 2 || shape.size() > 4 || !is_fixed || !is_float) {
+    expect(fmt::format("input {} is {}{}", shown_name(name), input_shape_,
+                       is_float ? "" : fmt::format(" of type {}", type.elem_type())));
+  }
+  batch_ = shape[0];
+  const OnnxForm form = form_of_input(name, shape);
+  Shape sample(shape.begin() + 1, shape.end());
+  if (form == OnnxForm::kChannelsFirst) sample = {shape[2], shape[3], shape[1]};
+  if (form == OnnxForm::kPlane) sample.push_back(1);
+  for (std::size_t i = 0; i < sample.size(); ++i) {
+    const std::int64_t most = i + 1 == sample.size() ? kMostOnnxChannels : kLargestOnnxSide;
+    if (sample[i] > most) expect(fmt::format("input {} is {}", shown_name(name), input_shape_));
+  }
+  const auto channels = static_cast<std::size_t>(sample.back());
+  InputOp op{.dtype = DType::kF32};
+  const std::size_t means = sample.size() == 1 ? 1 : channels;
+  op.mean.assign(means, 0.0F);
+  op.stddev.assign(means, 1.0F);
+  names_.insert("x");
+  values_[name] = {.node = build_.input(std::move(sample), std::move(op)), .form = form};
+}
+
+// The order of the input's axes is not stored. The first operator that has one decides.
+OnnxForm OnnxReader::form_of_input(const std::string& name, const Shape& shape) const {
+  if (shape.size() == 2) return OnnxForm::kVector;
+  if (shape.size() == 3) return OnnxForm::kPlane;
+  constexpr std::array kOfMaps = {"Conv",    "ConvTranspose", "BatchNormalization",
+                                  "MaxPool", "AveragePool",   "GlobalAveragePool",
+                                  "Pad"};
+  std::vector<std::string> open = {name};
+  std::set<std::string> seen;
+  while (!open.empty()) {
+    const std::string value = open.back();
+    open.pop_back();
+    const auto readers = readers_.find(value);
+    if (!seen.insert(value).second || readers == readers_.end()) continue;
+    for (const Node* node : readers->second) {
+      if (std::ranges::find(kOfMaps, node->op_type()) != kOfMaps.end()) {
+        return OnnxForm::kChannelsFirst;
+      }
+      if (node->op_type() == "Transpose") {
+        const auto order = OnnxAttributes(file_, *node).integers("perm");
+        return order == std::vector<std::int64_t>{0, 3, 1, 2} ? OnnxForm::kChannelsLast
+                                                              : OnnxForm::kChannelsFirst;
+      }
+      if (node->op_type() == "Reshape" || node->op_type() == "Flatten") continue;
+      for (const std::string& output : node->output()) open.push_back(output);
+    }
+  }
+  constexpr std::int64_t kMostColours = 4;
+  if (file_.producer() == "pytorch") return OnnxForm::kChannelsFirst;
+  return shape[3] <= kMostColours && shape[1] > kMostColours ? OnnxForm::kChannelsLast
+                                                             : OnnxForm::kChannelsFirst;
+}
+
+}  // namespace syncopate

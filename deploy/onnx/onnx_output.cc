@@ -1,0 +1,137 @@
+// The output of a network in an ONNX file: its last activation, which the loss contains, and the
+// weights and notes of the network that was read.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "deploy/onnx/layer_names.h"
+#include "deploy/onnx/onnx_reader.h"
+#include "models/base/errors.h"
+
+namespace syncopate {
+
+// The loss contains the last softmax, so the network ends in front of it.
+void OnnxReader::drop_last_activation() {
+  std::string at = output_;
+  constexpr int kMostSteps = 4;
+  for (int step = 0; step < kMostSteps; ++step) {
+    const auto writer = writers_.find(at);
+    if (writer == writers_.end() || writer->second->input_size() < 1) return;
+    const Node& node = *writer->second;
+    if (readers_[at].size() > (step == 0 ? 0U : 1U)) return;
+    at = node.input(0);
+    if (node.op_type() == "Identity" || node.op_type() == "Transpose") continue;
+    if (!is_standard(node)) return;
+    if (node.op_type() == "Softmax" || node.op_type() == "LogSoftmax") {
+      dropped_softmax_ = &node;
+      notes_.push_back(fmt::format("the {} at the end ({}) was dropped: the loss contains it",
+                                   node.op_type(), node_name(node)));
+    } else if (node.op_type() == "Sigmoid") {
+      notes_.push_back(fmt::format(
+          "the Sigmoid at the end ({}) was dropped, and the loss is binary-cross-entropy, which "
+          "contains it",
+          node_name(node)));
+      loss_ = LossKind::kBinaryCrossEntropy;
+    } else {
+      return;
+    }
+    output_ = at;
+    return;
+  }
+}
+
+// An exporter that folds a batch norm into the convolution leaves its traces in names and metadata.
+void OnnxReader::note_folded_batch_norms() {
+  const auto names_one = [](std::string text) {
+    text = lower_case(std::move(text));
+    return text.find("batchnorm") != text.npos || text.find("batch_norm") != text.npos;
+  };
+  std::string first;
+  int count = 0;
+  for (const Node& node : file_.graph().node()) {
+    if (node.op_type() == "BatchNormalization") return;
+    if (node.op_type() != "Conv" && node.op_type() != "ConvTranspose") continue;
+    bool is_folded = node.input_size() > 2 && node.input(1).starts_with("onnx::Conv_");
+    for (const std::string& output : node.output()) is_folded = is_folded || names_one(output);
+    for (const auto& entry : node.metadata_props()) {
+      is_folded =
+          is_folded || (entry.key() != "pkg.torch.onnx.stack_trace" && names_one(entry.value()));
+    }
+    if (is_folded && ++count == 1) first = node_name(node);
+  }
+  if (count == 0) return;
+  notes_.push_back(fmt::format(
+      "the exporter folded the batch norms into {} convolution{}, such as {}, so the network "
+      "trains without them; PyTorch keeps them with training=torch.onnx.TrainingMode.TRAINING, "
+      "do_constant_folding=False, optimize=False",
+      count, count == 1 ? "" : "s", first));
+}
+
+void OnnxReader::check_dropped_softmax(const OnnxValue& last) const {
+  if (dropped_softmax_ == nullptr) return;
+  const bool is_last = last.form == OnnxForm::kChannelsLast || last.form == OnnxForm::kPixelLast ||
+                       last.form == OnnxForm::kRows;
+  const std::int64_t axis = OnnxAttributes(file_, *dropped_softmax_).integer("axis", -1);
+  const auto rank = static_cast<std::int64_t>(shape_of(last).size());
+  if (axis_of(axis, shape_of(last).size()) == (is_last ? rank - 1 : 1)) return;
+  throw UsageError(
+      fmt::format("{}: the Softmax at the end is over axis {} of {}; expected the classes",
+                  file_.path().string(), axis, shown_shape(last)));
+}
+
+OnnxNetwork OnnxReader::finish() {
+  const auto last = values_.find(output_);
+  if (last == values_.end()) {
+    file_.damaged(fmt::format("the output {} is not computed from the input", shown_name(output_)));
+  }
+  check_dropped_softmax(last->second);
+  if (last->second.is_pending()) {
+    throw UsageError(file_.path().string() +
+                     ": the network ends with a Pad or repeated rows; end it with a layer");
+  }
+  if (!last->second.channels_last.empty()) {
+    throw UsageError(file_.path().string() + ": the output is a flattened map; end the network " +
+                     "with a dense layer, or with the map");
+  }
+  if (loss_ == LossKind::kBinaryCrossEntropy && map_of(last->second).size() != 1) {
+    throw UsageError(file_.path().string() +
+                     ": a Sigmoid at the end of a map; label maps are trained with a softmax, of "
+                     "two channels or more");
+  }
+  OnnxNetwork network{.graph = {},
+                      .weights = {},
+                      .input = input_shape_,
+                      .other_files = file_.other_files(),
+                      .notes = {}};
+  try {
+    network.graph = build_.finish(last->second.node, {.kind = loss_});
+  } catch (const ShapeError& error) {
+    throw UsageError(file_.path().string() + ": " + error.what());
+  }
+  const auto take = [&](const std::string& name, const Shape& shape) {
+    const auto found = weights_.find(name);
+    check(found != weights_.end(), "every parameter has values");
+    check(static_cast<std::int64_t>(found->second.size()) == num_elements(shape),
+          "the values have the shape of the parameter");
+    if (!std::ranges::all_of(found->second, [](float value) { return std::isfinite(value); })) {
+      file_.damaged("the values of " + name + " are not finite; the network diverged");
+    }
+    network.weights.push_back({name, shape, std::move(found->second)});
+  };
+  for (const Parameter& each : network.graph.parameters) take(each.name, each.file_shape);
+  for (const State& each : network.graph.state) take(each.name, each.shape);
+  if (network.graph.parameters.empty()) {
+    throw UsageError(file_.path().string() +
+                     ": no layer has weights, so there is nothing to train");
+  }
+  if (!layers_with_new_bias_.empty()) {
+    notes_.push_back("layers without a bias got one of zeros, which is trained: " +
+                     listed_names(layers_with_new_bias_));
+  }
+  network.notes = std::move(notes_);
+  return network;
+}
+
+}  // namespace syncopate
