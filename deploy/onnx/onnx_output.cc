@@ -91,10 +91,6 @@ OnnxNetwork OnnxReader::finish() {
     throw UsageError(file_.path().string() +
                      ": the network ends with a Pad or repeated rows; end it with a layer");
   }
-  if (!last->second.channels_last.empty()) {
-    throw UsageError(file_.path().string() + ": the output is a flattened map; end the network " +
-                     "with a dense layer, or with the map");
-  }
   if (loss_ == LossKind::kBinaryCrossEntropy && map_of(last->second).size() != 1) {
     throw UsageError(file_.path().string() +
                      ": a Sigmoid at the end of a map; label maps are trained with a softmax, of "

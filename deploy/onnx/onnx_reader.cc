@@ -38,6 +38,11 @@ OnnxNetwork OnnxReader::read() {
   }
   drop_last_activation();
   const std::vector<const Node*> nodes = sorted_nodes();
+  // Nodes that the output does not depend on read nothing.
+  readers_.clear();
+  for (const Node* node : nodes) {
+    for (const std::string& input : node->input()) readers_[input].push_back(node);
+  }
   // What depends on stored tensors alone comes first: a layer may need the bias of a later Add.
   for (const Node* node : nodes) constants_.fold(*node, [](const auto&) { return std::nullopt; });
   add_input();

@@ -37,7 +37,7 @@ struct OnnxValue {
   NodeId node = 0;
   OnnxForm form = OnnxForm::kVector;
   // The sides H, W, C of the map that the vector was, if its elements have the order H, W, C in the
-  // ONNX file, as in networks of Keras; empty for the order C, H, W of PyTorch.
+  // ONNX file, as in networks of Keras, and dense layers read it; empty otherwise.
   Shape channels_last{};
   // Whether the vector was a map whose elements have the order C, H, W in the ONNX file.
   bool was_channels_first = false;
@@ -127,7 +127,10 @@ class OnnxReader {
   void add_transpose(const Node& node, const OnnxAttributes& attributes);
   OnnxValue transposed(const OnnxValue& x, const std::vector<std::int64_t>& order);
   OnnxValue reshaped(const Node& node, const OnnxValue& x, Shape target);
-  OnnxValue flattened(const OnnxValue& x);
+  OnnxValue flattened(const Node& node, const OnnxValue& x);
+  // Whether only dense layers read the output of a node, at most behind operators that work on each
+  // element.
+  bool is_read_by_dense_layers(const Node& node) const;
   // Takes channels `first` to `end` of an axis that counts channels, as one output of the node.
   void add_channels(const Node& node, int output, const OnnxValue& x, std::int64_t axis,
                     std::int64_t first, std::int64_t end);

@@ -56,14 +56,51 @@ OnnxValue OnnxReader::as_map(const OnnxValue& x) {
   throw UsageError(fmt::format("of {}; expected a map [N, C, H, W]", shown_shape(x)));
 }
 
-OnnxValue OnnxReader::flattened(const OnnxValue& x) {
+bool OnnxReader::is_read_by_dense_layers(const Node& node) const {
+  constexpr std::array kOnElements = {"Relu",    "Sigmoid",   "Tanh",        "Gelu",
+                                      "Silu",    "HardSwish", "HardSigmoid", "Clip",
+                                      "Dropout", "Identity",  "Cast",        "LayerNormalization",
+                                      "Add",     "Sub",       "Mul",         "Div"};
+  std::vector<std::string> open = {node.output(0)};
+  std::set<std::string> seen;
+  while (!open.empty()) {
+    const std::string vector = open.back();
+    open.pop_back();
+    if (!seen.insert(vector).second) continue;
+    if (vector == output_) return false;
+    const auto readers = readers_.find(vector);
+    if (readers == readers_.end()) continue;
+    for (const Node* reader : readers->second) {
+      const std::string& op = reader->op_type();
+      if (op == "Gemm" || op == "MatMul" || op == "Shape") continue;
+      const auto is_other = [&](const std::string& input) {
+        return input != vector && !input.empty() && constants_.find(input) == nullptr;
+      };
+      if (std::ranges::find(kOnElements, op) == kOnElements.end() ||
+          std::ranges::any_of(reader->input(), is_other) || reader->output_size() < 1) {
+        return false;
+      }
+      open.push_back(reader->output(0));
+    }
+  }
+  return true;
+}
+
+// A flatten keeps the order H, W, C of the map in memory, and the weights of the dense layers
+// behind it are brought into that order. What else reads the vector gets it in the order of the
+// file.
+OnnxValue OnnxReader::flattened(const Node& node, const OnnxValue& x) {
   OnnxValue result = x;
   result.form = OnnxForm::kVector;
   const Shape map = map_of(x);
   if (map.size() != 3) return result;
-  result.node = build_.flatten(x.node);
   // Of one channel or one pixel both orders are the same.
-  if (map[2] == 1 || map[0] * map[1] == 1) return result;
+  const bool has_one_order = map[2] == 1 || map[0] * map[1] == 1;
+  if (!has_one_order && !is_read_by_dense_layers(node)) {
+    return with_shape(in_order(x), {num_elements(map)}, OnnxForm::kVector);
+  }
+  result.node = build_.flatten(x.node);
+  if (has_one_order) return result;
   const bool is_last = x.form == OnnxForm::kChannelsLast || x.form == OnnxForm::kRows;
   if (is_last) result.channels_last = map;
   result.was_channels_first = !is_last;
@@ -75,7 +112,7 @@ void OnnxReader::add_flatten(const Node& node, const OnnxAttributes& attributes)
   if (axis_of(attributes.integer("axis", 1), shape_of(x).size()) != 1) {
     throw UsageError(fmt::format("from axis {}", attributes.integer("axis", 1)));
   }
-  set(node, flattened(x));
+  set(node, flattened(node, x));
 }
 
 // target: all sides but the number of samples; -1 for one that follows from the others.
@@ -101,7 +138,7 @@ OnnxValue OnnxReader::reshaped(const Node& node, const OnnxValue& x, Shape targe
                                  shown_shape(x), fmt::format("{}", fmt::join(target, ", "))));
   }
   if (target == sides) return x;
-  if (target == Shape{elements}) return flattened(x);
+  if (target == Shape{elements}) return flattened(node, x);
   const bool is_pixel = x.form == OnnxForm::kVector || x.form == OnnxForm::kPixelFirst ||
                         x.form == OnnxForm::kPixelLast;
   OnnxValue result = x;
@@ -120,12 +157,6 @@ OnnxValue OnnxReader::reshaped(const Node& node, const OnnxValue& x, Shape targe
   }
   if (x.form == OnnxForm::kColumns && target.size() == 3 && target[0] == sides[0]) {
     return with_shape(x, {target[1], target[2], target[0]}, OnnxForm::kChannelsFirst);
-  }
-  if (x.was_channels_first) {
-    throw UsageError(
-        fmt::format("of a map that was flattened, to [N, {}]; expected a Reshape of the "
-                    "map itself",
-                    fmt::format("{}", fmt::join(target, ", "))));
   }
   const OnnxValue ordered = in_order(x);
   if (target.size() == 2) return with_shape(ordered, {1, target[0], target[1]}, OnnxForm::kRows);
@@ -248,9 +279,6 @@ void OnnxReader::add_channels(const Node& node, int output, const OnnxValue& x, 
   const std::int64_t channels = sides[static_cast<std::size_t>(axis)];
   first = std::clamp<std::int64_t>(first < 0 ? first + channels : first, 0, channels);
   end = std::clamp<std::int64_t>(end < 0 ? end + channels : end, first, channels);
-  if (part.was_channels_first || !part.channels_last.empty()) {
-    throw UsageError("of a map that was flattened; expected the channels of the map");
-  }
   if (end - first != channels) {
     part.node = build_.slice(part.node, static_cast<int>(first), static_cast<int>(end - first));
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "models/base/errors.h"
@@ -53,6 +54,7 @@ NodeId GraphBuilder::reshape(NodeId x, Shape shape) {
         "reshape: found {} to become {}; expected [H, W, C] or [F] with as many elements",
         to_string(in), to_string(shape)));
   }
+  require_one_order(std::array{x}, true, "reshape");
   return append("", ReshapeOp{}, {x}, std::move(shape));
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "models/base/errors.h"
@@ -239,8 +240,9 @@ void GraphBuilder::require_one_order(std::span<const NodeId> inputs, bool is_joi
   for (const NodeId x : inputs) {
     if (reordered(x) == first && !(is_joined && first)) continue;
     throw ShapeError(fmt::format(
-        "{}: a flattened map cannot be one of the vectors: its elements have the order H, W, C "
-        "here and C, H, W in PyTorch; put a dense layer or global_average_pool behind the map",
+        "{}: found a flattened map, whose elements have the order H, W, C here and C, H, W in "
+        "PyTorch; put a dense layer or global_average_pool behind the map, or reshape it in place "
+        "of flatten",
         operation));
   }
 }
@@ -395,6 +397,7 @@ Graph GraphBuilder::finish(NodeId logits, LossOp operation) {
         "loss: {} of {}{}; expected a vector [K], and no smoothing of numbers",
         name(operation.kind), to_string(in), in.size() == 1 ? " with label smoothing" : ""));
   }
+  require_one_order(std::array{logits}, true, "loss");
   if (has_classes(operation.kind) && in.size() == 3 && in[2] > kUncounted) {
     throw ShapeError(
         fmt::format("loss: {} classes of pixels; expected at most {}", in[2], kUncounted));

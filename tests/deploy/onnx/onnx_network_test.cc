@@ -10,60 +10,10 @@
 #include "deploy/onnx/onnx_network.h"
 #include "models/base/errors.h"
 #include "models/graph/graph_text.h"
-#include "tests/deploy/onnx/onnx_model.h"
-#include "tests/worker/temporary_folder.h"
+#include "tests/deploy/onnx/onnx_network_case.h"
 
 namespace syncopate {
 namespace {
-
-class AnOnnxNetwork : public testing::Test {
- protected:
-  OnnxNetwork read(const OnnxModel& model) const {
-    model.save(folder_.path() / "net.onnx");
-    return read_onnx_network(folder_.path() / "net.onnx");
-  }
-  // Returns the operations between the input and the loss, such as "conv2d relu".
-  static std::string operations(const OnnxNetwork& network) {
-    std::string text;
-    for (std::size_t i = 1; i + 1 < network.graph.nodes.size(); ++i) {
-      text += (i > 1 ? " " : "") + std::string(name(network.graph.nodes[i].operation));
-    }
-    return text;
-  }
-  std::string operations(const OnnxModel& model) const { return operations(read(model)); }
-  static std::vector<float> values(const OnnxNetwork& network, const std::string& tensor) {
-    for (const OnnxWeights& each : network.weights) {
-      if (each.name == tensor) return each.values;
-    }
-    ADD_FAILURE() << "there is no tensor " << tensor;
-    return {};
-  }
-  template <typename Op>
-  static const Op& operation(const OnnxNetwork& network) {
-    for (const Node& node : network.graph.nodes) {
-      if (const Op* const op = std::get_if<Op>(&node.operation)) return *op;
-    }
-    throw InternalError("no such node");
-  }
-  std::string error_of(const OnnxModel& model) const {
-    try {
-      read(model);
-    } catch (const UsageError& error) {
-      return error.what();
-    }
-    return "";
-  }
-
-  TemporaryFolder folder_;
-};
-
-// A map [N, 4, H, W] of a convolution in front of the operators of a test.
-OnnxModel map_of_four(std::int64_t side = 8) {
-  OnnxModel model({0, 3, side, side});
-  model.weights("conv.weight", {4, 3, 1, 1});
-  model.node("Conv", "map", {"x", "conv.weight"});
-  return model;
-}
 
 TEST_F(AnOnnxNetwork, HasTheLayersNamesAndShapesOfPyTorch) {
   const OnnxNetwork network = read(small_onnx_network());
@@ -229,35 +179,6 @@ TEST_F(AnOnnxNetwork, TakesTheConstantsThatPyTorchComputes) {
   EXPECT_TRUE(read(model).notes.empty());
 }
 
-// tf2onnx: the input is [N, H, W, C], and a flattened map has the order H, W, C.
-TEST_F(AnOnnxNetwork, ReordersTheDenseWeightsBehindAMapWithItsChannelsLast) {
-  OnnxModel model({0, 1, 2, 2});  // H = 1, W = 2, C = 2
-  set_list(model.node("Transpose", "first", {"x"}), "perm", {0, 3, 1, 2});
-  model.weights("kernel", {2, 2, 1, 1});
-  model.node("Conv", "model/conv2d/Conv2D", {"first", "kernel"});
-  model.weights("conv_bias", {1, 2, 1, 1});
-  model.node("Add", "biased", {"model/conv2d/Conv2D", "conv_bias"});
-  set_list(model.node("Transpose", "last", {"biased"}), "perm", {0, 2, 3, 1});
-  model.list("target", {-1, 4});
-  model.node("Reshape", "flat", {"last", "target"});
-  model.weights("matrix", {4, 2}, 1.0F);  // [in, out] with `in` = pixel, channel
-  model.node("MatMul", "model/dense/MatMul", {"flat", "matrix"});
-  model.weights("bias", {2}, 1.0F);
-  model.node("Add", "logits", {"model/dense/MatMul", "bias"});
-  model.node("Softmax", "softmax", {"logits"});
-  model.output("softmax");
-  const OnnxNetwork network = read(model);
-  EXPECT_EQ(operations(network), "conv2d flatten dense");
-  EXPECT_EQ(network.graph.input_shape(), (Shape{1, 2, 2}));
-  // Output 0 has 0.5 (pixel 0, channel 0), 2.5 (0, 1), 4.5 (1, 0), 6.5 (1, 1).
-  EXPECT_EQ(values(network, "model.dense.weight"),
-            (std::vector<float>{0.5F, 4.5F, 2.5F, 6.5F, 1.5F, 5.5F, 3.5F, 7.5F}));
-  EXPECT_EQ(values(network, "model.dense.bias"), (std::vector<float>{0.5F, 1.5F}));
-  EXPECT_EQ(values(network, "model.conv2d.bias").size(), 2U);
-  EXPECT_EQ(network.notes.size(), 1U);
-  EXPECT_NE(network.notes.front().find("the Softmax at the end"), std::string::npos);
-}
-
 TEST_F(AnOnnxNetwork, HasTheMeanOverHeightAndWidth) {
   for (const char* const kind : {"GlobalAveragePool", "attribute", "input"}) {
     OnnxModel model = map_of_four();
@@ -370,20 +291,6 @@ TEST_F(AnOnnxNetwork, NamesAllOperatorsThatHaveNoCounterpartAtOnce) {
                 ": no counterpart here: LRN in nodes up1, up2; Conv with dilations of 2 in node "
                 "wide; com.microsoft::FusedConv in node fused; `syncopate convert --help` lists "
                 "what is taken");
-}
-
-// A layer without kernels or windows does not show the order of the axes of a map.
-TEST_F(AnOnnxNetwork, OfPyTorchHasChannelsFirst) {
-  for (const char* const producer : {"pytorch", "tf2onnx"}) {
-    OnnxModel model({0, 5, 6, 3});
-    model.message.set_producer_name(producer);
-    model.node("Flatten", "flat", {"x"});
-    model.weights("fc.weight", {2, 90});
-    set(model.node("Gemm", "fc", {"flat", "fc.weight"}), "transB", std::int64_t{1});
-    model.output("fc");
-    const bool is_first = producer == std::string("pytorch");
-    EXPECT_EQ(read(model).graph.input_shape(), is_first ? (Shape{6, 3, 5}) : (Shape{5, 6, 3}));
-  }
 }
 
 TEST_F(AnOnnxNetwork, NamesADropoutThatOverwritesItsInput) {

@@ -38,7 +38,7 @@ TEST_F(AxisNodes, HaveTheShapesOfTheirOperations) {
   EXPECT_EQ(shape(build_.reduce_mean(build_.flatten(x_), std::array{0})), Shape{1});
   const NodeId product = build_.matmul(x_, build_.transpose(x_, {0, 2, 1}));
   EXPECT_EQ(shape(product), (Shape{7, 5, 5}));
-  const Graph graph = build_.finish(build_.flatten(product));
+  const Graph graph = build_.finish(product);
   EXPECT_EQ(multiply_adds_of(graph, graph.nodes[static_cast<std::size_t>(product)]), 7 * 5 * 5 * 4);
 }
 
@@ -99,7 +99,13 @@ TEST_F(AxisNodes, RefuseWhatDoesNotFit) {
             "slice: found 3 channels from 2 on of [7, 5, 4]; expected some of them");
   EXPECT_THROW(build_.slice(x_, -1, 2), ShapeError);
   EXPECT_THROW(build_.slice(x_, 0, 0), ShapeError);
-  EXPECT_THROW(build_.slice(vector, 0, 9), ShapeError);  // of which order?
+  // Of which order?
+  EXPECT_THROW(build_.slice(vector, 0, 9), ShapeError);
+  EXPECT_THROW(build_.reshape(vector, {7, 5, 4}), ShapeError);
+  EXPECT_EQ(error_of([&] { build_.reshape(build_.relu(vector), {140}); }),
+            "reshape: found a flattened map, whose elements have the order H, W, C here and C, H, "
+            "W in PyTorch; put a dense layer or global_average_pool behind the map, or reshape it "
+            "in place of flatten");
   const std::int64_t large = std::int64_t{1} << 31;
   for (const Shape& shape :
        {Shape{140, 1}, Shape{}, Shape{0, 5, 4}, Shape{-7, -5, 4}, Shape{large, large, 4}}) {

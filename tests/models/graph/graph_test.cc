@@ -39,12 +39,12 @@ TEST_F(GraphBuilderTest, CountsConvolutionWindowsWithPaddingAndStride) {
 }
 
 TEST_F(GraphBuilderTest, DropsPoolingWindowsThatDoNotFit) {
-  EXPECT_EQ(finished_shape(build_.flatten(build_.max_pool(x_))), Shape{3 * 2 * 4});
+  EXPECT_EQ(finished_shape(build_.max_pool(x_)), (Shape{3, 2, 4}));
 }
 
 TEST_F(GraphBuilderTest, CountsPoolingWindowsWithPaddingAndStride) {
   const NodeId y = build_.max_pool(x_, {.window = 3, .stride = 2, .pad = 1});
-  EXPECT_EQ(finished_shape(build_.flatten(y)), Shape{4 * 3 * 4});
+  EXPECT_EQ(finished_shape(y), (Shape{4, 3, 4}));
 }
 
 TEST_F(GraphBuilderTest, RefusesPoolingWindowsThatCouldContainPaddingOnly) {
@@ -53,7 +53,7 @@ TEST_F(GraphBuilderTest, RefusesPoolingWindowsThatCouldContainPaddingOnly) {
 }
 
 TEST_F(GraphBuilderTest, RoundsUpTheMapOfAShortcut) {
-  EXPECT_EQ(finished_shape(build_.flatten(build_.shortcut(x_, 2, 8))), Shape{4 * 3 * 8});
+  EXPECT_EQ(finished_shape(build_.shortcut(x_, 2, 8)), (Shape{4, 3, 8}));
 }
 
 TEST_F(GraphBuilderTest, RefusesAWindowLargerThanTheMap) {
@@ -103,7 +103,7 @@ TEST_F(GraphBuilderTest, RefusesADropoutOfAllElementsOrWithoutName) {
 }
 
 TEST_F(GraphBuilderTest, UsesKeysWhereADropoutDropsElements) {
-  const NodeId none = build_.dropout(build_.flatten(x_), "none", {.rate = 0.0F});
+  const NodeId none = build_.dropout(build_.global_average_pool(x_), "none", {.rate = 0.0F});
   EXPECT_FALSE(GraphBuilder(build_).finish(none).uses_keys());
   EXPECT_TRUE(build_.finish(build_.dropout(none, "some", {.rate = 0.1F})).uses_keys());
 }
@@ -114,6 +114,21 @@ TEST_F(GraphBuilderTest, RefusesAShortcutThatDropsChannels) {
 
 TEST_F(GraphBuilderTest, RefusesMoreClassesOfPixelsThanLabelsCanHave) {
   EXPECT_THROW(build_.finish(build_.conv2d(x_, "conv", 256, {})), ShapeError);
+}
+
+// The classes would have the order H, W, C here and C, H, W in PyTorch and in ONNX files.
+TEST_F(GraphBuilderTest, RefusesAFlattenedMapAsClasses) {
+  const NodeId vector = build_.relu(build_.flatten(x_));
+  EXPECT_THROW((void)GraphBuilder(build_).finish(vector), ShapeError);
+  EXPECT_THROW((void)GraphBuilder(build_).finish(vector, {.kind = LossKind::kMeanSquaredError}),
+               ShapeError);
+  const NodeId reshaped = build_.reshape(x_, {140});
+  const NodeId classes = build_.dense(vector, "fc", 3);
+  // Of one channel both orders are the same.
+  const NodeId plane = build_.flatten(build_.conv2d(x_, "conv", 1, {}));
+  for (const NodeId each : {reshaped, classes, plane}) {
+    EXPECT_NO_THROW((void)GraphBuilder(build_).finish(each)) << each;
+  }
 }
 
 TEST_F(GraphBuilderTest, RefusesALossOfNumbersOfAMapOrWithLabelSmoothing) {

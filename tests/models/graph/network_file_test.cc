@@ -266,7 +266,10 @@ std::vector<Mistake> mistakes() {
        "net.json:4: node 1 (relu): the name begins with 'optimizer.'"},
       {file_of({kInput, kFlatten, R"({"op": "dense", "name": "h", "inputs": [1], "features": 5})",
                 R"({"op": "concat", "inputs": ["h", 1]})", kDense, kLoss}),
-       "net.json:6: node 3 (concat): a flattened map cannot be one of the vectors"},
+       "net.json:6: node 3 (concat): found a flattened map, whose elements have the order H, W, C"},
+      {file_of(
+           {kInput, kFlatten, R"({"op": "reshape", "shape": [8, 8, 2]})", kFlatten, kDense, kLoss}),
+       "net.json:5: node 2 (reshape): found a flattened map, whose elements have the order"},
       // Inputs.
       {file_of({kFlatten, kInput, kDense, kLoss}),
        "net.json:3: node 0 (flatten): there is no node before it; the first node is {\"op\": \"in"},
