@@ -51,6 +51,9 @@ void OnnxReader::add_input() {
   }
   batch_ = shape[0];
   const OnnxForm form = form_of_input(name, shape);
+  if (shape.size() == 4) {
+    input_shape_ += form == OnnxForm::kChannelsLast ? " as N, H, W, C" : " as N, C, H, W";
+  }
   Shape sample(shape.begin() + 1, shape.end());
   if (form == OnnxForm::kChannelsFirst) sample = {shape[2], shape[3], shape[1]};
   if (form == OnnxForm::kPlane) sample.push_back(1);
@@ -67,13 +70,23 @@ void OnnxReader::add_input() {
   values_[name] = {.node = build_.input(std::move(sample), std::move(op)), .form = form};
 }
 
-// The order of the input's axes is not stored. The first operator that has one decides.
-OnnxForm OnnxReader::form_of_input(const std::string& name, const Shape& shape) const {
+// The order of the input's axes is not stored. Keras, whose files tf2onnx writes, has the channels
+// last, and `export --onnx` has them first; otherwise the first operator that has an order decides.
+OnnxForm OnnxReader::form_of_input(const std::string& name, const Shape& shape) {
   if (shape.size() == 2) return OnnxForm::kVector;
   if (shape.size() == 3) return OnnxForm::kPlane;
+  // Operators whose inputs are [N, C, H, W] in any ONNX file.
   constexpr std::array kOfMaps = {"Conv",    "ConvTranspose", "BatchNormalization",
-                                  "MaxPool", "AveragePool",   "GlobalAveragePool",
-                                  "Pad"};
+                                  "MaxPool", "AveragePool",   "GlobalAveragePool"};
+  const auto is_of_maps = [&](const Node* node) {
+    return std::ranges::find(kOfMaps, node->op_type()) != kOfMaps.end();
+  };
+  // The flag --inputs-as-nchw of tf2onnx removes the Transpose in front of the first layer.
+  if (file_.producer() == "tf2onnx") {
+    return std::ranges::any_of(readers_[name], is_of_maps) ? OnnxForm::kChannelsFirst
+                                                           : OnnxForm::kChannelsLast;
+  }
+  if (file_.producer() == "syncopate") return OnnxForm::kChannelsFirst;
   std::vector<std::string> open = {name};
   std::set<std::string> seen;
   while (!open.empty()) {
@@ -82,22 +95,25 @@ OnnxForm OnnxReader::form_of_input(const std::string& name, const Shape& shape) 
     const auto readers = readers_.find(value);
     if (!seen.insert(value).second || readers == readers_.end()) continue;
     for (const Node* node : readers->second) {
-      if (std::ranges::find(kOfMaps, node->op_type()) != kOfMaps.end()) {
-        return OnnxForm::kChannelsFirst;
-      }
+      if (is_of_maps(node)) return OnnxForm::kChannelsFirst;
       if (node->op_type() == "Transpose") {
         const auto order = OnnxAttributes(file_, *node).integers("perm");
-        return order == std::vector<std::int64_t>{0, 3, 1, 2} ? OnnxForm::kChannelsLast
-                                                              : OnnxForm::kChannelsFirst;
+        if (order == std::vector<std::int64_t>{0, 3, 1, 2}) return OnnxForm::kChannelsLast;
+        if (order == std::vector<std::int64_t>{0, 2, 3, 1}) return OnnxForm::kChannelsFirst;
+        continue;
       }
       if (node->op_type() == "Reshape" || node->op_type() == "Flatten") continue;
       for (const std::string& output : node->output()) open.push_back(output);
     }
   }
-  constexpr std::int64_t kMostColours = 4;
   if (file_.producer() == "pytorch") return OnnxForm::kChannelsFirst;
-  return shape[3] <= kMostColours && shape[1] > kMostColours ? OnnxForm::kChannelsLast
-                                                             : OnnxForm::kChannelsFirst;
+  constexpr std::int64_t kMostColours = 4;
+  const bool is_last = shape[3] <= kMostColours && shape[1] > kMostColours;
+  notes_.push_back(fmt::format(
+      "no operator shows the order of the input's axes; {} is a guess, so compare a prediction "
+      "with one of the program that wrote the file",
+      is_last ? "N, H, W, C" : "N, C, H, W"));
+  return is_last ? OnnxForm::kChannelsLast : OnnxForm::kChannelsFirst;
 }
 
 }  // namespace syncopate

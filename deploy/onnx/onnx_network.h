@@ -25,7 +25,8 @@ struct OnnxWeights {
 struct OnnxNetwork {
   Graph graph;
   std::vector<OnnxWeights> weights;  // the parameters, then the state, in the order of the graph
-  std::string input;                 // its shape in the ONNX file, such as "[N, 3, 32, 32]"
+  // The input's shape in the ONNX file, such as "[N, 3, 32, 32] as N, C, H, W".
+  std::string input;
   std::vector<std::filesystem::path> other_files;  // that hold stored tensors
   // What differs from the ONNX file, such as a softmax that the loss contains; a sentence each.
   std::vector<std::string> notes;

@@ -80,7 +80,7 @@ class OnnxReader {
 
   // onnx_input.cc
   void add_input();
-  OnnxForm form_of_input(const std::string& name, const Shape& shape) const;
+  OnnxForm form_of_input(const std::string& name, const Shape& shape);
 
   // onnx_output.cc
   void drop_last_activation();

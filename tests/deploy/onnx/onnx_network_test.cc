@@ -18,7 +18,7 @@ namespace {
 TEST_F(AnOnnxNetwork, HasTheLayersNamesAndShapesOfPyTorch) {
   const OnnxNetwork network = read(small_onnx_network());
   EXPECT_EQ(operations(network), "conv2d batch_norm relu max_pool flatten dense");
-  EXPECT_EQ(network.input, "[N, 3, 8, 8]");
+  EXPECT_EQ(network.input, "[N, 3, 8, 8] as N, C, H, W");
   EXPECT_EQ(network.graph.name, "net");
   EXPECT_EQ(network.graph.input_shape(), (Shape{8, 8, 3}));
   EXPECT_EQ(network.notes, std::vector<std::string>());

@@ -2,6 +2,7 @@
 // memory. onnx_peer.py and keras_peer.py compare the numbers with those of PyTorch and Keras.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 
 #include "tests/deploy/onnx/onnx_network_case.h"
@@ -78,17 +79,76 @@ TEST_F(AnOnnxNetwork, FlattensMapsForDenseLayersAlone) {
 }
 
 // A layer without kernels or windows does not show the order of the axes of a map.
-TEST_F(AnOnnxNetwork, OfPyTorchHasChannelsFirst) {
-  for (const char* const producer : {"pytorch", "tf2onnx"}) {
-    OnnxModel model({0, 5, 6, 3});
-    model.message.set_producer_name(producer);
-    model.node("Flatten", "flat", {"x"});
-    model.weights("fc.weight", {2, 90});
-    set(model.node("Gemm", "fc", {"flat", "fc.weight"}), "transB", std::int64_t{1});
-    model.output("fc");
-    const bool is_first = producer == std::string("pytorch");
-    EXPECT_EQ(read(model).graph.input_shape(), is_first ? (Shape{6, 3, 5}) : (Shape{5, 6, 3}));
+TEST_F(AnOnnxNetwork, HasTheOrderOfAxesOfTheProgramThatWroteIt) {
+  struct Case {
+    std::string producer;
+    bool is_first;
+  };
+  for (const auto& [producer, is_first] :
+       {Case{"pytorch", true}, Case{"tf2onnx", false}, Case{"syncopate", true}}) {
+    for (const std::int64_t channels : {3, 8}) {
+      OnnxModel model({0, 5, 6, channels});
+      model.message.set_producer_name(producer);
+      model.node("Flatten", "flat", {"x"});
+      model.weights("fc.weight", {2, 30 * channels});
+      set(model.node("Gemm", "fc", {"flat", "fc.weight"}), "transB", std::int64_t{1});
+      model.output("fc");
+      const OnnxNetwork network = read(model);
+      EXPECT_EQ(network.graph.input_shape(),
+                is_first ? (Shape{6, channels, 5}) : (Shape{5, 6, channels}))
+          << producer;
+      EXPECT_EQ(network.input.substr(12), is_first ? " as N, C, H, W" : " as N, H, W, C");
+      EXPECT_EQ(std::ranges::count_if(
+                    network.notes,
+                    [](const std::string& note) { return note.find("is a guess") != note.npos; }),
+                0)
+          << producer;
+    }
   }
+}
+
+// Permute of Keras is a Transpose, too; it says nothing of the input's order.
+TEST_F(AnOnnxNetwork, OfKerasHasItsChannelsLastInFrontOfAnyTranspose) {
+  OnnxModel model({0, 5, 6, 8});
+  model.message.set_producer_name("tf2onnx");
+  set_list(model.node("Transpose", "permuted", {"x"}), "perm", {0, 2, 1, 3});
+  model.node("Flatten", "flat", {"permuted"});
+  model.weights("fc.weight", {240, 2});
+  model.node("MatMul", "fc", {"flat", "fc.weight"});
+  model.output("fc");
+  EXPECT_EQ(read(model).graph.input_shape(), (Shape{5, 6, 8}));
+  EXPECT_EQ(operations(model), "transpose flatten dense");
+  model = OnnxModel({0, 3, 6, 6});  // tf2onnx --inputs-as-nchw
+  model.message.set_producer_name("tf2onnx");
+  model.weights("kernel", {2, 3, 1, 1});
+  model.node("Conv", "conv", {"x", "kernel"});
+  model.output("conv");
+  EXPECT_EQ(read(model).graph.input_shape(), (Shape{6, 6, 3}));
+}
+
+// `export --onnx` brings a map into the order H, W, C by a Transpose for some operators.
+TEST_F(AnOnnxNetwork, OfAnExportHasItsChannelsFirstInFrontOfAnyTranspose) {
+  OnnxModel model({0, 4, 5, 6});
+  set_list(model.node("Transpose", "last", {"x"}), "perm", {0, 3, 1, 2});
+  model.weights("kernel", {2, 6, 1, 1});
+  model.node("Conv", "conv", {"last", "kernel"});
+  model.output("conv");
+  EXPECT_EQ(read(model).graph.input_shape(), (Shape{4, 5, 6}));
+  model.message.set_producer_name("syncopate");
+  EXPECT_EQ(read(model).graph.input_shape(), (Shape{5, 6, 4}));
+}
+
+TEST_F(AnOnnxNetwork, SaysThatItGuessesTheOrderOfTheInput) {
+  OnnxModel model({0, 5, 6, 3});
+  model.node("Flatten", "flat", {"x"});
+  model.weights("fc.weight", {90, 2});
+  model.node("MatMul", "fc", {"flat", "fc.weight"});
+  model.output("fc");
+  const std::vector<std::string> notes = read(model).notes;
+  ASSERT_FALSE(notes.empty());
+  EXPECT_EQ(notes.front(),
+            "no operator shows the order of the input's axes; N, H, W, C is a guess, so compare a "
+            "prediction with one of the program that wrote the file");
 }
 
 }  // namespace
