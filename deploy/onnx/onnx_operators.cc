@@ -160,9 +160,12 @@ void OnnxReader::add_max_pool(const Node& node, const OnnxAttributes& attributes
 void OnnxReader::add_average_pool(const Node& node, const OnnxAttributes& attributes) {
   OnnxValue x = as_map(pending_value(node, 0));
   const MaxPoolOp op = window_of(node, x, attributes);
+  // PyTorch writes an adaptive pool to the size that the map has as a window of one pixel. A Pad in
+  // front of it is that of the next layer.
+  if (op.window == 1 && op.stride == 1 && (op.pad == 0 || x.pad != 0)) {
+    return set(node, OnnxValue(x));
+  }
   x.pad = {};
-  // PyTorch writes an adaptive pool to the size that the map has as a window of one pixel.
-  if (op.window == 1 && op.stride == 1) return set(node, OnnxValue(x));
   set_like(node, x,
            build_.average_pool(x.node, {.window = op.window, .stride = op.stride, .pad = op.pad}));
 }

@@ -361,6 +361,15 @@ TEST_F(AnOnnxMap, GivesItsPadToTheLayerBehindIt) {
   };
   EXPECT_EQ(operation<MaxPoolOp>(pool("MaxPool", "around")).pad, 1);
   EXPECT_EQ(operation<AveragePoolOp>(pool("AveragePool", "around")).pad, 1);
+  // A mean of one pixel leaves the zeros for the layer behind it.
+  set_list(add("AveragePool", "pixels", {"around"}), "kernel_shape", {1, 1});
+  add("Conv", "behind", {"pixels", "next.weight"});
+  EXPECT_EQ(std::get<Conv2dOp>(read("behind").graph.nodes[3].operation).pad, Padding(1));
+  NodeProto& own = add("AveragePool", "own", {"map"});
+  set_list(own, "kernel_shape", {1, 1});
+  set_list(own, "pads", {1, 1, 1, 1});
+  set(own, "count_include_pad", std::int64_t{1});
+  EXPECT_NE(refusal("own").find("a window of 1 with padding 1"), std::string::npos);
   // A maximum of values below 0 would be that of the zeros.
   add("Pad", "of_map", {"map", "ones"});
   EXPECT_EQ(refusal(pool("MaxPool", "of_map")),
