@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -12,33 +13,46 @@
 
 namespace syncopate {
 
-// The loss contains the last softmax, so the network ends in front of it.
+// The loss contains the last softmax or sigmoid, which becomes an Identity here. Only operators
+// that change the shape may stand behind it.
 void OnnxReader::drop_last_activation() {
+  constexpr std::array kOfShapes = {"Identity", "Transpose", "Flatten", "Reshape", "Squeeze"};
+  constexpr int kMostSteps = 8;
   std::string at = output_;
-  constexpr int kMostSteps = 4;
   for (int step = 0; step < kMostSteps; ++step) {
     const auto writer = writers_.find(at);
     if (writer == writers_.end() || writer->second->input_size() < 1) return;
     const Node& node = *writer->second;
-    if (readers_[at].size() > (step == 0 ? 0U : 1U)) return;
-    at = node.input(0);
-    if (node.op_type() == "Identity" || node.op_type() == "Transpose") continue;
-    if (!is_standard(node)) return;
-    if (node.op_type() == "Softmax" || node.op_type() == "LogSoftmax") {
-      dropped_softmax_ = &node;
-      notes_.push_back(fmt::format("the {} at the end ({}) was dropped: the loss contains it",
-                                   node.op_type(), node_name(node)));
-    } else if (node.op_type() == "Sigmoid") {
-      notes_.push_back(fmt::format(
-          "the Sigmoid at the end ({}) was dropped, and the loss is binary-cross-entropy, which "
-          "contains it",
-          node_name(node)));
-      loss_ = LossKind::kBinaryCrossEntropy;
-    } else {
-      return;
+    // PyTorch reads the shape for a Reshape.
+    const auto readers = std::ranges::count_if(
+        readers_[at], [](const Node* reader) { return reader->op_type() != "Shape"; });
+    if (readers > (step == 0 ? 0 : 1) || !is_standard(node)) return;
+    if (std::ranges::find(kOfShapes, node.op_type()) == kOfShapes.end()) {
+      return drop_activation(node);
     }
-    output_ = at;
+    at = node.input(0);
+  }
+}
+
+void OnnxReader::drop_activation(const Node& node) {
+  if (node.op_type() == "Softmax" || node.op_type() == "LogSoftmax") {
+    dropped_softmax_ = &node;
+    dropped_axis_ = OnnxAttributes(file_, node).integer("axis", -1);
+    notes_.push_back(fmt::format("the {} at the end ({}) was dropped: the loss contains it",
+                                 node.op_type(), node_name(node)));
+  } else if (node.op_type() == "Sigmoid") {
+    notes_.push_back(fmt::format(
+        "the Sigmoid at the end ({}) was dropped, and the loss is binary-cross-entropy, which "
+        "contains it",
+        node_name(node)));
+    loss_ = LossKind::kBinaryCrossEntropy;
+  } else {
     return;
+  }
+  for (Node& each : *file_.mutable_graph().mutable_node()) {
+    if (&each != &node) continue;
+    each.set_op_type("Identity");
+    each.clear_attribute();
   }
 }
 
@@ -71,14 +85,24 @@ void OnnxReader::note_folded_batch_norms() {
 
 void OnnxReader::check_dropped_softmax(const OnnxValue& last) const {
   if (dropped_softmax_ == nullptr) return;
-  const bool is_last = last.form == OnnxForm::kChannelsLast || last.form == OnnxForm::kPixelLast ||
-                       last.form == OnnxForm::kRows;
-  const std::int64_t axis = OnnxAttributes(file_, *dropped_softmax_).integer("axis", -1);
-  const auto rank = static_cast<std::int64_t>(shape_of(last).size());
-  if (axis_of(axis, shape_of(last).size()) == (is_last ? rank - 1 : 1)) return;
-  throw UsageError(
-      fmt::format("{}: the Softmax at the end is over axis {} of {}; expected the classes",
-                  file_.path().string(), axis, shown_shape(last)));
+  const OnnxValue& x = values_.at(dropped_softmax_->input(0));
+  const std::size_t rank = shape_of(x).size();
+  const bool is_last = x.form == OnnxForm::kChannelsLast || x.form == OnnxForm::kPixelLast ||
+                       x.form == OnnxForm::kRows;
+  const std::int64_t classes = is_last ? static_cast<std::int64_t>(rank) - 1 : 1;
+  if (axis_of(dropped_axis_, rank) != classes) {
+    throw UsageError(
+        fmt::format("{}: the Softmax at the end is over axis {} of {}; expected the classes",
+                    file_.path().string(), dropped_axis_, shown_shape(x)));
+  }
+  const auto is_one_pixel = [&](const OnnxValue& value) {
+    return num_elements(map_of(value)) == map_of(value).back();
+  };
+  if (x.node == last.node || (is_one_pixel(x) && is_one_pixel(last))) return;
+  throw UsageError(fmt::format(
+      "{}: the Softmax at the end is over axis {} of {}, which becomes {} behind it; expected the "
+      "Softmax over the classes of that",
+      file_.path().string(), dropped_axis_, shown_shape(x), shown_shape(last)));
 }
 
 OnnxNetwork OnnxReader::finish() {

@@ -84,7 +84,9 @@ class OnnxReader {
 
   // onnx_output.cc
   void drop_last_activation();
-  // Throws UsageError unless the softmax that was dropped is over the channels of `last`.
+  void drop_activation(const Node& node);
+  // Throws UsageError unless the softmax that was dropped is over the channels of its input, which
+  // are those of `last`.
   void check_dropped_softmax(const OnnxValue& last) const;
   void note_folded_batch_norms();
   OnnxNetwork finish();
@@ -209,6 +211,7 @@ class OnnxReader {
   std::string output_;
   LossKind loss_ = LossKind::kSoftmaxCrossEntropy;
   const Node* dropped_softmax_ = nullptr;
+  std::int64_t dropped_axis_ = -1;
   std::map<std::string, const Node*, std::less<>> writers_;               // by value
   std::map<std::string, std::vector<const Node*>, std::less<>> readers_;  // by value
   std::map<std::string, OnnxValue, std::less<>> values_;
