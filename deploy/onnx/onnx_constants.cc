@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "models/base/errors.h"
+
 namespace syncopate {
 namespace {
 
@@ -29,6 +31,10 @@ std::optional<std::int64_t> small_product(const std::vector<double>& sides) {
   return static_cast<std::int64_t>(product);
 }
 
+bool has_nan(const std::vector<double>& numbers) {
+  return std::ranges::any_of(numbers, [](double number) { return std::isnan(number); });
+}
+
 Shape to_shape(const std::vector<double>& sides) { return {sides.begin(), sides.end()}; }
 
 }  // namespace
@@ -50,7 +56,12 @@ const OnnxConstant* OnnxConstants::input(const NodeProto& node, int index) const
 }
 
 std::vector<float> OnnxConstants::floats(const OnnxConstant& constant) const {
-  if (constant.stored == nullptr) return {constant.numbers.begin(), constant.numbers.end()};
+  if (constant.stored == nullptr) {
+    if (has_nan(constant.numbers)) {
+      throw UsageError("with the number of samples, which is not fixed, as a weight");
+    }
+    return {constant.numbers.begin(), constant.numbers.end()};
+  }
   std::vector<float> stored = file_.read_floats(*constant.stored);
   if (!constant.is_transposed) return stored;
   const auto rows = static_cast<std::size_t>(constant.shape[0]);
@@ -77,6 +88,12 @@ std::optional<std::vector<double>> OnnxConstants::numbers(const OnnxConstant& co
 }
 
 std::optional<std::vector<std::int64_t>> OnnxConstants::integers(const std::string& name) const {
+  auto whole = sides(name);
+  if (whole && std::ranges::find(*whole, kSamples) != whole->end()) return std::nullopt;
+  return whole;
+}
+
+std::optional<std::vector<std::int64_t>> OnnxConstants::sides(const std::string& name) const {
   const OnnxConstant* constant = find(name);
   if (constant == nullptr || constant->is_float) return std::nullopt;
   const auto values = numbers(*constant);
@@ -84,7 +101,8 @@ std::optional<std::vector<std::int64_t>> OnnxConstants::integers(const std::stri
   std::vector<std::int64_t> whole;
   for (const double value : *values) {
     constexpr double kMost = 9e15;  // whole numbers up to here are exact
-    whole.push_back(static_cast<std::int64_t>(std::clamp(value, -kMost, kMost)));
+    whole.push_back(
+        std::isnan(value) ? kSamples : static_cast<std::int64_t>(std::clamp(value, -kMost, kMost)));
   }
   return whole;
 }
@@ -93,7 +111,12 @@ std::optional<double> OnnxConstants::number(const std::string& name) const {
   const OnnxConstant* constant = find(name);
   if (constant == nullptr || num_elements(constant->shape) != 1) return std::nullopt;
   const auto values = numbers(*constant);
-  return values ? std::optional(values->front()) : std::nullopt;
+  return values && !std::isnan(values->front()) ? std::optional(values->front()) : std::nullopt;
+}
+
+bool OnnxConstants::has_samples(const std::string& name) const {
+  const OnnxConstant* constant = find(name);
+  return constant != nullptr && has_nan(constant->numbers);
 }
 
 OnnxConstants::Folded OnnxConstants::constant(const OnnxAttributes& attributes) const {
@@ -303,6 +326,12 @@ OnnxConstants::Folded OnnxConstants::arithmetic(const NodeProto& node) const {
     const double x = (*left)[left->size() == 1 ? 0 : i];
     const double y = (*right)[right->size() == 1 ? 0 : i];
     double value = 0.0;
+    const bool is_sum = node.op_type() == "Add" || node.op_type() == "Sub";
+    const bool is_product = node.op_type() == "Mul" || node.op_type() == "Div";
+    if (std::isnan(x) && ((is_sum && y == 0.0) || (is_product && y == 1.0))) {
+      result.numbers.push_back(x);  // the number of samples, unchanged
+      continue;
+    }
     if (node.op_type() == "Add") {
       value = x + y;
     } else if (node.op_type() == "Sub") {
@@ -337,7 +366,9 @@ OnnxConstants::Folded OnnxConstants::compute(
     };
     const std::int64_t begin = position(attributes.integer("start", 0));
     const std::int64_t end = std::max(begin, position(attributes.integer("end", rank)));
-    return list_of({shape->begin() + begin, shape->begin() + end});
+    OnnxConstant sides = list_of({shape->begin() + begin, shape->begin() + end});
+    std::ranges::replace(sides.numbers, -1.0, std::numeric_limits<double>::quiet_NaN());
+    return sides;
   }
   if (op == "ConstantOfShape") return filled(node, attributes);
   if (op == "Identity" && input(node, 0) != nullptr) return *input(node, 0);

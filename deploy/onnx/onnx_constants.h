@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,8 +20,12 @@ struct OnnxConstant {
   bool is_float = true;
   const proto::onnx::TensorProto* stored = nullptr;  // null if it was computed
   bool is_transposed = false;                        // the stored matrix, with its axes exchanged
-  std::vector<double> numbers;                       // if it was computed
+  // If it was computed. NaN is the number of samples, where that is not fixed.
+  std::vector<double> numbers;
 };
+
+// In a shape, the number of samples that is not fixed.
+inline constexpr std::int64_t kSamples = std::numeric_limits<std::int64_t>::min();
 
 // One thread only. Lives as long as its file.
 class OnnxConstants {
@@ -35,12 +40,19 @@ class OnnxConstants {
   bool fold(const proto::onnx::NodeProto& node,
             const std::function<std::optional<Shape>(const std::string&)>& shape_of);
 
+  // Throws UsageError for a number of samples that is not fixed.
   std::vector<float> floats(const OnnxConstant& constant) const;
   // Returns the elements of a constant that is small; none if it is not.
   std::optional<std::vector<double>> numbers(const OnnxConstant& constant) const;
+  // Returns none if an element is a number of samples that is not fixed.
   std::optional<std::vector<std::int64_t>> integers(const std::string& name) const;
-  // Returns the number that a constant of one element has.
+  // Returns the elements of a shape, which may be kSamples.
+  std::optional<std::vector<std::int64_t>> sides(const std::string& name) const;
+  // Returns the number that a constant of one element has; none for a number of samples that is
+  // not fixed.
   std::optional<double> number(const std::string& name) const;
+  // Whether an element of the constant is a number of samples that is not fixed.
+  bool has_samples(const std::string& name) const;
 
  private:
   using Folded = std::optional<OnnxConstant>;

@@ -237,6 +237,9 @@ void OnnxReader::add_arithmetic(const Node& node, const OnnxAttributes& /*attrib
   for (const int i : {0, 1}) {
     if (is_value(node, i)) continue;
     const auto number = has_input(node, i) ? constants_.number(node.input(i)) : std::nullopt;
+    if (!number && has_input(node, i) && constants_.has_samples(node.input(i))) {
+      throw UsageError("with the number of samples, which is not fixed; expected a number");
+    }
     if (!number) {
       throw UsageError(op == "Add" ? "of a constant that is no layer's bias and no number"
                                    : "by a constant that is no number");

@@ -165,19 +165,25 @@ OnnxValue OnnxReader::reshaped(const Node& node, const OnnxValue& x, Shape targe
 
 void OnnxReader::add_reshape(const Node& node, const OnnxAttributes& attributes) {
   const OnnxValue& x = pending_value(node, 0);
-  const auto target = constants_.integers(node.input(1));
-  if (!target) throw UsageError("to a shape that is computed from the input");
+  const auto target = constants_.sides(node.input(1));
+  if (!target || target->empty()) {
+    throw UsageError("to a shape that is computed from the input");
+  }
   const Shape found = shape_of(x);
   Shape sides = *target;
   const bool copies_zeros = attributes.integer("allowzero", 0) == 0;
   for (std::size_t i = 0; copies_zeros && i < sides.size() && i < found.size(); ++i) {
     if (sides[i] == 0 && i > 0) sides[i] = found[i];
   }
-  // The first side is the number of samples: -1 or 0, the fixed number, or the one that follows.
-  const bool keeps_samples =
-      !sides.empty() && (sides[0] == -1 || (sides[0] == 0 && copies_zeros) || sides[0] == batch_);
+  if (std::ranges::count(sides, kSamples) > (sides[0] == kSamples ? 1 : 0)) {
+    throw UsageError("to a shape whose first side is not the number of samples");
+  }
+  // The first side is the number of samples: 0, the number that is fixed or not, or -1, the one
+  // that follows from the other sides.
+  const bool keeps_samples = sides[0] == -1 || sides[0] == kSamples ||
+                             (sides[0] == 0 && copies_zeros) || sides[0] == batch_;
   if (!keeps_samples) throw UsageError(fmt::format("to [{}]", fmt::join(sides, ", ")));
-  const bool is_open = sides[0] == -1 && batch_ != -1;
+  const bool is_open = sides[0] == -1;
   sides.erase(sides.begin());
   if (is_open && std::ranges::find(sides, -1) != sides.end()) throw UsageError("to two open sides");
   set(node, reshaped(node, x, std::move(sides)));

@@ -179,6 +179,52 @@ TEST_F(AnOnnxNetwork, TakesTheConstantsThatPyTorchComputes) {
   EXPECT_TRUE(read(model).notes.empty());
 }
 
+// A number of samples that is not fixed is no number of the network.
+TEST_F(AnOnnxNetwork, MayReadTheNumberOfSamplesForAShapeAlone) {
+  const auto model_with = [](const std::string& last) {
+    OnnxModel model({0, 6});
+    model.weights("fc.weight", {6, 4});
+    model.node("MatMul", "fc", {"x", "fc.weight"});
+    model.node("Shape", "shape", {"x"});
+    model.list("first", {0}).clear_dims();
+    model.node("Gather", "samples", {"shape", "first"});
+    set(model.node("Cast", "as_float", {"samples"}), "to", std::int64_t{1});
+    model.list("one", {1}).clear_dims();
+    model.node("Mul", "same", {"samples", "one"});
+    model.list("axis", {0});
+    model.node("Unsqueeze", "list", {"same", "axis"});
+    model.list("rest", {-1});
+    set(model.node("Concat", "target", {"list", "rest"}), "axis", std::int64_t{0});
+    set(model.node("Concat", "reversed", {"rest", "list"}), "axis", std::int64_t{0});
+    model.list("open", {-1, -1});
+    if (last == "Div" || last == "Mul") model.node(last, "end", {"fc", "as_float"});
+    if (last == "later bias") {
+      model.node("Unsqueeze", "bias", {"as_float", "axis"});
+      model.weights("fc2.weight", {4, 1});
+      model.node("MatMul", "fc2", {"fc", "fc2.weight"});
+      model.node("Add", "end", {"fc2", "bias"});
+    }
+    if (last == "target" || last == "reversed" || last == "open") {
+      model.node("Reshape", "end", {"fc", last});
+    }
+    model.output("end");
+    return model;
+  };
+  EXPECT_EQ(operations(model_with("target")), "dense");
+  for (const char* const op : {"Div", "Mul"}) {
+    EXPECT_NE(
+        error_of(model_with(op))
+            .find(std::string(op) + " with the number of samples, which is not fixed; expected a"),
+        std::string::npos)
+        << error_of(model_with(op));
+  }
+  EXPECT_NE(error_of(model_with("later bias")).find("the number of samples, which is not fixed"),
+            std::string::npos);
+  EXPECT_NE(error_of(model_with("reversed")).find("whose first side is not the number of samples"),
+            std::string::npos);
+  EXPECT_NE(error_of(model_with("open")).find("Reshape to two open sides"), std::string::npos);
+}
+
 TEST_F(AnOnnxNetwork, HasTheMeanOverHeightAndWidth) {
   for (const char* const kind : {"GlobalAveragePool", "attribute", "input"}) {
     OnnxModel model = map_of_four();
