@@ -24,7 +24,10 @@ class ActivationJoiner {
 
   void join() {
     for (NodeProto& node : *file_.mutable_graph().mutable_node()) {
-      if (node.op_type() != "Mul" || node.input_size() != 2 || node.attribute_size() > 0) continue;
+      if (!is_standard(node) || node.op_type() != "Mul" || node.input_size() != 2 ||
+          node.attribute_size() > 0) {
+        continue;
+      }
       if (!join_gated(node)) join_gelu(node);
     }
   }
@@ -36,7 +39,8 @@ class ActivationJoiner {
   }
   const NodeProto* writer(const std::string& value, std::string_view op, int inputs) const {
     const NodeProto* node = writer(value);
-    const bool fits = node != nullptr && node->op_type() == op && node->input_size() == inputs;
+    const bool fits = node != nullptr && is_standard(*node) && node->op_type() == op &&
+                      node->input_size() == inputs;
     return fits ? node : nullptr;
   }
   bool is_number(const std::string& value, double expected) const {
@@ -61,7 +65,10 @@ class ActivationJoiner {
     for (const int i : {0, 1}) {
       const std::string& x = node.input(1 - i);
       const NodeProto* gate = writer(node.input(i), "Sigmoid", 1);
-      if (gate != nullptr && gate->input(0) == x) return replace(node, "Silu", x), true;
+      if (gate != nullptr && gate->input(0) == x) {
+        node.set_domain(kJoinedDomain);
+        return replace(node, "Silu", x), true;
+      }
       gate = writer(node.input(i), "HardSigmoid", 1);
       if (gate == nullptr || gate->input(0) != x) continue;
       const OnnxAttributes attributes(file_, *gate);

@@ -14,12 +14,13 @@ void join_parts(OnnxFile& file) {
   std::map<std::string, const NodeProto*, std::less<>> splits;
   for (const NodeProto& node : file.graph().node()) {
     constants.fold(node, [](const auto&) { return std::nullopt; });
-    if (node.op_type() == "SplitToSequence" && node.input_size() == 2 && node.output_size() == 1) {
+    if (is_standard(node) && node.op_type() == "SplitToSequence" && node.input_size() == 2 &&
+        node.output_size() == 1) {
       splits.emplace(node.output(0), &node);
     }
   }
   for (NodeProto& node : *file.mutable_graph().mutable_node()) {
-    if (node.op_type() != "SequenceAt" || node.input_size() != 2) continue;
+    if (!is_standard(node) || node.op_type() != "SequenceAt" || node.input_size() != 2) continue;
     const auto split = splits.find(node.input(0));
     if (split == splits.end()) continue;
     const OnnxConstant* size = constants.find(split->second->input(1));
@@ -29,6 +30,7 @@ void join_parts(OnnxFile& file) {
     const OnnxAttributes attributes(file, *split->second);
     if (!sizes || sizes->size() != 1 || attributes.integer("keepdims", 1) == 0) continue;
     node.set_op_type("Part");
+    node.set_domain(kJoinedDomain);
     node.clear_input();
     node.add_input(split->second->input(0));
     node.clear_attribute();

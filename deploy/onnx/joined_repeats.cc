@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "deploy/onnx/onnx_reader.h"
@@ -27,7 +28,7 @@ class RepeatJoiner {
 
   void join() {
     for (NodeProto& node : *file_.mutable_graph().mutable_node()) {
-      if (node.op_type() == "Tile" && node.input_size() == 2 && node.output_size() == 1) {
+      if (is(node, "Tile") && node.input_size() == 2 && node.output_size() == 1) {
         join_tile(node);
       }
     }
@@ -39,6 +40,10 @@ class RepeatJoiner {
     std::int64_t count;
     std::int64_t rank;
   };
+
+  static bool is(const NodeProto& node, std::string_view op) {
+    return is_standard(node) && node.op_type() == op;
+  }
 
   NodeProto* only_reader(const NodeProto& node) {
     const auto found = readers_.find(node.output(0));
@@ -61,7 +66,7 @@ class RepeatJoiner {
 
   void join_tile(NodeProto& tile) {
     const auto writer = writers_.find(tile.input(0));
-    if (writer == writers_.end() || writer->second->op_type() != "Unsqueeze" ||
+    if (writer == writers_.end() || !is(*writer->second, "Unsqueeze") ||
         writer->second->input_size() != 2) {
       return;
     }
@@ -69,14 +74,15 @@ class RepeatJoiner {
     const auto what = repeated(tile, *writer->second);
     NodeProto* reader = what ? only_reader(tile) : nullptr;
     if (reader == nullptr) return;
-    if (reader->op_type() == "Transpose") {
+    if (is(*reader, "Transpose")) {
       const NodeProto* next = reader->output_size() == 1 ? only_reader(*reader) : nullptr;
-      if (next == nullptr || next->op_type() != "Reshape") return;
+      if (next == nullptr || !is(*next, "Reshape")) return;
       if (!remove_axis(*reader, *what)) return;
-    } else if (reader->op_type() != "Reshape") {
+    } else if (!is(*reader, "Reshape")) {
       return;
     }
     tile.set_op_type("Repeat");
+    tile.set_domain(kJoinedDomain);
     tile.clear_input();
     tile.add_input(x);
     add_integer(tile, "axis", what->axis - 1);

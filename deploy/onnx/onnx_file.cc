@@ -84,6 +84,10 @@ bool is_standard(const NodeProto& node) {
   return node.domain().empty() || node.domain() == "ai.onnx";
 }
 
+std::string operator_name(const NodeProto& node) {
+  return is_standard(node) ? node.op_type() : node.domain() + "::" + node.op_type();
+}
+
 std::string listed_names(const std::vector<std::string>& names) {
   const std::size_t count = std::min(names.size(), kListedNodes);
   const std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + count, ", "));

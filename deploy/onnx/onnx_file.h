@@ -64,5 +64,9 @@ std::string node_name(const proto::onnx::NodeProto& node);
 std::string listed_names(const std::vector<std::string>& names);
 // Whether the operator is one of ONNX. Operators of other domains may have the same names.
 bool is_standard(const proto::onnx::NodeProto& node);
+// The domain of the nodes that take the place of several ones: Silu, Part and Repeat.
+inline constexpr const char* kJoinedDomain = "syncopate.joined";
+// Returns the operator's name, behind its domain unless that is ONNX's, such as "com.acme::Relu".
+std::string operator_name(const proto::onnx::NodeProto& node);
 
 }  // namespace syncopate

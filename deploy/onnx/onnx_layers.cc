@@ -145,7 +145,7 @@ std::vector<float> OnnxReader::list_of(const Node& node, int index, std::int64_t
 std::optional<OnnxReader::LaterBias> OnnxReader::later_bias(const Node& node,
                                                             std::int64_t channels) const {
   const Node* reader = only_reader(node);
-  if (reader == nullptr || reader->op_type() != "Add" || reader->input_size() != 2) return {};
+  if (reader == nullptr || operator_name(*reader) != "Add" || reader->input_size() != 2) return {};
   const int index = reader->input(0) == node.output(0) ? 1 : 0;
   const OnnxConstant* bias = constant(*reader, index);
   if (bias == nullptr || !bias->is_float || num_elements(bias->shape) != channels) return {};

@@ -22,8 +22,7 @@ constexpr std::array kOnnxActivations = {
 
 }  // namespace
 
-// Silu, Repeat and Part are names that join_activations(), join_repeats() and join_parts() give;
-// Swish is no operator of the opsets here.
+// join_activations(), join_repeats() and join_parts() write the nodes of kJoinedDomain.
 std::span<const OnnxReader::Row> OnnxReader::rows() {
   static const std::vector<Row> kRows = {
       {"Conv",
@@ -75,13 +74,13 @@ std::span<const OnnxReader::Row> OnnxReader::rows() {
       {"Sigmoid", 1, {}, nullptr, &OnnxReader::add_activation},
       {"Tanh", 1, {}, nullptr, &OnnxReader::add_activation},
       {"Gelu", 1, {"approximate"}, &OnnxReader::check_gelu, &OnnxReader::add_activation},
-      {"Silu", 1, {}, nullptr, &OnnxReader::add_activation},
+      {"syncopate.joined::Silu", 1, {}, nullptr, &OnnxReader::add_activation},
       {"HardSwish", 1, {}, nullptr, &OnnxReader::add_activation},
       {"HardSigmoid", 1, {"alpha", "beta"}, nullptr, &OnnxReader::add_hard_sigmoid},
       {"Clip", 1, {}, nullptr, &OnnxReader::add_clip},
       {"Slice", 3, {}, nullptr, &OnnxReader::add_slice},
       {"Split", 1, {"axis", "num_outputs"}, nullptr, &OnnxReader::add_split},
-      {"Part", 1, {"axis", "index", "size"}, nullptr, &OnnxReader::add_part},
+      {"syncopate.joined::Part", 1, {"axis", "index", "size"}, nullptr, &OnnxReader::add_part},
       {"Softmax", 1, {"axis"}, nullptr, &OnnxReader::add_softmax},
       {"Resize",
        1,
@@ -89,7 +88,7 @@ std::span<const OnnxReader::Row> OnnxReader::rows() {
         "extrapolation_value", "keep_aspect_ratio_policy", "mode", "nearest_mode"},
        &OnnxReader::check_resize,
        &OnnxReader::add_resize},
-      {"Repeat", 1, {"axis", "count"}, nullptr, &OnnxReader::add_repeat},
+      {"syncopate.joined::Repeat", 1, {"axis", "count"}, nullptr, &OnnxReader::add_repeat},
       {"Pad", 2, {"mode"}, nullptr, &OnnxReader::add_pad},
       {"Identity", 1, {}, nullptr, &OnnxReader::add_identity},
       {"Cast", 1, {"to", "saturate"}, nullptr, &OnnxReader::add_identity},

@@ -116,7 +116,7 @@ void OnnxReader::add(const Node& node) {
     return shape_of(found->second);
   };
   if (constants_.fold(node, known_shape)) return;
-  const std::string op = is_standard(node) ? node.op_type() : node.domain() + "::" + node.op_type();
+  const std::string op = operator_name(node);
   const auto row = std::ranges::find(rows(), op, &Row::op);
   // PyTorch writes these operators for a dropout that overwrites its input.
   if (op == "RandomUniformLike") {
@@ -164,7 +164,7 @@ void OnnxReader::add_known(const Node& node, const Row& row, const OnnxAttribute
 }
 
 void OnnxReader::refuse(const Node& node, const std::string& what) {
-  const std::string op = is_standard(node) ? node.op_type() : node.domain() + "::" + node.op_type();
+  const std::string op = node.domain() == kJoinedDomain ? node.op_type() : operator_name(node);
   const std::string text = shown_name(op) + (what.empty() ? "" : " ") + what;
   auto entry = std::ranges::find(missing_, text, [](const auto& each) { return each.first; });
   if (entry == missing_.end()) entry = missing_.insert(entry, {text, {}});

@@ -328,6 +328,8 @@ TEST_F(AnOnnxMap, HasPartsOfItsChannels) {
   model_.list("beyond", {2}).clear_dims();
   add("SequenceAt", "none", {"parts", "beyond"});
   EXPECT_EQ(refusal("none"), "Part of part 2 of 2 along axis 1 of [N, 4, 6, 8] in node none");
+  add("SequenceAt", "odd", {"parts", "index"}).set_domain("com.acme");
+  EXPECT_NE(refusal("odd").find("com.acme::SequenceAt in node odd"), std::string::npos);
 }
 
 TEST_F(AnOnnxMap, IsMultipliedByAnotherAsMatrices) {
