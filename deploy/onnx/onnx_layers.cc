@@ -119,7 +119,11 @@ void OnnxReader::take(const Node& node, int index, const std::string& layer) {
   if (is_first) return;
   const bool is_list =
       tensor.shape.empty() || num_elements(tensor.shape) == std::ranges::max(tensor.shape);
-  if (is_list && file_.producer() != "pytorch") return;
+  if (is_list) {
+    const bool is_noted = std::ranges::find(copied_lists_, layer) != copied_lists_.end();
+    if (user->second != layer && !is_noted) copied_lists_.push_back(layer);
+    return;
+  }
   throw UsageError(fmt::format("with the tensor {} of {}", shown_name(user->first), user->second));
 }
 

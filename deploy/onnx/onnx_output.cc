@@ -150,6 +150,11 @@ OnnxNetwork OnnxReader::finish() {
     notes_.push_back("layers without a bias got one of zeros, which is trained: " +
                      listed_names(layers_with_new_bias_));
   }
+  if (!copied_lists_.empty()) {
+    notes_.push_back(
+        "biases or norms that the file stores once for several layers are trained apart: " +
+        listed_names(copied_lists_));
+  }
   network.notes = std::move(notes_);
   return network;
 }

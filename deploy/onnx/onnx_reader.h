@@ -172,9 +172,9 @@ class OnnxReader {
     int input = 0;
   };
   std::optional<LaterBias> later_bias(const Node& node, std::int64_t channels) const;
-  // Notes that a layer has a constant input of a node. Throws UsageError if another layer has it: a
-  // copy for each would be trained apart. Exporters but PyTorch's store equal tensors once, so a
-  // list may be shared by chance, such as biases of zeros; layers that share their kernel are one.
+  // Notes that a layer has a constant input of a node. Throws UsageError if another layer has it as
+  // its kernel: a copy for each would be trained apart. Exporters store equal tensors once, so a
+  // list may be shared by chance, such as the weights of two norms; each layer gets a copy of it.
   void take(const Node& node, int index, const std::string& layer);
   std::string kernel_weight(const Node& node, std::size_t rank, Shape& shape);
   // Reads the bias of a layer from an input of the node or from a later Add; empty without one.
@@ -222,6 +222,7 @@ class OnnxReader {
   std::vector<std::pair<std::string, std::vector<std::string>>> missing_;  // nodes by what lacks
   std::vector<std::string> notes_;
   std::vector<std::string> layers_with_new_bias_;
+  std::vector<std::string> copied_lists_;  // layers with a list that another layer has, too
 };
 
 // The padding of a convolution or a pool. Throws UsageError for a kind that is not known.

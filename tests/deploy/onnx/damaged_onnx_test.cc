@@ -129,36 +129,6 @@ const WrongFile kWrongFiles[] = {
        model.node("Gemm", "first", {"fc", "square"});
        model.node("Gemm", "again", {"first", "square"});
        graph_of(model).mutable_output(0)->set_name("again");
-     }},
-    {"WithASharedBias", "Gemm with the tensor shifts of first in node again",
-     [](OnnxModel& model) {
-       model.message.set_producer_name("pytorch");
-       model.weights("one", {5, 5});
-       model.weights("two", {5, 5});
-       model.weights("shifts", {5});
-       model.node("Gemm", "first", {"fc", "one", "shifts"});
-       model.node("Gemm", "again", {"first", "two", "shifts"});
-       graph_of(model).mutable_output(0)->set_name("again");
-     }},
-    {"WithASharedLayerNorm", "LayerNormalization with the tensor norm.weight of norm in node again",
-     [](OnnxModel& model) {
-       model.message.set_producer_name("pytorch");
-       model.weights("norm.weight", {5});
-       model.weights("norm.bias", {5});
-       model.node("LayerNormalization", "norm", {"fc", "norm.weight", "norm.bias"});
-       model.node("LayerNormalization", "again", {"norm", "norm.weight", "norm.bias"});
-       graph_of(model).mutable_output(0)->set_name("again");
-     }},
-    {"WithASharedBatchNorm", "BatchNormalization with the tensor bn.weight of bn in node again",
-     [](OnnxModel& model) {
-       model.message.set_producer_name("pytorch");
-       model.weights("kernel", {4, 3, 1, 1});
-       model.node("Conv", "map", {"x", "kernel"});
-       model.batch_norm("bn", "map", 4);
-       model.node("BatchNormalization", "again",
-                  {"bn", "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var"});
-       model.node("GlobalAveragePool", "mean", {"again"});
-       graph_of(model).mutable_output(0)->set_name("mean");
      }}};
 
 class AWrongOnnxFile : public testing::TestWithParam<WrongFile> {};

@@ -258,16 +258,43 @@ TEST_F(AnOnnxNetwork, JoinsChannelsAndAddsMaps) {
   EXPECT_EQ(network.graph.num_classes(), 8);
 }
 
-// tf2onnx stores equal initial values of several layers once.
+// PyTorch in evaluation mode and tf2onnx store equal values of several layers once.
 TEST_F(AnOnnxNetwork, MayShareAListOfValues) {
-  OnnxModel model({0, 4});
-  model.weights("one", {4, 4});
-  model.weights("two", {4, 4});
-  model.weights("shifts", {4});
-  model.node("Gemm", "first", {"x", "one", "shifts"});
-  model.node("Gemm", "again", {"first", "two", "shifts"});
-  model.output("again");
-  EXPECT_EQ(operations(model), "dense dense");
+  for (const char* const producer : {"pytorch", "tf2onnx"}) {
+    OnnxModel model({0, 4});
+    model.message.set_producer_name(producer);
+    model.weights("one", {4, 4});
+    model.weights("two", {4, 4});
+    model.weights("shifts", {4});
+    model.node("Gemm", "first", {"x", "one", "shifts"});
+    model.node("Gemm", "again", {"first", "two", "shifts"});
+    model.output("again");
+    EXPECT_EQ(operations(model), "dense dense");
+    EXPECT_EQ(read(model).notes,
+              std::vector<std::string>{"biases or norms that the file stores once for several "
+                                       "layers are trained apart: again"});
+  }
+}
+
+TEST_F(AnOnnxNetwork, MayShareTheValuesOfItsNorms) {
+  OnnxModel model = map_of_four();
+  model.batch_norm("bn", "map", 4);
+  model.node("BatchNormalization", "bn2",
+             {"bn", "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var"});
+  model.node("GlobalAveragePool", "mean", {"bn2"});
+  model.list("sides", {2, 3});
+  model.node("Squeeze", "vector", {"mean", "sides"});
+  for (const char* const name : {"norm", "norm2"}) {
+    model.node("LayerNormalization", name,
+               {name == std::string("norm") ? "vector" : "norm", "bn.weight", "bn.bias"});
+  }
+  model.output("norm2");
+  const OnnxNetwork network = read(model);
+  EXPECT_EQ(operations(network),
+            "conv2d batch_norm batch_norm global_average_pool layer_norm layer_norm");
+  EXPECT_EQ(network.notes,
+            std::vector<std::string>{"biases or norms that the file stores once for several "
+                                     "layers are trained apart: bn_2, bn_3, bn_4"});
 }
 
 TEST_F(AnOnnxNetwork, KeepsDropoutOfTrainingModeAlone) {
