@@ -89,9 +89,11 @@ std::vector<double> OnnxReader::scales_of(const Node& node, const OnnxValue& x,
 }
 
 void OnnxReader::add_resize(const Node& node, const OnnxAttributes& attributes) {
-  const OnnxValue& x = value(node, 0);
+  OnnxValue x = value(node, 0);
   const std::vector<double> scales = scales_of(node, x, attributes);
   std::vector<double> expected(scales.size(), 1.0);
+  // A Reshape of a vector does not say which axis has the channels; the scales do.
+  if (x.form == OnnxForm::kChannelsLast && scales[1] == 1.0 && scales[3] != 1.0) x = as_map(x);
   const bool is_first = x.form == OnnxForm::kChannelsFirst;
   if (!is_first && x.form != OnnxForm::kChannelsLast) {
     throw UsageError(fmt::format("of {}; expected a map", shown_shape(x)));

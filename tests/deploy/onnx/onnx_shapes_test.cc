@@ -137,6 +137,19 @@ TEST_F(AnOnnxMap, MayBeResizedToSizesOrAlongNamedAxes) {
   EXPECT_EQ(operations("same"), "");
 }
 
+// As a decoder of PyTorch begins: Linear, view(-1, 4, 6, 8), interpolate(scale_factor=2).
+TEST_F(AnOnnxMap, OfAReshapedVectorIsEnlargedAlongItsLastAxes) {
+  model_ = OnnxModel({0, 192});
+  add("Reshape", "map", {"x", list("sides", {-1, 4, 6, 8})});
+  add("Resize", "up", {"map", "", floats("scales", {1, 1, 2, 2})});
+  model_.weights("conv.weight", {4, 4, 1, 1});
+  add("Conv", "conv", {"up", "conv.weight"});
+  // The first nodes are input and reshape.
+  EXPECT_EQ(operations("conv"), "transpose upsample2d conv2d");
+  EXPECT_EQ(operation<TransposeOp>("conv").order, (std::array<int, 3>{1, 2, 0}));
+  EXPECT_EQ(read("conv").graph.logits_shape(), (Shape{12, 16, 4}));
+}
+
 TEST_F(AnOnnxMap, IsNotResizedByOtherNumbers) {
   add("Resize", "uneven", {"map", "", floats("uneven_scales", {1, 1, 2, 3})});
   EXPECT_EQ(refusal("uneven"),
