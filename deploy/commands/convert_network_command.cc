@@ -58,17 +58,29 @@ void require_others_stay(const ConvertOptions& options, const OnnxNetwork& netwo
 }
 
 // Returns the text of the network file. The file that a user gets is read again here, so that its
-// limits are those of --model file:.
-std::string network_text(const Graph& graph, const fs::path& path) {
+// limits are those of --model file:. source: the ONNX file, for messages.
+std::string network_text(const Graph& graph, const fs::path& source) {
   std::string text = to_network_file(graph);
   const Node& input = graph.first_input();
-  const Graph again = parse_network_file(text, path.string(),
-                                         {.sample_shape = input.shape,
-                                          .classes = static_cast<int>(graph.num_classes()),
-                                          .input = std::get<InputOp>(input.operation),
-                                          .target_shape = graph.target_shape(),
-                                          .target_dtype = graph.target_dtype()});
-  check(first_difference(graph, again).empty(), "a network file gives the network again");
+  const NetworkInput data{.sample_shape = input.shape,
+                          .classes = static_cast<int>(graph.num_classes()),
+                          .input = std::get<InputOp>(input.operation),
+                          .target_shape = graph.target_shape(),
+                          .target_dtype = graph.target_dtype()};
+  // A message names a line of the text, which is not written yet.
+  const auto refuse = [&](const std::string& message) {
+    const std::size_t place = message.find(": ");
+    throw UsageError(source.string() + ": it becomes a network that is refused: " +
+                     (place == std::string::npos ? message : message.substr(place + 2)));
+  };
+  try {
+    const Graph again = parse_network_file(text, "network", data);
+    check(first_difference(graph, again).empty(), "a network file gives the network again");
+  } catch (const UsageError& error) {
+    refuse(error.what());
+  } catch (const ShapeError& error) {
+    refuse(error.what());
+  }
   return text;
 }
 
@@ -87,7 +99,7 @@ int run_convert_network(const ConvertOptions& options, std::ostream& out) {
   require_new_files(options);
   const OnnxNetwork network = read_onnx_network(options.source);
   require_others_stay(options, network);
-  const std::string text = network_text(network.graph, options.out);
+  const std::string text = network_text(network.graph, options.source);
   // Both files are complete before one of them replaces an older one.
   ReplacingFile file(options.out);
   file.write(std::as_bytes(std::span(text)));

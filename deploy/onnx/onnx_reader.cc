@@ -150,8 +150,10 @@ void OnnxReader::add_known(const Node& node, const Row& row, const OnnxAttribute
                                 node_name(node), row.op, shown_name(input)));
     }
     (this->*row.add)(node, attributes);
+    const auto result = values_.find(node.output(0));
+    if (result == values_.end()) return;  // the first part of a Split, which no node reads
     std::int64_t elements = 1;
-    for (const std::int64_t side : map_of(values_.at(node.output(0)))) {
+    for (const std::int64_t side : map_of(result->second)) {
       if (__builtin_mul_overflow(elements, side, &elements) || elements > kMostOnnxElements) {
         refuse(node, fmt::format("with more than {} elements for one sample", kMostOnnxElements));
       }

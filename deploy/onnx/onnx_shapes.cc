@@ -319,7 +319,10 @@ void OnnxReader::add_split(const Node& node, const OnnxAttributes& attributes) {
   for (int i = 0; i < node.output_size(); ++i) {
     const std::int64_t size = sizes[static_cast<std::size_t>(i)];
     if (size < 1 || first >= channels || size > channels) throw UsageError("by these sizes");
-    add_channels(node, i, x, axis, first, std::min(first + size, channels));
+    const std::string& part = node.output(i);
+    if (part == output_ || readers_.contains(part)) {
+      add_channels(node, i, x, axis, first, std::min(first + size, channels));
+    }
     first += size;
   }
 }

@@ -58,6 +58,22 @@ TEST_F(ConvertOfAnOnnxFile, LeavesNoFilesOfAWrongOne) {
   EXPECT_FALSE(std::filesystem::exists(weights_));
 }
 
+// The network file is not written, so the message names the ONNX file.
+TEST_F(ConvertOfAnOnnxFile, NamesTheOnnxFileWhereItsNetworkIsRefused) {
+  OnnxModel model = small_onnx_network();
+  model.node("Relu", "unread", {"fc"});
+  model.node("Shape", "shape", {"unread"});
+  model.node("Reshape", "end", {"fc", "shape"});
+  model.message.mutable_graph()->mutable_output(0)->set_name("end");
+  model.save(model_);
+  const ProgramResult result = convert();
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_NE(result.err.find("model.onnx: it becomes a network that is refused: node 7 (relu): no "
+                            "later node reads it"),
+            std::string::npos)
+      << result.err;
+}
+
 TEST_F(ConvertOfAnOnnxFile, EndsWithOneLineForWrongWords) {
   const auto expect_refused = [&](const Arguments& words, const std::string& line) {
     const ProgramResult result = run_syncopate(Arguments{"convert"} + words);

@@ -332,6 +332,10 @@ TEST_F(AnOnnxMap, HasPartsOfItsChannels) {
   add("Concat", "both", {"second", "first"});
   set(*model_.message.mutable_graph()->mutable_node()->rbegin(), "axis", std::int64_t{1});
   EXPECT_EQ(operations("both"), "slice slice concat");
+  // A part that no node reads is no node.
+  EXPECT_EQ(operations("first"), "slice");
+  EXPECT_EQ(operations("second"), "slice");
+  EXPECT_EQ(operation<SliceOp>("second").first, 1);
   // x.chunk(2, 1) of PyTorch.
   model_.list("size", {2}).clear_dims();
   model_.list("index", {1}).clear_dims();
