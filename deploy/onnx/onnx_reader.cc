@@ -116,6 +116,10 @@ void OnnxReader::add(const Node& node) {
     return shape_of(found->second);
   };
   if (constants_.fold(node, known_shape)) return;
+  if (is_of_missing_shape(node)) {
+    shapes_of_missing_.insert(node.output().begin(), node.output().end());
+    return;
+  }
   const std::string op = operator_name(node);
   const auto row = std::ranges::find(rows(), op, &Row::op);
   // PyTorch writes these operators for a dropout that overwrites its input.
@@ -124,6 +128,21 @@ void OnnxReader::add(const Node& node) {
   }
   if (row == rows().end()) return refuse(node, "");
   add_known(node, *row, OnnxAttributes(file_, node));
+}
+
+bool OnnxReader::is_of_missing_shape(const Node& node) const {
+  const auto is_shape = [&](const std::string& input) {
+    return shapes_of_missing_.contains(input);
+  };
+  const auto is_missing = [&](const std::string& input) {
+    return !values_.contains(input) && constants_.find(input) == nullptr && !is_shape(input) &&
+           writers_.contains(input);
+  };
+  if (operator_name(node) == "Shape") return std::ranges::any_of(node.input(), is_missing);
+  return std::ranges::any_of(node.input(), is_shape) &&
+         std::ranges::all_of(node.input(), [&](const std::string& input) {
+           return input.empty() || is_shape(input) || constants_.find(input) != nullptr;
+         });
 }
 
 void OnnxReader::add_known(const Node& node, const Row& row, const OnnxAttributes& attributes) {

@@ -73,6 +73,8 @@ class OnnxReader {
   std::vector<const Node*> sorted_nodes() const;
   void add(const Node& node);
   void add_known(const Node& node, const Row& row, const OnnxAttributes& attributes);
+  // Whether a node computes on the shape of a value that is missing, because a node was refused.
+  bool is_of_missing_shape(const Node& node) const;
   // Notes that a node has no counterpart; the nodes that read it are only checked for theirs.
   void refuse(const Node& node, const std::string& what);
   void throw_missing() const;
@@ -216,6 +218,7 @@ class OnnxReader {
   std::map<std::string, std::vector<const Node*>, std::less<>> readers_;  // by value
   std::map<std::string, OnnxValue, std::less<>> values_;
   std::set<const Node*> joined_;                       // nodes that another node's layer contains
+  std::set<std::string> shapes_of_missing_;            // values that is_of_missing_shape() found
   std::set<std::string> names_;                        // of nodes of the graph
   std::map<std::string, std::string> weight_users_;    // layers by the stored tensor that they have
   std::map<std::string, std::vector<float>> weights_;  // by the names of the graph

@@ -343,6 +343,22 @@ TEST_F(AnOnnxNetwork, NamesAllOperatorsThatHaveNoCounterpartAtOnce) {
                 "what is taken");
 }
 
+// x.view(x.size(0), -1) behind a node that is refused.
+TEST_F(AnOnnxNetwork, NamesNoOperatorsOfShapesBehindAMissingNode) {
+  OnnxModel model = map_of_four();
+  model.node("LRN", "norm", {"map"});
+  model.node("Shape", "shape", {"norm"});
+  model.list("first", {0});
+  model.node("Gather", "samples", {"shape", "first"});
+  model.node("Mod", "rest", {"samples", "first"});
+  set(model.node("Concat", "target", {"samples", "rest"}), "axis", std::int64_t{0});
+  model.node("Reshape", "end", {"norm", "target"});
+  model.output("end");
+  EXPECT_NE(error_of(model).find("no counterpart here: LRN in node norm; `syncopate"),
+            std::string::npos)
+      << error_of(model);
+}
+
 // Another domain's Sigmoid may compute anything.
 TEST_F(AnOnnxNetwork, TakesNoOperatorOfAnotherDomainForOneOfOnnx) {
   const auto set_domain = [](OnnxModel& model, const std::string& name) {
