@@ -214,22 +214,38 @@ OnnxConstants::Folded OnnxConstants::gathered(const NodeProto& node) const {
   return taken;
 }
 
+// Of a list, or the rows of a matrix: PyTorch reverses the pairs of a Pad by a step of -1.
 OnnxConstants::Folded OnnxConstants::sliced(const NodeProto& node) const {
   const OnnxConstant* list = input(node, 0);
-  if (list == nullptr || list->shape.size() != 1 || node.input_size() < 3) return std::nullopt;
+  if (list == nullptr || node.input_size() < 3) return std::nullopt;
+  if (list->shape.size() != 1 && list->shape.size() != 2) return std::nullopt;
   const auto from = numbers(*list);
   const auto begin = number(node.input(1));
   const auto end = number(node.input(2));
-  const double step = node.input_size() > 4 ? number(node.input(4)).value_or(0.0) : 1.0;
-  if (!from || !begin || !end || step != 1.0) return std::nullopt;
-  const auto size = static_cast<double>(from->size());
+  const auto axis = node.input_size() > 3 ? number(node.input(3)) : 0.0;
+  const auto step = node.input_size() > 4 ? number(node.input(4)) : 1.0;
+  if (!from || !begin || !end || !axis || (step != 1.0 && step != -1.0)) return std::nullopt;
+  if (*axis != 0.0 && *axis + static_cast<double>(list->shape.size()) != 0.0) return std::nullopt;
+  const auto size = static_cast<double>(list->shape[0]);
+  // Source: Slice of the ONNX operators: positions are clamped to [0, size], and to [-1, size - 1]
+  // for a negative step.
+  const double least = *step < 0.0 ? -1.0 : 0.0;
   const auto position = [&](double index) {
-    return static_cast<std::ptrdiff_t>(std::clamp(index < 0.0 ? index + size : index, 0.0, size));
+    return static_cast<std::ptrdiff_t>(
+        std::clamp(index < 0.0 ? index + size : index, least, size + least));
   };
-  const std::ptrdiff_t first = position(*begin);
-  const std::ptrdiff_t last = std::max(first, position(*end));
-  OnnxConstant part = list_of({from->begin() + first, from->begin() + last});
+  OnnxConstant part = list_of({});
+  const std::ptrdiff_t width = list->shape.size() == 2 ? list->shape[1] : 1;
+  const auto advance = static_cast<std::ptrdiff_t>(*step);
+  const std::ptrdiff_t last = position(*end);
+  for (std::ptrdiff_t row = position(*begin); advance > 0 ? row < last : row > last;
+       row += advance) {
+    part.numbers.insert(part.numbers.end(), from->begin() + row * width,
+                        from->begin() + (row + 1) * width);
+  }
   part.is_float = list->is_float;
+  part.shape = list->shape;
+  part.shape[0] = width == 0 ? 0 : static_cast<std::int64_t>(part.numbers.size()) / width;
   return part;
 }
 
@@ -282,14 +298,23 @@ OnnxConstants::Folded OnnxConstants::transposed(const NodeProto& node,
                                                 const OnnxAttributes& attributes) const {
   const OnnxConstant* value = input(node, 0);
   const std::vector<std::int64_t> order = attributes.integers("perm");
-  if (value == nullptr || value->stored == nullptr || value->shape.size() != 2 ||
-      value->shape != file_.shape_of(*value->stored) || value->is_transposed ||
+  if (value == nullptr || value->shape.size() != 2 ||
       (!order.empty() && order != std::vector<std::int64_t>{1, 0})) {
     return std::nullopt;
   }
   OnnxConstant other = *value;
-  other.is_transposed = true;
   std::swap(other.shape[0], other.shape[1]);
+  if (value->stored == nullptr) {
+    const auto columns = static_cast<std::size_t>(value->shape[1]);
+    for (std::size_t i = 0; i < value->numbers.size(); ++i) {
+      const std::size_t row = i / columns;
+      other.numbers[i % columns * static_cast<std::size_t>(value->shape[0]) + row] =
+          value->numbers[i];
+    }
+    return other;
+  }
+  if (value->shape != file_.shape_of(*value->stored) || value->is_transposed) return std::nullopt;
+  other.is_transposed = true;
   return other;
 }
 
@@ -309,6 +334,16 @@ OnnxConstants::Folded OnnxConstants::cast(const NodeProto& node,
   }
   return OnnxConstant{
       .shape = value->shape, .is_float = is_float, .numbers = *std::move(converted)};
+}
+
+OnnxConstants::Folded OnnxConstants::square_root(const NodeProto& node) const {
+  const OnnxConstant* value = input(node, 0);
+  auto roots = value != nullptr && value->is_float ? numbers(*value) : std::nullopt;
+  if (!roots || std::ranges::any_of(*roots, [](double each) { return !(each >= 0.0); })) {
+    return std::nullopt;
+  }
+  for (double& each : *roots) each = std::sqrt(each);
+  return OnnxConstant{.shape = value->shape, .numbers = *std::move(roots)};
 }
 
 OnnxConstants::Folded OnnxConstants::arithmetic(const NodeProto& node) const {
@@ -379,6 +414,7 @@ OnnxConstants::Folded OnnxConstants::compute(
   if (op == "Reshape" || op == "Squeeze" || op == "Unsqueeze") return reshaped(node, attributes);
   if (op == "Transpose") return transposed(node, attributes);
   if (op == "Cast" || op == "CastLike") return cast(node, attributes);
+  if (op == "Sqrt") return square_root(node);
   constexpr std::string_view kArithmetic[] = {"Add", "Sub", "Mul", "Div", "Pow"};
   if (std::ranges::find(kArithmetic, op) != std::end(kArithmetic)) return arithmetic(node);
   return std::nullopt;

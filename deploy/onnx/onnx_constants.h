@@ -64,6 +64,7 @@ class OnnxConstants {
   Folded sliced(const proto::onnx::NodeProto& node) const;
   Folded reshaped(const proto::onnx::NodeProto& node, const OnnxAttributes& attributes) const;
   Folded transposed(const proto::onnx::NodeProto& node, const OnnxAttributes& attributes) const;
+  Folded square_root(const proto::onnx::NodeProto& node) const;
   Folded arithmetic(const proto::onnx::NodeProto& node) const;
   Folded cast(const proto::onnx::NodeProto& node, const OnnxAttributes& attributes) const;
   Folded compute(const proto::onnx::NodeProto& node,

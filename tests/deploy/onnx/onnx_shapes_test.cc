@@ -233,6 +233,41 @@ TEST_F(AnOnnxMap, HasItsElementsChangedByNumbers) {
   EXPECT_EQ(operations("difference"), "linear add");
 }
 
+// F.scaled_dot_product_attention of PyTorch: the square root of a side of a shape.
+TEST_F(AnOnnxMap, IsDividedByTheSquareRootOfASide) {
+  add("Shape", "shape", {"map"});
+  add("Slice", "side", {"shape", list("from", {1}), list("to", {2})});
+  set(add("Cast", "channels", {"side"}), "to", std::int64_t{1});
+  add("Sqrt", "root", {"channels"});
+  add("Div", "scaled", {"map", "root"});
+  EXPECT_EQ(operation<ActivationOp>("scaled").factor, 0.5F);
+}
+
+// ZeroPad2d(left 1, right 2, top 3, bottom 4) of PyTorch lists the pads from the last axis on: it
+// reverses the rows of [[1, 2], [3, 4], [0, 0], [0, 0]] and exchanges the axes.
+TEST_F(AnOnnxMap, HasThePadsThatPyTorchComputes) {
+  list("pads", {1, 2, 3, 4});
+  list("four", {4});
+  add("ConstantOfShape", "rest", {"four"});
+  auto& zero = *model_.message.mutable_graph()->mutable_node()->rbegin()->add_attribute();
+  zero.set_name("value");
+  zero.set_type(4);
+  zero.mutable_t()->set_data_type(7);
+  zero.mutable_t()->add_dims(1);
+  zero.mutable_t()->add_int64_data(0);
+  set(add("Concat", "all", {"pads", "rest"}), "axis", std::int64_t{0});
+  add("Reshape", "pairs", {"all", list("by_two", {-1, 2})});
+  add("Slice", "reversed",
+      {"pairs", list("last", {-1}), list("before", {std::numeric_limits<std::int64_t>::min()}),
+       list("zero", {0}), list("back", {-1})});
+  set_list(add("Transpose", "columns", {"reversed"}), "perm", {1, 0});
+  add("Reshape", "in_order", {"columns", list("flat", {-1})});
+  add("Pad", "padded", {"map", "in_order"});
+  model_.weights("next.weight", {3, 4, 7, 7});
+  add("Conv", "next", {"padded", "next.weight"});
+  EXPECT_EQ(std::get<Conv2dOp>(read("next").graph.nodes[2].operation).pad, Padding(3, 1, 4, 2));
+}
+
 TEST_F(AnOnnxMap, IsClippedToAnyBounds) {
   number("low", -1.5F);
   number("high", 2.0F);
