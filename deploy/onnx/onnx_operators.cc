@@ -296,23 +296,18 @@ OnnxValue OnnxReader::combined(const OnnxValue& a, const OnnxValue& b, bool is_s
 }
 
 void OnnxReader::add_concat(const Node& node, const OnnxAttributes& attributes) {
-  const OnnxValue& first = value(node, 0);
+  const std::size_t rank = shape_of(value(node, 0)).size();
+  const std::int64_t axis = axis_of(attributes.integer("axis", 1), rank);
   std::vector<NodeId> inputs;
+  OnnxValue first;
   for (int i = 0; i < node.input_size(); ++i) {
-    const OnnxValue& x = value(node, i);
-    if (x.form != first.form || !x.channels_last.empty()) {
+    const OnnxValue x = with_channels(value(node, i), axis);
+    if (i == 0) first = x;
+    if (x.form != first.form) {
       throw UsageError(fmt::format("of {} and {}; expected maps, or vectors of dense layers",
-                                   shown_shape(first), shown_shape(x)));
+                                   shown_shape(value(node, 0)), shown_shape(value(node, i))));
     }
     inputs.push_back(x.node);
-  }
-  const std::size_t rank = shape_of(first).size();
-  const std::int64_t axis = axis_of(attributes.integer("axis", 1), rank);
-  const bool is_last = first.form == OnnxForm::kChannelsLast ||
-                       first.form == OnnxForm::kPixelLast || first.form == OnnxForm::kRows;
-  const auto last = static_cast<std::int64_t>(rank) - 1;
-  if (first.form == OnnxForm::kPlane || axis != (is_last ? last : 1)) {
-    throw UsageError(fmt::format("over axis {} of {}", axis, shown_shape(first)));
   }
   if (inputs.size() == 1) return set(node, OnnxValue(first));
   set_like(node, first, build_.concat(std::move(inputs)));

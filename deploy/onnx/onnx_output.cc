@@ -87,10 +87,7 @@ void OnnxReader::check_dropped_softmax(const OnnxValue& last) const {
   if (dropped_softmax_ == nullptr) return;
   const OnnxValue& x = values_.at(dropped_softmax_->input(0));
   const std::size_t rank = shape_of(x).size();
-  const bool is_last = x.form == OnnxForm::kChannelsLast || x.form == OnnxForm::kPixelLast ||
-                       x.form == OnnxForm::kRows;
-  const std::int64_t classes = is_last ? static_cast<std::int64_t>(rank) - 1 : 1;
-  if (axis_of(dropped_axis_, rank) != classes) {
+  if (channel_axis(x.form) != axis_of(dropped_axis_, rank)) {
     throw UsageError(
         fmt::format("{}: the Softmax at the end is over axis {} of {}; expected the classes",
                     file_.path().string(), dropped_axis_, shown_shape(x)));

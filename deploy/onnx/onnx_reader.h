@@ -110,6 +110,8 @@ class OnnxReader {
   // Returns the shape in the ONNX file, with batch_ in front.
   Shape shape_of(const OnnxValue& value) const;
   std::string shown_shape(const OnnxValue& value) const;  // such as "[N, 3, 32, 32]"
+  // Returns the axis in the ONNX file that is the last one in memory; none for a plane.
+  static std::optional<std::int64_t> channel_axis(OnnxForm form);
   const Shape& map_of(const OnnxValue& value) const { return build_.shape(value.node); }
   // Returns the only node that reads the first output of a node; null if there are others.
   const Node* only_reader(const Node& node) const;
@@ -123,6 +125,9 @@ class OnnxReader {
   // Returns the value as a map [N, C, H, W] of the file, kChannelsFirst, for the operators that
   // take those. Throws UsageError for one that is none.
   OnnxValue as_map(const OnnxValue& x);
+  // Returns the value with an axis of the ONNX file last in memory. Throws UsageError for other
+  // axes than 1 and the last.
+  OnnxValue with_channels(const OnnxValue& x, std::int64_t axis);
   OnnxValue with_shape(const OnnxValue& x, Shape shape, OnnxForm form);
   void add_flatten(const Node& node, const OnnxAttributes& attributes);
   void add_reshape(const Node& node, const OnnxAttributes& attributes);

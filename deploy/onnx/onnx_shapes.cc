@@ -56,6 +56,18 @@ OnnxValue OnnxReader::as_map(const OnnxValue& x) {
   throw UsageError(fmt::format("of {}; expected a map [N, C, H, W]", shown_shape(x)));
 }
 
+OnnxValue OnnxReader::with_channels(const OnnxValue& x, std::int64_t axis) {
+  if (channel_axis(x.form) == axis) return x;
+  const OnnxValue ordered = in_order(x);
+  if (channel_axis(ordered.form) == axis) return ordered;
+  if (axis == 1 && ordered.form == OnnxForm::kChannelsLast) return as_map(ordered);
+  if (axis == 1 && ordered.form == OnnxForm::kRows) {
+    return {.node = build_.transpose(ordered.node, {0, 2, 1}), .form = OnnxForm::kColumns};
+  }
+  throw UsageError(fmt::format("over axis {} of {}; expected the channels or the last axis", axis,
+                               shown_shape(x)));
+}
+
 bool OnnxReader::is_read_by_dense_layers(const Node& node) const {
   constexpr std::array kOnElements = {"Relu",    "Sigmoid",   "Tanh",        "Gelu",
                                       "Silu",    "HardSwish", "HardSigmoid", "Clip",
@@ -101,9 +113,8 @@ OnnxValue OnnxReader::flattened(const Node& node, const OnnxValue& x) {
   }
   result.node = build_.flatten(x.node);
   if (has_one_order) return result;
-  const bool is_last = x.form == OnnxForm::kChannelsLast || x.form == OnnxForm::kRows;
-  if (is_last) result.channels_last = map;
-  result.was_channels_first = !is_last;
+  result.was_channels_first = channel_axis(x.form) == 1;
+  if (!result.was_channels_first) result.channels_last = map;
   return result;
 }
 
@@ -272,17 +283,8 @@ OnnxValue OnnxReader::transposed(const OnnxValue& x, const std::vector<std::int6
 
 void OnnxReader::add_channels(const Node& node, int output, const OnnxValue& x, std::int64_t axis,
                               std::int64_t first, std::int64_t end) {
-  const Shape sides = shape_of(x);
-  const auto rank = static_cast<std::int64_t>(sides.size());
-  const bool is_first = x.form == OnnxForm::kChannelsFirst || x.form == OnnxForm::kColumns ||
-                        x.form == OnnxForm::kPixelFirst;
-  OnnxValue part = x;
-  if (!is_first || axis != 1) part = in_order(x);
-  if (axis < 1 || axis >= rank || (axis + 1 != rank && !(is_first && axis == 1))) {
-    throw UsageError(fmt::format("over axis {} of {}; expected the channels or the last axis", axis,
-                                 shown_shape(x)));
-  }
-  const std::int64_t channels = sides[static_cast<std::size_t>(axis)];
+  OnnxValue part = with_channels(x, axis);
+  const std::int64_t channels = map_of(part).back();
   first = std::clamp<std::int64_t>(first < 0 ? first + channels : first, 0, channels);
   end = std::clamp<std::int64_t>(end < 0 ? end + channels : end, first, channels);
   if (end - first != channels) {
@@ -344,16 +346,8 @@ void OnnxReader::add_part(const Node& node, const OnnxAttributes& attributes) {
 
 void OnnxReader::add_softmax(const Node& node, const OnnxAttributes& attributes) {
   const OnnxValue& x = value(node, 0);
-  const std::size_t rank = shape_of(x).size();
-  const std::int64_t axis = axis_of(attributes.integer("axis", -1), rank);
-  const bool is_first = x.form == OnnxForm::kChannelsFirst || x.form == OnnxForm::kColumns ||
-                        x.form == OnnxForm::kPixelFirst;
-  if (is_first && axis == 1) return set_like(node, x, build_.softmax(x.node));
-  if (axis + 1 != static_cast<std::int64_t>(rank)) {
-    throw UsageError(fmt::format("over axis {} of {}; expected the channels or the last axis", axis,
-                                 shown_shape(x)));
-  }
-  const OnnxValue ordered = in_order(x);
+  const OnnxValue ordered =
+      with_channels(x, axis_of(attributes.integer("axis", -1), shape_of(x).size()));
   set_like(node, ordered, build_.softmax(ordered.node));
 }
 

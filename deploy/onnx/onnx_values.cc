@@ -74,6 +74,24 @@ Shape OnnxReader::shape_of(const OnnxValue& value) const {
   return {batch_, shape[0]};
 }
 
+std::optional<std::int64_t> OnnxReader::channel_axis(OnnxForm form) {
+  switch (form) {
+    case OnnxForm::kChannelsFirst:
+    case OnnxForm::kColumns:
+    case OnnxForm::kVector:
+    case OnnxForm::kPixelFirst:
+      return 1;
+    case OnnxForm::kRows:
+      return 2;
+    case OnnxForm::kChannelsLast:
+    case OnnxForm::kPixelLast:
+      return 3;
+    case OnnxForm::kPlane:
+      break;
+  }
+  return std::nullopt;
+}
+
 std::string OnnxReader::shown_shape(const OnnxValue& value) const {
   const Shape shape = shape_of(value);
   return fmt::format("[N, {}]", fmt::join(shape.begin() + 1, shape.end(), ", "));
