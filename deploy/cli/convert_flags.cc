@@ -18,7 +18,7 @@ constexpr const char* kConvertHelp =
     "  GlobalAveragePool, ReduceMean\n"
     "  Resize                 linear with half_pixel, or repeated pixels, by a whole number; also\n"
     "                         Tile as Keras repeats rows and columns\n"
-    "  Relu, Clip, Sigmoid, HardSigmoid, Tanh, Gelu (with Erf), HardSwish, x * Sigmoid(x)\n"
+    "  Relu, Clip, Sigmoid, HardSigmoid, Tanh, Gelu (with Erf), HardSwish, Swish, x * Sigmoid(x)\n"
     "  Add, Sub, Mul, Concat  of values of one shape, or over the channels; Mul also of a map and\n"
     "                         the factors of its channels; Add, Sub, Mul, Div with a number\n"
     "  Flatten, Reshape, Squeeze, Transpose (N stays), of up to three sides; Identity, Cast, "

@@ -71,9 +71,7 @@ class ActivationJoiner {
       }
       gate = writer(node.input(i), "HardSigmoid", 1);
       if (gate == nullptr || gate->input(0) != x) continue;
-      const OnnxAttributes attributes(file_, *gate);
-      if (std::abs(attributes.number("alpha", 0.2F) - 1.0F / 6.0F) > 1e-5F) continue;
-      if (attributes.number("beta", 0.5F) != 0.5F) continue;
+      if (!is_hard_sigmoid(OnnxAttributes(file_, *gate))) continue;
       return replace(node, "HardSwish", x), true;
     }
     return false;
@@ -122,6 +120,12 @@ class ActivationJoiner {
 };
 
 }  // namespace
+
+bool is_hard_sigmoid(const OnnxAttributes& attributes) {
+  constexpr float kRounding = 1e-5F;  // of a slope that is written with few digits
+  return std::abs(attributes.number("alpha", 0.2F) - 1.0F / 6.0F) < kRounding &&
+         attributes.number("beta", 0.5F) == 0.5F;
+}
 
 void join_activations(OnnxFile& file) { ActivationJoiner(file).join(); }
 

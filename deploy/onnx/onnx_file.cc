@@ -147,8 +147,7 @@ Shape OnnxFile::shape_of(const TensorProto& tensor) const {
   return shape;
 }
 
-bool OnnxFile::is_float(const TensorProto& tensor) noexcept {
-  const std::int32_t type = tensor.data_type();
+bool OnnxFile::is_float_type(std::int32_t type) noexcept {
   return type == kOnnxFloat || type == kOnnxFloat16 || type == kOnnxDouble || type == kOnnxBfloat16;
 }
 

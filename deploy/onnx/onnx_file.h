@@ -36,7 +36,10 @@ class OnnxFile {
   Shape shape_of(const proto::onnx::TensorProto& tensor) const;
   // Whether the elements are of a floating-point type that read_floats() converts, or of an integer
   // type that read_integers() does.
-  static bool is_float(const proto::onnx::TensorProto& tensor) noexcept;
+  static bool is_float(const proto::onnx::TensorProto& tensor) noexcept {
+    return is_float_type(tensor.data_type());
+  }
+  static bool is_float_type(std::int32_t type) noexcept;
   static bool is_integer(const proto::onnx::TensorProto& tensor) noexcept;
   std::vector<float> read_floats(const proto::onnx::TensorProto& tensor) const;
   std::vector<std::int64_t> read_integers(const proto::onnx::TensorProto& tensor) const;

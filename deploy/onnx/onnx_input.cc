@@ -41,8 +41,7 @@ void OnnxReader::add_input() {
                                                : shown_name(side.dim_param()));
   }
   input_shape_ = fmt::format("[{}]", fmt::join(sides, ", "));
-  constexpr std::array kFloats = {1, 10, 11, 16};
-  const bool is_float = std::ranges::find(kFloats, type.elem_type()) != kFloats.end();
+  const bool is_float = OnnxFile::is_float_type(type.elem_type());
   const bool is_fixed = std::all_of(shape.begin() + (shape.empty() ? 0 : 1), shape.end(),
                                     [](std::int64_t side) { return side > 0; });
   if (shape.size() < 2 || shape.size() > 4 || !is_fixed || !is_float) {

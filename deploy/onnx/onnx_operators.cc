@@ -18,6 +18,7 @@ constexpr std::array kOnnxActivations = {
     std::pair{std::string_view("Tanh"), Activation::kTanh},
     std::pair{std::string_view("Gelu"), Activation::kGelu},
     std::pair{std::string_view("Silu"), Activation::kSilu},
+    std::pair{std::string_view("Swish"), Activation::kSilu},
     std::pair{std::string_view("HardSwish"), Activation::kHardSwish}};
 
 }  // namespace
@@ -75,6 +76,7 @@ std::span<const OnnxReader::Row> OnnxReader::rows() {
       {"Tanh", 1, {}, nullptr, &OnnxReader::add_activation},
       {"Gelu", 1, {"approximate"}, &OnnxReader::check_gelu, &OnnxReader::add_activation},
       {"syncopate.joined::Silu", 1, {}, nullptr, &OnnxReader::add_activation},
+      {"Swish", 1, {"alpha"}, &OnnxReader::check_swish, &OnnxReader::add_activation},
       {"HardSwish", 1, {}, nullptr, &OnnxReader::add_activation},
       {"HardSigmoid", 1, {"alpha", "beta"}, nullptr, &OnnxReader::add_hard_sigmoid},
       {"Clip", 1, {}, nullptr, &OnnxReader::add_clip},
@@ -115,6 +117,11 @@ void OnnxReader::check_window(const OnnxAttributes& attributes) const {
 void OnnxReader::check_gelu(const OnnxAttributes& attributes) const {
   const std::string kind = attributes.text("approximate", "none");
   if (kind != "none") throw UsageError("with approximate " + shown_name(kind));
+}
+
+void OnnxReader::check_swish(const OnnxAttributes& attributes) const {
+  const float alpha = attributes.number("alpha", 1.0F);
+  if (alpha != 1.0F) throw UsageError(fmt::format("with alpha {}; expected 1", alpha));
 }
 
 MaxPoolOp OnnxReader::window_of(const Node& node, const OnnxValue& x,
@@ -217,7 +224,7 @@ void OnnxReader::add_hard_sigmoid(const Node& node, const OnnxAttributes& attrib
   const OnnxValue& x = value(node, 0);
   const float alpha = attributes.number("alpha", 0.2F);
   const float beta = attributes.number("beta", 0.5F);
-  const bool is_usual = std::abs(alpha - 1.0F / 6.0F) < 1e-6F && beta == 0.5F;
+  const bool is_usual = is_hard_sigmoid(attributes);
   set_like(node, x,
            is_usual ? build_.activation(x.node, Activation::kHardSigmoid)
                     : build_.clip(build_.linear(x.node, alpha, beta), 0.0F, 1.0F));

@@ -194,6 +194,7 @@ class OnnxReader {
   // onnx_operators.cc
   void check_window(const OnnxAttributes& attributes) const;
   void check_gelu(const OnnxAttributes& attributes) const;
+  void check_swish(const OnnxAttributes& attributes) const;
   void add_max_pool(const Node& node, const OnnxAttributes& attributes);
   void add_average_pool(const Node& node, const OnnxAttributes& attributes);
   void add_global_pool(const Node& node, const OnnxAttributes& attributes);
@@ -241,6 +242,8 @@ Padding onnx_padding(const OnnxAttributes& attributes, const Shape& map,
 int one_size(const OnnxAttributes& attributes, std::string_view name, int otherwise);
 // Throws UsageError unless the dilations are 1.
 void refuse_dilation(const OnnxAttributes& attributes);
+// Whether HardSigmoid has the slope 1/6 and the offset 1/2 of PyTorch.
+bool is_hard_sigmoid(const OnnxAttributes& attributes);
 // Replaces SplitToSequence and SequenceAt, as PyTorch writes chunk(), by nodes Part with the
 // attributes axis, index and size.
 void join_parts(OnnxFile& file);

@@ -403,6 +403,16 @@ TEST_F(AnOnnxNetwork, TakesNoOperatorsThatOnnxDoesNotHave) {
   }
 }
 
+TEST_F(AnOnnxNetwork, HasTheSwishOfOpset24) {
+  OnnxModel model = map_of_four();
+  model.message.mutable_opset_import(0)->set_version(24);
+  NodeProto& swish = model.node("Swish", "swish", {"map"});
+  model.output("swish");
+  EXPECT_EQ(operations(model), "conv2d silu");
+  set(swish, "alpha", 2.0F);
+  EXPECT_NE(error_of(model).find("Swish with alpha 2; expected 1"), std::string::npos);
+}
+
 TEST_F(AnOnnxNetwork, NamesADropoutThatOverwritesItsInput) {
   OnnxModel model({0, 4});
   model.node("RandomUniformLike", "noise", {"x"});
