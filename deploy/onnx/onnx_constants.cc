@@ -1,5 +1,7 @@
 #include "deploy/onnx/onnx_constants.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -13,7 +15,6 @@ using proto::onnx::NodeProto;
 
 constexpr std::int64_t kMostFoldedElements = std::int64_t{1} << 16;  // of one constant
 constexpr std::int64_t kMostFoldedTogether = std::int64_t{1} << 24;  // of all constants
-constexpr std::int32_t kFloatTypes[] = {1, 10, 11, 16};  // float, float16, double, bfloat16
 
 OnnxConstant list_of(std::vector<double> numbers) {
   const auto size = static_cast<std::int64_t>(numbers.size());
@@ -41,8 +42,16 @@ Shape to_shape(const std::vector<double>& sides) { return {sides.begin(), sides.
 
 OnnxConstants::OnnxConstants(const OnnxFile& file) : file_(file) {
   for (const auto& tensor : file.graph().initializer()) {
-    constants_[tensor.name()] = {
-        .shape = file.shape_of(tensor), .is_float = OnnxFile::is_float(tensor), .stored = &tensor};
+    const bool is_new =
+        constants_
+            .emplace(tensor.name(), OnnxConstant{.shape = file.shape_of(tensor),
+                                                 .is_float = OnnxFile::is_float(tensor),
+                                                 .stored = &tensor})
+            .second;
+    if (!is_new) {
+      file.damaged(fmt::format("two tensors have the name {}; expected one of each name",
+                               shown_name(tensor.name())));
+    }
   }
 }
 
@@ -324,7 +333,7 @@ OnnxConstants::Folded OnnxConstants::cast(const NodeProto& node,
   if (value == nullptr) return std::nullopt;
   bool is_float = true;  // CastLike is applied to floats alone
   if (node.op_type() == "Cast") {
-    is_float = std::ranges::find(kFloatTypes, attributes.integer("to", 0)) != std::end(kFloatTypes);
+    is_float = OnnxFile::is_float_type(static_cast<std::int32_t>(attributes.integer("to", 0)));
   }
   if (is_float == value->is_float) return *value;
   auto converted = numbers(*value);

@@ -252,6 +252,11 @@ void OnnxReader::add_conv_transpose(const Node& node, const OnnxAttributes& attr
   }
   const auto side = [](std::int64_t pad) { return to_int(pad, 0, kLargestOnnxWindow, "pads"); };
   // output_padding is less padding at the bottom and the right.
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (extra[i] <= pads[i + 2]) continue;
+    throw UsageError(fmt::format("with output_padding {} and pads {} behind; expected at most {}",
+                                 extra[i], pads[i + 2], pads[i + 2]));
+  }
   op.pad = {side(pads[0]), side(pads[1]), side(pads[2] - extra[0]), side(pads[3] - extra[1])};
   std::vector<float> bias = bias_of(node, 2, shape[1], name);
   op.bias = !bias.empty();

@@ -228,7 +228,10 @@ OnnxNetwork read_onnx_network(const std::filesystem::path& path) {
   constexpr std::uintmax_t kMostFileBytes = (std::uintmax_t{1} << 31) - 1;  // of a message
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
-    throw UsageError(path.string() + ": there is no such file; expected an ONNX file");
+    const bool is_there = std::filesystem::exists(path, error);
+    throw UsageError(path.string() +
+                     (is_there ? ": this is no regular file" : ": there is no such file") +
+                     "; expected an ONNX file");
   }
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (error || size == 0) throw FileError(path.string() + ": the file is empty");

@@ -130,6 +130,10 @@ void OnnxReader::add_flatten(const Node& node, const OnnxAttributes& attributes)
 OnnxValue OnnxReader::reshaped(const Node& node, const OnnxValue& x, Shape target) {
   const Shape found = shape_of(x);
   const Shape sides(found.begin() + 1, found.end());
+  if (target.empty()) {
+    throw UsageError(
+        fmt::format("of {} to [N]; expected that vectors stay [N, F]", shown_shape(x)));
+  }
   const std::int64_t elements = num_elements(sides);
   const auto open = std::ranges::find(target, -1);
   std::int64_t known = 1;
@@ -212,7 +216,12 @@ void OnnxReader::add_squeeze(const Node& node, const OnnxAttributes& /*attribute
     if (is_named && found[i] != 1) throw UsageError("of a side that is not 1");
     if (!is_named) sides.push_back(found[i]);
   }
-  if (axes.empty() || sides.empty()) throw UsageError("without constant axes");
+  if (axes.empty()) throw UsageError("without constant axes");
+  for (const std::int64_t axis : axes) {
+    if (axis < 1 || axis >= static_cast<std::int64_t>(found.size())) {
+      throw UsageError(fmt::format("of axis {} of {}", axis, shown_shape(x)));
+    }
+  }
   set(node, reshaped(node, x, std::move(sides)));
 }
 
@@ -223,6 +232,7 @@ void OnnxReader::add_unsqueeze(const Node& node, const OnnxAttributes& /*attribu
   if (!axes || axes->empty() || axes->size() > 4) throw UsageError("without constant axes");
   for (std::int64_t& axis : *axes) axis = axis_of(axis, sides.size() + axes->size());
   std::ranges::sort(*axes);
+  if (std::ranges::adjacent_find(*axes) != axes->end()) throw UsageError("with an axis twice");
   for (const std::int64_t axis : *axes) {
     if (axis < 1 || axis > static_cast<std::int64_t>(sides.size())) {
       throw UsageError(fmt::format("at axis {}", axis));
@@ -238,6 +248,7 @@ void OnnxReader::add_transpose(const Node& node, const OnnxAttributes& attribute
   const std::size_t rank = shape_of(x).size();
   std::vector<std::int64_t> same(rank);
   std::iota(same.begin(), same.end(), 0);
+  if (!attributes.has("perm")) order.assign(same.rbegin(), same.rend());
   OnnxValue result = x;
   const bool to_last = order == std::vector<std::int64_t>{0, 2, 3, 1};
   const bool to_first = order == std::vector<std::int64_t>{0, 3, 1, 2};
@@ -327,6 +338,7 @@ void OnnxReader::add_split(const Node& node, const OnnxAttributes& attributes) {
     }
     first += size;
   }
+  if (has_input(node, 1) && first != channels) throw UsageError("by these sizes");
 }
 
 void OnnxReader::add_part(const Node& node, const OnnxAttributes& attributes) {

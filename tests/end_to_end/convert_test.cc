@@ -86,6 +86,8 @@ TEST_F(ConvertOfAnOnnxFile, EndsWithOneLineForWrongWords) {
   expect_refused({model_, model_, weights_}, "is the ONNX file itself");
   expect_refused({model_, scratch_ / "no/net.json", weights_}, "there is no folder ");
   expect_refused({scratch_ / "none.onnx", net_, weights_}, "there is no such file");
+  expect_refused({scratch_ / ".", net_, weights_},
+                 "this is no regular file; expected an ONNX file");
   expect_refused({"--to", "tfrecord", "digits", net_, weights_}, "found a third word");
 }
 

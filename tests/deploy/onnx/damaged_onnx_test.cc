@@ -123,6 +123,8 @@ const WrongFile kWrongFiles[] = {
        graph_of(model).mutable_initializer()->rbegin()->set_float_data(
            0, std::numeric_limits<float>::infinity());
      }},
+    {"WithTwoTensorsOfOneName", "two tensors have the name fc.bias; expected one of each name",
+     [](OnnxModel& model) { model.weights("fc.bias", {3}); }},
     {"WithSharedWeights", "Gemm with the tensor square of first in node again",
      [](OnnxModel& model) {
        model.weights("square", {5, 5});

@@ -120,6 +120,10 @@ TEST_F(AnOnnxNetwork, HasTransposedConvolutionsWithOutputPadding) {
   EXPECT_EQ(operation<ConvTranspose2dOp>(network).pad, Padding(1, 1, 0, 0));
   EXPECT_EQ(network.graph.logits_shape(), (Shape{16, 16, 2}));
   EXPECT_EQ(network.weights[1].shape, (Shape{4, 2, 3, 3}));
+  model.message.mutable_graph()->mutable_node(1)->mutable_attribute(1)->clear_ints();
+  EXPECT_NE(error_of(model).find("with output_padding 1 and pads 0 behind; expected at most 0"),
+            std::string::npos)
+      << error_of(model);
 }
 
 TEST_F(AnOnnxNetwork, HasActivationsThatAFileHasAsSeveralNodes) {

@@ -168,6 +168,10 @@ TEST_F(AnOnnxMap, HasPartsOfItsChannels) {
   add("Concat", "both", {"second", "first"});
   set(*model_.message.mutable_graph()->mutable_node()->rbegin(), "axis", std::int64_t{1});
   EXPECT_EQ(operations("both"), "slice slice concat");
+  NodeProto& few = add("Split", "few", {"map", list("few_sizes", {1, 1})});
+  few.add_output("fewer");
+  set(few, "axis", std::int64_t{1});
+  EXPECT_EQ(refusal("few"), "Split by these sizes in node few");
   // A part that no node reads is no node.
   EXPECT_EQ(operations("first"), "slice");
   EXPECT_EQ(operations("second"), "slice");
@@ -200,6 +204,26 @@ TEST_F(AnOnnxMap, HasItsChannelsLastInMemoryBehindATranspose) {
   EXPECT_EQ(refusal("rows"),
             "Concat over axis 2 of [N, 6, 4, 8]; expected the channels or the last axis in node "
             "rows");
+}
+
+TEST_F(AnOnnxMap, HasNoAxesThatItDoesNotHave) {
+  add("Transpose", "reversed", {"map"});
+  EXPECT_EQ(refusal("reversed"),
+            "Transpose of [N, 4, 6, 8] to the order 3, 2, 1, 0 in node reversed");
+  add("GlobalAveragePool", "mean", {"map"});
+  add("Squeeze", "ninth", {"mean", list("nine", {9})});
+  EXPECT_EQ(refusal("ninth"), "Squeeze of axis 9 of [N, 4, 1, 1] in node ninth");
+  add("Flatten", "vector", {"mean"});
+  add("Unsqueeze", "twice", {"vector", list("ones", {1, 1})});
+  EXPECT_EQ(refusal("twice"), "Unsqueeze with an axis twice in node twice");
+  model_.weights("fc.weight", {4, 1});
+  add("MatMul", "fc", {"vector", "fc.weight"});
+  add("Squeeze", "number", {"fc", list("one", {1})});
+  EXPECT_EQ(refusal("number"),
+            "Squeeze of [N, 1] to [N]; expected that vectors stay [N, F] in node number");
+  add("Reshape", "view", {"fc", list("samples", {-1})});
+  EXPECT_EQ(refusal("view"),
+            "Reshape of [N, 1] to [N]; expected that vectors stay [N, F] in node view");
 }
 
 TEST_F(AnOnnxMap, IsMultipliedByAnotherAsMatrices) {
