@@ -88,7 +88,11 @@ void require_equal_shapes(const Shape& a, const Shape& b, std::string_view what)
 GraphBuilder::GraphBuilder(std::string name) { graph_.name = std::move(name); }
 
 const Shape& GraphBuilder::shape(NodeId node) const {
-  return graph_.nodes.at(static_cast<std::size_t>(node)).shape;
+  if (node < 0 || std::cmp_greater_equal(node, graph_.nodes.size())) {
+    throw ShapeError(fmt::format("there is no node {}; this network has {} so far", node,
+                                 graph_.nodes.size()));
+  }
+  return graph_.nodes[static_cast<std::size_t>(node)].shape;
 }
 
 NodeId GraphBuilder::append(std::string_view name, Operation operation, std::vector<NodeId> inputs,

@@ -65,6 +65,11 @@ TEST_F(GraphBuilderTest, RefusesToAddUnequalShapes) {
   EXPECT_THROW(build_.add(x_, build_.max_pool(x_)), ShapeError);
 }
 
+TEST_F(GraphBuilderTest, RefusesANodeOfAnotherNetwork) {
+  EXPECT_THROW(build_.relu(99), ShapeError);
+  EXPECT_THROW(build_.relu(-1), ShapeError);
+}
+
 TEST_F(GraphBuilderTest, RefusesADenseLayerOnAMap) {
   EXPECT_THROW(build_.dense(x_, "fc", 10), ShapeError);
 }
