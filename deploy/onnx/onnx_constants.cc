@@ -313,12 +313,15 @@ OnnxConstants::Folded OnnxConstants::transposed(const NodeProto& node,
   }
   OnnxConstant other = *value;
   std::swap(other.shape[0], other.shape[1]);
-  if (value->stored == nullptr) {
+  if (value->stored == nullptr || !value->is_float) {  // only floats are read in another order
+    const auto from = numbers(*value);
+    if (!from) return std::nullopt;
+    other.stored = nullptr;
+    other.numbers.resize(from->size());
+    const auto rows = static_cast<std::size_t>(value->shape[0]);
     const auto columns = static_cast<std::size_t>(value->shape[1]);
-    for (std::size_t i = 0; i < value->numbers.size(); ++i) {
-      const std::size_t row = i / columns;
-      other.numbers[i % columns * static_cast<std::size_t>(value->shape[0]) + row] =
-          value->numbers[i];
+    for (std::size_t i = 0; i < from->size(); ++i) {
+      other.numbers[i % columns * rows + i / columns] = (*from)[i];
     }
     return other;
   }

@@ -174,6 +174,18 @@ TEST_F(AnOnnxMap, HasThePadsThatPyTorchComputes) {
   model_.weights("next.weight", {3, 4, 7, 7});
   add("Conv", "next", {"padded", "next.weight"});
   EXPECT_EQ(std::get<Conv2dOp>(read("next").graph.nodes[2].operation).pad, Padding(3, 1, 4, 2));
+  // The same pairs, reversed already, in a stored tensor.
+  TensorProto& stored = model_.list("stored", {0, 0, 0, 0, 3, 4, 1, 2});
+  stored.clear_dims();
+  stored.add_dims(4);
+  stored.add_dims(2);
+  add("Transpose", "of_stored", {"stored"});
+  add("Slice", "all_rows", {"of_stored", "zero", "four", "zero"});
+  add("Reshape", "stored_pads", {"all_rows", "flat"});
+  add("Pad", "padded2", {"map", "stored_pads"});
+  add("Conv", "last_conv", {"padded2", "next.weight"});
+  EXPECT_EQ(std::get<Conv2dOp>(read("last_conv").graph.nodes[2].operation).pad,
+            Padding(3, 1, 4, 2));
 }
 
 }  // namespace
