@@ -42,16 +42,13 @@ Shape to_shape(const std::vector<double>& sides) { return {sides.begin(), sides.
 
 OnnxConstants::OnnxConstants(const OnnxFile& file) : file_(file) {
   for (const auto& tensor : file.graph().initializer()) {
-    const bool is_new =
-        constants_
-            .emplace(tensor.name(), OnnxConstant{.shape = file.shape_of(tensor),
-                                                 .is_float = OnnxFile::is_float(tensor),
-                                                 .stored = &tensor})
-            .second;
+    const auto [at, is_new] = constants_.try_emplace(tensor.name());
     if (!is_new) {
       file.damaged(fmt::format("two tensors have the name {}; expected one of each name",
                                shown_name(tensor.name())));
     }
+    at->second = {
+        .shape = file.shape_of(tensor), .is_float = OnnxFile::is_float(tensor), .stored = &tensor};
   }
 }
 
