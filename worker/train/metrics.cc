@@ -93,8 +93,8 @@ class JsonLines final : public MetricsWriter {
 
   void open_file() {
     constexpr mode_t kBeforeUmask = 0666;
-    // A writer that appends also reads, to find out how the file ends. A pipe that nobody reads
-    // must not hold training up.
+    // A writer that appends also reads, to find out how the file ends. A pipe whose reader is
+    // missing or slow does not stop training.
     const int flags =
         O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | (append_ ? O_RDWR : O_WRONLY | O_TRUNC);
     file_ = FileDescriptor(::open(path_.c_str(), flags, kBeforeUmask));
