@@ -145,6 +145,17 @@ INSTANTIATE_TEST_SUITE_P(Each, AStage,
                                          WorkerFault{"Stopped0Tcp", 0, SIGSTOP, "tcp"}),
                          [](const auto& parameters) { return std::string(parameters.param.name); });
 
+// The other stages wait while the chief writes a checkpoint, which is no part of a step.
+TEST(StagesOfSeveralTasks, CountNoCheckpointAsTraining) {
+  TrainingRuns runs;
+  const nlohmann::json summary = runs.summary_of(
+      stages_of(2), {"--model", "mlp", "--data", "synthetic:1x28x28:10:480", "--batch-size", "4",
+                     "--steps", "60", "--checkpoint-every", "1", "--checkpoint-dir", runs / "ck",
+                     "--eval-every", "0", "--threads", "1", "--no-progress"});
+  constexpr double kClocks = 0.1;  // the two tasks time a step apart
+  for (const double idle : summary.at("stage_idle_fractions")) EXPECT_LT(idle, 1.0 + kClocks);
+}
+
 TEST(AKilledStage, ResumesTheLastCheckpointBitForBit) {
   TrainingRuns runs;
   const ScratchDir scratch;
