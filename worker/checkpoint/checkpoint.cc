@@ -91,6 +91,7 @@ void for_each_entry(Info& info, const Visit& visit) {
   visit("label_feature", info.progress.label_feature, false);
   visit("raw_shape", info.progress.raw_shape, false);
   visit("class_names", info.progress.class_names, false);
+  visit("table_columns", info.progress.table_columns, false);
   visit("network", info.network, false);
 }
 

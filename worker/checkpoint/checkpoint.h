@@ -38,6 +38,7 @@ struct Progress {
   std::string label_feature{};  // --label-feature
   std::string raw_shape{};      // --raw-shape
   std::string class_names{};    // DataSplits::class_names with '/' between, which no name contains
+  std::string table_columns{};  // DataSplits::table_columns
 };
 
 struct CheckpointInfo {

@@ -69,6 +69,9 @@ struct DataSplits {
   std::vector<float> mean{};
   std::vector<float> stddev{};
   std::vector<std::string> class_names{};  // by class; empty: the data have no names
+  std::string table_columns{};  // to_text(CsvColumns) of csv:; empty: the data are no table
+  // The end of a message that targets are numbers, where they look like classes; else empty.
+  std::string classes_advice{};
   bool suits_crop_flip = false;            // natural images: mirror images keep their class
 
   // Returns the split that evaluations during training and all choices read: the validation split

@@ -195,7 +195,8 @@ Progress fresh_progress(const TrainOptions& options, const DataSplits& data,
           .image_feature = options.image.fields.image,
           .label_feature = options.image.fields.label,
           .raw_shape = options.image.fields.raw_shape,
-          .class_names = fmt::format("{}", fmt::join(data.class_names, "/"))};
+          .class_names = fmt::format("{}", fmt::join(data.class_names, "/")),
+          .table_columns = data.table_columns};
 }
 
 void require_same_network_flags(const CheckpointInfo& info, const NetworkFlags& flags) {

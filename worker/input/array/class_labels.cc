@@ -79,7 +79,7 @@ std::vector<std::int32_t> read_npy_labels(const NpyFile& file) {
 }
 
 void warn_about_empty_classes(std::span<const std::int32_t> training_labels, std::int32_t classes,
-                              std::string_view file) {
+                              std::string_view file, std::string_view advice) {
   std::vector<bool> has_sample(static_cast<std::size_t>(classes), false);
   for (const std::int32_t label : training_labels)
     has_sample[static_cast<std::size_t>(label)] = true;
@@ -89,8 +89,8 @@ void warn_about_empty_classes(std::span<const std::int32_t> training_labels, std
   log(LogLevel::kWarning,
       fmt::format(
           "{}: {} of {} classes have no training sample, the first is {}; the classes are 0 "
-          "to the largest label of all splits",
-          file, empty, classes, first));
+          "to the largest label of all splits{}",
+          file, empty, classes, first, advice));
 }
 
 }  // namespace syncopate

@@ -19,7 +19,8 @@ inline constexpr std::int32_t kLargestLabel = 99999;
 std::vector<std::int32_t> read_npy_labels(const NpyFile& file);
 
 // Logs a warning if classes have no sample: a mistyped label makes a class, and its weights.
+// advice: the end of the message.
 void warn_about_empty_classes(std::span<const std::int32_t> training_labels, std::int32_t classes,
-                              std::string_view file);
+                              std::string_view file, std::string_view advice = "");
 
 }  // namespace syncopate

@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <filesystem>
 #include <limits>
 #include <memory>
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/log.h"
 #include "models/base/random.h"
 #include "worker/input/array/class_labels.h"
 #include "worker/input/array/csv_table.h"
@@ -19,6 +22,16 @@ namespace syncopate {
 namespace {
 
 constexpr std::int64_t kTestPart = 5;  // one sample in five is a test sample
+constexpr std::size_t kFewestCountedRows = 10;
+// Names of columns that tell samples apart, in lower case.
+constexpr std::array<std::string_view, 4> kRowNames = {"id", "idx", "index", "uuid"};
+
+std::string lower_case_name(std::string name) {
+  std::ranges::transform(name, name.begin(), [](unsigned char letter) {
+    return static_cast<char>(std::tolower(letter));
+  });
+  return name;
+}
 
 class TableDataset final : public Dataset {
  public:
@@ -53,12 +66,13 @@ class TableDataset final : public Dataset {
 
 // Returns the samples of a table whose number is in `rows`.
 CsvTable take_rows(const CsvTable& table, std::span<const std::uint32_t> rows) {
-  CsvTable part{
-      .columns = table.columns,
-      .num_features = table.num_features,
-      .features = {},
-      .targets = {
-          .labels = {}, .numbers = {}, .numbers_per_sample = table.targets.numbers_per_sample}};
+  CsvTable part{.columns = table.columns,
+                .num_features = table.num_features,
+                .features = {},
+                .targets = {.labels = {},
+                            .numbers = {},
+                            .numbers_per_sample = table.targets.numbers_per_sample},
+                .layout = table.layout};
   const auto count = static_cast<std::size_t>(table.num_features);
   part.features.reserve(rows.size() * count);
   for (const std::uint32_t row : rows) {
@@ -97,6 +111,43 @@ Tables split_table(CsvTable table, const std::filesystem::path& path) {
           take_rows(table, {first_test, order.end()})};
 }
 
+// Whether the header says that the column of labels has labels.
+bool names_label(const CsvColumns& layout) {
+  return !layout.header.empty() && means_label(layout.header[layout.targets.front()]);
+}
+
+// Logs what the user should know of a table: what its reader found, which column has the labels
+// where nothing names it, and features that only count the rows.
+void log_notes(const CsvTable& table, const std::string& path, const CsvOptions& csv) {
+  for (const std::string& note : table.notes) log(LogLevel::kWarning, note);
+  const CsvColumns& layout = table.layout;
+  const std::size_t label = layout.targets.front();
+  if (csv.label_column.empty() && csv.target_columns.empty() && !names_label(layout)) {
+    log(LogLevel::kInfo,
+        fmt::format("{}: the labels are {}, the last; another column: --data csv:{}:COLUMN", path,
+                    layout.text(label), csv.data));
+  }
+  const auto features = static_cast<std::size_t>(table.num_features);
+  const std::size_t rows = table.features.size() / features;
+  for (std::size_t i = 0; i < features; ++i) {
+    const std::size_t column = layout.features[i];
+    bool counts_rows = rows >= kFewestCountedRows;
+    for (std::size_t row = 0; counts_rows && row < rows; ++row) {
+      counts_rows =
+          table.features[row * features + i] == table.features[i] + static_cast<float>(row);
+    }
+    const bool is_id =
+        !layout.header.empty() &&
+        std::ranges::find(kRowNames, lower_case_name(layout.header[column])) != kRowNames.end();
+    if (!counts_rows && !is_id) continue;
+    log(LogLevel::kWarning,
+        fmt::format("{0}: {1} {2}, and the network learns from it; if it says nothing about a "
+                    "sample, remove it: cut -d, -f{3} --complement '{0}' > NEW.csv",
+                    path, layout.text(column), counts_rows ? "counts the rows" : "names the rows",
+                    column + 1));
+  }
+}
+
 // Returns the columns of targets that the text behind csv:FILE: names.
 CsvOptions columns_in(std::string_view text) {
   constexpr std::string_view kTargets = "targets=";
@@ -120,7 +171,9 @@ CsvTable read_file(const std::filesystem::path& path, CsvOptions csv, const Data
   if (options.on_progress && !is_packed) {
     csv.on_progress = [&](std::int64_t bytes) { options.on_progress(bytes, total); };
   }
-  return read_csv(*open_byte_stream(path), path.string(), csv);
+  CsvTable table = read_csv(*open_byte_stream(path), path.string(), csv);
+  log_notes(table, path.string(), csv);
+  return table;
 }
 
 Tables read_folder(const std::filesystem::path& dir, const CsvOptions& csv,
@@ -141,6 +194,16 @@ Tables read_folder(const std::filesystem::path& dir, const CsvOptions& csv,
   const auto require_same = [&](const CsvTable& other, const std::filesystem::path& path) {
     if (other.num_features == tables.train.num_features && other.columns == tables.train.columns)
       return;
+    if (other.num_features == tables.train.num_features &&
+        other.columns.empty() != tables.train.columns.empty()) {
+      const bool train_has = other.columns.empty();
+      const std::string with = train_has ? train->string() : path.string();
+      const std::string without = train_has ? path.string() : train->string();
+      throw FileError(
+          fmt::format("{0} has a header, and {1} has none; give {1} the same one: (sed 1q '{0}'; "
+                      "cat '{1}') > NEW.csv",
+                      with, without));
+    }
     const auto [found, expected] = std::ranges::mismatch(other.columns, tables.train.columns);
     if (found != other.columns.end() && expected != tables.train.columns.end()) {
       throw FileError(fmt::format(
@@ -172,6 +235,7 @@ DataSplits open_csv(std::string_view argument, const DataOptions& options) {
                     "csv:FILE[:LABEL_COLUMN|:targets=COLUMN,...]",
                     argument, path.string()));
   }
+  csv.data = path.string();
   Tables tables = std::filesystem::is_directory(path)
                       ? read_folder(path, csv, options)
                       : split_table(read_file(path, csv, options), path);
@@ -184,10 +248,29 @@ DataSplits open_csv(std::string_view argument, const DataOptions& options) {
     }
   }
   const int classes = largest_label + 1;
-  warn_about_empty_classes(tables.train.targets.labels, classes, path.string());
-  DataSplits splits{.name = "csv",
-                    .train = std::make_unique<TableDataset>(std::move(tables.train), classes),
-                    .test = std::make_unique<TableDataset>(std::move(tables.test), classes)};
+  if (classes > 0) {
+    const CsvColumns& layout = tables.train.layout;
+    const std::size_t label = layout.targets.front();
+    const std::string place = fmt::format("the labels are {}{}", layout.text(label),
+                                          csv.label_column.empty() ? ", the last" : "");
+    const std::string other =
+        fmt::format("another column is named by --data csv:{0}:COLUMN, such as csv:{0}:{1}",
+                    csv.data, label == 0 ? layout.count : 1);
+    if (classes == 1) {
+      throw UsageError(
+          fmt::format("--data csv:{}: all labels are 0; expected at least two classes; {}; {}",
+                      csv.data, place, other));
+    }
+    warn_about_empty_classes(
+        tables.train.targets.labels, classes, path.string(),
+        names_label(layout) ? ""
+                            : fmt::format("; {}; {}; numbers to predict: --data csv:{}:targets={}",
+                                          place, other, csv.data, label + 1));
+  }
+  DataSplits splits{.name = "csv"};
+  splits.table_columns = to_text(tables.train.layout);
+  splits.train = std::make_unique<TableDataset>(std::move(tables.train), classes);
+  splits.test = std::make_unique<TableDataset>(std::move(tables.test), classes);
   if (tables.validation) {
     splits.validation = std::make_unique<TableDataset>(std::move(*tables.validation), classes);
   }

@@ -21,8 +21,6 @@
 namespace syncopate {
 namespace {
 
-using nlohmann::json;
-
 // A split of dataset_info.json.
 struct TfdsSplit {
   std::string name;
@@ -100,17 +98,18 @@ struct SupervisedKeys {
 
 // Source: SupervisedKeys of tensorflow_datasets/core/proto/dataset_info.proto: "input" and
 // "output", or a tuple of feature keys.
-SupervisedKeys supervised_keys(const json& info) {
-  const json keys = info.value("supervisedKeys", json::object());
-  if (const json tuple = keys.value("tuple", json::object()); tuple.contains("items")) {
-    const json& items = tuple.at("items");
+SupervisedKeys supervised_keys(const nlohmann::json& info) {
+  const nlohmann::json keys = info.value("supervisedKeys", nlohmann::json::object());
+  if (const nlohmann::json tuple = keys.value("tuple", nlohmann::json::object());
+      tuple.contains("items")) {
+    const nlohmann::json& items = tuple.at("items");
     if (items.size() < 2) return {};
     return {items.at(0).value("featureKey", ""), items.at(1).value("featureKey", "")};
   }
   return {keys.value("input", ""), keys.value("output", "")};
 }
 
-std::vector<TfdsSplit> read_splits(const std::filesystem::path& path, const json& info) {
+std::vector<TfdsSplit> read_splits(const std::filesystem::path& path, const nlohmann::json& info) {
   const std::filesystem::path folder = path.parent_path();
   const std::string format = info.value("fileFormat", "tfrecord");
   if (format != "tfrecord") {
@@ -120,9 +119,9 @@ std::vector<TfdsSplit> read_splits(const std::filesystem::path& path, const json
                                     format));
   }
   std::vector<TfdsSplit> splits;
-  for (const json& entry : info.at("splits")) {
+  for (const nlohmann::json& entry : info.at("splits")) {
     TfdsSplit split{.name = entry.at("name").get<std::string>()};
-    for (const json& length : entry.at("shardLengths")) {
+    for (const nlohmann::json& length : entry.at("shardLengths")) {
       split.shard_lengths.push_back(
           count_of(length, std::numeric_limits<std::int64_t>::max(),
                    fmt::format("{}: a shard length of split {}", path.string(), split.name)));
@@ -186,7 +185,7 @@ TfdsFolder read_folder(const std::filesystem::path& folder, const RecordFields& 
   TfdsFolder result{.path = version_folder(folder), .splits = {}, .features = {}};
   const std::filesystem::path info = result.path / "dataset_info.json";
   SupervisedKeys keys;
-  read_json(info, kTfdsWriter, [&](const json& text) {
+  read_json(info, kTfdsWriter, [&](const nlohmann::json& text) {
     result.splits = read_splits(info, text);
     keys = supervised_keys(text);
   });

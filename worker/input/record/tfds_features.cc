@@ -12,28 +12,27 @@
 namespace syncopate {
 namespace {
 
-using nlohmann::json;
-
 // What a feature is, without the form in which it is written.
 struct WrittenType {
   std::string name;
-  json content;
+  nlohmann::json content;
   bool is_message = false;  // the content has the fields of a message of feature.proto
 };
 
 // Source: tensorflow_datasets/core/features/feature.py of version 4.9, from_json() and
 // from_proto(), which read all forms: {"pythonClassName", "featuresDict" or "classLabel"}, the same
 // with "jsonFeature", and {"type", "content"}, which early versions wrote.
-WrittenType type_of(const json& feature) {
+WrittenType type_of(const nlohmann::json& feature) {
   const bool is_early = feature.contains("type");
   const auto name = feature.value(is_early ? "type" : "pythonClassName", std::string());
-  WrittenType type{.name = name.substr(name.rfind('.') + 1), .content = json::object()};
+  WrittenType type{.name = name.substr(name.rfind('.') + 1), .content = nlohmann::json::object()};
   if (is_early) {
     type.content = feature.at("content");
     type.is_message = feature.contains("proto_cls");
-    if (type.content.is_string()) type.content = json::parse(type.content.get<std::string>());
+    if (type.content.is_string())
+      type.content = nlohmann::json::parse(type.content.get<std::string>());
   } else if (feature.contains("jsonFeature")) {
-    type.content = json::parse(feature.at("jsonFeature").at("json").get<std::string>());
+    type.content = nlohmann::json::parse(feature.at("jsonFeature").at("json").get<std::string>());
   } else {
     type.is_message = true;
     for (const char* const key : {"featuresDict", "classLabel"}) {
@@ -48,7 +47,7 @@ bool is_dictionary(const WrittenType& type) { return type.name == "FeaturesDict"
 // path: of features.json. prefix: "outer/" of a nested dictionary.
 void list_features(const std::filesystem::path& path, const WrittenType& dictionary,
                    const std::string& prefix, std::vector<TfdsFeature>& listed) {
-  const json& features =
+  const nlohmann::json& features =
       dictionary.is_message ? dictionary.content.at("features") : dictionary.content;
   for (const auto& [key, feature] : features.items()) {
     const WrittenType type = type_of(feature);
@@ -73,7 +72,7 @@ void list_features(const std::filesystem::path& path, const WrittenType& diction
 
 std::vector<TfdsFeature> read_tfds_features(const std::filesystem::path& path) {
   std::vector<TfdsFeature> listed;
-  read_json(path, kTfdsWriter, [&](const json& text) {
+  read_json(path, kTfdsWriter, [&](const nlohmann::json& text) {
     const WrittenType whole = type_of(text);
     if (!is_dictionary(whole)) {
       throw FileError(

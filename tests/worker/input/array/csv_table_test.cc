@@ -56,6 +56,80 @@ TEST(CsvTable, AsksWhereAnotherColumnIsNamedLikeLabels) {
       "too; give csv:t.csv:class or csv:t.csv:width");
 }
 
+TEST(CsvTable, AsksInAnyCaseAndForOtherNamesOfLabels) {
+  for (const std::string name : {"Label", "CLASS", "Target", "y", "Y", "species", "class_id"}) {
+    EXPECT_EQ(error_of(name + ",f1,f2\n0,1,2\n"),
+              "--data csv:t.csv: the labels are the last column, 'f2', and the header has '" +
+                  name + "', too; give csv:t.csv:" + name + " or csv:t.csv:f2");
+  }
+  EXPECT_EQ(read("Label,f1\n3,1\n", {.label_column = "Label"}).targets.labels, (Labels{3}));
+  // A last column that has such a name, too, is the label: points have the columns x, y.
+  EXPECT_EQ(read("x,y,label\n1,2,3\n").targets.labels, (Labels{3}));
+  EXPECT_EQ(read("x,y,Species\n1,2,3\n").targets.labels, (Labels{3}));
+  EXPECT_EQ(read("density,subclassed,x\n1,2,3\n").targets.labels, (Labels{3}));
+  EXPECT_NE(error_of("class,x,label\n1,2,3\n").find("give csv:t.csv:class"), std::string::npos);
+}
+
+TEST(CsvTable, LeavesOutColumnsWithoutNames) {
+  for (const std::string name : {"", "\"\"", "Unnamed: 0"}) {
+    const CsvTable table = read(name + ",a,label\n0,5,1\nrow two,6,0\n");
+    EXPECT_EQ(table.num_features, 1);
+    EXPECT_EQ(table.features, (Features{5, 6}));
+    EXPECT_EQ(table.targets.labels, (Labels{1, 0}));
+    EXPECT_EQ(table.columns, (std::vector<std::string>{"a"}));
+    ASSERT_EQ(table.notes.size(), 1U);
+    EXPECT_TRUE(table.notes[0].starts_with("t.csv: field 1 (")) << table.notes[0];
+    EXPECT_NE(table.notes[0].find("has no name and is left out"), std::string::npos);
+  }
+  // A comma at the end of every line.
+  EXPECT_EQ(read("a,label,\n5,1,\n").targets.labels, (Labels{1}));
+  // The user named it.
+  EXPECT_EQ(read(",a\n3,5\n", {.label_column = "1"}).targets.labels, (Labels{3}));
+  const CsvTable numbers = read(",a,b,price\n0,5,6,7.5\n", {.target_columns = {"price"}});
+  EXPECT_EQ(numbers.features, (Features{5, 6}));
+  EXPECT_EQ(numbers.targets.numbers, (Features{7.5}));
+}
+
+TEST(CsvTable, TakesNumbersAndWordsThatCountTheColumnsForAHeader) {
+  for (const std::string header : {"0,1,label", "1,2,label", ",0,label", "label,0,1"}) {
+    const CsvTable table = read(header + "\n0,5,1\n", {.label_column = "label"});
+    EXPECT_EQ(table.targets.size(), 1) << header;
+    EXPECT_EQ(table.columns.back(), header == "label,0,1"  ? "1"
+                                    : header == ",0,label" ? "0"
+                                                           : table.columns.back());
+  }
+  EXPECT_EQ(read("0,1,2,target\n5,6,7,1\n").targets.labels, (Labels{1}));
+}
+
+TEST(CsvTable, RefusesAFirstLineThatMayBeAHeaderOfNumbers) {
+  const std::string error = error_of("0,1,2,3\n5,6,7,1\n");
+  EXPECT_EQ(error,
+            "t.csv: line 1 counts the columns, 0,1,2,3, as a header of numbers does; if it is a "
+            "header, remove it: sed 1d 't.csv' > NEW.csv; if it is a sample, move it to the end: "
+            "(sed 1d 't.csv'; sed 1q 't.csv') > NEW.csv");
+  for (const char* header : {"0,1,2", "1,2,3", "2019,2020,2021,2022"}) {
+    EXPECT_NE(error_of(std::string(header) + "\n5,6,7,1\n").find("counts the columns"),
+              std::string::npos)
+        << header;
+    EXPECT_NE(error_of(std::string(header) + "\n", {.target_columns = {"2"}}).find("counts the"),
+              std::string::npos)
+        << header;
+  }
+  EXPECT_EQ(read("0,1\n5,1\n").targets.size(), 2);
+  EXPECT_EQ(read("0,0,1\n").targets.size(), 1);
+  EXPECT_EQ(error_of("2019,2021,price\n5,6,7\n"),
+            "t.csv, line 1: field 3 is 'price'; expected the number of a class, from 0 on; another "
+            "column is named by csv:FILE:COLUMN; if the line is a header, remove it: sed 1d "
+            "'t.csv' > NEW.csv");
+}
+
+TEST(CsvTable, AsksWhichColumnANumberThatIsANameMeans) {
+  EXPECT_EQ(
+      error_of("0,1,2,x\n5,6,7,8\n", {.target_columns = {"2"}}),
+      "--data: target column '2' of t.csv may be field 3 (2), by its name, or field 2 (1), by "
+      "its number; give the columns other names: sed '1s/[0-9][0-9]*/c&/g' 't.csv' > NEW.csv");
+}
+
 TEST(CsvTable, SaysHowToNumberClassesThatAreWords) {
   EXPECT_EQ(error_of("1,0\n1,versicolor\n"),
             "t.csv, line 2: field 2 is 'versicolor'; expected the number of a class, from 0 on; "
@@ -67,6 +141,59 @@ TEST(CsvTable, MayHaveQuotesBlanksAndOtherEndsOfLines) {
   EXPECT_EQ(table.columns, (std::vector<std::string>{"a, b"}));
   EXPECT_EQ(table.features, (Features{1, 3}));
   EXPECT_EQ(table.targets.labels, (Labels{2, 4}));
+}
+
+TEST(CsvTable, TakesTwoQuotesInAQuotedFieldForOne) {
+  const CsvTable table = read("\"a \"\"x\"\" y\",\"\"\"\",label\n\"1\",2,0\n");
+  EXPECT_EQ(table.columns, (std::vector<std::string>{"a \"x\" y", "\""}));
+  EXPECT_EQ(table.features, (Features{1, 2}));
+}
+
+TEST(CsvTable, TakesEndsOfLinesInQuotedFields) {
+  const CsvTable table = read("\"a\nb\",\"c,\r\nd\",label\n1,2,0\n");
+  EXPECT_EQ(table.columns, (std::vector<std::string>{"a\nb", "c,\r\nd"}));
+  EXPECT_EQ(table.features, (Features{1, 2}));
+  // Lines are counted as an editor counts them.
+  EXPECT_TRUE(error_of("\"a\nb\",label\nx,0\n").starts_with("t.csv, line 3: field 1 (a?b) is 'x'"));
+}
+
+TEST(CsvTable, MayHaveLinesThatEndWithCarriageReturns) {
+  for (const std::string end : {"", "\r"}) {
+    const CsvTable table = read("a,b,label\r1,2,0\r\r2,3,1" + end);
+    EXPECT_EQ(table.columns, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(table.features, (Features{1, 2, 2, 3}));
+    EXPECT_EQ(table.targets.labels, (Labels{0, 1}));
+  }
+  std::string text;
+  for (int i = 0; i < 100000; ++i) text += "1,2\r";
+  EXPECT_EQ(read(text).targets.size(), 100000);
+}
+
+TEST(CsvTable, NamesAnotherEncodingAndHowToConvertIt) {
+  using namespace std::string_view_literals;
+  const auto expected = [](const std::string& encoding) {
+    return "t.csv: expected text in UTF-8 or ASCII, found " + encoding + "; convert it: iconv -f " +
+           encoding + " -t UTF-8 't.csv' > NEW.csv";
+  };
+  EXPECT_EQ(error_of("\xFF\xFE"
+                     "1\0,\0"
+                     "0\0\n\0"sv),
+            expected("UTF-16"));
+  EXPECT_EQ(error_of("\xFE\xFF\0"
+                     "1\0,\0"
+                     "0\0\n"sv),
+            expected("UTF-16"));
+  EXPECT_EQ(error_of("1\0,\0"
+                     "0\0\n\0"sv),
+            expected("UTF-16LE"));
+  EXPECT_EQ(error_of("\0"
+                     "1\0,\0"
+                     "0\0\n"sv),
+            expected("UTF-16BE"));
+  EXPECT_EQ(error_of("\xFF\xFE\0\0"
+                     "1\0\0\0"sv),
+            expected("UTF-32"));
+  EXPECT_NE(error_of("PK\3\4sheet"sv).find("found bytes that are no text"), std::string::npos);
 }
 
 TEST(CsvTable, TakesLabelsThatNumPyWroteAsFloats) {
@@ -101,13 +228,20 @@ TEST(CsvTable, NamesTheLineOfALabelOutOfRange) {
     EXPECT_EQ(error_of("1,0\n1," + std::string(label) + "\n"),
               "t.csv, line 2: field 2 is the label " + std::string(label) +
                   "; expected a whole number from 0 to 99999, or numbers as targets: "
-                  "csv:FILE:targets=COLUMN");
+                  "csv:t.csv:targets=2");
   }
 }
 
 TEST(CsvTable, SaysWhatSeparatesTheFieldsOfAnotherFile) {
   EXPECT_NE(error_of("1;2;0\n").find("line 1: no comma, but ';'"), std::string::npos);
   EXPECT_NE(error_of("1\t2\n").find("no comma, but 'a tab'"), std::string::npos);
+  EXPECT_EQ(read("sep=,\n1,0\n").features, (Features{1}));
+  EXPECT_NE(error_of("# made by a program\n1,0\n").find("remove it: sed '/^#/d' 't.csv'"),
+            std::string::npos);
+  EXPECT_NE(error_of("1,5;2\n1\n").find("'5;2'"), std::string::npos);
+  EXPECT_EQ(error_of("a;b\n1,5;2\n"),
+            "t.csv, line 1: no comma, but ';'; expected numbers separated by commas, one of them "
+            "the label; convert the file: sed 's/,/./g; s/;/,/g' 't.csv' > NEW.csv");
   EXPECT_NE(error_of("hello\n").find("line 1: no comma; expected numbers"), std::string::npos);
 }
 
@@ -127,6 +261,41 @@ TEST(CsvTable, RefusesAFileWithoutSamples) {
 TEST(CsvTable, RefusesALineWithoutEnd) {
   EXPECT_NE(error_of(std::string(std::size_t{65} << 20, '1')).find("line 1: longer than 64 MB"),
             std::string::npos);
+}
+
+CsvTable predict_from(std::string_view text, std::string_view training_text,
+                      const CsvOptions& options = {}) {
+  const CsvColumns trained = parse_csv_columns(to_text(read(training_text, options).layout));
+  MemoryStream stream(text);
+  return read_csv_features(stream, "p.csv", trained);
+}
+
+TEST(CsvFeatures, AreThoseOfTheTrainingByName) {
+  const std::string_view training = ",a,b,label\n0,1,2,0\n";
+  const auto features = [&](std::string_view text) {
+    return predict_from(text, training).features;
+  };
+  EXPECT_EQ(features(",a,b,label\n0,5,6,1\n"), (Features{5, 6}));
+  EXPECT_EQ(features("a,b\n5,6\n"), (Features{5, 6}));
+  EXPECT_EQ(features("b,id,a,label\n6,x,5,cat\n6,,7,\n"), (Features{5, 6, 7, 6}));
+  EXPECT_EQ(message_of<UsageError>([&] { features("a,c\n1,2\n"); }),
+            "p.csv: expected one column 'b', which the network was trained on, found 0; give a "
+            "table with the columns a,b");
+  EXPECT_EQ(message_of<FileError>([&] { features("a,b\n1,x\n"); }),
+            "p.csv, line 2: field 2 (b) is 'x'; expected a finite number");
+}
+
+TEST(CsvFeatures, AreThoseAtThePlacesOfTheTrainingWithoutAHeader) {
+  const std::string_view training = "1,0,2\n";
+  const CsvOptions second{.label_column = "2"};
+  EXPECT_EQ(predict_from("5,9,6\n", training, second).features, (Features{5, 6}));
+  EXPECT_EQ(predict_from("5,6\n", training, second).features, (Features{5, 6}));
+  EXPECT_EQ(predict_from("a,b,c\n5,cat,6\n", training, second).features, (Features{5, 6}));
+  EXPECT_EQ(predict_from("1,2\n", "a,b,y\n1,2,0\n").features, (Features{1, 2}));
+  EXPECT_EQ(predict_from("7\n8\n", "1,0\n").features, (Features{7, 8}));
+  EXPECT_EQ(message_of<UsageError>([&] { predict_from("1,2,3,4\n", training, second); }),
+            "p.csv: found 4 columns; expected the 2 that the network reads, or the 3 of the table "
+            "that it was trained on");
 }
 
 TEST(CsvTable, IsTheSameForLinesThatCrossTheChunksOfReading) {

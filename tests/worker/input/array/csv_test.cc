@@ -93,6 +93,11 @@ TEST_F(CsvFile, MayBeAFolderOfSplits) {
   EXPECT_EQ(data.train->spec().num_classes, 4);
   put("test.csv", "1,2,0\n");
   EXPECT_NE(error("").find("test.csv has 2 features, and "), std::string::npos) << error("");
+  put("train.csv", "a,b,y\n1,2,0\n1,2,1\n");
+  const std::string train = (folder_.path() / "train.csv").string();
+  const std::string test = (folder_.path() / "test.csv").string();
+  EXPECT_EQ(error(""), train + " has a header, and " + test + " has none; give " + test +
+                           " the same one: (sed 1q '" + train + "'; cat '" + test + "') > NEW.csv");
   put("train.csv", "a,b,c,y\n1,2,3,0\n");
   put("test.csv", "a,c,b,y\n1,2,3,1\n");
   EXPECT_NE(error("").find("test.csv: feature 2 is 'c', but 'b' in "), std::string::npos)
@@ -105,6 +110,42 @@ TEST_F(CsvFile, FindsItsLabelColumnBehindAColon) {
   EXPECT_EQ(data.train->spec().num_classes, 2);
   EXPECT_NE(error("a:b.csv:none").find("has no label column 'none'"), std::string::npos);
   EXPECT_EQ(open("a:b.csv:x").train->spec().num_classes, 7);
+}
+
+TEST_F(CsvFile, NamesTheColumnOfLabelsThatAreAllZero) {
+  put("t.csv", "1,5,0\n0,6,0\n");
+  const std::string path = (folder_.path() / "t.csv").string();
+  EXPECT_EQ(error("t.csv"), "--data csv:" + path +
+                                ": all labels are 0; expected at least two classes; the labels are "
+                                "field 3, the last; another column is named by --data csv:" +
+                                path + ":COLUMN, such as csv:" + path + ":1");
+  EXPECT_EQ(open("t.csv:1").train->spec().num_classes, 2);
+}
+
+TEST_F(CsvFile, NotesWhichColumnHasTheLabelsAndWhichCountsTheRows) {
+  const auto log_of = [&](const std::string& header, const std::string& name) {
+    std::string text = header;
+    for (int i = 0; i < 20; ++i) {
+      text += std::to_string(1000 + i) + "," + std::to_string(i * i) + "," + std::to_string(i % 2) +
+              "\n";
+    }
+    put("t.csv", text);
+    testing::internal::CaptureStderr();
+    open(name);
+    return testing::internal::GetCapturedStderr();
+  };
+  const std::string counted = log_of("a,b,c\n", "t.csv");
+  EXPECT_NE(counted.find("the labels are field 3 (c), the last; another column: --data csv:"),
+            std::string::npos)
+      << counted;
+  EXPECT_NE(counted.find("field 1 (a) counts the rows"), std::string::npos) << counted;
+  EXPECT_NE(counted.find("cut -d, -f1 --complement"), std::string::npos) << counted;
+  EXPECT_EQ(counted.find("field 2"), std::string::npos) << counted;
+  const std::string named = log_of("a,Id,Label\n", "t.csv");
+  EXPECT_EQ(named.find("the labels are"), std::string::npos) << named;
+  EXPECT_NE(named.find("field 2 (Id) names the rows"), std::string::npos) << named;
+  EXPECT_NE(log_of(",b,label\n", "t.csv").find("field 1 () has no name and is left out"),
+            std::string::npos);
 }
 
 TEST_F(CsvFile, MayBePacked) {

@@ -1,0 +1,322 @@
+#include "worker/input/array/csv_columns.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+
+#include "models/base/errors.h"
+#include "worker/input/array/csv_lines.h"
+#include "worker/input/array/csv_table.h"
+
+namespace syncopate {
+namespace {
+
+using Fields = std::vector<std::string_view>;
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char letter) {
+    return static_cast<char>(std::tolower(letter));
+  });
+  return lower;
+}
+
+// Whether a field stands for a value that is missing.
+bool is_missing_value(std::string_view field) {
+  constexpr std::array<std::string_view, 12> kMissing = {"",  "na",  "n/a",  "nan", "null", "none",
+                                                         "?", "inf", "-inf", "-",   ".",    "nil"};
+  return std::ranges::find(kMissing, lower_case(field)) != kMissing.end();
+}
+
+// Whether a field that is no number may be a name: a sample may have "5;2" or "$3".
+bool may_be_name(std::string_view field) {
+  return !is_missing_value(field) &&
+         std::string_view("0123456789+-.$").find(field[0]) == std::string_view::npos;
+}
+
+// Returns the number that all numeric fields have above their places, such as 0 for "0,1,x";
+// nothing if they differ, or there are none.
+std::optional<double> offset_from_places(const Fields& fields) {
+  std::optional<double> offset;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const std::optional<double> value = parse_csv_number(fields[i]);
+    if (!value) continue;
+    const double above = *value - static_cast<double>(i);
+    if (offset && *offset != above) return std::nullopt;
+    offset = above;
+  }
+  return offset;
+}
+
+enum class FirstLine : std::uint8_t { kHeader, kSample, kDoubtful };
+
+// Tells whether a line has names, numbers of columns among them, as pandas writes them for columns
+// without names. A line of other numbers and words is no header: a missing value would make one of
+// a sample.
+FirstLine kind_of(const Fields& fields) {
+  const auto is_number = [](std::string_view field) { return parse_csv_number(field).has_value(); };
+  const auto numbers = static_cast<std::size_t>(std::ranges::count_if(fields, is_number));
+  if (numbers == 0) return FirstLine::kHeader;
+  const std::optional<double> offset = offset_from_places(fields);
+  if (numbers == fields.size()) {
+    const bool is_count =
+        offset && (numbers > 3 ? *offset >= 0 : numbers == 3 && (*offset == 0 || *offset == 1));
+    return is_count ? FirstLine::kDoubtful : FirstLine::kSample;
+  }
+  // The first name of pandas' header is empty: that of the numbers of the rows.
+  const bool are_names =
+      std::all_of(fields.begin() + (fields[0].empty() ? 1 : 0), fields.end(),
+                  [&](std::string_view field) { return is_number(field) || may_be_name(field); });
+  const bool counts = offset && (*offset == 0 || *offset == 1 || *offset == -1);
+  return counts && are_names ? FirstLine::kHeader : FirstLine::kSample;
+}
+
+// How likely the name of a column means the labels.
+enum class LabelName : std::uint8_t { kNo, kPossible, kCertain };
+
+LabelName label_name(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kCertain = {"label",   "labels", "class",
+                                                        "classes", "target", "targets"};
+  constexpr std::array<std::string_view, 8> kPossible = {
+      "y", "species", "category", "categories", "outcome", "diagnosis", "digit", "variety"};
+  const std::string lower = lower_case(name);
+  if (std::ranges::find(kCertain, lower) != kCertain.end()) return LabelName::kCertain;
+  if (std::ranges::find(kPossible, lower) != kPossible.end()) return LabelName::kPossible;
+  // "class_id", "y true".
+  for (std::size_t at = 0; at < lower.size();) {
+    std::size_t end = at;
+    while (end < lower.size() && std::isalnum(static_cast<unsigned char>(lower[end])) != 0) ++end;
+    const std::string_view word = std::string_view(lower).substr(at, end - at);
+    if (word == "y" || std::ranges::find(kCertain, word) != kCertain.end()) {
+      return LabelName::kPossible;
+    }
+    at = end + 1;
+  }
+  return LabelName::kNo;
+}
+
+// Chooses the columns of one table.
+class ColumnChooser {
+ public:
+  ColumnChooser(const Fields& fields, const std::string& path, const CsvOptions& options)
+      : path_(path), options_(options), flag_path_(options.data.empty() ? path : options.data) {
+    columns_.count = fields.size();
+    const FirstLine kind = kind_of(fields);
+    if (kind == FirstLine::kDoubtful) {
+      throw UsageError(fmt::format(
+          "{0}: line 1 counts the columns, {1}, as a header of numbers does; if it is a header, "
+          "remove it: sed 1d '{0}' > NEW.csv; if it is a sample, move it to the end: (sed 1d "
+          "'{0}'; sed 1q '{0}') > NEW.csv",
+          path_, shown_csv_field(fmt::format("{}", fmt::join(fields, ",")))));
+    }
+    columns_.first_line_is_header = kind == FirstLine::kHeader;
+    if (columns_.first_line_is_header) columns_.header.assign(fields.begin(), fields.end());
+  }
+
+  CsvColumns choose(std::vector<std::string>& notes) {
+    if (options_.target_columns.empty()) {
+      columns_.targets = {find_label_column()};
+    } else {
+      for (const std::string& name : options_.target_columns) {
+        const std::size_t column = find_column(name, "target");
+        if (std::ranges::find(columns_.targets, column) != columns_.targets.end()) {
+          throw UsageError(fmt::format("--data: {} is twice among the targets of {}",
+                                       columns_.text(column), path_));
+        }
+        columns_.targets.push_back(column);
+      }
+    }
+    for (std::size_t i = 0; i < columns_.count; ++i) {
+      if (std::ranges::find(columns_.targets, i) != columns_.targets.end()) continue;
+      if (has_name(i)) {
+        columns_.features.push_back(i);
+      } else {
+        notes.push_back(fmt::format(
+            "{}: {} has no name and is left out, because pandas and R write the numbers of the "
+            "rows so; to use the column, give it a name in the first line",
+            path_, columns_.text(i)));
+      }
+    }
+    if (!columns_.features.empty()) return std::move(columns_);
+    if (options_.target_columns.empty()) {
+      throw FileError(
+          fmt::format("{}: line 1 names one of {} columns; expected names of two or "
+                      "more, one of them the label",
+                      path_, columns_.count));
+    }
+    throw UsageError(fmt::format(
+        "--data: all {} columns of {} are targets or have no name; leave out those that "
+        "the network predicts from",
+        columns_.count, path_));
+  }
+
+ private:
+  // pandas reads a column without a name as "Unnamed: 0".
+  bool has_name(std::size_t column) const {
+    return columns_.header.empty() ||
+           (!columns_.header[column].empty() && !columns_.header[column].starts_with("Unnamed: "));
+  }
+
+  std::size_t find_label_column() const {
+    if (!options_.label_column.empty()) return find_column(options_.label_column, "label");
+    std::size_t last = columns_.count - 1;
+    while (last > 0 && !has_name(last)) --last;
+    if (columns_.header.empty()) return last;
+    const bool last_is_label = label_name(columns_.header[last]) != LabelName::kNo;
+    for (std::size_t i = 0; i < last; ++i) {
+      const std::string& name = columns_.header[i];
+      const LabelName kind = label_name(name);
+      if (kind == LabelName::kNo || (kind == LabelName::kPossible && last_is_label)) continue;
+      throw UsageError(fmt::format(
+          "--data csv:{0}: the labels are the last column, '{1}', and the header has '{2}', too; "
+          "give csv:{0}:{2} or csv:{0}:{1}",
+          flag_path_, columns_.header[last], name));
+    }
+    return last;
+  }
+
+  // Returns the column of a name of the header or of a number from 1 on. what: "label", "target".
+  std::size_t find_column(const std::string& wanted, std::string_view what) const {
+    const std::vector<std::string>& header = columns_.header;
+    const auto named = std::ranges::find(header, wanted);
+    std::size_t number = 0;
+    const char* const end = wanted.data() + wanted.size();
+    const auto [stop, failure] = std::from_chars(wanted.data(), end, number);
+    const bool is_number =
+        failure == std::errc() && stop == end && number >= 1 && number <= columns_.count;
+    if (named != header.end()) {
+      const auto column = static_cast<std::size_t>(named - header.begin());
+      if (is_number && number - 1 != column) {
+        throw UsageError(fmt::format(
+            "--data: {0} column '{1}' of {2} may be {3}, by its name, or {4}, by its number; give "
+            "the columns other names: sed '1s/[0-9][0-9]*/c&/g' '{2}' > NEW.csv",
+            what, wanted, path_, columns_.text(column), columns_.text(number - 1)));
+      }
+      return column;
+    }
+    if (is_number) return number - 1;
+    std::string known;
+    for (std::size_t i = 0; i < std::min<std::size_t>(header.size(), 20); ++i) {
+      known += (i == 0 ? ": " : ", ") + shown_csv_field(header[i]);
+    }
+    throw UsageError(fmt::format(
+        "--data: {} has no {} column '{}'; expected a number from 1 to {}{}{}", path_, what, wanted,
+        columns_.count, header.empty() ? "" : " or a name of its header", known));
+  }
+
+  const std::string& path_;
+  const CsvOptions& options_;
+  const std::string& flag_path_;
+  CsvColumns columns_;
+};
+
+// Returns the columns of these names; nothing if one of them is absent or there twice.
+std::optional<std::vector<std::size_t>> places_of(const std::vector<std::string>& names,
+                                                  const Fields& header) {
+  std::vector<std::size_t> places;
+  for (const std::string& name : names) {
+    const auto found = std::ranges::find(header, name);
+    if (found == header.end() || std::find(found + 1, header.end(), name) != header.end()) {
+      return std::nullopt;
+    }
+    places.push_back(static_cast<std::size_t>(found - header.begin()));
+  }
+  return places;
+}
+
+}  // namespace
+
+std::string CsvColumns::text(std::size_t column) const {
+  return header.empty() ? fmt::format("field {}", column + 1)
+                        : fmt::format("field {} ({})", column + 1, shown_csv_field(header[column]));
+}
+
+bool means_label(std::string_view column_name) { return label_name(column_name) != LabelName::kNo; }
+
+CsvColumns choose_csv_columns(const Fields& first_line, const std::string& path,
+                              const CsvOptions& options, std::vector<std::string>& notes) {
+  return ColumnChooser(first_line, path, options).choose(notes);
+}
+
+CsvColumns find_csv_columns(const Fields& first_line, const std::string& path,
+                            const CsvColumns& trained) {
+  CsvColumns found{.count = first_line.size()};
+  found.first_line_is_header = kind_of(first_line) == FirstLine::kHeader;
+  std::vector<std::string> names;
+  for (const std::size_t feature : trained.features) {
+    if (!trained.header.empty()) names.push_back(trained.header[feature]);
+  }
+  if (found.first_line_is_header) found.header.assign(first_line.begin(), first_line.end());
+  const bool has_names = found.first_line_is_header && !names.empty();
+  if (has_names && found.header != trained.header && found.header != names) {
+    const auto places = places_of(names, first_line);
+    if (!places) {
+      const auto wrong = std::ranges::find_if(names, [&](const std::string& name) {
+        return std::ranges::count(first_line, name) != 1;
+      });
+      throw UsageError(fmt::format(
+          "{}: expected one column '{}', which the network was trained on, found {}; give a table "
+          "with the columns {}",
+          path, shown_csv_field(*wrong), std::ranges::count(first_line, *wrong),
+          shown_csv_field(fmt::format("{}", fmt::join(names, ",")))));
+    }
+    found.features = *places;
+    return found;
+  }
+  if (found.count == trained.count) {
+    found.features = trained.features;
+  } else if (found.count == trained.features.size()) {
+    found.features.resize(found.count);
+    std::iota(found.features.begin(), found.features.end(), std::size_t{0});
+  } else {
+    throw UsageError(fmt::format(
+        "{}: found {} columns; expected the {} that the network reads{}", path, found.count,
+        trained.features.size(),
+        trained.count == trained.features.size()
+            ? ""
+            : fmt::format(", or the {} of the table that it was trained on", trained.count)));
+  }
+  return found;
+}
+
+std::string to_text(const CsvColumns& columns) {
+  const nlohmann::ordered_json json = {{"header", columns.header},
+                                       {"count", columns.count},
+                                       {"features", columns.features},
+                                       {"targets", columns.targets}};
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+CsvColumns parse_csv_columns(std::string_view text) {
+  CsvColumns columns;
+  bool is_good = false;
+  try {
+    const auto json = nlohmann::json::parse(text);
+    columns.header = json.at("header").get<std::vector<std::string>>();
+    columns.count = json.at("count").get<std::size_t>();
+    columns.features = json.at("features").get<std::vector<std::size_t>>();
+    columns.targets = json.at("targets").get<std::vector<std::size_t>>();
+    const auto is_inside = [&](std::size_t column) { return column < columns.count; };
+    is_good = (columns.header.empty() || columns.header.size() == columns.count) &&
+              std::ranges::all_of(columns.features, is_inside) &&
+              std::ranges::all_of(columns.targets, is_inside);
+  } catch (const nlohmann::json::exception&) {
+    is_good = false;
+  }
+  if (!is_good) {
+    throw FileError(
+        fmt::format("the columns of a table are '{}'; expected JSON with header, count, "
+                    "features and targets",
+                    text.substr(0, 100)));
+  }
+  return columns;
+}
+
+}  // namespace syncopate
