@@ -1,6 +1,7 @@
 // What a sample of a data set is: its tensors, and the memory that one sample is read into.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -31,6 +32,13 @@ struct SampleSpec {
   float least_target = 0.0F;
   float largest_target = 0.0F;
 };
+
+// Whether a sample's shape, read as [H, W, C], is rather [C, H, W]: its last two extents are equal
+// and the first is not, or the first is smaller than both. Small last extents are channels.
+inline bool looks_channels_first(const Shape& shape) {
+  if (shape.size() != 3 || shape[1] <= 4 || shape[2] <= 4) return false;
+  return shape[1] == shape[2] ? shape[0] != shape[1] : shape[0] < std::min(shape[1], shape[2]);
+}
 
 // Returns the spec of samples with one input, "x", and a class as target, "y", i32 [].
 inline SampleSpec classified_samples(Shape shape, int num_classes, DType dtype = DType::kU8) {

@@ -207,7 +207,7 @@ void require_network_fits_data(const Graph& graph, const std::string& what,
                        to_string(tensor.shape)));
   }
   const std::string why = why_loss_does_not_fit(graph.loss().kind, spec.target.dtype);
-  if (!why.empty()) refuse(why);
+  if (!why.empty()) refuse(why + data.classes_advice);
   if (has_numbers(spec)) return require_numbers_fit(graph, data, refuse);
   if (graph.target_shape() != spec.target.shape) {
     if (spec.target.shape.empty()) {
@@ -239,8 +239,9 @@ Graph network_for_data(const std::string& model, const std::string& data_flag,
   if (has_numbers(data.train->spec()) && !model.starts_with(kNetworkFile)) {
     throw UsageError(fmt::format(
         "--model {0} does not fit --data {1}: its loss is {2}, and the targets are numbers; choose "
-        "a loss in a network file: syncopate network --model {0} --data {1} --json > net.json",
-        model, data_flag, name(LossKind::kSoftmaxCrossEntropy)));
+        "a loss in a network file: syncopate network --model {0} --data {1} --json > net.json, and "
+        "train it: --model file:net.json{3}",
+        model, data_flag, name(LossKind::kSoftmaxCrossEntropy), data.classes_advice));
   }
   return with_label_smoothing(network_template(model, data_flag, data, flags), "--model " + model,
                               label_smoothing);

@@ -98,9 +98,7 @@ Shape sample_shape_of(const NpyFile& file) {
                     "of 1 byte to 256 MB",
                     file.path(), text));
   }
-  const bool is_channels_first =
-      shape.size() == 3 && (shape[0] == 1 || shape[0] == 3) && shape[1] > 4 && shape[2] > 4;
-  if (is_channels_first) {
+  if (looks_channels_first(shape)) {
     log(LogLevel::kWarning,
         fmt::format(
             "{} is {}, read as [N, H, W, C]; if it is [N, C, H, W]: {}", file.path(), text,
@@ -122,6 +120,17 @@ ArrayPair open_pair(const std::filesystem::path& dir, const std::string& split) 
   }
   if (samples == 0) throw FileError(x.string() + " holds no samples; expected one or more");
   return pair;
+}
+
+// Throws UsageError for an archive of arrays, which np.savez writes and Keras fetches.
+void refuse_archive(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored) || path.extension() != ".npz") return;
+  throw UsageError(
+      fmt::format("--data npy:{0}: {0} is an archive of arrays; expected a folder of them; unpack "
+                  "it: python3 -m "
+                  "zipfile -e '{0}' '{1}', then give --data npy:{1}",
+                  path.string(), std::filesystem::path(path).replace_extension().string()));
 }
 
 void require_files(const std::filesystem::path& dir) {
@@ -164,9 +173,33 @@ int num_classes_of(std::span<ArrayPair* const> pairs) {
   return largest_label + 1;
 }
 
+// Returns the end of a message that the targets are numbers, if they look like classes: whole
+// numbers, or one-hot rows.
+std::string classes_advice_for(const ArrayPair& pair, const std::filesystem::path& dir) {
+  const std::vector<float>& numbers = pair.targets.numbers;
+  const auto width = static_cast<std::size_t>(pair.targets.numbers_per_sample);
+  bool are_labels = width == 1;
+  bool are_one_hot = width > 1;
+  for (std::size_t at = 0; at < numbers.size() && (are_labels || are_one_hot); at += width) {
+    const auto row = std::span(numbers).subspan(at, width);
+    const float first = row.front();
+    are_labels =
+        are_labels && first == std::trunc(first) && first >= 0.0F && first <= kLargestLabel;
+    are_one_hot = are_one_hot && std::ranges::count(row, 1.0F) == 1 &&
+                  std::ranges::count(row, 0.0F) == std::ssize(row) - 1;
+  }
+  if (!are_labels && !are_one_hot) return "";
+  const std::string_view expression = are_labels ? "a.astype('int64')" : "a.argmax(1)";
+  return fmt::format(
+      "; if they are classes{}, save integers: for f in '{}'/y_*.npy; do python3 -c \"import sys, "
+      "numpy as np; f = sys.argv[1]; a = np.load(f); np.save(f, {})\" \"$f\"; done",
+      are_one_hot ? ", one-hot" : "", dir.string(), expression);
+}
+
 }  // namespace
 
 DataSplits open_npy(std::string_view folder, const DataOptions& /*options*/) {
+  refuse_archive(folder);
   check_is_folder("npy", folder);
   const std::filesystem::path dir = folder;
   require_files(dir);
@@ -194,12 +227,14 @@ DataSplits open_npy(std::string_view folder, const DataOptions& /*options*/) {
                     pair->samples->path(), to_string(other.shape), numpy_name(other.type),
                     train.samples->path(), to_string(first.shape), numpy_name(first.type)));
   }
+  const std::string classes_advice = classes_advice_for(train, dir);
   warn_about_empty_classes(train.targets.labels, classes, (dir / "y_train.npy").string());
   const auto make_split = [&](ArrayPair& pair) {
     SampleSpec spec = pair.targets.spec_of(shape, dtype, classes);
     return std::make_unique<NpyDataset>(pair.samples, std::move(pair.targets), std::move(spec));
   };
   DataSplits splits{.name = "npy", .train = make_split(train), .test = make_split(test)};
+  splits.classes_advice = classes_advice;
   if (validation.samples != nullptr) splits.validation = make_split(validation);
   // Values of f32 have a scale that their maker chose; pixels have not.
   ValueStatistics statistics = dtype == DType::kF32

@@ -197,6 +197,26 @@ TEST_F(NpyFolder, WarnsOfChannelsThatComeFirst) {
   EXPECT_NE(text.find("a.transpose(0, 2, 3, 1)"), std::string::npos) << text;
 }
 
+TEST_F(NpyFolder, WarnsOfAnyNumberOfChannelsThatComeFirst) {
+  const auto warning = [&](const std::string& shape, std::size_t size) {
+    put_samples("|u1", shape, size);
+    testing::internal::CaptureStderr();
+    open();
+    return testing::internal::GetCapturedStderr();
+  };
+  const std::string_view text = "read as [N, H, W, C]; if it is [N, C, H, W]: ";
+  for (const auto& [shape, size] :
+       {std::pair("2, 8, 8", 128), {"4, 8, 9", 288}, {"13, 8, 8", 832}, {"64, 8, 8", 4096}}) {
+    EXPECT_NE(warning(shape, static_cast<std::size_t>(size)).find(text), std::string::npos)
+        << shape;
+  }
+  for (const auto& [shape, size] :
+       {std::pair("8, 8, 3", 192), {"4, 8, 2", 64}, {"8, 8, 13", 832}, {"2, 8, 4", 64}}) {
+    EXPECT_EQ(warning(shape, static_cast<std::size_t>(size)).find(text), std::string::npos)
+        << shape;
+  }
+}
+
 TEST_F(NpyFolder, NamesAMissingFileOrFolder) {
   std::filesystem::remove(folder_.path() / "y_train.npy");
   EXPECT_NE(
@@ -205,6 +225,16 @@ TEST_F(NpyFolder, NamesAMissingFileOrFolder) {
   EXPECT_NE(message_of<UsageError>([] {
               open_dataset("npy:/nowhere", {});
             }).find("there is no folder /nowhere; expected --data npy:DIR"),
+            std::string::npos);
+}
+
+TEST_F(NpyFolder, SaysHowToUnpackAnArchive) {
+  const std::filesystem::path archive = folder_.path() / "mnist.npz";
+  write_file(archive, Bytes(4));
+  const std::string folder = (folder_.path() / "mnist").string();
+  EXPECT_NE(message_of<UsageError>([&] { open_dataset("npy:" + archive.string(), {}); })
+                .find("python3 -m zipfile -e '" + archive.string() + "' '" + folder +
+                      "', then give --data npy:" + folder),
             std::string::npos);
 }
 

@@ -67,6 +67,20 @@ TEST_F(NumbersOfArrays, MayBeOnePerSample) {
   EXPECT_EQ(open().train->spec().target.shape, Shape{1});
 }
 
+TEST_F(NumbersOfArrays, AreToldFromClassesThatWereSavedAsFloats) {
+  EXPECT_EQ(open().classes_advice, "");
+  put("y_train", "(2, 3)", {0, 1, 0, 1, 0, 0});
+  EXPECT_NE(open().classes_advice.find("one-hot, save integers: for f in '"), std::string::npos);
+  EXPECT_NE(open().classes_advice.find("np.save(f, a.argmax(1))"), std::string::npos);
+  put("y_test", "(1,)", {3});
+  put("y_train", "(2,)", {1, 2});
+  EXPECT_NE(open().classes_advice.find("np.save(f, a.astype('int64'))"), std::string::npos);
+  for (const float other : {0.5F, -1.0F, 100000.0F}) {
+    put("y_train", "(2,)", {1, other});
+    EXPECT_EQ(open().classes_advice, "") << other;
+  }
+}
+
 TEST_F(NumbersOfArrays, ArePartOfTheFingerprint) {
   const std::uint64_t before = open().train->fingerprint(0);
   put("y_train", "(2, 3)", {0.5, -1, 3, 4, 5, 6});
