@@ -217,14 +217,17 @@ CommandOptions parse_predict(std::span<const std::string> arguments) {
       "Examples:\n"
       "  syncopate predict --checkpoint runs/a/checkpoint-000000000938.safetensors *.jpg\n"
       "  syncopate predict --checkpoint FILE --json x_test.npy\n"
+      "  syncopate predict --checkpoint FILE new.csv\n"
       "  syncopate predict --checkpoint FILE --maps maps *.png");
   flags.add("--checkpoint", &options.checkpoint, "file that train wrote",
             {.value = "FILE", .required = true});
-  flags.add("INPUT", &options.inputs,
-            "pictures (JPEG, PNG), resized to the network's size as in training, or .npy files of "
-            "one sample or of several, [N, ...], with the type and layout of the training samples "
-            "([H, W, C] or [F]); all are normalised as in training",
-            {.several_words = true, .required = true});
+  flags.add(
+      "INPUT", &options.inputs,
+      "pictures (JPEG, PNG), resized to the network's size as in training, or .npy files of "
+      "one sample or of several, [N, ...], with the type and layout of the training samples "
+      "([H, W, C] or [F]), or tables (.csv, .csv.gz) with the columns of the training table, whose "
+      "labels may be absent; all are normalised as in training",
+      {.several_words = true, .required = true});
   flags.add("--exif", &options.apply_exif,
             "turn pictures as their EXIF orientation says; always if the checkpoint's run did");
   flags.add("--threads", &options.lanes, "compute threads",
@@ -287,7 +290,8 @@ constexpr std::string_view kUsage =
     "  launch     starts a job of several processes on this machine: launch --workers N -- train\n"
     "  serve      runs a parameter server, which holds variables for the workers of a job\n"
     "  evaluate   measures a checkpoint on the test split: evaluate --checkpoint FILE\n"
-    "  predict    prints the classes of pictures or arrays: predict --checkpoint FILE INPUT...\n"
+    "  predict    prints the classes of pictures, arrays or tables: predict --checkpoint FILE "
+    "INPUT...\n"
     "  export     writes the weights of a checkpoint for PyTorch: export --checkpoint FILE OUT\n"
     "  convert    writes a network of an ONNX file as a network file: convert model.onnx net.json\n"
     "             net.safetensors; or a data set as TFRecord files: convert --to tfrecord DATA "

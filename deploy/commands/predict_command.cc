@@ -251,8 +251,10 @@ int run_predict(const PredictOptions& options, std::ostream& out) {
   Predictor predictor(info, options, out);
   try {
     for (const std::string& path : options.inputs) {
-      const auto file = open_prediction_input(path, predictor.input(),
-                                              options.apply_exif || info.progress.apply_exif != 0);
+      const auto file = open_prediction_input(
+          path, {.input = predictor.input(),
+                 .apply_exif = options.apply_exif || info.progress.apply_exif != 0,
+                 .table_columns = info.progress.table_columns});
       if (file->size() == 0) throw UsageError(path + " has no samples");
       for (std::int64_t row = 0; row < file->size(); ++row) {
         predictor.add({path, file->has_rows() ? row : -1}, *file);

@@ -2,23 +2,36 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <numeric>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "models/base/errors.h"
+#include "worker/input/array/csv_table.h"
 #include "worker/input/array/npy_file.h"
+#include "worker/input/byte_stream.h"
 #include "worker/input/image/image_decoder.h"
 
 namespace syncopate {
 namespace {
 
+constexpr std::array<std::string_view, 3> kTableNames = {".csv", ".csv.gz", ".csv.zst"};
+
 const InputOp& operation_of(const Node& input) { return std::get<InputOp>(input.operation); }
+
+bool reads_pictures(const Node& input) {
+  return input.shape.size() == 3 && (input.shape[2] == 1 || input.shape[2] == 3) &&
+         operation_of(input).dtype == DType::kU8;
+}
 
 class ArrayInput final : public PredictionInput {
  public:
@@ -64,15 +77,54 @@ class ArrayInput final : public PredictionInput {
   bool is_one_ = false;  // the file is one sample, not several
 };
 
+class CsvInput final : public PredictionInput {
+ public:
+  CsvInput(const std::string& path, const InputForm& form) {
+    const Node& input = form.input;
+    if (input.shape.size() != 1 || operation_of(input).dtype != DType::kF32) {
+      throw UsageError(
+          fmt::format("{}: the network reads {} {} and no tables; give {}", path,
+                      name(operation_of(input).dtype), to_string(input.shape),
+                      reads_pictures(input) ? "pictures or .npy files" : ".npy files"));
+    }
+    CsvColumns trained;
+    if (!form.table_columns.empty()) {
+      trained = parse_csv_columns(form.table_columns);
+    } else {
+      trained.count = static_cast<std::size_t>(input.shape[0]);
+      trained.features.resize(trained.count);
+      std::iota(trained.features.begin(), trained.features.end(), std::size_t{0});
+    }
+    table_ = read_csv_features(*open_byte_stream(path), path, trained);
+    if (table_.num_features != input.shape[0]) {
+      throw UsageError(fmt::format("{}: found {} columns to predict from; the network reads {}",
+                                   path, table_.num_features, input.shape[0]));
+    }
+  }
+
+  std::int64_t size() const noexcept override {
+    return static_cast<std::int64_t>(table_.features.size()) / table_.num_features;
+  }
+  bool has_rows() const noexcept override { return true; }
+  void read(std::int64_t index, std::span<std::byte> sample) override {
+    const auto count = static_cast<std::size_t>(table_.num_features);
+    const auto row =
+        std::span(table_.features).subspan(static_cast<std::size_t>(index) * count, count);
+    std::ranges::copy(std::as_bytes(row), sample.begin());
+  }
+
+ private:
+  CsvTable table_;
+};
+
 class PictureInput final : public PredictionInput {
  public:
   PictureInput(std::string path, const Node& input, bool apply_exif)
       : path_(std::move(path)), shape_(input.shape), apply_exif_(apply_exif) {
-    const bool takes_pictures = shape_.size() == 3 && (shape_[2] == 1 || shape_[2] == 3) &&
-                                operation_of(input).dtype == DType::kU8;
-    if (!takes_pictures) {
-      throw UsageError(fmt::format("{}: the network reads {} {} and no pictures; give .npy files",
-                                   path_, name(operation_of(input).dtype), to_string(shape_)));
+    if (!reads_pictures(input)) {
+      throw UsageError(fmt::format("{}: the network reads {} {} and no pictures; give .npy files{}",
+                                   path_, name(operation_of(input).dtype), to_string(shape_),
+                                   shape_.size() == 1 ? " or tables (.csv)" : ""));
     }
   }
 
@@ -120,14 +172,17 @@ class PictureInput final : public PredictionInput {
 
 }  // namespace
 
-std::unique_ptr<PredictionInput> open_prediction_input(const std::string& path, const Node& input,
-                                                       bool apply_exif) {
+std::unique_ptr<PredictionInput> open_prediction_input(const std::string& path,
+                                                       const InputForm& form) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     throw UsageError(fmt::format("{} is a folder; name its files, such as {}/*", path, path));
   }
-  if (path.ends_with(".npy")) return std::make_unique<ArrayInput>(path, input);
-  return std::make_unique<PictureInput>(path, input, apply_exif);
+  if (path.ends_with(".npy")) return std::make_unique<ArrayInput>(path, form.input);
+  const bool is_table =
+      std::ranges::any_of(kTableNames, [&](std::string_view end) { return path.ends_with(end); });
+  if (is_table || !form.table_columns.empty()) return std::make_unique<CsvInput>(path, form);
+  return std::make_unique<PictureInput>(path, form.input, form.apply_exif);
 }
 
 }  // namespace syncopate

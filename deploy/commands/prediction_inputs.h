@@ -1,4 +1,4 @@
-// The samples that `syncopate predict` reads: pictures and .npy files, one after the other.
+// The samples that `syncopate predict` reads: pictures, .npy files and tables, one after the other.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,23 @@ class PredictionInput {
  public:
   virtual ~PredictionInput() = default;
   virtual std::int64_t size() const noexcept = 0;
-  // True for an array of several samples; false for a file that is one sample.
+  // True for an array or a table of several samples; false for a file that is one sample.
   virtual bool has_rows() const noexcept { return false; }
   // Fills `sample`, all bytes of the network's input. Throws FileError.
   virtual void read(std::int64_t index, std::span<std::byte> sample) = 0;
 };
 
-// Opens a file: a .npy file by its name, else a picture. input: the network's input. Throws
-// UsageError if the network does not take such samples, and FileError if the file cannot be read.
-std::unique_ptr<PredictionInput> open_prediction_input(const std::string& path, const Node& input,
-                                                       bool apply_exif);
+// What a checkpoint says of the samples that its network was trained on.
+struct InputForm {
+  const Node& input;  // the network's input
+  bool apply_exif = false;
+  std::string table_columns;  // Progress::table_columns
+};
+
+// Opens a file: a .npy file or a table (.csv, also packed) by its name, else a table if the network
+// was trained on one, else a picture. Throws UsageError if the network does not take such samples,
+// and FileError if the file cannot be read.
+std::unique_ptr<PredictionInput> open_prediction_input(const std::string& path,
+                                                       const InputForm& form);
 
 }  // namespace syncopate

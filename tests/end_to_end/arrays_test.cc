@@ -229,6 +229,75 @@ TEST_P(PredictionOnArrays, RefusesSamplesOfAnotherShapeOrType) {
   expect_one_line(missing, {"/none.npy"});
 }
 
+// Trains on a table whose rows are numbered and whose class is in front, and predicts from tables.
+class PredictionOnTables : public testing::Test {
+ protected:
+  PredictionOnTables() {
+    std::ofstream table(scratch_ / "t.csv");
+    table << ",class,a,b\n";
+    for (int i = 0; i < 60; ++i) {
+      table << i << ',' << i % 2 << ',' << (i % 2 == 0 ? -1 : 1) * (1 + i % 5) << ',' << i % 3
+            << '\n';
+    }
+  }
+  std::string train(const std::string& columns, const std::string& model = "mlp") const {
+    const ProgramResult run = run_syncopate(
+        {"train", "--model", model, "--data", "csv:" + (scratch_ / "t.csv").string() + columns,
+         "--batch-size", "8", "--epochs", "20", "--threads", "1", "--no-progress",
+         "--checkpoint-dir", scratch_ / "ck"});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return scratch_ / ("ck/" + names_in(scratch_ / "ck").back());
+  }
+  ProgramResult predict(const std::string& checkpoint, const std::string& name,
+                        const std::string& text) const {
+    std::ofstream(scratch_ / name) << text;
+    return run_syncopate({"predict", "--checkpoint", checkpoint, scratch_ / name});
+  }
+
+  ScratchDir scratch_;
+};
+
+TEST_F(PredictionOnTables, TakesTheColumnsOfTheTraining) {
+  const std::string checkpoint = train(":class");
+  const auto classes = [&](const std::string& name, const std::string& text) {
+    const ProgramResult result = predict(checkpoint, name, text);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    std::string found;
+    for (std::size_t at = 0; (at = result.out.find("class ", at)) != std::string::npos; ++at) {
+      found += result.out[at + 6];
+    }
+    return found;
+  };
+  EXPECT_EQ(classes("same.csv", ",class,a,b\n0,9,-4,1\n1,9,4,1\n"), "01");
+  EXPECT_EQ(classes("features.csv", "b,a\n1,4\n1,-4\n2,3\n"), "101");
+  EXPECT_EQ(classes("words.csv", "name,a,b,class\nx,4,1,?\n"), "1");
+  EXPECT_EQ(classes("headless.txt", "4,1\n-4,1\n"), "10");
+  const ProgramResult several = run_syncopate(
+      {"predict", "--checkpoint", checkpoint, scratch_ / "same.csv", scratch_ / "features.csv"});
+  EXPECT_NE(several.out.find("same.csv[1]: class 1"), std::string::npos) << several.out;
+  EXPECT_NE(several.out.find("features.csv[2]: class 1"), std::string::npos) << several.out;
+  const ProgramResult absent = predict(checkpoint, "absent.csv", "a,c\n1,2\n");
+  EXPECT_EQ(absent.exit_code, 2);
+  expect_one_line(absent, {"absent.csv: expected one column 'b'", "found 0"});
+}
+
+TEST_F(PredictionOnTables, GivesNumbersIfTheTargetsAre) {
+  const std::string data = "csv:" + (scratch_ / "t.csv").string() + ":targets=a";
+  const ProgramResult refused =
+      run_syncopate({"train", "--model", "mlp", "--data", data, "--batch-size", "8"});
+  EXPECT_EQ(refused.exit_code, 2);
+  expect_one_line(refused, {"network --model mlp --data " + data + " --json > net.json",
+                            "train it: --model file:net.json"});
+  const ProgramResult network =
+      run_syncopate({"network", "--model", "mlp", "--data", data, "--json"});
+  ASSERT_EQ(network.exit_code, 0) << network.err;
+  std::ofstream(scratch_ / "net.json") << network.out;
+  const std::string checkpoint = train(":targets=a", "file:" + (scratch_ / "net.json").string());
+  const ProgramResult result = predict(checkpoint, "p.csv", "b,class\n1,0\n1,1\n");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("p.csv[1]: predicted "), std::string::npos) << result.out;
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, PredictionOnArrays,
                          testing::Values(Form{"Bytes", "mlp"}, Form{"Words", "mnist-cnn"},
                                          Form{"Floats", "mlp"}),
