@@ -7,6 +7,7 @@
 #include "deploy/cli/fault_flags.h"
 #include "deploy/cli/flag_set.h"
 #include "models/base/errors.h"
+#include "strategies/cluster/resolvers/launcher_variables.h"
 #include "strategies/cluster/resolvers/resolvers.h"
 
 namespace syncopate {
@@ -25,7 +26,7 @@ struct JobFlags {
   std::string nonce;
 };
 
-ClusterSpec cluster_from_flags(const JobFlags& flags) {
+ClusterSpec cluster_from_flags(const JobFlags& flags, const Environment& environment) {
   ClusterSpec cluster{.source = "flags", .role = Role::kServer};
   cluster.num_servers = flags.servers.value_or(1);
   cluster.world_size = flags.workers.value_or(1);
@@ -35,14 +36,14 @@ ClusterSpec cluster_from_flags(const JobFlags& flags) {
                                  cluster.num_servers - 1));
   }
   cluster.rendezvous.endpoint = parse_endpoint(flags.rendezvous, "--rendezvous");
-  cluster.nonce = flags.nonce;
+  cluster.nonce = given_nonce(flags.nonce, environment);
   return cluster;
 }
 
 // Resolves the cluster. The flags --workers and --rendezvous together are complete; if one is
 // missing, the environment must complete them.
 ClusterSpec cluster_of(const JobFlags& flags, const Environment& environment) {
-  if (flags.workers && !flags.rendezvous.empty()) return cluster_from_flags(flags);
+  if (flags.workers && !flags.rendezvous.empty()) return cluster_from_flags(flags, environment);
   if (resolve_cluster({}, environment).source == "none") {
     throw UsageError(
         "serve: the number of workers and the rendezvous are missing; give --workers N and "

@@ -72,7 +72,8 @@ struct ClusterSpec {
   // The GPUs of this task, as indices into the list of GPUs that are visible to it.
   std::vector<int> gpus;
   Rendezvous rendezvous;
-  std::string nonce;       // a secret of the job's tasks; "": rank 0 draws one at random
+  std::string nonce;                // a secret of the job's tasks; "": any task is let in
+  bool is_nonce_guessable = false;  // the nonce tells jobs apart but is no secret
   std::string nonce_file;  // where tasks without a nonce share one (nonce_file.h); "": nowhere
   bool restarts = false;   // a failed task may be started again while the others continue
   std::vector<int> late_workers;   // workers that join after the start, in ascending order

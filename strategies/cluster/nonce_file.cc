@@ -15,6 +15,7 @@
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
 #include "models/base/file_descriptor.h"
+#include "models/base/log.h"
 #include "models/base/secret.h"
 
 namespace syncopate {
@@ -69,6 +70,17 @@ std::string read_of_this_user(const fs::path& path) {
   return {bytes.data(), static_cast<std::size_t>(size)};
 }
 
+// Logs one line for a job of several tasks that any program of the network can join. Without a
+// rendezvous, rank 0 draws a nonce and MPI broadcasts it (worker/run/job_membership.cc).
+void warn_without_secret(const ClusterSpec& spec) {
+  const bool has_secret = !spec.nonce.empty() && !spec.is_nonce_guessable;
+  const bool is_alone = spec.world_size + spec.num_servers == 1;
+  if (has_secret || is_alone || !spec.rendezvous.endpoint || !spec.hosts_rendezvous()) return;
+  log(LogLevel::kWarning,
+      "this job has no secret nonce, so any program that reaches its ports can join it; export "
+      "SYNCOPATE_NONCE=$(openssl rand -hex 16) once and give it to all tasks");
+}
+
 }  // namespace
 
 NonceFile::NonceFile(fs::path path) : path_(std::move(path)), nonce_(random_nonce()) {
@@ -78,7 +90,10 @@ NonceFile::NonceFile(fs::path path) : path_(std::move(path)), nonce_(random_nonc
 NonceFile::~NonceFile() { unlink(path_.c_str()); }
 
 std::unique_ptr<NonceFile> share_nonce(ClusterSpec& spec, std::chrono::milliseconds timeout) {
-  if (!spec.nonce.empty() || spec.nonce_file.empty()) return nullptr;
+  if (!spec.nonce.empty() || spec.nonce_file.empty()) {
+    warn_without_secret(spec);
+    return nullptr;
+  }
   if (spec.hosts_rendezvous()) {
     auto file = std::make_unique<NonceFile>(spec.nonce_file);
     spec.nonce = file->nonce();

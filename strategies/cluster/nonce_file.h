@@ -29,7 +29,8 @@ class NonceFile {
 
 // Gives the job a nonce if spec.nonce_file names where its tasks share one: writes the file if this
 // task hosts the rendezvous, before it listens, else reads it. Returns the written file, to be kept
-// until the tasks have met. Throws FileError, also when the file does not appear within `timeout`.
+// until the tasks have met. A job without a secret nonce gets one line of warning, from the task
+// that hosts the rendezvous. Throws FileError, also when the file does not appear within `timeout`.
 [[nodiscard]] std::unique_ptr<NonceFile> share_nonce(ClusterSpec& spec,
                                                      std::chrono::milliseconds timeout);
 

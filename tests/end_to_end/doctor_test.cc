@@ -96,7 +96,7 @@ TEST(Doctor, FindsFlagsInWhichTasksDiffer) {
 
 TEST(Doctor, NamesAServerThatWaitsForWorkersAndLeavesItAlone) {
   const Port port(false);
-  const Arguments meet{"--servers", "1", "--rendezvous", port.endpoint()};
+  const Arguments meet{"--servers", "1", "--nonce", "a secret", "--rendezvous", port.endpoint()};
   const Arguments job = Arguments{"--strategy", "parameter-server", "--rank", "0", "--world-size",
                                   "1",          "--steps",          "5"} +
                         kSmall + meet;

@@ -15,6 +15,10 @@ std::optional<std::string> filled(const Environment& environment, std::string_vi
   return value;
 }
 
+std::string given_nonce(const std::string& flag, const Environment& environment) {
+  return flag.empty() ? filled(environment, "SYNCOPATE_NONCE").value_or("") : flag;
+}
+
 bool has_all(const Environment& environment, std::string_view source,
              std::initializer_list<std::string_view> variables, std::vector<std::string>& notes) {
   std::vector<std::string> found;

@@ -18,6 +18,10 @@ constexpr int kMostTasks = 1 << 20;
 // Returns the variable's value; nothing if it is unset or empty, as scripts export empty variables.
 std::optional<std::string> filled(const Environment& environment, std::string_view variable);
 
+// Returns the nonce that the user gives the job, for every role: the flag --nonce, else
+// SYNCOPATE_NONCE, else "".
+std::string given_nonce(const std::string& flag, const Environment& environment);
+
 // Returns whether all variables are set. If only some are, notes that `source` is ignored.
 bool has_all(const Environment& environment, std::string_view source,
              std::initializer_list<std::string_view> variables, std::vector<std::string>& notes);

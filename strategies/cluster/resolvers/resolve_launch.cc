@@ -63,7 +63,6 @@ std::optional<ClusterSpec> resolve_launch(const ClusterFlags& /*unused*/,
   spec.local_rank = spec.index;
   spec.local_size = number_of(environment, "SYNCOPATE_LOCAL_SIZE", 1, kMostTasks, spec.world_size);
   spec.is_bound = number_of(environment, "SYNCOPATE_BOUND", 0, 1, 0) == 1;
-  spec.nonce = filled(environment, "SYNCOPATE_NONCE").value_or("");
   const std::optional<std::string> rendezvous = filled(environment, "SYNCOPATE_RENDEZVOUS");
   if (rendezvous) {
     spec.rendezvous.endpoint = parse_endpoint(*rendezvous, "SYNCOPATE_RENDEZVOUS");

@@ -114,7 +114,6 @@ std::optional<ClusterSpec> resolve_open_mpi(const ClusterFlags& /*unused*/,
   // Open MPI has no variable for a rendezvous; `syncopate launch` adds one when it runs mpirun.
   if (const auto rendezvous = filled(environment, "SYNCOPATE_RENDEZVOUS")) {
     spec->rendezvous.endpoint = parse_endpoint(*rendezvous, "SYNCOPATE_RENDEZVOUS");
-    spec->nonce = filled(environment, "SYNCOPATE_NONCE").value_or("");
   }
   return spec;
 }

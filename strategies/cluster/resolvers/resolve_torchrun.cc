@@ -55,8 +55,8 @@ Endpoint next_port(Endpoint store) {
 // does not, because a torchrun on another node may have been started from there without Slurm's
 // variables.
 std::string nonce_of(const Environment& environment) {
-  auto run = filled(environment, "SYNCOPATE_NONCE");
-  if (!run) run = filled(environment, "TORCHELASTIC_RUN_ID");
+  std::optional<std::string> run = given_nonce("", environment);
+  if (run->empty()) run = filled(environment, "TORCHELASTIC_RUN_ID");
   if (!run) return "";
   const auto job = filled(environment, "SLURM_JOB_ID");
   std::string name = *run;
@@ -66,6 +66,13 @@ std::string nonce_of(const Environment& environment) {
   }
   return fmt::format("{}.{}", name,
                      filled(environment, "TORCHELASTIC_RESTART_COUNT").value_or("0"));
+}
+
+// Whether others can guess the nonce: torchrun draws a run id, a UUID, only with --standalone.
+bool is_guessable(const Environment& environment) {
+  constexpr std::size_t kUuidCharacters = 36;
+  return given_nonce("", environment).empty() &&
+         filled(environment, "TORCHELASTIC_RUN_ID").value_or("").size() < kUuidCharacters;
 }
 
 }  // namespace
@@ -90,6 +97,7 @@ std::optional<ClusterSpec> resolve_torchrun(const ClusterFlags& /*unused*/,
   require_below("LOCAL_RANK", spec.local_rank, "LOCAL_WORLD_SIZE", spec.local_size);
   if (spec.world_size > 1) spec.rendezvous.endpoint = next_port(store_address(environment));
   spec.nonce = nonce_of(environment);
+  spec.is_nonce_guessable = is_guessable(environment);
   return spec;
 }
 

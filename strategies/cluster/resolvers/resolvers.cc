@@ -142,7 +142,7 @@ ClusterSpec resolve_cluster(const ClusterFlags& flags, const Environment& enviro
   ClusterSpec spec = std::move(winner).value_or(ClusterSpec{});
   find_gpus(environment, spec, notes);
   complete(spec, flags);
-  if (spec.nonce.empty()) spec.nonce = filled(environment, "SYNCOPATE_NONCE").value_or("");
+  if (spec.nonce.empty()) spec.nonce = given_nonce(flags.nonce, environment);
   spec.notes = std::move(notes);
   return spec;
 }
@@ -187,8 +187,7 @@ std::optional<ClusterSpec> resolve_flags(const ClusterFlags& flags, const Enviro
   spec.index = parse_number("--rank", std::to_string(*flags.rank), 0, kMostTasks);
   require_below("--rank", spec.index, "--world-size", spec.world_size);
   spec.num_servers = servers;
-  spec.nonce =
-      flags.nonce.empty() ? filled(environment, "SYNCOPATE_NONCE").value_or("") : flags.nonce;
+  spec.nonce = given_nonce(flags.nonce, environment);
   // A task that is started again finds its job by the nonce, so the nonce must be given.
   spec.restarts = servers > 0 && !spec.nonce.empty();
   if (!flags.rendezvous.empty())
@@ -206,7 +205,10 @@ void complete(ClusterSpec& spec, const ClusterFlags& flags) {
                     "--rank, --world-size and --rendezvous",
                     name(*flags.role), spec.source, place_in_job(spec)));
   }
-  if (!flags.nonce.empty()) spec.nonce = flags.nonce;
+  if (!flags.nonce.empty()) {
+    spec.nonce = flags.nonce;
+    spec.is_nonce_guessable = false;
+  }
   if (!flags.rendezvous.empty()) replace_rendezvous(spec, flags.rendezvous);
 }
 

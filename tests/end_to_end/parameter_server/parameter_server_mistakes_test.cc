@@ -114,6 +114,49 @@ TEST(AWorkerOfAnotherJob, IsRefusedWithoutTheNonceOfTheJob) {
   EXPECT_EQ(results.back().err.find("nonce"), std::string::npos) << results.back().err;
 }
 
+// A job that is started by hand, by the flags of one server and one worker. A nonce of "" is none.
+std::vector<ProgramResult> started_by_hand(const std::string& nonce_of_server,
+                                           const std::string& nonce_of_worker) {
+  const Port port(false);
+  const auto with = [&](const std::string& nonce, const Arguments& command) {
+    return Arguments{"/usr/bin/env", "SYNCOPATE_NONCE=" + nonce} +
+           syncopate_command(command + Arguments{"--rendezvous", port.endpoint()});
+  };
+  return run_all({with(nonce_of_server, {"serve", "--workers", "1", "--rendezvous-timeout", "10"}),
+                  with(nonce_of_worker, Arguments{"train", "--strategy", "parameter-server",
+                                                  "--rank", "0", "--world-size", "1", "--servers",
+                                                  "1", "--threads", "1", "--no-progress"} +
+                                            kTrain)});
+}
+
+bool has_warning_of_nonce(const ProgramResult& result) {
+  return result.err.find("export SYNCOPATE_NONCE=") != std::string::npos;
+}
+
+TEST(AJobStartedByFlags, TrainsWithTheNonceOfTheEnvironment) {
+  for (const ProgramResult& result : started_by_hand("a secret", "a secret")) {
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_FALSE(has_warning_of_nonce(result)) << result.err;
+  }
+}
+
+TEST(AJobStartedByFlags, WarnsOnceWithoutANonce) {
+  const auto results = started_by_hand("", "");
+  for (const ProgramResult& result : results) EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(has_warning_of_nonce(results.front())) << results.front().err;
+  EXPECT_FALSE(has_warning_of_nonce(results.back())) << results.back().err;
+}
+
+TEST(AJobStartedByFlags, RefusesAWorkerOfAnotherNonceOrOfNone) {
+  for (const char* const nonce : {"another secret", ""}) {
+    const auto results = started_by_hand("a secret", nonce);
+    EXPECT_NE(results.front().err.find("a Hello of another job"), std::string::npos)
+        << results.front().err;
+    EXPECT_EQ(results.back().exit_code, 1);
+    expect_one_line(results.back(), {"another job than server 0"});
+  }
+}
+
 TEST(AWorkerOfAWorldOfAnotherSize, IsRefusedWithBothSizes) {
   const Port port(false);
   const auto results =

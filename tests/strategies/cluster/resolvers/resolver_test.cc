@@ -342,6 +342,17 @@ TEST(TorchrunResolver, GivesARestartedGroupAnotherNonce) {
             resolve(run + Variables{{"TORCHELASTIC_RESTART_COUNT", "2"}}).nonce);
 }
 
+TEST(TorchrunResolver, TellsWhetherItsNonceIsASecret) {
+  const auto is_guessable = [](const Variables& more) {
+    return resolve(kTorchrun + more).is_nonce_guessable;
+  };
+  EXPECT_TRUE(is_guessable({}));
+  EXPECT_TRUE(is_guessable({{"TORCHELASTIC_RUN_ID", "none"}}));
+  EXPECT_TRUE(is_guessable({{"TORCHELASTIC_RUN_ID", "job-7"}, {"SYNCOPATE_NONCE", ""}}));
+  EXPECT_FALSE(is_guessable({{"TORCHELASTIC_RUN_ID", "b2c7a0f2-6e1c-4f3e-9a51-3c8f0a1d2e4b"}}));
+  EXPECT_FALSE(is_guessable({{"TORCHELASTIC_RUN_ID", "job-7"}, {"SYNCOPATE_NONCE", "0f"}}));
+}
+
 // Without --rdzv-id torchrun's run id is "none" in every job.
 TEST(TorchrunResolver, GivesUnnamedRunsOfSlurmJobsDifferentNonces) {
   const auto nonce = [](const char* job, const char* step, const Variables& more = {}) {
