@@ -137,8 +137,9 @@ void add_output_flags(FlagSet& flags, TrainFlags& words) {
   flags.add("--resume", &options.resume,
             "start from the newest checkpoint of --checkpoint-dir, if there is one");
   flags.add("--init-from", &options.init_from,
-            "checkpoint or safetensors file with the weights at step 0, such as torchvision's or "
-            "timm's for resnet50; layers at the end that do not fit stay fresh; made for "
+            "checkpoint, folder of checkpoints (the newest one), or safetensors file or index of "
+            "several with the weights at step 0, such as torchvision's or timm's for resnet50; "
+            "names may have a prefix; layers at the end that do not fit stay fresh; made for "
             "resnet50-v1 by safetensors.numpy.save_file({w.path: keras.ops.convert_to_numpy(w) for "
             "w in keras.applications.ResNet50().weights}, FILE)",
             {.value = "FILE", .default_text = "--seed"});

@@ -400,8 +400,8 @@ std::string model_flag(std::string_view network) {
                   : fmt::format("--model file:NET.json with the network {}", network);
 }
 
-CheckpointInfo read_checkpoint_info(const fs::path& path) {
-  refuse_folder(path);
+CheckpointInfo read_checkpoint_info(const fs::path& file_or_folder) {
+  const fs::path path = file_or_newest_in(file_or_folder);
   const SafetensorsReader file(path);
   check_element_types(file, path);
   check_format_version(file, path);

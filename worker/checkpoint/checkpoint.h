@@ -77,14 +77,15 @@ std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& d
 // name. Throws FileError.
 std::filesystem::path set_aside(const std::filesystem::path& checkpoint);
 
-// Throws UsageError if the path of a file is a folder, naming the newest checkpoint in it.
-void refuse_folder(const std::filesystem::path& path);
+// Returns the path, or, if it is that of a folder, its newest checkpoint. Throws UsageError for a
+// folder without checkpoints; FileError.
+std::filesystem::path file_or_newest_in(const std::filesystem::path& path);
 
 // Returns the flag that gives a network of this name, such as "--model mlp".
 std::string model_flag(std::string_view network);
 
-// Reads what a checkpoint records beside its tensors. Throws DamagedFileError and FileError as
-// load_checkpoint() does.
+// Reads what a checkpoint, or the newest one of a folder, records beside its tensors. Throws
+// DamagedFileError and FileError as load_checkpoint() does.
 CheckpointInfo read_checkpoint_info(const std::filesystem::path& path);
 
 // Builds the network that a checkpoint records, with the normalisation of its inputs; nothing for a

@@ -125,13 +125,19 @@ void prune_checkpoints(const fs::path& dir, int keep, std::int64_t best) {
   }
 }
 
-void refuse_folder(const fs::path& path) {
+fs::path file_or_newest_in(const fs::path& path) {
   std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) return;
-  const auto newest = newest_checkpoint(path);
-  throw UsageError(fmt::format("{} is a folder; give a file{}", path.string(),
-                               newest ? ", such as its newest checkpoint, " + newest->string()
-                                      : std::string(" of weights")));
+  if (!fs::is_directory(path, ignored)) return path;
+  if (const auto newest = newest_checkpoint(path)) return *newest;
+  for (const char* name : {"model.safetensors.index.json", "model.safetensors"}) {
+    if (!fs::exists(path / name, ignored)) continue;
+    throw UsageError(fmt::format("{} is a folder without checkpoints; give a file, such as {}",
+                                 path.string(), (path / name).string()));
+  }
+  throw UsageError(
+      fmt::format("{} is a folder without checkpoints; give a file, or a folder with "
+                  "checkpoint-STEP.safetensors",
+                  path.string()));
 }
 
 }  // namespace syncopate

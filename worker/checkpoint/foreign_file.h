@@ -2,12 +2,14 @@
 #pragma once
 
 #include <filesystem>
+#include <string_view>
 
 namespace syncopate {
 
-// Throws UsageError with the line of Python that makes a safetensors file of `path`, if that is a
-// file of PyTorch (.pth, .pt), of Keras (.keras, .h5) or of ONNX. Returns for all other files, also
-// for one that does not exist.
-void refuse_foreign_file(const std::filesystem::path& path);
+// Throws UsageError with the line of Python that makes a safetensors file of `path`, or with what
+// else to do, if that is a file of PyTorch (.pth, .pt; also the index of .bin shards), of Keras
+// (.keras, .h5) or of ONNX. network: the name of the network that the weights are for. Returns for
+// all other files, also for one that does not exist.
+void refuse_foreign_file(const std::filesystem::path& path, std::string_view network);
 
 }  // namespace syncopate

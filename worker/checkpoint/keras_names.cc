@@ -54,6 +54,8 @@ std::string keras_layer(std::string_view layer) {
 
 }  // namespace
 
+bool has_keras_names(std::string_view network) { return network == "resnet50-v1"; }
+
 std::string keras_name(std::string_view name) {
   const std::size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) return "";

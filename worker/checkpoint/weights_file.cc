@@ -21,7 +21,8 @@
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/foreign_file.h"
 #include "worker/checkpoint/keras_names.h"
-#include "worker/checkpoint/safetensors.h"
+#include "worker/checkpoint/stored_weights.h"
+#include "worker/checkpoint/tensor_names.h"
 
 namespace syncopate {
 namespace {
@@ -29,6 +30,8 @@ namespace {
 constexpr std::string_view kKerasNetwork = "resnet50-v1";
 constexpr std::string_view kTorchNetwork = "resnet50";
 constexpr std::string_view kKerasFirstKernel = "conv1_conv/kernel";
+constexpr std::string_view kCounterSuffix = ".num_batches_tracked";
+constexpr std::string_view kUnreadable = "unreadable";
 constexpr std::size_t kListed = 5;  // names that a message lists
 
 // Returns the indices of the parameters of the head, the last layer with parameters: a dense one,
@@ -51,11 +54,6 @@ std::set<int> head_of(const Graph& graph) {
   return head;
 }
 
-// Returns the name without the ":0" that Keras 2 appends.
-std::string_view without_suffix(std::string_view name) {
-  return name.ends_with(":0") ? name.substr(0, name.size() - 2) : name;
-}
-
 std::string list_of(const std::vector<std::string>& names) {
   const std::size_t listed = std::min(names.size(), kListed);
   std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + listed, ", "));
@@ -67,12 +65,14 @@ std::string list_of(const std::vector<std::string>& names) {
 class WeightsLoader {
  public:
   WeightsLoader(const std::filesystem::path& path, const Graph& graph, std::uint64_t seed)
-      : path_(path), graph_(graph), seed_(seed), head_(head_of(graph)), file_(path, "weights") {
-    for (const TensorEntry& entry : file_.tensors()) {
-      if (without_suffix(entry.name) == kKerasFirstKernel) of_keras_ = true;
-      if (entry.name.starts_with(slot_name(std::string(kAverageSlot), ""))) has_average_ = true;
-    }
-  }
+      : path_(path),
+        graph_(graph),
+        seed_(seed),
+        head_(head_of(graph)),
+        file_(path),
+        of_keras_(std::ranges::any_of(file_.tensors(), is_keras_kernel)),
+        has_average_(std::ranges::any_of(file_.tensors(), is_average)),
+        names_(file_.tensors(), required(), path) {}
 
   std::string load(const Snapshot& snapshot) {
     refuse_other_network();
@@ -94,18 +94,39 @@ class WeightsLoader {
   }
 
  private:
+  static bool is_keras_kernel(const TensorEntry& entry) {
+    return entry.name.find(kKerasFirstKernel) != std::string::npos;
+  }
+
+  static bool is_average(const TensorEntry& entry) {
+    return entry.name.starts_with(slot_name(std::string(kAverageSlot), ""));
+  }
+
+  std::string name_in_file(const std::string& name) const {
+    return of_keras_ ? keras_name(name) : name;
+  }
+
+  // The tensors that the file must have: all but those of the head, and of a network that is
+  // nothing but a head, all.
+  std::vector<TensorEntry> required() const {
+    std::vector<TensorEntry> entries;
+    const bool is_head = head_.size() == graph_.parameters.size();
+    for (std::size_t i = 0; i < graph_.parameters.size(); ++i) {
+      const Parameter& parameter = graph_.parameters[i];
+      if (!is_head && head_.contains(static_cast<int>(i))) continue;
+      entries.push_back({.name = name_in_file(parameter.name), .shape = shape_in_file(parameter)});
+    }
+    for (const State& state : graph_.state) {
+      entries.push_back({.name = name_in_file(state.name), .shape = state.shape});
+    }
+    return entries;
+  }
+
   const TensorEntry* find(const std::string& name) const {
-    if (!of_keras_) {
-      // A checkpoint with a moving average gives it, as export and evaluate do.
-      const TensorEntry* average =
-          has_average_ ? file_.find(slot_name(std::string(kAverageSlot), name)) : nullptr;
-      return average != nullptr ? average : file_.find(name);
-    }
-    const std::string wanted = keras_name(name);
-    for (const TensorEntry& entry : file_.tensors()) {
-      if (!wanted.empty() && without_suffix(entry.name) == wanted) return &entry;
-    }
-    return nullptr;
+    // A checkpoint with a moving average gives it, as export and evaluate do.
+    const TensorEntry* average =
+        has_average_ ? file_.find(slot_name(std::string(kAverageSlot), name)) : nullptr;
+    return average != nullptr ? average : names_.find(name_in_file(name));
   }
 
   static bool fits(const TensorEntry* entry, const Shape& shape) {
@@ -171,7 +192,7 @@ class WeightsLoader {
       file_.verify_checksum();
       if (model->second != graph_.name) refuse("network " + model->second, model->second);
     }
-    const bool has_biases = file_.find("conv1.bias") != nullptr;
+    const bool has_biases = !of_keras_ && names_.find("conv1.bias") != nullptr;
     if (graph_.name == kTorchNetwork && (of_keras_ || has_biases)) {
       refuse(
           "Keras's ResNet50, which has biases in its convolutions and the stride of a bottleneck "
@@ -179,7 +200,7 @@ class WeightsLoader {
           kKerasNetwork);
     }
     if (graph_.name == kKerasNetwork && !of_keras_ && !has_biases &&
-        file_.find("conv1.weight") != nullptr) {
+        names_.find("conv1.weight") != nullptr) {
       refuse(
           "the ResNet-50 of torchvision and timm, which has the stride of a bottleneck in its 3x3 "
           "convolution and no biases",
@@ -192,36 +213,51 @@ class WeightsLoader {
     const auto is_found = [&](const Parameter& parameter) { return find(parameter.name); };
     if (std::ranges::any_of(graph_.parameters, is_found)) return;
     std::vector<std::string> names;
-    for (const TensorEntry& entry : file_.tensors()) names.push_back(entry.name);
+    for (const TensorEntry& entry : file_.tensors()) {
+      if (!entry.name.ends_with(kCounterSuffix)) names.push_back(entry.name);
+    }
     throw UsageError(fmt::format(
-        "--init-from {} has no tensor of network {}, such as {}; it has {}; give the --model that "
+        "--init-from {} has no tensor of network {}, such as {}; it has {}; give {}the --model "
+        "that "
         "the file belongs to, or a file with its tensors under the names of the network",
         path_.string(), graph_.name, graph_.parameters.front().name,
-        names.empty() ? "no tensors" : list_of(names)));
+        names.empty() ? "no tensors" : list_of(names), advice_for_shard()));
   }
 
   [[noreturn]] void refuse_tensor(const std::string& name, const Shape& shape,
                                   const TensorEntry* found) const {
-    const std::string in_file = of_keras_ ? keras_name(name) : name;
     throw UsageError(fmt::format(
-        "--init-from {}: network {} has {} {}, {}; give the --model that the file belongs to{}",
-        path_.string(), graph_.name, in_file, to_string(shape),
+        "--init-from {}: network {} has {} {}, {}{}; give {}the --model that the file belongs to{}",
+        path_.string(), graph_.name, name_in_file(name), to_string(shape),
         found == nullptr ? "which the file lacks" : "the file has " + to_string(found->shape),
+        names_.note().empty() ? "" : fmt::format(" (names {})", names_.note()),
+        found == nullptr ? advice_for_shard() : "",
         found != nullptr && name == graph_.parameters.front().name
             ? ", and data with as many inputs"
             : ""));
   }
 
+  // What to give in place of one shard of several; "" for other files.
+  std::string advice_for_shard() const {
+    const std::filesystem::path index = index_beside(path_);
+    if (!index.empty())
+      return fmt::format("{}, which lists this shard and the others, or ", index.string());
+    const bool is_shard = path_.stem().string().find("-of-") != std::string::npos;
+    return is_shard ? "the .index.json of all shards, or " : "";
+  }
+
   std::string note() const {
-    std::string text = fmt::format("from {}: {} tensors{}", path_.filename().string(), used_.size(),
-                                   has_average_ ? ", the moving average" : "");
+    std::string text =
+        fmt::format("from {}: {} tensors{}{}", path_.filename().string(), used_.size(),
+                    has_average_ ? ", the moving average" : "",
+                    names_.note().empty() ? "" : fmt::format(" (names {})", names_.note()));
     if (!fresh_.empty()) text += fmt::format("; fresh: {}", fmt::join(fresh_, ", "));
     std::vector<std::string> others;
     std::size_t counters = 0;
     std::size_t slots = 0;
     for (const TensorEntry& entry : file_.tensors()) {
       if (used_.contains(entry.name) || unfit_.contains(entry.name)) continue;
-      if (entry.name.ends_with(".num_batches_tracked")) {
+      if (entry.name.ends_with(kCounterSuffix)) {
         ++counters;
       } else if (has_average_ && file_.find(slot_name(std::string(kAverageSlot), entry.name))) {
         continue;  // the average is used in place of this value
@@ -243,9 +279,10 @@ class WeightsLoader {
   const Graph& graph_;
   std::uint64_t seed_;
   std::set<int> head_;
-  SafetensorsReader file_;
-  bool of_keras_ = false;
-  bool has_average_ = false;
+  StoredWeights file_;
+  bool of_keras_;
+  bool has_average_;
+  TensorNames names_;
   std::set<std::string> used_;
   std::set<std::string> unfit_;  // tensors of the file in whose place a fresh one stays
   std::vector<std::string> fresh_;
@@ -255,12 +292,24 @@ class WeightsLoader {
 
 std::string load_weights(const std::filesystem::path& path, const Graph& graph, std::uint64_t seed,
                          const Snapshot& snapshot) {
-  refuse_foreign_file(path);
-  refuse_folder(path);
+  const std::filesystem::path file = file_or_newest_in(path);
+  refuse_foreign_file(file, graph.name);
   try {
-    return WeightsLoader(path, graph, seed).load(snapshot);
+    return WeightsLoader(file, graph, seed).load(snapshot);
   } catch (const DamagedFileError& error) {
     throw FileError(error.fault() + "; write or fetch the file again");
+  }
+}
+
+std::string describe_weights(const std::filesystem::path& path) {
+  try {
+    const std::filesystem::path file = file_or_newest_in(path);
+    std::string text = describe_file(file);
+    if (!is_json_file(file)) return text;
+    for (const std::filesystem::path& shard : shards_of(file)) text += ", " + describe_file(shard);
+    return text;
+  } catch (const Error&) {
+    return std::string(kUnreadable);  // load_weights() gives the reason
   }
 }
 
@@ -273,7 +322,7 @@ std::string describe_file(const std::filesystem::path& path) {
   while (true) {
     const ssize_t count = file ? ::read(file.get(), chunk.data(), chunk.size()) : -1;
     if (count < 0 && file && errno == EINTR) continue;
-    if (count < 0) return "unreadable";
+    if (count < 0) return std::string(kUnreadable);
     if (count == 0) return fmt::format("a file of {} bytes with CRC {:08x}", size, checksum);
     checksum = crc32_z(checksum, chunk.data(), static_cast<std::size_t>(count));
     size += count;

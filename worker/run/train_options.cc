@@ -66,7 +66,7 @@ OptionText if_given(const std::string& value) {
 // Tasks may find the weights under different paths, so the bytes are compared.
 OptionText weights_text(Options o) {
   if (o.init_from.empty()) return std::nullopt;
-  return describe_file(o.init_from);
+  return describe_weights(o.init_from);
 }
 
 // Tasks may find a network file under different paths, so the bytes are compared.

@@ -338,12 +338,11 @@ TEST_F(WeightsFile, OfAnotherFormatIsAnsweredWithALineOfPython) {
     const char* python;
   };
   for (const Case& file :
-       {Case{"r.pth", "PK\x03\x04rest", "torch.load('"},
-        Case{"old.pth", "\x80\x02\x8a\x0a", "torch.load('"},
-        Case{"newer.pth", "\x80\x04\x95\x0a", "torch.load('"},
+       {Case{"r.pth", "PK\x03\x04rest", "L('"},
+        Case{"old.pth", "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", "L('"},
+        Case{"without_suffix", "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", "L('"},
+        Case{"newer.pth", "\x80\x04\x95\x0a", "torch.save_file(STATE_DICT, '"},
         Case{"r.npz", "PK\x03\x04rest", "numpy.load('"},
-        Case{"r.keras", "PK\x03\x04rest", "keras.models.load_model('"},
-        Case{"r.h5", "\x89HDF\r\n\x1a\nrest", "keras.applications.ResNet50(weights='"},
         Case{"r.onnx", "\x08\x08", "MODEL.state_dict()"},
         Case{"s.onnx", "\x08\x08", "syncopate convert "}}) {
     path_ = folder_.path() / file.name;
@@ -355,15 +354,60 @@ TEST_F(WeightsFile, OfAnotherFormatIsAnsweredWithALineOfPython) {
   }
 }
 
-TEST_F(WeightsFile, IsNoFolderButTheNewestCheckpointInIt) {
+TEST_F(WeightsFile, OfKerasIsAnsweredAsTheNetworkNeeds) {
+  struct Case {
+    const char* name;
+    const char* bytes;
+    const char* of_resnet;
+    const char* of_others;
+  };
+  for (const Case& file :
+       {Case{"r.keras", "PK\x03\x04rest", "w in keras.models.load_model('",
+             "python3 -c \"import keras; m = keras.models.load_model('"},
+        Case{"r.h5", "\x89HDF\r\n\x1a\nrest model_config", "w in keras.models.load_model('",
+             "python3 -c \"import keras; m = keras.models.load_model('"},
+        Case{"r.weights.h5", "\x89HDF\r\n\x1a\nrest", "keras.applications.ResNet50(weights='",
+             "in the program that makes MODEL: MODEL.load_weights('"},
+        Case{"notop.h5", "\x89HDF\r\n\x1a\nrest", "notop.h5', include_top=False).weights",
+             "MODEL.load_weights('"}}) {
+    path_ = folder_.path() / file.name;
+    write_file(path_, file.bytes);
+    const std::string of_resnet = usage_error_of(network("resnet50-v1", 10));
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, file.of_resnet, of_resnet);
+    const std::string onnx = std::filesystem::path(path_).replace_extension(".onnx").string();
+    const std::string of_others = usage_error_of(checkpoint_graph());
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, file.of_others, of_others);
+    EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                        "type syncopate convert " + onnx + " NET.json WEIGHTS.safetensors",
+                        of_others);
+    EXPECT_PRED_FORMAT2(testing::IsNotSubstring, "ResNet50", of_others);
+  }
+}
+
+TEST_F(WeightsFile, WhoseLineWouldReplaceItGetsAnotherName) {
+  write_file(path_, "PK\x03\x04rest");
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "weights.converted.safetensors')",
+                      usage_error_of(checkpoint_graph()));
+}
+
+TEST_F(WeightsFile, ThatIsAPointerOfGitLfsSaysSo) {
+  write_file(path_, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n");
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "git lfs pull", usage_error_of(checkpoint_graph()));
+}
+
+TEST_F(WeightsFile, MayBeAFolderWhoseNewestCheckpointIsTaken) {
   const Graph graph = checkpoint_graph();
   const Snapshot saved = counting_snapshot(graph, adam_slots(), 1.0F);
   for (const int step : {10, 20}) {
     save_checkpoint(checkpoint_path(folder_.path(), step), graph, saved, "adam", some_progress());
   }
   path_ = folder_.path();
-  EXPECT_PRED_FORMAT2(testing::IsSubstring,
-                      "newest checkpoint, " + checkpoint_path(path_, 20).string(),
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "from checkpoint-000000000020.safetensors: 7 tensors",
+                      load(graph));
+  EXPECT_EQ(describe_weights(path_), describe_file(checkpoint_path(path_, 20)));
+  path_ = folder_.path() / "empty";
+  std::filesystem::create_directory(path_);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "is a folder without checkpoints; give a file",
                       usage_error_of(graph));
 }
 
@@ -381,7 +425,7 @@ TEST_F(WeightsFile, OfARunWithAMovingAverageGivesTheAverage) {
 
 TEST_F(WeightsFile, IsNoPipe) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
-  describe_file(path_);
+  describe_weights(path_);
   EXPECT_EQ(usage_error_of(checkpoint_graph()),
             "--init-from " + path_.string() + ": a pipe or a device; expected a file");
 }

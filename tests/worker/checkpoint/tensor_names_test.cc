@@ -1,0 +1,252 @@
+// Tests of --init-from for files whose tensors have other names in front, and for sharded files.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "models/base/errors.h"
+#include "tests/worker/checkpoint/checkpoint_case.h"
+#include "tests/worker/checkpoint/safetensors_file.h"
+#include "tests/worker/temporary_folder.h"
+#include "worker/checkpoint/weights_file.h"
+
+namespace syncopate {
+namespace {
+
+using Names = std::vector<std::string>;
+
+const Names kNetworkNames = {"conv.weight",    "bn.weight", "bn.bias", "bn.running_mean",
+                             "bn.running_var", "fc.weight", "fc.bias"};
+
+Shape shape_of(const std::string& name) {
+  if (name == "conv.weight") return {3, 2, 3, 3};
+  if (name == "fc.weight") return {5, 48};
+  return {name == "fc.bias" ? 5 : 3};
+}
+
+// Returns the network's tensors under other names, all of whose elements are `value`.
+std::vector<RawTensor> tensors_named(const std::string& prefix, float value = 1.0F) {
+  std::vector<RawTensor> tensors;
+  for (const std::string& name : kNetworkNames) {
+    const auto count = static_cast<std::size_t>(num_elements(shape_of(name)));
+    tensors.push_back(
+        {prefix + name, "F32", shape_of(name), bytes_of(std::vector<float>(count, value))});
+  }
+  return tensors;
+}
+
+class NamesOfWeights : public testing::Test {
+ protected:
+  // Returns the note of what was loaded, or the error.
+  std::string load(const std::filesystem::path& path) {
+    snapshot_ = {.values = make_host_tensor({graph_.parameter_layout().total()}, DType::kF32),
+                 .slots = {},
+                 .state = make_host_tensor({graph_.state_layout().total()}, DType::kF32)};
+    try {
+      return load_weights(path, graph_, 1, snapshot_);
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+  std::string load(const std::vector<RawTensor>& tensors) {
+    write_file(path_, safetensors_bytes(tensors));
+    return load(path_);
+  }
+  bool all_values_are(float value) const {
+    for (const float found : tensor_values(graph_, snapshot_)) {
+      if (found != value) return false;
+    }
+    return true;
+  }
+
+  TemporaryFolder folder_;
+  std::filesystem::path path_ = folder_.path() / "w.safetensors";
+  Graph graph_ = checkpoint_graph();
+  Snapshot snapshot_;
+};
+
+TEST_F(NamesOfWeights, MayHaveAnyPrefix) {
+  for (const std::string prefix :
+       {"module.", "_orig_mod.", "model.", "module._orig_mod.", "_orig_mod.module.", "net.",
+        "backbone.", "model.module.", "state_dict.model.", "0.", "a/b/"}) {
+    EXPECT_EQ(load(tensors_named(prefix)),
+              "from w.safetensors: 7 tensors (names without the prefix " + prefix + ")");
+    EXPECT_TRUE(all_values_are(1.0F)) << prefix;
+  }
+}
+
+TEST_F(NamesOfWeights, MayHaveNamesOfWrappersBetween) {
+  std::vector<RawTensor> tensors = tensors_named("model.");
+  for (RawTensor& tensor : tensors) tensor.name.insert(tensor.name.rfind('.'), "._orig_mod");
+  EXPECT_EQ(load(tensors),
+            "from w.safetensors: 7 tensors (names model.conv._orig_mod.weight for conv.weight and "
+            "so on)");
+  EXPECT_TRUE(all_values_are(1.0F));
+}
+
+TEST_F(NamesOfWeights, WithAPrefixMayLackTheHead) {
+  std::vector<RawTensor> tensors = tensors_named("backbone.");
+  tensors.resize(5);
+  tensors.push_back({"head.weight", "F32", {1}, bytes_of<float>({1.0F})});
+  EXPECT_EQ(load(tensors),
+            "from w.safetensors: 5 tensors (names without the prefix backbone.); fresh: fc.weight "
+            "[5, 48], fc.bias [5]; not used: head.weight");
+}
+
+TEST_F(NamesOfWeights, OfTheNetworkAreTakenBeforeThoseWithAPrefix) {
+  std::vector<RawTensor> tensors = tensors_named("", 2.0F);
+  for (RawTensor& tensor : tensors_named("teacher.", 3.0F)) tensors.push_back(tensor);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "7 tensors; not used: teacher.conv.weight",
+                      load(tensors));
+  EXPECT_TRUE(all_values_are(2.0F));
+}
+
+TEST_F(NamesOfWeights, OfAMovingAverageAreTakenLast) {
+  std::vector<RawTensor> tensors = tensors_named("ema_model.", 2.0F);
+  for (RawTensor& tensor : tensors_named("model.", 3.0F)) tensors.push_back(tensor);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "names without the prefix model., not ema_model.)",
+                      load(tensors));
+  EXPECT_TRUE(all_values_are(3.0F));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "names without the prefix ema_model.)",
+                      load(tensors_named("ema_model.", 2.0F)));
+}
+
+TEST_F(NamesOfWeights, OfSlotsOfAnOptimizerAreNoneOfTheNetwork) {
+  std::vector<RawTensor> tensors = tensors_named("optimizer.exp_avg.model.", 2.0F);
+  for (RawTensor& tensor : tensors_named("model.", 3.0F)) tensors.push_back(tensor);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "not used: 7 slots of the optimizer", load(tensors));
+  EXPECT_TRUE(all_values_are(3.0F));
+}
+
+TEST_F(NamesOfWeights, UnderSeveralPrefixesAreThoseWhoseShapesFitOrAreRefused) {
+  std::vector<RawTensor> tensors = tensors_named("student.", 2.0F);
+  for (RawTensor& tensor : tensors_named("teacher.", 3.0F)) tensors.push_back(tensor);
+  const std::string refusal = load(tensors);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                      "has the tensors of the network 2 times, under student., teacher.; keep",
+                      refusal);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "if k.startswith('student.')}", refusal);
+  tensors[0].shape = {1, 54};
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "without the prefix teacher.", load(tensors));
+  EXPECT_TRUE(all_values_are(3.0F));
+}
+
+TEST_F(NamesOfWeights, OfWhichOneIsThereTwiceAreRefused) {
+  std::vector<RawTensor> tensors = tensors_named("module.");
+  for (RawTensor& tensor : tensors_named("_orig_mod.")) tensors.push_back(tensor);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                      "has tensor conv.weight twice, as module.conv.weight and "
+                      "_orig_mod.conv.weight",
+                      load(tensors));
+}
+
+TEST_F(NamesOfWeights, WithAPrefixOfWhichOneIsMissingNameThatOne) {
+  std::vector<RawTensor> tensors = tensors_named("module.");
+  tensors.erase(tensors.begin() + 1);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "has bn.weight [3], which the file lacks",
+                      load(tensors));
+}
+
+TEST_F(NamesOfWeights, OfAnotherNetworkAreShownWithoutCounters) {
+  std::vector<RawTensor> tensors;
+  for (const char* layer : {"a", "b", "c", "d", "e", "f"}) {
+    tensors.push_back(
+        {std::string(layer) + ".num_batches_tracked", "I64", {}, bytes_of<std::int64_t>({1})});
+  }
+  tensors.push_back({"stem.weight", "F32", {1}, bytes_of<float>({1.0F})});
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "it has stem.weight; give the --model", load(tensors));
+}
+
+// The fixture has the network's tensors in two shards, the second of which begins with fc.weight.
+class ShardedWeights : public NamesOfWeights {
+ protected:
+  void SetUp() override {
+    const std::vector<RawTensor> all = tensors_named("model.", 4.0F);
+    std::string map;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::string file = i < 5 ? first_ : second_;
+      map += (i == 0 ? "\"" : ", \"") + all[i].name + "\": \"" + file + "\"";
+    }
+    write_index("{\"metadata\": {\"total_size\": 1}, \"weight_map\": {" + map + "}}");
+    write_file(folder_.path() / first_, safetensors_bytes({all.begin(), all.begin() + 5}));
+    write_file(folder_.path() / second_, safetensors_bytes({all.begin() + 5, all.end()}));
+  }
+  void write_index(const std::string& text) { write_file(index_, text); }
+
+  std::string first_ = "model-00001-of-00002.safetensors";
+  std::string second_ = "model-00002-of-00002.safetensors";
+  std::filesystem::path index_ = folder_.path() / "model.safetensors.index.json";
+};
+
+TEST_F(ShardedWeights, AreReadByTheirIndex) {
+  EXPECT_EQ(load(index_),
+            "from model.safetensors.index.json: 7 tensors (names without the prefix model.)");
+  EXPECT_TRUE(all_values_are(4.0F));
+}
+
+TEST_F(ShardedWeights, AreComparedBetweenTasksWithAllTheirBytes) {
+  const std::string before = describe_weights(index_);
+  EXPECT_EQ(describe_weights(index_), before);
+  write_file(folder_.path() / second_, safetensors_bytes(tensors_named("model.", 5.0F)));
+  EXPECT_NE(describe_weights(index_), before);
+}
+
+TEST_F(ShardedWeights, OfWhichOneIsMissingNameIt) {
+  std::filesystem::remove(folder_.path() / second_);
+  EXPECT_EQ(load(index_), "--init-from " + index_.string() + ": its shard " +
+                              (folder_.path() / second_).string() + " is missing; fetch that, too");
+}
+
+TEST_F(ShardedWeights, OfWhichATensorIsMissingNameIt) {
+  write_file(folder_.path() / second_, safetensors_bytes({tensors_named("model.")[5]}));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                      "tensor model.fc.bias is not in " + (folder_.path() / second_).string(),
+                      load(index_));
+}
+
+TEST_F(ShardedWeights, InOtherFoldersAreRefused) {
+  for (const char* file : {"../w.safetensors", "/etc/passwd", "a/b.safetensors", "..", ""}) {
+    write_index(std::string(R"({"weight_map": {"conv.weight": ")") + file + "\"}}");
+    EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                        std::string("tensor conv.weight is in the file '") + file +
+                            "', which is no name of a file in the folder of the index",
+                        load(index_));
+  }
+}
+
+TEST_F(ShardedWeights, WithoutAMapOfTensorsAreRefused) {
+  for (const char* text : {"", "{", "[]", "7", "{\"weight_map\": 3}", "{\"weight_map\": {}}",
+                           "{\"weight_map\": {\"a\": 3}}", "{\"architectures\": [\"ResNet\"]}"}) {
+    write_index(text);
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "or the index of sharded ones, {\"weight_map\"",
+                        load(index_))
+        << text;
+  }
+  const std::filesystem::path other = folder_.path() / "config";
+  write_file(other, "{\"architectures\": [\"ResNet\"]}");
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "JSON without a \"weight_map\"", load(other));
+}
+
+TEST_F(ShardedWeights, GivenOneShardOnlyNameTheIndex) {
+  EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                      "give " + index_.string() + ", which lists this shard and the others",
+                      load(folder_.path() / second_));
+  std::filesystem::remove(index_);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "give the .index.json of all shards",
+                      load(folder_.path() / second_));
+}
+
+TEST_F(ShardedWeights, OfPyTorchAreAnsweredWithALineOfPython) {
+  write_index(R"({"weight_map": {"conv.weight": "pytorch_model-00001-of-00001.bin"}})");
+  EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                      "is a file of PyTorch, the index of shards; expected safetensors",
+                      load(index_));
+}
+
+TEST_F(ShardedWeights, InAFolderGivenAloneNameTheIndex) {
+  EXPECT_EQ(load(folder_.path()), folder_.path().string() +
+                                      " is a folder without checkpoints; give a file, such as " +
+                                      index_.string());
+}
+
+}  // namespace
+}  // namespace syncopate
