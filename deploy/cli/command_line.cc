@@ -84,7 +84,8 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
       "syncopate evaluate",
       "Measures a checkpoint on the test split of its data set, every sample exactly once.");
   flags.begin_group("Checkpoints and output");
-  flags.add("--checkpoint", &options.checkpoint, "file that train wrote",
+  flags.add("--checkpoint", &options.checkpoint,
+            "file that train wrote, or its folder: the newest one",
             {.value = "FILE", .required = true});
   flags.add("--tensorboard", &options.tensorboard,
             "folder of event files for TensorBoard that gets a picture of the confusion matrix",
@@ -198,7 +199,8 @@ CommandOptions parse_export(std::span<const std::string> arguments) {
       "Weights have PyTorch's layouts, so the input is [N, C, H, W], in float32 and normalised as "
       "the\nsecond line of the output says; an ONNX file has that line and the names of classes as "
       "metadata.");
-  flags.add("--checkpoint", &options.checkpoint, "file that train wrote",
+  flags.add("--checkpoint", &options.checkpoint,
+            "file that train wrote, or its folder: the newest one",
             {.value = "FILE", .required = true});
   flags.add("OUT", &options.out, "file to write, such as weights.safetensors", {.required = true});
   flags.add("--onnx", &options.onnx,
@@ -219,7 +221,8 @@ CommandOptions parse_predict(std::span<const std::string> arguments) {
       "  syncopate predict --checkpoint FILE --json x_test.npy\n"
       "  syncopate predict --checkpoint FILE new.csv\n"
       "  syncopate predict --checkpoint FILE --maps maps *.png");
-  flags.add("--checkpoint", &options.checkpoint, "file that train wrote",
+  flags.add("--checkpoint", &options.checkpoint,
+            "file that train wrote, or its folder: the newest one",
             {.value = "FILE", .required = true});
   flags.add(
       "INPUT", &options.inputs,

@@ -167,7 +167,7 @@ nlohmann::ordered_json counts_as_json(const ConfusionMatrix& confusion) {
 }  // namespace
 
 int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
-  const CheckpointInfo info = read_checkpoint_info(options.checkpoint);
+  const CheckpointInfo info = find_checkpoint(options.checkpoint);
   check_flags(options, info);
   const std::string data_flag = choose_data(options, info);
   const auto display = make_progress_display(true);
@@ -192,7 +192,7 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
     add_confusion_image(options.tensorboard, info.progress.at.step, *evaluator.confusion());
   }
   if (options.json) {
-    nlohmann::ordered_json line = {{"checkpoint", options.checkpoint.string()},
+    nlohmann::ordered_json line = {{"checkpoint", info.path.string()},
                                    {"model", info.model},
                                    {"data", data_flag},
                                    {"step", info.progress.at.step},

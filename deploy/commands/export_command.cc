@@ -15,7 +15,7 @@ namespace syncopate {
 namespace fs = std::filesystem;
 
 int run_export(const ExportOptions& options, std::ostream& out) {
-  const CheckpointInfo info = read_checkpoint_info(options.checkpoint);
+  const CheckpointInfo info = find_checkpoint(options.checkpoint);
   const Graph graph = require_recorded_network(info);
   require_export_file(info, options.out);
   if (!options.onnx && options.out.extension() == ".onnx") {

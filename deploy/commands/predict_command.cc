@@ -247,7 +247,7 @@ class Predictor {
 }  // namespace
 
 int run_predict(const PredictOptions& options, std::ostream& out) {
-  const CheckpointInfo info = read_checkpoint_info(options.checkpoint);
+  const CheckpointInfo info = find_checkpoint(options.checkpoint);
   Predictor predictor(info, options, out);
   try {
     for (const std::string& path : options.inputs) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "models/base/errors.h"
+#include "models/base/log.h"
 
 namespace syncopate {
 namespace {
@@ -10,6 +11,14 @@ namespace {
 constexpr std::int64_t kBucketBytes = std::int64_t{8} << 20;
 
 }  // namespace
+
+CheckpointInfo find_checkpoint(const std::filesystem::path& file_or_folder) {
+  CheckpointInfo info = read_checkpoint_info(file_or_folder);
+  if (info.path != file_or_folder) {
+    log(LogLevel::kInfo, "the newest checkpoint of the folder is taken, " + info.path.string());
+  }
+  return info;
+}
 
 Graph require_recorded_network(const CheckpointInfo& info) {
   std::optional<Graph> recorded = recorded_network(info);

@@ -2,12 +2,17 @@
 // with it.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 
 #include "models/backend/backend.h"
 #include "worker/checkpoint/checkpoint.h"
 
 namespace syncopate {
+
+// Reads what the value of --checkpoint records: a file, or a folder, whose newest checkpoint is
+// taken and named in a log line. Throws what read_checkpoint_info() throws.
+CheckpointInfo find_checkpoint(const std::filesystem::path& file_or_folder);
 
 // Returns the network that a checkpoint records. Throws UsageError if an older program wrote it,
 // which recorded none.

@@ -47,6 +47,35 @@ TEST(EvaluateProgram, FindsExactlyWhatTheTrainingRunFound) {
   }
 }
 
+TEST(CheckpointFlag, TakesTheNewestCheckpointOfAFolderAndNamesIt) {
+  const ScratchDir scratch;
+  ASSERT_EQ(run_syncopate({"train", "--model", "mlp", "--data", "synthetic:1x8x8:4:64", "--steps",
+                           "3", "--threads", "1", "--no-progress", "--checkpoint-every", "2",
+                           "--checkpoint-dir", scratch / "ck"})
+                .exit_code,
+            0);
+  const std::string newest = scratch / "ck/checkpoint-000000000003.safetensors";
+  const std::string input = scratch / "x.npy";
+  std::ofstream(input, std::ios::binary)
+      << std::string("\x93NUMPY\x01\x00\x76\x00", 10)
+      << "{'descr': '|u1', 'fortran_order': False, 'shape': (8, 8, 1), }" + std::string(55, ' ') +
+             "\n"
+      << std::string(64, '\7');
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"evaluate"}, {"predict", input}, {"export", scratch / "w"}}) {
+    const ProgramResult result =
+        run_syncopate(command + std::vector<std::string>{"--checkpoint", scratch / "ck"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.err.find("newest checkpoint of the folder is taken, " + newest),
+              std::string::npos)
+        << result.err;
+    const ProgramResult of_file =
+        run_syncopate(command + std::vector<std::string>{"--checkpoint", newest});
+    EXPECT_EQ(of_file.exit_code, 0) << of_file.err;
+    EXPECT_EQ(of_file.err.find("newest"), std::string::npos) << of_file.err;
+  }
+}
+
 TEST(EvaluateProgram, PrintsPrecisionAndRecallPerClass) {
   const ScratchDir scratch;
   ASSERT_EQ(run_syncopate({"train", "--model", "mlp", "--data", "synthetic:1x8x8:3:64", "--steps",
@@ -73,7 +102,8 @@ TEST(EvaluateProgram, ShowsWhatAPathShouldBeThatIsNoCheckpoint) {
   }
   const ProgramResult folder = run_syncopate({"evaluate", "--checkpoint", scratch / ""});
   EXPECT_EQ(folder.exit_code, 2);
-  EXPECT_NE(folder.err.find("is a folder; give a file"), std::string::npos) << folder.err;
+  EXPECT_NE(folder.err.find("is a folder without checkpoints; give a file"), std::string::npos)
+      << folder.err;
 }
 
 TEST(EvaluateProgram, ShowsItsProgressOnATerminal) {
