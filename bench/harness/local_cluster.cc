@@ -1,6 +1,7 @@
 #include "bench/harness/local_cluster.h"
 
 #include "ps/net/connection.h"
+#include "ps/net/endpoint.h"
 
 namespace syncopate::bench {
 
@@ -10,7 +11,7 @@ std::unique_ptr<Membership> join_local_cluster(RankGroup& group) {
                    .world_size = group.size(),
                    .local_rank = group.rank(),
                    .local_size = group.size()};
-  Endpoint rendezvous{"127.0.0.1", 0};
+  Endpoint rendezvous{loopback_address(), 0};
   FileDescriptor listening;
   if (group.rank() == 0) {
     Listener listener(rendezvous);

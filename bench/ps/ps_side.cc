@@ -15,6 +15,7 @@
 #include "bench/harness/rank_group.h"
 #include "models/base/errors.h"
 #include "ps/net/connection.h"
+#include "ps/net/endpoint.h"
 
 namespace syncopate::bench {
 namespace {
@@ -87,7 +88,7 @@ class Side {
   // share a text.
   void meet(const ExchangeShape& shape) {
     const int first_server = job_.workers;
-    Endpoint rendezvous{"127.0.0.1", 0};
+    Endpoint rendezvous{loopback_address(), 0};
     FileDescriptor listening;
     if (group_.rank() == first_server) {
       Listener listener(rendezvous);

@@ -29,11 +29,11 @@ struct LocalRoles {
 // True for a variable that tells a role its place in the job. Only launch may set such variables.
 bool is_set_by_launch(std::string_view variable) noexcept;
 
-// A RendezvousSocket listens on 127.0.0.1 at a port that the system chooses. open_rendezvous()
-// throws FileError if the socket cannot be created.
+// A RendezvousSocket listens on 127.0.0.1, or on ::1 where this machine has no IPv4, at a port that
+// the system chooses. open_rendezvous() throws UsageError if the socket cannot be created.
 struct RendezvousSocket {
   FileDescriptor socket;
-  std::string endpoint;  // an address such as "127.0.0.1:40123"
+  std::string endpoint;  // an address such as "127.0.0.1:40123" or "[::1]:40123"
 };
 RendezvousSocket open_rendezvous();
 
@@ -42,7 +42,8 @@ RendezvousSocket open_rendezvous();
 // That role inherits the listening socket, so that no other program can take the port. If the role
 // may be started again, the launcher keeps the command and the socket, and connections wait in the
 // socket's queue until the role is back. If not, only the role holds the socket, and connections
-// are refused as soon as it ends. Throws FileError if the socket or the nonce cannot be created.
+// are refused as soon as it ends. Throws UsageError or FileError if the socket or the
+// nonce cannot be created.
 std::vector<RoleCommand> make_local_roles(const LocalRoles& roles);
 
 struct MpirunJob {

@@ -49,6 +49,9 @@ std::string numeric_host(const addrinfo& address) {
 }  // namespace
 
 Endpoint parse_endpoint(std::string_view text, std::string_view what) {
+  if (const std::size_t scheme = text.find("://"); scheme != std::string_view::npos) {
+    throw unreadable_endpoint(what, text, fmt::format("leave {} out", text.substr(0, scheme + 3)));
+  }
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || text.ends_with(']')) {
     throw unreadable_endpoint(what, text, "it has no port");
@@ -102,6 +105,11 @@ bool is_own_address(const std::string& address) {
   } catch (const UsageError&) {
     return false;  // it is not an address
   }
+}
+
+std::string loopback_address() {
+  const std::string v4 = "127.0.0.1";
+  return is_own_address(v4) ? v4 : "::1";
 }
 
 Endpoint listening_endpoint(const std::string& host, std::uint16_t port) {

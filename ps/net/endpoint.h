@@ -43,6 +43,10 @@ std::string own_boot_id();
 // Returns whether the numeric address is one of this machine's: a socket can be bound to it.
 bool is_own_address(const std::string& address);
 
+// Returns the address at which tasks of this machine alone meet: 127.0.0.1, or ::1 where the
+// machine has no IPv4.
+std::string loopback_address();
+
 // Returns the endpoint to listen at when other tasks call this machine `host`: the address that
 // `host` is or has. Host "" is every interface, which is returned where other tasks may use another
 // address than this machine sees: a name with several addresses here, with a loopback address (a

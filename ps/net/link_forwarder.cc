@@ -1,7 +1,8 @@
 #include "ps/net/link_forwarder.h"
+#include "ps/net/endpoint.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -17,6 +18,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "ps/net/endpoint.h"
 #include "ps/net/slow_link.h"
 #include "ps/net/wake_event.h"
 
@@ -33,14 +35,12 @@ constexpr auto kTimerSlackNanoseconds = 1UL;
 
 // Connects to a local port. Returns an empty descriptor, with errno set, if no socket listens.
 FileDescriptor connect_to_loopback(std::uint16_t port) {
-  FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const Addresses found = look_up({loopback_address(), port}, AI_NUMERICHOST);
+  if (!found.list) return {};
+  const addrinfo& at = *found.list;
+  FileDescriptor socket(::socket(at.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return socket;
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const auto* at = reinterpret_cast<const sockaddr*>(&address);
-  if (connect(socket.get(), at, sizeof address) != 0 && errno != EINPROGRESS) return {};
+  if (connect(socket.get(), at.ai_addr, at.ai_addrlen) != 0 && errno != EINPROGRESS) return {};
   prepare_tcp_socket(socket.get());
   return socket;
 }

@@ -58,7 +58,7 @@ void DataService::open_socket() {
     return;
   }
   Listener listener(listening_endpoint(options_.host, options_.port));
-  socket_ = wire::Socket::listen(context_, Endpoint{"127.0.0.1", 0}, limits);
+  socket_ = wire::Socket::listen(context_, Endpoint{loopback_address(), 0}, limits);
   forwarder_ = std::make_unique<LinkForwarder>(std::move(listener), socket_->port(), options_.link);
   port_ = forwarder_->port();
 }

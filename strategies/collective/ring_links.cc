@@ -78,7 +78,7 @@ class RingBuilder {
         own_host_(own_host(options)),
         pending_(Listener(Endpoint{own_host_, 0}),
                  kMaxRingHelloBytes + static_cast<std::uint32_t>(nonce_.size())),
-        address_{own_host_.empty() ? "127.0.0.1" : own_host_, pending_.port()},
+        address_{own_host_.empty() ? loopback_address() : own_host_, pending_.port()},
         own_address_(address_) {
     if (membership_ != nullptr && !options.link.is_plain()) {
       ring_.forwarder = std::make_shared<LinkForwarder>(
@@ -117,7 +117,7 @@ class RingBuilder {
  private:
   // Returns the host at which this task listens for others: the address by which they know it.
   static std::string host_for_others(const Membership* membership) {
-    if (membership == nullptr) return "127.0.0.1";
+    if (membership == nullptr) return loopback_address();
     const std::vector<Member>& members = membership->members();
     const std::string& own = members[static_cast<std::size_t>(membership->index())].address;
     // A task that reached rank 0 over loopback is called by that address on its machine, and by an
@@ -129,7 +129,7 @@ class RingBuilder {
 
   // With an emulated link only the forwarder calls, from this machine.
   static std::string own_host(const CollectiveOptions& options) {
-    return options.link.is_plain() ? host_for_others(options.membership) : "127.0.0.1";
+    return options.link.is_plain() ? host_for_others(options.membership) : loopback_address();
   }
 
   // A started connection to the next rank that has not yet been answered by a kRingWelcome.

@@ -11,6 +11,7 @@
 #include "bench/ps/peers/ends.h"
 #include "models/base/errors.h"
 #include "ps/net/connection.h"
+#include "ps/net/endpoint.h"
 
 namespace syncopate::bench {
 namespace {
@@ -89,8 +90,8 @@ std::unique_ptr<ExchangeEnd> make_tcp_end(RankGroup& group) {
     const Endpoint worker = parse_endpoint(group.share(""), "the worker's endpoint");
     return std::make_unique<TcpEnd>(connect_to(worker, "the worker", deadline).release(), false);
   }
-  Listener listener(Endpoint{"127.0.0.1", 0});
-  group.share(to_string(Endpoint{"127.0.0.1", listener.port()}));
+  Listener listener(Endpoint{loopback_address(), 0});
+  group.share(to_string(Endpoint{loopback_address(), listener.port()}));
   std::optional<Connection> server = listener.accept(deadline);
   if (!server) throw PeerError("the server did not connect");
   return std::make_unique<TcpEnd>(server->release(), true);
