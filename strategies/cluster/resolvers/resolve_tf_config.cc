@@ -34,7 +34,9 @@ Json parse_object(const std::string& text) {
   refuse_config(
       "expected a JSON object such as {\"cluster\": {\"worker\": [\"HOST:PORT\"]}, \"task\": "
       "{\"type\": \"worker\", \"index\": 0}}, found " +
-      (parsed.is_discarded() ? "text that is not JSON" : std::string(parsed.type_name())));
+      (!parsed.is_discarded()                 ? std::string(parsed.type_name())
+       : text.find('\'') != std::string::npos ? "text with ' where JSON has \""
+                                              : "text that is not JSON"));
 }
 
 // Returns the name of an entry for messages, such as "cluster.worker[2]".

@@ -1,10 +1,13 @@
-// Reads the variables that torchrun sets for its workers.
-// Source: torch.distributed.run, "Environment Variables".
+// Reads the variables that torchrun sets for its workers, and those of init_method="env://", which
+// Kubernetes' PyTorchJob and scripts set without torchrun.
+// Source: torch.distributed.run, "Environment Variables"; torch.distributed, "Environment variable
+// initialization".
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "models/base/errors.h"
+#include "ps/net/socket.h"
 #include "strategies/cluster/resolvers/launcher_variables.h"
 #include "strategies/cluster/resolvers/resolvers.h"
 #include "strategies/cluster/resolvers/slurm_step.h"
@@ -75,29 +78,87 @@ bool is_guessable(const Environment& environment) {
          filled(environment, "TORCHELASTIC_RUN_ID").value_or("").size() < kUuidCharacters;
 }
 
+// Whether the variables are set that init_method="env://" reads; MASTER_PORT may stand in
+// MASTER_ADDR.
+bool has_ranks_and_address(const Environment& environment) {
+  const auto address = filled(environment, "MASTER_ADDR");
+  return filled(environment, "RANK") && filled(environment, "WORLD_SIZE") && address &&
+         (filled(environment, "MASTER_PORT") || address_has_port(*address));
+}
+
+// Fills in what torchrun and init_method="env://" have in common, except the rendezvous.
+ClusterSpec read_ranks(const Environment& environment) {
+  ClusterSpec spec;
+  spec.index = number_of(environment, "RANK", 0, kMostTasks, 0);
+  spec.world_size = number_of(environment, "WORLD_SIZE", 1, kMostTasks, 1);
+  require_below("RANK", spec.index, "WORLD_SIZE", spec.world_size);
+  spec.nonce = nonce_of(environment);
+  spec.is_nonce_guessable = is_guessable(environment);
+  return spec;
+}
+
+// Notes variables that describe nodes, from which no task can know its rank.
+void note_node_variables(const Environment& environment, Notes& notes) {
+  if (filled(environment, "RANK")) return;
+  if (const auto nodes = filled(environment, "PET_NNODES")) {
+    notes.push_back(fmt::format(
+        "torchrun: PET_NNODES={} is a setting for torchrun, which has not started this task; start "
+        "it with torchrun --no-python syncopate train ...",
+        *nodes));
+  } else if (const auto node = filled(environment, "NODE_RANK")) {
+    notes.push_back(fmt::format(
+        "torchrun: NODE_RANK={} is the number of a node, not of a task; start the tasks with "
+        "torchrun --node-rank {} ..., or give each RANK and WORLD_SIZE",
+        *node, *node));
+  }
+}
+
 }  // namespace
 
 std::optional<ClusterSpec> resolve_torchrun(const ClusterFlags& /*unused*/,
                                             const Environment& environment, Notes& notes) {
+  if (has_ranks_and_address(environment) && !filled(environment, "LOCAL_RANK")) {
+    return std::nullopt;  // resolve_pytorch() reads these
+  }
   const bool ported = address_has_port(filled(environment, "MASTER_ADDR").value_or(""));
   const bool complete =
       ported ? has_all(environment, "torchrun", {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR"},
                        notes)
              : has_all(environment, "torchrun",
                        {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}, notes);
-  if (!complete) return std::nullopt;
-
-  ClusterSpec spec;
-  spec.index = number_of(environment, "RANK", 0, kMostTasks, 0);
-  spec.world_size = number_of(environment, "WORLD_SIZE", 1, kMostTasks, 1);
-  require_below("RANK", spec.index, "WORLD_SIZE", spec.world_size);
+  if (!complete) {
+    note_node_variables(environment, notes);
+    return std::nullopt;
+  }
+  ClusterSpec spec = read_ranks(environment);
   spec.has_local_rank = true;
   spec.local_rank = number_of(environment, "LOCAL_RANK", 0, kMostTasks, 0);
   spec.local_size = number_of(environment, "LOCAL_WORLD_SIZE", 1, kMostTasks, spec.local_rank + 1);
   require_below("LOCAL_RANK", spec.local_rank, "LOCAL_WORLD_SIZE", spec.local_size);
   if (spec.world_size > 1) spec.rendezvous.endpoint = next_port(store_address(environment));
-  spec.nonce = nonce_of(environment);
-  spec.is_nonce_guessable = is_guessable(environment);
+  return spec;
+}
+
+std::optional<ClusterSpec> resolve_pytorch(const ClusterFlags& /*unused*/,
+                                           const Environment& environment, Notes& notes) {
+  if (!has_ranks_and_address(environment) || filled(environment, "LOCAL_RANK")) return std::nullopt;
+  ClusterSpec spec = read_ranks(environment);
+  const int per_node = number_of(environment, "PET_NPROC_PER_NODE", 1, kMostTasks, 1);
+  if (per_node > 1) {
+    throw UsageError(fmt::format(
+        "PET_NPROC_PER_NODE={}: expected torchrun to start {} tasks here, and it has "
+        "not started this one; start them with torchrun --no-python syncopate train ...",
+        per_node, per_node));
+  }
+  if (spec.world_size == 1) return spec;
+  // Rank 0 takes the port itself: no torchrun has a store there.
+  spec.rendezvous.endpoint = store_address(environment);
+  // Some versions of PyTorchJob tell rank 0 that it is localhost, and other pods rank 0's name.
+  const bool is_in_pod = filled(environment, "KUBERNETES_SERVICE_HOST").has_value();
+  std::string& host = spec.rendezvous.endpoint->host;
+  if (is_in_pod && spec.index == 0 && (host == "localhost" || is_loopback(host))) host = "0.0.0.0";
+  notes.emplace_back(
+      "PyTorch: LOCAL_RANK is not set; tasks that see the same GPUs divide them when they meet");
   return spec;
 }
 

@@ -25,6 +25,8 @@ constexpr std::array kResolvers = {
     ResolverRow{"JSM", "jsrun: JSM_NAMESPACE_*", resolve_jsm},
     ResolverRow{"Slurm", "srun: SLURM_PROCID, SLURM_STEP_*, heterogeneous jobs too", resolve_slurm},
     ResolverRow{"Horovod", "horovodrun: HOROVOD_RANK, HOROVOD_SIZE", resolve_horovod},
+    ResolverRow{"PyTorch", "PyTorchJob, scripts: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT",
+                resolve_pytorch},
 };
 
 // True if the chosen source describes a job of one task and another source one of several. This is

@@ -38,7 +38,7 @@ struct ResolverRow {
   std::optional<ClusterSpec> (*resolve)(const ClusterFlags&, const Environment&, Notes&);
 };
 // All resolvers in order of precedence: flags, launch, torchrun, TF_CONFIG, Open MPI, PMI, MVAPICH,
-// JSM, Slurm, Horovod.
+// JSM, Slurm, Horovod, PyTorch.
 std::span<const ResolverRow> resolvers() noexcept;
 
 // Returns the cluster as the first complete source (flags or a launcher's variables) describes it.
@@ -63,6 +63,9 @@ std::optional<ClusterSpec> resolve_mvapich(const ClusterFlags&, const Environmen
 std::optional<ClusterSpec> resolve_jsm(const ClusterFlags&, const Environment&, Notes&);
 std::optional<ClusterSpec> resolve_slurm(const ClusterFlags&, const Environment&, Notes&);
 std::optional<ClusterSpec> resolve_horovod(const ClusterFlags&, const Environment&, Notes&);
+// Resolves by torchrun's variables without LOCAL_RANK, as Kubernetes' PyTorchJob and scripts set
+// them.
+std::optional<ClusterSpec> resolve_pytorch(const ClusterFlags&, const Environment&, Notes&);
 
 // Throws UsageError when some but not all of --rank, --world-size and --rendezvous are given, and
 // no other source completes them.

@@ -12,6 +12,9 @@ const Variables kTorchrun = {{"RANK", "5"},
                              {"LOCAL_WORLD_SIZE", "4"},
                              {"MASTER_ADDR", "node7"},
                              {"MASTER_PORT", "29500"}};
+// The variables of Kubernetes' PyTorchJob, and of scripts.
+const Variables kPyTorch = {
+    {"RANK", "1"}, {"WORLD_SIZE", "3"}, {"MASTER_ADDR", "job-master-0"}, {"MASTER_PORT", "23456"}};
 const Variables kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "3"},
                             {"OMPI_COMM_WORLD_SIZE", "4"},
                             {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
@@ -146,7 +149,63 @@ INSTANTIATE_TEST_SUITE_P(
         Found{.name = "TorchrunAlone",
               .variables = kTorchrun +
                            Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}},
-              .source = "torchrun"}),
+              .source = "torchrun"},
+        Found{.name = "PyTorchWithoutLocalRanks",
+              .variables = kPyTorch,
+              .source = "PyTorch",
+              .rank = 1,
+              .world_size = 3,
+              .rendezvous = {"job-master-0", 23456},
+              .note = "PyTorch: LOCAL_RANK is not set; tasks that see the same GPUs divide them"},
+        Found{.name = "PyTorchAtTheLastPort",
+              .variables = kPyTorch + Variables{{"MASTER_PORT", "65535"}},
+              .source = "PyTorch",
+              .rank = 1,
+              .world_size = 3,
+              .rendezvous = {"job-master-0", 65535}},
+        Found{.name = "PyTorchWithThePortInTheAddress",
+              .variables = kPyTorch + Variables{{"MASTER_ADDR", "m:7"}, {"MASTER_PORT", ""}},
+              .source = "PyTorch",
+              .rank = 1,
+              .world_size = 3,
+              .rendezvous = {"m", 7}},
+        Found{.name = "PyTorchAlone",
+              .variables = kPyTorch + Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}},
+              .source = "PyTorch"},
+        Found{.name = "PyTorchJobThatCallsItsFirstPodLocalhost",
+              .variables = kPyTorch + Variables{{"RANK", "0"},
+                                                {"MASTER_ADDR", "localhost"},
+                                                {"KUBERNETES_SERVICE_HOST", "10.0.0.1"}},
+              .source = "PyTorch",
+              .world_size = 3,
+              .rendezvous = {"0.0.0.0", 23456}},
+        Found{.name = "PyTorchOnOneMachine",
+              .variables = kPyTorch + Variables{{"RANK", "0"}, {"MASTER_ADDR", "localhost"}},
+              .source = "PyTorch",
+              .world_size = 3,
+              .rendezvous = {"localhost", 23456}},
+        Found{.name = "OpenMpiOutranksPyTorch",
+              .variables = kOpenMpi + kPyTorch,
+              .source = "Open MPI",
+              .rank = 3,
+              .world_size = 4,
+              .local_rank = 1,
+              .note = "PyTorch: outranked by Open MPI; it gives rank 1 of 3"},
+        Found{.name = "PyTorchWithoutAPort",
+              .variables = kPyTorch + Variables{{"MASTER_PORT", ""}},
+              .source = "none",
+              .note = "LOCAL_RANK, MASTER_PORT are not"},
+        Found{.name = "LightningsNodeRank",
+              .variables = {{"NODE_RANK", "1"},
+                            {"MASTER_ADDR", "a"},
+                            {"MASTER_PORT", "1"},
+                            {"WORLD_SIZE", "2"}},
+              .source = "none",
+              .note = "NODE_RANK=1 is the number of a node, not of a task"},
+        Found{.name = "SettingsOfTorchrunWithoutTorchrun",
+              .variables = {{"PET_NNODES", "2"}, {"PET_NODE_RANK", "1"}},
+              .source = "none",
+              .note = "PET_NNODES=2 is a setting for torchrun, which has not started this task"}),
     [](const auto& row) { return row.param.name; });
 
 TEST(Flags, NameServersAndTheJob) {
@@ -246,6 +305,14 @@ INSTANTIATE_TEST_SUITE_P(
               kTorchrun + Variables{{"MASTER_ADDR", "h:1"}},
               {},
               "MASTER_ADDR=h:1 and MASTER_PORT=29500 name two ports"},
+        Wrong{"PyTorchRankTooLarge",
+              kPyTorch + Variables{{"RANK", "3"}},
+              {},
+              "RANK=3: expected a number below WORLD_SIZE=3"},
+        Wrong{"PyTorchOfSeveralTasksPerNode",
+              kPyTorch + Variables{{"PET_NPROC_PER_NODE", "4"}},
+              {},
+              "PET_NPROC_PER_NODE=4: expected torchrun to start 4 tasks here"},
         Wrong{"LaunchRole",
               kLaunch + Variables{{"SYNCOPATE_ROLE", "wroker"}},
               {},
@@ -309,6 +376,11 @@ TEST(LaunchResolver, PassesTheInheritedSocketToServerZeroIfThereAreServers) {
   EXPECT_EQ(descriptor("worker", "0"), -1);
   EXPECT_EQ(descriptor("server", "0"), 7);
   EXPECT_EQ(descriptor("server", "1"), -1);
+}
+
+TEST(LaunchResolver, ReadsWhereATaskReportsThatTheTasksHaveMet) {
+  EXPECT_EQ(resolve(kLaunch).rendezvous.met_descriptor, -1);
+  EXPECT_EQ(resolve(kLaunch + Variables{{"SYNCOPATE_MET_FD", "9"}}).rendezvous.met_descriptor, 9);
 }
 
 TEST(LaunchResolver, ReadsWhetherATaskMayBeRestarted) {
