@@ -129,6 +129,7 @@ void ParameterServer::join_job() {
                            .server_timeout = servers.server_timeout,
                            .asked_to_stop = servers.asked_to_stop};
   client_ = std::make_unique<ps::Client>(client);
+  report_meeting(cluster());
 }
 
 Snapshot ParameterServer::local_snapshot() const {

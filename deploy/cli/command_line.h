@@ -129,6 +129,10 @@ struct LaunchOptions {
   bool with_mpirun = false;
   bool bind_workers = true;
   std::vector<Join> joins;  // the workers that start later than the others
+  std::string note;         // a line about the flags that is shown at the start; "" for none
+
+  // False if the roles only check the job, as doctor does.
+  bool trains() const { return !program.empty() || role_arguments.front() == "train"; }
 };
 
 // DoctorOptions describes the training job that `syncopate doctor` checks for mistakes.

@@ -47,14 +47,21 @@ Environment environment_of_worker(const LaunchOptions& options, bool under_mpiru
   return Environment(std::move(variables));
 }
 
-// Returns the job's rules for failed roles and restarts. On entry `options.rules` holds what the
-// flags say about restarts.
-LaunchRules rules_for(const LaunchOptions& options, OnFailure on_failure,
+// Returns the job's rules for failed roles and restarts, and sets the note. On entry
+// `options.rules` holds what the flags say about restarts.
+LaunchRules rules_for(LaunchOptions& options, OnFailure on_failure,
                       const std::optional<double>& restart_after, const TrainOptions& train) {
-  LaunchRules rules = choose_rules(on_failure, options.rules.most_restarts,
-                                   {.has_servers = options.servers > 0,
-                                    .consistency = train.strategy.consistency,
-                                    .has_checkpoints = !train.loop.checkpoint_dir.empty()});
+  const LaunchedJob job{.has_servers = options.servers > 0,
+                        .consistency = train.strategy.consistency,
+                        .has_checkpoints = !train.loop.checkpoint_dir.empty()};
+  LaunchRules rules = choose_rules(on_failure, options.rules.most_restarts, job);
+  if (on_failure == OnFailure::kContinue && !can_go_on_without_a_worker(job)) {
+    options.note =
+        "--on-failure continue has no effect here: each task waits for all others in every step, "
+        "and a failed one ends the job";
+  }
+  rules.roles_meet = options.trains() && train.strategy.collective != "mpi" &&
+                     options.workers + options.servers > 1;
   const bool loses_work = !rules.restarts_together && !rules.workers.restarts_alone;
   if (rules.most_restarts > 0 && loses_work) {
     throw UsageError(fmt::format(

@@ -99,12 +99,13 @@ int run_launch(const LaunchOptions& options, std::ostream& out) {
   require_open_files(most_open_files(options), "a launch of " + roles_of(options));
   // A folder or file that cannot be written is reported once here, before any role starts. The
   // command doctor reports such an error as a finding of its own.
-  const bool trains = !options.program.empty() || options.role_arguments.front() == "train";
+  const bool trains = options.trains();
   if (trains && !options.checkpoint_dir.empty()) make_checkpoint_folder(options.checkpoint_dir);
   if (trains && !options.record.empty()) {
     try_record(ps::order_record_path(options.record.string(), 0, 1));
   }
   warn_of_shared_cpus(options);
+  if (!options.note.empty()) std::cerr << "launch: " + options.note + "\n" << std::flush;
   const auto plan = [&](int restarts) { return plan_roles(options, restarts); };
   return launch(plan, options.rules,
                 {.out = [&](std::string_view lines) { out << lines << std::flush; },

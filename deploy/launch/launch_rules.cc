@@ -12,13 +12,6 @@
 namespace syncopate {
 namespace {
 
-// True if the other workers do not wait for the steps of a worker that is lost: under every
-// consistency but kSync, and under kSync with backup workers.
-bool can_go_on_without_a_worker(const LaunchedJob& job) {
-  return job.has_servers && (job.consistency.consistency != ps::Consistency::kSync ||
-                             job.consistency.backup_workers > 0);
-}
-
 constexpr int kHighestWorker = 1 << 16;
 
 bool joins_later(const std::vector<Join>& joins, int worker) {
@@ -27,6 +20,11 @@ bool joins_later(const std::vector<Join>& joins, int worker) {
 }
 
 }  // namespace
+
+bool can_go_on_without_a_worker(const LaunchedJob& job) noexcept {
+  return job.has_servers && (job.consistency.consistency != ps::Consistency::kSync ||
+                             job.consistency.backup_workers > 0);
+}
 
 LaunchRules choose_rules(OnFailure on_failure, int most_restarts, const LaunchedJob& job) {
   LaunchRules rules{.most_restarts = most_restarts, .restarts_together = job.has_checkpoints};

@@ -27,6 +27,10 @@ struct RoleRule {
 struct LaunchRules {
   RoleRule workers;
   RoleRule servers;
+  // True if the roles meet at the start and report that they have, at the descriptor that
+  // SYNCOPATE_MET_FD names. The failure of a role before that ends the job: the others would wait
+  // for it until their rendezvous timeout.
+  bool roles_meet = false;
   // The largest number of restarts of one role, alone or together with all other roles.
   int most_restarts = 0;
   // True if all roles are started again after a failure has ended the job, while restarts are left.
@@ -35,8 +39,9 @@ struct LaunchRules {
   // to `longest_back_off`.
   std::chrono::milliseconds first_back_off = std::chrono::milliseconds(200);
   std::chrono::milliseconds longest_back_off = std::chrono::seconds(2);
-  // A role that restarts alone and has been stopped (SIGSTOP) for this time is killed, so that it
-  // is started again: the other roles have given it up by then.
+  // A role that has been stopped (SIGSTOP) for this time is killed if it restarts alone, so that it
+  // is started again: the other roles have given it up by then. Before the roles have met, every
+  // role is killed that is stopped so long.
   std::chrono::milliseconds stopped_timeout = std::chrono::seconds(5);
   // The delay before all roles are started again together.
   std::chrono::milliseconds pause_before_all = std::chrono::milliseconds(0);
@@ -61,6 +66,10 @@ struct LaunchedJob {
 // for each worker continue without a failed worker. Only those workers, and servers that restore
 // their state from a file, are restarted alone; under kStop no role is.
 LaunchRules choose_rules(OnFailure on_failure, int most_restarts, const LaunchedJob& job);
+
+// Returns whether the job can go on without one of its workers: the others do not wait for its
+// steps.
+bool can_go_on_without_a_worker(const LaunchedJob& job) noexcept;
 
 // A late worker: it joins a running job at a given time, as --join of `launch` and of
 // `syncopate-bench compare` requests.

@@ -2,14 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
 #include <csignal>
 #include <filesystem>
@@ -18,15 +14,17 @@
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
 #include "models/base/secret.h"
+#include "ps/net/connection.h"
+#include "ps/net/endpoint.h"
 #include "strategies/cluster/cluster_spec.h"
 
 namespace syncopate {
 namespace {
 
-constexpr std::array<std::string_view, 11> kOurs = {
+constexpr std::array<std::string_view, 12> kOurs = {
     "SYNCOPATE_ROLE",       "SYNCOPATE_INDEX",      "SYNCOPATE_WORKERS",       "SYNCOPATE_SERVERS",
     "SYNCOPATE_NONCE",      "SYNCOPATE_RENDEZVOUS", "SYNCOPATE_RENDEZVOUS_FD", "SYNCOPATE_BOUND",
-    "SYNCOPATE_LOCAL_SIZE", "SYNCOPATE_RESTARTS",   "SYNCOPATE_LATE"};
+    "SYNCOPATE_LOCAL_SIZE", "SYNCOPATE_RESTARTS",   "SYNCOPATE_LATE",          "SYNCOPATE_MET_FD"};
 
 // Joins the numbers with commas to a text such as "2,4".
 std::string listed(const std::vector<int>& numbers) {
@@ -60,17 +58,10 @@ bool is_set_by_launch(std::string_view variable) noexcept {
 }
 
 RendezvousSocket open_rendezvous() {
-  FileDescriptor descriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  if (!descriptor || bind(descriptor.get(), any, sizeof address) != 0 ||
-      listen(descriptor.get(), SOMAXCONN) != 0 || getsockname(descriptor.get(), any, &size) != 0) {
-    throw FileError(describe_errno("listen at", "a port of 127.0.0.1", errno));
-  }
-  return {std::move(descriptor), to_string(Endpoint{"127.0.0.1", ntohs(address.sin_port)})};
+  const std::string host = loopback_address();
+  Listener listener(Endpoint{host, 0});
+  const std::uint16_t port = listener.port();
+  return {listener.release(), to_string(Endpoint{host, port})};
 }
 
 std::vector<RoleCommand> make_local_roles(const LocalRoles& roles) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <poll.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -21,8 +22,9 @@ namespace {
 constexpr int kSignalsThatKill = 3;
 // The time that a late worker has to print its last line after the servers have ended.
 constexpr std::chrono::seconds kLateWorkerTimeout(1);
-// The time that the other tasks have to report a wrong command line after one task has reported it.
-// All tasks were given the same flags, so the lines of the others would only hide the first report.
+// The time that the other tasks have to report a wrong command line, or a failure before training,
+// after one task has reported it. All tasks were given the same flags, so the lines of the others
+// would only hide the first report.
 constexpr std::chrono::milliseconds kOtherReportsTimeout(1000);
 // The limit for doublings of the back-off. More doublings would overflow, and the longest back-off
 // is reached long before.
@@ -48,6 +50,10 @@ milliseconds back_off_before(int restarts, const LaunchRules& rules) {
   return std::min(rules.longest_back_off, rules.first_back_off * (1 << doublings));
 }
 
+std::string counted_workers(std::ptrdiff_t count) {
+  return fmt::format("{} worker{}", count, count == 1 ? "" : "s");
+}
+
 bool is_worker(const LaunchedRole& role) { return role.is_worker(); }
 
 // Waits for the duration before a restart. Returns false if a signal arrived before its end.
@@ -66,7 +72,13 @@ bool pause(std::chrono::milliseconds duration, StopSignal& stop) {
 RoleGroup::RoleGroup(std::vector<RoleCommand> commands, const LaunchRules& rules, int restarts,
                      const LaunchOutput& output, StopSignal& stop)
     : rules_(rules), log_(output.err), stop_(stop) {
+  if (rules.roles_meet) {
+    met_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!met_) throw FileError(describe_errno("create", "an eventfd", errno));
+    next_look_ = Deadline::after(milliseconds(0));
+  }
   for (RoleCommand& command : commands) {
+    if (met_) share_meeting(command);
     roles_.emplace_back(std::move(command), restarts, output, stop.previous_mask());
     LaunchedRole& role = roles_.back();
     if (role.was_started()) guard_.add(role.process().pid());
@@ -120,9 +132,41 @@ bool RoleGroup::accepts_restart(const LaunchedRole& role) const noexcept {
          std::none_of(roles_.begin(), roles_.end(), is_lost);
 }
 
+bool RoleGroup::has_restart_left(const LaunchedRole& role) const noexcept {
+  return rule_of(role).restarts_alone && role.restarts() < rules_.most_restarts;
+}
+
 bool RoleGroup::may_restart(const LaunchedRole& role) const noexcept {
-  return rule_of(role).restarts_alone && role.restarts() < rules_.most_restarts &&
-         is_failure(role) && accepts_restart(role);
+  return has_restart_left(role) && is_failure(role) && accepts_restart(role);
+}
+
+std::string RoleGroup::conclusion() const {
+  if (asked_to_stop_ || cause_.empty() || roles_.size() == 1) return "";
+  if (!has_failed()) {
+    return "the other workers have completed the job; the exit code is 1 because " + cause_;
+  }
+  return "the job failed because " + cause_;
+}
+
+void RoleGroup::share_meeting(RoleCommand& command) {
+  command.shared = met_.get();
+  command.environment["SYNCOPATE_MET_FD"] = std::to_string(met_.get());
+}
+
+bool RoleGroup::have_met() noexcept {
+  eventfd_t count = 0;
+  have_met_ = have_met_ || !met_ || eventfd_read(met_.get(), &count) == 0;
+  return have_met_;
+}
+
+bool RoleGroup::is_awaited(const LaunchedRole& role) noexcept {
+  return !have_met() && !role.starts_late() && stage_ == Stage::kRunning && !asked_to_stop_;
+}
+
+void RoleGroup::set_cause(std::string cause, bool is_certain) {
+  if (!cause_.empty() && (is_cause_certain_ || !is_certain)) return;
+  cause_ = std::move(cause);
+  is_cause_certain_ = is_certain;
 }
 
 void RoleGroup::wait_for_events() {
@@ -189,7 +233,7 @@ void RoleGroup::conclude(LaunchedRole& role) {
 }
 
 void RoleGroup::evaluate_exit(LaunchedRole& role, const std::string& what) {
-  if (is_command_wrong_) return role.release();
+  if (ends_before_training_) return role.release();
   if (may_restart(role)) {
     log_(fmt::format("launch: {}; restarting it ({} of {})\n", what, role.restarts() + 1,
                      rules_.most_restarts));
@@ -213,14 +257,38 @@ void RoleGroup::evaluate_exit(LaunchedRole& role, const std::string& what) {
   }
   const RoleRule& rule = rule_of(role);
   const bool used_up = rule.restarts_alone && role.restarts() > 0 && is_failure(role);
-  log_("launch: " + what + (used_up ? " and has no restart left\n" : "\n"));
+  const bool failed = role.exit_code() != kExitStopped;
+  const bool was_awaited = failed && is_awaited(role);
+  const std::string line = what + (used_up ? " and has no restart left" : "");
   role.release();
   if (role.exit_code() == kExitUsage && role.restarts() == 0 && stage_ == Stage::kRunning) {
-    is_command_wrong_ = stopped_by_failure_ = true;
-    return begin_ending("the command line is wrong",
-                        std::min(rules_.timeout, kOtherReportsTimeout));
+    log_("launch: " + line + "\n");
+    return end_before_training("the command line is wrong",
+                               std::min(rules_.timeout, kOtherReportsTimeout));
   }
-  const bool failed = role.exit_code() != kExitStopped;
+  const bool ended_by_us = stage_ == Stage::kGrace || stage_ == Stage::kKilled;
+  if (failed && !ended_by_us) {
+    const std::string when = was_awaited ? " before the tasks had met" : "";
+    set_cause(role.signal() != 0 ? line + when : line + when + "; it was the first to fail",
+              role.signal() != 0);
+  }
+  if (was_awaited) {
+    log_("launch: " + line + "\n");
+    // A role that exits may have sent its reason to the others, who need a moment to show it.
+    return end_before_training(
+        "another had failed",
+        role.signal() != 0 ? milliseconds(0) : std::min(rules_.timeout, kOtherReportsTimeout));
+  }
+  const std::ptrdiff_t left = std::count_if(
+      roles_.begin(), roles_.end(),
+      [](const LaunchedRole& other) { return other.is_worker() && !other.has_ended(); });
+  const bool goes_on = failed && role.is_worker() && left > 0 && stage_ == Stage::kRunning &&
+                       rule.on_failure == FailureRule::kContinue && !rule.others_detect_failure &&
+                       !asked_to_stop_;
+  log_("launch: " + line +
+       (goes_on ? fmt::format("; the job goes on with {}, which also {} its batches\n",
+                              counted_workers(left), left == 1 ? "trains" : "train")
+                : "\n"));
   if (failed && rule.on_failure == FailureRule::kStop && stage_ == Stage::kRunning) {
     stopped_by_failure_ = true;
     const bool end_by_themselves = rule.others_detect_failure;
@@ -237,7 +305,7 @@ void RoleGroup::start_due_roles() {
     } catch (const FileError& error) {
       evaluate_exit(role, role.name() + ": " + error.what());
     }
-    if (!rule_of(role).restarts_alone || role.restarts() >= rules_.most_restarts) role.release();
+    if (!has_restart_left(role)) role.release();
   }
 }
 
@@ -247,14 +315,21 @@ void RoleGroup::kill_stopped_roles() {
   next_look_ = Deadline::after(rules_.stopped_timeout / kLooksForStoppedRoles);
   for (LaunchedRole& role : roles_) {
     // The others do not wait for a worker that cannot be started again, but for a server they do.
-    const bool restarts = rule_of(role).restarts_alone &&
-                          (role.is_server() || role.restarts() < rules_.most_restarts);
-    if (!restarts || !role.is_running()) continue;
+    const bool restarts =
+        has_restart_left(role) ||
+        (role.is_server() && rules_.servers.restarts_alone && rules_.most_restarts > 0);
+    const bool awaited = is_awaited(role);
+    if ((!restarts && !awaited) || !role.is_running()) continue;
     if (role.count_stopped() < kLooksForStoppedRoles || asked_to_stop_) continue;
-    log_(
-        fmt::format("launch: SIGKILL to {}: it has been stopped for {}, and the others have given "
-                    "it up\n",
-                    role.name(), seconds(rules_.stopped_timeout)));
+    log_(fmt::format("launch: SIGKILL to {}: it has been stopped for {}, and the others {}\n",
+                     role.name(), seconds(rules_.stopped_timeout),
+                     awaited ? "wait for it" : "have given it up"));
+    if (!has_restart_left(role)) {
+      set_cause(
+          fmt::format("{} was stopped (SIGSTOP) for {}{}", role.name(),
+                      seconds(rules_.stopped_timeout), awaited ? " before the tasks had met" : ""),
+          true);
+    }
     role.process().send(SIGKILL);
   }
 }
@@ -306,19 +381,25 @@ void RoleGroup::begin_ending(std::string because, milliseconds timeout) {
   continue_stopped_roles();
 }
 
+void RoleGroup::end_before_training(const std::string& because, milliseconds timeout) {
+  ends_before_training_ = stopped_by_failure_ = true;
+  begin_ending(because, timeout);
+}
+
 void RoleGroup::continue_stopped_roles() {
   for (LaunchedRole& role : roles_) {
     if (!role.is_running() || !role.process().is_stopped()) continue;
+    if (ends_before_training_) continue;  // it is killed
     log_("launch: " + role.name() + " is stopped: SIGCONT, so that it can end\n");
+    if (stopped_by_failure_) set_cause(role.name() + " was stopped (SIGSTOP)", true);
     role.continue_if_stopped();
   }
 }
 
 void RoleGroup::advance_stage() {
   if (!stage_end_ || !stage_end_->passed()) return;
-  if (is_command_wrong_) {
+  if (ends_before_training_) {
     for (const LaunchedRole& role : roles_) {
-      // Kills the roles: training has not begun, so there is nothing to save.
       if (role.is_running()) role.process().send(SIGKILL);
     }
     stage_ = Stage::kKilled;
@@ -356,7 +437,11 @@ int launch(const LaunchPlan& plan, const LaunchRules& rules, const LaunchOutput&
     // request to the caller, which decides when to resume.
     const bool may_restart = rules.restarts_together && exit_code == kExitFailed &&
                              group.has_failed() && !group.was_asked_to_stop();
-    if (!may_restart || group.restarts() >= rules.most_restarts) return exit_code;
+    if (!may_restart || group.restarts() >= rules.most_restarts) {
+      const std::string conclusion = exit_code == kExitFailed ? group.conclusion() : "";
+      if (!conclusion.empty()) output.err("launch: " + conclusion + "\n");
+      return exit_code;
+    }
     restarts = group.restarts() + 1;
     output.err(fmt::format("launch: restart {} of {}\n", restarts, rules.most_restarts));
     if (!pause(rules.pause_before_all, stop)) return exit_code;

@@ -36,6 +36,9 @@ class RoleGroup {
   // True if the failure of a role ended the job or left it unfinished. False if the other workers
   // went on without the failed role and ended well; then only the exit code tells of the failure.
   bool has_failed() const noexcept;
+  // Returns in one line why the exit code is not 0; "" if a role has said so in the last line, or
+  // if the group was asked to stop.
+  std::string conclusion() const;
   // The number of restarts of the role that was started most often.
   int restarts() const noexcept;
 
@@ -45,7 +48,17 @@ class RoleGroup {
   const RoleRule& rule_of(const LaunchedRole& role) const noexcept;
   // True if the job runs and no other server is missing, so that the role can be accepted again.
   bool accepts_restart(const LaunchedRole& role) const noexcept;
+  bool has_restart_left(const LaunchedRole& role) const noexcept;
   bool may_restart(const LaunchedRole& role) const noexcept;
+
+  // Gives the roles the descriptor at which they report that they have met.
+  void share_meeting(RoleCommand& command);
+  bool have_met() noexcept;
+  // True if the other roles wait for this role at their rendezvous.
+  bool is_awaited(const LaunchedRole& role) noexcept;
+  // Keeps the first cause of the job's failure; a certain cause replaces an uncertain one. The
+  // first role that exits is uncertain: another may have told it to.
+  void set_cause(std::string cause, bool is_certain);
 
   void wait_for_events();
   int poll_milliseconds() const noexcept;
@@ -63,7 +76,7 @@ class RoleGroup {
   bool ended_after_the_job(const LaunchedRole& role) const noexcept;
   void start_due_roles();
   // Kills the roles that have been stopped for so long that the others have given them up, so that
-  // they are started again.
+  // they are started again, and those for which the others wait at the rendezvous.
   void kill_stopped_roles();
   // Cancels planned starts of roles that the job can no longer admit, and begins to end the other
   // roles when the last worker or the last server has ended.
@@ -74,6 +87,9 @@ class RoleGroup {
   // Waits up to `timeout` for the roles to end by themselves, and continues stopped roles so that
   // they can. `because` is the reason that the log gives.
   void begin_ending(std::string because, std::chrono::milliseconds timeout);
+  // Ends the job before training has begun: nothing is saved that could be lost, so the other roles
+  // are killed after `timeout`, and their ends are not reported.
+  void end_before_training(const std::string& because, std::chrono::milliseconds timeout);
   void continue_stopped_roles();
   // Enters the next stage of ending the job (SIGTERM, then SIGKILL) when the deadline of the
   // current stage has passed.
@@ -84,15 +100,19 @@ class RoleGroup {
   WriteLines log_;
   StopSignal& stop_;
   RoleGuard guard_;
+  FileDescriptor met_;  // an event that the roles set when they have met
+  bool have_met_ = false;
   std::vector<LaunchedRole> roles_;
-  std::optional<Deadline> next_look_;  // for stopped roles; none if roles are not started again
+  std::optional<Deadline> next_look_;  // for stopped roles; none if no role is killed for that
   Stage stage_ = Stage::kRunning;
   std::optional<Deadline> stage_end_;
   std::string ending_because_;            // the reason for ending the roles, for log lines
   std::array<int, 65> times_received_{};  // signals received, by signal number
   bool asked_to_stop_ = false;
   bool stopped_by_failure_ = false;
-  bool is_command_wrong_ = false;
+  bool ends_before_training_ = false;
+  std::string cause_;  // of the job's failure
+  bool is_cause_certain_ = false;
 };
 
 // Returns the commands of the roles to start together. It is called before each common start with

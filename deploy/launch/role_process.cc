@@ -51,6 +51,7 @@ struct ChildPlan {
   int out;
   int err;
   int inherited;  // a descriptor that the child inherits, or -1
+  int shared;     // likewise
   int report;     // a pipe that receives errno if the program cannot start
   pid_t parent;
   const sigset_t* signal_mask;
@@ -71,6 +72,7 @@ struct ChildPlan {
   dup2(plan.out, STDOUT_FILENO);
   dup2(plan.err, STDERR_FILENO);
   if (plan.inherited >= 0) fcntl(plan.inherited, F_SETFD, 0);
+  if (plan.shared >= 0) fcntl(plan.shared, F_SETFD, 0);
   sigprocmask(SIG_SETMASK, plan.signal_mask, nullptr);
   execve(plan.argv[0], plan.argv, plan.environment);
   const int error = errno;
@@ -108,6 +110,7 @@ RoleProcess::RoleProcess(const RoleCommand& command, const sigset_t& signal_mask
                        .out = out.write_end.get(),
                        .err = err.write_end.get(),
                        .inherited = command.inherited.get(),
+                       .shared = command.shared,
                        .report = report.write_end.get(),
                        .parent = getpid(),
                        .signal_mask = &signal_mask,

@@ -25,6 +25,8 @@ struct RoleCommand {
   // has only the standard streams. The launcher keeps the descriptor open as long as this command
   // exists.
   FileDescriptor inherited;
+  // A descriptor of the launcher that stays open in this child too, under the same number; or -1.
+  int shared = -1;
   std::vector<int> cpus;  // The CPUs that the role may use; empty means all CPUs of the launcher.
   // The signal that replaces the signals that ask to stop; 0 passes those signals on unchanged.
   int stop_signal = 0;

@@ -1,6 +1,7 @@
 #include "strategies/cluster/cluster_spec.h"
 
 #include <fmt/format.h>
+#include <sys/eventfd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -67,6 +68,11 @@ std::string place_in_job(const ClusterSpec& spec) {
       return fmt::format("evaluator {}", spec.index);
   }
   return "";
+}
+
+void report_meeting(const ClusterSpec& spec) noexcept {
+  // An error cannot matter: the descriptor is an event, which is full only when it is set.
+  if (spec.rendezvous.met_descriptor >= 0) eventfd_write(spec.rendezvous.met_descriptor, 1);
 }
 
 std::int64_t needed_open_files(const ClusterSpec& spec) {

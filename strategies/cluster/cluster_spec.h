@@ -49,6 +49,8 @@ struct Rendezvous {
   // A socket that already listens at the endpoint, inherited from `syncopate launch` or opened by
   // prepare_rendezvous(); -1 when there is none.
   int descriptor = -1;
+  // An event of `syncopate launch` that a task sets when the tasks have met; -1 when there is none.
+  int met_descriptor = -1;
 };
 
 struct ClusterSpec {
@@ -90,6 +92,10 @@ struct ClusterSpec {
 
 // Returns the task as text, such as "rank 1 of 2" or "server 0 of 2".
 std::string place_in_job(const ClusterSpec& spec);
+
+// Tells `syncopate launch`, if it started this task, that the tasks have met: from now on they
+// detect the failure of a task themselves.
+void report_meeting(const ClusterSpec& spec) noexcept;
 
 // Returns how many files a task of the job has open, for models/base/open_files.h; 0 for a job of
 // one task.

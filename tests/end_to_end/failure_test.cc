@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
@@ -104,6 +105,77 @@ TEST_P(AWorkerAtStartUp, ThatFailsAfterTheRendezvousEndsAllOthers) {
 INSTANTIATE_TEST_SUITE_P(Each, AWorkerAtStartUp,
                          testing::Combine(testing::Values(0, 1, 2),
                                           testing::Values(SIGKILL, SIGSTOP)));
+
+// A worker that a signal ends or stops before it has met the others.
+struct AbsentWorker {
+  const char* name;
+  std::vector<std::string> flags;  // of launch
+  std::vector<std::string> train;
+  int index;
+  const char* signal;
+  const char* why;
+};
+void PrintTo(const AbsentWorker& worker, std::ostream* out) { *out << worker.name; }
+
+class AWorkerThatNeverMeetsTheOthers : public testing::TestWithParam<AbsentWorker> {};
+
+// The worker runs a script that gets the signal in place of the program, so that it cannot have met
+// the others. They would wait for it for 600 s.
+TEST_P(AWorkerThatNeverMeetsTheOthers, EndsThemAtOnceAndIsNamedInTheLastLine) {
+  const AbsentWorker& row = GetParam();
+  const ScratchDir scratch;
+  const std::filesystem::path script = scratch / "script.sh";
+  std::ofstream(script) << "#!/bin/sh\n[ $SYNCOPATE_INDEX = " << row.index << " ] && kill -"
+                        << row.signal << " $$\nexec " << syncopate_command({})[0]
+                        << " train \"$@\" --model mlp --data synthetic:1x28x28:10:2000\n";
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  const EndTimer since_start;
+  const ProgramResult result = run_syncopate(
+      Arguments{"launch"} + row.flags + Arguments{"--", script} + row.train +
+      Arguments{"--threads", "1", "--batch-size-per-replica", "24", "--epochs", "100000",
+                "--no-progress", "--rendezvous-timeout", "600", "--peer-timeout", "2"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(result.err.ends_with("launch: the job failed because worker " +
+                                   std::to_string(row.index) + " " + row.why +
+                                   " before the tasks had met\n"))
+      << result.err;
+  EXPECT_EQ(result.err.find("SIGTERM"), std::string::npos) << result.err;
+  expect_ended_in_time(since_start);
+}
+
+const Arguments kMirrored{"--strategy", "multi-worker-mirrored"};
+const Arguments kServers{"--strategy", "parameter-server"};
+constexpr const char* kWasKilled = "was ended by signal 9 (SIGKILL)";
+constexpr const char* kWasStopped = "was stopped (SIGSTOP) for 2 s";
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, AWorkerThatNeverMeetsTheOthers,
+    testing::Values(
+        AbsentWorker{"Killed0", {"--workers", "3"}, kMirrored, 0, "KILL", kWasKilled},
+        AbsentWorker{"Killed1", {"--workers", "3"}, kMirrored, 1, "KILL", kWasKilled},
+        AbsentWorker{"Stopped0", {"--workers", "3"}, kMirrored, 0, "STOP", kWasStopped},
+        AbsentWorker{"Stopped2", {"--workers", "3"}, kMirrored, 2, "STOP", kWasStopped},
+        AbsentWorker{"PipelineKilled1",
+                     {"--workers", "2"},
+                     {"--strategy", "pipeline"},
+                     1,
+                     "KILL",
+                     kWasKilled},
+        AbsentWorker{
+            "AsyncKilled0", {"--workers", "2", "--servers", "2"}, kServers, 0, "KILL", kWasKilled},
+        AbsentWorker{"AsyncStopped1",
+                     {"--workers", "2", "--servers", "1"},
+                     kServers,
+                     1,
+                     "STOP",
+                     kWasStopped},
+        AbsentWorker{"SyncKilled1",
+                     {"--workers", "2", "--servers", "1"},
+                     kServers + Arguments{"--consistency", "sync"},
+                     1,
+                     "KILL",
+                     kWasKilled}),
+    [](const auto& row) { return std::string(row.param.name); });
 
 TEST(AChiefThatIsStoppedAmongItsCheckpoints, EndsAllOthers) {
   const ScratchDir scratch;

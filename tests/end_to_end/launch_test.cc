@@ -56,6 +56,41 @@ TEST(LaunchProgram, TrainsWithTwoWorkersOfWhichOneReports) {
   EXPECT_EQ(summary_of(scratch / "m.jsonl").at("steps"), 20);
 }
 
+// Runs jobs in a network namespace whose only address is ::1.
+TEST(LaunchProgram, MeetsAtTheIpv6LoopbackWhereThereIsNoIpv4) {
+  const Arguments in_namespace{"/usr/bin/env",
+                               "unshare",
+                               "-rn",
+                               "/bin/sh",
+                               "-c",
+                               "ip link set lo up && ip addr del 127.0.0.1/8 dev lo && "
+                               "ip addr show lo | grep -q inet6 && exec \"$@\"",
+                               "sh"};
+  const ProgramResult possible = RunningProgram(in_namespace + Arguments{"true"}).wait();
+  if (possible.exit_code != 0) {
+    GTEST_SKIP() << "a network with IPv6 alone cannot be made here: " << possible.err;
+  }
+  const Arguments workload{"--model", "mlp",     "--data", "synthetic:1x8x8:4", "--threads",
+                           "1",       "--steps", "5",      "--no-progress"};
+  for (const Arguments& job : {Arguments{"--workers", "2", "--", "train", "--strategy",
+                                         "multi-worker-mirrored", "--transport", "tcp"},
+                               Arguments{"--workers", "2", "--servers", "1", "--", "train",
+                                         "--strategy", "parameter-server"}}) {
+    const ProgramResult result =
+        RunningProgram(in_namespace + syncopate_command(Arguments{"launch"} + job + workload))
+            .wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+}
+
+TEST(LaunchProgram, SaysThatContinuingHasNoEffectOnWorkersThatWaitForEachOther) {
+  const ProgramResult result =
+      run_syncopate(launch({"--workers", "1", "--on-failure", "continue"}, {"--steps", "1"}));
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_TRUE(contains(result.err, "launch: --on-failure continue has no effect here"))
+      << result.err;
+}
+
 TEST(LaunchProgram, EndsWith2ForAUsageError) {
   for (const Arguments& arguments :
        {Arguments{"launch"}, Arguments{"launch", "--workers", "2", "--", "info"},

@@ -22,7 +22,7 @@ namespace {
 // endpoint. Returns the listener of rank 0.
 Listener choose_rendezvous(MpiSession& mpi, ClusterSpec& cluster) {
   const bool one_host = cluster.local_size == cluster.world_size;
-  const std::string host = one_host ? "127.0.0.1" : own_host_name();
+  const std::string host = one_host ? loopback_address() : own_host_name();
   Listener listener(listening_endpoint(host, 0));
   const std::string text =
       mpi.broadcast(to_string(Endpoint{host, listener.port()}) + " " + random_nonce());
@@ -68,10 +68,13 @@ ClusterSpec with_rendezvous(const TrainOptions& options, MpiSession* mpi) {
 std::unique_ptr<Membership> meet(const TrainOptions& options, MpiSession* mpi) {
   if (options.cluster.world_size == 1 || has_servers(options)) return nullptr;
   const ClusterSpec cluster = with_rendezvous(options, mpi);
-  return join_cluster(cluster, {.num_replicas = options.strategy.replicas,
-                                .agreements = agreements_of(options),
-                                .rendezvous_timeout = options.rendezvous_timeout,
-                                .peer_timeout = options.peer_timeout});
+  std::unique_ptr<Membership> membership =
+      join_cluster(cluster, {.num_replicas = options.strategy.replicas,
+                             .agreements = agreements_of(options),
+                             .rendezvous_timeout = options.rendezvous_timeout,
+                             .peer_timeout = options.peer_timeout});
+  report_meeting(cluster);
+  return membership;
 }
 
 std::chrono::milliseconds served_peer_timeout(std::chrono::milliseconds given,

@@ -76,10 +76,13 @@ std::optional<ClusterSpec> resolve_launch(const ClusterFlags& /*unused*/,
   }
   spec.restarts = number_of(environment, "SYNCOPATE_RESTARTS", 0, 1, 0) == 1;
   spec.late_workers = late_workers_in(filled(environment, "SYNCOPATE_LATE").value_or(""), spec);
-  if (spec.hosts_rendezvous()) {
-    // Descriptors 0, 1 and 2 are the standard streams, so the rendezvous' socket is another one.
-    spec.rendezvous.descriptor = number_of(environment, "SYNCOPATE_RENDEZVOUS_FD", 3, 1 << 20, -1);
-  }
+  // Descriptors 0, 1 and 2 are the standard streams, so those of launch are others.
+  const auto descriptor_of = [&](const char* variable) {
+    return number_of(environment, variable, 3, 1 << 20, -1);
+  };
+  if (spec.hosts_rendezvous())
+    spec.rendezvous.descriptor = descriptor_of("SYNCOPATE_RENDEZVOUS_FD");
+  spec.rendezvous.met_descriptor = descriptor_of("SYNCOPATE_MET_FD");
   return spec;
 }
 

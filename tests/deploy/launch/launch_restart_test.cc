@@ -27,7 +27,9 @@ constexpr std::chrono::seconds kForever{60};
 class AsynchronousLaunch : public testing::Test {
  protected:
   AsynchronousLaunch() {
-    job_.rules.workers = {.on_failure = FailureRule::kContinue, .restarts_alone = true};
+    job_.rules.workers = {.on_failure = FailureRule::kContinue,
+                          .restarts_alone = true,
+                          .others_detect_failure = false};
     job_.rules.servers = {.restarts_alone = true};
     job_.rules.most_restarts = 2;
   }
@@ -76,7 +78,8 @@ TEST_F(AsynchronousLaunch, RestartsARoleUnderItsOldIdentity) {
 }
 
 TEST_F(AsynchronousLaunch, ContinuesWithoutAWorkerThatHasNoRestartLeft) {
-  on_output("launch: worker 0 exited with 1 and has no restart left\n", [&] { open_pipe("pipe"); });
+  on_output("launch: worker 0 exited with 1 and has no restart left; the job goes on with 1 worker",
+            [&] { open_pipe("pipe"); });
   const Launched result =
       job_.run_job({"echo started; exit 1", ": <$FOLDER/pipe; echo went on"}, {});
   EXPECT_EQ(result.exit_code, 1);
@@ -307,7 +310,7 @@ TEST_F(AsynchronousLaunch, ContinuesWithoutAWorkerThatCannotBeRestarted) {
   const std::filesystem::path program = job_.folder() / "program";
   std::ofstream(program) << "#!/bin/sh\nrm $0\nexit 1\n";
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
-  on_output("and has no restart left\n", [&] { open_pipe("pipe"); });
+  on_output("and has no restart left; the job goes on", [&] { open_pipe("pipe"); });
   const Launched result = job_.run_plan([&](int) {
     std::vector<RoleCommand> commands;
     commands.push_back(job_.role(Role::kWorker, 0, ""));
@@ -318,6 +321,19 @@ TEST_F(AsynchronousLaunch, ContinuesWithoutAWorkerThatCannotBeRestarted) {
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(result.out, "[worker 1] went on\n");
   EXPECT_TRUE(contains(result.err, program.string() + ": No such file")) << result.err;
+}
+
+TEST_F(AsynchronousLaunch, SaysThatTheJobGoesOnWithoutAWorkerAndWhyItEndsWith1) {
+  job_.rules.most_restarts = 0;
+  on_output("the job goes on", [&] { open_pipe("pipe"); });
+  const Launched result = job_.run_job({"kill -KILL $$", ": <$FOLDER/pipe"}, {});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(
+      result.err,
+      "launch: worker 0 was ended by signal 9 (SIGKILL); the job goes on with 1 worker, which "
+      "also trains its batches\n"
+      "launch: the other workers have completed the job; the exit code is 1 because worker 0 "
+      "was ended by signal 9 (SIGKILL)\n");
 }
 
 // The job has synchronous workers, and its servers write snapshots.

@@ -117,7 +117,112 @@ TEST(LaunchAfterAFailure, LetsTheOthersEndByThemselvesFirst) {
   // Role 1 ends without receiving a signal, because its pipe closes when role 0 fails.
   const Launched result = job.run({"exec 3>$FOLDER/pipe; exit 1", "cat <$FOLDER/pipe; exit 1"});
   EXPECT_EQ(result.err.find("SIGTERM"), std::string::npos) << result.err;
-  EXPECT_EQ(count_lines(result.err), 2) << result.err;
+  EXPECT_EQ(count_lines(result.err), 3) << result.err;
+}
+
+TEST(LaunchAfterAFailure, NamesTheRoleThatASignalEndedAsTheCauseInTheLastLine) {
+  LaunchCase job;
+  job.rules.timeout = std::chrono::seconds(60);
+  const Launched result =
+      job.run({"exec 3>$FOLDER/pipe; kill -KILL $$", "cat <$FOLDER/pipe; exit 1"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(result.err.ends_with(
+      "launch: the job failed because role 0 was ended by signal 9 (SIGKILL)\n"))
+      << result.err;
+}
+
+TEST(LaunchAfterAFailure, NamesAStoppedRoleAsTheCauseThoughAnotherFailedFirst) {
+  LaunchCase job;
+  job.rules.timeout = std::chrono::seconds(60);
+  const Launched result =
+      job.run({"echo $$ >$FOLDER/pid; kill -STOP $$",
+               "until grep -qs '^State:.T' /proc/$(cat $FOLDER/pid 2>/dev/null)/status; do :; done;"
+               " exit 1"});
+  EXPECT_TRUE(result.err.ends_with("launch: the job failed because role 0 was stopped (SIGSTOP)\n"))
+      << result.err;
+}
+
+TEST(LaunchAfterAFailure, NamesTheFirstRoleThatExited) {
+  LaunchCase job;
+  job.rules.timeout = std::chrono::seconds(60);
+  const Launched result = job.run({"exec 3>$FOLDER/pipe; exit 3", "cat <$FOLDER/pipe; exit 1"});
+  EXPECT_TRUE(result.err.ends_with(
+      "launch: the job failed because role 0 exited with 3; it was the first to fail\n"))
+      << result.err;
+}
+
+// Returns shell text by which a role reports that all roles have met.
+std::string report_meeting() {
+  return "/bin/bash -c 'printf \"\\1\\0\\0\\0\\0\\0\\0\\0\" >&$SYNCOPATE_MET_FD'; ";
+}
+
+// Roles that report when they have met. Launch would wait a minute for a role that does not end.
+class LaunchOfRolesThatMeet : public testing::Test {
+ protected:
+  LaunchOfRolesThatMeet() {
+    job_.rules.roles_meet = true;
+    job_.rules.timeout = job_.rules.grace = std::chrono::seconds(60);
+  }
+  LaunchCase job_;
+};
+
+TEST_F(LaunchOfRolesThatMeet, EndsTheOthersAtOnceWhenARoleIsKilledBefore) {
+  const Launched result =
+      job_.run({"trap 'echo noise' TERM; exec 3>$FOLDER/pipe; " + wait_for_a_signal(),
+                ": <$FOLDER/pipe; kill -KILL $$"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(
+      result.err,
+      "launch: role 1 was ended by signal 9 (SIGKILL)\n"
+      "launch: the job failed because role 1 was ended by signal 9 (SIGKILL) before the tasks "
+      "had met\n");
+}
+
+TEST_F(LaunchOfRolesThatMeet, EndsTheOthersSoonWhenARoleExitsBefore) {
+  const Launched result = job_.run({wait_for_a_signal(), "exit 1"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.err,
+            "launch: role 1 exited with 1\n"
+            "launch: the job failed because role 1 exited with 1 before the tasks had met; it was "
+            "the first to fail\n");
+}
+
+TEST_F(LaunchOfRolesThatMeet, EndsThemEvenIfTheOthersCouldGoOnLater) {
+  job_.rules.workers = {.on_failure = FailureRule::kContinue, .others_detect_failure = false};
+  const Launched result = job_.run({wait_for_a_signal(), "kill -KILL $$"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(contains(result.err, "before the tasks had met\n")) << result.err;
+}
+
+TEST_F(LaunchOfRolesThatMeet, DoesNotWaitForARoleThatIsStopped) {
+  job_.rules.stopped_timeout = std::chrono::milliseconds(100);
+  const Launched result = job_.run({wait_for_a_signal(), "kill -STOP $$"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.err,
+            "launch: SIGKILL to role 1: it has been stopped for 1 s, and the others wait for it\n"
+            "launch: role 1 was ended by signal 9 (SIGKILL)\n"
+            "launch: the job failed because role 1 was stopped (SIGSTOP) for 1 s before the tasks "
+            "had met\n");
+}
+
+TEST_F(LaunchOfRolesThatMeet, StartsAllAgainIfRestartsAreLeft) {
+  job_.rules.most_restarts = 1;
+  const Launched result = job_.run(
+      {"mkdir $FOLDER/first 2>/dev/null && kill -KILL $$; : >$FOLDER/pipe", ": <$FOLDER/pipe"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err,
+            "launch: role 0 was ended by signal 9 (SIGKILL)\n"
+            "launch: restart 1 of 1\n");
+}
+
+TEST_F(LaunchOfRolesThatMeet, LetsTheOthersEndByThemselvesAfterwards) {
+  const Launched result = job_.run({report_meeting() + "exec 3>$FOLDER/pipe; kill -KILL $$",
+                                    "cat <$FOLDER/pipe; echo ended by itself; exit 1"});
+  EXPECT_EQ(result.out, "[role 1] ended by itself\n") << result.err;
+  EXPECT_TRUE(result.err.ends_with(
+      "launch: the job failed because role 0 was ended by signal 9 (SIGKILL)\n"))
+      << result.err;
 }
 
 TEST(LaunchAfterAFailure, StopsRolesThatDoNotWaitForTheFailedOneAtOnce) {
