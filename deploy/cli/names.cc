@@ -7,6 +7,7 @@
 #include <array>
 #include <cctype>
 #include <numeric>
+#include <utility>
 
 namespace syncopate {
 namespace {

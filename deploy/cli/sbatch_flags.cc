@@ -4,22 +4,24 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
-#include <sstream>
 #include <utility>
 
 #include "deploy/cli/command_line.h"
 #include "deploy/cli/flag_set.h"
+#include "deploy/slurm/gpu_request.h"
 #include "deploy/slurm/job_script.h"
 #include "models/base/errors.h"
+#include "worker/input/record/example.h"
 #include "worker/run/run_sizes.h"
+#include "worker/train/tensorboard.h"
 
 namespace syncopate {
 namespace {
 
 constexpr int kMostNodes = 65536;
 constexpr int kMostJobTasks = 1024;
-constexpr int kScriptsCpus = 2;  // CPUs per task in the job scripts
+constexpr int kScriptsCpus = 2;   // CPUs per task in the job scripts
+constexpr int kScriptsNodes = 2;  // nodes of workers in the job scripts for several
 
 Names script_names() {
   Names names;
@@ -58,9 +60,9 @@ constexpr std::array kResources = {
     ResourceFlag{"mem", "memory of each node, such as 64G", "SIZE"}};
 
 // Options of sbatch that --sbatch-option refuses, because a flag or the script sets them.
-constexpr std::array<std::string_view, 14> kOwnOptions = {
-    "nodes",    "ntasks", "ntasks-per-node", "cpus-per-task", "time",       "partition", "account",
-    "job-name", "qos",    "signal",          "requeue",       "no-requeue", "open-mode", "wrap"};
+constexpr std::array<std::string_view, 13> kOwnOptions = {
+    "nodes",    "ntasks", "ntasks-per-node", "cpus-per-task", "time", "partition", "account",
+    "job-name", "qos",    "signal",          "open-mode",     "wrap", "array"};
 
 // Refuses a value that cannot stand in a #SBATCH line, which has no quotes.
 void require_plain_word(std::string_view flag, const std::string& value) {
@@ -74,6 +76,26 @@ void require_value(std::string_view flag, const std::string& value) {
   if (value.empty())
     throw UsageError(fmt::format("{} '': expected a value as sbatch takes it", flag));
   require_plain_word(flag, value);
+}
+
+// Returns the elements of an array job, such as "0-9%4", from the text "seed=0-9%4". Source of the
+// form: the manual page of sbatch, --array.
+std::string parse_array(const std::string& text) {
+  constexpr std::string_view kSeed = "seed=";
+  const std::string elements = text.starts_with(kSeed) ? text.substr(kSeed.size()) : "";
+  const auto is_of_list = [](unsigned char c) {
+    return std::isdigit(c) != 0 ||
+           std::string_view("-,:%").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  const bool is_list = !elements.empty() &&
+                       std::isdigit(static_cast<unsigned char>(elements.front())) != 0 &&
+                       std::isdigit(static_cast<unsigned char>(elements.back())) != 0 &&
+                       std::ranges::all_of(elements, is_of_list);
+  if (is_list) return elements;
+  throw UsageError(fmt::format(
+      "--array {}: expected seed=LIST with the list as sbatch takes it, such as seed=0-9, "
+      "seed=1,3,5 or seed=0-9%4 for four at a time",
+      text.empty() ? "''" : text));
 }
 
 // Adds an option of sbatch in the form NAME=VALUE or NAME.
@@ -95,13 +117,22 @@ void add_other_option(const std::string& text, SbatchOptions& options) {
     fail(fmt::format("give --{}", name));
   }
   if (std::ranges::find(kOwnOptions, name) != kOwnOptions.end()) {
-    const bool is_of_script =
-        name == "signal" || name.ends_with("requeue") || name == "open-mode" || name == "wrap";
-    fail(is_of_script ? "the script sets it, because the job returns to the queue; edit what "
-                        "--print prints"
-         : name == "ntasks"
-             ? "give --nodes and --tasks-per-node"
+    const bool is_of_script = name == "signal" || name == "open-mode" || name == "wrap";
+    fail(is_of_script       ? "the script sets it, because the job returns to the queue; edit what "
+                              "--print prints"
+         : name == "ntasks" ? "give --nodes and --tasks-per-node"
+         : name == "array"
+             ? "give --array seed=0-9, so that each element trains with its own seed"
              : fmt::format("give --{}", name == "ntasks-per-node" ? "tasks-per-node" : name));
+  }
+  if (name == "requeue" || name == "no-requeue") {
+    options.requeues = name == "requeue";
+    options.notes.emplace_back(
+        options.requeues
+            ? "--sbatch-option requeue: the script has it already"
+            : "--sbatch-option no-requeue: at its time limit the job writes a checkpoint and ends; "
+              "its output says how to go on");
+    return;
   }
   const std::size_t at = text.find('=');
   const std::string value = at == std::string::npos ? "" : text.substr(at + 1);
@@ -109,34 +140,11 @@ void add_other_option(const std::string& text, SbatchOptions& options) {
   options.other_options.emplace_back(name, value);
 }
 
-// Returns how many GPUs of a task or a node an option of sbatch requests; 0: none. "gpu:a100:4",
-// "scratch:10,gpu:2" and "a100:4" request that many, "gpu" one.
-int requested_gpus(const std::string& name, const std::string& value) {
-  if (name != "gres" && !name.starts_with("gpus")) return 0;
-  std::istringstream items(value);
-  for (std::string item; std::getline(items, item, ',');) {
-    if (name == "gres" && item != "gpu" && !item.starts_with("gpu:")) continue;
-    const std::string last = item.substr(item.rfind(':') + 1);
-    int count = 0;
-    const auto [end, error] = std::from_chars(last.data(), last.data() + last.size(), count);
-    return error == std::errc() && end == last.data() + last.size() ? std::max(count, 1) : 1;
-  }
-  return 0;
-}
-
-int requested_gpus(const SbatchOptions& options) {
-  int most = 0;
-  for (const auto* list : {&options.resources, &options.other_options}) {
-    for (const auto& [name, value] : *list) most = std::max(most, requested_gpus(name, value));
-  }
-  return most;
-}
-
 // Requests the GPUs that the flags of train need, for all tasks of a node, if no flag requests any.
 // train would find none, but only after the job has waited in the queue and started.
 void fit_gpus(const TrainOptions& train, SbatchOptions& options) {
   const std::vector<Device>& devices = train.strategy.devices;
-  if (devices.front().kind != DeviceKind::kCuda || requested_gpus(options) > 0) return;
+  if (devices.front().kind != DeviceKind::kCuda || !requested_gpus(options).is_empty()) return;
   int gpus = train.strategy.replicas;
   if (train.takes_own_gpus) {
     gpus *= std::max(1, options.tasks_per_node);
@@ -182,7 +190,7 @@ TrainOptions check_train_flags(const SbatchOptions& options) {
   const bool shares_process =
       options.script == "one_node" && options.strategy != "one-device" && !is_pipeline(train);
   const bool has_gpus =
-      train.takes_every_device && (!train.takes_own_gpus || requested_gpus(options) > 0);
+      train.takes_every_device && (!train.takes_own_gpus || !requested_gpus(options).is_empty());
   const bool has_replicas = has_gpus || train.strategy.replicas > 1 ||
                             std::ranges::any_of(options.train_flags, [](const std::string& flag) {
                               return flag.starts_with("--replicas");
@@ -196,6 +204,46 @@ TrainOptions check_train_flags(const SbatchOptions& options) {
   return train;
 }
 
+// Gives each GPU of a node a task where a task trains on one, and says which GPUs would stay idle.
+void fit_tasks(const TrainOptions& train, SbatchOptions& options) {
+  const GpuRequest gpus = requested_gpus(options);
+  if (gpus.is_empty()) return;
+  if (train.strategy.devices.front().kind != DeviceKind::kCuda) {
+    options.notes.emplace_back(
+        "the job requests GPUs and trains on CPUs; give --devices cuda behind --");
+    return;
+  }
+  const bool has_tasks = options.script != "one_node";
+  const int nodes = options.nodes > 0 ? options.nodes : has_tasks ? kScriptsNodes : 1;
+  if (has_tasks && options.tasks_per_node == 0 && gpus.per_task == 0) {
+    options.tasks_per_node = std::clamp(gpus.of_node(nodes, 1), 1, kMostJobTasks);
+  }
+  const int tasks = std::max(1, options.tasks_per_node);
+  const int of_node = gpus.of_node(nodes, tasks);
+  const int used =
+      tasks *
+      (train.takes_every_device && train.takes_own_gpus ? of_node : train.strategy.replicas);
+  if (used >= of_node) return;
+  options.notes.push_back(fmt::format(
+      "{} of the {} GPUs of a node stay idle, because --strategy {} uses {}; {}", of_node - used,
+      of_node, options.strategy, used,
+      !has_tasks
+          ? fmt::format("give --replicas {} behind --, with --strategy mirrored or central-storage",
+                        of_node)
+      : gpus.per_task > 1 ? fmt::format("give --gpus-per-task 1 --tasks-per-node {}", of_node)
+                          : fmt::format("give --tasks-per-node {}", of_node)));
+}
+
+// Refuses what the build that submits cannot do, unless the job runs another program.
+void check_build(const TrainOptions& train, const SbatchOptions& options) {
+  if (!options.program.empty() || !options.container.empty()) return;
+  const auto row =
+      std::ranges::find(datasets(), train.data.substr(0, train.data.find(':')), &DatasetRow::name);
+  if (row != datasets().end() && row->takes(DataFlags::kFeatures))
+    require_records(fmt::format("--data {}", row->pattern));
+  if (!train.tensorboard.empty()) require_tensorboard();
+}
+
 // Requests as many CPUs as the replicas of a task use. train would refuse fewer, but only after the
 // job has waited in the queue and started.
 void fit_cpus(const TrainOptions& train, SbatchOptions& options) {
@@ -204,12 +252,14 @@ void fit_cpus(const TrainOptions& train, SbatchOptions& options) {
   const bool shares = std::ranges::count(options.train_flags, "--share-devices") > 0;
   const char* const parts = is_pipeline(train) ? "stages" : "replicas";
   const int replicas =
-      train.takes_every_device
-          ? std::max<int>(requested_gpus(options), static_cast<int>(train.strategy.devices.size()))
+      train.takes_every_device ? std::max<int>(requested_gpus(options).of_node(1, 1),
+                                               static_cast<int>(train.strategy.devices.size()))
       : is_pipeline(train) && options.script == "one_node" ? train.strategy.stages
                                                            : train.strategy.replicas;
   const bool is_on_gpus = train.strategy.devices.front().kind == DeviceKind::kCuda;
   if (shares) return;
+  // run_sbatch() asks Slurm how many CPUs belong to these GPUs.
+  if (options.cpus_per_task == 0 && is_on_gpus) options.gpus_per_task = std::max(1, replicas);
   if (options.cpus_per_task == 0) {
     const int wanted = replicas * std::max(1, train.strategy.lanes);
     if (wanted > kScriptsCpus) options.cpus_per_task = wanted;
@@ -246,12 +296,10 @@ void check_strategy(const FlagSet& flags, SbatchOptions& options) {
         "--servers {} of {} tasks: no task is left to train; give more --nodes or --tasks-per-node",
         options.servers, tasks));
   }
-  const auto is_array = [](const auto& option) { return option.first == "array"; };
-  if (is_heterogeneous && std::ranges::any_of(options.other_options, is_array)) {
+  if (is_heterogeneous && !options.array.empty()) {
     throw UsageError(
-        "--sbatch-option array: Slurm has no arrays of jobs whose servers have a component of "
-        "their "
-        "own; leave it out");
+        "--array: Slurm has no arrays of jobs whose servers have a component of their own; submit "
+        "one job per seed, with --seed N behind --");
   }
   const bool is_one_task = options.script == "one_node" || options.script == "build";
   if (is_one_task && tasks_of(options) > 1) {
@@ -276,9 +324,11 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
   flags.add("--nodes", &options.nodes, "nodes; in a job with servers, nodes of the workers",
             count(kMostNodes, "the script's"));
   flags.add("--tasks-per-node", &options.tasks_per_node, "processes on each node",
-            count(kMostJobTasks, "the script's"));
+            count(kMostJobTasks, "the script's, or one for each GPU that a node gives"));
   flags.add("--cpus-per-task", &options.cpus_per_task, "CPUs of each process",
-            count(kMostJobTasks, "the script's, or what --replicas and --threads behind -- use"));
+            count(kMostJobTasks,
+                  "the script's, or what --replicas and --threads behind -- use; on GPUs their "
+                  "share of the node's"));
   flags.add("--servers", &options.servers, "parameter servers",
             count(kMostJobTasks, "one for each server node"));
   flags.add("--server-nodes", &options.server_nodes, "nodes of the servers", count(kMostNodes, ""));
@@ -298,6 +348,10 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
                              ? "with --devices cuda behind --, a --gres with one for each replica"
                              : "Slurm's"});
   }
+  flags.add("--array", [&options](const std::string& text) { options.array = parse_array(text); },
+            "an array job: element i trains with --seed i, in a folder of its own; seed=0-9%4 runs "
+            "four at a time",
+            {.value = "seed=LIST", .default_text = "one job"});
   flags.begin_group("Place of the job");
   flags.add("--partition", &options.partition, "partition of Slurm in which the job runs",
             {.value = "NAME", .default_text = "Slurm's"});
@@ -355,11 +409,25 @@ CommandOptions parse_sbatch(std::span<const std::string> arguments) {
     const TrainOptions train = check_train_flags(options);
     options.data = train.data;
     options.uses_mpirun = train.strategy.collective == "mpi";
+    check_build(train, options);
+    fit_tasks(train, options);
     fit_cpus(train, options);
     fit_gpus(train, options);
+    const auto is_seed = [](const std::string& word) {
+      return word == "--seed" || word.starts_with("--seed=");
+    };
+    if (!options.array.empty() && std::ranges::any_of(options.train_flags, is_seed)) {
+      throw UsageError(
+          "--seed behind -- with --array seed=LIST: each element trains with its own; leave one "
+          "out");
+    }
+  } else if (!options.array.empty()) {
+    throw UsageError(
+        "--array requires --strategy; a comparison has its seeds in the variable SEEDS of its "
+        "script");
   } else if (!options.train_flags.empty() && options.script == "build") {
     throw UsageError("--script build trains nothing; leave the flags behind -- out");
-  } else if (requested_gpus(options) == 0 &&
+  } else if (requested_gpus(options).is_empty() &&
              std::ranges::any_of(options.train_flags, [](const std::string& word) {
                return word.starts_with("cuda") || word.starts_with("--devices=cuda");
              })) {

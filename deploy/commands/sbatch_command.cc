@@ -6,13 +6,17 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <ostream>
 
 #include "deploy/commands/commands.h"
+#include "deploy/slurm/gpu_request.h"
 #include "deploy/slurm/job_script.h"
 #include "models/base/errors.h"
 #include "models/base/file_descriptor.h"
+#include "models/base/log.h"
 #include "models/base/own_program.h"
 
 namespace syncopate {
@@ -68,6 +72,35 @@ std::string bench_program_of(const std::filesystem::path& own) {
   return "";
 }
 
+// Returns the description of the cluster's nodes; empty without Slurm, or if it does not answer.
+std::string describe_nodes() {
+  const std::unique_ptr<FILE, int (*)(FILE*)> output(
+      popen("timeout 10 scontrol show nodes --oneliner 2>/dev/null", "r"), pclose);
+  std::string text;
+  if (!output) return text;
+  std::array<char, 4096> part{};
+  while (const std::size_t count = fread(part.data(), 1, part.size(), output.get())) {
+    text.append(part.data(), count);
+  }
+  return text;
+}
+
+// Gives tasks on GPUs their share of a node's CPUs, if no flag gives the number.
+void share_cpus(SbatchOptions& options) {
+  if (options.gpus_per_task == 0) return;
+  const GpuRequest gpus = requested_gpus(options);
+  const auto share = cpus_per_gpu(describe_nodes(), options.partition, gpus.type,
+                                  gpus.of_node(options.nodes, options.tasks_per_node));
+  if (share) {
+    options.cpus_per_task = *share * options.gpus_per_task;
+    return;
+  }
+  options.notes.emplace_back(
+      "Slurm names no node with such GPUs here, so the script requests few CPUs; give "
+      "--cpus-per-task with a task's share of a node, because tasks on GPUs decode and send on "
+      "CPUs");
+}
+
 }  // namespace
 
 int run_sbatch(const SbatchOptions& options, std::ostream& out) {
@@ -78,6 +111,8 @@ int run_sbatch(const SbatchOptions& options, std::ostream& out) {
     filled.program = own.string();
     filled.bench_program = bench_program_of(own);
   }
+  share_cpus(filled);
+  for (const std::string& note : filled.notes) log(LogLevel::kWarning, note);
   const std::string script = filled_script(filled);
   if (!options.print) return submit(script);
   out << script << std::flush;

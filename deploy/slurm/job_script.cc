@@ -57,6 +57,10 @@ class Filling {
     check(script_.extend_array(name, words),
           "the job script has an array " + std::string(name) + " in one line");
   }
+  void stay_ended() {
+    check(script_.rename_option("requeue", "no-requeue"), "the job script has --requeue");
+  }
+  void drop_edit_marks() { script_.drop_edit_marks(); }
   // Slurm takes --gpus-per-task only with a number of tasks.
   void count_tasks_of_gpus() {
     if (script_.text().find("\n#SBATCH --gpus-per-task=") == std::string::npos) return;
@@ -185,6 +189,25 @@ void JobScript::add_option(int component, std::string_view name, std::string_vie
   lines_.insert(behind, fmt::format("#SBATCH --{}{}{}", name, value.empty() ? "" : "=", value));
 }
 
+bool JobScript::rename_option(std::string_view name, std::string_view other) {
+  const auto line = std::ranges::find(lines_, fmt::format("#SBATCH --{}", name));
+  if (line == lines_.end()) return false;
+  *line = fmt::format("#SBATCH --{}", other);
+  return true;
+}
+
+void JobScript::drop_edit_marks() {
+  constexpr std::string_view kCopy = "Copy it, change the five places marked EDIT, and submit it";
+  constexpr std::string_view kMark = "# EDIT ";
+  for (std::string& line : lines_) {
+    if (const std::size_t at = line.find(kCopy); at != std::string::npos) {
+      line.replace(at, kCopy.size(), "Submit it with sbatch");
+    }
+    const std::size_t end = line.find(": ");
+    if (line.starts_with(kMark) && end != std::string::npos) line.replace(0, end + 1, "#");
+  }
+}
+
 bool JobScript::set_variable(std::string_view name, std::string_view shell_text) {
   const std::string beginning = std::string(name) + "=";
   const auto line = std::ranges::find_if(
@@ -251,9 +274,18 @@ std::string filled_script(const SbatchOptions& options) {
   for (int component = 0; component <= filling.workers(); ++component) {
     filling.add_options(component, options.other_options);
   }
+  if (!options.array.empty()) {
+    filling.add_options(0, {{"array", options.array}});
+    const auto is_output = [](const auto& option) { return option.first == "output"; };
+    if (std::ranges::none_of(options.other_options, is_output)) {
+      filling.option(0, "output", "%x-%A-%a.out");
+    }
+  }
+  if (!options.requeues && options.script != "build") filling.stay_ended();
   fill_in_servers(options, filling);
   fill_in_program(options, filling);
   fill_in_training(options, filling);
+  filling.drop_edit_marks();
   return filling.text();
 }
 

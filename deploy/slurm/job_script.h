@@ -30,6 +30,12 @@ class JobScript {
   // Sets an option as set_option() does, or adds its line behind the other options of the
   // component; a value of "" stands for an option without a value.
   void add_option(int component, std::string_view name, std::string_view value);
+  // Replaces the line "#SBATCH --name" of an option without a value. Returns false if there is
+  // none.
+  bool rename_option(std::string_view name, std::string_view other);
+  // Describes the script as one that is filled in: its head asks for no edits, and its places have
+  // no numbers.
+  void drop_edit_marks();
   // Replaces the line of a script that begins with "name=" by "name=" and `shell_text`, which is
   // not quoted. Returns false if there is no such line.
   bool set_variable(std::string_view name, std::string_view shell_text);
@@ -57,6 +63,9 @@ struct SbatchOptions {
   int cpus_per_task = 0;
   int servers = 0;
   int server_nodes = 1;
+  std::string array;      // seeds of an array job as sbatch --array takes them; empty: one job
+  bool requeues = true;   // whether the job returns to the queue at its time limit
+  int gpus_per_task = 0;  // GPUs of a task whose number of CPUs no flag gives; 0: none such
   std::string time;
   std::string partition;
   std::string server_partition;
@@ -73,6 +82,7 @@ struct SbatchOptions {
   std::string data;  // the data set that the flags of train name
   bool uses_mpirun = false;
   bool print = false;
+  std::vector<std::string> notes;  // lines for the user, for standard error
 };
 
 // Returns the job script with the values filled in. Throws InternalError if a script lacks a line

@@ -176,6 +176,34 @@ modules_count_where_nothing_else_is_exported() {
   done
 }
 
+a_job_that_must_not_return_to_the_queue_says_how_to_go_on() {
+  syncopate sbatch --strategy one-device --sbatch-option no-requeue -- "${quick[@]}" --steps 100000 \
+    --service-time constant:50 >said
+  local job output
+  job=$(grep -oE '[0-9]+' said)
+  output=syncopate-one-node-$job.out
+  wait_until 60 grep -qs '"event":"step"' "runs/syncopate-one-node-$job/metrics.jsonl" || fail "no step: $(cat "$output")"
+  scancel --batch --signal=USR1 "$job"
+  wait_until 60 has_ended "$job" || fail "it goes on: $(cat "$output")"
+  scontrol -o show job "$job" | grep -q 'ExitCode=75:0' || fail "$(scontrol -o show job "$job")"
+  expect_line "submit it again with --checkpoint-dir $PWD/runs/syncopate-one-node-$job/checkpoints" "$output"
+  job=$(syncopate sbatch --strategy one-device -- "${quick[@]}" --steps 1 \
+    --checkpoint-dir "$PWD/runs/syncopate-one-node-$job/checkpoints" | grep -oE '[0-9]+')
+  expect_completed "$job"
+  expect_line 'resumed from' "syncopate-one-node-$job.out"
+}
+
+the_elements_of_an_array_train_different_seeds() {
+  local job element
+  job=$(syncopate sbatch --strategy one-device --array seed=1-2 -- "${quick[@]}" --steps 20 | grep -oE '[0-9]+')
+  for element in 1 2; do
+    wait_until 150 has_ended "${job}_$element" || fail "$(scontrol -o show job "$job")"
+    grep -oE 'weights_hash":"[0-9a-f]+' "runs/syncopate-one-node-$job/seed-$element/metrics.jsonl" >>hashes ||
+      fail "no result of seed $element: $(cat ./*.out)"
+  done
+  expect_equal "$(sort -u hashes | wc -l)" 2
+}
+
 the_program_submits_a_job_itself() {
   syncopate sbatch --strategy multi-worker-mirrored --nodes 3 --cpus-per-task 1 -- "${quick[@]}" --steps 20 >said
   local job

@@ -86,6 +86,32 @@ tasks_receive_the_number_of_tasks() {
   expect_equal "$(called | grep -c -- '--strategy parameter-server --servers 1 ')" 2
 }
 
+elements_of_an_array_train_with_their_own_seed_and_folder() {
+  local script
+  for script in one_node multi_node; do
+    rm -f called
+    run_script "$scripts/$script.sbatch" SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=3 || fail "$(cat said)"
+    expect_call " --checkpoint-dir $PWD/runs/job-7/seed-3/checkpoints .* --seed 3\$"
+    rm called
+    run_script "$scripts/$script.sbatch"
+    expect_call " --checkpoint-dir $PWD/runs/job-1/checkpoints "
+    ! called | grep -q -- '--seed' || fail "$(called)"
+  done
+}
+
+tasks_on_gpus_request_their_share_of_the_cpus() {
+  mkdir slurm
+  printf '%s\n' '#!/bin/sh' 'echo "NodeName=a CPUEfctv=64 CPUTot=64 Gres=gpu:4 Partitions=gpu"' >slurm/scontrol
+  chmod +x slurm/scontrol
+  PATH=$PWD/slurm:$SYNCOPATE_PROGRAMS:$PATH syncopate sbatch --print --strategy multi-worker-mirrored --gres gpu:2 \
+    --partition gpu -- --devices cuda >script 2>said
+  grep -qx '#SBATCH --cpus-per-task=16' script || fail "$(cat script said)"
+  PATH=$PWD/slurm:$SYNCOPATE_PROGRAMS:$PATH syncopate sbatch --print --strategy multi-worker-mirrored --gres gpu:8 \
+    --partition gpu -- --devices cuda >script 2>said
+  grep -qx '#SBATCH --cpus-per-task=2' script || fail "$(cat script said)"
+  grep -q 'give --cpus-per-task' said || fail "$(cat said)"
+}
+
 a_heterogeneous_script_needs_two_components() {
   local group
   for group in 0 1; do

@@ -233,6 +233,8 @@ void EventFile::write(std::string_view event) {
   is_failing_ = !rest.empty();
 }
 
+void require_tensorboard() {}
+
 std::unique_ptr<MetricsWriter> make_tensorboard_writer(const std::filesystem::path& folder,
                                                        CurveWriter which) {
   auto curves = std::make_unique<Curves>(folder, which);

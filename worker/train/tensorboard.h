@@ -73,6 +73,9 @@ enum class CurveWriter : std::uint8_t { kOnly, kFirstWorker, kOtherWorker };
 std::unique_ptr<MetricsWriter> make_tensorboard_writer(const std::filesystem::path& folder,
                                                        CurveWriter which);
 
+// Throws UnavailableError if this build cannot write event files.
+void require_tensorboard();
+
 // Adds a picture to folder/test, whose tag and description say what its axes are: a row per class,
 // a column per predicted class, darker where more samples of the class are taken for it. Throws as
 // EventFile::open().

@@ -2,9 +2,14 @@
 // refuses.
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <utility>
+
 #include "deploy/cli/command_line.h"
+#include "deploy/slurm/gpu_request.h"
 #include "deploy/slurm/job_script.h"
 #include "models/base/errors.h"
+#include "worker/input/record/example.h"
 
 namespace syncopate {
 namespace {
@@ -149,23 +154,17 @@ TEST(SbatchCommand, FillsInAComparisonAndABuild) {
               "#SBATCH --cpus-per-task=32");
 }
 
-// The requests of the jobs in the guides of clusters: resources, arrays, mail.
+// The requests of the jobs in the guides of clusters: resources, mail.
 TEST(SbatchCommand, FillsInResourcesAndOtherOptionsOfSbatch) {
-  const std::string script = script_of({"--strategy",      "multi-worker-mirrored",
-                                        "--gres",          "gpu:a100:4",
-                                        "--constraint",    "h100&ib",
-                                        "--mem",           "64G",
-                                        "--qos",           "long",
-                                        "--sbatch-option", "array=0-7%2",
-                                        "--sbatch-option", "mail-type=END,FAIL",
-                                        "--sbatch-option", "--mail-user=a@lab.org",
-                                        "--sbatch-option", "exclusive",
-                                        "--sbatch-option", "output=logs/%j.out"});
+  const std::string script =
+      script_of({"--strategy", "multi-worker-mirrored", "--gres", "gpu:a100:4", "--constraint",
+                 "h100&ib", "--mem", "64G", "--qos", "long", "--sbatch-option",
+                 "mail-type=END,FAIL", "--sbatch-option", "--mail-user=a@lab.org",
+                 "--sbatch-option", "exclusive", "--sbatch-option", "output=logs/%j.out"});
   for (const char* line :
        {"#SBATCH --gres=gpu:a100:4", "#SBATCH --constraint=h100&ib", "#SBATCH --mem=64G",
-        "#SBATCH --qos=long", "#SBATCH --array=0-7%2", "#SBATCH --mail-type=END,FAIL",
-        "#SBATCH --mail-user=a@lab.org", "#SBATCH --exclusive", "#SBATCH --output=logs/%j.out",
-        "##SBATCH --gpus-per-task=1"}) {
+        "#SBATCH --qos=long", "#SBATCH --mail-type=END,FAIL", "#SBATCH --mail-user=a@lab.org",
+        "#SBATCH --exclusive", "#SBATCH --output=logs/%j.out", "##SBATCH --gpus-per-task=1"}) {
     expect_line(script, line);
   }
   EXPECT_EQ(script.find("--output=%x"), std::string::npos);
@@ -236,12 +235,139 @@ TEST(SbatchCommand, RefusesOptionsThatAFlagOrTheScriptSets) {
     EXPECT_NE(error(bad).find("expected NAME=VALUE"), std::string::npos) << error(bad);
   }
   EXPECT_NE(error("comment=a b").find("expected one word"), std::string::npos);
-  EXPECT_NE(error("no-requeue").find("the script sets it"), std::string::npos);
   EXPECT_EQ(error_of({"--strategy", "one-device", "--gres", ""}),
             "--gres '': expected a value as sbatch takes it");
-  EXPECT_NE(
-      error_of({"--strategy", "parameter-server", "--sbatch-option", "array=1-3"}).find("array"),
-      std::string::npos);
+}
+
+TEST(SbatchCommand, TrainsEachElementOfAnArrayWithItsOwnSeed) {
+  const std::string script =
+      script_of({"--strategy", "one-device", "--array", "seed=0-9%4", "--", "--epochs", "1"});
+  expect_line(script, "#SBATCH --array=0-9%4");
+  expect_line(script, "#SBATCH --output=%x-%A-%a.out");
+  expect_line(script_of({"--strategy", "one-device", "--array", "seed=1,3-5", "--sbatch-option",
+                         "output=logs/%a.out"}),
+              "#SBATCH --output=logs/%a.out");
+  EXPECT_EQ(script_of({"--strategy", "one-device"}).find("#SBATCH --array"), std::string::npos);
+  for (const char* bad : {"0-9", "seed=", "seed=a", "seed=0-", "seed=-3", "rate=0-3"}) {
+    EXPECT_NE(error_of({"--strategy", "one-device", "--array", bad}).find("expected seed=LIST"),
+              std::string::npos)
+        << bad;
+  }
+  EXPECT_NE(error_of({"--strategy", "one-device", "--sbatch-option", "array=0-9"})
+                .find("give --array seed=0-9"),
+            std::string::npos)
+      << "all elements would train with one seed";
+  EXPECT_NE(error_of({"--strategy", "parameter-server", "--array", "seed=1-3"})
+                .find("Slurm has no arrays of jobs whose servers"),
+            std::string::npos);
+  EXPECT_NE(error_of({"--script", "compare", "--array", "seed=1-3"}).find("requires --strategy"),
+            std::string::npos);
+  EXPECT_NE(error_of({"--strategy", "one-device", "--array", "seed=1-3", "--", "--seed", "4"})
+                .find("leave one out"),
+            std::string::npos);
+}
+
+TEST(SbatchCommand, LeavesAJobEndedThatMustNotReturnToTheQueue) {
+  for (const char* strategy : {"one-device", "multi-worker-mirrored", "parameter-server"}) {
+    const SbatchOptions stays =
+        parse_sbatch({"--strategy", strategy, "--sbatch-option", "no-requeue"});
+    const std::string script = filled_script(stays);
+    expect_line(script, "#SBATCH --no-requeue");
+    EXPECT_EQ(script.find("#SBATCH --requeue"), std::string::npos) << script;
+    EXPECT_EQ(stays.notes.size(), 1U);
+    const SbatchOptions returns =
+        parse_sbatch({"--strategy", strategy, "--sbatch-option", "requeue"});
+    expect_line(filled_script(returns), "#SBATCH --requeue");
+    EXPECT_EQ(returns.notes.size(), 1U);
+  }
+}
+
+TEST(SbatchCommand, AsksForNoEditsInAScriptThatItFilledIn) {
+  for (const Arguments& which : {Arguments{"--strategy", "one-device"},
+                                 {"--strategy", "multi-worker-mirrored"},
+                                 {"--strategy", "parameter-server"},
+                                 {"--script", "compare"},
+                                 {"--script", "build"}}) {
+    EXPECT_EQ(script_of(which).find("EDIT "), std::string::npos) << script_of(which);
+    EXPECT_EQ(script_of(which).find("marked EDIT"), std::string::npos) << script_of(which);
+  }
+}
+
+TEST(SbatchCommand, StartsATaskForEachGpuOfANode) {
+  const auto tasks = [](const Arguments& flags) {
+    Arguments words = {"--strategy", "multi-worker-mirrored"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    words.insert(words.end(), {"--", "--devices", "cuda"});
+    const SbatchOptions options = parse_sbatch(words);
+    return std::pair(options.tasks_per_node, options.notes.size());
+  };
+  using Result = std::pair<int, std::size_t>;
+  EXPECT_EQ(tasks({"--nodes", "4", "--gres", "gpu:4"}), Result(4, 0));
+  EXPECT_EQ(tasks({"--gres", "scratch:100,gpu:a100:8"}), Result(8, 0));
+  EXPECT_EQ(tasks({"--gres", "gpu"}), Result(1, 0));
+  EXPECT_EQ(tasks({"--sbatch-option", "gpus-per-node=h100:2"}), Result(2, 0));
+  EXPECT_EQ(tasks({"--nodes", "2", "--sbatch-option", "gpus=8"}), Result(4, 0));
+  EXPECT_EQ(tasks({"--sbatch-option", "gpus=8"}), Result(4, 0)) << "on the script's 2 nodes";
+  EXPECT_EQ(tasks({"--tasks-per-node", "4", "--gpus-per-task", "1"}), Result(4, 0));
+  EXPECT_EQ(tasks({"--tasks-per-node", "2", "--gres", "gpu:4"}), Result(2, 1));
+  EXPECT_EQ(tasks({"--gpus-per-task", "4"}), Result(0, 1));
+}
+
+TEST(SbatchCommand, SaysWhichGpusStayIdle) {
+  const auto note = [](const Arguments& words) {
+    const SbatchOptions options = parse_sbatch(words);
+    return options.notes.empty() ? "" : options.notes.front();
+  };
+  EXPECT_EQ(note({"--strategy", "multi-worker-mirrored", "--tasks-per-node", "2", "--gres", "gpu:4",
+                  "--", "--devices", "cuda"}),
+            "2 of the 4 GPUs of a node stay idle, because --strategy multi-worker-mirrored uses 2; "
+            "give --tasks-per-node 4");
+  EXPECT_EQ(note({"--strategy", "multi-worker-mirrored", "--gpus-per-task", "4", "--", "--devices",
+                  "cuda"}),
+            "3 of the 4 GPUs of a node stay idle, because --strategy multi-worker-mirrored uses 1; "
+            "give --gpus-per-task 1 --tasks-per-node 4");
+  EXPECT_EQ(note({"--strategy", "one-device", "--gres", "gpu:2", "--", "--devices", "cuda"}),
+            "1 of the 2 GPUs of a node stay idle, because --strategy one-device uses 1; give "
+            "--replicas 2 behind --, with --strategy mirrored or central-storage");
+  EXPECT_EQ(note({"--strategy", "mirrored", "--gres", "gpu:4", "--", "--devices", "cuda"}), "");
+  EXPECT_EQ(note({"--strategy", "multi-worker-mirrored", "--gres", "gpu:4"}),
+            "the job requests GPUs and trains on CPUs; give --devices cuda behind --");
+}
+
+TEST(SbatchCommand, RefusesWhatThisBuildCannotRead) {
+  bool has_records = true;
+  try {
+    require_records("");
+  } catch (const UnavailableError&) {
+    has_records = false;
+  }
+  const std::string error = error_of({"--strategy", "one-device", "--", "--data", "tfds:cassava"});
+  EXPECT_EQ(error.empty(), has_records) << error;
+  EXPECT_EQ(error_of({"--strategy", "one-device", "--container", "a.sif", "--", "--data",
+                      "tfds:cassava"}),
+            "")
+      << "another build";
+}
+
+constexpr const char* kNodes =
+    "NodeName=a1 Arch=x86_64 CPUAlloc=0 CPUEfctv=62 CPUTot=64 CPULoad=0.1 "
+    "Gres=gpu:a100:4(S:0-1),scratch:100 NodeAddr=a1 Partitions=gpu,long MCS_label=N/A\n"
+    "NodeName=a2 CPUAlloc=0 CPUTot=128 Gres=gpu:a100:4 Partitions=gpu\n"
+    "NodeName=h1 CPUEfctv=96 CPUTot=96 Gres=gpu:h100:2,gpu:h100:6 Partitions=big\n"
+    "NodeName=c1 CPUEfctv=256 CPUTot=256 Gres=(null) Partitions=cpu,gpu\n";
+
+TEST(CpusOfAGpu, AreItsShareOfTheNodeThatHasTheFewest) {
+  EXPECT_EQ(cpus_per_gpu(kNodes, "gpu", "", 4), 15);
+  EXPECT_EQ(cpus_per_gpu(kNodes, "gpu", "a100", 1), 15);
+  EXPECT_EQ(cpus_per_gpu(kNodes, "", "h100", 8), 12);
+  EXPECT_EQ(cpus_per_gpu(kNodes, "", "", 1), 12);
+}
+
+TEST(CpusOfAGpu, AreUnknownWhereNoNodeFits) {
+  EXPECT_EQ(cpus_per_gpu(kNodes, "cpu", "", 1), std::nullopt);
+  EXPECT_EQ(cpus_per_gpu(kNodes, "gpu", "h100", 1), std::nullopt);
+  EXPECT_EQ(cpus_per_gpu(kNodes, "gpu", "", 5), std::nullopt);
+  EXPECT_EQ(cpus_per_gpu("", "", "", 1), std::nullopt);
 }
 
 TEST(SbatchCommand, RefusesInOneLineWhatItWillNotSubmit) {

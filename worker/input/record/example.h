@@ -59,4 +59,7 @@ struct WrittenFeature {
 // Returns an Example with these features, as it stands in a record.
 std::vector<std::byte> serialize_example(std::span<const WrittenFeature> features);
 
+// Throws UnavailableError, which names `what`, if this build cannot read records.
+void require_records(std::string_view what);
+
 }  // namespace syncopate

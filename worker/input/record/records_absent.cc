@@ -6,28 +6,29 @@
 #include "worker/input/record/example.h"
 
 namespace syncopate {
-namespace {
 
-[[noreturn]] void throw_no_protobuf(std::string_view what) {
+void require_records(std::string_view what) {
   throw UnavailableError(
       fmt::format("{} needs protobuf, and this build has none; install libprotobuf-dev and "
                   "protobuf-compiler, and build again",
                   what));
 }
 
-}  // namespace
-
 DataSplits open_tfds(std::string_view /*folder*/, const DataOptions& /*options*/) {
-  throw_no_protobuf("--data tfds:DIR");
+  require_records("--data tfds:DIR");
+  return {};
 }
 DataSplits open_tfrecord(std::string_view /*globs*/, const DataOptions& /*options*/) {
-  throw_no_protobuf("--data tfrecord:GLOB");
+  require_records("--data tfrecord:GLOB");
+  return {};
 }
 DataSplits open_otbtf(std::string_view /*folder*/, const DataOptions& /*options*/) {
-  throw_no_protobuf("--data otbtf:DIR");
+  require_records("--data otbtf:DIR");
+  return {};
 }
 std::vector<std::byte> serialize_example(std::span<const WrittenFeature> /*features*/) {
-  throw_no_protobuf("convert --to tfrecord");
+  require_records("convert --to tfrecord");
+  return {};
 }
 
 }  // namespace syncopate
