@@ -94,9 +94,7 @@ class VirtualProgress {
 
 // Opens the data. Throws UsageError if the targets have no accuracies to compare.
 DataSplits open_classes(const CompareOptions& options) {
-  DataSplits data = open_dataset(
-      options.data,
-      {.cache_dir = options.cache_dir, .seed = 1, .image = options.shared.options.image});
+  DataSplits data = open_dataset(options.data, data_options(options.shared, options.cache_dir));
   require_classes("compare", options.data, data);
   return data;
 }
@@ -181,6 +179,15 @@ std::vector<RunSpec> runs_of(const CompareOptions& options, const DataSplits& da
   return runs;
 }
 
+// Returns the options of the runs that can be trained.
+std::vector<TrainOptions> options_of(const std::vector<RunSpec>& runs) {
+  std::vector<TrainOptions> options;
+  for (const RunSpec& run : runs) {
+    if (run.refusal.empty()) options.push_back(run.train);
+  }
+  return options;
+}
+
 // Trains the runs of a comparison that its folder does not have yet.
 class Comparer {
  public:
@@ -189,6 +196,7 @@ class Comparer {
         signals_(signals),
         data_(open_classes(options)),
         runs_(runs_of(options, data_)),
+        weights_notes_(describe_initial_weights(options_of(runs_), data_)),
         facts_{.command = command,
                .machine = machine_here(std::string(program_version())),
                .chance = chance_of(data_)},
@@ -204,7 +212,12 @@ class Comparer {
     files_.begin(heads_, facts_, options_.replace);
     if (options_.report.empty()) display_->note("the results go to the folder " + folder_.string());
     for (const std::string& one : options_.left_out) display_->note("left out: " + one);
+    if (options_.clock == Clock::kVirtual) {
+      const std::string neutral = neutral_flags_note(options_.shared, options_.variants);
+      if (!neutral.empty()) display_->note(neutral);
+    }
     display_->note(describe_data(data_, options_.data));
+    for (const std::string& note : weights_notes_) display_->note(note);
     display_->note(fmt::format("comparing {}: {}, with {} each",
                                count_text(static_cast<int>(options_.variants.size()), "variant"),
                                count_text(static_cast<int>(runs_.size()), "run"),
@@ -383,6 +396,7 @@ class Comparer {
   StopSignal& signals_;
   const DataSplits data_;
   const std::vector<RunSpec> runs_;
+  const std::vector<std::string> weights_notes_;
   const ComparisonFacts facts_;
   const std::vector<RunHead> heads_;
   const std::filesystem::path folder_;

@@ -255,6 +255,7 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
   }
   for (const Variant& variant : options.variants) {
     add_flags(options.shared, variant.flags, variant.label);  // throws for a wrong value
+    if (options.clock == Clock::kVirtual) require_virtual(options.shared, variant);
   }
   override_if_given(options.epochs, epochs_);
   override_if_given(options.seeds, seeds_);

@@ -1,10 +1,12 @@
 #include "bench/compare/train_flags.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdint>
 #include <string_view>
 
 #include "deploy/cli/command_line.h"
@@ -14,9 +16,22 @@
 namespace syncopate::bench {
 namespace {
 
-struct OwnedFlag {
+// What compare does with a flag of train that a user gives for its runs.
+enum class Use : std::uint8_t {
+  kSetByCompare,  // compare sets it for each run itself
+  kTrains,        // every run trains with it, whatever the clock
+  kOpensData,     // opens the data, which all virtual runs share
+  kNeutral,       // can change neither the weights nor the time of a virtual run
+  kRealOnly,      // the virtual clock refuses it
+};
+
+struct FlagRow {
+  using Condition = bool (*)(const TrainOptions& options, int workers);
+
   std::string_view flag;
-  std::string_view instead;
+  Use use;
+  std::string_view text = "";   // what to do instead, of a flag that is refused
+  Condition refused = nullptr;  // whether the virtual clock refuses the value; null: any value
 };
 
 constexpr std::string_view kVariants = "give it in --strategies, as in parameter-server:ssp:2";
@@ -25,71 +40,158 @@ constexpr std::string_view kEvaluations = "give --evaluations before the --";
 constexpr std::string_view kToTheEnd =
     "compare trains every variant to the end of its budget, and evaluates then";
 constexpr std::string_view kFolder = "each run keeps its files in the folder of --report";
+constexpr std::string_view kBefore = "give it before the --";
+constexpr std::string_view kOneProcess =
+    "the virtual clock trains all workers on the CPU; leave it out, or compare with "
+    "--clock real";
+constexpr std::string_view kPractice = "leave it out, or compare with --clock real";
+constexpr std::string_view kOneRun =
+    "a virtual run has no tasks to observe; leave it out (the folder of --report has the curves), "
+    "or train a single run with syncopate train";
 
-constexpr std::array kOwned = {
-    OwnedFlag{"--model", "give it before the --"},
-    OwnedFlag{"--data", "give it before the --"},
-    OwnedFlag{"--split", "variants are compared on the splits that the data have"},
-    OwnedFlag{"--batch-size-per-replica", "give it before the --"},
-    OwnedFlag{"--accumulate", "give a larger --batch-size-per-replica before the --"},
-    OwnedFlag{"--batch-size", "give --batch-size-per-replica before the --"},
-    OwnedFlag{"--epochs", "give it before the --"},
-    OwnedFlag{"--steps", "give --budget updates --updates N before the --"},
-    OwnedFlag{"--max-seconds", "give --budget seconds --seconds S before the --"},
-    OwnedFlag{"--seed", "give --seeds N and --first-seed S before the --"},
-    OwnedFlag{"--strategy", "name it in --strategies"},
-    OwnedFlag{"--consistency", kVariants},
-    OwnedFlag{"--max-staleness", kVariants},
-    OwnedFlag{"--backup-workers", "give it in --strategies, as in parameter-server:sync+backup:1"},
-    OwnedFlag{"--staleness-rule", "give it in --strategies, as in parameter-server:async+inverse"},
-    OwnedFlag{"--replicas", kWorkers},
-    OwnedFlag{"--rank", kWorkers},
-    OwnedFlag{"--world-size", kWorkers},
-    OwnedFlag{"--rendezvous", kWorkers},
-    OwnedFlag{"--nonce", kWorkers},
-    OwnedFlag{"--role", kWorkers},
-    OwnedFlag{"--servers", "give it before the --"},
-    OwnedFlag{"--service-time", "give it before the --"},
-    OwnedFlag{"--slow", "give it before the --"},
-    OwnedFlag{"--pause", "give it before the --"},
-    OwnedFlag{"--link-delay", "give it before the --"},
-    OwnedFlag{"--link-rate", "give it before the --"},
-    OwnedFlag{"--eval-every", kEvaluations},
-    OwnedFlag{"--eval-every-steps", kEvaluations},
-    OwnedFlag{"--eval-when",
-              "compare evaluates after training, so that evaluations take no time from it"},
-    OwnedFlag{"--stop-at", kToTheEnd},
-    OwnedFlag{"--early-stop", kToTheEnd},
-    OwnedFlag{"--reduce-on-plateau", kToTheEnd},
-    OwnedFlag{"--keep-best", kToTheEnd},
-    OwnedFlag{"--log-every", kEvaluations},
-    OwnedFlag{"--metrics", kFolder},
-    OwnedFlag{"--checkpoint-dir", kFolder},
-    OwnedFlag{"--checkpoint-every", kFolder},
-    OwnedFlag{"--keep-checkpoints", kFolder},
-    OwnedFlag{"--snapshot-every", kFolder},
-    OwnedFlag{"--resume", "compare with the same --report continues by itself"},
-    OwnedFlag{"--record", "every run would write to it; record a single run with syncopate launch"},
-    OwnedFlag{"--config", "give its flags themselves"},
-    OwnedFlag{"--help", "see syncopate train --help"},
-    OwnedFlag{"-h", "see syncopate train --help"}};
+bool has_gpu(const TrainOptions& o, int /*workers*/) {
+  const auto is_gpu = [](const Device& device) { return device.kind != DeviceKind::kCpu; };
+  return o.takes_own_gpus || std::ranges::any_of(o.strategy.devices, is_gpu);
+}
+// The sums of `local`, `ring` and servers have the same bits, and these are the ones computed.
+bool sums_otherwise(const TrainOptions& o, int /*workers*/) {
+  return o.strategy.collective == "mpi" || o.strategy.collective == "nccl";
+}
+bool shares_statistics(const TrainOptions& o, int workers) {
+  return o.strategy.batch_norm == BatchNormStatistics::kSync && workers > 1;
+}
+
+// Every flag of train.
+constexpr std::array kFlags = {
+    FlagRow{"--model", Use::kSetByCompare, kBefore},
+    FlagRow{"--data", Use::kSetByCompare, kBefore},
+    FlagRow{"--split", Use::kSetByCompare,
+            "variants are compared on the splits that the data have"},
+    FlagRow{"--batch-size-per-replica", Use::kSetByCompare, kBefore},
+    FlagRow{"--accumulate", Use::kSetByCompare,
+            "give a larger --batch-size-per-replica before the --"},
+    FlagRow{"--batch-size", Use::kSetByCompare, "give --batch-size-per-replica before the --"},
+    FlagRow{"--epochs", Use::kSetByCompare, kBefore},
+    FlagRow{"--steps", Use::kSetByCompare, "give --budget updates --updates N before the --"},
+    FlagRow{"--max-seconds", Use::kSetByCompare, "give --budget seconds --seconds S before the --"},
+    FlagRow{"--seed", Use::kSetByCompare, "give --seeds N and --first-seed S before the --"},
+    FlagRow{"--strategy", Use::kSetByCompare, "name it in --strategies"},
+    FlagRow{"--consistency", Use::kSetByCompare, kVariants},
+    FlagRow{"--max-staleness", Use::kSetByCompare, kVariants},
+    FlagRow{"--backup-workers", Use::kSetByCompare,
+            "give it in --strategies, as in parameter-server:sync+backup:1"},
+    FlagRow{"--staleness-rule", Use::kSetByCompare,
+            "give it in --strategies, as in parameter-server:async+inverse"},
+    FlagRow{"--replicas", Use::kSetByCompare, kWorkers},
+    FlagRow{"--rank", Use::kSetByCompare, kWorkers},
+    FlagRow{"--world-size", Use::kSetByCompare, kWorkers},
+    FlagRow{"--rendezvous", Use::kSetByCompare, kWorkers},
+    FlagRow{"--nonce", Use::kSetByCompare, kWorkers},
+    FlagRow{"--role", Use::kSetByCompare, kWorkers},
+    FlagRow{"--servers", Use::kSetByCompare, kBefore},
+    FlagRow{"--service-time", Use::kSetByCompare, kBefore},
+    FlagRow{"--slow", Use::kSetByCompare, kBefore},
+    FlagRow{"--pause", Use::kSetByCompare, kBefore},
+    FlagRow{"--link-delay", Use::kSetByCompare, kBefore},
+    FlagRow{"--link-rate", Use::kSetByCompare, kBefore},
+    FlagRow{"--eval-every", Use::kSetByCompare, kEvaluations},
+    FlagRow{"--eval-every-steps", Use::kSetByCompare, kEvaluations},
+    FlagRow{"--eval-when", Use::kSetByCompare,
+            "compare evaluates after training, so that evaluations take no time from it"},
+    FlagRow{"--stop-at", Use::kSetByCompare, kToTheEnd},
+    FlagRow{"--early-stop", Use::kSetByCompare, kToTheEnd},
+    FlagRow{"--reduce-on-plateau", Use::kSetByCompare, kToTheEnd},
+    FlagRow{"--keep-best", Use::kSetByCompare, kToTheEnd},
+    FlagRow{"--log-every", Use::kSetByCompare, kEvaluations},
+    FlagRow{"--metrics", Use::kSetByCompare, kFolder},
+    FlagRow{"--checkpoint-dir", Use::kSetByCompare, kFolder},
+    FlagRow{"--checkpoint-every", Use::kSetByCompare, kFolder},
+    FlagRow{"--keep-checkpoints", Use::kSetByCompare, kFolder},
+    FlagRow{"--snapshot-every", Use::kSetByCompare, kFolder},
+    FlagRow{"--resume", Use::kSetByCompare, "compare with the same --report continues by itself"},
+    FlagRow{"--record", Use::kSetByCompare,
+            "every run would write to it; record a single run with syncopate launch"},
+    FlagRow{"--config", Use::kSetByCompare, "give its flags themselves"},
+    FlagRow{"--help", Use::kSetByCompare, "see syncopate train --help"},
+    FlagRow{"-h", Use::kSetByCompare, "see syncopate train --help"},
+    FlagRow{"--stages", Use::kSetByCompare,
+            "the workers of a pipeline are its stages: give --workers before the --"},
+    FlagRow{"--head", Use::kTrains},
+    FlagRow{"--normalize", Use::kTrains},
+    FlagRow{"--augment", Use::kTrains},
+    FlagRow{"--threads", Use::kTrains},
+    FlagRow{"--cut", Use::kTrains},
+    FlagRow{"--optimizer", Use::kTrains},
+    FlagRow{"--learning-rate", Use::kTrains},
+    FlagRow{"--momentum", Use::kTrains},
+    FlagRow{"--nesterov", Use::kTrains},
+    FlagRow{"--weight-decay", Use::kTrains},
+    FlagRow{"--beta1", Use::kTrains},
+    FlagRow{"--beta2", Use::kTrains},
+    FlagRow{"--epsilon", Use::kTrains},
+    FlagRow{"--lr-schedule", Use::kTrains},
+    FlagRow{"--lr-milestones", Use::kTrains},
+    FlagRow{"--lr-factor", Use::kTrains},
+    FlagRow{"--warmup-epochs", Use::kTrains},
+    FlagRow{"--learning-rate-scale", Use::kTrains},
+    FlagRow{"--reference-batch-size", Use::kTrains},
+    FlagRow{"--label-smoothing", Use::kTrains},
+    FlagRow{"--compress", Use::kTrains},
+    FlagRow{"--partition", Use::kTrains},
+    FlagRow{"--init-from", Use::kTrains},
+    FlagRow{"--image-size", Use::kOpensData},
+    FlagRow{"--exif", Use::kOpensData},
+    FlagRow{"--skip-bad-records", Use::kOpensData},
+    FlagRow{"--image-feature", Use::kOpensData},
+    FlagRow{"--label-feature", Use::kOpensData},
+    FlagRow{"--raw-shape", Use::kOpensData},
+    FlagRow{"--cache-dir", Use::kNeutral},
+    FlagRow{"--cache-mb", Use::kNeutral},
+    FlagRow{"--input-threads", Use::kNeutral},
+    FlagRow{"--prefetch", Use::kNeutral},
+    FlagRow{"--share-devices", Use::kNeutral},
+    FlagRow{"--deterministic", Use::kNeutral},
+    FlagRow{"--transport", Use::kNeutral},
+    FlagRow{"--bucket-mb", Use::kNeutral},
+    FlagRow{"--rendezvous-timeout", Use::kNeutral},
+    FlagRow{"--peer-timeout", Use::kNeutral},
+    FlagRow{"--no-progress", Use::kNeutral},
+    FlagRow{"--precision", Use::kNeutral},  // f32; train refuses others without --devices cuda
+    FlagRow{"--devices", Use::kRealOnly, kOneProcess, has_gpu},
+    FlagRow{
+        "--collective", Use::kRealOnly,
+        "the virtual clock adds as local and ring do; leave it out, or compare with --clock real",
+        sums_otherwise},
+    FlagRow{"--batch-norm", Use::kRealOnly,
+            "workers compute one after the other under the virtual clock; leave it out, or compare "
+            "with "
+            "--clock real",
+            shares_statistics},
+    FlagRow{"--clip-norm", Use::kRealOnly, kPractice},
+    FlagRow{"--ema", Use::kRealOnly, kPractice},
+    FlagRow{"--tensorboard", Use::kRealOnly, kOneRun},
+    FlagRow{"--trace", Use::kRealOnly, kOneRun}};
 
 std::string name_in(const std::string& word) { return word.substr(0, word.find('=')); }
+
+// Returns the row of a flag, such as "--epochs"; null for a word that is no flag of train.
+const FlagRow* find_row(std::string_view flag) {
+  const auto* const row = std::ranges::find(kFlags, flag, &FlagRow::flag);
+  return row == kFlags.end() ? nullptr : row;
+}
 
 // Throws UsageError unless `name`, without dashes, is a flag of train that a variant may have.
 void require_flag_of_variant(const std::string& name) {
   const std::string flag = "--" + name;
-  const auto owned = std::ranges::find(kOwned, std::string_view(flag), &OwnedFlag::flag);
-  if (owned != kOwned.end()) {
-    throw UsageError(fmt::format("compare sets {} for each run; {}", owned->flag, owned->instead));
+  const FlagRow* const row = find_row(flag);
+  if (row != nullptr && row->use == Use::kSetByCompare) {
+    throw UsageError(fmt::format("compare sets {} for each run; {}", row->flag, row->text));
   }
+  if (row != nullptr) return;
   std::vector<std::string_view> known;
-  for (const TrainOptionRow& row : train_option_rows()) {
-    if (std::ranges::find(kOwned, row.name, &OwnedFlag::flag) == kOwned.end()) {
-      known.push_back(row.name);
-    }
+  for (const FlagRow& other : kFlags) {
+    if (other.use != Use::kSetByCompare) known.push_back(other.flag);
   }
-  if (std::ranges::find(known, flag) != known.end()) return;
   const auto meant =
       flag_meant_by("--" + name.substr(std::min(name.find_first_not_of('-'), name.size())), known);
   const std::string text(meant.value_or(""));
@@ -147,10 +249,10 @@ SharedTrainFlags parse_shared_train_flags(const std::vector<std::string>& words)
   shared.words = words;
   for (const std::string& word : words) {
     const std::string flag = name_in(word);
-    const auto owned = std::ranges::find(kOwned, std::string_view(flag), &OwnedFlag::flag);
-    if (owned != kOwned.end()) {
+    const FlagRow* const row = find_row(flag);
+    if (row != nullptr && row->use == Use::kSetByCompare) {
       throw UsageError(
-          fmt::format("{} after --: compare sets it for each run; {}", flag, owned->instead));
+          fmt::format("{} after --: compare sets it for each run; {}", flag, row->text));
     }
     if (flag.starts_with("--")) shared.given.push_back(flag);
   }
@@ -167,6 +269,51 @@ std::string ignored_flag(const SharedTrainFlags& shared, const TrainOptions& run
                        text_of(run, row.name), label);
   }
   return "";
+}
+
+void require_virtual(const SharedTrainFlags& shared, const Variant& variant) {
+  const SharedTrainFlags flags = add_flags(shared, variant.flags, variant.label);
+  for (const std::string& flag : flags.given) {
+    const FlagRow* const row = find_row(flag);
+    check(row != nullptr, "the table has every flag of train");
+    const bool is_refused =
+        row->use == Use::kRealOnly &&
+        (row->refused == nullptr || row->refused(flags.options, variant.workers));
+    if (is_refused) {
+      throw UsageError(fmt::format("{} {}: not available under the virtual clock: {}", flag,
+                                   text_of(flags.options, flag), row->text));
+    }
+    if (row->use == Use::kOpensData && variant.has_flag(flag)) {
+      throw UsageError(
+          fmt::format("{}: under the virtual clock all variants read one data set; give {} after "
+                      "--, for all of them",
+                      variant.label, flag));
+    }
+  }
+}
+
+DataOptions data_options(const SharedTrainFlags& shared, const std::filesystem::path& cache_dir) {
+  const std::filesystem::path& given = shared.options.cache_dir;
+  DataOptions options{
+      .cache_dir = given.empty() ? cache_dir : given, .seed = 1, .image = shared.options.image};
+  options.image.cache_dir = given;
+  return options;
+}
+
+std::string neutral_flags_note(const SharedTrainFlags& shared,
+                               const std::vector<Variant>& variants) {
+  std::vector<std::string_view> given;
+  for (const FlagRow& row : kFlags) {
+    const std::string flag(row.flag);
+    const auto has = [&](const Variant& variant) { return variant.has_flag(flag); };
+    const bool is_given = shared.has(flag) || std::ranges::any_of(variants, has);
+    // Values that the virtual clock refuses are refused before, so the given ones change nothing.
+    const bool is_neutral = row.use == Use::kNeutral || row.flag == "--collective";
+    if (is_given && is_neutral) given.push_back(row.flag);
+  }
+  if (given.empty()) return "";
+  return fmt::format("{} {} neither weights nor times under the virtual clock",
+                     fmt::join(given, ", "), given.size() == 1 ? "changes" : "change");
 }
 
 }  // namespace syncopate::bench

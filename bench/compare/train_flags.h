@@ -2,9 +2,12 @@
 // variant in braces.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "bench/compare/variant.h"
+#include "worker/input/dataset.h"
 #include "worker/run/train_options.h"
 
 namespace syncopate::bench {
@@ -35,5 +38,16 @@ SharedTrainFlags add_flags(const SharedTrainFlags& shared, const std::vector<std
 // Returns why a run with the options `run` ignores one of the given flags; "" if it ignores none.
 std::string ignored_flag(const SharedTrainFlags& shared, const TrainOptions& run,
                          const std::string& label);
+
+// Throws UsageError for a flag of the variant, shared or its own, that the virtual clock cannot
+// honour; the error says why and what to type.
+void require_virtual(const SharedTrainFlags& shared, const Variant& variant);
+
+// Returns how the data of all runs are opened. cache_dir: the folder without --cache-dir.
+DataOptions data_options(const SharedTrainFlags& shared, const std::filesystem::path& cache_dir);
+
+// Returns a note that names the given flags that change no virtual run; "" if there are none.
+std::string neutral_flags_note(const SharedTrainFlags& shared,
+                               const std::vector<Variant>& variants);
 
 }  // namespace syncopate::bench

@@ -1,6 +1,8 @@
 #include "bench/compare/virtual_run.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "bench/compare/virtual/outgoing_gradient.h"
@@ -9,6 +11,8 @@
 #include "bench/compare/virtual/virtual_plan.h"
 #include "bench/compare/virtual/virtual_training.h"
 #include "models/base/errors.h"
+#include "models/tensor/parameter_arena.h"
+#include "worker/checkpoint/weights_file.h"
 #include "worker/run/run_data.h"
 
 namespace syncopate::bench {
@@ -58,6 +62,23 @@ Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter&
                           .graph = graph,
                           .faults = run.faults},
                          metrics, progress);
+}
+
+std::vector<std::string> describe_initial_weights(const std::vector<TrainOptions>& runs,
+                                                  const DataSplits& data) {
+  std::vector<std::string> notes;
+  std::set<std::pair<std::filesystem::path, std::string>> described;  // files, with their --head
+  for (const TrainOptions& train : runs) {
+    if (train.init_from.empty()) continue;
+    if (!described.emplace(train.init_from, train.network.head).second) continue;
+    const Graph graph = network_for_data(train.model, train.data, data, train.network);
+    const ParameterArena arena(graph.parameter_layout(), {});
+    const StateBlock state(graph.state_layout());
+    notes.push_back("first values " +
+                    load_weights(train.init_from, graph, train.strategy.seed,
+                                 {.values = arena.values(), .slots = {}, .state = state.values}));
+  }
+  return notes;
 }
 
 std::optional<double> predict_communication(const RunSpec& run, const DataSplits& data) {

@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "bench/compare/variant.h"
 #include "worker/input/dataset.h"
@@ -16,6 +18,12 @@ namespace syncopate::bench {
 // options, and what training throws.
 Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter& metrics,
                       const std::function<void(double)>& progress);
+
+// Returns what the runs load of --init-from, in the words of train, one note for each file and
+// network. Throws what load_weights() throws: a file that is missing or that does not fit would
+// fail in every run.
+std::vector<std::string> describe_initial_weights(const std::vector<TrainOptions>& runs,
+                                                  const DataSplits& data);
 
 // Returns the seconds that one worker communicates per step, by the formulas of
 // virtual/time_model.h: for a synchronous variant all workers send at once, otherwise one worker

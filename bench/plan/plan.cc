@@ -135,6 +135,7 @@ std::vector<std::vector<Variant>> variants_of(const PlanOptions& options,
         variant.flags.push_back(fmt::format("--cut={}", fmt::join(options.cut, ",")));
       }
       (void)add_flags(shared, variant.flags, variant.label);  // throws for a wrong value
+      if (options.time_to_target) require_virtual(shared, variant);
       of_word.push_back(std::move(variant));
     }
   }
@@ -148,13 +149,14 @@ class Planner {
       : options_(options),
         shared_(parse_shared_train_flags(options.train_flags)),
         variants_(variants_of(options, shared_)),
-        data_(open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = 1})),
-        graph_(network_for_data(options.model, options.data, data_)),
+        data_(open_dataset(options.data, data_options(shared_, options.cache_dir))),
+        graph_(network_for_data(options.model, options.data, data_, shared_.options.network)),
         placement_(placement_of(graph_, options.servers)),
         slots_(static_cast<int>(
             make_optimizer(shared_.options.strategy.optimizer)->slot_names().size())) {
     require_classes("plan", options.data, data_);
     check_cuts();
+    note_train_flags();
     plan_.parameters = parameters_of(graph_.parameter_layout());
     plan_.server_bytes = value_bytes_by_server(placement_, options.servers);
   }
@@ -200,6 +202,23 @@ class Planner {
         if (!cut.empty()) (void)cut_behind(graph_, cut);
       }
     }
+  }
+
+  // Notes what the rows load of --init-from, and which flags change nothing.
+  void note_train_flags() {
+    std::vector<Variant> all;
+    std::vector<TrainOptions> runs;
+    for (const std::vector<Variant>& variants : variants_) {
+      for (const Variant& variant : variants) {
+        all.push_back(variant);
+        runs.push_back(add_flags(shared_, variant.flags, variant.label).options);
+        runs.back().model = options_.model;
+        runs.back().data = options_.data;
+      }
+    }
+    plan_.notes = describe_initial_weights(runs, data_);
+    const std::string neutral = neutral_flags_note(shared_, all);
+    if (!neutral.empty()) plan_.notes.push_back(neutral);
   }
 
   // Predicts what two replicas in one process of this machine do, and lets them do it.

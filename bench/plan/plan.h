@@ -98,6 +98,7 @@ struct Plan {
   double most_updates_per_second = 0.0;  // highest number of gradients that the servers apply
   double one_worker_samples_per_second = 0.0;
   std::vector<PlanRow> rows;          // Ordered by strategy, then by workers, ascending.
+  std::vector<std::string> notes;     // remarks on flags of train
   std::vector<std::string> left_out;  // impossible combinations, with the reason
 
   std::int64_t model_bytes() const noexcept;

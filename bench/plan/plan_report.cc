@@ -197,6 +197,7 @@ void print_plan(std::ostream& out, const PlanOptions& options, const Plan& plan)
     print_stages(out, row.variant.label + ", " + count_text(row.variant.workers, "worker"),
                  *row.pipeline);
   }
+  for (const std::string& note : plan.notes) out << "note: " << note << "\n";
   for (const std::string& left_out : plan.left_out) out << "left out: " << left_out << "\n";
   for (const PlanRow& row : plan.rows) {
     if (row.target && !row.target->failure.empty()) {
@@ -238,6 +239,7 @@ std::string json_of(const PlanOptions& options, const Plan& plan) {
                  {"most_staleness", kMostStaleness},
                  {"one_worker_samples_per_second", plan.one_worker_samples_per_second},
                  {"seed", options.seed},
+                 {"notes", plan.notes},
                  {"left_out", plan.left_out},
                  {"rows", rows}};
   if (plan.most_pushes_per_second) object["most_pushes_per_second"] = *plan.most_pushes_per_second;

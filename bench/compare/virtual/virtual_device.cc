@@ -3,6 +3,8 @@
 #include <cstring>
 #include <vector>
 
+#include "worker/checkpoint/weights_file.h"
+
 namespace syncopate::bench {
 namespace {
 
@@ -29,6 +31,13 @@ VirtualDevice::VirtualDevice(const StrategyOptions& options, const Graph& graph,
                              {.mode = Mode::kTrain, .batch_size = micro_batch_size(options)});
   evaluator_ =
       std::make_unique<PartialEvaluator>(*backend_, graph, *arena_, *state_, test, evaluation);
+}
+
+void VirtualDevice::load_weights(const std::filesystem::path& file, std::uint64_t seed) {
+  // Host tensors are handles: the snapshot has the memory of the device, which is the CPU.
+  syncopate::load_weights(file, graph_, seed,
+                          {.values = arena_->values(), .slots = {}, .state = state_->values});
+  note_written();
 }
 
 void VirtualDevice::load(std::span<const float> values) {

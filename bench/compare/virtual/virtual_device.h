@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 
@@ -29,6 +30,9 @@ class VirtualDevice {
 
   // Must be called after a caller has written to the tensor values().
   void note_written() { arena_->bump_all_versions(); }
+  // Sets values and running statistics as --init-from `file` does in train. Throws what
+  // load_weights() throws.
+  void load_weights(const std::filesystem::path& file, std::uint64_t seed);
   // Sets the device's values. values: [total] f32, or values() itself.
   void load(std::span<const float> values);
   // Runs forward and backward on the loaded values and leaves the gradient in gradients(). Updates

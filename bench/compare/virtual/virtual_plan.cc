@@ -28,16 +28,6 @@ void check_workers(const VirtualRun& run, const VirtualPlan& plan) {
     throw UsageError(fmt::format("--backup-workers {}: expected fewer than the {} workers",
                                  plan.strategy.consistency.backup_workers, run.workers));
   }
-  if (plan.strategy.batch_norm == BatchNormStatistics::kSync && run.workers > 1) {
-    throw UsageError(
-        "--batch-norm sync: not available under the virtual clock, where workers compute one after "
-        "the other; leave it out");
-  }
-  if (plan.strategy.clip_norm > 0.0 || plan.strategy.optimizer.average_decay > 0.0) {
-    throw UsageError(fmt::format(
-        "{}: not available under the virtual clock; leave it out, or choose --clock real",
-        plan.strategy.clip_norm > 0.0 ? "--clip-norm" : "--ema"));
-  }
 }
 
 void check_faults(const FaultInjection& faults, const VirtualPlan& plan) {

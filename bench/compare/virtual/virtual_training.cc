@@ -271,6 +271,9 @@ Summary train_virtually(const VirtualRun& run, MetricsWriter& metrics,
   const VirtualPlan plan = plan_of(run);
   VirtualDevice device(plan.strategy, run.graph, run.data.watched(),
                        {.threads = run.options.input.threads});
+  if (!run.options.init_from.empty()) {
+    device.load_weights(run.options.init_from, plan.strategy.seed);
+  }
   const VirtualOutcome outcome =
       plan.is_synchronous ? VirtualSynchronousJob(run, plan, device, metrics, progress).run()
                           : VirtualAsynchronousJob(run, plan, device, metrics, progress).run();

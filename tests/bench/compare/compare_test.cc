@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iomanip>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <stop_token>
 #include <string>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "tests/bench/compare/compare_program.h"
+#include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
 #include "tests/end_to_end/support/scratch_dir.h"
 
@@ -115,6 +117,53 @@ TEST(Compare, WritesTheSameFilesEachTimeUnderTheVirtualClock) {
     EXPECT_EQ(read_text(scratch / "a" / "runs" / name), read_text(scratch / "b" / "runs" / name))
         << name;
   }
+}
+
+TEST(Compare, StartsFromTheWeightsOfInitFromUnderTheVirtualClock) {
+  const ScratchDir scratch;
+  const Words network{"--model", "mlp", "--threads", "1", "--epochs", "1"};
+  const ProgramResult before = run_syncopate(
+      Words{"train", "--checkpoint-dir", scratch / "run", "--seed", "7"} + network + kSmall);
+  ASSERT_EQ(before.exit_code, 0) << before.err;
+  const Words init{"--init-from", scratch / "run" / names_in(scratch / "run").front()};
+  const ProgramResult trained =
+      run_syncopate(Words{"train", "--metrics", scratch / "m", "--batch-size-per-replica", "32"} +
+                    network + kSmall + init);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const ProgramResult compared =
+      run_compare(scratch / "r", kSmall +
+                                     Words{"--clock", "virtual", "--strategies",
+                                           "one-device,mirrored", "--", "--threads", "1"} +
+                                     init);
+  ASSERT_EQ(compared.exit_code, 0) << compared.err;
+  EXPECT_NE(compared.err.find("first values"), std::string::npos) << compared.err;
+  const auto virtual_summary = summary_of(scratch / "r" / "runs" / "one-device-seed1.jsonl");
+  EXPECT_EQ(virtual_summary["weights_hash"], summary_of(scratch / "m")["weights_hash"]);
+}
+
+TEST(Compare, RefusesAMissingInitFromBeforeTheFirstRun) {
+  const ScratchDir scratch;
+  for (const char* clock : {"real", "virtual"}) {
+    const ProgramResult result = run_compare(
+        scratch / "r", kSmall + Words{"--clock", clock, "--", "--init-from", scratch / "absent"});
+    EXPECT_NE(result.exit_code, 0);
+    EXPECT_NE(result.err.find((scratch / "absent").string()), std::string::npos) << result.err;
+    EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
+    EXPECT_FALSE(fs::exists(scratch / "r")) << clock;
+  }
+}
+
+TEST(Compare, NamesFlagsThatChangeNothingUnderTheVirtualClockInOneNote) {
+  const ScratchDir scratch;
+  const ProgramResult result =
+      run_compare(scratch / "r", kSmall + Words{"--clock", "virtual", "--strategies",
+                                                "parameter-server:async", "--", "--transport",
+                                                "tcp", "--peer-timeout", "9", "--bucket-mb", "2"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("--transport, --bucket-mb, --peer-timeout change neither weights nor "
+                            "times under the virtual clock"),
+            std::string::npos)
+      << result.err;
 }
 
 TEST(Compare, ReportsInOneLineThatARunCannotBeWritten) {

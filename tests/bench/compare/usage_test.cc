@@ -45,6 +45,11 @@ TEST(Compare, RefusesMistakesWithOneLine) {
       {{"--strategies", "pipeline", "--", "--cut", "nope"}, "--cut nope: network mlp cannot"},
       {{"--strategies", "pipeline", "--service-time", "constant:5"}, "--clock virtual"},
       {{"--optimizer", "sgd"}, "flags of train stand behind --"},
+      {{"--clock", "virtual", "--", "--tensorboard", "d"}, "--tensorboard d: not available under"},
+      {{"--clock", "virtual", "--", "--trace=t"}, "or train a single run with syncopate train"},
+      {{"--clock", "virtual", "--", "--devices", "cuda"}, "compare with --clock real"},
+      {{"--clock", "virtual", "--strategies", "mirrored{ema=0.9}"}, "--ema 0.9: not available"},
+      {{"--strategies", "pipeline", "--", "--stages", "3"}, "give --workers before the --"},
       {{"--program", "/nowhere/syncopate"}, "/nowhere/syncopate"}};
   for (const auto& [words, expected] : mistakes) {
     const ProgramResult result = run_compare(scratch / "r", kSmall + words);

@@ -15,6 +15,7 @@
 #include "bench/plan/plan_report.h"
 #include "bench/plan/plan_verdict.h"
 #include "models/base/errors.h"
+#include "worker/run/run_data.h"
 
 namespace syncopate::bench {
 namespace {
@@ -405,6 +406,40 @@ TEST(Plan, TrainsForTheTimeToATarget) {
       << out.str();
   EXPECT_NE(out.str().find("rows with larger updates were trained at larger learning rates"),
             std::string::npos)
+      << out.str();
+}
+
+TEST(Plan, RefusesInitialWeightsThatAreMissingBeforeItMeasures) {
+  PlanOptions options = small_plan();
+  options.time_to_target = true;
+  options.train_flags = {"--init-from", "/nonexistent/weights.safetensors"};
+  std::ostringstream out;
+  EXPECT_THROW(run_plan(options, out), std::runtime_error);
+  EXPECT_EQ(out.str(), "");
+}
+
+TEST(Plan, RefusesWhatTheVirtualClockCannotTrain) {
+  PlanOptions options = small_plan();
+  options.time_to_target = true;
+  options.train_flags = {"--clip-norm", "1"};
+  std::ostringstream out;
+  EXPECT_THROW(run_plan(options, out), UsageError);
+}
+
+TEST(Plan, MeasuresTheNetworkThatItsRowsTrain) {
+  PlanOptions options = small_plan();
+  options.workers = {2};
+  options.strategies = {"multi-worker-mirrored"};
+  options.time_to_target = true;
+  options.train_flags = {"--head", "dense:16"};
+  const DataSplits data = open_dataset(options.data, {.cache_dir = {}, .seed = 1});
+  const ArenaLayout layout =
+      network_for_data("mlp", options.data, data, {.head = "dense:16"}).parameter_layout();
+  std::int64_t parameters = 0;
+  for (std::size_t i = 0; i < layout.entries().size(); ++i) parameters += layout.size(i);
+  std::ostringstream out;
+  run_plan(options, out);
+  EXPECT_NE(out.str().find(fmt::format("{} parameters", parameters)), std::string::npos)
       << out.str();
 }
 
