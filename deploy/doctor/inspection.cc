@@ -76,6 +76,9 @@ class TrainChecks {
       StrategyOptions shares = options_.strategy;
       global_batch =
           choose_batch(options_, expected_replicas(options_), data_.train->size(), shares);
+      if (graph_) {
+        require_batch_norm_values(*graph_, options_, expected_replicas(options_), *global_batch);
+      }
     });
     if (options_.cluster.is_chief()) {
       look_for_another_run();

@@ -104,6 +104,23 @@ TEST(BadInput, TablesThatTheNetworkCannotLearnExitWith2) {
   expect_refusal(train(data), 2, "all labels are 0; expected at least two classes");
 }
 
+TEST(BadInput, ABatchNormOfOneValueExitsWith2) {
+  const ScratchDir scratch;
+  std::ofstream(scratch / "n.json") << R"({"name": "n", "nodes": [{"op": "input"},
+          {"op": "conv2d", "name": "c", "channels": 4, "kernel": 8, "pad": 0},
+          {"op": "batch_norm", "name": "b"}, {"op": "flatten"},
+          {"op": "dense", "name": "d", "features": "classes"},
+          {"op": "softmax-cross-entropy"}]})";
+  const Arguments network{"--model", "file:" + (scratch / "n.json").string(),
+                          "--data",  "synthetic:1x8x8:4",
+                          "--steps", "2"};
+  expect_refusal(train(network + Arguments{"--batch-size", "1"}), 2,
+                 "batch norm b sees one value per channel");
+  const Arguments two{"--batch-size", "2", "--strategy", "mirrored", "--replicas", "2"};
+  expect_refusal(train(network + two), 2, "or --batch-norm sync");
+  EXPECT_EQ(run_syncopate(train(network + two + Arguments{"--batch-norm", "sync"})).exit_code, 0);
+}
+
 TEST(BadInput, ValuesOutOfRangeExitWith2) {
   expect_refusal(small({"--batch-size-per-replica", "0"}), 2, "--batch-size-per-replica 0");
   expect_refusal(small({"--batch-size", "50001"}), 2, "50000 samples");

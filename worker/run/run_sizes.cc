@@ -40,6 +40,27 @@ int replicas_of_cpus(const TrainOptions& options, const Membership* membership) 
   return sharing;
 }
 
+// Returns the fewest samples, 0 excepted, that a batch norm sees together in a step: of one part of
+// one replica's share, or of a part of all replicas with synchronized statistics.
+std::int64_t fewest_normalized(const StrategyOptions& strategy, int replicas,
+                               std::int64_t global_batch) {
+  const bool is_synchronized = strategy.batch_norm == BatchNormStatistics::kSync;
+  std::int64_t fewest = global_batch;
+  for (int part = 0; part < strategy.micro_batches; ++part) {
+    std::int64_t together = 0;
+    for (int replica = 0; replica < replicas; ++replica) {
+      const BatchShare share = share_of_replica(global_batch, replica, replicas);
+      const BatchShare of_part =
+          share_of_replica(share.end - share.begin, part, strategy.micro_batches);
+      const std::int64_t samples = of_part.end - of_part.begin;
+      together += samples;
+      if (!is_synchronized && samples > 0) fewest = std::min(fewest, samples);
+    }
+    if (is_synchronized && together > 0) fewest = std::min(fewest, together);
+  }
+  return fewest;
+}
+
 }  // namespace
 
 bool has_servers(const TrainOptions& options) {
@@ -115,6 +136,35 @@ std::int64_t choose_batch(const TrainOptions& options, int replicas, std::int64_
                     global_batch, options.data, dataset_size));
   }
   return global_batch;
+}
+
+void require_batch_norm_values(const Graph& graph, const TrainOptions& options, int replicas,
+                               std::int64_t global_batch) {
+  const StrategyOptions& strategy = options.strategy;
+  if (fewest_normalized(strategy, replicas, global_batch) > 1) return;
+  const auto single = std::ranges::find_if(graph.nodes, [](const Node& node) {
+    return std::holds_alternative<BatchNormOp>(node.operation) &&
+           num_elements(node.shape) == node.shape.back();
+  });
+  if (single == graph.nodes.end()) return;
+  StrategyOptions synchronized = strategy;
+  synchronized.batch_norm = BatchNormStatistics::kSync;
+  const bool helps_sync = is_synchronous(strategy.consistency) && !has_servers(options) &&
+                          fewest_normalized(synchronized, replicas, global_batch) > 1;
+  throw UsageError(fmt::format(
+      "--model {}: batch norm {} sees one value per channel and returns only its bias: its output "
+      "{} "
+      "has one pixel, and {}; expected two samples or more: give {}{}{}",
+      options.model, single->name, to_string(single->shape),
+      replicas == 1 && strategy.micro_batches == 1
+          ? std::string("a step has one sample")
+          : fmt::format("a batch of {} leaves {} one sample", global_batch,
+                        strategy.micro_batches > 1 ? "a part of --accumulate" : "a replica"),
+      options.global_batch_size > 0
+          ? fmt::format("--batch-size {}", 2 * replicas * strategy.micro_batches)
+          : std::string("--batch-size-per-replica 2"),
+      strategy.micro_batches > 1 ? " or a smaller --accumulate" : "",
+      helps_sync ? " or --batch-norm sync" : ""));
 }
 
 int choose_lanes(const TrainOptions& options, const Membership* membership) {

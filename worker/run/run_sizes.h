@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "models/graph/graph.h"
 #include "models/optim/schedule.h"
 #include "strategies/cluster/membership.h"
 #include "worker/run/train_options.h"
@@ -28,6 +29,12 @@ int count_workers(const TrainOptions& options);
 // `strategy`. Throws UsageError for a batch that is larger than the data set.
 std::int64_t choose_batch(const TrainOptions& options, int replicas, std::int64_t dataset_size,
                           StrategyOptions& strategy);
+
+// Throws UsageError if a batch norm of the network has a single value per channel in a step of
+// these batches: a map of one pixel, and one sample at a time. Its output would not depend on the
+// sample. options: with the flags of the run. replicas, global_batch: as choose_batch() has them.
+void require_batch_norm_values(const Graph& graph, const TrainOptions& options, int replicas,
+                               std::int64_t global_batch);
 
 // Returns the samples per update. batch: of all synchronous replicas, or of each asynchronous
 // worker.

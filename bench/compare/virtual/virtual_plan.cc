@@ -82,6 +82,7 @@ VirtualPlan plan_of(const VirtualRun& run) {
   const std::int64_t dataset_size = run.data.train->size();
   StrategyOptions strategy = options.strategy;
   const std::int64_t batch = choose_batch(options, std::max(replicas, 1), dataset_size, strategy);
+  require_batch_norm_values(run.graph, options, std::max(replicas, 1), batch);
   const bool serves = has_servers(options);
   VirtualPlan plan{
       .strategy = strategy,
