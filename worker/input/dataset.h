@@ -70,9 +70,10 @@ struct DataSplits {
   std::vector<float> stddev{};
   std::vector<std::string> class_names{};  // by class; empty: the data have no names
   std::string table_columns{};  // to_text(CsvColumns) of csv:; empty: the data are no table
+  std::string target_place{};   // where csv: has the targets, "field 5 (label)"; else empty
   // The end of a message that targets are numbers, where they look like classes; else empty.
   std::string classes_advice{};
-  bool suits_crop_flip = false;            // natural images: mirror images keep their class
+  bool suits_crop_flip = false;  // natural images: mirror images keep their class
 
   // Returns the split that evaluations during training and all choices read: the validation split
   // if there is one. The results of a run are those of the test split.

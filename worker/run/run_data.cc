@@ -68,9 +68,10 @@ std::string describe_data(const DataSplits& data, const std::string& data_flag) 
   const std::string validation = data.validation == nullptr
                                      ? " and"
                                      : fmt::format(", {} validation and", data.validation->size());
-  return fmt::format("data {}: {} training{} {} test samples, {} {}, {}", data_flag,
+  return fmt::format("data {}: {} training{} {} test samples, {} {}, {}{}", data_flag,
                      data.train->size(), validation, data.test->size(), name(input.dtype),
-                     to_string(input.shape), describe_targets(spec));
+                     to_string(input.shape), describe_targets(spec),
+                     data.target_place.empty() ? "" : " in " + data.target_place);
 }
 
 std::string describe_training_samples(const DataSplits& data) {

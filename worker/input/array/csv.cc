@@ -116,17 +116,11 @@ bool names_label(const CsvColumns& layout) {
   return !layout.header.empty() && means_label(layout.header[layout.targets.front()]);
 }
 
-// Logs what the user should know of a table: what its reader found, which column has the labels
-// where nothing names it, and features that only count the rows.
-void log_notes(const CsvTable& table, const std::string& path, const CsvOptions& csv) {
+// Logs what the user should know of a table: what its reader found, and features that only count
+// the rows.
+void log_notes(const CsvTable& table, const std::string& path) {
   for (const std::string& note : table.notes) log(LogLevel::kWarning, note);
   const CsvColumns& layout = table.layout;
-  const std::size_t label = layout.targets.front();
-  if (csv.label_column.empty() && csv.target_columns.empty() && !names_label(layout)) {
-    log(LogLevel::kInfo,
-        fmt::format("{}: the labels are {}, the last; another column: --data csv:{}:COLUMN", path,
-                    layout.text(label), csv.data));
-  }
   const auto features = static_cast<std::size_t>(table.num_features);
   const std::size_t rows = table.features.size() / features;
   for (std::size_t i = 0; i < features; ++i) {
@@ -172,7 +166,7 @@ CsvTable read_file(const std::filesystem::path& path, CsvOptions csv, const Data
     csv.on_progress = [&](std::int64_t bytes) { options.on_progress(bytes, total); };
   }
   CsvTable table = read_csv(*open_byte_stream(path), path.string(), csv);
-  log_notes(table, path.string(), csv);
+  log_notes(table, path.string());
   return table;
 }
 
@@ -269,6 +263,10 @@ DataSplits open_csv(std::string_view argument, const DataOptions& options) {
   }
   DataSplits splits{.name = "csv"};
   splits.table_columns = to_text(tables.train.layout);
+  for (const std::size_t column : tables.train.layout.targets) {
+    splits.target_place +=
+        (splits.target_place.empty() ? "" : ", ") + tables.train.layout.text(column);
+  }
   splits.train = std::make_unique<TableDataset>(std::move(tables.train), classes);
   splits.test = std::make_unique<TableDataset>(std::move(tables.test), classes);
   if (tables.validation) {
