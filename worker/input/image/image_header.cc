@@ -70,10 +70,13 @@ ImageHeader read_jpeg_header(HeaderReader reader) {
   ImageHeader header{.format = ImageFormat::kJpeg};
   reader.read(2);  // start of image
   for (;;) {
-    if (reader.read(1) != 0xFF) reader.fail("expected a JPEG marker");
+    // As libjpeg, over bytes between segments, which many cameras write.
+    while (reader.read(1) != 0xFF) {
+    }
     std::uint32_t marker = reader.read(1);
-    while (marker == 0xFF) marker = reader.read(1);                      // fill bytes
-    if (marker == 0x01 || (marker >= 0xD0 && marker <= 0xD7)) continue;  // markers without a length
+    while (marker == 0xFF) marker = reader.read(1);  // fill bytes
+    if (marker == 0x00 || marker == 0x01 || (marker >= 0xD0 && marker <= 0xD7))
+      continue;  // markers without a length
     if (marker == 0xD9 || marker == 0xDA) reader.fail("JPEG pixels without a size before them");
     const std::uint32_t length = reader.read(2);
     if (length < 2) reader.fail("a JPEG segment of less than its own length");

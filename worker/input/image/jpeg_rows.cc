@@ -100,6 +100,8 @@ class JpegDecompressor {
       case JWRN_EXTRANEOUS_DATA:  // bytes between segments, which many cameras write
       case JWRN_JFIF_MAJOR:
       case JWRN_ADOBE_XFORM:
+      case JWRN_BOGUS_ICC:
+      case JWRN_NOT_SEQUENTIAL:  // a wrong scan header, which phones of Samsung write; not used
         return;
       default:
         leave();

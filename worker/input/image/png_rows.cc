@@ -47,8 +47,10 @@ std::uint32_t big_endian_at(std::span<const std::byte> file, std::size_t offset)
   return value;
 }
 
-// Compares the checksum of every chunk. libspng stops after the last pixel, before it has read the
-// checksum of the data that made the last rows.
+// Compares the checksum of every chunk that the pixels need. Others, such as texts, have a
+// lower-case letter in front, and libspng leaves them out if they are damaged, as libpng does.
+// libspng stops after the last pixel, before it has read the checksum of the data that made the
+// last rows.
 void check_chunks(std::span<const std::byte> file, std::string_view name) {
   constexpr std::size_t kSignatureBytes = 8;
   constexpr std::size_t kFrameBytes = 12;  // length, type and checksum
@@ -60,7 +62,8 @@ void check_chunks(std::span<const std::byte> file, std::string_view name) {
     }
     const std::uint32_t length = big_endian_at(file, offset);
     const auto* const type = reinterpret_cast<const Bytef*>(file.data() + offset + 4);
-    if (::crc32(0, type, length + 4) != big_endian_at(file, offset + 8 + length)) {
+    const bool is_needed = (type[0] & 0x20U) == 0;
+    if (is_needed && ::crc32(0, type, length + 4) != big_endian_at(file, offset + 8 + length)) {
       throw_image_error(name, offset, "wrong checksum of the PNG chunk");
     }
     offset += kFrameBytes + length;
@@ -83,7 +86,8 @@ void decode_png_rows(std::span<const std::byte> file, std::string_view name,
   };
   const PngContext png(spng_ctx_new(0));
   check(static_cast<bool>(png), "libspng gives a context");
-  require(spng_set_crc_action(png.get(), SPNG_CRC_USE, SPNG_CRC_USE));  // compared above
+  // Those of needed chunks were compared above.
+  require(spng_set_crc_action(png.get(), SPNG_CRC_USE, SPNG_CRC_DISCARD));
   require(spng_set_chunk_limits(png.get(), kMaxChunkBytes, kMaxChunkBytes));
   require(spng_set_png_stream(png.get(), PngInput::read, &input));
   spng_ihdr ihdr = {};

@@ -2,8 +2,10 @@
 // pixels, or (JPEG alone, which has no checksum) other pixels.
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/base/errors.h"
@@ -110,6 +112,45 @@ TEST(DamagedImage, MayHaveBytesBeforeItsEndMarker) {
   const auto whole = decode(file);
   file.insert(file.end() - 2, 3, std::byte{0});
   EXPECT_EQ(decode(file), whole);
+}
+
+// Returns where the bytes are in a file.
+std::size_t find_bytes(const FileBytes& file, std::string_view bytes) {
+  const auto* const begin = reinterpret_cast<const char*>(file.data());
+  return std::string_view(begin, file.size()).find(bytes);
+}
+
+// Phones of Samsung write a spectral selection of 0 to 0 into the scan header of a baseline file.
+TEST(DamagedImage, MayHaveAScanHeaderThatIsNotUsed) {
+  for (const int at : {1, 2}) {  // the end of the spectral selection; the successive approximation
+    FileBytes file = make_jpeg(make_picture(17, 12));
+    const auto whole = decode(file);
+    const std::size_t scan = find_bytes(file, "\xFF\xDA");
+    const std::size_t selection = scan + 5 + 2 * std::to_integer<std::size_t>(file[scan + 4]);
+    ASSERT_EQ(file[selection + 1], std::byte{63});
+    file[selection + static_cast<std::size_t>(at)] = at == 1 ? std::byte{0} : std::byte{1};
+    EXPECT_EQ(decode(file), whole) << at;
+  }
+}
+
+TEST(DamagedImage, MayHaveBytesBetweenJpegSegments) {
+  FileBytes file = make_jpeg(make_picture(17, 12));
+  const auto whole = decode(file);
+  file.insert(file.begin() + static_cast<std::ptrdiff_t>(find_bytes(file, "\xFF\xDB")), 20,
+              std::byte{0});
+  EXPECT_EQ(decode(file), whole);
+}
+
+TEST(DamagedImage, MayHaveAWrongChecksumOfAPngChunkThatPixelsDoNotNeed) {
+  FileBytes file = make_png(make_picture(17, 12));
+  const auto whole = decode(file);
+  const std::string_view text("\0\0\0\5tEXta\0b c\1\2\3\4", 17);
+  constexpr std::ptrdiff_t kBehindHeader = 8 + 25;
+  const auto bytes = std::as_bytes(std::span(text));
+  file.insert(file.begin() + kBehindHeader, bytes.begin(), bytes.end());
+  EXPECT_EQ(decode(file), whole);
+  file[8 + 8 + 13] ^= std::byte{1};  // the checksum of the header
+  EXPECT_EQ(decode(file), std::nullopt);
 }
 
 }  // namespace
