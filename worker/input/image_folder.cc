@@ -8,6 +8,7 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
+#include <span>
 #include <string_view>
 
 #include "models/base/errors.h"
@@ -20,8 +21,26 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint32_t kOneIn = 10;
-// The names that data sets give to the folder of validation pictures.
+// The names that data sets give to the folders of splits, in any case, also with "_set" behind
+// them.
+constexpr std::array<std::string_view, 2> kTrainNames = {"train", "training"};
+constexpr std::array<std::string_view, 2> kTestNames = {"test", "testing"};
 constexpr std::array<std::string_view, 3> kValidationNames = {"val", "valid", "validation"};
+// Folders that archivers, file servers and desktops make beside pictures.
+constexpr std::array<std::string_view, 6> kSystemFolders = {
+    "__MACOSX", "@eaDir", "#recycle", "$RECYCLE.BIN", "System Volume Information", "lost+found"};
+
+std::string lower_case_of(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char letter) {
+    return static_cast<char>(std::tolower(letter));
+  });
+  return lower;
+}
+
+bool is_system_folder(std::string_view name) {
+  return std::ranges::find(kSystemFolders, name) != kSystemFolders.end();
+}
 
 // What the extension of a file name says.
 enum class Extension : std::uint8_t { kPicture, kUnsupported, kOther };
@@ -30,9 +49,7 @@ Extension extension_of(const std::string& name) {
   constexpr std::array<std::string_view, 5> kPictures = {".jpg", ".jpeg", ".jpe", ".jfif", ".png"};
   constexpr std::array<std::string_view, 8> kUnsupported = {".gif",  ".webp", ".bmp",  ".tif",
                                                             ".tiff", ".avif", ".heic", ".heif"};
-  std::string extension = fs::path(name).extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  const std::string extension = lower_case_of(fs::path(name).extension().string());
   if (std::ranges::find(kPictures, extension) != kPictures.end()) return Extension::kPicture;
   if (std::ranges::find(kUnsupported, extension) != kUnsupported.end()) {
     return Extension::kUnsupported;
@@ -49,7 +66,8 @@ struct Entry {
   struct stat status = {};
 };
 
-// Returns the entries of a folder that are not hidden, in the byte order of their names.
+// Returns the entries of a folder that are neither hidden nor a system's folders, in the byte order
+// of their names.
 std::vector<Entry> entries_of(const fs::path& folder) {
   std::error_code error;
   fs::directory_iterator iterator(folder, error);
@@ -58,7 +76,7 @@ std::vector<Entry> entries_of(const fs::path& folder) {
   for (; iterator != fs::directory_iterator(); iterator.increment(error)) {
     if (error) refuse(folder, error.message());
     Entry entry{iterator->path().filename().string()};
-    if (entry.name.starts_with('.')) continue;
+    if (entry.name.starts_with('.') || is_system_folder(entry.name)) continue;
     if (::stat(iterator->path().c_str(), &entry.status) != 0) {
       const int code = errno;
       refuse(iterator->path(), iterator->is_symlink(error) && code == ENOENT
@@ -81,12 +99,29 @@ bool has_folders(const fs::path& path) {
                              [](const Entry& entry) { return S_ISDIR(entry.status.st_mode); });
 }
 
-// Appends the pictures of one class. Returns the number of files that are no pictures.
-std::int64_t add_class(const std::string& name, ImageFolder& folder) {
+// What a folder has that is not read.
+struct LeftOut {
+  std::int64_t num_files = 0;
+  std::vector<std::string> folders;
+};
+
+// Adds the hidden folders and the system's in a folder. prefix: its path inside the data set.
+void add_left_out_folders(const fs::path& path, const std::string& prefix, LeftOut& left_out) {
+  std::error_code error;
+  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if ((name.starts_with('.') || is_system_folder(name)) && is_folder(at->path())) {
+      left_out.folders.push_back(printable(prefix + name));
+    }
+  }
+}
+
+// Appends the pictures of one class.
+void add_class(const std::string& name, ImageFolder& folder, LeftOut& left_out) {
   const fs::path path = folder.root / name;
   const auto label = static_cast<std::int32_t>(folder.classes.size());
   const std::size_t before = folder.files.size();
-  std::int64_t num_others = 0;
+  add_left_out_folders(path, name + "/", left_out);
   for (const Entry& entry : entries_of(path)) {
     if (S_ISDIR(entry.status.st_mode)) {
       refuse(
@@ -98,7 +133,7 @@ std::int64_t add_class(const std::string& name, ImageFolder& folder) {
       refuse(path / entry.name, "only JPEG and PNG are supported; convert the file or remove it");
     }
     if (extension == Extension::kOther || !S_ISREG(entry.status.st_mode)) {
-      ++num_others;
+      ++left_out.num_files;
       continue;
     }
     const timespec& modified = entry.status.st_mtim;
@@ -106,35 +141,72 @@ std::int64_t add_class(const std::string& name, ImageFolder& folder) {
                             modified.tv_sec * 1'000'000'000 + modified.tv_nsec});
   }
   if (folder.files.size() == before) {
-    refuse(path, "the folder of a class has no pictures (.jpg, .jpeg, .png)");
+    refuse(path,
+           "the folder of a class has no pictures (.jpg, .jpeg, .png); put some there, or remove "
+           "the folder");
   }
   folder.classes.push_back(name);
-  return num_others;
 }
 
-ImageFolder scan(const fs::path& root) {
+// Returns the folder that holds the folders of classes or splits, if a folder has nothing but one
+// folder with folders; else the folder itself.
+fs::path behind_single_folders(fs::path folder) {
+  for (;;) {
+    const std::vector<Entry> entries = entries_of(folder);
+    const auto is_directory = [](const Entry& each) { return S_ISDIR(each.status.st_mode); };
+    const auto first = std::ranges::find_if(entries, is_directory);
+    if (std::ranges::count_if(entries, is_directory) != 1) return folder;
+    const std::vector<Entry> inner = entries_of(folder / first->name);
+    const bool has_pictures = std::ranges::any_of(
+        inner, [](const Entry& each) { return extension_of(each.name) == Extension::kPicture; });
+    if (has_pictures || std::ranges::none_of(inner, is_directory)) return folder;
+    folder /= first->name;
+  }
+}
+
+// is_split: the folder is that of a split.
+ImageFolder scan(const fs::path& root, bool is_split) {
   ImageFolder folder{root, {}, {}};
-  std::int64_t num_others = 0;
+  LeftOut left_out;
   bool has_pictures = false;
-  for (const Entry& entry : entries_of(root)) {
+  const std::vector<Entry> entries = entries_of(root);
+  if (const fs::path inner = behind_single_folders(root); inner != root) {
+    refuse(root,
+           fmt::format("its one folder has folders of its own; expected a folder per class; {}",
+                       is_split ? fmt::format("move them up: mv '{}'/* '{}'/",
+                                              printable(inner.string()), printable(root.string()))
+                                : "give --data images:" + printable(inner.string())));
+  }
+  add_left_out_folders(root, "", left_out);
+  for (const Entry& entry : entries) {
     if (S_ISDIR(entry.status.st_mode)) {
-      num_others += add_class(entry.name, folder);
+      add_class(entry.name, folder, left_out);
     } else if (extension_of(entry.name) == Extension::kPicture) {
       has_pictures = true;
     }
   }
   if (folder.classes.size() < 2) {
-    refuse(root, has_pictures ? "pictures without a folder per class; move each picture into a "
-                                "folder with the name of its class"
-                 : folder.classes.empty()
-                     ? "no folders with pictures; expected one per class"
-                     : "one class; expected a folder for each of several classes");
+    refuse(root,
+           has_pictures ? fmt::format("pictures without a folder per class; move each picture into "
+                                      "a folder with the name of its class{}",
+                                      is_split ? ", or, if they have no classes, move this folder "
+                                                 "elsewhere"
+                                               : "")
+           : folder.classes.empty() ? "no folders with pictures; expected one per class"
+                                    : "one class; expected a folder for each of several classes");
   }
-  if (num_others > 0) {
-    log(LogLevel::kWarning,
-        fmt::format("--data images: {}: left out {} file{} without the "
-                    "extension of a picture",
-                    printable(root.string()), num_others, num_others == 1 ? "" : "s"));
+  if (left_out.num_files > 0) {
+    log(LogLevel::kWarning, fmt::format("--data images: {}: left out {} file{} without the "
+                                        "extension of a picture",
+                                        printable(root.string()), left_out.num_files,
+                                        left_out.num_files == 1 ? "" : "s"));
+  }
+  if (!left_out.folders.empty()) {
+    log(LogLevel::kInfo, fmt::format("--data images: {}: left out {} hidden folder{} or of a "
+                                     "system, the first is {}",
+                                     printable(root.string()), left_out.folders.size(),
+                                     left_out.folders.size() == 1 ? "" : "s",
+                                     *std::ranges::min_element(left_out.folders)));
   }
   return folder;
 }
@@ -174,16 +246,28 @@ ImageFolders hold_out(ImageFolder all) {
   return folders;
 }
 
-// Returns the folder of validation pictures beside train; an empty path if there is none.
-fs::path find_validation(const fs::path& folder) {
+// Whether a folder's name is one of a split's.
+bool names_split(std::string_view name, std::span<const std::string_view> names) {
+  std::string lower = lower_case_of(name);
+  if (lower.ends_with("set") && lower.size() > 4) {
+    lower.resize(lower.size() - 3);
+    if (std::string_view("_- ").find(lower.back()) != std::string_view::npos) lower.pop_back();
+  }
+  return std::ranges::find(names, lower) != names.end();
+}
+
+// Returns the folder with one of the names of a split; an empty path if there is none. what: of
+// pictures, "training".
+fs::path find_split(const fs::path& folder, std::span<const std::string_view> names,
+                    std::string_view what) {
   fs::path found;
-  for (const std::string_view name : kValidationNames) {
-    if (!is_folder(folder / name)) continue;
+  for (const Entry& entry : entries_of(folder)) {
+    if (!S_ISDIR(entry.status.st_mode) || !names_split(entry.name, names)) continue;
     if (!found.empty()) {
-      refuse(folder, fmt::format("folders {} and {}; expected one folder of validation pictures",
-                                 found.filename().string(), name));
+      refuse(folder, fmt::format("folders {} and {}; expected one folder of {} pictures",
+                                 found.filename().string(), entry.name, what));
     }
-    found = folder / name;
+    found = folder / entry.name;
   }
   return found;
 }
@@ -194,8 +278,8 @@ void name_other_folders(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
-    const bool is_known = name == "train" || name == "test" ||
-                          std::ranges::find(kValidationNames, name) != kValidationNames.end();
+    const bool is_known = names_split(name, kTrainNames) || names_split(name, kTestNames) ||
+                          names_split(name, kValidationNames) || is_system_folder(name);
     if (!is_known && !name.starts_with('.') && is_folder(at->path())) {
       others.push_back(printable(name));
     }
@@ -223,17 +307,22 @@ ImageFolders find_images(const fs::path& folder) {
     std::error_code ignored;
     refuse(folder, fs::exists(folder, ignored) ? "is a file; expected a folder" : "no such folder");
   }
-  const fs::path train = folder / "train";
+  const bool has_names = std::ranges::any_of(entries_of(folder), [&](const Entry& entry) {
+    return S_ISDIR(entry.status.st_mode) && names_split(entry.name, kTrainNames) &&
+           has_folders(folder / entry.name);
+  });
   // A folder train with pictures in it, and without folders, is the class of that name.
-  if (!is_folder(train) || !has_folders(train)) return hold_out(scan(folder));
+  if (!has_names) return hold_out(scan(folder, false));
+  const fs::path train = find_split(folder, kTrainNames, "training");
   name_other_folders(folder);
-  const bool has_test = is_folder(folder / "test");
-  const fs::path validation = find_validation(folder);
-  if (!has_test && validation.empty()) return hold_out(scan(train));
-  ImageFolders folders{scan(train), std::nullopt, scan(has_test ? folder / "test" : validation)};
+  const fs::path test = find_split(folder, kTestNames, "test");
+  const fs::path validation = find_split(folder, kValidationNames, "validation");
+  if (test.empty() && validation.empty()) return hold_out(scan(train, true));
+  ImageFolders folders{scan(train, true), std::nullopt,
+                       scan(test.empty() ? validation : test, true)};
   require_same_classes(folders.train, folders.test);
-  if (has_test && !validation.empty()) {
-    folders.validation = scan(validation);
+  if (!test.empty() && !validation.empty()) {
+    folders.validation = scan(validation, true);
     require_same_classes(folders.train, *folders.validation);
   }
   return folders;

@@ -27,16 +27,18 @@ struct ImageFolder {
 };
 
 // The pictures of images:DIR. Classes are the folders in DIR/train and in DIR/test, which must be
-// alike. DIR/val, also named valid or validation, has the validation pictures, or the test pictures
-// if there is no DIR/test. Without these folders the classes are the folders in DIR, and one
-// picture in ten is a test picture, chosen by a hash of the class and the file's name.
+// alike. DIR/val has the validation pictures, or the test pictures if there is no DIR/test. The
+// folders may also be named training, testing, valid or validation, in any case and with "_set"
+// behind. Without these folders the classes are the folders in DIR, and one picture in ten is a
+// test picture, chosen by a hash of the class and the file's name.
 struct ImageFolders {
   ImageFolder train;
   std::optional<ImageFolder> validation;
   ImageFolder test;
 };
 
-// Hidden files and files without a picture's extension are left out; links are followed. The names
+// Hidden files and folders, folders of a system (__MACOSX, @eaDir) and files without a picture's
+// extension are left out; links are followed. The names
 // of pictures end in .jpg, .jpeg, .jpe, .jfif or .png, in any case. Throws UsageError: the folder
 // is missing or unreadable, has no folder per class, or a class has no pictures; a link leads
 // nowhere; a picture of a format that is not supported (GIF, WebP, ...); classes that differ.

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+
 #include "models/base/errors.h"
 #include "tests/worker/input/packed_files.h"
 #include "tests/worker/input/picture_folder.h"
@@ -83,6 +85,68 @@ TEST_F(ImageFolderTest, TakesOneFolderWithAnotherNameForTheValidation) {
   }
 }
 
+TEST_F(ImageFolderTest, FindsSplitsOfOtherNamesInAnyCase) {
+  for (const auto& [train, test, validation] :
+       {std::array{"Training", "Testing", "Valid"}, std::array{"TRAIN", "Test", "VAL"},
+        std::array{"training_set", "test_set", "validation-set"},
+        std::array{"trainset", "testset", "valset"}}) {
+    const PictureFolder data;
+    for (const char* split : {train, test, validation}) {
+      for (const char* picture : {"/a/1.jpg", "/b/1.jpg"}) {
+        data.write(std::string(split) + picture, {});
+      }
+    }
+    const ImageFolders folders = find_images(data.path());
+    EXPECT_EQ(folders.train.root, data.path() / train);
+    EXPECT_EQ(folders.test.root, data.path() / test);
+    ASSERT_TRUE(folders.validation.has_value()) << validation;
+    EXPECT_EQ(folders.validation->root, data.path() / validation);
+  }
+  for (const char* name : {"Train/a/1.jpg", "Train/b/1.jpg", "training/a/1.jpg"}) touch(name);
+  EXPECT_EQ(error(),
+            "--data images: DIR: folders Train and training; expected one folder of training "
+            "pictures");
+}
+
+TEST_F(ImageFolderTest, LeavesOutFoldersOfSystemsAndHiddenOnes) {
+  for (const char* name :
+       {"train/a/1.jpg", "train/b/1.jpg", "test/a/1.jpg", "test/b/1.jpg",
+        "__MACOSX/train/a/._1.jpg", "train/__MACOSX/a/._1.jpg", "train/a/@eaDir/1.jpg/THUMB.jpg",
+        "train/b/.cache/1.jpg", "train/a/.DS_Store"}) {
+    touch(name);
+  }
+  testing::internal::CaptureStderr();
+  const ImageFolders folders = find_images(folder_.path());
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(names_of(folders.train), (Names{"a/1.jpg", "b/1.jpg"}));
+  EXPECT_EQ(text.find("not read beside train"), std::string::npos) << text;
+  EXPECT_NE(text.find("left out 3 hidden folders or of a system, the first is __MACOSX"),
+            std::string::npos)
+      << text;
+}
+
+TEST_F(ImageFolderTest, NamesTheFolderInsideTheOneThatWasGiven) {
+  touch("pictures/photos/a/1.jpg");
+  touch("pictures/photos/b/1.jpg");
+  touch("__MACOSX/pictures/x");
+  touch("readme.txt");
+  EXPECT_EQ(error(),
+            "--data images: DIR: its one folder has folders of its own; expected a folder per "
+            "class; give --data images:DIR/pictures/photos");
+  std::filesystem::rename(folder_.path() / "pictures", folder_.path() / "train");
+  EXPECT_EQ(error(),
+            "--data images: DIR/train: its one folder has folders of its own; expected a folder "
+            "per class; move them up: mv 'DIR/train/photos'/* 'DIR/train'/");
+}
+
+TEST_F(ImageFolderTest, SaysWhatToDoWithTestPicturesWithoutClasses) {
+  for (const char* name : {"train/a/1.jpg", "train/b/1.jpg", "test/1.jpg"}) touch(name);
+  EXPECT_EQ(error(),
+            "--data images: DIR/test: pictures without a folder per class; move each picture into "
+            "a folder with the name of its class, or, if they have no classes, move this folder "
+            "elsewhere");
+}
+
 TEST_F(ImageFolderTest, NamesFoldersBesideTrainThatAreNotRead) {
   for (const char* name : {"train/a/1.jpg", "train/b/1.jpg", "test/a/1.jpg", "test/b/1.jpg",
                            "dev/a/1.jpg", ".git/x", "extra/1.jpg", "README.md"}) {
@@ -152,7 +216,8 @@ TEST_F(ImageFolderTest, RefusesAFolderWithoutPicturesByClass) {
   touch("a/1.jpg");
   touch("b/readme.txt");
   EXPECT_EQ(error(),
-            "--data images: DIR/b: the folder of a class has no pictures (.jpg, .jpeg, .png)");
+            "--data images: DIR/b: the folder of a class has no pictures (.jpg, .jpeg, .png); put "
+            "some there, or remove the folder");
   EXPECT_EQ(message_of<UsageError>([] { find_images("/absent"); }),
             "--data images: /absent: no such folder");
   touch("file.jpg");
