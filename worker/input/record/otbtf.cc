@@ -155,7 +155,7 @@ TensorSpec input_spec(const FeatureName& image, const PatchTensor& tensor) {
 // Reads the tensor in a feature. what: names the record.
 StoredTensor read_tensor(const Example& example, const FeatureName& feature,
                          const std::string& what) {
-  const Feature bytes = require_feature(example, feature, FeatureKind::kBytes, what);
+  const Feature bytes = require_one_value(example, feature, FeatureKind::kBytes, "tensor", what);
   return parse_tensor(bytes.bytes, fmt::format("{}: feature {}", what, feature.name));
 }
 

@@ -33,7 +33,7 @@ class RecordPictures final : public PictureDataset {
   StoredPicture load(std::int64_t index) const override {
     std::string what = shards_->describe(index);
     auto example = std::make_shared<const Example>(parse_example(shards_->read(index), what));
-    const Feature image = require_feature(*example, image_, FeatureKind::kBytes, what);
+    const Feature image = require_one_value(*example, image_, FeatureKind::kBytes, "picture", what);
     return {.name = std::move(what), .bytes = image.bytes, .memory = std::move(example)};
   }
 

@@ -65,6 +65,16 @@ Feature require_feature(const Example& example, const FeatureName& feature, Feat
                                feature.name, name(kind), what, example.describe()));
 }
 
+Feature require_one_value(const Example& example, const FeatureName& feature, FeatureKind kind,
+                          std::string_view noun, const std::string& what) {
+  const Feature found = require_feature(example, feature, kind, what);
+  if (found.count == 1) return found;
+  throw FileError(fmt::format(
+      "{}: its feature {} has {} values; expected one {} in a record; write a record for each, or "
+      "name another feature by {}",
+      what, feature.name, found.count, noun, feature.flag));
+}
+
 UnpackedBudget unpacked_budget(const DataOptions& options, const std::filesystem::path& root) {
   return {available_memory(root) / 2 / std::max(1, options.local_tasks)};
 }

@@ -41,6 +41,11 @@ Example parse_example(std::span<const std::byte> record, const std::string& what
 Feature require_feature(const Example& example, const FeatureName& feature, FeatureKind kind,
                         const std::string& what);
 
+// Returns a feature that has one value of this kind. Throws FileError if it has more, and what
+// require_feature() throws. noun: what a value is, "picture".
+Feature require_one_value(const Example& example, const FeatureName& feature, FeatureKind kind,
+                          std::string_view noun, const std::string& what);
+
 // Returns what unpacked files may take: the part of one task of half of what this machine, or the
 // cgroups of this process, have free. root: as of available_memory().
 UnpackedBudget unpacked_budget(const DataOptions& options, const std::filesystem::path& root = "/");

@@ -44,6 +44,47 @@ TEST_F(SamplesInRecords, UnpackIntoATasksPartOfHalfOfTheMemoryThatTheJobHasLeft)
   EXPECT_EQ(budget(3), 500000);
 }
 
+// Returns a field of a protobuf message: its number and bytes, fewer than 128.
+std::string field(char number, const std::string& bytes) {
+  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+}
+
+// Returns a record with a feature of two values and a class.
+Bytes record_of_two_values(const std::string& name) {
+  const std::string two = field(1, field(1, "one") + field(1, "two"));
+  const std::string label = field(3, field(1, std::string(1, '\0')));
+  const auto entry = [](const std::string& key, const std::string& feature) {
+    return field(1, field(1, key) + field(2, feature));
+  };
+  const std::string record = field(1, entry(name, two) + entry("label", label));
+  return {record.begin(), record.end()};
+}
+
+TEST_F(SamplesInRecords, RefuseAFeatureOfSeveralPictures) {
+  const Bytes one = labelled_record(picture_of(0), 0);
+  const Bytes two = record_of_two_values("image");
+  write_file(path("t"), record_bytes({one, one}));
+  write_file(path("a"), record_bytes({two, one}));
+  EXPECT_EQ(
+      message_of<FileError>([&] { open_dataset("tfrecord:" + path("a") + "::" + path("t"), {}); }),
+      path("a") +
+          ": record at byte 0: its feature image has 2 values; expected one picture in a "
+          "record; write a record for each, or name another feature by --image-feature");
+  // Of a later record, when it is read.
+  write_file(path("a"), record_bytes({one, two}));
+  const DataSplits data = open_dataset("tfrecord:" + path("a") + "::" + path("t"), {});
+  EXPECT_NE(message_of<FileError>([&] { data.train->stored_picture(1); }).find("has 2 values"),
+            std::string::npos);
+  const auto example = Example::parse(std::as_bytes(std::span(two)));
+  ASSERT_TRUE(example);
+  EXPECT_EQ(message_of<FileError>([&] {
+              require_one_value(*example, {"--label-feature", "image"}, FeatureKind::kBytes,
+                                "tensor", "F");
+            }),
+            "F: its feature image has 2 values; expected one tensor in a record; write a record "
+            "for each, or name another feature by --label-feature");
+}
+
 TEST_F(SamplesInRecords, WarnAboutAFileWithTwoNames) {
   write_file(path("a"), record_bytes({labelled_record({1}, 0), labelled_record({2}, 1)}));
   write_file(path("t"), read_file(path("a")));
