@@ -28,6 +28,21 @@ std::string file_name_of(const CLI::FileError& error) {
   return message.substr(0, message.rfind(" was not readable"));
 }
 
+// Skips the mark of UTF-8 that editors write. Throws UsageError for that of UTF-16.
+void skip_byte_order_mark(std::istream& input) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  std::string start;
+  for (char letter = 0; start.size() < kMark.size() && input.get(letter);) start += letter;
+  if (start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF")) {
+    throw UsageError(
+        "--config: expected text in UTF-8, found UTF-16; convert it: iconv -f UTF-16 -t UTF-8 FILE "
+        "> NEW");
+  }
+  if (start == kMark) return;
+  input.clear();
+  input.seekg(0);
+}
+
 bool is_false(const CLI::ConfigItem& item) {
   if (item.inputs.size() != 1) return false;
   try {
@@ -46,6 +61,7 @@ class ConfigReader final : public CLI::ConfigTOML {
   ConfigReader(const FlagSet& flags, const CLI::App& app) : flags_(flags), app_(app) {}
 
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
+    skip_byte_order_mark(input);
     std::vector<CLI::ConfigItem> lines = CLI::ConfigTOML::from_config(input);
     std::erase_if(lines, [&](const CLI::ConfigItem& item) { return !is_used(item); });
     return lines;

@@ -149,6 +149,27 @@ TEST(FlagSet, PutsTheDashesBeforeAWordThatBelongsBehindThem) {
   }
 }
 
+TEST(FlagSet, TakesAConfigFileWithAByteOrderMark) {
+  const auto file = std::filesystem::temp_directory_path() /
+                    ("syncopate-flag-set-bom-" + std::to_string(getpid()) + ".ini");
+  for (const std::string text : {"\xEF\xBB\xBF"
+                                 "count = 7\n",
+                                 "count = 7\n"}) {
+    std::ofstream(file) << text;
+    Job job;
+    job.flags.parse(Arguments{"--config", file});
+    EXPECT_EQ(job.count, 7);
+  }
+  std::ofstream(file) << "";
+  EXPECT_EQ(message_of({"--config", file}), "");
+  std::ofstream(file) << "\xFF\xFE"
+                         "c";
+  EXPECT_EQ(message_of({"--config", file}),
+            "--config: expected text in UTF-8, found UTF-16; convert it: iconv -f UTF-16 -t UTF-8 "
+            "FILE > NEW");
+  std::filesystem::remove(file);
+}
+
 TEST(FlagSet, RefusesLinesOfAConfigFileThatAreNoFlags) {
   const auto file = std::filesystem::temp_directory_path() /
                     ("syncopate-flag-set-" + std::to_string(getpid()) + ".ini");
