@@ -65,6 +65,12 @@ class SplitOpener {
         budget_(unpacked_budget(options)) {
     if (!options.image.fields.raw_shape.empty()) {
       raw_ = parse_raw_shape(options.image.fields.raw_shape);
+      if (looks_channels_first(raw_->shape)) {
+        log(LogLevel::kWarning,
+            fmt::format("--raw-shape {}: read as HxWxC; if the values are CxHxW, write them with "
+                        "np.ascontiguousarray(a.transpose(1, 2, 0))",
+                        options.image.fields.raw_shape));
+      }
     }
   }
 

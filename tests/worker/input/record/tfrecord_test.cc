@@ -373,6 +373,18 @@ TEST_F(TfrecordFiles, NameTheFilesOfAFolderThatIsGivenAsAPattern) {
   }
 }
 
+TEST_F(TfrecordFiles, WarnOfARawShapeWithChannelsInFront) {
+  write_file(path("a"),
+             record_bytes({labelled_record(Bytes(50), 0), labelled_record(Bytes(50), 1)}));
+  const auto warns = [&](const std::string& shape) {
+    testing::internal::CaptureStderr();
+    open("a::a", raw(shape));
+    return testing::internal::GetCapturedStderr().find("read as HxWxC") != std::string::npos;
+  };
+  EXPECT_TRUE(warns("2x5x5:u8"));
+  EXPECT_FALSE(warns("5x5x2:u8"));
+}
+
 TEST_F(TfrecordFiles, RefuseClassesThatAreNone) {
   write_file(path("a"), record_bytes({labelled_record({1, 2}, 0), labelled_record({1, 2}, -1)}));
   EXPECT_NE(
