@@ -144,6 +144,7 @@ int run_serve(const ServeOptions& options, StopSignal& signals) {
                 .peer_timeout = peer_timeout,
                 .worker_timeout = keeps ? std::chrono::milliseconds(kRestartMayTake) : peer_timeout,
                 .servers_return = keeps,
+                .workers_return = !cluster.nonce.empty(),
                 .link = options.link,
                 .announces = true},
                cluster, signals);
@@ -171,6 +172,7 @@ int run_train_server(const TrainOptions& options, StopSignal& signals) {
                 .worker_timeout =
                     cluster.restarts ? std::chrono::milliseconds(kRestartMayTake) : peer_timeout,
                 .servers_return = cluster.restarts && !options.loop.checkpoint_dir.empty(),
+                .workers_return = cluster.restarts,
                 .uses_segments = options.strategy.transport != Transport::kTcp,
                 .link = options.strategy.link,
                 .late_workers = cluster.late_workers},

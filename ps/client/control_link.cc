@@ -59,14 +59,18 @@ ControlLink::Changes ControlLink::process_events() {
     busy = false;
     if (const auto event = socket_.link_event()) {
       busy = true;
-      is_connected_ = *event == wire::LinkEvent::kConnected;
+      const bool was_connected =
+          std::exchange(is_connected_, *event == wire::LinkEvent::kConnected);
       if (is_connected_) {
+        lost_before_welcome_.reset();
         ++call_;
         send_hello(/*with_declaration=*/false);
         watch_server("");
       } else if (incarnation_ != 0) {
         is_welcome_ = false;
         reconnect_.begin();
+      } else if (was_connected) {
+        lost_before_welcome_ = Deadline::after(options_.server_timeout);
       }
     }
     if (const auto received = socket_.receive()) {
@@ -193,6 +197,12 @@ void ControlLink::check_timeouts() {
                     "is it running, and have all workers "
                     "and servers been started?",
                     name(), in_seconds(join_by_.timeout())));
+  }
+  if (incarnation_ == 0 && lost_before_welcome_ && lost_before_welcome_->passed()) {
+    return state_.fail(
+        fmt::format("{}: its connection closed before all tasks had registered, and it did not "
+                    "come back within {}",
+                    name(), in_seconds(lost_before_welcome_->timeout())));
   }
   // Shard 0 is stopped or unreachable. Heartbeats continue in case it still receives them. If the
   // connection did not break and shard 0 sends again, it still knows this worker.

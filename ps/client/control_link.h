@@ -63,6 +63,8 @@ class ControlLink {
   const std::uint64_t fingerprint_;  // of this worker's declaration
   std::uint64_t call_ = 0;           // number of the connection
   bool is_connected_ = false;
+  // Set while the connection is closed and shard 0 has not accepted this worker yet.
+  std::optional<Deadline> lost_before_welcome_;
   bool is_welcome_ = false;  // shard 0 sent Welcome on this connection
   std::chrono::milliseconds peer_timeout_;
   Deadline join_by_;

@@ -187,6 +187,7 @@ void Coordinator::on_rendezvous_timeout(const std::string& waited) {
 }
 
 void Coordinator::on_reconnect_timeout() {
+  state_->registration.report_steps_after_snapshot();
   state_->leases.on_reconnect_timeout();
   state_->advance();
 }
@@ -295,6 +296,8 @@ void Coordinator::State::restore(JobSnapshot saved) {
   job.generation = std::max(saved.generation + 1, job.options.life);
   job.last_snapshot = static_cast<std::uint64_t>(job.generation) * kSnapshotsPerGeneration;
   job.set_num_workers(static_cast<int>(saved.worker_incarnations.size()));
+  job.restored_pushes = saved.worker_pushes;
+  job.awaits_counts = true;
   for (int w = 0; w < job.num_workers(); ++w) {
     job.worker(w).incarnation = saved.worker_incarnations[static_cast<std::size_t>(w)];
     if (job.worker(w).incarnation != 0) job.set_phase(w, WorkerPhase::kDisconnected);

@@ -48,6 +48,9 @@ struct CoordinatorOptions {
   // restore() differ from those given out before. 0: one more than the snapshot's, which suffices
   // for one restart per snapshot.
   int life = 0;
+  // False if a worker that is lost will not be started again: the loss of one before all tasks have
+  // registered then fails the job.
+  bool workers_return = true;
   // Workers that training does not wait for at the start; they are admitted when they register. At
   // least one worker must not be listed. Must be empty where training is synchronous.
   std::vector<int> late_workers = {};

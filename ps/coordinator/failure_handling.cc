@@ -24,6 +24,9 @@ void FailureHandling::on_worker_lost(int worker, const std::string& reason) {
   if (!is_disconnected && !job_.is_present(worker)) return;
   const std::string line = with_name(describe_worker(worker), job_.worker(worker), reason);
   remove_worker(worker, line);
+  const bool is_missed = job_.phase == Job::Phase::kRegistering && !job_.options.workers_return &&
+                         !job_.is_late_worker(worker);
+  if (is_missed) return job_.fail(line + ", before all tasks had registered");
   if (job_.is_synchronous() && job_.phase != Job::Phase::kFinishing) job_.fail(line);
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kJobSnapshotFormat = 2;
+constexpr int kJobSnapshotFormat = 3;
 
 json json_of(const DataPosition& position) {
   json untrained = json::array();
@@ -65,6 +65,7 @@ std::vector<std::byte> to_bytes(const JobSnapshot& job) {
                       {"declaration", json_of(job.declaration)},
                       {"declared_by", job.declared_by},
                       {"workers", job.worker_incarnations},
+                      {"pushes", job.worker_pushes},
                       {"servers", servers},
                       {"step", progress.at.step},
                       {"samples", progress.at.samples},
@@ -93,6 +94,7 @@ JobSnapshot job_snapshot_of(std::span<const std::byte> bytes) {
                     .declaration = declaration_of(saved.at("declaration")),
                     .declared_by = saved.at("declared_by"),
                     .worker_incarnations = saved.at("workers"),
+                    .worker_pushes = saved.at("pushes"),
                     .servers = {},
                     .progress = {.at = {.step = saved.at("step"),
                                         .samples = saved.at("samples"),

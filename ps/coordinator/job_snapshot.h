@@ -36,6 +36,7 @@ struct JobSnapshot {
   wire::DeclarationT declaration;
   int declared_by = 0;
   std::vector<std::uint32_t> worker_incarnations;
+  std::vector<std::uint64_t> worker_pushes;  // by worker, its last push in the snapshot
   std::vector<Server> servers;
   JobProgress progress;
   std::int64_t batches_of_step = 0;   // batches already trained of the next step, if it has several

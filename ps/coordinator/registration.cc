@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/log.h"
 #include "ps/coordinator/declaration.h"
 #include "ps/coordinator/reconnect_timeout.h"
 #include "ps/coordinator/wire_conversion.h"
@@ -228,6 +229,8 @@ void Registration::on_worker_reconnect(const wire::HelloT& hello) {
     // The pushes that a reconnected worker made before server 0 was restarted are in the restored
     // values or lost. They will not be reported again, so they count as reported.
     record.last_push = hello.sequence;
+    count_steps_after_snapshot(hello);
+    if (!job_.is_any(WorkerPhase::kDisconnected)) report_steps_after_snapshot();
   }
   admit(hello.index);
   if (record.phase == WorkerPhase::kTraining && job_.phase == Job::Phase::kFinishing) {
@@ -236,6 +239,22 @@ void Registration::on_worker_reconnect(const wire::HelloT& hello) {
   // The worker may have missed RollBack, and would then resend void pushes to the servers' new
   // addresses.
   if (record.must_roll_back) send_roll_back(hello.index);
+}
+
+void Registration::count_steps_after_snapshot(const wire::HelloT& hello) {
+  const auto index = static_cast<std::size_t>(hello.index);
+  const std::uint64_t known = index < job_.restored_pushes.size() ? job_.restored_pushes[index] : 0;
+  const std::uint64_t more = hello.sequence > known ? hello.sequence - known : 0;
+  std::uint64_t& steps = job_.steps_after_snapshot;
+  // Synchronous workers push once in each step; other workers train batches of their own.
+  steps = job_.is_synchronous() ? std::max(steps, more) : steps + more;
+}
+
+void Registration::report_steps_after_snapshot() {
+  if (!std::exchange(job_.awaits_counts, false)) return;
+  log(LogLevel::kWarning,
+      fmt::format("up to {} {} after the last snapshot of server 0 are done again",
+                  job_.steps_after_snapshot, job_.is_synchronous() ? "steps" : "workers' steps"));
 }
 
 std::set<std::uint64_t> Registration::snapshots_of_job(const wire::HelloT& hello) const {

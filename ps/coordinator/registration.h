@@ -34,6 +34,9 @@ class Registration {
   void on_new_server(const wire::HelloT& hello);
   // Handle a Hello of a known incarnation over a new connection.
   void on_worker_reconnect(const wire::HelloT& hello);
+  // Logs, once after a restart of server 0, how many steps are trained again. Called when all known
+  // workers have reconnected, or have had enough time.
+  void report_steps_after_snapshot();
   void on_server_reconnect(const wire::HelloT& hello);
 
   void on_declared(int server, const wire::DeclaredT& declared);
@@ -47,6 +50,9 @@ class Registration {
 
  private:
   void set_num_workers(const wire::HelloT& hello);
+  // Counts the steps of a worker that reconnects to a restarted server 0, of which the snapshot
+  // does not know.
+  void count_steps_after_snapshot(const wire::HelloT& hello);
   void take_declaration(const wire::HelloT& hello);
   // Asks one worker for the job's declaration; later asks workers of another fingerprint for
   // theirs.

@@ -96,6 +96,12 @@ void ServerRecovery::send_roll_back(int server, std::uint64_t cut) {
   wire::RollBackT back;
   back.cut = cut;
   back.incarnation = record.incarnation;
+  back.redone = job_.consistency() != Consistency::kAsync;
+  const auto kept = snapshots_.kept().find(cut);
+  // A restored coordinator does not know the steps after its snapshot; the workers that reconnect
+  // tell them (Registration).
+  const bool is_known = kept != snapshots_.kept().end() && !job_.awaits_counts;
+  if (is_known) back.steps = leases_.progress().at.step - kept->second.progress.at.step;
   job_.send_to_server(server, back);
 }
 

@@ -250,6 +250,7 @@ JobSnapshot Snapshots::save_job() const {
   for (const WorkerRecord& worker : job_.workers) {
     saved.worker_incarnations.push_back(worker.incarnation);
   }
+  for (const auto& [worker, sequence] : sequences()) saved.worker_pushes.push_back(sequence);
   for (const ServerRecord& server : job_.servers) {
     saved.servers.push_back({server.incarnation,
                              server.endpoint,

@@ -29,6 +29,7 @@ CoordinatorOptions coordinator_options(const ServerOptions& options) {
           .process = process_name(getpid()),
           .writes_snapshots = !options.snapshot_dir.empty(),
           .life = count_starts(options.snapshot_dir, options.nonce),
+          .workers_return = options.workers_return,
           .late_workers = options.late_workers};
 }
 
@@ -347,7 +348,14 @@ void ControlServer::check_connections() {
     if (task.role == TaskId::Role::kServer && !options_.servers_return) {
       coordinator_.on_task_lost(task, reason);
     }
-    if (!coordinator_.failure()) note_(reason);  // a failure is reported by the exception of run()
+    if (coordinator_.failure()) continue;  // reported by the exception of run()
+    const int left = coordinator_.live_workers();
+    const bool goes_on =
+        task.role == TaskId::Role::kWorker && coordinator_.has_started() && left > 0;
+    note_(goes_on ? fmt::format("{}; the job goes on with {} worker{}, which also train{} its "
+                                "batches",
+                                reason, left, left == 1 ? "" : "s", left == 1 ? "s" : "")
+                  : reason);
   }
 }
 

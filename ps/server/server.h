@@ -41,6 +41,8 @@ struct ServerOptions {
   std::chrono::milliseconds worker_timeout = std::chrono::seconds(5);
   // True: a server that ends is restarted by the launcher. False: its end fails the job.
   bool servers_return = false;
+  // Likewise for workers, before all tasks have registered.
+  bool workers_return = true;
   bool uses_segments = true;  // use the shared memory of workers on this host
   // The limit of bytes of unanswered pushes over all workers, and of answers. Limits beyond the
   // size of the last-level cache cost more than they gain.

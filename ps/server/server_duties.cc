@@ -22,6 +22,15 @@ std::filesystem::path start_count_path(const std::filesystem::path& dir) {
   return dir / "server-0-starts";
 }
 
+// Returns the end of the note about a roll-back: how many steps it takes back, and whether they are
+// trained again.
+std::string describe_later_steps(const wire::RollBackT& back) {
+  if (back.steps < 0) return "";
+  if (back.redone) return fmt::format(": {} steps that ended after it are done again", back.steps);
+  return fmt::format(": the updates of {} steps that were acknowledged after it are lost here",
+                     back.steps);
+}
+
 }  // namespace
 
 ServerDuties::ServerDuties(const ServerOptions& options, DataService& data,
@@ -85,6 +94,7 @@ void ServerDuties::on_message(const wire::MessageT& message) {
       // The snapshot is read in the background: reading a large file from a slow disk takes longer
       // than the peer timeout.
       roll_back_to_ = body.AsRollBack()->cut;
+      after_roll_back_ = describe_later_steps(*body.AsRollBack());
       return writer_.read_later(*roll_back_to_);
     case wire::Body::Refused:
       failure_ = body.AsRefused()->line;
@@ -234,7 +244,7 @@ void ServerDuties::restore(const SnapshotFile& file) {
   served_->shard->restore(file.state);
   data_.set_running_statistics(file.running_statistics);
   data_.serve(served_, incarnation_);
-  note_(fmt::format("rolled back to snapshot {}", file.cut));
+  note_(fmt::format("rolled back to snapshot {}{}", file.cut, after_roll_back_));
   wire::RollBackT answer;
   answer.cut = file.cut;
   answer.incarnation = incarnation_;

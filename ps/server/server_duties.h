@@ -74,6 +74,7 @@ class ServerDuties {
   std::vector<wire::MessageT> replies_;
   std::optional<wire::CutT> requested_;        // the snapshot being made
   std::optional<std::uint64_t> roll_back_to_;  // the snapshot whose file is being read
+  std::string after_roll_back_;                // what becomes of the steps after it, for the note
   bool is_finished_ = false;
   std::optional<std::string> failure_;
 };

@@ -25,6 +25,32 @@ TEST(Client, SendsInitialisedAgainUntilTrainingStarts) {
   EXPECT_EQ(client->wait_start().step, 5);
 }
 
+// A server that will not come back, and whose rendezvous timeout is long.
+TEST(Client, GivesUpAServerThatIsGoneBeforeTheWelcome) {
+  ScriptedServer server;
+  std::vector<float> values(8);
+  ClientOptions options{.rendezvous = server.rendezvous(),
+                        .values = values,
+                        .gradients = values,
+                        .rendezvous_timeout = std::chrono::hours(1),
+                        .server_timeout = std::chrono::milliseconds(100)};
+  options.declaration.workers = 1;
+  options.declaration.buckets.emplace_back(0, 8, 0);
+  auto joined = std::async(std::launch::async, [&]() -> std::string {
+    try {
+      const Client client(options);
+      return "it has joined";
+    } catch (const PeerError& error) {
+      return error.what();
+    }
+  });
+  server.await<wire::HelloT>(*server.control);
+  server.control.reset();
+  const std::string seen = joined.get();
+  EXPECT_NE(seen.find("its connection closed before all tasks had registered"), std::string::npos)
+      << seen;
+}
+
 TEST(Client, SendsAStopRequestAgainAfterAReconnect) {
   ScriptedServer server;
   const auto client = server.make_client(1);

@@ -55,6 +55,8 @@ class ScriptedServer {
   wire::HelloT break_control(const std::function<void()>& before_answer = [] {});
   // Receives a DataHello from the client and answers it.
   wire::DataHelloT answer_data_hello();
+  // Returns the endpoint of the control socket.
+  const Endpoint& rendezvous() const noexcept { return rendezvous_; }
   // Returns the routing id of the client's data socket.
   const std::string& data_peer() const noexcept { return data_peer_; }
   // Returns the token that the last message of await() had.

@@ -12,6 +12,21 @@ void fail(JobCase& job, int index, const std::string& reason, bool ends_job = fa
   job.send(worker(index), std::move(failing));
 }
 
+TEST(AWorkerLostBeforeAllHaveRegistered, EndsTheJobIfItWillNotReturn) {
+  for (const bool returns : {false, true}) {
+    const JobCase job;
+    Coordinator coordinator({.nonce = "n", .servers = 1, .workers_return = returns});
+    coordinator.on_hello(job.server_hello(0));
+    wire::HelloT hello = job.worker_hello(0);
+    hello.declaration = std::make_unique<wire::DeclarationT>(job.declaration);
+    ASSERT_TRUE(coordinator.on_hello(hello).task);
+    coordinator.on_task_lost(worker(0), "worker 0 is silent");
+    EXPECT_EQ(coordinator.is_over(), !returns);
+    EXPECT_EQ(coordinator.failure().value_or(""),
+              returns ? "" : "worker 0 is silent, before all tasks had registered");
+  }
+}
+
 TEST(ALostWorker, IsReportedToTheServersAndTheJobContinues) {
   JobCase job(make_declaration(), 2);
   job.start();

@@ -28,6 +28,37 @@ TEST(ARestartedServer, RollsBackAloneUnderAsync) {
   job.train(1, 1);
 }
 
+TEST(ARestartedServer, LearnsHowManyStepsItsSnapshotLacksAndWhetherTheyAreTrainedAgain) {
+  for (const Consistency consistency : {Consistency::kAsync, Consistency::kSsp}) {
+    JobCase job(make_declaration(consistency), 2, true);
+    job.start();
+    job.train(0, 1);
+    const std::uint64_t first = job.make_snapshot({{0, 1, 1}});
+    job.train(0, 2);
+    job.train(1, 1);
+    const std::uint64_t second = job.make_snapshot({{0, 1, 2}, {1, 1, 1}});
+    job.train(0, 3);
+    job.lose(server(1));
+    job.clear_messages();
+    job.restart_server(1, {first});  // its second snapshot file is lost
+    auto back = job.take<wire::RollBackT>(server(1));
+    ASSERT_TRUE(back);
+    EXPECT_EQ(back->steps, 3);
+    EXPECT_EQ(back->redone, consistency == Consistency::kSsp);
+
+    JobCase other(make_declaration(consistency), 2, true);
+    other.start();
+    other.train(0, 1);
+    other.make_snapshot({{0, 1, 1}});
+    other.lose(server(1));
+    other.clear_messages();
+    other.restart_server(1, {second - 1});
+    back = other.take<wire::RollBackT>(server(1));
+    ASSERT_TRUE(back);
+    EXPECT_EQ(back->steps, 0) << "no step ended after the snapshot";
+  }
+}
+
 TEST(ARestartedServer, EndsTheJobWithoutASnapshot) {
   for (const bool keeps_snapshots : {true, false}) {
     JobCase job(make_declaration(Consistency::kAsync), 2, keeps_snapshots);

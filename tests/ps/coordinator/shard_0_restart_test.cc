@@ -85,6 +85,33 @@ TEST(RestartedServer0, ContinuesFromTheSnapshotAndGrantsOutstandingBatchesAgain)
   EXPECT_EQ(job.take<wire::FreezeT>(server(0))->cut, (std::uint64_t{1} << 32U) + 1);
 }
 
+TEST(RestartedServer0, TellsHowManyStepsAreTrainedAgainOnceItsWorkersAreBack) {
+  JobCase before(make_declaration(Consistency::kAsync), 1, true);
+  before.start();
+  before.train(0, 1);
+  const std::vector<std::byte> saved = before.save({{0, 1, 1}, {1, 1, 0}});
+
+  JobCase job(make_declaration(Consistency::kAsync), 1, true);
+  job.coordinator->restore(saved);
+  job.restart_server(0, {1});
+  const auto back = job.take<wire::RollBackT>(server(0));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->steps, -1) << "the workers have not told it yet";
+  testing::internal::CaptureStderr();
+  for (const auto& [index, sequence] : {std::pair{0, 4}, std::pair{1, 2}}) {
+    wire::HelloT hello = job.worker_hello(index);
+    hello.incarnation = 1;
+    hello.sequence = static_cast<std::uint64_t>(sequence);
+    EXPECT_EQ(job.send_hello(hello), "");
+  }
+  job.coordinator->on_reconnect_timeout();
+  const std::string err = testing::internal::GetCapturedStderr();
+  // Worker 0 has made pushes 2 to 4 since, worker 1 pushes 1 and 2.
+  const std::string line = "up to 5 workers' steps after the last snapshot of server 0";
+  EXPECT_NE(err.find(line), std::string::npos) << err;
+  EXPECT_EQ(err.find(line), err.rfind(line)) << err;
+}
+
 TEST(RestartedServer0, RollsAllTasksBackToTheNewestCommonSnapshot) {
   JobCase before(make_declaration(Consistency::kSync), 2, true);
   before.start();
