@@ -35,6 +35,7 @@
 #include "strategies/collective/mpi_session.h"
 #include "strategies/pipeline/stages.h"
 #include "strategies/snapshot.h"
+#include "worker/input/record/example.h"
 #include "worker/run/exit_codes.h"
 #include "worker/run/run_data.h"
 #include "worker/run/run_folder.h"
@@ -377,6 +378,8 @@ std::vector<LibraryVersion> library_versions() {
   } catch (const UnavailableError&) {
     versions.push_back({"CUDA", "none", "none"});  // the command `info` prints the reason
   }
+  const std::string protobuf = protobuf_version();
+  versions.push_back({"protobuf", protobuf, protobuf});
   // The MPI library's version is known only after the library has been loaded.
   std::string mpi;
   try {

@@ -80,6 +80,9 @@ TEST_F(Quickstart, NamesWhatItWillInstallAndInstallsIt) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
   EXPECT_NE(outcome.output.find("about to install"), std::string::npos);
   EXPECT_NE(outcome.output.find("libdnnl-dev"), std::string::npos);
+  // Without these two the program would lack convert, --tensorboard and the TFRecord data sets.
+  EXPECT_NE(outcome.output.find(" libprotobuf-dev "), std::string::npos) << outcome.output;
+  EXPECT_NE(outcome.output.find(" protobuf-compiler "), std::string::npos) << outcome.output;
   EXPECT_EQ(outcome.commands.find("DEBIAN_FRONTEND=noninteractive apt-get update"), 0U)
       << outcome.commands;
   EXPECT_NE(outcome.commands.find("apt-get install --yes --no-install-recommends g++ cmake"),

@@ -1,6 +1,7 @@
 // Tests `evaluate`, `info` and `--help`.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -134,6 +135,12 @@ TEST(InfoProgram, ListsTablesAndLibrariesAsJson) {
   EXPECT_GE(info.at("datasets").size(), 4U);
   EXPECT_EQ(info.at("libraries").at(0).at("name"), "oneDNN");
   EXPECT_EQ(info.at("libraries").at(0).at("loaded"), info.at("libraries").at(0).at("built"));
+  // Each library that a build may lack is listed, with its version or the word none.
+  for (const char* name : {"CUDA", "MPI", "protobuf"}) {
+    EXPECT_TRUE(std::ranges::any_of(info.at("libraries"), [&](const nlohmann::json& library) {
+      return library.at("name") == name && !library.at("loaded").get<std::string>().empty();
+    })) << name;
+  }
   EXPECT_EQ(info.at("isa").get<std::string>().rfind("x86-64-v", 0), 0U);
 }
 

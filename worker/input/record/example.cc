@@ -1,6 +1,7 @@
 #include "worker/input/record/example.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/stubs/common.h>
 
 #include <algorithm>
 #include <limits>
@@ -29,6 +30,12 @@ FeatureKind kind_of(const proto::Feature& feature) {
 }
 
 }  // namespace
+
+std::string protobuf_version() {
+  constexpr int kMajor = GOOGLE_PROTOBUF_VERSION / 1'000'000;
+  constexpr int kMinor = GOOGLE_PROTOBUF_VERSION / 1'000 % 1'000;
+  return fmt::format("{}.{}.{}", kMajor, kMinor, GOOGLE_PROTOBUF_VERSION % 1'000);
+}
 
 std::string_view name(FeatureKind kind) noexcept {
   switch (kind) {

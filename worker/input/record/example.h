@@ -62,4 +62,7 @@ std::vector<std::byte> serialize_example(std::span<const WrittenFeature> feature
 // Throws UnavailableError, which names `what`, if this build cannot read records.
 void require_records(std::string_view what);
 
+// Returns the version of protobuf; in a build without it "none: " and what the build lacks.
+std::string protobuf_version();
+
 }  // namespace syncopate

@@ -14,6 +14,11 @@ void require_records(std::string_view what) {
                   what));
 }
 
+std::string protobuf_version() {
+  return "none: tfds:, tfrecord:, otbtf:, convert, export --onnx and --tensorboard need it; "
+         "install libprotobuf-dev and protobuf-compiler, and build again";
+}
+
 DataSplits open_tfds(std::string_view /*folder*/, const DataOptions& /*options*/) {
   require_records("--data tfds:DIR");
   return {};

@@ -24,6 +24,7 @@ TEST(ABuildWithoutProtobuf, SaysWhatToInstall) {
             "protobuf-compiler, and build again");
   EXPECT_NE(unavailable([] { open_tfrecord("x", {}); }), "");
   EXPECT_NE(unavailable([] { open_otbtf("x", {}); }), "");
+  EXPECT_TRUE(protobuf_version().starts_with("none: tfds:")) << protobuf_version();
   EXPECT_NE(unavailable([] { serialize_example({}); }), "");
 }
 
