@@ -20,7 +20,8 @@ bool means_unsupported(int error) {
   return std::ranges::find(kUnsupported, error) != kUnsupported.end();
 }
 
-// Returns false when the file at `path` was removed or replaced after `file` was opened.
+}  // namespace
+
 bool is_in_place(const FileDescriptor& file, const std::filesystem::path& path) {
   struct stat opened {};
   struct stat there {};
@@ -28,16 +29,11 @@ bool is_in_place(const FileDescriptor& file, const std::filesystem::path& path) 
          opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
 }
 
-}  // namespace
-
 FileLock try_lock_file(const std::filesystem::path& path, LockKind kind) {
-  constexpr mode_t kReadWriteForAll = 0666;
+  constexpr mode_t kBeforeUmask = 0666;
   for (;;) {
-    FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kReadWriteForAll));
+    FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kBeforeUmask));
     if (!file) throw FileError(describe_errno("open", path.string(), errno));
-    // Sets the lock file's mode whatever the umask: every user that may replace files in the folder
-    // must be able to lock. On another user's file the call is refused, and not needed.
-    static_cast<void>(::fchmod(file.get(), kReadWriteForAll));
     const int wanted = kind == LockKind::kShared ? LOCK_SH : LOCK_EX;
     if (::flock(file.get(), wanted | LOCK_NB) == 0) {
       if (is_in_place(file, path)) return {FileLock::Outcome::kHeld, std::move(file)};

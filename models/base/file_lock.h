@@ -22,6 +22,10 @@ struct FileLock {
 
 // Opens the lock file, creating it if it is missing, and tries once to lock it. Two calls of one
 // process exclude each other too. Throws FileError.
+// The umask decides which users may take the lock.
 FileLock try_lock_file(const std::filesystem::path& path, LockKind kind = LockKind::kExclusive);
+
+// Returns false when the file at `path` was removed or replaced after `file` was opened.
+bool is_in_place(const FileDescriptor& file, const std::filesystem::path& path);
 
 }  // namespace syncopate

@@ -15,6 +15,8 @@
 namespace syncopate {
 namespace {
 
+constexpr mode_t kReplacingFileMode = 0666;
+
 [[noreturn]] void fail_to(std::string_view action, const std::filesystem::path& path, int error) {
   throw FileError(describe_errno(action, path.string(), error));
 }
@@ -50,7 +52,8 @@ std::filesystem::path target_of(std::filesystem::path path) {
 ReplacingFile::ReplacingFile(std::filesystem::path path)
     : path_(target_of(std::move(path))),
       temporary_(fmt::format("{}{}{}", path_.string(), kTemporarySuffix, ::getpid())),
-      file_(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+      file_(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+                   kReplacingFileMode)) {
   if (!file_) fail_to("write", temporary_, errno);
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -66,6 +67,24 @@ TEST(ARun, LocksItsCheckpointFolderAgainstRunsOfAnySize) {
   first->send(SIGTERM);
   const ProgramResult result = first->wait();
   EXPECT_EQ(result.exit_code, 75) << "the first run continues until SIGTERM: " << result.err;
+}
+
+// The run writes one checkpoint, when it is stopped, so that none is written while the test removes
+// the folder.
+TEST(ARun, LocksItsFolderAgainWhenThatWasRemoved) {
+  const ScratchDir scratch;
+  const auto run = start(endless(scratch, {"--checkpoint-every", "1000000000", "--log-every", "1",
+                                           "--metrics", scratch / "m.jsonl"}));
+  ASSERT_TRUE(run->wait_until_file_has(scratch / "m.jsonl", "\"step\":30,"));
+  std::filesystem::remove_all(scratch / "ck");
+  run->send(SIGTERM);
+  const ProgramResult result = run->wait();
+  EXPECT_EQ(result.exit_code, 75) << result.err;
+  EXPECT_NE(result.err.find(".lock was removed while this run used the folder; the folder is "
+                            "locked again"),
+            std::string::npos)
+      << result.err;
+  EXPECT_TRUE(std::filesystem::exists(scratch / "ck/.lock"));
 }
 
 TEST(ARun, TakesTheFolderOfAKilledRun) {

@@ -131,7 +131,8 @@ std::string refusal_of(const fs::path& folder, const FolderLockOptions& options)
 
 }  // namespace
 
-FolderLock::FolderLock(const fs::path& folder, const FolderLockOptions& options) {
+FolderLock::FolderLock(const fs::path& folder, const FolderLockOptions& options)
+    : folder_(folder), options_(options) {
   const fs::path path = file_in(folder);
   const auto begun = std::chrono::steady_clock::now();
   const Deadline notice_time = Deadline::after(kNoticeDelay);
@@ -153,6 +154,23 @@ FolderLock::FolderLock(const fs::path& folder, const FolderLockOptions& options)
     }
     std::this_thread::sleep_for(kLockPollInterval);
   }
+}
+
+void FolderLock::renew() {
+  const fs::path path = file_in(folder_);
+  if (!file_ || is_in_place(file_, path)) return;
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error) {
+    throw FileError(fmt::format("{} {}: it was removed and cannot be made again: {}", options_.flag,
+                                folder_.string(), error.message()));
+  }
+  *this = FolderLock(folder_, options_);
+  log(LogLevel::kWarning,
+      fmt::format(
+          "{} {}: {} was removed while this {} used the folder; the folder is locked again, "
+          "and what was in it before may be lost",
+          options_.flag, folder_.string(), path.string(), options_.user));
 }
 
 std::optional<std::string> FolderLock::refusal(const fs::path& folder,

@@ -31,13 +31,20 @@ class FolderLock {
   // logs a warning and holds nothing. Throws UsageError naming the holder; FileError.
   FolderLock(const std::filesystem::path& folder, const FolderLockOptions& options);
 
+  // Takes the lock again if the folder or its lock file was removed meanwhile, with a warning;
+  // makes the folder if necessary. Called before each write, because otherwise another run could
+  // take the folder that this one makes again. Throws UsageError naming another holder; FileError.
+  void renew();
+
   // Returns the error that the constructor would throw now for a lock that is not shared; nothing
   // when the lock is free or its state cannot be read.
   static std::optional<std::string> refusal(const std::filesystem::path& folder,
                                             const FolderLockOptions& options);
 
  private:
-  FileDescriptor file_;
+  std::filesystem::path folder_;
+  FolderLockOptions options_;
+  FileDescriptor file_;  // empty on a file system without locks
 };
 
 }  // namespace syncopate

@@ -1,5 +1,7 @@
 #include "worker/input/pixel_cache.h"
 
+#include <fmt/format.h>
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -9,6 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 
 #include "models/base/errors.h"
 #include "models/base/file_descriptor.h"
@@ -102,17 +105,19 @@ void write_pixel_cache(const std::filesystem::path& path, const PixelCacheKey& k
   std::error_code error;
   std::filesystem::create_directories(path.parent_path(), error);
   if (error) throw FileError(describe_errno("create", path.parent_path().string(), error.value()));
-  std::string temporary = path.string() + ".XXXXXX";
-  const FileDescriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+  // mkostemp() makes files that only their owner reads, whatever the umask.
+  constexpr mode_t kCacheMode = 0666;
+  std::random_device random;
+  const std::string temporary = fmt::format("{}.{:08x}{:08x}", path.string(), random(), random());
+  const FileDescriptor file(
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kCacheMode));
   if (!file) throw FileError(describe_errno("create", temporary, errno));
   try {
     const Header header = make_header(key, payload);
     write_all(file.get(), temporary,
               {reinterpret_cast<const std::uint8_t*>(&header), sizeof(header)});
     write_all(file.get(), temporary, payload);
-    // Makes the file readable: other users of a shared folder may read it. No fsync: the checksum
-    // finds a file that a power cut damaged.
-    if (::fchmod(file.get(), 0644) != 0) throw FileError(describe_errno("chmod", temporary, errno));
+    // No fsync: the checksum finds a file that a power cut damaged.
     if (::rename(temporary.c_str(), path.c_str()) != 0) {
       throw FileError(describe_errno("rename to", path.string(), errno));
     }

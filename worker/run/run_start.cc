@@ -248,7 +248,9 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const Progre
   bool loads = false;
   start.progress.at = {};
   if (strategy.is_chief()) {
-    if (!folder.empty()) start.folder = take_run_folder(folder, options.cluster);
+    if (!folder.empty()) {
+      start.folder = std::make_unique<FolderLock>(take_run_folder(folder, options.cluster));
+    }
     FirstValues values = find_first_values(options, graph, fresh, first);
     set_aside_damaged(values);
     if (values.resumed) {
@@ -263,7 +265,9 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const Progre
     }
     start.notes = std::move(values.notes);
   } else if (has_servers(options)) {
-    start.folder = join_run_folder(folder, options.cluster);
+    if (auto lock = join_run_folder(folder, options.cluster)) {
+      start.folder = std::make_unique<FolderLock>(*std::move(lock));
+    }
   }
   if (is_synchronous(strategy)) {
     broadcast_start(synchronous_job(strategy), loads, start.resumed, start.progress.at);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -44,10 +45,10 @@ void require_same_network_flags(const CheckpointInfo& info, const NetworkFlags& 
 
 struct RunStart {
   Progress progress;
-  std::vector<std::string> notes{};    // for the user, such as "resumed from ... at step 40"
-  bool resumed = false;                // whether from a checkpoint of the run's own folder
-  double seconds_spent = 0.0;          // training of this process before a roll-back of the servers
-  std::optional<FolderLock> folder{};  // the lock on --checkpoint-dir
+  std::vector<std::string> notes{};  // for the user, such as "resumed from ... at step 40"
+  bool resumed = false;              // whether from a checkpoint of the run's own folder
+  double seconds_spent = 0.0;        // training of this process before a roll-back of the servers
+  std::unique_ptr<FolderLock> folder{};  // the lock on --checkpoint-dir
 };
 
 // Every task calls this. Restores the initial values and calls Strategy::begin(). fresh: the

@@ -103,6 +103,7 @@ EvaluationOptions evaluation_options(const TrainOptions& options) {
 TrainLoopOptions loop_options(const TrainOptions& options, const RunStart& start) {
   constexpr double kNothingLeft = 1e-9;  // used when no time is left, since 0 means no limit
   TrainLoopOptions loop = options.loop;
+  loop.checkpoint_lock = start.folder.get();
   if (loop.max_seconds > 0.0) {
     loop.max_seconds = std::max(kNothingLeft, loop.max_seconds - start.seconds_spent);
   }

@@ -61,6 +61,7 @@ void AssignmentRunner::save(const Snapshot& copy, std::int64_t best, Done& done)
   check(!options_.checkpoint_dir.empty(), "a worker that writes checkpoints has a folder");
   const Span span(replica_.trace, TraceKind::kCheckpoint, done.progress.at.step);
   const auto path = checkpoint_path(options_.checkpoint_dir, done.progress.at.step);
+  if (options_.checkpoint_lock != nullptr) options_.checkpoint_lock->renew();
   save_checkpoint(path, run_.graph, copy, run_.optimizer, done.progress);
   prune_checkpoints(options_.checkpoint_dir, options_.keep_checkpoints, best);
   done.checkpoint = path;

@@ -327,6 +327,7 @@ class TrainLoop {
     saved_step_ = progress_.at.step;
     if (run_.strategy.is_chief()) {
       const auto path = checkpoint_path(options_.checkpoint_dir, progress_.at.step);
+      if (options_.checkpoint_lock != nullptr) options_.checkpoint_lock->renew();
       save_checkpoint(path, run_.graph, now, run_.optimizer, progress_);
       prune_checkpoints(options_.checkpoint_dir, options_.keep_checkpoints, rules_.best_step());
     }

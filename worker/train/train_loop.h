@@ -17,6 +17,7 @@
 #include "strategies/asynchronous_job.h"
 #include "strategies/strategy.h"
 #include "worker/checkpoint/checkpoint.h"
+#include "worker/checkpoint/folder_lock.h"
 #include "worker/input/batch_source.h"
 #include "worker/train/divergence.h"
 #include "worker/train/evaluate.h"
@@ -47,6 +48,7 @@ struct TrainLoopOptions {
   std::filesystem::path temporary_dir = "/tmp";
   std::int64_t log_every_steps = 50;
   std::filesystem::path checkpoint_dir;     // empty: no checkpoints
+  FolderLock* checkpoint_lock = nullptr;    // renewed before each checkpoint; null: none is held
   std::int64_t checkpoint_every_steps = 0;  // 0: writes one at the end of each epoch
   int keep_checkpoints = 3;
   ServiceTimeOptions service_time;

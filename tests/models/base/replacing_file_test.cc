@@ -37,6 +37,14 @@ class AReplacingFile : public testing::Test {
   std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / "replacing_file_test";
 };
 
+TEST_F(AReplacingFile, HasThePermissionsOfTheUmask) {
+  const mode_t before = ::umask(0002);
+  replace(folder_ / "shared");
+  ::umask(before);
+  EXPECT_EQ(std::filesystem::status(folder_ / "shared").permissions(),
+            std::filesystem::perms{0664});
+}
+
 // A rename would put a file in the place of a device.
 TEST_F(AReplacingFile, RefusesWhatIsNoFile) {
   const std::filesystem::path pipe = folder_ / "pipe";

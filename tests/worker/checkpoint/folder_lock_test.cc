@@ -18,6 +18,7 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/base/errors.h"
@@ -87,12 +88,37 @@ TEST_F(FolderLockTest, WaitsLongerForARunOnAnotherHost) {
   EXPECT_FALSE(first);
 }
 
-TEST_F(FolderLockTest, CanBeTakenByEveryUserWhateverTheUmask) {
-  const mode_t before = ::umask(077);
-  { const FolderLock first(folder_, by()); }
-  ::umask(before);
-  const auto rights = std::filesystem::status(folder_ / ".lock").permissions();
-  EXPECT_EQ(rights, static_cast<std::filesystem::perms>(0666));
+TEST_F(FolderLockTest, HasAFileWithThePermissionsOfTheUmask) {
+  using std::filesystem::perms;
+  const std::pair<mode_t, perms> cases[] = {
+      {0077, perms{0600}}, {0022, perms{0644}}, {0002, perms{0664}}};
+  for (const auto& [mask, permissions] : cases) {
+    std::filesystem::remove(folder_ / ".lock");
+    const mode_t before = ::umask(mask);
+    { const FolderLock lock(folder_, by()); }
+    ::umask(before);
+    EXPECT_EQ(std::filesystem::status(folder_ / ".lock").permissions(), permissions)
+        << std::oct << mask;
+  }
+}
+
+TEST_F(FolderLockTest, IsTakenAgainWhenTheFolderWasRemoved) {
+  FolderLock lock(folder_, by());
+  lock.renew();  // does nothing
+  std::filesystem::remove_all(folder_);
+  lock.renew();
+  EXPECT_NE(refusal(), "");
+  std::filesystem::remove(folder_ / ".lock");
+  lock.renew();
+  EXPECT_NE(refusal(), "");
+}
+
+TEST_F(FolderLockTest, IsLostToARunThatTookTheFolderAfterItWasRemoved) {
+  FolderLock lock(folder_, by());
+  std::filesystem::remove_all(folder_);
+  std::filesystem::create_directory(folder_);
+  const FolderLock other(folder_, by());
+  EXPECT_THROW(lock.renew(), UsageError);
 }
 
 TEST_F(FolderLockTest, EndsWithAKilledProcess) {

@@ -1,6 +1,7 @@
 #include "worker/input/pixel_cache.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <thread>
 
@@ -35,6 +36,13 @@ TEST_F(PixelCache, ReturnsThePayloadAndLeavesNoTemporaryFile) {
   ASSERT_TRUE(mapped.has_value());
   EXPECT_EQ(Bytes(mapped->bytes.begin(), mapped->bytes.end()), payload());
   EXPECT_EQ(files(), 1U);
+}
+
+TEST_F(PixelCache, HasThePermissionsOfTheUmask) {
+  const mode_t before = ::umask(0027);
+  write_pixel_cache(path_, kKey, payload());
+  ::umask(before);
+  EXPECT_EQ(std::filesystem::status(path_).permissions(), std::filesystem::perms{0640});
 }
 
 TEST_F(PixelCache, CreatesItsFolder) {
