@@ -43,14 +43,16 @@ class ActivationJoiner {
                       node->input_size() == inputs;
     return fits ? node : nullptr;
   }
-  bool is_number(const std::string& value, double expected) const {
-    const auto number = constants_.number(value);
-    return number && std::abs(*number - expected) < 1e-3;
+  // Whether an input of a node is this number, which is not trained.
+  bool is_number(const NodeProto& node, int index, double expected) const {
+    const auto number = constants_.number(node.input(index));
+    return number && std::abs(*number - expected) < 1e-3 &&
+           constants_.origin(node, index) == OnnxOrigin::kFixed;
   }
   // Returns the other input of a node of two if one of them is this number.
   std::optional<std::string> beside(const NodeProto& node, double number) const {
-    if (is_number(node.input(0), number)) return node.input(1);
-    if (is_number(node.input(1), number)) return node.input(0);
+    if (is_number(node, 0, number)) return node.input(1);
+    if (is_number(node, 1, number)) return node.input(0);
     return std::nullopt;
   }
   static void replace(NodeProto& node, const char* op, const std::string& x) {
@@ -79,24 +81,29 @@ class ActivationJoiner {
 
   // GELU of opsets before 20: 0.5 * x * (1 + Erf(x / sqrt(2))), the factors in any order.
   void join_gelu(NodeProto& node) const {
-    std::vector<std::string> factors = {node.input(0), node.input(1)};
-    for (std::size_t i = 0; i < 2; ++i) {
-      const NodeProto* product = writer(factors[i], "Mul", 2);
+    struct Factor {
+      const NodeProto* product;
+      int index;
+    };
+    std::vector<Factor> factors;
+    for (const int i : {0, 1}) {
+      const NodeProto* product = writer(node.input(i), "Mul", 2);
       if (product == nullptr) continue;
-      factors = {factors[1 - i], product->input(0), product->input(1)};
+      factors = {{&node, 1 - i}, {product, 0}, {product, 1}};
       break;
     }
-    if (factors.size() != 3) return;
+    if (factors.empty()) return;
     std::string x;
     std::string argument;
     bool has_half = false;
-    for (const std::string& factor : factors) {
+    for (const auto& [product, index] : factors) {
+      const std::string& factor = product->input(index);
       const NodeProto* sum = writer(factor, "Add", 2);
       const auto inner = sum != nullptr ? beside(*sum, 1.0) : std::nullopt;
       const NodeProto* erf = inner ? writer(*inner, "Erf", 1) : nullptr;
       if (erf != nullptr) {
         argument = erf->input(0);
-      } else if (is_number(factor, 0.5)) {
+      } else if (is_number(*product, index, 0.5)) {
         has_half = true;
       } else {
         x = factor;
@@ -108,7 +115,7 @@ class ActivationJoiner {
   // Whether `value` is x / sqrt(2).
   bool is_scaled(const std::string& value, const std::string& x) const {
     if (const NodeProto* quotient = writer(value, "Div", 2)) {
-      return quotient->input(0) == x && is_number(quotient->input(1), std::sqrt(2.0));
+      return quotient->input(0) == x && is_number(*quotient, 1, std::sqrt(2.0));
     }
     const NodeProto* product = writer(value, "Mul", 2);
     return product != nullptr && beside(*product, std::sqrt(0.5)) == x;

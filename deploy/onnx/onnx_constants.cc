@@ -40,7 +40,7 @@ Shape to_shape(const std::vector<double>& sides) { return {sides.begin(), sides.
 
 }  // namespace
 
-OnnxConstants::OnnxConstants(const OnnxFile& file) : file_(file) {
+OnnxConstants::OnnxConstants(const OnnxFile& file) : file_(file), origins_(file) {
   for (const auto& tensor : file.graph().initializer()) {
     const auto [at, is_new] = constants_.try_emplace(tensor.name());
     if (!is_new) {
@@ -49,6 +49,7 @@ OnnxConstants::OnnxConstants(const OnnxFile& file) : file_(file) {
     }
     at->second = {
         .shape = file.shape_of(tensor), .is_float = OnnxFile::is_float(tensor), .stored = &tensor};
+    if (at->second.is_float) at->second.source = tensor.name();
   }
 }
 
@@ -59,6 +60,12 @@ const OnnxConstant* OnnxConstants::find(const std::string& name) const {
 
 const OnnxConstant* OnnxConstants::input(const NodeProto& node, int index) const {
   return index < node.input_size() ? find(node.input(index)) : nullptr;
+}
+
+OnnxOrigin OnnxConstants::origin(const NodeProto& node, int index) const {
+  const OnnxConstant* constant = input(node, index);
+  if (constant == nullptr || constant->source.empty()) return OnnxOrigin::kFixed;
+  return origins_.of(node, constant->source, num_elements(constant->shape) == 1);
 }
 
 std::vector<float> OnnxConstants::floats(const OnnxConstant& constant) const {
@@ -182,7 +189,7 @@ OnnxConstants::Folded OnnxConstants::expanded(const NodeProto& node) const {
   if (to_shape(*sides) == value->shape) return *value;
   // Of a list of one number, Expand by [1] is the list.
   if (sides->size() == 1 && sides->front() == 1.0 && value->shape.size() == 1) return *value;
-  if (from->size() != 1) return std::nullopt;
+  if (from->size() != 1 || origin(node, 0) != OnnxOrigin::kFixed) return std::nullopt;
   OnnxConstant all{.shape = to_shape(*sides), .is_float = value->is_float};
   all.numbers.assign(static_cast<std::size_t>(*size), from->front());
   return all;
@@ -193,6 +200,7 @@ OnnxConstants::Folded OnnxConstants::joined(const NodeProto& node) const {
   for (int i = 0; i < node.input_size(); ++i) {
     const OnnxConstant* part = input(node, i);
     if (part == nullptr || part->shape.size() != 1) return std::nullopt;
+    if (node.input_size() > 1 && origin(node, i) != OnnxOrigin::kFixed) return std::nullopt;
     const auto part_numbers = numbers(*part);
     if (!part_numbers) return std::nullopt;
     all.is_float = part->is_float;
@@ -210,7 +218,7 @@ OnnxConstants::Folded OnnxConstants::gathered(const NodeProto& node) const {
   const auto from = numbers(*list);
   const auto at = numbers(*indices);
   if (!from || !at) return std::nullopt;
-  OnnxConstant taken{.shape = indices->shape, .is_float = list->is_float};
+  OnnxConstant taken{.shape = indices->shape, .is_float = list->is_float, .source = list->source};
   const auto size = static_cast<double>(from->size());
   for (const double index : *at) {
     const double position = index < 0.0 ? index + size : index;
@@ -250,6 +258,7 @@ OnnxConstants::Folded OnnxConstants::sliced(const NodeProto& node) const {
                         from->begin() + (row + 1) * width);
   }
   part.is_float = list->is_float;
+  part.source = list->source;
   part.shape = list->shape;
   part.shape[0] = width == 0 ? 0 : static_cast<std::int64_t>(part.numbers.size()) / width;
   return part;
@@ -341,14 +350,17 @@ OnnxConstants::Folded OnnxConstants::cast(const NodeProto& node,
   if (!is_float) {
     for (double& each : *converted) each = std::trunc(each);
   }
-  return OnnxConstant{
-      .shape = value->shape, .is_float = is_float, .numbers = *std::move(converted)};
+  return OnnxConstant{.shape = value->shape,
+                      .is_float = is_float,
+                      .source = value->source,
+                      .numbers = *std::move(converted)};
 }
 
 OnnxConstants::Folded OnnxConstants::square_root(const NodeProto& node) const {
   const OnnxConstant* value = input(node, 0);
   auto roots = value != nullptr && value->is_float ? numbers(*value) : std::nullopt;
-  if (!roots || std::ranges::any_of(*roots, [](double each) { return !(each >= 0.0); })) {
+  if (!roots || origin(node, 0) != OnnxOrigin::kFixed ||
+      std::ranges::any_of(*roots, [](double each) { return !(each >= 0.0); })) {
     return std::nullopt;
   }
   for (double& each : *roots) each = std::sqrt(each);
@@ -359,6 +371,9 @@ OnnxConstants::Folded OnnxConstants::arithmetic(const NodeProto& node) const {
   const OnnxConstant* a = input(node, 0);
   const OnnxConstant* b = input(node, 1);
   if (a == nullptr || b == nullptr || a->is_float != b->is_float) return std::nullopt;
+  for (const int i : {0, 1}) {
+    if (origin(node, i) != OnnxOrigin::kFixed) return std::nullopt;
+  }
   const auto left = numbers(*a);
   const auto right = numbers(*b);
   if (!left || !right || left->empty() || right->empty()) return std::nullopt;
@@ -415,7 +430,12 @@ OnnxConstants::Folded OnnxConstants::compute(
     return sides;
   }
   if (op == "ConstantOfShape") return filled(node, attributes);
-  if (op == "Identity" && input(node, 0) != nullptr) return *input(node, 0);
+  if (op == "Identity" && input(node, 0) != nullptr) {
+    OnnxConstant same = *input(node, 0);
+    const bool is_parameter = origins_.is_parameter_of_identity(node.output(0));
+    if (!same.source.empty() && is_parameter) same.source = node.output(0);
+    return same;
+  }
   if (op == "Expand") return expanded(node);
   if (op == "Concat") return joined(node);
   if (op == "Gather") return gathered(node);

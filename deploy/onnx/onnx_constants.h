@@ -12,6 +12,7 @@
 
 #include "deploy/onnx/onnx_attributes.h"
 #include "deploy/onnx/onnx_file.h"
+#include "deploy/onnx/onnx_origins.h"
 
 namespace syncopate {
 
@@ -20,6 +21,9 @@ struct OnnxConstant {
   bool is_float = true;
   const proto::onnx::TensorProto* stored = nullptr;  // null if it was computed
   bool is_transposed = false;                        // the stored matrix, with its axes exchanged
+  // The stored tensor of floats that its elements come from; empty for a Constant node, and for
+  // what is computed from shapes.
+  std::string source{};
   // If it was computed. NaN is the number of samples, where that is not fixed.
   std::vector<double> numbers;
 };
@@ -34,11 +38,16 @@ class OnnxConstants {
 
   // Returns null for a value that is not constant.
   const OnnxConstant* find(const std::string& name) const;
-  // Computes the output of a node whose inputs are constants. shape_of: returns the shape of a
+  // Computes the output of a node whose inputs are constants that are not trained, or changes the
+  // shape of one that may be. shape_of: returns the shape of a
   // value that is not constant, with -1 for a number of samples that is not fixed, or none if it is
   // not known. Returns false, and changes nothing, for other operators and for large outputs.
   bool fold(const proto::onnx::NodeProto& node,
             const std::function<std::optional<Shape>(const std::string&)>& shape_of);
+
+  const OnnxOrigins& origins() const { return origins_; }
+  // Returns what an input of a node is. A constant without a stored tensor is fixed.
+  OnnxOrigin origin(const proto::onnx::NodeProto& node, int index) const;
 
   // Throws UsageError for a number of samples that is not fixed.
   std::vector<float> floats(const OnnxConstant& constant) const;
@@ -72,6 +81,7 @@ class OnnxConstants {
   const OnnxConstant* input(const proto::onnx::NodeProto& node, int index) const;
 
   const OnnxFile& file_;
+  OnnxOrigins origins_;
   std::map<std::string, OnnxConstant, std::less<>> constants_;
   std::int64_t num_folded_ = 0;  // elements of all computed constants
 };

@@ -104,27 +104,87 @@ std::string OnnxReader::kernel_weight(const Node& node, std::size_t rank, Shape&
   if (shape.size() != rank) throw UsageError(fmt::format("with a weight of {}", to_string(shape)));
   if (std::ranges::find(shape, 0) != shape.end()) throw UsageError("with an empty weight");
   for (const std::int64_t side : shape) to_int(side, 1, std::numeric_limits<int>::max(), "a side");
-  const std::string& name = weight->stored != nullptr ? weight->stored->name() : node.input(1);
-  std::string layer = name_of(node, name);
+  std::string layer = name_of(node, parameter_name(node, 1));
   take(node, 1, layer);
   return layer;
 }
 
-void OnnxReader::take(const Node& node, int index, const std::string& layer) {
+std::string OnnxReader::parameter_name(const Node& node, int index) const {
+  const OnnxConstant* tensor = constant(node, index);
+  if (tensor == nullptr || tensor->source.empty()) return "";
+  // A part of a stored tensor is a parameter of its own.
+  if (tensor->stored == nullptr) return node.input(index);
+  return constants_.origins().parameter(node, tensor->source);
+}
+
+void OnnxReader::require_parameter(const Node& node, int index) const {
   const OnnxConstant& tensor = *constant(node, index);
-  if (tensor.stored == nullptr) return;
-  const std::string& stored = tensor.stored->name();
-  const auto [user, is_first] =
-      weight_users_.emplace(stored.empty() ? node.input(index) : stored, layer);
-  if (is_first) return;
-  const bool is_list =
-      tensor.shape.empty() || num_elements(tensor.shape) == std::ranges::max(tensor.shape);
-  if (is_list) {
-    const bool is_noted = std::ranges::find(copied_lists_, layer) != copied_lists_.end();
-    if (user->second != layer && !is_noted) copied_lists_.push_back(layer);
+  const bool is_of_pytorch = constants_.origins().is_of_pytorch();
+  const bool is_norm = node.op_type().ends_with("Normalization");
+  const std::string name = shown_name(tensor.source.empty() ? node.input(index) : tensor.source);
+  switch (constants_.origin(node, index)) {
+    case OnnxOrigin::kParameter:
+    case OnnxOrigin::kUnclear:
+      return;
+    case OnnxOrigin::kFixed:
+      if (tensor.source.empty() && !is_of_pytorch)
+        return;  // Constant nodes may be parameters there
+      if (is_norm) {
+        throw UsageError(
+            fmt::format("without a trained {} (affine=False or bias=False); a norm "
+                        "here trains both, so export one that has both",
+                        index == 1 ? "weight" : "bias"));
+      }
+      throw UsageError(
+          fmt::format("with {}, which is not trained in the program that wrote the file", name));
+    case OnnxOrigin::kComputed:
+      throw UsageError(fmt::format(
+          "with {}, which the exporter computed (a trained weight times a mask or a number, a sum) "
+          "and which would be trained otherwise here; an export with optimize=False and "
+          "do_constant_folding=False names the trained tensors",
+          name));
+  }
+}
+
+void OnnxReader::require_fixed(const Node& node, int index) {
+  const OnnxOrigin origin = constants_.origin(node, index);
+  if (origin == OnnxOrigin::kFixed) return;
+  const std::string name = shown_name(constant(node, index)->source);
+  if (origin == OnnxOrigin::kUnclear) {
+    notes_.push_back(fmt::format(
+        "{} of node {} stays as it is; if the divisor was trained, the network trains otherwise",
+        name, node_name(node)));
     return;
   }
-  throw UsageError(fmt::format("with the tensor {} of {}", shown_name(user->first), user->second));
+  throw UsageError(
+      fmt::format("with {}, which may be a trained number, and those have no counterpart here; "
+                  "export a fixed one as a number of Python, such as 0.5",
+                  name));
+}
+
+void OnnxReader::take(const Node& node, int index, const std::string& layer) {
+  require_parameter(node, index);
+  const std::string tensor = parameter_name(node, index);
+  if (tensor.empty()) return;
+  const auto is_new_in = [&](const std::vector<std::string>& layers) {
+    return std::ranges::find(layers, layer) == layers.end();
+  };
+  if (constants_.origin(node, index) == OnnxOrigin::kUnclear && is_new_in(unclear_layers_)) {
+    unclear_layers_.push_back(layer);
+  }
+  const auto [user, is_first] = weight_users_.emplace(tensor, layer);
+  if (is_first || user->second == layer) return;
+  const bool is_norm = node.op_type().ends_with("Normalization");
+  const bool is_kernel = index == 1 && !is_norm && node.op_type() != "Add";
+  if (!is_kernel) {
+    if (is_new_in(copied_lists_)) copied_lists_.push_back(layer);
+    return;
+  }
+  throw UsageError(
+      fmt::format("with the tensor {} of {}, too; layers that share a weight have no counterpart "
+                  "here, and those of equal values, which exporters may store once, stay apart in "
+                  "an export of model.train() with optimize=False",
+                  shown_name(user->first), user->second));
 }
 
 void OnnxReader::require_shape(const Node& node, const Shape& expected, const Shape& found) const {
@@ -153,6 +213,8 @@ std::optional<OnnxReader::LaterBias> OnnxReader::later_bias(const Node& node,
   const int index = reader->input(0) == node.output(0) ? 1 : 0;
   const OnnxConstant* bias = constant(*reader, index);
   if (bias == nullptr || !bias->is_float || num_elements(bias->shape) != channels) return {};
+  const bool is_fixed = constants_.origin(*reader, index) == OnnxOrigin::kFixed;
+  if (is_fixed && (!bias->source.empty() || constants_.origins().is_of_pytorch())) return {};
   // [K] and [1, K] of a vector, [K, 1, 1] and [1, K, 1, 1] of a map.
   const bool is_map = node.op_type() == "Conv" || node.op_type() == "ConvTranspose";
   const Shape expected = is_map ? Shape{channels, 1, 1} : Shape{channels};
@@ -166,14 +228,18 @@ std::vector<float> OnnxReader::bias_of(const Node& node, int index, std::int64_t
                                        const std::string& layer) {
   if (has_input(node, index)) {
     std::vector<float> bias = list_of(node, index, channels);
-    take(node, index, layer);
     // PyTorch computes zeros in place of a bias that a layer does not have.
-    const bool is_computed = constant(node, index)->stored == nullptr;
+    const bool is_computed = constant(node, index)->source.empty();
     const auto is_zero = [](float value) { return value == 0.0F; };
-    return is_computed && std::ranges::all_of(bias, is_zero) ? std::vector<float>() : bias;
+    if (is_computed && std::ranges::all_of(bias, is_zero)) return {};
+    take(node, index, layer);
+    return bias;
   }
   const auto later = later_bias(node, channels);
-  if (!later) return {};
+  if (!later) {
+    const bool is_of_zeros = constants_.origins().lacks_zero_bias(node);
+    return std::vector<float>(is_of_zeros ? static_cast<std::size_t>(channels) : 0);
+  }
   joined_.insert(later->add);
   std::vector<float> bias = list_of(*later->add, later->input, channels);
   take(*later->add, later->input, layer);
@@ -265,6 +331,26 @@ void OnnxReader::add_conv_transpose(const Node& node, const OnnxAttributes& attr
   set_kernel(node, name, x, id, std::move(bias), shape[1]);
 }
 
+std::pair<std::vector<float>, std::vector<float>> OnnxReader::norm_weights(const Node& node,
+                                                                           const std::string& name,
+                                                                           std::int64_t size) {
+  std::vector<float> weight = list_of(node, 1, size);
+  take(node, 1, name);
+  if (has_input(node, 2)) {
+    std::vector<float> bias = list_of(node, 2, size);
+    take(node, 2, name);
+    return {std::move(weight), std::move(bias)};
+  }
+  if (!constants_.origins().lacks_zero_bias(node)) {
+    if (constants_.origins().is_of_pytorch()) {
+      throw UsageError(
+          "without a bias (bias=False); a norm here trains one, so export one that has it");
+    }
+    layers_with_new_bias_.push_back(name);
+  }
+  return {std::move(weight), std::vector<float>(static_cast<std::size_t>(size))};
+}
+
 void OnnxReader::check_batch_norm(const OnnxAttributes& attributes) const {
   if (attributes.integer("spatial", 1) != 1) throw UsageError("with spatial 0");
 }
@@ -272,14 +358,12 @@ void OnnxReader::check_batch_norm(const OnnxAttributes& attributes) const {
 void OnnxReader::add_batch_norm(const Node& node, const OnnxAttributes& attributes) {
   const OnnxValue x = as_map(value(node, 0));
   const std::int64_t channels = map_of(x)[2];
-  const OnnxConstant* scale = constant(node, 1);
-  const std::string name =
-      name_of(node, scale != nullptr && scale->stored != nullptr ? scale->stored->name() : "");
-  constexpr std::array kTensors = {".weight", ".bias", ".running_mean", ".running_var"};
-  for (int i = 0; i < 4; ++i) {
-    weights_[name + kTensors[static_cast<std::size_t>(i)]] = list_of(node, i + 1, channels);
-    take(node, i + 1, name);
-  }
+  const std::string name = name_of(node, parameter_name(node, 1));
+  auto [weight, bias] = norm_weights(node, name, channels);
+  weights_[name + ".weight"] = std::move(weight);
+  weights_[name + ".bias"] = std::move(bias);
+  weights_[name + ".running_mean"] = list_of(node, 3, channels);
+  weights_[name + ".running_var"] = list_of(node, 4, channels);
   const BatchNormOp op{.epsilon = attributes.number("epsilon", 1e-5F),
                        .momentum = complement(attributes.number("momentum", 0.9F))};
   set_like(node, x, build_.batch_norm(x.node, name, op));
@@ -293,19 +377,8 @@ void OnnxReader::add_layer_norm(const Node& node, const OnnxAttributes& attribut
                                  shown_shape(value(node, 0))));
   }
   const OnnxValue x = in_order(value(node, 0));
-  const OnnxConstant* scale = constant(node, 1);
-  const std::string name =
-      name_of(node, scale != nullptr && scale->stored != nullptr ? scale->stored->name() : "");
-  const std::int64_t features = shape.back();
-  std::vector<float> weight = list_of(node, 1, features);
-  take(node, 1, name);
-  std::vector<float> bias(static_cast<std::size_t>(features));
-  if (has_input(node, 2)) {
-    bias = list_of(node, 2, features);
-    take(node, 2, name);
-  } else {
-    layers_with_new_bias_.push_back(name);
-  }
+  const std::string name = name_of(node, parameter_name(node, 1));
+  auto [weight, bias] = norm_weights(node, name, shape.back());
   if (!x.channels_last.empty()) {
     weight = channels_first(weight, x.channels_last);
     bias = channels_first(bias, x.channels_last);

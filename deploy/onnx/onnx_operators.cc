@@ -198,6 +198,7 @@ void OnnxReader::add_activation(const Node& node, const OnnxAttributes& /*attrib
 
 void OnnxReader::add_clip(const Node& node, const OnnxAttributes& /*attributes*/) {
   const OnnxValue& x = value(node, 0);
+  for (const int i : {1, 2}) require_fixed(node, i);
   const auto bound = [&](int index) {
     return has_input(node, index) ? constants_.number(node.input(index)) : std::nullopt;
   };
@@ -250,6 +251,7 @@ void OnnxReader::add_arithmetic(const Node& node, const OnnxAttributes& /*attrib
       throw UsageError(op == "Add" ? "of a constant that is no layer's bias and no number"
                                    : "by a constant that is no number");
     }
+    require_fixed(node, i);
     return add_number(node, value(node, 1 - i), *number, i == 0);
   }
   if (op == "Div") throw UsageError("of two values");

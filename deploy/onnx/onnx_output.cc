@@ -7,7 +7,6 @@
 #include <cmath>
 #include <utility>
 
-#include "deploy/onnx/layer_names.h"
 #include "deploy/onnx/onnx_reader.h"
 #include "models/base/errors.h"
 
@@ -56,31 +55,17 @@ void OnnxReader::drop_activation(const Node& node) {
   }
 }
 
-// An exporter that folds a batch norm into the convolution leaves its traces in names and metadata.
 void OnnxReader::note_folded_batch_norms() {
-  const auto names_one = [](std::string text) {
-    text = lower_case(std::move(text));
-    return text.find("batchnorm") != text.npos || text.find("batch_norm") != text.npos;
-  };
-  std::string first;
-  int count = 0;
+  std::vector<std::string> layers;
   for (const Node& node : file_.graph().node()) {
-    if (node.op_type() == "BatchNormalization") return;
-    if (node.op_type() != "Conv" && node.op_type() != "ConvTranspose") continue;
-    bool is_folded = node.input_size() > 2 && node.input(1).starts_with("onnx::Conv_");
-    for (const std::string& output : node.output()) is_folded = is_folded || names_one(output);
-    for (const auto& entry : node.metadata_props()) {
-      is_folded =
-          is_folded || (entry.key() != "pkg.torch.onnx.stack_trace" && names_one(entry.value()));
-    }
-    if (is_folded && ++count == 1) first = node_name(node);
+    if (has_folded_batch_norm(node)) layers.push_back(node_name(node));
   }
-  if (count == 0) return;
+  if (layers.empty()) return;
   notes_.push_back(fmt::format(
-      "the exporter folded the batch norms into {} convolution{}, such as {}, so the network "
-      "trains without them; PyTorch keeps them with training=torch.onnx.TrainingMode.TRAINING, "
+      "the exporter folded the batch norms into {} layer{}, such as {}, so the network trains "
+      "without them; PyTorch keeps them with training=torch.onnx.TrainingMode.TRAINING, "
       "do_constant_folding=False, optimize=False",
-      count, count == 1 ? "" : "s", first));
+      layers.size(), layers.size() == 1 ? "" : "s", layers.front()));
 }
 
 void OnnxReader::check_dropped_softmax(const OnnxValue& last) const {
@@ -151,6 +136,13 @@ OnnxNetwork OnnxReader::finish() {
     notes_.push_back(
         "biases or norms that the file stores once for several layers are trained apart: " +
         listed_names(copied_lists_));
+  }
+  if (!unclear_layers_.empty()) {
+    notes_.push_back(
+        "the exporter computed weights or biases of these layers, mostly by exchanging axes; a "
+        "factor that it folded would not be trained as such, which optimize=False and "
+        "do_constant_folding=False show: " +
+        listed_names(unclear_layers_));
   }
   network.notes = std::move(notes_);
   return network;

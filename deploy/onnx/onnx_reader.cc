@@ -120,6 +120,13 @@ void OnnxReader::add(const Node& node) {
     shapes_of_missing_.insert(node.output().begin(), node.output().end());
     return;
   }
+  if (const auto trained = trained_inputs(node); !trained.empty()) {
+    return refuse(node,
+                  fmt::format("of {}, which may be trained; a weight computed from trained tensors "
+                              "(pruned, scaled, normalised, a sum) is not trained as such here, so "
+                              "make it a parameter before the export, such as by prune.remove()",
+                              listed_names(trained)));
+  }
   const std::string op = operator_name(node);
   const auto row = std::ranges::find(rows(), op, &Row::op);
   // PyTorch writes these operators for a dropout that overwrites its input.
@@ -128,6 +135,17 @@ void OnnxReader::add(const Node& node) {
   }
   if (row == rows().end()) return refuse(node, "");
   add_known(node, *row, OnnxAttributes(file_, node));
+}
+
+std::vector<std::string> OnnxReader::trained_inputs(const Node& node) const {
+  std::vector<std::string> trained;
+  for (int i = 0; i < node.input_size(); ++i) {
+    if (!has_input(node, i)) continue;
+    if (constant(node, i) == nullptr) return {};
+    if (constants_.origin(node, i) == OnnxOrigin::kFixed) continue;
+    trained.push_back(shown_name(constant(node, i)->source));
+  }
+  return trained;
 }
 
 bool OnnxReader::is_of_missing_shape(const Node& node) const {

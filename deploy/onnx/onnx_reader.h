@@ -79,6 +79,8 @@ class OnnxReader {
   void refuse(const Node& node, const std::string& what);
   void throw_missing() const;
   std::string name_of(const Node& node, const std::string& weight = "");
+  // Returns the stored tensors that a node computes a constant from and that may be trained.
+  std::vector<std::string> trained_inputs(const Node& node) const;
 
   // onnx_input.cc
   void add_input();
@@ -179,10 +181,20 @@ class OnnxReader {
     int input = 0;
   };
   std::optional<LaterBias> later_bias(const Node& node, std::int64_t channels) const;
-  // Notes that a layer has a constant input of a node. Throws UsageError if another layer has it as
-  // its kernel: a copy for each would be trained apart. Exporters store equal tensors once, so a
-  // list may be shared by chance, such as the weights of two norms; each layer gets a copy of it.
+  // Notes that a layer has a constant input of a node. Throws UsageError if it is not trained, or
+  // if another layer has it as its kernel: a copy for each would be trained apart. Exporters store
+  // equal tensors once, so a bias or norm may be shared by chance; each layer gets a copy of it.
   void take(const Node& node, int index, const std::string& layer);
+  // Throws UsageError unless a constant input of a layer is a parameter of the program.
+  void require_parameter(const Node& node, int index) const;
+  // Throws UsageError if a number that a node reads may be trained.
+  void require_fixed(const Node& node, int index);
+  // Returns the name of the parameter that a node reads; "" for an input that is none.
+  std::string parameter_name(const Node& node, int index) const;
+  // Returns the weight and bias of a norm over `size` channels, whose layer is `name`.
+  std::pair<std::vector<float>, std::vector<float>> norm_weights(const Node& node,
+                                                                 const std::string& name,
+                                                                 std::int64_t size);
   std::string kernel_weight(const Node& node, std::size_t rank, Shape& shape);
   // Reads the bias of a layer from an input of the node or from a later Add; empty without one.
   std::vector<float> bias_of(const Node& node, int index, std::int64_t channels,
@@ -231,7 +243,8 @@ class OnnxReader {
   std::vector<std::pair<std::string, std::vector<std::string>>> missing_;  // nodes by what lacks
   std::vector<std::string> notes_;
   std::vector<std::string> layers_with_new_bias_;
-  std::vector<std::string> copied_lists_;  // layers with a list that another layer has, too
+  std::vector<std::string> copied_lists_;    // layers with a list that another layer has, too
+  std::vector<std::string> unclear_layers_;  // whose weights the exporter computed
 };
 
 // The padding of a convolution or a pool. Throws UsageError for a kind that is not known.

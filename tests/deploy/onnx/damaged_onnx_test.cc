@@ -125,7 +125,7 @@ const WrongFile kWrongFiles[] = {
      }},
     {"WithTwoTensorsOfOneName", "two tensors have the name fc.bias; expected one of each name",
      [](OnnxModel& model) { model.weights("fc.bias", {3}); }},
-    {"WithSharedWeights", "Gemm with the tensor square of first in node again",
+    {"WithSharedWeights", "Gemm with the tensor square of first, too; layers that share a weight",
      [](OnnxModel& model) {
        model.weights("square", {5, 5});
        model.node("Gemm", "first", {"fc", "square"});

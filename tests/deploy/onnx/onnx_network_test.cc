@@ -327,7 +327,7 @@ TEST_F(AnOnnxNetwork, SaysThatBatchNormsWereFolded) {
   model.output("/layer1/layer1.0/conv1/Conv");
   const OnnxNetwork network = read(model);
   ASSERT_EQ(network.notes.size(), 1U);
-  EXPECT_NE(network.notes.front().find("folded the batch norms into 1 convolution, such as"),
+  EXPECT_NE(network.notes.front().find("folded the batch norms into 1 layer, such as"),
             std::string::npos);
   EXPECT_EQ(network.weights.front().name, "layer1.0.conv1.weight");
 }
