@@ -11,6 +11,7 @@
 
 #include "deploy/cli/names.h"
 #include "models/base/errors.h"
+#include "models/zoo/zoo.h"
 
 namespace syncopate {
 namespace {
@@ -277,6 +278,8 @@ void require_name(std::string_view flag, const std::string& value, const Names& 
            (prefix > 0 && value.size() > prefix && value.starts_with(name.substr(0, prefix)));
   };
   if (std::ranges::any_of(names, accepts)) return;
+  // A file in place of a network's name is refused with how it is converted.
+  if (flag == "--model" && value.find('.') != std::string::npos) (void)build_network(value, {});
   throw UsageError(fmt::format("{} {}: no such name{}", flag, value.empty() ? "''" : value,
                                suggest_value(flag, value, names)));
 }

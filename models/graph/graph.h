@@ -62,6 +62,9 @@ struct InputOp {
   // Whether models compute the gradient of the loss with respect to this input: the output of an
   // earlier stage of a pipeline. The dtype is f32, the mean 0 and the deviation 1.
   bool is_differentiated = false;
+  // Whether the program that the network is from has the map [H, W, 1] as [N, H, W], such as rows
+  // of features.
+  bool is_plane = false;
 
   float unit() const noexcept;  // u
 };

@@ -154,6 +154,8 @@ class Reader {
   void check_logits(LossKind loss) const;
 
   NodeId input() const;
+  // Returns whether the shape is that of a plane, [H, W] for a map [H, W, 1].
+  bool require_shape_of_data() const;
   NodeId conv2d() const;
   NodeId conv_transpose2d() const;
   NodeId batch_norm() const;
@@ -484,11 +486,14 @@ void Reader::refuse_unread() {
 
 NodeId Reader::input() const {
   if (text_.data != nullptr) {
-    if (json_.size() > (has("name") ? 2U : 1U) + (has("inputs") ? 1U : 0U)) {
-      refuse("shape, dtype, mean and stddev come from --data and --normalize; leave them out");
+    for (const char* const key : {"dtype", "mean", "stddev"}) {
+      if (has(key))
+        refuse("dtype, mean and stddev come from --data and --normalize; leave them out");
     }
+    InputOp op = text_.data->input;
+    if (has("shape")) op.is_plane = require_shape_of_data();
     // The name in the file is for the nodes that read it; data know their input as x.
-    return build_.input(text_.data->sample_shape, text_.data->input, "x");
+    return build_.input(text_.data->sample_shape, std::move(op), "x");
   }
   const auto text = get<std::string>("dtype", "a text");
   InputOp op{.mean = finite("mean"), .stddev = finite("stddev")};
@@ -499,7 +504,28 @@ NodeId Reader::input() const {
   for (const float deviation : op.stddev) {
     if (deviation <= 0.0F) refuse("'stddev' is not positive");
   }
-  return build_.input(shape(kLargestSide), std::move(op), parameters_name());
+  Shape sides = shape(kLargestSide);
+  op.is_plane = sides.size() == 2;
+  if (op.is_plane) sides.push_back(1);
+  return build_.input(std::move(sides), std::move(op), parameters_name());
+}
+
+// A network file may name the only shape of samples that its network was made for.
+bool Reader::require_shape_of_data() const {
+  Shape wanted = shape(kLargestSide);
+  const bool is_plane = wanted.size() == 2;
+  if (is_plane) wanted.push_back(1);
+  const Shape& found = text_.data->sample_shape;
+  if (wanted == found) return is_plane;
+  const bool has_size = wanted.size() == 3 && found.size() == 3 && wanted[2] == found[2];
+  const std::string size = !has_size                ? ""
+                           : wanted[0] == wanted[1] ? std::to_string(wanted[0])
+                                                    : fmt::format("{}x{}", wanted[0], wanted[1]);
+  refuse(
+      fmt::format("the network is one for samples of {}, and the data have {}; {}, or take "
+                  "\"shape\" out of the file if the network fits both",
+                  fmt::join(wanted, "x"), fmt::join(found, "x"),
+                  has_size ? "give --image-size " + size : "give data of that shape"));
 }
 
 Shape Reader::shape(std::int64_t largest) const {

@@ -23,6 +23,13 @@ Json shortest(const std::vector<float>& values) {
   return list;
 }
 
+// Returns the shape of an input: [H, W] for a map [H, W, 1] that is a plane.
+Shape shape_in_text(const Node& input) {
+  Shape shape = input.shape;
+  if (std::get<InputOp>(input.operation).is_plane) shape.pop_back();
+  return shape;
+}
+
 // Adds the fields of the operation to the JSON of a node.
 class Writer {
  public:
@@ -30,7 +37,7 @@ class Writer {
       : graph_(graph), node_(node), json_(json) {}
 
   void operator()(const InputOp& op) const {
-    json_["shape"] = node_.shape;
+    json_["shape"] = shape_in_text(node_);
     json_["dtype"] = name(op.dtype);
     json_["mean"] = shortest(op.mean);
     json_["stddev"] = shortest(op.stddev);
@@ -176,7 +183,7 @@ std::string to_text(const Graph& graph) {
   return Json{{"name", graph.name}, {"nodes", nodes_as_json(graph)}}.dump();
 }
 
-std::string to_network_file(const Graph& graph) {
+std::string to_network_file(const Graph& graph, InputShape input_shape) {
   const NodeNames names(graph);
   std::string text = fmt::format("{{\n  \"name\": {},\n  \"nodes\": [", Json(graph.name).dump());
   const NodeId classifier = graph.nodes.back().inputs.front();
@@ -193,6 +200,9 @@ std::string to_network_file(const Graph& graph) {
     const bool is_given_elsewhere = std::holds_alternative<InputOp>(node.operation) ||
                                     std::holds_alternative<LossOp>(node.operation);
     if (!is_given_elsewhere) std::visit(Writer(graph, node, json), node.operation);
+    if (input_shape == InputShape::kFixed && id == graph.inputs().front()) {
+      json["shape"] = shape_in_text(node);
+    }
     for (const char* const key : {"features", "channels"}) {
       if (id == classifier && json.contains(key)) json[key] = "classes";
     }

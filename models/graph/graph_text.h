@@ -3,6 +3,7 @@
 // form that users write: the data give its input and its classes.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -15,9 +16,12 @@ namespace syncopate {
 // one line. The text holds all that the graph holds; shapes and parameters follow from the nodes.
 std::string to_text(const Graph& graph);
 
+// Whether a network file names the shape of its input, so that other data are refused.
+enum class InputShape : std::uint8_t { kOfData, kFixed };
+
 // Returns a graph as a network file, a line per node. "inputs" is left out where a node reads the
 // node before it. The layer that gives the classes has "features": "classes".
-std::string to_network_file(const Graph& graph);
+std::string to_network_file(const Graph& graph, InputShape input_shape = InputShape::kOfData);
 
 // Builds the graph of a text of to_text(). Throws UsageError naming the node for text in another
 // form, unknown operations and sizes out of range, and ShapeError as GraphBuilder does.

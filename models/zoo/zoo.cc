@@ -34,6 +34,29 @@ constexpr std::array kNetworks = {
     NetworkRow{"unet", "label maps: Ronneberger et al. 2015, 31 M parameters", unet, true},
 };
 
+// Returns what a file of another program is and how its network is trained; empty for other names.
+std::string why_no_network_file(std::string_view path) {
+  const auto ends_with = [&](std::initializer_list<std::string_view> suffixes) {
+    return std::ranges::any_of(suffixes, [&](auto each) { return path.ends_with(each); });
+  };
+  constexpr std::string_view kThen =
+      "net.json net.safetensors`, and give --model file:net.json --init-from net.safetensors";
+  if (ends_with({".onnx"})) {
+    return fmt::format("this is an ONNX file; run `syncopate convert {} {}", path, kThen);
+  }
+  if (ends_with({".py", ".pt", ".pth", ".ckpt", ".keras", ".h5"})) {
+    return fmt::format(
+        "networks of PyTorch and Keras are read as ONNX files; export one, as `syncopate convert "
+        "--help` shows, run `syncopate convert model.onnx {}",
+        kThen);
+  }
+  if (ends_with({".safetensors"})) {
+    return fmt::format("this is a file of weights; give --init-from {} and the --model it fits",
+                       path);
+  }
+  return "";
+}
+
 // Returns the text of a file of ordinary size. Throws FileError.
 std::string read_network_file(const std::string& path) {
   constexpr std::size_t kMostBytes = std::size_t{16} << 20;
@@ -86,10 +109,19 @@ std::vector<std::string_view> network_names() {
 Graph build_network(std::string_view model, const NetworkInput& input) {
   if (model.starts_with(kNetworkFile)) {
     const std::string path(model.substr(kNetworkFile.size()));
+    if (const std::string why = why_no_network_file(path); !why.empty()) {
+      throw UsageError(fmt::format("--model {}: {}", model, why));
+    }
     return parse_network_file(read_network_file(path), path, input);
   }
   const auto row = std::ranges::find(kNetworks, model, &NetworkRow::name);
   if (row != kNetworks.end()) return row->build(input);
+  if (const std::string why = why_no_network_file(model); !why.empty()) {
+    throw UsageError(fmt::format("--model {}: {}", model, why));
+  }
+  if (model.ends_with(".json")) {
+    throw UsageError(fmt::format("--model {}: for a network file, give file:{}", model, model));
+  }
   throw UsageError(fmt::format("--model {}: no such network; choose one of {}", model,
                                fmt::join(network_names(), ", ")));
 }

@@ -133,6 +133,14 @@ class WeightsLoader {
     return entry != nullptr && entry->shape == shape;
   }
 
+  // Whether two weights of dense layers differ in the number of inputs. The first layer of the head
+  // reads the body, whose values do not depend on the number of classes.
+  bool has_other_inputs(const TensorEntry& entry, const Shape& shape) const {
+    if (shape.size() != 2) return false;
+    const std::size_t inputs = of_keras_ ? 0 : 1;
+    return entry.shape.size() != 2 || entry.shape[inputs] != shape[inputs];
+  }
+
   // The shape of a parameter in this file; Keras has the output channels last.
   Shape shape_in_file(const Parameter& parameter) const {
     Shape shape = of_keras_ ? parameter.shape : parameter.file_shape;
@@ -157,7 +165,11 @@ class WeightsLoader {
     const Shape shape = shape_in_file(parameter);
     const TensorEntry* entry = find(parameter.name);
     if (!fits(entry, shape)) {
-      if (!head_.contains(static_cast<int>(i))) refuse_tensor(parameter.name, shape, entry);
+      const bool is_first_of_head = !head_.empty() && static_cast<int>(i) == *head_.begin();
+      if (!head_.contains(static_cast<int>(i)) ||
+          (is_first_of_head && entry != nullptr && has_other_inputs(*entry, shape))) {
+        refuse_tensor(parameter.name, shape, entry);
+      }
       const Tensor fresh = make_host_tensor(parameter.shape, DType::kF32);
       fill_initial_value(parameter, seed_, fresh);
       std::ranges::copy(fresh.f32(), memory.begin());
@@ -232,8 +244,8 @@ class WeightsLoader {
         found == nullptr ? "which the file lacks" : "the file has " + to_string(found->shape),
         names_.note().empty() ? "" : fmt::format(" (names {})", names_.note()),
         found == nullptr ? advice_for_shard() : "",
-        found != nullptr && name == graph_.parameters.front().name
-            ? ", and data with as many inputs"
+        found != nullptr && (name == graph_.parameters.front().name || is_of_head(name))
+            ? ", and data with as many inputs, such as pictures of the same --image-size"
             : ""));
   }
 
@@ -244,6 +256,11 @@ class WeightsLoader {
       return fmt::format("{}, which lists this shard and the others, or ", index.string());
     const bool is_shard = path_.stem().string().find("-of-") != std::string::npos;
     return is_shard ? "the .index.json of all shards, or " : "";
+  }
+
+  bool is_of_head(const std::string& name) const {
+    return std::ranges::any_of(
+        head_, [&](int i) { return graph_.parameters[static_cast<std::size_t>(i)].name == name; });
   }
 
   std::string note() const {

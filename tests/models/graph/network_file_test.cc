@@ -48,6 +48,29 @@ const std::string kFlatten = R"({"op": "flatten"})";
 const std::string kDense = R"({"op": "dense", "name": "fc", "features": "classes"})";
 const std::string kLoss = R"({"op": "softmax-cross-entropy"})";
 
+TEST(ANetworkFile, MayNameTheShapeOfItsSamples) {
+  const NetworkInput data = data_of({8, 8, 2});
+  const Graph graph = parse(file_of({kInput, kFlatten, kDense, kLoss}), data);
+  const std::string text = to_network_file(graph, InputShape::kFixed);
+  EXPECT_NE(text.find("\"shape\": [8,8,2]"), std::string::npos) << text;
+  EXPECT_EQ(to_text(parse(text, data)), to_text(graph));
+  EXPECT_NE(refusal(text, data_of({16, 16, 2})).find("give --image-size 8"), std::string::npos);
+}
+
+// Of programs that have no axis of channels, such as rows of features.
+TEST(ANetworkFile, MayHaveAPlaneAsItsInput) {
+  const NetworkInput data = data_of({6, 8, 1});
+  const std::string text =
+      file_of({R"({"op": "input", "shape": [6, 8]})", kFlatten, kDense, kLoss});
+  const Graph graph = parse(text, data);
+  EXPECT_EQ(graph.input_shape(), (Shape{6, 8, 1}));
+  EXPECT_TRUE(std::get<InputOp>(graph.first_input().operation).is_plane);
+  EXPECT_EQ(to_text(parse_graph(to_text(graph))), to_text(graph));
+  EXPECT_TRUE(std::get<InputOp>(parse_graph(to_text(graph)).first_input().operation).is_plane);
+  EXPECT_NE(to_network_file(graph, InputShape::kFixed).find("\"shape\": [6,8]"), std::string::npos);
+  EXPECT_NE(refusal(text, data_of({6, 9, 1})).find("samples of 6x8x1"), std::string::npos);
+}
+
 TEST(ANetworkFile, GivesTheNetworkThatItWasPrintedFrom) {
   for (const NetworkRow& row : networks()) {
     NetworkInput data = data_of({64, 64, 3});
@@ -292,8 +315,17 @@ std::vector<Mistake> mistakes() {
                 kDense, kLoss}),
        "net.json:4: node 'r' (relu): no later node reads it"},
       // What the data and the flags give.
-      {file_of({R"({"op": "input", "shape": [8, 8, 2]})", kFlatten, kDense, kLoss}),
-       "net.json:3: node 'x' (input): shape, dtype, mean and stddev come from --data"},
+      {file_of({R"({"op": "input", "mean": [0.5, 0.5]})", kFlatten, kDense, kLoss}),
+       "net.json:3: node 'x' (input): dtype, mean and stddev come from --data"},
+      {file_of({R"({"op": "input", "shape": [4, 4, 2]})", kFlatten, kDense, kLoss}),
+       "net.json:3: node 'x' (input): the network is one for samples of 4x4x2, and the data have "
+       "8x8x2; give --image-size 4, or take"},
+      {file_of({R"({"op": "input", "shape": [4, 6, 2]})", kFlatten, kDense, kLoss}),
+       "net.json:3: node 'x' (input): the network is one for samples of 4x6x2, and the data have "
+       "8x8x2; give --image-size 4x6, or take"},
+      {file_of({R"({"op": "input", "shape": [8, 8, 3]})", kFlatten, kDense, kLoss}),
+       "net.json:3: node 'x' (input): the network is one for samples of 8x8x3, and the data have "
+       "8x8x2; give data of that shape"},
       {second(kInput), "net.json:4: node 1 (input): the name 'x' is that of node 0, too"},
       {file_of({kInput, kFlatten, kDense,
                 R"({"op": "softmax-cross-entropy", "label_smoothing": 0.1})"}),
@@ -358,6 +390,31 @@ TEST(ANetworkFile, IsRefusedIfItCannotBeRead) {
   EXPECT_THROW((void)build_network("file:/none/net.json", data_of({8, 8, 2})), FileError);
   EXPECT_THROW((void)build_network("file:/tmp", data_of({8, 8, 2})), FileError);
   EXPECT_THROW((void)build_network("file:/dev/zero", data_of({8, 8, 2})), FileError);
+}
+
+TEST(AModelOfAnotherProgram, IsToldHowItIsConverted) {
+  const auto refusal_of = [](const std::string& model) -> std::string {
+    try {
+      (void)build_network(model, data_of({8, 8, 2}));
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string kThen =
+      " net.json net.safetensors`, and give --model file:net.json --init-from net.safetensors";
+  EXPECT_EQ(refusal_of("file:a/model.onnx"),
+            "--model file:a/model.onnx: this is an ONNX file; run `syncopate convert a/model.onnx" +
+                kThen);
+  EXPECT_EQ(refusal_of("net.py"),
+            "--model net.py: networks of PyTorch and Keras are read as ONNX files; export one, as "
+            "`syncopate convert --help` shows, run `syncopate convert model.onnx" +
+                kThen);
+  for (const char* const name : {"file:net.pt", "net.pth", "model.keras", "file:m.h5"}) {
+    EXPECT_NE(refusal_of(name).find("syncopate convert"), std::string::npos) << name;
+  }
+  EXPECT_EQ(refusal_of("net.json"), "--model net.json: for a network file, give file:net.json");
+  EXPECT_NE(refusal_of("w.safetensors").find("give --init-from w.safetensors"), std::string::npos);
 }
 
 }  // namespace

@@ -248,6 +248,23 @@ TEST_F(WeightsFile, WithAnotherNumberOfClassesLeavesTheHeadFresh) {
   EXPECT_EQ(in_file_order(graph, 3), in_order);
 }
 
+// Pictures of another size give a head of a fixed window another number of inputs.
+TEST_F(WeightsFile, WithAnotherNumberOfInputsOfTheHeadIsRefused) {
+  std::vector<RawTensor> tensors = small_file(5);
+  for (RawTensor& each : tensors) {
+    if (each.name != "fc.weight") continue;
+    each.shape = {5, 12};
+    each.bytes = bytes_of(exact_values("fc.weight", 60));
+  }
+  write(tensors);
+  EXPECT_NE(usage_error_of(checkpoint_graph("small", 5))
+                .find("network small has fc.weight [5, 48], the file has [5, 12]; give the --model "
+                      "that the file belongs to, and data with as many inputs, such as pictures of "
+                      "the same --image-size"),
+            std::string::npos)
+      << usage_error_of(checkpoint_graph("small", 5));
+}
+
 TEST_F(WeightsFile, LeavesAllLayersOfALongerHeadFresh) {
   write(torchvision_tensors(network("resnet20", 10)));
   EXPECT_EQ(load(network("resnet20", 5, {16})),
