@@ -28,7 +28,19 @@ void OnnxReader::add_input() {
                     "fixed sizes but N",
                     file_.path().string(), found));
   };
-  if (inputs.size() != 1) expect(fmt::format("{} inputs", inputs.size()));
+  if (inputs.size() != 1) {
+    std::vector<std::string> names;
+    for (const auto* input : inputs) names.push_back(shown_name(input->name()));
+    // Keras's exporter makes the numbers of a Normalization layer inputs.
+    const bool has_constants = std::ranges::any_of(names, [](const std::string& each) {
+      return each.find("normalization") != std::string::npos;
+    });
+    expect(fmt::format("{} inputs{}{}{}", inputs.size(), names.empty() ? "" : ", ",
+                       listed_names(names),
+                       has_constants ? " (numbers of a Normalization layer of Keras: export the "
+                                       "model without it, and normalise the data)"
+                                     : ""));
+  }
   const auto& type = inputs[0]->type().tensor_type();
   const std::string& name = inputs[0]->name();
   std::vector<std::string> sides;
@@ -61,7 +73,7 @@ void OnnxReader::add_input() {
     if (sample[i] > most) expect(fmt::format("input {} is {}", shown_name(name), input_shape_));
   }
   const auto channels = static_cast<std::size_t>(sample.back());
-  InputOp op{.dtype = DType::kF32};
+  InputOp op{.dtype = DType::kF32, .is_plane = form == OnnxForm::kPlane};
   const std::size_t means = sample.size() == 1 ? 1 : channels;
   op.mean.assign(means, 0.0F);
   op.stddev.assign(means, 1.0F);

@@ -15,7 +15,7 @@ namespace {
 
 using proto::onnx::NodeProto;
 
-constexpr std::size_t kListedKinds = 40;
+constexpr std::size_t kListedKinds = 12;
 constexpr std::int64_t kMostOnnxElements = std::int64_t{1} << 36;
 
 // Returns the message of GraphBuilder without the node's name in front.
@@ -23,6 +23,15 @@ std::string why(const ShapeError& error) {
   const std::string what = error.what();
   const std::size_t colon = what.find(": ");
   return colon == std::string::npos ? what : what.substr(colon + 2);
+}
+
+bool is_of_adaptive_pool(const NodeProto& node) {
+  return std::ranges::any_of(node.metadata_props(), [](const auto& entry) {
+    const std::string text = lower_case(entry.value());
+    return text.find("adaptiveavgpool") != text.npos || text.find("adaptivemaxpool") != text.npos ||
+           text.find("adaptive_avg_pool") != text.npos ||
+           text.find("adaptive_max_pool") != text.npos;
+  });
 }
 
 }  // namespace
@@ -129,9 +138,11 @@ void OnnxReader::add(const Node& node) {
   }
   const std::string op = operator_name(node);
   const auto row = std::ranges::find(rows(), op, &Row::op);
-  // PyTorch writes these operators for a dropout that overwrites its input.
-  if (op == "RandomUniformLike") {
-    return refuse(node, "of a dropout with inplace=True; export it with inplace=False");
+  if (op.starts_with("Random") || op == "Bernoulli" || op == "Multinomial") {
+    return refuse(node,
+                  "of a random layer: export a dropout with inplace=False; stochastic depth, "
+                  "Dropout2d and augmentation have no counterpart, so set their rate to 0, or "
+                  "take them out");
   }
   if (row == rows().end()) return refuse(node, "");
   add_known(node, *row, OnnxAttributes(file_, node));
@@ -182,7 +193,10 @@ void OnnxReader::add_known(const Node& node, const Row& row, const OnnxAttribute
       if (writer != writers_.end() && writer->second->output(0) != input) {
         return refuse(node, "of the second output of " + shown_name(writer->second->op_type()));
       }
-      if (writer != writers_.end()) return;
+      if (writer != writers_.end()) {
+        has_unchecked_ = true;
+        return;
+      }
       file_.damaged(fmt::format("node {} ({}) reads the value {}, which no node writes",
                                 node_name(node), row.op, shown_name(input)));
     }
@@ -204,7 +218,11 @@ void OnnxReader::add_known(const Node& node, const Row& row, const OnnxAttribute
 
 void OnnxReader::refuse(const Node& node, const std::string& what) {
   const std::string op = node.domain() == kJoinedDomain ? node.op_type() : operator_name(node);
-  const std::string text = shown_name(op) + (what.empty() ? "" : " ") + what;
+  std::string text = shown_name(op) + (what.empty() ? "" : " ") + what;
+  // PyTorch writes such a pool as dozens of nodes.
+  if (is_of_adaptive_pool(node)) {
+    text = "an adaptive pool to a size that does not divide that of the map";
+  }
   auto entry = std::ranges::find(missing_, text, [](const auto& each) { return each.first; });
   if (entry == missing_.end()) entry = missing_.insert(entry, {text, {}});
   entry->second.push_back(node_name(node));
@@ -221,8 +239,9 @@ void OnnxReader::throw_missing() const {
         fmt::format("{} in node{} {}", what, nodes.size() == 1 ? "" : "s", listed_names(nodes)));
   }
   throw UsageError(
-      fmt::format("{}: no counterpart here: {}; `syncopate convert --help` lists what is taken",
-                  file_.path().string(), fmt::join(all, "; ")));
+      fmt::format("{}: no counterpart here: {}; `syncopate convert --help` lists what is taken{}",
+                  file_.path().string(), fmt::join(all, "; "),
+                  has_unchecked_ ? ", and nodes behind these were not checked" : ""));
 }
 
 std::string OnnxReader::name_of(const Node& node, const std::string& weight) {

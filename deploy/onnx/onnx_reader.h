@@ -241,6 +241,7 @@ class OnnxReader {
   std::map<std::string, std::string> weight_users_;    // layers by the stored tensor that they have
   std::map<std::string, std::vector<float>> weights_;  // by the names of the graph
   std::vector<std::pair<std::string, std::vector<std::string>>> missing_;  // nodes by what lacks
+  bool has_unchecked_ = false;  // a node reads the output of one that was refused
   std::vector<std::string> notes_;
   std::vector<std::string> layers_with_new_bias_;
   std::vector<std::string> copied_lists_;    // layers with a list that another layer has, too

@@ -191,8 +191,11 @@ class OnnxWriter {
     return added.output(0);
   }
 
-  void add(const Node& node, const InputOp& /*operation*/) {
-    add_value(*onnx().add_input(), output(), node.shape);
+  void add(const Node& node, const InputOp& operation) {
+    auto& added = *onnx().add_input();
+    if (!operation.is_plane) return add_value(added, output(), node.shape);
+    add_value(added, output(), {node.shape[0], node.shape[1]});
+    values_.back() = value_between("Unsqueeze", {output(), list("axes", {1})}, "map");
   }
 
   template <typename Convolution>

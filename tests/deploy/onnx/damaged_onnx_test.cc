@@ -51,7 +51,7 @@ const WrongFile kWrongFiles[] = {
      [](OnnxModel& model) { model.message.clear_opset_import(); }},
     {"WithoutAnInput", "0 inputs; expected one",
      [](OnnxModel& model) { graph_of(model).clear_input(); }},
-    {"WithTwoInputs", "2 inputs; expected one",
+    {"WithTwoInputs", "2 inputs, x, mask; expected one",
      [](OnnxModel& model) { graph_of(model).add_input()->set_name("mask"); }},
     {"WithAnOpenHeight", "input x is [N, 3, height, 8]",
      [](OnnxModel& model) {

@@ -345,6 +345,12 @@ TEST_F(AnOnnxNetwork, NamesAllOperatorsThatHaveNoCounterpartAtOnce) {
                 ": no counterpart here: LRN in nodes up1, up2; Conv with dilations of 2 in node "
                 "wide; com.microsoft::FusedConv in node fused; `syncopate convert --help` lists "
                 "what is taken");
+  // What is behind a known node that reads a missing one is not known.
+  model.node("Relu", "relu", {"fused"});
+  model.message.mutable_graph()->mutable_output(0)->set_name("relu");
+  EXPECT_NE(error_of(model).find("lists what is taken, and nodes behind these were not checked"),
+            std::string::npos)
+      << error_of(model);
 }
 
 // x.view(x.size(0), -1) behind a node that is refused.
@@ -417,12 +423,45 @@ TEST_F(AnOnnxNetwork, HasTheSwishOfOpset24) {
   EXPECT_NE(error_of(model).find("Swish with alpha 2; expected 1"), std::string::npos);
 }
 
-TEST_F(AnOnnxNetwork, NamesADropoutThatOverwritesItsInput) {
-  OnnxModel model({0, 4});
-  model.node("RandomUniformLike", "noise", {"x"});
-  model.node("Mul", "fc", {"x", "noise"});
-  model.output("fc");
-  EXPECT_NE(error_of(model).find("dropout with inplace=True"), std::string::npos)
+// PyTorch writes RandomUniformLike for stochastic depth, Dropout2d and a dropout with inplace=True.
+TEST_F(AnOnnxNetwork, NamesTheRandomLayersThatMayBeMeant) {
+  for (const char* const op : {"RandomUniformLike", "RandomUniform", "Bernoulli"}) {
+    OnnxModel model({0, 4});
+    model.node(op, "noise", {"x"});
+    model.node("Mul", "fc", {"x", "noise"});
+    model.output("fc");
+    for (const char* const text :
+         {"of a random layer", "inplace=False", "stochastic depth", "Dropout2d"}) {
+      EXPECT_NE(error_of(model).find(text), std::string::npos) << op << ": " << error_of(model);
+    }
+  }
+}
+
+TEST_F(AnOnnxNetwork, NamesAnAdaptivePoolInPlaceOfItsNodes) {
+  OnnxModel model = map_of_four();
+  const std::vector<std::vector<std::string>> values = {
+      {"namespace", ": net.Sequential/1: torch.nn.modules.pooling.AdaptiveAvgPool2d/index: aten"},
+      {"pkg.torch.onnx.stack_trace", "File net.py, in forward: F.adaptive_avg_pool2d(x, 7)"}};
+  std::string x = "map";
+  for (const char* const op : {"Floor", "GatherND"}) {
+    auto& entry = *model.node(op, std::string(op) + "1", {x}).add_metadata_props();
+    entry.set_key(values[x == "map" ? 0 : 1][0]);
+    entry.set_value(values[x == "map" ? 0 : 1][1]);
+    x = std::string(op) + "1";
+  }
+  model.output(x);
+  EXPECT_NE(error_of(model).find("no counterpart here: an adaptive pool to a size that does not "
+                                 "divide that of the map in nodes Floor1, GatherND1;"),
+            std::string::npos)
+      << error_of(model);
+}
+
+TEST_F(AnOnnxNetwork, NamesItsInputsIfThereAreSeveral) {
+  OnnxModel model = small_onnx_network();
+  model.message.mutable_graph()->add_input()->set_name("net/normalization_1/Sub/y:0");
+  EXPECT_NE(error_of(model).find("2 inputs, x, net/normalization_1/Sub/y:0 (numbers of a "
+                                 "Normalization layer of Keras: export the model without it"),
+            std::string::npos)
       << error_of(model);
 }
 

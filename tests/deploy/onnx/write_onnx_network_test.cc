@@ -99,6 +99,30 @@ TEST_F(AnOnnxFileOf, ANetworkWithDropoutHasItSwitchedOff) {
                 "the dropout of 0.2 in node classifier.0 is switched off and was left out"});
 }
 
+// A network whose program has no axis of channels takes the samples of that program.
+TEST_F(AnOnnxFileOf, RowsOfFeaturesHasTheInputOfTheirProgram) {
+  OnnxModel rows({0, 6, 8});
+  rows.weights("m.weight", {8, 8});
+  rows.node("MatMul", "m", {"x", "m.weight"});
+  rows.list("axes", {1});
+  set(rows.node("ReduceMean", "mean", {"m", "axes"}), "keepdims", std::int64_t{0});
+  rows.weights("fc.weight", {8, 5});
+  rows.weights("fc.bias", {5});
+  rows.node("Gemm", "fc", {"mean", "fc.weight", "fc.bias"});
+  rows.output("fc");
+  rows.save(path());
+  const Graph graph = read_onnx_network(path()).graph;
+  EXPECT_EQ(graph.input_shape(), (Shape{6, 8, 1}));
+  expect_same_when_read(graph);
+  ModelProto model;
+  std::ifstream file(path(), std::ios::binary);
+  ASSERT_TRUE(model.ParseFromString(std::string(std::istreambuf_iterator<char>(file), {})));
+  const auto& shape = model.graph().input(0).type().tensor_type().shape();
+  ASSERT_EQ(shape.dim_size(), 3);
+  EXPECT_EQ(shape.dim(1).dim_value(), 6);
+  EXPECT_EQ(shape.dim(2).dim_value(), 8);
+}
+
 TEST_F(AnOnnxFileOf, AnyNetworkHasOneNameForEachValue) {
   write(of_zoo("resnet20", {16, 16, 3}, 4));  // has a shortcut, which `convert` does not read
   ModelProto model;
