@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <thread>
 
 #include "models/base/errors.h"
 #include "models/base/own_program.h"
+#include "models/base/resource_limits.h"
 
 namespace syncopate::bench {
 namespace {
@@ -34,7 +34,7 @@ std::string find_jemalloc() {
 Words mpi_command(const AllReduceOptions& options, const Words& settings) {
   require_built("mpi_all_reduce", "openmpi-bin and libopenmpi-dev");
   Words words = {"env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun"};
-  if (static_cast<unsigned>(options.ranks) <= std::thread::hardware_concurrency()) {
+  if (options.ranks <= usable_cpu_count()) {
     words.insert(words.end(), {"--bind-to", "core"});
   } else {
     words.emplace_back("--oversubscribe");

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "bench/compare/compare.h"
@@ -23,10 +22,10 @@
 #include "deploy/cli/command_line.h"
 #include "deploy/cli/fault_flags.h"
 #include "deploy/cli/flag_set.h"
-#include "models/base/affinity.h"
 #include "models/base/environment.h"
 #include "models/base/errors.h"
 #include "models/base/own_program.h"
+#include "models/base/resource_limits.h"
 #include "models/zoo/zoo.h"
 
 namespace syncopate::bench {
@@ -261,8 +260,7 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
   override_if_given(options.seeds, seeds_);
   override_if_given(options.evaluations, evaluations_);
   override_if_given(options.target_accuracy, target_accuracy_);
-  options.jobs =
-      jobs_.value_or(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+  options.jobs = jobs_.value_or(usable_cpu_count());
   apply_faults(options);
   if (options.program.empty()) options.program = find_program();
   if (options.clock == Clock::kReal && !fs::exists(options.program)) {
@@ -282,7 +280,7 @@ void CompareFlags::add_default_variants(CompareOptions& options) const {
       options.left_out.push_back(variant.label + ": at least one worker must be waited for");
     }
     // One device is also shown with all CPUs, which several workers would share.
-    const int cpus = static_cast<int>(usable_cpus().size());
+    const int cpus = usable_cpu_count();
     const bool has_cpu = options.shared.options.strategy.devices.front().kind == DeviceKind::kCpu;
     const bool is_one_device = variant.strategy == "one-device" && options.clock == Clock::kReal;
     if (is_one_device && has_cpu && cpus > threads_per_worker(options)) {

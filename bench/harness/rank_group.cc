@@ -22,6 +22,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/own_program.h"
+#include "models/base/resource_limits.h"
 
 namespace syncopate::bench {
 namespace {
@@ -235,7 +236,7 @@ void RankGroup::barrier(const Deadline& deadline) {
     return;
   }
   // With more ranks than cores, a waiting rank yields at once: the awaited rank may need this core.
-  const bool crowded = static_cast<unsigned>(size_) > std::thread::hardware_concurrency();
+  const bool crowded = size_ > usable_cpu_count();
   for (std::uint64_t spins = 0; shared_->generation.load(std::memory_order_acquire) == generation;
        ++spins) {
     if (!crowded && spins < kSpinsBeforeYield) {

@@ -7,7 +7,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 
 #include "bench/harness/bench_commands.h"
 #include "bench/harness/measure.h"
@@ -111,7 +110,7 @@ void run_input(InputBenchOptions options) {
 
 Command declare_input(FlagSet& flags, const Environment& environment) {
   const auto options = std::make_shared<InputBenchOptions>();
-  options->lanes = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  options->lanes = usable_cpu_count();
   options->cache_dir = default_cache_dir(environment);
   flags.add("--data", &options->data, "data set: " + data_patterns(" | "), {.value = "NAME"});
   flags.add("--batch-size", &options->input.batch_size, "samples per batch",

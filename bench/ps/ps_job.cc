@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/base/affinity.h"
 #include "models/base/errors.h"
+#include "models/base/resource_limits.h"
 #include "ps/server/server.h"
 #include "ps/shard/consistency.h"
 
@@ -74,7 +74,7 @@ ps::wire::DeclarationT declare(const PsJobOptions& options, const ArenaLayout& l
 
 PsJobServer::PsJobServer(const PsJobOptions& options, int index, const Endpoint& rendezvous,
                          FileDescriptor listening) {
-  const int threads = std::clamp(static_cast<int>(usable_cpus().size()), 1, kMostUpdateThreads);
+  const int threads = std::clamp(usable_cpu_count(), 1, kMostUpdateThreads);
   ps::ServerOptions server{.index = index,
                            .workers = options.workers,
                            .servers = options.servers,

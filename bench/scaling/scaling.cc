@@ -7,13 +7,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 
 #include "bench/harness/bench_commands.h"
 #include "bench/harness/measure.h"
 #include "bench/harness/report.h"
 #include "bench/scaling/scaling_sides.h"
 #include "models/base/errors.h"
+#include "models/base/resource_limits.h"
 #include "models/zoo/zoo.h"
 #include "worker/run/run_data.h"
 
@@ -149,7 +149,7 @@ void run_scaling(ScalingOptions options) {
 
 Command declare_scaling(FlagSet& flags, const Environment& environment) {
   const auto options = std::make_shared<ScalingOptions>();
-  options->threads_total = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  options->threads_total = usable_cpu_count();
   flags.add("--model", &options->models, "networks",
             {.choices = workload_models_and_files(), .separator = ','});
   flags.add("--replicas", &options->replicas, "numbers of replicas, the first one the base",

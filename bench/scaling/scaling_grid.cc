@@ -13,8 +13,8 @@
 #include "bench/scaling/scaling_page.h"
 #include "bench/scaling/scaling_sides.h"
 #include "bench/scaling/scaling_table.h"
-#include "models/base/affinity.h"
 #include "models/base/errors.h"
+#include "models/base/resource_limits.h"
 
 namespace syncopate::bench {
 namespace {
@@ -138,7 +138,7 @@ void run_scaling_grid(const ScalingOptions& options) {
       combinations_of(*options.grid, options.strategies);
   const std::vector<Workload> workloads = workloads_of(options);
   for (const ScalingCombination& c : combinations) batch_per_replica(options, 1, c.replicas);
-  const int cpus = static_cast<int>(usable_cpus().size());
+  const int cpus = usable_cpu_count();
   ScalingReport report{.command = options.command, .processor = processor_name(), .tables = {}};
   nlohmann::json document = nlohmann::json::array();
   for (const Workload& workload : workloads) {

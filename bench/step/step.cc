@@ -9,7 +9,6 @@
 #include <numeric>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -26,6 +25,7 @@
 #include "deploy/cli/command_line.h"
 #include "deploy/cli/device_flags.h"
 #include "models/base/errors.h"
+#include "models/base/resource_limits.h"
 #include "models/optim/optimizer.h"
 #include "models/zoo/zoo.h"
 #include "worker/run/run_data.h"
@@ -280,7 +280,7 @@ void run_step(StepOptions options) {
 
 Command declare_step(FlagSet& flags, const Environment& environment) {
   const auto options = std::make_shared<StepOptions>();
-  options->training.lanes = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  options->training.lanes = usable_cpu_count();
   flags.add("--model", &options->models, "networks",
             {.choices = workload_models_and_files(), .separator = ','});
   flags.add("--batch-size", &options->batch_size, "samples per step",

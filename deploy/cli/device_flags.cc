@@ -12,9 +12,9 @@
 
 #include "deploy/cli/fault_flags.h"
 #include "models/backend/cuda_module.h"
-#include "models/base/affinity.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "models/base/resource_limits.h"
 #include "ps/net/endpoint.h"
 #include "strategies/cluster/resolvers/visible_gpus.h"
 
@@ -241,14 +241,15 @@ std::unique_ptr<DeviceMonitor> monitor_devices(const TrainOptions& options) {
 }
 
 void warn_of_threads(const TrainOptions& options) {
-  const auto cpus = static_cast<int>(usable_cpus().size());
+  const CpuLimits cpus = cpu_limits();
   const StrategyOptions& strategy = options.strategy;
-  if (strategy.lanes == 0 || strategy.lanes * strategy.replicas <= cpus) return;
+  if (strategy.lanes == 0 || strategy.lanes * strategy.replicas <= cpus.usable()) return;
   if (strategy.devices.front().kind != DeviceKind::kCpu || options.shares_devices) return;
   log(LogLevel::kWarning,
-      fmt::format("--threads {} for {} replica{}: this process may use {} CPUs, and more threads "
+      fmt::format("--threads {} for {} replica{}: this process may use {}, and more threads "
                   "than CPUs train more slowly",
-                  strategy.lanes, strategy.replicas, strategy.replicas == 1 ? "" : "s", cpus));
+                  strategy.lanes, strategy.replicas, strategy.replicas == 1 ? "" : "s",
+                  describe(cpus)));
 }
 
 }  // namespace syncopate

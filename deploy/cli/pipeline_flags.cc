@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "models/base/affinity.h"
 #include "models/base/errors.h"
+#include "models/base/resource_limits.h"
 #include "worker/run/run_sizes.h"
 
 namespace syncopate {
@@ -35,14 +35,14 @@ void take_stages(const FlagSet& flags, TrainOptions& options) {
                     tasks == 2 ? "" : "s", of_cut));
   }
   strategy.stages = stages;
-  const std::size_t cpus = usable_cpus().size();
+  const CpuLimits cpus = cpu_limits();
   const bool is_on_gpus = strategy.devices.front().kind == DeviceKind::kCuda;
   if (tasks > 1 || is_on_gpus || options.shares_devices) return;
-  if (static_cast<std::size_t>(stages) > cpus) {
-    throw UsageError(fmt::format(
-        "--stages {}: this process may use {} of the CPUs, and stages that share one do not "
-        "compute at the same time; give fewer, or add --share-devices if that is meant",
-        stages, cpus));
+  if (stages > cpus.usable()) {
+    throw UsageError(
+        fmt::format("--stages {}: this process may use {}, and stages that share one do not "
+                    "compute at the same time; give fewer, or add --share-devices if that is meant",
+                    stages, describe(cpus)));
   }
 }
 

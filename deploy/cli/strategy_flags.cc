@@ -13,6 +13,7 @@
 #include "deploy/cli/pipeline_flags.h"
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
+#include "models/base/resource_limits.h"
 #include "strategies/collective/collectives.h"
 #include "worker/run/run_sizes.h"
 
@@ -119,13 +120,13 @@ void check_replicas(const TrainOptions& options) {
         replicas));
   }
   if (is_on_gpus(options)) return;  // replicas on several GPUs can share one CPU
-  const std::size_t cpus = usable_cpus().size();
-  if (static_cast<std::size_t>(replicas) > cpus && !options.shares_devices) {
+  const CpuLimits cpus = cpu_limits();
+  if (replicas > cpus.usable() && !options.shares_devices) {
     throw UsageError(fmt::format(
-        "--replicas {}: this process may use {} of the CPUs, and replicas that share one wait for "
+        "--replicas {}: this process may use {}, and replicas that share one wait for "
         "each other; give fewer, or add --share-devices if that is meant (launch gives each worker "
         "its part of the CPUs; its --bind none does not)",
-        replicas, cpus));
+        replicas, describe(cpus)));
   }
 }
 
@@ -228,10 +229,11 @@ void add_strategy_flags(FlagSet& flags, StrategyFlags& words, TrainOptions& opti
             {.value = "NODE,...", .default_text = "stages of equal work", .separator = ','});
   flags.add("--share-devices", &options.shares_devices,
             "permission for more replicas than CPUs, and for tasks that share a GPU");
-  flags.add(
-      "--threads", &strategy.lanes,
-      "compute threads per replica; two runs are bit-equal only with equal numbers",
-      {.default_text = "the CPUs, divided among the replicas", .least = 1, .most = kMostThreads});
+  flags.add("--threads", &strategy.lanes,
+            "compute threads per replica; two runs are bit-equal only with equal numbers",
+            {.default_text = "the CPUs, at most the CPU quota, divided among the replicas",
+             .least = 1,
+             .most = kMostThreads});
   flags.add("--collective", &strategy.collective, "implementation of the all-reduce",
             {.choices = collective_names()});
   add_choice(flags, "--transport", strategy.transport, kTransports,

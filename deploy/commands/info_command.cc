@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 #include <ostream>
-#include <thread>
 
 #include "deploy/cli/flag.h"
 #include "deploy/commands/commands.h"
@@ -13,6 +12,7 @@
 #include "models/backend/cuda_module.h"
 #include "models/base/errors.h"
 #include "models/base/isa.h"
+#include "models/base/resource_limits.h"
 #include "models/zoo/zoo.h"
 #include "strategies/cluster/cluster_spec.h"
 #include "strategies/cluster/resolvers/resolvers.h"
@@ -105,10 +105,15 @@ Json facts() {
     libraries.push_back(
         {{"name", library.name}, {"built", library.built}, {"loaded", library.loaded}});
   }
+  const CpuLimits cpus = cpu_limits();
+  Json quota;  // null without a quota
+  if (cpus.quota) quota = *cpus.quota;
   return {{"version", program_version()},
           {"compiler", compiler_version()},
           {"isa", name(detect_isa())},
-          {"cpus", std::thread::hardware_concurrency()},
+          {"cpus", cpus.usable()},
+          {"cpu_affinity", cpus.affinity},
+          {"cpu_quota", quota},
           {"devices", devices()},
           {"cuda", cuda_state()},
           {"strategies", rows_as_json(strategies())},
@@ -130,7 +135,7 @@ int run_info(const InfoOptions& options, std::ostream& out) {
   }
   out << "syncopate " << program_version() << ", built with " << compiler_version() << '\n';
   print_line("instruction set", kInfoColumn, std::string(name(detect_isa())), out);
-  print_line("CPUs", kInfoColumn, json.at("cpus").dump(), out);
+  print_line("CPUs", kInfoColumn, describe(cpu_limits()), out);
   std::string devices;
   for (const Json& device : json.at("devices")) {
     devices += (devices.empty() ? "" : " ") + device.get<std::string>();

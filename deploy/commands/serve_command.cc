@@ -9,11 +9,11 @@
 #include <optional>
 
 #include "deploy/commands/commands.h"
-#include "models/base/affinity.h"
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "models/base/open_files.h"
+#include "models/base/resource_limits.h"
 #include "ps/net/endpoint.h"
 #include "ps/server/order_record.h"
 #include "ps/server/server.h"
@@ -59,9 +59,7 @@ FileDescriptor listening_socket(const ClusterSpec& cluster) {
   return FileDescriptor(cluster.rendezvous.descriptor);
 }
 
-int default_update_threads() {
-  return std::clamp(static_cast<int>(usable_cpus().size()), 1, kMostUpdateThreads);
-}
+int default_update_threads() { return std::clamp(usable_cpu_count(), 1, kMostUpdateThreads); }
 
 std::chrono::milliseconds milliseconds_of(double seconds) {
   return std::chrono::milliseconds(std::llround(1000.0 * seconds));

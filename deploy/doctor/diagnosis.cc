@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/resource_limits.h"
 
 namespace syncopate {
 namespace {
@@ -149,13 +150,22 @@ class Diagnosis {
         cpus.insert(task->cpus.begin(), task->cpus.end());
         threads += task->threads;
       }
-      if (threads > static_cast<int>(cpus.size()) && !job_.shares_devices) {
+      // Tasks with the same quota are taken to be in one cgroup.
+      CpuLimits limits{.affinity = static_cast<int>(cpus.size()), .quota = {}};
+      const auto most = std::ranges::max_element(tasks, {}, &TaskReport::cpu_quota);
+      const bool have_all =
+          std::ranges::all_of(tasks, [](const TaskReport* task) { return task->cpu_quota > 0.0; });
+      if (have_all) limits.quota = (*most)->cpu_quota;
+      if (threads > limits.usable() && !job_.shares_devices) {
         add(Kind::kWarning, "CPUs",
             count(tasks.size(), "task") + " on host " + tasks.front()->host + " compute with " +
-                count(static_cast<std::size_t>(threads), "thread") + " on " +
-                count(cpus.size(), "CPU") +
+                count(static_cast<std::size_t>(threads), "thread") + " on " + describe(limits) +
                 ": they will wait for each other; give each task its own (--cpus-per-task, "
                 "--threads)");
+      } else {
+        add(Kind::kGood, "CPUs",
+            fmt::format("{}: {} for {}", tasks.front()->host, describe(limits),
+                        count(static_cast<std::size_t>(threads), "thread")));
       }
     }
   }
@@ -363,7 +373,7 @@ const char* name_of(Finding::Kind kind) {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Agreement, name, value, must)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TaskReport, name, host, boot_id, program, version, libraries,
-                                   isa, cpus, threads, computes, gpus, clock_seconds,
+                                   isa, cpus, cpu_quota, threads, computes, gpus, clock_seconds,
                                    shm_free_bytes, open_files, open_files_needed, agreements,
                                    proxies, rdma_ports, nccl, device_problem, data, data_problem,
                                    refusals, folder_problem, folder_is_missing, sees_chiefs_file)

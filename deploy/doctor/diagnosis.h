@@ -20,6 +20,7 @@ struct TaskReport {
   std::map<std::string, std::string> libraries;  // the versions of the loaded libraries, by name
   std::string isa;
   std::vector<int> cpus;          // the CPUs that the task may use
+  double cpu_quota = 0.0;         // the CPUs' time that its cgroup gives; 0 without a quota
   int threads = 1;                // the number of threads that the task would compute with
   bool computes = true;           // false for a server
   std::vector<std::string> gpus;  // the bus addresses of the GPUs on which the task would train

@@ -30,6 +30,7 @@
 #include "models/base/open_files.h"
 #include "models/base/own_program.h"
 #include "models/base/random.h"
+#include "models/base/resource_limits.h"
 #include "models/base/trace.h"
 #include "ps/net/endpoint.h"
 #include "strategies/collective/mpi_session.h"
@@ -292,6 +293,7 @@ TaskReport inspect_task(const TrainOptions& options, const Environment& environm
       .libraries = {},
       .isa = std::string(name(detect_isa())),
       .cpus = usable_cpus(),
+      .cpu_quota = cgroup_cpus().value_or(0.0),
       .threads = std::max(1, options.strategy.lanes) * (computes ? options.strategy.replicas : 1),
       .computes = computes,
       .gpus = {},

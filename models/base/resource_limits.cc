@@ -1,5 +1,7 @@
 #include "models/base/resource_limits.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -23,6 +25,18 @@ std::vector<double> numbers_in(const fs::path& file) {
   return numbers;
 }
 
+// Returns the number behind a name in a file with one of both a line.
+std::optional<std::int64_t> named_number(const fs::path& file, std::string_view name) {
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string found;
+    std::int64_t number = 0;
+    if (words >> found >> number && found == name) return number;
+  }
+  return std::nullopt;
+}
+
 // Returns the folders of a controller's cgroups that this process is in, from its own up. A limit
 // of each holds. In a container the path of the cgroup may be that of the host, which is not there.
 std::vector<fs::path> cgroups(const fs::path& root, std::string_view controller) {
@@ -44,7 +58,11 @@ std::vector<fs::path> cgroups(const fs::path& root, std::string_view controller)
       has_controller = has_controller || name == controller;
     }
     if (!has_controller) continue;
-    const fs::path top = root / "sys/fs/cgroup" / (is_unified ? "" : controllers);
+    const fs::path mounts = root / "sys/fs/cgroup";
+    fs::path top = mounts / (is_unified ? "" : controllers);
+    // A container may mount the controllers "cpu,cpuacct" under one of their names only.
+    std::error_code unseen;
+    if (!fs::exists(top, unseen)) top = mounts / controller;
     for (fs::path own = fs::path(path).relative_path(); !own.empty(); own = own.parent_path()) {
       folders.push_back(top / own);
     }
@@ -77,13 +95,10 @@ std::optional<double> cgroup_cpus(const fs::path& root) {
   return cpus;
 }
 
-std::int64_t available_memory(const fs::path& root) {
-  std::optional<double> bytes;
-  std::ifstream lines(root / "proc/meminfo");
-  for (std::string line; std::getline(lines, line);) {
-    constexpr std::string_view kName = "MemAvailable:";
-    if (line.starts_with(kName)) bytes = 1024.0 * std::atof(line.c_str() + kName.size());
-  }
+std::optional<MemoryLimit> cgroup_memory(const fs::path& root) {
+  // The first version of cgroups has a huge number in place of no limit.
+  constexpr double kNoLimit = 1e18;
+  std::optional<MemoryLimit> tightest;
   for (const fs::path& folder : cgroups(root, "memory")) {
     std::vector<double> limit = numbers_in(folder / "memory.max");
     std::vector<double> used = numbers_in(folder / "memory.current");
@@ -91,16 +106,72 @@ std::int64_t available_memory(const fs::path& root) {
       limit = numbers_in(folder / "memory.limit_in_bytes");
       used = numbers_in(folder / "memory.usage_in_bytes");
     }
-    if (limit.size() == 1 && used.size() == 1) {
-      bytes = least(bytes, std::max(0.0, limit[0] - used[0]));
+    if (limit.size() != 1 || used.size() != 1 || limit[0] >= kNoLimit) continue;
+    // The first version counts the groups below in names of their own.
+    const bool is_first = !fs::exists(folder / "memory.max");
+    std::int64_t droppable = 0;
+    for (const std::string name : {"inactive_file", "active_file"}) {
+      droppable +=
+          named_number(folder / "memory.stat", is_first ? "total_" + name : name).value_or(0);
+    }
+    const std::int64_t in_use = static_cast<std::int64_t>(used[0]) - droppable;
+    const MemoryLimit found{static_cast<std::int64_t>(limit[0]), std::max(std::int64_t{0}, in_use)};
+    if (!tightest || found.bytes - found.used_bytes < tightest->bytes - tightest->used_bytes) {
+      tightest = found;
     }
   }
-  return static_cast<std::int64_t>(bytes.value_or(0.0));
+  return tightest;
 }
 
-int usable_cpu_count() {
-  const auto cpus = static_cast<double>(usable_cpus().size());
-  return std::max(1, static_cast<int>(std::ceil(std::min(cpus, cgroup_cpus().value_or(cpus)))));
+std::int64_t available_memory(const fs::path& root) {
+  std::optional<std::int64_t> bytes;
+  if (const auto free_kib = named_number(root / "proc/meminfo", "MemAvailable:")) {
+    bytes = 1024 * *free_kib;
+  }
+  if (const std::optional<MemoryLimit> limit = cgroup_memory(root)) {
+    bytes = least(bytes, std::max(std::int64_t{0}, limit->bytes - limit->used_bytes));
+  }
+  return bytes.value_or(0);
 }
+
+std::int64_t free_swap(const fs::path& root) {
+  return 1024 * named_number(root / "proc/meminfo", "SwapFree:").value_or(0);
+}
+
+std::optional<std::int64_t> cgroup_threads(const fs::path& root) {
+  std::optional<std::int64_t> threads;
+  for (const fs::path& folder : cgroups(root, "pids")) {
+    const std::vector<double> limit = numbers_in(folder / "pids.max");
+    if (limit.size() == 1) threads = least(threads, static_cast<std::int64_t>(limit[0]));
+  }
+  return threads;
+}
+
+std::int64_t count_memory_kills(const fs::path& root) {
+  for (const fs::path& folder : cgroups(root, "memory")) {
+    for (const char* file : {"memory.events", "memory.oom_control"}) {
+      if (const auto kills = named_number(folder / file, "oom_kill")) return *kills;
+    }
+  }
+  return named_number(root / "proc/vmstat", "oom_kill").value_or(0);
+}
+
+int CpuLimits::of_quota() const noexcept {
+  constexpr double kMost = 1 << 20;
+  return static_cast<int>(std::clamp(std::ceil(quota.value_or(kMost)), 1.0, kMost));
+}
+
+CpuLimits cpu_limits(const fs::path& root) {
+  return {.affinity = static_cast<int>(usable_cpus().size()), .quota = cgroup_cpus(root)};
+}
+
+std::string describe(const CpuLimits& limits) {
+  const auto text = [](int cpus) { return fmt::format("{} CPU{}", cpus, cpus == 1 ? "" : "s"); };
+  if (!limits.is_lowered_by_quota()) return text(limits.affinity);
+  return fmt::format("{} of {} (CPU quota {:.3g} of the cgroup)", limits.usable(),
+                     text(limits.affinity), *limits.quota);
+}
+
+int usable_cpu_count() { return cpu_limits().usable(); }
 
 }  // namespace syncopate

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "models/base/affinity.h"
+#include "models/base/resource_limits.h"
 #include "ps/client/client_state.h"
 #include "ps/client/control_link.h"
 #include "ps/client/request_queue.h"
@@ -62,7 +62,7 @@ class IoThread {
 
   const ClientOptions& options_;
   ClientState& state_;
-  wire::Context context_{wire::io_threads_for(static_cast<int>(usable_cpus().size()))};
+  wire::Context context_{wire::io_threads_for(usable_cpu_count())};
   ReadableSet readable_;  // the number of a shard's descriptors is the shard's
   WakeEvent wake_;
   std::mutex mutex_;

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "models/base/affinity.h"
+#include "models/base/resource_limits.h"
 #include "ps/net/link_forwarder.h"
 #include "ps/server/data_service_queues.h"
 #include "ps/server/request_service.h"
@@ -101,7 +101,7 @@ class DataService {
   void send_welcome(const WorkerSession& session);
 
   const DataServiceOptions options_;
-  wire::Context context_{wire::io_threads_for(static_cast<int>(usable_cpus().size()))};
+  wire::Context context_{wire::io_threads_for(usable_cpu_count())};
   std::unique_ptr<wire::Socket> socket_;
   std::unique_ptr<LinkForwarder> forwarder_;  // null: workers connect to the socket itself
   std::uint16_t port_ = 0;

@@ -13,6 +13,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "models/base/resource_limits.h"
 
 namespace syncopate {
 namespace {
@@ -28,7 +29,7 @@ std::vector<std::uint8_t> draw_all(const DrawnSet& set, const DataOptions& optio
       ++done;
     }
   };
-  const std::uint32_t threads = std::clamp(std::thread::hardware_concurrency(), 1U, 16U);
+  const auto threads = static_cast<std::uint32_t>(std::min(usable_cpu_count(), 16));
   std::vector<std::jthread> workers;
   for (std::uint32_t t = 0; t < threads; ++t) {
     const auto border = [&](std::uint32_t k) {

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <string>
 
-#include "models/base/affinity.h"
 #include "models/base/errors.h"
 #include "models/base/resource_limits.h"
 #include "strategies/input_shard.h"
@@ -25,16 +24,23 @@ std::int64_t batches_per_update(const TrainOptions& options) {
   return count_workers(options) - consistency.backup_workers;
 }
 
-// Returns the number of replicas, of all tasks, that share the CPUs of this process.
-int replicas_of_cpus(const TrainOptions& options, const Membership* membership) {
-  int sharing = options.strategy.replicas;
-  if (is_pipeline(options) && membership == nullptr) sharing = options.strategy.stages;
-  if (has_servers(options) && !options.has_own_cpus) sharing *= options.cluster.local_size;
-  if (membership != nullptr && !options.has_own_cpus) {
+// The number of replicas, or of stages that are threads, among which CPUs are divided.
+struct Sharing {
+  int of_task = 1;  // those of this task
+  int of_host = 1;  // those of all tasks on this host
+};
+
+Sharing sharing_of(const TrainOptions& options, const Membership* membership) {
+  const bool has_stages = is_pipeline(options) && membership == nullptr;
+  const int own = has_stages ? options.strategy.stages : options.strategy.replicas;
+  Sharing sharing{.of_task = own, .of_host = own};
+  if (has_servers(options)) sharing.of_host *= options.cluster.local_size;
+  if (membership != nullptr) {
     const std::vector<Member>& members = membership->members();
     const Member& me = members[static_cast<std::size_t>(membership->index())];
     for (const Member& member : members) {
-      if (member.index != me.index && member.host == me.host) sharing += member.num_replicas;
+      if (member.index != me.index && member.host == me.host)
+        sharing.of_host += member.num_replicas;
     }
   }
   return sharing;
@@ -59,6 +65,16 @@ std::int64_t fewest_normalized(const StrategyOptions& strategy, int replicas,
     if (is_synchronized && together > 0) fewest = std::min(fewest, together);
   }
   return fewest;
+}
+
+// Returns the CPUs for each of `sharing`; may be 0.
+int cpus_of_each(const TrainOptions& options, const Sharing& sharing, const CpuLimits& limits) {
+  const int sharing_affinity = options.has_own_cpus ? sharing.of_task : sharing.of_host;
+  int cpus = limits.affinity / sharing_affinity;
+  // All tasks of a host are taken to be in one cgroup: binding divides CPUs and no quota.
+  if (limits.quota) cpus = std::min(cpus, limits.of_quota() / sharing.of_host);
+  const int given = options.cluster.num_cpus;  // to this task
+  return given > 0 ? std::min(cpus, given / sharing.of_task) : cpus;
 }
 
 }  // namespace
@@ -167,20 +183,23 @@ void require_batch_norm_values(const Graph& graph, const TrainOptions& options, 
       helps_sync ? " or --batch-norm sync" : ""));
 }
 
-int choose_lanes(const TrainOptions& options, const Membership* membership) {
+int choose_lanes(const TrainOptions& options, const Membership* membership,
+                 const CpuLimits& limits) {
   if (options.strategy.lanes > 0) return options.strategy.lanes;
-  return default_lanes(replicas_of_cpus(options, membership));
+  return lanes_of(cpus_of_each(options, sharing_of(options, membership), limits), 1);
 }
 
 Autotune choose_autotune(const TrainOptions& options, const Membership* membership) {
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
   Autotune autotune = options.input.autotune;
   const int replicas = options.strategy.replicas;
-  const int sharing = std::max(1, replicas_of_cpus(options, membership) / replicas);  // tasks
-  autotune.cpus = std::max(1, usable_cpu_count() / sharing);
+  const Sharing sharing = sharing_of(options, membership);
+  const Sharing tasks = {.of_task = std::max(1, sharing.of_task / replicas),
+                         .of_host = std::max(1, sharing.of_host / replicas)};
+  autotune.cpus = std::max(1, cpus_of_each(options, tasks, cpu_limits()));
   const bool is_on_cpu = options.strategy.devices.front().kind == DeviceKind::kCpu;
   autotune.lanes = replicas * (is_on_cpu ? options.strategy.lanes : 1);
-  const std::int64_t free_bytes = available_memory() / 8 / sharing;
+  const std::int64_t free_bytes = available_memory() / 8 / tasks.of_host;
   if (free_bytes > 0) autotune.most_bytes = std::min(kMostBytes, free_bytes);
   return autotune;
 }
@@ -189,6 +208,6 @@ int lanes_of(int cpus, int sharing) noexcept {
   return std::clamp(cpus / sharing, 1, kMostDefaultLanes);
 }
 
-int default_lanes(int sharing) { return lanes_of(static_cast<int>(usable_cpus().size()), sharing); }
+int default_lanes() { return lanes_of(usable_cpu_count(), 1); }
 
 }  // namespace syncopate

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "models/base/resource_limits.h"
 #include "models/graph/graph.h"
 #include "models/optim/schedule.h"
 #include "strategies/cluster/membership.h"
@@ -40,15 +41,17 @@ void require_batch_norm_values(const Graph& graph, const TrainOptions& options, 
 // worker.
 std::int64_t samples_per_update(const TrainOptions& options, std::int64_t batch);
 
-// Returns the default number of lanes (compute threads) of a replica when `sharing` replicas divide
-// the CPUs of this process; limited to what a usual batch can use.
-int default_lanes(int sharing = 1);
+// Returns the default number of lanes (compute threads) of a replica that has all CPUs that this
+// process can keep busy; limited to what a usual batch can use.
+int default_lanes();
 // The default number of lanes of a replica when `sharing` replicas divide `cpus` CPUs; at least 1.
 int lanes_of(int cpus, int sharing) noexcept;
 
 // Returns the lanes of a replica: --threads, or else the CPUs divided among the replicas of all
-// tasks on this host.
-int choose_lanes(const TrainOptions& options, const Membership* membership);
+// tasks on this host. Tasks that are bound to CPUs of their own still share the quota of their
+// cgroup, and a task to which Slurm gave a number of CPUs uses no more of them.
+int choose_lanes(const TrainOptions& options, const Membership* membership,
+                 const CpuLimits& limits = cpu_limits());
 
 // Returns what the input of this task may use where it tunes itself: the CPUs of this task, of
 // which the lanes of CPU replicas, or a thread for each GPU, are the consumer's; and an eighth of

@@ -15,6 +15,7 @@
 #include "models/backend/cuda_module.h"
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
+#include "models/base/resource_limits.h"
 #include "ps/net/endpoint.h"
 
 namespace syncopate::bench {
@@ -88,7 +89,7 @@ std::optional<int> running_threads(const Comparison& comparison, const ComparedV
 Machine machine_here(std::string version) {
   return {.host = own_host_name(),
           .processor = processor_name(),
-          .cpus = static_cast<int>(usable_cpus().size()),
+          .cpus = usable_cpu_count(),
           .cores = number_of_cores(usable_cpus()),
           .gpus = gpus_here(),
           .version = std::move(version),

@@ -180,6 +180,32 @@ TEST(DefaultLanes, AreTheCpusSharedOutUpToWhatABatchFeeds) {
   EXPECT_EQ(lanes_of(2, 4), 1);
 }
 
+TEST(ChooseLanes, DividesTheCpuQuotaAmongBoundTasksToo) {
+  TrainOptions options = parse_train({});
+  options.strategy.lanes = 0;
+  const CpuLimits quota{.affinity = 64, .quota = 3.5};
+  EXPECT_EQ(choose_lanes(options, nullptr, quota), 4);
+  options.strategy.replicas = 2;
+  EXPECT_EQ(choose_lanes(options, nullptr, quota), 2);
+  EXPECT_EQ(choose_lanes(options, nullptr, {.affinity = 64, .quota = 1.0}), 1);
+  options.strategy.replicas = 1;
+  options.strategy.name = "parameter-server";
+  options.cluster.local_size = 2;
+  options.has_own_cpus = true;
+  EXPECT_EQ(choose_lanes(options, nullptr, quota), 2);
+  EXPECT_EQ(choose_lanes(options, nullptr, {.affinity = 4, .quota = std::nullopt}), 4);
+  options.has_own_cpus = false;
+  EXPECT_EQ(choose_lanes(options, nullptr, {.affinity = 4, .quota = std::nullopt}), 2);
+}
+
+TEST(ChooseLanes, IsNoMoreThanTheCpusThatSlurmGaveTheTask) {
+  TrainOptions options = parse_train({});
+  options.strategy.lanes = 0;
+  options.cluster.num_cpus = 3;
+  EXPECT_EQ(choose_lanes(options, nullptr, {.affinity = 64, .quota = std::nullopt}), 3);
+  EXPECT_EQ(choose_lanes(options, nullptr, {.affinity = 2, .quota = std::nullopt}), 2);
+}
+
 TEST(TrainFlags, StepsReplaceEpochs) {
   EXPECT_EQ(parse_train({"--steps", "12"}).loop.total_steps, 12);
 }

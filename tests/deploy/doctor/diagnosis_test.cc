@@ -141,6 +141,13 @@ TEST_F(Diagnosis, SeesMoreThreadsThanCpus) {
   EXPECT_NE(finds(Kind::kWarning, "CPUs").find("4 threads on 2 CPUs"), std::string::npos);
 }
 
+TEST_F(Diagnosis, CountsTheCpusOfTheQuota) {
+  EXPECT_EQ(finds(Kind::kGood, "CPUs"), "a: 4 CPUs for 4 threads");
+  for (TaskReport& task : tasks_) task.cpu_quota = 2.5;
+  EXPECT_NE(finds(Kind::kWarning, "CPUs").find("4 threads on 3 of 4 CPUs (CPU quota 2.5"),
+            std::string::npos);
+}
+
 TEST_F(Diagnosis, DividesTheBatch) {
   job_.global_batch = 66;
   EXPECT_NE(finds(Kind::kWarning, "batch").find("66"), std::string::npos);
