@@ -8,10 +8,12 @@
 #include <cstdlib>
 #include <iostream>
 #include <new>
+#include <system_error>
 
 #include "deploy/commands/commands.h"
 #include "models/base/errors.h"
 #include "models/base/open_files.h"
+#include "models/base/process_limits.h"
 #include "strategies/cluster/cluster_spec.h"
 #include "worker/run/exit_codes.h"
 #include "worker/train/stop_signal.h"
@@ -43,7 +45,13 @@ int run(const Command& command, const std::vector<std::string>& arguments,
   } catch (const UnavailableError& error) {
     return report_failure(error.what(), kExitUsage);
   } catch (const std::bad_alloc&) {
-    return report_failure("out of memory; try a smaller batch or network", kExitFailed);
+    return report_failure(
+        "out of memory: " + memory_advice() + "; or try a smaller batch or network", kExitFailed);
+  } catch (const std::system_error& error) {
+    const bool lacks_threads = error.code() == std::errc::resource_unavailable_try_again;
+    return report_failure(lacks_threads ? "the system starts no more threads: " + thread_advice()
+                                        : std::string(error.what()),
+                          kExitFailed);
   } catch (const std::exception& error) {
     return report_failure(error.what(), kExitFailed);
   } catch (...) {  // of a user's program
@@ -58,6 +66,7 @@ int run_command_process(int argc, char** argv, const Command& command) {
   // instead.
   std::signal(SIGPIPE, SIG_IGN);
   raise_open_file_limit();
+  adapt_to_limited_address_space();
   std::unique_ptr<MpiSession> mpi;
   const int exit_code =
       run(command, std::vector<std::string>(argv + std::min(argc, 1), argv + argc), mpi);

@@ -20,6 +20,7 @@
 #include "models/base/deadline.h"
 #include "models/base/environment.h"
 #include "models/base/errors.h"
+#include "models/base/process_limits.h"
 #include "worker/train/metrics.h"
 
 namespace syncopate::bench {
@@ -195,6 +196,7 @@ RealRunOutcome run_really(const RunSpec& run, const RealRunOptions& options, Sto
   std::filesystem::remove(options.metrics);
   RunLog log(options.log);
   const OthersMeter others;
+  MemoryKills memory_kills;
   RoleProcess process({.name = run.variant.label,
                        .arguments = command_of(run, options),
                        .environment = Environment::of_process().variables()},
@@ -247,9 +249,10 @@ RealRunOutcome run_really(const RunSpec& run, const RealRunOptions& options, Sto
     const bool only_wanted =
         log.has_only_wanted_failures(kills.killed_roles()) && has_summary(options.metrics);
     if (ending.is_good() || only_wanted) return outcome;
-    const std::string last_error = log.reason(kills.killed_roles());
+    const std::string killed = ending.signal == SIGKILL ? memory_kills.reason() : "";
+    const std::string last_error = killed.empty() ? log.reason(kills.killed_roles()) : "";
     outcome.end = RunEnd::kFailed;
-    outcome.reason = last_error.empty() ? "it " + describe(ending) : last_error;
+    outcome.reason = last_error.empty() ? "it " + describe(ending) + killed : last_error;
     return outcome;
   }
   throw InternalError("a run's process ends only here");

@@ -83,6 +83,8 @@ bool RunLog::has_only_wanted_failures(const std::set<std::string>& killed) const
 std::string RunLog::reason(const std::set<std::string>& killed) const {
   for (const Failure& end : failures_) {
     if (end.is_wanted(killed)) continue;
+    // A role that the kernel ended has printed no reason.
+    if (end.how.find(" by the kernel ") != std::string::npos) return end.role + " " + end.how;
     const auto last_line = last_lines_.find(end.role);
     return last_line == last_lines_.end() ? end.role + " " + end.how : last_line->second;
   }

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,7 @@ struct LaunchRules {
   // ended. Then launch sends SIGTERM, and SIGKILL after `grace`.
   std::chrono::milliseconds timeout = std::chrono::seconds(8);
   std::chrono::milliseconds grace = std::chrono::seconds(5);
+  std::filesystem::path system_root = "/";  // the files of the kernel are below it
 };
 
 enum class OnFailure : std::uint8_t { kAuto, kStop, kContinue };  // the values of --on-failure

@@ -71,7 +71,7 @@ bool pause(std::chrono::milliseconds duration, StopSignal& stop) {
 
 RoleGroup::RoleGroup(std::vector<RoleCommand> commands, const LaunchRules& rules, int restarts,
                      const LaunchOutput& output, StopSignal& stop)
-    : rules_(rules), log_(output.err), stop_(stop) {
+    : rules_(rules), log_(output.err), stop_(stop), memory_kills_(rules.system_root) {
   if (rules.roles_meet) {
     met_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!met_) throw FileError(describe_errno("create", "an eventfd", errno));
@@ -228,7 +228,8 @@ void RoleGroup::conclude(LaunchedRole& role) {
   if (ending.is_good()) {
     role.release();
   } else {
-    evaluate_exit(role, role.name() + " " + describe(ending));
+    const std::string reason = ending.signal == SIGKILL ? memory_kills_.reason() : "";
+    evaluate_exit(role, role.name() + " " + describe(ending) + reason);
   }
 }
 

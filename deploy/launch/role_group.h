@@ -15,6 +15,7 @@
 #include "deploy/launch/role_guard.h"
 #include "deploy/launch/role_process.h"
 #include "models/base/deadline.h"
+#include "models/base/process_limits.h"
 #include "worker/train/stop_signal.h"
 
 namespace syncopate {
@@ -99,6 +100,7 @@ class RoleGroup {
   LaunchRules rules_;
   WriteLines log_;
   StopSignal& stop_;
+  MemoryKills memory_kills_;
   RoleGuard guard_;
   FileDescriptor met_;  // an event that the roles set when they have met
   bool have_met_ = false;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/process_limits.h"
 #include "models/base/shared_memory_file.h"
 
 namespace syncopate {
@@ -30,8 +31,9 @@ class HostBuffer final : public Buffer {
     data_ =
         static_cast<std::byte*>(std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded));
     if (data_ == nullptr) {
-      throw OutOfMemoryError(fmt::format(
-          "host memory: {} MiB are not available; try a smaller batch", size_bytes >> 20));
+      throw OutOfMemoryError(
+          fmt::format("host memory: {} MiB are not available: {}; or try a smaller batch",
+                      size_bytes >> 20, memory_advice()));
     }
     if (size_bytes >= kLargeBlockBytes) madvise(data_, rounded, MADV_HUGEPAGE);
     std::memset(data_, 0, rounded);
@@ -55,8 +57,8 @@ class SparseHostBuffer final : public Buffer {
     void* const data = mmap(nullptr, mapped_bytes(), PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (data == MAP_FAILED) {
-      throw OutOfMemoryError(
-          fmt::format("host memory: {} MiB of addresses are not available", size_bytes >> 20));
+      throw OutOfMemoryError(fmt::format("host memory: {} MiB of addresses are not available: {}",
+                                         size_bytes >> 20, memory_advice()));
     }
     data_ = static_cast<std::byte*>(data);
   }

@@ -13,6 +13,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/open_files.h"
+#include "models/base/process_limits.h"
 
 namespace syncopate::ps::wire {
 namespace {
@@ -22,6 +23,8 @@ constexpr int kLingerMs = 1000;
 // Messages that ZeroMQ buffers per peer and direction. Credit (PROTOCOL.md) bounds the bytes.
 constexpr int kBufferedMessages = 64;
 constexpr int kMostIoThreads = 4;
+// Address space that is left for ZeroMQ's queues: it ends the process where they cannot grow.
+constexpr std::size_t kBufferBytes = std::size_t{16} << 20;
 
 // ZeroMQ allocates memory for each large frame. Kept after free(), the pages need no page faults
 // for the next message, which cost more than the copy. Source: mallopt(3); 32 MiB is the largest
@@ -75,6 +78,11 @@ Context::Context(int io_threads) : context_(zmq_ctx_new()) {
   check_zmq(zmq_ctx_set(context_.get(), ZMQ_MAX_SOCKETS,
                         static_cast<int>(std::min(most, open_file_limit()))),
             "zmq_ctx_set ZMQ_MAX_SOCKETS");
+  // ZeroMQ ends the process where it cannot start a thread. The first socket starts its I/O threads
+  // and two more.
+  require_threads(io_threads + 2, kBufferBytes, "ZeroMQ");
+  const SocketHandle first(zmq_socket(context_.get(), ZMQ_PAIR));
+  if (!first) check_zmq(-1, "zmq_socket");
 }
 
 SocketHandle Context::make_socket(int type) {

@@ -35,7 +35,7 @@ using SocketHandle = UniqueHandle<SocketTraits>;
 class Context {
  public:
   // Makes a context with this number of threads, among which ZeroMQ divides connections. Throws
-  // FileError when the system has no descriptors or threads left.
+  // FileError when the system has no descriptors left, and UsageError when it starts no threads.
   explicit Context(int io_threads = 1);
 
   void* get() const noexcept { return context_.get(); }

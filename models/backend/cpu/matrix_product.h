@@ -7,6 +7,7 @@
 #include <string>
 
 #include "models/base/errors.h"
+#include "models/base/process_limits.h"
 
 namespace syncopate {
 
@@ -18,6 +19,9 @@ inline void matrix_product(char transpose_a, char transpose_b, std::int64_t m, s
   const std::int64_t ldb = transpose_b == 'N' ? n : k;
   const dnnl_status_t status =
       dnnl_sgemm(transpose_a, transpose_b, m, n, k, 1.0F, a, lda, b, ldb, 0.0F, c, n);
+  if (status == dnnl_out_of_memory) {
+    throw OutOfMemoryError("oneDNN: sgemm: out of memory: " + memory_advice());
+  }
   if (status != dnnl_success) {
     throw DeviceError("oneDNN: sgemm: status " + std::to_string(static_cast<int>(status)));
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/base/errors.h"
+#include "models/base/process_limits.h"
 
 namespace syncopate {
 
@@ -22,6 +23,10 @@ auto onednn_call(std::string_view what, const Make& make) {
   try {
     return make();
   } catch (const dnnl::error& error) {
+    if (error.status == dnnl_out_of_memory) {
+      throw OutOfMemoryError("oneDNN: " + std::string(what) +
+                             ": out of memory: " + memory_advice());
+    }
     throw DeviceError("oneDNN: " + std::string(what) + ": " + error.message + " (status " +
                       std::to_string(static_cast<int>(error.status)) + ")");
   }
@@ -53,6 +58,9 @@ class BoundPrimitive {
   void run() const {
     const dnnl_status_t status = dnnl_primitive_execute(
         primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
+    if (status == dnnl_out_of_memory) {
+      throw OutOfMemoryError("oneDNN: execute: out of memory: " + memory_advice());
+    }
     if (status != dnnl_success) {
       throw DeviceError("oneDNN: execute: status " + std::to_string(static_cast<int>(status)));
     }

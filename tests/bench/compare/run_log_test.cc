@@ -46,6 +46,16 @@ TEST_F(RunLogTest, HasTheReasonOfTheFailedProcessAndNotTheLastLine) {
   EXPECT_EQ(log_.reason({"worker 1"}), "[worker 0] syncopate: rank 1 was lost");
 }
 
+TEST_F(RunLogTest, HasTheWantOfMemoryForWhichTheKernelEndedAProcess) {
+  write(1,
+        "[worker 1] mlp, 101770 parameters\n"
+        "launch: worker 1 was ended by signal 9 (SIGKILL), by the kernel for want of memory (limit "
+        "of the memory cgroup: 30 MiB)\n");
+  EXPECT_EQ(log_.reason({}),
+            "worker 1 was ended by signal 9 (SIGKILL), by the kernel for want of memory (limit of "
+            "the memory cgroup: 30 MiB)");
+}
+
 TEST_F(RunLogTest, IgnoresRestartedProcesses) {
   write(1,
         "launch: worker 1 was ended by signal 9 (SIGKILL); restarting it (1 of 1)\n"

@@ -88,6 +88,26 @@ TEST(Launch, ReportsHowARoleEnded) {
   EXPECT_EQ(killed.exit_code, 1);
 }
 
+TEST(Launch, NamesTheWantOfMemoryForWhichTheKernelEndedARole) {
+  LaunchCase job;
+  job.rules.system_root = job.folder();
+  const auto write = [&](const std::string& file, const std::string& text) {
+    std::filesystem::create_directories((job.folder() / file).parent_path());
+    std::ofstream(job.folder() / file) << text;
+  };
+  write("proc/self/cgroup", "0::/job\n");
+  write("sys/fs/cgroup/job/memory.max", "31457280\n");
+  write("sys/fs/cgroup/job/memory.current", "1048576\n");
+  write("sys/fs/cgroup/job/memory.events", "oom 4\noom_kill 4\n");
+  const std::string ended = "launch: role 0 was ended by signal 9 (SIGKILL)";
+  EXPECT_EQ(job.run({"kill -KILL $$"}).err, ended + "\n");
+  const Launched killed =
+      job.run({"echo oom_kill 5 >$FOLDER/sys/fs/cgroup/job/memory.events; kill -KILL $$"});
+  EXPECT_EQ(killed.err, ended +
+                            ", by the kernel for want of memory (limit of the memory cgroup: 30 "
+                            "MiB); start fewer tasks, or take a smaller batch or network\n");
+}
+
 TEST(Launch, NamesAProgramThatCannotBeStarted) {
   const LaunchCase job;
   try {

@@ -1,0 +1,47 @@
+// What the limits of this process on address space and threads leave, for libraries that cannot be
+// told of a lack: ZeroMQ ends the process where a thread cannot start.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace syncopate {
+
+// Makes a process with a limit on its address space (ulimit -v) need less of it, and lets a foreign
+// library that aborts there end the process with one line and exit code 1. Does nothing without
+// such a limit. Called once, before the first thread starts.
+void adapt_to_limited_address_space();
+
+// Starts `count` threads at once and ends them, with `spare_bytes` of address space in use. Throws
+// UsageError if the system refuses: it says what `task` needs, which limits apply and what to type.
+void require_threads(int count, std::size_t spare_bytes, std::string_view task);
+
+// Returns the limits that apply to this process, their use and what to type, such as "the limit on
+// address space is 250 MiB, of which 240 MiB are in use: raise it with ulimit -v unlimited".
+std::string memory_advice(const std::filesystem::path& root = "/");
+std::string thread_advice(const std::filesystem::path& root = "/");
+
+// Returns the most memory that this process can still get, in bytes: what the machine has free or
+// can drop or swap out, or what its cgroups or its limit on address space leave. Very large when
+// unknown.
+std::int64_t obtainable_memory(const std::filesystem::path& root = "/");
+
+// Tells whether the kernel ended a child process for want of memory. One per group of children in
+// the memory cgroup of this process, made before they start. One thread only.
+class MemoryKills {
+ public:
+  // The files of the system are below `root`.
+  explicit MemoryKills(std::filesystem::path root = "/");
+  // Called once for each child that SIGKILL ended. Returns text such as ", by the kernel for want
+  // of memory (...)", which follows how the child ended; "" if the kernel counts no further kill.
+  std::string reason();
+
+ private:
+  std::filesystem::path root_;
+  std::int64_t explained_;
+};
+
+}  // namespace syncopate

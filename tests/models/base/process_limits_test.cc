@@ -1,0 +1,101 @@
+// Tests what a process does under limits. A test program of its own, because it limits the address
+// space of the whole process.
+#include "models/base/process_limits.h"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+// Leaves this much address space to the process while it exists.
+class LimitedAddressSpace {
+ public:
+  explicit LimitedAddressSpace(rlim_t spare_bytes) {
+    getrlimit(RLIMIT_AS, &kept_);
+    rlim_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlimit tight = {pages * 4096 + spare_bytes, kept_.rlim_max};
+    setrlimit(RLIMIT_AS, &tight);
+  }
+  LimitedAddressSpace(const LimitedAddressSpace&) = delete;
+  LimitedAddressSpace& operator=(const LimitedAddressSpace&) = delete;
+  ~LimitedAddressSpace() { setrlimit(RLIMIT_AS, &kept_); }
+
+ private:
+  rlimit kept_{};
+};
+
+// Returns the message of the UsageError; "" without one.
+std::string refusal_of_threads(int count, std::size_t spare_bytes) {
+  try {
+    require_threads(count, spare_bytes, "the job");
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(RequireThreads, PassesWhereTheThreadsCanStart) {
+  EXPECT_EQ(refusal_of_threads(3, std::size_t{1} << 20), "");
+}
+
+TEST(RequireThreads, NamesTheLimitAndWhatToType) {
+  const LimitedAddressSpace limited(rlim_t{256} << 20);
+  const std::string threads = refusal_of_threads(1000, 4096);
+  EXPECT_EQ(threads.find("the job needs 1000 more threads, which the system does not start: the "
+                         "limit on address space is "),
+            0U)
+      << threads;
+  EXPECT_NE(threads.find("ulimit -v unlimited"), std::string::npos) << threads;
+  const std::string space = refusal_of_threads(1, std::size_t{1} << 30);
+  EXPECT_EQ(space.find("the job needs 1024 MiB of address space: the limit on address space is "),
+            0U)
+      << space;
+}
+
+TEST(ObtainableMemory, IsWhatTheLimitOnAddressSpaceLeaves) {
+  const LimitedAddressSpace limited(rlim_t{256} << 20);
+  EXPECT_LE(obtainable_memory(), std::int64_t{256} << 20);
+}
+
+TEST(ObtainableMemory, CountsSwapSpace) {
+  std::string pattern = testing::TempDir() + "swapXXXXXX";
+  const std::filesystem::path root = ::mkdtemp(pattern.data());
+  std::filesystem::create_directories(root / "proc");
+  std::ofstream(root / "proc/meminfo") << "MemAvailable: 1000 kB\nSwapFree: 500 kB\n";
+  EXPECT_EQ(obtainable_memory(root), 1500 * 1024);
+  std::filesystem::remove_all(root);
+}
+
+TEST(LimitedAddressSpaceDeathTest, EndsAnAbortWithALineAndTheExitCodeOfAFailure) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto abort_under_a_limit = [] {
+    const LimitedAddressSpace limited(rlim_t{256} << 20);
+    adapt_to_limited_address_space();
+    std::abort();
+  };
+  EXPECT_EXIT(abort_under_a_limit(), testing::ExitedWithCode(1),
+              "out of address space: raise the limit with ulimit -v unlimited");
+}
+
+TEST(LimitedAddressSpaceDeathTest, GivesThreadsSmallStacks) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto start_many_threads = [] {
+    const LimitedAddressSpace limited(rlim_t{256} << 20);
+    adapt_to_limited_address_space();
+    std::exit(refusal_of_threads(100, 4096).empty() ? 0 : 1);
+  };
+  EXPECT_EXIT(start_many_threads(), testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace syncopate
