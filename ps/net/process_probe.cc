@@ -85,12 +85,12 @@ std::string process_name(std::int64_t pid) {
   return machine + " " + std::to_string(pid) + " " + stat.start_time;
 }
 
-ProcessProbe::ProcessProbe(const std::string& name) {
+ProcessProbe::ProcessProbe(const std::string& name, const std::string& proc) {
   const std::string machine = own_machine();
   if (machine.empty() || name.rfind(machine + " ", 0) != 0) return;
   std::istringstream rest(name.substr(machine.size()));
   std::int64_t pid = 0;
-  if (rest >> pid >> start_time_) folder_ = "/proc/" + std::to_string(pid);
+  if (rest >> pid >> start_time_) folder_ = proc + "/" + std::to_string(pid);
 }
 
 ProcessState ProcessProbe::look() {

@@ -30,15 +30,16 @@ std::string process_name(std::int64_t pid);
 // Looks at one process. One thread only. Source: proc(5), files stat and schedstat of each thread.
 class ProcessProbe {
  public:
-  // `name` is the process_name() of the process; other tasks may send any text.
-  explicit ProcessProbe(const std::string& name);
+  // `name` is the process_name() of the process; other tasks may send any text. The files of the
+  // process are below `proc`.
+  explicit ProcessProbe(const std::string& name, const std::string& proc = "/proc");
 
   // Returns the state of the process. kStarved refers to the time since the previous look, which
   // therefore should be at least a quarter of a second ago.
   ProcessState look();
 
  private:
-  std::string folder_;      // "/proc/<pid>"; empty if the process is not on this machine
+  std::string folder_;  // of the process below `proc`; empty if the process is not on this machine
   std::string start_time_;  // tells the process from a later one with the same id
   std::map<std::string, std::string> waiting_;  // CPU time by id of each thread that waited
 };

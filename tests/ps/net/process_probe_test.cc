@@ -1,15 +1,15 @@
 #include "ps/net/process_probe.h"
 
 #include <gtest/gtest.h>
-#include <pthread.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <csignal>
-#include <functional>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "models/base/deadline.h"
@@ -47,28 +47,74 @@ TEST(ProcessProbe, SeesAProcessStopContinueAndEnd) {
   EXPECT_EQ(probe.look(), ProcessState::kEnded);
 }
 
-TEST(ProcessProbe, SeesThatAProcessHasNoCpu) {
-  cpu_set_t allowed;
-  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  for (int cpu = 0; CPU_COUNT(&one) == 0; ++cpu) {
-    if (CPU_ISSET(cpu, &allowed)) CPU_SET(cpu, &one);
+// A folder like /proc with one process, which this process's name denotes.
+class RecordedProcess {
+ public:
+  RecordedProcess() {
+    std::string pattern = testing::TempDir() + "procXXXXXX";
+    root_ = ::mkdtemp(pattern.data());
+    start_time_ = name_.substr(name_.rfind(' ') + 1);
+    folder_ = root_ / std::to_string(getpid());
+    write_stat(folder_ / "stat", 'S');
   }
-  RunningProgram loop({"/bin/sh", "-c", "while :; do :; done"});
-  const sched_param priority{.sched_priority = 0};
-  if (sched_setscheduler(loop.pid(), SCHED_IDLE, &priority) != 0 ||
-      sched_setaffinity(loop.pid(), sizeof one, &one) != 0) {
-    GTEST_SKIP() << "this process may not lower another one's priority";
+  RecordedProcess(const RecordedProcess&) = delete;
+  RecordedProcess& operator=(const RecordedProcess&) = delete;
+  ~RecordedProcess() { std::filesystem::remove_all(root_); }
+
+  // A thread in this state that has had a CPU for so long.
+  void set_thread(int id, char state, long run_nanoseconds) const {
+    const std::filesystem::path thread = folder_ / "task" / std::to_string(id);
+    write_stat(thread / "stat", state);
+    std::ofstream(thread / "schedstat") << run_nanoseconds << " 30000 17\n";
   }
-  // A busy thread on the same CPU leaves the loop 3/1027 of its time.
-  std::jthread busy([](const std::stop_token& stop) {
-    while (!stop.stop_requested()) {
-    }
-  });
-  ASSERT_EQ(pthread_setaffinity_np(busy.native_handle(), sizeof one, &one), 0);
-  ProcessProbe probe(process_name(loop.pid()));
-  EXPECT_EQ(look_for(probe, ProcessState::kStarved), ProcessState::kStarved);
+  ProcessProbe probe() const { return ProcessProbe(name_, root_); }
+
+ private:
+  void write_stat(const std::filesystem::path& file, char state) const {
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream text(file);
+    text << getpid() << " (a (b) c) " << state;
+    for (int field = 4; field < 22; ++field) text << " 0";
+    text << " " << start_time_ << " 0 0\n";
+  }
+
+  std::string name_ = process_name(getpid());
+  std::string start_time_;
+  std::filesystem::path root_;
+  std::filesystem::path folder_;
+};
+
+TEST(ProcessProbe, SeesThatAThreadThatIsReadyHasNoCpu) {
+  const RecordedProcess process;
+  process.set_thread(1, 'S', 500);
+  process.set_thread(2, 'R', 1000);
+  ProcessProbe probe = process.probe();
+  EXPECT_EQ(probe.look(), ProcessState::kAlive) << "the first look has nothing to compare with";
+  EXPECT_EQ(probe.look(), ProcessState::kStarved);
+  process.set_thread(2, 'R', 1001);
+  EXPECT_EQ(probe.look(), ProcessState::kAlive) << "it had a CPU";
+  EXPECT_EQ(probe.look(), ProcessState::kStarved);
+  process.set_thread(2, 'S', 1001);
+  EXPECT_EQ(probe.look(), ProcessState::kAlive) << "it waits for something else";
+  process.set_thread(2, 'R', 1001);
+  EXPECT_EQ(probe.look(), ProcessState::kAlive) << "it is ready since this look";
+}
+
+TEST(ProcessProbe, SeesThatAThreadWaitsForADisk) {
+  const RecordedProcess process;
+  process.set_thread(1, 'R', 1000);
+  process.set_thread(2, 'D', 1000);
+  ProcessProbe probe = process.probe();
+  EXPECT_EQ(probe.look(), ProcessState::kBlocked);
+  EXPECT_EQ(probe.look(), ProcessState::kStarved);
+}
+
+// The files that the test above imitates.
+TEST(ProcessProbe, FindsTheCpuTimeOfARunningThreadInTheFilesOfTheKernel) {
+  std::ifstream file("/proc/self/schedstat");
+  unsigned long long run_nanoseconds = 0;
+  EXPECT_TRUE(file >> run_nanoseconds);
+  EXPECT_GT(run_nanoseconds, 0U);
 }
 
 TEST(ProcessProbe, KnowsNothingOfAProcessElsewhere) {
