@@ -13,6 +13,7 @@
 #include "deploy/commands/commands.h"
 #include "models/base/log.h"
 #include "models/base/open_files.h"
+#include "models/base/resource_limits.h"
 #include "ps/client/client_errors.h"
 #include "strategies/cluster/nonce_file.h"
 #include "strategies/cluster/prepare_rendezvous.h"
@@ -20,6 +21,7 @@
 #include "worker/run/job_membership.h"
 #include "worker/run/process_end.h"
 #include "worker/run/run_data.h"
+#include "worker/run/run_memory.h"
 #include "worker/run/run_sizes.h"
 #include "worker/run/run_start.h"
 #include "worker/run/train_report.h"
@@ -66,7 +68,14 @@ int train_in_job(const TrainOptions& options, const Workload& workload, StopSign
     if (run_options.data.empty()) run_options.data = data.name;
     if (membership != nullptr) require_same_data(data, run_options.data, *membership);
     run_options.strategy.membership = membership;
-    run_options.strategy.lanes = choose_lanes(options, membership);
+    const CpuLimits cpus = cpu_limits();
+    run_options.strategy.lanes = choose_lanes(options, membership, cpus);
+    if (run_options.strategy.lanes < choose_lanes(options, membership, {cpus.affinity})) {
+      display->note(
+          fmt::format("compute threads per replica: {}, because the CPU quota of the "
+                      "cgroup is {:.3g}",
+                      run_options.strategy.lanes, *cpus.quota));
+    }
     run_options.input.autotune = choose_autotune(run_options, membership);
     const int replicas = count_replicas(options, membership);
     global_batch = choose_batch(run_options, replicas, data.train->size(), run_options.strategy);
@@ -82,6 +91,7 @@ int train_in_job(const TrainOptions& options, const Workload& workload, StopSign
     if (membership != nullptr) require_same_network(graph, *membership);
     require_metrics_of(graph, options.loop.rules);
     require_batch_norm_values(graph, run_options, replicas, global_batch);
+    require_memory(run_options, graph);
     const ScheduleOptions schedule_options =
         schedule_of(options, replicas, global_batch, data.train->size() / global_batch);
     const Schedule schedule(schedule_options);

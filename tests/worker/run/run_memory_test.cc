@@ -1,0 +1,57 @@
+#include "worker/run/run_memory.h"
+
+#include <gtest/gtest.h>
+
+#include "models/graph/graph.h"
+
+namespace syncopate {
+namespace {
+
+// A dense layer of 3 * 4 + 4 parameters, and one of 4 * 2 + 2, behind which the loss is.
+Graph two_layers() {
+  GraphBuilder builder("two");
+  const NodeId x = builder.input({3}, {.mean = {0.0F, 0.0F, 0.0F}, .stddev = {1.0F, 1.0F, 1.0F}});
+  const NodeId hidden = builder.relu(builder.dense(x, "first", 4));
+  return builder.finish(builder.dense(hidden, "second", 2));
+}
+
+TrainOptions options_of(const std::string& strategy, std::int64_t batch) {
+  TrainOptions options;
+  options.strategy.name = strategy;
+  options.strategy.batch_size_per_replica = batch;
+  options.strategy.lanes = 3;
+  options.strategy.optimizer.name = "adam";
+  return options;
+}
+
+TEST(LeastMemory, IsTheSumOfValuesGradientsSlotsAndKeptActivations) {
+  const RunMemory memory = least_memory(options_of("one-device", 10), two_layers());
+  EXPECT_EQ(memory.values, 4 * 26);
+  EXPECT_EQ(memory.gradients, 3 * 4 * 26) << "each lane has its own";
+  EXPECT_EQ(memory.slots, 2 * 4 * 26);
+  EXPECT_EQ(memory.activations, 4 * 10 * 4) << "the second layer's input; samples do not count";
+  EXPECT_EQ(memory.all(), 4 * 26 * 6 + 160);
+}
+
+TEST(LeastMemory, IsTakenByEachReplicaAndWithServersWithoutSlots) {
+  TrainOptions options = options_of("mirrored", 10);
+  options.strategy.replicas = 2;
+  EXPECT_EQ(least_memory(options, two_layers()).all(), 4 * 26 + 2 * 4 * 26 + 2 * (3 * 4 * 26 + 160));
+  EXPECT_EQ(least_memory(options_of("parameter-server", 10), two_layers()).slots, 0);
+}
+
+TEST(MemoryRefusal, IsEmptyFromTheSumOn) {
+  const TrainOptions options = options_of("one-device", std::int64_t{1} << 20);
+  const std::int64_t needed = least_memory(options, two_layers()).all();
+  EXPECT_EQ(memory_refusal(options, two_layers(), needed), "");
+  const std::string refusal = memory_refusal(options, two_layers(), needed - 1);
+  EXPECT_NE(refusal.find("needs at least 16 MiB of memory in this process, and 16 MiB are "
+                         "available: 0 MiB of values"),
+            std::string::npos)
+      << refusal;
+  EXPECT_NE(refusal.find("16 MiB of activations (1048576 samples)"), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("--batch-size-per-replica"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,87 @@
+#include "worker/run/run_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <variant>
+
+#include "models/base/errors.h"
+#include "models/base/process_limits.h"
+#include "models/optim/optimizer.h"
+#include "worker/run/run_sizes.h"
+
+namespace syncopate {
+namespace {
+
+constexpr auto kElementBytes = static_cast<std::int64_t>(sizeof(float));
+
+// Returns the node whose output a view of it shares, or the node itself.
+NodeId owner_of(const Graph& graph, NodeId id) {
+  for (;;) {
+    const Node& node = graph.nodes[static_cast<std::size_t>(id)];
+    const bool is_view = std::holds_alternative<FlattenOp>(node.operation) ||
+                         std::holds_alternative<ReshapeOp>(node.operation);
+    if (!is_view) return id;
+    id = node.inputs.front();
+  }
+}
+
+// Returns the elements of a sample that stay in memory between forward and backward: the inputs of
+// layers with weights, from which the gradients of these weights are computed. Samples are not
+// counted, and what else a backend keeps is its own choice.
+std::int64_t kept_elements(const Graph& graph) {
+  std::set<NodeId> kept;
+  for (const Node& node : graph.nodes) {
+    const bool has_weights = std::holds_alternative<Conv2dOp>(node.operation) ||
+                             std::holds_alternative<DenseOp>(node.operation);
+    if (has_weights) kept.insert(owner_of(graph, node.inputs.front()));
+  }
+  std::int64_t elements = 0;
+  for (const NodeId id : kept) {
+    const Node& node = graph.nodes[static_cast<std::size_t>(id)];
+    if (!std::holds_alternative<InputOp>(node.operation)) elements += num_elements(node.shape);
+  }
+  return elements;
+}
+
+double mebibytes(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+}  // namespace
+
+RunMemory least_memory(const TrainOptions& options, const Graph& graph) {
+  const StrategyOptions& strategy = options.strategy;
+  const std::int64_t values = kElementBytes * graph.num_parameters();
+  RunMemory memory{.values = values, .replicas = strategy.replicas};
+  if (is_pipeline(options)) return memory;  // gradients and activations are divided among stages
+  memory.gradients = std::max(1, strategy.lanes) * values;
+  if (!has_servers(options)) {
+    const auto slots = make_optimizer(strategy.optimizer)->slot_names().size();
+    memory.slots = static_cast<std::int64_t>(slots) * values;
+  }
+  memory.activations = kElementBytes * micro_batch_size(strategy) * kept_elements(graph);
+  return memory;
+}
+
+std::string memory_refusal(const TrainOptions& options, const Graph& graph,
+                           std::int64_t available_bytes) {
+  const RunMemory memory = least_memory(options, graph);
+  if (memory.all() <= available_bytes) return "";
+  return fmt::format(
+      "network {} needs at least {:.0f} MiB of memory in this process, and {:.0f} MiB are "
+      "available: {:.0f} MiB of values, {:.0f} MiB of optimizer state, and for each of {} "
+      "replica{} {:.0f} MiB of gradients ({} threads) and {:.0f} MiB of activations ({} samples); "
+      "try a smaller --batch-size-per-replica, fewer --threads or replicas, or a smaller network",
+      graph.name, mebibytes(memory.all()), mebibytes(available_bytes), mebibytes(memory.values),
+      mebibytes(memory.slots), memory.replicas, memory.replicas == 1 ? "" : "s",
+      mebibytes(memory.gradients), std::max(1, options.strategy.lanes),
+      mebibytes(memory.activations), micro_batch_size(options.strategy));
+}
+
+void require_memory(const TrainOptions& options, const Graph& graph) {
+  if (options.strategy.devices.front().kind != DeviceKind::kCpu) return;
+  const std::string refusal = memory_refusal(options, graph, obtainable_memory());
+  if (!refusal.empty()) throw UsageError(refusal + "; " + memory_advice());
+}
+
+}  // namespace syncopate
