@@ -1,16 +1,18 @@
 // `syncopate launch`: runs the roles of a job as processes on this machine.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
 
 #include "deploy/commands/commands.h"
+#include "deploy/launch/mpi_leftovers.h"
 #include "deploy/launch/role_commands.h"
 #include "deploy/launch/role_group.h"
-#include "models/base/affinity.h"
 #include "models/base/open_files.h"
 #include "models/base/own_program.h"
+#include "models/base/resource_limits.h"
 #include "ps/server/order_record.h"
 #include "strategies/cluster/cluster_spec.h"
 #include "worker/run/run_folder.h"
@@ -86,10 +88,10 @@ std::int64_t most_open_files(const LaunchOptions& options) {
 
 // Reports that the servers have no CPUs of their own. `train` reports threads that share CPUs.
 void warn_of_shared_cpus(const LaunchOptions& options) {
-  const auto cpus = static_cast<int>(usable_cpus().size());
-  if (options.servers == 0 || options.workers + options.servers <= cpus) return;
+  const CpuLimits cpus = cpu_limits();
+  if (options.servers == 0 || options.workers + options.servers <= cpus.usable()) return;
   std::cerr << fmt::format("launch: {} share {}: the servers slow the workers down\n",
-                           roles_of(options), counted(cpus, "CPU"))
+                           roles_of(options), describe(cpus))
             << std::flush;
 }
 
@@ -106,6 +108,16 @@ int run_launch(const LaunchOptions& options, std::ostream& out) {
   }
   warn_of_shared_cpus(options);
   if (!options.note.empty()) std::cerr << "launch: " + options.note + "\n" << std::flush;
+  if (options.with_mpirun) {
+    MpiFolders folders;
+    const auto temporary = options.environment.find("TMPDIR");
+    if (temporary != options.environment.end()) folders.sessions = temporary->second;
+    for (const std::string& folder : remove_mpi_leftovers(folders, geteuid())) {
+      std::cerr << fmt::format("launch: removed {} and its shared memory: its mpirun was killed\n",
+                               folder)
+                << std::flush;
+    }
+  }
   const auto plan = [&](int restarts) { return plan_roles(options, restarts); };
   return launch(plan, options.rules,
                 {.out = [&](std::string_view lines) { out << lines << std::flush; },

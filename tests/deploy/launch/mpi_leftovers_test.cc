@@ -1,0 +1,82 @@
+#include "deploy/launch/mpi_leftovers.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+namespace syncopate {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Folders with the sessions 10, 20 and 30 of this user, of which mpirun 20 still runs.
+class MpiLeftovers : public testing::Test {
+ protected:
+  MpiLeftovers() {
+    std::string pattern = testing::TempDir() + "leftXXXXXX";
+    root_ = ::mkdtemp(pattern.data());
+    folders_ = {root_ / "tmp", root_ / "shm", root_ / "proc"};
+    write("proc/self/maps", "");
+    write("proc/20/maps", "");
+    write("proc/7/maps", "7f00-7f01 rw-s 00000000 00:17 5 /dev/shm/other\n");
+    // 1492975616 is 0x58fd0000, 65536 is 0x00010000 and 131072 is 0x00020000.
+    write(session(10) + "/contact.txt", "1492975616.0;tcp://10.0.0.1:4\n10\n");
+    write(session(20) + "/contact.txt", "65536.0;tcp://10.0.0.1:4\n20\n");
+    write(session(30) + "/contact.txt", "131072.0;tcp://10.0.0.1:4\n30\n");
+    for (const char* job : {"58fd0001.0", "58fd0001.1", "10001.0", "00020001.0"}) {
+      write(segment(job), "x");
+    }
+  }
+  ~MpiLeftovers() override { fs::remove_all(root_); }
+
+  static std::string session(int pid) {
+    return "tmp/ompi.host.a." + std::to_string(geteuid()) + "/pid." + std::to_string(pid);
+  }
+  static std::string segment(const std::string& job) {
+    return "shm/vader_segment.host.a." + std::to_string(geteuid()) + "." + job;
+  }
+  void write(const std::string& file, const std::string& text) const {
+    fs::create_directories((root_ / file).parent_path());
+    std::ofstream(root_ / file) << text;
+  }
+  bool is_there(const std::string& file) const { return fs::exists(root_ / file); }
+
+  fs::path root_;
+  MpiFolders folders_;
+};
+
+TEST_F(MpiLeftovers, OfAnMpirunThatHasEndedAreRemoved) {
+  const auto removed = remove_mpi_leftovers(folders_, geteuid());
+  EXPECT_EQ(removed, (std::vector<std::string>{root_ / session(10), root_ / session(30)}));
+  EXPECT_FALSE(is_there(session(10)));
+  EXPECT_FALSE(is_there(segment("58fd0001.0")) || is_there(segment("58fd0001.1")));
+  EXPECT_TRUE(is_there(session(20)) && is_there(segment("10001.0"))) << "mpirun 20 runs";
+}
+
+TEST_F(MpiLeftovers, StayWhereARankHasNotEnded) {
+  write("proc/31/maps", "7f00-7f01 rw-s 00000000 00:17 5 /dev/" + segment("00020001.0") + "\n");
+  EXPECT_EQ(remove_mpi_leftovers(folders_, geteuid()).size(), 1U);
+  EXPECT_TRUE(is_there(session(30)) && is_there(segment("00020001.0")));
+}
+
+TEST_F(MpiLeftovers, OfAnotherUserStay) {
+  EXPECT_TRUE(remove_mpi_leftovers(folders_, geteuid() + 1).empty());
+  EXPECT_TRUE(is_there(session(10)) && is_there(segment("58fd0001.0")));
+}
+
+TEST_F(MpiLeftovers, StayWhereTheSessionIsALink) {
+  fs::rename(root_ / session(10), root_ / "elsewhere");
+  fs::create_directory_symlink(root_ / "elsewhere", root_ / session(10));
+  EXPECT_EQ(remove_mpi_leftovers(folders_, geteuid()).size(), 1U);
+  EXPECT_TRUE(is_there("elsewhere/contact.txt") && is_there(segment("58fd0001.0")));
+}
+
+TEST_F(MpiLeftovers, StayWithoutProc) {
+  fs::remove_all(folders_.proc);
+  EXPECT_TRUE(remove_mpi_leftovers(folders_, geteuid()).empty());
+}
+
+}  // namespace
+}  // namespace syncopate
