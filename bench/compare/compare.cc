@@ -211,6 +211,7 @@ class Comparer {
   bool run() {
     files_.begin(heads_, facts_, options_.replace);
     if (options_.report.empty()) display_->note("the results go to the folder " + folder_.string());
+    for (const std::string& note : options_.notes) display_->note(note);
     for (const std::string& one : options_.left_out) display_->note("left out: " + one);
     if (options_.clock == Clock::kVirtual) {
       const std::string neutral = neutral_flags_note(options_.shared, options_.variants);

@@ -1,6 +1,7 @@
 // syncopate-bench compare and report train one network under several strategies, with and without
 // fault injection, and report the comparison.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -192,7 +193,7 @@ void CompareFlags::declare_training() {
              "accuracy from 0 to 1, on the validation split if the data have one, else on the test "
              "split; the times until it is reached are compared",
              {.default_text = "0.95", .least = 0.0, .most = 1.0});
-  flags_.take_rest(train_flags_, "[FLAGS OF train]", "flags of train");
+  flags_.take_rest(train_flags_, "[FLAGS OF train]", "flags of train", shared_rest_flags());
   flags_.set_footer(
       "A variant with larger updates than one worker's batch has a larger learning rate:\n"
       "proportional to the samples of an update with sgd and momentum, to their square root with\n"
@@ -294,25 +295,48 @@ void CompareFlags::apply_preset(CompareOptions& options) const {
   Names names;
   for (const PresetRow& row : presets()) names.emplace_back(row.name);
   require_name("--preset", preset_, names);
-  for (const char* flag : {"--strategies", "--workers", "--servers", "--model",
-                           "--batch-size-per-replica", "--budget", "--updates", "--seconds"}) {
-    if (flags_.has(flag)) {
-      throw UsageError(std::string(flag) + ": --preset sets it; leave one of them out");
-    }
-  }
   const auto row = std::ranges::find(presets(), std::string_view(preset_), &PresetRow::name);
+  for (const char* flag : {"--strategies", "--workers", "--servers", "--batch-size-per-replica",
+                           "--budget", "--updates", "--seconds"}) {
+    if (!flags_.has(flag)) continue;
+    const std::string instead = flags_in_place_of(*row);
+    throw UsageError(fmt::format(
+        "{}: --preset sets it; leave one of them out{}", flag,
+        instead.empty() ? "" : fmt::format(", or give in place of --preset: {}", instead)));
+  }
   const std::string data(row->data);
   if (data != CompareOptions().data && !flags_.has("--data")) {
     throw UsageError("--preset " + preset_ + ": its data set is missing; give --data " + data);
   }
+  CompareOptions own;
+  row->apply(own);
+  const std::string model = flags_.has("--model") ? options.model : own.model;
   const auto kind_of = [](const std::string& name) { return name.substr(0, name.find(':')); };
-  if (kind_of(options.data) != kind_of(data) && !target_accuracy_) {
+  std::string others;                 // what the preset was not made for
+  std::vector<std::string> made_for;  // and what it was made for in its place
+  if (model != own.model) {
+    others += " --model " + model;
+    made_for.push_back("--model " + own.model);
+  }
+  if (kind_of(options.data) != kind_of(data)) {
+    others += " --data " + options.data;
+    made_for.push_back("--data " + data);
+  }
+  if (!others.empty() && !target_accuracy_) {
     throw UsageError(
-        fmt::format("--preset {} --data {}: the target of the preset holds for --data {}; give "
-                    "--target-accuracy, such as 0.95 for MNIST",
-                    preset_, options.data, data));
+        fmt::format("--preset {}{}: the target of the preset holds for {}; give --target-accuracy, "
+                    "such as 0.95 for MNIST",
+                    preset_, others, fmt::join(made_for, " and ")));
+  }
+  if (model != own.model) {
+    options.notes.push_back(
+        fmt::format("--preset {}: its learning rates were chosen for {}; where {} does not learn, "
+                    "give rates of "
+                    "its own in --strategies, as in 'parameter-server:async{{learning-rate=0.01}}'",
+                    preset_, own.model, model));
   }
   row->apply(options);
+  options.model = model;
   options.preset = preset_;
   for (const std::string& flag : options.shared.given) {
     const auto sets = [&](const Variant& variant) { return variant.has_flag(flag); };

@@ -28,6 +28,7 @@ struct CompareOptions {
   std::string preset;  // the name of the preset that set these options; "" for none
   std::vector<Variant> variants;
   std::vector<std::string> left_out;  // default variants left out as impossible, with reasons
+  std::vector<std::string> notes;     // remarks for the user before the first run
   int seeds = 5;                      // runs of each variant
   int first_seed = 1;                 // they have seeds first_seed .. first_seed + seeds - 1
   Clock clock = Clock::kReal;

@@ -1,5 +1,8 @@
 #include "bench/compare/presets.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <array>
 #include <utility>
 
@@ -180,5 +183,25 @@ constexpr std::array kPresets = {
 }  // namespace
 
 std::span<const PresetRow> presets() noexcept { return kPresets; }
+
+std::string flags_in_place_of(const PresetRow& preset) {
+  CompareOptions options;
+  preset.apply(options);
+  int workers = 0;
+  std::vector<std::string> words;
+  for (const Variant& variant : options.variants) {
+    std::vector<std::string> flags;
+    for (const std::string& flag : variant.flags) flags.push_back(flag.substr(2));  // without --
+    words.push_back(fmt::format("{}{{{}}}", variant.word, fmt::join(flags, ",")));
+    if (variant.strategy == "one-device") continue;
+    if (workers > 0 && variant.workers != workers) return "";
+    workers = variant.workers;
+  }
+  return fmt::format(
+      "--workers {} --servers 1 --model {} --batch-size-per-replica {} --epochs {} {} "
+      "--strategies '{}'",
+      workers, options.model, options.batch_size_per_replica, options.epochs,
+      fmt::join(options.fault_flags, " "), fmt::join(words, ","));
+}
 
 }  // namespace syncopate::bench

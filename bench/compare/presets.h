@@ -22,4 +22,8 @@ struct PresetRow {
 // Returns the table of presets that --preset chooses from.
 std::span<const PresetRow> presets() noexcept;
 
+// Returns the flags of compare that train as the preset does, without --data and what the user may
+// change beside --preset; "" if its variants have several numbers of workers.
+std::string flags_in_place_of(const PresetRow& preset);
+
 }  // namespace syncopate::bench

@@ -244,6 +244,16 @@ SharedTrainFlags add_flags(const SharedTrainFlags& shared, const std::vector<std
   }
 }
 
+std::vector<RestFlag> shared_rest_flags() {
+  std::vector<RestFlag> flags = train_rest_flags();
+  for (RestFlag& flag : flags) {
+    const FlagRow* const row = find_row(flag.name);
+    if (row == nullptr || row->use != Use::kSetByCompare) continue;
+    flag.instead = fmt::format("compare sets it for each run; {}", row->text);
+  }
+  return flags;
+}
+
 SharedTrainFlags parse_shared_train_flags(const std::vector<std::string>& words) {
   SharedTrainFlags shared;
   shared.words = words;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/compare/variant.h"
+#include "deploy/cli/flag_set.h"
 #include "worker/input/dataset.h"
 #include "worker/run/train_options.h"
 
@@ -19,6 +20,9 @@ struct SharedTrainFlags {
 
   bool has(const std::string& flag) const;  // whether the user gave the flag
 };
+
+// Returns the flags of train; those that compare sets in each run itself say what to type instead.
+std::vector<RestFlag> shared_rest_flags();
 
 // Parses the words after `--`. Throws UsageError for a flag that train refuses, and for a flag that
 // compare sets in each run itself; the error names the flag and the alternative.

@@ -41,6 +41,7 @@ class WordParser {
  public:
   WordParser(const std::string& word, int workers, int servers) : word_(word) {
     variant_.label = word;
+    variant_.word = word.substr(0, word.find('{'));
     variant_.workers = workers;
     variant_.servers = servers;
   }
@@ -171,7 +172,7 @@ Variant parse_variant(const std::string& word, int workers, int servers) {
 
 bool Variant::has_flag(const std::string& name) const {
   return std::ranges::any_of(
-      flags, [&](const std::string& word) { return word.substr(0, word.find('=')) == name; });
+      flags, [&](const std::string& flag) { return flag.substr(0, flag.find('=')) == name; });
 }
 
 std::vector<std::string> split_variants(const std::string& text) {

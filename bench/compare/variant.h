@@ -25,6 +25,7 @@ struct Variant {
   // The flags of train that only this variant has, such as --learning-rate=0.03. They take
   // precedence over the flags for every run.
   std::vector<std::string> flags{};
+  std::string word{};  // what --strategies takes for this variant, without flags in braces
 
   bool has_flag(const std::string& name) const;  // name: such as --learning-rate
 

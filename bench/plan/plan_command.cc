@@ -8,9 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "bench/compare/train_flags.h"
 #include "bench/compare/variant.h"
 #include "bench/harness/bench_commands.h"
 #include "bench/plan/plan.h"
+#include "deploy/cli/command_line.h"
 #include "deploy/cli/fault_flags.h"
 #include "models/base/errors.h"
 #include "models/base/flag_values.h"
@@ -78,7 +80,7 @@ void add_training_flags(FlagSet& flags, PlanFlags& words) {
             {.least = 0.0, .most = 1.0, .needs = "--time-to-target"});
   flags.add("--epochs", &options.epochs, "passes over the data",
             {.least = 1, .needs = "--time-to-target"});
-  flags.take_rest(options.train_flags, "[FLAGS OF train]", "flags of train");
+  flags.take_rest(options.train_flags, "[FLAGS OF train]", "flags of train", shared_rest_flags());
 }
 
 PlanOptions options_of(const PlanFlags& flags, const Environment& environment) {

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "deploy/cli/flag_set.h"
 #include "deploy/launch/launch_rules.h"
 #include "deploy/slurm/job_script.h"
 #include "models/base/environment.h"
@@ -176,6 +177,9 @@ CommandOptions parse_cluster(std::span<const std::string> arguments,
 CommandOptions parse_sbatch(std::span<const std::string> arguments);
 CommandOptions parse_convert(std::span<const std::string> arguments,
                              const Environment& environment);
+
+// Returns the flags of train, for a command that takes them behind `--`.
+std::vector<RestFlag> train_rest_flags();
 
 // Parses the options that several runs share. The caller sets the strategy and the cluster
 // afterwards, so the combination of the flags is not checked. Throws UsageError, also for --help.

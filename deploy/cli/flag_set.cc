@@ -9,6 +9,7 @@
 
 #include "deploy/cli/flag.h"
 #include "deploy/cli/names.h"
+#include "deploy/slurm/job_script.h"
 #include "models/base/errors.h"
 
 namespace syncopate {
@@ -113,10 +114,13 @@ void FlagSet::add_config() {
       {.value = "FILE", .default_text = "none"});
 }
 
-void FlagSet::take_rest(std::vector<std::string>& words, std::string usage, std::string what) {
+void FlagSet::take_rest(std::vector<std::string>& words, std::string usage, std::string what,
+                        std::vector<RestFlag> flags, std::string command) {
   rest_ = &words;
   rest_usage_ = std::move(usage);
   rest_name_ = std::move(what);
+  rest_flags_ = std::move(flags);
+  rest_command_ = std::move(command);
 }
 
 void FlagSet::refuse(std::string_view flag, std::string why) {
@@ -132,6 +136,7 @@ std::optional<std::string> FlagSet::parse(std::span<const std::string> arguments
     const auto dashes = std::ranges::find(arguments, "--");
     own = arguments.first(static_cast<std::size_t>(dashes - arguments.begin()));
     if (dashes != arguments.end()) rest_->assign(dashes + 1, arguments.end());
+    refuse_misplaced(own);
   }
   try {
     parse_words(std::vector<std::string>(own.rbegin(), own.rend()));
@@ -251,6 +256,36 @@ const Flag* FlagSet::find(std::string_view name) const {
                                          flag.name.substr(flag.first_name().size() + 1) == name);
   });
   return found == flags_.end() ? nullptr : &*found;
+}
+
+// Returns the flag of the words behind `--` that a word in front of it names; null: none.
+const RestFlag* FlagSet::find_rest(std::string_view word) const {
+  const std::string_view name = word.substr(0, word.find('='));
+  const auto found = std::ranges::find(rest_flags_, name, &RestFlag::name);
+  return found == rest_flags_.end() || find(name) != nullptr ? nullptr : &*found;
+}
+
+// Refuses flags in front of `--` that belong behind it, with the command line that was meant.
+void FlagSet::refuse_misplaced(std::span<const std::string> arguments) const {
+  std::string front = command_;
+  std::string behind = rest_->empty() && !rest_command_.empty() ? " " + rest_command_ : "";
+  for (const std::string& word : *rest_) behind += " " + shell_word(word);
+  const RestFlag* first = nullptr;
+  for (auto word = arguments.begin(); word != arguments.end(); ++word) {
+    const RestFlag* const flag = find_rest(*word);
+    std::string& line = flag == nullptr ? front : behind;
+    line += " " + shell_word(*word);
+    if (flag == nullptr) continue;
+    if (!flag->instead.empty()) {
+      throw UsageError(fmt::format("unknown flag {}: {}", flag->name, flag->instead));
+    }
+    if (first == nullptr) first = flag;
+    const bool has_value = !flag->is_switch && word->find('=') == std::string::npos;
+    if (has_value && std::next(word) != arguments.end()) line += " " + shell_word(*++word);
+  }
+  if (first == nullptr) return;
+  throw UsageError(fmt::format("unknown flag {}; {} stand behind --: {} --{}", first->name,
+                               rest_name_, front, behind));
 }
 
 std::string FlagSet::suggest_flag(std::string_view typed) const {

@@ -15,6 +15,13 @@
 
 namespace syncopate {
 
+// A flag of the words behind `--`.
+struct RestFlag {
+  std::string name;  // such as "--epochs"
+  bool is_switch = false;
+  std::string instead{};  // why it may not stand there either, and what to type; "" if it may
+};
+
 // A FlagSet holds the flags of one command. It may be used by one thread only. The targets of the
 // flags outlive the calls of parse().
 class FlagSet {
@@ -32,8 +39,11 @@ class FlagSet {
   // takes precedence.
   void add_config();
   // Makes parse() store the words behind `--` in `words`. `usage` is a text such as "[FLAGS OF
-  // train]", `what` a noun such as "flags of train".
-  void take_rest(std::vector<std::string>& words, std::string usage, std::string what);
+  // train]", `what` a noun such as "flags of train". `flags` are those that stand there: one of
+  // them in front of `--` is refused with the right command line. `command`: the word in front of
+  // them, such as "train"; "" if they stand alone.
+  void take_rest(std::vector<std::string>& words, std::string usage, std::string what,
+                 std::vector<RestFlag> flags, std::string command = "");
   // Makes a declared flag an error, "FLAG: WHY", and leaves it out of --help.
   void refuse(std::string_view flag, std::string why);
   // Makes parse() skip flags that are not declared, and their values.
@@ -59,6 +69,8 @@ class FlagSet {
   void parse_words(std::vector<std::string> arguments);
   void check_together() const;
   std::string suggest_flag(std::string_view typed) const;
+  const RestFlag* find_rest(std::string_view word) const;
+  void refuse_misplaced(std::span<const std::string> arguments) const;
 
   std::string command_;
   std::string summary_;
@@ -68,6 +80,8 @@ class FlagSet {
   std::vector<std::string>* rest_ = nullptr;
   std::string rest_usage_;
   std::string rest_name_;
+  std::vector<RestFlag> rest_flags_;
+  std::string rest_command_;
   bool has_config_ = false;
   bool skips_unknown_ = false;
 };

@@ -256,7 +256,8 @@ CommandOptions parse_launch(std::span<const std::string> arguments,
             "delay of the start of worker W, such as worker=4,at=30s, in a job with servers under "
             "async or ssp; a W of at least --workers is an additional worker",
             {.value = "worker=W,at=TIME", .repeats = true});
-  flags.take_rest(options.role_arguments, "train|doctor|PROGRAM [FLAGS]", "train and its flags");
+  flags.take_rest(options.role_arguments, "train|doctor|PROGRAM [FLAGS]", "train and its flags",
+                  train_rest_flags(), "train");
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   options.bind_workers = bind == "auto";
   add_variables(assignments, options);

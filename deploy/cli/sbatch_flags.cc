@@ -378,7 +378,7 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
       {.value = "FLAGS", .needs = "--container"});
   flags.add("--program", &options.program, "syncopate program that the job runs",
             {.value = "FILE", .default_text = "this program; with --container: syncopate"});
-  flags.take_rest(options.train_flags, "[FLAGS OF train]", "flags of train");
+  flags.take_rest(options.train_flags, "[FLAGS OF train]", "flags of train", train_rest_flags());
 }
 
 }  // namespace

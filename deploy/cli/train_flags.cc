@@ -328,6 +328,15 @@ CommandOptions parse_train(std::span<const std::string> arguments, const Environ
   return words.options;
 }
 
+std::vector<RestFlag> train_rest_flags() {
+  TrainFlags words;
+  FlagSet flags("syncopate train", "");
+  add_train_flags(flags, words);
+  std::vector<RestFlag> rest;
+  for (const Flag& flag : flags.flags()) rest.push_back({flag.first_name(), flag.is_switch()});
+  return rest;
+}
+
 TrainOptions parse_shared_train(std::span<const std::string> arguments) {
   TrainFlags words;
   FlagSet flags("syncopate train", "Flags of `syncopate train` that several runs share.");

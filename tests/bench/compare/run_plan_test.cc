@@ -335,6 +335,19 @@ TEST(Preset, HasFlagsThatTrainAccepts) {
   }
 }
 
+TEST(Preset, CanBeGivenAsFlags) {
+  const auto row = std::ranges::find(presets(), "one-slow", &PresetRow::name);
+  EXPECT_EQ(flags_in_place_of(*row),
+            "--workers 8 --servers 1 --model mlp --batch-size-per-replica 32 --epochs 3 "
+            "--service-time constant:1 --slow worker=7,factor=4 --strategies "
+            "'parameter-server:sync{optimizer=sgd,learning-rate=0.4},"
+            "parameter-server:sync+backup:1{optimizer=sgd,learning-rate=0.4},"
+            "parameter-server:ssp:3{optimizer=sgd,learning-rate=0.1},"
+            "parameter-server:async{optimizer=sgd,learning-rate=0.1}'");
+  const auto mixed = std::ranges::find(presets(), "staleness", &PresetRow::name);
+  EXPECT_EQ(flags_in_place_of(*mixed), "") << "its variants have 1 to 16 workers";
+}
+
 TEST(Preset, StatesItsLearningRates) {
   for (const PresetRow& row : presets()) {
     CompareOptions options;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -45,6 +46,9 @@ TEST(Compare, RefusesMistakesWithOneLine) {
       {{"--strategies", "pipeline", "--", "--cut", "nope"}, "--cut nope: network mlp cannot"},
       {{"--strategies", "pipeline", "--service-time", "constant:5"}, "--clock virtual"},
       {{"--optimizer", "sgd"}, "flags of train stand behind --"},
+      {{"--image-size", "32", "--seeds", "2", "--", "--threads", "1"},
+       "--seeds 2 -- --threads 1 --image-size 32"},
+      {{"--steps", "5"}, "unknown flag --steps: compare sets it for each run; give --budget"},
       {{"--clock", "virtual", "--", "--tensorboard", "d"}, "--tensorboard d: not available under"},
       {{"--clock", "virtual", "--", "--trace=t"}, "or train a single run with syncopate train"},
       {{"--clock", "virtual", "--", "--devices", "cuda"}, "compare with --clock real"},
@@ -94,6 +98,8 @@ TEST(Compare, RefusesWhatWouldChangeTheMeaningOfAPreset) {
   const std::pair<Words, const char*> mistakes[] = {
       {{"--data", "mnist:/nowhere"}, "holds for --data digits; give --target-accuracy"},
       {{"--data", "mnist:/nowhere", "--target-accuracy", "0.95"}, "/nowhere"},
+      {{"--model", "mnist-cnn"}, "holds for --model mlp; give --target-accuracy"},
+      {{"--workers", "4"}, "or give in place of --preset: --workers 8 --servers 1 --model mlp"},
       {{"--", "--learning-rate", "1"}, "--learning-rate after --: --preset momentum sets"},
       {{"--", "--learning-rate-scale=none"}, "--learning-rate-scale after --"}};
   for (const auto& [words, expected] : mistakes) {
@@ -104,6 +110,26 @@ TEST(Compare, RefusesWhatWouldChangeTheMeaningOfAPreset) {
     EXPECT_EQ(result.exit_code, 2) << result.err;
     EXPECT_NE(result.err.find(expected), std::string::npos) << result.err;
   }
+}
+
+TEST(Compare, TrainsAnotherNetworkInAPreset) {
+  const ScratchDir scratch;
+  const ProgramResult network =
+      run_syncopate(Words{"network", "--json", "--model", "mlp", "--head", "dense:16"} + kSmall);
+  ASSERT_EQ(network.exit_code, 0) << network.err;
+  std::ofstream(scratch / "net.json") << network.out;
+  const std::string model = "file:" + (scratch / "net.json").string();
+  const ProgramResult result =
+      RunningProgram(Words{SYNCOPATE_BENCH, "compare", "--preset", "one-slow", "--model", model,
+                           "--target-accuracy", "0.5", "--clock", "virtual", "--seeds", "1",
+                           "--epochs", "1", "--no-progress", "--report", scratch / "r"} +
+                     kSmall)
+          .wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("--preset one-slow: its learning rates were chosen for mlp"),
+            std::string::npos)
+      << result.err;
+  EXPECT_NE(read_text(scratch / "r" / "comparison.json").find(model), std::string::npos);
 }
 
 TEST(Plan, RefusesFlagsInBracesIfItTrainsNothing) {

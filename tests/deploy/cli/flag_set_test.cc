@@ -138,7 +138,7 @@ TEST(FlagSet, SuggestsTheFlagThatWasMeant) {
 
 TEST(FlagSet, PutsTheDashesBeforeAWordThatBelongsBehindThem) {
   Job job;
-  job.flags.take_rest(job.rest, "train [FLAGS]", "train and its flags");
+  job.flags.take_rest(job.rest, "train [FLAGS]", "train and its flags", {});
   job.flags.parse(Arguments{"--quiet", "--", "train", "--count", "x"});
   EXPECT_EQ(job.rest, (Arguments{"train", "--count", "x"}));
   try {
@@ -168,6 +168,28 @@ TEST(FlagSet, TakesAConfigFileWithAByteOrderMark) {
             "--config: expected text in UTF-8, found UTF-16; convert it: iconv -f UTF-16 -t UTF-8 "
             "FILE > NEW");
   std::filesystem::remove(file);
+}
+
+TEST(FlagSet, PutsFlagsThatBelongBehindTheDashesThere) {
+  const auto refusal_of = [](const Arguments& arguments) -> std::string {
+    Job job;
+    job.flags.take_rest(job.rest, "train [FLAGS]", "train and its flags",
+                        {{"--size"}, {"--exif", true}, {"--count"}, {"--rank", false, "not here"}},
+                        "train");
+    try {
+      job.flags.parse(arguments);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal_of({"--exif", "--size", "3 4", "--quiet", "--", "train", "--x"}),
+            "unknown flag --exif; train and its flags stand behind --: tool run --quiet -- train "
+            "--x --exif --size '3 4'");
+  EXPECT_EQ(refusal_of({"--size=3"}),
+            "unknown flag --size; train and its flags stand behind --: tool run -- train --size=3");
+  EXPECT_EQ(refusal_of({"--rank", "1"}), "unknown flag --rank: not here");
+  EXPECT_EQ(refusal_of({"--count", "2"}), "") << "the command has the flag itself";
 }
 
 TEST(FlagSet, RefusesLinesOfAConfigFileThatAreNoFlags) {
