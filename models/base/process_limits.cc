@@ -55,7 +55,8 @@ std::size_t address_space_in_use(const fs::path& root) {
 // Writes a line and ends the process: the default action of SIGABRT would be a crash.
 void end_after_abort(int /*signal*/) {
   constexpr std::string_view kLine =
-      "syncopate: out of address space: raise the limit with ulimit -v unlimited\n";
+      "syncopate: a library gave up, most likely for want of address space: raise the limit with "
+      "ulimit -v unlimited\n";
   const ssize_t written = write(STDERR_FILENO, kLine.data(), kLine.size());
   (void)written;
   _exit(EXIT_FAILURE);
