@@ -7,6 +7,7 @@
 #include "models/base/errors.h"
 #include "ps/coordinator/declaration.h"
 #include "ps/coordinator/wire_conversion.h"
+#include "ps/net/connection.h"
 #include "ps/net/endpoint.h"
 
 namespace syncopate::ps {
@@ -14,8 +15,8 @@ namespace syncopate::ps {
 ControlLink::ControlLink(ClientState& state, const ClientOptions& options)
     : state_(state),
       options_(options),
-      socket_(wire::Socket::connect(context_, options.rendezvous), options.peer_timeout / 10,
-              state.step),
+      socket_(wire::Socket::connect(context_, options.rendezvous, {.nonce = options.nonce}),
+              options.peer_timeout / 10, state.step),
       fingerprint_(fingerprint_of(options.declaration)),
       peer_timeout_(options.peer_timeout),
       join_by_(Deadline::after(options.rendezvous_timeout)),
@@ -25,8 +26,7 @@ ControlLink::ControlLink(ClientState& state, const ClientOptions& options)
 std::string ControlLink::name() const { return "server 0 at " + to_string(options_.rendezvous); }
 
 void ControlLink::send_hello(bool with_declaration) {
-  wire::HelloT hello =
-      make_hello(/*role=*/0, options_.index, options_.workers, options_.servers, options_.nonce);
+  wire::HelloT hello = make_hello(/*role=*/0, options_.index, options_.workers, options_.servers);
   hello.incarnation = incarnation_;
   hello.sequence = state_.sequence.load(std::memory_order_relaxed);
   {
@@ -186,17 +186,21 @@ void ControlLink::on_message(const wire::MessageT& message) {
   state_.changed.notify_all();
 }
 
+std::string ControlLink::why_not_accepted() const {
+  if (socket_.lacks_challenge()) return wire::kAdviceOnVersion;
+  const std::string reason = is_connected_ ? "" : why_unreachable(options_.rendezvous);
+  return fmt::format("{}; is it running, and have all workers and servers been started?",
+                     reason.empty() ? "" : ": " + reason);
+}
+
 void ControlLink::check_timeouts() {
   // While shard 0 sends messages, this worker waits longer to be accepted: shard 0 itself reports
   // which task is missing.
   const auto lost = socket_.lost();
   const bool is_server_alive = is_connected_ && lost.empty() && !give_up_by_.passed();
   if (incarnation_ == 0 && join_by_.passed() && !is_server_alive) {
-    return state_.fail(
-        fmt::format("{} did not accept this worker within {}; "
-                    "is it running, and have all workers "
-                    "and servers been started?",
-                    name(), in_seconds(join_by_.timeout())));
+    return state_.fail(fmt::format("{} did not accept this worker within {}{}", name(),
+                                   in_seconds(join_by_.timeout()), why_not_accepted()));
   }
   if (incarnation_ == 0 && lost_before_welcome_ && lost_before_welcome_->passed()) {
     return state_.fail(

@@ -71,7 +71,8 @@ void ShardLink::set_address(const wire::ServerAddressT& address, std::uint32_t w
 
 void ShardLink::connect() {
   close();
-  socket_ = wire::Socket::connect(context_, parse_endpoint(address_.endpoint, name()));
+  socket_ = wire::Socket::connect(context_, parse_endpoint(address_.endpoint, name()),
+                                  {.nonce = options_.nonce});
   registration_.emplace(readable_, socket_->descriptors(), static_cast<std::uint32_t>(shard_));
   reconnect_.begin();
 }
@@ -83,7 +84,7 @@ void ShardLink::close() {
 
 void ShardLink::send_hello() {
   wire::DataHelloT hello;
-  hello.nonce = options_.nonce;
+  hello.shard = shard_;
   hello.worker = options_.index;
   hello.incarnation = worker_incarnation_;
   // The Hello names the last push that the shard has answered for every bucket; the buckets in

@@ -39,7 +39,7 @@ struct Outgoing {
 };
 
 struct CoordinatorOptions {
-  std::string nonce;  // of the job; empty: tasks of any nonce are accepted
+  std::string nonce;  // of the job; empty: a task may be of another job without one
   int servers = 1;
   std::int64_t peer_timeout_ms = 5000;
   std::string process;            // process_name() of server 0

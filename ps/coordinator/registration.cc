@@ -117,15 +117,18 @@ std::optional<wire::RefusedT> check_worker(const Job& job, const wire::HelloT& h
 
 }  // namespace
 
+wire::RefusedT refuse_other_job(const wire::HelloT& hello) {
+  const std::string name =
+      hello.role == 0 ? describe_worker(hello.index) : describe_server(hello.index);
+  return refuse(name +
+                    " belongs to another job than server 0 at this port: is one of them left "
+                    "from an earlier run, or do two jobs share a port?",
+                false);
+}
+
 std::optional<wire::RefusedT> find_refusal(const Job& job, const wire::HelloT& hello) {
   const std::string name =
       hello.role == 0 ? describe_worker(hello.index) : describe_server(hello.index);
-  if (!job.options.nonce.empty() && hello.nonce != job.options.nonce) {
-    return refuse(name +
-                      " belongs to another job than server 0 at this port: is one of them left "
-                      "from an earlier run, or do two jobs share a port?",
-                  false);
-  }
   if (hello.role > 1) {
     return refuse(
         fmt::format("a task has role {}; expected 0, a worker, or 1, a server", hello.role), false);

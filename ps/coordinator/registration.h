@@ -12,7 +12,10 @@
 
 namespace syncopate::ps {
 
-// Returns the reason to refuse a task, because it does not fit the job by nonce, size or
+// Returns the refusal of a task that does not know the job's nonce.
+wire::RefusedT refuse_other_job(const wire::HelloT& hello);
+
+// Returns the reason to refuse a task, because it does not fit the job by size or
 // declaration, or its incarnation may not register; nothing when it may.
 std::optional<wire::RefusedT> find_refusal(const Job& job, const wire::HelloT& hello);
 

@@ -74,9 +74,8 @@ StalenessHistogram from_wire(const wire::StalenessT& staleness) {
   return StalenessHistogram::of(std::move(counts), staleness.sum, staleness.max);
 }
 
-wire::HelloT make_hello(int role, int index, int workers, int servers, const std::string& nonce) {
+wire::HelloT make_hello(int role, int index, int workers, int servers) {
   wire::HelloT hello;
-  hello.nonce = nonce;
   hello.role = static_cast<std::uint8_t>(role);
   hello.index = index;
   hello.world_size = workers;

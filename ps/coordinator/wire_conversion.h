@@ -54,7 +54,7 @@ StalenessHistogram from_wire(const wire::StalenessT& staleness);
 
 // Returns the Hello of this process as task `index` of its role (0: worker, 1: server), with the
 // fields that every task sends.
-wire::HelloT make_hello(int role, int index, int workers, int servers, const std::string& nonce);
+wire::HelloT make_hello(int role, int index, int workers, int servers);
 
 inline ValuesFormat values_format(const wire::DeclarationT& declaration) noexcept {
   return declaration.bf16_values ? ValuesFormat::kBf16 : ValuesFormat::kF32;

@@ -132,7 +132,7 @@ std::optional<Frame> FrameReader::next(std::string_view peer) {
   }
   if (bytes.size() >= 6) {
     if (const auto version = number_at<std::uint16_t>(bytes, 4); version != kProtocolVersion) {
-      throw PeerError(
+      throw ProtocolVersionError(
           fmt::format("{}: it uses protocol version {}, expected version {}; start the same "
                       "syncopate everywhere",
                       peer, version, kProtocolVersion));
@@ -248,6 +248,24 @@ Connection connect_to(const Endpoint& endpoint, const std::string& peer, const D
       "{} could not be reached at {} within {}: {}; is it running, and can this machine "
       "connect to that port?",
       peer, to_string(endpoint), in_seconds(deadline.timeout()), reason));
+}
+
+std::string why_unreachable(const Endpoint& endpoint) {
+  const Deadline deadline = Deadline::after(std::chrono::seconds(1));
+  try {
+    const Addresses found = look_up(endpoint, 0);
+    std::string reason = found.error;
+    for (const addrinfo* to = found.list.get(); to != nullptr; to = to->ai_next) {
+      const FileDescriptor socket(
+          ::socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      const int error_number = socket ? try_connect(*to, socket, deadline) : errno;
+      if (error_number == 0) return "";
+      reason = std::generic_category().message(error_number);
+    }
+    return reason;
+  } catch (const UsageError& error) {
+    return error.what();
+  }
 }
 
 }  // namespace syncopate

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "models/base/deadline.h"
+#include "models/base/errors.h"
 #include "models/base/file_descriptor.h"
 #include "ps/net/endpoint.h"
 #include "ps/net/socket.h"
@@ -26,7 +27,12 @@ struct Frame {
 };
 
 inline constexpr std::uint32_t kLongestPayload = 64U << 20;
-inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 2;
+
+// Thrown for a peer that uses another version of the protocol.
+class ProtocolVersionError : public PeerError {
+  using PeerError::PeerError;
+};
 
 // Encodes a frame. Throws InternalError for a payload longer than kLongestPayload.
 std::string encode_frame(const Frame& frame);
@@ -122,5 +128,9 @@ class Listener {
 // endpoint and the last reason; UsageError for a host name that stays unknown for
 // kUnknownHostTimeout or until the deadline.
 Connection connect_to(const Endpoint& endpoint, const std::string& peer, const Deadline& deadline);
+
+// Tries once, for at most a second, to connect to the endpoint. Returns why that failed, such as
+// "Network is unreachable"; "" if it succeeded.
+std::string why_unreachable(const Endpoint& endpoint);
 
 }  // namespace syncopate

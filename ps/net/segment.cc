@@ -21,6 +21,7 @@
 #include "models/base/shared_memory_file.h"
 #include "models/tensor/buffer.h"
 #include "ps/net/descriptor_passing.h"
+#include "ps/net/greeting.h"
 #include "ps/net/wake_event.h"
 
 namespace syncopate::ps {
@@ -30,9 +31,12 @@ constexpr std::string_view kSegmentPurpose = "values and gradients";
 constexpr std::size_t kPageBytes = 4096;
 // The limit of a segment's f32 elements: no job reaches it, and sums of sizes do not overflow.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 58;
-// The most bytes of a caller's nonce that are read. Longer than any nonce: a caller of another job
-// is then told that its nonce is wrong.
-constexpr std::size_t kLongestNonce = 4096;
+
+// Returns what a shard presents at a worker's socket. The socket's name is random, so the proof is
+// of no use anywhere else.
+std::string segment_request(const std::string& nonce, const std::string& name) {
+  return prove(nonce, {"segment of values", name});
+}
 
 struct SegmentHeader {
   std::array<char, 8> mark = {'S', 'Y', 'P', 'S', 'e', 'g', '0', '1'};
@@ -120,19 +124,19 @@ MappedSegment map_foreign_segment(int memory, std::int64_t elements, const std::
   return segment_in(std::move(mapping), layout);
 }
 
-// Passes the descriptor `memory` to every caller that sends the job's nonce, until a stop is
+// Passes the descriptor `memory` to every caller that sends this request, until a stop is
 // requested.
 void serve_segment(DescriptorServer& server, WakeEvent& stopped, int memory,
-                   const std::string& nonce, const std::stop_token& stop) {
+                   const std::string& expected, const std::stop_token& stop) {
   const std::stop_callback wake(stop, [&stopped] { stopped.notify(); });
-  const auto has_nonce = [&nonce](const Frame& request) {
-    return request.type == kSegmentRequest && request.payload == nonce;
+  const auto is_of_job = [&expected](const Frame& request) {
+    return request.type == kSegmentRequest && is_same_proof(request.payload, expected);
   };
   while (!stop.stop_requested()) {
     std::vector<pollfd> sockets = {{stopped.descriptor(), POLLIN, 0}};
     server.add_to(sockets);
     poll(sockets.data(), sockets.size(), server.poll_milliseconds());
-    server.answer(memory, has_nonce);
+    server.answer(memory, is_of_job);
   }
 }
 
@@ -147,13 +151,13 @@ SegmentOwner::SegmentOwner(std::int64_t elements, const std::string& nonce,
   gradients_ = std::move(segment.gradients);
   // The socket listens before any other process can know the socket's name.
   auto server = std::make_unique<DescriptorServer>(
-      listen_at_name(name_), static_cast<std::uint32_t>(std::max(nonce.size(), kLongestNonce)),
-      timeout);
+      listen_at_name(name_), static_cast<std::uint32_t>(kProofBytes), timeout);
   auto stopped = std::make_unique<WakeEvent>();
   thread_ = std::jthread([server = std::move(server), stopped = std::move(stopped),
-                          memory = memory_.get(), nonce](const std::stop_token& stop) {
+                          memory = memory_.get(),
+                          expected = segment_request(nonce, name_)](const std::stop_token& stop) {
     pthread_setname_np(pthread_self(), "ps-segment");
-    serve_segment(*server, *stopped, memory, nonce, stop);
+    serve_segment(*server, *stopped, memory, expected, stop);
   });
 }
 
@@ -177,7 +181,7 @@ std::optional<SegmentCall> SegmentCall::begin(const std::string& name, const std
   if (!socket) return std::nullopt;
   Connection worker(std::move(socket), "the worker at socket '" + name + "'");
   try {
-    worker.queue({kSegmentRequest, nonce});
+    worker.queue({kSegmentRequest, segment_request(nonce, name)});
     worker.flush();
   } catch (const PeerError&) {
     return std::nullopt;  // the worker has exited

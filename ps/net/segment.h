@@ -17,7 +17,8 @@
 
 namespace syncopate::ps {
 
-// The type of a shard's frame that requests a segment from a worker; its payload is the nonce.
+// The type of a shard's frame that requests a segment from a worker; its payload is a proof of the
+// nonce.
 inline constexpr std::uint16_t kSegmentRequest = 0x5350;
 
 // The worker's side of a segment. Thread-safe; its own thread answers requests for the descriptor.

@@ -8,6 +8,7 @@
 
 #include "models/base/errors.h"
 #include "ps/coordinator/reconnect_timeout.h"
+#include "ps/coordinator/registration.h"
 #include "ps/coordinator/wire_conversion.h"
 #include "ps/net/endpoint.h"
 #include "ps/net/process_probe.h"
@@ -132,8 +133,8 @@ void ControlServer::on_final_message(const wire::Received& message) {
   const wire::BodyUnion& body = message.header.body;
   if (body.type == wire::Body::Hello) {
     const wire::HelloT& hello = *body.AsHello();
-    if (!has_nonce(hello)) {
-      socket_->send(wire::envelope(message.peer, coordinator_.on_hello(hello).answer));
+    if (!message.is_of_job) {
+      socket_->send(wire::envelope(message.peer, make_message(refuse_other_job(hello))));
       return;
     }
     // A task that reconnects receives the final message over the new connection; a new task is
@@ -176,19 +177,17 @@ void ControlServer::report_ended_steps() {
   }
 }
 
-bool ControlServer::has_nonce(const wire::HelloT& hello) const {
-  return options_.nonce.empty() || hello.nonce == options_.nonce;
-}
-
 void ControlServer::on_message(wire::Received& message) {
   const wire::BodyUnion& body = message.header.body;
   // A step of a task that is given up now counts if it ended before.
   if (body.type == wire::Body::Hello || body.type == wire::Body::Failing) report_ended_steps();
   if (body.type == wire::Body::Hello) {
     const wire::HelloT& hello = *body.AsHello();
-    if (!has_nonce(hello)) {
+    if (!message.is_of_job) {
       ++stranger_messages_;
       socket_->log_dropped(message, "a Hello of another job");
+      socket_->send(wire::envelope(message.peer, make_message(refuse_other_job(hello))));
+      return;
     }
     return on_hello(message.peer, hello);
   }

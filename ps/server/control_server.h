@@ -48,7 +48,6 @@ class ControlServer {
 
   void serve();
   void run_once();
-  bool has_nonce(const wire::HelloT& hello) const;
   void on_message(wire::Received& message);
   void on_hello(const std::string& peer, const wire::HelloT& hello);
   // Refuses the previous connection of a task, because another process has taken the task's place.

@@ -23,12 +23,9 @@ constexpr milliseconds kControlSuspended(500);
 
 std::unique_ptr<wire::Socket> open_control_socket(wire::Context& context, ServerOptions& options) {
   const Endpoint& rendezvous = options.rendezvous;
-  if (options.index != 0) return wire::Socket::connect(context, rendezvous);
-  wire::SocketLimits limits = wire::limits_for_tasks(options.workers + options.servers);
-  limits.is_greeting = [nonce = options.nonce](const wire::MessageT& message) {
-    const wire::HelloT* const hello = message.body.AsHello();
-    return hello != nullptr && (nonce.empty() || hello->nonce == nonce);
-  };
+  const wire::SocketLimits limits =
+      wire::limits_for_tasks(options.workers + options.servers, options.nonce);
+  if (options.index != 0) return wire::Socket::connect(context, rendezvous, limits);
   if (options.listening) return wire::Socket::listen(context, std::move(options.listening), limits);
   return wire::Socket::listen(context, listening_endpoint(rendezvous.host, rendezvous.port),
                               limits);

@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds kSendInterval(100);
 
 DataService::DataService(const DataServiceOptions& options)
     : options_(options),
-      sessions_(options.workers, options.nonce),
+      sessions_(options.workers, options.index),
       snapshots_(sessions_),
       mapper_(options.nonce, options.segment_timeout) {
   open_socket();
@@ -46,11 +46,7 @@ DataService::~DataService() {
 }
 
 void DataService::open_socket() {
-  wire::SocketLimits limits = wire::limits_for_tasks(options_.workers);
-  limits.is_greeting = [nonce = options_.nonce](const wire::MessageT& message) {
-    const wire::DataHelloT* const hello = message.body.AsDataHello();
-    return hello != nullptr && hello->nonce == nonce;
-  };
+  const wire::SocketLimits limits = wire::limits_for_tasks(options_.workers, options_.nonce);
   if (options_.link.is_plain()) {
     socket_ =
         wire::Socket::listen(context_, listening_endpoint(options_.host, options_.port), limits);
@@ -148,6 +144,7 @@ void DataService::on_message(wire::Received& message) {
   const wire::BodyUnion& body = message.header.body;
   if (body.type == wire::Body::DataHello) return on_hello(message, *body.AsDataHello());
   WorkerSession* const session = sessions_.find(message.peer, message.header.session);
+  if (session == nullptr && sessions_.has_ended(message.peer)) return;
   if (session == nullptr) {
     ++stranger_messages_;
     return socket_->log_dropped(
@@ -175,9 +172,13 @@ void DataService::on_message(wire::Received& message) {
 
 void DataService::on_hello(wire::Received& message, const wire::DataHelloT& hello) {
   const std::string& peer = message.peer;
-  if (hello.nonce != options_.nonce) {
+  if (!message.is_of_job) {
     ++stranger_messages_;
     socket_->log_dropped(message, "a DataHello of another job");
+    wire::RefusedT refused;
+    refused.line = "it serves another job";
+    socket_->send(wire::envelope(peer, wire::make_message(std::move(refused))));
+    return;
   }
   WorkerSessions::HelloResult result = sessions_.on_hello(peer, hello, served_.get());
   if (result.refusal) {

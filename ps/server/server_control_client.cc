@@ -6,6 +6,7 @@
 
 #include "models/base/errors.h"
 #include "ps/coordinator/reconnect_timeout.h"
+#include "ps/net/connection.h"
 #include "ps/net/endpoint.h"
 
 namespace syncopate::ps {
@@ -94,8 +95,11 @@ void ServerControlClient::run_once() {
 void ServerControlClient::check_deadlines() {
   const bool has_checkpoints = !options_.snapshot_dir.empty();
   if (!is_registered_ && register_by_.passed()) {
-    throw PeerError(fmt::format("{} did not answer within {}{}", name(),
+    const std::string reason = socket_->lacks_challenge() ? std::string(wire::kAdviceOnVersion)
+                                                          : why_unreachable(options_.rendezvous);
+    throw PeerError(fmt::format("{} did not answer within {}{}{}", name(),
                                 in_seconds(register_by_.timeout()),
+                                reason.empty() || reason.front() == ';' ? reason : ": " + reason,
                                 resume_advice(has_checkpoints)));
   }
   for (const auto& [peer, lost] : socket_->lost()) {

@@ -54,8 +54,7 @@ std::vector<std::vector<std::byte>> ServerDuties::job_snapshots() const {
 }
 
 wire::HelloT ServerDuties::hello() const {
-  wire::HelloT hello =
-      make_hello(/*role=*/1, options_.index, options_.workers, options_.servers, options_.nonce);
+  wire::HelloT hello = make_hello(/*role=*/1, options_.index, options_.workers, options_.servers);
   hello.server = std::make_unique<wire::ServerAddressT>();
   hello.server->index = options_.index;
   hello.server->endpoint = to_string(Endpoint{options_.host, data_.port()});

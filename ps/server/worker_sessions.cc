@@ -21,13 +21,16 @@ WorkerSessions::HelloResult refuse_hello(std::string line, bool is_usage_error) 
 
 }  // namespace
 
-WorkerSessions::WorkerSessions(int workers, std::string nonce)
-    : workers_(workers), nonce_(std::move(nonce)) {}
+WorkerSessions::WorkerSessions(int workers, int shard) : workers_(workers), shard_(shard) {}
 
 WorkerSessions::HelloResult WorkerSessions::on_hello(const std::string& peer,
                                                      const wire::DataHelloT& hello,
                                                      const ServedVariables* served) {
-  if (hello.nonce != nonce_) return refuse_hello("it serves another job", false);
+  if (hello.shard != shard_) {
+    return refuse_hello(fmt::format("it is server {}, and worker {} called server {}", shard_,
+                                    hello.worker, hello.shard),
+                        false);
+  }
   // No declaration has reached the server yet, or it was restarted: the worker will greet again.
   if (served == nullptr) return {};
   if (hello.worker < 0 || hello.worker >= workers_) return {};
@@ -65,7 +68,8 @@ WorkerSessions::HelloResult WorkerSessions::on_hello(const std::string& peer,
   session.incarnation = hello.incarnation;
   session.call = hello.call;
   session.last_push = std::max(session.last_push, hello.sequence);
-  std::erase_if(workers_by_peer_, [&](const auto& entry) { return entry.second == hello.worker; });
+  forget_connection(hello.worker);
+  ended_peers_.erase(peer);
   // A repeated greeting over one connection gets the same token: the worker may have used it since.
   if (session.peer != peer) session.token = random_token();
   session.peer = peer;
@@ -101,13 +105,22 @@ std::optional<std::uint32_t> WorkerSessions::remove(WorkerId worker, std::uint32
 }
 
 void WorkerSessions::clear() {
+  for (const auto& [peer, worker] : workers_by_peer_) ended_peers_.insert(peer);
   sessions_.clear();
   workers_by_peer_.clear();
 }
 
 void WorkerSessions::end(WorkerId worker) {
-  std::erase_if(workers_by_peer_, [&](const auto& entry) { return entry.second == worker; });
+  forget_connection(worker);
   sessions_.erase(worker);
+}
+
+void WorkerSessions::forget_connection(WorkerId worker) {
+  std::erase_if(workers_by_peer_, [&](const auto& entry) {
+    if (entry.second != worker) return false;
+    ended_peers_.insert(entry.first);
+    return true;
+  });
 }
 
 void WorkerSessions::drop(WorkerSession& session, const char* message, int bucket,

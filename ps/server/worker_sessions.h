@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "ps/net/segment.h"
@@ -33,7 +34,8 @@ struct WorkerSession {
 // connection, and a connection one worker.
 class WorkerSessions {
  public:
-  WorkerSessions(int workers, std::string nonce);
+  // `shard`: the number of this server.
+  WorkerSessions(int workers, int shard);
 
   struct HelloResult {
     WorkerSession* session = nullptr;  // null: refused, or ignored as the worker greets again
@@ -53,6 +55,8 @@ class WorkerSessions {
   // whose session has ended because of the call, if any.
   std::optional<std::uint32_t> remove(WorkerId worker, std::uint32_t incarnation);
   void clear();
+  // Returns whether a session of this connection has ended: its late messages are no mistake.
+  bool has_ended(const std::string& peer) const { return ended_peers_.contains(peer); }
 
   // Counts a worker's message that does not fit what is served, and logs the first one of each
   // session. message: "push". bucket: -1 if the message is of no bucket.
@@ -65,11 +69,13 @@ class WorkerSessions {
 
  private:
   void end(WorkerId worker);
+  void forget_connection(WorkerId worker);
 
   const int workers_;
-  const std::string nonce_;
+  const int shard_;
   std::map<WorkerId, WorkerSession> sessions_;
   std::map<std::string, WorkerId> workers_by_peer_;
+  std::set<std::string> ended_peers_;          // connections without a session that have had one
   std::map<WorkerId, std::uint32_t> removed_;  // by worker: the last refused incarnation
   std::atomic<std::int64_t> unfit_messages_{0};
 };

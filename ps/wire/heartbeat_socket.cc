@@ -118,6 +118,11 @@ std::int64_t HeartbeatSocket::foreign_messages() const {
   return socket_->foreign_messages();
 }
 
+bool HeartbeatSocket::lacks_challenge() const {
+  const auto lock = lock_for_owner();
+  return socket_->lacks_challenge();
+}
+
 void HeartbeatSocket::watch(const std::string& peer, nanoseconds timeout,
                             const std::string& process) {
   // ZeroMQ's thread of this process may have no CPU to read what the peer has sent: it has read the

@@ -48,6 +48,7 @@ class HeartbeatSocket {
   std::optional<Received> receive();
   // An event ends the watch of the peer of a DEALER.
   std::optional<LinkEvent> link_event();
+  bool lacks_challenge() const;
   void log_dropped(Envelope& message, const std::string& problem);
   std::int64_t callers_without_greeting() const;
   std::int64_t foreign_messages() const;

@@ -186,6 +186,15 @@ std::optional<MessageT> decode(std::span<const std::byte> header, std::string* p
   return message;
 }
 
+std::optional<std::uint16_t> other_protocol(std::span<const std::byte> header) {
+  constexpr std::size_t kIdentifierEnd = 8;
+  const std::vector<std::byte> aligned = aligned_copy(header);
+  const auto* const data = reinterpret_cast<const std::uint8_t*>(aligned.data());
+  if (aligned.size() < kIdentifierEnd || !MessageBufferHasIdentifier(data)) return std::nullopt;
+  const std::optional<std::uint16_t> protocol = protocol_of(data, aligned.size());
+  return protocol == kProtocol ? std::nullopt : protocol;
+}
+
 std::string_view name_of(const MessageT& message) noexcept {
   return EnumNameBody(message.body.type);
 }

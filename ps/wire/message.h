@@ -15,7 +15,7 @@
 
 namespace syncopate::ps::wire {
 
-inline constexpr std::uint16_t kProtocol = 2;
+inline constexpr std::uint16_t kProtocol = 3;
 inline constexpr std::size_t kLongestHeader = std::size_t{1} << 20;
 // The limit in bytes of a frame of raw bytes. Also the limit of a header with data of every
 // variable or worker: Hello and Declared (declaration), Exchanged (texts), CutDone and Appointment
@@ -40,10 +40,13 @@ std::vector<std::byte> encode(const MessageT& message);
 
 // Verifies the bytes of a header in depth and decodes them; no alignment is needed. Returns nothing
 // and sets `problem` when they are not a valid header, such as "a header of 12 bytes that is
-// invalid" or "protocol 3, expected 2". The decoded message takes memory in proportion to the
+// invalid" or "protocol 4, expected 3". The decoded message takes memory in proportion to the
 // bytes, and has a body and a known codec. Any table inside the body may be missing and any number
 // may be out of range: the caller checks.
 std::optional<MessageT> decode(std::span<const std::byte> header, std::string* problem = nullptr);
+
+// Returns the protocol of a header of another version of this program; nothing for other bytes.
+std::optional<std::uint16_t> other_protocol(std::span<const std::byte> header);
 
 // Returns the kind of the message as text, such as "Push".
 std::string_view name_of(const MessageT& message) noexcept;

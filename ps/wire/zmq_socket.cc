@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "ps/net/connection.h"
+#include "ps/net/greeting.h"
 #include "ps/net/wake_event.h"
 #include "ps/wire/link_monitor.h"
 #include "ps/wire/send_queue.h"
@@ -49,6 +51,18 @@ SocketHandle make_socket(Context& context, int type, const SocketLimits& limits)
   return socket;
 }
 
+std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+
+std::string_view text_in(const ZmqFrame& frame) {
+  const auto bytes = frame.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+bool is_greeting_kind(const MessageT& message) {
+  return message.body.type == Body::Hello || message.body.type == Body::DataHello;
+}
+
 // Returns the address that a received frame came from, such as "10.0.0.7".
 std::string sender_of(ZmqFrame& frame) {
   const char* const address = zmq_msg_gets(&frame.content(), "Peer-Address");
@@ -63,6 +77,7 @@ std::string sender_of(ZmqFrame& frame) {
 Envelope envelope(std::string peer, const MessageT& message) {
   Envelope made{std::move(peer), {}};
   made.frames.push_back(ZmqFrame::copy_of(encode(message)));
+  made.is_greeting = is_greeting_kind(message);
   return made;
 }
 
@@ -77,6 +92,7 @@ struct Socket::State {
     // A DEALER starts without a connection, so its queue keeps messages until there is one. ZeroMQ
     // itself would for a moment accept messages for a connection that has ended, and lose them.
     queue.hold(!is_router);
+    if (is_router && limits.nonce) listener.emplace(*limits.nonce);
   }
 
   // Handles what the monitor reports about connections. The monitor knows of a change before the
@@ -94,8 +110,22 @@ struct Socket::State {
   // for a message that is dropped.
   std::optional<MessageT> header_of(const Envelope& message, std::string& problem) const;
   void log_dropped(Envelope& message, const std::string& problem);
-  // Keeps the connection that the message came over if it is a greeting of this job.
-  void keep_if_greeting(Received& message);
+  // Returns the next message for the owner. Skips those of greetings and invalid ones.
+  std::optional<Received> next_received();
+  // Takes the challenge of a new connection if it has come, for an owner that only flushes.
+  void look_for_challenge();
+  // Keeps the connection that the message came over: it is a greeting of this job.
+  void keep_caller(Received& message);
+  // Sends a message of a DEALER, with a seal if it is a greeting.
+  bool send_sealed(Envelope message);
+  // Handles what a message has to do with the greeting of its connection. Returns whether the
+  // message is not for the owner. The first is for a ROUTER, the second for a DEALER.
+  bool take_greeting(Received& message);
+  bool take_answer(Received& message);
+  void begin_greeting();
+  void end_greeting();
+  // Answers a message of another version, in that version, which the versions do not change.
+  void answer_other_version(const Envelope& message);
   // Returns the time until process_link_changes() is due, if no connection changes before.
   std::optional<std::chrono::nanoseconds> due() const {
     return reconnector ? reconnector->due() : callers.due();
@@ -107,9 +137,16 @@ struct Socket::State {
   LinkMonitor monitor;
   SendQueue queue;
   WakeTimer timer;
-  std::optional<Reconnector> reconnector;  // only for a DEALER
-  UnknownCallers callers;                  // only of a ROUTER
-  std::uint16_t port = 0;                  // only for a ROUTER
+  std::optional<Reconnector> reconnector;    // only for a DEALER
+  UnknownCallers callers;                    // only of a ROUTER
+  std::uint16_t port = 0;                    // only for a ROUTER
+  std::optional<GreetingListener> listener;  // only for a ROUTER with a nonce
+  std::optional<GreetingCaller> caller;      // of the connection of a DEALER with a nonce
+  std::vector<Envelope> before_challenge;    // messages to be sent after the challenge
+  bool is_proven = false;               // the other end of a DEALER's connection knows the nonce
+  std::deque<Received> received_early;  // read by look_for_challenge()
+  bool lacks_challenge = false;
+  bool has_logged_silence = false;
   bool is_connected = false;
   std::deque<LinkEvent> events;  // events that link_event() has still to return
   std::int64_t foreign_messages = 0;
@@ -126,13 +163,118 @@ void Socket::State::on_link_change(const LinkMonitor::Change& change) {
   if (change.kind == LinkChange::kHandshake) {
     is_connected = true;
     queue.hold(false);
+    if (limits.nonce) return begin_greeting();
     events.push_back(LinkEvent::kConnected);
   } else if (change.kind == LinkChange::kClosed && is_connected) {
     is_connected = false;
     queue.hold(true);
     queue.clear();
+    if (limits.nonce) return end_greeting();
     events.push_back(LinkEvent::kDisconnected);
   }
+}
+
+void Socket::State::begin_greeting() {
+  caller.emplace(*limits.nonce);
+  is_proven = false;
+  lacks_challenge = true;
+  GreetingCallT call;
+  call.challenge = bytes_of(caller->own_challenge());
+  queue.send(envelope("", make_message(std::move(call))));
+}
+
+void Socket::State::end_greeting() {
+  const bool was_challenged = caller && caller->is_challenged();
+  caller.reset();
+  if (was_challenged) {
+    before_challenge.clear();
+    events.push_back(LinkEvent::kDisconnected);
+  } else if (!std::exchange(has_logged_silence, true)) {
+    log(LogLevel::kWarning,
+        fmt::format("{} closed the connection and did not answer the greeting of protocol {}; is "
+                    "it the same version of syncopate?",
+                    reconnector->target(), kProtocol));
+  }
+}
+
+bool Socket::State::send_sealed(Envelope message) {
+  if (limits.nonce && !(caller && caller->is_challenged())) {
+    before_challenge.push_back(std::move(message));
+    return true;
+  }
+  if (limits.nonce && message.is_greeting) {
+    const std::string seal = caller->seal(text_in(message.frames.front()));
+    message.frames.push_back(ZmqFrame::copy_of(std::as_bytes(std::span(seal))));
+  }
+  return queue.send(std::move(message));
+}
+
+bool Socket::State::take_greeting(Received& message) {
+  if (const GreetingCallT* const call = message.header.body.AsGreetingCall()) {
+    if (call->challenge.size() != kChallengeBytes) return true;
+    GreetingChallengeT answer;
+    answer.answers = call->challenge;
+    answer.challenge = bytes_of(listener->challenge(message.peer));
+    queue.send(envelope(message.peer, make_message(std::move(answer))));
+    return true;
+  }
+  if (!is_greeting_kind(message.header)) return false;
+  message.is_of_job = false;
+  if (message.frames.size() < 2) return false;
+  const ZmqFrame seal = std::move(message.frames.back());
+  message.frames.pop_back();
+  const std::optional<std::string> proof =
+      listener->check(message.peer, text_in(message.frames.front()), text_in(seal));
+  if (!proof) return false;
+  message.is_of_job = true;
+  keep_caller(message);
+  GreetingProofT answer;
+  answer.answers = bytes_of(std::string(text_in(seal).substr(0, kChallengeBytes)));
+  answer.proof = bytes_of(*proof);
+  queue.send(envelope(message.peer, make_message(std::move(answer))));
+  return false;
+}
+
+bool Socket::State::take_answer(Received& message) {
+  const BodyUnion& body = message.header.body;
+  if (const GreetingChallengeT* const challenge = body.AsGreetingChallenge()) {
+    const bool is_for_this = caller && !caller->is_challenged() &&
+                             text_of(challenge->answers) == caller->own_challenge() &&
+                             challenge->challenge.size() == kChallengeBytes;
+    if (!is_for_this) return true;
+    caller->take(text_of(challenge->challenge));
+    lacks_challenge = false;
+    events.push_back(LinkEvent::kConnected);
+    for (Envelope& waiting : std::exchange(before_challenge, {})) send_sealed(std::move(waiting));
+    return true;
+  }
+  if (const GreetingProofT* const proof = body.AsGreetingProof()) {
+    if (!caller || text_of(proof->answers) != caller->own_challenge()) return true;
+    is_proven = caller->is_listeners(text_of(proof->proof));
+    if (is_proven) return true;
+    RefusedT refused;
+    refused.line = fmt::format(
+        "{} did not prove that it knows this job's nonce; does another program use this port?",
+        reconnector->target());
+    message.header = make_message(std::move(refused));
+    return false;
+  }
+  return !is_proven && body.type != Body::Refused;
+}
+
+void Socket::State::answer_other_version(const Envelope& message) {
+  if (!listener || message.frames.empty()) return;
+  const std::optional<std::uint16_t> theirs = other_protocol(message.frames.front().bytes());
+  if (!theirs) return;
+  RefusedT refused;
+  refused.line = fmt::format(
+      "this task uses protocol {} of parameter servers, and the server that it called protocol {}; "
+      "start the same version of syncopate everywhere",
+      *theirs, kProtocol);
+  refused.is_usage_error = true;
+  MessageT answer = make_message(std::move(refused));
+  answer.protocol = *theirs;
+  queue.send(envelope(message.peer, answer));
 }
 
 void Socket::State::note_link_changes() {
@@ -159,7 +301,7 @@ bool Socket::State::is_readable() const {
 
 void Socket::State::set_timer() {
   const auto next = due();
-  if (is_readable() || !events.empty()) {
+  if (is_readable() || !events.empty() || !received_early.empty()) {
     timer.set(milliseconds(0));
   } else if (!queue.empty() && (is_router || is_connected)) {
     timer.set(kNextTry);
@@ -216,8 +358,7 @@ void Socket::State::log_dropped(Envelope& message, const std::string& problem) {
                   problem));
 }
 
-void Socket::State::keep_if_greeting(Received& message) {
-  if (!is_router || !limits.is_greeting || !limits.is_greeting(message.header)) return;
+void Socket::State::keep_caller(Received& message) {
   note_link_changes();
   // A frame from a caller of ZeroMQ before version 3 has no descriptor: it is -1.
   callers.accept(zmq_msg_get(&message.frames.front().content(), ZMQ_SRCFD));
@@ -262,13 +403,15 @@ bool Socket::send(Envelope message) {
     state.set_timer();
     return false;
   }
-  const bool has_peer = state.queue.send(std::move(message));
+  const bool has_peer = state.is_router ? state.queue.send(std::move(message))
+                                        : state.send_sealed(std::move(message));
   state.set_timer();
   return has_peer;
 }
 
 void Socket::flush() {
   state_->process_link_changes();
+  state_->look_for_challenge();
   if (!state_->queue.empty()) {
     (void)state_->is_readable();
     state_->queue.flush();
@@ -278,20 +421,41 @@ void Socket::flush() {
 
 std::int64_t Socket::queued_bytes() const noexcept { return state_->queue.bytes(); }
 
-std::optional<Received> Socket::receive() {
-  State& state = *state_;
-  while (std::optional<Envelope> message = state.next_message()) {
+std::optional<Received> Socket::State::next_received() {
+  while (std::optional<Envelope> message = next_message()) {
     std::string problem;
-    if (std::optional<MessageT> header = state.header_of(*message, problem)) {
+    if (std::optional<MessageT> header = header_of(*message, problem)) {
       Received received{std::move(*message), std::move(*header)};
-      state.keep_if_greeting(received);
+      if (limits.nonce) {
+        if (is_router ? take_greeting(received) : take_answer(received)) continue;
+      } else if (is_router && limits.is_greeting && limits.is_greeting(received.header)) {
+        keep_caller(received);
+      }
       return received;
     }
-    ++state.foreign_messages;
-    state.log_dropped(*message, problem);
+    ++foreign_messages;
+    answer_other_version(*message);
+    log_dropped(*message, problem);
   }
-  state.set_timer();
   return std::nullopt;
+}
+
+void Socket::State::look_for_challenge() {
+  if (!caller || caller->is_challenged()) return;
+  if (auto received = next_received()) received_early.push_back(std::move(*received));
+}
+
+std::optional<Received> Socket::receive() {
+  State& state = *state_;
+  std::optional<Received> received;
+  if (state.received_early.empty()) {
+    received = state.next_received();
+  } else {
+    received = std::move(state.received_early.front());
+    state.received_early.pop_front();
+  }
+  if (!received) state.set_timer();
+  return received;
 }
 
 void Socket::log_dropped(Envelope& message, const std::string& problem) {
@@ -303,6 +467,7 @@ std::int64_t Socket::callers_without_greeting() const noexcept { return state_->
 std::optional<LinkEvent> Socket::link_event() {
   State& state = *state_;
   state.process_link_changes();
+  state.look_for_challenge();
   std::optional<LinkEvent> event;
   if (!state.events.empty()) {
     event = state.events.front();
@@ -311,6 +476,8 @@ std::optional<LinkEvent> Socket::link_event() {
   state.set_timer();
   return event;
 }
+
+bool Socket::lacks_challenge() const noexcept { return state_->lacks_challenge; }
 
 std::int64_t Socket::foreign_messages() const noexcept { return state_->foreign_messages; }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/base/file_descriptor.h"
@@ -23,31 +24,45 @@ namespace syncopate::ps::wire {
 struct Envelope {
   std::string peer;              // ROUTER: routing id of the sender or the receiver; DEALER: unused
   std::vector<ZmqFrame> frames;  // frames[0] is the header
+  bool is_greeting = false;      // sent with a seal if the socket has a nonce
 };
 Envelope envelope(std::string peer, const MessageT& message);  // with the header frame only
 
 // A message that was received, with its header decoded.
 struct Received : Envelope {
   MessageT header;
+  bool is_of_job = true;  // false: a greeting whose caller does not know the socket's nonce
 };
 
 struct SocketLimits {
   std::int64_t longest_frame = kLongestFrame;  // a longer frame closes the connection
   int most_frames = 16;                        // a message with more frames is dropped
   CallerLimits callers;                        // for a listening socket
-  // Returns whether a message is a greeting of this job. A listening socket keeps the connections
-  // over which it has received one, and closes those of other callers beyond the limits.
+  // The job's nonce, "" if it has none. Both ends then prove that they know it when a connection
+  // opens (ps/net/greeting.h): Hello and DataHello are the greetings. Without a value, as in tests
+  // of the socket itself, connections open without it.
+  std::optional<std::string> nonce;
+  // Of a listening socket without a nonce: returns whether a message is a greeting of this job. A
+  // listening socket keeps the connections over which it has received a greeting, and closes those
+  // of other callers beyond the limits.
   std::function<bool(const MessageT&)> is_greeting;
 };
 
 // Returns the limits of a socket that this number of tasks connect to, all at once.
-inline SocketLimits limits_for_tasks(int tasks) {
+inline SocketLimits limits_for_tasks(int tasks, std::string nonce) {
   SocketLimits limits;
+  limits.nonce = std::move(nonce);
   limits.callers.most += 2 * static_cast<std::size_t>(tasks);
   return limits;
 }
 
+// The end of an error message for a DEALER that lacks_challenge().
+inline constexpr const char* kAdviceOnVersion =
+    "; it accepted the connection but did not answer the greeting: is it busy, or another version "
+    "of syncopate?";
+
 // What happens to the connection of a DEALER, as reported by ZeroMQ's monitor.
+// With a nonce a DEALER is connected once the other end has sent its challenge.
 enum class LinkEvent : std::uint8_t { kConnected, kDisconnected };
 
 // A Socket is used by one thread only.
@@ -91,6 +106,9 @@ class Socket {
   // Returns the number of connections that have ended without a greeting of this job.
   std::int64_t callers_without_greeting() const noexcept;
   std::optional<LinkEvent> link_event();  // always empty for a ROUTER
+  // Of a DEALER with a nonce: whether the other end, connected now or in the last connection, did
+  // not answer the greeting. It may be of another version.
+  bool lacks_challenge() const noexcept;
   std::int64_t foreign_messages() const noexcept;
 
   // Returns the socket's descriptors for poll(2). When one is readable, call flush(), link_event()

@@ -10,6 +10,7 @@
 #include "models/base/errors.h"
 #include "models/base/secret.h"
 #include "ps/net/endpoint.h"
+#include "ps/net/greeting.h"
 #include "ps/net/process_probe.h"
 
 namespace syncopate {
@@ -56,8 +57,7 @@ Frame encode(const Hello& hello) {
     agreements.push_back(
         {{"name", agreement.name}, {"value", agreement.value}, {"must", agreement.must}});
   }
-  return frame_of(kHello, {{"nonce", hello.nonce},
-                           {"index", hello.index},
+  return frame_of(kHello, {{"index", hello.index},
                            {"world_size", hello.world_size},
                            {"num_replicas", hello.num_replicas},
                            {"host", hello.host},
@@ -72,7 +72,7 @@ Frame encode(const Hello& hello) {
 
 Hello decode_hello(const Frame& frame) {
   return decode(frame, kHello, "a hello", [](const Json& json) {
-    Hello hello{.nonce = json.at("nonce"),
+    Hello hello{.nonce = "",
                 .index = json.at("index"),
                 .world_size = json.at("world_size"),
                 .num_replicas = json.at("num_replicas"),
@@ -114,7 +114,7 @@ Frame encode(const Roster& roster) {
                        {"pid", member.pid},
                        {"process", member.process}});
   }
-  return frame_of(kRoster, {{"nonce", roster.nonce},
+  return frame_of(kRoster, {{"salt", roster.salt},
                             {"peer_timeout_ms", roster.peer_timeout.count()},
                             {"members", members}});
 }
@@ -122,7 +122,7 @@ Frame encode(const Roster& roster) {
 Roster decode_roster(const Frame& frame) {
   return decode(frame, kRoster, "the roster", [](const Json& json) {
     Roster roster{
-        json.at("nonce"), milliseconds(json.at("peer_timeout_ms").get<std::int64_t>()), {}};
+        json.at("salt"), "", milliseconds(json.at("peer_timeout_ms").get<std::int64_t>()), {}};
     for (const Json& member : json.at("members")) {
       roster.members.push_back({.index = member.at("index"),
                                 .first_replica = member.at("first_replica"),
@@ -192,8 +192,17 @@ std::string differences(const Hello& rank_zero, const Hello& other, bool must) {
   return line;
 }
 
+std::string run_nonce(const std::string& nonce, const std::string& salt) {
+  std::string text;
+  for (const char byte : prove(nonce, {"run", salt})) {
+    text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  }
+  return text;
+}
+
 Roster make_roster(const std::vector<Hello>& hellos, const std::vector<std::string>& addresses) {
-  Roster roster{hellos[0].nonce.empty() ? random_nonce() : hellos[0].nonce, milliseconds(0), {}};
+  Roster roster{random_nonce(), "", milliseconds(0), {}};
+  roster.nonce = run_nonce(hellos[0].nonce, roster.salt);
   int first_replica = 0;
   for (std::size_t i = 0; i < hellos.size(); ++i) {
     const Hello& hello = hellos[i];

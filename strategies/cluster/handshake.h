@@ -28,7 +28,7 @@ enum MessageType : std::uint16_t {
 
 // The first message of a task to rank 0, in which the task introduces itself.
 struct Hello {
-  std::string nonce;  // names the job; "" when none was given
+  std::string nonce;  // of the job; "" when none was given; never sent
   int index = 0;
   int world_size = 1;
   int num_replicas = 1;
@@ -49,7 +49,8 @@ struct Welcome {
 };
 
 struct Roster {
-  std::string nonce;
+  std::string salt;   // random bits, by which the job's nonce gives the nonce of this run
+  std::string nonce;  // of this run, see run_nonce(); never sent
   std::chrono::milliseconds peer_timeout{0};
   std::vector<Member> members;
 };
@@ -64,7 +65,7 @@ Frame encode(const Hello& hello);
 Frame encode(const Welcome& welcome);
 Frame encode(const Roster& roster);
 Frame encode(const Refusal& refusal);
-Hello decode_hello(const Frame& frame);
+Hello decode_hello(const Frame& frame);  // without the nonce
 Welcome decode_welcome(const Frame& frame);
 Roster decode_roster(const Frame& frame);
 Refusal decode_refusal(const Frame& frame);
@@ -83,6 +84,9 @@ std::string describe(int index, const std::string& host, std::int64_t pid);
 // rank 0 has --seed 1"; "" if none differs. must: compare the settings that must agree, or the
 // settings whose difference is only a warning.
 std::string differences(const Hello& rank_zero, const Hello& other, bool must);
+
+// Returns the nonce of the tasks that have met, which no task of an earlier run of the job knows.
+std::string run_nonce(const std::string& nonce, const std::string& salt);
 
 // Returns the roster (the list of all tasks). hellos: by task index; addresses: each task's address
 // as rank 0 sees it.

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "strategies/cluster/outgoing_greeting.h"
 
 namespace syncopate {
 namespace {
@@ -19,13 +21,33 @@ constexpr int kMostWarnings = 20;
 // How often room for new connections is checked while the set of pending connections is full.
 constexpr int kFullPollMilliseconds = 100;
 
+// Sends a frame of a few bytes, which every socket takes at once.
+void send_small(Connection& connection, const Frame& frame) {
+  connection.queue(frame);
+  connection.flush();
+}
+
+// Lets a task of another version of syncopate tell its user both versions: it reads ours in the
+// head of any frame.
+void answer_other_version(Connection& connection) {
+  try {
+    send_small(connection, {kGreetingChallenge, ""});
+  } catch (const PeerError&) {
+    // The task is gone already.
+  }
+}
+
 }  // namespace
 
-PendingConnections::PendingConnections(Listener listener, std::uint32_t max_message_bytes,
-                                       std::chrono::milliseconds silence_timeout)
+PendingConnections::PendingConnections(Listener listener, std::string nonce,
+                                       std::uint32_t max_message_bytes,
+                                       std::chrono::milliseconds silence_timeout,
+                                       std::chrono::milliseconds greeting_timeout)
     : listener_(std::move(listener)),
-      max_message_bytes_(max_message_bytes),
-      silence_timeout_(silence_timeout) {}
+      greeting_(std::move(nonce)),
+      max_message_bytes_(max_message_bytes + static_cast<std::uint32_t>(kSealBytes)),
+      silence_timeout_(silence_timeout),
+      greeting_timeout_(greeting_timeout) {}
 
 bool PendingConnections::is_full() const noexcept {
   return lacks_descriptors_ || silent_.size() >= kMaxSilent;
@@ -42,7 +64,9 @@ void PendingConnections::add_to(std::vector<pollfd>& sockets) const {
 
 int PendingConnections::poll_milliseconds(const Deadline& deadline) const {
   const int left = deadline.remaining_milliseconds();
-  return is_full() ? std::min(left, kFullPollMilliseconds) : left;
+  const bool has_greeting = std::ranges::any_of(
+      silent_, [](const Silent& silent) { return silent.greeting_by.has_value(); });
+  return is_full() || has_greeting ? std::min(left, kFullPollMilliseconds) : left;
 }
 
 std::vector<PendingConnections::Arrival> PendingConnections::receive() {
@@ -50,17 +74,54 @@ std::vector<PendingConnections::Arrival> PendingConnections::receive() {
   std::vector<Arrival> arrivals;
   for (Silent& silent : std::exchange(silent_, {})) {
     try {
-      if (std::optional<Frame> frame = silent.connection.try_receive()) {
-        arrivals.push_back({std::move(silent.connection), *std::move(frame)});
+      if (std::optional<Arrival> arrival = greet(silent)) {
+        arrivals.push_back(*std::move(arrival));
       } else {
         silent_.push_back(std::move(silent));
       }
+    } catch (const ProtocolVersionError& error) {
+      answer_other_version(silent.connection);
+      warn_rejected(silent.connection.peer(), error.what());
     } catch (const PeerError& error) {
       warn_rejected(silent.connection.peer(), error.what());
     }
   }
+  close_half_greeted();
   close_silent();
   return arrivals;
+}
+
+std::optional<PendingConnections::Arrival> PendingConnections::greet(Silent& silent) {
+  Connection& connection = silent.connection;
+  while (std::optional<Frame> frame = connection.try_receive()) {
+    if (!silent.greeting_by) {
+      if (frame->type != kGreetingCall) {
+        throw PeerError(
+            fmt::format("{}: it sent a frame of type {} without a call; is it a task of this job?",
+                        connection.peer(), frame->type));
+      }
+      send_small(connection, {kGreetingChallenge, greeting_.challenge(silent.name)});
+      silent.greeting_by = Deadline::after(greeting_timeout_);
+      continue;
+    }
+    const std::size_t seal_bytes = std::min(kSealBytes, frame->payload.size());
+    const std::string seal = frame->payload.substr(0, seal_bytes);
+    frame->payload.erase(0, seal_bytes);
+    const std::optional<std::string> proof = greeting_.check(silent.name, frame->payload, seal);
+    if (proof) send_small(connection, {kGreetingProof, *proof});
+    return Arrival{std::move(connection), *std::move(frame), proof.has_value()};
+  }
+  return std::nullopt;
+}
+
+void PendingConnections::close_half_greeted() {
+  std::erase_if(silent_, [this](const Silent& silent) {
+    if (!silent.greeting_by || !silent.greeting_by->passed()) return false;
+    warn_rejected(silent.connection.peer(),
+                  fmt::format("it did not complete its greeting within {}",
+                              in_seconds(silent.greeting_by->timeout())));
+    return true;
+  });
 }
 
 void PendingConnections::accept() {
@@ -71,7 +132,8 @@ void PendingConnections::accept() {
           listener_.accept(Deadline::after(std::chrono::milliseconds(0)));
       if (!connection) return;
       connection->limit_payload(max_message_bytes_);
-      silent_.push_back({*std::move(connection), Deadline::after(silence_timeout_)});
+      silent_.push_back({*std::move(connection), Deadline::after(silence_timeout_),
+                         std::to_string(++accepted_), std::nullopt});
     }
   } catch (const FileError& error) {
     lacks_descriptors_ = true;
@@ -84,8 +146,9 @@ void PendingConnections::accept() {
 
 void PendingConnections::close_silent() {
   if (!is_full()) return;
-  const auto closed =
-      std::erase_if(silent_, [](const Silent& silent) { return silent.deadline.passed(); });
+  const auto closed = std::erase_if(silent_, [](const Silent& silent) {
+    return !silent.greeting_by && silent.deadline.passed();
+  });
   if (closed == 0) return;
   warn_rejected(fmt::format("{} connections", closed),
                 fmt::format("they sent nothing for {}, and others need their place",

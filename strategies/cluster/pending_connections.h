@@ -1,33 +1,39 @@
-// Accepts connections on a listening socket and reads the first message of each. Any program may
-// connect to such a socket, so connections that send nothing, or something else, must neither keep
-// the job's own connections from being heard nor end this task.
+// Accepts connections on a listening socket and reads the greeting (ps/net/greeting.h) of each. Any
+// program may connect to such a socket, so connections that send nothing, or something else, must
+// neither keep the job's own connections from being heard nor end this task.
 #pragma once
 
 #include <poll.h>
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ps/net/connection.h"
+#include "ps/net/greeting.h"
 
 namespace syncopate {
 
-// The accepted connections that have not sent their first message. One thread only.
+// The accepted connections that have not completed their greeting. One thread only.
 class PendingConnections {
  public:
-  // A connection whose first message has been received.
+  // A connection whose greeting has been received. If it is of this job, it has received this
+  // listener's proof.
   struct Arrival {
     Connection connection;
-    Frame frame;
+    Frame frame;  // without the seal
+    bool is_of_job = false;
   };
 
-  // A connection is closed with a warning when it sends anything but a frame of at most
-  // max_message_bytes bytes. When there is no room for new connections, those that have been silent
-  // for longer than silence_timeout are closed: a task sends its message when it has connected.
-  PendingConnections(Listener listener, std::uint32_t max_message_bytes,
-                     std::chrono::milliseconds silence_timeout = std::chrono::seconds(1));
+  // `nonce`: of the job. A connection is closed with a warning when it sends anything but a call
+  // and a greeting of at most max_message_bytes bytes, or when more than greeting_timeout passes
+  // between the two. When there is no room for new connections, those that have been silent for
+  // longer than silence_timeout are closed: a task greets when it has connected.
+  PendingConnections(Listener listener, std::string nonce, std::uint32_t max_message_bytes,
+                     std::chrono::milliseconds silence_timeout = std::chrono::seconds(1),
+                     std::chrono::milliseconds greeting_timeout = std::chrono::seconds(10));
 
   std::uint16_t port() const { return listener_.port(); }
 
@@ -35,7 +41,7 @@ class PendingConnections {
   void add_to(std::vector<pollfd>& sockets) const;
   int poll_milliseconds(const Deadline& deadline) const;
 
-  // Returns the connections whose first message has arrived since the last call. Never blocks.
+  // Returns the connections whose greeting has arrived since the last call. Never blocks.
   std::vector<Arrival> receive();
   // Logs, up to 20 times, that the connection of `peer` was rejected because it does not belong to
   // this job. `why` may begin with the name of the peer.
@@ -45,19 +51,27 @@ class PendingConnections {
   struct Silent {
     Connection connection;
     Deadline deadline;
+    std::string name;                     // by which its challenge is made
+    std::optional<Deadline> greeting_by;  // since it has called
   };
 
   void accept();
+  // Continues the greeting of a connection. Returns it once its greeting has arrived.
+  std::optional<Arrival> greet(Silent& silent);
+  void close_half_greeted();
   void close_silent();
   bool is_full() const noexcept;
 
   Listener listener_;
+  GreetingListener greeting_;
   std::uint32_t max_message_bytes_;
   std::chrono::milliseconds silence_timeout_;
+  std::chrono::milliseconds greeting_timeout_;
   std::vector<Silent> silent_;  // connections without a message, in the order of arrival
   bool lacks_descriptors_ = false;
   bool has_warned_ = false;
-  int rejected_ = 0;  // number of warn_rejected() calls
+  std::uint64_t accepted_ = 0;  // number of connections accepted so far
+  int rejected_ = 0;            // number of warn_rejected() calls
 };
 
 }  // namespace syncopate

@@ -9,6 +9,7 @@
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "ps/net/socket.h"
+#include "strategies/cluster/outgoing_greeting.h"
 #include "strategies/cluster/pending_connections.h"
 
 namespace syncopate {
@@ -36,7 +37,7 @@ class TaskAcceptor {
                const Objection& objection)
       : own_(own),
         objection_(objection),
-        pending_(std::move(listener), kMaxHelloBytes),
+        pending_(std::move(listener), own.nonce, kMaxHelloBytes),
         where_(to_string(endpoint)),
         deadline_(Deadline::after(timeout)) {}
 
@@ -73,7 +74,17 @@ class TaskAcceptor {
     } catch (const PeerError& error) {
       return pending_.warn_rejected(arrival.connection.peer(), error.what());
     }
+    if (!arrival.is_of_job) return refuse_stranger(arrival.connection, hello);
     accept(std::move(arrival.connection), std::move(hello));
+  }
+
+  void refuse_stranger(Connection& connection, const Hello& hello) {
+    const std::string name = describe(hello.index, hello.host, hello.pid);
+    pending_.warn_rejected(connection.peer(), name + " belongs to another job");
+    send_refusal(connection,
+                 {fmt::format("rank 0 at {} belongs to another job than {}: is one of them left "
+                              "from an earlier run, or do two jobs share a port?",
+                              where_, name)});
   }
 
   // Accepted tasks send nothing during the rendezvous, so reading shows only that a task has died.
@@ -89,18 +100,9 @@ class TaskAcceptor {
     }
   }
 
-  // Rejects a task of another job. Ends this job when the task is of this job and does not fit.
+  // Accepts a task of this job. Ends the job when the task does not fit.
   void accept(Connection connection, Hello hello) {
-    const std::string name = describe(hello.index, hello.host, hello.pid);
-    if (hello.nonce != own_.nonce) {
-      pending_.warn_rejected(connection.peer(), name + " belongs to another job");
-      send_refusal(connection,
-                   {fmt::format("rank 0 at {} belongs to another job than {}: is one of them left "
-                                "from an earlier run, or do two jobs share a port?",
-                                where_, name)});
-      return;
-    }
-    connection.set_peer(name);
+    connection.set_peer(describe(hello.index, hello.host, hello.pid));
     tasks_.push_back({std::move(hello), std::move(connection)});
     AcceptedTask& task = tasks_.back();
     const std::string conflict = find_conflict(task.hello);
@@ -220,8 +222,7 @@ class TaskAcceptor {
 };
 
 // Throws the error that rank 0 sent, if the frame is a refusal.
-Frame receive_unless_refused(Connection& rank_zero, const Deadline& deadline) {
-  Frame frame = rank_zero.receive(deadline);
+Frame unless_refused(Frame frame) {
   if (frame.type != kRejected) return frame;
   const Refusal refusal = decode_refusal(frame);
   if (refusal.is_usage_error) throw UsageError(refusal.line);
@@ -252,14 +253,16 @@ ConnectedTask connect_to_rank_zero(const Hello& hello, const Endpoint& endpoint,
   if (wait_ready(rank_zero.descriptor(), POLLIN, Deadline::after(listens_first))) {
     rank_zero.try_receive();  // throws PeerError for another program
   }
-  rank_zero.send(encode(hello), deadline);
-  Frame frame = receive_unless_refused(rank_zero, Deadline::after(timeout));
+  OutgoingGreeting greeting(hello.nonce, encode(hello), kRejected);
+  OutgoingGreeting::begin(rank_zero, deadline);
+  Frame frame = unless_refused(greeting.receive(rank_zero, Deadline::after(timeout)));
   if (frame.type == kWelcome) {
     const Welcome welcome = decode_welcome(frame);
     rank_zero.set_peer(describe(0, welcome.host, welcome.pid));
-    frame = receive_unless_refused(rank_zero, Deadline::after(welcome.timeout + kRefusalGrace));
+    frame = unless_refused(rank_zero.receive(Deadline::after(welcome.timeout + kRefusalGrace)));
   }
   ConnectedTask connected{hello.index, decode_roster(frame), {}};
+  connected.roster.nonce = run_nonce(hello.nonce, connected.roster.salt);
   correct_addresses(connected.roster.members, rank_zero.remote_address());
   connected.connections.push_back(std::move(rank_zero));
   return connected;

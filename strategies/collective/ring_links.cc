@@ -7,7 +7,6 @@
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <iterator>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -20,6 +19,7 @@
 #include "ps/net/endpoint.h"
 #include "ps/net/socket.h"
 #include "strategies/cluster/handshake.h"
+#include "strategies/cluster/outgoing_greeting.h"
 #include "strategies/cluster/pending_connections.h"
 
 namespace syncopate {
@@ -27,7 +27,7 @@ namespace {
 
 // All tasks listen before the first one connects, so connecting takes milliseconds.
 constexpr std::chrono::seconds kConnectTimeout{30};
-constexpr std::uint32_t kMaxRingHelloBytes = 1024;  // without the nonce
+constexpr std::uint32_t kMaxRingHelloBytes = 1024;
 constexpr std::uint16_t kRingHello = 0x5249;
 constexpr std::uint16_t kRingWelcome = 0x524A;
 constexpr std::array<std::string_view, 2> kChannels = {"bulk", "small"};
@@ -38,24 +38,21 @@ struct RingTask {
   Endpoint endpoint;  // where this task connects to the next rank
 };
 
-// The message that identifies a connection of the ring: the first one that is sent on it.
+// The greeting that identifies a connection of the ring.
 struct RingHello {
   int from = -1;
   int to = -1;
   std::string channel;
-  std::string nonce;  // the last field, because it may contain any bytes
 };
 
 std::string to_text(const RingHello& hello) {
-  return fmt::format("{} {} {} {}", hello.from, hello.to, hello.channel, hello.nonce);
+  return fmt::format("{} {} {}", hello.from, hello.to, hello.channel);
 }
 
 std::optional<RingHello> parse_ring_hello(const std::string& text) {
   std::istringstream words(text);
   RingHello hello;
   if (!(words >> hello.from >> hello.to >> hello.channel)) return std::nullopt;
-  words.get();
-  hello.nonce.assign(std::istreambuf_iterator<char>(words), {});
   return hello;
 }
 
@@ -76,8 +73,7 @@ class RingBuilder {
       : membership_(options.membership),
         nonce_(membership_ == nullptr ? random_nonce() : membership_->nonce()),
         own_host_(own_host(options)),
-        pending_(Listener(Endpoint{own_host_, 0}),
-                 kMaxRingHelloBytes + static_cast<std::uint32_t>(nonce_.size())),
+        pending_(Listener(Endpoint{own_host_, 0}), nonce_, kMaxRingHelloBytes),
         address_{own_host_.empty() ? loopback_address() : own_host_, pending_.port()},
         own_address_(address_) {
     if (membership_ != nullptr && !options.link.is_plain()) {
@@ -135,6 +131,7 @@ class RingBuilder {
   // A started connection to the next rank that has not yet been answered by a kRingWelcome.
   struct Unanswered {
     Connection connection;
+    OutgoingGreeting greeting;
     FileDescriptor* link = nullptr;  // stores the socket when the answer has come
   };
 
@@ -166,10 +163,11 @@ class RingBuilder {
     RingLinks& links = ring_.links[static_cast<std::size_t>(local)];
     const std::array to_next = {&links.bulk_to_next, &links.small_to_next};
     for (std::size_t channel = 0; channel < kChannels.size(); ++channel) {
+      const RingHello hello{rank, next, std::string(kChannels[channel])};
       Unanswered unanswered{connect_to(task.endpoint, fmt::format("rank {}", next), deadline_),
+                            OutgoingGreeting(nonce_, {kRingHello, to_text(hello)}, /*refusal=*/0),
                             to_next[channel]};
-      const RingHello hello{rank, next, std::string(kChannels[channel]), nonce_};
-      unanswered.connection.send({kRingHello, to_text(hello)}, deadline_);
+      OutgoingGreeting::begin(unanswered.connection, deadline_);
       unanswered_.push_back(std::move(unanswered));
     }
   }
@@ -188,7 +186,7 @@ class RingBuilder {
     }
     (void)poll(events.data(), events.size(), kPollMilliseconds);
     for (PendingConnections::Arrival& arrival : pending_.receive()) {
-      on_hello(arrival.connection, arrival.frame);
+      on_hello(arrival);
     }
     std::erase_if(unanswered_, [&](Unanswered& unanswered) { return on_answer(unanswered); });
   }
@@ -196,7 +194,7 @@ class RingBuilder {
   // Returns whether the next rank has answered the hello, and then stores the connection's socket.
   // Before the answer no bulk data may be sent: the peer would read it together with the hello.
   static bool on_answer(Unanswered& unanswered) {
-    const std::optional<Frame> frame = unanswered.connection.try_receive();
+    const std::optional<Frame> frame = unanswered.greeting.try_receive(unanswered.connection);
     if (!frame) return false;
     if (frame->type != kRingWelcome) {
       throw PeerError(fmt::format("{} is not of the ring: it answered with a frame of type {}",
@@ -206,10 +204,11 @@ class RingBuilder {
     return true;
   }
 
-  void on_hello(Connection& connection, const Frame& frame) {
-    const std::optional<RingHello> hello = parse_ring_hello(frame.payload);
+  void on_hello(PendingConnections::Arrival& arrival) {
+    Connection& connection = arrival.connection;
+    const std::optional<RingHello> hello = parse_ring_hello(arrival.frame.payload);
     FileDescriptor* const link =
-        frame.type == kRingHello && hello && hello->nonce == nonce_ ? link_for(*hello) : nullptr;
+        arrival.is_of_job && arrival.frame.type == kRingHello && hello ? link_for(*hello) : nullptr;
     if (link == nullptr) {
       return pending_.warn_rejected(connection.peer(), "it has no place in the ring of this job");
     }

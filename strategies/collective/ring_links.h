@@ -29,8 +29,9 @@ struct Ring {
   std::shared_ptr<LinkForwarder> forwarder;
 };
 
-// Connects the ring on every task. A connection without the job's nonce is rejected with a warning.
-// Throws PeerError when a task does not connect in time, or when the membership reports a failure.
+// Connects the ring on every task. A connection that does not prove the job's nonce is rejected
+// with a warning. Throws PeerError when a task does not connect in time, or when the membership
+// reports a failure.
 Ring connect_ring(const CollectiveOptions& options);
 
 }  // namespace syncopate

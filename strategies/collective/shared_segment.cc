@@ -18,6 +18,7 @@
 #include "models/tensor/buffer.h"
 #include "ps/net/connection.h"
 #include "ps/net/descriptor_passing.h"
+#include "ps/net/greeting.h"
 #include "strategies/cluster/handshake.h"
 
 namespace syncopate {
@@ -62,8 +63,10 @@ std::string layout_text(const SegmentLayout& layout, std::span<const std::int64_
                      block_elements.size(), layout.total(), layout.header_bytes());
 }
 
-std::string segment_hello(int index, const Membership& membership) {
-  return fmt::format("{} {}", index, membership.nonce());
+// Returns what a task presents at rank 0's socket. The socket's name is random and used once, so
+// the proof is of no use anywhere else.
+std::string segment_hello(int index, const Membership& membership, const std::string& socket_name) {
+  return prove(membership.nonce(), {"segment of gradients", socket_name, std::to_string(index)});
 }
 
 void throw_if_failed(const Membership& membership) {
@@ -93,16 +96,17 @@ bool exchange_reached(Membership& membership, bool reached, const std::string& l
   return all_reached;
 }
 
-// Sends the segment's descriptor to every task that presents its index and the nonce. The socket's
+// Sends the segment's descriptor to every task that presents its proof. The socket's
 // name can be called by any program of the host, so other callers, and other users, are rejected.
-void send_to_tasks(DescriptorServer& server, const Membership& membership,
-                   const FileDescriptor& descriptor, const Deadline& deadline) {
+void send_to_tasks(DescriptorServer& server, const std::string& socket_name,
+                   const Membership& membership, const FileDescriptor& descriptor,
+                   const Deadline& deadline) {
   std::vector<int> missing(membership.members().size() - 1);
   std::iota(missing.begin(), missing.end(), 1);
   const auto is_missing = [&](const Frame& request) {
     return request.type == kSegmentHello &&
            std::erase_if(missing, [&](int index) {
-             return request.payload == segment_hello(index, membership);
+             return is_same_proof(request.payload, segment_hello(index, membership, socket_name));
            }) > 0;
   };
   while (!missing.empty()) {
@@ -128,14 +132,12 @@ FileDescriptor hand_out_descriptor(Membership& membership, const std::string& la
                                    const std::function<FileDescriptor()>& make,
                                    nanoseconds timeout) {
   const std::string socket_name = random_socket_name();
-  const int num_tasks = static_cast<int>(membership.members().size());
-  DescriptorServer server(listen_at_name(socket_name),
-                          static_cast<std::uint32_t>(segment_hello(num_tasks, membership).size()),
+  DescriptorServer server(listen_at_name(socket_name), static_cast<std::uint32_t>(kProofBytes),
                           timeout);
   membership.exchange(socket_name);
   if (!exchange_reached(membership, true, layout)) return {};
   FileDescriptor descriptor = make();
-  send_to_tasks(server, membership, descriptor, Deadline::after(timeout));
+  send_to_tasks(server, socket_name, membership, descriptor, Deadline::after(timeout));
   return descriptor;
 }
 
@@ -157,12 +159,14 @@ FileDescriptor wait_for_descriptor(int socket, const Membership& membership,
 // The part of every task but rank 0's in share_descriptor(): asks rank 0 for the descriptor.
 FileDescriptor receive_from_rank_zero(Membership& membership, const std::string& layout,
                                       nanoseconds timeout) {
-  FileDescriptor socket = call_name(membership.exchange("").front());
+  const std::string socket_name = membership.exchange("").front();
+  FileDescriptor socket = call_name(socket_name);
   const bool reached = static_cast<bool>(socket);
   if (!exchange_reached(membership, reached, layout)) return {};
   const Deadline deadline = Deadline::after(timeout);
   Connection rank_zero(std::move(socket), std::string(kRankZeroName));
-  rank_zero.send({kSegmentHello, segment_hello(membership.index(), membership)}, deadline);
+  rank_zero.send({kSegmentHello, segment_hello(membership.index(), membership, socket_name)},
+                 deadline);
   return wait_for_descriptor(rank_zero.descriptor(), membership, deadline);
 }
 

@@ -128,13 +128,14 @@ struct ForgedMessage {
 std::vector<ForgedMessage> forged_messages(std::uint64_t token) {
   std::vector<ForgedMessage> messages;
   const auto add = [&](auto body) {
-    const bool is_greeting = requires { body.nonce; };
+    const wire::MessageT message = wire::make_message(body);
+    const bool is_greeting =
+        message.body.type == wire::Body::Hello || message.body.type == wire::Body::DataHello;
     messages.push_back(
         {is_greeting ? "forged nonce" : "forged token", wire::make_message(std::move(body))});
     messages.back().message.session = token;
   };
   wire::HelloT hello;
-  hello.nonce = "guessed";
   hello.world_size = 2;
   hello.num_servers = 2;
   for (const int role : {0, 1}) {
@@ -145,7 +146,6 @@ std::vector<ForgedMessage> forged_messages(std::uint64_t token) {
     add(wire::HelloT(hello));
   }
   wire::DataHelloT data_hello;
-  data_hello.nonce = "guessed";
   data_hello.incarnation = 99;
   add(data_hello);
   wire::PushT push;

@@ -11,10 +11,16 @@ namespace {
 
 constexpr std::int64_t kElements = 8;
 
+wire::SocketLimits of_a_job() {
+  wire::SocketLimits limits = wire::for_any_caller();
+  limits.nonce = "";
+  return limits;
+}
+
 }  // namespace
 
 ScriptedServer::ScriptedServer()
-    : data(wire::Socket::listen(context_, {"127.0.0.1", 0}, wire::for_any_caller())) {
+    : data(wire::Socket::listen(context_, {"127.0.0.1", 0}, of_a_job())) {
   Listener listener(Endpoint{"127.0.0.1", 0});
   rendezvous_ = {"127.0.0.1", listener.port()};
   listening_ = listener.release();
@@ -25,8 +31,7 @@ ScriptedServer::ScriptedServer()
 
 void ScriptedServer::listen() {
   control.reset();
-  control =
-      wire::Socket::listen(context_, FileDescriptor(dup(listening_.get())), wire::for_any_caller());
+  control = wire::Socket::listen(context_, FileDescriptor(dup(listening_.get())), of_a_job());
 }
 
 std::vector<wire::Socket*> ScriptedServer::others_of(const wire::Socket& socket) const {

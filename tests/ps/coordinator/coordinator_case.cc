@@ -61,7 +61,6 @@ JobCase::JobCase(wire::DeclarationT declares, int num_servers, bool writes_snaps
 
 wire::HelloT JobCase::worker_hello(int index) const {
   wire::HelloT hello;
-  hello.nonce = "n";
   hello.role = 0;
   hello.index = index;
   hello.world_size = declaration.workers;
@@ -74,7 +73,6 @@ wire::HelloT JobCase::worker_hello(int index) const {
 
 wire::HelloT JobCase::server_hello(int index) const {
   wire::HelloT hello;
-  hello.nonce = "n";
   hello.role = 1;
   hello.index = index;
   hello.world_size = declaration.workers;

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "ps/coordinator/declaration.h"
+#include "ps/coordinator/registration.h"
 #include "tests/ps/coordinator/coordinator_case.h"
 
 namespace syncopate::ps {
@@ -98,26 +99,13 @@ TEST(Hello, IsRefusedForAnotherSizeOfTheJob) {
 }
 
 TEST(Hello, IsRefusedWithoutAUsageErrorForAnotherNonce) {
-  const wire::RefusedT refused = refusal_of([](wire::HelloT& hello) { hello.nonce = "old"; });
+  wire::HelloT hello;
+  hello.index = 1;
+  const wire::RefusedT refused = refuse_other_job(hello);
   EXPECT_EQ(refused.line,
             "worker 1 belongs to another job than server 0 at this port: is one of them left from "
             "an earlier run, or do two jobs share a port?");
   EXPECT_FALSE(refused.is_usage_error);
-}
-
-// A caller that guesses must not be sent the nonce, whatever else is wrong with its greeting.
-TEST(Hello, IsRefusedWithoutTellingTheNonce) {
-  for (const bool with_role : {false, true}) {
-    Coordinator job({.nonce = "0123456789abcdef", .servers = 1});
-    wire::HelloT hello;
-    hello.nonce = "guess";
-    hello.role = with_role ? 7 : 0;
-    hello.index = with_role ? 100 : 0;
-    const Coordinator::HelloAnswer answer = job.on_hello(hello);
-    ASSERT_EQ(answer.answer.body.type, wire::Body::Refused);
-    EXPECT_EQ(answer.answer.body.AsRefused()->line.find("0123"), std::string::npos)
-        << answer.answer.body.AsRefused()->line;
-  }
 }
 
 TEST(Hello, IsRefusedWithoutAnAddress) {

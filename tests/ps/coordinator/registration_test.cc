@@ -112,16 +112,6 @@ TEST(Registration, EndsTheJobIfAWorkerDoesNotFit) {
   EXPECT_EQ(job.take<wire::RefusedT>(server(0))->line, line);
 }
 
-TEST(Registration, RefusesATaskOfAnotherJob) {
-  JobCase job;
-  job.send_hello(job.worker_hello(0));
-  wire::HelloT hello = job.worker_hello(1);
-  hello.nonce = "other";
-  hello.declaration->batch_size = 3;
-  EXPECT_NE(job.send_hello(hello), "");
-  EXPECT_FALSE(job.coordinator->is_over());
-}
-
 TEST(Registration, RefusesAWorkerThatDoesNotFitAfterTheStart) {
   JobCase job;
   job.register_all();

@@ -32,7 +32,6 @@ std::vector<EndedStep> DataServiceCase::await_steps(std::size_t count) {
 
 wire::DataHelloT hello_of(WorkerId worker, std::uint32_t incarnation, const std::string& segment) {
   wire::DataHelloT hello;
-  hello.nonce = JobShape().nonce;
   hello.worker = worker;
   hello.incarnation = incarnation;
   hello.segment = segment;

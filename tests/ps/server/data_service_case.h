@@ -19,8 +19,9 @@ namespace syncopate::ps::testing {
 // the last DataWelcome that it received.
 class WorkerConnection {
  public:
-  WorkerConnection(wire::Context& context, std::uint16_t port)
-      : socket_(wire::Socket::connect(context, {"127.0.0.1", port})) {}
+  WorkerConnection(wire::Context& context, std::uint16_t port,
+                   const std::string& nonce = JobShape().nonce)
+      : socket_(wire::Socket::connect(context, {"127.0.0.1", port}, {.nonce = nonce})) {}
 
   template <typename BodyT>
   void send(BodyT body, const std::vector<float>& frame = {}) {

@@ -79,7 +79,7 @@ TEST(DataService, IgnoresAHelloOverASocketThatTheWorkerClosed) {
   WorkerConnection earlier = service.connect();
   hello.call = 1;
   earlier.send(hello);
-  hello.nonce = "another job's";
+  hello.shard = 9;  // is refused
   earlier.send(hello);
   earlier.receive<wire::RefusedT>();  // the ignored greeting has been processed
   later.send(pull_of({0}));
@@ -90,7 +90,7 @@ TEST(DataService, IgnoresAHelloOverASocketThatTheWorkerClosed) {
 TEST(DataService, DropsMessagesWithoutTheTokenOfTheirConnection) {
   DataServiceCase service({.workers = 2});
   WorkerConnection worker = service.welcomed(hello_of(0, 1));
-  WorkerConnection stranger = service.connect();
+  WorkerConnection stranger(service.context, service.data.port(), "guessed");
   wire::WriteT write;
   write.version = 7;
   wire::ReadCutT read;
@@ -103,9 +103,7 @@ TEST(DataService, DropsMessagesWithoutTheTokenOfTheirConnection) {
     stranger.send(read);
     stranger.send(wire::ProbeT());
   }
-  wire::DataHelloT hello = hello_of(1, 1);
-  hello.nonce = "guessed";
-  stranger.send(hello);
+  stranger.send(hello_of(1, 1));
   stranger.receive<wire::RefusedT>();  // the first answer: all messages before have been dropped
   const std::uint64_t own = std::exchange(worker.session, 0);
   worker.send(push_of(1, 1), kGradient);
@@ -121,6 +119,26 @@ TEST(DataService, DropsMessagesWithoutTheTokenOfTheirConnection) {
   EXPECT_EQ(lines.find("a Pull of no session"), std::string::npos) << "logged twice: " << lines;
 }
 
+// A worker that fails may have pushes under way, and its session ends first.
+TEST(DataService, DropsLateMessagesOfAnEndedSessionWithoutALine) {
+  DataServiceCase service({.workers = 2});
+  WorkerConnection worker = service.welcomed(hello_of(0, 1));
+  WorkerConnection other = service.welcomed(hello_of(1, 1));
+  ::testing::internal::CaptureStderr();
+  service.data.remove_worker(0, 1);
+  // The data thread removes the worker between two messages.
+  for (int i = 0; i < 2; ++i) {
+    other.send(wire::ProbeT{});
+    other.receive<wire::ProbeAnswerT>();
+  }
+  worker.send(push_of(1, 1), kGradient);
+  worker.send(hello_of(0, 1));
+  worker.receive<wire::RefusedT>();  // the late push has been dropped
+  EXPECT_EQ(service.served->shard->view(0).version, 1U);
+  EXPECT_EQ(service.data.stranger_messages(), 0);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
 TEST(DataService, AppliesAPushOnceThatComesOverTwoConnections) {
   DataServiceCase service({});
   WorkerConnection before = service.welcomed(hello_of(0, 1));
@@ -131,7 +149,7 @@ TEST(DataService, AppliesAPushOnceThatComesOverTwoConnections) {
   WorkerConnection after = service.welcomed(hello);
   EXPECT_NE(after.session, before.session);
   before.send(push_of(2, 2), kGradient);  // late: the worker sends it again over its new connection
-  hello.nonce = "another job's";
+  hello.shard = 9;                        // is refused
   before.send(hello);
   before.receive<wire::RefusedT>();  // the late push has been dropped
   EXPECT_EQ(service.served->shard->view(0).version, 2U);

@@ -68,15 +68,15 @@ TEST(AServedJob, AppliesAPushAndAnswersWithTheNewValues) {
 // A process that sends messages of its own making to server 0.
 class RawTask {
  public:
-  RawTask(wire::Context& context, const ServedJob& job, const JobShape& shape, int index)
+  RawTask(wire::Context& context, const ServedJob& job, const JobShape& shape, int index,
+          const std::string& nonce = JobShape().nonce)
       : shape_(shape),
         index_(index),
-        nonce_(shape.nonce),
         fingerprint_(fingerprint_of(declaration_of(shape))),
-        socket_(wire::Socket::connect(context, job.rendezvous())) {}
+        socket_(wire::Socket::connect(context, job.rendezvous(), {.nonce = nonce})) {}
 
   void send_hello(bool with_declaration) {
-    wire::HelloT hello = make_hello(/*role=*/0, index_, shape_.workers, 1, nonce_);
+    wire::HelloT hello = make_hello(/*role=*/0, index_, shape_.workers, 1);
     hello.pid = pid_;
     hello.incarnation = incarnation_;
     hello.call = 1;
@@ -105,7 +105,6 @@ class RawTask {
   const int index_;
   std::int64_t pid_ = 1;
   std::uint32_t incarnation_ = 0;
-  std::string nonce_;
   std::uint64_t fingerprint_;
 
  private:
@@ -157,8 +156,7 @@ TEST(AServedJob, ThatHasFailedTellsNoStrangerWhy) {
   RawTask failing(context, job, shape, 1);
   failing.send_hello(true);
   while (failing.next_kind({silent.socket()}) != wire::Body::Welcome) continue;
-  RawTask stranger(context, job, shape, 0);
-  stranger.nonce_ = "another job";
+  RawTask stranger(context, job, shape, 0, "another job");
   stranger.incarnation_ = 1;  // like a worker that reconnects
   wire::FailingT reason;
   reason.reason = "a secret";
@@ -320,10 +318,9 @@ TEST(AServedJob, RefusesASecondServer0) {
   const JobShape shape;
   const ServedJob job(shape);
   wire::Context context;
-  const auto socket = wire::Socket::connect(context, job.rendezvous());
+  const auto socket = wire::Socket::connect(context, job.rendezvous(), {.nonce = shape.nonce});
   wire::await_link(*socket, wire::LinkEvent::kConnected);
   wire::HelloT hello;
-  hello.nonce = shape.nonce;
   hello.role = 1;
   hello.world_size = hello.num_servers = 1;
   hello.server = std::make_unique<wire::ServerAddressT>();

@@ -39,7 +39,7 @@ ServerOptions server_1_of(const wire::Socket& server0) {
 // The control thread builds shards and snapshots, which takes seconds for a large network.
 TEST(ServerControlClient, SendsHeartbeatsWhileItsControlThreadIsBusy) {
   wire::Context context;
-  auto server0 = wire::Socket::listen(context, {"127.0.0.1", 0});
+  auto server0 = wire::Socket::listen(context, {"127.0.0.1", 0}, {.nonce = ""});
   std::promise<void> done;
   std::shared_future<void> is_done = done.get_future().share();
   std::atomic<bool> is_busy = false;
@@ -67,7 +67,7 @@ TEST(ServerControlClient, SendsHeartbeatsWhileItsControlThreadIsBusy) {
 // Server 0 was killed after the last worker had ended, so launch does not restart it.
 TEST(ServerControlClient, EndsSoonAfterAStopRequestIfServer0IsGone) {
   wire::Context context;
-  auto server0 = wire::Socket::listen(context, {"127.0.0.1", 0});
+  auto server0 = wire::Socket::listen(context, {"127.0.0.1", 0}, {.nonce = ""});
   ServerOptions options = server_1_of(*server0);
   std::atomic<bool> stop = false;
   auto ends = std::async(std::launch::async, [&]() -> std::string {

@@ -178,10 +178,8 @@ TEST_F(ServerDutiesWithFiles, CopySlotsOnlyIntoASnapshotThatWantsThem) {
   ServerDuties duties = start();
   declare(duties, 1, shape);
   wire::Context context;
-  WorkerConnection worker(context, data_.port());
-  wire::DataHelloT hello = hello_of(0, 1);
-  hello.nonce.clear();
-  worker.send(hello);
+  WorkerConnection worker(context, data_.port(), /*nonce=*/"");
+  worker.send(hello_of(0, 1));
   worker.receive<wire::DataWelcomeT>();
   // The data thread publishes a snapshot between two messages, so at the latest before the second.
   const auto await_publication = [&] {

@@ -10,6 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {  // NOLINT
   using namespace syncopate::ps::wire;                                               // NOLINT
   const auto header = std::as_bytes(std::span(data, size));
+  (void)other_protocol(header);
   const auto message = decode(header);
   if (!message) return 0;
   const auto first = encode(*message);

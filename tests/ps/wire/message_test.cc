@@ -136,22 +136,22 @@ TEST(Header, ThatIsTruncatedIsRefused) {
 TEST(Header, OfAnotherVersionIsRefusedWithBothVersions) {
   MessageT message = make_message(ReadyT{});
   message.protocol = kProtocol + 1;
-  EXPECT_EQ(problem_with(encode(message)), "protocol 3, expected 2");
+  EXPECT_EQ(problem_with(encode(message)), "protocol 4, expected 3");
   message.protocol = 0;
-  EXPECT_EQ(problem_with(encode(message)), "protocol 0, expected 2");
+  EXPECT_EQ(problem_with(encode(message)), "protocol 0, expected 3");
 }
 
 TEST(Header, OfAnotherVersionIsNotDecodedFurther) {
-  // This header of version 3 has a text in a place where that is invalid for version 2.
+  // This header of version 4 has a text in a place where that is invalid for version 3.
   flatbuffers::FlatBufferBuilder builder;
-  const auto text = builder.CreateString("in version 3, a text");
+  const auto text = builder.CreateString("in version 4, a text");
   const auto start = builder.StartTable();
-  builder.AddElement<std::uint16_t>(Message::VT_PROTOCOL, 3, 0);
+  builder.AddElement<std::uint16_t>(Message::VT_PROTOCOL, kProtocol + 1, 0);
   builder.AddElement<std::uint8_t>(Message::VT_BODY_TYPE, 1, 0);
   builder.AddOffset(Message::VT_BODY, text);
   builder.Finish(flatbuffers::Offset<Message>(builder.EndTable(start)), MessageIdentifier());
   EXPECT_EQ(problem_with(std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()))),
-            "protocol 3, expected 2");
+            "protocol 4, expected 3");
 }
 
 TEST(Header, OfAnotherProgramIsRefusedWithItsLength) {

@@ -103,7 +103,6 @@ StepSumsT sums() {
 std::vector<MessageT> meeting() {
   std::vector<MessageT> all;
   all.push_back(make_message(filled<HelloT>([](HelloT& h) {
-    h.nonce = "abc";
     h.role = 1;
     h.index = 2;
     h.world_size = 4;
@@ -212,6 +211,16 @@ std::vector<MessageT> steps() {
   all.push_back(make_message(filled<DataHelloT>([](DataHelloT& d) {
     d.ahead = {3, 5};
     d.segment = "name";
+  })));
+  all.push_back(
+      make_message(filled<GreetingCallT>([](GreetingCallT& c) { c.challenge.assign(32, 7); })));
+  all.push_back(make_message(filled<GreetingChallengeT>([](GreetingChallengeT& c) {
+    c.answers.assign(32, 7);
+    c.challenge.assign(32, 8);
+  })));
+  all.push_back(make_message(filled<GreetingProofT>([](GreetingProofT& p) {
+    p.answers.assign(32, 7);
+    p.proof.assign(32, 9);
   })));
   all.push_back(make_message(filled<DataWelcomeT>([](DataWelcomeT& d) { d.credit_bytes = 99; })));
   all.push_back(make_message(filled<PushT>([](PushT& p) {

@@ -154,10 +154,8 @@ INSTANTIATE_TEST_SUITE_P(OfRank, LostTask, testing::Values(0, 1, 2));
 Connection fake_task(const Endpoint& endpoint, int index, int world_size) {
   const Deadline soon = Deadline::after(seconds(10));
   Connection connection = connect_to(endpoint, "rank 0", soon);
-  connection.send(
-      encode(
-          Hello{.nonce = "job", .index = index, .world_size = world_size, .host = "b", .pid = 77}),
-      soon);
+  const Hello hello{.index = index, .world_size = world_size, .host = "b", .pid = 77};
+  if (greet_rank_zero(connection, hello, soon).type == kRoster) return connection;
   while (connection.receive(soon).type != kRoster) {
   }
   return connection;
@@ -223,7 +221,7 @@ TEST(Membership, NamesASilentRankZero) {
     const std::jthread joining([&] { joined = join(spec, options); });
     const Deadline soon = Deadline::after(seconds(10));
     rank_zero = *listener.accept(soon);
-    const Hello caller = decode_hello(rank_zero.receive(soon));
+    const Hello caller = decode_hello(answer_greeting(rank_zero, "job", soon));
     const Hello own{.nonce = "job", .world_size = 2, .host = "a"};
     Roster roster = make_roster({own, caller}, {"127.0.0.1", "127.0.0.1"});
     roster.peer_timeout = milliseconds(500);

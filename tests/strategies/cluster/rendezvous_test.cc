@@ -46,7 +46,7 @@ TEST_P(RendezvousOf, SendsTheSameRosterToAllTasks) {
     const Joined& task = joined[static_cast<std::size_t>(i)];
     ASSERT_TRUE(task.membership) << task.usage_error << task.peer_error;
     EXPECT_EQ(task.membership->index(), i);
-    EXPECT_EQ(task.membership->nonce().size(), 32U);
+    EXPECT_EQ(task.membership->nonce().size(), 64U);
     EXPECT_EQ(task.membership->nonce(), joined[0].membership->nonce());
     EXPECT_FALSE(task.membership->failure().has_value());
     const std::vector<Member>& members = task.membership->members();
@@ -64,12 +64,126 @@ TEST_P(RendezvousOf, SendsTheSameRosterToAllTasks) {
 
 INSTANTIATE_TEST_SUITE_P(Tasks, RendezvousOf, testing::Values(1, 2, 3, 4));
 
-TEST(RendezvousTest, KeepsAGivenNonce) {
+TEST(RendezvousTest, GivesEachRunANonceOfItsOwn) {
+  std::vector<std::string> nonces;
+  for (int run = 0; run < 2; ++run) {
+    TestRendezvous place;
+    const std::vector<Joined> joined = join_all({place.spec(0, 2, "job"), place.spec(1, 2, "job")});
+    for (const Joined& task : joined) ASSERT_TRUE(task.membership) << task.usage_error;
+    EXPECT_EQ(joined[0].membership->nonce(), joined[1].membership->nonce());
+    nonces.push_back(joined[0].membership->nonce());
+  }
+  EXPECT_NE(nonces[0], nonces[1]);
+  EXPECT_NE(run_nonce("job", "salt"), run_nonce("another", "salt"));
+}
+
+// What a task has sent is of no use on another connection, nor is it as a greeting of another rank.
+TEST(RendezvousTest, LetsNoReplayedGreetingIn) {
   TestRendezvous place;
-  const std::vector<Joined> joined = join_all({place.spec(0, 2, "job"), place.spec(1, 2, "job")});
-  for (const Joined& task : joined) {
-    ASSERT_TRUE(task.membership);
-    EXPECT_EQ(task.membership->nonce(), "job");
+  const ClusterSpec spec = place.spec(0, 3);
+  const Deadline soon = Deadline::after(seconds(60));
+  Joined rank_zero;
+  {
+    const std::jthread waiting([&] { rank_zero = join(spec, quick_options()); });
+    const Hello hello{.index = 2, .world_size = 3, .host = "b", .pid = 77};
+    Connection task = connect_to(place.endpoint(), "rank 0", soon);
+    task.send({kGreetingCall, ""}, soon);
+    GreetingCaller caller("job");
+    caller.take(task.receive(soon).payload);
+    const std::string text = encode(hello).payload;
+    const Frame sent{kHello, caller.seal(text) + text};
+    Hello other = hello;
+    other.index = 1;
+    for (const Frame& replayed : {sent, Frame{kHello, caller.seal(text) + encode(other).payload}}) {
+      Connection stranger = connect_to(place.endpoint(), "rank 0", soon);
+      stranger.send({kGreetingCall, ""}, soon);
+      EXPECT_NE(stranger.receive(soon).payload, "");
+      stranger.send(replayed, soon);
+      EXPECT_EQ(stranger.receive(soon).type, kRejected);
+    }
+    task.send(sent, soon);
+    const Frame proof = task.receive(soon);
+    EXPECT_EQ(proof.type, kGreetingProof);
+    EXPECT_TRUE(caller.is_listeners(proof.payload));
+    EXPECT_EQ(task.receive(soon).type, kWelcome);
+  }
+  EXPECT_NE(rank_zero.peer_error.find("rank 2 (host b, pid 77): its connection closed"),
+            std::string::npos)
+      << rank_zero.peer_error;
+}
+
+// A program that does not know the nonce cannot play rank 0, nor make a task tell it the nonce.
+TEST(RendezvousTest, AcceptsNoRankZeroWithoutTheNonce) {
+  TestRendezvous place;
+  const std::string nonce = "a nonce that never travels";
+  const ClusterSpec spec = place.spec(1, 2, nonce);
+  const Deadline soon = Deadline::after(seconds(60));
+  Joined joined;
+  {
+    const std::jthread calling([&] { joined = join(spec, quick_options()); });
+    std::optional<Connection> caller = place.take_listener().accept(soon);
+    ASSERT_TRUE(caller);
+    EXPECT_EQ(caller->receive(soon).type, kGreetingCall);
+    const GreetingListener listener("guessed");
+    caller->send({kGreetingChallenge, listener.challenge("1")}, soon);
+    const std::string greeting = caller->receive(soon).payload;
+    EXPECT_EQ(greeting.find(nonce), std::string::npos);
+    // The caller's own proof, sent back, is not the listener's.
+    caller->send({kGreetingProof, greeting.substr(kChallengeBytes, kProofBytes)}, soon);
+    EXPECT_THROW(caller->receive(soon), PeerError);
+  }
+  EXPECT_NE(joined.peer_error.find("did not prove that it knows this job's nonce"),
+            std::string::npos)
+      << joined.peer_error;
+}
+
+// Frames of another version of the protocol differ in the fifth byte.
+std::string with_version(std::string frame, char version) {
+  frame[4] = version;
+  return frame;
+}
+
+TEST(RendezvousTest, TellsATaskOfAnotherVersionItsOwn) {
+  TestRendezvous place;
+  const ClusterSpec spec = place.spec(0, 2);
+  const Deadline soon = Deadline::after(seconds(60));
+  MembershipOptions options = quick_options();
+  options.rendezvous_timeout = seconds(3);
+  testing::internal::CaptureStderr();
+  {
+    const std::jthread waiting([&] { (void)join(spec, options); });
+    Connection old = connect_to(place.endpoint(), "rank 0", soon);
+    const std::string hello = with_version(encode_frame({kHello, "{}"}), 1);
+    ASSERT_EQ(::write(old.descriptor(), hello.data(), hello.size()), std::ssize(hello));
+    EXPECT_NO_THROW(old.receive(soon)) << "a frame whose head has this version";
+  }
+  const std::string lines = testing::internal::GetCapturedStderr();
+  EXPECT_NE(lines.find("it uses protocol version 1, expected version 2"), std::string::npos)
+      << lines;
+}
+
+TEST(RendezvousTest, NamesARankZeroOfAnotherVersion) {
+  TestRendezvous place;
+  const Deadline soon = Deadline::after(seconds(60));
+  for (const bool answers : {true, false}) {
+    Joined joined;
+    TestRendezvous elsewhere;
+    const ClusterSpec other = elsewhere.spec(1, 2);
+    {
+      const std::jthread calling([&] { joined = join(other, quick_options()); });
+      std::optional<Connection> caller = elsewhere.take_listener().accept(soon);
+      ASSERT_TRUE(caller);
+      EXPECT_EQ(caller->receive(soon).type, kGreetingCall);
+      const std::string refusal = with_version(encode_frame({kRejected, "{}"}), 1);
+      if (answers) {
+        ASSERT_EQ(::write(caller->descriptor(), refusal.data(), refusal.size()),
+                  std::ssize(refusal));
+      }
+    }
+    const std::string line = answers ? "it uses protocol version 1, expected version 2"
+                                     : "closed before it answered the greeting of protocol version "
+                                       "2; is it a task of this job, and the same version of";
+    EXPECT_NE(joined.peer_error.find(line), std::string::npos) << joined.peer_error;
   }
 }
 
@@ -183,9 +297,8 @@ TEST(RendezvousTest, NamesATaskThatFailsBeforeTheOthersHaveJoined) {
     const std::jthread waiting([&] { rank_zero = join(spec, quick_options()); });
     Connection closing =
         connect_to(place.endpoint(), "rank 0", Deadline::after(quick_options().rendezvous_timeout));
-    closing.send(encode(Hello{.nonce = "job", .index = 2, .world_size = 3, .host = "b", .pid = 77}),
-                 Deadline::after(seconds(5)));
-    EXPECT_EQ(closing.receive(Deadline::after(seconds(5))).type, kWelcome);
+    const Hello hello{.index = 2, .world_size = 3, .host = "b", .pid = 77};
+    EXPECT_EQ(greet_rank_zero(closing, hello, Deadline::after(seconds(5))).type, kWelcome);
   }
   EXPECT_EQ(rank_zero.peer_error,
             "rank 2 (host b, pid 77): its connection closed before all 3 tasks had come to " +
@@ -223,17 +336,22 @@ TEST(RendezvousTest, AcceptsTheTasksOfALargeJobThatConnectAtOnce) {
   TestRendezvous place;
   const Deadline soon = Deadline::after(seconds(60));
   std::vector<Connection> others;
+  std::vector<OutgoingGreeting> greetings;
   for (int index = 1; index < kTasks; ++index) {
     others.push_back(connect_to(place.endpoint(), "rank 0", soon));
-    others.back().send(
-        encode(Hello{.nonce = "job", .index = index, .world_size = kTasks, .host = "b"}), soon);
+    greetings.emplace_back("job", encode(Hello{.index = index, .world_size = kTasks, .host = "b"}),
+                           kRejected);
+    OutgoingGreeting::begin(others.back(), soon);
   }
   MembershipOptions options = quick_options();
   options.peer_timeout = seconds(60);
-  const Joined rank_zero = join(place.spec(0, kTasks), options);
-  ASSERT_TRUE(rank_zero.membership) << rank_zero.usage_error << rank_zero.peer_error;
+  const ClusterSpec spec = place.spec(0, kTasks);
+  Joined rank_zero;
+  const std::jthread waiting([&] { rank_zero = join(spec, options); });
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    EXPECT_EQ(greetings[i].receive(others[i], soon).type, kWelcome);
+  }
   for (Connection& other : others) {
-    EXPECT_EQ(other.receive(soon).type, kWelcome);
     EXPECT_EQ(decode_roster(other.receive(soon)).members.size(), 301U);
   }
 }
@@ -268,7 +386,7 @@ TEST(RendezvousTest, NamesARankZeroThatFailsBeforeItSendsTheRoster) {
     const Deadline soon = Deadline::after(seconds(10));
     std::optional<Connection> caller = place.take_listener().accept(soon);
     ASSERT_TRUE(caller);
-    EXPECT_EQ(caller->receive(soon).type, kHello);
+    EXPECT_EQ(answer_greeting(*caller, "job", soon).type, kHello);
     caller->send(encode(Welcome{seconds(5), "a", 66}), soon);
   }
   EXPECT_EQ(joined.peer_error, "rank 0 (host a, pid 66): its connection closed");

@@ -14,7 +14,9 @@
 
 #include "models/base/errors.h"
 #include "ps/net/connection.h"
+#include "strategies/cluster/handshake.h"
 #include "strategies/cluster/membership.h"
+#include "strategies/cluster/outgoing_greeting.h"
 
 namespace syncopate {
 
@@ -100,6 +102,29 @@ inline std::vector<std::unique_ptr<Membership>> meet(int world_size) {
     tasks[index] = std::move(joined.membership);
   });
   return tasks;
+}
+
+// Greets rank 0 with the nonce "job" and returns its first answer.
+inline Frame greet_rank_zero(Connection& rank_zero, const Hello& hello, const Deadline& deadline) {
+  OutgoingGreeting greeting("job", encode(hello), kRejected);
+  OutgoingGreeting::begin(rank_zero, deadline);
+  return greeting.receive(rank_zero, deadline);
+}
+
+// Answers the greeting of a caller that has this nonce, as PendingConnections does. Returns what
+// the caller introduced itself with.
+inline Frame answer_greeting(Connection& caller, const std::string& nonce,
+                             const Deadline& deadline) {
+  const GreetingListener listener(nonce);
+  EXPECT_EQ(caller.receive(deadline).type, kGreetingCall);
+  caller.send({kGreetingChallenge, listener.challenge("1")}, deadline);
+  Frame hello = caller.receive(deadline);
+  const std::string seal = hello.payload.substr(0, kSealBytes);
+  hello.payload.erase(0, kSealBytes);
+  const auto proof = listener.check("1", hello.payload, seal);
+  EXPECT_TRUE(proof);
+  caller.send({kGreetingProof, proof.value_or("")}, deadline);
+  return hello;
 }
 
 }  // namespace syncopate

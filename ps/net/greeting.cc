@@ -1,0 +1,88 @@
+#include "ps/net/greeting.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include <cstdint>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "models/base/secret.h"
+
+namespace syncopate {
+namespace {
+
+// The directions of proofs. A change of what proofs cover changes these texts.
+constexpr std::string_view kCaller = "syncopate caller 1";
+constexpr std::string_view kListener = "syncopate listener 1";
+
+}  // namespace
+
+std::string hmac_sha256(std::string_view key, std::string_view text) {
+  std::string code(kProofBytes, '\0');
+  unsigned int length = 0;
+  // An empty view may have no address, by which HMAC() would mean the key of the last call.
+  const char* const key_bytes = key.empty() ? "" : key.data();
+  const unsigned char* const done =
+      HMAC(EVP_sha256(), key_bytes, static_cast<int>(key.size()),
+           reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+           reinterpret_cast<unsigned char*>(code.data()), &length);
+  check(done != nullptr && length == kProofBytes, "OpenSSL computes HMAC-SHA256");
+  return code;
+}
+
+std::string prove(std::string_view nonce, std::initializer_list<std::string_view> facts) {
+  std::string text;
+  for (const std::string_view fact : facts) {
+    for (std::uint64_t size = fact.size(), byte = 0; byte < sizeof size; ++byte, size >>= 8U) {
+      text += static_cast<char>(size & 255U);
+    }
+    text += fact;
+  }
+  return hmac_sha256(nonce, text);
+}
+
+bool is_same_proof(std::string_view left, std::string_view right) {
+  return left.size() == right.size() && CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
+}
+
+std::string random_challenge() {
+  std::string challenge = random_nonce();
+  check(challenge.size() == kChallengeBytes, "a random nonce has as many bytes as a challenge");
+  return challenge;
+}
+
+GreetingCaller::GreetingCaller(std::string nonce)
+    : nonce_(std::move(nonce)), own_challenge_(random_challenge()) {}
+
+std::string GreetingCaller::seal(std::string_view text) const {
+  check(is_challenged(), "a greeting is sealed after the listener's challenge");
+  return own_challenge_ + prove(nonce_, {kCaller, challenge_, own_challenge_, text});
+}
+
+bool GreetingCaller::is_listeners(std::string_view proof) const {
+  return is_challenged() &&
+         is_same_proof(proof, prove(nonce_, {kListener, challenge_, own_challenge_}));
+}
+
+GreetingListener::GreetingListener(std::string nonce)
+    : nonce_(std::move(nonce)), key_(random_challenge()) {}
+
+std::string GreetingListener::challenge(std::string_view connection) const {
+  return hmac_sha256(key_, connection);
+}
+
+std::optional<std::string> GreetingListener::check(std::string_view connection,
+                                                   std::string_view text,
+                                                   std::string_view seal) const {
+  if (seal.size() != kSealBytes) return std::nullopt;
+  const std::string own = challenge(connection);
+  const std::string_view callers = seal.substr(0, kChallengeBytes);
+  if (!is_same_proof(seal.substr(kChallengeBytes), prove(nonce_, {kCaller, own, callers, text}))) {
+    return std::nullopt;
+  }
+  return prove(nonce_, {kListener, own, callers});
+}
+
+}  // namespace syncopate

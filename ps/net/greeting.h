@@ -1,0 +1,78 @@
+// How two tasks that connect prove to each other that they know the job's nonce, which is never
+// sent. The rendezvous, the ring and the sockets of parameter servers use it, each with frames of
+// its own:
+//
+//   caller   -> listener   call
+//   listener -> caller     challenge, different for each connection
+//   caller   -> listener   greeting: a text, with a seal: the caller's challenge and proof
+//   listener -> caller     the listener's proof
+//
+// A proof is an HMAC-SHA256 with the nonce as its key. The caller's covers both challenges and the
+// text, which names the task and what the connection is for; the listener's covers both challenges.
+// So no proof is valid on another connection, for another task or in the other direction. A job
+// without a nonce uses the empty key, and proves nothing.
+// Source: RFC 2104 (HMAC); ISO/IEC 9798-4, mutual authentication by keyed hashes.
+#pragma once
+
+#include <cstddef>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace syncopate {
+
+inline constexpr std::size_t kProofBytes = 32;
+inline constexpr std::size_t kChallengeBytes = 32;
+inline constexpr std::size_t kSealBytes = kChallengeBytes + kProofBytes;
+
+// Returns the 32 bytes of HMAC-SHA256.
+std::string hmac_sha256(std::string_view key, std::string_view text);
+
+// Returns the HMAC of these facts, each with its length, so that no other list has the same.
+std::string prove(std::string_view nonce, std::initializer_list<std::string_view> facts);
+
+// Compares proofs in a time that does not depend on their content.
+bool is_same_proof(std::string_view left, std::string_view right);
+
+// Returns 32 random characters.
+std::string random_challenge();
+
+// The caller's side on one connection.
+class GreetingCaller {
+ public:
+  explicit GreetingCaller(std::string nonce);
+
+  // Takes the listener's challenge.
+  void take(std::string_view challenge) { challenge_ = challenge; }
+  bool is_challenged() const noexcept { return !challenge_.empty(); }
+  // Returns the seal of a greeting with this text. The listener must have sent its challenge.
+  std::string seal(std::string_view text) const;
+  // Returns whether the proof is the listener's.
+  bool is_listeners(std::string_view proof) const;
+  const std::string& own_challenge() const noexcept { return own_challenge_; }
+
+ private:
+  std::string nonce_;
+  std::string own_challenge_;
+  std::string challenge_;  // the listener's; "" before it has come
+};
+
+// The listener's side on all its connections. It keeps nothing of a connection: the challenges
+// follow from a random key and the name of the connection.
+class GreetingListener {
+ public:
+  explicit GreetingListener(std::string nonce);
+
+  // `connection`: a name that no other connection to this listener has or had.
+  std::string challenge(std::string_view connection) const;
+  // Returns the listener's proof if the seal is right; nothing otherwise.
+  std::optional<std::string> check(std::string_view connection, std::string_view text,
+                                   std::string_view seal) const;
+
+ private:
+  const std::string nonce_;
+  const std::string key_;  // of the challenges
+};
+
+}  // namespace syncopate
