@@ -272,9 +272,9 @@ void add_train_flags(FlagSet& flags, TrainFlags& words) {
 }
 
 constexpr const char* kExitCodes =
-    "Exit codes: 0 done; 1 failed; 2 wrong usage; 75 stopped by SIGINT, SIGTERM or SIGUSR1 after "
-    "a\n"
-    "checkpoint was written: run again with --resume.\n\n";
+    "Exit codes: 0 done; 1 failed; 2 wrong usage; 75 stopped by SIGINT, SIGTERM, SIGHUP or SIGUSR1 "
+    "after\n"
+    "a checkpoint was written: run again with --resume.\n\n";
 
 // Returns the flags of `syncopate train`.
 FlagSet named_train_flags(TrainFlags& words) {

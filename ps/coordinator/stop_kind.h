@@ -19,12 +19,13 @@ enum class StopKind : std::uint8_t {
   // is complete, and its result is evaluated as at any other end. A job that is stopped for another
   // reason ends without an evaluation.
   kComplete,
+  kSighup,
 };
-inline constexpr std::size_t kStopKinds = 5;
+inline constexpr std::size_t kStopKinds = 6;
 
 // The names of the kinds of stop requests, by kind.
 inline constexpr std::array<std::string_view, kStopKinds> kStopNames = {
-    "SIGINT", "SIGTERM", "SIGUSR1", "a request", "--max-seconds"};
+    "SIGINT", "SIGTERM", "SIGUSR1", "a request", "--max-seconds", "SIGHUP"};
 
 constexpr std::string_view stop_name(StopKind kind) noexcept {
   return kStopNames[static_cast<std::size_t>(kind)];

@@ -153,7 +153,7 @@ TEST_P(AWaitingTask, EndsAtOnceOnRequest) {
   expect_one_line(result, {"before training began"});
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, AWaitingTask, testing::Values(SIGINT, SIGTERM, SIGUSR1));
+INSTANTIATE_TEST_SUITE_P(Each, AWaitingTask, testing::Values(SIGHUP, SIGINT, SIGTERM, SIGUSR1));
 
 TEST(Nccl, OnCpusEndsEveryTask) {
   const Port port(false);

@@ -131,7 +131,7 @@ TEST_P(LaunchStopSignals, SaveACheckpointAndExitWith75) {
 
 INSTANTIATE_TEST_SUITE_P(Each, LaunchStopSignals,
                          testing::Combine(testing::Values("ring", "mpi"),
-                                          testing::Values(SIGINT, SIGTERM, SIGUSR1)),
+                                          testing::Values(SIGHUP, SIGINT, SIGTERM, SIGUSR1)),
                          [](const auto& parameters) {
                            return std::string(std::get<0>(parameters.param)) +
                                   sigabbrev_np(std::get<1>(parameters.param));

@@ -55,7 +55,24 @@ TEST_P(StopSignals, SaveAResumableCheckpointAndExitWith75) {
   EXPECT_EQ(summary_of(scratch / "rest.jsonl").at("steps"), last_step + 5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, StopSignals, testing::Values(SIGINT, SIGTERM, SIGUSR1));
+INSTANTIATE_TEST_SUITE_P(Each, StopSignals, testing::Values(SIGHUP, SIGINT, SIGTERM, SIGUSR1));
+
+TEST(StopSignal, ThatIsIgnoredAtTheStartDoesNotStop) {
+  const ScratchDir scratch;
+  Arguments command{"/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "nohup"};
+  command = command + syncopate_command(long_run(scratch, {"--checkpoint-dir", scratch / "ck"}));
+  RunningProgram program(command);
+  ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"step\":20,"));
+  program.send(SIGHUP);
+  // A step that began after the signal.
+  const auto step = metrics_lines(scratch / "m.jsonl", "step").back().at("step").get<int>() + 2;
+  ASSERT_TRUE(
+      program.wait_until_file_has(scratch / "m.jsonl", "\"step\":" + std::to_string(step) + ","));
+  program.send(SIGTERM);
+  const ProgramResult stopped = program.wait();
+  EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
+  EXPECT_NE(stopped.err.find("stopped by SIGTERM"), std::string::npos) << stopped.err;
+}
 
 TEST(StopSignal, SentMoreThanOnceStillEndsWith75) {
   const ScratchDir scratch;

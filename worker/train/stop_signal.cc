@@ -4,20 +4,13 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 
 #include "models/base/errors.h"
+#include "models/base/stop_signals.h"
 
 namespace syncopate {
 namespace {
-
-struct NamedSignal {
-  int number;
-  std::string_view name;
-};
-constexpr std::array kStopSignals = {NamedSignal{SIGINT, "SIGINT"}, NamedSignal{SIGTERM, "SIGTERM"},
-                                     NamedSignal{SIGUSR1, "SIGUSR1"}};
 
 bool is_ignored(int number) {
   struct sigaction current {};
@@ -30,15 +23,14 @@ StopSignal::StopSignal() {
   sigset_t stops;
   sigemptyset(&stops);
   for (const NamedSignal& signal : kStopSignals) {
-    // A shell sets SIGINT to be ignored for `script &`. A blocked signal is queued even when it is
-    // ignored, so ignored signals are left out.
+    // A shell sets SIGINT to be ignored for `script &`, and nohup does so for SIGHUP. A blocked
+    // signal is queued even when it is ignored, so ignored signals are left out.
     if (!is_ignored(signal.number)) sigaddset(&stops, signal.number);
   }
   descriptor_.reset(signalfd(-1, &stops, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!descriptor_) throw FileError(describe_errno("create", "a signalfd", errno));
   const int refused = pthread_sigmask(SIG_BLOCK, &stops, &previous_mask_);
-  if (refused != 0)
-    throw FileError(describe_errno("block", "SIGINT, SIGTERM and SIGUSR1", refused));
+  if (refused != 0) throw FileError(describe_errno("block", "the signals to stop", refused));
 }
 
 StopSignal::~StopSignal() {

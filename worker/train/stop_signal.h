@@ -1,4 +1,4 @@
-// Requests to stop. SIGINT, SIGTERM and SIGUSR1 are queued, and the train loop polls for them
+// Requests to stop. The signals of stop_signals.h are queued, and the train loop polls for them
 // between steps, so that it can write a checkpoint before the process ends.
 #pragma once
 

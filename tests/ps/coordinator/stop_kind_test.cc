@@ -14,13 +14,14 @@ TEST(StopKind, KeepsItsName) {
 }
 
 TEST(StopKind, OfAnUnknownNameIsARequest) {
-  EXPECT_EQ(stop_kind("SIGHUP"), StopKind::kRequest);
+  EXPECT_EQ(stop_kind("SIGQUIT"), StopKind::kRequest);
   EXPECT_EQ(stop_name(StopKind::kRequest), "a request");
 }
 
 TEST(StopKind, KeepsItsNumberInMessages) {
   EXPECT_EQ(to_wire(StopKind::kSigint), 0);
   EXPECT_EQ(to_wire(StopKind::kComplete), 4);
+  EXPECT_EQ(to_wire(StopKind::kSighup), 5);
   EXPECT_EQ(to_wire(std::nullopt), -1);
   EXPECT_EQ(stop_kind_from_wire(2), StopKind::kSigusr1);
   EXPECT_EQ(stop_kind_from_wire(-1), std::nullopt);
