@@ -13,6 +13,7 @@
 #include "deploy/cli/names.h"
 #include "models/base/errors.h"
 #include "models/base/open_files.h"
+#include "models/base/standard_streams.h"
 #include "worker/run/exit_codes.h"
 
 namespace {
@@ -52,8 +53,8 @@ constexpr std::array kCommands = {
     CommandRow{syncopate::bench::kPsPeerRank, "", syncopate::bench::declare_ps_peer_rank},
 };
 
-int report(const std::exception& error, int exit_code) {
-  std::cerr << std::string("syncopate-bench: ") + error.what() + "\n" << std::flush;
+int report(const std::string& error, int exit_code) {
+  std::cerr << "syncopate-bench: " + error + "\n" << std::flush;
   return exit_code;
 }
 
@@ -113,14 +114,17 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const syncopate::StandardStreams streams;
   syncopate::raise_open_file_limit();
   try {
-    return run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+    const int exit_code = run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+    if (syncopate::StandardStreams::is_output_complete()) return exit_code;
+    return report("cannot write to standard output", kFailed);
   } catch (const UsageError& error) {
-    return report(error, kWrongUsage);
+    return report(error.what(), kWrongUsage);
   } catch (const syncopate::UnavailableError& error) {
-    return report(error, kWrongUsage);
+    return report(error.what(), kWrongUsage);
   } catch (const std::exception& error) {
-    return report(error, kFailed);
+    return report(error.what(), kFailed);
   }
 }

@@ -1,10 +1,6 @@
 #include "deploy/command_process.h"
 
-#include <poll.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <csignal>
 #include <cstdlib>
 #include <iostream>
 #include <new>
@@ -14,18 +10,13 @@
 #include "models/base/errors.h"
 #include "models/base/open_files.h"
 #include "models/base/process_limits.h"
+#include "models/base/standard_streams.h"
 #include "strategies/cluster/cluster_spec.h"
 #include "worker/run/exit_codes.h"
 #include "worker/train/stop_signal.h"
 
 namespace syncopate {
 namespace {
-
-// True if the reader of standard output, such as `head`, has closed its end of the pipe.
-bool is_output_pipe_closed() {
-  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
-  return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
-}
 
 int report_failure(std::string message, int exit_code) {
   std::replace(message.begin(), message.end(), '\n', ' ');
@@ -38,7 +29,7 @@ int run(const Command& command, const std::vector<std::string>& arguments,
   try {
     const int exit_code = command(arguments, mpi);
     mpi.reset();
-    if (std::cout || is_output_pipe_closed()) return exit_code;
+    if (StandardStreams::is_output_complete()) return exit_code;
     return report_failure("cannot write to standard output", kExitFailed);
   } catch (const UsageError& error) {
     return report_failure(error.what(), kExitUsage);
@@ -62,9 +53,7 @@ int run(const Command& command, const std::vector<std::string>& arguments,
 }  // namespace
 
 int run_command_process(int argc, char** argv, const Command& command) {
-  // SIGPIPE is ignored so that training goes on when the reader of a pipe exits; the write fails
-  // instead.
-  std::signal(SIGPIPE, SIG_IGN);
+  const StandardStreams streams;
   raise_open_file_limit();
   adapt_to_limited_address_space();
   std::unique_ptr<MpiSession> mpi;

@@ -25,12 +25,25 @@ using nlohmann::json;
 // other processes ends those first.
 constexpr std::chrono::seconds kEndTimeout(2);
 
-struct SpawnActions {
-  SpawnActions() { posix_spawn_file_actions_init(&actions); }
-  ~SpawnActions() { posix_spawn_file_actions_destroy(&actions); }
-  SpawnActions(const SpawnActions&) = delete;
-  SpawnActions& operator=(const SpawnActions&) = delete;
+// How a program starts. Signals that this process ignores have their default effect in the program.
+struct SpawnOptions {
+  SpawnOptions() {
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+    sigset_t defaults;
+    sigemptyset(&defaults);
+    for (const int ignored : {SIGPIPE, SIGXFSZ}) sigaddset(&defaults, ignored);
+    posix_spawnattr_setsigdefault(&attributes, &defaults);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  }
+  ~SpawnOptions() {
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+  }
+  SpawnOptions(const SpawnOptions&) = delete;
+  SpawnOptions& operator=(const SpawnOptions&) = delete;
   posix_spawn_file_actions_t actions{};
+  posix_spawnattr_t attributes{};
 };
 
 std::string seconds_text(std::chrono::milliseconds time) {
@@ -101,14 +114,14 @@ void Peer::start() {
   }
   socket_.reset(ends[0]);
   const UniqueHandle<FileDescriptorTraits> theirs(ends[1]);
-  SpawnActions spawn;
+  SpawnOptions spawn;
   posix_spawn_file_actions_adddup2(&spawn.actions, theirs.get(), STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&spawn.actions, theirs.get(), STDOUT_FILENO);
   std::vector<char*> arguments;
   for (std::string& word : options_.command) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  const int error =
-      ::posix_spawnp(&pid_, arguments[0], &spawn.actions, nullptr, arguments.data(), environ);
+  const int error = ::posix_spawnp(&pid_, arguments[0], &spawn.actions, &spawn.attributes,
+                                   arguments.data(), environ);
   if (error != 0) {
     pid_ = -1;
     throw UsageError("peer '" + name() + "': cannot start " + options_.command.front() + ": " +

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -15,6 +17,7 @@
 #include "models/base/resource_limits.h"
 #include "ps/server/order_record.h"
 #include "strategies/cluster/cluster_spec.h"
+#include "worker/run/exit_codes.h"
 #include "worker/run/run_folder.h"
 
 namespace syncopate {
@@ -119,9 +122,18 @@ int run_launch(const LaunchOptions& options, std::ostream& out) {
     }
   }
   const auto plan = [&](int restarts) { return plan_roles(options, restarts); };
-  return launch(plan, options.rules,
-                {.out = [&](std::string_view lines) { out << lines << std::flush; },
-                 .err = [](std::string_view lines) { std::cerr << lines << std::flush; }});
+  OutputQueue results(STDOUT_FILENO);
+  OutputQueue notes(STDERR_FILENO);
+  const int exit_code = launch(plan, options.rules,
+                               {.out = [&](std::string_view lines) { results.add(lines); },
+                                .err = [&](std::string_view lines) { notes.add(lines); },
+                                .out_queue = &results,
+                                .err_queue = &notes});
+  // A job that was stopped tells with its exit code that it can be resumed.
+  if (exit_code == kExitDone && (results.has_failed() || results.is_blocked())) {
+    out.setstate(std::ios::failbit);
+  }
+  return exit_code;
 }
 
 }  // namespace syncopate

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "deploy/launch/output_queue.h"
 #include "deploy/launch/role_process.h"
 #include "models/base/deadline.h"
 #include "models/base/file_descriptor.h"
@@ -37,13 +38,16 @@ class OutputPrefixer {
   std::string unfinished_;
 };
 
-// Receives whole lines of output. The call may wait for a slow reader; then the roles wait too, as
-// in any pipeline.
+// Receives whole lines of output. The call does not wait for a reader.
 using WriteLines = std::function<void(std::string_view lines)>;
 
 struct LaunchOutput {
   WriteLines out;
   WriteLines err;  // also receives the launcher's own lines
+  // The queues that the lines go into, if any. While one is blocked, the roles wait too, as in any
+  // pipeline; the launcher goes on receiving signals.
+  OutputQueue* out_queue = nullptr;
+  OutputQueue* err_queue = nullptr;
 };
 
 // A RoleOutput reads the pipe that a role writes to, and writes whole lines that begin with the

@@ -56,6 +56,27 @@ std::string counted_workers(std::ptrdiff_t count) {
 
 bool is_worker(const LaunchedRole& role) { return role.is_worker(); }
 
+bool is_blocked(const OutputQueue* queue) { return queue != nullptr && queue->is_blocked(); }
+
+// Writes what the queues hold after the roles have ended. Waits for a reader of standard output,
+// which carries results, until a signal arrives, and for one of standard error a few seconds.
+void write_rest(const LaunchOutput& output, StopSignal& stop, bool was_asked_to_stop) {
+  constexpr std::chrono::seconds kStopTimeout(1);
+  constexpr std::chrono::seconds kErrTimeout(5);
+  constexpr milliseconds kSlice(100);
+  const Deadline err_end = Deadline::after(kErrTimeout);
+  std::optional<Deadline> end;
+  for (;;) {
+    if (stop.poll()) was_asked_to_stop = true;
+    if (was_asked_to_stop && !end) end = Deadline::after(kStopTimeout);
+    const bool writes_out = is_blocked(output.out_queue);
+    const bool writes_err = is_blocked(output.err_queue) && !err_end.passed();
+    if ((!writes_out && !writes_err) || (end && end->passed())) return;
+    if (writes_out) output.out_queue->write_kept(kSlice);
+    if (writes_err) output.err_queue->write_kept(kSlice);
+  }
+}
+
 // Waits for the duration before a restart. Returns false if a signal arrived before its end.
 bool pause(std::chrono::milliseconds duration, StopSignal& stop) {
   const Deadline end = Deadline::after(duration);
@@ -71,7 +92,7 @@ bool pause(std::chrono::milliseconds duration, StopSignal& stop) {
 
 RoleGroup::RoleGroup(std::vector<RoleCommand> commands, const LaunchRules& rules, int restarts,
                      const LaunchOutput& output, StopSignal& stop)
-    : rules_(rules), log_(output.err), stop_(stop), memory_kills_(rules.system_root) {
+    : rules_(rules), output_(output), stop_(stop), memory_kills_(rules.system_root) {
   if (rules.roles_meet) {
     met_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!met_) throw FileError(describe_errno("create", "an eventfd", errno));
@@ -170,17 +191,26 @@ void RoleGroup::set_cause(std::string cause, bool is_certain) {
 }
 
 void RoleGroup::wait_for_events() {
+  const bool is_out_blocked = is_blocked(output_.out_queue);
+  const bool is_err_blocked = is_blocked(output_.err_queue);
   std::vector<pollfd> sources{{stop_.descriptor(), POLLIN, 0}};
   for (LaunchedRole& role : roles_) {
     if (!role.was_started()) continue;
     for (const int descriptor :
-         {role.out().descriptor(), role.err().descriptor(), role.process().descriptor()}) {
+         {is_out_blocked ? -1 : role.out().descriptor(),
+          is_err_blocked ? -1 : role.err().descriptor(), role.process().descriptor()}) {
       sources.push_back({descriptor, POLLIN, 0});
     }
+  }
+  for (const OutputQueue* queue : {output_.out_queue, output_.err_queue}) {
+    if (is_blocked(queue)) sources.push_back({queue->blocked_descriptor(), POLLOUT, 0});
   }
   if (poll(sources.data(), sources.size(), poll_milliseconds()) < 0) {
     if (errno == EINTR) return;
     throw FileError(describe_errno("poll", "the roles", errno));
+  }
+  for (OutputQueue* queue : {output_.out_queue, output_.err_queue}) {
+    if (is_blocked(queue)) queue->write_kept();
   }
   // Signals are read before the ends of roles, so that a role that was asked to stop is known to
   // have ended for that reason.
@@ -441,11 +471,15 @@ int launch(const LaunchPlan& plan, const LaunchRules& rules, const LaunchOutput&
     if (!may_restart || group.restarts() >= rules.most_restarts) {
       const std::string conclusion = exit_code == kExitFailed ? group.conclusion() : "";
       if (!conclusion.empty()) output.err("launch: " + conclusion + "\n");
+      write_rest(output, stop, group.was_asked_to_stop());
       return exit_code;
     }
     restarts = group.restarts() + 1;
     output.err(fmt::format("launch: restart {} of {}\n", restarts, rules.most_restarts));
-    if (!pause(rules.pause_before_all, stop)) return exit_code;
+    if (!pause(rules.pause_before_all, stop)) {
+      write_rest(output, stop, true);
+      return exit_code;
+    }
   }
 }
 

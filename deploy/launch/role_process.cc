@@ -62,11 +62,12 @@ struct ChildPlan {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != plan.parent) _exit(1);  // the parent ended before prctl() took effect
-  // The child resets SIGPIPE to its default, because an ignored signal stays ignored in the new
-  // program, and the launcher ignores SIGPIPE.
+  // The child resets the signals that the launcher ignores to their defaults, because an ignored
+  // signal stays ignored in the new program.
   struct sigaction usual {};
   usual.sa_handler = SIG_DFL;
   sigaction(SIGPIPE, &usual, nullptr);
+  sigaction(SIGXFSZ, &usual, nullptr);
   if (plan.cpus != nullptr) sched_setaffinity(0, sizeof *plan.cpus, plan.cpus);
   dup2(plan.null, STDIN_FILENO);
   dup2(plan.out, STDOUT_FILENO);

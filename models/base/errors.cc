@@ -15,8 +15,8 @@ void check(bool condition, std::string_view what, SourceLocation where) {
 }
 
 std::string describe_errno(std::string_view action, std::string_view path, int error_number) {
-  return fmt::format("{} {}: {}{}", action, path, std::generic_category().message(error_number),
-                     open_files_advice(error_number));
+  return fmt::format("{} {}: {}{}{}", action, path, std::generic_category().message(error_number),
+                     open_files_advice(error_number), file_size_advice(error_number));
 }
 
 }  // namespace syncopate

@@ -79,7 +79,7 @@ class InternalError : public Error {
 void check(bool condition, std::string_view what, SourceLocation where = SourceLocation::current());
 
 // Formats "open /x/y: No such file or directory" from an action, a path and a value of errno. For
-// EMFILE the text ends with the limit on open files and the command that raises it.
+// EMFILE and EFBIG the text ends with the limit and the command that raises it.
 std::string describe_errno(std::string_view action, std::string_view path, int error_number);
 
 }  // namespace syncopate

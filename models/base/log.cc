@@ -1,8 +1,9 @@
 #include "models/base/log.h"
 
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <iostream>
 #include <memory>
 
 namespace syncopate {
@@ -10,8 +11,8 @@ namespace {
 
 spdlog::logger& logger() {
   static const std::shared_ptr<spdlog::logger> instance = [] {
-    auto made = std::make_shared<spdlog::logger>("syncopate",
-                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    auto made = std::make_shared<spdlog::logger>(
+        "syncopate", std::make_shared<spdlog::sinks::ostream_sink_mt>(std::cerr, true));
     made->set_pattern("[syncopate] %l: %v");
     return made;
   }();

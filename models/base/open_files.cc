@@ -57,4 +57,11 @@ std::string open_files_advice(int error_number) {
                      std::max(kUsualLimit, 2 * limit));
 }
 
+std::string file_size_advice(int error_number) {
+  rlimit limit{};
+  if (error_number != EFBIG || getrlimit(RLIMIT_FSIZE, &limit) != 0) return "";
+  if (limit.rlim_cur == RLIM_INFINITY) return "";
+  return fmt::format("; the limit is {} bytes: raise it with ulimit -f unlimited", limit.rlim_cur);
+}
+
 }  // namespace syncopate

@@ -1,5 +1,5 @@
 // The limit on open files: programs raise it at their start, tasks compare it with what they need,
-// and error messages name it.
+// and error messages name it. Also the limit on the size of files, for error messages.
 #pragma once
 
 #include <cstdint>
@@ -24,5 +24,7 @@ void require_open_files(std::int64_t needed, std::string_view task);
 // Returns the end of an error message for this value of errno: the limit on open files and the
 // command that raises it for EMFILE, "" for other errors.
 std::string open_files_advice(int error_number);
+// Returns the same for the limit on the size of files and EFBIG; "" if there is no such limit.
+std::string file_size_advice(int error_number);
 
 }  // namespace syncopate

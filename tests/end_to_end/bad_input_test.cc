@@ -231,15 +231,17 @@ TEST(BadInput, AFullCheckpointFolderEndsTheRunAndTheLastGoodOneSurvives) {
   first.insert(first.end(), {"--steps", "5"});
   ASSERT_EQ(run_syncopate(first).exit_code, 0);
   const auto before = names_in(scratch / "ck");
-  // `ulimit -f` keeps files from growing beyond a few KiB, as a full disk would. Because SIGXFSZ is
-  // ignored, write(2) returns an error.
-  Arguments limited{"/bin/sh", "-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh",
-                    SYNCOPATE_PROGRAM};
+  // `ulimit -f` keeps files from growing beyond a few KiB, as a full disk would. The system also
+  // sends SIGXFSZ, which would end the program.
+  Arguments limited{"/bin/sh", "-c", "ulimit -f 8; exec \"$@\"", "sh", SYNCOPATE_PROGRAM};
   limited.insert(limited.end(), run.begin(), run.end());
   limited.insert(limited.end(), {"--steps", "9"});
   const ProgramResult result = RunningProgram(limited).wait();
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_EQ(last_line(result.err).rfind("syncopate: ", 0), 0U) << result.err;
+  EXPECT_NE(last_line(result.err).find("the limit is 4096 bytes: raise it with ulimit -f"),
+            std::string::npos)
+      << result.err;
   EXPECT_EQ(names_in(scratch / "ck"), before);
 }
 

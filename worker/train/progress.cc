@@ -11,6 +11,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <iostream>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -295,12 +296,8 @@ int stderr_columns() {
   return size.ws_col;
 }
 
-// Writes the whole text to stderr at once, so that lines of several processes do not mix. Errors
-// are ignored, because a closed stderr must not end training.
-void write_to_stderr(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  std::fflush(stderr);
-}
+// Writes the whole text at once, so that lines of several processes do not mix.
+void write_to_stderr(std::string_view text) { std::cerr << text << std::flush; }
 
 class SilentDisplay final : public ProgressDisplay {
  public:

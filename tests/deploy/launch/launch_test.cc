@@ -296,7 +296,7 @@ TEST_P(LaunchSignals, ReachEveryRoleAndTheirExitCodesCount) {
   EXPECT_TRUE(contains(result.out, "[role 1] told\n")) << result.out;
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, LaunchSignals, testing::Values("INT", "TERM", "USR1"));
+INSTANTIATE_TEST_SUITE_P(Each, LaunchSignals, testing::Values("HUP", "INT", "TERM", "USR1"));
 
 TEST(LaunchSignal, KillsTheThirdTime) {
   // The role sends launch the next SIGTERM only after launch has passed the previous one on to the
@@ -306,6 +306,36 @@ TEST(LaunchSignal, KillsTheThirdTime) {
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_TRUE(contains(result.err, "SIGKILL to role 0: the same signal came three times"))
       << result.err;
+}
+
+TEST(LaunchSignal, ArrivesWhileNothingReadsTheOutput) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const FileDescriptor unread(ends[0]);
+  const FileDescriptor full(ends[1]);
+  fcntl(full.get(), F_SETPIPE_SZ, 4096);
+  OutputQueue err(full.get());
+  err.add(std::string(5000, 'x'));
+  ASSERT_TRUE(err.is_blocked());
+  // The role waits until launch reads its output, which is more than its pipe holds.
+  const LaunchCase job;
+  const std::string script = "trap 'kill -TERM $PPID' TERM; kill -TERM $PPID; " +
+                             ("head -c 2000000 /dev/zero >&2 & " + wait_for_a_signal());
+  alarm(60);
+  const int exit_code = launch(
+      [&](int) {
+        std::vector<RoleCommand> commands;
+        commands.push_back({.name = "role 0",
+                            .arguments = {"/bin/sh", "-c", script},
+                            .environment = job.environment()});
+        return commands;
+      },
+      job.rules,
+      {.out = [](std::string_view) {},
+       .err = [&](std::string_view lines) { err.add(lines); },
+       .err_queue = &err});
+  alarm(0);
+  EXPECT_EQ(exit_code, 1) << "the third signal has killed the role";
 }
 
 TEST(LaunchSignal, IsTranslatedForARoleThatUnderstandsAnother) {
