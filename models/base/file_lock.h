@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string_view>
 
 #include "models/base/file_descriptor.h"
 
@@ -27,5 +28,18 @@ FileLock try_lock_file(const std::filesystem::path& path, LockKind kind = LockKi
 
 // Returns false when the file at `path` was removed or replaced after `file` was opened.
 bool is_in_place(const FileDescriptor& file, const std::filesystem::path& path);
+
+// Makes this run the only one that writes an open file, until its descriptors are closed. Other
+// tasks of the run may write the file too, after join_claim(). Waits a few seconds for a run that
+// is ending. Does nothing for a pipe or a device; on a file system without locks a warning is
+// logged. flag: the flag that names the file, "--metrics". Throws UsageError naming the file and
+// its writer.
+void claim_file(const FileDescriptor& file, std::string_view flag,
+                const std::filesystem::path& path);
+// Claims a file and removes its contents. Throws FileError too.
+void claim_empty_file(const FileDescriptor& file, std::string_view flag,
+                      const std::filesystem::path& path);
+// Takes part in the claim of another task of this run, so that it lasts as long as this one writes.
+void join_claim(const FileDescriptor& file) noexcept;
 
 }  // namespace syncopate

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/file_lock.h"
 #include "models/base/log.h"
 
 namespace syncopate {
@@ -35,15 +36,14 @@ constexpr std::array<KindRow, 8> kKinds = {{{"step", "step", "step"},
                                             {"evaluation", "evaluation", "step"},
                                             {"checkpoint", "checkpoint", "step"}}};
 
-// flags: of open(2), beside those that create a file to be written.
-FileDescriptor open_to_write(const std::filesystem::path& path, int flags) {
+FileDescriptor open_to_write(const std::filesystem::path& path) {
   constexpr mode_t kBeforeUmask = 0666;
   // A pipe would hold the program up until another one reads it.
   std::error_code ignored;
   if (std::filesystem::is_fifo(path, ignored)) {
     throw FileError("open --trace " + path.string() + ": it is a named pipe; give a file");
   }
-  FileDescriptor file(::open(path.c_str(), flags | O_CREAT | O_WRONLY | O_CLOEXEC, kBeforeUmask));
+  FileDescriptor file(::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, kBeforeUmask));
   if (!file) {
     throw FileError(describe_errno("open --trace", path.string(), errno) +
                     "; give a file in a folder that exists");
@@ -55,9 +55,12 @@ FileDescriptor open_trace(const std::filesystem::path& path) {
   // The trace of a run that ended early tells why; a run that goes on must not remove it.
   std::error_code failed;
   if (std::filesystem::is_regular_file(path, failed)) {
+    claim_file(open_to_write(path), "--trace", path);
     std::filesystem::rename(path, path.string() + ".old", failed);
   }
-  return open_to_write(path, O_TRUNC);
+  FileDescriptor file = open_to_write(path);
+  claim_empty_file(file, "--trace", path);
+  return file;
 }
 
 }  // namespace
@@ -65,7 +68,7 @@ FileDescriptor open_trace(const std::filesystem::path& path) {
 void check_trace_file(const std::filesystem::path& path) {
   std::error_code failed;
   const bool was_there = std::filesystem::exists(path, failed);
-  open_to_write(path, 0);
+  open_to_write(path);
   if (!was_there) std::filesystem::remove(path, failed);
 }
 

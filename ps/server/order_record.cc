@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/file_lock.h"
 #include "models/base/log.h"
 #include "models/base/random.h"
 #include "ps/coordinator/wire_conversion.h"
@@ -219,9 +220,10 @@ std::string order_record_path(const std::string& file, int shard, std::uint32_t 
 OrderRecordWriter::OrderRecordWriter(std::string path, const OrderHeader& header)
     : path_(std::move(path)) {
   constexpr mode_t kReadWriteForAll = 0666;
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_CLOEXEC;
   file_ = FileDescriptor(::open(path_.c_str(), kFlags, kReadWriteForAll));
   if (!file_) throw FileError(describe_errno("open order record", path_, errno));
+  claim_empty_file(file_, "--record", path_);
   buffer_ = header_bytes(header);
   flush();
 }

@@ -271,11 +271,11 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const Progre
   }
   if (is_synchronous(strategy)) {
     broadcast_start(synchronous_job(strategy), loads, start.resumed, start.progress.at);
-  } else if (strategy.is_chief() && !start.resumed) {
+  } else if (strategy.is_chief()) {
     // Asynchronous workers append to one metrics file, and one worker at a time reports steps.
     // The lines of an earlier run must be gone before any worker begins.
-    make_metrics_writer(options.metrics, false);
-    if (!options.tensorboard.empty())
+    start.metrics = make_metrics_writer(options.metrics, start.resumed);
+    if (!start.resumed && !options.tensorboard.empty())
       make_tensorboard_writer(options.tensorboard, CurveWriter::kOnly);
   }
   if (loads) strategy.restore(first);

@@ -16,6 +16,7 @@
 #include "worker/checkpoint/folder_lock.h"
 #include "worker/input/dataset.h"
 #include "worker/run/train_options.h"
+#include "worker/train/metrics.h"
 
 namespace syncopate {
 
@@ -49,6 +50,8 @@ struct RunStart {
   bool resumed = false;              // whether from a checkpoint of the run's own folder
   double seconds_spent = 0.0;        // training of this process before a roll-back of the servers
   std::unique_ptr<FolderLock> folder{};  // the lock on --checkpoint-dir
+  // Claims the file of --metrics for an asynchronous job. Null in other tasks.
+  std::unique_ptr<MetricsWriter> metrics{};
 };
 
 // Every task calls this. Restores the initial values and calls Strategy::begin(). fresh: the

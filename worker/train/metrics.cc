@@ -15,6 +15,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/file_descriptor.h"
+#include "models/base/file_lock.h"
 #include "models/base/log.h"
 #include "worker/train/class_table.h"
 
@@ -91,12 +92,12 @@ class JsonLines final : public MetricsWriter {
  public:
   JsonLines(std::filesystem::path path, bool append) : path_(std::move(path)), append_(append) {}
 
-  void open_file() {
+  // is_late: another task of the run has claimed the file.
+  void open_file(bool is_late) {
     constexpr mode_t kBeforeUmask = 0666;
     // A writer that appends also reads, to find out how the file ends. A pipe whose reader is
     // missing or slow does not stop training.
-    const int flags =
-        O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | (append_ ? O_RDWR : O_WRONLY | O_TRUNC);
+    const int flags = O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | (append_ ? O_RDWR : O_WRONLY);
     file_ = FileDescriptor(::open(path_.c_str(), flags, kBeforeUmask));
     if (!file_ && errno == ENXIO) {
       throw FileError("open --metrics " + path_.string() +
@@ -105,6 +106,13 @@ class JsonLines final : public MetricsWriter {
     if (!file_) {
       throw FileError(describe_errno("open --metrics", path_.string(), errno) +
                       "; give a file in a folder that exists");
+    }
+    if (is_late) {
+      join_claim(file_);
+    } else if (append_) {
+      claim_file(file_, "--metrics", path_);
+    } else {
+      claim_empty_file(file_, "--metrics", path_);
     }
     if (append_) end_broken_line();
   }
@@ -227,7 +235,7 @@ class JsonLines final : public MetricsWriter {
  private:
   // A number that is not finite has no form in JSON; the library writes null for it.
   void write_line(OrderedJson json) {
-    if (!file_) open_file();
+    if (!file_) open_file(true);
     if (began_at_ && !json.contains("began_at")) json["began_at"] = *began_at_;
     append(json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
   }
@@ -287,7 +295,7 @@ double wall_clock_seconds() {
 std::unique_ptr<MetricsWriter> make_metrics_writer(const std::filesystem::path& path, bool append) {
   if (path.empty()) return std::make_unique<NoMetrics>();
   auto lines = std::make_unique<JsonLines>(path, append);
-  lines->open_file();
+  lines->open_file(false);
   return lines;
 }
 

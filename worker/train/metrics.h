@@ -159,8 +159,10 @@ class MetricsWriter {
 };
 
 // Makes a writer of metrics. An empty path gives a writer that writes nothing. `append` is for a
-// resumed run. Each line is one write to the end of the file, so that several processes may share a
-// file. Throws FileError naming the file.
+// resumed run. While the writer lives, another run that writes the file is refused. Each line is
+// one write to the end of the file, so that several tasks of a run may share a file. Throws
+// UsageError naming the file and the process of another run that writes it; FileError naming the
+// file.
 std::unique_ptr<MetricsWriter> make_metrics_writer(const std::filesystem::path& path, bool append);
 // Makes a writer of metrics that appends, and opens the file at its first line: for the workers of
 // an asynchronous job, of which one at a time reports. An empty path writes nothing. The first line
