@@ -8,10 +8,12 @@
 #include <iomanip>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <sstream>
 #include <string_view>
 
 #include "models/base/errors.h"
+#include "models/base/replacing_file.h"
 
 namespace syncopate::bench {
 
@@ -63,18 +65,10 @@ void require_writable(const std::filesystem::path& path) {
 }
 
 void write_report(const std::filesystem::path& path, const std::string& text) {
-  const std::filesystem::path temporary = path.string() + ".tmp";
-  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-  file << text << '\n';
-  file.close();
-  std::error_code error;
-  if (file) std::filesystem::rename(temporary, path, error);
-  if (!file || error) {
-    std::error_code ignored;
-    std::filesystem::remove(temporary, ignored);
-    throw UsageError("--json " + path.string() + ": cannot be written" +
-                     (error ? ": " + error.message() : "; does its folder exist?"));
-  }
+  ReplacingFile file(path);
+  const std::string line = text + "\n";
+  file.write(std::as_bytes(std::span(line)));
+  file.commit();
 }
 
 std::string shell_word(const std::string& word) {

@@ -34,7 +34,7 @@ std::string format_table(const std::vector<std::vector<std::string>>& rows);
 // no report is written. Throws UsageError when the file cannot be created.
 void require_writable(const std::filesystem::path& path);
 
-// Writes a report file completely or not at all. Throws UsageError when it cannot be written.
+// Writes a report file completely or not at all. Throws FileError when it cannot be written.
 void write_report(const std::filesystem::path& path, const std::string& text);
 
 }  // namespace syncopate::bench

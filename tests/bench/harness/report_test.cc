@@ -40,11 +40,11 @@ TEST(ShellWord, IsQuotedWhereAShellWouldInterpretIt) {
   EXPECT_EQ(shell_word(""), "''");
 }
 
-TEST(ReportFile, ThatCannotBeWrittenIsAUsageErrorAndLeavesNoFile) {
+TEST(ReportFile, ThatCannotBeWrittenIsAnErrorAndLeavesNoFile) {
   const auto folder =
       std::filesystem::temp_directory_path() / ("syncopate_report_" + std::to_string(getpid()));
   EXPECT_THROW(require_writable(folder / "report.json"), UsageError);
-  EXPECT_THROW(write_report(folder / "report.json", "{}"), UsageError);
+  EXPECT_THROW(write_report(folder / "report.json", "{}"), FileError);
   EXPECT_FALSE(std::filesystem::exists(folder));
 }
 
