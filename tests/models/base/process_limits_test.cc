@@ -84,7 +84,7 @@ TEST(LimitedAddressSpaceDeathTest, EndsAnAbortWithALineAndTheExitCodeOfAFailure)
     std::abort();
   };
   EXPECT_EXIT(abort_under_a_limit(), testing::ExitedWithCode(1),
-              "out of address space: raise the limit with ulimit -v unlimited");
+              "most likely for want of address space: raise the limit with ulimit -v unlimited");
 }
 
 TEST(LimitedAddressSpaceDeathTest, GivesThreadsSmallStacks) {
