@@ -101,6 +101,9 @@ bool has_folded_batch_norm(const NodeProto& node) {
   if (rule.find("batchnorm") != std::string::npos) return true;
   const std::string target = target_of(operation_of(node));
   if (target.find("batch_norm") != std::string::npos) return true;
+  // The newer exporter of PyTorch names a layer's output so where a batch norm gave it, which has
+  // several outputs.
+  if (node.output_size() == 1 && node.output(0).starts_with("getitem")) return true;
   // The older exporter of PyTorch gives both new tensors names of its own.
   const bool is_convolution = node.op_type().starts_with("Conv");
   if (is_convolution && node.input_size() > 2 && node.input(1).starts_with("onnx::Conv") &&

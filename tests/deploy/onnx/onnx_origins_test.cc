@@ -342,6 +342,9 @@ TEST_F(AnOnnxTensor, OfAFoldedBatchNormIsNoted) {
   rule.set_value("FuseBatchNormIntoGemm");
   end(dense, "getitem", "head.weight");
   EXPECT_EQ(read(dense).notes.at(0).substr(0, note.size() + 6), note + "hidden");
+  // A file whose metadata was removed.
+  dense.message.mutable_graph()->mutable_node(0)->clear_metadata_props();
+  EXPECT_EQ(read(dense).notes.at(0).substr(0, note.size() + 6), note + "hidden");
 }
 
 TEST_F(AnOnnxTensor, OfALayerInABlockNamedAfterItsBatchNormIsNotNoted) {
