@@ -46,8 +46,8 @@ constexpr std::string_view kOneProcess =
     "--clock real";
 constexpr std::string_view kPractice = "leave it out, or compare with --clock real";
 constexpr std::string_view kOneRun =
-    "a virtual run has no tasks to observe; leave it out (the folder of --report has the curves), "
-    "or train a single run with syncopate train";
+    "every run would write to it; leave it out (the folder of --report has the curves), or train a "
+    "single run with syncopate train";
 
 bool has_gpu(const TrainOptions& o, int /*workers*/) {
   const auto is_gpu = [](const Device& device) { return device.kind != DeviceKind::kCpu; };
@@ -111,6 +111,8 @@ constexpr std::array kFlags = {
     FlagRow{"--resume", Use::kSetByCompare, "compare with the same --report continues by itself"},
     FlagRow{"--record", Use::kSetByCompare,
             "every run would write to it; record a single run with syncopate launch"},
+    FlagRow{"--tensorboard", Use::kSetByCompare, kOneRun},
+    FlagRow{"--trace", Use::kSetByCompare, kOneRun},
     FlagRow{"--config", Use::kSetByCompare, "give its flags themselves"},
     FlagRow{"--help", Use::kSetByCompare, "see syncopate train --help"},
     FlagRow{"-h", Use::kSetByCompare, "see syncopate train --help"},
@@ -168,9 +170,7 @@ constexpr std::array kFlags = {
             "--clock real",
             shares_statistics},
     FlagRow{"--clip-norm", Use::kRealOnly, kPractice},
-    FlagRow{"--ema", Use::kRealOnly, kPractice},
-    FlagRow{"--tensorboard", Use::kRealOnly, kOneRun},
-    FlagRow{"--trace", Use::kRealOnly, kOneRun}};
+    FlagRow{"--ema", Use::kRealOnly, kPractice}};
 
 std::string name_in(const std::string& word) { return word.substr(0, word.find('=')); }
 

@@ -86,9 +86,7 @@ const std::map<std::string, Case> kCases = {
     {"--precision", {"f32", kChangesNothing}},
     {"--batch-norm", {"sync", kRefused}},
     {"--clip-norm", {"1", kRefused}},
-    {"--ema", {"0.9", kRefused}},
-    {"--tensorboard", {"board", kRefused}},
-    {"--trace", {"trace.json", kRefused}}};
+    {"--ema", {"0.9", kRefused}}};
 
 // Returns the flags that `syncopate train --help` shows.
 Words flags_of_help() {
