@@ -61,9 +61,11 @@ void RunLog::take_line(const std::string& line) {
 
 // Finds failed processes in lines that `launch` prints: "worker 1 exited with 1", "worker 1 was
 // ended by signal 9 (SIGKILL) and has no restart left", "worker 1 exited with 1; restarting it (1
-// of 2)", "restart 1 of 2".
+// of 2)", "worker 1 exited with 1; the job goes on with 2 workers", "restart 1 of 2". The last
+// line, "the job failed because ...", repeats one of them.
 void RunLog::take_launch_line(std::string_view words) {
   if (words.starts_with("restart ")) return failures_.clear();
+  if (words.starts_with("the ")) return;
   std::size_t at = std::string_view::npos;
   for (const char* how : {" exited with ", " was ended by signal "})
     at = std::min(at, words.find(how));
@@ -71,7 +73,8 @@ void RunLog::take_launch_line(std::string_view words) {
     return;
   }
   std::string_view how = words.substr(at + 1);
-  how = how.substr(0, how.find(" and has no restart left"));
+  how =
+      how.substr(0, std::min(how.find(" and has no restart left"), how.find("; the job goes on")));
   failures_.push_back({std::string(words.substr(0, at)), std::string(how)});
 }
 

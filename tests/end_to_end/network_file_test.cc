@@ -209,7 +209,7 @@ TEST_F(ANetworkFile, WithAMistakeIsRefusedWithItsLine) {
   expect_one_line(missing, {"network file /none.json", "No such file"});
   const ProgramResult unnamed = run_syncopate({"train", "--model", "net.json"});
   EXPECT_EQ(unnamed.exit_code, 2);
-  expect_one_line(unnamed, {"--model net.json", "file:NET.json"});
+  expect_one_line(unnamed, {"--model net.json", "give file:net.json"});
 }
 
 }  // namespace

@@ -36,6 +36,15 @@ TEST_F(RunLogTest, RecognisesAWantedKill) {
   EXPECT_EQ(log_.reason({"worker 1"}), "worker 1 was killed by --kill, and the job ended with it");
 }
 
+TEST_F(RunLogTest, RecognisesAWantedKillAfterWhichTheJobGoesOn) {
+  write(1,
+        "launch: worker 1 was ended by signal 9 (SIGKILL) and has no restart left; the job goes on "
+        "with 1 worker, which also trains its batches\n"
+        "launch: the other workers have completed the job; the exit code is 1 because worker 1 was "
+        "ended by signal 9 (SIGKILL)\n");
+  EXPECT_TRUE(log_.has_only_wanted_failures({"worker 1"}));
+}
+
 TEST_F(RunLogTest, HasTheReasonOfTheFailedProcessAndNotTheLastLine) {
   write(1,
         "launch: worker 1 was ended by signal 9 (SIGKILL)\n"
