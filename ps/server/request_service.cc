@@ -59,6 +59,7 @@ void RequestService::serve(std::shared_ptr<ServedVariables> served, std::uint32_
   current_.statistics.emplace(current_.variables->declaration.workers);
   current_.incarnation = incarnation;
   if (options_.record.empty()) return;
+  record_.reset();  // a roll-back begins the same file again, which only one writer may have open
   record_ = std::make_unique<ServiceRecord>(options_.record, options_.index, options_.servers,
                                             incarnation, *current_.variables);
 }
