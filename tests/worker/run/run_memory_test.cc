@@ -36,7 +36,8 @@ TEST(LeastMemory, IsTheSumOfValuesGradientsSlotsAndKeptActivations) {
 TEST(LeastMemory, IsTakenByEachReplicaAndWithServersWithoutSlots) {
   TrainOptions options = options_of("mirrored", 10);
   options.strategy.replicas = 2;
-  EXPECT_EQ(least_memory(options, two_layers()).all(), 4 * 26 + 2 * 4 * 26 + 2 * (3 * 4 * 26 + 160));
+  EXPECT_EQ(least_memory(options, two_layers()).all(),
+            4 * 26 + 2 * 4 * 26 + 2 * (3 * 4 * 26 + 160));
   EXPECT_EQ(least_memory(options_of("parameter-server", 10), two_layers()).slots, 0);
 }
 
