@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include "deploy/onnx/onnx_reader.h"
@@ -61,11 +62,16 @@ void OnnxReader::note_folded_batch_norms() {
     if (has_folded_batch_norm(node)) layers.push_back(node_name(node));
   }
   if (layers.empty()) return;
+  const std::string_view cure =
+      file_.producer() == "pytorch"
+          ? "PyTorch keeps them with training=torch.onnx.TrainingMode.TRAINING, "
+            "do_constant_folding=False, optimize=False"
+          : "to train with them, add nodes batch_norm to the network file (syncopate network "
+            "--help)";
   notes_.push_back(fmt::format(
       "the exporter folded the batch norms into {} layer{}, such as {}, so the network trains "
-      "without them; PyTorch keeps them with training=torch.onnx.TrainingMode.TRAINING, "
-      "do_constant_folding=False, optimize=False",
-      layers.size(), layers.size() == 1 ? "" : "s", layers.front()));
+      "without them; {}",
+      layers.size(), layers.size() == 1 ? "" : "s", layers.front(), cure));
 }
 
 void OnnxReader::check_dropped_softmax(const OnnxValue& last) const {

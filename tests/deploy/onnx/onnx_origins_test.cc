@@ -325,6 +325,7 @@ TEST_F(AnOnnxTensor, OfAFoldedBatchNormIsNoted) {
       {"x", "net/conv2d/convolution/merged_input:0", "net/batch_normalization_1/batchnorm/sub:0"});
   keras.output("Conv__36");
   EXPECT_EQ(read(keras).notes.at(0).substr(0, note.size() + 8), note + "Conv__36");
+  EXPECT_EQ(read(keras).notes.at(0).find("PyTorch"), std::string::npos) << "of no use for Keras";
 
   // One batch norm was folded, and one is left.
   OnnxModel partly = model_of("pytorch", {0, 3, 8, 8});
