@@ -13,7 +13,7 @@ struct Written {
 };
 
 // Writes to a descriptor until all bytes are written, a write fails, or `timeout` has passed
-// without room for them: about 0.1 s later if another process fills the pipe meanwhile. Does not
+// without room for them: about 0.1 s later if another process fills the pipe too. Does not
 // change the descriptor's flags, which other processes may share. Uses the signal SIGURG.
 Written write_within(int descriptor, std::string_view bytes, std::chrono::milliseconds timeout);
 

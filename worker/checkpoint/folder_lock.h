@@ -31,7 +31,7 @@ class FolderLock {
   // logs a warning and holds nothing. Throws UsageError naming the holder; FileError.
   FolderLock(const std::filesystem::path& folder, const FolderLockOptions& options);
 
-  // Takes the lock again if the folder or its lock file was removed meanwhile, with a warning;
+  // Takes the lock again if the folder or its lock file was removed in mid-run, with a warning;
   // makes the folder if necessary. Called before each write, because otherwise another run could
   // take the folder that this one makes again. Throws UsageError naming another holder; FileError.
   void renew();
