@@ -1,8 +1,7 @@
 #include "ps/net/greeting.h"
 
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
+#include <sodium/crypto_auth_hmacsha256.h>
+#include <sodium/utils.h>
 
 #include <cstdint>
 #include <utility>
@@ -20,15 +19,15 @@ constexpr std::string_view kListener = "syncopate listener 1";
 }  // namespace
 
 std::string hmac_sha256(std::string_view key, std::string_view text) {
+  static_assert(crypto_auth_hmacsha256_BYTES == kProofBytes);
+  const auto bytes = [](std::string_view view) {
+    return reinterpret_cast<const unsigned char*>(view.data());
+  };
   std::string code(kProofBytes, '\0');
-  unsigned int length = 0;
-  // An empty view may have no address, by which HMAC() would mean the key of the last call.
-  const char* const key_bytes = key.empty() ? "" : key.data();
-  const unsigned char* const done =
-      HMAC(EVP_sha256(), key_bytes, static_cast<int>(key.size()),
-           reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-           reinterpret_cast<unsigned char*>(code.data()), &length);
-  check(done != nullptr && length == kProofBytes, "OpenSSL computes HMAC-SHA256");
+  crypto_auth_hmacsha256_state state;
+  crypto_auth_hmacsha256_init(&state, bytes(key), key.size());
+  crypto_auth_hmacsha256_update(&state, bytes(text), text.size());
+  crypto_auth_hmacsha256_final(&state, reinterpret_cast<unsigned char*>(code.data()));
   return code;
 }
 
@@ -44,7 +43,7 @@ std::string prove(std::string_view nonce, std::initializer_list<std::string_view
 }
 
 bool is_same_proof(std::string_view left, std::string_view right) {
-  return left.size() == right.size() && CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
+  return left.size() == right.size() && sodium_memcmp(left.data(), right.data(), left.size()) == 0;
 }
 
 std::string random_challenge() {
