@@ -7,9 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <deque>
-#include <map>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,8 +16,8 @@
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "ps/net/connection.h"
-#include "ps/net/greeting.h"
 #include "ps/net/wake_event.h"
+#include "ps/wire/greeting_messages.h"
 #include "ps/wire/link_monitor.h"
 #include "ps/wire/send_queue.h"
 
@@ -51,18 +49,6 @@ SocketHandle make_socket(Context& context, int type, const SocketLimits& limits)
   return socket;
 }
 
-std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
-std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
-
-std::string_view text_in(const ZmqFrame& frame) {
-  const auto bytes = frame.bytes();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-bool is_greeting_kind(const MessageT& message) {
-  return message.body.type == Body::Hello || message.body.type == Body::DataHello;
-}
-
 // Returns the address that a received frame came from, such as "10.0.0.7".
 std::string sender_of(ZmqFrame& frame) {
   const char* const address = zmq_msg_gets(&frame.content(), "Peer-Address");
@@ -73,13 +59,6 @@ std::string sender_of(ZmqFrame& frame) {
 }
 
 }  // namespace
-
-Envelope envelope(std::string peer, const MessageT& message) {
-  Envelope made{std::move(peer), {}};
-  made.frames.push_back(ZmqFrame::copy_of(encode(message)));
-  made.is_greeting = is_greeting_kind(message);
-  return made;
-}
 
 struct Socket::State {
   State(Context& context, int type, const SocketLimits& with_limits)
@@ -92,7 +71,7 @@ struct Socket::State {
     // A DEALER starts without a connection, so its queue keeps messages until there is one. ZeroMQ
     // itself would for a moment accept messages for a connection that has ended, and lose them.
     queue.hold(!is_router);
-    if (is_router && limits.nonce) listener.emplace(*limits.nonce);
+    if (is_router && limits.nonce) answers.emplace(*limits.nonce);
   }
 
   // Handles what the monitor reports about connections. The monitor knows of a change before the
@@ -117,15 +96,10 @@ struct Socket::State {
   // Keeps the connection that the message came over: it is a greeting of this job.
   void keep_caller(Received& message);
   // Sends a message of a DEALER, with a seal if it is a greeting.
-  bool send_sealed(Envelope message);
+  bool send_over_link(Envelope message);
   // Handles what a message has to do with the greeting of its connection. Returns whether the
-  // message is not for the owner. The first is for a ROUTER, the second for a DEALER.
+  // message is not for the owner.
   bool take_greeting(Received& message);
-  bool take_answer(Received& message);
-  void begin_greeting();
-  void end_greeting();
-  // Answers a message of another version, in that version, which the versions do not change.
-  void answer_other_version(const Envelope& message);
   // Returns the time until process_link_changes() is due, if no connection changes before.
   std::optional<std::chrono::nanoseconds> due() const {
     return reconnector ? reconnector->due() : callers.due();
@@ -137,16 +111,12 @@ struct Socket::State {
   LinkMonitor monitor;
   SendQueue queue;
   WakeTimer timer;
-  std::optional<Reconnector> reconnector;    // only for a DEALER
-  UnknownCallers callers;                    // only of a ROUTER
-  std::uint16_t port = 0;                    // only for a ROUTER
-  std::optional<GreetingListener> listener;  // only for a ROUTER with a nonce
-  std::optional<GreetingCaller> caller;      // of the connection of a DEALER with a nonce
-  std::vector<Envelope> before_challenge;    // messages to be sent after the challenge
-  bool is_proven = false;               // the other end of a DEALER's connection knows the nonce
-  std::deque<Received> received_early;  // read by look_for_challenge()
-  bool lacks_challenge = false;
-  bool has_logged_silence = false;
+  std::optional<Reconnector> reconnector;  // only for a DEALER
+  UnknownCallers callers;                  // only of a ROUTER
+  std::uint16_t port = 0;                  // only for a ROUTER
+  std::optional<GreetingAnswers> answers;  // only for a ROUTER with a nonce
+  std::optional<GreetingCalls> calls;      // only for a DEALER with a nonce
+  std::deque<Received> received_early;     // read by look_for_challenge()
   bool is_connected = false;
   std::deque<LinkEvent> events;  // events that link_event() has still to return
   std::int64_t foreign_messages = 0;
@@ -163,118 +133,40 @@ void Socket::State::on_link_change(const LinkMonitor::Change& change) {
   if (change.kind == LinkChange::kHandshake) {
     is_connected = true;
     queue.hold(false);
-    if (limits.nonce) return begin_greeting();
-    events.push_back(LinkEvent::kConnected);
+    if (calls) {
+      queue.send(calls->begin());
+    } else {
+      events.push_back(LinkEvent::kConnected);
+    }
   } else if (change.kind == LinkChange::kClosed && is_connected) {
     is_connected = false;
     queue.hold(true);
     queue.clear();
-    if (limits.nonce) return end_greeting();
-    events.push_back(LinkEvent::kDisconnected);
+    // Without the challenge the owner does not know that there was a connection.
+    if (!calls || calls->end()) events.push_back(LinkEvent::kDisconnected);
   }
 }
 
-void Socket::State::begin_greeting() {
-  caller.emplace(*limits.nonce);
-  is_proven = false;
-  lacks_challenge = true;
-  GreetingCallT call;
-  call.challenge = bytes_of(caller->own_challenge());
-  queue.send(envelope("", make_message(std::move(call))));
-}
-
-void Socket::State::end_greeting() {
-  const bool was_challenged = caller && caller->is_challenged();
-  caller.reset();
-  if (was_challenged) {
-    before_challenge.clear();
-    events.push_back(LinkEvent::kDisconnected);
-  } else if (!std::exchange(has_logged_silence, true)) {
-    log(LogLevel::kWarning,
-        fmt::format("{} closed the connection and did not answer the greeting of protocol {}; is "
-                    "it the same version of syncopate?",
-                    reconnector->target(), kProtocol));
-  }
-}
-
-bool Socket::State::send_sealed(Envelope message) {
-  if (limits.nonce && !(caller && caller->is_challenged())) {
-    before_challenge.push_back(std::move(message));
-    return true;
-  }
-  if (limits.nonce && message.is_greeting) {
-    const std::string seal = caller->seal(text_in(message.frames.front()));
-    message.frames.push_back(ZmqFrame::copy_of(std::as_bytes(std::span(seal))));
-  }
-  return queue.send(std::move(message));
+bool Socket::State::send_over_link(Envelope message) {
+  if (!calls) return queue.send(std::move(message));
+  std::optional<Envelope> sealed = calls->seal(std::move(message));
+  return !sealed || queue.send(std::move(*sealed));
 }
 
 bool Socket::State::take_greeting(Received& message) {
-  if (const GreetingCallT* const call = message.header.body.AsGreetingCall()) {
-    if (call->challenge.size() != kChallengeBytes) return true;
-    GreetingChallengeT answer;
-    answer.answers = call->challenge;
-    answer.challenge = bytes_of(listener->challenge(message.peer));
-    queue.send(envelope(message.peer, make_message(std::move(answer))));
-    return true;
+  if (answers) {
+    GreetingStep step = answers->take(message);
+    if (step.is_for_owner && step.answer) keep_caller(message);
+    if (step.answer) queue.send(std::move(*step.answer));
+    return !step.is_for_owner;
   }
-  if (!is_greeting_kind(message.header)) return false;
-  message.is_of_job = false;
-  if (message.frames.size() < 2) return false;
-  const ZmqFrame seal = std::move(message.frames.back());
-  message.frames.pop_back();
-  const std::optional<std::string> proof =
-      listener->check(message.peer, text_in(message.frames.front()), text_in(seal));
-  if (!proof) return false;
-  message.is_of_job = true;
-  keep_caller(message);
-  GreetingProofT answer;
-  answer.answers = bytes_of(std::string(text_in(seal).substr(0, kChallengeBytes)));
-  answer.proof = bytes_of(*proof);
-  queue.send(envelope(message.peer, make_message(std::move(answer))));
-  return false;
-}
-
-bool Socket::State::take_answer(Received& message) {
-  const BodyUnion& body = message.header.body;
-  if (const GreetingChallengeT* const challenge = body.AsGreetingChallenge()) {
-    const bool is_for_this = caller && !caller->is_challenged() &&
-                             text_of(challenge->answers) == caller->own_challenge() &&
-                             challenge->challenge.size() == kChallengeBytes;
-    if (!is_for_this) return true;
-    caller->take(text_of(challenge->challenge));
-    lacks_challenge = false;
+  const bool was_waiting = calls->waits_for_challenge();
+  const GreetingStep step = calls->take(message);
+  if (was_waiting && calls->is_challenged()) {
     events.push_back(LinkEvent::kConnected);
-    for (Envelope& waiting : std::exchange(before_challenge, {})) send_sealed(std::move(waiting));
-    return true;
+    for (Envelope& kept : calls->take_kept()) queue.send(std::move(kept));
   }
-  if (const GreetingProofT* const proof = body.AsGreetingProof()) {
-    if (!caller || text_of(proof->answers) != caller->own_challenge()) return true;
-    is_proven = caller->is_listeners(text_of(proof->proof));
-    if (is_proven) return true;
-    RefusedT refused;
-    refused.line = fmt::format(
-        "{} did not prove that it knows this job's nonce; does another program use this port?",
-        reconnector->target());
-    message.header = make_message(std::move(refused));
-    return false;
-  }
-  return !is_proven && body.type != Body::Refused;
-}
-
-void Socket::State::answer_other_version(const Envelope& message) {
-  if (!listener || message.frames.empty()) return;
-  const std::optional<std::uint16_t> theirs = other_protocol(message.frames.front().bytes());
-  if (!theirs) return;
-  RefusedT refused;
-  refused.line = fmt::format(
-      "this task uses protocol {} of parameter servers, and the server that it called protocol {}; "
-      "start the same version of syncopate everywhere",
-      *theirs, kProtocol);
-  refused.is_usage_error = true;
-  MessageT answer = make_message(std::move(refused));
-  answer.protocol = *theirs;
-  queue.send(envelope(message.peer, answer));
+  return !step.is_for_owner;
 }
 
 void Socket::State::note_link_changes() {
@@ -391,6 +283,7 @@ std::unique_ptr<Socket> Socket::connect(Context& context, const Endpoint& to,
   // Without a connection ZeroMQ must not queue messages itself: that queue could not be cleared.
   set_option(state->socket, ZMQ_IMMEDIATE, 1);
   state->reconnector.emplace(state->socket, to);
+  if (limits.nonce) state->calls.emplace(*limits.nonce, std::string(state->reconnector->target()));
   return std::unique_ptr<Socket>(new Socket(std::move(state)));
 }
 
@@ -404,7 +297,7 @@ bool Socket::send(Envelope message) {
     return false;
   }
   const bool has_peer = state.is_router ? state.queue.send(std::move(message))
-                                        : state.send_sealed(std::move(message));
+                                        : state.send_over_link(std::move(message));
   state.set_timer();
   return has_peer;
 }
@@ -427,21 +320,24 @@ std::optional<Received> Socket::State::next_received() {
     if (std::optional<MessageT> header = header_of(*message, problem)) {
       Received received{std::move(*message), std::move(*header)};
       if (limits.nonce) {
-        if (is_router ? take_greeting(received) : take_answer(received)) continue;
+        if (take_greeting(received)) continue;
       } else if (is_router && limits.is_greeting && limits.is_greeting(received.header)) {
         keep_caller(received);
       }
       return received;
     }
     ++foreign_messages;
-    answer_other_version(*message);
+    if (answers) {
+      std::optional<Envelope> refusal = GreetingAnswers::refuse_other_version(*message);
+      if (refusal) queue.send(std::move(*refusal));
+    }
     log_dropped(*message, problem);
   }
   return std::nullopt;
 }
 
 void Socket::State::look_for_challenge() {
-  if (!caller || caller->is_challenged()) return;
+  if (!calls || !calls->waits_for_challenge()) return;
   if (auto received = next_received()) received_early.push_back(std::move(*received));
 }
 
@@ -477,7 +373,9 @@ std::optional<LinkEvent> Socket::link_event() {
   return event;
 }
 
-bool Socket::lacks_challenge() const noexcept { return state_->lacks_challenge; }
+bool Socket::lacks_challenge() const noexcept {
+  return state_->calls && state_->calls->lacks_challenge();
+}
 
 std::int64_t Socket::foreign_messages() const noexcept { return state_->foreign_messages; }
 

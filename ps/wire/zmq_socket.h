@@ -1,6 +1,5 @@
-// ZeroMQ sockets that never block and never drop a message silently, and the messages that these
-// sockets carry. One thread owns each socket. Frames (context.h) are received without a copy, and
-// sent from memory that a callback gives back.
+// ZeroMQ sockets that never block and never drop a message silently. One thread owns each socket.
+// Frames (context.h) are received without a copy, and sent from memory that a callback gives back.
 #pragma once
 
 #include <chrono>
@@ -15,24 +14,11 @@
 #include "models/base/file_descriptor.h"
 #include "ps/net/endpoint.h"
 #include "ps/wire/context.h"
+#include "ps/wire/envelope.h"
 #include "ps/wire/message.h"
 #include "ps/wire/unknown_callers.h"
 
 namespace syncopate::ps::wire {
-
-// A whole message, as frames with the peer's routing id.
-struct Envelope {
-  std::string peer;              // ROUTER: routing id of the sender or the receiver; DEALER: unused
-  std::vector<ZmqFrame> frames;  // frames[0] is the header
-  bool is_greeting = false;      // sent with a seal if the socket has a nonce
-};
-Envelope envelope(std::string peer, const MessageT& message);  // with the header frame only
-
-// A message that was received, with its header decoded.
-struct Received : Envelope {
-  MessageT header;
-  bool is_of_job = true;  // false: a greeting whose caller does not know the socket's nonce
-};
 
 struct SocketLimits {
   std::int64_t longest_frame = kLongestFrame;  // a longer frame closes the connection

@@ -1,0 +1,29 @@
+// The messages that ZeroMQ sockets carry (zmq_socket.h).
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ps/wire/context.h"
+#include "ps/wire/message.h"
+
+namespace syncopate::ps::wire {
+
+// A whole message, as frames with the peer's routing id.
+struct Envelope {
+  std::string peer;              // ROUTER: routing id of the sender or the receiver; DEALER: unused
+  std::vector<ZmqFrame> frames;  // frames[0] is the header
+  bool is_greeting = false;      // sent with a seal if the socket has a nonce
+};
+Envelope envelope(std::string peer, const MessageT& message);  // with the header frame only
+// Returns whether the message opens a connection: a Hello or a DataHello.
+bool is_greeting(const MessageT& message) noexcept;
+
+// A message that was received, with its header decoded.
+struct Received : Envelope {
+  MessageT header;
+  bool is_of_job = true;  // false: a greeting whose caller does not know the socket's nonce
+};
+
+}  // namespace syncopate::ps::wire
