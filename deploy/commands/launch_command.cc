@@ -9,9 +9,9 @@
 #include <iostream>
 
 #include "deploy/commands/commands.h"
+#include "deploy/launch/launched_job.h"
 #include "deploy/launch/mpi_leftovers.h"
 #include "deploy/launch/role_commands.h"
-#include "deploy/launch/role_group.h"
 #include "models/base/open_files.h"
 #include "models/base/own_program.h"
 #include "models/base/resource_limits.h"

@@ -30,4 +30,7 @@ class OutputQueue {
   bool has_failed_ = false;
 };
 
+// True if there is a queue and it keeps lines.
+inline bool is_blocked(const OutputQueue* queue) { return queue != nullptr && queue->is_blocked(); }
+
 }  // namespace syncopate

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "deploy/launch/output_queue.h"
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
 #include "worker/run/exit_codes.h"
@@ -56,50 +56,17 @@ std::string counted_workers(std::ptrdiff_t count) {
 
 bool is_worker(const LaunchedRole& role) { return role.is_worker(); }
 
-bool is_blocked(const OutputQueue* queue) { return queue != nullptr && queue->is_blocked(); }
-
-// Writes what the queues hold after the roles have ended. Waits for a reader of standard output,
-// which carries results, until a signal arrives, and for one of standard error a few seconds.
-void write_rest(const LaunchOutput& output, StopSignal& stop, bool was_asked_to_stop) {
-  constexpr std::chrono::seconds kStopTimeout(1);
-  constexpr std::chrono::seconds kErrTimeout(5);
-  constexpr milliseconds kSlice(100);
-  const Deadline err_end = Deadline::after(kErrTimeout);
-  std::optional<Deadline> end;
-  for (;;) {
-    if (stop.poll()) was_asked_to_stop = true;
-    if (was_asked_to_stop && !end) end = Deadline::after(kStopTimeout);
-    const bool writes_out = is_blocked(output.out_queue);
-    const bool writes_err = is_blocked(output.err_queue) && !err_end.passed();
-    if ((!writes_out && !writes_err) || (end && end->passed())) return;
-    if (writes_out) output.out_queue->write_kept(kSlice);
-    if (writes_err) output.err_queue->write_kept(kSlice);
-  }
-}
-
-// Waits for the duration before a restart. Returns false if a signal arrived before its end.
-bool pause(std::chrono::milliseconds duration, StopSignal& stop) {
-  const Deadline end = Deadline::after(duration);
-  while (!end.passed()) {
-    pollfd source{stop.descriptor(), POLLIN, 0};
-    poll(&source, 1, end.remaining_milliseconds());
-    if (stop.poll()) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 RoleGroup::RoleGroup(std::vector<RoleCommand> commands, const LaunchRules& rules, int restarts,
                      const LaunchOutput& output, StopSignal& stop)
     : rules_(rules), output_(output), stop_(stop), memory_kills_(rules.system_root) {
   if (rules.roles_meet) {
-    met_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!met_) throw FileError(describe_errno("create", "an eventfd", errno));
+    rendezvous_.emplace();
     next_look_ = Deadline::after(milliseconds(0));
   }
   for (RoleCommand& command : commands) {
-    if (met_) share_meeting(command);
+    if (rendezvous_) rendezvous_->share_with(command);
     roles_.emplace_back(std::move(command), restarts, output, stop.previous_mask());
     LaunchedRole& role = roles_.back();
     if (role.was_started()) guard_.add(role.process().pid());
@@ -169,19 +136,9 @@ std::string RoleGroup::conclusion() const {
   return "the job failed because " + cause_;
 }
 
-void RoleGroup::share_meeting(RoleCommand& command) {
-  command.shared = met_.get();
-  command.environment["SYNCOPATE_MET_FD"] = std::to_string(met_.get());
-}
-
-bool RoleGroup::have_met() noexcept {
-  eventfd_t count = 0;
-  have_met_ = have_met_ || !met_ || eventfd_read(met_.get(), &count) == 0;
-  return have_met_;
-}
-
 bool RoleGroup::is_awaited(const LaunchedRole& role) noexcept {
-  return !have_met() && !role.starts_late() && stage_ == Stage::kRunning && !asked_to_stop_;
+  return rendezvous_ && !rendezvous_->is_over() && !role.starts_late() &&
+         stage_ == Stage::kRunning && !asked_to_stop_;
 }
 
 void RoleGroup::set_cause(std::string cause, bool is_certain) {
@@ -456,30 +413,6 @@ void RoleGroup::send_to_all(int signal, const std::string& why) {
     if (!role.is_running()) continue;
     log_(std::string(begin).append(role.name()).append(end));
     role.process().send(signal);
-  }
-}
-
-int launch(const LaunchPlan& plan, const LaunchRules& rules, const LaunchOutput& output) {
-  StopSignal stop;
-  for (int restarts = 0;;) {
-    RoleGroup group(plan(restarts), rules, restarts, output, stop);
-    const int exit_code = group.run();
-    // Exit code 2 (wrong usage) would be the same after a restart. Exit code 75 reports a stop on
-    // request to the caller, which decides when to resume.
-    const bool may_restart = rules.restarts_together && exit_code == kExitFailed &&
-                             group.has_failed() && !group.was_asked_to_stop();
-    if (!may_restart || group.restarts() >= rules.most_restarts) {
-      const std::string conclusion = exit_code == kExitFailed ? group.conclusion() : "";
-      if (!conclusion.empty()) output.err("launch: " + conclusion + "\n");
-      write_rest(output, stop, group.was_asked_to_stop());
-      return exit_code;
-    }
-    restarts = group.restarts() + 1;
-    output.err(fmt::format("launch: restart {} of {}\n", restarts, rules.most_restarts));
-    if (!pause(rules.pause_before_all, stop)) {
-      write_rest(output, stop, true);
-      return exit_code;
-    }
   }
 }
 

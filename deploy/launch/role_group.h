@@ -5,13 +5,13 @@
 
 #include <array>
 #include <chrono>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "deploy/launch/launch_rules.h"
 #include "deploy/launch/launched_role.h"
+#include "deploy/launch/rendezvous_event.h"
 #include "deploy/launch/role_guard.h"
 #include "deploy/launch/role_process.h"
 #include "models/base/deadline.h"
@@ -52,9 +52,6 @@ class RoleGroup {
   bool has_restart_left(const LaunchedRole& role) const noexcept;
   bool may_restart(const LaunchedRole& role) const noexcept;
 
-  // Gives the roles the descriptor at which they report that they have met.
-  void share_meeting(RoleCommand& command);
-  bool have_met() noexcept;
   // True if the other roles wait for this role at their rendezvous.
   bool is_awaited(const LaunchedRole& role) noexcept;
   // Keeps the first cause of the job's failure; a certain cause replaces an uncertain one. The
@@ -103,8 +100,7 @@ class RoleGroup {
   StopSignal& stop_;
   MemoryKills memory_kills_;
   RoleGuard guard_;
-  FileDescriptor met_;  // an event that the roles set when they have met
-  bool have_met_ = false;
+  std::optional<RendezvousEvent> rendezvous_;  // none if the roles do not meet
   std::vector<LaunchedRole> roles_;
   std::optional<Deadline> next_look_;  // for stopped roles; none if no role is killed for that
   Stage stage_ = Stage::kRunning;
@@ -117,15 +113,5 @@ class RoleGroup {
   std::string cause_;  // of the job's failure
   bool is_cause_certain_ = false;
 };
-
-// Returns the commands of the roles to start together. It is called before each common start with
-// how often roles have been started again so far: 0 the first time, and more each later time.
-using LaunchPlan = std::function<std::vector<RoleCommand>(int restarts)>;
-
-// Starts the roles whose commands `plan` returns, and runs until they have ended. Blocks the
-// signals of stop_signals.h during the run and passes them on to the roles. Returns the worst of
-// the exit codes (exit_codes.h) of the roles' last incarnations. The caller must not have started a
-// thread before. Throws FileError if a role cannot be started.
-int launch(const LaunchPlan& plan, const LaunchRules& rules, const LaunchOutput& output);
 
 }  // namespace syncopate

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "deploy/launch/role_group.h"
+#include "deploy/launch/launched_job.h"
 
 namespace syncopate::test {
 

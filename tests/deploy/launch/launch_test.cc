@@ -1,5 +1,5 @@
 // Tests that launch starts processes together, watches them, asks them to stop and restarts them.
-#include "deploy/launch/role_group.h"
+#include "deploy/launch/launched_job.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,24 @@
+// Runs a job as processes on this machine: groups of roles, one after the other, because a failed
+// group may be started again.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "deploy/launch/launch_rules.h"
+#include "deploy/launch/launched_role.h"
+#include "deploy/launch/role_process.h"
+
+namespace syncopate {
+
+// Returns the commands of the roles to start together. It is called before each common start with
+// how often roles have been started again so far: 0 the first time, and more each later time.
+using LaunchPlan = std::function<std::vector<RoleCommand>(int restarts)>;
+
+// Starts the roles whose commands `plan` returns, and runs until they have ended. Blocks the
+// signals of stop_signals.h during the run and passes them on to the roles. Returns the worst of
+// the exit codes (exit_codes.h) of the roles' last incarnations. The caller must not have started a
+// thread before. Throws FileError if a role cannot be started.
+int launch(const LaunchPlan& plan, const LaunchRules& rules, const LaunchOutput& output);
+
+}  // namespace syncopate
