@@ -204,6 +204,25 @@ the_elements_of_an_array_train_different_seeds() {
   expect_equal "$(sort -u hashes | wc -l)" 2
 }
 
+# Slurm gives the last element that starts the number of the array.
+one_element_of_an_array_is_requeued() {
+  local job last
+  job=$(syncopate sbatch --strategy one-device --array seed=1-2 -- "${quick[@]}" --steps 1000 --service-time constant:50 |
+    grep -oE '[0-9]+')
+  for element in 1 2; do
+    wait_until 60 grep -qs '"event":"step"' "runs/syncopate-one-node-$job/seed-$element/metrics.jsonl" ||
+      fail "no step: $(cat ./*.out)"
+    if [[ $(state_of "${job}_$element" | wc -l) == 1 ]] && scontrol -o show job "${job}_$element" | grep -q "^JobId=$job "; then
+      last=$element
+    fi
+  done
+  scancel --batch --signal=USR1 "${job}_$last"
+  wait_until 60 has_been_started_again "${job}_$last" || fail "$(scontrol -o show job "$job"); $(cat ./*.out)"
+  scontrol -o show job "${job}_$((3 - last))" | grep -q ' Restarts=0 ' || fail "the other one too: $(scontrol -o show job "$job")"
+  scancel "$job"
+  wait_until 60 has_ended "$job" || fail "scancel did not end it"
+}
+
 the_program_submits_a_job_itself() {
   syncopate sbatch --strategy multi-worker-mirrored --nodes 3 --cpus-per-task 1 -- "${quick[@]}" --steps 20 >said
   local job

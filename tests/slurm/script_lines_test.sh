@@ -11,7 +11,7 @@ mkdir "$scratch/bin"
 for name in srun mpirun scontrol syncopate-bench; do
   # shellcheck disable=SC2016  # the recording program expands this text
   printf '%s\n' '#!/bin/bash' 'echo "export=${SLURM_EXPORT_ENV:-} ${0##*/} $*" >>called' \
-    'echo "${SYNCOPATE_NONCE:-}" >secret' >"$scratch/bin/$name"
+    'echo "${SYNCOPATE_NONCE:-}" >secret' "exit_code=exit_code_of_${name/-/_}" 'exit "${!exit_code:-0}"' >"$scratch/bin/$name"
 done
 chmod +x "$scratch/bin/"*
 cd "$scratch"
@@ -96,6 +96,35 @@ elements_of_an_array_train_with_their_own_seed_and_folder() {
     run_script "$scripts/$script.sbatch"
     expect_call " --checkpoint-dir $PWD/runs/job-1/checkpoints "
     ! called | grep -q -- '--seed' || fail "$(called)"
+  done
+}
+
+# One element of an array has the number of the whole array in SLURM_JOB_ID: Slurm would requeue all elements.
+a_job_returns_to_the_queue_without_the_other_elements_of_its_array() {
+  local script
+  for script in one_node multi_node compare; do
+    rm -f called
+    expect_exit 75 run_script "$scripts/$script.sbatch" exit_code_of_srun=75 SLURM_JOB_ID=7 SLURM_ARRAY_JOB_ID=7 \
+      SLURM_ARRAY_TASK_ID=3
+    expect_call ' scontrol requeue 7_3$'
+  done
+  for script in one_node multi_node compare parameter_server_het; do
+    rm -f called
+    expect_exit 75 run_script "$scripts/$script.sbatch" exit_code_of_srun=75
+    expect_call ' scontrol requeue 1$'
+  done
+}
+
+# With the array and one --checkpoint-dir, all elements would share the checkpoints.
+an_element_of_an_array_goes_on_as_a_job_of_its_own() {
+  local script
+  for script in one_node multi_node; do
+    expect_exit 75 run_script "$scripts/$script.sbatch" exit_code_of_srun=75 exit_code_of_scontrol=1 \
+      SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=3
+    grep -q "submit it again without --array, with --seed 3 --checkpoint-dir $PWD/runs/job-7/seed-3/checkpoints\$" said ||
+      fail "$(cat said)"
+    expect_exit 75 run_script "$scripts/$script.sbatch" exit_code_of_srun=75 exit_code_of_scontrol=1
+    grep -q "submit it again with --checkpoint-dir $PWD/runs/job-1/checkpoints\$" said || fail "$(cat said)"
   done
 }
 
