@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "models/base/errors.h"
 #include "ps/net/socket.h"
@@ -97,6 +98,19 @@ ClusterSpec read_ranks(const Environment& environment) {
   return spec;
 }
 
+// Returns how many processes torchrun would start on each node. Kubernetes' PyTorchJob sets a word,
+// by default "auto", in pods in which it counts one process each.
+// Source: training-operator, pkg/controller.v1/pytorch/envvar.go, getNprocPerNodeInt.
+int processes_per_node(const Environment& environment) {
+  constexpr const char* kVariable = "PET_NPROC_PER_NODE";
+  const std::string text = filled(environment, kVariable).value_or("1");
+  const char* const end = text.data() + text.size();
+  int number = 0;
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  const bool is_word = error == std::errc::invalid_argument || stop != end;
+  return is_word ? 1 : parse_number(kVariable, text, 1, kMostTasks);
+}
+
 // Notes variables that describe nodes, from which no task can know its rank.
 void note_node_variables(const Environment& environment, Notes& notes) {
   if (filled(environment, "RANK")) return;
@@ -143,7 +157,7 @@ std::optional<ClusterSpec> resolve_pytorch(const ClusterFlags& /*unused*/,
                                            const Environment& environment, Notes& notes) {
   if (!has_ranks_and_address(environment) || filled(environment, "LOCAL_RANK")) return std::nullopt;
   ClusterSpec spec = read_ranks(environment);
-  const int per_node = number_of(environment, "PET_NPROC_PER_NODE", 1, kMostTasks, 1);
+  const int per_node = processes_per_node(environment);
   if (per_node > 1) {
     throw UsageError(fmt::format(
         "PET_NPROC_PER_NODE={}: expected torchrun to start {} tasks here, and it has "

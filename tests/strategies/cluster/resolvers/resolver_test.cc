@@ -220,6 +220,19 @@ TEST(Flags, NameServersAndTheJob) {
   EXPECT_FALSE(resolve({}, flags).restarts) << "it would not know its job again";
 }
 
+// Kubernetes' PyTorchJob sets "auto" in every pod unless its user gives a number.
+TEST(PyTorch, TakesAWordAsOneTaskPerNode) {
+  for (const char* word : {"auto", "gpu", "cpu", "4x"}) {
+    const ClusterSpec spec = resolve(kPyTorch + Variables{{"PET_NPROC_PER_NODE", word},
+                                                          {"PET_NNODES", "3"},
+                                                          {"PET_NODE_RANK", "1"}});
+    EXPECT_EQ(spec.source, "PyTorch") << word;
+    EXPECT_EQ(spec.index, 1);
+    EXPECT_EQ(spec.world_size, 3);
+    EXPECT_EQ(spec.rendezvous.endpoint, (Endpoint{"job-master-0", 23456}));
+  }
+}
+
 // Other users of a machine can read the arguments of a program, but not its environment.
 TEST(Nonce, IsReadFromTheEnvironmentUnlessAFlagGivesIt) {
   const Variables given{{"SYNCOPATE_NONCE", "0f"}};
