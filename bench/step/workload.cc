@@ -143,7 +143,7 @@ Workload find_workload(std::string_view model) {
             .optimizer = "momentum",
             .steps_per_round = 8};
   }
-  require_name("--model", std::string(model), workload_models());
+  require_name("--model", std::string(model), workload_models(), why_no_network);
   return *std::ranges::find(workloads(), model, &Workload::model);
 }
 

@@ -343,7 +343,7 @@ void add_data_flags(FlagSet& flags, std::string& model, NetworkFlags& network, s
                     const std::string& default_text) {
   flags.begin_group("Model and data");
   flags.add("--model", &model, "network",
-            {.default_text = default_text, .choices = network_names()});
+            {.default_text = default_text, .choices = network_names(), .explain = why_no_network});
   flags.add("--head",
             [&network](const std::string& text) {
               parse_head(text);

@@ -11,7 +11,6 @@
 
 #include "deploy/cli/names.h"
 #include "models/base/errors.h"
-#include "models/zoo/zoo.h"
 
 namespace syncopate {
 namespace {
@@ -103,7 +102,8 @@ std::string text_of(const Flag& flag, const std::string& text, bool is_path) {
     refuse(flag, text,
            "the shell expands ~ at the start of a word only; did you mean " + meant + "?");
   }
-  if (!flag.rules.choices.empty()) require_name(flag.first_name(), text, flag.rules.choices);
+  const FlagRules& rules = flag.rules;
+  if (!rules.choices.empty()) require_name(flag.first_name(), text, rules.choices, rules.explain);
   return text;
 }
 
@@ -271,17 +271,18 @@ std::string default_of(const Flag& flag) {
   return std::visit(ShowDefault{}, flag.target);
 }
 
-void require_name(std::string_view flag, const std::string& value, const Names& names) {
+void require_name(std::string_view flag, const std::string& value, const Names& names,
+                  ExplainName explain) {
   const auto accepts = [&](std::string_view name) {
     const std::size_t prefix = name.find(':') + 1;
     return name == value ||
            (prefix > 0 && value.size() > prefix && value.starts_with(name.substr(0, prefix)));
   };
   if (std::ranges::any_of(names, accepts)) return;
-  // A file in place of a network's name is refused with how it is converted.
-  if (flag == "--model" && value.find('.') != std::string::npos) (void)build_network(value, {});
-  throw UsageError(fmt::format("{} {}: no such name{}", flag, value.empty() ? "''" : value,
-                               suggest_value(flag, value, names)));
+  const std::string why = explain == nullptr ? "" : explain(value);
+  throw UsageError(
+      fmt::format("{} {}: {}", flag, value.empty() ? "''" : value,
+                  why.empty() ? "no such name" + suggest_value(flag, value, names) : why));
 }
 
 std::string wrapped(const std::string& text, std::size_t column, std::size_t indent) {

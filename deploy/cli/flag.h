@@ -24,6 +24,10 @@ using FlagTarget =
                  std::optional<double>*, std::vector<int>*, std::vector<std::string>*,
                  std::function<void(const std::string&)>>;
 
+// Returns why a value is none of a flag's choices, and what to type; "" if it knows no more than
+// the choices.
+using ExplainName = std::string (*)(std::string_view value);
+
 // FlagRules restrict the values of a flag. Callers name only the rules that apply, with designated
 // initialisers.
 struct FlagRules {
@@ -38,6 +42,7 @@ struct FlagRules {
   // The texts that are accepted; empty accepts any text. "file:NET.json" accepts any text that
   // begins with "file:".
   Names choices;
+  ExplainName explain = nullptr;  // is called for a value that is none of the choices
   std::vector<std::string> excludes;
   std::string needs;           // a flag that must be given too
   char separator = '\0';       // separates the elements of a vector
@@ -75,8 +80,9 @@ std::string placeholder_of(const Flag& flag);
 std::string default_of(const Flag& flag);
 
 // Throws UsageError unless `value` is one of `names`, as FlagRules::choices; the message suggests
-// the name that was probably meant.
-void require_name(std::string_view flag, const std::string& value, const Names& names);
+// the name that was probably meant, unless `explain` knows more.
+void require_name(std::string_view flag, const std::string& value, const Names& names,
+                  ExplainName explain = nullptr);
 
 // Pairs one text of a flag with the enumeration value that it stands for.
 template <typename Value>

@@ -79,6 +79,11 @@ std::string read_network_file(const std::string& path) {
 
 }  // namespace
 
+std::string why_no_network(std::string_view model) {
+  if (model.ends_with(".json")) return fmt::format("for a network file, give file:{}", model);
+  return why_no_network_file(model);
+}
+
 Graph mnist_cnn(const NetworkInput& input) {
   GraphBuilder build("mnist-cnn");
   NodeId x = build.input(input.sample_shape, input.input);
@@ -116,11 +121,8 @@ Graph build_network(std::string_view model, const NetworkInput& input) {
   }
   const auto row = std::ranges::find(kNetworks, model, &NetworkRow::name);
   if (row != kNetworks.end()) return row->build(input);
-  if (const std::string why = why_no_network_file(model); !why.empty()) {
+  if (const std::string why = why_no_network(model); !why.empty()) {
     throw UsageError(fmt::format("--model {}: {}", model, why));
-  }
-  if (model.ends_with(".json")) {
-    throw UsageError(fmt::format("--model {}: for a network file, give file:{}", model, model));
   }
   throw UsageError(fmt::format("--model {}: no such network; choose one of {}", model,
                                fmt::join(network_names(), ", ")));

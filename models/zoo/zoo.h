@@ -54,6 +54,10 @@ inline constexpr std::string_view kNetworkFile = "file:";
 // Returns the values that --model takes: the names of the table, and "file:NET.json".
 std::vector<std::string_view> network_names();
 
+// Returns why a file is no value of --model, and what to type; "" for a text that names no file of
+// a known kind.
+std::string why_no_network(std::string_view model);
+
 // Builds the network of a value of --model. Throws UsageError for an unknown name (the message
 // lists the known ones) and as parse_network_file() does, FileError when the file cannot be read,
 // and ShapeError when the samples do not fit.
