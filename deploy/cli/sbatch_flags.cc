@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 #include <utility>
 
 #include "deploy/cli/command_line.h"
@@ -20,8 +21,7 @@ namespace {
 
 constexpr int kMostNodes = 65536;
 constexpr int kMostJobTasks = 1024;
-constexpr int kScriptsCpus = 2;   // CPUs per task in the job scripts
-constexpr int kScriptsNodes = 2;  // nodes of workers in the job scripts for several
+constexpr int kScriptsCpus = 2;  // CPUs per task in the job scripts
 
 Names script_names() {
   Names names;
@@ -39,12 +39,6 @@ std::string script_for(const std::string& strategy, int tasks) {
 // Returns the number of tasks that the flags give; a number that is not given counts as one.
 int tasks_of(const SbatchOptions& options) {
   return std::max(1, options.nodes) * std::max(1, options.tasks_per_node);
-}
-
-// Returns the number of tasks of a comparison, whose script has a default number of nodes.
-int compared_tasks(const SbatchOptions& options) {
-  constexpr int kNodes = 3;
-  return (options.nodes > 0 ? options.nodes : kNodes) * std::max(1, options.tasks_per_node);
 }
 
 // The flags that request resources of the tasks that train, named as sbatch names them.
@@ -140,12 +134,33 @@ void add_other_option(const std::string& text, SbatchOptions& options) {
   options.other_options.emplace_back(name, value);
 }
 
+// Returns the number of parts of a task that train at the same time: replicas, or the stages of a
+// pipeline in one process.
+int parts_of_task(const TrainOptions& train, const SbatchOptions& options) {
+  const bool is_one_process = options.script == "one_node";
+  if (train.takes_every_device) {
+    return train.takes_own_gpus ? std::max(1, requested_gpus(options).of_node(1, 1))
+                                : static_cast<int>(train.strategy.devices.size());
+  }
+  return is_pipeline(train) && is_one_process ? train.strategy.stages : train.strategy.replicas;
+}
+
+// Returns the GPUs that a task trains on: one for each part, as far as it has so many.
+int gpus_of_task(const TrainOptions& train, const SbatchOptions& options) {
+  int gpus = parts_of_task(train, options);
+  if (!train.takes_own_gpus) gpus = std::min<int>(gpus, std::ssize(train.strategy.devices));
+  const GpuRequest request = requested_gpus(options);
+  if (request.is_empty()) return gpus;
+  const int tasks = std::max(1, options.tasks_per_node);
+  return std::clamp(request.of_node(nodes_of(options), tasks) / tasks, 1, gpus);
+}
+
 // Requests the GPUs that the flags of train need, for all tasks of a node, if no flag requests any.
 // train would find none, but only after the job has waited in the queue and started.
 void fit_gpus(const TrainOptions& train, SbatchOptions& options) {
   const std::vector<Device>& devices = train.strategy.devices;
   if (devices.front().kind != DeviceKind::kCuda || !requested_gpus(options).is_empty()) return;
-  int gpus = train.strategy.replicas;
+  int gpus = parts_of_task(train, options);
   if (train.takes_own_gpus) {
     gpus *= std::max(1, options.tasks_per_node);
   } else {
@@ -166,7 +181,7 @@ void fit_gpus(const TrainOptions& train, SbatchOptions& options) {
 TrainOptions check_train_flags(const SbatchOptions& options) {
   std::vector<std::string> arguments = options.train_flags;
   arguments.insert(arguments.begin(), {"--strategy", options.strategy, "--share-devices"});
-  const int workers = options.script == "one_node" ? 1 : tasks_of(options);
+  const int workers = nodes_of(options) * std::max(1, options.tasks_per_node);
   const Environment worker({{"SYNCOPATE_ROLE", "worker"},
                             {"SYNCOPATE_INDEX", "0"},
                             {"SYNCOPATE_WORKERS", std::to_string(workers)},
@@ -204,7 +219,31 @@ TrainOptions check_train_flags(const SbatchOptions& options) {
   return train;
 }
 
-// Gives each GPU of a node a task where a task trains on one, and says which GPUs would stay idle.
+// Returns what to type so that a task or more use all GPUs of a node. `parts`: of each task.
+std::string cure_of_idle_gpus(const TrainOptions& train, const SbatchOptions& options,
+                              bool lists_gpus, int of_node, int parts) {
+  const std::string devices = train.takes_own_gpus ? "" : "--devices cuda ";
+  if (options.script == "one_node") {
+    if (!is_pipeline(train)) {
+      return fmt::format(
+          "give {}--replicas {} behind --, with --strategy mirrored or central-storage", devices,
+          of_node);
+    }
+    return fmt::format("give {}--stages {} behind --{}", devices, of_node,
+                       train.strategy.cut.empty() ? "" : " in place of --cut");
+  }
+  const bool divides = !lists_gpus && of_node % parts == 0;
+  const int of_task = divides ? parts : 1;
+  std::string cure =
+      requested_gpus(options).per_task > of_task
+          ? fmt::format("give --gpus-per-task {} --tasks-per-node {}", of_task, of_node / of_task)
+          : fmt::format("give --tasks-per-node {}", of_node / of_task);
+  if (!divides) cure += fmt::format(" and {}behind --", lists_gpus ? devices : "--replicas 1 ");
+  return cure;
+}
+
+// Gives each GPU of a node a task, or as many GPUs as a task has replicas, and says which GPUs
+// would stay idle.
 void fit_tasks(const TrainOptions& train, SbatchOptions& options) {
   const GpuRequest gpus = requested_gpus(options);
   if (gpus.is_empty()) return;
@@ -213,25 +252,23 @@ void fit_tasks(const TrainOptions& train, SbatchOptions& options) {
         "the job requests GPUs and trains on CPUs; give --devices cuda behind --");
     return;
   }
-  const bool has_tasks = options.script != "one_node";
-  const int nodes = options.nodes > 0 ? options.nodes : has_tasks ? kScriptsNodes : 1;
-  if (has_tasks && options.tasks_per_node == 0 && gpus.per_task == 0) {
-    options.tasks_per_node = std::clamp(gpus.of_node(nodes, 1), 1, kMostJobTasks);
+  const int parts = parts_of_task(train, options);
+  // All tasks of a node train on the listed GPUs, unless Slurm gives each task its own.
+  const bool lists_gpus = !train.takes_own_gpus && gpus.per_task == 0;
+  const int nodes = nodes_of(options);
+  if (options.script != "one_node" && options.tasks_per_node == 0 && gpus.per_task == 0 &&
+      !lists_gpus) {
+    options.tasks_per_node = std::clamp(gpus.of_node(nodes, 1) / parts, 1, kMostJobTasks);
   }
   const int tasks = std::max(1, options.tasks_per_node);
   const int of_node = gpus.of_node(nodes, tasks);
   const int used =
-      tasks *
-      (train.takes_every_device && train.takes_own_gpus ? of_node : train.strategy.replicas);
+      lists_gpus ? std::min<int>(parts, std::ssize(train.strategy.devices)) : tasks * parts;
   if (used >= of_node) return;
-  options.notes.push_back(fmt::format(
-      "{} of the {} GPUs of a node stay idle, because --strategy {} uses {}; {}", of_node - used,
-      of_node, options.strategy, used,
-      !has_tasks
-          ? fmt::format("give --replicas {} behind --, with --strategy mirrored or central-storage",
-                        of_node)
-      : gpus.per_task > 1 ? fmt::format("give --gpus-per-task 1 --tasks-per-node {}", of_node)
-                          : fmt::format("give --tasks-per-node {}", of_node)));
+  options.notes.push_back(
+      fmt::format("{} of the {} GPUs of a node stay idle, because --strategy {} uses {}; {}",
+                  of_node - used, of_node, options.strategy, used,
+                  cure_of_idle_gpus(train, options, lists_gpus, of_node, parts)));
 }
 
 // Refuses what the build that submits cannot do, unless the job runs another program.
@@ -251,23 +288,20 @@ void fit_cpus(const TrainOptions& train, SbatchOptions& options) {
   // the flag there, so that the CPUs of this machine are not counted.
   const bool shares = std::ranges::count(options.train_flags, "--share-devices") > 0;
   const char* const parts = is_pipeline(train) ? "stages" : "replicas";
-  const int replicas =
-      train.takes_every_device ? std::max<int>(requested_gpus(options).of_node(1, 1),
-                                               static_cast<int>(train.strategy.devices.size()))
-      : is_pipeline(train) && options.script == "one_node" ? train.strategy.stages
-                                                           : train.strategy.replicas;
+  const int count = parts_of_task(train, options);
   const bool is_on_gpus = train.strategy.devices.front().kind == DeviceKind::kCuda;
   if (shares) return;
   // run_sbatch() asks Slurm how many CPUs belong to these GPUs.
-  if (options.cpus_per_task == 0 && is_on_gpus) options.gpus_per_task = std::max(1, replicas);
+  if (options.cpus_per_task == 0 && is_on_gpus)
+    options.gpus_per_task = gpus_of_task(train, options);
   if (options.cpus_per_task == 0) {
-    const int wanted = replicas * std::max(1, train.strategy.lanes);
+    const int wanted = count * std::max(1, train.strategy.lanes);
     if (wanted > kScriptsCpus) options.cpus_per_task = wanted;
-  } else if (options.cpus_per_task < replicas && !is_on_gpus) {
+  } else if (options.cpus_per_task < count && !is_on_gpus) {
     throw UsageError(
         fmt::format("--cpus-per-task {} for --{} {}: {} that share a CPU wait for each other; give "
                     "one to each, or --share-devices behind -- if that is meant",
-                    options.cpus_per_task, parts, replicas, parts));
+                    options.cpus_per_task, parts, count, parts));
   }
 }
 
@@ -290,7 +324,7 @@ void check_strategy(const FlagSet& flags, SbatchOptions& options) {
                     "all nodes run equally many servers",
                     options.servers, options.server_nodes));
   }
-  const int tasks = compared_tasks(options);
+  const int tasks = nodes_of(options) * std::max(1, options.tasks_per_node);
   if (options.script == "compare" && options.servers >= tasks) {
     throw UsageError(fmt::format(
         "--servers {} of {} tasks: no task is left to train; give more --nodes or --tasks-per-node",
@@ -324,7 +358,7 @@ void add_sbatch_flags(FlagSet& flags, SbatchOptions& options, std::vector<std::s
   flags.add("--nodes", &options.nodes, "nodes; in a job with servers, nodes of the workers",
             count(kMostNodes, "the script's"));
   flags.add("--tasks-per-node", &options.tasks_per_node, "processes on each node",
-            count(kMostJobTasks, "the script's, or one for each GPU that a node gives"));
+            count(kMostJobTasks, "the script's; on GPUs, as many as those of a node serve"));
   flags.add("--cpus-per-task", &options.cpus_per_task, "CPUs of each process",
             count(kMostJobTasks,
                   "the script's, or what --replicas and --threads behind -- use; on GPUs their "
@@ -410,7 +444,9 @@ CommandOptions parse_sbatch(std::span<const std::string> arguments) {
     options.data = train.data;
     options.uses_mpirun = train.strategy.collective == "mpi";
     check_build(train, options);
+    const int tasks = options.tasks_per_node;
     fit_tasks(train, options);
+    if (options.tasks_per_node != tasks) (void)check_train_flags(options);
     fit_cpus(train, options);
     fit_gpus(train, options);
     const auto is_seed = [](const std::string& word) {

@@ -90,7 +90,7 @@ void share_cpus(SbatchOptions& options) {
   if (options.gpus_per_task == 0) return;
   const GpuRequest gpus = requested_gpus(options);
   const auto share = cpus_per_gpu(describe_nodes(), options.partition, gpus.type,
-                                  gpus.of_node(options.nodes, options.tasks_per_node));
+                                  gpus.of_node(nodes_of(options), options.tasks_per_node));
   if (share) {
     options.cpus_per_task = *share * options.gpus_per_task;
     return;

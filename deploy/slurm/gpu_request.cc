@@ -84,12 +84,14 @@ GpuRequest requested_gpus(const SbatchOptions& options) {
   return request;
 }
 
-std::optional<int> cpus_per_gpu(std::string_view nodes, std::string_view partition,
+std::optional<int> cpus_per_gpu(std::string_view nodes, std::string_view partitions,
                                 std::string_view type, int least_gpus) {
+  const std::vector<std::string> wanted = split_at(',', partitions);
   std::optional<int> least;
   for (const std::string& line : split_at('\n', nodes)) {
-    const std::vector<std::string> partitions = split_at(',', field_of(line, "Partitions"));
-    const bool is_in_partition = partition.empty() || std::ranges::count(partitions, partition) > 0;
+    const std::vector<std::string> its = split_at(',', field_of(line, "Partitions"));
+    const bool is_in_partition =
+        wanted.empty() || std::ranges::find_first_of(its, wanted) != its.end();
     const GpuCount gpus = count_in(field_of(line, "Gres"), false);
     const bool has_type = type.empty() || gpus.type.empty() || gpus.type == type;
     if (!is_in_partition || !has_type || gpus.count < std::max(least_gpus, 1)) continue;

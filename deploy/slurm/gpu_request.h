@@ -29,8 +29,9 @@ GpuRequest requested_gpus(const SbatchOptions& options);
 
 // Returns the CPUs of a node for each of its GPUs, as `scontrol show nodes --oneliner` describes
 // the nodes: the least of the nodes that have GPUs of this type and as many as requested.
-// partition: the job's; empty: any. Nothing if no node fits.
-std::optional<int> cpus_per_gpu(std::string_view nodes, std::string_view partition,
+// partitions: the job's, as sbatch takes them, such as "gpu,long"; empty: any. Nothing if no node
+// fits.
+std::optional<int> cpus_per_gpu(std::string_view nodes, std::string_view partitions,
                                 std::string_view type, int least_gpus);
 
 }  // namespace syncopate

@@ -254,6 +254,12 @@ std::string shell_array(std::span<const std::string> words) {
   return "(" + text + ")";
 }
 
+int nodes_of(const SbatchOptions& options) {
+  if (options.nodes > 0) return options.nodes;
+  const JobScript script = script_named(options.script);
+  return script.number_of(script.components() - 1, "nodes");
+}
+
 std::string filled_script(const SbatchOptions& options) {
   Filling filling(options.script);
   filling.option_of_all("time", options.time);

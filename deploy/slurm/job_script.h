@@ -85,6 +85,9 @@ struct SbatchOptions {
   std::vector<std::string> notes;  // lines for the user, for standard error
 };
 
+// Returns the nodes of the workers: those of the options, else those that the script has.
+int nodes_of(const SbatchOptions& options);
+
 // Returns the job script with the values filled in. Throws InternalError if a script lacks a line
 // that must be filled in.
 std::string filled_script(const SbatchOptions& options);

@@ -141,6 +141,23 @@ tasks_on_gpus_request_their_share_of_the_cpus() {
   grep -q 'give --cpus-per-task' said || fail "$(cat said)"
 }
 
+# expect_cpus CPUS [FLAG...]: the request of `syncopate sbatch` on nodes of 4 GPUs and 32 CPUs.
+expect_cpus() {
+  PATH=$PWD/slurm:$SYNCOPATE_PROGRAMS:$PATH syncopate sbatch --print --strategy multi-worker-mirrored "${@:2}" >script 2>said
+  grep -qx "#SBATCH --cpus-per-task=$1" script || fail "$(cat script said)"
+  expect_equal "$(cat said)" ""
+}
+the_nodes_of_the_script_and_lists_of_partitions_count_for_the_cpus() {
+  mkdir slurm
+  printf '%s\n' '#!/bin/sh' 'echo "NodeName=a CPUEfctv=32 CPUTot=32 Gres=gpu:4 Partitions=gpu,big"' >slurm/scontrol
+  chmod +x slurm/scontrol
+  expect_cpus 8 --sbatch-option gpus=8 -- --devices cuda
+  expect_cpus 8 --gres gpu:4 --partition gpu,long -- --devices cuda
+  expect_cpus 8 --gres gpu:4 --partition long,big -- --devices cuda
+  expect_cpus 32 --nodes 2 --gres gpu:4 -- --devices cuda --replicas 4
+  grep -qx '#SBATCH --ntasks-per-node=1' script || fail "$(cat script)"
+}
+
 a_heterogeneous_script_needs_two_components() {
   local group
   for group in 0 1; do

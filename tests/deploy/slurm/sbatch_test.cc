@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "deploy/cli/command_line.h"
@@ -313,6 +314,43 @@ TEST(SbatchCommand, StartsATaskForEachGpuOfANode) {
   EXPECT_EQ(tasks({"--gpus-per-task", "4"}), Result(0, 1));
 }
 
+// Two tasks that each train on all GPUs of a node would share them.
+TEST(SbatchCommand, DividesTheGpusOfANodeByThoseOfATask) {
+  const auto tasks = [](const Arguments& flags, const Arguments& of_train) {
+    Arguments words = {"--strategy", "multi-worker-mirrored"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    words.insert(words.end(), {"--", "--devices"});
+    words.insert(words.end(), of_train.begin(), of_train.end());
+    const SbatchOptions options = parse_sbatch(words);
+    return std::tuple(options.tasks_per_node, options.gpus_per_task, options.notes.size());
+  };
+  using Result = std::tuple<int, int, std::size_t>;
+  const Arguments four = {"--nodes", "2", "--gres", "gpu:4"};
+  EXPECT_EQ(tasks(four, {"cuda", "--replicas", "4"}), Result(1, 4, 0));
+  EXPECT_EQ(tasks(four, {"cuda", "--replicas", "2"}), Result(2, 2, 0));
+  EXPECT_EQ(tasks(four, {"cuda", "--replicas", "3"}), Result(1, 3, 1));
+  EXPECT_EQ(tasks(four, {"cuda", "--replicas", "8"}), Result(1, 4, 0));
+  EXPECT_EQ(tasks(four, {"cuda:0,cuda:1,cuda:2,cuda:3", "--replicas", "4"}), Result(0, 4, 0));
+  EXPECT_EQ(tasks(four, {"cuda:0,cuda:1,cuda:2,cuda:3"}), Result(0, 1, 1)) << "the first replica's";
+  EXPECT_EQ(tasks(four, {"cuda:0"}), Result(0, 1, 1));
+  EXPECT_EQ(tasks({"--tasks-per-node", "4", "--gpus-per-task", "1"}, {"cuda:0"}), Result(4, 1, 0));
+}
+
+TEST(SbatchCommand, ChecksTheFlagsOfTrainForTheTasksThatItStarts) {
+  const Arguments cut = {"--", "--model", "mlp", "--devices", "cuda", "--cut", "fc1"};
+  const auto error = [&](Arguments words) {
+    words.insert(words.begin(), {"--strategy", "pipeline", "--nodes", "2", "--gres", "gpu:4"});
+    words.insert(words.end(), cut.begin(), cut.end());
+    return error_of(words);
+  };
+  EXPECT_NE(error({}).find("started 8 tasks"), std::string::npos) << error({});
+  EXPECT_EQ(error({"--tasks-per-node", "1"}), "");
+  EXPECT_EQ(error_of({"--strategy", "parameter-server", "--", "--consistency", "sync",
+                      "--backup-workers", "1"}),
+            "")
+      << "the script has 2 nodes";
+}
+
 TEST(SbatchCommand, SaysWhichGpusStayIdle) {
   const auto note = [](const Arguments& words) {
     const SbatchOptions options = parse_sbatch(words);
@@ -330,8 +368,48 @@ TEST(SbatchCommand, SaysWhichGpusStayIdle) {
             "1 of the 2 GPUs of a node stay idle, because --strategy one-device uses 1; give "
             "--replicas 2 behind --, with --strategy mirrored or central-storage");
   EXPECT_EQ(note({"--strategy", "mirrored", "--gres", "gpu:4", "--", "--devices", "cuda"}), "");
+  EXPECT_EQ(note({"--strategy", "mirrored", "--gres", "gpu:2", "--", "--devices", "cuda:0,cuda:1"}),
+            "");
+  EXPECT_EQ(
+      note({"--strategy", "mirrored", "--gres", "gpu:4", "--", "--devices", "cuda:0,cuda:1"}),
+      "2 of the 4 GPUs of a node stay idle, because --strategy mirrored uses 2; give --devices "
+      "cuda --replicas 4 behind --, with --strategy mirrored or central-storage");
+  EXPECT_EQ(note({"--strategy", "multi-worker-mirrored", "--gres", "gpu:4", "--", "--devices",
+                  "cuda", "--replicas", "3"}),
+            "1 of the 4 GPUs of a node stay idle, because --strategy multi-worker-mirrored uses 3; "
+            "give --tasks-per-node 4 and --replicas 1 behind --");
+  EXPECT_EQ(note({"--strategy", "multi-worker-mirrored", "--gres", "gpu:4", "--", "--devices",
+                  "cuda:0,cuda:1"}),
+            "3 of the 4 GPUs of a node stay idle, because --strategy multi-worker-mirrored uses 1; "
+            "give --tasks-per-node 4 and --devices cuda behind --");
   EXPECT_EQ(note({"--strategy", "multi-worker-mirrored", "--gres", "gpu:4"}),
             "the job requests GPUs and trains on CPUs; give --devices cuda behind --");
+}
+
+TEST(SbatchCommand, CountsTheStagesOfAPipelineOnOneNode) {
+  const auto options = [](const Arguments& of_train) {
+    Arguments words = {"--strategy", "pipeline", "--nodes", "1",
+                       "--gres",     "gpu:4",    "--",      "--devices"};
+    words.insert(words.end(), of_train.begin(), of_train.end());
+    return parse_sbatch(words);
+  };
+  const auto note = [&](const Arguments& of_train) {
+    const SbatchOptions found = options(of_train);
+    return found.notes.empty() ? "" : found.notes.front();
+  };
+  EXPECT_EQ(note({"cuda", "--stages", "4"}), "");
+  EXPECT_EQ(options({"cuda", "--stages", "4"}).gpus_per_task, 4);
+  EXPECT_EQ(note({"cuda:0,cuda:1,cuda:2,cuda:3", "--stages", "4"}), "");
+  EXPECT_EQ(
+      note({"cuda", "--stages", "3"}),
+      "1 of the 4 GPUs of a node stay idle, because --strategy pipeline uses 3; give --stages "
+      "4 behind --");
+  EXPECT_EQ(
+      note({"cuda", "--model", "mlp", "--cut", "fc1"}),
+      "2 of the 4 GPUs of a node stay idle, because --strategy pipeline uses 2; give --stages "
+      "4 behind -- in place of --cut");
+  expect_line(script_of({"--strategy", "pipeline", "--", "--devices", "cuda", "--stages", "4"}),
+              "#SBATCH --gres=gpu:4");
 }
 
 TEST(SbatchCommand, RefusesWhatThisBuildCannotRead) {
@@ -361,6 +439,8 @@ TEST(CpusOfAGpu, AreItsShareOfTheNodeThatHasTheFewest) {
   EXPECT_EQ(cpus_per_gpu(kNodes, "gpu", "a100", 1), 15);
   EXPECT_EQ(cpus_per_gpu(kNodes, "", "h100", 8), 12);
   EXPECT_EQ(cpus_per_gpu(kNodes, "", "", 1), 12);
+  EXPECT_EQ(cpus_per_gpu(kNodes, "cpu,long", "", 1), 15) << "a list, as sbatch takes it";
+  EXPECT_EQ(cpus_per_gpu(kNodes, "gpu,big", "h100", 1), 12);
 }
 
 TEST(CpusOfAGpu, AreUnknownWhereNoNodeFits) {
