@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <filesystem>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "deploy/cli/command_line.h"
@@ -175,12 +177,18 @@ void fit_gpus(const TrainOptions& train, SbatchOptions& options) {
   }
 }
 
+// The script's own flags of train, in front of the user's: in the script the shell expands $RUN.
+constexpr const char* kScriptsCheckpoints = "$RUN/checkpoints";
+constexpr const char* kScriptsMetrics = "$RUN/metrics.jsonl";
+
 // Parses the flags of train in the environment of worker 0, so that mistakes are reported before
 // the job is submitted. The CPUs of this machine are not counted, because the job runs on other
 // machines.
 TrainOptions check_train_flags(const SbatchOptions& options) {
   std::vector<std::string> arguments = options.train_flags;
-  arguments.insert(arguments.begin(), {"--strategy", options.strategy, "--share-devices"});
+  arguments.insert(arguments.begin(),
+                   {"--strategy", options.strategy, "--share-devices", "--checkpoint-dir",
+                    kScriptsCheckpoints, "--metrics", kScriptsMetrics});
   const int workers = nodes_of(options) * std::max(1, options.tasks_per_node);
   const Environment worker({{"SYNCOPATE_ROLE", "worker"},
                             {"SYNCOPATE_INDEX", "0"},
@@ -302,6 +310,32 @@ void fit_cpus(const TrainOptions& train, SbatchOptions& options) {
         fmt::format("--cpus-per-task {} for --{} {}: {} that share a CPU wait for each other; give "
                     "one to each, or --share-devices behind -- if that is meant",
                     options.cpus_per_task, parts, count, parts));
+  }
+}
+
+// Refuses flags of train that all elements of an array would share: a seed, and files to write.
+void check_array(const TrainOptions& train, const SbatchOptions& options) {
+  if (options.array.empty()) return;
+  const auto is_seed = [](const std::string& word) {
+    return word == "--seed" || word.starts_with("--seed=");
+  };
+  if (std::ranges::any_of(options.train_flags, is_seed)) {
+    throw UsageError(
+        "--seed behind -- with --array seed=LIST: each element trains with its own; leave one "
+        "out");
+  }
+  const TrainLoopOptions& loop = train.loop;
+  for (const auto& [flag, path, scripts] :
+       {std::tuple{"--checkpoint-dir", loop.checkpoint_dir, kScriptsCheckpoints},
+        std::tuple{"--metrics", train.metrics, kScriptsMetrics},
+        std::tuple{"--tensorboard", train.tensorboard, ""},
+        std::tuple{"--trace", train.trace, ""}}) {
+    if (path == scripts) continue;
+    throw UsageError(fmt::format(
+        "{} {} with --array: all elements would write there; leave it out (checkpoints and metrics "
+        "of each are in runs/NAME-JOB/seed-N), or submit one job per seed, with --seed N behind -- "
+        "in place of --array",
+        flag, path.string()));
   }
 }
 
@@ -444,19 +478,12 @@ CommandOptions parse_sbatch(std::span<const std::string> arguments) {
     options.data = train.data;
     options.uses_mpirun = train.strategy.collective == "mpi";
     check_build(train, options);
+    check_array(train, options);
     const int tasks = options.tasks_per_node;
     fit_tasks(train, options);
     if (options.tasks_per_node != tasks) (void)check_train_flags(options);
     fit_cpus(train, options);
     fit_gpus(train, options);
-    const auto is_seed = [](const std::string& word) {
-      return word == "--seed" || word.starts_with("--seed=");
-    };
-    if (!options.array.empty() && std::ranges::any_of(options.train_flags, is_seed)) {
-      throw UsageError(
-          "--seed behind -- with --array seed=LIST: each element trains with its own; leave one "
-          "out");
-    }
   } else if (!options.array.empty()) {
     throw UsageError(
         "--array requires --strategy; a comparison has its seeds in the variable SEEDS of its "

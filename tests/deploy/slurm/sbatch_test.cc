@@ -268,6 +268,31 @@ TEST(SbatchCommand, TrainsEachElementOfAnArrayWithItsOwnSeed) {
             std::string::npos);
 }
 
+TEST(SbatchCommand, RefusesFilesThatAllElementsOfAnArrayWouldWrite) {
+  const auto error = [](const Arguments& of_train) {
+    Arguments words = {"--strategy", "one-device", "--array", "seed=1-3", "--"};
+    words.insert(words.end(), of_train.begin(), of_train.end());
+    return error_of(words);
+  };
+  EXPECT_EQ(error({"--checkpoint-dir", "runs/a"}),
+            "--checkpoint-dir runs/a with --array: all elements would write there; leave it out "
+            "(checkpoints and metrics of each are in runs/NAME-JOB/seed-N), or submit one job per "
+            "seed, with --seed N behind -- in place of --array");
+  for (const char* flag : {"--checkpoint-dir", "--metrics", "--tensorboard", "--trace"}) {
+    const std::string begin = std::string(flag) + " runs/a with --array";
+    EXPECT_TRUE(error({flag, "runs/a"}).starts_with(begin)) << error({flag, "runs/a"});
+    const std::string joined = std::string(flag) + "=runs/a";
+    EXPECT_TRUE(error({joined}).starts_with(begin)) << error({joined});
+  }
+  EXPECT_EQ(error({"--init-from", "runs/a", "--cache-dir", "cache"}), "") << "these are read";
+  EXPECT_EQ(error_of({"--strategy", "one-device", "--", "--checkpoint-dir", "runs/a"}), "");
+}
+
+TEST(SbatchCommand, KnowsThatItsScriptsWriteCheckpoints) {
+  EXPECT_EQ(error_of({"--strategy", "one-device", "--", "--checkpoint-every", "5", "--keep-best"}),
+            "");
+}
+
 TEST(SbatchCommand, LeavesAJobEndedThatMustNotReturnToTheQueue) {
   for (const char* strategy : {"one-device", "multi-worker-mirrored", "parameter-server"}) {
     const SbatchOptions stays =
