@@ -119,7 +119,9 @@ constexpr const char* kNetworkFileHelp =
     "one lists, and a node with parameters, has a \"name\". Operations with their fields and "
     "defaults:\n"
     "\n"
-    "  input                  first; the samples of --data, a map [H, W, C] or a vector [F]\n"
+    "  input                  first; the samples of --data, a map [H, W, C] or a vector [F]; "
+    "shape,\n"
+    "                         such as [28, 28, 1]: the only samples that the network takes (any)\n"
     "  conv2d                 channels, kernel 3 or [3, 3], stride 1, bias false, pad 0 or\n"
     "                         [TOP, LEFT, BOTTOM, RIGHT], below the kernel\n"
     "                         groups 1; as many groups as input channels: a depthwise one\n"
@@ -172,7 +174,7 @@ CommandOptions parse_network(std::span<const std::string> arguments,
   options.cache_dir = default_cache_dir(environment);
   FlagSet flags("syncopate network",
                 "Prints a network: a line per layer with its output, parameters and multiply-adds "
-                "for one sample.",
+                "for one sample, and the memory that a training step takes.",
                 kNetworkFileHelp);
   add_data_flags(flags, options.model, options.network, options.data, options.cache_dir,
                  options.seed);

@@ -8,10 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "deploy/cli/command_line.h"
 #include "deploy/commands/commands.h"
 #include "models/graph/graph_text.h"
 #include "strategies/pipeline/stages.h"
 #include "worker/run/run_data.h"
+#include "worker/run/run_memory.h"
 #include "worker/train/progress.h"
 
 namespace syncopate {
@@ -30,6 +32,20 @@ std::int64_t parameters_of(const Graph& graph, const Node& node) {
     count += num_elements(graph.parameters[static_cast<std::size_t>(p)].shape);
   }
   return count;
+}
+
+// Describes the memory that a step of `syncopate train` with default flags takes, by the sum with
+// which train refuses a network that cannot fit.
+std::string describe_memory(const Graph& graph) {
+  const TrainOptions train = parse_shared_train({});
+  const RunMemory memory = least_memory(train, graph);
+  const auto mebibytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+  return fmt::format(
+      "a training step takes at least {:.1f} MiB: {:.1f} of values, {:.1f} of gradients, {:.1f} of "
+      "optimizer\n  state (--optimizer {}), {:.1f} of activations (--batch-size-per-replica {})\n",
+      mebibytes(memory.all()), mebibytes(memory.values), mebibytes(memory.gradients),
+      mebibytes(memory.slots), train.strategy.optimizer.name, mebibytes(memory.activations),
+      train.strategy.batch_size_per_replica);
 }
 
 // The mark of a node behind which --cut takes the network apart.
@@ -56,6 +72,7 @@ void print_table(const Graph& graph, const std::string& data_flag, std::ostream&
   }
   print_line("", "all", name_width, "", "", grouped(graph.num_parameters()),
              grouped(multiply_adds));
+  out << "\n" << describe_memory(graph);
   if (cuts.empty()) return;
   out << fmt::format(
       "\n{} train --strategy pipeline --cut NAME,... cuts the network behind the node and the "

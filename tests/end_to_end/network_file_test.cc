@@ -126,6 +126,17 @@ TEST_F(ANetworkFile, IsMarkedWhereItCanBeCut) {
   }
 }
 
+TEST(TheTableOfANetwork, NamesTheMemoryOfATrainingStep) {
+  const ProgramResult table =
+      run_syncopate({"network", "--model", "mlp", "--data", "synthetic:1x64x64:4:64"});
+  // 4096 * 128 + 128 + 128 * 4 + 4 parameters of 4 bytes, and 128 inputs of fc2 for 32 samples.
+  EXPECT_NE(table.out.find("a training step takes at least 8.0 MiB: 2.0 of values, 2.0 of "
+                           "gradients, 4.0 of optimizer\n  state (--optimizer adam), 0.0 of "
+                           "activations (--batch-size-per-replica"),
+            std::string::npos)
+      << table.out;
+}
+
 TEST(TheTableOfANetwork, KeepsLongNamesApartFromTheirOperations) {
   const ProgramResult table = run_syncopate(
       {"network", "--model", "unet", "--data", "shapes", "--cache-dir", SYNCOPATE_TEST_CACHE});
