@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <sstream>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "models/backend/cuda_module.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "models/base/lower_case.h"
 #include "models/base/resource_limits.h"
 #include "ps/net/endpoint.h"
 #include "strategies/cluster/resolvers/visible_gpus.h"
@@ -27,11 +27,8 @@ constexpr int kMostDevices = 1024;
 // "gpu:0,1" and for TensorFlow's "/GPU:0,/GPU:1"; "" if the list has a word of another kind.
 std::string meant_devices(const std::string& all) {
   std::string meant;
-  std::istringstream words(all);
+  std::istringstream words(lower_case(all));
   for (std::string word; std::getline(words, word, ',');) {
-    std::ranges::transform(word, word.begin(), [](unsigned char letter) {
-      return static_cast<char>(std::tolower(letter));
-    });
     for (const std::string_view prefix : {"/", "device:", "cuda", "gpu", ":"}) {
       if (word.starts_with(prefix)) word.erase(0, prefix.size());
     }

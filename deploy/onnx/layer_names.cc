@@ -5,6 +5,8 @@
 #include <cctype>
 #include <vector>
 
+#include "models/base/lower_case.h"
+
 namespace syncopate {
 namespace {
 
@@ -52,14 +54,6 @@ std::string valid_name(std::string_view text) {
 }
 
 }  // namespace
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& letter : lower) {
-    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  }
-  return lower;
-}
 
 std::string layer_name(std::string_view node, std::string_view weight, std::string_view op) {
   constexpr std::string_view kSuffix = ".weight";

@@ -11,6 +11,4 @@ namespace syncopate {
 // lower case. Letters that a network file does not allow are replaced.
 std::string layer_name(std::string_view node, std::string_view weight, std::string_view op);
 
-std::string lower_case(std::string_view text);
-
 }  // namespace syncopate

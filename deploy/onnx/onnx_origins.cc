@@ -4,7 +4,7 @@
 #include <array>
 #include <cctype>
 
-#include "deploy/onnx/layer_names.h"
+#include "models/base/lower_case.h"
 
 namespace syncopate {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "deploy/onnx/layer_names.h"
 #include "models/base/errors.h"
+#include "models/base/lower_case.h"
 
 namespace syncopate {
 namespace {

@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cerrno>
 #include <span>
 #include <string_view>
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "models/base/lower_case.h"
 #include "models/base/random.h"
 
 namespace syncopate {
@@ -30,14 +30,6 @@ constexpr std::array<std::string_view, 3> kValidationNames = {"val", "valid", "v
 constexpr std::array<std::string_view, 6> kSystemFolders = {
     "__MACOSX", "@eaDir", "#recycle", "$RECYCLE.BIN", "System Volume Information", "lost+found"};
 
-std::string lower_case_of(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char letter) {
-    return static_cast<char>(std::tolower(letter));
-  });
-  return lower;
-}
-
 bool is_system_folder(std::string_view name) {
   return std::ranges::find(kSystemFolders, name) != kSystemFolders.end();
 }
@@ -49,7 +41,7 @@ Extension extension_of(const std::string& name) {
   constexpr std::array<std::string_view, 5> kPictures = {".jpg", ".jpeg", ".jpe", ".jfif", ".png"};
   constexpr std::array<std::string_view, 8> kUnsupported = {".gif",  ".webp", ".bmp",  ".tif",
                                                             ".tiff", ".avif", ".heic", ".heif"};
-  const std::string extension = lower_case_of(fs::path(name).extension().string());
+  const std::string extension = lower_case(fs::path(name).extension().string());
   if (std::ranges::find(kPictures, extension) != kPictures.end()) return Extension::kPicture;
   if (std::ranges::find(kUnsupported, extension) != kUnsupported.end()) {
     return Extension::kUnsupported;
@@ -248,7 +240,7 @@ ImageFolders hold_out(ImageFolder all) {
 
 // Whether a folder's name is one of a split's.
 bool names_split(std::string_view name, std::span<const std::string_view> names) {
-  std::string lower = lower_case_of(name);
+  std::string lower = lower_case(name);
   if (lower.ends_with("set") && lower.size() > 4) {
     lower.resize(lower.size() - 3);
     if (std::string_view("_- ").find(lower.back()) != std::string_view::npos) lower.pop_back();

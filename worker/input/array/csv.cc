@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -11,6 +10,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "models/base/lower_case.h"
 #include "models/base/random.h"
 #include "worker/input/array/class_labels.h"
 #include "worker/input/array/csv_table.h"
@@ -25,13 +25,6 @@ constexpr std::int64_t kTestPart = 5;  // one sample in five is a test sample
 constexpr std::size_t kFewestCountedRows = 10;
 // Names of columns that tell samples apart, in lower case.
 constexpr std::array<std::string_view, 4> kRowNames = {"id", "idx", "index", "uuid"};
-
-std::string lower_case_name(std::string name) {
-  std::ranges::transform(name, name.begin(), [](unsigned char letter) {
-    return static_cast<char>(std::tolower(letter));
-  });
-  return name;
-}
 
 class TableDataset final : public Dataset {
  public:
@@ -132,7 +125,7 @@ void log_notes(const CsvTable& table, const std::string& path) {
     }
     const bool is_id =
         !layout.header.empty() &&
-        std::ranges::find(kRowNames, lower_case_name(layout.header[column])) != kRowNames.end();
+        std::ranges::find(kRowNames, lower_case(layout.header[column])) != kRowNames.end();
     if (!counts_rows && !is_id) continue;
     log(LogLevel::kWarning,
         fmt::format("{0}: {1} {2}, and the network learns from it; if it says nothing about a "

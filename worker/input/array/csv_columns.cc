@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "models/base/errors.h"
+#include "models/base/lower_case.h"
 #include "worker/input/array/csv_lines.h"
 #include "worker/input/array/csv_table.h"
 
@@ -19,14 +20,6 @@ namespace syncopate {
 namespace {
 
 using Fields = std::vector<std::string_view>;
-
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char letter) {
-    return static_cast<char>(std::tolower(letter));
-  });
-  return lower;
-}
 
 // Whether a field stands for a value that is missing.
 bool is_missing_value(std::string_view field) {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstring>
 
 #include "models/base/errors.h"
+#include "models/base/lower_case.h"
 
 namespace syncopate {
 namespace {
@@ -153,9 +153,7 @@ std::optional<std::string> known_file_type(std::span<const std::byte> file) {
       return std::string(magic.type);
     }
   }
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  const std::string lower = lower_case(text);
   const auto begin = lower.find_first_not_of(" \t\r\n");
   const std::string_view start =
       begin == std::string::npos ? ""sv : std::string_view(lower).substr(begin);
