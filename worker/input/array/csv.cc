@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -10,9 +9,9 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
-#include "models/base/lower_case.h"
 #include "models/base/random.h"
 #include "worker/input/array/class_labels.h"
+#include "worker/input/array/csv_lines.h"
 #include "worker/input/array/csv_table.h"
 #include "worker/input/array/value_statistics.h"
 #include "worker/input/byte_stream.h"
@@ -22,9 +21,6 @@ namespace syncopate {
 namespace {
 
 constexpr std::int64_t kTestPart = 5;  // one sample in five is a test sample
-constexpr std::size_t kFewestCountedRows = 10;
-// Names of columns that tell samples apart, in lower case.
-constexpr std::array<std::string_view, 4> kRowNames = {"id", "idx", "index", "uuid"};
 
 class TableDataset final : public Dataset {
  public:
@@ -109,32 +105,6 @@ bool names_label(const CsvColumns& layout) {
   return !layout.header.empty() && means_label(layout.header[layout.targets.front()]);
 }
 
-// Logs what the user should know of a table: what its reader found, and features that only count
-// the rows.
-void log_notes(const CsvTable& table, const std::string& path) {
-  for (const std::string& note : table.notes) log(LogLevel::kWarning, note);
-  const CsvColumns& layout = table.layout;
-  const auto features = static_cast<std::size_t>(table.num_features);
-  const std::size_t rows = table.features.size() / features;
-  for (std::size_t i = 0; i < features; ++i) {
-    const std::size_t column = layout.features[i];
-    bool counts_rows = rows >= kFewestCountedRows;
-    for (std::size_t row = 0; counts_rows && row < rows; ++row) {
-      counts_rows =
-          table.features[row * features + i] == table.features[i] + static_cast<float>(row);
-    }
-    const bool is_id =
-        !layout.header.empty() &&
-        std::ranges::find(kRowNames, lower_case(layout.header[column])) != kRowNames.end();
-    if (!counts_rows && !is_id) continue;
-    log(LogLevel::kWarning,
-        fmt::format("{0}: {1} {2}, and the network learns from it; if it says nothing about a "
-                    "sample, remove it: cut -d, -f{3} --complement '{0}' > NEW.csv",
-                    path, layout.text(column), counts_rows ? "counts the rows" : "names the rows",
-                    column + 1));
-  }
-}
-
 // Returns the columns of targets that the text behind csv:FILE: names.
 CsvOptions columns_in(std::string_view text) {
   constexpr std::string_view kTargets = "targets=";
@@ -159,7 +129,7 @@ CsvTable read_file(const std::filesystem::path& path, CsvOptions csv, const Data
     csv.on_progress = [&](std::int64_t bytes) { options.on_progress(bytes, total); };
   }
   CsvTable table = read_csv(*open_byte_stream(path), path.string(), csv);
-  log_notes(table, path.string());
+  for (const std::string& note : table.notes) log(LogLevel::kWarning, note);
   return table;
 }
 
@@ -186,10 +156,11 @@ Tables read_folder(const std::filesystem::path& dir, const CsvOptions& csv,
       const bool train_has = other.columns.empty();
       const std::string with = train_has ? train->string() : path.string();
       const std::string without = train_has ? path.string() : train->string();
-      throw FileError(
-          fmt::format("{0} has a header, and {1} has none; give {1} the same one: (sed 1q '{0}'; "
-                      "cat '{1}') > NEW.csv",
-                      with, without));
+      const CsvColumns& layout = (train_has ? tables.train : other).layout;
+      throw FileError(fmt::format(
+          "{0} has a header, and {1} has none; give {1} the same one: ({2}; {3}) > NEW.csv", with,
+          without, filter_command(fmt::format("sed -n {}p", layout.header_line), with),
+          filter_command("cat", without)));
     }
     const auto [found, expected] = std::ranges::mismatch(other.columns, tables.train.columns);
     if (found != other.columns.end() && expected != tables.train.columns.end()) {

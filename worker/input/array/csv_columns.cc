@@ -51,16 +51,18 @@ std::optional<double> offset_from_places(const Fields& fields) {
 enum class FirstLine : std::uint8_t { kHeader, kSample, kDoubtful };
 
 // Tells whether a line has names, numbers of columns among them, as pandas writes them for columns
-// without names. A line of other numbers and words is no header: a missing value would make one of
-// a sample.
+// without names, from 0 on. A line of other numbers and words is no header: a missing value would
+// make one of a sample.
 FirstLine kind_of(const Fields& fields) {
   const auto is_number = [](std::string_view field) { return parse_csv_number(field).has_value(); };
   const auto numbers = static_cast<std::size_t>(std::ranges::count_if(fields, is_number));
   if (numbers == 0) return FirstLine::kHeader;
   const std::optional<double> offset = offset_from_places(fields);
   if (numbers == fields.size()) {
-    const bool is_count =
-        offset && (numbers > 3 ? *offset >= 0 : numbers == 3 && (*offset == 0 || *offset == 1));
+    const bool is_count = offset && (numbers > 3    ? *offset >= 0
+                                     : numbers == 3 ? *offset == 0 || *offset == 1
+                                     : numbers == 2 ? *offset == 0
+                                                    : fields[0] == "0");
     return is_count ? FirstLine::kDoubtful : FirstLine::kSample;
   }
   // The first name of pandas' header is empty: that of the numbers of the rows.
@@ -69,6 +71,22 @@ FirstLine kind_of(const Fields& fields) {
                   [&](std::string_view field) { return is_number(field) || may_be_name(field); });
   const bool counts = offset && (*offset == 0 || *offset == 1 || *offset == -1);
   return counts && are_names ? FirstLine::kHeader : FirstLine::kSample;
+}
+
+// Returns the words of a name in lower case: "class" and "id" for "class_id" and for "classId".
+std::vector<std::string> words_of(std::string_view name) {
+  const auto at = [&](std::size_t i) {
+    return i < name.size() ? static_cast<unsigned char>(name[i]) : static_cast<unsigned char>(' ');
+  };
+  std::vector<std::string> words = {""};
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const bool begins = i > 0 && std::isupper(at(i)) != 0 &&
+                        (std::isupper(at(i - 1)) == 0 || std::islower(at(i + 1)) != 0);
+    if (begins || std::isalnum(at(i)) == 0) words.emplace_back();
+    if (std::isalnum(at(i)) != 0) words.back() += name[i];
+  }
+  std::ranges::transform(words, words.begin(), lower_case);
+  return words;
 }
 
 // How likely the name of a column means the labels.
@@ -82,35 +100,46 @@ LabelName label_name(std::string_view name) {
   const std::string lower = lower_case(name);
   if (std::ranges::find(kCertain, lower) != kCertain.end()) return LabelName::kCertain;
   if (std::ranges::find(kPossible, lower) != kPossible.end()) return LabelName::kPossible;
-  // "class_id", "y true".
-  for (std::size_t at = 0; at < lower.size();) {
-    std::size_t end = at;
-    while (end < lower.size() && std::isalnum(static_cast<unsigned char>(lower[end])) != 0) ++end;
-    const std::string_view word = std::string_view(lower).substr(at, end - at);
-    if (word == "y" || std::ranges::find(kCertain, word) != kCertain.end()) {
-      return LabelName::kPossible;
-    }
-    at = end + 1;
+  for (std::string word : words_of(name)) {
+    if (word == "y") return LabelName::kPossible;
+    word.resize(word.find_last_not_of("0123456789") + 1);
+    if (std::ranges::find(kCertain, word) != kCertain.end()) return LabelName::kPossible;
   }
   return LabelName::kNo;
+}
+
+// Refuses a line that may be a header of numbers or a sample. names: of the features that a network
+// was trained on.
+[[noreturn]] void refuse_doubtful(const FirstCsvLine& line, const std::vector<std::string>& names) {
+  const std::string sample =
+      names.empty()
+          ? fmt::format(
+                "names before it: {} > NEW.csv",
+                filter_command(fmt::format("sed '{}{{h;s/[0-9][0-9]*/c&/g;G}}'", line.number),
+                               line.path))
+          : fmt::format("the header {} before it",
+                        shown_csv_field(fmt::format("{}", fmt::join(names, ","))));
+  throw UsageError(fmt::format(
+      "{}: line {} counts the columns, {}, as a header of numbers does; if it is a header, remove "
+      "it: {} > NEW.csv; if it is a sample, put {}",
+      line.path, line.number, shown_csv_field(fmt::format("{}", fmt::join(line.fields, ","))),
+      filter_command(fmt::format("sed {}d", line.number), line.path), sample));
 }
 
 // Chooses the columns of one table.
 class ColumnChooser {
  public:
-  ColumnChooser(const Fields& fields, const std::string& path, const CsvOptions& options)
-      : path_(path), options_(options), flag_path_(options.data.empty() ? path : options.data) {
-    columns_.count = fields.size();
-    const FirstLine kind = kind_of(fields);
-    if (kind == FirstLine::kDoubtful) {
-      throw UsageError(fmt::format(
-          "{0}: line 1 counts the columns, {1}, as a header of numbers does; if it is a header, "
-          "remove it: sed 1d '{0}' > NEW.csv; if it is a sample, move it to the end: (sed 1d "
-          "'{0}'; sed 1q '{0}') > NEW.csv",
-          path_, shown_csv_field(fmt::format("{}", fmt::join(fields, ",")))));
-    }
-    columns_.first_line_is_header = kind == FirstLine::kHeader;
-    if (columns_.first_line_is_header) columns_.header.assign(fields.begin(), fields.end());
+  ColumnChooser(const FirstCsvLine& line, const CsvOptions& options)
+      : line_(line),
+        path_(line.path),
+        options_(options),
+        flag_path_(options.data.empty() ? line.path : options.data) {
+    columns_.count = line.fields.size();
+    const FirstLine kind = kind_of(line.fields);
+    if (kind == FirstLine::kDoubtful) refuse_doubtful(line, {});
+    if (kind == FirstLine::kSample) return;
+    columns_.header_line = line.number;
+    columns_.header.assign(line.fields.begin(), line.fields.end());
   }
 
   CsvColumns choose(std::vector<std::string>& notes) {
@@ -140,9 +169,9 @@ class ColumnChooser {
     if (!columns_.features.empty()) return std::move(columns_);
     if (options_.target_columns.empty()) {
       throw FileError(
-          fmt::format("{}: line 1 names one of {} columns; expected names of two or "
+          fmt::format("{}: line {} names one of {} columns; expected names of two or "
                       "more, one of them the label",
-                      path_, columns_.count));
+                      path_, line_.number, columns_.count));
     }
     throw UsageError(fmt::format(
         "--data: all {} columns of {} are targets or have no name; leave out those that "
@@ -162,17 +191,27 @@ class ColumnChooser {
     std::size_t last = columns_.count - 1;
     while (last > 0 && !has_name(last)) --last;
     if (columns_.header.empty()) return last;
-    const bool last_is_label = label_name(columns_.header[last]) != LabelName::kNo;
+    const LabelName last_kind = label_name(columns_.header[last]);
     for (std::size_t i = 0; i < last; ++i) {
       const std::string& name = columns_.header[i];
       const LabelName kind = label_name(name);
-      if (kind == LabelName::kNo || (kind == LabelName::kPossible && last_is_label)) continue;
+      if (kind == LabelName::kNo) continue;
+      const bool last_is_more = last_kind == LabelName::kCertain ||
+                                (last_kind == LabelName::kPossible && is_coordinate(name));
+      if (kind == LabelName::kPossible && last_is_more) continue;
       throw UsageError(fmt::format(
           "--data csv:{0}: the labels are the last column, '{1}', and the header has '{2}', too; "
           "give csv:{0}:{2} or csv:{0}:{1}",
           flag_path_, columns_.header[last], name));
     }
     return last;
+  }
+
+  // Whether the header has points with the columns x and y, of which this name is the second.
+  bool is_coordinate(std::string_view name) const {
+    return lower_case(name) == "y" &&
+           std::ranges::any_of(columns_.header,
+                               [](const std::string& each) { return lower_case(each) == "x"; });
   }
 
   // Returns the column of a name of the header or of a number from 1 on. what: "label", "target".
@@ -189,8 +228,9 @@ class ColumnChooser {
       if (is_number && number - 1 != column) {
         throw UsageError(fmt::format(
             "--data: {0} column '{1}' of {2} may be {3}, by its name, or {4}, by its number; give "
-            "the columns other names: sed '1s/[0-9][0-9]*/c&/g' '{2}' > NEW.csv",
-            what, wanted, path_, columns_.text(column), columns_.text(number - 1)));
+            "the columns other names: {5} > NEW.csv",
+            what, wanted, path_, columns_.text(column), columns_.text(number - 1),
+            filter_command(fmt::format("sed '{}s/[0-9][0-9]*/c&/g'", line_.number), path_)));
       }
       return column;
     }
@@ -204,6 +244,7 @@ class ColumnChooser {
         columns_.count, header.empty() ? "" : " or a name of its header", known));
   }
 
+  const FirstCsvLine& line_;
   const std::string& path_;
   const CsvOptions& options_;
   const std::string& flag_path_;
@@ -224,6 +265,26 @@ std::optional<std::vector<std::size_t>> places_of(const std::vector<std::string>
   return places;
 }
 
+// Returns the columns at the places of training, in a table of so many columns; nothing if the
+// number is another one.
+std::optional<std::vector<std::size_t>> places_by_count(std::size_t count,
+                                                        const CsvColumns& trained) {
+  if (count == trained.count) return trained.features;
+  if (count != trained.features.size()) return std::nullopt;
+  std::vector<std::size_t> places(count);
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  return places;
+}
+
+// Whether one of these fields, or of all, is a number.
+bool has_numbers(const Fields& fields, const std::optional<std::vector<std::size_t>>& places) {
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const bool is_one = !places || std::ranges::find(*places, i) != places->end();
+    if (is_one && parse_csv_number(fields[i])) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string CsvColumns::text(std::size_t column) const {
@@ -233,49 +294,83 @@ std::string CsvColumns::text(std::size_t column) const {
 
 bool means_label(std::string_view column_name) { return label_name(column_name) != LabelName::kNo; }
 
-CsvColumns choose_csv_columns(const Fields& first_line, const std::string& path,
-                              const CsvOptions& options, std::vector<std::string>& notes) {
-  return ColumnChooser(first_line, path, options).choose(notes);
+std::vector<std::string> notes_on_row_names(const CsvTable& table, const std::string& path) {
+  constexpr std::size_t kFewestCountedRows = 10;
+  constexpr std::array<std::string_view, 4> kRowNames = {"id", "idx", "index", "uuid"};
+  std::vector<std::string> notes;
+  const CsvColumns& layout = table.layout;
+  const std::size_t features = layout.features.size();
+  const std::size_t rows = table.features.size() / features;
+  for (std::size_t i = 0; i < features; ++i) {
+    const std::size_t column = layout.features[i];
+    bool counts_rows = rows >= kFewestCountedRows;
+    for (std::size_t row = 0; counts_rows && row < rows; ++row) {
+      counts_rows =
+          table.features[row * features + i] == table.features[i] + static_cast<float>(row);
+    }
+    const bool is_id =
+        !layout.header.empty() &&
+        std::ranges::find(kRowNames, lower_case(layout.header[column])) != kRowNames.end();
+    if (!counts_rows && !is_id) continue;
+    notes.push_back(fmt::format(
+        "{}: {} {}, and the network learns from it; if it says nothing about a sample, remove it: "
+        "{} > NEW.csv",
+        path, layout.text(column), counts_rows ? "counts the rows" : "names the rows",
+        filter_command(fmt::format("cut -d, -f{} --complement", column + 1), path)));
+  }
+  return notes;
 }
 
-CsvColumns find_csv_columns(const Fields& first_line, const std::string& path,
-                            const CsvColumns& trained) {
-  CsvColumns found{.count = first_line.size()};
-  found.first_line_is_header = kind_of(first_line) == FirstLine::kHeader;
+CsvColumns choose_csv_columns(const FirstCsvLine& line, const CsvOptions& options,
+                              std::vector<std::string>& notes) {
+  return ColumnChooser(line, options).choose(notes);
+}
+
+CsvColumns find_csv_columns(const FirstCsvLine& line, const CsvColumns& trained) {
+  const Fields& fields = line.fields;
+  CsvColumns found{.count = fields.size()};
   std::vector<std::string> names;
   for (const std::size_t feature : trained.features) {
     if (!trained.header.empty()) names.push_back(trained.header[feature]);
   }
-  if (found.first_line_is_header) found.header.assign(first_line.begin(), first_line.end());
-  const bool has_names = found.first_line_is_header && !names.empty();
-  if (has_names && found.header != trained.header && found.header != names) {
-    const auto places = places_of(names, first_line);
-    if (!places) {
-      const auto wrong = std::ranges::find_if(names, [&](const std::string& name) {
-        return std::ranges::count(first_line, name) != 1;
-      });
+  const auto by_place = places_by_count(fields.size(), trained);
+  const auto by_name = names.empty() ? std::nullopt : places_of(names, fields);
+  const bool is_same = !names.empty() && (std::ranges::equal(fields, trained.header) ||
+                                          std::ranges::equal(fields, names));
+  const FirstLine kind = kind_of(fields);
+  const bool is_header =
+      is_same || (kind == FirstLine::kHeader && (by_name || !has_numbers(fields, by_place)));
+  const bool names_label = std::ranges::any_of(
+      fields, [](std::string_view field) { return label_name(field) == LabelName::kCertain; });
+  const bool is_doubtful =
+      kind == FirstLine::kDoubtful || (kind == FirstLine::kHeader && names_label);
+  if (by_place && is_doubtful && !is_header) refuse_doubtful(line, names);
+  if (is_header) {
+    found.header_line = line.number;
+    found.header.assign(fields.begin(), fields.end());
+  }
+  if (is_header && !is_same && !names.empty()) {
+    if (!by_name) {
+      const auto wrong = std::ranges::find_if(
+          names, [&](const std::string& name) { return std::ranges::count(fields, name) != 1; });
       throw UsageError(fmt::format(
           "{}: expected one column '{}', which the network was trained on, found {}; give a table "
           "with the columns {}",
-          path, shown_csv_field(*wrong), std::ranges::count(first_line, *wrong),
+          line.path, shown_csv_field(*wrong), std::ranges::count(fields, *wrong),
           shown_csv_field(fmt::format("{}", fmt::join(names, ",")))));
     }
-    found.features = *places;
+    found.features = *by_name;
     return found;
   }
-  if (found.count == trained.count) {
-    found.features = trained.features;
-  } else if (found.count == trained.features.size()) {
-    found.features.resize(found.count);
-    std::iota(found.features.begin(), found.features.end(), std::size_t{0});
-  } else {
+  if (!by_place) {
     throw UsageError(fmt::format(
-        "{}: found {} columns; expected the {} that the network reads{}", path, found.count,
+        "{}: found {} columns; expected the {} that the network reads{}", line.path, found.count,
         trained.features.size(),
         trained.count == trained.features.size()
             ? ""
             : fmt::format(", or the {} of the table that it was trained on", trained.count)));
   }
+  found.features = *by_place;
   return found;
 }
 

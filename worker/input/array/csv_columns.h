@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,33 +11,45 @@
 namespace syncopate {
 
 struct CsvOptions;
+struct CsvTable;
+
+// The first line of a file that has text.
+struct FirstCsvLine {
+  const std::vector<std::string_view>& fields;
+  std::int64_t number = 1;  // in the file, from 1 on
+  const std::string& path;  // of the file, for messages
+};
 
 struct CsvColumns {
   std::vector<std::string> header;    // the names of all columns; empty: the file has no header
   std::size_t count = 0;              // of all columns
   std::vector<std::size_t> features;  // numbers of columns, from 0 on, in the order of the input
   std::vector<std::size_t> targets;   // or the column of labels
-  bool first_line_is_header = false;  // of the file at hand
+  std::int64_t header_line = 0;       // its number in the file at hand; 0: that has no header
 
   // Returns "field 3 (width)", or "field 3" without a header.
   std::string text(std::size_t column) const;
 };
 
-// Chooses the columns of a table to train on. first_line: its fields. path: of the file, for
-// messages. notes: gets what the user should know of the choice. Throws FileError: too few columns;
-// UsageError: columns that the table lacks, and a header that leaves the choice open.
-CsvColumns choose_csv_columns(const std::vector<std::string_view>& first_line,
-                              const std::string& path, const CsvOptions& options,
+// Chooses the columns of a table to train on. notes: gets what the user should know of the choice.
+// Throws FileError: too few columns; UsageError: columns that the table lacks, a header that leaves
+// the choice open, and a line that may be a header of numbers or a sample.
+CsvColumns choose_csv_columns(const FirstCsvLine& line, const CsvOptions& options,
                               std::vector<std::string>& notes);
 
 // Whether the name of a column says that it has labels or targets, such as "Class" or "y".
 bool means_label(std::string_view column_name);
 
+// Returns what the user should know of features that number or name the rows of a table. path: of
+// its file.
+std::vector<std::string> notes_on_row_names(const CsvTable& table, const std::string& path);
+
 // Returns the columns of a table that a network predicts from: those of these names, in a table
 // with a header; else those at the places that they had in training, in a table of as many columns,
-// or all columns of a table without targets. Throws UsageError if there are no such columns.
-CsvColumns find_csv_columns(const std::vector<std::string_view>& first_line,
-                            const std::string& path, const CsvColumns& trained);
+// or all columns of a table without targets. A line with numbers among the features is a header
+// only if it has these names. Throws UsageError if there are no such columns, and for a line that
+// may be a header of numbers or a sample.
+CsvColumns find_csv_columns(const FirstCsvLine& line, const CsvColumns& trained);
 
 // Converts columns to JSON text for a checkpoint, and back. Parsing throws FileError for text in
 // another form.

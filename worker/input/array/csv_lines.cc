@@ -113,9 +113,8 @@ void CsvLines::examine_start() {
                                                                                  : "";
   if (!encoding.empty()) {
     throw FileError(fmt::format(
-        "{0}: expected text in UTF-8 or ASCII, found {1}; convert it: iconv -f {1} -t UTF-8 '{0}' "
-        "> NEW.csv",
-        path_, encoding));
+        "{}: expected text in UTF-8 or ASCII, found {}; convert it: {} > NEW.csv", path_, encoding,
+        filter_command(fmt::format("iconv -f {} -t UTF-8", encoding), path_)));
   }
   if (start.find('\0') != std::string_view::npos || start.starts_with("PK\3\4")) {
     throw FileError(
@@ -173,6 +172,17 @@ std::optional<double> parse_csv_number(std::string_view field) {
   const auto [stop, error] = std::from_chars(field.data(), end, value);
   if (error != std::errc() || stop != end || !std::isfinite(value)) return std::nullopt;
   return value;
+}
+
+std::string filter_command(std::string_view filter, const std::string& path) {
+  std::string quoted = "'";
+  for (const char letter : path) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
+  quoted += "'";
+  const char* const unpack = path.ends_with(".gz")    ? "zcat "
+                             : path.ends_with(".zst") ? "zstdcat "
+                                                      : nullptr;
+  if (unpack == nullptr) return fmt::format("{} {}", filter, quoted);
+  return unpack + quoted + (filter == "cat" ? "" : fmt::format(" | {}", filter));
 }
 
 std::string shown_csv_field(std::string_view field) {

@@ -67,6 +67,10 @@ class CsvSplitter {
 // Returns the number that is all of a field; nothing if there is none. Infinity and NaN are none.
 std::optional<double> parse_csv_number(std::string_view field);
 
+// Returns a shell command that filters the lines of a file, which is unpacked first if its name
+// says that it is packed: "sed 1d 'FILE'", or "zcat 'FILE.gz' | sed 1d".
+std::string filter_command(std::string_view filter, const std::string& path);
+
 // Returns the start of a field for a message, without control characters.
 std::string shown_csv_field(std::string_view field);
 

@@ -23,9 +23,9 @@ enum class Reading : std::uint8_t { kClasses, kNumbers, kPrediction };
 // Parses the lines of one file. A field that cannot be read ends the parsing with an error.
 class CsvParser {
  public:
-  // choose: returns the columns by the fields of the first line.
+  // choose: returns the columns by the first line.
   CsvParser(const std::string& path, const std::string& data, Reading reading,
-            std::function<CsvColumns(const FieldList&)> choose)
+            std::function<CsvColumns(const FirstCsvLine&)> choose)
       : path_(path),
         data_(data.empty() ? path : data),
         reading_(reading),
@@ -40,7 +40,7 @@ class CsvParser {
     if (is_first && line == "sep=,") return;  // a line for spreadsheets
     if (is_first) {
       begin_table(line, fields);
-      if (columns_.first_line_is_header) return;
+      if (columns_.header_line > 0) return;
     }
     if (fields.size() != columns_.count) {
       throw error(fmt::format("{} fields; expected {} as in the first line", fields.size(),
@@ -76,7 +76,7 @@ class CsvParser {
 
   void begin_table(std::string_view line, const FieldList& fields) {
     if (fields.size() < 2) require_commas(line);
-    columns_ = choose_(fields);
+    columns_ = choose_({fields, line_number_, path_});
     table_.num_features = static_cast<std::int64_t>(columns_.features.size());
     if (reading_ == Reading::kNumbers) {
       table_.targets.numbers_per_sample = static_cast<std::int64_t>(columns_.targets.size());
@@ -89,8 +89,8 @@ class CsvParser {
         "expected numbers separated by commas, one of them the label";
     const std::size_t other = line.find_first_of(";\t");
     if (line.starts_with('#')) {
-      throw error(
-          fmt::format("a comment; {}; remove it: sed '/^#/d' '{}' > NEW.csv", kWanted, path_));
+      throw error(fmt::format("a comment; {}; remove it: {} > NEW.csv", kWanted,
+                              filter_command("sed '/^#/d'", path_)));
     }
     const bool has_blank = line.find(' ') != std::string_view::npos;
     if (other == std::string_view::npos && !has_blank) {
@@ -102,8 +102,8 @@ class CsvParser {
                                      ? std::pair("blanks", "s/^ *//; s/ *$//; s/  */,/g")
                                  : line[other] == ';' ? std::pair("';'", "s/,/./g; s/;/,/g")
                                                       : std::pair("'a tab'", "s/\\t/,/g");
-    throw error(fmt::format("no comma, but {}; {}; convert the file: sed '{}' '{}' > NEW.csv", what,
-                            kWanted, command, path_));
+    throw error(fmt::format("no comma, but {}; {}; convert the file: {} > NEW.csv", what, kWanted,
+                            filter_command(fmt::format("sed '{}'", command), path_)));
   }
 
   double value_in(const FieldList& fields, std::size_t column, bool is_first,
@@ -116,8 +116,8 @@ class CsvParser {
     throw error(fmt::format(
         "{} {}; expected {}{}", columns_.text(column),
         field.empty() ? "is empty" : fmt::format("is '{}'", shown_csv_field(field)), expected,
-        is_word ? fmt::format("; if the line is a header, remove it: sed {}d '{}' > NEW.csv",
-                              line_number_, path_)
+        is_word ? fmt::format("; if the line is a header, remove it: {} > NEW.csv",
+                              filter_command(fmt::format("sed {}d", line_number_), path_))
                 : ""));
   }
 
@@ -147,7 +147,7 @@ class CsvParser {
   const std::string& path_;
   const std::string data_;
   const Reading reading_;
-  const std::function<CsvColumns(const FieldList&)> choose_;
+  const std::function<CsvColumns(const FirstCsvLine&)> choose_;
   CsvSplitter splitter_;
   CsvColumns columns_;
   std::int64_t line_number_ = 0;
@@ -167,19 +167,19 @@ CsvTable read_csv(ByteStream& stream, const std::string& path, const CsvOptions&
   std::vector<std::string> notes;
   CsvLines lines(stream, path, options.on_progress);
   const Reading reading = options.target_columns.empty() ? Reading::kClasses : Reading::kNumbers;
-  CsvParser parser(path, options.data, reading, [&](const FieldList& fields) {
-    return choose_csv_columns(fields, path, options, notes);
+  CsvParser parser(path, options.data, reading, [&](const FirstCsvLine& line) {
+    return choose_csv_columns(line, options, notes);
   });
   CsvTable table = parse_lines(lines, parser);
   table.notes = std::move(notes);
+  for (std::string& note : notes_on_row_names(table, path)) table.notes.push_back(std::move(note));
   return table;
 }
 
 CsvTable read_csv_features(ByteStream& stream, const std::string& path, const CsvColumns& trained) {
   CsvLines lines(stream, path, {});
-  CsvParser parser(path, "", Reading::kPrediction, [&](const FieldList& fields) {
-    return find_csv_columns(fields, path, trained);
-  });
+  CsvParser parser(path, "", Reading::kPrediction,
+                   [&](const FirstCsvLine& line) { return find_csv_columns(line, trained); });
   return parse_lines(lines, parser);
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 #include "models/base/errors.h"
 #include "tests/worker/input/array/memory_stream.h"
 #include "tests/worker/input/packed_files.h"
@@ -9,13 +11,34 @@
 namespace syncopate {
 namespace {
 
-CsvTable read(std::string_view text, const CsvOptions& options = {}) {
+CsvTable read(std::string_view text, const CsvOptions& options = {},
+              const std::string& path = "t.csv") {
   MemoryStream stream(text);
-  return read_csv(stream, "t.csv", options);
+  return read_csv(stream, path, options);
 }
 
-std::string error_of(std::string_view text, const CsvOptions& options = {}) {
-  return message_of<Error>([&] { read(text, options); });
+std::string error_of(std::string_view text, const CsvOptions& options = {},
+                     const std::string& path = "t.csv") {
+  return message_of<Error>([&] { read(text, options, path); });
+}
+
+// Returns what a shell command prints.
+std::string output_of(const std::string& command) {
+  std::string text;
+  std::FILE* const pipe = ::popen(command.c_str(), "r");
+  for (int letter = pipe == nullptr ? EOF : std::fgetc(pipe); letter != EOF;
+       letter = std::fgetc(pipe)) {
+    text += static_cast<char>(letter);
+  }
+  if (pipe != nullptr) ::pclose(pipe);
+  return text;
+}
+
+// Returns the command between two texts of a message.
+std::string command_in(const std::string& message, const std::string& before,
+                       const std::string& behind) {
+  const std::size_t begin = message.find(before) + before.size();
+  return message.substr(begin, message.find(behind, begin) - begin);
 }
 
 using Features = std::vector<float>;
@@ -57,7 +80,8 @@ TEST(CsvTable, AsksWhereAnotherColumnIsNamedLikeLabels) {
 }
 
 TEST(CsvTable, AsksInAnyCaseAndForOtherNamesOfLabels) {
-  for (const std::string name : {"Label", "CLASS", "Target", "y", "Y", "species", "class_id"}) {
+  for (const std::string name : {"Label", "CLASS", "Target", "y", "Y", "species", "class_id",
+                                 "labelId", "isLabel", "classID", "IDClass", "yTrue", "label1"}) {
     EXPECT_EQ(error_of(name + ",f1,f2\n0,1,2\n"),
               "--data csv:t.csv: the labels are the last column, 'f2', and the header has '" +
                   name + "', too; give csv:t.csv:" + name + " or csv:t.csv:f2");
@@ -67,7 +91,22 @@ TEST(CsvTable, AsksInAnyCaseAndForOtherNamesOfLabels) {
   EXPECT_EQ(read("x,y,label\n1,2,3\n").targets.labels, (Labels{3}));
   EXPECT_EQ(read("x,y,Species\n1,2,3\n").targets.labels, (Labels{3}));
   EXPECT_EQ(read("density,subclassed,x\n1,2,3\n").targets.labels, (Labels{3}));
+  EXPECT_EQ(read("myLabels2d,yaxis,x1y1\n1,2,3\n", {.label_column = "3"}).targets.labels,
+            (Labels{3}));
   EXPECT_NE(error_of("class,x,label\n1,2,3\n").find("give csv:t.csv:class"), std::string::npos);
+}
+
+TEST(CsvTable, AsksWhichOfTwoPossibleColumnsHasTheLabels) {
+  EXPECT_EQ(error_of("y_true,f1,y_pred\n0,1,2\n"),
+            "--data csv:t.csv: the labels are the last column, 'y_pred', and the header has "
+            "'y_true', too; give csv:t.csv:y_true or csv:t.csv:y_pred");
+  for (const char* header : {"y,f1,species", "class_id,f1,y", "target1,f1,target2"}) {
+    EXPECT_NE(error_of(std::string(header) + "\n0,1,2\n").find("the labels are the last column"),
+              std::string::npos)
+        << header;
+  }
+  EXPECT_EQ(read("Y,X,classId\n1,2,3\n").targets.labels, (Labels{3}));  // the Y is that of a point
+  EXPECT_EQ(read("y_true,y_pred,label\n1,2,3\n").targets.labels, (Labels{3}));
 }
 
 TEST(CsvTable, LeavesOutColumnsWithoutNames) {
@@ -105,9 +144,9 @@ TEST(CsvTable, RefusesAFirstLineThatMayBeAHeaderOfNumbers) {
   const std::string error = error_of("0,1,2,3\n5,6,7,1\n");
   EXPECT_EQ(error,
             "t.csv: line 1 counts the columns, 0,1,2,3, as a header of numbers does; if it is a "
-            "header, remove it: sed 1d 't.csv' > NEW.csv; if it is a sample, move it to the end: "
-            "(sed 1d 't.csv'; sed 1q 't.csv') > NEW.csv");
-  for (const char* header : {"0,1,2", "1,2,3", "2019,2020,2021,2022"}) {
+            "header, remove it: sed 1d 't.csv' > NEW.csv; if it is a sample, put names before it: "
+            "sed '1{h;s/[0-9][0-9]*/c&/g;G}' 't.csv' > NEW.csv");
+  for (const char* header : {"0,1", "0,1,2", "1,2,3", "2019,2020,2021,2022"}) {
     EXPECT_NE(error_of(std::string(header) + "\n5,6,7,1\n").find("counts the columns"),
               std::string::npos)
         << header;
@@ -115,12 +154,57 @@ TEST(CsvTable, RefusesAFirstLineThatMayBeAHeaderOfNumbers) {
               std::string::npos)
         << header;
   }
-  EXPECT_EQ(read("0,1\n5,1\n").targets.size(), 2);
+  EXPECT_EQ(read("1,2\n5,1\n").targets.size(), 2);
+  EXPECT_EQ(read("1,0\n5,1\n").targets.size(), 2);
   EXPECT_EQ(read("0,0,1\n").targets.size(), 1);
   EXPECT_EQ(error_of("2019,2021,price\n5,6,7\n"),
             "t.csv, line 1: field 3 is 'price'; expected the number of a class, from 0 on; another "
             "column is named by csv:FILE:COLUMN; if the line is a header, remove it: sed 1d "
             "'t.csv' > NEW.csv");
+}
+
+// The first line with text is not always line 1, and the file may be packed.
+TEST(CsvTable, NamesTheLineOfAHeaderOfNumbersInCommandsThatWork) {
+  const TemporaryFolder folder;
+  for (const std::string start : {"", "\n", "sep=,\n"}) {
+    for (const std::string suffix : {"", ".gz", ".zst"}) {
+      const std::string path = (folder.path() / ("it's.csv" + suffix)).string();
+      const std::string text = start + "0,1,2,3\n5,6,7,1\n";
+      const Bytes bytes(text.begin(), text.end());
+      write_file(path, suffix.empty() ? bytes : suffix == ".gz" ? gzip(bytes) : zstd(bytes));
+      const std::string error =
+          message_of<UsageError>([&] { read_csv(*open_byte_stream(path), path, {}); });
+      EXPECT_NE(error.find(start.empty() ? ": line 1 counts" : ": line 2 counts"),
+                std::string::npos)
+          << error;
+      const std::string header = command_in(error, "remove it: ", " > NEW.csv");
+      EXPECT_EQ(output_of(header), start + "5,6,7,1\n") << header;
+      const std::string sample = command_in(error, "names before it: ", " > NEW.csv");
+      const std::string named = output_of(sample);
+      EXPECT_EQ(named, start + "c0,c1,c2,c3\n0,1,2,3\n5,6,7,1\n") << sample;
+      EXPECT_EQ(read(named).targets.labels, (Labels{3, 1}));
+    }
+  }
+  EXPECT_NE(error_of("\nalone,\n1,2\n").find("line 2 names one of 2 columns"), std::string::npos);
+  EXPECT_NE(error_of("\n0,1,2,x\n5,6,7,8\n", {.target_columns = {"2"}})
+                .find("sed '2s/[0-9][0-9]*/c&/g' 't.csv'"),
+            std::string::npos);
+}
+
+TEST(CsvTable, GivesCommandsThatUnpackAPackedFile) {
+  const auto has = [](std::string_view text, const std::string& command) {
+    const std::string error = error_of(text, {}, "z.csv.gz");
+    EXPECT_NE(error.find(": " + command + " > NEW.csv"), std::string::npos) << error;
+  };
+  has("2019,2021,price\n", "zcat 'z.csv.gz' | sed 1d");
+  has("# made by a program\n", "zcat 'z.csv.gz' | sed '/^#/d'");
+  has("1\t2\n", "zcat 'z.csv.gz' | sed 's/\\t/,/g'");
+  has("\xFF\xFE", "zcat 'z.csv.gz' | iconv -f UTF-16 -t UTF-8");
+  const CsvTable table = read("a,id,label\n1,2,0\n", {}, "z.csv.zst");
+  ASSERT_EQ(table.notes.size(), 1U);
+  EXPECT_NE(table.notes[0].find("zstdcat 'z.csv.zst' | cut -d, -f2 --complement > NEW.csv"),
+            std::string::npos)
+      << table.notes[0];
 }
 
 TEST(CsvTable, AsksWhichColumnANumberThatIsANameMeans) {
@@ -298,11 +382,44 @@ TEST(CsvFeatures, AreThoseAtThePlacesOfTheTrainingWithoutAHeader) {
             "that it was trained on");
 }
 
+TEST(CsvFeatures, WithoutAHeaderBeginWithALineOfNumbersAndTheNameOfAClass) {
+  for (const std::string training : {"4,0,6,1\n", "a,b,c,label\n4,0,6,1\n"}) {
+    EXPECT_EQ(predict_from("1,2,3,cat\n7,8,9,dog\n", training).features,
+              (Features{1, 2, 3, 7, 8, 9}))
+        << training;
+  }
+  EXPECT_EQ(predict_from("cat,0,1\n", "1,5,5\n", {.label_column = "1"}).features, (Features{0, 1}));
+}
+
+TEST(CsvFeatures, AfterAFirstLineThatMayBeAHeaderOfNumbersAreRefused) {
+  const auto refusal = [](std::string_view text, std::string_view training) {
+    return message_of<UsageError>([&] { predict_from(text, training); });
+  };
+  const std::string_view without = "4,0,6,1\n";
+  EXPECT_EQ(refusal("\n0,1,2,3\n5,6,7,1\n", without),
+            "p.csv: line 2 counts the columns, 0,1,2,3, as a header of numbers does; if it is a "
+            "header, remove it: sed 2d 'p.csv' > NEW.csv; if it is a sample, put names before it: "
+            "sed '2{h;s/[0-9][0-9]*/c&/g;G}' 'p.csv' > NEW.csv");
+  for (const char* text : {"0,1,2\n5,6,7\n", "0,1,2,label\n5,6,7,1\n"}) {
+    EXPECT_NE(refusal(text, without).find("line 1 counts the columns"), std::string::npos) << text;
+  }
+  EXPECT_NE(refusal("0\n7\n", "1,0\n").find("line 1 counts the columns"), std::string::npos);
+  // Names that the network was not trained on would be refused next.
+  EXPECT_NE(refusal("0,1\n5,6\n", "a,b,label\n1,2,0\n")
+                .find("if it is a sample, put the header a,b before it"),
+            std::string::npos);
+  EXPECT_EQ(predict_from("c0,c1,c2,c3\n0,1,2,3\n", without).features, (Features{0, 1, 2}));
+  // The numbers are those that the network was trained on.
+  const std::string_view numbers = "0,1,2,label\n4,5,6,0\n";
+  EXPECT_EQ(predict_from("0,1,2\n7,8,9\n", numbers).features, (Features{7, 8, 9}));
+  EXPECT_EQ(predict_from("0,1,2,class\n7,8,9,1\n", numbers).features, (Features{7, 8, 9}));
+}
+
 TEST(CsvTable, IsTheSameForLinesThatCrossTheChunksOfReading) {
   std::string text;
   Features features;
   for (int i = 0; i < 100000; ++i) {
-    text += std::to_string(i) + ",1\n";
+    text += std::to_string(i) + ",2\n";
     features.push_back(static_cast<float>(i));
   }
   EXPECT_EQ(read(text).features, features);

@@ -97,7 +97,15 @@ TEST_F(CsvFile, MayBeAFolderOfSplits) {
   const std::string train = (folder_.path() / "train.csv").string();
   const std::string test = (folder_.path() / "test.csv").string();
   EXPECT_EQ(error(""), train + " has a header, and " + test + " has none; give " + test +
-                           " the same one: (sed 1q '" + train + "'; cat '" + test + "') > NEW.csv");
+                           " the same one: (sed -n 1p '" + train + "'; cat '" + test +
+                           "') > NEW.csv");
+  const std::string packed = "\na,b,y\n1,2,0\n1,2,1\n";
+  write_file(train + ".gz", gzip(Bytes(packed.begin(), packed.end())));
+  std::filesystem::remove(train);
+  EXPECT_NE(error("").find(": (zcat '" + train + ".gz' | sed -n 2p; cat '" + test + "') > NEW.csv"),
+            std::string::npos)
+      << error("");
+  std::filesystem::remove(train + ".gz");
   put("train.csv", "a,b,c,y\n1,2,3,0\n");
   put("test.csv", "a,c,b,y\n1,2,3,1\n");
   EXPECT_NE(error("").find("test.csv: feature 2 is 'c', but 'b' in "), std::string::npos)
