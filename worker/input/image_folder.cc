@@ -25,7 +25,7 @@ constexpr std::uint32_t kOneIn = 10;
 // them.
 constexpr std::array<std::string_view, 2> kTrainNames = {"train", "training"};
 constexpr std::array<std::string_view, 2> kTestNames = {"test", "testing"};
-constexpr std::array<std::string_view, 3> kValidationNames = {"val", "valid", "validation"};
+constexpr std::array<std::string_view, 4> kValidationNames = {"val", "valid", "validation", "eval"};
 // Folders that archivers, file servers and desktops make beside pictures.
 constexpr std::array<std::string_view, 6> kSystemFolders = {
     "__MACOSX", "@eaDir", "#recycle", "$RECYCLE.BIN", "System Volume Information", "lost+found"};
@@ -163,11 +163,16 @@ ImageFolder scan(const fs::path& root, bool is_split) {
   bool has_pictures = false;
   const std::vector<Entry> entries = entries_of(root);
   if (const fs::path inner = behind_single_folders(root); inner != root) {
+    std::string emptied;
+    for (fs::path each = inner; each != root; each = each.parent_path()) {
+      emptied += fmt::format(" '{}'", printable(each.string()));
+    }
     refuse(root,
-           fmt::format("its one folder has folders of its own; expected a folder per class; {}",
-                       is_split ? fmt::format("move them up: mv '{}'/* '{}'/",
-                                              printable(inner.string()), printable(root.string()))
-                                : "give --data images:" + printable(inner.string())));
+           fmt::format(
+               "its one folder has folders of its own; expected a folder per class; {}",
+               is_split ? fmt::format("move them up: mv '{}'/* '{}'/ && rmdir{}",
+                                      printable(inner.string()), printable(root.string()), emptied)
+                        : "give --data images:" + printable(inner.string())));
   }
   add_left_out_folders(root, "", left_out);
   for (const Entry& entry : entries) {
@@ -194,8 +199,8 @@ ImageFolder scan(const fs::path& root, bool is_split) {
                                         left_out.num_files == 1 ? "" : "s"));
   }
   if (!left_out.folders.empty()) {
-    log(LogLevel::kInfo, fmt::format("--data images: {}: left out {} hidden folder{} or of a "
-                                     "system, the first is {}",
+    log(LogLevel::kInfo, fmt::format("--data images: {}: left out {} hidden or system folder{}, "
+                                     "the first is {}",
                                      printable(root.string()), left_out.folders.size(),
                                      left_out.folders.size() == 1 ? "" : "s",
                                      *std::ranges::min_element(left_out.folders)));
@@ -264,8 +269,9 @@ fs::path find_split(const fs::path& folder, std::span<const std::string_view> na
   return found;
 }
 
-// Logs the folders beside train that are not read: their names may be meant for a split.
-void name_other_folders(const fs::path& folder) {
+// Logs the folders beside the one of training pictures that are not read: their names may be meant
+// for a split. train: the name of that folder.
+void name_other_folders(const fs::path& folder, const std::string& train) {
   std::vector<std::string> others;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
@@ -279,9 +285,9 @@ void name_other_folders(const fs::path& folder) {
   if (others.empty()) return;
   std::ranges::sort(others);
   log(LogLevel::kWarning,
-      fmt::format("--data images: {}: not read beside train: {}; a folder of a split is test, {}",
-                  printable(folder.string()), fmt::join(others, ", "),
-                  fmt::join(kValidationNames, " or ")));
+      fmt::format("--data images: {}: not read beside {}: {}; a folder of a split is {}, or {}",
+                  printable(folder.string()), printable(train), fmt::join(others, ", "),
+                  fmt::join(kTestNames, " or "), fmt::join(kValidationNames, " or ")));
 }
 
 }  // namespace
@@ -306,7 +312,7 @@ ImageFolders find_images(const fs::path& folder) {
   // A folder train with pictures in it, and without folders, is the class of that name.
   if (!has_names) return hold_out(scan(folder, false));
   const fs::path train = find_split(folder, kTrainNames, "training");
-  name_other_folders(folder);
+  name_other_folders(folder, train.filename().string());
   const fs::path test = find_split(folder, kTestNames, "test");
   const fs::path validation = find_split(folder, kValidationNames, "validation");
   if (test.empty() && validation.empty()) return hold_out(scan(train, true));

@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "models/base/errors.h"
 #include "tests/worker/input/packed_files.h"
@@ -67,7 +69,7 @@ TEST_F(ImageFolderTest, TakesOneFolderWithAnotherNameForTheValidation) {
   for (const char* name : {"train/a/1.jpg", "train/b/1.jpg", "test/a/1.jpg", "test/b/1.jpg"}) {
     touch(name);
   }
-  for (const char* name : {"valid", "validation"}) {
+  for (const char* name : {"valid", "validation", "eval"}) {
     const std::filesystem::path split = folder_.path() / name;
     touch(split / "a/2.jpg");
     touch(split / "b/2.jpg");
@@ -78,7 +80,8 @@ TEST_F(ImageFolderTest, TakesOneFolderWithAnotherNameForTheValidation) {
     EXPECT_EQ(names_of(*find_images(folder_.path()).validation), (Names{"a/2.jpg", "b/2.jpg"}));
     std::filesystem::rename(folder_.path() / "val", split);
     touch("val/a/1.jpg");
-    EXPECT_EQ(error(), std::string("--data images: DIR: folders val and ") + name +
+    EXPECT_EQ(error(), "--data images: DIR: folders " + std::min<std::string>("val", name) +
+                           " and " + std::max<std::string>("val", name) +
                            "; expected one folder of validation pictures");
     std::filesystem::remove_all(folder_.path() / "val");
     std::filesystem::remove_all(split);
@@ -120,7 +123,7 @@ TEST_F(ImageFolderTest, LeavesOutFoldersOfSystemsAndHiddenOnes) {
   const std::string text = testing::internal::GetCapturedStderr();
   EXPECT_EQ(names_of(folders.train), (Names{"a/1.jpg", "b/1.jpg"}));
   EXPECT_EQ(text.find("not read beside train"), std::string::npos) << text;
-  EXPECT_NE(text.find("left out 3 hidden folders or of a system, the first is __MACOSX"),
+  EXPECT_NE(text.find("left out 3 hidden or system folders, the first is __MACOSX"),
             std::string::npos)
       << text;
 }
@@ -136,7 +139,19 @@ TEST_F(ImageFolderTest, NamesTheFolderInsideTheOneThatWasGiven) {
   std::filesystem::rename(folder_.path() / "pictures", folder_.path() / "train");
   EXPECT_EQ(error(),
             "--data images: DIR/train: its one folder has folders of its own; expected a folder "
-            "per class; move them up: mv 'DIR/train/photos'/* 'DIR/train'/");
+            "per class; move them up: mv 'DIR/train/photos'/* 'DIR/train'/ && rmdir "
+            "'DIR/train/photos'");
+}
+
+TEST_F(ImageFolderTest, CanBeReadAfterTheCommandThatMovesFoldersUp) {
+  for (const char* name :
+       {"train/all/photos/a/1.jpg", "train/all/photos/b/1.jpg", "test/a/2.jpg", "test/b/2.jpg"}) {
+    touch(name);
+  }
+  const std::string message = message_of<UsageError>([&] { find_images(folder_.path()); });
+  const std::string command = message.substr(message.find("mv '"));
+  ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  EXPECT_EQ(names_of(find_images(folder_.path()).train), (Names{"a/1.jpg", "b/1.jpg"}));
 }
 
 TEST_F(ImageFolderTest, SaysWhatToDoWithTestPicturesWithoutClasses) {
@@ -154,7 +169,14 @@ TEST_F(ImageFolderTest, NamesFoldersBesideTrainThatAreNotRead) {
   }
   testing::internal::CaptureStderr();
   find_images(folder_.path());
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("not read beside train: dev, extra;"),
+  EXPECT_NE(testing::internal::GetCapturedStderr().find(
+                "not read beside train: dev, extra; a folder of a split is test or testing, or val "
+                "or valid or validation or eval"),
+            std::string::npos);
+  std::filesystem::rename(folder_.path() / "train", folder_.path() / "Training");
+  testing::internal::CaptureStderr();
+  find_images(folder_.path());
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("not read beside Training: dev, extra;"),
             std::string::npos);
 }
 
