@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <optional>
@@ -60,6 +61,20 @@ std::string list_of(const std::vector<std::string>& names) {
   if (names.size() > listed) text += fmt::format(" and {} more", names.size() - listed);
   return text;
 }
+
+// How PyTorch names a tensor from which it computes a parameter, and the call that makes a
+// parameter of the result. {} is the parameter's name. Source: torch/nn/utils: prune.py,
+// weight_norm.py, spectral_norm.py, parametrize.py.
+struct ComputedForm {
+  std::string_view part;
+  std::string_view call;
+};
+constexpr std::array<ComputedForm, 5> kComputedForms = {
+    {{"{}_mask", "prune.remove(LAYER, '{}')"},
+     {"{}_g", "remove_weight_norm(LAYER, '{}')"},
+     {"{}_u", "remove_spectral_norm(LAYER, '{}')"},
+     {"parametrizations.{}.original", "parametrize.remove_parametrizations(LAYER, '{}')"},
+     {"parametrizations.{}.original0", "parametrize.remove_parametrizations(LAYER, '{}')"}}};
 
 // Loads one file into one network.
 class WeightsLoader {
@@ -165,6 +180,7 @@ class WeightsLoader {
     const Shape shape = shape_in_file(parameter);
     const TensorEntry* entry = find(parameter.name);
     if (!fits(entry, shape)) {
+      if (entry == nullptr) refuse_computed(parameter.name);
       const bool is_first_of_head = !head_.empty() && static_cast<int>(i) == *head_.begin();
       if (!head_.contains(static_cast<int>(i)) ||
           (is_first_of_head && entry != nullptr && has_other_inputs(*entry, shape))) {
@@ -224,6 +240,7 @@ class WeightsLoader {
   void refuse_unrelated() const {
     const auto is_found = [&](const Parameter& parameter) { return find(parameter.name); };
     if (std::ranges::any_of(graph_.parameters, is_found)) return;
+    for (const Parameter& parameter : graph_.parameters) refuse_computed(parameter.name);
     std::vector<std::string> names;
     for (const TensorEntry& entry : file_.tensors()) {
       if (!entry.name.ends_with(kCounterSuffix)) names.push_back(entry.name);
@@ -234,6 +251,26 @@ class WeightsLoader {
         "the file belongs to, or a file with its tensors under the names of the network",
         path_.string(), graph_.name, graph_.parameters.front().name,
         names.empty() ? "no tensors" : list_of(names), advice_for_shard()));
+  }
+
+  // Throws UsageError if the file has a parameter as the tensors from which PyTorch computes it, as
+  // that of a pruned layer.
+  void refuse_computed(const std::string& name) const {
+    const std::size_t leaf = name.rfind('.') + 1;
+    for (const ComputedForm& form : kComputedForms) {
+      const std::string part =
+          name.substr(0, leaf) + fmt::format(fmt::runtime(form.part), name.substr(leaf));
+      const auto found = std::ranges::find_if(file_.tensors(), [&](const TensorEntry& entry) {
+        return entry.name == part || entry.name.ends_with("." + part);
+      });
+      if (found == file_.tensors().end()) continue;
+      throw UsageError(fmt::format(
+          "--init-from {}: network {} has {}, which the file has as {} and others, from which "
+          "PyTorch computes it; call torch.nn.utils.{} for each such layer, and save the "
+          "state_dict again",
+          path_.string(), graph_.name, name, found->name,
+          fmt::format(fmt::runtime(form.call), name.substr(leaf))));
+    }
   }
 
   [[noreturn]] void refuse_tensor(const std::string& name, const Shape& shape,

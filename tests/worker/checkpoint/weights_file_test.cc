@@ -282,6 +282,49 @@ TEST_F(WeightsFile, ThatLacksATensorIsRefusedByName) {
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "small has bn.weight [3], which the file lacks", error);
 }
 
+TEST_F(WeightsFile, WithAParameterThatPyTorchComputesNamesTheCallThatEndsIt) {
+  const std::array<std::pair<std::vector<std::string>, std::string>, 5> forms = {
+      {{{"weight_orig", "weight_mask"}, "prune.remove(LAYER, 'weight')"},
+       {{"weight_g", "weight_v"}, "remove_weight_norm(LAYER, 'weight')"},
+       {{"weight_orig", "weight_u"}, "remove_spectral_norm(LAYER, 'weight')"},
+       {{"parametrizations.weight.original"},
+        "parametrize.remove_parametrizations(LAYER, 'weight')"},
+       {{"parametrizations.weight.original0", "parametrizations.weight.original1"},
+        "parametrize.remove_parametrizations(LAYER, 'weight')"}}};
+  for (const auto& [parts, call] : forms) {
+    for (const std::string layer : {"conv.", "fc."}) {  // fc is the head, which may be fresh
+      for (const std::string prefix : {"", "module."}) {
+        std::vector<RawTensor> tensors;
+        for (const RawTensor& tensor : small_file(5)) {
+          RawTensor named = tensor;
+          named.name = prefix + tensor.name;
+          if (tensor.name != layer + "weight") {
+            tensors.push_back(named);
+            continue;
+          }
+          for (const std::string& part : parts) {
+            named.name = prefix + layer + part;
+            tensors.push_back(named);
+          }
+        }
+        write(tensors);
+        const std::string error = usage_error_of(checkpoint_graph());
+        EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                            "network small has " + layer + "weight, which the file has as ", error);
+        EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                            "call torch.nn.utils." + call + " for each such layer", error);
+      }
+    }
+  }
+}
+
+TEST_F(WeightsFile, AllOfWhoseParametersPyTorchComputesNamesTheCall) {
+  write({{"conv.weight_orig", "F32", {1}, bytes_of<float>({1.0F})},
+         {"conv.weight_mask", "F32", {1}, bytes_of<float>({1.0F})}});
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "call torch.nn.utils.prune.remove(LAYER, 'weight')",
+                      usage_error_of(checkpoint_graph()));
+}
+
 TEST_F(WeightsFile, WithAnotherShapeNamesBoth) {
   std::vector<RawTensor> tensors = small_file(5);
   tensors[0] = {"conv.weight", "F32", {3, 2, 1, 1}, bytes_of(exact_values("conv", 6))};
