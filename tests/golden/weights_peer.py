@@ -82,7 +82,15 @@ def with_torch():
         "ddp.pth": {"module._orig_mod." + key: value for key, value in weights.items()},
         "parameters.pth": {key: torch.nn.Parameter(value) for key, value in weights.items()},
         "double.pth": {key: value.double() for key, value in weights.items()},
+        "tuple.pth": (weights, {"epoch": 3}), "lists.pth": {"models": [[weights]]}, "queue.pth": collections.deque([weights]),
+        "arrays.pth": {key: value.numpy() for key, value in weights.items()},
+        "foreign_arrays.pth": {key: np.asfortranarray(value.numpy().astype(">f8")) for key, value in weights.items()},
+        "words TO FROM STATE.pth": weights,
     }
+    log = [np.array(["text"]), np.array([None]), np.longdouble(1), np.zeros(0), np.asmatrix([[1.0]])]
+    circle = {"state_dict": weights, "log": log}
+    circle["self"] = [circle]
+    forms["circle.pth"] = circle
     for key in ("net", "params", "model_state", "model", "state_dict", "model_state_dict", "model_ema"):
         forms[f"key_{key}.pth"] = {key: weights, "epoch": 3}
     for name, form in forms.items():
@@ -105,15 +113,12 @@ def with_torch():
 
     torch.save({"state_dict": weights, "stranger": Stranger()}, "stranger.pth")
     torch.save({"state_dict": weights, "stranger": Stranger()}, "old_stranger.pth", _use_new_zipfile_serialization=False)
-    files = [*forms, "old.pth", "old_without_suffix", "protocol5.pth", "script.pt", "stranger.pth", "old_stranger.pth",
-             "shards/pytorch_model.bin.index.json"]
-    for name in files:
-        line = printed_line(train("--model", "mlp", "--init-from", name, fails=True))
-        kept = pickle.Unpickler, pickle.load
-        run_line(line, name in ("module.pt", "script.pt", "stranger.pth"))
-        pickle.Unpickler, pickle.load = kept
-        written = re.search(r"'([^']*\.safetensors)'", line[-1])[1]
-        note = train("--model", "mlp", "--init-from", written, "--checkpoint-dir", name + ".run")
+    torch.save(forms["arrays.pth"], "arrays5.pth", pickle_protocol=5)
+    files = [*forms, "old.pth", "arrays5.pth", "old_without_suffix", "protocol5.pth", "script.pt", "stranger.pth",
+             "old_stranger.pth", "shards/pytorch_model.bin.index.json"]
+
+    def require_weights(name, file):
+        note = train("--model", "mlp", "--init-from", file, "--checkpoint-dir", name + ".run")
         if "4 tensors" not in note or "fresh" in note:
             sys.exit(f"{name}: {note}")
         trained = safetensors.torch.load_file(glob.glob(glob.escape(name) + ".run/*.safetensors")[0])
@@ -121,8 +126,37 @@ def with_torch():
             if not torch.equal(trained[key], value):
                 sys.exit(f"{name}: {key} has other values")
         print(f"{name}: as saved")
+
+    for name in files:
+        line = printed_line(train("--model", "mlp", "--init-from", name, fails=True))
+        kept = pickle.Unpickler, pickle.load
+        run_line(line, name in ("module.pt", "script.pt", "stranger.pth"))
+        pickle.Unpickler, pickle.load = kept
+        require_weights(name, re.search(r"'([^']*\.safetensors)'", line[-1])[1])
     if os.path.exists("code_of_the_file_ran"):
         sys.exit("the line ran code that the file names")
+
+    torch.save({"epoch": 3, "log": [1.0, "text"]}, "empty.pth")
+    said = run(*printed_line(train("--model", "mlp", "--init-from", "empty.pth", fails=True)), fails=True)
+    if "empty.pth has no tensor" not in said or "Traceback" in said or os.path.exists("empty.safetensors"):
+        sys.exit(f"empty.pth: {said}")
+
+    # Files with two networks: the line keeps the first.
+    torch.save({"models": [weights, other]}, "two.pth")
+    run_line(printed_line(train("--model", "mlp", "--init-from", "two.pth", fails=True)), True)
+    both = {"module.encoder_k." + key: value for key, value in weights.items()}
+    both.update({"module.encoder_q." + key: value for key, value in other.items()})
+    safetensors.torch.save_file(both, "moco.safetensors")
+    os.makedirs("two_shards", exist_ok=True)
+    files = {key: f"model-0000{1 + i % 2}-of-00002.safetensors" for i, key in enumerate(both)}
+    for file in set(files.values()):
+        safetensors.torch.save_file({key: both[key] for key in both if files[key] == file}, "two_shards/" + file)
+    with open("two_shards/model.safetensors.index.json", "w", encoding="utf-8") as index:
+        json.dump({"weight_map": files}, index)
+    for name in ("two.safetensors", "moco.safetensors", "two_shards/model.safetensors.index.json"):
+        run_line(printed_line(train("--model", "mlp", "--init-from", name, fails=True)), False)
+        require_weights(name, "ONE.safetensors")
+        os.remove("ONE.safetensors")
 
 
 def with_keras():

@@ -38,23 +38,35 @@ constexpr std::string_view kLfsPointer = "version ";
 // 0x1950a86a20f9469cfc6c, of 10 bytes. Source: torch/serialization.py, MAGIC_NUMBER.
 constexpr std::string_view kTorchPickle = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
 
-// Reads a file of torch.save, of any kind. Every class but those of tensors is replaced by a
-// dictionary that takes any state, so that no code of the file runs, and a whole module, or an
-// object of a class that is not installed, becomes dictionaries as well. All tensors get the names
-// of the dictionaries that they are in; TensorNames finds the network among them. clone() parts
-// tensors that share their memory, which safetensors refuses. STATE becomes what is read.
+// Reads a file of torch.save, of any kind. Every class but those of tensors and arrays is replaced
+// by a dictionary that takes any state, so that no code of the file runs, and a whole module, or an
+// object of a class that is not installed, becomes dictionaries as well. All tensors and arrays get
+// the names of the dictionaries, and the numbers in the lists, that they are in; TensorNames finds
+// the network among them. clone() parts tensors that share their memory, which safetensors refuses.
+// NumPy's functions stand here, because their modules have other names in NumPy 1; old pickles make
+// bytes by calls. $STATE becomes what is read, $FROM and $TO the files.
 constexpr std::string_view kReadTorch =
-    "import pickle as p, torch, safetensors.torch as s; B = p.Unpickler; C = type('C', (dict,), "
-    "{**dict.fromkeys(('append', 'extend'), lambda *a: None), '__init__': lambda o, *a, **k: "
-    "o.update(enumerate(a)), '__setstate__': lambda o, d: o.update(d if isinstance(d, dict) else "
-    "{}), '__hash__': object.__hash__}); U = type('U', (B,), {'find_class': lambda u, m, n: "
-    "B.find_class(u, m, n) if m[:5] == 'torch' and (n[:10] in ('_rebuild_t', '_rebuild_p', "
-    "'_rebuild_f') or n in ('Tensor', 'Parameter', 'Buffer')) else C}); p.Unpickler, p.load = U, "
-    "lambda f, **k: U(f, **k).load(); F = lambda d, q='': {a: b for k, v in d.items() for a, b in "
-    "F(v, q if k in ('_parameters', '_buffers', '_modules') else f'{q}{k}.').items()} if "
-    "isinstance(d, dict) else {q[:-1]: d.detach().clone().contiguous()} if torch.is_tensor(d) else "
-    "{}; L = lambda x: (lambda d: F(getattr(d, 'state_dict', lambda: d)()))(torch.load(x, "
-    "map_location='cpu', weights_only=False)); s.save_file(STATE, 'TO')";
+    "import pickle as p, sys, torch, safetensors.torch as s; B = p.Unpickler; C = type('C', "
+    "(dict,), {'append': lambda o, v: o.update({len(o): v}), 'extend': lambda o, v: "
+    "o.update(enumerate(v, len(o))), '__init__': lambda o, *a, **k: o.update(enumerate(a)), "
+    "'__setstate__': lambda o, d: o.update(d if isinstance(d, dict) else {}), '__hash__': "
+    "object.__hash__}); K = {('_codecs', 'encode'): str.encode, **dict.fromkeys((('builtins', "
+    "'bytes'), ('__builtin__', 'bytes')), lambda *a: b'')}; N = lambda n: (lambda m: {'ndarray': "
+    "m.ndarray, 'dtype': m.dtype, '_reconstruct': lambda t, *a: m.ndarray(*a), '_frombuffer': "
+    "lambda b, t, n, o: m.frombuffer(b, t).reshape(n, order=o)}.get(n, C))(__import__('numpy')); "
+    "U = type('U', (B,), {'find_class': lambda u, m, n: K[m, n] if (m, n) in K else N(n) if "
+    "m[:5] == 'numpy' else B.find_class(u, m, n) if m[:5] == 'torch' and (n[:10] in "
+    "('_rebuild_t', '_rebuild_p', '_rebuild_f') or n in ('Tensor', 'Parameter', 'Buffer')) else "
+    "C}); p.Unpickler, p.load = U, lambda f, **k: U(f, **k).load(); F = lambda d, q='', w=(): {} "
+    "if id(d) in w else {a: b for k, v in (d.items() if isinstance(d, dict) else enumerate(d)) "
+    "for a, b in F(v, q if k in ('_parameters', '_buffers', '_modules') else f'{q}{k}.', (*w, "
+    "id(d))).items()} if isinstance(d, (dict, list, tuple)) else {q[:-1]: "
+    "d.detach().clone().contiguous()} if torch.is_tensor(d) else {q[:-1]: "
+    "torch.from_numpy(d.astype(d.dtype.newbyteorder('='))).contiguous()} if getattr(getattr(d, "
+    "'dtype', 0), 'char', '-') in 'efdbhilqB' else {}; L = lambda x: (lambda d: F(getattr(d, "
+    "'state_dict', lambda: d)()))(torch.load(x, map_location='cpu', weights_only=False)); T = "
+    "$STATE; T or sys.exit('$FROM has no tensor; save the state_dict of the network'); "
+    "s.save_file(T, '$TO')";
 
 std::string replaced(std::string text, std::string_view word, std::string_view by) {
   return text.replace(text.find(word), word.size(), by);
@@ -125,6 +137,10 @@ std::string keras_advice(const std::string& load, const std::string& from, const
 
 }  // namespace
 
+std::string in_python_line(const std::string& text, const std::string& other) {
+  return text.find_first_of("'\"\\$`!") == std::string::npos ? text : other;
+}
+
 void refuse_foreign_file(const fs::path& path, std::string_view network) {
   std::error_code ignored;
   const auto type = fs::status(path, ignored).type();
@@ -134,10 +150,8 @@ void refuse_foreign_file(const fs::path& path, std::string_view network) {
   }
   const ForeignFormat format = format_of(path);
   if (format == ForeignFormat::kNone) return;
-  // The line quotes both paths, for Python and for the shell.
-  const bool is_quotable = path.string().find_first_of("'\"\\$`") == std::string::npos;
-  const std::string from = is_quotable ? path.string() : "FILE";
-  fs::path other = is_quotable ? path : fs::path("FILE");
+  const std::string from = in_python_line(path.string(), "FILE");
+  fs::path other = from;
   if (other.extension() == ".json") other.replace_extension().replace_extension();
   other.replace_extension(other.extension() == ".safetensors" ? ".converted.safetensors"
                                                               : ".safetensors");
@@ -166,7 +180,8 @@ void refuse_foreign_file(const fs::path& path, std::string_view network) {
         path.string(), to));
   }
   const auto refuse_torch = [&](std::string_view what, const std::string& state) {
-    refuse(what, replaced(replaced(std::string(kReadTorch), "STATE", state), "TO", to));
+    const std::string line = replaced(std::string(kReadTorch), "$STATE", state);
+    refuse(what, replaced(replaced(line, "$FROM", from), "$TO", to));
   };
   if (format == ForeignFormat::kTorch) refuse_torch("PyTorch", fmt::format("L('{}')", from));
   if (format == ForeignFormat::kTorchShards) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 namespace syncopate {
@@ -11,5 +12,9 @@ namespace syncopate {
 // (.keras, .h5) or of ONNX. network: the name of the network that the weights are for. Returns for
 // all other files, also for one that does not exist.
 void refuse_foreign_file(const std::filesystem::path& path, std::string_view network);
+
+// Returns `text` if it can stand in a printed line such as python3 -c "load('TEXT')", within the
+// quotes of Python and of the shell; else `other`.
+std::string in_python_line(const std::string& text, const std::string& other);
 
 }  // namespace syncopate

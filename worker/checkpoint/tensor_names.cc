@@ -9,6 +9,8 @@
 #include <set>
 
 #include "models/base/errors.h"
+#include "worker/checkpoint/foreign_file.h"
+#include "worker/checkpoint/stored_weights.h"
 
 namespace syncopate {
 namespace {
@@ -51,6 +53,25 @@ bool is_of_average(std::string_view prefix) {
     word.clear();
   }
   return false;
+}
+
+// Returns the beginning of a tensor's name that is this prefix and the wrappers before and in it.
+std::string_view with_wrappers(std::string_view name, std::string_view prefix) {
+  std::size_t end = 0;
+  while (without_wrappers(name.substr(0, end)).size() < prefix.size()) {
+    end = std::min(name.find_first_of("./", end), name.size() - 1) + 1;
+  }
+  return name.substr(0, end);
+}
+
+// Returns the Python that loads the tensors of a file, or of the shards of an index.
+std::string python_that_loads(const std::filesystem::path& path) {
+  const std::string file = in_python_line(path.string(), "FILE");
+  if (!is_json_file(path)) return fmt::format("s.load_file('{}')", file);
+  return fmt::format(
+      "{{a: b for x in set(__import__('json').load(open('{}'))['weight_map'].values()) for a, b in "
+      "s.load_file('{}' + x).items()}}",
+      file, file.substr(0, file.find_last_of('/') + 1));
 }
 
 using Tensors = std::vector<const TensorEntry*>;
@@ -115,13 +136,21 @@ TensorNames::TensorNames(const std::vector<TensorEntry>& tensors,
   });
   const std::vector<std::string> all = prefixes;
   remove_unless_all(prefixes, is_of_average);
+  const auto in_file = [&](const std::string& prefix) {
+    return std::string(with_wrappers(candidates.at(prefix).begin()->second.front()->name, prefix));
+  };
   if (prefixes.size() > 1) {
-    const auto shown = std::span(prefixes).first(std::min(prefixes.size(), kListedPrefixes));
+    std::vector<std::string> shown;
+    for (const std::string& prefix : prefixes) {
+      if (shown.size() < kListedPrefixes) shown.push_back(in_file(prefix));
+    }
     throw UsageError(fmt::format(
-        "--init-from {0} has the tensors of the network {1} times, under {2}; keep those of one: "
-        "python3 -c \"import safetensors.torch as s; s.save_file({{k: v for k, v in "
-        "s.load_file('{0}').items() if k.startswith('{3}')}}, 'ONE.safetensors')\"",
-        path.string(), prefixes.size(), fmt::join(shown, ", "), prefixes.front()));
+        "--init-from {} has the tensors of the network {} times, under {}; keep those of one: "
+        "python3 -c \"import safetensors.torch as s; q = '{}'; s.save_file({{k[len(q):]: v for k, "
+        "v "
+        "in {}.items() if k.startswith(q)}}, 'ONE.safetensors')\"",
+        path.string(), prefixes.size(), fmt::join(shown, ", "),
+        in_python_line(shown.front(), "PREFIX"), python_that_loads(path)));
   }
   // If no prefix fits, that of most tensors serves the message that names a missing one.
   if (!fits) {
@@ -156,7 +185,7 @@ TensorNames::TensorNames(const std::vector<TensorEntry>& tensors,
   if (all.size() > 1) {
     std::vector<std::string> others;
     for (const std::string& other : all) {
-      if (other != prefix) others.push_back(other);
+      if (other != prefix) others.push_back(in_file(other));
     }
     note_ += fmt::format(", not {}", fmt::join(others, ", "));
   }

@@ -124,10 +124,29 @@ TEST_F(NamesOfWeights, UnderSeveralPrefixesAreThoseWhoseShapesFitOrAreRefused) {
   EXPECT_PRED_FORMAT2(testing::IsSubstring,
                       "has the tensors of the network 2 times, under student., teacher.; keep",
                       refusal);
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "if k.startswith('student.')}", refusal);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                      "q = 'student.'; s.save_file({k[len(q):]: v for k, v in s.load_file('" +
+                          path_.string() + "').items() if k.startswith(q)}, 'ONE.safetensors')\"",
+                      refusal);
   tensors[0].shape = {1, 54};
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "without the prefix teacher.", load(tensors));
   EXPECT_TRUE(all_values_are(3.0F));
+}
+
+// The line compares names as the file has them.
+TEST_F(NamesOfWeights, UnderSeveralPrefixesBehindAWrapperAreNamedWithIt) {
+  std::vector<RawTensor> tensors = tensors_named("module.encoder_q.", 2.0F);
+  for (RawTensor& tensor : tensors_named("module.encoder_k._orig_mod.", 3.0F)) {
+    tensors.push_back(tensor);
+  }
+  const std::string refusal = load(tensors);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                      "2 times, under module.encoder_k., module.encoder_q.; keep", refusal);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "q = 'module.encoder_k.'; ", refusal);
+  tensors = tensors_named("module.ema.", 2.0F);
+  for (RawTensor& tensor : tensors_named("module.net.", 3.0F)) tensors.push_back(tensor);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "without the prefix module.net., not module.ema.)",
+                      load(tensors));
 }
 
 TEST_F(NamesOfWeights, OfWhichOneIsThereTwiceAreRefused) {
@@ -181,6 +200,22 @@ TEST_F(ShardedWeights, AreReadByTheirIndex) {
   EXPECT_EQ(load(index_),
             "from model.safetensors.index.json: 7 tensors (names without the prefix model.)");
   EXPECT_TRUE(all_values_are(4.0F));
+}
+
+TEST_F(ShardedWeights, UnderSeveralPrefixesAreReadByTheLineShardByShard) {
+  std::vector<RawTensor> tensors = tensors_named("a.");
+  for (RawTensor& tensor : tensors_named("b.")) tensors.push_back(tensor);
+  write_file(folder_.path() / first_, safetensors_bytes(tensors));
+  std::string map;
+  for (const RawTensor& tensor : tensors) {
+    map += (map.empty() ? "\"" : ", \"") + tensor.name + "\": \"" + first_ + "\"";
+  }
+  write_index("{\"weight_map\": {" + map + "}}");
+  EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                      "for x in set(__import__('json').load(open('" + index_.string() +
+                          "'))['weight_map'].values()) for a, b in s.load_file('" +
+                          folder_.path().string() + "/' + x).items()}.items() if k.startswith(q)}",
+                      load(index_));
 }
 
 TEST_F(ShardedWeights, AreComparedBetweenTasksWithAllTheirBytes) {
