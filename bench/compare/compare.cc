@@ -7,7 +7,9 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <iterator>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <numeric>
 #include <ostream>
@@ -17,10 +19,13 @@
 #include <vector>
 
 #include "bench/compare/comparison_file.h"
+#include "bench/compare/map_file.h"
 #include "bench/compare/real_run.h"
 #include "bench/compare/report/comparison.h"
 #include "bench/compare/report/comparison_report.h"
 #include "bench/compare/report/machine.h"
+#include "bench/compare/report/map_report.h"
+#include "bench/compare/report/strategy_map.h"
 #include "bench/compare/report/verdict.h"
 #include "bench/compare/run_files.h"
 #include "bench/compare/run_plan.h"
@@ -62,7 +67,8 @@ std::string result_text(const RunResult& result) {
 }
 
 std::string seed_text(const RunSpec& run) {
-  return fmt::format("{}, seed {}", run.variant.label, run.seed);
+  return fmt::format("{}{}{}, seed {}", run.cluster, run.cluster.empty() ? "" : ": ",
+                     run.variant.label, run.seed);
 }
 
 // Collects the progress of the runs under the virtual clock. Thread-safe.
@@ -188,6 +194,42 @@ std::vector<TrainOptions> options_of(const std::vector<RunSpec>& runs) {
   return options;
 }
 
+// The runs on one cluster, and their folder.
+struct Part {
+  CompareOptions options;
+  std::vector<RunSpec> runs;
+  std::vector<RunHead> heads;
+  std::unique_ptr<RunFiles> files;
+};
+
+// Returns one part for each of --clusters, or one for the only cluster.
+std::vector<Part> parts_of(const CompareOptions& options, const DataSplits& data,
+                           const Chance& chance) {
+  std::vector<Part> parts;
+  const auto add = [&](const Cluster& cluster) {
+    Part& part = parts.emplace_back();
+    part.options = options;
+    part.options.cluster = cluster;
+    part.runs = runs_of(part.options, data);
+    part.heads = planned_heads(part.options, part.runs, chance);
+  };
+  for (const Cluster& cluster : options.clusters) add(cluster);
+  if (options.clusters.empty()) add(options.cluster);
+  return parts;
+}
+
+std::vector<PlannedFolder> folders_of(const std::vector<Part>& parts) {
+  std::vector<PlannedFolder> folders;
+  for (const Part& part : parts) folders.push_back({part.options.cluster.name, part.heads});
+  return folders;
+}
+
+// A run that is still to be trained.
+struct MissingRun {
+  const Part* part;
+  const RunSpec* run;
+};
+
 // Trains the runs of a comparison that its folder does not have yet.
 class Comparer {
  public:
@@ -195,21 +237,27 @@ class Comparer {
       : options_(options),
         signals_(signals),
         data_(open_classes(options)),
-        runs_(runs_of(options, data_)),
-        weights_notes_(describe_initial_weights(options_of(runs_), data_)),
         facts_{.command = command,
                .machine = machine_here(std::string(program_version())),
                .chance = chance_of(data_)},
-        heads_(planned_heads(options, runs_, facts_.chance)),
-        folder_(options.report.empty() ? numbered_folder("comparison", heads_) : options.report),
-        files_(folder_),
-        display_(make_progress_display(options.show_progress)) {}
+        parts_(parts_of(options, data_, *facts_.chance)),
+        weights_notes_(describe_initial_weights(options_of(parts_.front().runs), data_)),
+        folder_(options.report.empty()
+                    ? numbered_folder(is_map() ? "map" : "comparison", folders_of(parts_))
+                    : options.report),
+        display_(make_progress_display(options.show_progress)) {
+    if (is_map()) map_.emplace(folder_, folders_of(parts_), options.replace);
+    for (Part& part : parts_) {
+      part.files = std::make_unique<RunFiles>(folder_ / part.options.cluster.name);
+    }
+  }
 
   const std::filesystem::path& folder() const noexcept { return folder_; }
 
   // Trains the missing runs. Returns false if a signal stopped the training.
   bool run() {
-    files_.begin(heads_, facts_, options_.replace);
+    for (const Part& part : parts_) part.files->begin(part.heads, facts_, options_.replace);
+    if (map_) map_->write(facts_.command);
     if (options_.report.empty()) display_->note("the results go to the folder " + folder_.string());
     for (const std::string& note : options_.notes) display_->note(note);
     for (const std::string& one : options_.left_out) display_->note("left out: " + one);
@@ -219,22 +267,26 @@ class Comparer {
     }
     display_->note(describe_data(data_, options_.data));
     for (const std::string& note : weights_notes_) display_->note(note);
-    display_->note(fmt::format("comparing {}: {}, with {} each",
-                               count_text(static_cast<int>(options_.variants.size()), "variant"),
-                               count_text(static_cast<int>(runs_.size()), "run"),
-                               count_text(options_.seeds, "seed")));
-    for (const RunSpec& run : runs_) {
-      if (!files_.is_done(run)) missing_.push_back(&run);
+    display_->note(
+        fmt::format("comparing {}{}: {}, with {} each",
+                    count_text(static_cast<int>(options_.variants.size()), "variant"),
+                    is_map() ? " on " + count_text(static_cast<int>(parts_.size()), "cluster") : "",
+                    count_text(num_runs(), "run"), count_text(options_.seeds, "seed")));
+    int failed = 0;
+    for (std::size_t r = 0; r < parts_.front().runs.size(); ++r) {
+      for (const Part& part : parts_) {
+        const RunSpec& run = part.runs[r];
+        if (part.files->is_done(run)) continue;
+        missing_.push_back({&part, &run});
+        if (part.files->has_failed(run)) ++failed;
+      }
     }
-    if (missing_.size() < runs_.size()) {
-      display_->note(fmt::format("{} of {} runs are there already", runs_.size() - missing_.size(),
-                                 runs_.size()));
+    if (std::ssize(missing_) < num_runs()) {
+      display_->note(fmt::format("{} of {} runs are there already",
+                                 num_runs() - static_cast<int>(missing_.size()), num_runs()));
     }
-    const auto failed =
-        std::ranges::count_if(runs_, [&](const RunSpec& run) { return files_.has_failed(run); });
     if (failed > 0) {
-      display_->note(count_text(static_cast<int>(failed), "run") +
-                     " failed before and will be tried again");
+      display_->note(count_text(failed, "run") + " failed before and will be tried again");
     }
     const bool ended = options_.clock == Clock::kVirtual
                            ? run_virtual_ones()
@@ -244,11 +296,18 @@ class Comparer {
   }
 
  private:
+  bool is_map() const noexcept { return !options_.clusters.empty(); }
+  int num_runs() const noexcept {
+    return static_cast<int>(parts_.size() * parts_.front().runs.size());
+  }
+  // Real runs are on one cluster, this machine.
+  const RunFiles& files() const noexcept { return *parts_.front().files; }
+
   bool run_real_ones() {
-    for (const RunSpec* run : missing_) {
-      const RealRunOutcome outcome = run_one_really(*run, number_text());
+    for (const MissingRun& missing : missing_) {
+      const RealRunOutcome outcome = run_one_really(*missing.run, number_text());
       if (outcome.end == RunEnd::kStopped) return false;
-      finish(*run, ending_of(outcome));
+      finish(missing, ending_of(outcome));
     }
     return true;
   }
@@ -257,13 +316,13 @@ class Comparer {
     return run_really(run,
                       {.program = options_.program,
                        .progress_name = fmt::format("[{}] {}", number, seed_text(run)),
-                       .metrics = files_.lines(run),
-                       .log = files_.log(run),
+                       .metrics = files().lines(run),
+                       .log = files().log(run),
                        .total_updates = updates_of(options_, run.variant, data_.train->size()),
                        .max_seconds = options_.seconds,
                        .kills = run.faults.kills,
                        .joins = run.faults.joins,
-                       .checkpoints = files_.checkpoints(run)},
+                       .checkpoints = files().checkpoints(run)},
                       signals_, *display_);
   }
 
@@ -281,9 +340,9 @@ class Comparer {
   // the training.
   bool repeat_disturbed_ones() {
     std::vector<std::pair<const RunSpec*, double>> disturbed;
-    for (const RunSpec& run : runs_) {
-      if (!files_.is_done(run)) continue;
-      const auto result = read_run(files_.result(run));
+    for (const RunSpec& run : parts_.front().runs) {
+      if (!files().is_done(run)) continue;
+      const auto result = read_run(files().result(run));
       if (result->is_disturbed()) disturbed.emplace_back(&run, *result->others_cpu_share);
     }
     if (disturbed.empty()) return true;
@@ -304,30 +363,52 @@ class Comparer {
       const RealRunOutcome outcome = run_one_really(*run, number);
       if (outcome.end == RunEnd::kStopped) return false;
       if (outcome.end == RunEnd::kFailed || *outcome.others_cpu_share >= share) {
-        files_.discard(*run);
+        files().discard(*run);
         display_->note(fmt::format("[{}] {}: the earlier result stays", number, seed_text(*run)));
         continue;
       }
-      files_.finish(*run, ending_of(outcome));
-      note_result(*run, number);
+      files().finish(*run, ending_of(outcome));
+      note_result({&parts_.front(), run}, number);
     }
     return true;
+  }
+
+  // Returns the missing runs, those together that one training serves: runs of which only the times
+  // depend on the cluster.
+  std::vector<std::vector<MissingRun>> trainings() const {
+    std::vector<std::vector<MissingRun>> all;
+    for (const MissingRun& missing : missing_) {
+      const RunSpec& run = *missing.run;
+      const auto is_same = [&](const std::vector<MissingRun>& training) {
+        const RunSpec& first = *training.front().run;
+        return first.variant.label == run.variant.label && first.seed == run.seed &&
+               first.has_equal_weights_in_clusters() && run.has_equal_weights_in_clusters();
+      };
+      const auto same = std::ranges::find_if(all, is_same);
+      if (same != all.end()) {
+        same->push_back(missing);
+      } else {
+        all.push_back({missing});
+      }
+    }
+    return all;
   }
 
   // Trains each run in one thread, so the number of threads has no effect on the results. The
   // calling thread looks at the signals and shows the progress.
   bool run_virtual_ones() {
+    const std::vector<std::vector<MissingRun>> trainings = this->trainings();
     std::atomic<std::size_t> next{0};
     std::atomic<int> working{options_.jobs};
     std::atomic<bool> is_stopped{false};
     std::exception_ptr error;  // of the first thread that cannot continue, such as for a full disk
     const auto work = [&] {
       try {
-        for (std::size_t at = next++; at < missing_.size() && !is_stopped; at = next++) {
-          const RunSpec& run = *missing_[at];
-          const RunEnding ending = run_one_virtually(run, is_stopped);
-          virtual_progress_.erase(run);
-          if (!is_stopped) finish(run, ending);
+        for (std::size_t at = next++; at < trainings.size() && !is_stopped; at = next++) {
+          const RunEnding ending = train_virtually(trainings[at], is_stopped);
+          virtual_progress_.erase(*trainings[at].front().run);
+          if (is_stopped) break;
+          for (const MissingRun& missing : trainings[at]) finish(missing, ending);
         }
       } catch (...) {
         const std::lock_guard lock(mutex_);
@@ -351,15 +432,25 @@ class Comparer {
     return !is_stopped;
   }
 
-  RunEnding run_one_virtually(const RunSpec& run, const std::atomic<bool>& is_stopped) {
+  RunEnding train_virtually(const std::vector<MissingRun>& training,
+                            const std::atomic<bool>& is_stopped) {
     class Stopped {};
+    const RunSpec& run = *training.front().run;
     try {
       virtual_progress_.set(run, 0.0);
-      const auto metrics = make_metrics_writer(files_.lines(run), false);
-      const Summary summary = run_virtually(run, data_, *metrics, [&](double fraction) {
-        virtual_progress_.set(run, fraction);
-        if (is_stopped) throw Stopped();
-      });
+      std::vector<std::unique_ptr<MetricsWriter>> writers;
+      for (const MissingRun& missing : training) {
+        writers.push_back(make_metrics_writer(missing.part->files->lines(*missing.run), false));
+      }
+      std::vector<OtherTimes> others;
+      for (std::size_t i = 1; i < training.size(); ++i) {
+        others.push_back({training[i].run->faults, *writers[i]});
+      }
+      const Summary summary =
+          run_virtually(run, data_, *writers.front(), others, [&](double fraction) {
+            virtual_progress_.set(run, fraction);
+            if (is_stopped) throw Stopped();
+          });
       return {.notes = kills_after(summary.seconds, run.faults.kills)};
     } catch (const Stopped&) {
     } catch (const FileError&) {
@@ -373,40 +464,41 @@ class Comparer {
   // Returns "4/21": the number of the next run to finish, of all runs.
   std::string number_text() const { return count_of_all(done_ + 1); }
   std::string done_text() const { return count_of_all(done_); }
-  std::string count_of_all(std::size_t count) const {
-    return fmt::format("{}/{}", runs_.size() - missing_.size() + count, runs_.size());
+  std::string count_of_all(int count) const {
+    return fmt::format("{}/{}", num_runs() - static_cast<int>(missing_.size()) + count, num_runs());
   }
 
-  void finish(const RunSpec& run, const RunEnding& ending) {
+  void finish(const MissingRun& missing, const RunEnding& ending) {
     const std::lock_guard lock(mutex_);
-    files_.finish(run, ending);
+    missing.part->files->finish(*missing.run, ending);
     const std::string number = number_text();
     ++done_;
-    note_result(run, number);
+    note_result(missing, number);
   }
 
-  void note_result(const RunSpec& run, const std::string& number) {
-    const auto result = read_run(files_.result(run));
+  // A map has many runs, so only those that failed are noted.
+  void note_result(const MissingRun& missing, const std::string& number) {
+    const auto result = read_run(missing.part->files->result(*missing.run));
+    if (is_map() && result && !result->failure) return;
     const std::string text = !result           ? "failed: it left no result"
                              : result->failure ? "failed: " + *result->failure
                                                : result_text(*result);
-    display_->note(fmt::format("[{}] {}: {}", number, seed_text(run), text));
+    display_->note(fmt::format("[{}] {}: {}", number, seed_text(*missing.run), text));
   }
 
   const CompareOptions& options_;
   StopSignal& signals_;
   const DataSplits data_;
-  const std::vector<RunSpec> runs_;
-  const std::vector<std::string> weights_notes_;
   const ComparisonFacts facts_;
-  const std::vector<RunHead> heads_;
+  std::vector<Part> parts_;
+  const std::vector<std::string> weights_notes_;
   const std::filesystem::path folder_;
-  RunFiles files_;
+  std::optional<MapFile> map_;
   std::unique_ptr<ProgressDisplay> display_;
-  std::vector<const RunSpec*> missing_;
+  std::vector<MissingRun> missing_;
   VirtualProgress virtual_progress_;
-  std::mutex mutex_;  // guards done_, files_.finish() and the display
-  std::size_t done_ = 0;
+  std::mutex mutex_;  // guards done_, RunFiles::finish() and the display
+  int done_ = 0;
 };
 
 }  // namespace
@@ -415,6 +507,12 @@ void compare(const CompareOptions& options, const std::string& command, StopSign
              std::ostream& out) {
   Comparer comparer(options, command, signals);
   const bool ended = comparer.run();
+  if (!options.clusters.empty()) {
+    if (!ended) {
+      throw std::runtime_error("stopped; the same command continues with the missing runs");
+    }
+    return write_and_print_map(comparer.folder(), out);
+  }
   const Comparison comparison = read_comparison(comparer.folder());
   write_and_print_report(comparer.folder(), comparison, out);
   if (!ended) throw std::runtime_error("stopped; the same command continues with the missing runs");
@@ -443,6 +541,21 @@ void replay(const std::filesystem::path& record, const CompareOptions& options, 
   out << outcome.model << ": " << outcome.pushes
       << " pushes computed again, and every version is the recorded one\nweights hash    "
       << outcome.weights_hash << "\n";
+}
+
+void write_and_print_map(const std::filesystem::path& dir, std::ostream& out) {
+  const std::vector<std::string> clusters = clusters_in(dir);
+  std::vector<Comparison> comparisons;
+  for (const std::string& cluster : clusters) {
+    Comparison& comparison = comparisons.emplace_back(read_comparison(dir / cluster));
+    keep_verdict(dir / cluster, comparison, verdict(comparison));
+    write_comparison_report(dir / cluster, comparison);
+  }
+  const StrategyMap map = make_map(clusters, std::move(comparisons));
+  out << '\n';
+  print_map(out, map);
+  write_map_report(dir, map, map.first().command);
+  out << "Page: " << (dir / "report.html").string() << "\n";
 }
 
 void write_and_print_report(const std::filesystem::path& dir, const Comparison& comparison,

@@ -11,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "bench/compare/cluster.h"
 #include "bench/compare/compare.h"
 #include "bench/compare/compare_options.h"
 #include "bench/compare/comparison_file.h"
+#include "bench/compare/map_file.h"
 #include "bench/compare/presets.h"
 #include "bench/compare/report/comparison.h"
 #include "bench/compare/run_plan.h"
@@ -21,7 +23,6 @@
 #include "bench/harness/bench_commands.h"
 #include "bench/harness/report.h"
 #include "deploy/cli/command_line.h"
-#include "deploy/cli/fault_flags.h"
 #include "deploy/cli/flag_set.h"
 #include "models/base/environment.h"
 #include "models/base/errors.h"
@@ -46,15 +47,20 @@ void require_restarts_alike(const std::vector<Kill>& kills) {
   }
 }
 
+int most_workers(const CompareOptions& options) {
+  return std::ranges::max(options.variants, {}, &Variant::workers).workers;
+}
+
 // Refuses the fault of a worker that no variant has: the report would name a fault without effect.
 void require_known_workers(const CompareOptions& options) {
   int most = 0;
   for (const Variant& variant : options.variants) {
-    most = std::max(most, places_of(variant.workers, options.faults.joins));
+    most = std::max(most, places_of(variant.workers, options.cluster.faults.joins));
   }
-  for (std::size_t i = 0; i + 1 < options.fault_flags.size(); i += 2) {
-    const std::string& flag = options.fault_flags[i];
-    const std::string& word = options.fault_flags[i + 1];
+  const std::vector<std::string>& flags = options.cluster.flags;
+  for (std::size_t i = 0; i + 1 < flags.size(); i += 2) {
+    const std::string& flag = flags[i];
+    const std::string& word = flags[i + 1];
     if (worker_of_fault(flag, word).value_or(0) < most) continue;
     throw UsageError(fmt::format("{} {}: expected a worker from 0 to {}, or more --workers", flag,
                                  word, most - 1));
@@ -94,9 +100,13 @@ class CompareFlags {
   void declare_faults();
   void add_default_variants(CompareOptions& options) const;
   void apply_preset(CompareOptions& options) const;
-  // Adds the faults of the flags to options.faults and, as text, to options.fault_flags; clock and
-  // variants are known. Throws UsageError, also for a worker that no variant has.
+  // Adds the faults of the flags to options.cluster; clock and variants are known. Throws
+  // UsageError, also for a worker that no variant has.
   void apply_faults(CompareOptions& options) const;
+  // Throws UsageError for flags that contradict --clusters.
+  void check_clusters() const;
+  // Fills options.clusters; the variants are known. Throws UsageError.
+  void apply_clusters(CompareOptions& options) const;
 
   FlagSet& flags_;
   CompareOptions options_;  // the options that need no further work
@@ -105,7 +115,7 @@ class CompareFlags {
   std::string preset_;
   int workers_ = 4;
   int servers_ = 2;
-  std::string clock_ = "real";
+  std::string clock_ = "real";  // with --clusters: virtual
   std::string budget_ = "samples";
   std::optional<std::int64_t> epochs_;
   std::optional<int> seeds_;
@@ -114,13 +124,10 @@ class CompareFlags {
   std::optional<int> jobs_;
   std::vector<std::string> train_flags_;
   bool hides_progress_ = false;
-  std::string service_time_;
-  std::vector<std::string> slow_;
-  std::vector<std::string> pauses_;
-  std::vector<std::string> kills_;
-  std::vector<std::string> joins_;
-  std::string link_delay_;
-  std::string link_rate_;
+  ClusterFlags cluster_;
+  std::string slow_worker_;
+  std::vector<std::string> clusters_;
+  double step_milliseconds_ = 1.0;
 };
 
 void CompareFlags::declare_variants() {
@@ -139,6 +146,15 @@ void CompareFlags::declare_variants() {
     help += "\n" + std::string(row.name) + ": " + std::string(row.help);
   }
   flags_.add("--preset", &preset_, help, {.value = "NAME"});
+  flags_.add(
+      "--clusters", &clusters_,
+      "simulated clusters on which all variants are compared, or names of your own with "
+      "fault flags in braces, as in 'mine{slow-worker=4x,link-rate=1gbit}':" +
+          describe_clusters(),
+      {.value = "NAME,...", .default_text = "one, described by the fault flags", .repeats = true});
+  flags_.add("--step-time", &step_milliseconds_,
+             "time of a training step on the clusters of --clusters; links count in proportion",
+             {.unit = "milliseconds", .above = 0.0});
   flags_.add("--workers", &workers_, "workers, or stages, of each variant",
              {.least = 1, .most = 1024});
   flags_.add("--servers", &servers_, "servers of parameter-server", {.least = 1, .most = 1024});
@@ -205,26 +221,29 @@ void CompareFlags::declare_training() {
 void CompareFlags::declare_faults() {
   flags_.begin_group("Fault injection, equal for all variants");
   flags_.add(
-      "--service-time", &service_time_,
+      "--service-time", &cluster_.service_time,
       "compute delay of a step in milliseconds: constant:MS | exponential:MS | "
       "lognormal:MS[:SIGMA]; slept in real runs, the whole time of a step in virtual ones; no "
       "pipeline has it in real runs",
       {.value = "DELAY", .default_text = "none; with --clock virtual constant:1"});
-  flags_.add("--slow", &slow_, "factor by which --service-time of worker W is multiplied",
+  flags_.add("--slow", &cluster_.slow, "factor by which --service-time of worker W is multiplied",
              {.value = "worker=W,factor=F", .repeats = true});
-  flags_.add("--pause", &pauses_, "one pause of worker W",
+  flags_.add("--slow-worker", &slow_worker_,
+             "factor by which the last worker is slower, short for --slow", {.value = "FACTORx"});
+  flags_.add("--pause", &cluster_.pauses, "one pause of worker W",
              {.value = "worker=W,at=TIME,for=TIME", .repeats = true});
-  flags_.add("--kill", &kills_,
+  flags_.add("--kill", &cluster_.kills,
              "SIGKILL of worker W at a time after its first step, such as worker=1,at=5s; without "
              "restart the worker does not return",
              {.value = "worker=W,at=TIME[,restart=TIME]", .repeats = true});
-  flags_.add("--join", &joins_, "later start of worker W, with servers under async or ssp",
+  flags_.add("--join", &cluster_.joins, "later start of worker W, with servers under async or ssp",
              {.value = "worker=W,at=TIME", .repeats = true});
-  flags_.add("--link-delay", &link_delay_,
+  flags_.add("--link-delay", &cluster_.link_delay,
              "delay of messages between tasks, one way, such as 1ms; real runs use TCP, and "
              "strategies of one process have no links",
              {.value = "TIME", .default_text = "none"});
-  flags_.add("--link-rate", &link_rate_, "rate of each task's link, each way, such as 1gbit",
+  flags_.add("--link-rate", &cluster_.link_rate,
+             "rate of each task's link, each way, such as 1gbit",
              {.value = "RATE", .default_text = "unlimited"});
 }
 
@@ -232,7 +251,8 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
   CompareOptions options = options_;
   options.shared = parse_shared_train_flags(train_flags_);
   options.show_progress = !hides_progress_;
-  options.clock = clock_ == "virtual" ? Clock::kVirtual : Clock::kReal;
+  const bool is_virtual = clock_ == "virtual" || (!clusters_.empty() && !flags_.has("--clock"));
+  options.clock = is_virtual ? Clock::kVirtual : Clock::kReal;
   options.budget = budget_ == "updates"   ? Budget::kUpdates
                    : budget_ == "seconds" ? Budget::kSeconds
                                           : Budget::kSamples;
@@ -242,6 +262,7 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
   if ((options.budget == Budget::kSeconds) != (options.seconds > 0.0)) {
     throw UsageError("--seconds S and --budget seconds require each other");
   }
+  check_clusters();
   if (!preset_.empty()) {
     apply_preset(options);
   } else if (strategies_.empty()) {
@@ -263,6 +284,7 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
   override_if_given(options.target_accuracy, target_accuracy_);
   options.jobs = jobs_.value_or(usable_cpu_count());
   apply_faults(options);
+  apply_clusters(options);
   if (options.program.empty()) options.program = find_program();
   if (options.clock == Clock::kReal && !fs::exists(options.program)) {
     throw UsageError("--program " + options.program.string() +
@@ -349,45 +371,51 @@ void CompareFlags::apply_preset(CompareOptions& options) const {
 }
 
 void CompareFlags::apply_faults(CompareOptions& options) const {
-  FaultInjection& faults = options.faults;
   const bool is_virtual = options.clock == Clock::kVirtual;
-  const auto keep_words = [&](const std::string& flag, const std::string& word) {
-    options.fault_flags.push_back(flag);
-    options.fault_flags.push_back(word);
-  };
-  std::string service_time = service_time_;
-  if (service_time.empty() && is_virtual && faults.service_time.kind == ServiceTimeKind::kNone) {
-    service_time = "constant:1";  // without a delay all steps would end at time 0
+  ClusterFlags flags = cluster_;
+  const ServiceTimeOptions& presets = options.cluster.faults.service_time;
+  if (flags.service_time.empty() && is_virtual && presets.kind == ServiceTimeKind::kNone) {
+    flags.service_time = "constant:1";  // without a delay all steps would end at time 0
   }
-  if (!service_time.empty()) {
-    faults.service_time = parse_service_time(service_time, "--service-time");
-    if (is_virtual && faults.service_time.mean_milliseconds <= 0.0) {
-      throw UsageError(
-          "--service-time " + service_time +
-          ": under the virtual clock all steps would end at time 0; give more than 0 ms");
-    }
-    const auto experiments = std::ranges::find(options.fault_flags, "--service-time");
-    if (experiments != options.fault_flags.end()) {
-      options.fault_flags.erase(experiments, experiments + 2);
-    }
-    keep_words("--service-time", service_time);
+  if (!slow_worker_.empty()) flags.slow.push_back(slow_worker(slow_worker_, most_workers(options)));
+  add_flags(options.cluster, flags);
+  const FaultInjection& faults = options.cluster.faults;
+  if (is_virtual && faults.service_time.mean_milliseconds <= 0.0) {
+    throw UsageError(
+        "--service-time " + flags.service_time +
+        ": under the virtual clock all steps would end at time 0; give more than 0 ms");
   }
-  const auto take = [&](const char* flag, const std::vector<std::string>& words, const auto& parse,
-                        auto& parsed) {
-    for (const std::string& word : words) {
-      parsed.push_back(parse(word));
-      keep_words(flag, word);
-    }
-  };
-  take("--slow", slow_, parse_slowness, faults.slow);
-  take("--pause", pauses_, parse_pause, faults.pauses);
-  take("--kill", kills_, parse_kill, faults.kills);
   if (!is_virtual) require_restarts_alike(faults.kills);
-  take("--join", joins_, parse_join, faults.joins);
-  faults.link = link_of({.delay = link_delay_, .rate = link_rate_});
-  if (!link_delay_.empty()) keep_words("--link-delay", link_delay_);
-  if (!link_rate_.empty()) keep_words("--link-rate", link_rate_);
   require_known_workers(options);
+}
+
+void CompareFlags::check_clusters() const {
+  if (clusters_.empty()) return flags_.require("--step-time", false, "--clusters");
+  if (flags_.has("--clock") && clock_ == "real") {
+    throw UsageError("--clusters: clusters are simulated; leave --clock real out");
+  }
+  for (const char* flag : {"--preset", "--service-time", "--slow", "--slow-worker", "--pause",
+                           "--kill", "--join", "--link-delay", "--link-rate"}) {
+    if (!flags_.has(flag)) continue;
+    throw UsageError(
+        fmt::format("{}: --clusters describes each cluster; leave {} out{}", flag, flag,
+                    std::string_view(flag) == "--preset"
+                        ? ""
+                        : fmt::format(", or write 'mine{{{}=...}}' in --clusters", flag + 2)));
+  }
+}
+
+void CompareFlags::apply_clusters(CompareOptions& options) const {
+  if (clusters_.empty()) return;
+  if (options.variants.size() < 2) {
+    throw UsageError("--clusters: expected two variants or more in --strategies to compare");
+  }
+  options.clusters = parse_clusters(clusters_, most_workers(options), step_milliseconds_);
+  for (const Cluster& cluster : options.clusters) {
+    CompareOptions on_cluster = options;
+    on_cluster.cluster = cluster;
+    require_known_workers(on_cluster);
+  }
 }
 
 }  // namespace
@@ -410,6 +438,12 @@ Command declare_report(FlagSet& flags, const Environment& /*environment*/) {
   const auto dir = std::make_shared<std::filesystem::path>();
   flags.add("DIR", dir.get(), "folder of --report that compare has written", {.required = true});
   return [dir] {
+    if (has_map(*dir)) {
+      for (const std::string& cluster : clusters_in(*dir)) {
+        restore_comparison_file(*dir / cluster, std::cout);
+      }
+      return write_and_print_map(*dir, std::cout);
+    }
     restore_comparison_file(*dir, std::cout);
     write_and_print_report(*dir, read_comparison(*dir), std::cout);
   };

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "bench/compare/cluster.h"
 #include "bench/compare/train_flags.h"
 #include "bench/compare/variant.h"
-#include "bench/harness/fault_injection.h"
 
 namespace syncopate::bench {
 
@@ -41,11 +41,11 @@ struct CompareOptions {
   std::string data = "digits";
   SharedTrainFlags shared = parse_shared_train_flags({});  // the flags of train for every run
   double target_accuracy = 0.95;
-  int evaluations = 20;  // evaluations per run; with kSeconds, per `epochs` epochs
-  FaultInjection faults;
-  std::vector<std::string> fault_flags;  // the injected faults as flags of compare and their values
-  // Folder of the report. Empty: the first of comparison, comparison-2, comparison-3, ... that is
-  // free or has this comparison, interrupted.
+  int evaluations = 20;           // evaluations per run; with kSeconds, per `epochs` epochs
+  Cluster cluster;                // what the variants run on
+  std::vector<Cluster> clusters;  // of --clusters: the variants run on each of them instead
+  // Folder of the report. Empty: the first of comparison, comparison-2, comparison-3, ... (with
+  // clusters: map, map-2, ...) that is free or has this comparison, interrupted.
   std::filesystem::path report;
   std::filesystem::path program;  // path of the program syncopate
   std::filesystem::path cache_dir;

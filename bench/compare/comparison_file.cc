@@ -12,6 +12,7 @@
 #include <set>
 #include <tuple>
 
+#include "bench/compare/map_file.h"
 #include "bench/compare/report/run_result.h"
 #include "bench/plots/document.h"
 #include "bench/plots/text.h"
@@ -226,12 +227,23 @@ bool is_free(const fs::path& dir) {
   });
 }
 
-// Whether the folder has exactly the planned comparison, and runs are missing or failed.
-bool is_interrupted(const fs::path& dir, const std::vector<Head>& planned) {
-  if (files_listed_in(comparison_in(dir)) != files_of(planned)) return false;
-  if (!difference_in(dir, heads_in(dir), planned).empty()) return false;
-  return !std::ranges::all_of(
-      planned, [&](const Head& head) { return is_run_done(dir / "runs" / head.file); });
+// Whether the folder has exactly the planned comparison.
+bool has_comparison(const fs::path& dir, const std::vector<Head>& planned) {
+  return files_listed_in(comparison_in(dir)) == files_of(planned) &&
+         difference_in(dir, heads_in(dir), planned).empty();
+}
+
+// Whether the folder has exactly the planned comparisons, and runs are missing or failed.
+bool is_interrupted(const fs::path& dir, const std::vector<PlannedFolder>& planned) {
+  bool has_gap = false;
+  for (const PlannedFolder& folder : planned) {
+    const std::vector<Head> heads = parsed(folder.runs);
+    if (!has_comparison(dir / folder.name, heads)) return false;
+    has_gap = has_gap || !std::ranges::all_of(heads, [&](const Head& head) {
+                return is_run_done(dir / folder.name / "runs" / head.file);
+              });
+  }
+  return has_gap;
 }
 
 Json without_date(Json machine) {
@@ -334,6 +346,7 @@ Json machine_json(const Machine& machine) {
 }
 
 std::string conflict_in(const fs::path& dir, const std::vector<RunHead>& planned) {
+  if (has_map(dir)) return "has a comparison on several clusters";
   const std::vector<Head> heads = heads_in(dir);
   const std::string difference = difference_in(dir, heads, parsed(planned));
   if (difference.empty()) return "";
@@ -346,16 +359,19 @@ std::string conflict_in(const fs::path& dir, const std::vector<RunHead>& planned
       difference);
 }
 
-fs::path numbered_folder(const fs::path& base, const std::vector<RunHead>& planned) {
-  const std::vector<Head> heads = parsed(planned);
+fs::path numbered_folder(const fs::path& base, const std::vector<PlannedFolder>& planned) {
   fs::path dir = base;
-  for (int number = 2; !is_free(dir) && !is_interrupted(dir, heads); ++number) {
+  for (int number = 2; !is_free(dir) && !is_interrupted(dir, planned); ++number) {
     dir = fmt::format("{}-{}", base.string(), number);
   }
   return dir;
 }
 
 void remove_comparison(const fs::path& dir) {
+  if (has_map(dir)) {
+    for (const std::string& name : clusters_in(dir)) remove_comparison(dir / name);
+    fs::remove(dir / kMapFile);
+  }
   for (const Head& head : heads_in(dir)) {
     for (const char* extension : {".jsonl", ".lines", ".log", ".checkpoints"}) {
       fs::remove_all((dir / "runs" / head.file).replace_extension(extension));

@@ -35,12 +35,18 @@ struct RunHead {
 // neither, or if `planned` continues its comparison.
 std::string conflict_in(const std::filesystem::path& dir, const std::vector<RunHead>& planned);
 
-// Returns the first of the folders BASE, BASE-2, BASE-3, ... that is new or has the comparison
+// The runs that are planned for a folder.
+struct PlannedFolder {
+  std::string name;  // of the cluster, a folder in that of the map; "" for the report's folder
+  std::vector<RunHead> runs;
+};
+
+// Returns the first of the folders BASE, BASE-2, BASE-3, ... that is new or has the comparisons
 // `planned` with missing or failed runs.
 std::filesystem::path numbered_folder(const std::filesystem::path& base,
-                                      const std::vector<RunHead>& planned);
+                                      const std::vector<PlannedFolder>& planned);
 
-// Removes the files of the comparison in the folder: its runs, comparison.json and the pages.
+// Removes the files of the comparison or of the map in the folder: runs, descriptions and pages.
 void remove_comparison(const std::filesystem::path& dir);
 
 // Writes DIR/comparison.json for the planned runs. Throws FileError.

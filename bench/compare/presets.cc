@@ -38,8 +38,8 @@ Words momentum_optimizer(double momentum, double learning_rate) {
 void train_mlp(CompareOptions& options, const std::string& service_time) {
   options.model = "mlp";
   options.batch_size_per_replica = 32;
-  options.fault_flags = {"--service-time", service_time};
-  options.faults.service_time = parse_service_time(service_time, "--service-time");
+  options.cluster.flags = {"--service-time", service_time};
+  options.cluster.faults.service_time = parse_service_time(service_time, "--service-time");
 }
 
 // A preset about momentum with stale gradients: eight asynchronous workers with momentum 0.9 apply
@@ -85,8 +85,8 @@ void apply_stragglers(CompareOptions& options) {
 // A preset in which one worker is always four times as slow as the others.
 void apply_one_slow(CompareOptions& options) {
   compare_consistencies(options, "constant:1", 1);
-  options.fault_flags.insert(options.fault_flags.end(), {"--slow", "worker=7,factor=4"});
-  options.faults.slow.push_back({.worker = 7, .factor = 4.0});
+  options.cluster.flags.insert(options.cluster.flags.end(), {"--slow", "worker=7,factor=4"});
+  options.cluster.faults.slow.push_back({.worker = 7, .factor = 4.0});
 }
 
 // A preset about the number of asynchronous workers that a learning rate allows, and two remedies:
@@ -115,8 +115,8 @@ void train_resnet20(CompareOptions& options, std::int64_t epochs) {
   options.epochs = epochs;
   options.seeds = 3;
   options.evaluations = static_cast<int>(epochs);
-  options.fault_flags = {"--service-time", "constant:1"};
-  options.faults.service_time = parse_service_time("constant:1", "--service-time");
+  options.cluster.flags = {"--service-time", "constant:1"};
+  options.cluster.faults.service_time = parse_service_time("constant:1", "--service-time");
 }
 
 Words resnet20_recipe(double momentum, const std::string& milestones) {
@@ -201,7 +201,7 @@ std::string flags_in_place_of(const PresetRow& preset) {
       "--workers {} --servers 1 --model {} --batch-size-per-replica {} --epochs {} {} "
       "--strategies '{}'",
       workers, options.model, options.batch_size_per_replica, options.epochs,
-      fmt::join(options.fault_flags, " "), fmt::join(words, ","));
+      fmt::join(options.cluster.flags, " "), fmt::join(words, ","));
 }
 
 }  // namespace syncopate::bench

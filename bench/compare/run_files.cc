@@ -51,7 +51,7 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
                      {"data", options.data},
                      {"target_accuracy", options.target_accuracy},
                      {"budget", budget_words(options)},
-                     {"trouble", fmt::format("{}", fmt::join(options.fault_flags, " "))},
+                     {"trouble", fmt::format("{}", fmt::join(options.cluster.flags, " "))},
                      {"threads_per_worker", threads_per_worker(options)}};
   if (options.model.starts_with(kNetworkFile)) {
     comparison["network_file"] = describe_file(options.model.substr(kNetworkFile.size()));

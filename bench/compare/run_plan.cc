@@ -20,7 +20,7 @@ std::int64_t samples_per_update(const CompareOptions& options, const Variant& va
 }
 
 int places_in(const CompareOptions& options, const Variant& variant) {
-  return places_of(variant.workers, options.faults.joins);
+  return places_of(variant.workers, options.cluster.faults.joins);
 }
 
 bool is_link_flag(const std::string& flag) {
@@ -30,9 +30,9 @@ bool is_link_flag(const std::string& flag) {
 // Returns the injected faults as flags, without those for workers and links that the variant lacks.
 std::vector<std::string> fault_flags_of(const CompareOptions& options, const Variant& variant) {
   std::vector<std::string> words;
-  for (std::size_t i = 0; i + 1 < options.fault_flags.size(); i += 2) {
-    const std::string& flag = options.fault_flags[i];
-    const std::string& word = options.fault_flags[i + 1];
+  for (std::size_t i = 0; i + 1 < options.cluster.flags.size(); i += 2) {
+    const std::string& flag = options.cluster.flags[i];
+    const std::string& word = options.cluster.flags[i + 1];
     if (is_link_flag(flag) && !variant.has_tasks()) continue;
     if (worker_of_fault(flag, word).value_or(0) >= places_in(options, variant)) continue;
     words.insert(words.end(), {flag, word});
@@ -54,7 +54,7 @@ void check_delays(const CompareOptions& options, const Variant& variant) {
 }
 
 FaultInjection faults_of(const CompareOptions& options, const Variant& variant) {
-  FaultInjection faults = options.faults;
+  FaultInjection faults = options.cluster.faults;
   const auto is_absent = [&](const auto& one) { return one.worker >= places_in(options, variant); };
   std::erase_if(faults.slow, is_absent);
   std::erase_if(faults.pauses, is_absent);
@@ -169,7 +169,8 @@ RunSpec run_of(const CompareOptions& options, const Variant& variant, std::uint6
               .seed = seed,
               .train = train_options_of(options, flags, variant, faults, seed, updates),
               .faults = faults,
-              .fault_flags = fault_flags_of(options, variant)};
+              .fault_flags = fault_flags_of(options, variant),
+              .cluster = options.cluster.name};
   const std::int64_t per_epoch = train_samples / samples_per_update(options, variant);
   scale_learning_rate(
       options, flags,

@@ -65,7 +65,14 @@ struct RunSpec {
   // The injected faults that concern workers and links of this variant.
   FaultInjection faults{};
   std::vector<std::string> fault_flags{};  // the faults as flags of compare and their values
-  std::vector<std::string> notes{};        // remarks on this run for the report
+  std::string cluster{};                   // name of the cluster; "" without --clusters
+
+  // Whether only the times of the run, not its weights, depend on the cluster.
+  bool has_equal_weights_in_clusters() const {
+    return variant.is_synchronous && variant.backup_workers == 0 && train.loop.max_seconds == 0.0 &&
+           faults.kills.empty();
+  }
+  std::vector<std::string> notes{};  // remarks on this run for the report
   // The factor of the given learning rate, and the rule it follows from (report/comparison.h).
   double learning_rate_factor = 1.0;
   std::string learning_rate_rule{};

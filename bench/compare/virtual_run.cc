@@ -9,7 +9,6 @@
 #include "bench/compare/virtual/step_times.h"
 #include "bench/compare/virtual/time_model.h"
 #include "bench/compare/virtual/virtual_plan.h"
-#include "bench/compare/virtual/virtual_training.h"
 #include "models/base/errors.h"
 #include "models/tensor/parameter_arena.h"
 #include "worker/checkpoint/weights_file.h"
@@ -50,18 +49,19 @@ VirtualTime of_one_alone(const VirtualPlan& plan, const Link& link) {
 }  // namespace
 
 Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter& metrics,
+                      std::span<const OtherTimes> others,
                       const std::function<void(double)>& progress) {
   if (!run.refusal.empty()) throw UsageError(run.refusal);
   const TrainOptions& train = run.train;
   const Graph graph =
       network_for_data(train.model, train.data, data, train.network, train.label_smoothing);
-  return train_virtually({.options = train,
-                          .workers = run.variant.workers,
-                          .servers = run.variant.servers,
-                          .data = data,
-                          .graph = graph,
-                          .faults = run.faults},
-                         metrics, progress);
+  return train_in_clusters({.options = train,
+                            .workers = run.variant.workers,
+                            .servers = run.variant.servers,
+                            .data = data,
+                            .graph = graph,
+                            .faults = run.faults},
+                           metrics, others, progress);
 }
 
 std::vector<std::string> describe_initial_weights(const std::vector<TrainOptions>& runs,

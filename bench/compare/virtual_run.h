@@ -4,19 +4,23 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "bench/compare/variant.h"
+#include "bench/compare/virtual/virtual_training.h"
 #include "worker/input/dataset.h"
 #include "worker/train/metrics.h"
 
 namespace syncopate::bench {
 
-// Trains a run: writes its lines to `metrics` and returns the last one. progress is called with the
-// fraction that is done; an exception from it ends the run. Throws UsageError for contradictory
-// options, and what training throws.
+// Trains a run: writes its lines to `metrics` and returns the last one, and writes the lines of the
+// same run in other clusters to their metrics. progress is called with the fraction that is done;
+// an exception from it ends the run. Throws UsageError for contradictory options, and what training
+// throws.
 Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter& metrics,
+                      std::span<const OtherTimes> others,
                       const std::function<void(double)>& progress);
 
 // Returns what the runs load of --init-from, in the words of train, one note for each file and

@@ -60,7 +60,7 @@ TargetTime time_to_target(const PlanOptions& options, const Variant& variant,
   compared.model = options.model;
   compared.data = options.data;
   compared.target_accuracy = options.target_accuracy;
-  compared.faults = faults;
+  compared.cluster.faults = faults;
   compared.seeds = 1;
   TargetWatch watch(options.target_accuracy);
   try {
@@ -71,7 +71,7 @@ TargetTime time_to_target(const PlanOptions& options, const Variant& variant,
     // The run uses the links of the simulation, so a single process trains as if its replicas had
     // links.
     run.faults.link = faults.link;
-    run_virtually(run, data, watch, [](double /*fraction*/) {});
+    run_virtually(run, data, watch, {}, [](double /*fraction*/) {});
   } catch (const std::exception& error) {
     return {.seconds = std::nullopt, .failure = error.what()};
   }

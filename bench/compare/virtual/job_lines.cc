@@ -1,6 +1,7 @@
 #include "bench/compare/virtual/job_lines.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "worker/train/metrics.h"
 #include "worker/train/train_loop.h"
@@ -32,12 +33,12 @@ WorkerAccount sum_of(std::span<const WorkerAccount> workers) {
 }
 
 JobLines::JobLines(const VirtualPlan& plan, std::int64_t total_steps, MetricsWriter& metrics,
-                   const std::function<void(double)>& progress)
+                   std::function<void(double)> progress)
     : log_every_steps_(std::max<std::int64_t>(plan.loop.log_every_steps, 1)),
       on_validation_(plan.final_test != nullptr),
       total_steps_(std::max<std::int64_t>(total_steps, 1)),
       metrics_(metrics),
-      progress_(progress) {}
+      progress_(std::move(progress)) {}
 
 void JobLines::add(const Scores& scores, std::int64_t steps) {
   for (JobSums* sums : {&sums_, &epoch_, &line_}) {

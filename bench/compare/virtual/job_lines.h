@@ -44,7 +44,7 @@ struct JobSums {
 class JobLines {
  public:
   JobLines(const VirtualPlan& plan, std::int64_t total_steps, MetricsWriter& metrics,
-           const std::function<void(double)>& progress);
+           std::function<void(double)> progress);
 
   const JobSums& sums() const noexcept { return sums_; }
   // Adds a trained batch, or a whole step of a synchronous job. steps: the number of steps that are
@@ -73,7 +73,7 @@ class JobLines {
   const bool on_validation_;  // evaluations are of the validation split
   const std::int64_t total_steps_;
   MetricsWriter& metrics_;
-  const std::function<void(double)>& progress_;
+  const std::function<void(double)> progress_;
   JobSums sums_;
   // Sums since the epoch began and since the last line of metrics. Their `step` is the last step
   // that they do not include.

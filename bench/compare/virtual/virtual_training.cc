@@ -50,11 +50,19 @@ Summary summary_of(const VirtualRun& run, const VirtualPlan& plan, const Virtual
       .staleness = outcome.staleness};
 }
 
-// Trains synchronously; step_times.h computes when a step happens.
+// When the steps of a synchronous job happen in one cluster, and the lines that say so.
+struct Timeline {
+  StepTimes times;
+  JobLines lines;
+  VirtualTime now{0};
+};
+
+// Trains synchronously; step_times.h computes when a step happens, in one cluster or in several.
 class VirtualSynchronousJob {
  public:
   VirtualSynchronousJob(const VirtualRun& run, const VirtualPlan& plan, VirtualDevice& device,
-                        MetricsWriter& metrics, const std::function<void(double)>& progress)
+                        MetricsWriter& metrics, std::span<const OtherTimes> others,
+                        const std::function<void(double)>& progress)
       : plan_(plan),
         device_(device),
         // The device has the shard's own values, which change only between steps.
@@ -62,17 +70,11 @@ class VirtualSynchronousJob {
                make_optimizer(plan.strategy.optimizer), {}, device.values()),
         reader_(*run.data.train, plan.input, {}),
         slot_(reader_.make_slot()),
-        times_({.strategy = plan.strategy.name,
-                .workers = plan.tasks(),
-                .value_bytes =
-                    value_bytes_by_server(plan.placement, plan.servers(), plan.values_format()),
-                .has_servers = plan.has_servers,
-                .checkpoint_every = steps_between_checkpoints(plan),
-                .pipeline = plan.pipeline},
-               run.faults, plan.strategy.seed),
-        total_steps_(plan.loop.total_steps ? *plan.loop.total_steps
-                                           : reader_.plan().batches_before(plan.loop.total_epochs)),
-        lines_(plan, total_steps_, metrics, progress) {
+        total_steps_(plan.loop.total_steps
+                         ? *plan.loop.total_steps
+                         : reader_.plan().batches_before(plan.loop.total_epochs)) {
+    add_timeline(run.faults, metrics, progress);
+    for (const OtherTimes& other : others) add_timeline(other.faults, other.metrics, {});
     const std::span<const float> state = device.state();
     for (int w = 0; w < plan.workers; ++w) {
       shard_.join(w, 1, 0);
@@ -83,28 +85,39 @@ class VirtualSynchronousJob {
     }
   }
 
-  VirtualOutcome run() {
+  // Returns what happened in each cluster.
+  std::vector<VirtualOutcome> run() {
     while (!is_finished()) {
       train_one();
-      lines_.step(moment(), times_.accounts(), is_finished());
+      for (std::size_t t = 0; t < timelines_.size(); ++t) {
+        timelines_[t].lines.step(moment(t), timelines_[t].times.accounts(), is_finished());
+      }
       if (!is_finished() && evaluation_due()) evaluate();
     }
-    require_finite(shard_, lines_.sums().step, learning_rate_);
+    require_finite(shard_, steps(), learning_rate_);
     const Evaluation watched = evaluate();
-    std::vector<WorkerAccount> accounts(times_.accounts().begin(), times_.accounts().end());
-    for (std::size_t w = 0; w < accounts.size(); ++w) {
-      accounts[w].samples = samples_[plan_.pipeline ? 0 : w];
-    }
-    if (lines_.sums().step > 0) lines_.workers(accounts);
     const Dataset* const test = plan_.final_test;
-    return {.sums = lines_.sums(),
-            .end = now_,
-            .train_loss = lines_.train_loss(),
-            .test = test != nullptr ? device_.evaluate_on(*test, states_.front()) : watched,
-            .validation = test != nullptr ? std::optional(watched) : std::nullopt,
-            .weights_hash = weights_hash(device_.values()),
-            .accounts = std::move(accounts),
-            .staleness = {}};
+    const Evaluation tested =
+        test != nullptr ? device_.evaluate_on(*test, states_.front()) : watched;
+    const std::string hash = weights_hash(device_.values());
+    std::vector<VirtualOutcome> outcomes;
+    for (Timeline& timeline : timelines_) {
+      std::vector<WorkerAccount> accounts(timeline.times.accounts().begin(),
+                                          timeline.times.accounts().end());
+      for (std::size_t w = 0; w < accounts.size(); ++w) {
+        accounts[w].samples = samples_[plan_.pipeline ? 0 : w];
+      }
+      if (steps() > 0) timeline.lines.workers(accounts);
+      outcomes.push_back({.sums = timeline.lines.sums(),
+                          .end = timeline.now,
+                          .train_loss = timeline.lines.train_loss(),
+                          .test = tested,
+                          .validation = test != nullptr ? std::optional(watched) : std::nullopt,
+                          .weights_hash = hash,
+                          .accounts = std::move(accounts),
+                          .staleness = {}});
+    }
+    return outcomes;
   }
 
  private:
@@ -114,12 +127,29 @@ class VirtualSynchronousJob {
     return plan.loop.eval_every_epochs * plan.batches_per_epoch();
   }
 
-  bool is_finished() const { return lines_.sums().step >= total_steps_ || plan_.is_time_up(now_); }
-  ps::DataPosition position() const { return reader_.plan().batch(lines_.sums().step).position; }
+  void add_timeline(const FaultInjection& faults, MetricsWriter& metrics,
+                    const std::function<void(double)>& progress) {
+    timelines_.push_back(
+        {.times = StepTimes({.strategy = plan_.strategy.name,
+                             .workers = plan_.tasks(),
+                             .value_bytes = value_bytes_by_server(plan_.placement, plan_.servers(),
+                                                                  plan_.values_format()),
+                             .has_servers = plan_.has_servers,
+                             .checkpoint_every = steps_between_checkpoints(plan_),
+                             .pipeline = plan_.pipeline},
+                            faults, plan_.strategy.seed),
+         .lines = JobLines(plan_, total_steps_, metrics, progress)});
+  }
+
+  std::int64_t steps() const { return timelines_.front().lines.sums().step; }
+  bool is_finished() const {
+    return steps() >= total_steps_ || plan_.is_time_up(timelines_.front().now);
+  }
+  ps::DataPosition position() const { return reader_.plan().batch(steps()).position; }
   double epochs() const { return epochs_at(position(), plan_.dataset_size, plan_.batch()); }
   bool evaluation_due() const {
     if (plan_.loop.eval_every_steps > 0) {
-      return lines_.sums().step % plan_.loop.eval_every_steps == 0;
+      return steps() % plan_.loop.eval_every_steps == 0;
     }
     const ps::DataPosition next = position();
     return next.offset == 0 && plan_.loop.eval_every_epochs > 0 &&
@@ -127,8 +157,8 @@ class VirtualSynchronousJob {
   }
 
   void train_one() {
-    const std::int64_t done = lines_.sums().step;
-    if (position().offset == 0) lines_.begin_epoch();
+    const std::int64_t done = steps();
+    const bool begins_epoch = position().offset == 0;
     learning_rate_ = plan_.schedule.learning_rate(epochs());
     reader_.fill(done, slot_);
     const Scores scores = compute_all();
@@ -136,9 +166,12 @@ class VirtualSynchronousJob {
     for (int s = 0; s < plan_.servers(); ++s) {
       gradient_bytes.push_back(gradients_.front().bytes_to(s));
     }
-    now_ = times_.step(done + 1, gradient_bytes);
     update();
-    lines_.add(scores, done + 1);
+    for (Timeline& timeline : timelines_) {
+      timeline.now = timeline.times.step(done + 1, gradient_bytes);
+      if (begins_epoch) timeline.lines.begin_epoch();
+      timeline.lines.add(scores, done + 1);
+    }
     if (!std::isfinite(scores.loss)) {
       throw diverged(describe_divergence(scores.loss),
                      {.step = done + 1, .learning_rate = learning_rate_});
@@ -236,12 +269,14 @@ class VirtualSynchronousJob {
   Evaluation evaluate() {
     average_running_statistics();
     const Evaluation watched = device_.evaluate(states_.front());
-    lines_.evaluation(moment(), watched);
+    for (std::size_t t = 0; t < timelines_.size(); ++t) {
+      timelines_[t].lines.evaluation(moment(t), watched);
+    }
     return watched;
   }
 
-  JobLines::Moment moment() const {
-    return {.at = now_, .epochs = epochs(), .learning_rate = learning_rate_};
+  JobLines::Moment moment(std::size_t timeline) const {
+    return {.at = timelines_[timeline].now, .epochs = epochs(), .learning_rate = learning_rate_};
   }
 
   const VirtualPlan& plan_;
@@ -249,9 +284,8 @@ class VirtualSynchronousJob {
   ps::Shard shard_;
   const BatchReader reader_;
   BatchSlot slot_;
-  StepTimes times_;
   const std::int64_t total_steps_;
-  JobLines lines_;
+  std::vector<Timeline> timelines_;  // the run's own cluster first
   // gradients_, states_, samples_ and samples_in_statistics_ have one element per worker.
   std::vector<OutgoingGradient> gradients_;
   std::vector<std::vector<float>> states_;  // running statistics of each worker
@@ -260,26 +294,38 @@ class VirtualSynchronousJob {
   std::vector<ps::ShardEvent> events_;
   std::vector<float> sum_;           // scratch memory of train()
   std::vector<float> exact_values_;  // scratch memory of compute_all()
-  VirtualTime now_{0};
   double learning_rate_ = 0.0;
 };
 
 }  // namespace
 
-Summary train_virtually(const VirtualRun& run, MetricsWriter& metrics,
-                        const std::function<void(double fraction)>& progress) {
+Summary train_in_clusters(const VirtualRun& run, MetricsWriter& metrics,
+                          std::span<const OtherTimes> others,
+                          const std::function<void(double fraction)>& progress) {
   const VirtualPlan plan = plan_of(run);
   VirtualDevice device(plan.strategy, run.graph, run.data.watched(),
                        {.threads = run.options.input.threads});
   if (!run.options.init_from.empty()) {
     device.load_weights(run.options.init_from, plan.strategy.seed);
   }
-  const VirtualOutcome outcome =
-      plan.is_synchronous ? VirtualSynchronousJob(run, plan, device, metrics, progress).run()
-                          : VirtualAsynchronousJob(run, plan, device, metrics, progress).run();
-  Summary summary = summary_of(run, plan, device, outcome);
+  std::vector<VirtualOutcome> outcomes;
+  if (plan.is_synchronous) {
+    outcomes = VirtualSynchronousJob(run, plan, device, metrics, others, progress).run();
+  } else {
+    check(others.empty(), "only the weights of synchronous runs are equal in all clusters");
+    outcomes.push_back(VirtualAsynchronousJob(run, plan, device, metrics, progress).run());
+  }
+  for (std::size_t t = 1; t < outcomes.size(); ++t) {
+    others[t - 1].metrics.write(summary_of(run, plan, device, outcomes[t]));
+  }
+  Summary summary = summary_of(run, plan, device, outcomes.front());
   metrics.write(summary);
   return summary;
+}
+
+Summary train_virtually(const VirtualRun& run, MetricsWriter& metrics,
+                        const std::function<void(double fraction)>& progress) {
+  return train_in_clusters(run, metrics, {}, progress);
 }
 
 }  // namespace syncopate::bench

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 
 #include "bench/compare/virtual/virtual_plan.h"
 #include "worker/train/metrics.h"
@@ -25,5 +26,16 @@ namespace syncopate::bench {
 // Throws UsageError for contradictory flags, PeerError if a kill ends the job, DivergenceError.
 Summary train_virtually(const VirtualRun& run, MetricsWriter& metrics,
                         const std::function<void(double fraction)>& progress);
+
+// Another cluster, in which the steps of a run have other times.
+struct OtherTimes {
+  const FaultInjection& faults;
+  MetricsWriter& metrics;
+};
+// Trains as train_virtually() does, and writes the lines of the same run in other clusters to their
+// metrics. The run is synchronous without backup workers, so its weights are the same in each.
+Summary train_in_clusters(const VirtualRun& run, MetricsWriter& metrics,
+                          std::span<const OtherTimes> others,
+                          const std::function<void(double fraction)>& progress);
 
 }  // namespace syncopate::bench

@@ -188,8 +188,8 @@ TEST_F(RunFilesTest, RefuseAnotherComparisonAndKeepIt) {
   differs("the budget is 2 epochs of digits, not 7 epochs", [](Options o) { o.epochs = 7; });
   differs("the target accuracy is 0.95, not 0.9", [](Options o) { o.target_accuracy = 0.9; });
   differs("the fault injection is none, not --kill worker=1,at=1s", [](Options o) {
-    o.fault_flags = {"--kill", "worker=1,at=1s"};
-    o.faults.kills = {{.worker = 1, .at_seconds = 1.0}};
+    o.cluster.flags = {"--kill", "worker=1,at=1s"};
+    o.cluster.faults.kills = {{.worker = 1, .at_seconds = 1.0}};
   });
   differs("the threads per worker is 1, not 2", [](Options o) {
     o.shared = parse_shared_train_flags({"--threads", "2"});
@@ -291,22 +291,22 @@ TEST_F(RunFilesTest, AreNumberedWithoutAFolderOfTheUser) {
   const Planned planned(a_comparison());
   const fs::path base = dir_ / "comparison";
   const fs::path second = dir_ / "comparison-2";
-  EXPECT_EQ(numbered_folder(base, planned.heads), base);
+  EXPECT_EQ(numbered_folder(base, {{"", planned.heads}}), base);
   train_first(planned, 3, base);
-  EXPECT_EQ(numbered_folder(base, planned.heads), base) << "one run is missing";
+  EXPECT_EQ(numbered_folder(base, {{"", planned.heads}}), base) << "one run is missing";
 
   CompareOptions options = a_comparison();
   options.epochs = 7;
-  EXPECT_EQ(numbered_folder(base, Planned(options).heads), second) << "another comparison";
+  EXPECT_EQ(numbered_folder(base, {{"", Planned(options).heads}}), second) << "another comparison";
   options = a_comparison();
   options.seeds = 3;
-  EXPECT_EQ(numbered_folder(base, Planned(options).heads), second) << "other runs";
+  EXPECT_EQ(numbered_folder(base, {{"", Planned(options).heads}}), second) << "other runs";
 
   train_first(planned, 4, base);
-  EXPECT_EQ(numbered_folder(base, planned.heads), second) << "the first is finished";
+  EXPECT_EQ(numbered_folder(base, {{"", planned.heads}}), second) << "the first is finished";
   fs::create_directories(second);
   std::ofstream(second / "thesis.tex") << "of the user";
-  EXPECT_EQ(numbered_folder(base, planned.heads), dir_ / "comparison-3");
+  EXPECT_EQ(numbered_folder(base, {{"", planned.heads}}), dir_ / "comparison-3");
 }
 
 // Returns comparison.json without what only the command knows.

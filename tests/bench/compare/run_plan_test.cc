@@ -84,9 +84,9 @@ TEST(RunPlan, EvaluatesAfterTrainingUnderTheRealClock) {
 TEST(RunPlan, LeavesOutFaultsOfWorkersThatAVariantDoesNotHave) {
   CompareOptions options = two_variants();
   options.variants.front() = parse_variant("one-device", 4, 2);
-  options.faults = {.service_time = parse_service_time("constant:1", "--service-time"),
-                    .slow = {{.worker = 3, .factor = 4.0}},
-                    .pauses = {{.worker = 9, .at_seconds = 1.0, .for_seconds = 1.0}}};
+  options.cluster.faults = {.service_time = parse_service_time("constant:1", "--service-time"),
+                            .slow = {{.worker = 3, .factor = 4.0}},
+                            .pauses = {{.worker = 9, .at_seconds = 1.0, .for_seconds = 1.0}}};
   const auto runs = plan_runs(options, 1000);
   EXPECT_EQ(value_of(runs[0], "--slow"), "") << "one device";
   EXPECT_EQ(value_of(runs[1], "--slow"), "worker=3,factor=4") << "four workers";
@@ -97,11 +97,11 @@ TEST(RunPlan, LeavesOutFaultsOfWorkersThatAVariantDoesNotHave) {
 TEST(RunPlan, HasTheFaultsOfWorkersAndLinksThatAVariantHas) {
   CompareOptions options = two_variants();
   options.variants.push_back(parse_variant("one-device", 4, 2));
-  options.fault_flags = {
+  options.cluster.flags = {
       "--kill", "worker=2,at=1,restart=1", "--kill", "worker=0,at=2", "--link-delay", "1ms"};
-  options.faults.kills = {{.worker = 2, .at_seconds = 1.0, .restart_seconds = 1.0},
-                          {.worker = 0, .at_seconds = 2.0}};
-  options.faults.link = {.delay_seconds = 1e-3};
+  options.cluster.faults.kills = {{.worker = 2, .at_seconds = 1.0, .restart_seconds = 1.0},
+                                  {.worker = 0, .at_seconds = 2.0}};
+  options.cluster.faults.link = {.delay_seconds = 1e-3};
   const auto runs = plan_runs(options, 1000);
   EXPECT_EQ(runs[0].faults.kills.size(), 2U) << "mirrored has four workers";
   EXPECT_TRUE(runs[0].faults.link.is_plain()) << "and is one process";
@@ -244,8 +244,9 @@ TEST(RunSpec, IsUnchangedAfterItsCommandLineIsParsed) {
       {"--optimizer", "momentum", "--nesterov", "--lr-schedule", "step", "--lr-milestones", "1,2.5",
        "--weight-decay", "1e-4", "--augment", "crop-flip", "--bucket-mb", "2",
        "--rendezvous-timeout", "30"});  // train would choose another timeout
-  options.faults = {.service_time = parse_service_time("lognormal:2:0.25", "--service-time"),
-                    .pauses = {{.worker = 0, .at_seconds = 0.1, .for_seconds = 2.0}}};
+  options.cluster.faults = {
+      .service_time = parse_service_time("lognormal:2:0.25", "--service-time"),
+      .pauses = {{.worker = 0, .at_seconds = 0.1, .for_seconds = 2.0}}};
   options.budget = Budget::kSeconds;
   options.seconds = 1.5;
   const RunSpec run = plan_runs(options, 1000).front();
@@ -300,7 +301,7 @@ TEST(RunPlan, DelaysNoStepsOfAPipelineOnTheRealClock) {
                              {"--slow", "worker=1,factor=2"},
                              {"--pause", "worker=1,at=1s,for=1s"}}) {
     CompareOptions options = two_variants();
-    options.fault_flags = fault;
+    options.cluster.flags = fault;
     EXPECT_NO_THROW(plan_runs(options, 1000));
     options.variants.push_back(parse_variant("pipeline:4", 2, 0));
     EXPECT_THROW(plan_runs(options, 1000), UsageError) << fault.front();
@@ -309,7 +310,7 @@ TEST(RunPlan, DelaysNoStepsOfAPipelineOnTheRealClock) {
   }
   CompareOptions slow_link = two_variants();
   slow_link.variants.push_back(parse_variant("pipeline:4", 2, 0));
-  slow_link.fault_flags = {"--link-delay", "1ms"};
+  slow_link.cluster.flags = {"--link-delay", "1ms"};
   EXPECT_NO_THROW(plan_runs(slow_link, 1000));
 }
 

@@ -122,9 +122,9 @@ Setting setting_of(const Case& asked, const Words& flags) {
   setting.options.batch_size_per_replica = 8;
   setting.options.epochs = 1;
   setting.options.variants = {parse_variant(asked.strategy, 2, 2)};
-  setting.options.faults.service_time = {.kind = ServiceTimeKind::kConstant,
-                                         .mean_milliseconds = 1.0};
-  setting.options.faults.link = {.delay_seconds = 0.001, .bytes_per_second = 1e6};
+  setting.options.cluster.faults.service_time = {.kind = ServiceTimeKind::kConstant,
+                                                 .mean_milliseconds = 1.0};
+  setting.options.cluster.faults.link = {.delay_seconds = 0.001, .bytes_per_second = 1e6};
   setting.options.shared = parse_shared_train_flags(flags);
   setting.data = open_dataset(setting.options.data, {.cache_dir = {}, .seed = 1});
   return setting;
@@ -133,7 +133,7 @@ Setting setting_of(const Case& asked, const Words& flags) {
 Summary train_with(const Setting& setting) {
   RecordedLines lines;
   const RunSpec run = plan_runs(setting.options, setting.data.train->size()).front();
-  return run_virtually(run, setting.data, lines, {});
+  return run_virtually(run, setting.data, lines, {}, {});
 }
 
 std::string refusal_of(const CompareOptions& options) {

@@ -34,6 +34,22 @@ Summary VirtualCase::train_virtually() {
                                 lines, [&](double fraction) { progress.push_back(fraction); });
 }
 
+std::vector<RecordedLines> VirtualCase::train_in_clusters(
+    const std::vector<FaultInjection>& others) {
+  lines = {};
+  std::vector<RecordedLines> all(others.size());
+  std::vector<OtherTimes> times;
+  for (std::size_t i = 0; i < others.size(); ++i) times.push_back({others[i], all[i]});
+  bench::train_in_clusters({.options = options,
+                            .workers = workers,
+                            .servers = servers,
+                            .data = data_,
+                            .graph = *graph_,
+                            .faults = faults},
+                           lines, times, {});
+  return all;
+}
+
 TrainOutcome VirtualCase::train_in_real_time(const std::string& name, int replicas) {
   lines = {};
   TrainOptions real = options;

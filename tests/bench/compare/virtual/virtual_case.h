@@ -39,6 +39,9 @@ class VirtualCase {
 
   // Trains under the virtual clock and replaces the metrics lines of the previous run.
   Summary train_virtually();
+  // Trains once, with lines for this cluster and for others, which replace those of the previous
+  // run.
+  std::vector<RecordedLines> train_in_clusters(const std::vector<FaultInjection>& others);
   // Trains by the real loop, as `syncopate train --strategy S --replicas N` does.
   TrainOutcome train_in_real_time(const std::string& strategy, int replicas);
 

@@ -220,5 +220,46 @@ TEST(VirtualSynchronousJob, EndsAtItsTimeLimit) {
   EXPECT_EQ(run.lines.evaluations.back().step, 10);
 }
 
+// Every line of the second cluster is that of a run of its own, times included.
+TEST(VirtualSynchronousJob, IsTrainedOnceForSeveralClusters) {
+  for (const char* strategy : {"one-device", "multi-worker-mirrored", "parameter-server"}) {
+    VirtualCase run(strategy, 128);
+    run.workers = std::string(strategy) == "one-device" ? 1 : 4;
+    run.servers = 1;
+    run.options.loop.eval_every_steps = 2;
+    FaultInjection slow = run.faults;
+    slow.slow.push_back({.worker = 0, .factor = 4.0});
+    slow.link = {.delay_seconds = 0.001, .bytes_per_second = 1e8};
+    const std::vector<RecordedLines> others = run.train_in_clusters({slow});
+    const RecordedLines own = run.lines;
+    run.train_virtually();
+    EXPECT_EQ(own.summaries.at(0).seconds, run.lines.summaries.at(0).seconds);
+    run.faults = slow;
+    run.train_virtually();
+    const RecordedLines& alone = run.lines;
+    const RecordedLines& shared = others.front();
+    EXPECT_EQ(shared.summaries.at(0).weights_hash, alone.summaries.at(0).weights_hash);
+    EXPECT_EQ(shared.summaries.at(0).seconds, alone.summaries.at(0).seconds);
+    EXPECT_NE(shared.summaries.at(0).seconds, own.summaries.at(0).seconds);
+    EXPECT_EQ(shared.summaries.at(0).train_loss, alone.summaries.at(0).train_loss);
+    ASSERT_EQ(shared.steps.size(), alone.steps.size());
+    for (std::size_t i = 0; i < alone.steps.size(); ++i) {
+      EXPECT_EQ(shared.steps[i].seconds, alone.steps[i].seconds);
+      EXPECT_EQ(shared.steps[i].loss, alone.steps[i].loss);
+      EXPECT_EQ(shared.steps[i].compute_seconds, alone.steps[i].compute_seconds);
+    }
+    ASSERT_EQ(shared.evaluations.size(), alone.evaluations.size());
+    for (std::size_t i = 0; i < alone.evaluations.size(); ++i) {
+      EXPECT_EQ(shared.evaluations[i].test_loss, alone.evaluations[i].test_loss);
+      EXPECT_EQ(shared.evaluations[i].trained_seconds, alone.evaluations[i].trained_seconds);
+    }
+    ASSERT_EQ(shared.workers.size(), alone.workers.size());
+    for (std::size_t i = 0; i < alone.workers.size(); ++i) {
+      EXPECT_EQ(shared.workers[i].seconds, alone.workers[i].seconds);
+      EXPECT_EQ(shared.workers[i].bytes_sent, alone.workers[i].bytes_sent);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace syncopate::bench

@@ -1,0 +1,214 @@
+#include "bench/compare/cluster.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <set>
+#include <utility>
+
+#include "bench/compare/variant.h"
+#include "bench/plots/text.h"
+#include "deploy/cli/fault_flags.h"
+#include "models/base/errors.h"
+#include "models/base/flag_values.h"
+
+namespace syncopate::bench {
+namespace {
+
+// The links of a cluster without a link of its own: those of a common data centre.
+constexpr const char* kLinkRate = "10gbit";
+constexpr const char* kLinkDelay = "50us";
+
+struct NamedCluster {
+  std::string_view name;
+  std::string_view help;
+  std::string_view service_time;  // constant or exponential, of one step
+  std::string_view slow_worker;   // as --slow-worker; "" if all workers are equal
+  std::string_view link_rate;
+  std::string_view link_delay;
+};
+
+constexpr std::array kNamedClusters = {
+    NamedCluster{"equal", "equal workers, 10 Gbit/s links", "constant", "", kLinkRate, kLinkDelay},
+    NamedCluster{"jitter", "exponential step times", "exponential", "", kLinkRate, kLinkDelay},
+    NamedCluster{"slow-worker", "one worker 4x slower", "constant", "4x", kLinkRate, kLinkDelay},
+    NamedCluster{"slow-link", "1 Gbit/s links", "constant", "", "1gbit", "100us"}};
+
+std::string step_time(std::string_view kind, double milliseconds) {
+  return fmt::format("{}:{}", kind, exact_text(milliseconds));
+}
+
+Cluster named_cluster(const NamedCluster& row, int workers, double step_milliseconds) {
+  Cluster cluster{.name = std::string(row.name)};
+  ClusterFlags flags{.service_time = step_time(row.service_time, step_milliseconds),
+                     .slow = {},
+                     .pauses = {},
+                     .kills = {},
+                     .joins = {},
+                     .link_delay = std::string(row.link_delay),
+                     .link_rate = std::string(row.link_rate)};
+  if (!row.slow_worker.empty()) {
+    flags.slow.push_back(slow_worker(std::string(row.slow_worker), workers));
+  }
+  add_flags(cluster, flags);
+  return cluster;
+}
+
+// Splits the text in braces at each comma that begins a flag: values have commas, too.
+std::vector<std::pair<std::string, std::string>> split_flags(const std::string& text,
+                                                             const std::string& word) {
+  std::vector<std::pair<std::string, std::string>> flags;
+  constexpr std::array kFlags = {"service-time", "slow-worker", "slow",       "pause",
+                                 "kill",         "join",        "link-delay", "link-rate"};
+  const auto begins_flag = [&](const std::string& part) {
+    return std::ranges::any_of(
+        kFlags, [&](const std::string& flag) { return part.starts_with(flag + "="); });
+  };
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string part = text.substr(begin, end - begin);
+    if (begins_flag(part)) {
+      const std::size_t equal = part.find('=');
+      flags.emplace_back(part.substr(0, equal), part.substr(equal + 1));
+    } else if (!flags.empty() && !part.empty()) {
+      flags.back().second += "," + part;
+    } else {
+      throw UsageError(fmt::format(
+          "--clusters {}: expected FLAG=VALUE in braces, found \"{}\"; the flags are {}", word,
+          part, listed({kFlags.begin(), kFlags.end()})));
+    }
+    begin = end + 1;
+  }
+  return flags;
+}
+
+Cluster own_cluster(const std::string& word, int workers, double step_milliseconds) {
+  const std::size_t brace = word.find('{');
+  Cluster cluster{.name = word.substr(0, brace)};
+  ClusterFlags flags{.service_time = step_time("constant", step_milliseconds),
+                     .slow = {},
+                     .pauses = {},
+                     .kills = {},
+                     .joins = {},
+                     .link_delay = kLinkDelay,
+                     .link_rate = kLinkRate};
+  const std::string inside = word.substr(brace + 1, word.size() - brace - 2);
+  for (const auto& [flag, value] : split_flags(inside, word)) {
+    if (flag == "service-time") flags.service_time = value;
+    if (flag == "slow-worker") flags.slow.push_back(slow_worker(value, workers));
+    if (flag == "slow") flags.slow.push_back(value);
+    if (flag == "pause") flags.pauses.push_back(value);
+    if (flag == "kill") flags.kills.push_back(value);
+    if (flag == "join") flags.joins.push_back(value);
+    if (flag == "link-delay") flags.link_delay = value;
+    if (flag == "link-rate") flags.link_rate = value;
+  }
+  add_flags(cluster, flags);
+  return cluster;
+}
+
+// A name is also that of a folder.
+bool is_cluster_name(const std::string& name) {
+  return !name.empty() && name.size() <= 40 && name.front() != '.' &&
+         std::ranges::all_of(name, [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+         });
+}
+
+std::string names_of_clusters() {
+  std::vector<std::string> names;
+  for (const NamedCluster& row : kNamedClusters) names.emplace_back(row.name);
+  return listed(names);
+}
+
+Cluster parse_cluster(const std::string& word, int workers, double step_milliseconds) {
+  const auto refuse = [&](const std::string& why) {
+    throw UsageError(fmt::format("--clusters {}: {}", word, why));
+  };
+  const std::size_t brace = word.find('{');
+  const std::string name = word.substr(0, brace);
+  const auto row = std::ranges::find(kNamedClusters, std::string_view(name), &NamedCluster::name);
+  if (brace == std::string::npos) {
+    if (row == kNamedClusters.end()) {
+      refuse(
+          fmt::format("expected {}, or a name of your own with flags, as in "
+                      "'mine{{slow-worker=4x,link-rate=1gbit}}'",
+                      names_of_clusters()));
+    }
+    return named_cluster(*row, workers, step_milliseconds);
+  }
+  if (!word.ends_with('}') || word.size() == brace + 2) {
+    refuse("expected flags in braces, as in 'mine{slow-worker=4x,link-rate=1gbit}'");
+  }
+  if (row != kNamedClusters.end()) refuse(name + " has flags of its own; choose another name");
+  if (!is_cluster_name(name)) {
+    refuse("expected a name of up to 40 letters, digits, - and _ in front of the brace");
+  }
+  return own_cluster(word, workers, step_milliseconds);
+}
+
+}  // namespace
+
+void add_flags(Cluster& cluster, const ClusterFlags& flags) {
+  FaultInjection& faults = cluster.faults;
+  const auto keep = [&](const char* flag, const std::string& value) {
+    cluster.flags.insert(cluster.flags.end(), {flag, value});
+  };
+  if (!flags.service_time.empty()) {
+    faults.service_time = parse_service_time(flags.service_time, "--service-time");
+    const auto earlier = std::ranges::find(cluster.flags, "--service-time");
+    if (earlier != cluster.flags.end()) cluster.flags.erase(earlier, earlier + 2);
+    keep("--service-time", flags.service_time);
+  }
+  const auto take = [&](const char* flag, const std::vector<std::string>& values, const auto& parse,
+                        auto& parsed) {
+    for (const std::string& value : values) {
+      parsed.push_back(parse(value));
+      keep(flag, value);
+    }
+  };
+  take("--slow", flags.slow, parse_slowness, faults.slow);
+  take("--pause", flags.pauses, parse_pause, faults.pauses);
+  take("--kill", flags.kills, parse_kill, faults.kills);
+  take("--join", flags.joins, parse_join, faults.joins);
+  faults.link = link_of({.delay = flags.link_delay, .rate = flags.link_rate});
+  if (!flags.link_delay.empty()) keep("--link-delay", flags.link_delay);
+  if (!flags.link_rate.empty()) keep("--link-rate", flags.link_rate);
+}
+
+std::string slow_worker(const std::string& factor, int workers) {
+  const std::string number = factor.ends_with('x') ? factor.substr(0, factor.size() - 1) : "";
+  const bool is_number = !number.empty() && number.find_first_not_of("0123456789.") == number.npos;
+  if (!is_number) {
+    throw UsageError("--slow-worker " + factor + ": expected a factor such as 4x");
+  }
+  return fmt::format("worker={},factor={}", workers - 1, number);
+}
+
+std::vector<Cluster> parse_clusters(const std::vector<std::string>& words, int workers,
+                                    double step_milliseconds) {
+  std::vector<Cluster> clusters;
+  std::set<std::string> names;
+  for (const std::string& list : words) {
+    for (const std::string& word : split_variants(list)) {
+      clusters.push_back(parse_cluster(word, workers, step_milliseconds));
+      if (names.insert(clusters.back().name).second) continue;
+      throw UsageError(fmt::format("--clusters: {} is named twice; name each cluster once",
+                                   clusters.back().name));
+    }
+  }
+  return clusters;
+}
+
+std::string describe_clusters() {
+  std::string text;
+  for (const NamedCluster& row : kNamedClusters) {
+    text += fmt::format("\n{}: {}", row.name, row.help);
+  }
+  return text;
+}
+
+}  // namespace syncopate::bench

@@ -1,0 +1,316 @@
+#include "bench/compare/report/map_figure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+#include "bench/compare/report/map_words.h"
+#include "bench/compare/report/strategy_names.h"
+#include "bench/plots/picture.h"
+#include "bench/plots/text.h"
+
+namespace syncopate::bench {
+namespace {
+
+// The steps of the fill, one hue whose lightness rises strictly, so that it is legible in grey.
+struct Step {
+  double below;  // ratios below this have the fill
+  std::string_view fill;
+  std::string_view ink;
+  std::string_view from;  // the least ratio, for the legend
+};
+constexpr std::array kFillSteps = {
+    Step{1.25, "#0b4a7a", colour::kPaper, "1×"}, Step{1.6, "#3a76a8", colour::kPaper, "1.25×"},
+    Step{2.5, "#8db7d9", colour::kInk, "1.6×"}, Step{4.0, "#c9deee", colour::kInk, "2.5×"},
+    Step{std::numeric_limits<double>::infinity(), "#eef2f5", colour::kInk, "4×"}};
+
+const Step& step_of(double ratio) {
+  return *std::ranges::find_if(kFillSteps, [&](const Step& step) { return ratio < step.below; });
+}
+
+bool is_marked(const MapCell& cell) {
+  return cell.state == CellState::kWinner || cell.state == CellState::kTie;
+}
+
+std::string_view mark_of(const MapCell& cell) {
+  return cell.state == CellState::kWinner ? "winner" : "tie";
+}
+
+// What a cell says in full, for its tip.
+std::string cell_words(const MapColumn& column, std::size_t row) {
+  const MapCell& cell = column.cells[row];
+  const std::string name = row_name(column.rows[row]);
+  switch (cell.state) {
+    case CellState::kMissed:
+      return fmt::format("{}: {} of {} runs reached the target", name, cell.reached, cell.runs);
+    case CellState::kBusy:
+      return name + ": other programs used the CPUs";
+    case CellState::kNoResult:
+      return name + ": runs failed or are missing";
+    default:
+      break;
+  }
+  std::string text = fmt::format("{}: {} s", name, short_seconds(cell.seconds));
+  if (!cell.over_best) return text + ", the least mean of the column";
+  text += fmt::format(", {} times the least", ratio_text(cell.ratio));
+  if (std::isfinite(cell.over_best->low) && std::isfinite(cell.over_best->high)) {
+    text += fmt::format(" ({} to {})", ratio_text(cell.over_best->low),
+                        ratio_text(cell.over_best->high));
+  }
+  return text;
+}
+
+std::string description_of(const StrategyMap& map) {
+  std::string text;
+  for (const MapColumn& column : map.columns) {
+    const ColumnSentence sentence = column_sentence(column);
+    text += fmt::format("{}{}: {} {}", text.empty() ? "" : " ", column_head(column).name,
+                        sentence.use, sentence.than);
+  }
+  return text;
+}
+
+std::string title_of(const StrategyMap& map) {
+  return fmt::format("Time to {} accuracy of {} strategies on {}",
+                     percent_text(map.first().target_accuracy.value_or(0.0)), map.rows().size(),
+                     count_text(static_cast<int>(map.columns.size()), "cluster"));
+}
+
+// The sizes of one form of the figure.
+struct Layout {
+  double width;
+  double left;  // of the names
+  double gap;   // between columns
+  double row_gap;
+  double kind_gap;  // in addition, between the kinds of training
+  double cell_height;
+  bool is_narrow;
+  double cell_width(std::size_t columns) const {
+    return (width - left) / static_cast<double>(columns) - gap;
+  }
+  double column(std::size_t index, std::size_t columns) const {
+    return left + gap + static_cast<double>(index) * (cell_width(columns) + gap);
+  }
+};
+
+class MapDrawing {
+ public:
+  MapDrawing(const StrategyMap& map, const Layout& layout)
+      : map_(map), layout_(layout), picture_(layout.width, title_of(map), description_of(map)) {
+    hatch_ = picture_.define_hatch(layout.is_narrow ? "hatch-narrow" : "hatch-wide");
+  }
+
+  Picture& picture() noexcept { return picture_; }
+  double height() const noexcept { return y_; }
+
+  void draw() {
+    layout_.is_narrow ? draw_narrow_heads() : draw_wide_heads();
+    draw_rows();
+    if (!layout_.is_narrow) {
+      draw_sentences();
+    } else {
+      draw_legend({0.0, y_ + 6.0}, 40.0, 11.0);
+      y_ += 44.0;
+    }
+  }
+
+ private:
+  std::size_t columns() const noexcept { return map_.columns.size(); }
+  double cell_width() const { return layout_.cell_width(columns()); }
+  double x_of(std::size_t column) const { return layout_.column(column, columns()); }
+
+  void draw_wide_heads() {
+    for (std::size_t c = 0; c < columns(); ++c) {
+      const ColumnHead head = column_head(map_.columns[c]);
+      picture_.text({x_of(c) + 2.0, 18.0}, head.name, {.size = 17.0, .is_bold = true});
+      const double room = cell_width() - 4.0;
+      std::string facts = head.facts;
+      if (text_width(facts, 13.0) > room) {
+        facts = shortened(facts, static_cast<std::size_t>(room / 6.6));
+      }
+      picture_.text({x_of(c) + 2.0, 36.0}, facts, {.size = 13.0, .fill = colour::kMuted});
+    }
+    y_ = 48.0;
+  }
+
+  void draw_narrow_heads() {
+    for (std::size_t c = 0; c < columns(); ++c) {
+      const TextStyle style{.size = 12.5, .anchor = "middle", .is_bold = true};
+      picture_.paragraph({x_of(c) + cell_width() / 2.0, 12.0}, column_head(map_.columns[c]).name,
+                         cell_width(), 14.0, style);
+    }
+    y_ = 34.0;
+  }
+
+  void draw_rows() {
+    const Rows& rows = map_.rows();
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      if (r > 0 && rows[r].kind != rows[r - 1].kind) y_ += layout_.kind_gap;
+      draw_name(rows[r]);
+      for (std::size_t c = 0; c < columns(); ++c) draw_cell(c, r);
+      y_ += layout_.cell_height + layout_.row_gap;
+    }
+  }
+
+  void draw_name(const VariantSummary& row) {
+    const double middle = y_ + layout_.cell_height / 2.0;
+    if (layout_.is_narrow) {
+      std::string name = short_name(row);
+      name.front() = static_cast<char>(std::toupper(name.front()));
+      picture_.paragraph({0.0, middle + (text_width(name, 13.0, true) > layout_.left ? -2.0 : 5.0)},
+                         name, layout_.left, 15.0, {.size = 13.0, .is_bold = true});
+      return;
+    }
+    picture_.text({0.0, middle - 1.0}, shortened(row_name(row), 28),
+                  {.size = 16.0, .is_bold = true});
+    picture_.text(
+        {0.0, middle + 16.0}, shortened(row.name, 31),
+        {.size = row.name.size() < 30 ? 12.0 : 11.5, .fill = colour::kMuted, .is_mono = true});
+  }
+
+  void draw_cell(std::size_t column, std::size_t row) {
+    const MapCell& cell = map_.columns[column].cells[row];
+    const Point corner{x_of(column), y_};
+    const double width = cell_width();
+    const double height = layout_.cell_height;
+    const std::string tip = cell_words(map_.columns[column], row);
+    const Point middle{corner.x + width / 2.0, corner.y + height / 2.0};
+    const double small = layout_.is_narrow ? 11.5 : 13.0;
+    if (cell.ratio == 0.0) {
+      const bool is_missed = cell.state == CellState::kMissed;
+      picture_.box(corner, width, height,
+                   {.fill = is_missed ? std::string_view(hatch_) : "none",
+                    .stroke = "#8a949e",
+                    .stroke_width = 1.0,
+                    .radius = 3.0,
+                    .dash = is_missed ? "" : "2 3"},
+                   tip);
+      const std::string words = is_missed ? fmt::format("{} of {}", cell.reached, cell.runs)
+                                : cell.state == CellState::kBusy ? "busy"
+                                                                 : "failed";
+      picture_.box({middle.x - text_width(words, small) / 2.0 - 4.0, middle.y - 9.0},
+                   text_width(words, small) + 8.0, 18.0, {.fill = colour::kPaper});
+      picture_.text({middle.x, middle.y + 5.0}, words, {.size = small, .anchor = "middle"});
+      return;
+    }
+    const Step& step = step_of(cell.ratio);
+    picture_.box(corner, width, height, {.fill = step.fill, .radius = 3.0}, tip);
+    if (is_marked(cell)) draw_frame(corner, width, height);
+    const bool is_low = layout_.is_narrow && !is_marked(cell);
+    picture_.text({middle.x, middle.y + (is_low              ? 5.0
+                                         : layout_.is_narrow ? -1.0
+                                                             : 1.0)},
+                  ratio_text(cell.ratio) + "×",
+                  {.size = layout_.is_narrow ? 16.0 : 21.0,
+                   .fill = step.ink,
+                   .anchor = "middle",
+                   .is_bold = is_marked(cell)});
+    if (is_low) return;
+    std::string words = layout_.is_narrow ? "" : short_seconds(cell.seconds) + " s";
+    if (is_marked(cell)) words += fmt::format("{}{}", words.empty() ? "" : " · ", mark_of(cell));
+    picture_.text({middle.x, middle.y + (layout_.is_narrow ? 14.0 : 21.0)}, words,
+                  {.size = small, .fill = step.ink, .anchor = "middle"});
+  }
+
+  // The frame is ink outside and white inside, so that it is seen on every fill and in grey.
+  void draw_frame(Point corner, double width, double height) {
+    picture_.box({corner.x + 1.5, corner.y + 1.5}, width - 3.0, height - 3.0,
+                 {.stroke = colour::kInk, .stroke_width = 3.0, .radius = 3.0});
+    picture_.box({corner.x + 4.0, corner.y + 4.0}, width - 8.0, height - 8.0,
+                 {.stroke = colour::kPaper, .stroke_width = 2.0, .radius = 2.0});
+  }
+
+  // Draws the steps of the fill and the frame from a corner.
+  void draw_legend(Point at, double step_width, double size) {
+    double x = at.x;
+    for (const Step& step : kFillSteps) {
+      const bool is_last = &step == &kFillSteps.back();
+      picture_.box(
+          {x, at.y}, step_width, 12.0,
+          {.fill = step.fill, .stroke = colour::kRule, .stroke_width = is_last ? 1.0 : 0.0});
+      picture_.text(
+          {x, at.y + 26.0}, step.from,
+          {.size = size, .fill = colour::kMuted, .anchor = x == at.x ? "start" : "middle"});
+      x += step_width;
+    }
+    if (!layout_.is_narrow) return;
+    picture_.box({x + 25.5, at.y + 0.5}, 22.0, 13.0,
+                 {.fill = kFillSteps.front().fill, .stroke = colour::kInk, .stroke_width = 3.0});
+    picture_.text({x + 54.0, at.y + 11.0}, "winner or tie", {.size = 12.0});
+  }
+
+  void draw_sentences() {
+    const double top = y_ + 16.0;
+    double bottom = top + 92.0;
+    for (std::size_t c = 0; c < columns(); ++c) {
+      const ColumnSentence sentence = column_sentence(map_.columns[c]);
+      const double room = cell_width() - 4.0;
+      const double next = picture_.paragraph({x_of(c) + 2.0, top + 4.0}, sentence.use, room, 18.0,
+                                             {.size = 14.5, .is_bold = true});
+      const double end = picture_.paragraph({x_of(c) + 2.0, next + 1.0}, sentence.than, room, 18.0,
+                                            {.size = 14.0});
+      bottom = std::max(bottom, end);
+    }
+    picture_.text({0.0, top + 4.0},
+                  fmt::format("Time to {} accuracy,",
+                              percent_text(map_.first().target_accuracy.value_or(0.0))),
+                  {.size = 13.0});
+    picture_.text({0.0, top + 21.0}, "times the best of the column", {.size = 13.0});
+    draw_legend({0.0, top + 32.0}, 42.0, 12.0);
+    picture_.box({1.5, top + 69.0}, 27.0, 15.0,
+                 {.fill = kFillSteps.front().fill, .stroke = colour::kInk, .stroke_width = 3.0});
+    picture_.box({4.5, top + 72.0}, 21.0, 9.0, {.stroke = colour::kPaper, .stroke_width = 2.0});
+    picture_.text({38.0, top + 81.0}, "winner, or too close to call", {.size = 13.0});
+    y_ = bottom;
+  }
+
+  const StrategyMap& map_;
+  const Layout layout_;
+  Picture picture_;
+  std::string hatch_;
+  double y_ = 0.0;
+};
+
+Layout wide_layout(std::size_t rows) {
+  return {.width = 1120.0,
+          .left = 232.0,
+          .gap = 8.0,
+          .row_gap = 4.0,
+          .kind_gap = 6.0,
+          .cell_height = rows <= 5   ? 64.0
+                         : rows == 6 ? 56.0
+                                     : 46.0,
+          .is_narrow = false};
+}
+
+}  // namespace
+
+std::string wide_map(const StrategyMap& map) {
+  MapDrawing drawing(map, wide_layout(map.rows().size()));
+  drawing.draw();
+  return drawing.picture().element(drawing.height(), "wide");
+}
+
+std::string narrow_map(const StrategyMap& map) {
+  MapDrawing drawing(map, {.width = 358.0,
+                           .left = 86.0,
+                           .gap = 4.0,
+                           .row_gap = 3.0,
+                           .kind_gap = 3.0,
+                           .cell_height = 46.0,
+                           .is_narrow = true});
+  drawing.draw();
+  return drawing.picture().element(drawing.height(), "narrow");
+}
+
+std::string map_picture(const StrategyMap& map) {
+  MapDrawing drawing(map, wide_layout(map.rows().size()));
+  drawing.draw();
+  return drawing.picture().file(drawing.height());
+}
+
+}  // namespace syncopate::bench

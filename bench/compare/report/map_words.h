@@ -1,0 +1,41 @@
+// The sentences of a map, made from its numbers.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "bench/compare/report/strategy_map.h"
+
+namespace syncopate::bench {
+
+// What to use on one cluster, and by how much it is sooner.
+struct ColumnSentence {
+  std::string use;   // "Use async."
+  std::string than;  // "It is 1.3 times sooner than the next, 1 backup worker (1.1 to 1.7)."
+};
+ColumnSentence column_sentence(const MapColumn& column);
+
+// The most words of a verdict; a word has a letter or a digit.
+inline constexpr std::size_t kMostVerdictWords = 30;
+std::size_t count_words(const std::string& text);
+
+// What to use on which cluster, in at most kMostVerdictWords.
+std::string map_verdict(const StrategyMap& map);
+// Which variants ended less accurate, in one sentence.
+std::string map_accuracy(const StrategyMap& map);
+
+// The head of a column and the line under it: "Slow worker" and "one of 8, 4x slower"; for a
+// cluster of the user's own its name and its flags.
+struct ColumnHead {
+  std::string name;
+  std::string facts;
+};
+ColumnHead column_head(const MapColumn& column);
+
+// "Which strategy trains mlp on digits soonest with 8 workers?"
+std::string map_title(const StrategyMap& map);
+// "Time to 95 % accuracy · 5 seeds · simulated time"
+std::string map_setting(const StrategyMap& map);
+
+}  // namespace syncopate::bench

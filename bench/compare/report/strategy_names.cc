@@ -1,0 +1,88 @@
+#include "bench/compare/report/strategy_names.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "bench/plots/text.h"
+
+namespace syncopate::bench {
+namespace {
+
+struct Names {
+  std::string row;
+  std::string in_sentence;
+};
+
+// The strategies that have no consistency.
+struct PlainNames {
+  std::string_view strategy;
+  std::string_view row;
+  std::string_view in_sentence;
+};
+constexpr std::array kPlainNames = {
+    PlainNames{"one-device", "One device", "one device"},
+    PlainNames{"mirrored", "Sync, one process", "mirrored"},
+    PlainNames{"multi-worker-mirrored", "Sync, all-reduce", "all-reduce"},
+    PlainNames{"central-storage", "Sync, central storage", "central storage"},
+    PlainNames{"parameter-server", "Sync, servers", "sync"},
+    PlainNames{"pipeline", "Pipeline", "pipeline"}};
+
+// Returns the names of a consistency word, such as "ssp:3" or "sync+backup:1"; empty for others.
+Names of_consistency(std::string_view word) {
+  constexpr std::string_view kBackup = "sync+backup:";
+  constexpr std::string_view kSsp = "ssp:";
+  if (word == "async") return {"Async", "async"};
+  if (word == "sync") return {"Sync", "sync"};
+  if (word.starts_with(kBackup)) {
+    const std::string count(word.substr(kBackup.size()));
+    const std::string workers = count + (count == "1" ? " backup worker" : " backup workers");
+    return {"Sync, " + workers, workers};
+  }
+  if (word.starts_with(kSsp)) {
+    return {fmt::format("Async, within {} steps", word.substr(kSsp.size())), std::string(word)};
+  }
+  return {};
+}
+
+Names names_of(const VariantSummary& row) {
+  const std::string_view label = row.name;
+  for (const PlainNames& plain : kPlainNames) {
+    if (label == plain.strategy) return {std::string(plain.row), std::string(plain.in_sentence)};
+  }
+  const std::size_t colon = label.find(':');
+  if (colon != std::string_view::npos && label.find('{') == std::string_view::npos) {
+    Names names = of_consistency(label.substr(colon + 1));
+    if (label.starts_with("central-storage:") && !names.row.empty()) {
+      names.row += ", central storage";
+      names.in_sentence += " in central storage";
+    }
+    if (!names.row.empty()) return names;
+  }
+  return {row.name, named(row)};
+}
+
+}  // namespace
+
+std::string row_name(const VariantSummary& row) { return names_of(row).row; }
+std::string short_name(const VariantSummary& row) { return names_of(row).in_sentence; }
+
+std::string ratio_text(double ratio) {
+  if (std::abs(ratio - 1.0) < 1e-9) return "1";
+  std::string text = ratio < 9.95 ? fmt::format("{:.1f}", ratio) : fmt::format("{:.0f}", ratio);
+  if (text != "1.0") return text;
+  text = fmt::format("{:.2f}", ratio);
+  if (text != "1.00") return text;
+  return ratio > 1.0 ? "1.01" : "0.99";
+}
+
+std::string short_seconds(double seconds) {
+  if (!(seconds > 0.0)) return "0";
+  if (seconds >= 9.995) return short_text(seconds);
+  const int decimals = seconds < 0.1 ? 1 - static_cast<int>(std::floor(std::log10(seconds))) : 2;
+  return decimal_text(seconds, decimals);
+}
+
+}  // namespace syncopate::bench

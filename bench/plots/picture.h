@@ -1,0 +1,73 @@
+// A self-contained SVG picture: colours and fonts are attributes, so that a file of it can be
+// placed in a paper. Text is wrapped here, because SVG does not wrap it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/plots/svg.h"
+
+namespace syncopate::bench {
+
+// The colours of reports. Text on kPaper has a contrast of at least 5.9 : 1.
+namespace colour {
+inline constexpr std::string_view kInk = "#1a1f24";
+inline constexpr std::string_view kMuted = "#56606b";
+inline constexpr std::string_view kRule = "#d3d9df";
+inline constexpr std::string_view kPaper = "#ffffff";
+inline constexpr std::string_view kAnswer = "#0b4a7a";
+inline constexpr std::string_view kRest = "#6f7984";
+inline constexpr std::string_view kWarning = "#a34a00";
+}  // namespace colour
+
+struct TextStyle {
+  double size = 14.0;
+  std::string_view fill = colour::kInk;
+  std::string_view anchor = "start";  // or "middle", "end"
+  bool is_bold = false;
+  bool is_mono = false;
+};
+
+struct BoxStyle {
+  std::string_view fill = "none";
+  std::string_view stroke = "none";
+  double stroke_width = 0.0;
+  double radius = 0.0;
+  std::string_view dash{};  // of the stroke, such as "2 3"
+};
+
+class Picture {
+ public:
+  // Screen readers read the title and the description.
+  Picture(double width, std::string_view title, std::string_view description);
+
+  // A non-empty `tip` is shown while the pointer rests on the box.
+  void box(Point corner, double width, double height, const BoxStyle& style,
+           std::string_view tip = "");
+  void text(Point baseline, std::string_view text, const TextStyle& style = {});
+  // Draws lines of text, each `line_height` below the last. Returns the baseline of the next line.
+  double paragraph(Point baseline, std::string_view text, double width, double line_height,
+                   const TextStyle& style = {});
+  // Defines a pattern of slanted lines and returns its fill. `id` is unique in the page, because a
+  // picture that is not displayed defines nothing.
+  std::string define_hatch(std::string_view id);
+
+  // Returns the <svg> element, with a class of the page's style sheet. height: of the drawing.
+  std::string element(double height, std::string_view css_class) const;
+  // Returns a whole SVG file with white paper.
+  std::string file(double height) const;
+
+ private:
+  std::string head(double height, std::string_view attributes) const;
+
+  double width_;
+  std::string title_;
+  std::string description_;
+  std::string body_;
+};
+
+// Returns about how wide a text is in Arial, in the units of its size.
+double text_width(std::string_view text, double size, bool is_bold = false);
+
+}  // namespace syncopate::bench

@@ -1,0 +1,71 @@
+#include "bench/compare/cluster.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+using Words = std::vector<std::string>;
+
+TEST(Clusters, StandForTheFlagsThatDescribeThem) {
+  const std::vector<Cluster> clusters =
+      parse_clusters({"equal,jitter", "slow-worker,slow-link"}, 8, 1.0);
+  ASSERT_EQ(clusters.size(), 4U);
+  EXPECT_EQ(clusters[0].flags, (Words{"--service-time", "constant:1", "--link-delay", "50us",
+                                      "--link-rate", "10gbit"}));
+  EXPECT_EQ(clusters[1].flags.at(1), "exponential:1");
+  EXPECT_EQ(clusters[2].flags.at(3), "worker=7,factor=4");
+  EXPECT_EQ(clusters[2].faults.slow.at(0).worker, 7);
+  EXPECT_EQ(clusters[3].flags.back(), "1gbit");
+  EXPECT_EQ(clusters[3].faults.link.bytes_per_second, 1e9 / 8);
+}
+
+TEST(Clusters, HaveStepTimesInMultiplesOfOneStep) {
+  for (const Cluster& cluster : parse_clusters({"equal,jitter,slow-worker"}, 4, 2.5)) {
+    EXPECT_DOUBLE_EQ(cluster.faults.service_time.mean_milliseconds, 2.5) << cluster.name;
+  }
+}
+
+TEST(Clusters, OfOnesOwnTakeFlagsInBraces) {
+  const std::vector<Cluster> clusters = parse_clusters(
+      {"mine{slow-worker=3x,pause=worker=1,at=2s,for=1s,link-rate=1gbit},equal"}, 4, 5.0);
+  ASSERT_EQ(clusters.size(), 2U);
+  const Cluster& mine = clusters.front();
+  EXPECT_EQ(mine.name, "mine");
+  EXPECT_EQ(mine.faults.slow.at(0).worker, 3);
+  EXPECT_EQ(mine.faults.slow.at(0).factor, 3.0);
+  EXPECT_EQ(mine.faults.pauses.at(0).worker, 1);
+  EXPECT_EQ(mine.faults.link.bytes_per_second, 1e9 / 8);
+  EXPECT_EQ(mine.faults.service_time.mean_milliseconds, 5.0);
+}
+
+TEST(Clusters, RefuseMistakesWithWhatToType) {
+  const std::pair<const char*, const char*> mistakes[] = {
+      {"eqal", "expected equal, jitter, slow-worker and slow-link, or a name of your own"},
+      {"mine{}", "expected flags in braces, as in 'mine{slow-worker=4x"},
+      {"mine{slow-worker=4x", "expected flags in braces"},
+      {"{slow-worker=4x}", "expected a name"},
+      {"a/b{slow-worker=4x}", "expected a name"},
+      {"equal{link-rate=1gbit}", "equal has flags of its own; choose another name"},
+      {"mine{speed=4}", "expected FLAG=VALUE in braces, found \"speed=4\"; the flags are service"},
+      {"mine{slow-worker=4}", "expected a factor such as 4x"},
+      {"mine{link-rate=fast}", "--link-rate"},
+      {"equal,equal", "equal is named twice"}};
+  for (const auto& [word, expected] : mistakes) {
+    try {
+      parse_clusters({word}, 4, 1.0);
+      FAIL() << word << " was taken";
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::bench
