@@ -108,8 +108,8 @@ LabelName label_name(std::string_view name) {
   return LabelName::kNo;
 }
 
-// Refuses a line that may be a header of numbers or a sample. names: of the features that a network
-// was trained on.
+// Refuses a line that may be a header of numbers or a sample. names: of the columns in a table that
+// a network was trained on; may be empty.
 [[noreturn]] void refuse_doubtful(const FirstCsvLine& line, const std::vector<std::string>& names) {
   const std::string sample =
       names.empty()
@@ -117,7 +117,7 @@ LabelName label_name(std::string_view name) {
                 "names before it: {} > NEW.csv",
                 filter_command(fmt::format("sed '{}{{h;s/[0-9][0-9]*/c&/g;G}}'", line.number),
                                line.path))
-          : fmt::format("the header {} before it",
+          : fmt::format("the header of the training before it: {}",
                         shown_csv_field(fmt::format("{}", fmt::join(names, ","))));
   throw UsageError(fmt::format(
       "{}: line {} counts the columns, {}, as a header of numbers does; if it is a header, remove "
@@ -344,7 +344,9 @@ CsvColumns find_csv_columns(const FirstCsvLine& line, const CsvColumns& trained)
       fields, [](std::string_view field) { return label_name(field) == LabelName::kCertain; });
   const bool is_doubtful =
       kind == FirstLine::kDoubtful || (kind == FirstLine::kHeader && names_label);
-  if (by_place && is_doubtful && !is_header) refuse_doubtful(line, names);
+  if (by_place && is_doubtful && !is_header) {
+    refuse_doubtful(line, fields.size() == trained.count ? trained.header : names);
+  }
   if (is_header) {
     found.header_line = line.number;
     found.header.assign(fields.begin(), fields.end());

@@ -406,7 +406,9 @@ TEST(CsvFeatures, AfterAFirstLineThatMayBeAHeaderOfNumbersAreRefused) {
   EXPECT_NE(refusal("0\n7\n", "1,0\n").find("line 1 counts the columns"), std::string::npos);
   // Names that the network was not trained on would be refused next.
   EXPECT_NE(refusal("0,1\n5,6\n", "a,b,label\n1,2,0\n")
-                .find("if it is a sample, put the header a,b before it"),
+                .find("if it is a sample, put the header of the training before it: a,b"),
+            std::string::npos);
+  EXPECT_NE(refusal("0,1,2\n5,6,0\n", "a,b,label\n1,2,0\n").find("before it: a,b,label"),
             std::string::npos);
   EXPECT_EQ(predict_from("c0,c1,c2,c3\n0,1,2,3\n", without).features, (Features{0, 1, 2}));
   // The numbers are those that the network was trained on.
