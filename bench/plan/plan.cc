@@ -369,6 +369,14 @@ void run_plan(const PlanOptions& options, std::ostream& out) {
   print_plan(out, options, plan);
   out << "\n" << verdict_of(options, plan) << "\n";
   if (!options.json.empty()) write_report(options.json, json_of(options, plan));
+  const auto is_trained = [](const PlanRow& row) { return row.target.has_value(); };
+  const auto has_failed = [&](const PlanRow& row) {
+    return !is_trained(row) || !row.target->failure.empty();
+  };
+  const auto trained = std::ranges::find_if(plan.rows, is_trained);
+  if (trained != plan.rows.end() && std::ranges::all_of(plan.rows, has_failed)) {
+    throw std::runtime_error("no row was trained: " + trained->target->failure);
+  }
 }
 
 }  // namespace syncopate::bench

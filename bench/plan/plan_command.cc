@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/compare/cluster.h"
 #include "bench/compare/train_flags.h"
 #include "bench/compare/variant.h"
 #include "bench/harness/bench_commands.h"
@@ -30,6 +31,7 @@ struct PlanFlags {
   std::string link_rate = "10gbit";
   std::string link_delay = "50us";
   std::vector<std::string> slow;
+  std::string slow_worker;
 };
 
 void add_job_flags(FlagSet& flags, PlanFlags& words) {
@@ -56,6 +58,9 @@ void add_job_flags(FlagSet& flags, PlanFlags& words) {
             {.value = "DELAY", .default_text = "the measured time"});
   flags.add("--slow", &words.slow, "factor of the step times of worker W",
             {.value = "worker=W,factor=F", .repeats = true});
+  flags.add("--slow-worker", &words.slow_worker,
+            "factor by which the last of the most workers is slower, short for --slow",
+            {.value = "FACTORx"});
 }
 
 void add_training_flags(FlagSet& flags, PlanFlags& words) {
@@ -92,7 +97,9 @@ PlanOptions options_of(const PlanFlags& flags, const Environment& environment) {
   options.link.bytes_per_second =
       flags.link_rate == "none" ? 0.0 : parse_rate(flags.link_rate, "--link-rate");
   const int most = *std::ranges::max_element(options.workers);
-  for (const std::string& word : flags.slow) {
+  std::vector<std::string> slow = flags.slow;
+  if (!flags.slow_worker.empty()) slow.push_back(slow_worker(flags.slow_worker, most));
+  for (const std::string& word : slow) {
     options.slow.push_back(parse_slowness(word));
     if (options.slow.back().worker < most) continue;
     throw UsageError("--slow " + word + ": expected a worker from 0 to " +

@@ -418,6 +418,21 @@ TEST(Plan, RefusesInitialWeightsThatAreMissingBeforeItMeasures) {
   EXPECT_EQ(out.str(), "");
 }
 
+TEST(Plan, FailsIfNoRowCanBeTrained) {
+  PlanOptions options = small_plan();
+  options.workers = {2};
+  options.strategies = {"multi-worker-mirrored"};
+  options.time_to_target = true;
+  options.train_flags = {"--lr-factor", "0.5"};  // of a schedule that was not chosen
+  std::ostringstream out;
+  try {
+    run_plan(options, out);
+    FAIL() << "nothing was trained: " << out.str();
+  } catch (const std::runtime_error& error) {
+    EXPECT_NE(std::string(error.what()).find("--lr-factor"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Plan, RefusesWhatTheVirtualClockCannotTrain) {
   PlanOptions options = small_plan();
   options.time_to_target = true;
