@@ -45,6 +45,7 @@
 namespace syncopate::bench {
 namespace {
 
+constexpr const char* kStopped = "stopped; the same command continues with the missing runs";
 // The interval between checks of signals and progress.
 constexpr std::chrono::milliseconds kTick(100);
 // How long the load of the machine is measured before runs are repeated.
@@ -173,6 +174,9 @@ std::vector<RunSpec> runs_of(const CompareOptions& options, const DataSplits& da
   std::erase_if(runs, [&](const RunSpec& run) {
     return run.seed < static_cast<std::uint64_t>(options.first_seed);
   });
+  const bool are_all_refused =
+      std::ranges::none_of(runs, [](const RunSpec& run) { return run.refusal.empty(); });
+  if (are_all_refused) throw UsageError(runs.front().refusal);
   // What does not fit would fail in every run, one after the other.
   bool is_first = true;
   for (const RunSpec& run : runs) {
@@ -501,6 +505,11 @@ class Comparer {
   int done_ = 0;
 };
 
+void write_report_files(const std::filesystem::path& dir, const Comparison& comparison) {
+  keep_verdict(dir, comparison, verdict(comparison));
+  write_comparison_report(dir, comparison);
+}
+
 }  // namespace
 
 void compare(const CompareOptions& options, const std::string& command, StopSignal& signals,
@@ -508,14 +517,16 @@ void compare(const CompareOptions& options, const std::string& command, StopSign
   Comparer comparer(options, command, signals);
   const bool ended = comparer.run();
   if (!options.clusters.empty()) {
-    if (!ended) {
-      throw std::runtime_error("stopped; the same command continues with the missing runs");
-    }
+    if (!ended) throw std::runtime_error(kStopped);
     return write_and_print_map(comparer.folder(), out);
   }
   const Comparison comparison = read_comparison(comparer.folder());
+  // After a request to stop nothing is printed, because nothing may read it.
+  if (!ended) {
+    write_report_files(comparer.folder(), comparison);
+    throw std::runtime_error(kStopped);
+  }
   write_and_print_report(comparer.folder(), comparison, out);
-  if (!ended) throw std::runtime_error("stopped; the same command continues with the missing runs");
   const auto is_done = [](const ComparedVariant& variant) {
     return std::ranges::any_of(variant.runs, &ComparedRun::is_done);
   };
@@ -548,8 +559,7 @@ void write_and_print_map(const std::filesystem::path& dir, std::ostream& out) {
   std::vector<Comparison> comparisons;
   for (const std::string& cluster : clusters) {
     Comparison& comparison = comparisons.emplace_back(read_comparison(dir / cluster));
-    keep_verdict(dir / cluster, comparison, verdict(comparison));
-    write_comparison_report(dir / cluster, comparison);
+    write_report_files(dir / cluster, comparison);
   }
   const StrategyMap map = make_map(clusters, std::move(comparisons));
   out << '\n';
@@ -561,10 +571,8 @@ void write_and_print_map(const std::filesystem::path& dir, std::ostream& out) {
 void write_and_print_report(const std::filesystem::path& dir, const Comparison& comparison,
                             std::ostream& out) {
   print_table(out, comparison);
-  const Verdict found = verdict(comparison);
-  print_verdict(out, comparison, found);
-  keep_verdict(dir, comparison, found);
-  write_comparison_report(dir, comparison);
+  print_verdict(out, comparison, verdict(comparison));
+  write_report_files(dir, comparison);
   out << '\n' << (dir / "report.html").string() << "\n";
 }
 

@@ -55,6 +55,7 @@ TEST(Compare, RefusesMistakesWithOneLine) {
       {{"--clock", "virtual", "--", "--devices", "cuda"}, "compare with --clock real"},
       {{"--clock", "virtual", "--strategies", "mirrored{ema=0.9}"}, "--ema 0.9: not available"},
       {{"--strategies", "pipeline", "--", "--stages", "3"}, "give --workers before the --"},
+      {{"--clock", "virtual", "--", "--lr-factor", "0.5"}, "--lr-factor 0.5: not applicable"},
       {{"--program", "/nowhere/syncopate"}, "/nowhere/syncopate"}};
   for (const auto& [words, expected] : mistakes) {
     const ProgramResult result = run_compare(scratch / "r", kSmall + words);
