@@ -22,6 +22,7 @@
 #include "bench/compare/train_flags.h"
 #include "bench/harness/bench_commands.h"
 #include "bench/harness/report.h"
+#include "bench/plots/text.h"
 #include "deploy/cli/command_line.h"
 #include "deploy/cli/flag_set.h"
 #include "models/base/environment.h"
@@ -132,14 +133,15 @@ class CompareFlags {
 
 void CompareFlags::declare_variants() {
   flags_.begin_group("Strategy and devices");
-  flags_.add(
-      "--strategies", &strategies_,
-      "variants: STRATEGY[:CONSISTENCY[:N]][+backup:K][+inverse|+dc|+dc-adaptive], such as "
-      "one-device,parameter-server:ssp:2 (N: --max-staleness, K: --backup-workers), or "
-      "pipeline[:MICRO_BATCHES], whose workers are stages (default: as many); then "
-      "{FLAG=VALUE,...} for flags of train without dashes, such as "
-      "mirrored{learning-rate=0.1}, a rate that is not scaled",
-      {.value = "VARIANT,...", .default_text = "every strategy but pipeline", .repeats = true});
+  flags_.add("--strategies", &strategies_,
+             "variants: STRATEGY[:CONSISTENCY[:N]][+backup:K][+inverse|+dc|+dc-adaptive], such as "
+             "one-device,parameter-server:ssp:2 (N: --max-staleness, K: --backup-workers), or "
+             "pipeline[:MICRO_BATCHES], whose workers are stages (default: as many); then "
+             "{FLAG=VALUE,...} for flags of train without dashes, such as "
+             "mirrored{learning-rate=0.1}, a rate that is not scaled",
+             {.value = "VARIANT,...",
+              .default_text = listed({kDefaultVariants.begin(), kDefaultVariants.end()}),
+              .repeats = true});
   std::string help =
       "experiment with its own variants and learning rates, in place of --strategies:";
   for (const PresetRow& row : presets()) {
@@ -295,7 +297,7 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
 }
 
 void CompareFlags::add_default_variants(CompareOptions& options) const {
-  for (const char* word : kEveryStrategy) {
+  for (const char* word : kDefaultVariants) {
     const Variant variant = parse_variant(word, workers_, servers_);
     if (variant.backup_workers < variant.workers) {
       options.variants.push_back(variant);

@@ -47,7 +47,13 @@ Variant parse_variant(const std::string& word, int workers, int servers);
 // Splits a value of --strategies into its variants, at each comma that is not in braces.
 std::vector<std::string> split_variants(const std::string& text);
 
-// Returns the variants of the default of --strategies.
+// The default of compare's --strategies: one of each kind, because each more row costs seeds. The
+// other strategies have the bits of multi-worker-mirrored.
+inline constexpr std::array kDefaultVariants = {"one-device", "multi-worker-mirrored",
+                                                "parameter-server:sync+backup:1",
+                                                "parameter-server:ssp:3", "parameter-server:async"};
+
+// The default of plan's --strategies, which trains nothing.
 inline constexpr std::array kEveryStrategy = {"one-device",
                                               "mirrored",
                                               "multi-worker-mirrored",

@@ -77,21 +77,27 @@ std::string Picture::define_hatch(std::string_view id) {
   return fmt::format("url(#{})", id);
 }
 
-std::string Picture::head(double height, std::string_view attributes) const {
+std::string Picture::head(double height, double margin, std::string_view attributes) const {
   return fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
-      "height=\"{1:.0f}\" role=\"img\" font-family=\"{2}\"{3}><title>{4}</title><desc>{5}</desc>\n",
-      width_, height, kSans, attributes, html_text(title_), html_text(description_));
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"{0:.0f} {0:.0f} {1:.0f} {2:.0f}\" "
+      "width=\"{1:.0f}\" height=\"{2:.0f}\" role=\"img\" font-family=\"{3}\"{4}>"
+      "<title>{5}</title><desc>{6}</desc>\n",
+      -margin, width_ + 2.0 * margin, height + 2.0 * margin, kSans, attributes, html_text(title_),
+      html_text(description_));
 }
 
 std::string Picture::element(double height, std::string_view css_class) const {
-  return head(height, fmt::format(" class=\"{}\"", css_class)) + body_ + "</svg>\n";
+  return head(height, 0.0, fmt::format(" class=\"{}\"", css_class)) + body_ + "</svg>\n";
 }
 
 std::string Picture::file(double height) const {
-  return head(height, "") +
-         fmt::format("<rect width=\"{:.0f}\" height=\"{:.0f}\" fill=\"{}\"/>\n", width_, height,
-                     colour::kPaper) +
+  constexpr double kMargin = 24.0;
+  return head(height, kMargin, "") +
+         fmt::format(
+             "<rect x=\"{0:.1f}\" y=\"{0:.1f}\" width=\"{1:.0f}\" height=\"{2:.0f}\" rx=\"8\" "
+             "fill=\"{3}\" stroke=\"#8a949e\"/>\n",
+             0.5 - kMargin, width_ + 2.0 * kMargin - 1.0, height + 2.0 * kMargin - 1.0,
+             colour::kPaper) +
          body_ + "</svg>\n";
 }
 

@@ -55,11 +55,11 @@ class Picture {
 
   // Returns the <svg> element, with a class of the page's style sheet. height: of the drawing.
   std::string element(double height, std::string_view css_class) const;
-  // Returns a whole SVG file with white paper.
+  // Returns a whole SVG file: a white card with an edge, legible on light and on dark pages.
   std::string file(double height) const;
 
  private:
-  std::string head(double height, std::string_view attributes) const;
+  std::string head(double height, double margin, std::string_view attributes) const;
 
   double width_;
   std::string title_;
