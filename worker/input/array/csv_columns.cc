@@ -277,7 +277,7 @@ std::optional<std::vector<std::size_t>> places_by_count(std::size_t count,
 }
 
 // Whether one of these fields, or of all, is a number.
-bool has_numbers(const Fields& fields, const std::optional<std::vector<std::size_t>>& places) {
+bool any_is_number(const Fields& fields, const std::optional<std::vector<std::size_t>>& places) {
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const bool is_one = !places || std::ranges::find(*places, i) != places->end();
     if (is_one && parse_csv_number(fields[i])) return true;
@@ -339,11 +339,11 @@ CsvColumns find_csv_columns(const FirstCsvLine& line, const CsvColumns& trained)
                                           std::ranges::equal(fields, names));
   const FirstLine kind = kind_of(fields);
   const bool is_header =
-      is_same || (kind == FirstLine::kHeader && (by_name || !has_numbers(fields, by_place)));
-  const bool names_label = std::ranges::any_of(
+      is_same || (kind == FirstLine::kHeader && (by_name || !any_is_number(fields, by_place)));
+  const bool has_label_name = std::ranges::any_of(
       fields, [](std::string_view field) { return label_name(field) == LabelName::kCertain; });
   const bool is_doubtful =
-      kind == FirstLine::kDoubtful || (kind == FirstLine::kHeader && names_label);
+      kind == FirstLine::kDoubtful || (kind == FirstLine::kHeader && has_label_name);
   if (by_place && is_doubtful && !is_header) {
     refuse_doubtful(line, fields.size() == trained.count ? trained.header : names);
   }
