@@ -185,10 +185,12 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
                                            .cpus = usable_cpu_count(),
                                            .lanes = options.lanes},
                               .counts_classes = of_classes});
+  const bool draws = of_classes && !options.tensorboard.empty();
+  const FileDescriptor claim = draws ? claim_curves(options.tensorboard) : FileDescriptor();
   const Evaluation test = *evaluator.run({}, show_progress(*display, "evaluating"));
   display->finish();
   const std::vector<std::string> names = names_of_classes(info, data);
-  if (of_classes && !options.tensorboard.empty()) {
+  if (draws) {
     add_confusion_image(options.tensorboard, info.progress.at.step, *evaluator.confusion());
   }
   if (options.json) {

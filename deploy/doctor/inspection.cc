@@ -225,7 +225,7 @@ std::string problem_of_tensorboard(const TrainOptions& options) {
   const bool writes = options.cluster.is_chief() || !is_synchronous(options.strategy.consistency);
   if (options.tensorboard.empty() || !writes) return "";
   try {
-    make_tensorboard_writer(options.tensorboard, CurveWriter::kOtherWorker);
+    require_tensorboard();
   } catch (const UnavailableError& error) {
     return error.what();
   }

@@ -59,6 +59,18 @@ pid_t holder_of(const struct stat& file) {
   return 0;
 }
 
+constexpr const char* kTakenAdvice = "; wait for its end, or give another one";
+
+// Returns the words for a file or a folder that has a writer. subject: the flag and the path.
+std::string file_taken_words(std::string_view subject, const std::filesystem::path& path,
+                             pid_t holder) {
+  std::error_code ignored;
+  return fmt::format(
+      "{}: another run writes this {} ({})", subject,
+      std::filesystem::is_directory(path, ignored) ? "folder" : "file",
+      holder > 0 ? fmt::format("process {}", holder) : "on another host or in a container");
+}
+
 int lock_without_wait(const FileDescriptor& file, int kind) {
   int failed = 0;
   do {
@@ -106,11 +118,10 @@ void claim_file(const FileDescriptor& file, std::string_view flag,
     if (errno != EWOULDBLOCK) throw FileError(describe_errno("lock", path.string(), errno));
     const pid_t holder = holder_of(opened);
     const std::chrono::seconds timeout = holder > 0 ? kTimeout : kTimeoutForAnotherHost;
-    const std::string words = fmt::format(
-        "{} {}: another run writes this file ({})", flag, path.string(),
-        holder > 0 ? fmt::format("process {}", holder) : "on another host or in a container");
+    const std::string words =
+        file_taken_words(fmt::format("{} {}", flag, path.string()), path, holder);
     if (std::chrono::steady_clock::now() - begun >= timeout) {
-      throw UsageError(words + "; wait for its end, or give another file");
+      throw UsageError(words + kTakenAdvice);
     }
     if (!has_reported) {
       log(LogLevel::kWarning, words + "; waiting up to " + in_seconds(timeout) + " for its end");
@@ -130,5 +141,16 @@ void claim_empty_file(const FileDescriptor& file, std::string_view flag,
 }
 
 void join_claim(const FileDescriptor& file) noexcept { lock_without_wait(file, LOCK_SH); }
+
+void require_unclaimed(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return;
+  const FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  struct stat opened {};
+  if (!file || ::fstat(file.get(), &opened) != 0) return;
+  if (lock_without_wait(file, LOCK_EX) == 0 || errno != EWOULDBLOCK) return;
+  throw UsageError(file_taken_words("write " + path.string(), path, holder_of(opened)) +
+                   kTakenAdvice);
+}
 
 }  // namespace syncopate

@@ -32,8 +32,8 @@ bool is_in_place(const FileDescriptor& file, const std::filesystem::path& path);
 // Makes this run the only one that writes an open file, until its descriptors are closed. Other
 // tasks of the run may write the file too, after join_claim(). Waits a few seconds for a run that
 // is ending. Does nothing for a pipe or a device; on a file system without locks a warning is
-// logged. flag: the flag that names the file, "--metrics". Throws UsageError naming the file and
-// its writer.
+// logged. flag: the flag that names the file, "--metrics". path: may be the folder that a lock file
+// stands for. Throws UsageError naming the path and its writer.
 void claim_file(const FileDescriptor& file, std::string_view flag,
                 const std::filesystem::path& path);
 // Claims a file and removes its contents. Throws FileError too.
@@ -41,5 +41,8 @@ void claim_empty_file(const FileDescriptor& file, std::string_view flag,
                       const std::filesystem::path& path);
 // Takes part in the claim of another task of this run, so that it lasts as long as this one writes.
 void join_claim(const FileDescriptor& file) noexcept;
+// Throws UsageError if a run has claimed the file at `path`, which is to be replaced. Does nothing
+// for a path without a file, or with one that this user cannot write.
+void require_unclaimed(const std::filesystem::path& path);
 
 }  // namespace syncopate

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/file_lock.h"
 
 namespace syncopate {
 namespace {
@@ -44,6 +45,7 @@ std::filesystem::path target_of(std::filesystem::path path) {
   if (!folder.empty() && !fs::is_directory(folder, ignored)) {
     throw FileError(fmt::format("write {}: there is no folder {}", path.string(), folder.string()));
   }
+  require_unclaimed(path);
   return fs::is_symlink(path, ignored) && fs::exists(status) ? fs::canonical(path) : path;
 }
 

@@ -17,6 +17,7 @@ class ReplacingFile {
   static constexpr const char* kTemporarySuffix = ".tmp";
 
   // A link to a file stays, and the file behind it is replaced; a device or a folder is refused.
+  // Throws UsageError, too, if a running job writes the file.
   explicit ReplacingFile(std::filesystem::path path);
   ReplacingFile(const ReplacingFile&) = delete;
   ReplacingFile& operator=(const ReplacingFile&) = delete;

@@ -50,8 +50,9 @@ inline constexpr std::string_view kTemporarySuffix = ".tmp-";
 // Writes the file `path` completely or leaves it unchanged. One thread only.
 class SafetensorsWriter {
  public:
-  // tensors: names and shapes in file order; the constructor sets the offsets. All functions of the
-  // writer throw FileError; then the temporary file is removed and `path` is unchanged.
+  // tensors: names and shapes in file order; the constructor sets the offsets, and throws
+  // UsageError if a running job writes the file. All functions of the writer throw FileError; then
+  // the temporary file is removed and `path` is unchanged.
   SafetensorsWriter(std::filesystem::path path, FileMetadata metadata,
                     std::vector<TensorEntry> tensors);
   SafetensorsWriter(const SafetensorsWriter&) = delete;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/file_lock.h"
 #include "ps/net/endpoint.h"
 #include "worker/checkpoint/safetensors.h"
 
@@ -69,6 +70,7 @@ SafetensorsWriter::SafetensorsWriter(std::filesystem::path path, FileMetadata me
           fmt::format("{}{}{}-{}", path_.string(), kTemporarySuffix, own_host_name(), ::getpid())),
       metadata_(std::move(metadata)),
       tensors_(std::move(tensors)) {
+  require_unclaimed(path_);
   std::uint64_t offset = 0;
   for (TensorEntry& entry : tensors_) {
     entry.begin = offset;

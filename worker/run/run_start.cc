@@ -275,8 +275,10 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const Progre
     // Asynchronous workers append to one metrics file, and one worker at a time reports steps.
     // The lines of an earlier run must be gone before any worker begins.
     start.metrics = make_metrics_writer(options.metrics, start.resumed);
-    if (!start.resumed && !options.tensorboard.empty())
-      make_tensorboard_writer(options.tensorboard, CurveWriter::kOnly);
+    if (!options.tensorboard.empty()) {
+      start.metrics = make_both(std::move(start.metrics),
+                                make_tensorboard_writer(options.tensorboard, CurveWriter::kOnly));
+    }
   }
   if (loads) strategy.restore(first);
   strategy.begin(start.progress.at);

@@ -50,7 +50,8 @@ struct RunStart {
   bool resumed = false;              // whether from a checkpoint of the run's own folder
   double seconds_spent = 0.0;        // training of this process before a roll-back of the servers
   std::unique_ptr<FolderLock> folder{};  // the lock on --checkpoint-dir
-  // Claims the file of --metrics for an asynchronous job. Null in other tasks.
+  // Claims the file of --metrics and the folder of --tensorboard for an asynchronous job. Null in
+  // other tasks.
   std::unique_ptr<MetricsWriter> metrics{};
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "models/base/errors.h"
+#include "models/base/file_lock.h"
 #include "models/base/log.h"
 #include "ps/net/endpoint.h"
 #include "worker/input/image/png_writer.h"
@@ -24,6 +25,7 @@ namespace {
 
 constexpr const char* kFileVersion = "brain.Event:2";
 constexpr mode_t kBeforeUmask = 0666;
+constexpr const char* kFolderAdvice = "; give a folder that can be written";
 constexpr std::int64_t kPictureSide = 512;  // pixels, about
 constexpr std::int64_t kMostPictureClasses = 2048;
 // The tag says what the axes are: one of TensorBoard's two pages shows no description.
@@ -60,24 +62,46 @@ void add_confusion(EventFile& file, std::int64_t step, const ConfusionMatrix& co
   file.add_picture(step, kConfusionCaption, pixels, side, side);
 }
 
+FileDescriptor open_claim(const std::filesystem::path& folder) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed) {
+    throw FileError(describe_errno("create --tensorboard", folder.string(), failed.value()) +
+                    kFolderAdvice);
+  }
+  // TensorBoard reads only files with "tfevents" in their names.
+  const std::filesystem::path path = folder / ".tensorboard.lock";
+  FileDescriptor file(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, kBeforeUmask));
+  if (!file) {
+    throw FileError(describe_errno("open --tensorboard", path.string(), errno) + kFolderAdvice);
+  }
+  return file;
+}
+
 class Curves final : public MetricsWriter {
  public:
   Curves(const std::filesystem::path& folder, CurveWriter which)
-      : which_(which),
+      : folder_(folder),
+        which_(which),
         train_(folder / "train", which != CurveWriter::kOnly),
         validation_(folder / "validation", which != CurveWriter::kOnly),
         test_(folder / "test", which != CurveWriter::kOnly) {}
 
-  void open() { train_.open(); }
+  void open() {
+    claim_ = claim_curves(folder_);
+    train_.open();
+  }
   // Each asynchronous worker begins; one of them says so for the job.
   void write(const BeginMetrics& metrics) override {
     if (which_ == CurveWriter::kOtherWorker) return;
+    join();
     for (EventFile* const file : {&train_, &validation_, &test_}) {
       file->begin_again(metrics.step + 1);
     }
     begun_at_ = metrics.step;
   }
   void write(const StepMetrics& metrics) override {
+    join();
     std::vector<std::pair<std::string_view, double>> values = {
         {"loss", metrics.loss},
         {metrics.metric.name(), metrics.metric.value},
@@ -88,6 +112,7 @@ class Curves final : public MetricsWriter {
     train_.add_scalars(metrics.step, values);
   }
   void write(const EvalMetrics& metrics) override {
+    join();
     std::vector<std::pair<std::string_view, double>> values = {
         {"loss", metrics.test_loss}, {metrics.test_metric.name(), metrics.test_metric.value}};
     if (const auto iou = metrics.test_metric.mean_iou) values.emplace_back("mean_iou", *iou);
@@ -111,7 +136,16 @@ class Curves final : public MetricsWriter {
   }
 
  private:
+  // Takes part in the claim of the run's only writer, which may end before this one.
+  void join() {
+    if (claim_) return;
+    claim_ = open_claim(folder_);
+    join_claim(claim_);
+  }
+
+  const std::filesystem::path folder_;
   const CurveWriter which_;
+  FileDescriptor claim_;
   std::optional<std::int64_t> begun_at_;  // the step
   EventFile train_;
   EventFile validation_;
@@ -150,7 +184,7 @@ void EventFile::open() {
   std::filesystem::create_directories(folder_, failed);
   if (failed) {
     throw FileError(describe_errno("create --tensorboard", folder_.string(), failed.value()) +
-                    "; give a folder that can be written");
+                    kFolderAdvice);
   }
   do {  // again if another writer has just taken the name
     const std::int64_t seconds =
@@ -161,8 +195,7 @@ void EventFile::open() {
         ::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_APPEND | O_CLOEXEC, kBeforeUmask));
   } while (!file_ && errno == EEXIST);
   if (!file_) {
-    throw FileError(describe_errno("open --tensorboard", path_.string(), errno) +
-                    "; give a folder that can be written");
+    throw FileError(describe_errno("open --tensorboard", path_.string(), errno) + kFolderAdvice);
   }
   proto::Event first = event_at(0);
   first.set_file_version(kFileVersion);
@@ -231,6 +264,12 @@ void EventFile::write(std::string_view event) {
   // TensorBoard would stop at a part of an event.
   if (!rest.empty() && ::ftruncate(file_.get(), end) != 0) file_.reset();
   is_failing_ = !rest.empty();
+}
+
+FileDescriptor claim_curves(const std::filesystem::path& folder) {
+  FileDescriptor claim = open_claim(folder);
+  claim_file(claim, "--tensorboard", folder);
+  return claim;
 }
 
 void require_tensorboard() {}

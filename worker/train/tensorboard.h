@@ -68,17 +68,22 @@ enum class CurveWriter : std::uint8_t { kOnly, kFirstWorker, kOtherWorker };
 // folder/validation and folder/test have loss and accuracy of evaluations, and the picture of
 // add_confusion_image(). Files are created when their first event is written; the only writer
 // creates that of folder/train at once, so that a folder that cannot be written ends a run before
-// it trains. A run that begins in a folder with curves replaces what they have of its steps. Throws
-// as EventFile::open().
+// it trains. It also claims the folder for its run, and the workers join the claim with their first
+// event. A run that begins in a folder with curves replaces what they have of its steps. Throws as
+// EventFile::open() and claim_curves().
 std::unique_ptr<MetricsWriter> make_tensorboard_writer(const std::filesystem::path& folder,
                                                        CurveWriter which);
+
+// Creates the folder and makes this run the only one that writes curves in it, as long as the
+// descriptor is open. Throws UsageError naming the other writer; FileError.
+FileDescriptor claim_curves(const std::filesystem::path& folder);
 
 // Throws UnavailableError if this build cannot write event files.
 void require_tensorboard();
 
 // Adds a picture to folder/test, whose tag and description say what its axes are: a row per class,
-// a column per predicted class, darker where more samples of the class are taken for it. Throws as
-// EventFile::open().
+// a column per predicted class, darker where more samples of the class are taken for it. The caller
+// has claimed the folder. Throws as EventFile::open().
 void add_confusion_image(const std::filesystem::path& folder, std::int64_t step,
                          const ConfusionMatrix& confusion);
 

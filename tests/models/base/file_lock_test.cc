@@ -9,6 +9,7 @@
 #include <string>
 
 #include "models/base/errors.h"
+#include "models/base/replacing_file.h"
 
 namespace syncopate {
 namespace {
@@ -56,6 +57,16 @@ TEST_F(FileClaim, OfAnEmptyFileRemovesItsContents) {
   ASSERT_EQ(write(file.get(), "old", 3), 3);
   claim_empty_file(file, "--record", path_);
   EXPECT_EQ(std::filesystem::file_size(path_), 0U);
+}
+
+TEST_F(FileClaim, KeepsItsFileFromBeingReplaced) {
+  require_unclaimed(path_);  // there is no file
+  FileDescriptor file = open_file();
+  claim_file(file, "--metrics", path_);
+  EXPECT_THROW(require_unclaimed(path_), UsageError);
+  EXPECT_THROW(ReplacingFile{path_}, UsageError);
+  file.reset();
+  require_unclaimed(path_);
 }
 
 TEST_F(FileClaim, DoesNotApplyToAPipe) {

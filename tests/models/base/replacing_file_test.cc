@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <string>
@@ -34,7 +35,8 @@ class AReplacingFile : public testing::Test {
     return "";
   }
 
-  std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / "replacing_file_test";
+  std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) /
+                                  ("replacing_file_test_" + std::to_string(::getpid()));
 };
 
 TEST_F(AReplacingFile, HasThePermissionsOfTheUmask) {
