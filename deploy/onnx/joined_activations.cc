@@ -46,8 +46,10 @@ class ActivationJoiner {
   // Whether an input of a node is this number, which is not trained.
   bool is_number(const NodeProto& node, int index, double expected) const {
     const auto number = constants_.number(node.input(index));
-    return number && std::abs(*number - expected) < 1e-3 &&
-           constants_.origin(node, index) == OnnxOrigin::kFixed;
+    if (!number || std::abs(*number - expected) >= 1e-3) return false;
+    const std::string& tensor = constants_.find(node.input(index))->source;
+    return constants_.origin(node, index) == OnnxOrigin::kFixed ||
+           !constants_.origins().is_named_as_parameter(node, tensor);
   }
   // Returns the other input of a node of two if one of them is this number.
   std::optional<std::string> beside(const NodeProto& node, double number) const {

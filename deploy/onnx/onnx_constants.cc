@@ -36,6 +36,21 @@ bool has_nan(const std::vector<double>& numbers) {
   return std::ranges::any_of(numbers, [](double number) { return std::isnan(number); });
 }
 
+// Returns a constant that is to have elements of another one.
+OnnxConstant part_of(const OnnxConstant& whole) {
+  OnnxConstant part = whole;
+  part.stored = nullptr;
+  part.is_transposed = false;
+  part.numbers.clear();
+  return part;
+}
+
+// Notes that a part has only some of the elements that its whole has in order.
+void narrow(OnnxConstant& part, std::ptrdiff_t begin, std::ptrdiff_t end) {
+  part.end = part.first + std::max(begin, end);
+  part.first += begin;
+}
+
 Shape to_shape(const std::vector<double>& sides) { return {sides.begin(), sides.end()}; }
 
 }  // namespace
@@ -50,6 +65,7 @@ OnnxConstants::OnnxConstants(const OnnxFile& file) : file_(file), origins_(file)
     at->second = {
         .shape = file.shape_of(tensor), .is_float = OnnxFile::is_float(tensor), .stored = &tensor};
     if (at->second.is_float) at->second.source = tensor.name();
+    at->second.end = num_elements(at->second.shape);
   }
 }
 
@@ -66,6 +82,12 @@ OnnxOrigin OnnxConstants::origin(const NodeProto& node, int index) const {
   const OnnxConstant* constant = input(node, index);
   if (constant == nullptr || constant->source.empty()) return OnnxOrigin::kFixed;
   return origins_.of(node, constant->source, num_elements(constant->shape) == 1);
+}
+
+OnnxOrigin OnnxConstants::origin_of_weight(const NodeProto& node, int index) const {
+  const OnnxConstant* constant = input(node, index);
+  if (constant == nullptr || constant->source.empty()) return OnnxOrigin::kFixed;
+  return origins_.of(node, constant->source, constant->shape.empty());
 }
 
 std::vector<float> OnnxConstants::floats(const OnnxConstant& constant) const {
@@ -159,6 +181,15 @@ OnnxConstants::Folded OnnxConstants::constant(const OnnxAttributes& attributes) 
   return std::nullopt;
 }
 
+OnnxConstants::Folded OnnxConstants::of_constant_node(const NodeProto& node,
+                                                      const OnnxAttributes& attributes) const {
+  Folded folded = constant(attributes);
+  if (!folded || !folded->is_float) return folded;
+  folded->constant_node = node.output(0);
+  folded->end = num_elements(folded->shape);
+  return folded;
+}
+
 OnnxConstants::Folded OnnxConstants::filled(const NodeProto& node,
                                             const OnnxAttributes& attributes) const {
   const OnnxConstant* shape = input(node, 0);
@@ -196,11 +227,12 @@ OnnxConstants::Folded OnnxConstants::expanded(const NodeProto& node) const {
 }
 
 OnnxConstants::Folded OnnxConstants::joined(const NodeProto& node) const {
+  if (node.input_size() == 1 && input(node, 0) != nullptr) return *input(node, 0);
   OnnxConstant all = list_of({});
   for (int i = 0; i < node.input_size(); ++i) {
     const OnnxConstant* part = input(node, i);
     if (part == nullptr || part->shape.size() != 1) return std::nullopt;
-    if (node.input_size() > 1 && origin(node, i) != OnnxOrigin::kFixed) return std::nullopt;
+    if (origin(node, i) != OnnxOrigin::kFixed) return std::nullopt;
     const auto part_numbers = numbers(*part);
     if (!part_numbers) return std::nullopt;
     all.is_float = part->is_float;
@@ -218,13 +250,21 @@ OnnxConstants::Folded OnnxConstants::gathered(const NodeProto& node) const {
   const auto from = numbers(*list);
   const auto at = numbers(*indices);
   if (!from || !at) return std::nullopt;
-  OnnxConstant taken{.shape = indices->shape, .is_float = list->is_float, .source = list->source};
+  OnnxConstant taken = part_of(*list);
+  taken.shape = indices->shape;
+  taken.is_in_order = false;
+  std::ptrdiff_t least = std::ssize(*from);
+  std::ptrdiff_t most = -1;
   const auto size = static_cast<double>(from->size());
   for (const double index : *at) {
     const double position = index < 0.0 ? index + size : index;
     if (!(position >= 0.0 && position < size)) return std::nullopt;
-    taken.numbers.push_back((*from)[static_cast<std::size_t>(position)]);
+    const auto element = static_cast<std::ptrdiff_t>(position);
+    taken.numbers.push_back((*from)[static_cast<std::size_t>(element)]);
+    least = std::min(least, element);
+    most = std::max(most, element);
   }
+  if (list->is_in_order && most >= 0) narrow(taken, least, most + 1);
   return taken;
 }
 
@@ -248,18 +288,20 @@ OnnxConstants::Folded OnnxConstants::sliced(const NodeProto& node) const {
     return static_cast<std::ptrdiff_t>(
         std::clamp(index < 0.0 ? index + size : index, least, size + least));
   };
-  OnnxConstant part = list_of({});
+  OnnxConstant part = part_of(*list);
   const std::ptrdiff_t width = list->shape.size() == 2 ? list->shape[1] : 1;
   const auto advance = static_cast<std::ptrdiff_t>(*step);
+  const std::ptrdiff_t first = position(*begin);
   const std::ptrdiff_t last = position(*end);
-  for (std::ptrdiff_t row = position(*begin); advance > 0 ? row < last : row > last;
-       row += advance) {
+  for (std::ptrdiff_t row = first; advance > 0 ? row < last : row > last; row += advance) {
     part.numbers.insert(part.numbers.end(), from->begin() + row * width,
                         from->begin() + (row + 1) * width);
   }
-  part.is_float = list->is_float;
-  part.source = list->source;
-  part.shape = list->shape;
+  if (list->is_in_order) {
+    const bool is_forward = advance > 0;
+    narrow(part, (is_forward ? first : last + 1) * width, (is_forward ? last : first + 1) * width);
+  }
+  part.is_in_order = list->is_in_order && advance > 0;
   part.shape[0] = width == 0 ? 0 : static_cast<std::int64_t>(part.numbers.size()) / width;
   return part;
 }
@@ -318,6 +360,7 @@ OnnxConstants::Folded OnnxConstants::transposed(const NodeProto& node,
     return std::nullopt;
   }
   OnnxConstant other = *value;
+  other.is_in_order = false;
   std::swap(other.shape[0], other.shape[1]);
   if (value->stored == nullptr || !value->is_float) {  // only floats are read in another order
     const auto from = numbers(*value);
@@ -350,10 +393,10 @@ OnnxConstants::Folded OnnxConstants::cast(const NodeProto& node,
   if (!is_float) {
     for (double& each : *converted) each = std::trunc(each);
   }
-  return OnnxConstant{.shape = value->shape,
-                      .is_float = is_float,
-                      .source = value->source,
-                      .numbers = *std::move(converted)};
+  OnnxConstant other = part_of(*value);
+  other.is_float = is_float;
+  other.numbers = *std::move(converted);
+  return other;
 }
 
 OnnxConstants::Folded OnnxConstants::square_root(const NodeProto& node) const {
@@ -413,7 +456,7 @@ OnnxConstants::Folded OnnxConstants::compute(
     const std::function<std::optional<Shape>(const std::string&)>& shape_of) const {
   const OnnxAttributes attributes(file_, node);
   const std::string& op = node.op_type();
-  if (op == "Constant") return constant(attributes);
+  if (op == "Constant") return of_constant_node(node, attributes);
   if (op == "Shape" && node.input_size() == 1) {
     const OnnxConstant* value = find(node.input(0));
     const std::optional<Shape> shape =

@@ -24,6 +24,12 @@ struct OnnxConstant {
   // The stored tensor of floats that its elements come from; empty for a Constant node, and for
   // what is computed from shapes.
   std::string source{};
+  // The Constant node of floats that its elements come from.
+  std::string constant_node{};
+  // Which elements of the stored tensor or the Constant node they are, at most.
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+  bool is_in_order = true;  // they are these elements, in their order
   // If it was computed. NaN is the number of samples, where that is not fixed.
   std::vector<double> numbers;
 };
@@ -48,6 +54,8 @@ class OnnxConstants {
   const OnnxOrigins& origins() const { return origins_; }
   // Returns what an input of a node is. A constant without a stored tensor is fixed.
   OnnxOrigin origin(const proto::onnx::NodeProto& node, int index) const;
+  // The same for a weight, bias or norm of a layer, where one number with an axis is no plain one.
+  OnnxOrigin origin_of_weight(const proto::onnx::NodeProto& node, int index) const;
 
   // Throws UsageError for a number of samples that is not fixed.
   std::vector<float> floats(const OnnxConstant& constant) const;
@@ -66,6 +74,8 @@ class OnnxConstants {
  private:
   using Folded = std::optional<OnnxConstant>;
   Folded constant(const OnnxAttributes& attributes) const;
+  Folded of_constant_node(const proto::onnx::NodeProto& node,
+                          const OnnxAttributes& attributes) const;
   Folded filled(const proto::onnx::NodeProto& node, const OnnxAttributes& attributes) const;
   Folded expanded(const proto::onnx::NodeProto& node) const;
   Folded joined(const proto::onnx::NodeProto& node) const;

@@ -122,19 +122,14 @@ void OnnxReader::require_parameter(const Node& node, int index) const {
   const bool is_of_pytorch = constants_.origins().is_of_pytorch();
   const bool is_norm = node.op_type().ends_with("Normalization");
   const std::string name = shown_name(tensor.source.empty() ? node.input(index) : tensor.source);
-  switch (constants_.origin(node, index)) {
+  switch (constants_.origin_of_weight(node, index)) {
     case OnnxOrigin::kParameter:
     case OnnxOrigin::kUnclear:
       return;
     case OnnxOrigin::kFixed:
       if (tensor.source.empty() && !is_of_pytorch)
         return;  // Constant nodes may be parameters there
-      if (is_norm) {
-        throw UsageError(
-            fmt::format("without a trained {} (affine=False or bias=False); a norm "
-                        "here trains both, so export one that has both",
-                        index == 1 ? "weight" : "bias"));
-      }
+      if (is_norm) refuse_untrained_norm(index);
       throw UsageError(
           fmt::format("with {}, which is not trained in the program that wrote the file", name));
     case OnnxOrigin::kComputed:
@@ -149,31 +144,46 @@ void OnnxReader::require_parameter(const Node& node, int index) const {
 void OnnxReader::require_fixed(const Node& node, int index) {
   const OnnxOrigin origin = constants_.origin(node, index);
   if (origin == OnnxOrigin::kFixed) return;
-  const std::string name = shown_name(constant(node, index)->source);
-  if (origin == OnnxOrigin::kUnclear) {
-    notes_.push_back(fmt::format(
-        "{} of node {} stays as it is; if the divisor was trained, the network trains otherwise",
-        name, node_name(node)));
+  const std::string& tensor = constant(node, index)->source;
+  // A bound is rarely trained, and programs that simplify files store those of ReLU6.
+  const bool is_kept = node.op_type() == "Clip"
+                           ? !constants_.origins().is_named_as_parameter(node, tensor)
+                           : origin == OnnxOrigin::kUnclear;
+  if (is_kept) {
+    const bool is_divisor = tensor.find("_recip") != std::string::npos;
+    notes_.push_back(
+        fmt::format("{} of node {} stays as it is; if {} was trained, the network trains otherwise",
+                    shown_name(tensor), node_name(node), is_divisor ? "the divisor" : "it"));
     return;
   }
   throw UsageError(
       fmt::format("with {}, which may be a trained number, and those have no counterpart here; "
                   "export a fixed one as a number of Python, such as 0.5",
-                  name));
+                  shown_name(tensor)));
 }
 
 void OnnxReader::take(const Node& node, int index, const std::string& layer) {
   require_parameter(node, index);
-  const std::string tensor = parameter_name(node, index);
-  if (tensor.empty()) return;
+  const OnnxConstant& tensor = *constant(node, index);
+  const bool is_whole = tensor.stored != nullptr && !tensor.source.empty();
+  const std::string name = is_whole                 ? parameter_name(node, index)
+                           : !tensor.source.empty() ? tensor.source
+                                                    : tensor.constant_node;
+  if (name.empty()) return;
   const auto is_new_in = [&](const std::vector<std::string>& layers) {
     return std::ranges::find(layers, layer) == layers.end();
   };
-  if (constants_.origin(node, index) == OnnxOrigin::kUnclear && is_new_in(unclear_layers_)) {
-    unclear_layers_.push_back(layer);
-  }
-  const auto [user, is_first] = weight_users_.emplace(tensor, layer);
-  if (is_first || user->second == layer) return;
+  const bool is_unclear = constants_.origin_of_weight(node, index) == OnnxOrigin::kUnclear;
+  if (is_unclear && is_new_in(unclear_layers_)) unclear_layers_.push_back(layer);
+  std::vector<WeightUser>& users = weight_users_[name];
+  const auto shares = [&](const WeightUser& user) {
+    return user.layer != layer && user.first < tensor.end && tensor.first < user.end;
+  };
+  const auto other = std::ranges::find_if(users, shares);
+  const bool is_shared = other != users.end();
+  const std::string other_layer = is_shared ? other->layer : "";
+  users.push_back({layer, tensor.first, tensor.end});
+  if (!is_shared) return;
   const bool is_norm = node.op_type().ends_with("Normalization");
   const bool is_kernel = index == 1 && !is_norm && node.op_type() != "Add";
   if (!is_kernel) {
@@ -184,7 +194,7 @@ void OnnxReader::take(const Node& node, int index, const std::string& layer) {
       fmt::format("with the tensor {} of {}, too; layers that share a weight have no counterpart "
                   "here, and those of equal values, which exporters may store once, stay apart in "
                   "an export of model.train() with optimize=False",
-                  shown_name(user->first), user->second));
+                  shown_name(name), other_layer));
 }
 
 void OnnxReader::require_shape(const Node& node, const Shape& expected, const Shape& found) const {
@@ -213,7 +223,7 @@ std::optional<OnnxReader::LaterBias> OnnxReader::later_bias(const Node& node,
   const int index = reader->input(0) == node.output(0) ? 1 : 0;
   const OnnxConstant* bias = constant(*reader, index);
   if (bias == nullptr || !bias->is_float || num_elements(bias->shape) != channels) return {};
-  const bool is_fixed = constants_.origin(*reader, index) == OnnxOrigin::kFixed;
+  const bool is_fixed = constants_.origin_of_weight(*reader, index) == OnnxOrigin::kFixed;
   if (is_fixed && (!bias->source.empty() || constants_.origins().is_of_pytorch())) return {};
   // [K] and [1, K] of a vector, [K, 1, 1] and [1, K, 1, 1] of a map.
   const bool is_map = node.op_type() == "Conv" || node.op_type() == "ConvTranspose";
@@ -331,14 +341,44 @@ void OnnxReader::add_conv_transpose(const Node& node, const OnnxAttributes& attr
   set_kernel(node, name, x, id, std::move(bias), shape[1]);
 }
 
+void OnnxReader::refuse_untrained_norm(int index) {
+  throw UsageError(
+      fmt::format("without a trained {} (affine=False or bias=False; scale=False or center=False "
+                  "of Keras); a norm here trains both, so export one that has both",
+                  index == 1 ? "weight" : "bias"));
+}
+
+void OnnxReader::take_norm(const Node& node, int index, const std::string& layer,
+                           const std::vector<float>& values) {
+  take(node, index, layer);
+  const OnnxOrigins& origins = constants_.origins();
+  const std::string& tensor = constant(node, index)->source;
+  const auto is_tensor_of = [&](int other) {
+    const OnnxConstant* found = constant(node, other);
+    return found != nullptr && found->source == tensor;
+  };
+  // tf2onnx stores equal tensors once, also a constant of ones and a variance of ones.
+  const bool is_merged =
+      origins.is_of_tf2onnx() && !tensor.empty() && (is_tensor_of(3) || is_tensor_of(4));
+  // Programs other than PyTorch may store a parameter as a Constant node.
+  if (!tensor.empty() && !is_merged && !origins.may_be_filled(tensor)) return;
+  const float filling = index == 1 ? 1.0F : 0.0F;
+  const bool is_filled = std::ranges::all_of(values, [&](float each) { return each == filling; });
+  if (is_filled && origins.is_of_tf2onnx() && !is_merged) refuse_untrained_norm(index);
+  const bool is_doubtful = is_filled || tensor.empty() || origins.is_of_tf2onnx();
+  if (is_doubtful && std::ranges::find(doubtful_norms_, layer) == doubtful_norms_.end()) {
+    doubtful_norms_.push_back(layer);
+  }
+}
+
 std::pair<std::vector<float>, std::vector<float>> OnnxReader::norm_weights(const Node& node,
                                                                            const std::string& name,
                                                                            std::int64_t size) {
   std::vector<float> weight = list_of(node, 1, size);
-  take(node, 1, name);
+  take_norm(node, 1, name, weight);
   if (has_input(node, 2)) {
     std::vector<float> bias = list_of(node, 2, size);
-    take(node, 2, name);
+    take_norm(node, 2, name, bias);
     return {std::move(weight), std::move(bias)};
   }
   if (!constants_.origins().lacks_zero_bias(node)) {

@@ -77,6 +77,22 @@ bool is_arithmetic(std::string_view name) {
                     "min", "sigmoid", "tanh",  "softplus", "where", "selectv2"});
 }
 
+// Whether a program made a name for a constant, such as "const_fold_opt__21", "Constant_3" and
+// "fill_constant_1.tmp_0".
+bool is_of_constant(const std::string& value) {
+  const std::string text = lower_case(value);
+  const auto is_letter = [](char each) { return each >= 'a' && each <= 'z'; };
+  for (std::size_t begin = 0; begin < text.size();) {
+    std::size_t end = begin;
+    while (end < text.size() && is_letter(text[end])) ++end;
+    if (is_one_of(std::string_view(text).substr(begin, end - begin), {"const", "constant"})) {
+      return true;
+    }
+    begin = end + 1;
+  }
+  return false;
+}
+
 bool starts_with_batch_norm(std::string_view part) {
   return part == "batchnorm" || part.starts_with("batchnormalization") ||
          part.starts_with("batch_normalization") || part.starts_with("fusedbatchnorm");
@@ -182,6 +198,28 @@ std::string OnnxOrigins::parameter(const NodeProto& reader, const std::string& t
   return likely.size() == 1 ? likely.front() : tensor;
 }
 
+bool OnnxOrigins::is_named_as_parameter(const NodeProto& reader, const std::string& tensor) const {
+  if (!parameters_.empty()) {
+    const OnnxOrigin origin = of_listed(reader, tensor, true);
+    return origin == OnnxOrigin::kParameter || origin == OnnxOrigin::kComputed;
+  }
+  if (is_own_) return false;
+  if (is_of_tf2onnx_) return tensor.find("ReadVariableOp") != std::string::npos;
+  // A path of modules, such as "act.bound"; the older exporter of PyTorch keeps the names of
+  // parameters without a module, too.
+  if (tensor.find_first_of("/:") != std::string::npos || is_of_constant(tensor)) return false;
+  if (tensor.find('.') != std::string::npos) return true;
+  const bool is_of_program =
+      !tensor.empty() && std::isdigit(static_cast<unsigned char>(tensor[0])) == 0;
+  return is_of_pytorch_ && is_of_program && !tensor.starts_with("val_") &&
+         !is_one_of(lower_case(tensor), {"min", "max"});
+}
+
+bool OnnxOrigins::may_be_filled(const std::string& tensor) const {
+  if (is_of_tf2onnx_) return tensor.find("ReadVariableOp") == std::string::npos;
+  return !is_own_ && !is_of_pytorch_ && tensor.find('.') == std::string::npos;
+}
+
 bool OnnxOrigins::is_parameter_of_identity(const std::string& output) const {
   return is_of_pytorch_ && parameters_.empty() && output.find('/') == std::string::npos &&
          output.find("::") == std::string::npos && output.find('.') != std::string::npos;
@@ -227,7 +265,10 @@ OnnxOrigin OnnxOrigins::of(const NodeProto& reader, const std::string& tensor,
     if (tensor.find("_recip") != std::string::npos) return OnnxOrigin::kUnclear;
     return is_one_number ? OnnxOrigin::kFixed : OnnxOrigin::kParameter;
   }
-  if (!is_of_pytorch_) return OnnxOrigin::kParameter;
+  if (!is_of_pytorch_) {
+    const bool is_unclear = is_one_number && is_of_constant(tensor);
+    return is_unclear ? OnnxOrigin::kUnclear : OnnxOrigin::kParameter;
+  }
   if (tensor.starts_with("val_")) return fixed_number;
   if (tensor.starts_with("onnx::")) {
     if (has_folded_batch_norm(reader)) return OnnxOrigin::kParameter;

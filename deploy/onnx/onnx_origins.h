@@ -29,8 +29,17 @@ class OnnxOrigins {
   // Whether the file is PyTorch's, whose parameters are stored tensors and never Constant nodes.
   bool is_of_pytorch() const { return is_of_pytorch_; }
   // Returns what a stored tensor of floats is. reader: the node that has it as an input.
+  // is_one_number: whether it stands where a number may, such as in front of a Mul; for the weights
+  // of a layer, whether it has no axes, since a bias or norm of one channel has one.
   OnnxOrigin of(const proto::onnx::NodeProto& reader, const std::string& tensor,
                 bool is_one_number) const;
+  // Whether the file names a tensor as a parameter of the program. Programs that simplify files
+  // store fixed numbers, such as the 6 of ReLU6, as tensors with names of their own.
+  bool is_named_as_parameter(const proto::onnx::NodeProto& reader, const std::string& tensor) const;
+  // Whether a weight or bias of a norm may be the constant of a norm that trains none, such as of
+  // scale=False in Keras.
+  bool may_be_filled(const std::string& tensor) const;
+  bool is_of_tf2onnx() const { return is_of_tf2onnx_; }
   // Returns the name of the parameter that a node reads as a stored tensor. Several parameters may
   // be stored as one tensor: exporters store equal values once.
   std::string parameter(const proto::onnx::NodeProto& reader, const std::string& tensor) const;

@@ -143,6 +143,12 @@ OnnxNetwork OnnxReader::finish() {
         "biases or norms that the file stores once for several layers are trained apart: " +
         listed_names(copied_lists_));
   }
+  if (!doubtful_norms_.empty()) {
+    notes_.push_back(
+        "norms whose weight or bias may be a fixed number in the program that wrote the file, and "
+        "is trained here: " +
+        listed_names(doubtful_norms_));
+  }
   if (!unclear_layers_.empty()) {
     notes_.push_back(
         "the exporter computed weights or biases of these layers, mostly by exchanging axes; a "

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <fstream>
 
@@ -55,6 +56,7 @@ OnnxNetwork OnnxReader::read() {
   }
   // What depends on stored tensors alone comes first: a layer may need the bias of a later Add.
   for (const Node* node : nodes) constants_.fold(*node, [](const auto&) { return std::nullopt; });
+  find_attention(nodes);
   add_input();
   for (const Node* node : nodes) add(*node);
   if (!missing_.empty()) throw_missing();
@@ -131,19 +133,27 @@ void OnnxReader::add(const Node& node) {
     return;
   }
   if (const auto trained = trained_inputs(node); !trained.empty()) {
-    return refuse(node,
-                  fmt::format("of {}, which may be trained; a weight computed from trained tensors "
-                              "(pruned, scaled, normalised, a sum) is not trained as such here, so "
-                              "make it a parameter before the export, such as by prune.remove()",
-                              listed_names(trained)));
+    return add_missing(
+        shown_name(operator_name(node)),
+        fmt::format(" of {}, which may be trained; a weight computed from trained tensors (pruned, "
+                    "scaled, normalised, a sum) is not trained as such here, so make it a "
+                    "parameter before the export, such as by prune.remove()",
+                    listed_names(trained)),
+        node_name(node));
   }
   const std::string op = operator_name(node);
   const auto row = std::ranges::find(rows(), op, &Row::op);
   if (op.starts_with("Random") || op == "Bernoulli" || op == "Multinomial") {
+    random_values_.insert(node.output().begin(), node.output().end());
     return refuse(node,
                   "of a random layer: export a dropout with inplace=False; stochastic depth, "
                   "Dropout2d and augmentation have no counterpart, so set their rate to 0, or "
                   "take them out");
+  }
+  if (row == rows().end() && node.input_size() > 0 && random_values_.contains(node.input(0))) {
+    random_values_.insert(node.output().begin(), node.output().end());
+    has_unchecked_ = true;  // what a random layer does with its random numbers goes with it
+    return;
   }
   if (row == rows().end()) return refuse(node, "");
   add_known(node, *row, OnnxAttributes(file_, node));
@@ -218,26 +228,95 @@ void OnnxReader::add_known(const Node& node, const Row& row, const OnnxAttribute
 }
 
 void OnnxReader::refuse(const Node& node, const std::string& what) {
-  const std::string op = node.domain() == kJoinedDomain ? node.op_type() : operator_name(node);
-  std::string text = shown_name(op) + (what.empty() ? "" : " ") + what;
   // PyTorch writes such a pool as dozens of nodes.
   if (is_of_adaptive_pool(node)) {
-    text = "an adaptive pool to a size that does not divide that of the map";
+    return add_missing("an adaptive pool", " to a size that does not divide that of the map",
+                       node_name(node));
   }
-  auto entry = std::ranges::find(missing_, text, [](const auto& each) { return each.first; });
-  if (entry == missing_.end()) entry = missing_.insert(entry, {text, {}});
-  entry->second.push_back(node_name(node));
+  if (is_of_attention(node)) {
+    const std::string_view cure =
+        constants_.origins().is_of_pytorch() ? ", exported with dynamo=False" : "";
+    return add_missing("attention",
+                       fmt::format(" in a form that is not known; expected a layer each for q, k "
+                                   "and v, their views as [N, heads, rows, features], and "
+                                   "scaled_dot_product_attention{}",
+                                   cure),
+                       node_name(node));
+  }
+  const std::string op = node.domain() == kJoinedDomain ? node.op_type() : operator_name(node);
+  add_missing(shown_name(op), (what.empty() ? "" : " ") + what, node_name(node));
+}
+
+void OnnxReader::add_missing(const std::string& op, const std::string& what,
+                             const std::string& node) {
+  auto entry = std::ranges::find_if(
+      missing_, [&](const Missing& each) { return each.op == op && each.what == what; });
+  if (entry == missing_.end()) entry = missing_.insert(entry, {op, what, {}});
+  entry->nodes.push_back(node);
+}
+
+void OnnxReader::find_attention(const std::vector<const Node*>& nodes) {
+  // Between the two products of attention, and in front of them.
+  static constexpr std::array kBetween = {"Add", "Cast",    "CastLike", "Div",  "Dropout",
+                                          "Mul", "Softmax", "Reshape",  "Where"};
+  static constexpr std::array kInFront = {
+      "Abs",     "Add",        "Cast",      "CastLike",  "Concat", "Div",   "Equal",
+      "Expand",  "Gather",     "Gemm",      "Identity",  "MatMul", "Mod",   "Mul",
+      "Pow",     "Reciprocal", "Reshape",   "Shape",     "Slice",  "Split", "Sqrt",
+      "Squeeze", "Sub",        "Transpose", "Unsqueeze", "Where"};
+  const auto writer = [&](const std::string& value) -> const Node* {
+    const auto found = constants_.find(value) == nullptr ? writers_.find(value) : writers_.end();
+    return found == writers_.end() ? nullptr : found->second;
+  };
+  const auto is_one_of = [](const Node& node, const auto& ops) {
+    return std::ranges::find(ops, operator_name(node)) != std::end(ops);
+  };
+  const auto of_first = [&](const Node& node) {
+    return node.input_size() > 0 ? writer(node.input(0)) : nullptr;
+  };
+  std::vector<const Node*> open;
+  for (const Node* node : nodes) {
+    if (operator_name(*node) != "MatMul") continue;
+    const Node* at = of_first(*node);
+    bool has_softmax = false;
+    while (at != nullptr && is_one_of(*at, kBetween)) {
+      has_softmax = has_softmax || at->op_type() == "Softmax";
+      at = of_first(*at);
+    }
+    if (has_softmax && at != nullptr && operator_name(*at) == "MatMul") open.push_back(node);
+  }
+  while (!open.empty()) {
+    const Node* node = open.back();
+    open.pop_back();
+    if (!attention_.insert(node).second) continue;
+    std::vector<const Node*> before;
+    for (const std::string& input : node->input()) {
+      if (const Node* const each = writer(input)) before.push_back(each);
+    }
+    // The sum of two values is that of a block around the attention.
+    if (node->op_type() == "Add" && before.size() > 1) continue;
+    for (const Node* each : before) {
+      if (is_one_of(*each, kInFront) || each->op_type() == "Softmax") open.push_back(each);
+    }
+  }
+}
+
+bool OnnxReader::is_of_attention(const Node& node) const {
+  // Of the others a weight or a number may be the cause.
+  constexpr std::array kOthers = {"Add", "Div", "Gemm", "MatMul", "Mul", "Softmax", "Sub"};
+  return attention_.contains(&node) &&
+         std::ranges::find(kOthers, operator_name(node)) == kOthers.end();
 }
 
 void OnnxReader::throw_missing() const {
   std::vector<std::string> all;
-  for (const auto& [what, nodes] : missing_) {
+  for (const Missing& each : missing_) {
     if (all.size() == kListedKinds) {
       all.push_back(fmt::format("and {} more kinds", missing_.size() - kListedKinds));
       break;
     }
-    all.push_back(
-        fmt::format("{} in node{} {}", what, nodes.size() == 1 ? "" : "s", listed_names(nodes)));
+    all.push_back(fmt::format("{} in node{} {}{}", each.op, each.nodes.size() == 1 ? "" : "s",
+                              listed_names(each.nodes), each.what));
   }
   throw UsageError(
       fmt::format("{}: no counterpart here: {}; `syncopate convert --help` lists what is taken{}",

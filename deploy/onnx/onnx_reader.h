@@ -77,7 +77,13 @@ class OnnxReader {
   bool is_of_missing_shape(const Node& node) const;
   // Notes that a node has no counterpart; the nodes that read it are only checked for theirs.
   void refuse(const Node& node, const std::string& what);
+  void add_missing(const std::string& op, const std::string& what, const std::string& node);
   void throw_missing() const;
+  // Finds the nodes that attention consists of: a product, a softmax and a product, and what
+  // computes their inputs.
+  void find_attention(const std::vector<const Node*>& nodes);
+  // Whether a node that is refused is one of attention. PyTorch writes it as dozens of nodes.
+  bool is_of_attention(const Node& node) const;
   std::string name_of(const Node& node, const std::string& weight = "");
   // Returns the stored tensors that a node computes a constant from and that may be trained.
   std::vector<std::string> trained_inputs(const Node& node) const;
@@ -187,7 +193,12 @@ class OnnxReader {
   void take(const Node& node, int index, const std::string& layer);
   // Throws UsageError unless a constant input of a layer is a parameter of the program.
   void require_parameter(const Node& node, int index) const;
-  // Throws UsageError if a number that a node reads may be trained.
+  // Takes a weight or bias of a norm, which may be the constant of a norm that trains none.
+  void take_norm(const Node& node, int index, const std::string& layer,
+                 const std::vector<float>& values);
+  [[noreturn]] static void refuse_untrained_norm(int index);
+  // Throws UsageError if a number that a node reads may be trained. Notes a number of which the
+  // file does not show it.
   void require_fixed(const Node& node, int index);
   // Returns the name of the parameter that a node reads; "" for an input that is none.
   std::string parameter_name(const Node& node, int index) const;
@@ -235,16 +246,30 @@ class OnnxReader {
   std::map<std::string, const Node*, std::less<>> writers_;               // by value
   std::map<std::string, std::vector<const Node*>, std::less<>> readers_;  // by value
   std::map<std::string, OnnxValue, std::less<>> values_;
-  std::set<const Node*> joined_;                       // nodes that another node's layer contains
-  std::set<std::string> shapes_of_missing_;            // values that is_of_missing_shape() found
-  std::set<std::string> names_;                        // of nodes of the graph
-  std::map<std::string, std::string> weight_users_;    // layers by the stored tensor that they have
-  std::map<std::string, std::vector<float>> weights_;  // by the names of the graph
-  std::vector<std::pair<std::string, std::vector<std::string>>> missing_;  // nodes by what lacks
-  bool has_unchecked_ = false;  // a node reads the output of one that was refused
+  std::set<const Node*> joined_;             // nodes that another node's layer contains
+  std::set<std::string> shapes_of_missing_;  // values that is_of_missing_shape() found
+  std::set<std::string> names_;              // of nodes of the graph
+  // A layer that has the elements `first` to `end` of a tensor.
+  struct WeightUser {
+    std::string layer;
+    std::int64_t first;
+    std::int64_t end;
+  };
+  std::map<std::string, std::vector<WeightUser>> weight_users_;  // by tensor
+  std::map<std::string, std::vector<float>> weights_;            // by the names of the graph
+  struct Missing {
+    std::string op;
+    std::string what;  // why it is refused, with a space in front
+    std::vector<std::string> nodes;
+  };
+  std::vector<Missing> missing_;
+  std::set<const Node*> attention_;
+  std::set<std::string> random_values_;  // of random layers, which are refused
+  bool has_unchecked_ = false;           // a node reads the output of one that was refused
   std::vector<std::string> notes_;
   std::vector<std::string> layers_with_new_bias_;
   std::vector<std::string> copied_lists_;    // layers with a list that another layer has, too
+  std::vector<std::string> doubtful_norms_;  // whose weight or bias may be a fixed constant
   std::vector<std::string> unclear_layers_;  // whose weights the exporter computed
 };
 

@@ -69,7 +69,7 @@ const WrongFile kWrongFiles[] = {
      [](OnnxModel& model) { graph_of(model).mutable_output(0)->set_name("nothing"); }},
     {"WithAnUnknownOperator", "LSTM in node relu",
      [](OnnxModel& model) { graph_of(model).mutable_node(2)->set_op_type("LSTM"); }},
-    {"WithAnUnknownAttribute", "Relu with the attribute slope in node relu",
+    {"WithAnUnknownAttribute", "Relu in node relu with the attribute slope",
      [](OnnxModel& model) { set(*graph_of(model).mutable_node(2), "slope", 0.1F); }},
     {"WithAnAttributeOfAnotherType", "attribute strides is of type 2; expected 7",
      [](OnnxModel& model) { set(*graph_of(model).mutable_node(0), "strides", std::int64_t{2}); }},
@@ -110,7 +110,7 @@ const WrongFile kWrongFiles[] = {
      }},
     {"WithANegativeSide", "has the shape [-4, 3, 3, 3]",
      [](OnnxModel& model) { graph_of(model).mutable_initializer(0)->set_dims(0, -4); }},
-    {"WithWeightsOfTextType", "Gemm whose input 2 is not of floats in node fc",
+    {"WithWeightsOfTextType", "Gemm in node fc whose input 2 is not of floats",
      [](OnnxModel& model) { graph_of(model).mutable_initializer()->rbegin()->set_data_type(8); }},
     {"WithoutItsExternalFile", "which is missing; put that file beside the model",
      [](OnnxModel& model) { put_elsewhere(model, "net.data", "0"); }},
@@ -125,7 +125,8 @@ const WrongFile kWrongFiles[] = {
      }},
     {"WithTwoTensorsOfOneName", "two tensors have the name fc.bias; expected one of each name",
      [](OnnxModel& model) { model.weights("fc.bias", {3}); }},
-    {"WithSharedWeights", "Gemm with the tensor square of first, too; layers that share a weight",
+    {"WithSharedWeights",
+     "Gemm in node again with the tensor square of first, too; layers that share a weight",
      [](OnnxModel& model) {
        model.weights("square", {5, 5});
        model.node("Gemm", "first", {"fc", "square"});

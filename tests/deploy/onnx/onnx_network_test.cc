@@ -216,17 +216,18 @@ TEST_F(AnOnnxNetwork, MayReadTheNumberOfSamplesForAShapeAlone) {
   };
   EXPECT_EQ(operations(model_with("target")), "dense");
   for (const char* const op : {"Div", "Mul"}) {
-    EXPECT_NE(
-        error_of(model_with(op))
-            .find(std::string(op) + " with the number of samples, which is not fixed; expected a"),
-        std::string::npos)
+    EXPECT_NE(error_of(model_with(op))
+                  .find(std::string(op) +
+                        " in node end with the number of samples, which is not fixed; expected a"),
+              std::string::npos)
         << error_of(model_with(op));
   }
   EXPECT_NE(error_of(model_with("later bias")).find("the number of samples, which is not fixed"),
             std::string::npos);
   EXPECT_NE(error_of(model_with("reversed")).find("whose first side is not the number of samples"),
             std::string::npos);
-  EXPECT_NE(error_of(model_with("open")).find("Reshape to two open sides"), std::string::npos);
+  EXPECT_NE(error_of(model_with("open")).find("Reshape in node end to two open sides"),
+            std::string::npos);
 }
 
 TEST_F(AnOnnxNetwork, HasTheMeanOverHeightAndWidth) {
@@ -342,8 +343,8 @@ TEST_F(AnOnnxNetwork, NamesAllOperatorsThatHaveNoCounterpartAtOnce) {
   model.output("fused");
   EXPECT_EQ(error_of(model),
             (folder_.path() / "net.onnx").string() +
-                ": no counterpart here: LRN in nodes up1, up2; Conv with dilations of 2 in node "
-                "wide; com.microsoft::FusedConv in node fused; `syncopate convert --help` lists "
+                ": no counterpart here: LRN in nodes up1, up2; Conv in node wide with dilations "
+                "of 2; com.microsoft::FusedConv in node fused; `syncopate convert --help` lists "
                 "what is taken");
   // What is behind a known node that reads a missing one is not known.
   model.node("Relu", "relu", {"fused"});
@@ -420,7 +421,8 @@ TEST_F(AnOnnxNetwork, HasTheSwishOfOpset24) {
   model.output("swish");
   EXPECT_EQ(operations(model), "conv2d silu");
   set(swish, "alpha", 2.0F);
-  EXPECT_NE(error_of(model).find("Swish with alpha 2; expected 1"), std::string::npos);
+  EXPECT_NE(error_of(model).find("Swish in node swish with alpha 2; expected 1"),
+            std::string::npos);
 }
 
 // PyTorch writes RandomUniformLike for stochastic depth, Dropout2d and a dropout with inplace=True.
@@ -431,7 +433,7 @@ TEST_F(AnOnnxNetwork, NamesTheRandomLayersThatMayBeMeant) {
     model.node("Mul", "fc", {"x", "noise"});
     model.output("fc");
     for (const char* const text :
-         {"of a random layer", "inplace=False", "stochastic depth", "Dropout2d"}) {
+         {" in node noise of a random layer", "inplace=False", "stochastic depth", "Dropout2d"}) {
       EXPECT_NE(error_of(model).find(text), std::string::npos) << op << ": " << error_of(model);
     }
   }
@@ -450,9 +452,10 @@ TEST_F(AnOnnxNetwork, NamesAnAdaptivePoolInPlaceOfItsNodes) {
     x = std::string(op) + "1";
   }
   model.output(x);
-  EXPECT_NE(error_of(model).find("no counterpart here: an adaptive pool to a size that does not "
-                                 "divide that of the map in nodes Floor1, GatherND1;"),
-            std::string::npos)
+  EXPECT_NE(
+      error_of(model).find("no counterpart here: an adaptive pool in nodes Floor1, GatherND1 to "
+                           "a size that does not divide that of the map;"),
+      std::string::npos)
       << error_of(model);
 }
 

@@ -2,6 +2,7 @@
 // not trained. The files are as both exporters of PyTorch and tf2onnx write them.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 #include <utility>
 
@@ -69,7 +70,8 @@ TEST_F(AnOnnxTensor, OfOneTrainedNumberIsRefused) {
       model.weights("gain", shape);
       model.node(op, "scaled", {"hidden", "gain"});
       end(model, "scaled", "head.weight");
-      expect_refusal(model, op + std::string(" with gain, which may be a trained number"));
+      expect_refusal(model,
+                     op + std::string(" in node scaled with gain, which may be a trained number"));
     }
   }
 }
@@ -123,9 +125,9 @@ TEST_F(AnOnnxTensor, OfOneFixedNumberIsThatNumber) {
     EXPECT_TRUE(read(model).notes.empty()) << number;
   }
   const std::string variable = "net/gain/mul/ReadVariableOp:0";
-  expect_refusal(scaled_by("tf2onnx", variable), "Mul with " + variable);
-  expect_refusal(scaled_by("tf2onnx", "net/gain/Mul:0"), "Mul with net/gain/Mul:0");
-  expect_refusal(scaled_by("pytorch", "onnx::Mul_7"), "Mul with onnx::Mul_7");
+  expect_refusal(scaled_by("tf2onnx", variable), "Mul in node scaled with " + variable);
+  expect_refusal(scaled_by("tf2onnx", "net/gain/Mul:0"), "Mul in node scaled with net/gain/Mul:0");
+  expect_refusal(scaled_by("pytorch", "onnx::Mul_7"), "Mul in node scaled with onnx::Mul_7");
   // TensorFlow turns each division into such a product.
   const OnnxNetwork divided = read(scaled_by("tf2onnx", "ConstantFolding/net/div/truediv_recip:0"));
   ASSERT_EQ(divided.notes.size(), 1U);
@@ -143,7 +145,7 @@ TEST_F(AnOnnxTensor, OfANumberThatWasComputedFromATrainedOneIsRefused) {
   model.weights("exp", {});
   made_by(model.node("Mul", "scaled", {"hidden", "exp"}), "mul.Tensor", "%hidden, %exp");
   end(model, "scaled", "head.weight");
-  expect_refusal(model, "Mul with exp, which may be a trained number");
+  expect_refusal(model, "Mul in node scaled with exp, which may be a trained number");
 }
 
 TEST_F(AnOnnxTensor, ThatIsComputedFromTrainedOnesIsRefused) {
@@ -151,26 +153,28 @@ TEST_F(AnOnnxTensor, ThatIsComputedFromTrainedOnesIsRefused) {
   pruned.weights("mask", {3, 4});
   pruned.node("Mul", "product", {"head.weight", "mask"});
   end(pruned, "hidden", "product");
-  expect_refusal(pruned, "Mul of head.weight, mask, which may be trained; a weight computed from");
+  expect_refusal(
+      pruned,
+      "Mul in node product of head.weight, mask, which may be trained; a weight computed from");
   expect_refusal(pruned, "prune.remove()");
 
   OnnxModel scaled = hidden("pytorch");
   scaled.number("scale", 0.25F);
   scaled.node("Mul", "product", {"head.weight", "scale"});
   end(scaled, "hidden", "product");
-  expect_refusal(scaled, "Mul of head.weight, which may be trained");
+  expect_refusal(scaled, "Mul in node product of head.weight, which may be trained");
 
   OnnxModel summed = hidden("tf2onnx");
   summed.weights("other", {3, 4});
   summed.node("Add", "sum", {"head.weight", "other"});
   end(summed, "hidden", "sum");
-  expect_refusal(summed, "Add of head.weight, other, which may be trained");
+  expect_refusal(summed, "Add in node sum of head.weight, other, which may be trained");
 
   OnnxModel normed = hidden("pytorch");
   normed.node("ReduceL2", "length", {"head.weight"});
   normed.node("Div", "quotient", {"head.weight", "length"});
   end(normed, "hidden", "quotient");
-  expect_refusal(normed, "ReduceL2 of head.weight, which may be trained");
+  expect_refusal(normed, "ReduceL2 in node length of head.weight, which may be trained");
 
   OnnxModel joined = model_of("pytorch", {0, 4});
   joined.weights("fc.weight", {4, 4});
@@ -181,7 +185,7 @@ TEST_F(AnOnnxTensor, ThatIsComputedFromTrainedOnesIsRefused) {
   set(joined.node("Concat", "bias", {"first", "zeros"}), "axis", std::int64_t{0});
   joined.node("Gemm", "fc", {"x", "fc.weight", "bias"});
   joined.output("fc");
-  expect_refusal(joined, "Concat of first, which may be trained");
+  expect_refusal(joined, "Concat in node bias of first, which may be trained");
 
   OnnxModel spread = model_of("pytorch", {0, 4});
   spread.weights("fc.weight", {4, 4});
@@ -190,7 +194,7 @@ TEST_F(AnOnnxTensor, ThatIsComputedFromTrainedOnesIsRefused) {
   spread.node("Expand", "bias", {"offset", "four"});
   spread.node("Gemm", "fc", {"x", "fc.weight", "bias"});
   spread.output("fc");
-  expect_refusal(spread, "Expand of offset, which may be trained");
+  expect_refusal(spread, "Expand in node bias of offset, which may be trained");
 }
 
 TEST_F(AnOnnxTensor, ThatTheExporterComputedIsRefusedAsAWeight) {
@@ -201,14 +205,14 @@ TEST_F(AnOnnxTensor, ThatTheExporterComputedIsRefusedAsAWeight) {
     OnnxModel model = hidden(producer);
     model.weights(weight, {3, 4});
     end(model, "hidden", weight);
-    expect_refusal(model, "Gemm with " + weight + ", which the exporter computed");
+    expect_refusal(model, "Gemm in node head with " + weight + ", which the exporter computed");
   }
   OnnxModel conv = model_of("pytorch", {0, 3, 8, 8});
   conv.weights("onnx::Conv_8", {4, 3, 1, 1});
   conv.weights("bias", {4});  // a batch norm would have changed it
   conv.node("Conv", "conv", {"x", "onnx::Conv_8", "bias"});
   conv.output("conv");
-  expect_refusal(conv, "Conv with onnx::Conv_8, which the exporter computed");
+  expect_refusal(conv, "Conv in node conv with onnx::Conv_8, which the exporter computed");
 
   OnnxModel listed = hidden("pytorch");
   list(listed, {{"fc.weight", "PARAMETER"},
@@ -219,7 +223,7 @@ TEST_F(AnOnnxTensor, ThatTheExporterComputedIsRefusedAsAWeight) {
   end(listed, "hidden", "mul");
   made_by(*listed.message.mutable_graph()->mutable_node()->rbegin(), "linear.default",
           "%hidden, %mul, %p_head_bias");
-  expect_refusal(listed, "Gemm with mul, which the exporter computed");
+  expect_refusal(listed, "Gemm in node head with mul, which the exporter computed");
 }
 
 TEST_F(AnOnnxTensor, WhoseAxesTheExporterExchangedIsTrained) {
@@ -254,7 +258,7 @@ TEST_F(AnOnnxTensor, ThatIsABufferIsRefusedAsAWeight) {
   model.weights("conv.weight", {4, 3, 1, 1});
   model.node("Conv", "conv", {"blurred", "conv.weight"});
   model.output("conv");
-  expect_refusal(model, "Conv with blur, which is not trained in the program");
+  expect_refusal(model, "Conv in node blurred with blur, which is not trained in the program");
   // Constant nodes are no parameters of PyTorch; the Add is no bias of the layer.
   OnnxModel shifted = model_of("pytorch", {0, 4});
   shifted.weights("fc.weight", {4, 2});
@@ -269,7 +273,7 @@ TEST_F(AnOnnxTensor, ThatIsABufferIsRefusedAsAWeight) {
   values.add_float_data(2.0F);
   shifted.node("Add", "sum", {"fc", "shift"});
   shifted.output("sum");
-  expect_refusal(shifted, "Add of a constant that is no layer's bias and no number in node sum");
+  expect_refusal(shifted, "Add in node sum of a constant that is no layer's bias and no number");
 }
 
 // BatchNorm2d(affine=False), LayerNorm(elementwise_affine=False) and LayerNorm(bias=False), as both
@@ -288,18 +292,18 @@ TEST_F(AnOnnxTensor, IsNoWeightOfANormThatHasNone) {
     if (has_bias) inputs.emplace_back("zeros");
     model.node("LayerNormalization", "norm", inputs);
     end(model, "norm", "head.weight");
-    expect_refusal(model, "LayerNormalization without a trained weight (affine=False");
+    expect_refusal(model, "LayerNormalization in node norm without a trained weight (affine=False");
   }
   OnnxModel half = hidden("pytorch");
   half.weights("norm.weight", {4});
   half.node("LayerNormalization", "norm", {"hidden", "norm.weight"});
   end(half, "norm", "head.weight");
   OnnxModel older = half;
-  expect_refusal(half, "LayerNormalization without a bias (bias=False)");
+  expect_refusal(half, "LayerNormalization in node norm without a bias (bias=False)");
   filled(older, "zeros", 0.0F);
   auto& nodes = *older.message.mutable_graph()->mutable_node();
   nodes.Mutable(1)->add_input("zeros");
-  expect_refusal(older, "LayerNormalization without a trained bias");
+  expect_refusal(older, "LayerNormalization in node norm without a trained bias");
 
   OnnxModel maps = map_of_four();
   maps.message.set_producer_name("pytorch");
@@ -309,10 +313,110 @@ TEST_F(AnOnnxTensor, IsNoWeightOfANormThatHasNone) {
   maps.weights("variance", {4});
   maps.node("BatchNormalization", "norm", {"map", "ones", "zeros", "mean", "variance"});
   maps.output("norm");
-  expect_refusal(maps, "BatchNormalization without a trained weight");
+  expect_refusal(maps, "BatchNormalization in node norm without a trained weight");
   // Files of other programs may have their parameters as Constant nodes.
   maps.message.set_producer_name("other");
   EXPECT_EQ(operations(maps), "conv2d batch_norm");
+  EXPECT_NE(read(maps).notes.at(0).find("may be a fixed number"), std::string::npos);
+}
+
+// Programs that simplify files store the bounds of ReLU6 as tensors with names of their own.
+TEST_F(AnOnnxTensor, ThatIsABoundOfClipIsRefusedIfItIsNamedAsAParameter) {
+  const auto relu6 = [](const std::string& producer, const std::string& low,
+                        const std::string& high, const Shape& shape) {
+    OnnxModel model = hidden(producer);
+    model.weights(low, shape, 0.0F);
+    model.weights(high, shape, 12.0F);  // 6
+    model.node("Clip", "clip", {"hidden", low, high});
+    end(model, "clip", "head.weight");
+    return model;
+  };
+  for (const auto& [producer, low, high] : std::vector<std::array<std::string, 3>>{
+           {"pytorch", "onnx::Clip_9", "onnx::Clip_10"},
+           {"pytorch", "const_fold_opt__21", "const_fold_opt__22"},
+           {"pytorch", "/1/Constant_output_0", "/1/Constant_1_output_0"},
+           {"pytorch", "12", "13"},
+           {"pytorch", "val_1", "val_2"},
+           {"pytorch", "min", "max"},
+           {"paddle", "min", "max"},
+           {"paddle", "fill_constant_1.tmp_0", "p2o.Constant.2"},
+           {"tf2onnx", "const_min__1", "const_max__2"},
+           {"", "lo", "hi"}}) {
+    for (const Shape& shape : {Shape{}, Shape{1}}) {
+      const OnnxModel model = relu6(producer, low, high, shape);
+      ASSERT_EQ(error_of(model), "") << low;
+      EXPECT_EQ(operations(model), "dense relu6 dense") << low;
+    }
+  }
+  EXPECT_EQ(read(relu6("", "lo", "hi", {})).notes.at(1),
+            "hi of node clip stays as it is; if it was trained, the network trains otherwise");
+  for (const auto& [producer, high] : std::vector<std::pair<std::string, std::string>>{
+           {"pytorch", "gain"},
+           {"pytorch", "act.bound"},
+           {"", "act.bound"},
+           {"tf2onnx", "net/act/clip_by_value/ReadVariableOp:0"}}) {
+    expect_refusal(relu6(producer, "const_1", high, {}), "Clip in node clip with " + high);
+  }
+}
+
+TEST_F(AnOnnxTensor, MayBeANumberOfAGeluThatWasSimplified) {
+  OnnxModel model = hidden("pytorch");
+  for (const auto& [name, value] : std::vector<std::pair<std::string, float>>{
+           {"onnx::Div_9", 1.4142135F}, {"onnx::Add_12", 1.0F}, {"onnx::Mul_15", 0.5F}}) {
+    model.weights(name, {}, 2.0F * value);
+  }
+  model.node("Div", "quotient", {"hidden", "onnx::Div_9"});
+  model.node("Erf", "erf", {"quotient"});
+  model.node("Add", "sum", {"erf", "onnx::Add_12"});
+  model.node("Mul", "product", {"hidden", "sum"});
+  model.node("Mul", "gelu", {"product", "onnx::Mul_15"});
+  end(model, "gelu", "head.weight");
+  ASSERT_EQ(error_of(model), "");
+  EXPECT_EQ(operations(model), "dense gelu dense");
+}
+
+// One with an axis is the bias of a layer of one feature; that of a plain number has none.
+TEST_F(AnOnnxTensor, OfOneElementIsTheBiasOfALayerOfOneFeature) {
+  for (const char* const producer : {"pytorch", "tf2onnx", "other"}) {
+    OnnxModel model = model_of(producer, {0, 4});
+    model.weights("weight", {4, 1});
+    model.weights("const_fold_opt__13", {1});
+    model.node("MatMul", "product", {"x", "weight"});
+    model.node("Add", "sum", {"product", "const_fold_opt__13"});
+    model.output("sum");
+    ASSERT_EQ(error_of(model), "") << producer;
+    EXPECT_EQ(operations(model), "dense") << producer;
+    EXPECT_EQ(values(read(model), "product.bias"), std::vector<float>{0.005F}) << producer;
+  }
+}
+
+// BatchNormalization(scale=False) and (center=False) of Keras.
+TEST_F(AnOnnxTensor, OfANormOfKerasIsTrainedIfItIsAVariable) {
+  const auto norm = [](const std::string& producer, const std::string& scale, float first,
+                       float step) {
+    OnnxModel model = map_of_four();
+    model.message.set_producer_name(producer);
+    TensorProto& weight = model.weights(scale, {4});
+    for (int i = 0; i < 4; ++i) weight.set_float_data(i, first + static_cast<float>(i) * step);
+    for (const char* const name : {"bn/ReadVariableOp:0", "mean", "variance"}) {
+      model.weights(name, {4});
+    }
+    model.node("BatchNormalization", "bn",
+               {"map", scale, "bn/ReadVariableOp:0", "mean", "variance"});
+    model.output("bn");
+    return model;
+  };
+  EXPECT_TRUE(read(norm("tf2onnx", "bn/ReadVariableOp_1:0", 1.0F, 0.0F)).notes.empty());
+  expect_refusal(norm("tf2onnx", "bn/Const:0", 1.0F, 0.0F),
+                 "BatchNormalization in node bn without a trained weight");
+  const std::string note = "norms whose weight or bias may be a fixed number in the program";
+  for (const OnnxModel& model :
+       {norm("tf2onnx", "bn/Const:0", 1.0F, 0.5F), norm("other", "scale", 1.0F, 0.0F)}) {
+    ASSERT_EQ(read(model).notes.size(), 1U);
+    EXPECT_EQ(read(model).notes[0].substr(0, note.size()), note);
+  }
+  EXPECT_TRUE(read(norm("other", "scale", 1.0F, 0.5F)).notes.empty());
+  EXPECT_TRUE(read(norm("other", "bn.weight", 1.0F, 0.0F)).notes.empty());
 }
 
 TEST_F(AnOnnxTensor, OfAFoldedBatchNormIsNoted) {
@@ -397,7 +501,7 @@ TEST_F(AnOnnxTensor, OfEqualValuesIsTrainedApart) {
   // One parameter that two layers share.
   auto* const property = newer.message.mutable_graph()->mutable_node(1)->mutable_metadata_props(0);
   property->set_value("call_function[target=aten.linear](args = (%first, %p_0_weight, %p_0_bias))");
-  expect_refusal(newer, "Gemm with the tensor 0.weight of 0, too");
+  expect_refusal(newer, "Gemm in node second with the tensor 0.weight of 0, too");
 }
 
 // Of the shape [1, 4] or [1, 1, 1, 3], as a list.
@@ -407,7 +511,7 @@ TEST_F(AnOnnxTensor, ThatTwoLayersShareAsTheirWeightIsRefusedWhateverItsShape) {
   model.node("Conv", "one", {"x", "blur"});
   model.node("Conv", "two", {"one", "blur"});
   model.output("two");
-  expect_refusal(model, "Conv with the tensor blur of");
+  expect_refusal(model, "Conv in node two with the tensor blur of");
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ TEST_F(AnOnnxMap, IsEnlargedByResizesThatRepeatPixelsOrReadBetweenThem) {
     set(resize, "nearest_mode", each.rounding);
     const std::string what = each.mode + " " + each.place + " " + each.rounding;
     if (!each.is_taken) {
-      EXPECT_NE(refusal("up").find("Resize with"), std::string::npos) << what;
+      EXPECT_NE(refusal("up").find("Resize in node up with"), std::string::npos) << what;
       continue;
     }
     const auto op = operation<UpsampleOp>("up");
@@ -77,12 +77,12 @@ TEST_F(AnOnnxMap, OfAReshapedVectorIsEnlargedAlongItsLastAxes) {
 TEST_F(AnOnnxMap, IsNotResizedByOtherNumbers) {
   add("Resize", "uneven", {"map", "", floats("uneven_scales", {1, 1, 2, 3})});
   EXPECT_EQ(refusal("uneven"),
-            "Resize by 1, 1, 2, 3; expected one whole number for H and W in node uneven");
+            "Resize in node uneven by 1, 1, 2, 3; expected one whole number for H and W");
   add("Resize", "half", {"map", "", floats("halves", {1, 1, 0.5, 0.5})});
   EXPECT_EQ(refusal("half"),
-            "Resize by 1, 1, 0.5, 0.5; expected one whole number for H and W in node half");
+            "Resize in node half by 1, 1, 0.5, 0.5; expected one whole number for H and W");
   add("Resize", "open", {"map"});
-  EXPECT_EQ(refusal("open"), "Resize whose scales or sizes are not constant in node open");
+  EXPECT_EQ(refusal("open"), "Resize in node open whose scales or sizes are not constant");
 }
 
 // As Keras writes UpSampling2D: [N, H, W, C] to [N, H, 1, W, C], [N, H, 2, W, C], [N, 2 * H, W, C].
@@ -98,14 +98,14 @@ TEST_F(AnOnnxMap, IsEnlargedByRepeatedRowsAndColumns) {
   set_list(add("Transpose", "first", {"both"}), "perm", {0, 3, 1, 2});
   EXPECT_EQ(operations("first"), "upsample2d");
   EXPECT_EQ(operation<UpsampleOp>("first").scale, 2);
-  EXPECT_EQ(refusal("twice"),
-            "Relu of a map with repeated rows; expected its columns to be repeated, too in node "
-            "end");
+  EXPECT_EQ(
+      refusal("twice"),
+      "Relu in node end of a map with repeated rows; expected its columns to be repeated, too");
   add("Tile", "thrice", {"column", list("three", {1, 1, 1, 3, 1})});
   add("Reshape", "uneven", {"thrice", list("to_uneven", {-1, 12, 24, 4})});
   EXPECT_EQ(refusal("uneven"),
-            "Repeat that repeats axis 2 of [N, 12, 8, 4] 3 times; expected rows, then columns, "
-            "equally often in node thrice");
+            "Repeat in node thrice that repeats axis 2 of [N, 12, 8, 4] 3 times; expected rows, "
+            "then columns, equally often");
 }
 
 TEST_F(AnOnnxMap, GivesItsPadToTheLayerBehindIt) {
@@ -135,20 +135,21 @@ TEST_F(AnOnnxMap, GivesItsPadToTheLayerBehindIt) {
   EXPECT_NE(refusal("own").find("a window of 1 with padding 1"), std::string::npos);
   // A maximum of values below 0 would be that of the zeros.
   add("Pad", "of_map", {"map", "ones"});
-  EXPECT_EQ(refusal(pool("MaxPool", "of_map")),
-            "MaxPool of a map with a Pad of zeros; expected an activation such as Relu before in "
-            "node MaxPool_of_of_map");
+  EXPECT_EQ(
+      refusal(pool("MaxPool", "of_map")),
+      "MaxPool in node MaxPool_of_of_map of a map with a Pad of zeros; expected an activation "
+      "such as Relu before");
   add("Tanh", "tanh", {"of_map"});
-  EXPECT_EQ(refusal("tanh"),
-            "Tanh of a map with a Pad; expected a convolution or a pool behind the Pad in node "
-            "tanh");
+  EXPECT_EQ(
+      refusal("tanh"),
+      "Tanh in node tanh of a map with a Pad; expected a convolution or a pool behind the Pad");
   number("seven", 7.0F);
   add("Pad", "sevens", {"map", "ones", "seven"});
-  EXPECT_EQ(refusal("sevens"), "Pad with another number than 0 in node sevens");
+  EXPECT_EQ(refusal("sevens"), "Pad in node sevens with another number than 0");
   add("Pad", "channels", {"map", list("of_channels", {0, 1, 0, 0, 0, 0, 0, 0})});
   EXPECT_NE(refusal("channels").find("expected zeros around H and W"), std::string::npos);
   set(add("Pad", "mirrored", {"map", "ones"}), "mode", std::string("reflect"));
-  EXPECT_EQ(refusal("mirrored"), "Pad with the mode reflect in node mirrored");
+  EXPECT_EQ(refusal("mirrored"), "Pad in node mirrored with the mode reflect");
 }
 
 // ZeroPad2d(left 1, right 2, top 3, bottom 4) of PyTorch lists the pads from the last axis on: it

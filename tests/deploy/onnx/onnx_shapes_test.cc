@@ -26,7 +26,7 @@ TEST_F(AnOnnxMap, IsMultipliedByTheFactorsOfItsChannels) {
   EXPECT_EQ(operations("by_pixel"), "global_average_pool sigmoid multiply");
   add("Add", "sum", {"map", "pixel"});
   EXPECT_EQ(refusal("sum"),
-            "Add of [N, 4, 6, 8] and [N, 4, 1, 1]; expected equal shapes in node sum");
+            "Add in node sum of [N, 4, 6, 8] and [N, 4, 1, 1]; expected equal shapes");
 }
 
 TEST_F(AnOnnxMap, HasItsElementsChangedByNumbers) {
@@ -48,13 +48,13 @@ TEST_F(AnOnnxMap, HasItsElementsChangedByNumbers) {
   add("Pow", "root", {"four", "exponent"});
   EXPECT_EQ(linear_of("Mul", {"map", "root"}), std::pair(0.5F, 0.0F));
   add("Div", "quotient", {"four", "map"});
-  EXPECT_EQ(refusal("quotient"), "Div by a value in node quotient");
+  EXPECT_EQ(refusal("quotient"), "Div in node quotient by a value");
   number("zero", 0.0F);
   add("Div", "infinite", {"map", "zero"});
-  EXPECT_EQ(refusal("infinite"), "Div by 0 in node infinite");
+  EXPECT_EQ(refusal("infinite"), "Div in node infinite by 0");
   floats("several", {1, 2});
   add("Mul", "by_several", {"map", "several"});
-  EXPECT_EQ(refusal("by_several"), "Mul by a constant that is no number in node by_several");
+  EXPECT_EQ(refusal("by_several"), "Mul in node by_several by a constant that is no number");
   add("Sub", "difference", {"map", "map"});
   EXPECT_EQ(operations("difference"), "linear add");
 }
@@ -119,7 +119,7 @@ TEST_F(AnOnnxMap, HasItsElementsInTheOrderOfTheFileWhereThatMatters) {
   EXPECT_EQ(read("next").graph.nodes[5].shape, (Shape{4, 8, 3}));
   set_list(add("Transpose", "samples", {"map"}), "perm", {1, 0, 2, 3});
   EXPECT_EQ(refusal("samples"),
-            "Transpose of [N, 4, 6, 8] to the order 1, 0, 2, 3 in node samples");
+            "Transpose in node samples of [N, 4, 6, 8] to the order 1, 0, 2, 3");
   add("Flatten", "vector", {"map"});
   add("Reshape", "late", {"vector", list("late_sides", {-1, 8, 24})});
   EXPECT_EQ(operations("late"), "transpose reshape reshape");
@@ -132,9 +132,9 @@ TEST_F(AnOnnxMap, HasASoftmaxAndMeansOverItsAxes) {
   add("Softmax", "columns", {"map"});
   EXPECT_EQ(operations("columns"), "transpose softmax");
   set(add("Softmax", "rows", {"map"}), "axis", std::int64_t{2});
-  EXPECT_EQ(refusal("rows"),
-            "Softmax over axis 2 of [N, 4, 6, 8]; expected the channels or the last axis in node "
-            "rows");
+  EXPECT_EQ(
+      refusal("rows"),
+      "Softmax in node rows over axis 2 of [N, 4, 6, 8]; expected the channels or the last axis");
   list("one", {1});
   add("ReduceMean", "mean", {"map", "one"});
   EXPECT_EQ(operations("mean"), "transpose reduce_mean");
@@ -144,7 +144,7 @@ TEST_F(AnOnnxMap, HasASoftmaxAndMeansOverItsAxes) {
   EXPECT_EQ(read("dropped").graph.logits_shape(), Shape{6});
   add("ReduceMean", "samples", {"map", list("zero", {0})});
   EXPECT_EQ(refusal("samples"),
-            "ReduceMean over the axes 0 of [N, 4, 6, 8]; expected axes of a map in node samples");
+            "ReduceMean in node samples over the axes 0 of [N, 4, 6, 8]; expected axes of a map");
 }
 
 TEST_F(AnOnnxMap, HasPartsOfItsChannels) {
@@ -159,9 +159,9 @@ TEST_F(AnOnnxMap, HasPartsOfItsChannels) {
   EXPECT_EQ(operations("last"), "transpose slice");
   EXPECT_EQ(read("last").graph.logits_shape(), (Shape{4, 6, 3}));
   add("Slice", "rows", {"map", "one", "three", "two"});
-  EXPECT_EQ(refusal("rows"),
-            "Slice over axis 2 of [N, 4, 6, 8]; expected the channels or the last axis in node "
-            "rows");
+  EXPECT_EQ(
+      refusal("rows"),
+      "Slice in node rows over axis 2 of [N, 4, 6, 8]; expected the channels or the last axis");
   NodeProto& split = add("Split", "first", {"map", list("sizes", {1, 3})});
   split.add_output("second");
   set(split, "axis", std::int64_t{1});
@@ -171,7 +171,7 @@ TEST_F(AnOnnxMap, HasPartsOfItsChannels) {
   NodeProto& few = add("Split", "few", {"map", list("few_sizes", {1, 1})});
   few.add_output("fewer");
   set(few, "axis", std::int64_t{1});
-  EXPECT_EQ(refusal("few"), "Split by these sizes in node few");
+  EXPECT_EQ(refusal("few"), "Split in node few by these sizes");
   // A part that no node reads is no node.
   EXPECT_EQ(operations("first"), "slice");
   EXPECT_EQ(operations("second"), "slice");
@@ -184,7 +184,7 @@ TEST_F(AnOnnxMap, HasPartsOfItsChannels) {
   EXPECT_EQ(operation<SliceOp>("chunk").first, 2);
   model_.list("beyond", {2}).clear_dims();
   add("SequenceAt", "none", {"parts", "beyond"});
-  EXPECT_EQ(refusal("none"), "Part of part 2 of 2 along axis 1 of [N, 4, 6, 8] in node none");
+  EXPECT_EQ(refusal("none"), "Part in node none of part 2 of 2 along axis 1 of [N, 4, 6, 8]");
   add("SequenceAt", "odd", {"parts", "index"}).set_domain("com.acme");
   EXPECT_NE(refusal("odd").find("com.acme::SequenceAt in node odd"), std::string::npos);
 }
@@ -201,29 +201,29 @@ TEST_F(AnOnnxMap, HasItsChannelsLastInMemoryBehindATranspose) {
   set(add("Concat", "both", {"turned", "turned"}), "axis", std::int64_t{1});
   EXPECT_EQ(read("both").graph.logits_shape(), (Shape{4, 8, 12}));
   set(add("Concat", "rows", {"turned", "turned"}), "axis", std::int64_t{2});
-  EXPECT_EQ(refusal("rows"),
-            "Concat over axis 2 of [N, 6, 4, 8]; expected the channels or the last axis in node "
-            "rows");
+  EXPECT_EQ(
+      refusal("rows"),
+      "Concat in node rows over axis 2 of [N, 6, 4, 8]; expected the channels or the last axis");
 }
 
 TEST_F(AnOnnxMap, HasNoAxesThatItDoesNotHave) {
   add("Transpose", "reversed", {"map"});
   EXPECT_EQ(refusal("reversed"),
-            "Transpose of [N, 4, 6, 8] to the order 3, 2, 1, 0 in node reversed");
+            "Transpose in node reversed of [N, 4, 6, 8] to the order 3, 2, 1, 0");
   add("GlobalAveragePool", "mean", {"map"});
   add("Squeeze", "ninth", {"mean", list("nine", {9})});
-  EXPECT_EQ(refusal("ninth"), "Squeeze of axis 9 of [N, 4, 1, 1] in node ninth");
+  EXPECT_EQ(refusal("ninth"), "Squeeze in node ninth of axis 9 of [N, 4, 1, 1]");
   add("Flatten", "vector", {"mean"});
   add("Unsqueeze", "twice", {"vector", list("ones", {1, 1})});
-  EXPECT_EQ(refusal("twice"), "Unsqueeze with an axis twice in node twice");
+  EXPECT_EQ(refusal("twice"), "Unsqueeze in node twice with an axis twice");
   model_.weights("fc.weight", {4, 1});
   add("MatMul", "fc", {"vector", "fc.weight"});
   add("Squeeze", "number", {"fc", list("one", {1})});
   EXPECT_EQ(refusal("number"),
-            "Squeeze of [N, 1] to [N]; expected that vectors stay [N, F] in node number");
+            "Squeeze in node number of [N, 1] to [N]; expected that vectors stay [N, F]");
   add("Reshape", "view", {"fc", list("samples", {-1})});
   EXPECT_EQ(refusal("view"),
-            "Reshape of [N, 1] to [N]; expected that vectors stay [N, F] in node view");
+            "Reshape in node view of [N, 1] to [N]; expected that vectors stay [N, F]");
 }
 
 TEST_F(AnOnnxMap, IsMultipliedByAnotherAsMatrices) {
@@ -232,13 +232,14 @@ TEST_F(AnOnnxMap, IsMultipliedByAnotherAsMatrices) {
   EXPECT_EQ(operations("product"), "transpose transpose transpose matmul");
   EXPECT_EQ(read("product").graph.logits_shape(), (Shape{4, 6, 6}));
   add("MatMul", "unfit", {"map", "map"});
-  EXPECT_NE(refusal("unfit").find("MatMul (found [4, 6, 8] and [4, 6, 8]; expected [B, M, K]"),
+  EXPECT_NE(refusal("unfit").find(
+                "MatMul in node unfit (found [4, 6, 8] and [4, 6, 8]; expected [B, M, K]"),
             std::string::npos);
   add("Flatten", "vector", {"map"});
   add("MatMul", "vectors", {"vector", "vector"});
   EXPECT_EQ(refusal("vectors"),
-            "MatMul of [N, 192] and [N, 192]; expected [N, B, M, K] and [N, B, K, L], or without B "
-            "in node vectors");
+            "MatMul in node vectors of [N, 192] and [N, 192]; expected [N, B, M, K] and [N, B, K, "
+            "L], or without B");
 }
 
 }  // namespace

@@ -63,7 +63,8 @@ class AnOnnxFileOf : public testing::Test {
   }
   void write(const Graph& graph) const {
     write_onnx_network(
-        graph, [&](std::size_t i) { return values(graph, i); }, {{"input", "x / 255"}}, path());
+        graph, [&](std::size_t i) { return values(graph, i); },
+        {{"input", "x / 255"}, {"loss", std::string(name(graph.loss().kind))}}, path());
   }
   std::filesystem::path path() const { return folder_.path() / "net.onnx"; }
 
@@ -86,6 +87,19 @@ TEST_F(AnOnnxFileOf, ANetworkOfTheZooIsReadAsTheSameNetwork) {
     SCOPED_TRACE(network);
     expect_same_when_read(of_zoo(network, {32, 32, 3}, 7));
   }
+}
+
+// The parameters of one channel or one number have one element, as fixed numbers have.
+TEST_F(AnOnnxFileOf, LayersOfOneChannelIsReadAsTheSameNetwork) {
+  GraphBuilder build("narrow");
+  NodeId x = build.input({6, 6, 1}, {.dtype = DType::kF32, .mean = {0.0F}, .stddev = {1.0F}});
+  x = build.conv2d(x, "conv", 1, {.kernel_h = 3, .kernel_w = 3, .pad = 1});
+  x = build.batch_norm(x, "bn", {});
+  x = build.linear(x, 0.5F);
+  x = build.layer_norm(x, "norm");
+  x = build.conv_transpose2d(x, "up", 1, {.kernel_h = 1, .kernel_w = 1});
+  x = build.dense(build.global_average_pool(x), "fc", 1);
+  expect_same_when_read(build.finish(x, {.kind = LossKind::kMeanSquaredError}));
 }
 
 TEST_F(AnOnnxFileOf, RareOperationsIsReadAsTheSameNetwork) {
