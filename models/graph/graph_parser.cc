@@ -517,7 +517,8 @@ bool Reader::require_shape_of_data() const {
   if (is_plane) wanted.push_back(1);
   const Shape& found = text_.data->sample_shape;
   if (wanted == found) return is_plane;
-  const bool has_size = wanted.size() == 3 && found.size() == 3 && wanted[2] == found[2];
+  const bool has_size = text_.data->takes_image_size && wanted.size() == 3 && found.size() == 3 &&
+                        wanted[2] == found[2];
   const std::string size = !has_size                ? ""
                            : wanted[0] == wanted[1] ? std::to_string(wanted[0])
                                                     : fmt::format("{}x{}", wanted[0], wanted[1]);

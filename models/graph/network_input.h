@@ -20,6 +20,7 @@ struct NetworkInput {
   // Features of hidden dense layers, each with ReLU, in front of the layer that gives the classes.
   std::vector<int> head = {};
   DType target_dtype = DType::kI32;  // kF32 for numbers
+  bool takes_image_size = false;     // samples are pictures, which --image-size gives another size
 
   // Returns the shape that a network's last values must have.
   Shape logits_shape() const;

@@ -165,6 +165,8 @@ DataSplits open_dataset(std::string_view specification, const DataOptions& optio
       }
       check_data_flags(row, options.image);
       DataSplits splits = row.open(argument, options);
+      splits.takes_image_size =
+          row.takes(DataFlags::kPictures) && options.image.fields.raw_shape.empty();
       if (!options.split.empty()) split_validation(splits, options.split, options.seed);
       return splits;
     }

@@ -73,7 +73,8 @@ struct DataSplits {
   std::string target_place{};   // where csv: has the targets, "field 5 (label)"; else empty
   // The end of a message that targets are numbers, where they look like classes; else empty.
   std::string classes_advice{};
-  bool suits_crop_flip = false;  // natural images: mirror images keep their class
+  bool takes_image_size = false;  // its pictures are decoded, in the size of --image-size
+  bool suits_crop_flip = false;   // natural images: mirror images keep their class
 
   // Returns the split that evaluations during training and all choices read: the validation split
   // if there is one. The results of a run are those of the test split.

@@ -282,7 +282,8 @@ Graph network_template(const std::string& model, const std::string& data_flag,
                                                   std::move(normalization.stddev)},
                                         .target_shape = spec.target.shape,
                                         .head = parse_head(flags.head),
-                                        .target_dtype = spec.target.dtype});
+                                        .target_dtype = spec.target.dtype,
+                                        .takes_image_size = data.takes_image_size});
     require_network_fits_data(graph, "--model " + model, "--data " + data_flag, data);
     return graph;
   } catch (const ShapeError& error) {

@@ -17,7 +17,8 @@ NetworkInput data_of(Shape shape, std::vector<int> head = {}) {
           .classes = 7,
           .input = {DType::kU8, std::vector<float>(channels, 0.5F),
                     std::vector<float>(channels, 0.25F)},
-          .head = std::move(head)};
+          .head = std::move(head),
+          .takes_image_size = true};
 }
 
 Graph parse(const std::string& text, const NetworkInput& data = data_of({8, 8, 2})) {
@@ -54,7 +55,12 @@ TEST(ANetworkFile, MayNameTheShapeOfItsSamples) {
   const std::string text = to_network_file(graph, InputShape::kFixed);
   EXPECT_NE(text.find("\"shape\": [8,8,2]"), std::string::npos) << text;
   EXPECT_EQ(to_text(parse(text, data)), to_text(graph));
-  EXPECT_NE(refusal(text, data_of({16, 16, 2})).find("give --image-size 8"), std::string::npos);
+  NetworkInput larger = data_of({16, 16, 2});
+  EXPECT_NE(refusal(text, larger).find("give --image-size 8"), std::string::npos);
+  larger.takes_image_size = false;  // such as arrays of NumPy
+  EXPECT_NE(refusal(text, larger).find("16x16x2; give data of that shape, or take"),
+            std::string::npos)
+      << refusal(text, larger);
 }
 
 // Of programs that have no axis of channels, such as rows of features.

@@ -88,6 +88,9 @@ TEST_F(Images, AreTurnedUprightOnRequest) {
 }
 
 TEST_F(Images, RefuseTheirFlagsForOtherData) {
+  folder_.write_splits(4);
+  EXPECT_TRUE(open().takes_image_size);
+  EXPECT_FALSE(open_dataset("synthetic:1x8x8:4", {}).takes_image_size);
   EXPECT_EQ(message_of<UsageError>(
                 [] { open_dataset("synthetic:1x8x8:4", {.image = {.height = 8, .width = 8}}); }),
             "--image-size is for --data images:DIR, tfds:DIR, "
