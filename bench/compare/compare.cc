@@ -181,19 +181,23 @@ std::vector<RunSpec> runs_of(const CompareOptions& options, const DataSplits& da
   bool is_first = true;
   for (const RunSpec& run : runs) {
     const bool is_first_seed = run.seed == static_cast<std::uint64_t>(options.first_seed);
-    if (!run.refusal.empty() || !is_first_seed) continue;
+    // The data of such a variant are opened by its runs.
+    if (!run.refusal.empty() || !is_first_seed || has_own_data(run.variant)) continue;
     if (is_first || run.variant.is_pipeline()) check_network(run, data);
     is_first = false;
   }
-  for (RunSpec& run : runs) run.predicted_communication_seconds = predict_communication(run, data);
+  for (RunSpec& run : runs) {
+    if (has_own_data(run.variant)) continue;
+    run.predicted_communication_seconds = predict_communication(run, data);
+  }
   return runs;
 }
 
-// Returns the options of the runs that can be trained.
+// Returns the options of the runs that can be trained on the shared data.
 std::vector<TrainOptions> options_of(const std::vector<RunSpec>& runs) {
   std::vector<TrainOptions> options;
   for (const RunSpec& run : runs) {
-    if (run.refusal.empty()) options.push_back(run.train);
+    if (run.refusal.empty() && !has_own_data(run.variant)) options.push_back(run.train);
   }
   return options;
 }

@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/compare/cluster.h"
@@ -92,6 +94,8 @@ class CompareFlags {
     declare_faults();
   }
 
+  // Throws UsageError for a flag that --replay would not honour.
+  void check_replay() const;
   // Returns the options of the comparison; called after the flags are parsed. Throws UsageError.
   CompareOptions options(const Environment& environment) const;
 
@@ -211,7 +215,8 @@ void CompareFlags::declare_training() {
              "accuracy from 0 to 1, on the validation split if the data have one, else on the test "
              "split; the times until it is reached are compared",
              {.default_text = "0.95", .least = 0.0, .most = 1.0});
-  flags_.take_rest(train_flags_, "[FLAGS OF train]", "flags of train", shared_rest_flags());
+  flags_.take_rest(train_flags_, "[FLAGS OF train]", "flags of train",
+                   shared_rest_flags(SharedBy::kCompare));
   flags_.set_footer(
       "A variant with larger updates than one worker's batch has a larger learning rate:\n"
       "proportional to the samples of an update with sgd and momentum, to their square root with\n"
@@ -247,6 +252,16 @@ void CompareFlags::declare_faults() {
   flags_.add("--link-rate", &cluster_.link_rate,
              "rate of each task's link, each way, such as 1gbit",
              {.value = "RATE", .default_text = "unlimited"});
+}
+
+void CompareFlags::check_replay() const {
+  constexpr std::array<std::string_view, 3> kTaken = {"--replay", "--data", "--no-progress"};
+  for (const Flag& flag : flags_.flags()) {
+    if (!flag.is_given || std::ranges::find(kTaken, flag.name) != kTaken.end()) continue;
+    throw UsageError(fmt::format(
+        "{}: --replay computes what the job of the record computed; leave it out", flag.name));
+  }
+  require_flags_of_replay(parse_shared_train_flags(train_flags_));
 }
 
 CompareOptions CompareFlags::options(const Environment& environment) const {
@@ -430,7 +445,10 @@ Command declare_compare(FlagSet& flags, const Environment& environment) {
             "comparison; with --data",
             {.value = "FILE"});
   return [words, record, environment] {
-    if (!record->empty()) return replay(*record, words->options(environment), std::cout);
+    if (!record->empty()) {
+      words->check_replay();
+      return replay(*record, words->options(environment), std::cout);
+    }
     StopSignal signals;  // is created before any other thread
     compare(words->options(environment), command_line(), signals, std::cout);
   };

@@ -176,7 +176,7 @@ RunSpec run_of(const CompareOptions& options, const Variant& variant, std::uint6
       options, flags,
       static_cast<double>(updates) / static_cast<double>(std::max<std::int64_t>(per_epoch, 1)),
       run);
-  run.refusal = ignored_flag(flags, run.train, variant.label);
+  run.refusal = ignored_flag(flags, run.train, variant.label, options.clock == Clock::kVirtual);
   return run;
 }
 

@@ -19,6 +19,7 @@ namespace {
 // What compare does with a flag of train that a user gives for its runs.
 enum class Use : std::uint8_t {
   kSetByCompare,  // compare sets it for each run itself
+  kRefused,       // compare does not take it
   kTrains,        // every run trains with it, whatever the clock
   kOpensData,     // opens the data, which all virtual runs share
   kNeutral,       // can change neither the weights nor the time of a virtual run
@@ -41,6 +42,7 @@ constexpr std::string_view kToTheEnd =
     "compare trains every variant to the end of its budget, and evaluates then";
 constexpr std::string_view kFolder = "each run keeps its files in the folder of --report";
 constexpr std::string_view kBefore = "give it before the --";
+constexpr std::string_view kSeeTrain = "see syncopate train --help";
 constexpr std::string_view kOneProcess =
     "the virtual clock trains all workers on the CPU; leave it out, or compare with "
     "--clock real";
@@ -48,6 +50,12 @@ constexpr std::string_view kPractice = "leave it out, or compare with --clock re
 constexpr std::string_view kOneRun =
     "every run would write to it; leave it out (the folder of --report has the curves), or train a "
     "single run with syncopate train";
+
+// The flags of train that plan has itself.
+constexpr std::array<std::string_view, 10> kOfPlan = {
+    "--model",      "--data",     "--batch-size-per-replica", "--epochs",
+    "--seed",       "--servers",  "--service-time",           "--slow",
+    "--link-delay", "--link-rate"};
 
 bool has_gpu(const TrainOptions& o, int /*workers*/) {
   const auto is_gpu = [](const Device& device) { return device.kind != DeviceKind::kCpu; };
@@ -65,11 +73,9 @@ bool shares_statistics(const TrainOptions& o, int workers) {
 constexpr std::array kFlags = {
     FlagRow{"--model", Use::kSetByCompare, kBefore},
     FlagRow{"--data", Use::kSetByCompare, kBefore},
-    FlagRow{"--split", Use::kSetByCompare,
-            "variants are compared on the splits that the data have"},
+    FlagRow{"--split", Use::kRefused, "variants are compared on the splits that the data have"},
     FlagRow{"--batch-size-per-replica", Use::kSetByCompare, kBefore},
-    FlagRow{"--accumulate", Use::kSetByCompare,
-            "give a larger --batch-size-per-replica before the --"},
+    FlagRow{"--accumulate", Use::kRefused, "give a larger --batch-size-per-replica before the --"},
     FlagRow{"--batch-size", Use::kSetByCompare, "give --batch-size-per-replica before the --"},
     FlagRow{"--epochs", Use::kSetByCompare, kBefore},
     FlagRow{"--steps", Use::kSetByCompare, "give --budget updates --updates N before the --"},
@@ -98,24 +104,24 @@ constexpr std::array kFlags = {
     FlagRow{"--eval-every-steps", Use::kSetByCompare, kEvaluations},
     FlagRow{"--eval-when", Use::kSetByCompare,
             "compare evaluates after training, so that evaluations take no time from it"},
-    FlagRow{"--stop-at", Use::kSetByCompare, kToTheEnd},
-    FlagRow{"--early-stop", Use::kSetByCompare, kToTheEnd},
-    FlagRow{"--reduce-on-plateau", Use::kSetByCompare, kToTheEnd},
-    FlagRow{"--keep-best", Use::kSetByCompare, kToTheEnd},
+    FlagRow{"--stop-at", Use::kRefused, kToTheEnd},
+    FlagRow{"--early-stop", Use::kRefused, kToTheEnd},
+    FlagRow{"--reduce-on-plateau", Use::kRefused, kToTheEnd},
+    FlagRow{"--keep-best", Use::kRefused, kToTheEnd},
     FlagRow{"--log-every", Use::kSetByCompare, kEvaluations},
     FlagRow{"--metrics", Use::kSetByCompare, kFolder},
     FlagRow{"--checkpoint-dir", Use::kSetByCompare, kFolder},
     FlagRow{"--checkpoint-every", Use::kSetByCompare, kFolder},
     FlagRow{"--keep-checkpoints", Use::kSetByCompare, kFolder},
     FlagRow{"--snapshot-every", Use::kSetByCompare, kFolder},
-    FlagRow{"--resume", Use::kSetByCompare, "compare with the same --report continues by itself"},
-    FlagRow{"--record", Use::kSetByCompare,
+    FlagRow{"--resume", Use::kRefused, "compare with the same --report continues by itself"},
+    FlagRow{"--record", Use::kRefused,
             "every run would write to it; record a single run with syncopate launch"},
-    FlagRow{"--tensorboard", Use::kSetByCompare, kOneRun},
-    FlagRow{"--trace", Use::kSetByCompare, kOneRun},
-    FlagRow{"--config", Use::kSetByCompare, "give its flags themselves"},
-    FlagRow{"--help", Use::kSetByCompare, "see syncopate train --help"},
-    FlagRow{"-h", Use::kSetByCompare, "see syncopate train --help"},
+    FlagRow{"--tensorboard", Use::kRefused, kOneRun},
+    FlagRow{"--trace", Use::kRefused, kOneRun},
+    FlagRow{"--config", Use::kRefused, "give its flags themselves"},
+    FlagRow{"--help", Use::kRefused, kSeeTrain},
+    FlagRow{"-h", Use::kRefused, kSeeTrain},
     FlagRow{"--stages", Use::kSetByCompare,
             "the workers of a pipeline are its stages: give --workers before the --"},
     FlagRow{"--head", Use::kTrains},
@@ -180,17 +186,43 @@ const FlagRow* find_row(std::string_view flag) {
   return row == kFlags.end() ? nullptr : row;
 }
 
+bool is_given_elsewhere(const FlagRow& row) {
+  return row.use == Use::kSetByCompare || row.use == Use::kRefused;
+}
+
+// Whether the values of the flag that the virtual clock takes change nothing there.
+bool is_neutral(const FlagRow& row) {
+  return row.use == Use::kNeutral || row.flag == "--collective";
+}
+
+// Returns what to type in place of a flag that compare sets or refuses.
+std::string instead_of(const FlagRow& row, SharedBy command) {
+  if (command == SharedBy::kCompare) {
+    return fmt::format(
+        "{}; {}",
+        row.use == Use::kRefused ? "compare does not take it" : "compare sets it for each run",
+        row.text);
+  }
+  if (std::ranges::find(kOfPlan, row.flag) != kOfPlan.end()) {
+    return "plan has this flag itself; give it before the --";
+  }
+  if (row.text == kWorkers) return "plan has rows for each number of --workers, before the --";
+  const bool is_of_variants = row.text.find("in --strategies") != std::string_view::npos;
+  if (is_of_variants || row.text == kSeeTrain) return std::string(row.text);
+  return "plan trains its rows once, to --target-accuracy; leave it out";
+}
+
 // Throws UsageError unless `name`, without dashes, is a flag of train that a variant may have.
-void require_flag_of_variant(const std::string& name) {
+void require_flag_of_variant(const std::string& name, SharedBy command) {
   const std::string flag = "--" + name;
   const FlagRow* const row = find_row(flag);
-  if (row != nullptr && row->use == Use::kSetByCompare) {
-    throw UsageError(fmt::format("compare sets {} for each run; {}", row->flag, row->text));
+  if (row != nullptr && is_given_elsewhere(*row)) {
+    throw UsageError(fmt::format("{}: {}", row->flag, instead_of(*row, command)));
   }
   if (row != nullptr) return;
   std::vector<std::string_view> known;
   for (const FlagRow& other : kFlags) {
-    if (other.use != Use::kSetByCompare) known.push_back(other.flag);
+    if (!is_given_elsewhere(other)) known.push_back(other.flag);
   }
   const auto meant =
       flag_meant_by("--" + name.substr(std::min(name.find_first_not_of('-'), name.size())), known);
@@ -207,7 +239,7 @@ bool SharedTrainFlags::has(const std::string& flag) const {
   return std::ranges::find(given, flag) != given.end();
 }
 
-std::vector<std::string> parse_flags_in_braces(const std::string& text) {
+std::vector<std::string> parse_flags_in_braces(const std::string& text, SharedBy command) {
   std::vector<std::string> words;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
@@ -222,7 +254,7 @@ std::vector<std::string> parse_flags_in_braces(const std::string& text) {
       throw UsageError("expected flags of train in the braces, as in {learning-rate=0.1}");
     }
     const std::string name = name_in(part);
-    require_flag_of_variant(name);
+    require_flag_of_variant(name, command);
     const auto is_same = [&](const std::string& word) { return name_in(word) == "--" + name; };
     if (std::ranges::any_of(words, is_same)) {
       throw UsageError(name + " is given twice; give it once");
@@ -238,31 +270,30 @@ SharedTrainFlags add_flags(const SharedTrainFlags& shared, const std::vector<std
   std::vector<std::string> all = shared.words;
   all.insert(all.end(), words.begin(), words.end());
   try {
-    return parse_shared_train_flags(all);
+    return parse_shared_train_flags(all, shared.command);
   } catch (const UsageError& error) {
     throw UsageError(fmt::format("{}: {}", label, error.what()));
   }
 }
 
-std::vector<RestFlag> shared_rest_flags() {
+std::vector<RestFlag> shared_rest_flags(SharedBy command) {
   std::vector<RestFlag> flags = train_rest_flags();
   for (RestFlag& flag : flags) {
     const FlagRow* const row = find_row(flag.name);
-    if (row == nullptr || row->use != Use::kSetByCompare) continue;
-    flag.instead = fmt::format("compare sets it for each run; {}", row->text);
+    if (row != nullptr && is_given_elsewhere(*row)) flag.instead = instead_of(*row, command);
   }
   return flags;
 }
 
-SharedTrainFlags parse_shared_train_flags(const std::vector<std::string>& words) {
+SharedTrainFlags parse_shared_train_flags(const std::vector<std::string>& words, SharedBy command) {
   SharedTrainFlags shared;
+  shared.command = command;
   shared.words = words;
   for (const std::string& word : words) {
     const std::string flag = name_in(word);
     const FlagRow* const row = find_row(flag);
-    if (row != nullptr && row->use == Use::kSetByCompare) {
-      throw UsageError(
-          fmt::format("{} after --: compare sets it for each run; {}", flag, row->text));
+    if (row != nullptr && is_given_elsewhere(*row)) {
+      throw UsageError(fmt::format("{} after --: {}", flag, instead_of(*row, command)));
     }
     if (flag.starts_with("--")) shared.given.push_back(flag);
   }
@@ -271,10 +302,13 @@ SharedTrainFlags parse_shared_train_flags(const std::vector<std::string>& words)
 }
 
 std::string ignored_flag(const SharedTrainFlags& shared, const TrainOptions& run,
-                         const std::string& label) {
+                         const std::string& label, bool is_virtual) {
   for (const TrainOptionRow& row : train_option_rows()) {
-    if (!shared.has(std::string(row.name))) continue;
-    if (row.applies_to(run)) continue;
+    if (!shared.has(std::string(row.name)) || row.applies_to(run)) continue;
+    if (const FlagRow* const flag = find_row(row.name);
+        is_virtual && flag != nullptr && is_neutral(*flag)) {
+      continue;
+    }
     return fmt::format("{} {}: not applicable to {}; leave out the flag or the variant", row.name,
                        text_of(run, row.name), label);
   }
@@ -302,6 +336,26 @@ void require_virtual(const SharedTrainFlags& shared, const Variant& variant) {
   }
 }
 
+void require_flags_of_replay(const SharedTrainFlags& shared) {
+  constexpr std::array<std::string_view, 3> kOfReading = {"--cache-dir", "--cache-mb",
+                                                          "--no-progress"};
+  for (const std::string& flag : shared.given) {
+    const FlagRow* const row = find_row(flag);
+    check(row != nullptr, "the table has every flag of train");
+    if (row->use == Use::kOpensData || std::ranges::find(kOfReading, flag) != kOfReading.end()) {
+      continue;
+    }
+    throw UsageError(fmt::format(
+        "{} after --: --replay computes what the job of the record computed; leave it out", flag));
+  }
+}
+
+bool has_own_data(const Variant& variant) {
+  return std::ranges::any_of(kFlags, [&](const FlagRow& row) {
+    return row.use == Use::kOpensData && variant.has_flag(std::string(row.flag));
+  });
+}
+
 DataOptions data_options(const SharedTrainFlags& shared, const std::filesystem::path& cache_dir) {
   const std::filesystem::path& given = shared.options.cache_dir;
   DataOptions options{
@@ -318,8 +372,7 @@ std::string neutral_flags_note(const SharedTrainFlags& shared,
     const auto has = [&](const Variant& variant) { return variant.has_flag(flag); };
     const bool is_given = shared.has(flag) || std::ranges::any_of(variants, has);
     // Values that the virtual clock refuses are refused before, so the given ones change nothing.
-    const bool is_neutral = row.use == Use::kNeutral || row.flag == "--collective";
-    if (is_given && is_neutral) given.push_back(row.flag);
+    if (is_given && is_neutral(row)) given.push_back(row.flag);
   }
   if (given.empty()) return "";
   return fmt::format("{} {} neither weights nor times under the virtual clock",

@@ -39,7 +39,8 @@ std::vector<std::string> split(const std::string& text, char separator) {
 
 class WordParser {
  public:
-  WordParser(const std::string& word, int workers, int servers) : word_(word) {
+  WordParser(const std::string& word, int workers, int servers, SharedBy command)
+      : word_(word), command_(command) {
     variant_.label = word;
     variant_.word = word.substr(0, word.find('{'));
     variant_.workers = workers;
@@ -65,7 +66,7 @@ class WordParser {
                          text.substr(end + 1)));
     }
     try {
-      variant_.flags = parse_flags_in_braces(text.substr(1, end - 1));
+      variant_.flags = parse_flags_in_braces(text.substr(1, end - 1), command_);
     } catch (const UsageError& error) {
       refuse(error.what());
     }
@@ -157,6 +158,7 @@ class WordParser {
   }
 
   const std::string& word_;
+  const SharedBy command_;
   Variant variant_;
   bool has_servers_ = false;
   bool is_sync_ = false;
@@ -166,8 +168,8 @@ class WordParser {
 
 }  // namespace
 
-Variant parse_variant(const std::string& word, int workers, int servers) {
-  return WordParser(word, workers, servers).parse();
+Variant parse_variant(const std::string& word, int workers, int servers, SharedBy command) {
+  return WordParser(word, workers, servers, command).parse();
 }
 
 bool Variant::has_flag(const std::string& name) const {

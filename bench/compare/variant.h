@@ -13,6 +13,9 @@
 
 namespace syncopate::bench {
 
+// The command that takes variants and flags of train; errors name its own flags.
+enum class SharedBy : std::uint8_t { kCompare, kPlan };
+
 struct Variant {
   std::string label;      // the user's word, such as "parameter-server:ssp:2"; unique
   std::string strategy;   // the value of train's --strategy
@@ -42,7 +45,8 @@ struct Variant {
 // mirrored{learning-rate=0.1,nesterov}; and pipeline[:MICRO_BATCHES], whose workers are stages,
 // with as many micro-batches as stages if they are not given. In braces stand flags of train
 // without their dashes. Throws UsageError naming the word and what is wrong with it.
-Variant parse_variant(const std::string& word, int workers, int servers);
+Variant parse_variant(const std::string& word, int workers, int servers,
+                      SharedBy command = SharedBy::kCompare);
 
 // Splits a value of --strategies into its variants, at each comma that is not in braces.
 std::vector<std::string> split_variants(const std::string& text);

@@ -64,7 +64,7 @@ TargetTime time_to_target(const PlanOptions& options, const Variant& variant,
   compared.seeds = 1;
   TargetWatch watch(options.target_accuracy);
   try {
-    compared.shared = parse_shared_train_flags(options.train_flags);
+    compared.shared = parse_shared_train_flags(options.train_flags, SharedBy::kPlan);
     RunSpec run = plan_runs(compared, data.train->size()).front();
     run.seed = options.seed;
     run.train.strategy.seed = run.train.loop.service_time.seed = options.seed;
@@ -120,6 +120,21 @@ void require_cut_variant(const PlanOptions& options,
                                stages, fmt::join(options.workers, ","), stages));
 }
 
+// Throws UsageError for a flag that the predicted times of a row would ignore.
+void require_predicted(const SharedTrainFlags& flags, const Variant& variant) {
+  for (const char* const flag : {"--compress", "--partition"}) {
+    if (!flags.has(flag)) continue;
+    throw UsageError(fmt::format(
+        "{} {}: plan predicts messages without it; leave it out, or run syncopate-bench compare",
+        flag, text_of(flags.options, flag)));
+  }
+  if (variant.has_flag("--head")) {
+    throw UsageError(fmt::format(
+        "{}: plan predicts all rows for one network; give --head after --, for all of them",
+        variant.label));
+  }
+}
+
 // Returns the variants of each word of --strategies, one for each number of workers. Throws
 // UsageError for a wrong word.
 std::vector<std::vector<Variant>> variants_of(const PlanOptions& options,
@@ -128,13 +143,13 @@ std::vector<std::vector<Variant>> variants_of(const PlanOptions& options,
   for (const std::string& word : options.strategies) {
     std::vector<Variant>& of_word = variants.emplace_back();
     for (const int workers : options.workers) {
-      Variant variant = parse_variant(word, workers, options.servers);
+      Variant variant = parse_variant(word, workers, options.servers, SharedBy::kPlan);
       // one-device always has one worker.
       if (std::ranges::count(of_word, variant.workers, &Variant::workers) > 0) continue;
       if (variant.is_pipeline() && !options.cut.empty() && !variant.has_flag("--cut")) {
         variant.flags.push_back(fmt::format("--cut={}", fmt::join(options.cut, ",")));
       }
-      (void)add_flags(shared, variant.flags, variant.label);  // throws for a wrong value
+      require_predicted(add_flags(shared, variant.flags, variant.label), variant);
       if (options.time_to_target) require_virtual(shared, variant);
       of_word.push_back(std::move(variant));
     }
@@ -147,7 +162,7 @@ class Planner {
  public:
   explicit Planner(const PlanOptions& options)
       : options_(options),
-        shared_(parse_shared_train_flags(options.train_flags)),
+        shared_(parse_shared_train_flags(options.train_flags, SharedBy::kPlan)),
         variants_(variants_of(options, shared_)),
         data_(open_dataset(options.data, data_options(shared_, options.cache_dir))),
         graph_(network_for_data(options.model, options.data, data_, shared_.options.network)),

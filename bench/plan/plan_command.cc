@@ -85,12 +85,14 @@ void add_training_flags(FlagSet& flags, PlanFlags& words) {
             {.least = 0.0, .most = 1.0, .needs = "--time-to-target"});
   flags.add("--epochs", &options.epochs, "passes over the data",
             {.least = 1, .needs = "--time-to-target"});
-  flags.take_rest(options.train_flags, "[FLAGS OF train]", "flags of train", shared_rest_flags());
+  flags.take_rest(options.train_flags, "[FLAGS OF train]", "flags of train",
+                  shared_rest_flags(SharedBy::kPlan));
 }
 
 PlanOptions options_of(const PlanFlags& flags, const Environment& environment) {
   PlanOptions options = flags.options;
   if (!options.time_to_target && !options.train_flags.empty()) {
+    (void)parse_shared_train_flags(options.train_flags, SharedBy::kPlan);  // may be none of them
     throw UsageError("flags of train behind -- require --time-to-target");
   }
   options.link.delay_seconds = parse_seconds(flags.link_delay, "--link-delay");

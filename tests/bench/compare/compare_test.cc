@@ -21,6 +21,7 @@
 #include "tests/end_to_end/support/metrics_lines.h"
 #include "tests/end_to_end/support/run_program.h"
 #include "tests/end_to_end/support/scratch_dir.h"
+#include "tests/worker/input/picture_folder.h"
 
 namespace syncopate::test {
 namespace {
@@ -165,17 +166,52 @@ TEST(Compare, RefusesAMissingInitFromBeforeTheFirstRun) {
   }
 }
 
+// The shared pictures have another size than those of the variant, which its runs open.
+TEST(Compare, ChecksAVariantWithItsOwnDataInItsRuns) {
+  const ScratchDir scratch;
+  PictureFolder folder;
+  folder.write_splits(21, 6);
+  const Words data{"--data", folder.data_flag()};
+  const Words sized = Words{"--model", "mlp", "--image-size", "12"} + data;
+  const ProgramResult before =
+      run_syncopate(Words{"train", "--checkpoint-dir", scratch / "run", "--steps", "1", "--threads",
+                          "1", "--batch-size", "4"} +
+                    sized);
+  ASSERT_EQ(before.exit_code, 0) << before.err;
+  ProgramResult network = run_syncopate(Words{"network", "--json"} + sized);
+  ASSERT_EQ(network.exit_code, 0) << network.err;
+  const std::string input = "\"op\": \"input\"";
+  const std::size_t at = network.out.find(input);
+  ASSERT_NE(at, std::string::npos) << network.out;
+  network.out.insert(at + input.size(), ", \"shape\": [12, 12, 3]");
+  std::ofstream(scratch / "net.json") << network.out;
+  const Words train{"--threads", "1", "--cache-dir", scratch / "cache"};
+  const Words init{"--init-from", scratch / "run" / names_in(scratch / "run").front()};
+  for (const auto& [model, more] : {std::pair<std::string, Words>{"mlp", init},
+                                    {"file:" + (scratch / "net.json").string(), {}}}) {
+    const ProgramResult result =
+        run_compare(scratch / ("r" + std::to_string(more.size())),
+                    data +
+                        Words{"--model", model, "--batch-size-per-replica", "4", "--strategies",
+                              "one-device{image-size=12}", "--"} +
+                        train + more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+}
+
 TEST(Compare, NamesFlagsThatChangeNothingUnderTheVirtualClockInOneNote) {
   const ScratchDir scratch;
-  const ProgramResult result =
-      run_compare(scratch / "r", kSmall + Words{"--clock", "virtual", "--strategies",
-                                                "parameter-server:async", "--", "--transport",
-                                                "tcp", "--peer-timeout", "9", "--bucket-mb", "2"});
+  const ProgramResult result = run_compare(
+      scratch / "r",
+      kSmall + Words{"--clock", "virtual", "--strategies", "one-device,parameter-server:async",
+                     "--", "--transport", "tcp", "--peer-timeout", "9", "--bucket-mb", "2"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.err.find("--transport, --bucket-mb, --peer-timeout change neither weights nor "
                             "times under the virtual clock"),
             std::string::npos)
       << result.err;
+  // A flag that changes nothing fails no run, either.
+  EXPECT_EQ(result.err.find("not applicable"), std::string::npos) << result.err;
 }
 
 TEST(Compare, ReportsInOneLineThatARunCannotBeWritten) {

@@ -48,10 +48,23 @@ TEST(SharedTrainFlags, AreRefusedForARunThatIgnoresThem) {
   const SharedTrainFlags shared = parse_shared_train_flags({"--compress=bf16", "--threads", "2"});
   TrainOptions run = shared.options;
   run.strategy.name = "mirrored";
-  EXPECT_EQ(ignored_flag(shared, run, "mirrored"),
+  EXPECT_EQ(ignored_flag(shared, run, "mirrored", false),
             "--compress bf16: not applicable to mirrored; leave out the flag or the variant");
   run.strategy.name = "parameter-server";
-  EXPECT_EQ(ignored_flag(shared, run, "parameter-server:async"), "");
+  EXPECT_EQ(ignored_flag(shared, run, "parameter-server:async", false), "");
+}
+
+// The note on neutral flags says that they change no virtual run.
+TEST(SharedTrainFlags, AreNotRefusedForAVirtualRunThatTheyCannotChange) {
+  const SharedTrainFlags shared = parse_shared_train_flags({"--transport", "tcp"});
+  TrainOptions run = shared.options;
+  run.strategy.name = "one-device";
+  EXPECT_EQ(ignored_flag(shared, run, "one-device", true), "");
+  EXPECT_NE(ignored_flag(shared, run, "one-device", false), "");
+  const SharedTrainFlags compressed = parse_shared_train_flags({"--compress=bf16"});
+  run = compressed.options;
+  run.strategy.name = "one-device";
+  EXPECT_NE(ignored_flag(compressed, run, "one-device", true), "");
 }
 
 TEST(SharedTrainFlags, MayBelongToAnOptimizerThatOnlyAVariantChooses) {

@@ -50,7 +50,7 @@ TEST(Compare, RefusesMistakesWithOneLine) {
        "--seeds 2 -- --threads 1 --image-size 32"},
       {{"--steps", "5"}, "unknown flag --steps: compare sets it for each run; give --budget"},
       {{"--", "--tensorboard", "d"},
-       "--tensorboard after --: compare sets it for each run; every run"},
+       "--tensorboard after --: compare does not take it; every run would write to it; leave it"},
       {{"--clock", "virtual", "--", "--trace=t"}, "or train a single run with syncopate train"},
       {{"--clock", "virtual", "--", "--devices", "cuda"}, "compare with --clock real"},
       {{"--clock", "virtual", "--strategies", "mirrored{ema=0.9}"}, "--ema 0.9: not available"},
@@ -62,6 +62,24 @@ TEST(Compare, RefusesMistakesWithOneLine) {
     EXPECT_EQ(result.exit_code, 2) << result.err;
     EXPECT_NE(result.err.find(expected), std::string::npos) << result.err;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+}
+
+TEST(Compare, ReplaysWithFlagsOfTheDataAlone) {
+  const ScratchDir scratch;
+  const std::pair<Words, const char*> mistakes[] = {
+      {{"--", "--learning-rate", "5"}, "--learning-rate after --: --replay computes what the job"},
+      {{"--", "--init-from", "absent"}, "--init-from after --: --replay computes"},
+      {{"--seeds", "3"}, "--seeds: --replay computes"},
+      {{"--clock", "virtual"}, "--clock: --replay computes"},
+      {{"--", "--cache-mb", "64"}, "order.shard0; give the FILE"}};
+  for (const auto& [words, expected] : mistakes) {
+    const ProgramResult result =
+        RunningProgram(Words{SYNCOPATE_BENCH, "compare", "--replay", scratch / "order"} + kSmall +
+                       words)
+            .wait();
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find(expected), std::string::npos) << result.err;
   }
 }
 
@@ -144,6 +162,27 @@ TEST(Plan, RefusesFlagsInBracesIfItTrainsNothing) {
                       "require --time-to-target"),
       std::string::npos)
       << result.err;
+}
+
+TEST(Plan, RefusesFlagsOfTrainWithItsOwnCure) {
+  const std::pair<Words, const char*> mistakes[] = {
+      {{"--", "--seed", "5"}, "--seed after --: plan has this flag itself; give it before the --"},
+      {{"--steps", "5"}, "unknown flag --steps: plan trains its rows once, to --target-accuracy"},
+      {{"--time-to-target", "--", "--world-size", "2"},
+       "plan has rows for each number of --workers"},
+      {{"--time-to-target", "--", "--staleness-rule", "dc"}, "parameter-server:async+inverse"},
+      {{"--time-to-target", "--strategies", "mirrored{trace=t}"}, "--trace: plan trains its rows"},
+      // The predicted times would not have them.
+      {{"--time-to-target", "--", "--compress", "bf16"}, "--compress bf16: plan predicts"},
+      {{"--time-to-target", "--strategies", "parameter-server:async{partition=fixed:2}"},
+       "--partition fixed:2: plan predicts"},
+      {{"--time-to-target", "--strategies", "mirrored{head=dense:8}"}, "give --head after --"}};
+  for (const auto& [words, expected] : mistakes) {
+    const ProgramResult result =
+        RunningProgram(Words{SYNCOPATE_BENCH, "plan", "--model", "mlp"} + kSmall + words).wait();
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find(expected), std::string::npos) << result.err;
+  }
 }
 
 TEST(Plan, RefusesASlowWorkerThatNoRowHas) {

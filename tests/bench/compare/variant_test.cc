@@ -69,7 +69,7 @@ TEST(Variant, IsRefusedWithAReason) {
        "learning-rate?"},
       {"mirrored{--learning-rate=0.1}", "did you mean learning-rate?"},
       {"mirrored{xyzzy}", "train --help lists its flags"},
-      {"mirrored{max-staleness=2}", "compare sets --max-staleness for each run"},
+      {"mirrored{max-staleness=2}", "--max-staleness: compare sets it for each run"},
       {"mirrored{batch-size-per-replica=2}", "give it before the --"},
       {"mirrored{momentum=0.1,momentum=0.2}", "momentum is given twice"},
       {"mirrored{}", "expected flags of train in the braces"},

@@ -104,7 +104,8 @@ bool is_set_by_compare(const std::string& flag) {
   try {
     parse_shared_train_flags({flag});
   } catch (const UsageError& error) {
-    return std::string(error.what()).find("compare sets it") != std::string::npos;
+    const std::string what = error.what();
+    return what.find("compare sets it") != what.npos || what.find("does not take it") != what.npos;
   }
   return false;
 }
