@@ -46,7 +46,7 @@ OnnxConstant part_of(const OnnxConstant& whole) {
 }
 
 // Notes that a part has only some of the elements that its whole has in order.
-void narrow(OnnxConstant& part, std::ptrdiff_t begin, std::ptrdiff_t end) {
+void narrow_to(OnnxConstant& part, std::ptrdiff_t begin, std::ptrdiff_t end) {
   part.end = part.first + std::max(begin, end);
   part.first += begin;
 }
@@ -264,7 +264,7 @@ OnnxConstants::Folded OnnxConstants::gathered(const NodeProto& node) const {
     least = std::min(least, element);
     most = std::max(most, element);
   }
-  if (list->is_in_order && most >= 0) narrow(taken, least, most + 1);
+  if (list->is_in_order && most >= 0) narrow_to(taken, least, most + 1);
   return taken;
 }
 
@@ -299,7 +299,8 @@ OnnxConstants::Folded OnnxConstants::sliced(const NodeProto& node) const {
   }
   if (list->is_in_order) {
     const bool is_forward = advance > 0;
-    narrow(part, (is_forward ? first : last + 1) * width, (is_forward ? last : first + 1) * width);
+    narrow_to(part, (is_forward ? first : last + 1) * width,
+              (is_forward ? last : first + 1) * width);
   }
   part.is_in_order = list->is_in_order && advance > 0;
   part.shape[0] = width == 0 ? 0 : static_cast<std::int64_t>(part.numbers.size()) / width;
