@@ -25,6 +25,8 @@
 #include "bench/compare/report/comparison_report.h"
 #include "bench/compare/report/machine.h"
 #include "bench/compare/report/map_report.h"
+#include "bench/compare/report/outcome.h"
+#include "bench/compare/report/outcome_report.h"
 #include "bench/compare/report/strategy_map.h"
 #include "bench/compare/report/verdict.h"
 #include "bench/compare/run_files.h"
@@ -530,7 +532,7 @@ void compare(const CompareOptions& options, const std::string& command, StopSign
     write_report_files(comparer.folder(), comparison);
     throw std::runtime_error(kStopped);
   }
-  write_and_print_report(comparer.folder(), comparison, out);
+  write_and_print_report(comparer.folder(), comparison, options.explains, out);
   const auto is_done = [](const ComparedVariant& variant) {
     return std::ranges::any_of(variant.runs, &ComparedRun::is_done);
   };
@@ -573,11 +575,16 @@ void write_and_print_map(const std::filesystem::path& dir, std::ostream& out) {
 }
 
 void write_and_print_report(const std::filesystem::path& dir, const Comparison& comparison,
-                            std::ostream& out) {
-  print_table(out, comparison);
-  print_verdict(out, comparison, verdict(comparison));
+                            bool explains, std::ostream& out) {
   write_report_files(dir, comparison);
-  out << '\n' << (dir / "report.html").string() << "\n";
+  if (explains) {
+    print_table(out, comparison);
+    print_verdict(out, comparison, verdict(comparison));
+    out << '\n';
+  }
+  print_outcome(out, outcome_of("", comparison));
+  out << "Figure and method: " << (dir / "report.html").string()
+      << (explains ? "" : "  (or --explain)") << "\n";
 }
 
 }  // namespace syncopate::bench

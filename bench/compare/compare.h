@@ -19,10 +19,10 @@ namespace syncopate::bench {
 void compare(const CompareOptions& options, const std::string& command, StopSignal& signals,
              std::ostream& out);
 
-// Prints the table, the verdict and the path of the page to `out`, and writes the report's files.
-// Throws FileError.
+// Writes the report's files and prints the answer and the path of the page to `out`; `explains`:
+// before them, all claims, warnings and conditions. Throws FileError.
 void write_and_print_report(const std::filesystem::path& dir, const Comparison& comparison,
-                            std::ostream& out);
+                            bool explains, std::ostream& out);
 
 // Prints the map in the folder, and writes its page and those of its clusters. Throws FileError.
 void write_and_print_map(const std::filesystem::path& dir, std::ostream& out);

@@ -181,6 +181,8 @@ void CompareFlags::declare_variants() {
   flags_.add("--replace", &options_.replace,
              "removal of the runs and pages of another comparison in that folder",
              {.needs = "--report"});
+  flags_.add("--explain", &options_.explains,
+             "all claims, warnings and conditions, printed before the answer");
   flags_.add("--no-progress", &hides_progress_, "notes only, no progress line");
 }
 
@@ -456,8 +458,11 @@ Command declare_compare(FlagSet& flags, const Environment& environment) {
 
 Command declare_report(FlagSet& flags, const Environment& /*environment*/) {
   const auto dir = std::make_shared<std::filesystem::path>();
+  const auto explains = std::make_shared<bool>(false);
+  flags.add("--explain", explains.get(),
+            "all claims, warnings and conditions, printed before the answer");
   flags.add("DIR", dir.get(), "folder of --report that compare has written", {.required = true});
-  return [dir] {
+  return [dir, explains] {
     if (has_map(*dir)) {
       for (const std::string& cluster : clusters_in(*dir)) {
         restore_comparison_file(*dir / cluster, std::cout);
@@ -465,7 +470,7 @@ Command declare_report(FlagSet& flags, const Environment& /*environment*/) {
       return write_and_print_map(*dir, std::cout);
     }
     restore_comparison_file(*dir, std::cout);
-    write_and_print_report(*dir, read_comparison(*dir), std::cout);
+    write_and_print_report(*dir, read_comparison(*dir), *explains, std::cout);
   };
 }
 

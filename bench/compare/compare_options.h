@@ -52,6 +52,7 @@ struct CompareOptions {
   int jobs = 1;          // number of virtual runs at once
   bool replace = false;  // whether to remove runs of another comparison
   bool show_progress = true;
+  bool explains = false;  // whether to print all claims, warnings and conditions
 };
 
 }  // namespace syncopate::bench

@@ -83,7 +83,9 @@ void print_columns(std::ostream& out, const Table& table) {
     units.push_back(table.heads[i].unit);
   }
   print_line(out, table.heads[0].name, width, names, widths);
-  print_line(out, table.heads[0].unit, width, units, widths);
+  const bool has_units =
+      std::ranges::any_of(table.heads, [](const TableHead& head) { return !head.unit.empty(); });
+  if (has_units) print_line(out, table.heads[0].unit, width, units, widths);
   for (const TableRow& row : table.rows) print_row(out, row, width, widths);
 }
 

@@ -1,6 +1,7 @@
 #include "bench/compare/report/answer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -41,7 +42,22 @@ void divide(const Indices& timed, const Claims& claims, Indices& front, Indices&
   }
 }
 
+// Whether chance alone would hardly give the row all of its runs at the target and the others none:
+// each pair is tested, at a level that holds for all of them.
+bool is_miss_shown(const Rows& rows, std::size_t winner, const Indices& missed) {
+  return std::ranges::all_of(missed, [&](std::size_t row) {
+    const double p = fisher_exact_p(rows[winner].reached, rows[winner].done, 0, rows[row].done);
+    return p * static_cast<double>(missed.size()) <= kFamilyLevel;
+  });
+}
+
 }  // namespace
+
+std::string_view name_of(AnswerForm form) {
+  constexpr std::array kNames = {"winner", "tie",         "no difference", "equal",
+                                 "missed", "not reached", "not decided",   "busy"};
+  return kNames.at(static_cast<std::size_t>(form));
+}
 
 std::optional<double> mean_time(const VariantSummary& row) {
   if (!row.seconds_to_target || row.reached_seconds.empty()) return std::nullopt;
@@ -56,6 +72,17 @@ std::optional<TimeRatio> time_ratio(const Claims& claims, std::size_t a, std::si
   return TimeRatio{.value = std::exp(time->value),
                    .low = std::exp(time->interval.low),
                    .high = std::exp(time->interval.high)};
+}
+
+std::optional<int> seeds_needed(const Answer& answer) {
+  constexpr double kFactor = 1.2;
+  constexpr double kMost = 1000.0;
+  if (answer.detectable <= kFactor || answer.seeds < 2) return std::nullopt;
+  const double times = std::log(answer.detectable) / std::log(kFactor);
+  const double seeds = std::ceil(static_cast<double>(answer.seeds) * times * times);
+  if (!(seeds < kMost)) return std::nullopt;
+  const auto whole = static_cast<int>(seeds);
+  return whole > 20 ? (whole + 9) / 10 * 10 : whole;
 }
 
 Answer answer_of(const Comparison& comparison, const Rows& rows, const Claims& claims) {
@@ -89,7 +116,8 @@ Answer answer_of(const Comparison& comparison, const Rows& rows, const Claims& c
   answer.detectable = largest_detectable(answer.winners, claims);
   if (!slower.empty()) {
     answer.form = answer.winners.size() == 1 ? AnswerForm::kWinner : AnswerForm::kTie;
-  } else if (!answer.missed.empty()) {
+  } else if (timed.size() == 1 && !answer.missed.empty() &&
+             is_miss_shown(rows, timed.front(), answer.missed)) {
     answer.form = AnswerForm::kMissed;
   } else if (timed.size() < 2 || timed.size() < rows.size()) {
     answer.form = AnswerForm::kNotDecided;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "bench/compare/report/claims.h"
@@ -17,11 +18,14 @@ enum class AnswerForm : std::uint8_t {
   kTie,           // several rows cannot be told apart from the soonest, the others are slower
   kNoDifference,  // no row is slower than another
   kEqual,         // all rows are within the margin of equality
-  kMissed,        // some rows reached the target with every seed and others with none
+  kMissed,        // one row reached the target with every seed and others with none
   kNotReached,    // no row reached the target with every seed
   kNotDecided,    // too few seeds, or nothing to compare
   kBusy,          // other programs disturbed the runs
 };
+
+// Returns the name of a form in JSON, such as "no difference".
+std::string_view name_of(AnswerForm form);
 
 // A ratio of times with its interval.
 struct TimeRatio {
@@ -41,6 +45,10 @@ struct Answer {
   int seeds = 0;                    // of the row with the fewest
   double detectable = 0.0;          // the factor that these seeds can show; 0 if unknown
 };
+
+// Returns the number of seeds that show a factor of 1.2, rounded to tens above 20; empty if it is
+// not known or above 1000.
+std::optional<int> seeds_needed(const Answer& answer);
 
 Answer answer_of(const Comparison& comparison, const Rows& rows, const Claims& claims);
 

@@ -32,24 +32,24 @@ const Step& step_of(double ratio) {
   return *std::ranges::find_if(kFillSteps, [&](const Step& step) { return ratio < step.below; });
 }
 
-bool is_marked(const MapCell& cell) {
-  return cell.state == CellState::kWinner || cell.state == CellState::kTie;
+bool is_marked(const RowOutcome& cell) {
+  return cell.state == RowState::kWinner || cell.state == RowState::kTie;
 }
 
-std::string_view mark_of(const MapCell& cell) {
-  return cell.state == CellState::kWinner ? "winner" : "tie";
+std::string_view mark_of(const RowOutcome& cell) {
+  return cell.state == RowState::kWinner ? "winner" : "tie";
 }
 
 // What a cell says in full, for its tip.
-std::string cell_words(const MapColumn& column, std::size_t row) {
-  const MapCell& cell = column.cells[row];
+std::string cell_words(const Outcome& column, std::size_t row) {
+  const RowOutcome& cell = column.cells[row];
   const std::string name = row_name(column.rows[row]);
   switch (cell.state) {
-    case CellState::kMissed:
+    case RowState::kMissed:
       return fmt::format("{}: {} of {} runs reached the target", name, cell.reached, cell.runs);
-    case CellState::kBusy:
+    case RowState::kBusy:
       return name + ": other programs used the CPUs";
-    case CellState::kNoResult:
+    case RowState::kNoResult:
       return name + ": runs failed or are missing";
     default:
       break;
@@ -66,7 +66,7 @@ std::string cell_words(const MapColumn& column, std::size_t row) {
 
 std::string description_of(const StrategyMap& map) {
   std::string text;
-  for (const MapColumn& column : map.columns) {
+  for (const Outcome& column : map.columns) {
     const ColumnSentence sentence = column_sentence(column);
     text += fmt::format("{}{}: {} {}", text.empty() ? "" : " ", column_head(column).name,
                         sentence.use, sentence.than);
@@ -173,7 +173,7 @@ class MapDrawing {
   }
 
   void draw_cell(std::size_t column, std::size_t row) {
-    const MapCell& cell = map_.columns[column].cells[row];
+    const RowOutcome& cell = map_.columns[column].cells[row];
     const Point corner{x_of(column), y_};
     const double width = cell_width();
     const double height = layout_.cell_height;
@@ -181,7 +181,7 @@ class MapDrawing {
     const Point middle{corner.x + width / 2.0, corner.y + height / 2.0};
     const double small = layout_.is_narrow ? 11.5 : 13.0;
     if (cell.ratio == 0.0) {
-      const bool is_missed = cell.state == CellState::kMissed;
+      const bool is_missed = cell.state == RowState::kMissed;
       picture_.box(corner, width, height,
                    {.fill = is_missed ? std::string_view(hatch_) : "none",
                     .stroke = "#8a949e",
@@ -190,8 +190,8 @@ class MapDrawing {
                     .dash = is_missed ? "" : "2 3"},
                    tip);
       const std::string words = is_missed ? fmt::format("{} of {}", cell.reached, cell.runs)
-                                : cell.state == CellState::kBusy ? "busy"
-                                                                 : "failed";
+                                : cell.state == RowState::kBusy ? "busy"
+                                                                : "failed";
       picture_.box({middle.x - text_width(words, small) / 2.0 - 4.0, middle.y - 9.0},
                    text_width(words, small) + 8.0, 18.0, {.fill = colour::kPaper});
       picture_.text({middle.x, middle.y + 5.0}, words, {.size = small, .anchor = "middle"});

@@ -8,6 +8,7 @@
 
 #include "bench/compare/report/map_figure.h"
 #include "bench/compare/report/map_words.h"
+#include "bench/compare/report/outcome_report.h"
 #include "bench/compare/report/strategy_names.h"
 #include "bench/plots/document.h"
 #include "bench/plots/picture.h"
@@ -17,22 +18,20 @@
 namespace syncopate::bench {
 namespace {
 
-constexpr std::size_t kTextWidth = 80;  // of the terminal
-
 // Returns a cell of the terminal: the ratio with a mark, "2 of 5", "busy" or "failed".
-std::string terminal_cell(const MapCell& cell) {
+std::string terminal_cell(const RowOutcome& cell) {
   switch (cell.state) {
-    case CellState::kWinner:
+    case RowState::kWinner:
       return ratio_text(cell.ratio) + "*";
-    case CellState::kTie:
+    case RowState::kTie:
       return ratio_text(cell.ratio) + "=";
-    case CellState::kSlower:
+    case RowState::kSlower:
       return ratio_text(cell.ratio) + " ";
-    case CellState::kMissed:
+    case RowState::kMissed:
       return fmt::format("{} of {} ", cell.reached, cell.runs);
-    case CellState::kBusy:
+    case RowState::kBusy:
       return "busy ";
-    case CellState::kNoResult:
+    case RowState::kNoResult:
       return "failed ";
   }
   return "";
@@ -46,15 +45,6 @@ std::string terminal_line(const std::string& name, const std::vector<std::string
   }
   while (line.ends_with(' ')) line.pop_back();
   return line + "\n";
-}
-
-void print_paragraph(std::ostream& out, const std::string& text, const std::string& head = "") {
-  std::string name = head;
-  const std::size_t indent = head.size();
-  for (const std::string& line : wrapped(plain_text(text), kTextWidth - indent)) {
-    out << name << line << '\n';
-    name = std::string(indent, ' ');
-  }
 }
 
 constexpr std::string_view kMapStyle = R"css(
@@ -103,9 +93,9 @@ std::string fold(const std::string& title, const std::string& extent, const std:
 
 std::string numbers_table(const StrategyMap& map) {
   std::string rows;
-  for (const MapColumn& column : map.columns) {
+  for (const Outcome& column : map.columns) {
     for (std::size_t r = 0; r < column.rows.size(); ++r) {
-      const MapCell& cell = column.cells[r];
+      const RowOutcome& cell = column.cells[r];
       const std::string over = !cell.over_best || !std::isfinite(cell.over_best->low) ||
                                        !std::isfinite(cell.over_best->high)
                                    ? ""
@@ -141,7 +131,7 @@ std::string method_html(const StrategyMap& map) {
   html +=
       "<p>The clusters differ in times alone. Weights of synchronous variants without backup "
       "workers are the same in all columns, so these were trained once.</p>\n<dl>\n";
-  for (const MapColumn& column : map.columns) {
+  for (const Outcome& column : map.columns) {
     html += fact_html(column.cluster,
                       fmt::format("<code>{}</code> (<a href=\"{}/report.html\">the "
                                   "comparison</a>)",
@@ -162,29 +152,28 @@ void print_map(std::ostream& out, const StrategyMap& map) {
     name_width = std::max(name_width, width_of(row.name) + 2);
   }
   std::size_t cell_width = 9;
-  for (const MapColumn& column : map.columns) {
+  for (const Outcome& column : map.columns) {
     cell_width = std::max(cell_width, width_of(column.cluster) + 1);
   }
   const auto line = [&](const std::string& name, const auto& text) {
     std::vector<std::string> cells;
-    for (const MapColumn& column : map.columns) cells.push_back(text(column));
+    for (const Outcome& column : map.columns) cells.push_back(text(column));
     out << terminal_line(name, cells, name_width, cell_width);
   };
   line("times the best, to " + percent_text(map.first().target_accuracy.value_or(0.0)),
-       [](const MapColumn& column) { return column.cluster + " "; });
+       [](const Outcome& column) { return column.cluster + " "; });
   for (std::size_t r = 0; r < map.rows().size(); ++r) {
-    line(map.rows()[r].name,
-         [&](const MapColumn& column) { return terminal_cell(column.cells[r]); });
+    line(map.rows()[r].name, [&](const Outcome& column) { return terminal_cell(column.cells[r]); });
   }
-  line("seconds of the best", [](const MapColumn& column) {
+  line("seconds of the best", [](const Outcome& column) {
     return column.soonest ? short_seconds(column.cells[*column.soonest].seconds) + " " : "- ";
   });
   out << "* winner, = tie\n\n";
   std::size_t head_width = 0;
-  for (const MapColumn& column : map.columns) {
+  for (const Outcome& column : map.columns) {
     head_width = std::max(head_width, width_of(column.cluster) + 1);
   }
-  for (const MapColumn& column : map.columns) {
+  for (const Outcome& column : map.columns) {
     const ColumnSentence sentence = column_sentence(column);
     print_paragraph(out, sentence.use + " " + sentence.than,
                     column.cluster + std::string(head_width - width_of(column.cluster), ' '));
@@ -196,7 +185,7 @@ void print_map(std::ostream& out, const StrategyMap& map) {
 
 std::string map_page(const StrategyMap& map, const std::string& command) {
   std::string sentences;
-  for (const MapColumn& column : map.columns) {
+  for (const Outcome& column : map.columns) {
     const ColumnSentence sentence = column_sentence(column);
     sentences += fmt::format("<li><b>{}:</b> {} {}</li>\n", html_text(column_head(column).name),
                              html_text(sentence.use), joined_html(sentence.than));
@@ -221,9 +210,9 @@ std::string map_page(const StrategyMap& map, const std::string& command) {
 
 std::string map_csv(const StrategyMap& map) {
   std::string text = "cluster,variant,seconds_to_target,ratio,low,high,reached,runs,state\n";
-  for (const MapColumn& column : map.columns) {
+  for (const Outcome& column : map.columns) {
     for (std::size_t r = 0; r < column.rows.size(); ++r) {
-      const MapCell& cell = column.cells[r];
+      const RowOutcome& cell = column.cells[r];
       constexpr const char* kStates[] = {"winner", "tie", "slower", "missed", "busy", "no result"};
       const TimeRatio over = cell.over_best.value_or(TimeRatio{.low = NAN, .high = NAN});
       text += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_field(column.cluster),

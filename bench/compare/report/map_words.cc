@@ -11,7 +11,9 @@
 #include <string_view>
 #include <utility>
 
+#include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/strategy_names.h"
+#include "bench/compare/report/verdict_words.h"
 #include "bench/plots/text.h"
 
 namespace syncopate::bench {
@@ -28,7 +30,7 @@ constexpr std::array kClusterWords = {
     ClusterWords{"slow-worker", "Slow worker", "with a slow worker"},
     ClusterWords{"slow-link", "Slow link", "on a slow link"}};
 
-std::string where(const MapColumn& column) {
+std::string where(const Outcome& column) {
   for (const ClusterWords& words : kClusterWords) {
     if (words.cluster == column.cluster) return std::string(words.where);
   }
@@ -36,7 +38,7 @@ std::string where(const MapColumn& column) {
 }
 
 // Returns the value of a flag of compare in the cluster's description; "" if it lacks the flag.
-std::string flag_of(const MapColumn& column, std::string_view flag) {
+std::string flag_of(const Outcome& column, std::string_view flag) {
   std::istringstream words(column.comparison.faults);
   for (std::string name, value; words >> name >> value;) {
     if (name == flag) return value;
@@ -44,66 +46,15 @@ std::string flag_of(const MapColumn& column, std::string_view flag) {
   return "";
 }
 
-std::string link_rate(const MapColumn& column) {
+std::string link_rate(const Outcome& column) {
   const std::string rate = flag_of(column, "--link-rate");
   const std::size_t unit = rate.find("gbit");
   return unit == std::string::npos ? rate : rate.substr(0, unit) + " Gbit/s";
 }
 
-std::string count_word(std::size_t count) {
-  constexpr std::array kWords = {"no",   "one", "two",   "three", "four",
-                                 "five", "six", "seven", "eight"};
-  return count < kWords.size() ? kWords.at(count) : std::to_string(count);
-}
-
-// Returns the rows with several workers.
-std::vector<std::size_t> with_workers(const Rows& rows) {
-  std::vector<std::size_t> all;
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    if (rows[row].workers > 1) all.push_back(row);
-  }
-  return all;
-}
-
-bool are_all_with_workers(const MapColumn& column) {
-  std::vector<std::size_t> winners = column.answer.winners;
-  std::ranges::sort(winners);
-  return winners.size() > 2 && winners == with_workers(column.rows);
-}
-
-std::string either(const MapColumn& column) {
-  const std::vector<std::size_t>& winners = column.answer.winners;
-  if (are_all_with_workers(column)) {
-    const int workers = column.rows[winners.front()].workers;
-    return fmt::format("any {}-worker strategy", count_word(static_cast<std::size_t>(workers)));
-  }
-  std::string text;
-  for (std::size_t i = 0; i < winners.size(); ++i) {
-    const bool is_last = i + 1 == winners.size();
-    text += (i == 0 ? "" : is_last ? " or " : ", ") + short_name(column.rows[winners[i]]);
-  }
-  return text;
-}
-
-std::string interval(const TimeRatio& ratio) {
-  return std::isfinite(ratio.low) && std::isfinite(ratio.high)
-             ? fmt::format(" ({} to {})", ratio_text(ratio.low), ratio_text(ratio.high))
-             : "";
-}
-
-std::string range_of_times(const MapColumn& column) {
-  double least = std::numeric_limits<double>::infinity();
-  double most = 0.0;
-  for (const std::size_t row : column.answer.winners) {
-    least = std::min(least, column.cells[row].seconds);
-    most = std::max(most, column.cells[row].seconds);
-  }
-  return fmt::format("{} to {} s", short_seconds(least), short_seconds(most));
-}
-
-ColumnSentence tied_sentence(const MapColumn& column) {
+ColumnSentence tied_sentence(const Outcome& column) {
   const Answer& answer = column.answer;
-  if (!answer.next) return {fmt::format("Use {}.", either(column)), "No other was as soon."};
+  if (!answer.next) return {fmt::format("Use {}.", winners_text(column)), "No other was as soon."};
   const std::string next = short_name(column.rows[*answer.next]);
   if (are_all_with_workers(column)) {
     std::vector<double> ratios;
@@ -118,32 +69,19 @@ ColumnSentence tied_sentence(const MapColumn& column) {
                         ratio_text(std::ranges::max(ratios)), next)};
   }
   const VariantSummary& first = column.rows[answer.winners.front()];
-  const Kind other = column.rows[*answer.next].kind;
-  const bool is_of_kinds =
-      first.kind != other && std::ranges::none_of(answer.winners, [&](std::size_t row) {
-        return column.rows[row].kind == other;
-      });
-  const std::string rank = is_of_kinds && other == Kind::kSynchronous    ? "best sync"
-                           : is_of_kinds && other == Kind::kAsynchronous ? "best async"
-                                                                         : "next";
-  return {
-      fmt::format("Use {}.", either(column)),
-      fmt::format("{} is {} times sooner than the {}, {}{}.", short_name(first),
-                  ratio_text(answer.next_ratio.value), rank, next, interval(answer.next_ratio))};
-}
-
-std::string capitalised(std::string text) {
-  if (!text.empty()) text.front() = static_cast<char>(std::toupper(text.front()));
-  return text;
+  return {fmt::format("Use {}.", winners_text(column)),
+          fmt::format("{} is {} times sooner than the {}, {}{}.", short_name(first),
+                      ratio_text(answer.next_ratio.value), rank_of_next(column), next,
+                      interval_text(answer.next_ratio))};
 }
 
 // What the verdict says about a group of clusters with one answer.
-std::string group_words(const MapColumn& column) {
+std::string group_words(const Outcome& column) {
   switch (column.answer.form) {
     case AnswerForm::kWinner:
     case AnswerForm::kTie:
     case AnswerForm::kMissed:
-      return are_all_with_workers(column) ? either(column)
+      return are_all_with_workers(column) ? winners_text(column)
                                           : short_name(column.rows[column.answer.winners.front()]);
     case AnswerForm::kNoDifference:
     case AnswerForm::kEqual:
@@ -168,7 +106,7 @@ struct AnswerGroup {
 // Returns the groups, the largest first; those without a single winner last.
 std::vector<AnswerGroup> groups_of(const StrategyMap& map) {
   std::vector<AnswerGroup> groups;
-  for (const MapColumn& column : map.columns) {
+  for (const Outcome& column : map.columns) {
     const std::string words = group_words(column);
     auto group = std::ranges::find(groups, words, &AnswerGroup::answer);
     if (group == groups.end()) {
@@ -191,25 +129,16 @@ std::vector<AnswerGroup> groups_of(const StrategyMap& map) {
 
 }  // namespace
 
-std::size_t count_words(const std::string& text) {
-  std::istringstream words(text);
-  std::size_t count = 0;
-  for (std::string word; words >> word;) {
-    if (std::ranges::any_of(word, [](unsigned char c) { return std::isalnum(c) != 0; })) ++count;
-  }
-  return count;
-}
-
-ColumnSentence column_sentence(const MapColumn& column) {
+ColumnSentence column_sentence(const Outcome& column) {
   const Answer& answer = column.answer;
   const std::string target = percent_text(column.comparison.target_accuracy.value_or(0.0));
   switch (answer.form) {
     case AnswerForm::kWinner:
-      if (!answer.next) return {fmt::format("Use {}.", either(column)), ""};
-      return {fmt::format("Use {}.", either(column)),
+      if (!answer.next) return {fmt::format("Use {}.", winners_text(column)), ""};
+      return {fmt::format("Use {}.", winners_text(column)),
               fmt::format("It is {} times sooner than the next, {}{}.",
                           ratio_text(answer.next_ratio.value),
-                          short_name(column.rows[*answer.next]), interval(answer.next_ratio))};
+                          short_name(column.rows[*answer.next]), interval_text(answer.next_ratio))};
     case AnswerForm::kTie: {
       ColumnSentence sentence = tied_sentence(column);
       sentence.than = capitalised(sentence.than);
@@ -217,18 +146,19 @@ ColumnSentence column_sentence(const MapColumn& column) {
     }
     case AnswerForm::kNoDifference:
       return {"No difference found.",
-              fmt::format("All {} reached {} in {}.", count_word(answer.winners.size()), target,
-                          range_of_times(column))};
+              fmt::format("All {} reached {} in {} to {} s.", count_word(answer.winners.size()),
+                          target, short_seconds(column.cells[answer.winners.front()].seconds),
+                          short_seconds(column.cells[answer.winners.back()].seconds))};
     case AnswerForm::kEqual:
       return {"Equal.", fmt::format("All {} reached {} in the same time, within a factor of 1.1.",
                                     count_word(answer.winners.size()), target)};
     case AnswerForm::kMissed:
-      return {fmt::format("Use {}.", either(column)),
+      return {fmt::format("Use {}.", winners_text(column)),
               fmt::format("The others did not reach {} with all seeds.", target)};
     case AnswerForm::kNotReached:
       return {"No answer.", fmt::format("No strategy reached {} with all seeds.", target)};
     case AnswerForm::kNotDecided:
-      return {"Not decided.", fmt::format("{} can not show a difference here.",
+      return {"Not decided.", fmt::format("{} cannot show a difference here.",
                                           capitalised(count_text(answer.seeds, "seed")))};
     case AnswerForm::kBusy:
       return {"No answer.", "Other programs used the CPUs."};
@@ -238,13 +168,6 @@ ColumnSentence column_sentence(const MapColumn& column) {
 
 std::string map_verdict(const StrategyMap& map) {
   const std::vector<AnswerGroup> groups = groups_of(map);
-  const auto joined = [](const std::vector<std::string>& all) {
-    std::string text;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      text += (i == 0 ? "" : i + 1 == all.size() ? " or " : ", ") + all[i];
-    }
-    return text;
-  };
   if (groups.size() == 1) {
     const std::string clusters = map.columns.size() == 1   ? groups.front().places.front()
                                  : map.columns.size() == 2 ? "on both clusters"
@@ -261,7 +184,7 @@ std::string map_verdict(const StrategyMap& map) {
     }
     return text + ".";
   };
-  const std::string full = write([&](const AnswerGroup& group) { return joined(group.places); });
+  const std::string full = write([&](const AnswerGroup& group) { return listed_or(group.places); });
   if (count_words(full) <= kMostVerdictWords) return full;
   return write([](const AnswerGroup& group) { return fmt::format("on {}", group.places.size()); });
 }
@@ -273,7 +196,7 @@ std::string map_accuracy(const StrategyMap& map) {
   std::vector<std::size_t> below;
   double low = 1.0;
   double high = 0.0;
-  for (const MapColumn& column : map.columns) {
+  for (const Outcome& column : map.columns) {
     std::size_t best = 0;
     for (std::size_t row = 0; row < column.rows.size(); ++row) {
       if (!column.rows[row].accuracy) continue;
@@ -302,7 +225,7 @@ std::string map_accuracy(const StrategyMap& map) {
                      decimal_text(100.0 * largest, 1), short_name(map.rows()[above]));
 }
 
-ColumnHead column_head(const MapColumn& column) {
+ColumnHead column_head(const Outcome& column) {
   for (const ClusterWords& words : kClusterWords) {
     if (words.cluster != column.cluster) continue;
     std::string facts = link_rate(column) + " links";

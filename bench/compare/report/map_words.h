@@ -1,7 +1,6 @@
 // The sentences of a map, made from its numbers.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -14,11 +13,7 @@ struct ColumnSentence {
   std::string use;   // "Use async."
   std::string than;  // "It is 1.3 times sooner than the next, 1 backup worker (1.1 to 1.7)."
 };
-ColumnSentence column_sentence(const MapColumn& column);
-
-// The most words of a verdict; a word has a letter or a digit.
-inline constexpr std::size_t kMostVerdictWords = 30;
-std::size_t count_words(const std::string& text);
+ColumnSentence column_sentence(const Outcome& column);
 
 // What to use on which cluster, in at most kMostVerdictWords.
 std::string map_verdict(const StrategyMap& map);
@@ -31,7 +26,7 @@ struct ColumnHead {
   std::string name;
   std::string facts;
 };
-ColumnHead column_head(const MapColumn& column);
+ColumnHead column_head(const Outcome& column);
 
 // "Which strategy trains mlp on digits soonest with 8 workers?"
 std::string map_title(const StrategyMap& map);

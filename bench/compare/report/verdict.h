@@ -49,6 +49,8 @@ std::string explanation(const Comparison& comparison, const Rows& rows,
 
 // Writes the verdict and the numbers behind it into DIR/comparison.json, in place of an earlier
 // verdict. Numbers that are not known are null. Throws FileError.
+//   "answer": {"form":FORM, "winners":[NAME, ...], "next":NAME, "next_ratio":R, "low":L, "high":H,
+//     "seeds":N},
 //   "rows": [{"name":N, "samples_to_target":MEAN, "runs_to_target":N, "speed_up":OVER_FIRST_ROW,
 //     "speed_up_over_one_worker":F, "dropped_gradients":SHARE}, ...],
 //   "fastest_with_one_worker": NAME,

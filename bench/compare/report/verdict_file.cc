@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/compare/report/answer.h"
 #include "bench/compare/report/verdict.h"
 #include "bench/plots/document.h"
 #include "models/base/errors.h"
@@ -60,6 +61,16 @@ void keep_verdict(const std::filesystem::path& dir, const Comparison& comparison
          {"speed_up_over_one_worker", one_worker ? over(*one_worker) : Json(nullptr)},
          {"dropped_gradients", optional_number(rows[i].dropped_gradients)}});
   }
+  const Answer answer = answer_of(comparison, rows, claims);
+  Json winners = Json::array();
+  for (const std::size_t row : answer.winners) winners.push_back(rows[row].name);
+  object["answer"] = {{"form", name_of(answer.form)},
+                      {"winners", winners},
+                      {"next", answer.next ? Json(rows[*answer.next].name) : Json(nullptr)},
+                      {"next_ratio", number(answer.next_ratio.value)},
+                      {"low", number(answer.next_ratio.low)},
+                      {"high", number(answer.next_ratio.high)},
+                      {"seeds", answer.seeds}};
   object["rows"] = summaries;
   object["fastest_with_one_worker"] = one_worker ? Json(rows[*one_worker].name) : Json(nullptr);
   object["recommended"] = verdict.recommended;

@@ -6,11 +6,11 @@
 namespace syncopate::test {
 
 Words compare(const std::filesystem::path& report, const Words& more) {
-  return Words{SYNCOPATE_BENCH, "compare",  "--model",       "mlp",
-               "--workers",     "2",        "--servers",     "1",
-               "--epochs",      "1",        "--seeds",       "1",
-               "--evaluations", "2",        "--no-progress", "--target-accuracy",
-               "0.5",           "--report", report} +
+  return Words{SYNCOPATE_BENCH, "compare",   "--model",       "mlp",
+               "--workers",     "2",         "--servers",     "1",
+               "--epochs",      "1",         "--seeds",       "1",
+               "--evaluations", "2",         "--no-progress", "--target-accuracy",
+               "0.5",           "--explain", "--report",      report} +
          more;
 }
 

@@ -34,7 +34,8 @@ TEST(Compare, TrainsOneVariantOfEachKindAndWritesTheReport) {
                             "parameter-server:ssp:3", "parameter-server:sync+backup:1"}) {
     EXPECT_NE(read_text(scratch / "r" / "runs.csv").find(label), std::string::npos) << result.out;
   }
-  EXPECT_EQ(last_line(result.out), (scratch / "r" / "report.html").string());
+  EXPECT_EQ(last_line(result.out),
+            "Figure and method: " + (scratch / "r" / "report.html").string());
   EXPECT_TRUE(fs::exists(scratch / "r" / "report.html"));
   EXPECT_EQ(result.err.find("failed"), std::string::npos) << result.err;
   cpu_set_t cpus;
@@ -47,7 +48,8 @@ TEST(Compare, TrainsOneVariantOfEachKindAndWritesTheReport) {
   EXPECT_NE(in_one_line(result.out).find("2 workers of 1 thread "), std::string::npos)
       << result.out;
   const std::string kept = read_text(scratch / "r" / "comparison.json");
-  for (const char* key : {"\"host\"", "\"cpus\"", "\"chance\"", "\"verdict\"", "\"recommended\""}) {
+  for (const char* key :
+       {"\"host\"", "\"cpus\"", "\"chance\"", "\"verdict\"", "\"answer\"", "\"recommended\""}) {
     EXPECT_NE(kept.find(key), std::string::npos) << kept;
   }
 }

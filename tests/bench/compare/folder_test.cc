@@ -55,7 +55,8 @@ TEST(Compare, NumbersItsFoldersWithoutReport) {
   const auto run = [&](const Words& more) {
     const ProgramResult result = run_here(more);
     EXPECT_EQ(result.exit_code, 0) << result.err;
-    return last_line(result.out);
+    const std::string line = last_line(result.out);
+    return line.substr(line.rfind(' ') + 1);
   };
   EXPECT_EQ(run({}), "comparison/report.html");
   EXPECT_EQ(run({}), "comparison-2/report.html") << "the first is finished";

@@ -8,6 +8,7 @@
 
 #include "bench/compare/report/map_report.h"
 #include "bench/compare/report/map_words.h"
+#include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/strategy_names.h"
 #include "models/base/errors.h"
 #include "tests/bench/compare/report/made_up.h"
@@ -43,11 +44,11 @@ StrategyMap made_up_map() {
 TEST(StrategyMap, MarksTheWinnersOfEachCluster) {
   const StrategyMap map = made_up_map();
   const auto states = [&](std::size_t column) {
-    std::vector<CellState> all;
-    for (const MapCell& cell : map.columns[column].cells) all.push_back(cell.state);
+    std::vector<RowState> all;
+    for (const RowOutcome& cell : map.columns[column].cells) all.push_back(cell.state);
     return all;
   };
-  using enum CellState;
+  using enum RowState;
   EXPECT_EQ(states(0), (std::vector{kSlower, kTie, kTie}));
   EXPECT_EQ(states(1), (std::vector{kSlower, kSlower, kWinner}));
   EXPECT_EQ(states(2), (std::vector{kWinner, kSlower, kSlower}));
@@ -82,7 +83,7 @@ TEST(StrategyMap, ShowsRunsThatMissedTheTarget) {
     for (CurvePoint& point : comparison.variants[2].runs[run].result->curve) point.accuracy = 0.5;
   }
   const StrategyMap map = make_map({"equal"}, {std::move(comparison)});
-  EXPECT_EQ(map.columns[0].cells[2].state, CellState::kMissed);
+  EXPECT_EQ(map.columns[0].cells[2].state, RowState::kMissed);
   EXPECT_EQ(map.columns[0].cells[2].reached, 2);
   std::ostringstream out;
   print_map(out, map);
@@ -108,7 +109,7 @@ TEST(StrategyMap, OfBusyRunsHasNoAnswer) {
   for (ComparedRun& run : comparison.variants[1].runs) run.result->others_cpu_share = 0.5;
   const StrategyMap map = make_map({"equal"}, {std::move(comparison)});
   EXPECT_EQ(map.columns[0].answer.form, AnswerForm::kBusy);
-  EXPECT_EQ(map.columns[0].cells[1].state, CellState::kBusy);
+  EXPECT_EQ(map.columns[0].cells[1].state, RowState::kBusy);
 }
 
 TEST(StrategyMap, OfFewSeedsIsNotDecided) {

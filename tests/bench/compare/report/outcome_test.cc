@@ -1,0 +1,165 @@
+// Tests the answer of a comparison on scenarios with a known winner.
+#include "bench/compare/report/outcome.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "bench/compare/report/outcome_report.h"
+#include "bench/compare/report/outcome_words.h"
+#include "tests/bench/compare/report/made_up.h"
+
+namespace syncopate::bench {
+namespace {
+
+using Seconds = std::vector<double>;
+
+// Five runs around a time, one percent apart.
+Seconds runs_of(double seconds) {
+  return {0.98 * seconds, 0.99 * seconds, seconds, 1.01 * seconds, 1.02 * seconds};
+}
+
+ComparedVariant all_reduce(double seconds) {
+  return made_up_variant("multi-worker-mirrored", 8, runs_of(seconds), kGood);
+}
+ComparedVariant one_device(double seconds) {
+  return made_up_variant("one-device", 1, runs_of(seconds), kGood);
+}
+ComparedVariant backup(double seconds) {
+  return made_up_variant("parameter-server:sync+backup:1", 8, runs_of(seconds), kGood);
+}
+ComparedVariant async(double seconds) {
+  return asynchronous(made_up_variant("parameter-server:async", 8, runs_of(seconds), kGood));
+}
+ComparedVariant ssp(double seconds) {
+  return asynchronous(made_up_variant("parameter-server:ssp:3", 8, runs_of(seconds), kGood));
+}
+
+Outcome of(std::vector<ComparedVariant> variants) {
+  Comparison comparison = scaled(std::move(variants));
+  comparison.model = "mlp";
+  comparison.has_virtual_clock = true;
+  return outcome_of("", std::move(comparison));
+}
+
+// Sets how many runs of a variant reach the target.
+ComparedVariant reaching(ComparedVariant variant, std::size_t count) {
+  for (std::size_t run = count; run < variant.runs.size(); ++run) {
+    for (CurvePoint& point : variant.runs[run].result->curve) point.accuracy = 0.5;
+  }
+  return variant;
+}
+
+TEST(Outcome, WithOneWinnerNamesItAndTheNext) {
+  const Outcome outcome = of({all_reduce(3.0), async(1.0), ssp(1.5)});
+  EXPECT_EQ(outcome.answer.form, AnswerForm::kWinner);
+  EXPECT_TRUE(
+      contains_words(verdict_sentence(outcome),
+                     "Use async: it reached 95 % in 1.00 s, 1.5 times sooner than the next, "
+                     "ssp:3 ("));
+}
+
+TEST(Outcome, WithTiedWinnersOfOneKindComparesThemWithTheOther) {
+  const Outcome outcome = of({all_reduce(3.0), backup(2.0), async(1.0), ssp(1.001)});
+  EXPECT_EQ(outcome.answer.form, AnswerForm::kTie);
+  EXPECT_TRUE(
+      contains_words(verdict_sentence(outcome), "Use async or ssp:3: async reached 95 % in"));
+  EXPECT_TRUE(contains_words(verdict_sentence(outcome),
+                             "2.0 times sooner than the best sync, 1 backup worker ("));
+}
+
+TEST(Outcome, WithTiedWinnersOfBothKindsNamesBoth) {
+  const Outcome outcome = of({all_reduce(3.0), backup(1.0), async(1.001)});
+  EXPECT_EQ(outcome.answer.form, AnswerForm::kTie);
+  EXPECT_TRUE(contains_words(verdict_sentence(outcome),
+                             "Use 1 backup worker or async: 1 backup worker reached 95 % in"));
+  EXPECT_TRUE(contains_words(verdict_sentence(outcome), "sooner than the next, all-reduce ("));
+}
+
+TEST(Outcome, WithoutADifferenceSaysWhatTheSeedsCanShow) {
+  const std::vector<double> noisy = {0.7, 0.9, 1.0, 1.2, 1.4};
+  const Outcome outcome =
+      of({made_up_variant("multi-worker-mirrored", 8, noisy, kGood),
+          asynchronous(made_up_variant("parameter-server:async", 8, noisy, kGood))});
+  EXPECT_EQ(outcome.answer.form, AnswerForm::kNoDifference);
+  const std::string verdict = verdict_sentence(outcome);
+  EXPECT_TRUE(contains_words(verdict, "No difference found: all two reached 95 % in"));
+  EXPECT_TRUE(contains_words(verdict, "Five seeds can show a factor of"));
+  const std::optional<int> needed = seeds_needed(outcome.answer);
+  ASSERT_TRUE(needed);
+  EXPECT_TRUE(
+      contains_words(verdict, "for 1.2, about " + std::to_string(*needed) + " are needed."));
+  EXPECT_GT(*needed, 5);
+}
+
+TEST(Outcome, WithAMissedTargetNamesTheOnlyRowThatReachedIt) {
+  const Outcome outcome = of({all_reduce(1.0), reaching(async(1.0), 0)});
+  EXPECT_EQ(outcome.answer.form, AnswerForm::kMissed);
+  EXPECT_EQ(verdict_sentence(outcome),
+            "Use all-reduce: 5 of 5 runs reached 95 %, of the others none.");
+}
+
+// One run in five may fail by chance: Fisher's test has p = 1.
+TEST(Outcome, WithOneMissedRunIsNotDecided) {
+  const Outcome outcome = of({all_reduce(1.0), reaching(async(1.0), 4)});
+  EXPECT_EQ(outcome.answer.form, AnswerForm::kNotDecided);
+}
+
+TEST(Outcome, OfThreeSeedsIsNotDecided) {
+  std::vector<ComparedVariant> variants = {all_reduce(2.0), async(1.0)};
+  for (ComparedVariant& variant : variants) variant.runs.resize(3);
+  const Outcome outcome = of(std::move(variants));
+  EXPECT_EQ(verdict_sentence(outcome),
+            "Not decided: async was first, but 3 seeds cannot show a difference.");
+  EXPECT_EQ(next_sentence(outcome), "Next: --seeds 5 with the same --report.");
+}
+
+TEST(Outcome, OfAnUnreachedTargetHasNoAnswerYet) {
+  const Outcome outcome = of({reaching(all_reduce(1.0), 0), reaching(async(1.0), 0)});
+  EXPECT_EQ(verdict_sentence(outcome), "No answer yet: no strategy reached 95 % with all seeds.");
+}
+
+TEST(Outcome, OfABusyMachineHasNoAnswer) {
+  Comparison comparison = made_up_comparison({all_reduce(2.0), async(1.0)});
+  for (ComparedRun& run : comparison.variants[1].runs) run.result->others_cpu_share = 0.29;
+  const Outcome outcome = outcome_of("", std::move(comparison));
+  EXPECT_EQ(verdict_sentence(outcome), "No answer: other programs used up to 29 % of the CPUs.");
+}
+
+TEST(Outcome, SaysWhichVariantsEndedLessAccurate) {
+  const Outcome outcome =
+      of({all_reduce(1.0),
+          asynchronous(made_up_variant("parameter-server:async", 8, runs_of(1.0), kPoor))});
+  EXPECT_EQ(accuracy_sentence(outcome), "Accuracy: async ended 1.4 points below all-reduce.");
+}
+
+TEST(Outcome, WarnsOfUntunedRatesAndSpikesInFewWords) {
+  Outcome outcome = of({all_reduce(3.0), async(1.0)});
+  outcome.comparison.variants[0].runs[0].result->curve.back().accuracy = 0.9;
+  const std::vector<ShortWarning> warnings = short_warnings(outcome);
+  ASSERT_EQ(warnings.size(), 2U);
+  EXPECT_EQ(warnings[0].subject, "not tuned");
+  EXPECT_EQ(warnings[1].text, "1 of 10 runs fell below 95 % again later");
+  for (const ShortWarning& warning : warnings) EXPECT_LE(count_words(warning.text), 15U);
+}
+
+// The answer is understood at a glance: 180 words in all for four rows, the verdict in 30.
+TEST(Outcome, KeepsToItsBudgetsOfWords) {
+  for (const Outcome& outcome : {of({all_reduce(3.0), backup(2.0), async(1.0), ssp(1.5)}),
+                                 of({all_reduce(3.0), backup(2.0), async(1.0), ssp(1.001)}),
+                                 of({all_reduce(1.0), backup(1.001), async(1.002), ssp(1.003)}),
+                                 of({one_device(4.0), backup(1.001), async(1.002), ssp(1.003)})}) {
+    std::ostringstream out;
+    print_outcome(out, outcome);
+    EXPECT_LE(count_words(out.str()), 180U) << out.str();
+    EXPECT_LE(count_words(verdict_sentence(outcome)), kMostVerdictWords)
+        << verdict_sentence(outcome);
+    std::istringstream lines(out.str());
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::bench
