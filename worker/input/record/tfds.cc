@@ -57,7 +57,7 @@ std::filesystem::path version_folder(const std::filesystem::path& folder) {
                                 versions.size(), fmt::join(versions, ", ")));
 }
 
-std::string replaced(std::string text, std::string_view name, const std::string& value) {
+std::string filled_in(std::string text, std::string_view name, const std::string& value) {
   for (std::size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += value.size()) {
     text.replace(at, name.size(), value);
   }
@@ -71,9 +71,9 @@ std::vector<std::filesystem::path> shard_files(const std::filesystem::path& fold
   std::size_t found = 0;
   std::string first_missing;
   for (std::size_t i = 0; i < count; ++i) {
-    std::string name = replaced(pattern, "{SHARD_X_OF_Y}", fmt::format("{:05}-of-{:05}", i, count));
-    name = replaced(std::move(name), "{SHARD_INDEX}", fmt::format("{:05}", i));
-    name = replaced(std::move(name), "{NUM_SHARDS}", fmt::format("{:05}", count));
+    std::string name = filled_in(pattern, "{SHARD_X_OF_Y}", fmt::format("{:05}-of-{:05}", i, count));
+    name = filled_in(std::move(name), "{SHARD_INDEX}", fmt::format("{:05}", i));
+    name = filled_in(std::move(name), "{NUM_SHARDS}", fmt::format("{:05}", count));
     files.push_back(folder / name);
     if (is_there(files.back())) {
       ++found;
@@ -129,9 +129,9 @@ std::vector<TfdsSplit> read_splits(const std::filesystem::path& path, const nloh
     std::string pattern =
         entry.value("filepathTemplate", "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}");
     if (pattern.empty()) pattern = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}";
-    pattern = replaced(std::move(pattern), "{DATASET}", info.at("name").get<std::string>());
-    pattern = replaced(std::move(pattern), "{SPLIT}", split.name);
-    pattern = replaced(std::move(pattern), "{FILEFORMAT}", format);
+    pattern = filled_in(std::move(pattern), "{DATASET}", info.at("name").get<std::string>());
+    pattern = filled_in(std::move(pattern), "{SPLIT}", split.name);
+    pattern = filled_in(std::move(pattern), "{FILEFORMAT}", format);
     split.files = shard_files(folder, pattern, split.shard_lengths.size());
     splits.push_back(std::move(split));
   }
