@@ -62,12 +62,13 @@ void check_chunks(std::span<const std::byte> file, std::string_view name) {
     }
     const std::uint32_t length = big_endian_at(file, offset);
     const auto* const type = reinterpret_cast<const Bytef*>(file.data() + offset + 4);
-    const bool is_needed = (type[0] & 0x20U) == 0;
+    const bool is_end = std::memcmp(type, "IEND", 4) == 0;  // behind all pixels
+    const bool is_needed = (type[0] & 0x20U) == 0 && !is_end;
     if (is_needed && ::crc32(0, type, length + 4) != big_endian_at(file, offset + 8 + length)) {
       throw_image_error(name, offset, "wrong checksum of the PNG chunk");
     }
     offset += kFrameBytes + length;
-    if (std::memcmp(type, "IEND", 4) == 0) return;  // bytes behind the end do not matter
+    if (is_end) return;  // bytes behind the end do not matter
   }
 }
 

@@ -149,6 +149,8 @@ TEST(DamagedImage, MayHaveAWrongChecksumOfAPngChunkThatPixelsDoNotNeed) {
   const auto bytes = std::as_bytes(std::span(text));
   file.insert(file.begin() + kBehindHeader, bytes.begin(), bytes.end());
   EXPECT_EQ(decode(file), whole);
+  file.back() ^= std::byte{1};  // the checksum of IEND
+  EXPECT_EQ(decode(file), whole);
   file[8 + 8 + 13] ^= std::byte{1};  // the checksum of the header
   EXPECT_EQ(decode(file), std::nullopt);
 }
