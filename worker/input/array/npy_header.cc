@@ -158,8 +158,11 @@ void parse_type(std::string_view descr, const std::string& path, NpyHeader& head
       std::from_chars(type.data() + 1, end, size) == std::from_chars_result{end, std::errc()};
   if (!is_number || size > 32) {
     throw FileError(fmt::format(
-        "{}: its elements are of type '{}' ({}); expected numbers; convert it with NumPy", path,
-        descr, type.starts_with("O") ? "Python objects" : "no numbers"));
+        "{}: its elements are of type '{}' ({}); expected numbers; {}", path, descr,
+        type.starts_with("O") ? "Python objects" : "no numbers",
+        type.starts_with("U") || type.starts_with("S")
+            ? "number the words: " + numpy_conversion(path, "np.unique(a, return_inverse=True)[1]")
+            : "save the array again with NumPy as a.astype('float32')"));
   }
   header.type = type;
   header.item_bytes = size;

@@ -75,6 +75,10 @@ TEST(NpyHeader, RefusesElementsThatAreNoNumbers) {
               std::string::npos)
         << descr;
   }
+  EXPECT_NE(error_of(npy_bytes("<U5", "(6,)", Bytes(6)))
+                .find("number the words: python3 -c \"import numpy as np; f = 'x.npy'; a = "
+                      "np.load(f); np.save(f, np.unique(a, return_inverse=True)[1])\""),
+            std::string::npos);
   const std::string fields = "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (6,), }";
   EXPECT_NE(error_of_text(fields).find("a structured array"), std::string::npos);
 }
