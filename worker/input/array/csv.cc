@@ -159,8 +159,9 @@ Tables read_folder(const std::filesystem::path& dir, const CsvOptions& csv,
       const CsvColumns& layout = (train_has ? tables.train : other).layout;
       throw FileError(fmt::format(
           "{0} has a header, and {1} has none; give {1} the same one: ({2}; {3}) > NEW.csv", with,
-          without, filter_command(fmt::format("sed -n {}p", layout.header_line), with),
-          filter_command("cat", without)));
+          without,
+          filter_command(fmt::format("sed -n {}p", layout.header_line), with, layout.end_in_cr),
+          filter_command("cat", without, (train_has ? other : tables.train).layout.end_in_cr)));
     }
     const auto [found, expected] = std::ranges::mismatch(other.columns, tables.train.columns);
     if (found != other.columns.end() && expected != tables.train.columns.end()) {

@@ -21,12 +21,7 @@ namespace {
 
 using Fields = std::vector<std::string_view>;
 
-// Whether a field stands for a value that is missing.
-bool is_missing_value(std::string_view field) {
-  constexpr std::array<std::string_view, 12> kMissing = {"",  "na",  "n/a",  "nan", "null", "none",
-                                                         "?", "inf", "-inf", "-",   ".",    "nil"};
-  return std::ranges::find(kMissing, lower_case(field)) != kMissing.end();
-}
+constexpr std::string_view kCounts = "counts the columns";
 
 // Whether a field that is no number may be a name: a sample may have "5;2" or "$3".
 bool may_be_name(std::string_view field) {
@@ -73,30 +68,15 @@ FirstLine kind_of(const Fields& fields) {
   return counts && are_names ? FirstLine::kHeader : FirstLine::kSample;
 }
 
-// Returns the words of a name in lower case: "class" and "id" for "class_id" and for "classId".
-std::vector<std::string> words_of(std::string_view name) {
-  const auto at = [&](std::size_t i) {
-    return i < name.size() ? static_cast<unsigned char>(name[i]) : static_cast<unsigned char>(' ');
-  };
-  std::vector<std::string> words = {""};
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    const bool begins = i > 0 && std::isupper(at(i)) != 0 &&
-                        (std::isupper(at(i - 1)) == 0 || std::islower(at(i + 1)) != 0);
-    if (begins || std::isalnum(at(i)) == 0) words.emplace_back();
-    if (std::isalnum(at(i)) != 0) words.back() += name[i];
-  }
-  std::ranges::transform(words, words.begin(), lower_case);
-  return words;
-}
-
 // How likely the name of a column means the labels.
 enum class LabelName : std::uint8_t { kNo, kPossible, kCertain };
 
 LabelName label_name(std::string_view name) {
   constexpr std::array<std::string_view, 6> kCertain = {"label",   "labels", "class",
                                                         "classes", "target", "targets"};
-  constexpr std::array<std::string_view, 8> kPossible = {
-      "y", "species", "category", "categories", "outcome", "diagnosis", "digit", "variety"};
+  constexpr std::array<std::string_view, 10> kPossible = {
+      "y",         "species", "category", "categories", "outcome",
+      "diagnosis", "digit",   "variety",  "survived",   "quality"};
   const std::string lower = lower_case(name);
   if (std::ranges::find(kCertain, lower) != kCertain.end()) return LabelName::kCertain;
   if (std::ranges::find(kPossible, lower) != kPossible.end()) return LabelName::kPossible;
@@ -108,24 +88,6 @@ LabelName label_name(std::string_view name) {
   return LabelName::kNo;
 }
 
-// Refuses a line that may be a header of numbers or a sample. names: of the columns in a table that
-// a network was trained on; may be empty.
-[[noreturn]] void refuse_doubtful(const FirstCsvLine& line, const std::vector<std::string>& names) {
-  const std::string sample =
-      names.empty()
-          ? fmt::format(
-                "names before it: {} > NEW.csv",
-                filter_command(fmt::format("sed '{}{{h;s/[0-9][0-9]*/c&/g;G}}'", line.number),
-                               line.path))
-          : fmt::format("the header of the training before it: {}",
-                        shown_csv_field(fmt::format("{}", fmt::join(names, ","))));
-  throw UsageError(fmt::format(
-      "{}: line {} counts the columns, {}, as a header of numbers does; if it is a header, remove "
-      "it: {} > NEW.csv; if it is a sample, put {}",
-      line.path, line.number, shown_csv_field(fmt::format("{}", fmt::join(line.fields, ","))),
-      filter_command(fmt::format("sed {}d", line.number), line.path), sample));
-}
-
 // Chooses the columns of one table.
 class ColumnChooser {
  public:
@@ -135,8 +97,9 @@ class ColumnChooser {
         options_(options),
         flag_path_(options.data.empty() ? line.path : options.data) {
     columns_.count = line.fields.size();
+    columns_.end_in_cr = line.end_in_cr;
     const FirstLine kind = kind_of(line.fields);
-    if (kind == FirstLine::kDoubtful) refuse_doubtful(line, {});
+    if (kind == FirstLine::kDoubtful) refuse_first_line(line, kCounts, {});
     if (kind == FirstLine::kSample) return;
     columns_.header_line = line.number;
     columns_.header.assign(line.fields.begin(), line.fields.end());
@@ -230,7 +193,8 @@ class ColumnChooser {
             "--data: {0} column '{1}' of {2} may be {3}, by its name, or {4}, by its number; give "
             "the columns other names: {5} > NEW.csv",
             what, wanted, path_, columns_.text(column), columns_.text(number - 1),
-            filter_command(fmt::format("sed '{}s/[0-9][0-9]*/c&/g'", line_.number), path_)));
+            filter_command(fmt::format("sed '{}s/[0-9][0-9]*/c&/g'", line_.number), path_,
+                           line_.end_in_cr)));
       }
       return column;
     }
@@ -292,47 +256,43 @@ std::string CsvColumns::text(std::size_t column) const {
                         : fmt::format("field {} ({})", column + 1, shown_csv_field(header[column]));
 }
 
-bool means_label(std::string_view column_name) { return label_name(column_name) != LabelName::kNo; }
-
-std::vector<std::string> notes_on_row_names(const CsvTable& table, const std::string& path) {
-  constexpr std::size_t kFewestCountedRows = 10;
-  constexpr std::array<std::string_view, 4> kRowNames = {"id", "idx", "index", "uuid"};
-  std::vector<std::string> notes;
-  const CsvColumns& layout = table.layout;
-  const std::size_t features = layout.features.size();
-  const std::size_t rows = table.features.size() / features;
-  for (std::size_t i = 0; i < features; ++i) {
-    const std::size_t column = layout.features[i];
-    bool counts_rows = rows >= kFewestCountedRows;
-    for (std::size_t row = 0; counts_rows && row < rows; ++row) {
-      counts_rows =
-          table.features[row * features + i] == table.features[i] + static_cast<float>(row);
-    }
-    const bool is_id =
-        !layout.header.empty() &&
-        std::ranges::find(kRowNames, lower_case(layout.header[column])) != kRowNames.end();
-    if (!counts_rows && !is_id) continue;
-    notes.push_back(fmt::format(
-        "{}: {} {}, and the network learns from it; if it says nothing about a sample, remove it: "
-        "{} > NEW.csv",
-        path, layout.text(column), counts_rows ? "counts the rows" : "names the rows",
-        filter_command(fmt::format("cut -d, -f{} --complement", column + 1), path)));
-  }
-  return notes;
+void refuse_first_line(const FirstCsvLine& line, std::string_view what_it_does,
+                       const std::vector<std::string>& names) {
+  const std::string sample =
+      names.empty()
+          ? fmt::format(
+                "names before it: {} > NEW.csv",
+                filter_command(fmt::format("sed '{}{{h;s/[0-9][0-9]*/c&/g;G}}'", line.number),
+                               line.path, line.end_in_cr))
+          : fmt::format("the header of the training before it: {}",
+                        shown_csv_field(fmt::format("{}", fmt::join(names, ","))));
+  throw UsageError(fmt::format(
+      "{}: line {} {}, {}, as a header of numbers does; if it is a header, remove it: {} > "
+      "NEW.csv; if it is a sample, put {}",
+      line.path, line.number, what_it_does,
+      shown_csv_field(fmt::format("{}", fmt::join(line.fields, ","))),
+      filter_command(fmt::format("sed {}d", line.number), line.path, line.end_in_cr), sample));
 }
+
+bool means_label(std::string_view column_name) { return label_name(column_name) != LabelName::kNo; }
 
 CsvColumns choose_csv_columns(const FirstCsvLine& line, const CsvOptions& options,
                               std::vector<std::string>& notes) {
   return ColumnChooser(line, options).choose(notes);
 }
 
+std::vector<std::string> header_for(const CsvColumns& trained, std::size_t count) {
+  if (trained.header.empty() || count == trained.count) return trained.header;
+  std::vector<std::string> names;
+  for (const std::size_t feature : trained.features) names.push_back(trained.header[feature]);
+  return names;
+}
+
 CsvColumns find_csv_columns(const FirstCsvLine& line, const CsvColumns& trained) {
   const Fields& fields = line.fields;
   CsvColumns found{.count = fields.size()};
-  std::vector<std::string> names;
-  for (const std::size_t feature : trained.features) {
-    if (!trained.header.empty()) names.push_back(trained.header[feature]);
-  }
+  found.end_in_cr = line.end_in_cr;
+  const std::vector<std::string> names = header_for(trained, trained.features.size());
   const auto by_place = places_by_count(fields.size(), trained);
   const auto by_name = names.empty() ? std::nullopt : places_of(names, fields);
   const bool is_same = !names.empty() && (std::ranges::equal(fields, trained.header) ||
@@ -345,7 +305,7 @@ CsvColumns find_csv_columns(const FirstCsvLine& line, const CsvColumns& trained)
   const bool is_doubtful =
       kind == FirstLine::kDoubtful || (kind == FirstLine::kHeader && has_label_name);
   if (by_place && is_doubtful && !is_header) {
-    refuse_doubtful(line, fields.size() == trained.count ? trained.header : names);
+    refuse_first_line(line, kCounts, header_for(trained, fields.size()));
   }
   if (is_header) {
     found.header_line = line.number;

@@ -11,13 +11,13 @@
 namespace syncopate {
 
 struct CsvOptions;
-struct CsvTable;
 
 // The first line of a file that has text.
 struct FirstCsvLine {
   const std::vector<std::string_view>& fields;
   std::int64_t number = 1;  // in the file, from 1 on
   const std::string& path;  // of the file, for messages
+  bool end_in_cr = false;   // the lines of the file
 };
 
 struct CsvColumns {
@@ -26,6 +26,7 @@ struct CsvColumns {
   std::vector<std::size_t> features;  // numbers of columns, from 0 on, in the order of the input
   std::vector<std::size_t> targets;   // or the column of labels
   std::int64_t header_line = 0;       // its number in the file at hand; 0: that has no header
+  bool end_in_cr = false;             // the lines of the file at hand
 
   // Returns "field 3 (width)", or "field 3" without a header.
   std::string text(std::size_t column) const;
@@ -40,9 +41,11 @@ CsvColumns choose_csv_columns(const FirstCsvLine& line, const CsvOptions& option
 // Whether the name of a column says that it has labels or targets, such as "Class" or "y".
 bool means_label(std::string_view column_name);
 
-// Returns what the user should know of features that number or name the rows of a table. path: of
-// its file.
-std::vector<std::string> notes_on_row_names(const CsvTable& table, const std::string& path);
+// Refuses a line that may be a header of numbers or a sample, because of what it does: "counts the
+// columns". names: of the columns in a table that a network was trained on; may be empty. Throws
+// UsageError.
+[[noreturn]] void refuse_first_line(const FirstCsvLine& line, std::string_view what_it_does,
+                                    const std::vector<std::string>& names);
 
 // Returns the columns of a table that a network predicts from: those of these names, in a table
 // with a header; else those at the places that they had in training, in a table of as many columns,
@@ -50,6 +53,10 @@ std::vector<std::string> notes_on_row_names(const CsvTable& table, const std::st
 // only if it has these names. Throws UsageError if there are no such columns, and for a line that
 // may be a header of numbers or a sample.
 CsvColumns find_csv_columns(const FirstCsvLine& line, const CsvColumns& trained);
+
+// Returns the header that a table of so many columns may have for a network trained on these; empty
+// without a header in training.
+std::vector<std::string> header_for(const CsvColumns& trained, std::size_t count);
 
 // Converts columns to JSON text for a checkpoint, and back. Parsing throws FileError for text in
 // another form.

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/lower_case.h"
 
 namespace syncopate {
 namespace {
@@ -68,7 +70,8 @@ std::optional<std::string_view> CsvLines::next() {
     ++num_lines_;
   }
   begin_ = end == std::string::npos ? text_.size() : end + 1;
-  if (line.ends_with('\r')) line.remove_suffix(1);
+  while (line.ends_with('\r')) line.remove_suffix(1);
+  require_one_kind_of_ends(line);
   // A byte order mark, which spreadsheets write.
   if (number_ == 1 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
   return line;
@@ -100,6 +103,14 @@ void CsvLines::refill() {
   if (bytes_ == 0) examine_start();
   bytes_ += static_cast<std::int64_t>(got);
   if (on_progress_ && bytes_ - reported_ >= kProgressBytes) on_progress_(reported_ = bytes_);
+}
+
+void CsvLines::require_one_kind_of_ends(std::string_view line) const {
+  if (find_outside_quotes(line, end_in_cr() ? "\n"sv : "\r"sv) == std::string_view::npos) return;
+  throw FileError(fmt::format(
+      "{}, line {}: some lines end with CR and others with LF; expected one kind of ends; give "
+      "all of them LF: {} > NEW.csv",
+      path_, number_, filter_command("cat", path_, true)));
 }
 
 void CsvLines::examine_start() {
@@ -165,7 +176,21 @@ const std::vector<std::string_view>& CsvSplitter::split(std::string_view line,
   return fields_;
 }
 
+std::size_t find_outside_quotes(std::string_view line, std::string_view letters) {
+  bool in_quotes = false;
+  std::size_t at = line.find_first_of(letters);
+  if (at == std::string_view::npos) return at;
+  for (std::size_t quote = 0; at != std::string_view::npos;
+       at = line.find_first_of(letters, at + 1)) {
+    for (; quote < at; ++quote) in_quotes ^= line[quote] == '"';
+    if (!in_quotes) break;
+  }
+  return at;
+}
+
 std::optional<double> parse_csv_number(std::string_view field) {
+  if (field.size() == 4 && lower_case(field) == "true") return 1.0;
+  if (field.size() == 5 && lower_case(field) == "false") return 0.0;
   if (field.starts_with('+') && !field.starts_with("+-")) field.remove_prefix(1);
   double value = 0.0;
   const char* const end = field.data() + field.size();
@@ -174,15 +199,24 @@ std::optional<double> parse_csv_number(std::string_view field) {
   return value;
 }
 
-std::string filter_command(std::string_view filter, const std::string& path) {
+std::string filter_command(std::string_view filter, const std::string& path, bool end_in_cr) {
   std::string quoted = "'";
   for (const char letter : path) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
   quoted += "'";
-  const char* const unpack = path.ends_with(".gz")    ? "zcat "
-                             : path.ends_with(".zst") ? "zstdcat "
-                                                      : nullptr;
-  if (unpack == nullptr) return fmt::format("{} {}", filter, quoted);
-  return unpack + quoted + (filter == "cat" ? "" : fmt::format(" | {}", filter));
+  const std::string unpack = path.ends_with(".gz")    ? "zcat " + quoted
+                             : path.ends_with(".zst") ? "zstdcat " + quoted
+                                                      : "";
+  if (unpack.empty() && !end_in_cr) return fmt::format("{} {}", filter, quoted);
+  const std::string replace = !end_in_cr       ? ""
+                              : unpack.empty() ? "tr '\\r' '\\n' < " + quoted
+                                               : " | tr '\\r' '\\n'";
+  return unpack + replace + (filter == "cat" ? "" : fmt::format(" | {}", filter));
+}
+
+bool is_missing_value(std::string_view field) {
+  constexpr std::array<std::string_view, 12> kMissing = {"",  "na",  "n/a",  "nan", "null", "none",
+                                                         "?", "inf", "-inf", "-",   ".",    "nil"};
+  return std::ranges::find(kMissing, lower_case(field)) != kMissing.end();
 }
 
 std::string shown_csv_field(std::string_view field) {

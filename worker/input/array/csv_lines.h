@@ -24,8 +24,10 @@ class CsvLines {
            std::function<void(std::int64_t bytes)> on_progress);
 
   // Returns the next line, which is valid until the next call; nothing at the end of the data.
-  // Throws FileError: a line without end, UTF-16, a file that is no text.
+  // Throws FileError: a line without end, ends of both kinds, UTF-16, a file that is no text.
   std::optional<std::string_view> next();
+  // Whether lines end with CR, which shell commands do not take for an end.
+  bool end_in_cr() const noexcept { return end_of_line_ == '\r'; }
   std::int64_t number() const noexcept { return number_; }  // of the latest line, from 1 on
 
  private:
@@ -34,6 +36,7 @@ class CsvLines {
   std::size_t find_end(std::size_t from);
   void refill();
   void examine_start();
+  void require_one_kind_of_ends(std::string_view line) const;
 
   ByteStream& stream_;
   const std::string path_;
@@ -64,12 +67,20 @@ class CsvSplitter {
   std::deque<std::string> unquoted_;  // the fields that are not as in the line
 };
 
-// Returns the number that is all of a field; nothing if there is none. Infinity and NaN are none.
+// Returns the number that is all of a field; nothing if there is none. True and False, in any case,
+// are 1 and 0. Infinity and NaN are no numbers.
 std::optional<double> parse_csv_number(std::string_view field);
 
-// Returns a shell command that filters the lines of a file, which is unpacked first if its name
-// says that it is packed: "sed 1d 'FILE'", or "zcat 'FILE.gz' | sed 1d".
-std::string filter_command(std::string_view filter, const std::string& path);
+// Returns the place of the first of these letters that is not in a quoted field; npos: none.
+std::size_t find_outside_quotes(std::string_view line, std::string_view letters);
+
+// Returns a shell command that filters the lines of a file: "sed 1d 'FILE'", or, for a name of a
+// packed file, "zcat 'FILE.gz' | sed 1d". end_in_cr: the ends of its lines are replaced first.
+std::string filter_command(std::string_view filter, const std::string& path,
+                           bool end_in_cr = false);
+
+// Whether a field stands for a value that is missing: empty, "NA", "?".
+bool is_missing_value(std::string_view field);
 
 // Returns the start of a field for a message, without control characters.
 std::string shown_csv_field(std::string_view field);

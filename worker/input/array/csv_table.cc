@@ -11,11 +11,15 @@
 #include "models/base/errors.h"
 #include "worker/input/array/class_labels.h"
 #include "worker/input/array/csv_lines.h"
+#include "worker/input/array/csv_notes.h"
 
 namespace syncopate {
 namespace {
 
 using FieldList = std::vector<std::string_view>;
+
+constexpr std::string_view kWanted = "expected numbers separated by commas, one of them the label";
+constexpr std::string_view kOtherSeparators = ";\t|";
 
 // What a table is read for.
 enum class Reading : std::uint8_t { kClasses, kNumbers, kPrediction };
@@ -32,11 +36,18 @@ class CsvParser {
         choose_(std::move(choose)),
         splitter_(path) {}
 
-  void add_line(std::string_view line, std::int64_t number) {
+  // end_in_cr: the lines of the file.
+  void add_line(std::string_view line, std::int64_t number, bool end_in_cr) {
     if (line.find_first_not_of(" \t\r\n") == std::string_view::npos) return;
     line_number_ = number;
-    const FieldList& fields = splitter_.split(line, number);
     const bool is_first = columns_.count == 0;
+    if (is_first) {
+      columns_.end_in_cr = end_in_cr;
+      const bool has_comma = find_outside_quotes(line, ",") != std::string_view::npos;
+      const std::size_t other = find_outside_quotes(line, kOtherSeparators);
+      if (!has_comma && other != std::string_view::npos) throw error(no_comma_but(line[other]));
+    }
+    const FieldList& fields = splitter_.split(line, number);
     if (is_first && line == "sep=,") return;  // a line for spreadsheets
     if (is_first) {
       begin_table(line, fields);
@@ -76,49 +87,109 @@ class CsvParser {
 
   void begin_table(std::string_view line, const FieldList& fields) {
     if (fields.size() < 2) require_commas(line);
-    columns_ = choose_({fields, line_number_, path_});
+    columns_ = choose_({fields, line_number_, path_, columns_.end_in_cr});
     table_.num_features = static_cast<std::int64_t>(columns_.features.size());
     if (reading_ == Reading::kNumbers) {
       table_.targets.numbers_per_sample = static_cast<std::int64_t>(columns_.targets.size());
     }
   }
 
+  std::string filter(std::string_view command) const {
+    return filter_command(command, path_, columns_.end_in_cr);
+  }
+
+  // Returns the command for a file with another separator. Numbers between semicolons have decimal
+  // commas in many countries.
+  std::string with_commas(char separator) const {
+    return "convert the file: " +
+           filter(separator == ';'    ? "sed 's/,/./g; s/;/,/g'"
+                  : separator == '\t' ? "sed 's/\\t/,/g'"
+                  : separator == ' '  ? "sed 's/^ *//; s/ *$//; s/  */,/g'"
+                                      : fmt::format("sed 's/{}/,/g'", separator)) +
+           " > NEW.csv";
+  }
+
+  std::string no_comma_but(char separator) const {
+    return fmt::format("no comma, but {}; {}; {}",
+                       separator == '\t'  ? "'a tab'"
+                       : separator == ' ' ? "blanks"
+                                          : fmt::format("'{}'", separator),
+                       kWanted, with_commas(separator));
+  }
+
   // Throws FileError unless a line of one field may be meant so.
   void require_commas(std::string_view line) const {
-    constexpr std::string_view kWanted =
-        "expected numbers separated by commas, one of them the label";
-    const std::size_t other = line.find_first_of(";\t");
     if (line.starts_with('#')) {
-      throw error(fmt::format("a comment; {}; remove it: {} > NEW.csv", kWanted,
-                              filter_command("sed '/^#/d'", path_)));
+      throw error(
+          fmt::format("a comment; {}; remove it: {} > NEW.csv", kWanted, filter("sed '/^#/d'")));
     }
-    const bool has_blank = line.find(' ') != std::string_view::npos;
-    if (other == std::string_view::npos && !has_blank) {
-      if (reading_ == Reading::kPrediction) return;
-      throw error(fmt::format("no comma; {}", kWanted));
+    if (line.find(' ') != std::string_view::npos) throw error(no_comma_but(' '));
+    if (reading_ != Reading::kPrediction) throw error(fmt::format("no comma; {}", kWanted));
+  }
+
+  // Returns the start of an awk program for the lines below the header. number: "NR" or "FNR".
+  std::string awk_start(std::string_view number) const {
+    return columns_.header_line > 0 ? fmt::format("{}>{}&&NF>1", number, columns_.header_line)
+                                    : "NF>1";
+  }
+
+  // Returns the command that numbers the words of a column.
+  std::string numbering(std::size_t column) const {
+    constexpr std::string_view kProgram =
+        "awk -F, -v OFS=, '{0}{{if(!(${1} in n))n[${1}]=k++;${1}=n[${1}]}}";
+    if (data_ == path_) {
+      return filter(fmt::format(kProgram, awk_start("NR"), column + 1) + "1'") + " > NEW.csv";
     }
-    // Numbers between semicolons have decimal commas in many countries.
-    const auto [what, command] = other == std::string_view::npos
-                                     ? std::pair("blanks", "s/^ *//; s/ *$//; s/  */,/g")
-                                 : line[other] == ';' ? std::pair("';'", "s/,/./g; s/;/,/g")
-                                                      : std::pair("'a tab'", "s/\\t/,/g");
-    throw error(fmt::format("no comma, but {}; {}; convert the file: {} > NEW.csv", what, kWanted,
-                            filter_command(fmt::format("sed '{}'", command), path_)));
+    // The files of a folder have the same numbers.
+    return filter_command(
+               fmt::format(kProgram, awk_start("FNR"), column + 1) + "{print>(FILENAME\".new\")}'",
+               data_) +
+           "/*.csv, which writes FILE.csv.new";
+  }
+
+  // Returns what to do about a field that is no number. A comma in a field confuses the tools.
+  std::string cure(const FieldList& fields, std::size_t column, bool is_first) const {
+    const std::string_view field = fields[column];
+    const std::size_t other = field.find_first_of(kOtherSeparators);
+    if (is_first && other != std::string_view::npos) return "; " + with_commas(field[other]);
+    const bool is_word = !field.empty() && std::isalpha(static_cast<unsigned char>(field[0])) != 0;
+    std::string text;
+    // Words in the first line may be those of a header with numbers.
+    if (is_first && is_word && !is_missing_value(field)) {
+      text = fmt::format("; if the line is a header, remove it: {} > NEW.csv",
+                         filter(fmt::format("sed {}d", line_number_)));
+    }
+    if (std::ranges::any_of(fields, [](std::string_view each) {
+          return each.find_first_of(",\"\n") != std::string_view::npos;
+        })) {
+      return text;
+    }
+    if (is_missing_value(field)) {
+      return fmt::format(
+          "; remove such lines: {} > NEW.csv",
+          filter(field.empty() ? fmt::format("awk -F, '${}~/[^ \"\\r]/'", column + 1)
+                               : fmt::format("awk -F, '${}!=\"{}\"'", column + 1, field)));
+    }
+    if (reading_ == Reading::kPrediction) return text;
+    const bool is_label = std::ranges::find(columns_.targets, column) != columns_.targets.end();
+    if (!is_label) {
+      text += fmt::format("; leave the column out: {} > NEW.csv",
+                          filter(fmt::format("cut -d, -f{} --complement", column + 1)));
+    }
+    if (is_word && (!is_label || reading_ == Reading::kClasses)) {
+      text += (is_label ? "; number the words: " : ", or number its words: ") + numbering(column);
+    }
+    return text;
   }
 
   double value_in(const FieldList& fields, std::size_t column, bool is_first,
                   std::string_view expected) const {
     const std::string_view field = fields[column];
     if (const std::optional<double> value = parse_csv_number(field)) return *value;
-    // Words in the first line may be those of a header with numbers.
-    const bool is_word =
-        is_first && !field.empty() && std::isalpha(static_cast<unsigned char>(field[0])) != 0;
-    throw error(fmt::format(
-        "{} {}; expected {}{}", columns_.text(column),
-        field.empty() ? "is empty" : fmt::format("is '{}'", shown_csv_field(field)), expected,
-        is_word ? fmt::format("; if the line is a header, remove it: {} > NEW.csv",
-                              filter_command(fmt::format("sed {}d", line_number_), path_))
-                : ""));
+    throw error(
+        fmt::format("{} {}; expected {}{}", columns_.text(column),
+                    field.empty() ? "is empty" : fmt::format("is '{}'", shown_csv_field(field)),
+                    expected, cure(fields, column, is_first)));
   }
 
   float number_in(const FieldList& fields, std::size_t column, bool is_first,
@@ -132,7 +203,9 @@ class CsvParser {
   void add_label(const FieldList& fields, std::size_t column, bool is_first) {
     const double value =
         value_in(fields, column, is_first,
-                 "the number of a class, from 0 on; another column is named by csv:FILE:COLUMN");
+                 fmt::format("the number of a class, from 0 on, in this column or in another: "
+                             "csv:{}:COLUMN",
+                             data_));
     const double whole = std::trunc(value);
     if (whole != value || value < 0 || value > kLargestLabel) {
       throw error(fmt::format(
@@ -156,9 +229,28 @@ class CsvParser {
 
 CsvTable parse_lines(CsvLines& lines, CsvParser& parser) {
   while (const std::optional<std::string_view> line = lines.next()) {
-    parser.add_line(*line, lines.number());
+    parser.add_line(*line, lines.number(), lines.end_in_cr());
   }
   return std::move(parser).finish();
+}
+
+// Refuses the first sample of a table if it may be a header of numbers. line: its number. names:
+// those that a table to predict from may have.
+void require_sample_first(const CsvTable& table, std::int64_t line, const std::string& path,
+                          const std::vector<std::string>& names) {
+  if (!first_sample_may_be_header(table)) return;
+  const CsvColumns& layout = table.layout;
+  std::vector<std::string> texts(layout.count);
+  const auto put = [&](const std::vector<std::size_t>& columns, const auto& values) {
+    for (std::size_t i = 0; i < columns.size() && !values.empty(); ++i) {
+      texts[columns[i]] = fmt::format("{}", values[i]);
+    }
+  };
+  put(layout.features, table.features);
+  put(layout.targets, table.targets.labels);
+  put(layout.targets, table.targets.numbers);
+  const FieldList fields(texts.begin(), texts.end());
+  refuse_first_line({fields, line, path, layout.end_in_cr}, "differs from all lines below", names);
 }
 
 }  // namespace
@@ -167,20 +259,30 @@ CsvTable read_csv(ByteStream& stream, const std::string& path, const CsvOptions&
   std::vector<std::string> notes;
   CsvLines lines(stream, path, options.on_progress);
   const Reading reading = options.target_columns.empty() ? Reading::kClasses : Reading::kNumbers;
+  std::int64_t first_line = 0;
   CsvParser parser(path, options.data, reading, [&](const FirstCsvLine& line) {
+    first_line = line.number;
     return choose_csv_columns(line, options, notes);
   });
   CsvTable table = parse_lines(lines, parser);
+  require_sample_first(table, first_line, path, {});
   table.notes = std::move(notes);
-  for (std::string& note : notes_on_row_names(table, path)) table.notes.push_back(std::move(note));
+  for (std::string& note : notes_on_columns(table, path, options)) {
+    table.notes.push_back(std::move(note));
+  }
   return table;
 }
 
 CsvTable read_csv_features(ByteStream& stream, const std::string& path, const CsvColumns& trained) {
   CsvLines lines(stream, path, {});
-  CsvParser parser(path, "", Reading::kPrediction,
-                   [&](const FirstCsvLine& line) { return find_csv_columns(line, trained); });
-  return parse_lines(lines, parser);
+  std::int64_t first_line = 0;
+  CsvParser parser(path, "", Reading::kPrediction, [&](const FirstCsvLine& line) {
+    first_line = line.number;
+    return find_csv_columns(line, trained);
+  });
+  CsvTable table = parse_lines(lines, parser);
+  require_sample_first(table, first_line, path, header_for(trained, table.layout.count));
+  return table;
 }
 
 }  // namespace syncopate

@@ -1,5 +1,6 @@
 #include "worker/input/array/csv_table.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -80,8 +81,9 @@ TEST(CsvTable, AsksWhereAnotherColumnIsNamedLikeLabels) {
 }
 
 TEST(CsvTable, AsksInAnyCaseAndForOtherNamesOfLabels) {
-  for (const std::string name : {"Label", "CLASS", "Target", "y", "Y", "species", "class_id",
-                                 "labelId", "isLabel", "classID", "IDClass", "yTrue", "label1"}) {
+  for (const std::string name :
+       {"Label", "CLASS", "Target", "y", "Y", "species", "class_id", "labelId", "isLabel",
+        "Survived", "quality", "classID", "IDClass", "yTrue", "label1"}) {
     EXPECT_EQ(error_of(name + ",f1,f2\n0,1,2\n"),
               "--data csv:t.csv: the labels are the last column, 'f2', and the header has '" +
                   name + "', too; give csv:t.csv:" + name + " or csv:t.csv:f2");
@@ -158,9 +160,10 @@ TEST(CsvTable, RefusesAFirstLineThatMayBeAHeaderOfNumbers) {
   EXPECT_EQ(read("1,0\n5,1\n").targets.size(), 2);
   EXPECT_EQ(read("0,0,1\n").targets.size(), 1);
   EXPECT_EQ(error_of("2019,2021,price\n5,6,7\n"),
-            "t.csv, line 1: field 3 is 'price'; expected the number of a class, from 0 on; another "
-            "column is named by csv:FILE:COLUMN; if the line is a header, remove it: sed 1d "
-            "'t.csv' > NEW.csv");
+            "t.csv, line 1: field 3 is 'price'; expected the number of a class, from 0 on, in this "
+            "column or in another: csv:t.csv:COLUMN; if the line is a header, remove it: sed 1d "
+            "'t.csv' > NEW.csv; number the words: awk -F, -v OFS=, "
+            "'NF>1{if(!($3 in n))n[$3]=k++;$3=n[$3]}1' 't.csv' > NEW.csv");
 }
 
 // The first line with text is not always line 1, and the file may be packed.
@@ -207,6 +210,98 @@ TEST(CsvTable, GivesCommandsThatUnpackAPackedFile) {
       << table.notes[0];
 }
 
+// Twelve samples of a label that is 0 or 1 and four features between -1 and 1 in no order.
+std::string mixed_rows(bool with_label = true) {
+  std::string text;
+  for (int i = 0; i < 12; ++i) {
+    text += fmt::format("0.{},-0.{},0.5{},-0.{}{}\n", i % 7, i % 5, i % 3, i % 2,
+                        with_label ? fmt::format(",{}", i % 2) : "");
+  }
+  return text;
+}
+
+TEST(CsvTable, RefusesAFirstLineOfOtherNumbersThatDiffersFromAllLinesBelow) {
+  EXPECT_EQ(error_of("400.1,410.2,420.3,430.4,440.0\n" + mixed_rows()),
+            "t.csv: line 1 differs from all lines below, 400.1,410.2,420.3,430.4,440, as a header "
+            "of numbers does; if it is a header, remove it: sed 1d 't.csv' > NEW.csv; if it is a "
+            "sample, put names before it: sed '1{h;s/[0-9][0-9]*/c&/g;G}' 't.csv' > NEW.csv");
+  for (const char* header :
+       {"10,20,30,40,50", "0,1,2,4,5", "4,3,2,1,0", "400.5,410.5,420.5,9e2,0", "-4,-3,-2,-1,0"}) {
+    EXPECT_NE(error_of(std::string(header) + "\n" + mixed_rows()).find("line 1 differs from all"),
+              std::string::npos)
+        << header;
+    EXPECT_NE(error_of(std::string(header) + "\n" + mixed_rows(), {.target_columns = {"5"}})
+                  .find("line 1 differs from all"),
+              std::string::npos)
+        << header;
+  }
+  const std::string named = "c400,c410,c420,c430,c440\n400,410,420,430,440\n" + mixed_rows();
+  EXPECT_EQ(read(named).targets.size(), 13);
+}
+
+TEST(CsvTable, TakesAFirstSampleThatIsLikeOthers) {
+  // An outlier, and a rare class.
+  for (const char* sample : {"9,-9,9,-9,0", "0.1,-0.1,0.5,0,9"}) {
+    EXPECT_EQ(read(std::string(sample) + "\n" + mixed_rows()).targets.size(), 13) << sample;
+  }
+  // The only one of 41 samples whose features rise.
+  std::string text = "0,1,2,5,0\n";
+  for (int i = 0; i < 40; ++i) {
+    text += fmt::format("{},{},{},{},{}\n", i % 7, i * 3 % 7, i * 5 % 7, i * 2 % 7, i % 2);
+  }
+  EXPECT_EQ(read(text).targets.size(), 41);
+  // All lines rise, and each has a number of its own as the target.
+  std::string rising;
+  for (int i = 20; i > 0; --i) rising += fmt::format("{},{},{},{}\n", i, 2 * i, 3 * i, i % 2);
+  EXPECT_EQ(read(rising).targets.size(), 20);
+  EXPECT_EQ(read("10,20,30,40,50\n1,0,1,0,1\n").targets.size(), 2) << "few samples say too little";
+}
+
+TEST(CsvTable, NamesAnotherColumnThatLooksLikeClasses) {
+  const auto notes_of = [](const std::string& header, int first_classes, int second_classes,
+                           const CsvOptions& options = {}) {
+    std::string text = header;
+    for (int i = 0; i < 60; ++i) {
+      text += fmt::format("{},{}.5,{},{}\n", i / 4 % first_classes, i * i % 23,
+                          second_classes == 0 ? i * i : i / 7 % second_classes, i % 2);
+    }
+    return read(text, options).notes;
+  };
+  using Notes = std::vector<std::string>;
+  EXPECT_EQ(notes_of("", 3, 0),
+            (Notes{"t.csv: the labels are field 4, the last, and field 1 looks like classes up to "
+                   "2, too; if it has the labels: --data csv:t.csv:1"}));
+  EXPECT_EQ(notes_of("is_spam,a,b,c\n", 2, 0, {.data = "DIR"}),
+            (Notes{"t.csv: the labels are field 4 (c), the last, and field 1 (is_spam) looks like "
+                   "classes up to 1, too; if it has the labels: --data csv:DIR:is_spam"}));
+  EXPECT_EQ(notes_of("is_spam,a,b,label\n", 2, 0), Notes{}) << "the header names the label";
+  EXPECT_EQ(notes_of("", 2, 0, {.label_column = "4"}), Notes{}) << "the user names the label";
+  EXPECT_EQ(notes_of("", 2, 3), Notes{}) << "one of several features of small whole numbers";
+  EXPECT_EQ(notes_of("", 7, 0), Notes{}) << "fewer than ten samples of a number";
+}
+
+TEST(CsvTable, NamesLabelsThatAreOneHot) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "t.csv").string();
+  const std::string four = "0.5,1,0,0\n1,0,0,1\n1,0,1,0\n2,1,0,0\n";
+  for (const std::string header : {"a,l0,l1,l2\n", ""}) {
+    const std::string text = header + four + four + four;
+    write_file(path, Bytes(text.begin(), text.end()));
+    const CsvTable table = read(text, {}, path);
+    ASSERT_EQ(table.notes.size(), 1U) << header;
+    EXPECT_NE(table.notes[0].find(" are one-hot labels, and the network learns the last of them"),
+              std::string::npos)
+        << table.notes[0];
+    const std::string command = command_in(table.notes[0], "column of them: ", " > NEW.csv");
+    const std::string merged = "0.5,0\n1,2\n1,1\n2,0\n";
+    EXPECT_EQ(output_of(command), (header.empty() ? "" : "a,label\n") + merged + merged + merged)
+        << command;
+  }
+  std::string flags = "a,is_old,is_ill\n";
+  for (int i = 0; i < 20; ++i) flags += fmt::format("{}.5,{},{}\n", i * i, i / 2 % 2, i % 2);
+  EXPECT_EQ(read(flags, {.label_column = "is_ill"}).notes.size(), 0U);
+}
+
 TEST(CsvTable, AsksWhichColumnANumberThatIsANameMeans) {
   EXPECT_EQ(
       error_of("0,1,2,x\n5,6,7,8\n", {.target_columns = {"2"}}),
@@ -216,8 +311,46 @@ TEST(CsvTable, AsksWhichColumnANumberThatIsANameMeans) {
 
 TEST(CsvTable, SaysHowToNumberClassesThatAreWords) {
   EXPECT_EQ(error_of("1,0\n1,versicolor\n"),
-            "t.csv, line 2: field 2 is 'versicolor'; expected the number of a class, from 0 on; "
-            "another column is named by csv:FILE:COLUMN");
+            "t.csv, line 2: field 2 is 'versicolor'; expected the number of a class, from 0 on, in "
+            "this column or in another: csv:t.csv:COLUMN; number the words: awk -F, -v OFS=, "
+            "'NF>1{if(!($2 in n))n[$2]=k++;$2=n[$2]}1' 't.csv' > NEW.csv");
+  const TemporaryFolder folder;
+  const auto put = [&](const char* name, const std::string& text) {
+    const std::string path = (folder.path() / name).string();
+    write_file(path, Bytes(text.begin(), text.end()));
+    return path;
+  };
+  const std::string text = "a,species\r\n1,no\r\n2,\"yes\"\r\n\r\n3,no\r\n";
+  const std::string path = put("train.csv", text);
+  const std::string error = error_of(text, {}, path);
+  const std::string command = command_in(error, "number the words: ", " > NEW.csv");
+  EXPECT_EQ(read(output_of(command)).targets.labels, (Labels{0, 1, 0})) << command;
+  // The files of a folder number the words alike.
+  put("test.csv", "a,species\n1,yes\n");
+  const std::string both = command_in(error_of(text, {.data = folder.path().string()}, path),
+                                      "number the words: ", ", which writes FILE.csv.new");
+  output_of(both);
+  const std::string test = output_of("cat '" + folder.path().string() + "/test.csv.new'");
+  const std::string train = output_of("cat '" + path + ".new'");
+  EXPECT_NE(read(test).targets.labels[0], read(train).targets.labels[0]) << both << train << test;
+  // A comma inside a field would break the command.
+  EXPECT_EQ(error_of("1,\"a,b\"\n").find("awk"), std::string::npos);
+}
+
+TEST(CsvTable, SaysWhatToDoAboutAFeatureThatIsNoNumber) {
+  EXPECT_EQ(error_of("a,sex,label\n1,f,0\n"),
+            "t.csv, line 2: field 2 (sex) is 'f'; expected a finite number; leave the column out: "
+            "cut -d, -f2 --complement 't.csv' > NEW.csv, or number its words: awk -F, -v OFS=, "
+            "'NR>1&&NF>1{if(!($2 in n))n[$2]=k++;$2=n[$2]}1' 't.csv' > NEW.csv");
+  EXPECT_EQ(error_of("day,label\n2020-01-01,0\n"),
+            "t.csv, line 2: field 1 (day) is '2020-01-01'; expected a finite number; leave the "
+            "column out: cut -d, -f1 --complement 't.csv' > NEW.csv");
+}
+
+TEST(CsvTable, TakesTrueAndFalseForNumbers) {
+  const CsvTable table = read("a,b,label\n1,True,False\n2,false,TRUE\n");
+  EXPECT_EQ(table.features, (Features{1, 1, 2, 0}));
+  EXPECT_EQ(table.targets.labels, (Labels{0, 1}));
 }
 
 TEST(CsvTable, MayHaveQuotesBlanksAndOtherEndsOfLines) {
@@ -253,6 +386,41 @@ TEST(CsvTable, MayHaveLinesThatEndWithCarriageReturns) {
   EXPECT_EQ(read(text).targets.size(), 100000);
 }
 
+TEST(CsvTable, NamesLinesThatEndWithCarriageReturnsInFrontOfOthers) {
+  for (const std::string text :
+       {"a,b,label\r1,2,0\n2,3,1\n", "\"a\",b,label\r1,2,0\r\n2,3,1\r\n"}) {
+    EXPECT_EQ(error_of(text),
+              "t.csv, line 1: some lines end with CR and others with LF; expected one kind of "
+              "ends; give all of them LF: tr '\\r' '\\n' < 't.csv' > NEW.csv");
+  }
+  std::string late;
+  for (int i = 0; i < 100000; ++i) late += "1,2\r";
+  EXPECT_NE(error_of(late + "1,2\n1,2\n").find("some lines end with CR"), std::string::npos);
+  EXPECT_EQ(read("\"a\rb\",label\n1,0\n").columns, (std::vector<std::string>{"a\rb"}));
+  EXPECT_EQ(read("a,label\r\r\n1,0\r\r\n").targets.labels, (Labels{0}));
+}
+
+TEST(CsvTable, GivesCommandsForLinesThatEndWithCarriageReturns) {
+  const TemporaryFolder folder;
+  const std::string text = "0,1,2,3\r5,6,7,1\r";
+  const Bytes bytes(text.begin(), text.end());
+  for (const std::string suffix : {"", ".gz"}) {
+    const std::string path = (folder.path() / ("t.csv" + suffix)).string();
+    write_file(path, suffix.empty() ? bytes : gzip(bytes));
+    const std::string command =
+        command_in(error_of(text, {}, path), "if it is a header, remove it: ", " > NEW.csv");
+    EXPECT_EQ(output_of(command), "5,6,7,1\n") << command;
+  }
+  for (const char* wrong : {"a;b\r1;2\r", "a,b,label\r1,x,2\r", "0,1,2,x\r5,6,7,8\r", "a,b\r,2\r",
+                            "a,b\r1,x\r", "# a\r1,2\r"}) {
+    const std::string error = error_of(wrong, {.label_column = wrong[0] == '0' ? "2" : ""});
+    EXPECT_NE(error.find(": tr '\\r' '\\n' < 't.csv' | "), std::string::npos) << error;
+  }
+  const CsvTable table = read("id,label\r1,0\r");
+  ASSERT_EQ(table.notes.size(), 1U);
+  EXPECT_NE(table.notes[0].find("tr '\\r' '\\n' < 't.csv' | cut"), std::string::npos);
+}
+
 TEST(CsvTable, NamesAnotherEncodingAndHowToConvertIt) {
   using namespace std::string_view_literals;
   const auto expected = [](const std::string& encoding) {
@@ -286,8 +454,11 @@ TEST(CsvTable, TakesLabelsThatNumPyWroteAsFloats) {
 
 TEST(CsvTable, NamesLineAndFieldOfAValueThatIsMissing) {
   EXPECT_EQ(error_of("width,class\n1,0\n\n,1\n"),
-            "t.csv, line 4: field 1 (width) is empty; expected a finite number");
-  EXPECT_EQ(error_of("1,0\nNA,1\n"), "t.csv, line 2: field 1 is 'NA'; expected a finite number");
+            "t.csv, line 4: field 1 (width) is empty; expected a finite number; remove such lines: "
+            "awk -F, '$1~/[^ \"\\r]/' 't.csv' > NEW.csv");
+  EXPECT_EQ(error_of("1,0\nNA,1\n"),
+            "t.csv, line 2: field 1 is 'NA'; expected a finite number; remove such lines: awk -F, "
+            "'$1!=\"NA\"' 't.csv' > NEW.csv");
   for (const char* value : {"nan", "inf", "-inf", "1e999", "1.2.3", "0x1", "1 2", "--1", "+-1"}) {
     EXPECT_NE(error_of("1,0\n" + std::string(value) + ",1\n").find("line 2: field 1"),
               std::string::npos)
@@ -319,6 +490,11 @@ TEST(CsvTable, NamesTheLineOfALabelOutOfRange) {
 TEST(CsvTable, SaysWhatSeparatesTheFieldsOfAnotherFile) {
   EXPECT_NE(error_of("1;2;0\n").find("line 1: no comma, but ';'"), std::string::npos);
   EXPECT_NE(error_of("1\t2\n").find("no comma, but 'a tab'"), std::string::npos);
+  EXPECT_NE(error_of("1|2\n").find("no comma, but '|'"), std::string::npos);
+  EXPECT_NE(error_of("1|2\n").find("sed 's/|/,/g' 't.csv'"), std::string::npos);
+  EXPECT_NE(error_of("\"a\";\"b, c\"\n").find("line 1: no comma, but ';'"), std::string::npos);
+  EXPECT_NE(error_of("1,5;2,5\n").find("convert the file: sed 's/,/./g; s/;/,/g' 't.csv'"),
+            std::string::npos);
   EXPECT_EQ(read("sep=,\n1,0\n").features, (Features{1}));
   EXPECT_NE(error_of("# made by a program\n1,0\n").find("remove it: sed '/^#/d' 't.csv'"),
             std::string::npos);
@@ -409,6 +585,9 @@ TEST(CsvFeatures, AfterAFirstLineThatMayBeAHeaderOfNumbersAreRefused) {
                 .find("if it is a sample, put the header of the training before it: a,b"),
             std::string::npos);
   EXPECT_NE(refusal("0,1,2\n5,6,0\n", "a,b,label\n1,2,0\n").find("before it: a,b,label"),
+            std::string::npos);
+  EXPECT_NE(refusal("400,410,420,430\n" + mixed_rows(false), "1,2,3,4,0\n")
+                .find("line 1 differs from all lines below, 400,410,420,430, as a header"),
             std::string::npos);
   EXPECT_EQ(predict_from("c0,c1,c2,c3\n0,1,2,3\n", without).features, (Features{0, 1, 2}));
   // The numbers are those that the network was trained on.

@@ -1,0 +1,29 @@
+// What the values of a whole table say about the choice of its columns. Used by the reader of
+// tables.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "worker/input/array/csv_columns.h"
+
+namespace syncopate {
+
+struct CsvOptions;
+struct CsvTable;
+
+// Whether the first sample of a table without a header may be a header of numbers: two of these
+// hold, and the table has more than 10 samples. The features rise or fall from each to the next, as
+// in fewer than one in ten samples; no other's do, of more than 100. The label is that of no other
+// sample. Half of the features or more lie outside the range of the other samples.
+bool first_sample_may_be_header(const CsvTable& table);
+
+// Returns what the user should know of the columns of a table. Features may number or name the
+// rows. With a label, they may be one-hot, where exactly one of them and the label is 1 in every
+// sample. One feature alone may look like classes: it has few whole numbers, all from 0 or 1 to the
+// largest, each in ten samples on average. That one is noted if neither the header nor the user
+// says which column has the labels. path: of the table's file.
+std::vector<std::string> notes_on_columns(const CsvTable& table, const std::string& path,
+                                          const CsvOptions& options);
+
+}  // namespace syncopate
