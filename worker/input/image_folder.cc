@@ -22,13 +22,15 @@ namespace fs = std::filesystem;
 
 constexpr std::uint32_t kOneIn = 10;
 // The names that data sets give to the folders of splits, in any case, also with "_set" behind
-// them.
-constexpr std::array<std::string_view, 2> kTrainNames = {"train", "training"};
-constexpr std::array<std::string_view, 2> kTestNames = {"test", "testing"};
+// them, or as one word of several.
+constexpr std::array<std::string_view, 3> kTrainNames = {"train", "training", "tr"};
+constexpr std::array<std::string_view, 4> kTestNames = {"test", "testing", "te", "ts"};
 constexpr std::array<std::string_view, 4> kValidationNames = {"val", "valid", "validation", "eval"};
 // Folders that archivers, file servers and desktops make beside pictures.
-constexpr std::array<std::string_view, 6> kSystemFolders = {
-    "__MACOSX", "@eaDir", "#recycle", "$RECYCLE.BIN", "System Volume Information", "lost+found"};
+constexpr std::array<std::string_view, 9> kSystemFolders = {
+    "__MACOSX",  "@eaDir",    "@tmp",         "@Recycle",
+    "#recycle",  "#snapshot", "$RECYCLE.BIN", "System Volume Information",
+    "lost+found"};
 
 bool is_system_folder(std::string_view name) {
   return std::ranges::find(kSystemFolders, name) != kSystemFolders.end();
@@ -116,9 +118,10 @@ void add_class(const std::string& name, ImageFolder& folder, LeftOut& left_out) 
   add_left_out_folders(path, name + "/", left_out);
   for (const Entry& entry : entries_of(path)) {
     if (S_ISDIR(entry.status.st_mode)) {
-      refuse(
-          path / entry.name,
-          "a folder inside the folder of a class; put its pictures into the folder of the class");
+      refuse(path / entry.name,
+             fmt::format("a folder inside the folder of a class; put its pictures into the folder "
+                         "of the class, or, if {} is a split, name it train, test or val",
+                         printable(name)));
     }
     const Extension extension = extension_of(entry.name);
     if (extension == Extension::kUnsupported) {
@@ -243,7 +246,7 @@ ImageFolders hold_out(ImageFolder all) {
   return folders;
 }
 
-// Whether a folder's name is one of a split's.
+// Whether a folder's name is one of a split's, alone or with "set".
 bool names_split(std::string_view name, std::span<const std::string_view> names) {
   std::string lower = lower_case(name);
   if (lower.ends_with("set") && lower.size() > 4) {
@@ -253,13 +256,32 @@ bool names_split(std::string_view name, std::span<const std::string_view> names)
   return std::ranges::find(names, lower) != names.end();
 }
 
-// Returns the folder with one of the names of a split; an empty path if there is none. what: of
-// pictures, "training".
-fs::path find_split(const fs::path& folder, std::span<const std::string_view> names,
+// Whether the first word of a folder's name that is a split's is one of this split: "seg_train".
+bool has_word_of_split(std::string_view name, std::span<const std::string_view> names) {
+  for (const std::string& word : words_of(name)) {
+    if (names_split(word, names)) return true;
+    if (names_split(word, kTrainNames) || names_split(word, kTestNames) ||
+        names_split(word, kValidationNames)) {
+      return false;
+    }
+  }
+  return false;
+}
+
+// Whether an entry is the folder of a split. by_word: it has folders, and a name with such a word.
+bool is_split_folder(const fs::path& folder, const Entry& entry,
+                     std::span<const std::string_view> names, bool by_word) {
+  if (!S_ISDIR(entry.status.st_mode)) return false;
+  return by_word ? has_word_of_split(entry.name, names) && has_folders(folder / entry.name)
+                 : names_split(entry.name, names);
+}
+
+// Returns the folder of a split; an empty path if there is none. what: of pictures, "training".
+fs::path find_split(const fs::path& folder, std::span<const std::string_view> names, bool by_word,
                     std::string_view what) {
   fs::path found;
   for (const Entry& entry : entries_of(folder)) {
-    if (!S_ISDIR(entry.status.st_mode) || !names_split(entry.name, names)) continue;
+    if (!is_split_folder(folder, entry, names, by_word)) continue;
     if (!found.empty()) {
       refuse(folder, fmt::format("folders {} and {}; expected one folder of {} pictures",
                                  found.filename().string(), entry.name, what));
@@ -270,15 +292,16 @@ fs::path find_split(const fs::path& folder, std::span<const std::string_view> na
 }
 
 // Logs the folders beside the one of training pictures that are not read: their names may be meant
-// for a split. train: the name of that folder.
-void name_other_folders(const fs::path& folder, const std::string& train) {
+// for a split. train: the name of that folder. splits: the folders that are read.
+void name_other_folders(const fs::path& folder, const std::string& train,
+                        std::span<const fs::path> splits) {
   std::vector<std::string> others;
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
-    const bool is_known = names_split(name, kTrainNames) || names_split(name, kTestNames) ||
-                          names_split(name, kValidationNames) || is_system_folder(name);
-    if (!is_known && !name.starts_with('.') && is_folder(at->path())) {
+    const bool is_read = std::ranges::any_of(
+        splits, [&](const fs::path& split) { return split.filename() == name; });
+    if (!is_read && !is_system_folder(name) && !name.starts_with('.') && is_folder(at->path())) {
       others.push_back(printable(name));
     }
   }
@@ -305,16 +328,19 @@ ImageFolders find_images(const fs::path& folder) {
     std::error_code ignored;
     refuse(folder, fs::exists(folder, ignored) ? "is a file; expected a folder" : "no such folder");
   }
-  const bool has_names = std::ranges::any_of(entries_of(folder), [&](const Entry& entry) {
-    return S_ISDIR(entry.status.st_mode) && names_split(entry.name, kTrainNames) &&
-           has_folders(folder / entry.name);
-  });
   // A folder train with pictures in it, and without folders, is the class of that name.
-  if (!has_names) return hold_out(scan(folder, false));
-  const fs::path train = find_split(folder, kTrainNames, "training");
-  name_other_folders(folder, train.filename().string());
-  const fs::path test = find_split(folder, kTestNames, "test");
-  const fs::path validation = find_split(folder, kValidationNames, "validation");
+  const auto has_train = [&](bool by_word) {
+    return std::ranges::any_of(entries_of(folder), [&](const Entry& entry) {
+      return is_split_folder(folder, entry, kTrainNames, by_word) &&
+             has_folders(folder / entry.name);
+    });
+  };
+  const bool by_word = !has_train(false);
+  if (by_word && !has_train(true)) return hold_out(scan(folder, false));
+  const fs::path train = find_split(folder, kTrainNames, by_word, "training");
+  const fs::path test = find_split(folder, kTestNames, by_word, "test");
+  const fs::path validation = find_split(folder, kValidationNames, by_word, "validation");
+  name_other_folders(folder, train.filename().string(), std::array{train, test, validation});
   if (test.empty() && validation.empty()) return hold_out(scan(train, true));
   ImageFolders folders{scan(train, true), std::nullopt,
                        scan(test.empty() ? validation : test, true)};

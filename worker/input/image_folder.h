@@ -28,9 +28,10 @@ struct ImageFolder {
 
 // The pictures of images:DIR. Classes are the folders in DIR/train and in DIR/test, which must be
 // alike. DIR/val has the validation pictures, or the test pictures if there is no DIR/test. The
-// folders may also be named training, testing, valid, validation or eval, in any case and with
-// "_set" behind. Without these folders the classes are the folders in DIR, and one picture in ten
-// is a test picture, chosen by a hash of the class and the file's name.
+// folders may also be named training, testing, valid, validation or eval, in any case, with "_set"
+// behind or as a word of the name, such as "seg_train", if no folder is named train or training.
+// Without these folders the classes are the folders in DIR, and one picture in ten is a test
+// picture, chosen by a hash of the class and the file's name.
 struct ImageFolders {
   ImageFolder train;
   std::optional<ImageFolder> validation;

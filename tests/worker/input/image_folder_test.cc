@@ -111,11 +111,53 @@ TEST_F(ImageFolderTest, FindsSplitsOfOtherNamesInAnyCase) {
             "pictures");
 }
 
+TEST_F(ImageFolderTest, FindsSplitsByAWordOfTheirNames) {
+  for (const auto& [train, test, validation] :
+       {std::array{"seg_train", "seg_test", "seg_val"},
+        std::array{"Training Data", "Testing Data", "Validation Data"},
+        std::array{"imagesTr", "imagesTs", "imagesVal"},
+        std::array{"train_val", "test", "evalImages"}}) {
+    const PictureFolder data;
+    for (const char* split : {train, test, validation}) {
+      for (const char* picture : {"/a/1.jpg", "/b/1.jpg"}) {
+        data.write(std::string(split) + picture, {});
+      }
+    }
+    data.write("test_lists/1.txt", {});
+    const ImageFolders folders = find_images(data.path());
+    EXPECT_EQ(folders.train.root, data.path() / train);
+    EXPECT_EQ(folders.test.root, data.path() / test);
+    ASSERT_TRUE(folders.validation.has_value()) << validation;
+    EXPECT_EQ(folders.validation->root, data.path() / validation);
+  }
+}
+
+TEST_F(ImageFolderTest, TakesFoldersForClassesWhoseNamesHaveTheWordOfASplit) {
+  for (int i = 0; i < 40; ++i) {
+    touch("bullet train/" + std::to_string(i) + ".jpg");
+    touch("test tube/" + std::to_string(i) + ".jpg");
+  }
+  EXPECT_EQ(find_images(folder_.path()).train.classes, (Names{"bullet train", "test tube"}));
+}
+
+TEST_F(ImageFolderTest, ReadsNoFolderWithAWordOfASplitBesideTrain) {
+  for (const char* name : {"train/a/1.jpg", "train/b/1.jpg", "test/a/1.jpg", "test/b/1.jpg",
+                           "train_masks/a/1.jpg", "val_masks/c/1.jpg"}) {
+    touch(name);
+  }
+  testing::internal::CaptureStderr();
+  EXPECT_FALSE(find_images(folder_.path()).validation.has_value());
+  EXPECT_NE(
+      testing::internal::GetCapturedStderr().find("not read beside train: train_masks, val_masks;"),
+      std::string::npos);
+}
+
 TEST_F(ImageFolderTest, LeavesOutFoldersOfSystemsAndHiddenOnes) {
   for (const char* name :
        {"train/a/1.jpg", "train/b/1.jpg", "test/a/1.jpg", "test/b/1.jpg",
         "__MACOSX/train/a/._1.jpg", "train/__MACOSX/a/._1.jpg", "train/a/@eaDir/1.jpg/THUMB.jpg",
-        "train/b/.cache/1.jpg", "train/a/.DS_Store"}) {
+        "train/a/@tmp/1.jpg", "#snapshot/train/a/1.jpg", "train/b/.cache/1.jpg",
+        "train/a/.DS_Store"}) {
     touch(name);
   }
   testing::internal::CaptureStderr();
@@ -123,7 +165,7 @@ TEST_F(ImageFolderTest, LeavesOutFoldersOfSystemsAndHiddenOnes) {
   const std::string text = testing::internal::GetCapturedStderr();
   EXPECT_EQ(names_of(folders.train), (Names{"a/1.jpg", "b/1.jpg"}));
   EXPECT_EQ(text.find("not read beside train"), std::string::npos) << text;
-  EXPECT_NE(text.find("left out 3 hidden or system folders, the first is __MACOSX"),
+  EXPECT_NE(text.find("left out 4 hidden or system folders, the first is __MACOSX"),
             std::string::npos)
       << text;
 }
@@ -170,8 +212,8 @@ TEST_F(ImageFolderTest, NamesFoldersBesideTrainThatAreNotRead) {
   testing::internal::CaptureStderr();
   find_images(folder_.path());
   EXPECT_NE(testing::internal::GetCapturedStderr().find(
-                "not read beside train: dev, extra; a folder of a split is test or testing, or val "
-                "or valid or validation or eval"),
+                "not read beside train: dev, extra; a folder of a split is test or testing or te "
+                "or ts, or val or valid or validation or eval"),
             std::string::npos);
   std::filesystem::rename(folder_.path() / "train", folder_.path() / "Training");
   testing::internal::CaptureStderr();
@@ -276,7 +318,7 @@ TEST_F(ImageFolderTest, RefusesAFolderInsideAClass) {
   touch("a/more/2.jpg");
   EXPECT_EQ(error(),
             "--data images: DIR/a/more: a folder inside the folder of a class; put its pictures "
-            "into the folder of the class");
+            "into the folder of the class, or, if a is a split, name it train, test or val");
 }
 
 TEST_F(ImageFolderTest, KeepsMessagesOnOneLine) {
