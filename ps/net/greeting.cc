@@ -66,22 +66,15 @@ bool GreetingCaller::is_listeners(std::string_view proof) const {
 }
 
 GreetingListener::GreetingListener(std::string nonce)
-    : nonce_(std::move(nonce)), key_(random_challenge()) {}
+    : nonce_(std::move(nonce)), challenge_(random_challenge()) {}
 
-std::string GreetingListener::challenge(std::string_view connection) const {
-  return hmac_sha256(key_, connection);
-}
-
-std::optional<std::string> GreetingListener::check(std::string_view connection,
-                                                   std::string_view text,
+std::optional<std::string> GreetingListener::check(std::string_view text,
                                                    std::string_view seal) const {
   if (seal.size() != kSealBytes) return std::nullopt;
-  const std::string own = challenge(connection);
   const std::string_view callers = seal.substr(0, kChallengeBytes);
-  if (!is_same_proof(seal.substr(kChallengeBytes), prove(nonce_, {kCaller, own, callers, text}))) {
-    return std::nullopt;
-  }
-  return prove(nonce_, {kListener, own, callers});
+  const std::string proof = prove(nonce_, {kCaller, challenge_, callers, text});
+  if (!is_same_proof(seal.substr(kChallengeBytes), proof)) return std::nullopt;
+  return prove(nonce_, {kListener, challenge_, callers});
 }
 
 }  // namespace syncopate

@@ -3,7 +3,7 @@
 // its own:
 //
 //   caller   -> listener   call
-//   listener -> caller     challenge, different for each connection
+//   listener -> caller     challenge, random for each call
 //   caller   -> listener   greeting: a text, with a seal: the caller's challenge and proof
 //   listener -> caller     the listener's proof
 //
@@ -58,21 +58,19 @@ class GreetingCaller {
   std::string challenge_;  // the listener's; "" before it has come
 };
 
-// The listener's side on all its connections. It keeps nothing of a connection: the challenges
-// follow from a random key and the name of the connection.
+// The listener's side on one connection, from the caller's call on. Each has a random challenge, so
+// a recorded greeting is valid on no other connection, whatever name the caller gives to its own.
 class GreetingListener {
  public:
   explicit GreetingListener(std::string nonce);
 
-  // `connection`: a name that no other connection to this listener has or had.
-  std::string challenge(std::string_view connection) const;
+  const std::string& challenge() const noexcept { return challenge_; }
   // Returns the listener's proof if the seal is right; nothing otherwise.
-  std::optional<std::string> check(std::string_view connection, std::string_view text,
-                                   std::string_view seal) const;
+  std::optional<std::string> check(std::string_view text, std::string_view seal) const;
 
  private:
-  const std::string nonce_;
-  const std::string key_;  // of the challenges
+  std::string nonce_;
+  std::string challenge_;
 };
 
 }  // namespace syncopate

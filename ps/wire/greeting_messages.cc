@@ -22,12 +22,13 @@ std::string_view text_in(const ZmqFrame& frame) {
 
 }  // namespace
 
-GreetingStep GreetingAnswers::take(Received& message) const {
+GreetingStep GreetingAnswers::take(Received& message, int connection) {
   if (const GreetingCallT* const call = message.header.body.AsGreetingCall()) {
     if (call->challenge.size() != kChallengeBytes) return {.is_for_owner = false, .answer = {}};
     GreetingChallengeT answer;
     answer.answers = call->challenge;
-    answer.challenge = bytes_of(listener_.challenge(message.peer));
+    const auto listener = listeners_.insert_or_assign(connection, GreetingListener(nonce_)).first;
+    answer.challenge = bytes_of(listener->second.challenge());
     return {.is_for_owner = false,
             .answer = envelope(message.peer, make_message(std::move(answer)))};
   }
@@ -36,8 +37,10 @@ GreetingStep GreetingAnswers::take(Received& message) const {
   if (message.frames.size() < 2) return {};
   const ZmqFrame seal = std::move(message.frames.back());
   message.frames.pop_back();
+  const auto listener = listeners_.find(connection);
+  if (listener == listeners_.end()) return {};
   const std::optional<std::string> proof =
-      listener_.check(message.peer, text_in(message.frames.front()), text_in(seal));
+      listener->second.check(text_in(message.frames.front()), text_in(seal));
   if (!proof) return {};
   message.is_of_job = true;
   GreetingProofT answer;

@@ -3,6 +3,7 @@
 // (zmq_socket.h); neither touches ZeroMQ.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,16 +23,21 @@ struct GreetingStep {
 // The greetings that a listening socket receives.
 class GreetingAnswers {
  public:
-  explicit GreetingAnswers(std::string nonce) : listener_(std::move(nonce)) {}
+  explicit GreetingAnswers(std::string nonce) : nonce_(std::move(nonce)) {}
 
-  // Takes the seal off a Hello or a DataHello, and sets is_of_job of `message`.
-  GreetingStep take(Received& message) const;
+  // Takes the seal off a Hello or a DataHello, and sets is_of_job of `message`. `connection`: the
+  // descriptor of the connection that the message came over. A routing id would not do: callers may
+  // choose theirs.
+  GreetingStep take(Received& message, int connection);
+  // The connection has closed, and no message of a later connection with this descriptor was taken.
+  void on_closed(int connection) { listeners_.erase(connection); }
   // Returns the answer to a message of another version, in that version's protocol; nothing if the
   // message is of no version. All versions have the same Refused message.
   static std::optional<Envelope> refuse_other_version(const Envelope& message);
 
  private:
-  GreetingListener listener_;
+  const std::string nonce_;
+  std::map<int, GreetingListener> listeners_;  // of the connections whose callers have called
 };
 
 // The greeting of a connecting socket, over one connection after the other.

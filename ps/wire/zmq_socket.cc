@@ -49,6 +49,12 @@ SocketHandle make_socket(Context& context, int type, const SocketLimits& limits)
   return socket;
 }
 
+// Returns the descriptor of the connection that a message came over; -1 if its caller uses ZeroMQ
+// before version 3.
+int connection_of(Envelope& message) {
+  return zmq_msg_get(&message.frames.front().content(), ZMQ_SRCFD);
+}
+
 // Returns the address that a received frame came from, such as "10.0.0.7".
 std::string sender_of(ZmqFrame& frame) {
   const char* const address = zmq_msg_gets(&frame.content(), "Peer-Address");
@@ -126,7 +132,10 @@ struct Socket::State {
 void Socket::State::on_link_change(const LinkMonitor::Change& change) {
   if (is_router) {
     if (change.kind == LinkChange::kOpened) callers.on_opened(change.descriptor);
-    if (change.kind == LinkChange::kClosed) callers.on_closed(change.descriptor);
+    if (change.kind == LinkChange::kClosed) {
+      callers.on_closed(change.descriptor);
+      if (answers) answers->on_closed(change.descriptor);
+    }
     return;
   }
   reconnector->on_link_change(change.kind);
@@ -155,8 +164,11 @@ bool Socket::State::send_over_link(Envelope message) {
 
 bool Socket::State::take_greeting(Received& message) {
   if (answers) {
-    GreetingStep step = answers->take(message);
-    if (step.is_for_owner && step.answer) keep_caller(message);
+    if (!message.header.body.AsGreetingCall() && !is_greeting(message.header)) return false;
+    note_link_changes();
+    const int connection = connection_of(message);
+    GreetingStep step = answers->take(message, connection);
+    if (step.is_for_owner && step.answer) callers.accept(connection);
     if (step.answer) queue.send(std::move(*step.answer));
     return !step.is_for_owner;
   }
@@ -252,8 +264,7 @@ void Socket::State::log_dropped(Envelope& message, const std::string& problem) {
 
 void Socket::State::keep_caller(Received& message) {
   note_link_changes();
-  // A frame from a caller of ZeroMQ before version 3 has no descriptor: it is -1.
-  callers.accept(zmq_msg_get(&message.frames.front().content(), ZMQ_SRCFD));
+  callers.accept(connection_of(message));
 }
 
 Socket::Socket(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -55,9 +55,9 @@ enum class LinkEvent : std::uint8_t { kConnected, kDisconnected };
 class Socket {
  public:
   // Returns a ROUTER that listens at `at`, with ROUTER_MANDATORY set; port 0 lets the system choose
-  // (see Listener in ps/net/connection.h). Every connection has a routing id of its own, which
-  // ZeroMQ chooses: no caller can take another connection's. Throws UsageError naming a port that
-  // is in use.
+  // (see Listener in ps/net/connection.h). Every connection has a routing id of its own, chosen by
+  // ZeroMQ or by the caller: no caller can take that of a connection which is open. Throws
+  // UsageError naming a port that is in use.
   static std::unique_ptr<Socket> listen(Context& context, const Endpoint& at,
                                         const SocketLimits& limits = {});
   // Returns a ROUTER on a descriptor that listens already, such as one inherited from launch.

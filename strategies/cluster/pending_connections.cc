@@ -44,7 +44,7 @@ PendingConnections::PendingConnections(Listener listener, std::string nonce,
                                        std::chrono::milliseconds silence_timeout,
                                        std::chrono::milliseconds greeting_timeout)
     : listener_(std::move(listener)),
-      greeting_(std::move(nonce)),
+      nonce_(std::move(nonce)),
       max_message_bytes_(max_message_bytes + static_cast<std::uint32_t>(kSealBytes)),
       silence_timeout_(silence_timeout),
       greeting_timeout_(greeting_timeout) {}
@@ -100,14 +100,15 @@ std::optional<PendingConnections::Arrival> PendingConnections::greet(Silent& sil
             fmt::format("{}: it sent a frame of type {} without a call; is it a task of this job?",
                         connection.peer(), frame->type));
       }
-      send_small(connection, {kGreetingChallenge, greeting_.challenge(silent.name)});
+      silent.greeting.emplace(nonce_);
+      send_small(connection, {kGreetingChallenge, silent.greeting->challenge()});
       silent.greeting_by = Deadline::after(greeting_timeout_);
       continue;
     }
     const std::size_t seal_bytes = std::min(kSealBytes, frame->payload.size());
     const std::string seal = frame->payload.substr(0, seal_bytes);
     frame->payload.erase(0, seal_bytes);
-    const std::optional<std::string> proof = greeting_.check(silent.name, frame->payload, seal);
+    const std::optional<std::string> proof = silent.greeting->check(frame->payload, seal);
     if (proof) send_small(connection, {kGreetingProof, *proof});
     return Arrival{std::move(connection), *std::move(frame), proof.has_value()};
   }
@@ -132,8 +133,8 @@ void PendingConnections::accept() {
           listener_.accept(Deadline::after(std::chrono::milliseconds(0)));
       if (!connection) return;
       connection->limit_payload(max_message_bytes_);
-      silent_.push_back({*std::move(connection), Deadline::after(silence_timeout_),
-                         std::to_string(++accepted_), std::nullopt});
+      silent_.push_back(
+          {*std::move(connection), Deadline::after(silence_timeout_), std::nullopt, std::nullopt});
     }
   } catch (const FileError& error) {
     lacks_descriptors_ = true;

@@ -51,8 +51,8 @@ class PendingConnections {
   struct Silent {
     Connection connection;
     Deadline deadline;
-    std::string name;                     // by which its challenge is made
-    std::optional<Deadline> greeting_by;  // since it has called
+    std::optional<GreetingListener> greeting;  // since it has called
+    std::optional<Deadline> greeting_by;       // since it has called
   };
 
   void accept();
@@ -63,15 +63,14 @@ class PendingConnections {
   bool is_full() const noexcept;
 
   Listener listener_;
-  GreetingListener greeting_;
+  std::string nonce_;
   std::uint32_t max_message_bytes_;
   std::chrono::milliseconds silence_timeout_;
   std::chrono::milliseconds greeting_timeout_;
   std::vector<Silent> silent_;  // connections without a message, in the order of arrival
   bool lacks_descriptors_ = false;
   bool has_warned_ = false;
-  std::uint64_t accepted_ = 0;  // number of connections accepted so far
-  int rejected_ = 0;            // number of warn_rejected() calls
+  int rejected_ = 0;  // number of warn_rejected() calls
 };
 
 }  // namespace syncopate

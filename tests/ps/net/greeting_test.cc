@@ -36,7 +36,7 @@ TEST(Proof, CoversWhereOneFactEndsAndTheNextBegins) {
 // A caller and a listener with this nonce, and a greeting between them.
 struct Meeting {
   explicit Meeting(const std::string& nonce = "nonce") : listener(nonce), caller(nonce) {
-    caller.take(listener.challenge("connection 1"));
+    caller.take(listener.challenge());
     seal = caller.seal("rank 1");
   }
   GreetingListener listener;
@@ -47,7 +47,7 @@ struct Meeting {
 TEST(Greeting, ProvesBothSidesToEachOther) {
   for (const std::string nonce : {"nonce", "", " any\0bytes\n"}) {
     const Meeting meeting(nonce);
-    const auto proof = meeting.listener.check("connection 1", "rank 1", meeting.seal);
+    const auto proof = meeting.listener.check("rank 1", meeting.seal);
     ASSERT_TRUE(proof);
     EXPECT_TRUE(meeting.caller.is_listeners(*proof));
     EXPECT_EQ(meeting.seal.size(), kSealBytes);
@@ -56,22 +56,20 @@ TEST(Greeting, ProvesBothSidesToEachOther) {
 
 TEST(Greeting, IsRefusedWithAnotherNonceTextOrConnection) {
   const Meeting meeting;
-  EXPECT_FALSE(meeting.listener.check("connection 1", "rank 2", meeting.seal));
-  EXPECT_FALSE(meeting.listener.check("connection 2", "rank 1", meeting.seal));
-  EXPECT_FALSE(meeting.listener.check("connection 1", "rank 1", meeting.seal + "x"));
-  EXPECT_FALSE(meeting.listener.check("connection 1", "rank 1", ""));
-  EXPECT_FALSE(GreetingListener("nonce").check("connection 1", "rank 1", meeting.seal))
-      << "another listener of the job";
+  EXPECT_FALSE(meeting.listener.check("rank 2", meeting.seal));
+  EXPECT_FALSE(meeting.listener.check("rank 1", meeting.seal + "x"));
+  EXPECT_FALSE(meeting.listener.check("rank 1", ""));
+  EXPECT_FALSE(GreetingListener("nonce").check("rank 1", meeting.seal)) << "another connection";
   GreetingCaller stranger("guessed");
-  stranger.take(meeting.listener.challenge("connection 1"));
-  EXPECT_FALSE(meeting.listener.check("connection 1", "rank 1", stranger.seal("rank 1")));
+  stranger.take(meeting.listener.challenge());
+  EXPECT_FALSE(meeting.listener.check("rank 1", stranger.seal("rank 1")));
 }
 
 TEST(Greeting, AcceptsNoProofOfTheOtherDirectionOrOfAnotherCaller) {
   const Meeting meeting;
   EXPECT_FALSE(meeting.caller.is_listeners(meeting.seal.substr(kChallengeBytes)));
   const Meeting other;
-  const auto proof = other.listener.check("connection 1", "rank 1", other.seal);
+  const auto proof = other.listener.check("rank 1", other.seal);
   ASSERT_TRUE(proof);
   EXPECT_FALSE(meeting.caller.is_listeners(*proof));
   EXPECT_FALSE(meeting.caller.is_listeners(""));

@@ -118,22 +118,44 @@ TEST(ASocketWithANonce, TakesNoMessageOfAServerThatDoesNotProveIt) {
   EXPECT_EQ(header->body.AsRefused()->line, "another job");
 }
 
+// Returns what a caller has sent, with this routing id instead of none in its READY command.
+// Source: ZMTP 3.0, a property is its name and its value, each behind its length.
+std::string with_routing_id(std::string sent, const std::string& id) {
+  constexpr std::size_t kCommandSize = 65;  // behind ZeroMQ's own greeting and the flags
+  constexpr std::string_view kProperty = "\x08Identity";
+  const std::size_t property = sent.find(kProperty);
+  EXPECT_NE(property, std::string::npos);
+  const std::size_t size = property + kProperty.size() + 3;  // the last byte of four
+  EXPECT_EQ(sent.at(size), '\0');
+  sent[size] = static_cast<char>(id.size());
+  sent.at(kCommandSize) = static_cast<char>(sent[kCommandSize] + static_cast<char>(id.size()));
+  return sent.insert(size + 1, id);
+}
+
+// Any caller may choose its routing id, also that of an earlier connection.
 TEST(ASocketWithANonce, NeitherSendsTheNonceNorAcceptsARecordedGreeting) {
   const std::string nonce = "a nonce that never travels";
   Context context;
   const auto server = Socket::listen(context, {"127.0.0.1", 0}, of_job(nonce));
   std::string recorded;
+  std::string routing_id;
   {
     RecordingProxy proxy(server->port());
     const auto caller = Socket::connect(context, {"127.0.0.1", proxy.port()}, {.nonce = nonce});
     caller->send(envelope("", hello_of(1)));
-    EXPECT_TRUE(next_of(*server, *caller).is_of_job);
+    const Received hello = next_of(*server, *caller);
+    EXPECT_TRUE(hello.is_of_job);
+    routing_id = hello.peer;
     server->flush();
     recorded = proxy.from_caller();
     EXPECT_EQ(recorded.find(nonce), std::string::npos);
     EXPECT_EQ(proxy.from_server().find(nonce), std::string::npos);
   }
   ASSERT_GT(recorded.size(), 100U);
+  recorded = with_routing_id(recorded, routing_id);
+  EXPECT_TRUE(wait_until({server.get()}, [&] {
+    return !server->send(envelope(routing_id, make_message(WelcomeT())));
+  })) << "ZeroMQ refuses the routing id of an open connection";
   const Connection stranger = connect_to({"127.0.0.1", server->port()}, "the server",
                                          Deadline::after(std::chrono::seconds(60)));
   // ZeroMQ's own greeting has 64 bytes; what follows answers the other end's.

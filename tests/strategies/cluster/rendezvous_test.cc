@@ -125,7 +125,7 @@ TEST(RendezvousTest, AcceptsNoRankZeroWithoutTheNonce) {
     ASSERT_TRUE(caller);
     EXPECT_EQ(caller->receive(soon).type, kGreetingCall);
     const GreetingListener listener("guessed");
-    caller->send({kGreetingChallenge, listener.challenge("1")}, soon);
+    caller->send({kGreetingChallenge, listener.challenge()}, soon);
     const std::string greeting = caller->receive(soon).payload;
     EXPECT_EQ(greeting.find(nonce), std::string::npos);
     // The caller's own proof, sent back, is not the listener's.

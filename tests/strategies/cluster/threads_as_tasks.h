@@ -117,11 +117,11 @@ inline Frame answer_greeting(Connection& caller, const std::string& nonce,
                              const Deadline& deadline) {
   const GreetingListener listener(nonce);
   EXPECT_EQ(caller.receive(deadline).type, kGreetingCall);
-  caller.send({kGreetingChallenge, listener.challenge("1")}, deadline);
+  caller.send({kGreetingChallenge, listener.challenge()}, deadline);
   Frame hello = caller.receive(deadline);
   const std::string seal = hello.payload.substr(0, kSealBytes);
   hello.payload.erase(0, kSealBytes);
-  const auto proof = listener.check("1", hello.payload, seal);
+  const auto proof = listener.check(hello.payload, seal);
   EXPECT_TRUE(proof);
   caller.send({kGreetingProof, proof.value_or("")}, deadline);
   return hello;

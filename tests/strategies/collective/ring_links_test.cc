@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "models/base/errors.h"
 #include "ps/net/connection.h"
 #include "ps/net/endpoint.h"
+#include "ps/net/greeting.h"
+#include "strategies/cluster/outgoing_greeting.h"
 #include "strategies/collective/ring_links.h"
 #include "tests/strategies/cluster/threads_as_tasks.h"
 #include "tests/strategies/collective/fake_membership.h"
@@ -79,6 +82,52 @@ TEST(RingLinks, AcceptANonceOfAnyBytes) {
   });
   EXPECT_EQ(errors[0], "");
   EXPECT_EQ(errors[1], "");
+}
+
+// What the previous rank has sent opens no second connection.
+TEST(RingLinks, LetNoReplayedGreetingIn) {
+  constexpr std::uint16_t kRingHello = 0x5249;
+  constexpr std::uint16_t kRingWelcome = 0x524A;
+  const Deadline soon = Deadline::after(std::chrono::seconds(60));
+  Listener listener(Endpoint{"127.0.0.1", 0});
+  std::promise<std::string> port;
+  FakeMembership membership(
+      [&](const std::string& mine) {
+        port.set_value(mine);
+        return std::to_string(listener.port());
+      },
+      "127.0.0.1");
+  const std::jthread other([&] {
+    const Endpoint ring = parse_endpoint("127.0.0.1:" + port.get_future().get(), "a test");
+    for (const std::string text : {"1 0 bulk", "1 0 small"}) {
+      const auto call = [&](std::string& challenge) {
+        Connection connection = connect_to(ring, "rank 0", soon);
+        connection.send({kGreetingCall, ""}, soon);
+        challenge = connection.receive(soon).payload;
+        return connection;
+      };
+      std::string challenge;
+      Connection previous = call(challenge);
+      GreetingCaller caller(membership.nonce());
+      caller.take(challenge);
+      const Frame greeting{kRingHello, caller.seal(text) + text};
+      std::string another;
+      Connection stranger = call(another);
+      EXPECT_NE(challenge, another);
+      stranger.send(greeting, soon);
+      EXPECT_THROW(stranger.receive(soon), PeerError) << "it is closed";
+      previous.send(greeting, soon);
+      EXPECT_EQ(previous.receive(soon).type, kGreetingProof);
+      EXPECT_EQ(previous.receive(soon).type, kRingWelcome);
+    }
+    for (int channel = 0; channel < 2; ++channel) {
+      std::optional<Connection> next = listener.accept(soon);
+      ASSERT_TRUE(next);
+      answer_greeting(*next, membership.nonce(), soon);
+      next->send({kRingWelcome, ""}, soon);
+    }
+  });
+  EXPECT_EQ(error_of_ring(membership), "");
 }
 
 // The other task accepts the connections and closes them; the verdict about its loss comes a moment
