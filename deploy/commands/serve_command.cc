@@ -99,6 +99,7 @@ int serve(ps::ServerOptions options, const ClusterSpec& cluster, StopSignal& sig
   if (!options.snapshot_dir.empty()) {
     const auto timeout = std::min(kLongestWaitForFolder, options.rendezvous_timeout / 2);
     folder = take_run_folder(options.snapshot_dir, cluster, timeout);
+    options.renew_snapshot_dir = [&folder] { folder->renew(); };
   }
   if (!options.record.empty()) {
     try_record(ps::order_record_path(options.record.string(), options.index, 1));

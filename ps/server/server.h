@@ -30,6 +30,9 @@ struct ServerOptions {
   std::string nonce;
   int threads = 1;                     // update threads, including the data thread
   std::filesystem::path snapshot_dir;  // empty: no snapshots
+  // Called on a thread of its own before each snapshot file is written. Throws if snapshot_dir may
+  // not be written now, because another job uses it.
+  std::function<void()> renew_snapshot_dir{};
   std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);
   std::filesystem::path record;  // file of the order of pushes; empty: none
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);

@@ -38,7 +38,8 @@ ServerDuties::ServerDuties(const ServerOptions& options, DataService& data,
     : options_(options),
       data_(data),
       note_(std::move(note)),
-      writer_(options.snapshot_dir, options.index, name_of_nonce(options.nonce)),
+      writer_(options.snapshot_dir, options.index, name_of_nonce(options.nonce),
+              options.renew_snapshot_dir),
       snapshots_(writer_.existing()) {}
 
 std::vector<std::vector<std::byte>> ServerDuties::job_snapshots() const {
@@ -221,11 +222,12 @@ std::vector<wire::MessageT> ServerDuties::take_replies() {
   }
   // The job goes on: a snapshot only protects it from the loss of a server.
   if (const auto unwritten = writer_.take_unwritten()) {
+    snapshots_ = writer_.existing();
     log(LogLevel::kWarning,
-        fmt::format(
-            "snapshot {} was not written: {}; the older snapshots stay, and the next one is "
-            "tried after --snapshot-every",
-            unwritten->snapshot, unwritten->reason));
+        fmt::format("snapshot {} was not written: {}; {}, and the next one is tried after "
+                    "--snapshot-every",
+                    unwritten->snapshot, unwritten->reason,
+                    snapshots_.empty() ? "no older snapshot is left" : "the older snapshots stay"));
     if (requested_ && requested_->cut == unwritten->snapshot) end_snapshot(false);
   }
   if (const auto file = writer_.take_read(); file && roll_back_to_ == file->cut) restore(*file);

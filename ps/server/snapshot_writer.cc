@@ -157,8 +157,12 @@ std::uint64_t block_checksum(std::uint64_t before, std::span<const std::byte> by
   return sum;
 }
 
-SnapshotWriter::SnapshotWriter(std::filesystem::path dir, int index, std::string nonce)
-    : dir_(std::move(dir)), index_(index), nonce_(std::move(nonce)) {
+SnapshotWriter::SnapshotWriter(std::filesystem::path dir, int index, std::string nonce,
+                               std::function<void()> renew_dir)
+    : dir_(std::move(dir)),
+      index_(index),
+      nonce_(std::move(nonce)),
+      renew_dir_(std::move(renew_dir)) {
   if (dir_.empty()) return;
   remove_foreign();
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
@@ -301,10 +305,28 @@ void SnapshotWriter::run(const std::stop_token& stop) {
   }
 }
 
+void SnapshotWriter::renew_dir() {
+  try {
+    if (renew_dir_) renew_dir_();
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    existing_.clear();
+    throw;
+  }
+  const std::lock_guard lock(mutex_);
+  std::error_code ignored;
+  std::erase_if(existing_, [&](std::uint64_t cut) {
+    return !std::filesystem::exists(path_of(dir_, index_, cut), ignored);
+  });
+}
+
 void SnapshotWriter::write_file(const Job& job) {
   const std::uint64_t cut = job.snapshot->cut;
   std::optional<std::string> problem;
+  bool is_renewed = false;
   try {
+    renew_dir();
+    is_renewed = true;
     save(job);
     {
       const std::lock_guard lock(mutex_);
@@ -314,7 +336,7 @@ void SnapshotWriter::write_file(const Job& job) {
   } catch (const std::exception& error) {
     problem = error.what();
     std::error_code ignored;
-    std::filesystem::remove(path_of(dir_, index_, cut), ignored);
+    if (is_renewed) std::filesystem::remove(path_of(dir_, index_, cut), ignored);
   }
   {
     const std::lock_guard lock(mutex_);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -40,8 +41,10 @@ class SnapshotWriter {
   // Snapshot files are DIR/shard-<index>-cut-<number>.snapshot. If `dir` is empty, write() must not
   // be called. Removes the files of other jobs, known by the nonce in the header, temporary files,
   // and files with a damaged header, which are logged. Values are checked only when a file is
-  // restored.
-  SnapshotWriter(std::filesystem::path dir, int index, std::string nonce);
+  // restored. `renew_dir` is called before each write, on the writer's thread; if it throws, the
+  // folder belongs to another job: the file is not written, and nothing there is removed.
+  SnapshotWriter(std::filesystem::path dir, int index, std::string nonce,
+                 std::function<void()> renew_dir = {});
   SnapshotWriter(const SnapshotWriter&) = delete;
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
   ~SnapshotWriter();  // completes the file being written, and removes void files
@@ -59,7 +62,7 @@ class SnapshotWriter {
   // Returns the number of the snapshot whose file was completed since the last call.
   std::optional<std::uint64_t> take_written();
   // Returns the snapshot whose file could not be written since the last call, because the disk is
-  // full or no descriptor is left. Complete files stay.
+  // full, no descriptor is left, or another job uses the folder. Complete files stay.
   struct Unwritten {
     std::uint64_t snapshot = 0;
     std::string reason;
@@ -92,6 +95,8 @@ class SnapshotWriter {
  private:
   void run(const std::stop_token& stop);
   void write_file(const Job& job);
+  // Forgets the snapshots whose files were removed, or all if the folder was lost to another job.
+  void renew_dir();
   void read_file(std::uint64_t snapshot);
   void save(const Job& job) const;
   bool is_unwanted() const;
@@ -105,6 +110,7 @@ class SnapshotWriter {
   const std::filesystem::path dir_;
   const int index_;
   const std::string nonce_;
+  const std::function<void()> renew_dir_;
   WakeEvent event_;
   mutable std::mutex mutex_;
   std::condition_variable_any asked_;

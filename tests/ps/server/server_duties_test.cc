@@ -10,6 +10,7 @@
 #include <string>
 
 #include "models/base/deadline.h"
+#include "models/base/errors.h"
 #include "tests/ps/server/data_service_case.h"
 
 namespace syncopate::ps::testing {
@@ -148,6 +149,42 @@ TEST_F(ServerDutiesWithFiles, GoOnWithoutASnapshotThatCannotBeWritten) {
   std::filesystem::remove(in_the_way);
   EXPECT_TRUE(make_cut(duties, 3, false));
   EXPECT_EQ(duties.snapshots(), (Snapshots{1, 3}));
+}
+
+TEST_F(ServerDutiesWithFiles, WriteIntoARemovedFolderOnceItIsLockedAgain) {
+  options_.renew_snapshot_dir = [this] {
+    std::filesystem::create_directories(options_.snapshot_dir);
+  };
+  ServerDuties duties = start();
+  declare(duties, 1);
+  EXPECT_TRUE(make_cut(duties, 1, false));
+  std::filesystem::remove_all(options_.snapshot_dir);
+  EXPECT_TRUE(make_cut(duties, 2, false));
+  EXPECT_EQ(duties.snapshots(), (Snapshots{2}));
+}
+
+TEST_F(ServerDutiesWithFiles, LeaveAFolderAloneThatAnotherJobHasTaken) {
+  bool is_lost = false;
+  options_.renew_snapshot_dir = [&] {
+    if (is_lost) throw UsageError("another run is using this folder");
+  };
+  ServerDuties duties = start();
+  declare(duties, 1);
+  EXPECT_TRUE(make_cut(duties, 1, false));
+  is_lost = true;
+  const auto theirs = options_.snapshot_dir / "shard-0-cut-2.snapshot";
+  std::ofstream(theirs) << "of another job";
+  ::testing::internal::CaptureStderr();
+  EXPECT_FALSE(make_cut(duties, 2, true));
+  const std::string logged = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(logged.find("snapshot 2 was not written: another run is using this folder; no older "
+                        "snapshot is left"),
+            std::string::npos)
+      << logged;
+  wire::FinishedT finished;
+  duties.on_message(wire::make_message(std::move(finished)));
+  EXPECT_TRUE(std::filesystem::exists(theirs));
+  EXPECT_TRUE(std::filesystem::exists(options_.snapshot_dir / "shard-0-cut-1.snapshot"));
 }
 
 TEST_F(ServerDutiesWithFiles, ReportADamagedFileAndKeepTheOthers) {
