@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -112,7 +110,7 @@ int run_launch(const LaunchOptions& options, std::ostream& out) {
   warn_of_shared_cpus(options);
   if (!options.note.empty()) std::cerr << "launch: " + options.note + "\n" << std::flush;
   if (options.with_mpirun) {
-    MpiFolders folders;
+    MpiFolders folders{.host = own_host_name()};
     const auto temporary = options.environment.find("TMPDIR");
     if (temporary != options.environment.end()) folders.sessions = temporary->second;
     for (const std::string& folder : remove_mpi_leftovers(folders, geteuid())) {

@@ -38,6 +38,25 @@ bool is_number(const std::string& text) {
          std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
+bool is_of_host(const std::string& name, const std::string& host) {
+  return name == host || name == host.substr(0, host.find('.'));
+}
+
+// Returns whether a process has this pid, here or in a container whose processes are seen here.
+// Source: proc(5), NSpid: the pid in each PID namespace, the innermost last.
+bool runs(const std::string& pid, const fs::path& proc) {
+  std::error_code error;
+  if (fs::exists(proc / pid, error) || error) return true;
+  return std::ranges::any_of(entries_of(proc), [&](const fs::path& process) {
+    if (!is_number(process.filename())) return false;
+    std::ifstream status(process / "status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("NSpid:")) return line.ends_with("\t" + pid);
+    }
+    return false;
+  });
+}
+
 // Returns what the numbers of a session's jobs have in common.
 std::optional<std::uint32_t> job_family(const fs::path& session) {
   std::ifstream contact(session / "contact.txt");
@@ -83,23 +102,33 @@ std::vector<std::string> remove_mpi_leftovers(const MpiFolders& folders, uid_t u
     const std::string name = host.filename();
     const std::string suffix = fmt::format(".{}", user);
     if (!name.starts_with("ompi.") || !name.ends_with(suffix)) continue;
+    // Where hosts share the folder, the processes of another host are not seen here.
+    const std::string owner = name.substr(5);
+    if (!is_of_host(owner.substr(0, owner.size() - std::min(owner.size(), suffix.size())),
+                    folders.host)) {
+      continue;
+    }
     if (!is_own_folder(host, user)) continue;
     for (const fs::path& session : entries_of(host)) {
       const std::string pid = session.filename().string();
       if (!pid.starts_with("pid.") || !is_number(pid.substr(4)) || !is_own_folder(session, user)) {
         continue;
       }
-      if (fs::exists(folders.proc / pid.substr(4), error) || error) continue;
+      if (runs(pid.substr(4), folders.proc)) continue;
       const auto family = job_family(session);
       if (!family) continue;
-      const auto segments = segments_of(*family, name.substr(5), folders.shared_memory);
+      const auto segments = segments_of(*family, owner, folders.shared_memory);
       const auto is_in_use = [&](const fs::path& file) {
         return is_mapped(file.filename(), folders.proc);
       };
       if (std::ranges::any_of(segments, is_in_use)) continue;  // ranks that have not ended yet
-      for (const fs::path& file : segments) fs::remove(file, error);
-      fs::remove_all(session, error);
-      removed.push_back(session);
+      error.clear();
+      for (const fs::path& file : segments) {
+        if (!error) fs::remove(file, error);
+      }
+      // Without the session, the segments that are left could not be found again.
+      if (!error) fs::remove_all(session, error);
+      if (!error) removed.push_back(session);
     }
   }
   return removed;

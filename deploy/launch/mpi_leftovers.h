@@ -14,12 +14,14 @@ struct MpiFolders {
   std::filesystem::path sessions = "/tmp";
   std::filesystem::path shared_memory = "/dev/shm";
   std::filesystem::path proc = "/proc";
+  std::string host;  // the name of this host
 };
 
-// Removes the session folders of this user's jobs whose mpirun has ended and whose shared memory no
-// process has mapped, with that shared memory. Returns the removed session folders. Throws nothing:
-// what cannot be removed stays.
-// Source: Open MPI 4.1: the session folder is ompi.HOST.UID/pid.PID, whose contact.txt begins with
+// Removes the session folders of this user's jobs on this host whose mpirun has ended and whose
+// shared memory no process has mapped, with that shared memory. Returns the removed session
+// folders. Throws nothing: what cannot be removed stays.
+// Source: Open MPI 4.1: the session folder is ompi.HOST.UID/pid.PID, where HOST may lack the
+// domain. Its contact.txt begins with
 // the number of mpirun's job; vader_segment.HOST.UID.JOB.RANK has it in hexadecimal, and the jobs
 // of one mpirun have the upper 16 bits in common.
 std::vector<std::string> remove_mpi_leftovers(const MpiFolders& folders, uid_t user);

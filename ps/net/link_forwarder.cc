@@ -1,5 +1,4 @@
 #include "ps/net/link_forwarder.h"
-#include "ps/net/endpoint.h"
 
 #include <fmt/format.h>
 #include <netdb.h>

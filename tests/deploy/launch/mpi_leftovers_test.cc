@@ -17,7 +17,7 @@ class MpiLeftovers : public testing::Test {
   MpiLeftovers() {
     std::string pattern = testing::TempDir() + "leftXXXXXX";
     root_ = ::mkdtemp(pattern.data());
-    folders_ = {root_ / "tmp", root_ / "shm", root_ / "proc"};
+    folders_ = {root_ / "tmp", root_ / "shm", root_ / "proc", "host.a"};
     write("proc/self/maps", "");
     write("proc/20/maps", "");
     write("proc/7/maps", "7f00-7f01 rw-s 00000000 00:17 5 /dev/shm/other\n");
@@ -71,6 +71,35 @@ TEST_F(MpiLeftovers, StayWhereTheSessionIsALink) {
   fs::create_directory_symlink(root_ / "elsewhere", root_ / session(10));
   EXPECT_EQ(remove_mpi_leftovers(folders_, geteuid()).size(), 1U);
   EXPECT_TRUE(is_there("elsewhere/contact.txt") && is_there(segment("58fd0001.0")));
+}
+
+// Hosts may share a folder such as TMPDIR.
+TEST_F(MpiLeftovers, OfAnotherHostStay) {
+  folders_.host = "host.b";
+  EXPECT_TRUE(remove_mpi_leftovers(folders_, geteuid()).empty());
+  EXPECT_TRUE(is_there(session(10)));
+  folders_.host = "host.a.with.a.domain";
+  EXPECT_TRUE(remove_mpi_leftovers(folders_, geteuid()).empty());
+  folders_.host = "host";
+  fs::rename(root_ / "tmp" / ("ompi.host.a." + std::to_string(geteuid())),
+             root_ / "tmp" / ("ompi.host." + std::to_string(geteuid())));
+  folders_.host = "host.with.a.domain";
+  EXPECT_EQ(remove_mpi_leftovers(folders_, geteuid()).size(), 2U) << "Open MPI drops the domain";
+}
+
+TEST_F(MpiLeftovers, StayWhereTheMpirunRunsInAContainer) {
+  write("proc/4242/status", "Name:\tmpirun\nNSpid:\t4242\t10\n");
+  EXPECT_EQ(remove_mpi_leftovers(folders_, geteuid()),
+            (std::vector<std::string>{root_ / session(30)}));
+  EXPECT_TRUE(is_there(session(10)) && is_there(segment("58fd0001.0")));
+}
+
+TEST_F(MpiLeftovers, ThatCannotBeRemovedAreNotReported) {
+  // A folder with a file in it stays, as a segment without permission would.
+  write(segment("00020001.1") + "/file", "x");
+  EXPECT_EQ(remove_mpi_leftovers(folders_, geteuid()),
+            (std::vector<std::string>{root_ / session(10)}));
+  EXPECT_TRUE(is_there(session(30)));
 }
 
 TEST_F(MpiLeftovers, StayWithoutProc) {
