@@ -147,12 +147,12 @@ void PendingConnections::accept() {
 
 void PendingConnections::close_silent() {
   if (!is_full()) return;
-  const auto closed = std::erase_if(silent_, [](const Silent& silent) {
-    return !silent.greeting_by && silent.deadline.passed();
-  });
+  const auto closed =
+      std::erase_if(silent_, [](const Silent& silent) { return silent.deadline.passed(); });
   if (closed == 0) return;
   warn_rejected(fmt::format("{} connections", closed),
-                fmt::format("they sent nothing for {}, and others need their place",
+                fmt::format("they did not complete their greeting within {}, and others need their "
+                            "place",
                             in_seconds(silence_timeout_)));
 }
 

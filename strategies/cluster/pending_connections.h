@@ -29,8 +29,8 @@ class PendingConnections {
 
   // `nonce`: of the job. A connection is closed with a warning when it sends anything but a call
   // and a greeting of at most max_message_bytes bytes, or when more than greeting_timeout passes
-  // between the two. When there is no room for new connections, those that have been silent for
-  // longer than silence_timeout are closed: a task greets when it has connected.
+  // between the two. When there is no room for new connections, those that have not completed
+  // their greeting for longer than silence_timeout are closed: a task greets when it has connected.
   PendingConnections(Listener listener, std::string nonce, std::uint32_t max_message_bytes,
                      std::chrono::milliseconds silence_timeout = std::chrono::seconds(1),
                      std::chrono::milliseconds greeting_timeout = std::chrono::seconds(10));

@@ -83,6 +83,15 @@ TEST_F(PendingConnectionsTest, AreReceivedBehindMoreSilentOnesThanThereIsRoomFor
   EXPECT_EQ(receive_one(connections, caller), "here I am");
 }
 
+TEST_F(PendingConnectionsTest, AreReceivedBehindMoreHalfGreetedOnesThanThereIsRoomFor) {
+  call_silently(600);
+  for (Connection& half : silent_) OutgoingGreeting::begin(half, soon());
+  Connection caller = call_with("here I am");
+  PendingConnections connections(std::move(listener_), "job", 100, milliseconds(50),
+                                 std::chrono::hours(1));
+  EXPECT_EQ(receive_one(connections, caller), "here I am");
+}
+
 TEST_F(PendingConnectionsTest, StayOpenWhileThereIsRoom) {
   PendingConnections connections = take(milliseconds(0));
   Connection slow = call();

@@ -20,6 +20,7 @@
 
 #include "models/base/errors.h"
 #include "ps/net/connection.h"
+#include "ps/net/greeting.h"
 #include "tests/strategies/cluster/threads_as_tasks.h"
 
 namespace syncopate {
@@ -58,6 +59,14 @@ FileDescriptor call_socket() {
     }
   }
   return {};
+}
+
+// Returns the name in the abstract namespace of the socket at the other end.
+std::string name_of(int socket) {
+  sockaddr_un address{};
+  socklen_t length = sizeof address;
+  EXPECT_EQ(getpeername(socket, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  return {address.sun_path + 1, length - offsetof(sockaddr_un, sun_path) - 1};
 }
 
 // Returns whether a descriptor is received before the other end closes the connection.
@@ -136,10 +145,13 @@ TEST(SharedSegment, IsSentToTheTasksOfTheJobOnly) {
   std::jthread rank_zero([&] { shared[0] = share(*tasks[0]); });
   FileDescriptor silent;
   ASSERT_TRUE(eventually([&] { return static_cast<bool>(silent = call_socket()); }));
+  const auto proof_of = [&](const std::string& index, const std::string& nonce) {
+    return Frame{0x5347, prove(nonce, {"segment of gradients", name_of(silent.get()), index})};
+  };
   Connection guessing(call_socket(), "rank 0's task");
-  guessing.send({0x5347, "1 jab"}, Deadline::after(seconds(1)));
+  guessing.send(proof_of("1", "jab"), Deadline::after(seconds(10)));
   Connection out_of_range(call_socket(), "rank 0's task");
-  out_of_range.send({0x5347, "2 " + tasks[0]->nonce()}, Deadline::after(seconds(1)));
+  out_of_range.send(proof_of("2", tasks[0]->nonce()), Deadline::after(seconds(10)));
   shared[1] = share(*tasks[1]);
   rank_zero.join();
   for (const Shared& task : shared) EXPECT_NE(task.segment, nullptr) << task.peer_error;
