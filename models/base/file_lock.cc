@@ -87,11 +87,10 @@ FileLock try_lock_file(const std::filesystem::path& path, LockKind kind) {
     FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kBeforeUmask));
     if (!file) throw FileError(describe_errno("open", path.string(), errno));
     const int wanted = kind == LockKind::kShared ? LOCK_SH : LOCK_EX;
-    if (::flock(file.get(), wanted | LOCK_NB) == 0) {
+    if (lock_without_wait(file, wanted) == 0) {
       if (is_in_place(file, path)) return {FileLock::Outcome::kHeld, std::move(file)};
       continue;
     }
-    if (errno == EINTR) continue;
     if (errno == EWOULDBLOCK) return {FileLock::Outcome::kTaken, {}};
     if (means_unsupported(errno)) return {FileLock::Outcome::kUnsupported, std::move(file)};
     throw FileError(describe_errno("lock", path.string(), errno));

@@ -186,13 +186,6 @@ void ControlLink::on_message(const wire::MessageT& message) {
   state_.changed.notify_all();
 }
 
-std::string ControlLink::why_not_accepted() const {
-  if (socket_.lacks_challenge()) return wire::kAdviceOnVersion;
-  const std::string reason = is_connected_ ? "" : why_unreachable(options_.rendezvous);
-  return fmt::format("{}; is it running, and have all workers and servers been started?",
-                     reason.empty() ? "" : ": " + reason);
-}
-
 void ControlLink::check_timeouts() {
   // While shard 0 sends messages, this worker waits longer to be accepted: shard 0 itself reports
   // which task is missing.
@@ -200,7 +193,8 @@ void ControlLink::check_timeouts() {
   const bool is_server_alive = is_connected_ && lost.empty() && !give_up_by_.passed();
   if (incarnation_ == 0 && join_by_.passed() && !is_server_alive) {
     return state_.fail(fmt::format("{} did not accept this worker within {}{}", name(),
-                                   in_seconds(join_by_.timeout()), why_not_accepted()));
+                                   in_seconds(join_by_.timeout()),
+                                   socket_.why_no_answer(options_.rendezvous)));
   }
   if (incarnation_ == 0 && lost_before_welcome_ && lost_before_welcome_->passed()) {
     return state_.fail(

@@ -49,7 +49,6 @@ class ControlLink {
   void send_hello(bool with_declaration);
   void watch_server(const std::string& process);
   void on_message(const wire::MessageT& message);
-  std::string why_not_accepted() const;
   void on_welcome(const wire::WelcomeT& welcome);
 
   ClientState& state_;

@@ -254,10 +254,12 @@ void Registration::count_steps_after_snapshot(const wire::HelloT& hello) {
 }
 
 void Registration::report_steps_after_snapshot() {
-  if (!std::exchange(job_.awaits_counts, false)) return;
+  if (!std::exchange(job_.awaits_counts, false) || job_.steps_after_snapshot == 0) return;
+  const bool is_one = job_.steps_after_snapshot == 1;
   log(LogLevel::kWarning,
-      fmt::format("up to {} {} after the last snapshot of server 0 are done again",
-                  job_.steps_after_snapshot, job_.is_synchronous() ? "steps" : "workers' steps"));
+      fmt::format("up to {} step{}{} after the last snapshot of server 0 {} done again",
+                  job_.steps_after_snapshot, is_one ? "" : "s",
+                  job_.is_synchronous() ? "" : " of workers", is_one ? "is" : "are"));
 }
 
 std::set<std::uint64_t> Registration::snapshots_of_job(const wire::HelloT& hello) const {

@@ -95,12 +95,9 @@ void ServerControlClient::run_once() {
 void ServerControlClient::check_deadlines() {
   const bool has_checkpoints = !options_.snapshot_dir.empty();
   if (!is_registered_ && register_by_.passed()) {
-    const std::string reason = socket_->lacks_challenge() ? std::string(wire::kAdviceOnVersion)
-                                                          : why_unreachable(options_.rendezvous);
-    throw PeerError(fmt::format("{} did not answer within {}{}{}", name(),
-                                in_seconds(register_by_.timeout()),
-                                reason.empty() || reason.front() == ';' ? reason : ": " + reason,
-                                resume_advice(has_checkpoints)));
+    throw PeerError(
+        fmt::format("{} did not answer within {}{}{}", name(), in_seconds(register_by_.timeout()),
+                    socket_->why_no_answer(options_.rendezvous), resume_advice(has_checkpoints)));
   }
   for (const auto& [peer, lost] : socket_->lost()) {
     throw PeerError(fmt::format("{} {}{}", name(), describe(lost), resume_advice(has_checkpoints)));

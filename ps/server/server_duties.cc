@@ -25,10 +25,13 @@ std::filesystem::path start_count_path(const std::filesystem::path& dir) {
 // Returns the end of the note about a roll-back: how many steps it takes back, and whether they are
 // trained again.
 std::string describe_later_steps(const wire::RollBackT& back) {
-  if (back.steps < 0) return "";
-  if (back.redone) return fmt::format(": {} steps that ended after it are done again", back.steps);
-  return fmt::format(": the updates of {} steps that were acknowledged after it are lost here",
-                     back.steps);
+  if (back.steps <= 0) return "";  // negative: unknown
+  const bool is_one = back.steps == 1;
+  const std::string steps = fmt::format("{} step{} that", back.steps, is_one ? "" : "s");
+  if (back.redone)
+    return fmt::format(": {} ended after it {} done again", steps, is_one ? "is" : "are");
+  return fmt::format(": the updates of {} {} acknowledged after it are lost here", steps,
+                     is_one ? "was" : "were");
 }
 
 }  // namespace

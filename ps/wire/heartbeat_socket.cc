@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "models/base/log.h"
+#include "ps/net/connection.h"
 
 namespace syncopate::ps::wire {
 namespace {
@@ -118,9 +119,19 @@ std::int64_t HeartbeatSocket::foreign_messages() const {
   return socket_->foreign_messages();
 }
 
-bool HeartbeatSocket::lacks_challenge() const {
-  const auto lock = lock_for_owner();
-  return socket_->lacks_challenge();
+std::string HeartbeatSocket::why_no_answer(const Endpoint& endpoint) const {
+  bool lacks_challenge = false;
+  {
+    const auto lock = lock_for_owner();
+    lacks_challenge = socket_->lacks_challenge();
+  }
+  if (lacks_challenge) {
+    return "; it accepted the connection but did not answer the greeting: is it busy, or another "
+           "version of syncopate?";
+  }
+  const std::string reason = why_unreachable(endpoint);
+  return fmt::format("{}; is it running, and have all workers and servers been started?",
+                     reason.empty() ? "" : ": " + reason);
 }
 
 void HeartbeatSocket::watch(const std::string& peer, nanoseconds timeout,

@@ -48,7 +48,9 @@ class HeartbeatSocket {
   std::optional<Received> receive();
   // An event ends the watch of the peer of a DEALER.
   std::optional<LinkEvent> link_event();
-  bool lacks_challenge() const;
+  // Returns the end of the message about a DEALER whose peer, at this endpoint, did not answer:
+  // why, and what to look at. May take a second.
+  std::string why_no_answer(const Endpoint& endpoint) const;
   void log_dropped(Envelope& message, const std::string& problem);
   std::int64_t callers_without_greeting() const;
   std::int64_t foreign_messages() const;

@@ -42,11 +42,6 @@ inline SocketLimits limits_for_tasks(int tasks, std::string nonce) {
   return limits;
 }
 
-// The end of an error message for a DEALER that lacks_challenge().
-inline constexpr const char* kAdviceOnVersion =
-    "; it accepted the connection but did not answer the greeting: is it busy, or another version "
-    "of syncopate?";
-
 // What happens to the connection of a DEALER, as reported by ZeroMQ's monitor.
 // With a nonce a DEALER is connected once the other end has sent its challenge.
 enum class LinkEvent : std::uint8_t { kConnected, kDisconnected };

@@ -159,6 +159,8 @@ TEST_P(ARestartedServer, LosesOnlyPushesAfterItsLastSnapshot) {
   ASSERT_TRUE(wait_for_next_snapshot());
   const auto step_before = steps_so_far(metrics).back().at("step").get<std::int64_t>();
   ASSERT_TRUE(wait_for_next_snapshot());
+  // The lines below tell of no steps if there were none.
+  ASSERT_TRUE(job.wait_until_file_has(metrics, kStep, steps_so_far(metrics).size() + 5));
   const auto victim = process_of(job.pid(), {"server", GetParam()});
   ASSERT_TRUE(victim);
   const std::uint64_t newest = newest_snapshot(scratch / "ck", GetParam());
@@ -175,8 +177,8 @@ TEST_P(ARestartedServer, LosesOnlyPushesAfterItsLastSnapshot) {
   ASSERT_NE(at, std::string::npos) << result.err;
   EXPECT_GE(std::stoull(result.err.substr(at + rolled_back.size())), newest);
   // Server 0 learns from its workers how far they were, any other server from server 0.
-  const std::string lost = GetParam() == 0 ? "after the last snapshot of server 0 are done again"
-                                           : "steps that were acknowledged after it are lost here";
+  const std::string lost =
+      GetParam() == 0 ? " after the last snapshot of server 0 " : " acknowledged after it ";
   EXPECT_NE(result.err.find(lost), std::string::npos) << result.err;
   const auto pushes = [](const ShardHistory& shard) {
     return static_cast<std::int64_t>(shard.applied.begin()->second.size());

@@ -1,6 +1,7 @@
 // Tests a restart of server 0, which restarts the coordinator, too.
 #include <gtest/gtest.h>
 
+#include <array>
 #include "models/base/errors.h"
 #include "tests/ps/coordinator/coordinator_case.h"
 
@@ -91,25 +92,33 @@ TEST(RestartedServer0, TellsHowManyStepsAreTrainedAgainOnceItsWorkersAreBack) {
   before.train(0, 1);
   const std::vector<std::byte> saved = before.save({{0, 1, 1}, {1, 1, 0}});
 
-  JobCase job(make_declaration(Consistency::kAsync), 1, true);
-  job.coordinator->restore(saved);
-  job.restart_server(0, {1});
-  const auto back = job.take<wire::RollBackT>(server(0));
-  ASSERT_TRUE(back);
-  EXPECT_EQ(back->steps, -1) << "the workers have not told it yet";
-  testing::internal::CaptureStderr();
-  for (const auto& [index, sequence] : {std::pair{0, 4}, std::pair{1, 2}}) {
-    wire::HelloT hello = job.worker_hello(index);
-    hello.incarnation = 1;
-    hello.sequence = static_cast<std::uint64_t>(sequence);
-    EXPECT_EQ(job.send_hello(hello), "");
-  }
-  job.coordinator->on_reconnect_timeout();
-  const std::string err = testing::internal::GetCapturedStderr();
+  // Returns the warnings about two workers that have made this many pushes.
+  const auto warnings_of = [&](const std::array<std::uint64_t, 2>& pushes) {
+    JobCase job(make_declaration(Consistency::kAsync), 1, true);
+    job.coordinator->restore(saved);
+    job.restart_server(0, {1});
+    const auto back = job.take<wire::RollBackT>(server(0));
+    EXPECT_TRUE(back && back->steps == -1) << "the workers have not told it yet";
+    testing::internal::CaptureStderr();
+    for (const int index : {0, 1}) {
+      wire::HelloT hello = job.worker_hello(index);
+      hello.incarnation = 1;
+      hello.sequence = pushes.at(static_cast<std::size_t>(index));
+      EXPECT_EQ(job.send_hello(hello), "");
+    }
+    job.coordinator->on_reconnect_timeout();
+    return testing::internal::GetCapturedStderr();
+  };
+  const std::string err = warnings_of({4, 2});
   // Worker 0 has made pushes 2 to 4 since, worker 1 pushes 1 and 2.
-  const std::string line = "up to 5 workers' steps after the last snapshot of server 0";
+  const std::string line =
+      "up to 5 steps of workers after the last snapshot of server 0 are done again\n";
   EXPECT_NE(err.find(line), std::string::npos) << err;
   EXPECT_EQ(err.find(line), err.rfind(line)) << err;
+  EXPECT_NE(warnings_of({2, 0}).find("up to 1 step of workers after the last snapshot of server 0 "
+                                     "is done again\n"),
+            std::string::npos);
+  EXPECT_EQ(warnings_of({1, 0}).find("last snapshot"), std::string::npos);
 }
 
 TEST(RestartedServer0, RollsAllTasksBackToTheNewestCommonSnapshot) {

@@ -209,6 +209,32 @@ TEST_F(ServerDutiesWithFiles, ReportADamagedFileAndKeepTheOthers) {
   EXPECT_FALSE(sound->lost);
 }
 
+TEST_F(ServerDutiesWithFiles, CountTheStepsThatARollBackTakesBack) {
+  std::string notes;
+  ServerDuties duties(options_, data_, [&](const std::string& line) { notes += line + "\n"; });
+  declare(duties, 1);
+  make_cut(duties, 1, false);
+  for (const int steps : {-1, 0, 1, 2}) {
+    for (const bool is_redone : {true, false}) {
+      wire::RollBackT back;
+      back.cut = 1;
+      back.steps = steps;
+      back.redone = is_redone;
+      duties.on_message(wire::make_message(back));
+      ASSERT_TRUE(reply<wire::RollBackT>(duties, data_));
+    }
+  }
+  const std::string none = "rolled back to snapshot 1\n";
+  EXPECT_EQ(notes,
+            none + none + none + none +
+                "rolled back to snapshot 1: 1 step that ended after it is done again\n"
+                "rolled back to snapshot 1: the updates of 1 step that was acknowledged after "
+                "it are lost here\n"
+                "rolled back to snapshot 1: 2 steps that ended after it are done again\n"
+                "rolled back to snapshot 1: the updates of 2 steps that were acknowledged "
+                "after it are lost here\n");
+}
+
 // An evaluation reads values alone. Under Adam the slots are two thirds of what the server holds.
 TEST_F(ServerDutiesWithFiles, CopySlotsOnlyIntoASnapshotThatWantsThem) {
   const JobShape shape{.optimizer = "adam"};
