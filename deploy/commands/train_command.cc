@@ -91,7 +91,7 @@ int train_in_job(const TrainOptions& options, const Workload& workload, StopSign
     if (membership != nullptr) require_same_network(graph, *membership);
     require_metrics_of(graph, options.loop.rules);
     require_batch_norm_values(graph, run_options, replicas, global_batch);
-    require_memory(run_options, graph);
+    require_memory(run_options, graph, membership);
     const ScheduleOptions schedule_options =
         schedule_of(options, replicas, global_batch, data.train->size() / global_batch);
     const Schedule schedule(schedule_options);

@@ -77,6 +77,57 @@ std::optional<T> least(std::optional<T> one, T other) {
   return one ? std::min(*one, other) : other;
 }
 
+// The first version of cgroups has a huge number in place of no limit.
+constexpr double kNoLimit = 1e18;
+
+// Returns the only number in a file; nothing for a file that does not exist or says "max".
+std::optional<double> limit_in(const fs::path& file) {
+  const std::vector<double> numbers = numbers_in(file);
+  if (numbers.size() != 1 || numbers[0] >= kNoLimit) return std::nullopt;
+  return numbers[0];
+}
+
+// Returns the memory limits of the cgroups that this process is in.
+std::vector<MemoryLimit> memory_limits(const fs::path& root) {
+  std::vector<MemoryLimit> limits;
+  for (const fs::path& folder : cgroups(root, "memory")) {
+    const bool is_first = !fs::exists(folder / "memory.max");
+    const auto limit = limit_in(folder / (is_first ? "memory.limit_in_bytes" : "memory.max"));
+    const auto used = limit_in(folder / (is_first ? "memory.usage_in_bytes" : "memory.current"));
+    if (!limit || !used) continue;
+    // The first version counts the groups below in names of their own.
+    std::int64_t droppable = 0;
+    for (const std::string name : {"inactive_file", "active_file"}) {
+      droppable +=
+          named_number(folder / "memory.stat", is_first ? "total_" + name : name).value_or(0);
+    }
+    const std::int64_t in_use = static_cast<std::int64_t>(*used) - droppable;
+    limits.push_back({static_cast<std::int64_t>(*limit), std::max(std::int64_t{0}, in_use)});
+  }
+  return limits;
+}
+
+// Returns the limits on swap space of the cgroups that this process is in. The first version of
+// cgroups limits the sum of memory and swap space.
+std::vector<MemoryLimit> swap_limits(const fs::path& root) {
+  std::vector<MemoryLimit> limits;
+  for (const fs::path& folder : cgroups(root, "memory")) {
+    std::optional<double> limit = limit_in(folder / "memory.swap.max");
+    std::optional<double> used = limit_in(folder / "memory.swap.current");
+    if (!limit) {
+      const auto memory = limit_in(folder / "memory.limit_in_bytes");
+      const auto both = limit_in(folder / "memory.memsw.limit_in_bytes");
+      if (!memory || !both) continue;
+      limit = *both - *memory;
+      used = limit_in(folder / "memory.memsw.usage_in_bytes").value_or(0.0) -
+             limit_in(folder / "memory.usage_in_bytes").value_or(0.0);
+    }
+    limits.push_back(
+        {static_cast<std::int64_t>(*limit), static_cast<std::int64_t>(used.value_or(0.0))});
+  }
+  return limits;
+}
+
 }  // namespace
 
 std::optional<double> cgroup_cpus(const fs::path& root) {
@@ -96,26 +147,8 @@ std::optional<double> cgroup_cpus(const fs::path& root) {
 }
 
 std::optional<MemoryLimit> cgroup_memory(const fs::path& root) {
-  // The first version of cgroups has a huge number in place of no limit.
-  constexpr double kNoLimit = 1e18;
   std::optional<MemoryLimit> tightest;
-  for (const fs::path& folder : cgroups(root, "memory")) {
-    std::vector<double> limit = numbers_in(folder / "memory.max");
-    std::vector<double> used = numbers_in(folder / "memory.current");
-    if (limit.empty()) {
-      limit = numbers_in(folder / "memory.limit_in_bytes");
-      used = numbers_in(folder / "memory.usage_in_bytes");
-    }
-    if (limit.size() != 1 || used.size() != 1 || limit[0] >= kNoLimit) continue;
-    // The first version counts the groups below in names of their own.
-    const bool is_first = !fs::exists(folder / "memory.max");
-    std::int64_t droppable = 0;
-    for (const std::string name : {"inactive_file", "active_file"}) {
-      droppable +=
-          named_number(folder / "memory.stat", is_first ? "total_" + name : name).value_or(0);
-    }
-    const std::int64_t in_use = static_cast<std::int64_t>(used[0]) - droppable;
-    const MemoryLimit found{static_cast<std::int64_t>(limit[0]), std::max(std::int64_t{0}, in_use)};
+  for (const MemoryLimit& found : memory_limits(root)) {
     if (!tightest || found.bytes - found.used_bytes < tightest->bytes - tightest->used_bytes) {
       tightest = found;
     }
@@ -135,7 +168,21 @@ std::int64_t available_memory(const fs::path& root) {
 }
 
 std::int64_t free_swap(const fs::path& root) {
-  return 1024 * named_number(root / "proc/meminfo", "SwapFree:").value_or(0);
+  std::int64_t bytes = 1024 * named_number(root / "proc/meminfo", "SwapFree:").value_or(0);
+  for (const MemoryLimit& limit : swap_limits(root)) {
+    bytes = std::min(bytes, std::max(std::int64_t{0}, limit.bytes - limit.used_bytes));
+  }
+  return bytes;
+}
+
+std::int64_t total_memory(const fs::path& root) {
+  std::optional<std::int64_t> bytes;
+  if (const auto kib = named_number(root / "proc/meminfo", "MemTotal:")) bytes = 1024 * *kib;
+  for (const MemoryLimit& limit : memory_limits(root)) bytes = least(bytes, limit.bytes);
+  if (!bytes) return 0;
+  std::int64_t swap = 1024 * named_number(root / "proc/meminfo", "SwapTotal:").value_or(0);
+  for (const MemoryLimit& limit : swap_limits(root)) swap = std::min(swap, limit.bytes);
+  return *bytes + swap;
 }
 
 std::optional<std::int64_t> cgroup_threads(const fs::path& root) {

@@ -1,7 +1,8 @@
 // What the cgroups of this process allow it: containers and batch systems set limits there that
 // the affinity of its threads does not show.
 // Source: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1 of Linux: cpu.max,
-// cpu.cfs_quota_us, memory.max, memory.limit_in_bytes, memory.events, memory.oom_control, pids.max.
+// cpu.cfs_quota_us, memory.max, memory.limit_in_bytes, memory.swap.max,
+// memory.memsw.limit_in_bytes, memory.events, memory.oom_control, pids.max.
 #pragma once
 
 #include <algorithm>
@@ -16,12 +17,17 @@ namespace syncopate {
 // the system are below `root`, as in all functions here.
 std::optional<double> cgroup_cpus(const std::filesystem::path& root = "/");
 
-// Returns the free swap space of the machine, in bytes.
+// Returns the swap space that the process can still use, in bytes: what the machine has free, or
+// what its cgroups leave.
 std::int64_t free_swap(const std::filesystem::path& root = "/");
 
 // Returns the memory that the process can still get, in bytes: the machine's free memory, with
 // caches that it can drop, or what its cgroups leave. 0 when unknown.
 std::int64_t available_memory(const std::filesystem::path& root = "/");
+
+// Returns the memory that the processes of the machine, or of the tightest cgroup of this process,
+// can have together, in bytes, with swap space. 0 when unknown.
+std::int64_t total_memory(const std::filesystem::path& root = "/");
 
 // The tightest memory limit of the cgroups: the one that leaves least. Nothing without a limit.
 struct MemoryLimit {

@@ -8,6 +8,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/process_limits.h"
+#include "models/base/resource_limits.h"
 #include "models/optim/optimizer.h"
 #include "worker/run/run_sizes.h"
 
@@ -64,23 +65,34 @@ RunMemory least_memory(const TrainOptions& options, const Graph& graph) {
 }
 
 std::string memory_refusal(const TrainOptions& options, const Graph& graph,
-                           std::int64_t available_bytes) {
+                           const HostMemory& host) {
   const RunMemory memory = least_memory(options, graph);
-  if (memory.all() <= available_bytes) return "";
+  std::string found;
+  if (memory.all() > host.available) {
+    found = fmt::format("in this process, and {:.0f} MiB are available", mebibytes(host.available));
+  } else if (host.total > 0 && host.tasks * memory.all() > host.total) {
+    found = fmt::format("in each of the {} tasks of this host, and they share {:.0f} MiB",
+                        host.tasks, mebibytes(host.total));
+  } else {
+    return "";
+  }
   return fmt::format(
-      "network {} needs at least {:.0f} MiB of memory in this process, and {:.0f} MiB are "
-      "available: {:.0f} MiB of values, {:.0f} MiB of optimizer state, and for each of {} "
-      "replica{} {:.0f} MiB of gradients ({} threads) and {:.0f} MiB of activations ({} samples); "
-      "try a smaller --batch-size-per-replica, fewer --threads or replicas, or a smaller network",
-      graph.name, mebibytes(memory.all()), mebibytes(available_bytes), mebibytes(memory.values),
-      mebibytes(memory.slots), memory.replicas, memory.replicas == 1 ? "" : "s",
-      mebibytes(memory.gradients), std::max(1, options.strategy.lanes),
-      mebibytes(memory.activations), micro_batch_size(options.strategy));
+      "network {} needs at least {:.0f} MiB of memory {}: {:.0f} MiB of values, {:.0f} MiB of "
+      "optimizer state, and for each of {} replica{} {:.0f} MiB of gradients ({} threads) and "
+      "{:.0f} MiB of activations ({} samples); try a smaller --batch-size-per-replica, fewer "
+      "--threads or replicas, or a smaller network",
+      graph.name, mebibytes(memory.all()), found, mebibytes(memory.values), mebibytes(memory.slots),
+      memory.replicas, memory.replicas == 1 ? "" : "s", mebibytes(memory.gradients),
+      std::max(1, options.strategy.lanes), mebibytes(memory.activations),
+      micro_batch_size(options.strategy));
 }
 
-void require_memory(const TrainOptions& options, const Graph& graph) {
+void require_memory(const TrainOptions& options, const Graph& graph, const Membership* membership) {
   if (options.strategy.devices.front().kind != DeviceKind::kCpu) return;
-  const std::string refusal = memory_refusal(options, graph, obtainable_memory());
+  const std::string refusal = memory_refusal(options, graph,
+                                             {.available = obtainable_memory(),
+                                              .total = total_memory(),
+                                              .tasks = tasks_of_host(options, membership)});
   if (!refusal.empty()) throw UsageError(refusal + "; " + memory_advice());
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "models/graph/graph.h"
+#include "strategies/cluster/membership.h"
 #include "worker/run/train_options.h"
 
 namespace syncopate {
@@ -25,13 +26,22 @@ struct RunMemory {
 // options: with the lanes and the batch size per replica that the run uses.
 RunMemory least_memory(const TrainOptions& options, const Graph& graph);
 
-// Returns why the run does not fit into `available_bytes`, with the sum by part and what to try;
-// "" if it may fit.
+// The memory, in bytes, that a run may take.
+struct HostMemory {
+  std::int64_t available = 0;  // to this process now
+  // Of the host or the cgroup, which all tasks of this host share; 0: unknown. What they have taken
+  // so far does not count: it may be this run's.
+  std::int64_t total = 0;
+  int tasks = 1;  // of this run on this host, each with the same network and options
+};
+
+// Returns why the run does not fit into `memory`, with the sum by part and what to try; "" if it
+// may fit. Parameter servers on the host are not counted.
 std::string memory_refusal(const TrainOptions& options, const Graph& graph,
-                           std::int64_t available_bytes);
+                           const HostMemory& memory);
 
 // Throws UsageError with the text of memory_refusal() for the memory that this process can get:
 // of the machine, of its cgroups and of its limit on address space. Replicas on GPUs pass.
-void require_memory(const TrainOptions& options, const Graph& graph);
+void require_memory(const TrainOptions& options, const Graph& graph, const Membership* membership);
 
 }  // namespace syncopate

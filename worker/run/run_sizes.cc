@@ -34,7 +34,7 @@ Sharing sharing_of(const TrainOptions& options, const Membership* membership) {
   const bool has_stages = is_pipeline(options) && membership == nullptr;
   const int own = has_stages ? options.strategy.stages : options.strategy.replicas;
   Sharing sharing{.of_task = own, .of_host = own};
-  if (has_servers(options)) sharing.of_host *= options.cluster.local_size;
+  if (has_servers(options)) sharing.of_host *= tasks_of_host(options, membership);
   if (membership != nullptr) {
     const std::vector<Member>& members = membership->members();
     const Member& me = members[static_cast<std::size_t>(membership->index())];
@@ -78,6 +78,14 @@ int cpus_of_each(const TrainOptions& options, const Sharing& sharing, const CpuL
 }
 
 }  // namespace
+
+int tasks_of_host(const TrainOptions& options, const Membership* membership) {
+  if (has_servers(options)) return options.cluster.local_size;
+  if (membership == nullptr) return 1;
+  const std::vector<Member>& members = membership->members();
+  const Member& me = members[static_cast<std::size_t>(membership->index())];
+  return static_cast<int>(std::ranges::count(members, me.host, &Member::host));
+}
 
 bool has_servers(const TrainOptions& options) {
   return options.strategy.name == "parameter-server";

@@ -90,6 +90,34 @@ TEST_F(SystemFiles, NameTheLimitThatLeavesLeastMemory) {
   EXPECT_EQ(cgroup_threads(root_), 40);
 }
 
+TEST_F(SystemFiles, LimitSwapSpaceByTheLeastOfMachineAndCgroups) {
+  write("proc/meminfo", "MemTotal: 9000 kB\nSwapTotal: 700 kB\nSwapFree: 500 kB\n");
+  EXPECT_EQ(free_swap(root_), 500 * 1024);
+  EXPECT_EQ(total_memory(root_), 9700 * 1024);
+  write("proc/self/cgroup", "0::/job/step\n");
+  write("sys/fs/cgroup/job/step/memory.swap.max", "max\n");
+  write("sys/fs/cgroup/job/memory.swap.max", "3000\n");
+  write("sys/fs/cgroup/job/memory.swap.current", "1000\n");
+  write("sys/fs/cgroup/job/memory.max", "100000\n");
+  write("sys/fs/cgroup/job/memory.current", "5000\n");
+  EXPECT_EQ(free_swap(root_), 2000);
+  EXPECT_EQ(total_memory(root_), 103000);
+  write("sys/fs/cgroup/job/memory.swap.max", "0\n");
+  EXPECT_EQ(free_swap(root_), 0);
+  EXPECT_EQ(total_memory(root_ / "absent"), 0);
+}
+
+TEST_F(SystemFiles, OfTheFirstCgroupVersionLimitMemoryAndSwapSpaceTogether) {
+  write("proc/meminfo", "MemTotal: 9000 kB\nSwapTotal: 700 kB\nSwapFree: 500 kB\n");
+  write("proc/self/cgroup", "5:memory:/a\n");
+  write("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "100000\n");
+  write("sys/fs/cgroup/memory/a/memory.usage_in_bytes", "40000\n");
+  write("sys/fs/cgroup/memory/a/memory.memsw.limit_in_bytes", "130000\n");
+  write("sys/fs/cgroup/memory/a/memory.memsw.usage_in_bytes", "50000\n");
+  EXPECT_EQ(free_swap(root_), 20000);
+  EXPECT_EQ(total_memory(root_), 130000);
+}
+
 TEST_F(SystemFiles, CountTheKillsForWantOfMemory) {
   write("proc/vmstat", "pgfault 5\noom_kill 7\n");
   EXPECT_EQ(count_memory_kills(root_), 7);

@@ -44,14 +44,28 @@ TEST(LeastMemory, IsTakenByEachReplicaAndWithServersWithoutSlots) {
 TEST(MemoryRefusal, IsEmptyFromTheSumOn) {
   const TrainOptions options = options_of("one-device", std::int64_t{1} << 20);
   const std::int64_t needed = least_memory(options, two_layers()).all();
-  EXPECT_EQ(memory_refusal(options, two_layers(), needed), "");
-  const std::string refusal = memory_refusal(options, two_layers(), needed - 1);
+  EXPECT_EQ(memory_refusal(options, two_layers(), {.available = needed}), "");
+  const std::string refusal = memory_refusal(options, two_layers(), {.available = needed - 1});
   EXPECT_NE(refusal.find("needs at least 16 MiB of memory in this process, and 16 MiB are "
                          "available: 0 MiB of values"),
             std::string::npos)
       << refusal;
   EXPECT_NE(refusal.find("16 MiB of activations (1048576 samples)"), std::string::npos) << refusal;
   EXPECT_NE(refusal.find("--batch-size-per-replica"), std::string::npos);
+}
+
+// All tasks of a host see the limit of the cgroup that they share.
+TEST(MemoryRefusal, CountsAllTasksOfTheHost) {
+  const TrainOptions options = options_of("parameter-server", std::int64_t{1} << 20);
+  const std::int64_t needed = least_memory(options, two_layers()).all();
+  HostMemory host{.available = needed, .total = 3 * needed, .tasks = 3};
+  EXPECT_EQ(memory_refusal(options, two_layers(), host), "");
+  host.tasks = 4;
+  const std::string refusal = memory_refusal(options, two_layers(), host);
+  EXPECT_NE(refusal.find("needs at least 16 MiB of memory in each of the 4 tasks of this host, and "
+                         "they share 48 MiB: "),
+            std::string::npos)
+      << refusal;
 }
 
 }  // namespace
