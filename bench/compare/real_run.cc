@@ -228,6 +228,7 @@ RealRunOutcome run_really(const RunSpec& run, const RealRunOptions& options, Sto
     if (stop_deadline && stop_deadline->passed()) process.send(SIGKILL);
     if (awaits_kills && !begin) begin = first_begin(options.metrics);
     if (begin) kills.act(wall_clock_seconds() - begin->began_at);
+    memory_kills.look();
     if (next_read.passed()) {
       progress = progress_text(options);
       next_read = Deadline::after(kReadInterval);

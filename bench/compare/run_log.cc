@@ -61,8 +61,8 @@ void RunLog::take_line(const std::string& line) {
 
 // Finds failed processes in lines that `launch` prints: "worker 1 exited with 1", "worker 1 was
 // ended by signal 9 (SIGKILL) and has no restart left", "worker 1 exited with 1; restarting it (1
-// of 2)", "worker 1 exited with 1; the job goes on with 2 workers", "restart 1 of 2". The last
-// line, "the job failed because ...", repeats one of them.
+// of 2)", "worker 1 was ended by signal 9 (SIGKILL); the job goes on with 2 workers", "restart 1 of
+// 2". The last line, "the job failed because ...", repeats one of them.
 void RunLog::take_launch_line(std::string_view words) {
   if (words.starts_with("restart ")) return failures_.clear();
   if (words.starts_with("the ")) return;

@@ -133,7 +133,8 @@ std::string RoleGroup::conclusion() const {
   if (!has_failed()) {
     return "the other workers have completed the job; the exit code is 1 because " + cause_;
   }
-  return "the job failed because " + cause_;
+  if (is_cause_certain_) return "the job failed because " + cause_;
+  return "the job failed: " + cause_ + "; it was the first role to end with an error";
 }
 
 bool RoleGroup::is_awaited(const LaunchedRole& role) noexcept {
@@ -148,6 +149,7 @@ void RoleGroup::set_cause(std::string cause, bool is_certain) {
 }
 
 void RoleGroup::wait_for_events() {
+  memory_kills_.look();
   const bool is_out_blocked = is_blocked(output_.out_queue);
   const bool is_err_blocked = is_blocked(output_.err_queue);
   std::vector<pollfd> sources{{stop_.descriptor(), POLLIN, 0}};
@@ -191,6 +193,7 @@ int RoleGroup::poll_milliseconds() const noexcept {
   };
   wait_for(stage_end_);
   wait_for(next_look_);
+  wait_for(memory_kills_.next_look());
   for (const LaunchedRole& role : roles_) wait_for(role.start_time());
   return soonest;
 }
@@ -216,11 +219,11 @@ void RoleGroup::conclude(LaunchedRole& role) {
     role.release();
   } else {
     const std::string reason = ending.signal == SIGKILL ? memory_kills_.reason() : "";
-    evaluate_exit(role, role.name() + " " + describe(ending) + reason);
+    evaluate_exit(role, role.name() + " " + describe(ending) + reason, ending.signal == 0);
   }
 }
 
-void RoleGroup::evaluate_exit(LaunchedRole& role, const std::string& what) {
+void RoleGroup::evaluate_exit(LaunchedRole& role, const std::string& what, bool has_exited) {
   if (ends_before_training_) return role.release();
   if (may_restart(role)) {
     log_(fmt::format("launch: {}; restarting it ({} of {})\n", what, role.restarts() + 1,
@@ -257,8 +260,7 @@ void RoleGroup::evaluate_exit(LaunchedRole& role, const std::string& what) {
   const bool ended_by_us = stage_ == Stage::kGrace || stage_ == Stage::kKilled;
   if (failed && !ended_by_us) {
     const std::string when = was_awaited ? " before the tasks had met" : "";
-    set_cause(role.signal() != 0 ? line + when : line + when + "; it was the first to fail",
-              role.signal() != 0);
+    set_cause(line + when, !has_exited);
   }
   if (was_awaited) {
     log_("launch: " + line + "\n");
@@ -270,9 +272,11 @@ void RoleGroup::evaluate_exit(LaunchedRole& role, const std::string& what) {
   const std::ptrdiff_t left = std::count_if(
       roles_.begin(), roles_.end(),
       [](const LaunchedRole& other) { return other.is_worker() && !other.has_ended(); });
-  const bool goes_on = failed && role.is_worker() && left > 0 && stage_ == Stage::kRunning &&
-                       rule.on_failure == FailureRule::kContinue && !rule.others_detect_failure &&
-                       !asked_to_stop_;
+  // A worker that exits may have ended the job, or may end because another worker has: the servers
+  // say whether the others go on.
+  const bool goes_on = !has_exited && failed && role.is_worker() && left > 0 &&
+                       stage_ == Stage::kRunning && rule.on_failure == FailureRule::kContinue &&
+                       !rule.others_detect_failure && !asked_to_stop_;
   log_("launch: " + line +
        (goes_on ? fmt::format("; the job goes on with {}, which also {} its batches\n",
                               counted_workers(left), left == 1 ? "trains" : "train")
@@ -291,7 +295,7 @@ void RoleGroup::start_due_roles() {
       role.start();
       guard_.add(role.process().pid());
     } catch (const FileError& error) {
-      evaluate_exit(role, role.name() + ": " + error.what());
+      evaluate_exit(role, role.name() + ": " + error.what(), /*has_exited=*/false);
     }
     if (!has_restart_left(role)) role.release();
   }

@@ -55,7 +55,7 @@ class RoleGroup {
   // True if the other roles wait for this role at their rendezvous.
   bool is_awaited(const LaunchedRole& role) noexcept;
   // Keeps the first cause of the job's failure; a certain cause replaces an uncertain one. The
-  // first role that exits is uncertain: another may have told it to.
+  // first role that exits is uncertain: another, which has not ended yet, may have told it to.
   void set_cause(std::string cause, bool is_certain);
 
   void wait_for_events();
@@ -63,7 +63,8 @@ class RoleGroup {
   void pass_on_signals();
   void conclude(LaunchedRole& role);
   // Reports `what` happened to a role that ended badly, and applies the rule for roles of its kind.
-  void evaluate_exit(LaunchedRole& role, const std::string& what);
+  // `has_exited`: the role ended by itself, not by a signal, and was started.
+  void evaluate_exit(LaunchedRole& role, const std::string& what, bool has_exited);
   // True if the servers ended well before they admitted the late worker, and launch then ended that
   // worker.
   bool started_too_late(const LaunchedRole& role) const noexcept;

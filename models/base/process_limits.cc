@@ -63,9 +63,9 @@ void end_after_abort(int /*signal*/) {
 }
 
 // Touches the pages of the main thread's stack, so that it has grown.
-[[gnu::noinline]] void grow_stack() {
-  auto* bytes = static_cast<volatile char*>(__builtin_alloca(kMainStackBytes));
-  for (std::size_t at = 0; at < kMainStackBytes; at += 4096) bytes[at] = 0;
+[[gnu::noinline]] void grow_stack(std::size_t size_bytes) {
+  auto* bytes = static_cast<volatile char*>(__builtin_alloca(size_bytes));
+  for (std::size_t at = 0; at < size_bytes; at += 4096) bytes[at] = 0;
 }
 
 // Threads that wait until all of them run.
@@ -132,7 +132,9 @@ void adapt_to_limited_address_space() {
   pthread_setattr_default_np(&attributes);
   pthread_attr_destroy(&attributes);
   mallopt(M_ARENA_MAX, 1);  // an arena of a thread takes 64 MiB of addresses
-  grow_stack();
+  // Part of the stack, which a limit of its own may bound, is in use.
+  grow_stack(std::min<std::size_t>(kMainStackBytes,
+                                   soft_limit(RLIMIT_STACK).value_or(2 * kMainStackBytes) / 2));
   std::signal(SIGABRT, end_after_abort);
 }
 
@@ -176,15 +178,25 @@ std::int64_t obtainable_memory(const fs::path& root) {
   return bytes;
 }
 
-MemoryKills::MemoryKills(fs::path root)
-    : root_(std::move(root)), explained_(count_memory_kills(root_)) {}
+MemoryKills::MemoryKills(fs::path root, std::chrono::nanoseconds interval)
+    : root_(std::move(root)),
+      interval_(interval),
+      next_look_(Deadline::after(interval)),
+      explained_(count_memory_kills(root_)),
+      seen_(explained_) {}
+
+void MemoryKills::look() {
+  if (!next_look_.passed()) return;
+  next_look_ = Deadline::after(interval_);
+  explained_ = std::max(explained_, std::exchange(seen_, count_memory_kills(root_)));
+}
 
 std::string MemoryKills::reason() {
   if (count_memory_kills(root_) <= explained_) return "";
   ++explained_;
   const std::optional<MemoryLimit> limit = cgroup_memory(root_);
   return fmt::format(
-      ", by the kernel for want of memory ({}); start fewer tasks, or take a smaller "
+      ", probably by the kernel for want of memory ({}); start fewer tasks, or take a smaller "
       "batch or network",
       limit ? fmt::format("limit of the memory cgroup: {} MiB", limit->bytes >> 20)
             : "of the machine");

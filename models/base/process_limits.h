@@ -2,11 +2,14 @@
 // told of a lack: ZeroMQ ends the process where a thread cannot start.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
+
+#include "models/base/deadline.h"
 
 namespace syncopate {
 
@@ -33,15 +36,23 @@ std::int64_t obtainable_memory(const std::filesystem::path& root = "/");
 // the memory cgroup of this process, made before they start. One thread only.
 class MemoryKills {
  public:
-  // The files of the system are below `root`.
-  explicit MemoryKills(std::filesystem::path root = "/");
-  // Called once for each child that SIGKILL ended. Returns text such as ", by the kernel for want
-  // of memory (...)", which follows how the child ended; "" if the kernel counts no further kill.
+  // The files of the system are below `root`. `interval`: the time between two looks.
+  explicit MemoryKills(std::filesystem::path root = "/",
+                       std::chrono::nanoseconds interval = std::chrono::seconds(5));
+  // Called regularly, at next_look() or later. A kill that was counted two looks ago explains no
+  // later end of a child: the kernel may have ended another process of the cgroup.
+  void look();
+  const Deadline& next_look() const noexcept { return next_look_; }
+  // Called once for each child that SIGKILL ended. Returns text such as ", probably by the kernel
+  // for want of memory (...)", which follows how the child ended; "" without a recent kill.
   std::string reason();
 
  private:
   std::filesystem::path root_;
-  std::int64_t explained_;
+  std::chrono::nanoseconds interval_;
+  Deadline next_look_;
+  std::int64_t explained_;  // kills that were counted before the last look, or explain a child
+  std::int64_t seen_;       // kills that were counted at the last look
 };
 
 }  // namespace syncopate

@@ -58,10 +58,12 @@ TEST_F(RunLogTest, HasTheReasonOfTheFailedProcessAndNotTheLastLine) {
 TEST_F(RunLogTest, HasTheWantOfMemoryForWhichTheKernelEndedAProcess) {
   write(1,
         "[worker 1] mlp, 101770 parameters\n"
-        "launch: worker 1 was ended by signal 9 (SIGKILL), by the kernel for want of memory (limit "
+        "launch: worker 1 was ended by signal 9 (SIGKILL), probably by the kernel for want of "
+        "memory (limit "
         "of the memory cgroup: 30 MiB)\n");
   EXPECT_EQ(log_.reason({}),
-            "worker 1 was ended by signal 9 (SIGKILL), by the kernel for want of memory (limit of "
+            "worker 1 was ended by signal 9 (SIGKILL), probably by the kernel for want of memory "
+            "(limit of "
             "the memory cgroup: 30 MiB)");
 }
 

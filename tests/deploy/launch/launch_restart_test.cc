@@ -78,8 +78,7 @@ TEST_F(AsynchronousLaunch, RestartsARoleUnderItsOldIdentity) {
 }
 
 TEST_F(AsynchronousLaunch, ContinuesWithoutAWorkerThatHasNoRestartLeft) {
-  on_output("launch: worker 0 exited with 1 and has no restart left; the job goes on with 1 worker",
-            [&] { open_pipe("pipe"); });
+  on_output("launch: worker 0 exited with 1 and has no restart left\n", [&] { open_pipe("pipe"); });
   const Launched result =
       job_.run_job({"echo started; exit 1", ": <$FOLDER/pipe; echo went on"}, {});
   EXPECT_EQ(result.exit_code, 1);
@@ -334,6 +333,19 @@ TEST_F(AsynchronousLaunch, SaysThatTheJobGoesOnWithoutAWorkerAndWhyItEndsWith1) 
       "also trains its batches\n"
       "launch: the other workers have completed the job; the exit code is 1 because worker 0 "
       "was ended by signal 9 (SIGKILL)\n");
+}
+
+// The worker that ends the job takes longer to end than the one that it has told.
+TEST_F(AsynchronousLaunch, ClaimsNothingOfAJobThatAWorkerMayHaveEnded) {
+  job_.rules.most_restarts = 0;
+  on_output("launch: worker 1 exited with 1", [&] { open_pipe("pipe"); });
+  const Launched result = job_.run_job({": <$FOLDER/pipe; exit 1", "exit 1"}, {});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.err,
+            "launch: worker 1 exited with 1\n"
+            "launch: worker 0 exited with 1\n"
+            "launch: the job failed: worker 1 exited with 1; it was the first role to end with an "
+            "error\n");
 }
 
 // The job has synchronous workers, and its servers write snapshots.

@@ -103,9 +103,10 @@ TEST(Launch, NamesTheWantOfMemoryForWhichTheKernelEndedARole) {
   EXPECT_EQ(job.run({"kill -KILL $$"}).err, ended + "\n");
   const Launched killed =
       job.run({"echo oom_kill 5 >$FOLDER/sys/fs/cgroup/job/memory.events; kill -KILL $$"});
-  EXPECT_EQ(killed.err, ended +
-                            ", by the kernel for want of memory (limit of the memory cgroup: 30 "
-                            "MiB); start fewer tasks, or take a smaller batch or network\n");
+  EXPECT_EQ(killed.err,
+            ended +
+                ", probably by the kernel for want of memory (limit of the memory cgroup: 30 "
+                "MiB); start fewer tasks, or take a smaller batch or network\n");
 }
 
 TEST(Launch, NamesAProgramThatCannotBeStarted) {
@@ -167,7 +168,7 @@ TEST(LaunchAfterAFailure, NamesTheFirstRoleThatExited) {
   job.rules.timeout = std::chrono::seconds(60);
   const Launched result = job.run({"exec 3>$FOLDER/pipe; exit 3", "cat <$FOLDER/pipe; exit 1"});
   EXPECT_TRUE(result.err.ends_with(
-      "launch: the job failed because role 0 exited with 3; it was the first to fail\n"))
+      "launch: the job failed: role 0 exited with 3; it was the first role to end with an error\n"))
       << result.err;
 }
 
@@ -204,8 +205,8 @@ TEST_F(LaunchOfRolesThatMeet, EndsTheOthersSoonWhenARoleExitsBefore) {
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(result.err,
             "launch: role 1 exited with 1\n"
-            "launch: the job failed because role 1 exited with 1 before the tasks had met; it was "
-            "the first to fail\n");
+            "launch: the job failed: role 1 exited with 1 before the tasks had met; it was the "
+            "first role to end with an error\n");
 }
 
 TEST_F(LaunchOfRolesThatMeet, EndsThemEvenIfTheOthersCouldGoOnLater) {

@@ -87,6 +87,40 @@ TEST(LimitedAddressSpaceDeathTest, EndsAnAbortWithALineAndTheExitCodeOfAFailure)
               "most likely for want of address space: raise the limit with ulimit -v unlimited");
 }
 
+TEST(LimitedAddressSpaceDeathTest, LeavesASmallStackOfTheMainThreadAsItIs) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto adapt_with_a_small_stack = [] {
+    rlimit stack{};
+    getrlimit(RLIMIT_STACK, &stack);
+    stack.rlim_cur = 256U << 10U;
+    setrlimit(RLIMIT_STACK, &stack);
+    const LimitedAddressSpace limited(rlim_t{256} << 20);
+    adapt_to_limited_address_space();
+    std::exit(0);
+  };
+  EXPECT_EXIT(adapt_with_a_small_stack(), testing::ExitedWithCode(0), "");
+}
+
+// The kernel counts the kills of all processes of a cgroup.
+TEST(MemoryKills, ExplainNoEndThatComesLongAfterThem) {
+  std::string pattern = testing::TempDir() + "killsXXXXXX";
+  const std::filesystem::path root = ::mkdtemp(pattern.data());
+  std::filesystem::create_directories(root / "proc");
+  const auto count = [&](int kills) {
+    std::ofstream(root / "proc/vmstat") << "oom_kill " << kills << "\n";
+  };
+  count(3);
+  MemoryKills kills(root, std::chrono::nanoseconds(0));
+  EXPECT_EQ(kills.reason(), "");
+  count(5);
+  kills.look();
+  EXPECT_EQ(kills.reason().find(", probably by the kernel for want of memory (of the machine)"), 0U)
+      << "the kernel counts a kill before the process has ended";
+  kills.look();
+  EXPECT_EQ(kills.reason(), "");
+  std::filesystem::remove_all(root);
+}
+
 TEST(LimitedAddressSpaceDeathTest, GivesThreadsSmallStacks) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto start_many_threads = [] {
