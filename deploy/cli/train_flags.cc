@@ -272,9 +272,8 @@ void add_train_flags(FlagSet& flags, TrainFlags& words) {
 }
 
 constexpr const char* kExitCodes =
-    "Exit codes: 0 done; 1 failed; 2 wrong usage; 75 stopped by SIGINT, SIGTERM, SIGHUP or SIGUSR1 "
-    "after\n"
-    "a checkpoint was written: run again with --resume.\n\n";
+    "Exit codes: 0 done; 1 failed; 2 wrong usage; 75 stopped by SIGINT, SIGTERM, SIGHUP, SIGUSR1,\n"
+    "SIGUSR2 or SIGXCPU after a checkpoint was written: run again with --resume.\n\n";
 
 // Returns the flags of `syncopate train`.
 FlagSet named_train_flags(TrainFlags& words) {

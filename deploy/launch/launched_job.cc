@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <poll.h>
+#include <csignal>
 
 #include <chrono>
 #include <optional>
@@ -50,7 +51,9 @@ bool pause(std::chrono::milliseconds duration, StopSignal& stop) {
 }  // namespace
 
 int launch(const LaunchPlan& plan, const LaunchRules& rules, const LaunchOutput& output) {
-  StopSignal stop;
+  // The roles do not catch SIGQUIT, and end. Without it here launch would end before them,
+  // silently.
+  StopSignal stop(SIGQUIT);
   for (int restarts = 0;;) {
     RoleGroup group(plan(restarts), rules, restarts, output, stop);
     const int exit_code = group.run();

@@ -20,12 +20,14 @@ enum class StopKind : std::uint8_t {
   // reason ends without an evaluation.
   kComplete,
   kSighup,
+  kSigusr2,
+  kSigxcpu,
 };
-inline constexpr std::size_t kStopKinds = 6;
+inline constexpr std::size_t kStopKinds = 8;
 
 // The names of the kinds of stop requests, by kind.
 inline constexpr std::array<std::string_view, kStopKinds> kStopNames = {
-    "SIGINT", "SIGTERM", "SIGUSR1", "a request", "--max-seconds", "SIGHUP"};
+    "SIGINT", "SIGTERM", "SIGUSR1", "a request", "--max-seconds", "SIGHUP", "SIGUSR2", "SIGXCPU"};
 
 constexpr std::string_view stop_name(StopKind kind) noexcept {
   return kStopNames[static_cast<std::size_t>(kind)];

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -42,6 +43,9 @@ TEST_P(StopSignals, SaveAResumableCheckpointAndExitWith75) {
   const ProgramResult stopped = program.wait();
   EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
   EXPECT_NE(stopped.err.find("--resume"), std::string::npos) << stopped.err;
+  EXPECT_NE(stopped.err.find(std::string("stopped by SIG") + sigabbrev_np(GetParam())),
+            std::string::npos)
+      << stopped.err;
   ASSERT_FALSE(names_in(scratch / "ck").empty());
 
   const auto last_step = metrics_lines(scratch / "m.jsonl", "step").back().at("step").get<int>();
@@ -55,7 +59,8 @@ TEST_P(StopSignals, SaveAResumableCheckpointAndExitWith75) {
   EXPECT_EQ(summary_of(scratch / "rest.jsonl").at("steps"), last_step + 5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, StopSignals, testing::Values(SIGHUP, SIGINT, SIGTERM, SIGUSR1));
+INSTANTIATE_TEST_SUITE_P(Each, StopSignals,
+                         testing::Values(SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU));
 
 TEST(StopSignal, ThatIsIgnoredAtTheStartDoesNotStop) {
   const ScratchDir scratch;

@@ -19,7 +19,7 @@ bool is_ignored(int number) {
 
 }  // namespace
 
-StopSignal::StopSignal() {
+StopSignal::StopSignal(int further) {
   sigset_t stops;
   sigemptyset(&stops);
   for (const NamedSignal& signal : kStopSignals) {
@@ -27,6 +27,7 @@ StopSignal::StopSignal() {
     // signal is queued even when it is ignored, so ignored signals are left out.
     if (!is_ignored(signal.number)) sigaddset(&stops, signal.number);
   }
+  if (further != 0 && !is_ignored(further)) sigaddset(&stops, further);
   descriptor_.reset(signalfd(-1, &stops, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!descriptor_) throw FileError(describe_errno("create", "a signalfd", errno));
   const int refused = pthread_sigmask(SIG_BLOCK, &stops, &previous_mask_);

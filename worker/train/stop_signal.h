@@ -16,8 +16,8 @@ class StopSignal {
  public:
   // Blocks the signals for this thread and the threads that it starts later; construct it before
   // any other thread exists. A signal that the parent process had set to be ignored stays ignored.
-  // Throws FileError.
-  StopSignal();
+  // further: another signal to receive, or 0. Throws FileError.
+  explicit StopSignal(int further = 0);
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
   ~StopSignal();  // restores the signal mask and drops signals that were not polled

@@ -297,7 +297,8 @@ TEST_P(LaunchSignals, ReachEveryRoleAndTheirExitCodesCount) {
   EXPECT_TRUE(contains(result.out, "[role 1] told\n")) << result.out;
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, LaunchSignals, testing::Values("HUP", "INT", "TERM", "USR1"));
+INSTANTIATE_TEST_SUITE_P(Each, LaunchSignals,
+                         testing::Values("HUP", "INT", "TERM", "USR1", "USR2", "XCPU", "QUIT"));
 
 TEST(LaunchSignal, KillsTheThirdTime) {
   // The role sends launch the next SIGTERM only after launch has passed the previous one on to the

@@ -275,7 +275,8 @@ TEST_P(AStoppedLaunch, EndsWith75AndResumesItsCheckpoint) {
   EXPECT_EQ(summary_of(scratch / "rest.jsonl").at("steps"), step + 9);
 }
 
-INSTANTIATE_TEST_SUITE_P(By, AStoppedLaunch, testing::Values(SIGHUP, SIGINT, SIGTERM, SIGUSR1));
+INSTANTIATE_TEST_SUITE_P(By, AStoppedLaunch,
+                         testing::Values(SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXCPU));
 
 struct Described {
   Arguments flags;

@@ -8,7 +8,7 @@ namespace syncopate::ps {
 namespace {
 
 TEST(StopKind, KeepsItsName) {
-  for (const char* name : {"SIGINT", "SIGTERM", "SIGUSR1", "--max-seconds"}) {
+  for (const char* name : {"SIGINT", "SIGTERM", "SIGUSR1", "--max-seconds", "SIGUSR2", "SIGXCPU"}) {
     EXPECT_EQ(stop_name(stop_kind(name)), name);
   }
 }
@@ -22,6 +22,7 @@ TEST(StopKind, KeepsItsNumberInMessages) {
   EXPECT_EQ(to_wire(StopKind::kSigint), 0);
   EXPECT_EQ(to_wire(StopKind::kComplete), 4);
   EXPECT_EQ(to_wire(StopKind::kSighup), 5);
+  EXPECT_EQ(to_wire(StopKind::kSigxcpu), 7);
   EXPECT_EQ(to_wire(std::nullopt), -1);
   EXPECT_EQ(stop_kind_from_wire(2), StopKind::kSigusr1);
   EXPECT_EQ(stop_kind_from_wire(-1), std::nullopt);
