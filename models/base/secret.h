@@ -15,6 +15,11 @@ std::string random_nonce();
 // hash.
 std::string name_of_nonce(std::string_view nonce);
 
+// Why a task is taken for one of another job, and what to do, for the lines that report it.
+inline constexpr std::string_view kOtherNonce =
+    "the two have different nonces, or one has none; give all tasks the same SYNCOPATE_NONCE "
+    "(--nonce goes before it)";
+
 // Returns 64 random bits that are not all 0. Throws as random_nonce() does.
 std::uint64_t random_token();
 

@@ -8,6 +8,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "models/base/secret.h"
 #include "ps/coordinator/declaration.h"
 #include "ps/coordinator/reconnect_timeout.h"
 #include "ps/coordinator/wire_conversion.h"
@@ -120,9 +121,9 @@ std::optional<wire::RefusedT> check_worker(const Job& job, const wire::HelloT& h
 wire::RefusedT refuse_other_job(const wire::HelloT& hello) {
   const std::string name =
       hello.role == 0 ? describe_worker(hello.index) : describe_server(hello.index);
-  return refuse(name +
-                    " belongs to another job than server 0 at this port: is one of them left "
-                    "from an earlier run, or do two jobs share a port?",
+  return refuse(fmt::format("{} belongs to another job than server 0 at this port: {}; is one of "
+                            "them left from an earlier run, or do two jobs share a port?",
+                            name, kOtherNonce),
                 false);
 }
 

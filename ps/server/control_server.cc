@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/secret.h"
 #include "ps/coordinator/reconnect_timeout.h"
 #include "ps/coordinator/registration.h"
 #include "ps/coordinator/wire_conversion.h"
@@ -185,7 +186,7 @@ void ControlServer::on_message(wire::Received& message) {
     const wire::HelloT& hello = *body.AsHello();
     if (!message.is_of_job) {
       ++stranger_messages_;
-      socket_->log_dropped(message, "a Hello of another job");
+      socket_->log_dropped(message, fmt::format("a Hello of another job: {}", kOtherNonce));
       socket_->send(wire::envelope(message.peer, make_message(refuse_other_job(hello))));
       return;
     }

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <utility>
 
+#include "models/base/secret.h"
 #include "ps/coordinator/wire_conversion.h"
 #include "ps/net/endpoint.h"
 
@@ -174,9 +175,9 @@ void DataService::on_hello(wire::Received& message, const wire::DataHelloT& hell
   const std::string& peer = message.peer;
   if (!message.is_of_job) {
     ++stranger_messages_;
-    socket_->log_dropped(message, "a DataHello of another job");
+    socket_->log_dropped(message, fmt::format("a DataHello of another job: {}", kOtherNonce));
     wire::RefusedT refused;
-    refused.line = "it serves another job";
+    refused.line = fmt::format("it serves another job: {}", kOtherNonce);
     socket_->send(wire::envelope(peer, wire::make_message(std::move(refused))));
     return;
   }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "models/base/log.h"
+#include "models/base/secret.h"
 
 namespace syncopate::ps::wire {
 namespace {
@@ -125,8 +126,8 @@ GreetingStep GreetingCalls::take(Received& message) {
     if (!is_for_this || is_proven_) return {.is_for_owner = false, .answer = {}};
     RefusedT refused;
     refused.line = fmt::format(
-        "{} did not prove that it knows this job's nonce; does another program use this port?",
-        target_);
+        "{} did not prove that it knows this job's nonce: {}; does another program use this port?",
+        target_, kOtherNonce);
     message.header = make_message(std::move(refused));
     return {};
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/secret.h"
 
 namespace syncopate {
 
@@ -41,9 +42,9 @@ std::optional<Frame> OutgoingGreeting::try_receive(Connection& listener) {
       is_proven_ = true;
     } else {
       throw PeerError(
-          fmt::format("{}: it did not prove that it knows this job's nonce (frame of type {}); is "
-                      "another program using this port?",
-                      listener.peer(), frame->type));
+          fmt::format("{}: it did not prove that it knows this job's nonce (frame of type {}): {}; "
+                      "is another program using this port?",
+                      listener.peer(), frame->type, kOtherNonce));
     }
   }
 }

@@ -8,6 +8,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "models/base/secret.h"
 #include "ps/net/socket.h"
 #include "strategies/cluster/outgoing_greeting.h"
 #include "strategies/cluster/pending_connections.h"
@@ -80,11 +81,12 @@ class TaskAcceptor {
 
   void refuse_stranger(Connection& connection, const Hello& hello) {
     const std::string name = describe(hello.index, hello.host, hello.pid);
-    pending_.warn_rejected(connection.peer(), name + " belongs to another job");
+    pending_.warn_rejected(connection.peer(),
+                           fmt::format("{} belongs to another job: {}", name, kOtherNonce));
     send_refusal(connection,
-                 {fmt::format("rank 0 at {} belongs to another job than {}: is one of them left "
-                              "from an earlier run, or do two jobs share a port?",
-                              where_, name)});
+                 {fmt::format("rank 0 at {} belongs to another job than {}: {}; is one of them "
+                              "left from an earlier run, or do two jobs share a port?",
+                              where_, name, kOtherNonce)});
   }
 
   // Accepted tasks send nothing during the rendezvous, so reading shows only that a task has died.

@@ -24,7 +24,7 @@ struct Task {
   int index = 0;
   int workers = 2;
   int servers = 1;
-  std::string nonce = "nonce";
+  std::string nonce = "a secret";
 };
 
 Arguments command(const Port& port, const Task& task, const Arguments& flags = kTrain) {
@@ -111,7 +111,7 @@ TEST(AWorkerOfAnotherJob, IsRefusedWithoutTheNonceOfTheJob) {
   for (const ProgramResult& result : results) EXPECT_GT(result.exit_code, 0) << result.err;
   EXPECT_NE(results.front().err.find("a Hello of another job"), std::string::npos);
   expect_one_line(results.back(), {"worker 0 belongs to another job than server 0"});
-  EXPECT_EQ(results.back().err.find("nonce"), std::string::npos) << results.back().err;
+  EXPECT_EQ(results.back().err.find("a secret"), std::string::npos) << results.back().err;
 }
 
 // A job that is started by hand, by the flags of one server and one worker. A nonce of "" is none.
@@ -150,11 +150,18 @@ TEST(AJobStartedByFlags, WarnsOnceWithoutANonce) {
 TEST(AJobStartedByFlags, RefusesAWorkerOfAnotherNonceOrOfNone) {
   for (const char* const nonce : {"another secret", ""}) {
     const auto results = started_by_hand("a secret", nonce);
-    EXPECT_NE(results.front().err.find("a Hello of another job"), std::string::npos)
+    EXPECT_NE(results.front().err.find("a Hello of another job: the two have different nonces"),
+              std::string::npos)
         << results.front().err;
     EXPECT_EQ(results.back().exit_code, 1);
-    expect_one_line(results.back(), {"another job than server 0"});
+    expect_one_line(results.back(),
+                    {"another job than server 0", "different nonces, or one has none",
+                     "give all tasks the same SYNCOPATE_NONCE"});
   }
+  const auto results = started_by_hand("", "a secret");
+  EXPECT_EQ(results.back().exit_code, 1);
+  expect_one_line(results.back(),
+                  {"different nonces, or one has none", "give all tasks the same SYNCOPATE_NONCE"});
 }
 
 TEST(AWorkerOfAWorldOfAnotherSize, IsRefusedWithBothSizes) {

@@ -103,8 +103,9 @@ TEST(Hello, IsRefusedWithoutAUsageErrorForAnotherNonce) {
   hello.index = 1;
   const wire::RefusedT refused = refuse_other_job(hello);
   EXPECT_EQ(refused.line,
-            "worker 1 belongs to another job than server 0 at this port: is one of them left from "
-            "an earlier run, or do two jobs share a port?");
+            "worker 1 belongs to another job than server 0 at this port: the two have different "
+            "nonces, or one has none; give all tasks the same SYNCOPATE_NONCE (--nonce goes before "
+            "it); is one of them left from an earlier run, or do two jobs share a port?");
   EXPECT_FALSE(refused.is_usage_error);
 }
 

@@ -135,6 +135,8 @@ TEST(RendezvousTest, AcceptsNoRankZeroWithoutTheNonce) {
   EXPECT_NE(joined.peer_error.find("did not prove that it knows this job's nonce"),
             std::string::npos)
       << joined.peer_error;
+  EXPECT_NE(joined.peer_error.find("give all tasks the same SYNCOPATE_NONCE"), std::string::npos)
+      << joined.peer_error;
 }
 
 // Frames of another version of the protocol differ in the fifth byte.
@@ -329,6 +331,10 @@ TEST(RendezvousTest, RejectsConnectionsThatAreNotOfTheJob) {
   EXPECT_FALSE(stale.membership);
   EXPECT_NE(stale.usage_error.find("belongs to another job"), std::string::npos)
       << stale.usage_error << stale.peer_error;
+  EXPECT_NE(stale.usage_error.find("different nonces, or one has none; give all tasks the same "
+                                   "SYNCOPATE_NONCE"),
+            std::string::npos)
+      << stale.usage_error;
 }
 
 TEST(RendezvousTest, AcceptsTheTasksOfALargeJobThatConnectAtOnce) {
