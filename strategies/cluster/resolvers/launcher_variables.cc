@@ -20,7 +20,7 @@ std::string given_nonce(const std::string& flag, const Environment& environment)
 }
 
 bool has_all(const Environment& environment, std::string_view source,
-             std::initializer_list<std::string_view> variables, std::vector<std::string>& notes) {
+             const std::vector<std::string_view>& variables, std::vector<std::string>& notes) {
   std::vector<std::string> found;
   std::vector<std::string> missing;
   for (const std::string_view variable : variables) {

@@ -24,7 +24,7 @@ std::string given_nonce(const std::string& flag, const Environment& environment)
 
 // Returns whether all variables are set. If only some are, notes that `source` is ignored.
 bool has_all(const Environment& environment, std::string_view source,
-             std::initializer_list<std::string_view> variables, std::vector<std::string>& notes);
+             const std::vector<std::string_view>& variables, std::vector<std::string>& notes);
 
 // Parses a whole number from least to most. `what` names the variable or flag in the message.
 // Throws UsageError for any other text.

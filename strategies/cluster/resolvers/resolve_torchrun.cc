@@ -5,7 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <string_view>
+#include <vector>
 
 #include "models/base/errors.h"
 #include "ps/net/socket.h"
@@ -127,6 +130,43 @@ void note_node_variables(const Environment& environment, Notes& notes) {
   }
 }
 
+// A variable that every task needs, and what follows `export NAME=` in an advice.
+struct NeededVariable {
+  std::string_view name;
+  std::string_view value;
+};
+constexpr std::array kNeeded = {
+    NeededVariable{"RANK", "0 for the first task, 1 for the next, and so on"},
+    NeededVariable{"WORLD_SIZE", "N, the number of tasks"},
+    NeededVariable{"MASTER_ADDR", "HOST, that of rank 0, for all tasks"},
+    NeededVariable{"MASTER_PORT", "29500, or another free port of rank 0's host, for all tasks"}};
+
+// Whether the tasks need the variable: a port may stand in MASTER_ADDR.
+bool is_needed(std::string_view variable, const Environment& environment) {
+  return variable != "MASTER_PORT" ||
+         !address_has_port(filled(environment, "MASTER_ADDR").value_or(""));
+}
+
+// Returns the variables without which these are not torchrun's. LOCAL_RANK is one if it is set:
+// without it resolve_pytorch() reads the others.
+std::vector<std::string_view> needed_variables(const Environment& environment) {
+  std::vector<std::string_view> names;
+  for (const NeededVariable& variable : kNeeded) {
+    if (is_needed(variable.name, environment)) names.push_back(variable.name);
+  }
+  if (filled(environment, "LOCAL_RANK")) names.emplace_back("LOCAL_RANK");
+  return names;
+}
+
+std::string advice_for_missing(const Environment& environment) {
+  std::string advice;
+  for (const NeededVariable& variable : kNeeded) {
+    if (filled(environment, variable.name) || !is_needed(variable.name, environment)) continue;
+    advice += fmt::format("; export {}={}", variable.name, variable.value);
+  }
+  return advice;
+}
+
 }  // namespace
 
 std::optional<ClusterSpec> resolve_torchrun(const ClusterFlags& /*unused*/,
@@ -134,14 +174,12 @@ std::optional<ClusterSpec> resolve_torchrun(const ClusterFlags& /*unused*/,
   if (has_ranks_and_address(environment) && !filled(environment, "LOCAL_RANK")) {
     return std::nullopt;  // resolve_pytorch() reads these
   }
-  const bool ported = address_has_port(filled(environment, "MASTER_ADDR").value_or(""));
-  const bool complete =
-      ported ? has_all(environment, "torchrun", {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR"},
-                       notes)
-             : has_all(environment, "torchrun",
-                       {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}, notes);
-  if (!complete) {
+  const std::size_t before = notes.size();
+  if (!has_all(environment, "torchrun", needed_variables(environment), notes)) {
+    const std::size_t after = notes.size();
     note_node_variables(environment, notes);
+    const bool needs_advice = after > before && notes.size() == after;
+    if (needs_advice) notes.back() += advice_for_missing(environment);
     return std::nullopt;
   }
   ClusterSpec spec = read_ranks(environment);

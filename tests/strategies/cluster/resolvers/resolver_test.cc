@@ -194,7 +194,22 @@ INSTANTIATE_TEST_SUITE_P(
         Found{.name = "PyTorchWithoutAPort",
               .variables = kPyTorch + Variables{{"MASTER_PORT", ""}},
               .source = "none",
-              .note = "LOCAL_RANK, MASTER_PORT are not"},
+              .note = "torchrun: ignored, it is incomplete: RANK, WORLD_SIZE, MASTER_ADDR are set, "
+                      "MASTER_PORT is not; export MASTER_PORT=29500"},
+        Found{.name = "PyTorchWithoutARank",
+              .variables = kPyTorch + Variables{{"RANK", ""}},
+              .source = "none",
+              .note = "WORLD_SIZE, MASTER_ADDR, MASTER_PORT are set, RANK is not; export RANK=0"},
+        Found{.name = "PyTorchWithoutAnAddress",
+              .variables = kPyTorch + Variables{{"MASTER_ADDR", ""}},
+              .source = "none",
+              .note = "RANK, WORLD_SIZE, MASTER_PORT are set, MASTER_ADDR is not; export "
+                      "MASTER_ADDR=HOST"},
+        Found{.name = "TorchrunWithoutAPort",
+              .variables = kTorchrun + Variables{{"MASTER_PORT", ""}},
+              .source = "none",
+              .note = "RANK, WORLD_SIZE, MASTER_ADDR, LOCAL_RANK are set, MASTER_PORT is not; "
+                      "export MASTER_PORT=29500"},
         Found{.name = "LightningsNodeRank",
               .variables = {{"NODE_RANK", "1"},
                             {"MASTER_ADDR", "a"},
