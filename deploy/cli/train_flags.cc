@@ -5,13 +5,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <sstream>
+#include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "deploy/cli/command_line.h"
 #include "deploy/cli/practice_flags.h"
 #include "deploy/cli/strategy_flags.h"
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
+#include "worker/checkpoint/folder_lock.h"
 #include "worker/input/validation_split.h"
 
 namespace syncopate {
@@ -241,6 +246,36 @@ void check_optimizer(const FlagSet& flags, const TrainOptions& options) {
   }
 }
 
+// Returns the path without links and dots; the folders of the file need not exist.
+std::filesystem::path place_of(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(path, ignored), ignored);
+}
+
+// Refuses one file for two uses. Several may write one device, such as /dev/null.
+void check_files(const TrainOptions& options) {
+  namespace fs = std::filesystem;
+  const fs::path& folder = options.loop.checkpoint_dir;
+  const std::array<std::pair<std::string_view, fs::path>, 3> files = {
+      {{"--metrics", options.metrics},
+       {"--trace", options.trace},
+       {"the lock of --checkpoint-dir",
+        folder.empty() ? fs::path() : FolderLock::file_in(folder)}}};
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    std::error_code ignored;
+    const auto& [flag, path] = files.at(i);
+    if (path.empty() || (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)))
+      continue;
+    const fs::path place = place_of(path);
+    for (std::size_t j = i + 1; j < files.size(); ++j) {
+      const auto& [other, other_path] = files.at(j);
+      if (other_path.empty() || place_of(other_path) != place) continue;
+      throw UsageError(
+          fmt::format("{} and {} write {}; give them different files", flag, other, path.string()));
+    }
+  }
+}
+
 void check_together(const FlagSet& flags, const Environment& environment, TrainFlags& words) {
   TrainOptions& options = words.options;
   const std::optional<std::string> temporary = environment.get("TMPDIR");
@@ -249,10 +284,7 @@ void check_together(const FlagSet& flags, const Environment& environment, TrainF
   check_consistency(flags, words.consistency, options);
   check_optimizer(flags, options);
   check_practice(flags, options);
-  if (!options.trace.empty() && options.trace == options.metrics) {
-    throw UsageError(fmt::format("--metrics and --trace write {}; give them different files",
-                                 options.trace.string()));
-  }
+  check_files(options);
   for (const char* flag : {"--checkpoint-every", "--keep-checkpoints", "--resume"}) {
     flags.require(flag, !options.loop.checkpoint_dir.empty(), "--checkpoint-dir DIR");
   }

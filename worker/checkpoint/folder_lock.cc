@@ -36,8 +36,6 @@ struct Holder {
   std::string job;
 };
 
-fs::path file_in(const fs::path& folder) { return folder / ".lock"; }
-
 std::string now_text() {
   const std::time_t now = std::time(nullptr);
   std::tm utc{};
@@ -114,22 +112,24 @@ std::optional<FileDescriptor> try_to_hold(const fs::path& path, const FolderLock
 
 std::string taken_words(const fs::path& folder, const FolderLockOptions& options) {
   return options.flag + " " + folder.string() + ": another " + options.user +
-         " is using this folder (" + read_holder(file_in(folder)).words + ")";
+         " is using this folder (" + read_holder(FolderLock::file_in(folder)).words + ")";
 }
 
 bool is_elsewhere(const fs::path& folder) {
-  const std::string host = read_holder(file_in(folder)).host;
+  const std::string host = read_holder(FolderLock::file_in(folder)).host;
   return !host.empty() && host != own_host_name();
 }
 
 std::string refusal_of(const fs::path& folder, const FolderLockOptions& options) {
   return taken_words(folder, options) + "; wait for its end, or choose another folder" +
          (is_elsewhere(folder)
-              ? "; if that host is down for certain, remove " + file_in(folder).string()
+              ? "; if that host is down for certain, remove " + FolderLock::file_in(folder).string()
               : std::string());
 }
 
 }  // namespace
+
+fs::path FolderLock::file_in(const fs::path& folder) { return folder / ".lock"; }
 
 FolderLock::FolderLock(const fs::path& folder, const FolderLockOptions& options)
     : folder_(folder), options_(options) {

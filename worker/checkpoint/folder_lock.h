@@ -36,6 +36,9 @@ class FolderLock {
   // take the folder that this one makes again. Throws UsageError naming another holder; FileError.
   void renew();
 
+  // Returns the lock file of a folder.
+  static std::filesystem::path file_in(const std::filesystem::path& folder);
+
   // Returns the error that the constructor would throw now for a lock that is not shared; nothing
   // when the lock is free or its state cannot be read.
   static std::optional<std::string> refusal(const std::filesystem::path& folder,

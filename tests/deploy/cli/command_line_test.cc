@@ -215,6 +215,12 @@ TEST(TrainFlags, LearningRateDefaultsToWhatTheOptimizerIsUsedWith) {
   EXPECT_DOUBLE_EQ(parse_train({"--optimizer", "sgd"}).schedule.learning_rate, 0.01);
 }
 
+TEST(TrainFlags, MayNameOneDeviceTwice) {
+  const TrainOptions options = parse_train({"--metrics", "/dev/null", "--trace", "/dev/null"});
+  EXPECT_EQ(options.metrics, "/dev/null");
+  EXPECT_EQ(options.trace, "/dev/null");
+}
+
 TEST(TrainFlags, ComeFromAFileToo) {
   const auto file = std::filesystem::temp_directory_path() /
                     ("syncopate-options-" + std::to_string(getpid()) + ".ini");
@@ -304,6 +310,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{{"--reduce-on-plateau", "factor=2"}, "such as factor=0.1,patience=2"},
         BadFlags{{"--metrics", "m.json", "--trace", "m.json"},
                  "--metrics and --trace write m.json; give them different files"},
+        BadFlags{{"--metrics", "no/../m.json", "--trace", "./m.json"},
+                 "--metrics and --trace write no/../m.json; give them different files"},
+        BadFlags{{"--metrics", "x/.lock", "--checkpoint-dir", "x"},
+                 "--metrics and the lock of --checkpoint-dir write x/.lock; give them different"},
         BadFlags{{"--keep-best"}, "--keep-best requires --checkpoint-dir DIR"},
         BadFlags{{"--stop-at", "loss=0.1", "--eval-every", "0"}, "--stop-at requires evaluations"},
         BadFlags{{"--strategy", "central-storage", "--replicas", "3", "--share-devices",
