@@ -124,7 +124,9 @@ OnnxNetwork OnnxReader::finish() {
     check(static_cast<std::int64_t>(found->second.size()) == num_elements(shape),
           "the values have the shape of the parameter");
     if (!std::ranges::all_of(found->second, [](float value) { return std::isfinite(value); })) {
-      file_.damaged("the values of " + name + " are not finite; the network diverged");
+      file_.damaged("the values of " + name +
+                    " are not finite: its training diverged, or the export failed; "
+                    "export sound weights");
     }
     network.weights.push_back({name, shape, std::move(found->second)});
   };

@@ -118,7 +118,8 @@ const WrongFile kWrongFiles[] = {
      [](OnnxModel& model) { put_elsewhere(model, "../../etc/passwd", "0"); }},
     {"WithAnExternalOffsetBehindTheFile", "the file is cut short",
      [](OnnxModel& model) { put_elsewhere(model, "net.onnx", "99999999"); }},
-    {"WithValuesThatAreNotFinite", "the values of fc.bias are not finite",
+    {"WithValuesThatAreNotFinite",
+     "the values of fc.bias are not finite: its training diverged, or the export failed",
      [](OnnxModel& model) {
        graph_of(model).mutable_initializer()->rbegin()->set_float_data(
            0, std::numeric_limits<float>::infinity());
