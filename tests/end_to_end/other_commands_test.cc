@@ -77,6 +77,86 @@ TEST(CheckpointFlag, TakesTheNewestCheckpointOfAFolderAndNamesIt) {
   }
 }
 
+// Returns what predict, evaluate and export report about a checkpoint.
+std::vector<ProgramResult> results_of(const ScratchDir& scratch,
+                                      const std::filesystem::path& checkpoint) {
+  std::vector<ProgramResult> results;
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"evaluate"}, {"predict", "x.npy"}, {"export", scratch / "out"}}) {
+    results.push_back(
+        run_syncopate(command + std::vector<std::string>{"--checkpoint", checkpoint.string()}));
+  }
+  return results;
+}
+
+TEST(CheckpointFlag, NamesTheCheckpointBeforeADamagedOne) {
+  const ScratchDir scratch;
+  ASSERT_EQ(run_syncopate({"train", "--model", "mlp", "--data", "synthetic:1x8x8:4:64", "--steps",
+                           "3", "--threads", "1", "--no-progress", "--checkpoint-every", "2",
+                           "--checkpoint-dir", scratch / "ck"})
+                .exit_code,
+            0);
+  const std::filesystem::path newest = scratch / "ck/checkpoint-000000000003.safetensors";
+  const std::string older = scratch / "ck/checkpoint-000000000002.safetensors";
+  std::filesystem::resize_file(newest, std::filesystem::file_size(newest) - 1);
+  for (const std::filesystem::path& given : {scratch / "ck", newest}) {
+    for (const ProgramResult& result : results_of(scratch, given)) {
+      EXPECT_EQ(result.exit_code, 1);
+      EXPECT_NE(result.err.find("try the older one, " + older + "\n"), std::string::npos)
+          << result.err;
+    }
+  }
+  std::filesystem::remove(older);
+  for (const ProgramResult& result : results_of(scratch, scratch / "ck")) {
+    EXPECT_NE(result.err.find("; there is no older one in its folder\n"), std::string::npos)
+        << result.err;
+  }
+}
+
+// Such weights have no network of their own.
+TEST(CheckpointFlag, LeadsFromShardedWeightsToTraining) {
+  const ScratchDir scratch;
+  const std::filesystem::path index = scratch / "model.safetensors.index.json";
+  const std::filesystem::path shard = scratch / "model-00001-of-00002.safetensors";
+  std::ofstream(index) << R"({"weight_map": {"a": "model-00001-of-00002.safetensors",)"
+                       << R"( "b": "model-00002-of-00002.safetensors"}})";
+  std::ofstream(shard) << "anything";
+  for (const std::filesystem::path& given : {scratch / "", index, shard}) {
+    for (const ProgramResult& result : results_of(scratch, given)) {
+      EXPECT_EQ(result.exit_code, 2);
+      EXPECT_NE(result.err.find("found weights without their network; train from them: syncopate "
+                                "train --model NET --init-from " +
+                                index.string() + " --checkpoint-dir DIR\n"),
+                std::string::npos)
+          << result.err;
+    }
+  }
+}
+
+TEST(InitFromFlag, RefusesOneShardOfSeveral) {
+  const ScratchDir scratch;
+  const std::vector<std::string> train = {
+      "train",   "--model", "mlp",       "--data", "synthetic:1x8x8:4:64",
+      "--steps", "1",       "--threads", "1",      "--no-progress"};
+  ASSERT_EQ(
+      run_syncopate(train + std::vector<std::string>{"--checkpoint-dir", scratch / "ck"}).exit_code,
+      0);
+  const std::string whole = scratch / "model-00001-of-00001.safetensors";
+  const std::string first = scratch / "model-00001-of-00002.safetensors";
+  ASSERT_EQ(run_syncopate({"export", "--checkpoint", scratch / "ck", whole}).exit_code, 0);
+  std::filesystem::copy_file(whole, first);
+  EXPECT_EQ(run_syncopate(train + std::vector<std::string>{"--init-from", whole}).exit_code, 0);
+  const ProgramResult result =
+      run_syncopate(train + std::vector<std::string>{"--init-from", first});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find(first +
+                            " is one shard of the weights of a network; give the "
+                            ".index.json of all shards, " +
+                            (scratch / "model.safetensors.index.json").string()),
+            std::string::npos)
+      << result.err;
+}
+
 TEST(EvaluateProgram, PrintsPrecisionAndRecallPerClass) {
   const ScratchDir scratch;
   ASSERT_EQ(run_syncopate({"train", "--model", "mlp", "--data", "synthetic:1x8x8:3:64", "--steps",

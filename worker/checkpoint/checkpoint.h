@@ -77,8 +77,12 @@ std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& d
 // name. Throws FileError.
 std::filesystem::path set_aside(const std::filesystem::path& checkpoint);
 
+// Returns the weights of another program that a path names: an index of shards, also that of a path
+// to one shard, or those in a folder without checkpoints. "" for other paths, and for one file.
+std::filesystem::path foreign_weights_at(const std::filesystem::path& path);
+
 // Returns the path, or, if it is that of a folder, its newest checkpoint. Throws UsageError for a
-// folder without checkpoints; FileError.
+// folder without checkpoints, and for one shard of several; FileError.
 std::filesystem::path file_or_newest_in(const std::filesystem::path& path);
 
 // Returns the flag that gives a network of this name, such as "--model mlp".

@@ -14,6 +14,7 @@
 #include "models/base/file_descriptor.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/safetensors.h"
+#include "worker/checkpoint/stored_weights.h"
 
 namespace syncopate {
 namespace {
@@ -125,14 +126,32 @@ void prune_checkpoints(const fs::path& dir, int keep, std::int64_t best) {
   }
 }
 
+fs::path foreign_weights_at(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return is_shard_index(path) ? path : index_of_shard(path);
+  if (newest_checkpoint(path)) return {};
+  for (const char* name : {"model.safetensors.index.json", "model.safetensors"}) {
+    if (fs::exists(path / name, ignored)) return path / name;
+  }
+  return {};
+}
+
 fs::path file_or_newest_in(const fs::path& path) {
   std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) return path;
+  const fs::path weights = foreign_weights_at(path);
+  if (!fs::is_directory(path, ignored)) {
+    if (weights.empty() || weights == path) return path;
+    throw UsageError(
+        fmt::format("{} is one shard of the weights of a network; give {}", path.string(),
+                    fs::exists(weights, ignored)
+                        ? fmt::format("{}, which lists this shard and the others", weights.string())
+                        : fmt::format("the .index.json of all shards, {}, and fetch it with them",
+                                      weights.string())));
+  }
   if (const auto newest = newest_checkpoint(path)) return *newest;
-  for (const char* name : {"model.safetensors.index.json", "model.safetensors"}) {
-    if (!fs::exists(path / name, ignored)) continue;
+  if (!weights.empty()) {
     throw UsageError(fmt::format("{} is a folder without checkpoints; give a file, such as {}",
-                                 path.string(), (path / name).string()));
+                                 path.string(), weights.string()));
   }
   throw UsageError(
       fmt::format("{} is a folder without checkpoints; give a file, or a folder with "

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 #include <system_error>
 
@@ -74,6 +75,14 @@ std::map<std::string, std::string> read_shard_index(const fs::path& path) {
   return file_of;
 }
 
+bool is_shard_index(const fs::path& path) {
+  try {
+    return is_json_file(path) && !read_shard_index(path).empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 std::vector<fs::path> shards_of(const fs::path& index) {
   std::set<std::string> names;
   for (const auto& [tensor, file] : read_shard_index(index)) names.insert(file);
@@ -97,6 +106,16 @@ fs::path index_beside(const fs::path& shard) {
     }
   }
   return {};
+}
+
+fs::path index_of_shard(const fs::path& path) {
+  fs::path index = index_beside(path);
+  if (!index.empty()) return shards_of(index).size() > 1 ? index : fs::path();
+  static const std::regex kForm(R"((.+)-\d{1,6}-of-(\d{1,6})(\.\w+))");
+  std::smatch match;
+  const std::string name = path.filename().string();
+  if (!std::regex_match(name, match, kForm) || std::stoi(match[2]) < 2) return {};
+  return path.parent_path() / (match[1].str() + match[3].str() + std::string(kIndexSuffix));
 }
 
 StoredWeights::StoredWeights(const fs::path& path) {

@@ -22,11 +22,19 @@ bool is_json_file(const std::filesystem::path& path);
 // for JSON that is no index, and for an index that names a file in another folder; FileError.
 std::map<std::string, std::string> read_shard_index(const std::filesystem::path& path);
 
+// Whether read_shard_index() can read this file.
+bool is_shard_index(const std::filesystem::path& path);
+
 // Returns the files that the index names, each once.
 std::vector<std::filesystem::path> shards_of(const std::filesystem::path& index);
 
 // Returns the index in the same folder that names this file; "" if there is none.
 std::filesystem::path index_beside(const std::filesystem::path& shard);
+
+// Returns the index of the shards of which this file is one: the index in its folder that names it,
+// or, for a name such as model-00001-of-00002.safetensors without one, the name that the index has.
+// "" for other files.
+std::filesystem::path index_of_shard(const std::filesystem::path& path);
 
 // Opens one file, or all shards of an index, and validates their headers. One thread only.
 class StoredWeights {
