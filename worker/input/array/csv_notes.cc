@@ -62,13 +62,13 @@ bool is_first_label_new(const std::vector<std::int32_t>& labels) {
 }
 
 bool is_first_outside(const FeatureGrid& grid, std::size_t column) {
-  float least = grid.at(1, column);
-  float most = least;
-  for (std::size_t row = 2; row < grid.rows(); ++row) {
-    least = std::min(least, grid.at(row, column));
-    most = std::max(most, grid.at(row, column));
+  bool has_less = false;
+  bool has_more = false;
+  for (std::size_t row = 1; row < grid.rows() && !(has_less && has_more); ++row) {
+    has_less |= grid.at(row, column) <= grid.at(0, column);
+    has_more |= grid.at(row, column) >= grid.at(0, column);
   }
-  return grid.at(0, column) < least || grid.at(0, column) > most;
+  return !(has_less && has_more);
 }
 
 bool counts_rows(const FeatureGrid& grid, std::size_t column) {
