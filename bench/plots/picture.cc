@@ -33,6 +33,31 @@ void Picture::box(Point corner, double width, double height, const BoxStyle& sty
   body_ += tip.empty() ? "/>\n" : fmt::format("><title>{}</title></rect>\n", html_text(tip));
 }
 
+void Picture::dot(Point centre, double radius, std::string_view fill, std::string_view stroke,
+                  std::string_view tip) {
+  body_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill=\"{}\" stroke=\"{}\"",
+                       centre.x, centre.y, radius, fill, stroke);
+  body_ += tip.empty() ? "/>\n" : fmt::format("><title>{}</title></circle>\n", html_text(tip));
+}
+
+void Picture::line(Point from, Point to, std::string_view stroke, double width,
+                   std::string_view dash) {
+  curve({from, to}, stroke, width, dash);
+}
+
+void Picture::curve(const std::vector<Point>& points, std::string_view stroke, double width,
+                    std::string_view dash) {
+  if (points.empty()) return;
+  body_ += "<path d=\"M";
+  for (const Point& point : points) {
+    body_ +=
+        fmt::format("{}{:.1f},{:.1f}", &point == &points.front() ? "" : " L", point.x, point.y);
+  }
+  body_ += fmt::format("\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1f}\"", stroke, width);
+  if (!dash.empty()) body_ += fmt::format(" stroke-dasharray=\"{}\"", dash);
+  body_ += " stroke-linejoin=\"round\"/>\n";
+}
+
 void Picture::text(Point baseline, std::string_view text, const TextStyle& style) {
   body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{:.1f}\" fill=\"{}\"",
                        baseline.x, baseline.y, style.size, style.fill);

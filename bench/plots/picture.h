@@ -45,6 +45,13 @@ class Picture {
   // A non-empty `tip` is shown while the pointer rests on the box.
   void box(Point corner, double width, double height, const BoxStyle& style,
            std::string_view tip = "");
+  void dot(Point centre, double radius, std::string_view fill, std::string_view stroke,
+           std::string_view tip = "");
+  // dash: of the line, such as "4 3"; "" for a whole line.
+  void line(Point from, Point to, std::string_view stroke, double width,
+            std::string_view dash = "");
+  void curve(const std::vector<Point>& points, std::string_view stroke, double width,
+             std::string_view dash = "");
   void text(Point baseline, std::string_view text, const TextStyle& style = {});
   // Draws lines of text, each `line_height` below the last. Returns the baseline of the next line.
   double paragraph(Point baseline, std::string_view text, double width, double line_height,

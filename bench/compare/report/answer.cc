@@ -62,7 +62,10 @@ std::string_view name_of(AnswerForm form) {
 std::optional<double> mean_time(const VariantSummary& row) {
   if (!row.seconds_to_target || row.reached_seconds.empty()) return std::nullopt;
   double sum = 0.0;
-  for (const double seconds : row.reached_seconds) sum += std::log(seconds);
+  for (const double seconds : row.reached_seconds) {
+    if (!(seconds > 0.0)) return std::nullopt;  // the first evaluation, before any time was counted
+    sum += std::log(seconds);
+  }
   return std::exp(sum / static_cast<double>(row.reached_seconds.size()));
 }
 

@@ -52,7 +52,8 @@ std::optional<int> seeds_needed(const Answer& answer);
 
 Answer answer_of(const Comparison& comparison, const Rows& rows, const Claims& claims);
 
-// Returns the geometric mean of a row's times to the target; empty unless every run reached it.
+// Returns the geometric mean of a row's times to the target; empty unless every run reached it,
+// after some time.
 std::optional<double> mean_time(const VariantSummary& row);
 
 // Returns the time of row `a` over that of row `b` with its interval; empty if they were not

@@ -6,9 +6,14 @@
 #include <cmath>
 #include <ostream>
 
+#include "bench/compare/report/answer_page.h"
 #include "bench/compare/report/comparison_plots.h"
 #include "bench/compare/report/comparison_table.h"
 #include "bench/compare/report/machine.h"
+#include "bench/compare/report/outcome.h"
+#include "bench/compare/report/outcome_figures.h"
+#include "bench/compare/report/outcome_report.h"
+#include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/summary.h"
 #include "bench/compare/report/verdict.h"
 #include "bench/plots/document.h"
@@ -92,6 +97,25 @@ std::string html_of(const Table& table) {
   return table_html(table.heads, rows);
 }
 
+std::string figures_html(const Outcome& outcome) {
+  const auto figure = [&](const auto& draw) {
+    return fmt::format("<figure>\n{}{}</figure>\n", draw(outcome, FigureForm::kWide),
+                       draw(outcome, FigureForm::kNarrow));
+  };
+  if (!outcome.soonest) return "";
+  return fmt::format("<div class=\"two\">\n{}{}</div>\n", figure(time_figure),
+                     figure(accuracy_figure));
+}
+
+std::string warnings_html(const Outcome& outcome) {
+  std::string items;
+  for (const ShortWarning& warning : short_warnings(outcome)) {
+    items += fmt::format("<li><b>{}:</b> {}</li>\n", html_text(warning.subject),
+                         html_text(warning.text));
+  }
+  return items.empty() ? "" : fmt::format("<ul class=\"warn\">\n{}</ul>\n", items);
+}
+
 // A number in a CSV file has all its digits, so that it reads back unchanged.
 std::string csv_value(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
 std::string csv_value(std::int64_t value) { return fmt::format("{}", value); }
@@ -141,24 +165,40 @@ std::string run_line(const Comparison& comparison, const ComparedVariant& varian
 }  // namespace
 
 std::string html_page(const Comparison& comparison) {
-  std::string html = verdict_html(verdict(comparison)) + "<h2>Results</h2>\n" +
-                     html_of(results_table(comparison, TableWidth::kPage)) +
-                     note_html(explanation(comparison, summarise(comparison), "±"));
-  const auto add_grid = [&](std::string_view heading, const std::string& figures) {
-    if (figures.empty()) return;
-    if (!heading.empty()) html += fmt::format("<h2>{}</h2>\n", heading);
-    html += fmt::format("<div class=\"grid\">\n{}</div>\n", figures);
+  const Outcome outcome = outcome_of("", comparison);
+  const auto grid = [](const std::string& figures) {
+    return figures.empty() ? "" : fmt::format("<div class=\"grid\">\n{}</div>\n", figures);
   };
-  add_grid("", target_plot(comparison) + throughput_plot(comparison));
   const Table claims = claims_table(comparison);
-  if (!claims.rows.empty()) {
-    html += "<h2>Claims</h2>\n" + html_of(claims) + note_html(kClaimUnits);
-  }
-  html += "<h2>Conditions</h2>\n" + facts_html(comparison);
-  add_grid("Learning", curve_plots(comparison));
-  html += staleness_plots(comparison) + time_plots(comparison);
-  add_grid("Communication", bytes_plot(comparison) + prediction_plot(comparison));
-  return html_document("Comparison of distribution strategies", "", html);
+  const std::string claims_html =
+      claims.rows.empty() ? "" : html_of(claims) + note_html(kClaimUnits);
+  const std::string next = next_sentence(outcome);
+  return answer_page(
+      {.title = question_of(outcome),
+       .setting = setting_sentence(outcome),
+       .verdict = verdict_sentence(outcome),
+       .accuracy = accuracy_sentence(outcome),
+       .has_answer = !outcome.answer.winners.empty() && next.empty(),
+       .figure = figures_html(outcome),
+       .below = html_of(outcome_table(outcome)) + warnings_html(outcome) +
+                (next.empty() ? "" : fmt::format("<p class=\"next\">{}</p>\n", html_text(next))),
+       .folds = {
+           {"Results", "all numbers of each variant",
+            html_of(results_table(comparison, TableWidth::kPage)) +
+                note_html(explanation(comparison, summarise(comparison), "±")) +
+                grid(target_plot(comparison) + throughput_plot(comparison))},
+           {"How it was decided", "in words, with all reasons for doubt",
+            verdict_html(verdict(comparison))},
+           {"Claims", count_text(static_cast<int>(claims.rows.size()), "test"), claims_html},
+           {"Conditions", "network, data, machine, command", facts_html(comparison)},
+           {"Learning", "curves of all runs", grid(curve_plots(comparison))},
+           {"Where time went", "staleness, parts of each worker's time",
+            staleness_plots(comparison) + time_plots(comparison)},
+           {"Communication", "bytes, prediction",
+            grid(bytes_plot(comparison) + prediction_plot(comparison))},
+           {"Files", "figures and data",
+            "<p><a href=\"time.svg\">time.svg</a>, <a href=\"accuracy.svg\">accuracy.svg</a>, "
+            "<a href=\"runs.csv\">runs.csv</a>, <a href=\"curves.csv\">curves.csv</a></p>\n"}}});
 }
 
 std::string runs_csv(const Comparison& comparison) {
@@ -199,6 +239,11 @@ std::string curves_csv(const Comparison& comparison) {
 
 void write_comparison_report(const std::filesystem::path& dir, const Comparison& comparison) {
   write_whole(dir / "report.html", html_page(comparison));
+  const Outcome outcome = outcome_of("", comparison);
+  if (outcome.soonest) {
+    write_whole(dir / "time.svg", time_figure(outcome, FigureForm::kFile));
+    write_whole(dir / "accuracy.svg", accuracy_figure(outcome, FigureForm::kFile));
+  }
   write_whole(dir / "runs.csv", runs_csv(comparison));
   write_whole(dir / "curves.csv", curves_csv(comparison));
 }

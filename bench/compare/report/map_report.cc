@@ -6,6 +6,7 @@
 #include <cmath>
 #include <ostream>
 
+#include "bench/compare/report/answer_page.h"
 #include "bench/compare/report/map_figure.h"
 #include "bench/compare/report/map_words.h"
 #include "bench/compare/report/outcome_report.h"
@@ -45,50 +46,6 @@ std::string terminal_line(const std::string& name, const std::vector<std::string
   }
   while (line.ends_with(' ')) line.pop_back();
   return line + "\n";
-}
-
-constexpr std::string_view kMapStyle = R"css(
-:root{color-scheme:light;--paper:#fff;--ink:#1a1f24;--soft:#56606b;--rule:#d3d9df}
-body{background:#fff;color:#1a1f24;font:16px/1.45 "Helvetica Neue",Arial,"Liberation Sans",sans-serif}
-main{max-width:1200px;padding:30px 40px 48px}
-h1{font-size:31px;line-height:1.18;margin:0 0 4px;font-weight:700}
-.set{margin:0 0 16px;color:#56606b;font-size:15px}
-.answer{border-left:6px solid #0b4a7a;padding:1px 0 1px 16px;margin:0 0 20px;max-width:900px}
-.answer p{margin:0}.answer .v{font-size:21px;line-height:1.34;font-weight:700}.answer .a{margin-top:4px}
-.map{max-width:none}.wide,.narrow{display:block;max-width:100%;height:auto}
-.map .narrow,.say{display:none}
-.next{margin:16px 0 0;font-size:15px}
-code{background:#f0f3f5;padding:2px 5px;border-radius:3px;overflow-wrap:anywhere}
-.fold{margin-top:18px;border-top:1px solid #d3d9df}
-details{border-bottom:1px solid #d3d9df;padding:9px 0}
-summary{cursor:pointer;font-weight:700}summary span{font-weight:400;color:#56606b}
-details p{max-width:46em}
-a{color:#0b4a7a}
-@media (max-width:720px){main{padding:12px 16px 32px}h1{font-size:21px}
-.set{font-size:13px;margin-bottom:9px;line-height:1.3}.answer{padding-left:11px;margin-bottom:12px;border-left-width:5px}
-.answer .v{font-size:16.5px;line-height:1.3}.answer .a{font-size:14px}.map .wide{display:none}.map .narrow{display:block}
-.say{display:block;margin:8px 0 0;padding:0;list-style:none;font-size:13.5px;line-height:1.32}.say li{margin-bottom:5px}}
-@media print{@page{size:A4 landscape;margin:11mm}main{padding:0}.map .wide{display:block}.map .narrow,.say{display:none}
-details::details-content{content-visibility:visible;display:block;height:auto}.fold{break-before:page;border:0}}
-)css";
-
-// Returns the text as HTML, with numbers joined to their units and intervals in one piece.
-std::string joined_html(const std::string& text) {
-  std::string html = html_text(text);
-  bool is_in_brackets = false;
-  std::string joined;
-  for (std::size_t i = 0; i < html.size(); ++i) {
-    if (html[i] == '(') is_in_brackets = true;
-    if (html[i] == ')') is_in_brackets = false;
-    const bool is_unit = html[i] == ' ' && i + 1 < html.size() && html[i + 1] == '%';
-    joined += html[i] == ' ' && (is_in_brackets || is_unit) ? "&#160;" : std::string(1, html[i]);
-  }
-  return joined;
-}
-
-std::string fold(const std::string& title, const std::string& extent, const std::string& html) {
-  return fmt::format("<details><summary>{} <span>{}</span></summary>\n{}</details>\n", title,
-                     extent, html);
 }
 
 std::string numbers_table(const StrategyMap& map) {
@@ -191,21 +148,23 @@ std::string map_page(const StrategyMap& map, const std::string& command) {
                              html_text(sentence.use), joined_html(sentence.than));
   }
   const auto cells = map.columns.size() * map.rows().size();
-  const std::string html = fmt::format(
-      "<p class=\"set\">{}</p>\n<div class=\"answer\"><p class=\"v\">{}</p><p class=\"a\">{}</p>"
-      "</div>\n<figure class=\"map\">\n{}{}</figure>\n<ul class=\"say\">\n{}</ul>\n"
-      "<p class=\"next\"><b>Next, your own cluster:</b> <code>syncopate-bench compare --clusters "
-      "&apos;mine{{slow-worker=4x,link-rate=1gbit}}&apos; --model file:net.json</code></p>\n"
-      "<section class=\"fold\" aria-label=\"Details\">\n{}{}{}</section>\n",
-      html_text(map_setting(map)), joined_html(map_verdict(map)), joined_html(map_accuracy(map)),
-      wide_map(map), narrow_map(map), sentences,
-      fold("All numbers", fmt::format("{} cells with intervals", cells), numbers_table(map)),
-      fold("How it was decided", "tests, clusters", method_html(map)),
-      fold("Files", "figure and data",
-           fmt::format("<p><a href=\"map.svg\">map.svg</a>, <a href=\"map.csv\">map.csv</a></p>\n"
-                       "<p><code>{}</code></p>\n",
-                       html_text(command))));
-  return html_document(map_title(map), kMapStyle, html);
+  return answer_page(
+      {.title = map_title(map),
+       .setting = map_setting(map),
+       .verdict = map_verdict(map),
+       .accuracy = map_accuracy(map),
+       .figure = fmt::format("<figure class=\"map\">\n{}{}</figure>\n<ul class=\"say\">\n{}</ul>\n",
+                             wide_map(map), narrow_map(map), sentences),
+       .below = "<p class=\"next\"><b>Next, your own cluster:</b> <code>syncopate-bench compare "
+                "--clusters &apos;mine{slow-worker=4x,link-rate=1gbit}&apos; --model "
+                "file:net.json</code></p>\n",
+       .folds = {
+           {"All numbers", fmt::format("{} cells with intervals", cells), numbers_table(map)},
+           {"How it was decided", "tests, clusters", method_html(map)},
+           {"Files", "figure and data",
+            fmt::format("<p><a href=\"map.svg\">map.svg</a>, <a href=\"map.csv\">map.csv</a></p>"
+                        "\n<p><code>{}</code></p>\n",
+                        html_text(command))}}});
 }
 
 std::string map_csv(const StrategyMap& map) {

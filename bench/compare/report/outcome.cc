@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace syncopate::bench {
@@ -31,6 +32,16 @@ RowOutcome cell_of(const Outcome& column, std::size_t row) {
 
 }  // namespace
 
+std::vector<std::size_t> sorted_rows(const Outcome& outcome) {
+  std::vector<std::size_t> order(outcome.rows.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t row) {
+    const RowOutcome& cell = outcome.cells[row];
+    return cell.ratio > 0.0 ? cell.ratio : std::numeric_limits<double>::infinity();
+  });
+  return order;
+}
+
 Outcome outcome_of(std::string cluster, Comparison comparison) {
   Rows rows = summarise(comparison);
   Claims claims(rows);
@@ -44,7 +55,8 @@ Outcome outcome_of(std::string cluster, Comparison comparison) {
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t row = 0; row < column.rows.size(); ++row) {
     const std::optional<double> seconds = mean_time(column.rows[row]);
-    if (!seconds || *seconds >= least) continue;
+    const bool has_cell = column.rows[row].is_complete() && column.rows[row].disturbed == 0;
+    if (!seconds || !has_cell || *seconds >= least) continue;
     least = *seconds;
     column.soonest = row;
   }

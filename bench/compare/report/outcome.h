@@ -44,6 +44,9 @@ struct Outcome {
   std::optional<std::size_t> soonest{};
 };
 
+// Returns the rows, the soonest first; those without a time in the order of the command line.
+std::vector<std::size_t> sorted_rows(const Outcome& outcome);
+
 // Computes the outcome of a comparison.
 Outcome outcome_of(std::string cluster, Comparison comparison);
 

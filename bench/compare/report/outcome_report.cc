@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
 #include <ostream>
 #include <vector>
 
@@ -17,17 +15,6 @@ namespace syncopate::bench {
 namespace {
 
 constexpr std::size_t kTextWidth = 80;
-
-// Returns the rows, the soonest first; those without a time in the order of the command line.
-std::vector<std::size_t> sorted_rows(const Outcome& outcome) {
-  std::vector<std::size_t> order(outcome.rows.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t row) {
-    const RowOutcome& cell = outcome.cells[row];
-    return cell.ratio > 0.0 ? cell.ratio : std::numeric_limits<double>::infinity();
-  });
-  return order;
-}
 
 std::string times_the_best(const RowOutcome& cell) {
   switch (cell.state) {

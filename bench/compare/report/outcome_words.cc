@@ -118,6 +118,21 @@ std::pair<int, int> count_spikes(const Outcome& outcome) {
   return {spikes, runs};
 }
 
+// Returns such as "mlp on digits".
+std::string what_is_trained(const Outcome& outcome) {
+  const std::string& budget = outcome.comparison.budget;
+  const std::size_t of = budget.find(" of ");
+  const std::string model =
+      outcome.comparison.model.empty() ? "a network" : outcome.comparison.model;
+  return of == std::string::npos ? model : model + " on " + budget.substr(of + 4);
+}
+
+int most_workers_of(const Outcome& outcome) {
+  int most = 0;
+  for (const VariantSummary& row : outcome.rows) most = std::max(most, row.workers);
+  return most;
+}
+
 int most_servers(const Comparison& comparison) {
   int most = 0;
   for (const ComparedVariant& variant : comparison.variants) {
@@ -277,15 +292,15 @@ std::string next_sentence(const Outcome& outcome) {
   }
 }
 
+std::string question_of(const Outcome& outcome) {
+  return fmt::format("Which strategy trains {} soonest with {}?", what_is_trained(outcome),
+                     count_text(most_workers_of(outcome), "worker"));
+}
+
 std::string setting_sentence(const Outcome& outcome) {
   const Comparison& comparison = outcome.comparison;
-  const std::size_t of = comparison.budget.find(" of ");
-  std::string text = comparison.model;
-  if (of != std::string::npos) text += " on " + comparison.budget.substr(of + 4);
-  const int workers = outcome.rows.empty()
-                          ? 0
-                          : std::ranges::max(outcome.rows, {}, &VariantSummary::workers).workers;
-  text += ", " + count_text(workers, "worker");
+  std::string text = fmt::format("{}, {}", what_is_trained(outcome),
+                                 count_text(most_workers_of(outcome), "worker"));
   if (!comparison.faults.empty()) text += ", " + comparison.faults;
   text += comparison.has_virtual_clock ? ", simulated; " : ", real processes; ";
   return text + count_text(outcome.answer.seeds, "seed");

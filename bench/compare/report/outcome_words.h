@@ -32,6 +32,8 @@ std::string verdict_sentence(const Outcome& outcome);
 std::string accuracy_sentence(const Outcome& outcome);
 // What would give an answer, or help to choose; "" if nothing is needed.
 std::string next_sentence(const Outcome& outcome);
+// "Which strategy trains mlp on digits soonest with 8 workers?"
+std::string question_of(const Outcome& outcome);
 // "mlp on digits, 8 workers, exponential step times of 1 ms, simulated; 5 seeds"
 std::string setting_sentence(const Outcome& outcome);
 

@@ -46,13 +46,14 @@ function overlap(a, b) {
 }
 onload = () => {
   const frame = document.getElementById('page'), page = frame.contentDocument, flaws = [];
+  page.querySelectorAll('details').forEach(part => part.open = true);
   if (page.documentElement.scrollWidth > frame.clientWidth + 1)
     flaws.push('wider than the window: ' + page.documentElement.scrollWidth);
   page.querySelectorAll('.scroll').forEach(table => {
     if (table.scrollWidth > table.clientWidth + 1)
       flaws.push('a table of ' + table.scrollWidth + ' pixels is cut off at ' + table.clientWidth);
   });
-  page.querySelectorAll('svg.plot').forEach((plot, number) => {
+  page.querySelectorAll('svg').forEach((plot, number) => {
     const own = plot.getBoundingClientRect(), texts = boxes(plot.querySelectorAll('text'));
     texts.forEach((one, i) => {
       if (one.box.left < own.left - 1 || one.box.right > own.right + 1)

@@ -164,8 +164,8 @@ TEST(Page, BeginsWithTheRecommendationAndNamesTheMachine) {
   comparison.threads_per_worker = 3;
   const std::string html = html_page(comparison);
   EXPECT_EQ(flaw_in_xml(html), "");
-  const std::size_t first = html.find("<p class=\"verdict\">");
-  EXPECT_LT(first, html.find("<table"));
+  EXPECT_LT(html.find("<p class=\"v\">"), html.find("<figure"));
+  EXPECT_LT(html.find("<figure"), html.find("<table"));
   EXPECT_LT(html.find("Time to 95 % test accuracy"), html.find("<dl>"));
   EXPECT_NE(html.find("node&lt;7&gt;: 2 CPUs, no GPU; syncopate 0.1.0, today"), std::string::npos);
   EXPECT_NE(html.find("2 workers of 3 threads shared 2 CPUs"), std::string::npos);
@@ -219,7 +219,7 @@ TEST(Page, LeavesOutNaN) {
   EXPECT_EQ(flaw_in_xml(html), "");
 }
 
-TEST(ComparisonReport, HasThreeFiles) {
+TEST(ComparisonReport, HasThePageItsFiguresAndTwoFilesOfData) {
   const auto dir =
       std::filesystem::temp_directory_path() / ("syncopate_report_" + std::to_string(getpid()));
   std::filesystem::create_directory(dir);
@@ -232,7 +232,8 @@ TEST(ComparisonReport, HasThreeFiles) {
   const std::string html{std::istreambuf_iterator<char>(in), {}};
   std::filesystem::remove_all(dir);
   std::sort(names.begin(), names.end());
-  EXPECT_EQ(names, (std::vector<std::string>{"curves.csv", "report.html", "runs.csv"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"accuracy.svg", "curves.csv", "report.html",
+                                             "runs.csv", "time.svg"}));
   EXPECT_EQ(html, html_page(with_everything({"mirrored", kMarkup})));
   EXPECT_THROW(write_comparison_report(dir, with_everything({"mirrored", kMarkup})), FileError);
 }

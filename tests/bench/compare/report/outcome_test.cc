@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/compare/report/outcome_figures.h"
 #include "bench/compare/report/outcome_report.h"
 #include "bench/compare/report/outcome_words.h"
 #include "tests/bench/compare/report/made_up.h"
@@ -126,6 +127,9 @@ TEST(Outcome, OfABusyMachineHasNoAnswer) {
   for (ComparedRun& run : comparison.variants[1].runs) run.result->others_cpu_share = 0.29;
   const Outcome outcome = outcome_of("", std::move(comparison));
   EXPECT_EQ(verdict_sentence(outcome), "No answer: other programs used up to 29 % of the CPUs.");
+  EXPECT_EQ(outcome.cells[1].state, RowState::kBusy);
+  EXPECT_NE(time_figure(outcome, FigureForm::kWide), "");
+  EXPECT_NE(accuracy_figure(outcome, FigureForm::kWide), "");
 }
 
 TEST(Outcome, SaysWhichVariantsEndedLessAccurate) {
@@ -143,6 +147,18 @@ TEST(Outcome, WarnsOfUntunedRatesAndSpikesInFewWords) {
   EXPECT_EQ(warnings[0].subject, "not tuned");
   EXPECT_EQ(warnings[1].text, "1 of 10 runs fell below 95 % again later");
   for (const ShortWarning& warning : warnings) EXPECT_LE(count_words(warning.text), 15U);
+}
+
+// Such a run has no time, so it takes no part in figures on a logarithmic axis.
+TEST(Outcome, OfATargetReachedAtTheStartHasNoTime) {
+  Comparison comparison = scaled({all_reduce(2.0), async(1.0)});
+  for (ComparedRun& run : comparison.variants[1].runs) {
+    for (CurvePoint& point : run.result->curve) point.seconds = 0.0;
+  }
+  const Outcome outcome = outcome_of("", std::move(comparison));
+  EXPECT_EQ(outcome.cells[1].ratio, 0.0);
+  EXPECT_NE(time_figure(outcome, FigureForm::kWide), "");
+  EXPECT_NE(accuracy_figure(outcome, FigureForm::kWide), "");
 }
 
 // The answer is understood at a glance: 180 words in all for four rows, the verdict in 30.
