@@ -172,9 +172,8 @@ std::string map_verdict(const StrategyMap& map) {
     const std::string clusters = map.columns.size() == 1   ? groups.front().places.front()
                                  : map.columns.size() == 2 ? "on both clusters"
                                                            : "on each of these clusters";
-    return groups.front().is_answer
-               ? fmt::format("Use {} {}.", groups.front().answer, clusters)
-               : fmt::format("{} {}.", capitalised(groups.front().answer), clusters);
+    return groups.front().is_answer ? fmt::format("Use {} {}.", groups.front().answer, clusters)
+                                    : verdict_sentence(map.columns.front());
   }
   const auto write = [&](const auto& places) {
     std::string text = "It depends on the cluster: ";
@@ -215,8 +214,10 @@ std::string map_accuracy(const StrategyMap& map) {
     }
   }
   if (below.empty()) {
+    const bool is_tested = std::ranges::any_of(map.columns, has_tested_accuracies);
     return high < low ? ""
-                      : fmt::format("Accuracy: no difference found ({} to {} %).",
+                      : fmt::format("Accuracy: {} ({} to {} %).",
+                                    is_tested ? "no difference found" : "too few seeds to compare",
                                     decimal_text(100.0 * low, 1), decimal_text(100.0 * high, 1));
   }
   std::vector<std::string> names;

@@ -236,6 +236,12 @@ std::string verdict_sentence(const Outcome& outcome) {
   return "";
 }
 
+bool has_tested_accuracies(const Outcome& outcome) {
+  return std::ranges::any_of(outcome.claims.all(), [](const PairDifference& pair) {
+    return pair.measure == Measure::kAccuracy;
+  });
+}
+
 std::string accuracy_sentence(const Outcome& outcome) {
   const Rows& rows = outcome.rows;
   std::optional<std::size_t> best;
@@ -260,10 +266,9 @@ std::string accuracy_sentence(const Outcome& outcome) {
   const std::string range =
       fmt::format("{} to {} %", decimal_text(100.0 * low, 1), decimal_text(100.0 * high, 1));
   if (below.empty()) {
-    const bool is_tested = std::ranges::any_of(
-        outcome.claims.all(), [](const auto& pair) { return pair.measure == Measure::kAccuracy; });
-    return is_tested ? fmt::format("Accuracy: no difference found ({}).", range)
-                     : fmt::format("Accuracy: {}; too few seeds to compare.", range);
+    return fmt::format(
+        "Accuracy: {} ({}).",
+        has_tested_accuracies(outcome) ? "no difference found" : "too few seeds to compare", range);
   }
   return fmt::format("Accuracy: {} ended {}{} points below {}.",
                      listed(short_names(outcome, below)), below.size() > 1 ? "up to " : "",

@@ -28,6 +28,8 @@ std::string rank_of_next(const Outcome& outcome);
 
 // Which variant to use: one of seven forms, at most kMostVerdictWords.
 std::string verdict_sentence(const Outcome& outcome);
+// Whether there are enough seeds to compare final accuracies.
+bool has_tested_accuracies(const Outcome& outcome);
 // Which variants ended less accurate; "" without accuracies.
 std::string accuracy_sentence(const Outcome& outcome);
 // What would give an answer, or help to choose; "" if nothing is needed.

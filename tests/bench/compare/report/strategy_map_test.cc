@@ -101,7 +101,7 @@ TEST(StrategyMap, OfMissedTargetsHasNoAnswer) {
   const StrategyMap map = make_map({"equal"}, {std::move(comparison)});
   EXPECT_EQ(map.columns[0].answer.form, AnswerForm::kNotReached);
   EXPECT_EQ(column_sentence(map.columns[0]).use, "No answer.");
-  EXPECT_EQ(map_verdict(map), "No strategy reached the target on equal workers.");
+  EXPECT_EQ(map_verdict(map), "No answer yet: no strategy reached 95 % with all seeds.");
 }
 
 TEST(StrategyMap, OfBusyRunsHasNoAnswer) {
@@ -117,6 +117,7 @@ TEST(StrategyMap, OfFewSeedsIsNotDecided) {
   for (ComparedVariant& variant : comparison.variants) variant.runs.resize(2);
   const StrategyMap map = make_map({"equal"}, {std::move(comparison)});
   EXPECT_EQ(map.columns[0].answer.form, AnswerForm::kNotDecided);
+  EXPECT_EQ(map_accuracy(map), "Accuracy: too few seeds to compare (95.8 to 97.2 %).");
 }
 
 TEST(StrategyMap, RefusesComparisonsOfOtherVariants) {
