@@ -2,7 +2,6 @@
 // exit codes are 0 (done), 1 (failed) and 2 (wrong usage).
 #include <algorithm>
 #include <array>
-#include <exception>
 #include <iostream>
 
 #include "bench/harness/bench_commands.h"
@@ -11,8 +10,10 @@
 #include "deploy/cli/flag.h"
 #include "deploy/cli/flag_set.h"
 #include "deploy/cli/names.h"
+#include "deploy/command_process.h"
 #include "models/base/errors.h"
 #include "models/base/open_files.h"
+#include "models/base/process_limits.h"
 #include "models/base/standard_streams.h"
 #include "worker/run/exit_codes.h"
 
@@ -24,9 +25,6 @@ using syncopate::Names;
 using syncopate::UsageError;
 using syncopate::bench::Command;
 using syncopate::bench::CommandRow;
-
-constexpr int kFailed = 1;
-constexpr int kWrongUsage = 2;
 
 constexpr std::array kCommands = {
     CommandRow{"compare",
@@ -52,11 +50,6 @@ constexpr std::array kCommands = {
     CommandRow{syncopate::bench::kPsRank, "", syncopate::bench::declare_ps_rank},
     CommandRow{syncopate::bench::kPsPeerRank, "", syncopate::bench::declare_ps_peer_rank},
 };
-
-int report(const std::string& error, int exit_code) {
-  std::cerr << "syncopate-bench: " + error + "\n" << std::flush;
-  return exit_code;
-}
 
 Names command_names() {
   Names names;
@@ -85,7 +78,7 @@ std::string usage() {
 int run(const std::vector<std::string>& arguments) {
   if (arguments.empty()) {
     std::cerr << usage() << std::flush;
-    return kWrongUsage;
+    return syncopate::kExitUsage;
   }
   const std::string& name = arguments.front();
   if (name == "help" && arguments.size() > 1) return run({arguments[1], "--help"});
@@ -116,15 +109,13 @@ int run(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   const syncopate::StandardStreams streams;
   syncopate::raise_open_file_limit();
+  syncopate::adapt_to_limited_address_space();
   try {
     const int exit_code = run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
     if (syncopate::StandardStreams::is_output_complete()) return exit_code;
-    return report("cannot write to standard output", kFailed);
-  } catch (const UsageError& error) {
-    return report(error.what(), kWrongUsage);
-  } catch (const syncopate::UnavailableError& error) {
-    return report(error.what(), kWrongUsage);
-  } catch (const std::exception& error) {
-    return report(error.what(), kFailed);
+    return syncopate::report_failure("syncopate-bench", "cannot write to standard output",
+                                     syncopate::kExitFailed);
+  } catch (...) {
+    return syncopate::report_exception("syncopate-bench");
   }
 }

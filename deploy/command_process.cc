@@ -18,39 +18,49 @@
 namespace syncopate {
 namespace {
 
-int report_failure(std::string message, int exit_code) {
-  std::replace(message.begin(), message.end(), '\n', ' ');
-  std::cerr << "syncopate: " + message + "\n" << std::flush;
-  return exit_code;
-}
-
 int run(const Command& command, const std::vector<std::string>& arguments,
         std::unique_ptr<MpiSession>& mpi) {
   try {
     const int exit_code = command(arguments, mpi);
     mpi.reset();
     if (StandardStreams::is_output_complete()) return exit_code;
-    return report_failure("cannot write to standard output", kExitFailed);
-  } catch (const UsageError& error) {
-    return report_failure(error.what(), kExitUsage);
-  } catch (const UnavailableError& error) {
-    return report_failure(error.what(), kExitUsage);
-  } catch (const std::bad_alloc&) {
-    return report_failure(
-        "out of memory: " + memory_advice() + "; or try a smaller batch or network", kExitFailed);
-  } catch (const std::system_error& error) {
-    const bool lacks_threads = error.code() == std::errc::resource_unavailable_try_again;
-    return report_failure(lacks_threads ? "the system starts no more threads: " + thread_advice()
-                                        : std::string(error.what()),
-                          kExitFailed);
-  } catch (const std::exception& error) {
-    return report_failure(error.what(), kExitFailed);
-  } catch (...) {  // of a user's program
-    return report_failure("an exception of an unknown type was thrown", kExitFailed);
+    return report_failure("syncopate", "cannot write to standard output", kExitFailed);
+  } catch (...) {
+    return report_exception("syncopate");
   }
 }
 
 }  // namespace
+
+int report_failure(std::string_view program, std::string message, int exit_code) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  std::cerr << std::string(program) + ": " + message + "\n" << std::flush;
+  return exit_code;
+}
+
+int report_exception(std::string_view program) {
+  try {
+    throw;
+  } catch (const UsageError& error) {
+    return report_failure(program, error.what(), kExitUsage);
+  } catch (const UnavailableError& error) {
+    return report_failure(program, error.what(), kExitUsage);
+  } catch (const std::bad_alloc&) {
+    return report_failure(
+        program, "out of memory: " + memory_advice() + "; or try a smaller batch or network",
+        kExitFailed);
+  } catch (const std::system_error& error) {
+    const bool lacks_threads = error.code() == std::errc::resource_unavailable_try_again;
+    return report_failure(program,
+                          lacks_threads ? "the system starts no more threads: " + thread_advice()
+                                        : std::string(error.what()),
+                          kExitFailed);
+  } catch (const std::exception& error) {
+    return report_failure(program, error.what(), kExitFailed);
+  } catch (...) {  // of a user's program
+    return report_failure(program, "an exception of an unknown type was thrown", kExitFailed);
+  }
+}
 
 int run_command_process(int argc, char** argv, const Command& command) {
   const StandardStreams streams;

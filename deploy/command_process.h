@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "strategies/collective/mpi_session.h"
@@ -19,6 +20,12 @@ namespace syncopate {
 using Command =
     std::function<int(const std::vector<std::string>& arguments, std::unique_ptr<MpiSession>& mpi)>;
 int run_command_process(int argc, char** argv, const Command& command);
+
+// Prints a failure of a program in one line on standard error. Returns the exit code.
+int report_failure(std::string_view program, std::string message, int exit_code);
+// Prints the exception that is being handled, with what to do where memory or threads are limited.
+// Returns the exit code: 2 for wrong usage, 1 for other errors. Called in a catch block.
+int report_exception(std::string_view program);
 
 // Starts MPI for a task with these options.
 std::unique_ptr<MpiSession> start_mpi(const TrainOptions& options);

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "models/base/errors.h"
+#include "models/base/process_limits.h"
 
 namespace syncopate {
 namespace {
@@ -54,7 +55,8 @@ RoleGuard::RoleGuard() {
   int status = errno << 8;
   if (child > 0) waitpid(child, &status, 0);
   if (status != 0) {
-    throw FileError(describe_errno("start", "the guard of the roles", WEXITSTATUS(status)));
+    throw FileError(describe_errno("start", "the guard of the roles", WEXITSTATUS(status)) +
+                    (WEXITSTATUS(status) == EAGAIN ? ": " + thread_advice() : ""));
   }
 }
 

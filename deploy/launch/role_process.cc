@@ -13,6 +13,7 @@
 
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
+#include "models/base/process_limits.h"
 
 namespace syncopate {
 namespace {
@@ -118,7 +119,11 @@ RoleProcess::RoleProcess(const RoleCommand& command, const sigset_t& signal_mask
                        .cpus = command.cpus.empty() ? nullptr : &cpus};
   pid_ = fork();
   if (pid_ == 0) become(plan);
-  if (pid_ < 0) throw FileError(describe_errno("start", name_, errno));
+  if (pid_ < 0) {
+    const int error = errno;
+    throw FileError(describe_errno("start", name_, error) +
+                    (error == EAGAIN ? ": " + thread_advice() : ""));
+  }
 
   report.write_end.reset();
   int error = 0;

@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
@@ -52,11 +54,11 @@ std::size_t address_space_in_use(const fs::path& root) {
   return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Writes a line and ends the process: the default action of SIGABRT would be a crash.
-void end_after_abort(int /*signal*/) {
+// Writes a line and ends the process: the default action of the signal would be a crash.
+void end_after_signal(int /*signal*/) {
   constexpr std::string_view kLine =
       "syncopate: a library gave up, most likely for want of address space: raise the limit with "
-      "ulimit -v unlimited\n";
+      "ulimit -v unlimited, and ulimit -d unlimited\n";
   const ssize_t written = write(STDERR_FILENO, kLine.data(), kLine.size());
   (void)written;
   _exit(EXIT_FAILURE);
@@ -113,19 +115,40 @@ class SpareAddresses {
   void* start_;
 };
 
+// Returns the limits of the process on its memory, which also bound the stacks of threads.
 std::string address_space_advice(const fs::path& root) {
-  const std::optional<rlim_t> limit = soft_limit(RLIMIT_AS);
-  if (!limit) return "";
-  return fmt::format(
-      "the limit on address space is {} MiB, of which {} MiB are in use: raise it with ulimit -v "
-      "unlimited",
-      *limit >> 20, address_space_in_use(root) >> 20);
+  std::string advice;
+  if (const std::optional<rlim_t> limit = soft_limit(RLIMIT_AS)) {
+    advice = fmt::format(
+        "the limit on address space is {} MiB, of which {} MiB are in use: raise it with ulimit -v "
+        "unlimited",
+        *limit >> 20, address_space_in_use(root) >> 20);
+  }
+  if (const std::optional<rlim_t> limit = soft_limit(RLIMIT_DATA)) {
+    advice += fmt::format("{}the limit on data is {} MiB: raise it with ulimit -d unlimited",
+                          advice.empty() ? "" : "; ", *limit >> 20);
+  }
+  return advice;
+}
+
+// Lets a signal end the process with one line, on a stack of its own: the usual one may have no
+// room left.
+void end_with_a_line_on(int signal) {
+  static std::array<std::byte, 1U << 16U> stack;
+  stack_t alternative{};
+  alternative.ss_sp = stack.data();
+  alternative.ss_size = stack.size();
+  sigaltstack(&alternative, nullptr);
+  struct sigaction action {};
+  action.sa_handler = end_after_signal;
+  action.sa_flags = SA_ONSTACK;
+  sigaction(signal, &action, nullptr);
 }
 
 }  // namespace
 
 void adapt_to_limited_address_space() {
-  if (kHasSanitizer || !soft_limit(RLIMIT_AS)) return;
+  if (kHasSanitizer || (!soft_limit(RLIMIT_AS) && !soft_limit(RLIMIT_DATA))) return;
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kSmallStackBytes);
@@ -135,7 +158,8 @@ void adapt_to_limited_address_space() {
   // Part of the stack, which a limit of its own may bound, is in use.
   grow_stack(std::min<std::size_t>(kMainStackBytes,
                                    soft_limit(RLIMIT_STACK).value_or(2 * kMainStackBytes) / 2));
-  std::signal(SIGABRT, end_after_abort);
+  end_with_a_line_on(SIGABRT);
+  end_with_a_line_on(SIGSEGV);  // an allocation that a library does not check, or a stack
 }
 
 void require_threads(int count, std::size_t spare_bytes, std::string_view task) {
@@ -207,8 +231,8 @@ std::string thread_advice(const fs::path& root) {
   if (const std::optional<rlim_t> limit = soft_limit(RLIMIT_NPROC); limit && geteuid() != 0) {
     advice += fmt::format(
         "{}the limit on processes and threads of the user is {}: raise it with "
-        "ulimit -u {}",
-        advice.empty() ? "" : "; ", *limit, 2 * *limit);
+        "ulimit -u unlimited, or end other processes of the user",
+        advice.empty() ? "" : "; ", *limit);
   }
   if (const std::optional<std::int64_t> limit = cgroup_threads(root)) {
     advice += fmt::format("{}the limit of the cgroup (container, job) is {} threads: give it more",

@@ -13,9 +13,9 @@
 
 namespace syncopate {
 
-// Makes a process with a limit on its address space (ulimit -v) need less of it, and lets a foreign
-// library that aborts there end the process with one line and exit code 1. Does nothing without
-// such a limit. Called once, before the first thread starts.
+// Makes a process with a limit on its address space or data (ulimit -v, -d) need less of it, and
+// lets a library that aborts or crashes there end the process with one line and exit code 1. Does
+// nothing without such a limit. Called once, before the first thread starts.
 void adapt_to_limited_address_space();
 
 // Starts `count` threads at once and ends them, with `spare_bytes` of address space in use. Throws

@@ -91,6 +91,22 @@ TEST(BenchProgram, SuggestsTheCommandThatWasMeant) {
       << result.err;
 }
 
+// A sanitizer takes more addresses than these limits leave.
+#ifndef SYNCOPATE_SANITIZED
+TEST(BenchProgram, NamesTheLimitOnMemoryThatItLacks) {
+  const ScratchDir scratch;
+  for (const char* limit : {"ulimit -v 90000", "ulimit -v 150000", "ulimit -d 30000"}) {
+    const Words limited{"/bin/sh", "-c", std::string(limit) + R"(; exec "$@")", "sh"};
+    const ProgramResult result =
+        RunningProgram(limited + compare(scratch / "r", kSmall + Words{"--clock", "virtual"}))
+            .wait();
+    EXPECT_NE(result.exit_code, 0) << limit;
+    EXPECT_LE(result.exit_code, 2) << limit << ": " << result.err;
+    EXPECT_NE(result.err.find("ulimit"), std::string::npos) << limit << ": " << result.err;
+  }
+}
+#endif
+
 TEST(BenchProgram, HelpHasLinesOfAtMost100Columns) {
   for (const char* command :
        {"", "compare", "report", "plan", "step", "input", "all-reduce", "ps", "scaling"}) {

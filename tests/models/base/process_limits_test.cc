@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -85,6 +86,30 @@ TEST(LimitedAddressSpaceDeathTest, EndsAnAbortWithALineAndTheExitCodeOfAFailure)
   };
   EXPECT_EXIT(abort_under_a_limit(), testing::ExitedWithCode(1),
               "most likely for want of address space: raise the limit with ulimit -v unlimited");
+}
+
+TEST(LimitedAddressSpaceDeathTest, EndsACrashWithALineAndTheExitCodeOfAFailure) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto crash_under_a_limit = [] {
+    const LimitedAddressSpace limited(rlim_t{256} << 20);
+    adapt_to_limited_address_space();
+    std::raise(SIGSEGV);
+  };
+  EXPECT_EXIT(crash_under_a_limit(), testing::ExitedWithCode(1),
+              "most likely for want of address space: raise the limit with ulimit -v unlimited");
+}
+
+TEST(MemoryAdvice, NamesTheLimitOnData) {
+  rlimit kept{};
+  getrlimit(RLIMIT_DATA, &kept);
+  const rlimit tight = {rlim_t{4096} << 20, kept.rlim_max};
+  setrlimit(RLIMIT_DATA, &tight);
+  const std::string advice = memory_advice();
+  const std::string of_threads = thread_advice();
+  setrlimit(RLIMIT_DATA, &kept);
+  const std::string expected = "the limit on data is 4096 MiB: raise it with ulimit -d unlimited";
+  EXPECT_NE(advice.find(expected), std::string::npos) << advice;
+  EXPECT_NE(of_threads.find(expected), std::string::npos) << of_threads;
 }
 
 TEST(LimitedAddressSpaceDeathTest, LeavesASmallStackOfTheMainThreadAsItIs) {
