@@ -511,6 +511,16 @@ class Comparer {
   int done_ = 0;
 };
 
+void print_explanation(const Comparison& comparison, std::ostream& out) {
+  print_table(out, comparison);
+  print_verdict(out, comparison, verdict(comparison));
+}
+
+void print_page(const std::filesystem::path& dir, bool explains, std::ostream& out) {
+  out << "Figure and method: " << (dir / "report.html").string()
+      << (explains ? "" : "  (or --explain)") << "\n";
+}
+
 void write_report_files(const std::filesystem::path& dir, const Comparison& comparison) {
   keep_verdict(dir, comparison, verdict(comparison));
   write_comparison_report(dir, comparison);
@@ -524,7 +534,7 @@ void compare(const CompareOptions& options, const std::string& command, StopSign
   const bool ended = comparer.run();
   if (!options.clusters.empty()) {
     if (!ended) throw std::runtime_error(kStopped);
-    return write_and_print_map(comparer.folder(), out);
+    return write_and_print_map(comparer.folder(), options.explains, out);
   }
   const Comparison comparison = read_comparison(comparer.folder());
   // After a request to stop nothing is printed, because nothing may read it.
@@ -560,31 +570,32 @@ void replay(const std::filesystem::path& record, const CompareOptions& options, 
       << outcome.weights_hash << "\n";
 }
 
-void write_and_print_map(const std::filesystem::path& dir, std::ostream& out) {
+void write_and_print_map(const std::filesystem::path& dir, bool explains, std::ostream& out) {
   const std::vector<std::string> clusters = clusters_in(dir);
   std::vector<Comparison> comparisons;
   for (const std::string& cluster : clusters) {
     Comparison& comparison = comparisons.emplace_back(read_comparison(dir / cluster));
     write_report_files(dir / cluster, comparison);
+    if (!explains) continue;
+    out << "\nOn the cluster " << cluster << ":\n";
+    print_explanation(comparison, out);
   }
   const StrategyMap map = make_map(clusters, std::move(comparisons));
   out << '\n';
   print_map(out, map);
   write_map_report(dir, map, map.first().command);
-  out << "Page: " << (dir / "report.html").string() << "\n";
+  print_page(dir, explains, out);
 }
 
 void write_and_print_report(const std::filesystem::path& dir, const Comparison& comparison,
                             bool explains, std::ostream& out) {
   write_report_files(dir, comparison);
   if (explains) {
-    print_table(out, comparison);
-    print_verdict(out, comparison, verdict(comparison));
+    print_explanation(comparison, out);
     out << '\n';
   }
   print_outcome(out, outcome_of("", comparison));
-  out << "Figure and method: " << (dir / "report.html").string()
-      << (explains ? "" : "  (or --explain)") << "\n";
+  print_page(dir, explains, out);
 }
 
 }  // namespace syncopate::bench

@@ -24,8 +24,9 @@ void compare(const CompareOptions& options, const std::string& command, StopSign
 void write_and_print_report(const std::filesystem::path& dir, const Comparison& comparison,
                             bool explains, std::ostream& out);
 
-// Prints the map in the folder, and writes its page and those of its clusters. Throws FileError.
-void write_and_print_map(const std::filesystem::path& dir, std::ostream& out);
+// Prints the map in the folder, and writes its page and those of its clusters; `explains`: as
+// above, for each cluster. Throws FileError.
+void write_and_print_map(const std::filesystem::path& dir, bool explains, std::ostream& out);
 
 // Replays the job that `train --record record` recorded on options.data, and prints the result.
 // Throws UsageError if there is no such record, and what replay_order (virtual/replay.h) throws.

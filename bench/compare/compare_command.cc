@@ -467,7 +467,7 @@ Command declare_report(FlagSet& flags, const Environment& /*environment*/) {
       for (const std::string& cluster : clusters_in(*dir)) {
         restore_comparison_file(*dir / cluster, std::cout);
       }
-      return write_and_print_map(*dir, std::cout);
+      return write_and_print_map(*dir, *explains, std::cout);
     }
     restore_comparison_file(*dir, std::cout);
     write_and_print_report(*dir, read_comparison(*dir), *explains, std::cout);

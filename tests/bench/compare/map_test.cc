@@ -22,7 +22,8 @@ TEST(MapOfStrategies, ComparesTheSameVariantsOnEachCluster) {
       kSmall + kVariants + Words{"--clusters", "equal,jitter,mine{slow-worker=3x}"};
   const ProgramResult result = run_compare(dir, command);
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_EQ(last_line(result.out), "Page: " + (dir / "report.html").string());
+  EXPECT_EQ(last_line(result.out), "Figure and method: " + (dir / "report.html").string());
+  EXPECT_NE(result.out.find("On the cluster mine:"), std::string::npos) << result.out;
   for (const char* cluster : {"equal", "jitter", "mine"}) {
     EXPECT_EQ(names_in(dir / cluster / "runs").size(), 3U);
     EXPECT_TRUE(fs::exists(dir / cluster / "report.html"));
@@ -30,9 +31,12 @@ TEST(MapOfStrategies, ComparesTheSameVariantsOnEachCluster) {
   for (const char* file : {"report.html", "map.svg", "map.csv", "map.json"}) {
     EXPECT_TRUE(fs::exists(dir / file)) << file;
   }
-  const ProgramResult again = RunningProgram({SYNCOPATE_BENCH, "report", dir}).wait();
+  const ProgramResult again = RunningProgram({SYNCOPATE_BENCH, "report", dir, "--explain"}).wait();
   EXPECT_EQ(again.exit_code, 0) << again.err;
-  EXPECT_NE(result.out.find(again.out), std::string::npos) << again.out;
+  EXPECT_EQ(again.out, result.out);
+  const ProgramResult brief = RunningProgram({SYNCOPATE_BENCH, "report", dir}).wait();
+  EXPECT_EQ(brief.out.find("On the cluster"), std::string::npos) << brief.out;
+  EXPECT_NE(brief.out.find("(or --explain)"), std::string::npos) << brief.out;
 }
 
 TEST(MapOfStrategies, GoesOnWhereItWasInterrupted) {
