@@ -7,6 +7,7 @@
 #include <random>
 
 #include "bench/compare/report/claims.h"
+#include "bench/compare/report/outcome.h"
 #include "bench/compare/report/verdict.h"
 #include "tests/bench/compare/report/made_up.h"
 
@@ -60,12 +61,16 @@ class Draw {
   std::mt19937_64 random_;
 };
 
-// Whether a report says that identical variants differ: by a claim, by leaving a variant out of its
-// recommendation, or by an interval in the table that excludes equality.
+// Whether a report says that identical variants differ: by its answer, by a claim, by leaving a
+// variant out of its recommendation, or by an interval in the table that excludes equality.
 bool claims_something(const Comparison& comparison) {
   const Verdict found = verdict(comparison);
   for (const std::string& sentence : found.sentences) {
     if (sentence.find("beats") != std::string::npos || sentence.starts_with("Use ")) return true;
+  }
+  const AnswerForm form = outcome_of("", comparison).answer.form;
+  if (form == AnswerForm::kWinner || form == AnswerForm::kTie || form == AnswerForm::kMissed) {
+    return true;
   }
   const Claims claims(summarise(comparison));
   for (const PairDifference& pair : claims.all()) {
