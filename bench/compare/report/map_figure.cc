@@ -97,6 +97,9 @@ struct Layout {
   }
 };
 
+// Returns how many letters of this width have room.
+std::size_t letters_in(double room, double width) { return static_cast<std::size_t>(room / width); }
+
 class MapDrawing {
  public:
   MapDrawing(const StrategyMap& map, const Layout& layout)
@@ -126,13 +129,14 @@ class MapDrawing {
   void draw_wide_heads() {
     for (std::size_t c = 0; c < columns(); ++c) {
       const ColumnHead head = column_head(map_.columns[c]);
-      picture_.text({x_of(c) + 2.0, 18.0}, head.name, {.size = 17.0, .is_bold = true});
       const double room = cell_width() - 4.0;
-      std::string facts = head.facts;
-      if (text_width(facts, 13.0) > room) {
-        facts = shortened(facts, static_cast<std::size_t>(room / 6.6));
-      }
-      picture_.text({x_of(c) + 2.0, 36.0}, facts, {.size = 13.0, .fill = colour::kMuted});
+      constexpr double kWidestBoldLetter = 11.0;
+      picture_.text({x_of(c) + 2.0, 18.0},
+                    shortened(head.name, letters_in(room, kWidestBoldLetter) + 1),
+                    {.size = 17.0, .is_bold = true});
+      constexpr double kWidestLetter = 7.4;  // on average, of a wide font at this size
+      picture_.text({x_of(c) + 2.0, 36.0}, shortened(head.facts, letters_in(room, kWidestLetter)),
+                    {.size = 13.0, .fill = colour::kMuted});
     }
     y_ = 48.0;
   }
@@ -140,8 +144,11 @@ class MapDrawing {
   void draw_narrow_heads() {
     for (std::size_t c = 0; c < columns(); ++c) {
       const TextStyle style{.size = 12.5, .anchor = "middle", .is_bold = true};
-      picture_.paragraph({x_of(c) + cell_width() / 2.0, 12.0}, column_head(map_.columns[c]).name,
-                         cell_width(), 14.0, style);
+      std::string name = column_head(map_.columns[c]).name;
+      constexpr double kWidestLetter = 9.0;
+      const bool is_one_word = name.find(' ') == std::string::npos;  // which cannot be wrapped
+      if (is_one_word) name = shortened(name, letters_in(cell_width(), kWidestLetter));
+      picture_.paragraph({x_of(c) + cell_width() / 2.0, 12.0}, name, cell_width(), 14.0, style);
     }
     y_ = 34.0;
   }
@@ -179,7 +186,7 @@ class MapDrawing {
     const double height = layout_.cell_height;
     const std::string tip = cell_words(map_.columns[column], row);
     const Point middle{corner.x + width / 2.0, corner.y + height / 2.0};
-    const double small = layout_.is_narrow ? 11.5 : 13.0;
+    const double small = layout_.is_narrow ? (width < 48.0 ? 10.0 : 11.5) : 13.0;
     if (cell.ratio == 0.0) {
       const bool is_missed = cell.state == RowState::kMissed;
       picture_.box(corner, width, height,
@@ -200,19 +207,16 @@ class MapDrawing {
     const Step& step = step_of(cell.ratio);
     picture_.box(corner, width, height, {.fill = step.fill, .radius = 3.0}, tip);
     if (is_marked(cell)) draw_frame(corner, width, height);
-    const bool is_low = layout_.is_narrow && !is_marked(cell);
-    picture_.text({middle.x, middle.y + (is_low              ? 5.0
-                                         : layout_.is_narrow ? -1.0
-                                                             : 1.0)},
-                  ratio_text(cell.ratio) + "×",
-                  {.size = layout_.is_narrow ? 16.0 : 21.0,
-                   .fill = step.ink,
-                   .anchor = "middle",
-                   .is_bold = is_marked(cell)});
-    if (is_low) return;
+    // A cell has its ratio and, below it, its seconds or, on a phone, only its mark.
+    const double size = layout_.is_narrow ? (width < 48.0 ? 13.0 : 16.0)
+                        : height < 56.0   ? 16.0
+                                          : 21.0;
     std::string words = layout_.is_narrow ? "" : short_seconds(cell.seconds) + " s";
     if (is_marked(cell)) words += fmt::format("{}{}", words.empty() ? "" : " · ", mark_of(cell));
-    picture_.text({middle.x, middle.y + (layout_.is_narrow ? 14.0 : 21.0)}, words,
+    const double above = words.empty() ? 0.35 * size : height < 56.0 ? -1.0 : 1.0;
+    picture_.text({middle.x, middle.y + above}, ratio_text(cell.ratio) + "×",
+                  {.size = size, .fill = step.ink, .anchor = "middle", .is_bold = is_marked(cell)});
+    picture_.text({middle.x, middle.y + (height < 56.0 ? 14.0 : 21.0)}, words,
                   {.size = small, .fill = step.ink, .anchor = "middle"});
   }
 

@@ -60,8 +60,9 @@ std::string numbers_table(const StrategyMap& map) {
                                                  ratio_text(cell.over_best->high));
       const auto& accuracy = column.rows[r].accuracy;
       rows += fmt::format(
-          "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
-          "</tr>\n",
+          "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td "
+          "class=\"detail\">{}</td>"
+          "<td class=\"detail\">{}</td></tr>\n",
           html_text(column_head(column).name), html_text(row_name(column.rows[r])),
           cell.ratio > 0.0 ? short_seconds(cell.seconds) : html_text(terminal_cell(cell)),
           cell.ratio > 0.0 ? ratio_text(cell.ratio) : "", over,
@@ -70,10 +71,10 @@ std::string numbers_table(const StrategyMap& map) {
   }
   return table_html({{"cluster", "", false},
                      {"strategy", "", false},
-                     {"seconds", "", false},
+                     {"seconds", "", true},
                      {"times the best", "", false},
-                     {"interval", "", false},
-                     {"accuracy, %", "", false}},
+                     {"interval", "", true},
+                     {"accuracy, %", "", true}},
                     rows);
 }
 

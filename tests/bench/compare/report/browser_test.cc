@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "bench/compare/report/comparison_report.h"
+#include "bench/compare/report/map_report.h"
+#include "bench/compare/report/strategy_map.h"
 #include "bench/plots/text.h"
 #include "tests/bench/compare/report/made_up.h"
 #include "tests/end_to_end/support/run_program.h"
@@ -102,8 +104,7 @@ class PageInBrowser : public testing::TestWithParam<int> {
     return browser.wait().out;
   }
 
-  void look(const std::string& name, const Comparison& comparison) const {
-    const std::string html = html_page(comparison);
+  void look(const std::string& name, const std::string& html) const {
     int plots = 0;
     for (std::size_t at = 0; (at = html.find("<svg class=\"plot\"", at)) != std::string::npos;
          ++at) {
@@ -134,7 +135,7 @@ class PageInBrowser : public testing::TestWithParam<int> {
 };
 
 TEST_P(PageInBrowser, HasNoOverlappingText) {
-  look("two", with_everything({"mirrored", "parameter-server:async"}));
+  look("two", html_page(with_everything({"mirrored", "parameter-server:async"})));
   Comparison nine =
       with_everything({"one-device", "mirrored", "multi-worker-mirrored", "central-storage",
                        "parameter-server:async", "parameter-server:ssp:2",
@@ -142,7 +143,17 @@ TEST_P(PageInBrowser, HasNoOverlappingText) {
   // The fastest row with one worker has a column of speed-ups over it.
   nine.variants.push_back(made_up_variant("one-device{threads=2,learning-rate=0.003}", 1,
                                           {30, 32, 34}, {0.97, 0.971, 0.972}));
-  look("nine", nine);
+  look("nine", html_page(nine));
+}
+
+TEST_P(PageInBrowser, OfAMapHasNoOverlappingText) {
+  const Comparison eight =
+      with_everything({"one-device", "mirrored", "multi-worker-mirrored", "central-storage",
+                       "parameter-server:async", "parameter-server:ssp:2",
+                       "parameter-server:sync+backup:1", "parameter-server:sync"});
+  const std::vector<std::string> clusters = {"equal",     "jitter", "slow-worker",
+                                             "slow-link", "mine",   "another-cluster"};
+  look("map", map_page(make_map(clusters, std::vector<Comparison>(clusters.size(), eight)), ""));
 }
 
 INSTANTIATE_TEST_SUITE_P(Widths, PageInBrowser, testing::Values(1280, 390));
