@@ -60,9 +60,8 @@ std::string numbers_table(const StrategyMap& map) {
                                                  ratio_text(cell.over_best->high));
       const auto& accuracy = column.rows[r].accuracy;
       rows += fmt::format(
-          "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td "
-          "class=\"detail\">{}</td>"
-          "<td class=\"detail\">{}</td></tr>\n",
+          "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"detail\">{}</td><td>{}</td>"
+          "<td class=\"detail\">{}</td><td class=\"detail\">{}</td></tr>\n",
           html_text(column_head(column).name), html_text(row_name(column.rows[r])),
           cell.ratio > 0.0 ? short_seconds(cell.seconds) : html_text(terminal_cell(cell)),
           cell.ratio > 0.0 ? ratio_text(cell.ratio) : "", over,
