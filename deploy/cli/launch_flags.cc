@@ -218,7 +218,7 @@ CommandOptions parse_launch(std::span<const std::string> arguments,
       "syncopate launch",
       "Starts the roles of a job as processes on this machine and prints their output, each line "
       "with the role's name in front.",
-      "SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU and SIGQUIT are passed on to all roles; "
+      "SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU and SIGQUIT are passed on to all roles;\n"
       "the third one of a kind kills them.\n"
       "With --collective mpi among the flags of train, mpirun starts the workers.\n"
       "Exit code: the worst of the roles', in the order 2, 1, 75, 0.\n\n"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "models/base/errors.h"
 #include "tests/worker/input/array/memory_stream.h"
@@ -171,6 +172,8 @@ TEST(CsvTable, NamesTheLineOfAHeaderOfNumbersInCommandsThatWork) {
   const TemporaryFolder folder;
   for (const std::string start : {"", "\n", "sep=,\n"}) {
     for (const std::string suffix : {"", ".gz", ".zst"}) {
+      // The program reads .zst without the package that has this command.
+      if (suffix == ".zst" && std::system("command -v zstdcat > /dev/null") != 0) continue;
       const std::string path = (folder.path() / ("it's.csv" + suffix)).string();
       const std::string text = start + "0,1,2,3\n5,6,7,1\n";
       const Bytes bytes(text.begin(), text.end());
