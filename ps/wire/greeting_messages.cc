@@ -28,7 +28,8 @@ GreetingStep GreetingAnswers::take(Received& message, int connection) {
     if (call->challenge.size() != kChallengeBytes) return {.is_for_owner = false, .answer = {}};
     GreetingChallengeT answer;
     answer.answers = call->challenge;
-    const auto listener = listeners_.insert_or_assign(connection, GreetingListener(nonce_)).first;
+    const auto listener =
+        listeners_.insert_or_assign({connection, message.peer}, GreetingListener(nonce_)).first;
     answer.challenge = bytes_of(listener->second.challenge());
     return {.is_for_owner = false,
             .answer = envelope(message.peer, make_message(std::move(answer)))};
@@ -38,7 +39,7 @@ GreetingStep GreetingAnswers::take(Received& message, int connection) {
   if (message.frames.size() < 2) return {};
   const ZmqFrame seal = std::move(message.frames.back());
   message.frames.pop_back();
-  const auto listener = listeners_.find(connection);
+  const auto listener = listeners_.find({connection, message.peer});
   if (listener == listeners_.end()) return {};
   const std::optional<std::string> proof =
       listener->second.check(text_in(message.frames.front()), text_in(seal));
@@ -48,6 +49,10 @@ GreetingStep GreetingAnswers::take(Received& message, int connection) {
   answer.answers = bytes_of(text_in(seal).substr(0, kChallengeBytes));
   answer.proof = bytes_of(*proof);
   return {.answer = envelope(message.peer, make_message(std::move(answer)))};
+}
+
+void GreetingAnswers::on_opened(int connection) {
+  std::erase_if(listeners_, [&](const auto& entry) { return entry.first.first == connection; });
 }
 
 std::optional<Envelope> GreetingAnswers::refuse_other_version(const Envelope& message) {

@@ -26,18 +26,22 @@ class GreetingAnswers {
   explicit GreetingAnswers(std::string nonce) : nonce_(std::move(nonce)) {}
 
   // Takes the seal off a Hello or a DataHello, and sets is_of_job of `message`. `connection`: the
-  // descriptor of the connection that the message came over. A routing id would not do: callers may
-  // choose theirs.
+  // descriptor of the connection that the message came over. The routing id alone would not do:
+  // callers may choose theirs. Nor would the descriptor: messages of a connection that has closed
+  // may come behind those of the next connection with its descriptor.
   GreetingStep take(Received& message, int connection);
-  // The connection has closed, and no message of a later connection with this descriptor was taken.
-  void on_closed(int connection) { listeners_.erase(connection); }
+  // A connection with this descriptor has opened: what was known of an earlier one is forgotten.
+  // Called before its messages are taken. A connection that closes is kept until then, because its
+  // last messages may still come.
+  void on_opened(int connection);
   // Returns the answer to a message of another version, in that version's protocol; nothing if the
   // message is of no version. All versions have the same Refused message.
   static std::optional<Envelope> refuse_other_version(const Envelope& message);
 
  private:
   const std::string nonce_;
-  std::map<int, GreetingListener> listeners_;  // of the connections whose callers have called
+  // By descriptor and routing id, of the connections whose callers have called.
+  std::map<std::pair<int, std::string>, GreetingListener> listeners_;
 };
 
 // The greeting of a connecting socket, over one connection after the other.

@@ -131,10 +131,10 @@ struct Socket::State {
 
 void Socket::State::on_link_change(const LinkMonitor::Change& change) {
   if (is_router) {
-    if (change.kind == LinkChange::kOpened) callers.on_opened(change.descriptor);
-    if (change.kind == LinkChange::kClosed) {
-      callers.on_closed(change.descriptor);
-      if (answers) answers->on_closed(change.descriptor);
+    if (change.kind == LinkChange::kClosed) callers.on_closed(change.descriptor);
+    if (change.kind == LinkChange::kOpened) {
+      callers.on_opened(change.descriptor);
+      if (answers) answers->on_opened(change.descriptor);
     }
     return;
   }

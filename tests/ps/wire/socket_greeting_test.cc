@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "ps/net/connection.h"
+#include "ps/wire/greeting_messages.h"
 #include "ps/wire/zmq_socket.h"
 #include "tests/ps/wire/socket_case.h"
 
@@ -86,6 +87,37 @@ Received next_of(Socket& server, Socket& caller) {
     return (message = server.receive()).has_value();
   }));
   return message ? std::move(*message) : Received();
+}
+
+// Returns a message as a socket receives it from the peer.
+Received received(Envelope message, const std::string& peer) {
+  std::string problem;
+  MessageT header = *decode(message.frames.front().bytes(), &problem);
+  message.peer = peer;
+  return {std::move(message), std::move(header)};
+}
+
+// The messages of a connection may be received after it has closed, and behind those of another one
+// that got its descriptor.
+TEST(GreetingAnswers, KnowAConnectionUntilAnotherWithItsDescriptorOpens) {
+  GreetingAnswers answers("nonce");
+  GreetingCalls calls("nonce", "the server");
+  Received call = received(calls.begin(), "caller");
+  Received challenge = received(*answers.take(call, 7).answer, "");
+  calls.take(challenge);
+  const auto hello_is_of_job = [&] {
+    Received hello = received(*calls.seal(envelope("", hello_of(1))), "caller");
+    answers.take(hello, 7);
+    return hello.is_of_job;
+  };
+  GreetingCalls others("nonce", "the server");
+  Received late = received(others.begin(), "other");
+  answers.take(late, 7);
+  EXPECT_TRUE(hello_is_of_job());
+  answers.on_opened(8);
+  EXPECT_TRUE(hello_is_of_job());
+  answers.on_opened(7);
+  EXPECT_FALSE(hello_is_of_job()) << "a recorded greeting opens no later connection";
 }
 
 TEST(ASocketWithANonce, TellsWhetherTheCallerOfAGreetingKnowsTheNonce) {
