@@ -124,7 +124,7 @@ main() {
   cd "$(dirname "${BASH_SOURCE[0]}")/.."
   [[ $word == test ]] && kinds='build|test'
   if [[ $word == compare ]]; then
-    say "packages, build and comparison take 5 to 9 minutes on two cores, and 300 MB of disk for the" \
+    say "packages, build and comparison take 4 to 9 minutes on two cores, and 300 MB of disk for the" \
       "build beside the packages"
   fi
   install_packages
