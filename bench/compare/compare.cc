@@ -20,15 +20,10 @@
 
 #include "bench/compare/comparison_file.h"
 #include "bench/compare/map_file.h"
+#include "bench/compare/printed_report.h"
 #include "bench/compare/real_run.h"
 #include "bench/compare/report/comparison.h"
-#include "bench/compare/report/comparison_report.h"
 #include "bench/compare/report/machine.h"
-#include "bench/compare/report/map_report.h"
-#include "bench/compare/report/outcome.h"
-#include "bench/compare/report/outcome_report.h"
-#include "bench/compare/report/strategy_map.h"
-#include "bench/compare/report/verdict.h"
 #include "bench/compare/run_files.h"
 #include "bench/compare/run_plan.h"
 #include "bench/compare/virtual/replay.h"
@@ -511,21 +506,6 @@ class Comparer {
   int done_ = 0;
 };
 
-void print_explanation(const Comparison& comparison, std::ostream& out) {
-  print_table(out, comparison);
-  print_verdict(out, comparison, verdict(comparison));
-}
-
-void print_page(const std::filesystem::path& dir, bool explains, std::ostream& out) {
-  out << "Figure and method: " << (dir / "report.html").string()
-      << (explains ? "" : "  (or --explain)") << "\n";
-}
-
-void write_report_files(const std::filesystem::path& dir, const Comparison& comparison) {
-  keep_verdict(dir, comparison, verdict(comparison));
-  write_comparison_report(dir, comparison);
-}
-
 }  // namespace
 
 void compare(const CompareOptions& options, const std::string& command, StopSignal& signals,
@@ -568,34 +548,6 @@ void replay(const std::filesystem::path& record, const CompareOptions& options, 
   out << outcome.model << ": " << outcome.pushes
       << " pushes computed again, and every version is the recorded one\nweights hash    "
       << outcome.weights_hash << "\n";
-}
-
-void write_and_print_map(const std::filesystem::path& dir, bool explains, std::ostream& out) {
-  const std::vector<std::string> clusters = clusters_in(dir);
-  std::vector<Comparison> comparisons;
-  for (const std::string& cluster : clusters) {
-    Comparison& comparison = comparisons.emplace_back(read_comparison(dir / cluster));
-    write_report_files(dir / cluster, comparison);
-    if (!explains) continue;
-    out << "\nOn the cluster " << cluster << ":\n";
-    print_explanation(comparison, out);
-  }
-  const StrategyMap map = make_map(clusters, std::move(comparisons));
-  out << '\n';
-  print_map(out, map);
-  write_map_report(dir, map, map.first().command);
-  print_page(dir, explains, out);
-}
-
-void write_and_print_report(const std::filesystem::path& dir, const Comparison& comparison,
-                            bool explains, std::ostream& out) {
-  write_report_files(dir, comparison);
-  if (explains) {
-    print_explanation(comparison, out);
-    out << '\n';
-  }
-  print_outcome(out, outcome_of("", comparison));
-  print_page(dir, explains, out);
 }
 
 }  // namespace syncopate::bench

@@ -19,15 +19,6 @@ namespace syncopate::bench {
 void compare(const CompareOptions& options, const std::string& command, StopSignal& signals,
              std::ostream& out);
 
-// Writes the report's files and prints the answer and the path of the page to `out`; `explains`:
-// before them, all claims, warnings and conditions. Throws FileError.
-void write_and_print_report(const std::filesystem::path& dir, const Comparison& comparison,
-                            bool explains, std::ostream& out);
-
-// Prints the map in the folder, and writes its page and those of its clusters; `explains`: as
-// above, for each cluster. Throws FileError.
-void write_and_print_map(const std::filesystem::path& dir, bool explains, std::ostream& out);
-
 // Replays the job that `train --record record` recorded on options.data, and prints the result.
 // Throws UsageError if there is no such record, and what replay_order (virtual/replay.h) throws.
 void replay(const std::filesystem::path& record, const CompareOptions& options, std::ostream& out);

@@ -19,6 +19,7 @@
 #include "bench/compare/comparison_file.h"
 #include "bench/compare/map_file.h"
 #include "bench/compare/presets.h"
+#include "bench/compare/printed_report.h"
 #include "bench/compare/report/comparison.h"
 #include "bench/compare/run_plan.h"
 #include "bench/compare/train_flags.h"

@@ -147,7 +147,7 @@ int parts_of_task(const TrainOptions& train, const SbatchOptions& options) {
   return is_pipeline(train) && is_one_process ? train.strategy.stages : train.strategy.replicas;
 }
 
-// Returns the GPUs that a task trains on: one for each part, as far as it has so many.
+// Returns the GPUs that a task trains on: one for each part, but no more than it has.
 int gpus_of_task(const TrainOptions& train, const SbatchOptions& options) {
   int gpus = parts_of_task(train, options);
   if (!train.takes_own_gpus) gpus = std::min<int>(gpus, std::ssize(train.strategy.devices));

@@ -229,7 +229,7 @@ std::optional<std::vector<std::size_t>> places_of(const std::vector<std::string>
   return places;
 }
 
-// Returns the columns at the places of training, in a table of so many columns; nothing if the
+// Returns the columns at the places of training, in a table of `count` columns; nothing if the
 // number is another one.
 std::optional<std::vector<std::size_t>> places_by_count(std::size_t count,
                                                         const CsvColumns& trained) {

@@ -54,7 +54,7 @@ bool means_label(std::string_view column_name);
 // may be a header of numbers or a sample.
 CsvColumns find_csv_columns(const FirstCsvLine& line, const CsvColumns& trained);
 
-// Returns the header that a table of so many columns may have for a network trained on these; empty
+// Returns the header that a table of `count` columns may have for a network trained on these; empty
 // without a header in training.
 std::vector<std::string> header_for(const CsvColumns& trained, std::size_t count);
 

@@ -1,0 +1,23 @@
+// The report of a comparison or a map: its files in the folder, and what the terminal shows.
+#pragma once
+
+#include <filesystem>
+#include <iosfwd>
+
+#include "bench/compare/report/comparison.h"
+
+namespace syncopate::bench {
+
+// Writes the report's files: verdict, page, figures, data. Throws FileError.
+void write_report_files(const std::filesystem::path& dir, const Comparison& comparison);
+
+// Writes the report's files and prints the answer and the path of the page to `out`; `explains`:
+// before them, all claims, warnings and conditions. Throws FileError.
+void write_and_print_report(const std::filesystem::path& dir, const Comparison& comparison,
+                            bool explains, std::ostream& out);
+
+// Prints the map in the folder, and writes its page and those of its clusters; `explains`: as
+// above, for each cluster. Throws FileError.
+void write_and_print_map(const std::filesystem::path& dir, bool explains, std::ostream& out);
+
+}  // namespace syncopate::bench
