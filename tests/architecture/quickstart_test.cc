@@ -104,7 +104,7 @@ TEST_F(Quickstart, PrintsTimeAndDiskBeforeItBegins) {
   stand_in("cmake", "exit 1");  // ends quickstart.sh before it builds
   const Outcome outcome = run("");
   EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_EQ(outcome.output.find("quickstart: packages, build and comparison take 5 to 9 minutes "
+  EXPECT_EQ(outcome.output.find("quickstart: packages, build and comparison take 4 to 9 minutes "
                                 "on two cores, and 300 MB of disk"),
             0U)
       << outcome.output;
