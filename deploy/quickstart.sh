@@ -101,7 +101,7 @@ run_fuzzers() {
 
 compare() {
   local -a command=(build/release/bench/syncopate-bench compare --clusters "equal,jitter,slow-worker,slow-link"
-    --model mlp --workers 8 --epochs 1 --report "build/quickstart/$(date +%Y%m%d-%H%M%S)"
+    --model mlp --workers 8 --epochs 1 --target-accuracy 0.95 --report "build/quickstart/$(date +%Y%m%d-%H%M%S)"
     -- --optimizer sgd --learning-rate 0.1)
   say "${command[*]}"
   "${command[@]}"

@@ -40,7 +40,7 @@ struct CompareOptions {
   std::string model = "mnist-cnn";
   std::string data = "digits";
   SharedTrainFlags shared = parse_shared_train_flags({});  // the flags of train for every run
-  double target_accuracy = 0.95;
+  std::optional<double> target_accuracy{};  // empty: derived from the runs (report/comparison.h)
   int evaluations = 20;           // evaluations per run; with kSeconds, per `epochs` epochs
   Cluster cluster;                // what the variants run on
   std::vector<Cluster> clusters;  // of --clusters: the variants run on each of them instead

@@ -178,7 +178,10 @@ std::string difference_of_comparisons(const Json& found, const Json& wanted) {
     const Json& was = found.at(condition.key);
     const Json& is = wanted.at(condition.key);
     if (was == is) continue;
-    return fmt::format("the {} is {}, not {}", condition.words, words_of(was), words_of(is));
+    const auto words = [](const Json& value) {
+      return value.is_null() ? "derived" : words_of(value);  // of a target
+    };
+    return fmt::format("the {} is {}, not {}", condition.words, words(was), words(is));
   }
   return "";
 }

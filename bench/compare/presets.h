@@ -14,7 +14,7 @@ struct PresetRow {
   std::string_view name;
   std::string_view help;
   // The --data that the target accuracy holds for: "digits", the default, or "cifar10:DIR", which
-  // the user must give. With other data, the user must give a target.
+  // the user must give. With other data, the target is derived.
   std::string_view data;
   // Sets the variants, the compute delays and the other options of the preset's experiment.
   void (*apply)(CompareOptions& options);

@@ -35,13 +35,12 @@ void write_report_files(const std::filesystem::path& dir, const Comparison& comp
 
 void write_and_print_map(const std::filesystem::path& dir, bool explains, std::ostream& out) {
   const std::vector<std::string> clusters = clusters_in(dir);
-  std::vector<Comparison> comparisons;
-  for (const std::string& cluster : clusters) {
-    Comparison& comparison = comparisons.emplace_back(read_comparison(dir / cluster));
-    write_report_files(dir / cluster, comparison);
+  std::vector<Comparison> comparisons = read_map(dir, clusters);
+  for (std::size_t c = 0; c < clusters.size(); ++c) {
+    write_report_files(dir / clusters[c], comparisons[c]);
     if (!explains) continue;
-    out << "\nOn the cluster " << cluster << ":\n";
-    print_explanation(comparison, out);
+    out << "\nOn the cluster " << clusters[c] << ":\n";
+    print_explanation(comparisons[c], out);
   }
   const StrategyMap map = make_map(clusters, std::move(comparisons));
   out << '\n';

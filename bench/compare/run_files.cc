@@ -47,9 +47,10 @@ std::string budget_words(const CompareOptions& options) {
 
 Json head_of(const CompareOptions& options, const RunSpec& run,
              const std::optional<Chance>& chance) {
+  const Json target = options.target_accuracy ? Json(*options.target_accuracy) : Json(nullptr);
   Json comparison = {{"model", options.model},
                      {"data", options.data},
-                     {"target_accuracy", options.target_accuracy},
+                     {"target_accuracy", target},
                      {"budget", budget_words(options)},
                      {"trouble", fmt::format("{}", fmt::join(options.cluster.flags, " "))},
                      {"threads_per_worker", threads_per_worker(options)}};

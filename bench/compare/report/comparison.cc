@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "bench/compare/report/statistics.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
@@ -74,6 +75,28 @@ ComparedVariant read_variant(const fs::path& dir, const json& object) {
   return variant;
 }
 
+// Returns the row that a derived target is a part of. With one worker, every strategy has the bits
+// of one-device.
+const ComparedVariant& baseline_of(const std::vector<ComparedVariant>& variants) {
+  const auto one = std::ranges::find(variants, 1, &ComparedVariant::workers);
+  return one == variants.end() ? variants.front() : *one;
+}
+
+// Derives the target from the runs that have ended, rounded down to a tenth of a point.
+void derive_target(Comparison& comparison) {
+  if (comparison.variants.empty()) return;
+  const ComparedVariant& baseline = baseline_of(comparison.variants);
+  std::vector<double> best;
+  for (const ComparedRun& run : baseline.runs) {
+    if (!run.is_done() || run.result->curve.empty()) continue;
+    best.push_back(std::ranges::max(run.result->curve, {}, &CurvePoint::accuracy).accuracy);
+  }
+  const auto middle = censored_median(best, static_cast<int>(best.size()));
+  if (!middle) return;
+  comparison.derived_target = {.baseline = baseline.label, .best_accuracy = *middle};
+  comparison.target_accuracy = std::floor(1000.0 * kTargetShare * *middle + 1e-9) / 1000.0;
+}
+
 Comparison comparison_of(const fs::path& dir, const json& object) {
   Comparison comparison;
   comparison.command = string_field(object, "command");
@@ -100,6 +123,7 @@ Comparison comparison_of(const fs::path& dir, const json& object) {
   for (const json& variant : object.at("variants")) {
     comparison.variants.push_back(read_variant(dir, variant));
   }
+  if (target != object.end() && target->is_null()) derive_target(comparison);
   return comparison;
 }
 
@@ -119,6 +143,17 @@ Comparison read_comparison(const fs::path& dir) {
         fmt::format("{}: does not describe a comparison: {}; remove it, and report makes it again",
                     file.string(), error.what()));
   }
+}
+
+std::vector<Comparison> read_map(const fs::path& dir, const std::vector<std::string>& clusters) {
+  std::vector<Comparison> comparisons;
+  for (const std::string& cluster : clusters) {
+    Comparison& comparison = comparisons.emplace_back(read_comparison(dir / cluster));
+    if (!comparison.derived_target) continue;
+    comparison.derived_target = comparisons.front().derived_target;
+    comparison.target_accuracy = comparisons.front().target_accuracy;
+  }
+  return comparisons;
 }
 
 double Chance::limit() const noexcept {

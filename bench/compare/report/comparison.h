@@ -49,12 +49,21 @@ struct Chance {
   double limit() const noexcept;
 };
 
+// Without --target-accuracy the target is this part of the best accuracy of the baseline: the first
+// row with one worker, or the first row. A fixed target would mean nothing for most networks.
+inline constexpr double kTargetShare = 0.98;
+
+struct DerivedTarget {
+  std::string baseline;        // the label of the row
+  double best_accuracy = 0.0;  // the highest evaluation of each of its runs, their median
+};
+
 struct Comparison {
   std::string command;                    // the command line of the comparison
   std::string model;                      // the network; "" if unknown
   std::string budget;                     // what every run may spend, in words
   std::string faults;                     // injected faults, as flags of compare; empty: none
-  std::optional<double> target_accuracy;  // a fraction from 0 to 1
+  std::optional<double> target_accuracy;  // a fraction from 0 to 1; empty if unknown
   bool has_virtual_clock = false;
   std::vector<ComparedVariant> variants;
   std::vector<Machine> machines{};  // machines of the runs, in order of time; empty if unknown
@@ -68,6 +77,7 @@ struct Comparison {
   //   preset           chosen by the preset
   //   mixed            the variants have different rules
   std::string learning_rate_rule{};
+  std::optional<DerivedTarget> derived_target{};  // what the target is derived from; empty: given
 
   // Returns the name of the split that was evaluated during training, which decides when a target
   // was reached. Final accuracies are of the test split.
@@ -88,7 +98,13 @@ struct Comparison {
 //                 "learning_rate_rule":RULE, "learning_rate":R, "learning_rate_factor":F,
 //                 "threads_per_worker":N, "depends_on_timing":B, "servers":N,
 //                 "optimizer":NAME, "runs":["FILE", ...]}, ...]}
-// Only clock, variants, label, workers and runs are required.
+// Only clock, variants, label, workers and runs are required. "target_accuracy":null stands for the
+// derived target, which is empty as long as the baseline has no run.
 Comparison read_comparison(const std::filesystem::path& dir);
+
+// Returns the comparisons on the clusters of a map, whose folders are in `dir`. A derived target is
+// that of the first cluster: those of asynchronous baselines would differ. Throws FileError.
+std::vector<Comparison> read_map(const std::filesystem::path& dir,
+                                 const std::vector<std::string>& clusters);
 
 }  // namespace syncopate::bench

@@ -46,15 +46,22 @@ std::string verdict_html(const Verdict& verdict) {
   return html + fmt::format("<table class=\"warnings\"><tbody>\n{}</tbody></table>\n", rows);
 }
 
+// Returns ", 98 % of the best of one-device" for a derived target.
+std::string target_source(const Comparison& comparison) {
+  if (!comparison.derived_target) return "";
+  return fmt::format(", {} of the best of {}", percent_text(kTargetShare),
+                     comparison.derived_target->baseline);
+}
+
 std::string facts_html(const Comparison& comparison) {
   std::string html = "<dl>\n";
   if (!comparison.model.empty()) html += fact_html("Network", html_text(comparison.model));
   if (!comparison.budget.empty())
     html += fact_html("Budget of a run", html_text(comparison.budget));
   if (comparison.target_accuracy) {
-    html +=
-        fact_html("Target", fmt::format("{} {} accuracy", percent_text(*comparison.target_accuracy),
-                                        comparison.watched_split()));
+    html += fact_html(
+        "Target", fmt::format("{} {} accuracy{}", percent_text(*comparison.target_accuracy),
+                              comparison.watched_split(), html_text(target_source(comparison))));
   }
   html +=
       fact_html("Clock", comparison.has_virtual_clock
@@ -141,7 +148,7 @@ std::string run_line(const Comparison& comparison, const ComparedVariant& varian
   const std::int64_t workers = variant.workers;
   std::string head = csv_line(variant.label, workers, compared.file, status);
   head.back() = ',';
-  constexpr int kFieldsAfterFailure = 16;
+  constexpr int kFieldsAfterFailure = 17;
   if (!compared.result) return head + std::string(kFieldsAfterFailure + 1, ',') + "\n";
   const RunResult& run = *compared.result;
   const auto seed = fmt::format("{}", run.seed);
@@ -153,10 +160,12 @@ std::string run_line(const Comparison& comparison, const ComparedVariant& varian
       comparison.target_accuracy ? time_to_target(run, *comparison.target_accuracy) : std::nullopt;
   const auto seconds = point ? std::optional(point->seconds) : std::nullopt;
   const auto samples = point ? std::optional(point->samples) : std::nullopt;
+  const std::string target_of =
+      comparison.derived_target ? comparison.derived_target->baseline : std::string();
   const Summary& summary = run.summary;
   return head + csv_line(seed, std::string(), summary.steps, summary.samples, summary.seconds,
                          summary.samples_per_second, summary.train_loss, summary.test_metric.value,
-                         summary.test_loss, comparison.target_accuracy, seconds, samples,
+                         summary.test_loss, comparison.target_accuracy, target_of, seconds, samples,
                          summary.staleness_mean, summary.staleness_max, summary.input_wait_fraction,
                          summary.communication_exposed_fraction,
                          run.predicted_communication_seconds, summary.weights_hash);
@@ -204,8 +213,8 @@ std::string html_page(const Comparison& comparison) {
 std::string runs_csv(const Comparison& comparison) {
   std::string text =
       "label,workers,file,status,seed,failure,steps,samples,seconds,samples_per_second,train_loss,"
-      "test_accuracy,test_loss,target_accuracy,seconds_to_target,samples_to_target,staleness_mean,"
-      "staleness_max,input_wait_fraction,communication_exposed_fraction,"
+      "test_accuracy,test_loss,target_accuracy,target_of,seconds_to_target,samples_to_target,"
+      "staleness_mean,staleness_max,input_wait_fraction,communication_exposed_fraction,"
       "predicted_communication_seconds,weights_hash\n";
   for (const ComparedVariant& variant : comparison.variants) {
     for (const ComparedRun& run : variant.runs) text += run_line(comparison, variant, run);

@@ -168,14 +168,20 @@ std::string map_page(const StrategyMap& map, const std::string& command) {
 }
 
 std::string map_csv(const StrategyMap& map) {
-  std::string text = "cluster,variant,seconds_to_target,ratio,low,high,reached,runs,state\n";
+  std::string text =
+      "cluster,variant,target_accuracy,target_of,seconds_to_target,ratio,low,high,reached,runs,"
+      "state\n";
+  const Comparison& first = map.first();
+  const std::string target = first.target_accuracy ? csv_number(*first.target_accuracy) : "";
+  const std::string target_of =
+      first.derived_target ? csv_field(first.derived_target->baseline) : "";
   for (const Outcome& column : map.columns) {
     for (std::size_t r = 0; r < column.rows.size(); ++r) {
       const RowOutcome& cell = column.cells[r];
       constexpr const char* kStates[] = {"winner", "tie", "slower", "missed", "busy", "no result"};
       const TimeRatio over = cell.over_best.value_or(TimeRatio{.low = NAN, .high = NAN});
-      text += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_field(column.cluster),
-                          csv_field(column.rows[r].name),
+      text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(column.cluster),
+                          csv_field(column.rows[r].name), target, target_of,
                           cell.ratio > 0.0 ? csv_number(cell.seconds) : "",
                           cell.ratio > 0.0 ? csv_number(cell.ratio) : "", csv_number(over.low),
                           csv_number(over.high), cell.reached, cell.runs,

@@ -61,6 +61,12 @@ void keep_verdict(const std::filesystem::path& dir, const Comparison& comparison
          {"speed_up_over_one_worker", one_worker ? over(*one_worker) : Json(nullptr)},
          {"dropped_gradients", optional_number(rows[i].dropped_gradients)}});
   }
+  if (const auto& derived = comparison.derived_target) {
+    object["derived_target"] = {{"accuracy", *comparison.target_accuracy},
+                                {"share", kTargetShare},
+                                {"baseline", derived->baseline},
+                                {"best_accuracy", derived->best_accuracy}};
+  }
   const Answer answer = answer_of(comparison, rows, claims);
   Json winners = Json::array();
   for (const std::size_t row : answer.winners) winners.push_back(rows[row].name);

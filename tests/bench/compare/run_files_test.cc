@@ -25,6 +25,7 @@ using Words = std::vector<std::string>;
 CompareOptions a_comparison() {
   CompareOptions options = two_variants();
   options.program = "/here/syncopate";
+  options.target_accuracy = 0.95;
   return options;
 }
 
@@ -187,6 +188,7 @@ TEST_F(RunFilesTest, RefuseAnotherComparisonAndKeepIt) {
   differs("the clock is real, not virtual", [](Options o) { o.clock = Clock::kVirtual; });
   differs("the budget is 2 epochs of digits, not 7 epochs", [](Options o) { o.epochs = 7; });
   differs("the target accuracy is 0.95, not 0.9", [](Options o) { o.target_accuracy = 0.9; });
+  differs("the target accuracy is 0.95, not derived", [](Options o) { o.target_accuracy.reset(); });
   differs("the fault injection is none, not --kill worker=1,at=1s", [](Options o) {
     o.cluster.flags = {"--kill", "worker=1,at=1s"};
     o.cluster.faults.kills = {{.worker = 1, .at_seconds = 1.0}};

@@ -1,11 +1,15 @@
 #include "bench/compare/report/comparison.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 
+#include "bench/compare/report/comparison_report.h"
 #include "bench/compare/report/summary.h"
+#include "bench/compare/report/verdict.h"
 #include "models/base/errors.h"
 #include "tests/bench/compare/report/made_up.h"
 
@@ -152,6 +156,65 @@ TEST_F(ComparisonFolder, IsReadWithItsRuns) {
   EXPECT_TRUE(comparison.variants[0].runs[0].has_failed());
   EXPECT_FALSE(comparison.variants[0].runs[1].result.has_value());  // The run was interrupted.
   EXPECT_FALSE(comparison.variants[0].runs[2].result.has_value());  // The run has not begun.
+}
+
+// A run with two evaluations.
+std::string run_lines(double first, double second) {
+  const auto eval = [](int step, double accuracy) {
+    return fmt::format(
+        R"({{"event":"eval","step":{},"trained_samples":{},"trained_seconds":{},"test_loss":1,)"
+        R"("test_accuracy":{}}})"
+        "\n",
+        step, 32 * step, step, accuracy);
+  };
+  return "{\"event\":\"run\",\"label\":\"a\",\"seed\":1,\"workers\":1}\n" + eval(1, first) +
+         eval(2, second) +
+         R"({"event":"summary","steps":2,"samples":64,"seconds":2,"samples_per_second":32,)"
+         R"("train_loss":1,"test_loss":1,"test_accuracy":0.5,"staleness":[],"staleness_mean":0,"staleness_max":0,)"
+         R"("input_wait_fraction":0,"communication_exposed_fraction":0,"weights_hash":"a"})"
+         "\n";
+}
+
+constexpr const char* kWithoutTarget =
+    R"({"clock":"virtual","target_accuracy":null,"variants":[
+        {"label":"async","workers":4,"runs":["async.jsonl"]},
+        {"label":"one","workers":1,"runs":["one1.jsonl","one2.jsonl","one3.jsonl"]}]})";
+
+TEST_F(ComparisonFolder, HasATargetBelowTheBestOfTheRowWithOneWorker) {
+  write("comparison.json", kWithoutTarget);
+  write("runs/async.jsonl", run_lines(0.7, 0.9));
+  EXPECT_FALSE(read_comparison(dir_).target_accuracy.has_value());  // the baseline has no run yet
+  write("runs/one1.jsonl", run_lines(0.6, 0.4));
+  write("runs/one2.jsonl", run_lines(0.1, 0.55));
+  write("runs/one3.jsonl", run_lines(0.2, 0.2));
+  const Comparison comparison = read_comparison(dir_);
+  ASSERT_TRUE(comparison.derived_target.has_value());
+  EXPECT_EQ(comparison.derived_target->baseline, "one");
+  EXPECT_DOUBLE_EQ(comparison.derived_target->best_accuracy, 0.55);
+  EXPECT_DOUBLE_EQ(*comparison.target_accuracy, 0.539);
+  keep_verdict(dir_, comparison, verdict(comparison));
+  std::ifstream kept(dir_ / "comparison.json");
+  const auto derived = nlohmann::json::parse(kept).at("derived_target");
+  EXPECT_EQ(derived.at("baseline"), "one");
+  EXPECT_DOUBLE_EQ(derived.at("accuracy").get<double>(), 0.539);
+  EXPECT_NE(runs_csv(comparison).find(",0.539,one,"), std::string::npos);
+}
+
+TEST_F(ComparisonFolder, HasOneTargetOnAllClustersOfAMap) {
+  constexpr const char* kAsynchronous =
+      R"({"clock":"virtual","target_accuracy":null,"variants":[
+          {"label":"async","workers":4,"runs":["async.jsonl"]}]})";
+  const std::vector<std::string> clusters = {"a", "b"};
+  for (const std::string& cluster : clusters) {
+    std::filesystem::create_directories(dir_ / cluster / "runs");
+    write(cluster + "/comparison.json", kAsynchronous);
+  }
+  write("a/runs/async.jsonl", run_lines(0.5, 0.4));
+  write("b/runs/async.jsonl", run_lines(0.8, 0.9));
+  const std::vector<Comparison> comparisons = read_map(dir_, clusters);
+  ASSERT_EQ(comparisons.size(), 2U);
+  EXPECT_DOUBLE_EQ(*comparisons[0].target_accuracy, 0.49);
+  EXPECT_DOUBLE_EQ(*comparisons[1].target_accuracy, 0.49);
 }
 
 TEST_F(ComparisonFolder, HasTheMachineAndTheAccuracyOfGuessing) {
