@@ -75,6 +75,10 @@ class ConfigReader final : public CLI::ConfigTOML {
           fmt::format("--config: section [{}]: expected lines NAME = VALUE and no sections",
                       item.parents.front()));
     }
+    if (item.name.starts_with("--")) {
+      throw UsageError(fmt::format("--config: {}: write the name without dashes: {} = VALUE",
+                                   item.name, item.name.substr(2)));
+    }
     if (item.name.find_first_of(" :\t") != std::string::npos) {
       throw UsageError(fmt::format("--config: line '{}': expected NAME = VALUE", item.name));
     }

@@ -197,6 +197,9 @@ TEST(FlagSet, RefusesLinesOfAConfigFileThatAreNoFlags) {
                     ("syncopate-flag-set-" + std::to_string(getpid()) + ".ini");
   std::ofstream(file) << "name: other\n";
   EXPECT_EQ(message_of({"--config", file}), "--config: line 'name: other': expected NAME = VALUE");
+  std::ofstream(file) << "--count = 1\n";
+  EXPECT_EQ(message_of({"--config", file}),
+            "--config: --count: write the name without dashes: count = VALUE");
   std::ofstream(file) << "count = 1 2\n";
   EXPECT_EQ(message_of({"--config", file}),
             "--config: count: expected one value, found 2; put quotes around a value with blanks");
