@@ -122,16 +122,26 @@ std::string row_text(const PlanRow& row) {
       row.timing.staleness_max);
 }
 
-std::string by_time_to_target(const PlanOptions& options, const PlanRow* row) {
-  if (row == nullptr) {
+// recommended: null if no row reached the target.
+std::string by_time_to_target(const PlanOptions& options, const Plan& plan,
+                              const PlanRow* recommended) {
+  if (recommended == nullptr) {
     return fmt::format(
         "No row reached {:.4g}%; give more --epochs, other flags of train, or another "
         "--target-accuracy.\n",
         100.0 * options.target_accuracy);
   }
-  return fmt::format("Shortest time to {:.4g}%: {} virtual s by {}.\n",
-                     100.0 * options.target_accuracy, number_text(*row->target->seconds),
-                     row_text(*row));
+  const auto soonest = std::ranges::max_element(
+      plan.rows, {}, [&](const PlanRow& row) { return merit(options, row); });
+  const auto by_row = [](const PlanRow& row) {
+    return fmt::format("{} virtual s by {}.\n", number_text(*row.target->seconds), row_text(row));
+  };
+  const std::string text = fmt::format("Shortest time to {:.4g}%: {}",
+                                       100.0 * options.target_accuracy, by_row(*soonest));
+  return recommended == &*soonest
+             ? text
+             : text + fmt::format("Recommended (rows within {:.2g}% count as equal): {}",
+                                  100.0 * (1.0 - kAlike), by_row(*recommended));
 }
 
 // Returns the usable row with the most samples per second; null if there is none.
@@ -168,7 +178,7 @@ std::string recommendation(const PlanOptions& options, const Plan& plan) {
   std::string text = "Most samples per second: " + row_text(*most) + ".\n";
   const PlanRow* best = find_fastest(options, plan, false);
   if (is_too_stale(*most)) text += within_limit(best);
-  if (options.time_to_target) return text + by_time_to_target(options, row);
+  if (options.time_to_target) return text + by_time_to_target(options, plan, row);
   if (row == nullptr || row == best) return text;
   const auto has_several = [&](const PlanRow& other) {
     return fits(options, other) && other.variant.workers > 1;

@@ -147,6 +147,23 @@ TEST(PlanRecommendation, IsARowThatReachedTheTargetHoweverStaleItsGradients) {
       << verdict_of(options, plan);
 }
 
+// A synchronous row that is hardly slower is recommended, and is not called the shortest.
+TEST(PlanRecommendation, NamesTheShortestTimeBesideARowThatCountsAsEqual) {
+  PlanOptions options;
+  options.time_to_target = true;
+  Plan plan = trained_and_stale();
+  plan.rows[1].target = {.seconds = 9.5};
+  EXPECT_EQ(recommended(options, plan)->variant.label, "multi-worker-mirrored");
+  const std::string verdict = verdict_of(options, plan);
+  EXPECT_NE(verdict.find("Shortest time to 95%: 9.50 virtual s by parameter-server:async"),
+            std::string::npos)
+      << verdict;
+  EXPECT_NE(verdict.find("Recommended (rows within 10% count as equal): 10.0 virtual s by "
+                         "multi-worker-mirrored"),
+            std::string::npos)
+      << verdict;
+}
+
 TEST(PlanRecommendation, IsNoStaleRowThatMissedTheTargetOrFailed) {
   PlanOptions options;
   options.time_to_target = true;
