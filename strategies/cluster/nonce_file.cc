@@ -26,8 +26,8 @@ namespace fs = std::filesystem;
 constexpr std::chrono::milliseconds kNextTry(50);
 constexpr std::size_t kLongestNonce = 64;
 constexpr std::string_view kAdvice =
-    "; start the tasks in a folder that all their nodes share, or export SYNCOPATE_NONCE=$(openssl "
-    "rand -hex 16) before srun";
+    "; start the tasks in a folder that all their nodes share, or export SYNCOPATE_NONCE=$(cat "
+    "/proc/sys/kernel/random/uuid) before srun";
 
 FileError failed(const char* action, const fs::path& path) {
   return FileError(describe_errno(action, "the job's nonce, " + path.string(), errno) +
@@ -78,7 +78,7 @@ void warn_without_secret(const ClusterSpec& spec) {
   if (has_secret || is_alone || !spec.rendezvous.endpoint || !spec.hosts_rendezvous()) return;
   log(LogLevel::kWarning,
       "this job has no secret nonce, so any program that reaches its ports can join it; export "
-      "SYNCOPATE_NONCE=$(openssl rand -hex 16) once and give it to all tasks");
+      "SYNCOPATE_NONCE=$(cat /proc/sys/kernel/random/uuid) once and give it to all tasks");
 }
 
 }  // namespace
