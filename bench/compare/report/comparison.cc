@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/compare/report/statistics.h"
+#include "bench/plots/text.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
@@ -75,26 +76,31 @@ ComparedVariant read_variant(const fs::path& dir, const json& object) {
   return variant;
 }
 
-// Returns the row that a derived target is a part of. With one worker, every strategy has the bits
-// of one-device.
-const ComparedVariant& baseline_of(const std::vector<ComparedVariant>& variants) {
-  const auto one = std::ranges::find(variants, 1, &ComparedVariant::workers);
-  return one == variants.end() ? variants.front() : *one;
+// Returns the highest evaluation of each run that has ended; a diverged run may have none.
+std::vector<double> best_accuracies(const ComparedVariant& variant) {
+  std::vector<double> best;
+  for (const ComparedRun& run : variant.runs) {
+    if (!run.is_done()) continue;
+    double highest = -1.0;
+    for (const CurvePoint& point : run.result->curve) highest = std::fmax(highest, point.accuracy);
+    if (highest >= 0.0) best.push_back(highest);
+  }
+  return best;
 }
 
-// Derives the target from the runs that have ended, rounded down to a tenth of a point.
+// Derives the target from the baseline, rounded down to a tenth of a point. With one worker, every
+// strategy trains as one device does, so the first such row with a result is the baseline.
 void derive_target(Comparison& comparison) {
-  if (comparison.variants.empty()) return;
-  const ComparedVariant& baseline = baseline_of(comparison.variants);
-  std::vector<double> best;
-  for (const ComparedRun& run : baseline.runs) {
-    if (!run.is_done() || run.result->curve.empty()) continue;
-    best.push_back(std::ranges::max(run.result->curve, {}, &CurvePoint::accuracy).accuracy);
+  const ComparedVariant* baseline = nullptr;
+  for (const ComparedVariant& variant : comparison.variants) {
+    if (best_accuracies(variant).empty()) continue;
+    if (baseline == nullptr || (baseline->workers > 1 && variant.workers == 1)) baseline = &variant;
   }
-  const auto middle = censored_median(best, static_cast<int>(best.size()));
-  if (!middle) return;
-  comparison.derived_target = {.baseline = baseline.label, .best_accuracy = *middle};
-  comparison.target_accuracy = std::floor(1000.0 * kTargetShare * *middle + 1e-9) / 1000.0;
+  if (baseline == nullptr) return;
+  const std::vector<double> best = best_accuracies(*baseline);
+  const double median = *censored_median(best, static_cast<int>(best.size()));
+  comparison.derived_target = {.baseline = baseline->label, .best_accuracy = median};
+  comparison.target_accuracy = std::floor(1000.0 * kTargetShare * median + 1e-9) / 1000.0;
 }
 
 Comparison comparison_of(const fs::path& dir, const json& object) {
@@ -154,6 +160,10 @@ std::vector<Comparison> read_map(const fs::path& dir, const std::vector<std::str
     comparison.target_accuracy = comparisons.front().target_accuracy;
   }
   return comparisons;
+}
+
+std::string target_text(const Comparison& comparison) {
+  return comparison.target_accuracy ? percent_text(*comparison.target_accuracy) : "the target";
 }
 
 double Chance::limit() const noexcept {

@@ -49,8 +49,9 @@ struct Chance {
   double limit() const noexcept;
 };
 
-// Without --target-accuracy the target is this part of the best accuracy of the baseline: the first
-// row with one worker, or the first row. A fixed target would mean nothing for most networks.
+// Without --target-accuracy the target is this part of the baseline's best accuracy. The baseline
+// is the first row with one worker, else the first row; rows without a result are passed over. A
+// fixed target would mean nothing for most networks.
 inline constexpr double kTargetShare = 0.98;
 
 struct DerivedTarget {
@@ -99,12 +100,16 @@ struct Comparison {
 //                 "threads_per_worker":N, "depends_on_timing":B, "servers":N,
 //                 "optimizer":NAME, "runs":["FILE", ...]}, ...]}
 // Only clock, variants, label, workers and runs are required. "target_accuracy":null stands for the
-// derived target, which is empty as long as the baseline has no run.
+// derived target, which is empty until a run has ended.
 Comparison read_comparison(const std::filesystem::path& dir);
 
-// Returns the comparisons on the clusters of a map, whose folders are in `dir`. A derived target is
-// that of the first cluster: those of asynchronous baselines would differ. Throws FileError.
+// Reads the comparisons of a map; `dir` has a folder for each cluster. All get the derived target
+// of the first cluster, because asynchronous baselines would give each cluster another. Throws
+// FileError.
 std::vector<Comparison> read_map(const std::filesystem::path& dir,
                                  const std::vector<std::string>& clusters);
+
+// Returns the target as text, such as "95 %"; "the target" if it is not known yet.
+std::string target_text(const Comparison& comparison);
 
 }  // namespace syncopate::bench

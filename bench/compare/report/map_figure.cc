@@ -75,8 +75,8 @@ std::string description_of(const StrategyMap& map) {
 }
 
 std::string title_of(const StrategyMap& map) {
-  return fmt::format("Time to {} accuracy of {} strategies on {}",
-                     percent_text(map.first().target_accuracy.value_or(0.0)), map.rows().size(),
+  return fmt::format("Time to {} accuracy of {} strategies on {}", target_text(map.first()),
+                     map.rows().size(),
                      count_text(static_cast<int>(map.columns.size()), "cluster"));
 }
 
@@ -259,9 +259,7 @@ class MapDrawing {
                                             {.size = 14.0});
       bottom = std::max(bottom, end);
     }
-    picture_.text({0.0, top + 4.0},
-                  fmt::format("Time to {} accuracy,",
-                              percent_text(map_.first().target_accuracy.value_or(0.0))),
+    picture_.text({0.0, top + 4.0}, fmt::format("Time to {} accuracy,", target_text(map_.first())),
                   {.size = 13.0});
     picture_.text({0.0, top + 21.0}, "times the best of the column", {.size = 13.0});
     draw_legend({0.0, top + 32.0}, 42.0, 12.0);

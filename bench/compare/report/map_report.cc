@@ -84,7 +84,7 @@ std::string method_html(const StrategyMap& map) {
       "from "
       "the soonest: all pairs of a column are tested together at 5 % (Welch's test of the "
       "logarithms, Holm's procedure). A tie is too close to call, not equal.</p>\n",
-      count_text(map.seeds(), "seed"), percent_text(map.first().target_accuracy.value_or(0.0)));
+      count_text(map.seeds(), "seed"), target_text(map.first()));
   html +=
       "<p>The clusters differ in times alone. Weights of synchronous variants without backup "
       "workers are the same in all columns, so these were trained once.</p>\n<dl>\n";
@@ -117,7 +117,7 @@ void print_map(std::ostream& out, const StrategyMap& map) {
     for (const Outcome& column : map.columns) cells.push_back(text(column));
     out << terminal_line(name, cells, name_width, cell_width);
   };
-  line("times the best, to " + percent_text(map.first().target_accuracy.value_or(0.0)),
+  line("times the best, to " + target_text(map.first()),
        [](const Outcome& column) { return column.cluster + " "; });
   for (std::size_t r = 0; r < map.rows().size(); ++r) {
     line(map.rows()[r].name, [&](const Outcome& column) { return terminal_cell(column.cells[r]); });

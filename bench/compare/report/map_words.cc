@@ -131,7 +131,7 @@ std::vector<AnswerGroup> groups_of(const StrategyMap& map) {
 
 ColumnSentence column_sentence(const Outcome& column) {
   const Answer& answer = column.answer;
-  const std::string target = percent_text(column.comparison.target_accuracy.value_or(0.0));
+  const std::string target = target_text(column.comparison);
   switch (answer.form) {
     case AnswerForm::kWinner:
       if (!answer.next) return {fmt::format("Use {}.", winners_text(column)), ""};
@@ -251,8 +251,7 @@ std::string map_title(const StrategyMap& map) {
 }
 
 std::string map_setting(const StrategyMap& map) {
-  return fmt::format("Time to {} accuracy · {} · simulated time",
-                     percent_text(map.first().target_accuracy.value_or(0.0)),
+  return fmt::format("Time to {} accuracy · {} · simulated time", target_text(map.first()),
                      count_text(map.seeds(), "seed"));
 }
 

@@ -25,10 +25,6 @@ constexpr std::string_view kGrid = "#e6eaee";
 constexpr std::string_view kBar = "#c3cad1";
 constexpr std::string_view kDashed = "4 3";
 
-std::string target_text(const Outcome& outcome) {
-  return percent_text(outcome.comparison.target_accuracy.value_or(0.0));
-}
-
 // Winners are blue and the rest grey; where nothing is shown no row has a colour.
 std::string_view colour_of(const Outcome& outcome, std::size_t row) {
   const AnswerForm form = outcome.answer.form;
@@ -73,7 +69,7 @@ class TimeFigure {
         width_(is_narrow_ ? 358.0 : 650.0),
         top_(is_narrow_ ? 30.0 : 34.0),
         row_height_(is_narrow_ ? 58.0 : 60.0),
-        picture_(width_, "Seconds to " + target_text(outcome), description()) {
+        picture_(width_, "Seconds to " + target_text(outcome.comparison), description()) {
     best_ = outcome.cells[*outcome.soonest].seconds;
     low_ = std::numeric_limits<double>::infinity();
     high_ = 0.0;
@@ -127,7 +123,8 @@ class TimeFigure {
     const TextStyle muted{.size = is_narrow_ ? 12.0 : 13.0, .fill = colour::kMuted};
     TextStyle at_end = muted;
     at_end.anchor = "end";
-    const std::string seconds = fmt::format("Seconds to {} accuracy", target_text(outcome_));
+    const std::string seconds =
+        fmt::format("Seconds to {} accuracy", target_text(outcome_.comparison));
     picture_.text({0.0, 12.0}, is_narrow_ ? seconds : "Strategy, soonest first", muted);
     if (!is_narrow_) picture_.text({left(), 12.0}, seconds, muted);
     picture_.text({width_, 12.0}, "times as long (interval)", at_end);
@@ -346,7 +343,7 @@ class AccuracyFigure {
     }
     const double target = outcome_.comparison.target_accuracy.value_or(1.0);
     picture_.line({left(), y_of(target)}, {width_ - 8.0, y_of(target)}, colour::kInk, 1.2, kDashed);
-    picture_.text({width_ - 8.0, y_of(target) + 14.0}, "target " + target_text(outcome_),
+    picture_.text({width_ - 8.0, y_of(target) + 14.0}, "target " + target_text(outcome_.comparison),
                   {.size = 12.0, .anchor = "end"});
     const double step = round_step(end_, 6);
     for (int i = 0; i * step <= end_; ++i) {

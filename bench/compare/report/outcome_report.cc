@@ -54,11 +54,10 @@ std::vector<std::string> notes_of(const VariantSummary& row) {
 
 Table outcome_table(const Outcome& outcome) {
   Table table;
-  table.heads = {
-      {"", "", false},
-      {"s to " + percent_text(outcome.comparison.target_accuracy.value_or(0.0)), "", false},
-      {"times the best", "", false},
-      {"accuracy, %", "", false}};
+  table.heads = {{"", "", false},
+                 {"s to " + target_text(outcome.comparison), "", false},
+                 {"times the best", "", false},
+                 {"accuracy, %", "", false}};
   for (const std::size_t row : sorted_rows(outcome)) {
     const VariantSummary& summary = outcome.rows[row];
     table.rows.push_back(

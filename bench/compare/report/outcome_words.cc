@@ -20,10 +20,6 @@ namespace {
 
 using Indices = std::vector<std::size_t>;
 
-std::string target_of(const Outcome& outcome) {
-  return percent_text(outcome.comparison.target_accuracy.value_or(0.0));
-}
-
 std::string time_of(const Outcome& outcome, std::size_t row) {
   return short_seconds(outcome.cells[row].seconds) + " s";
 }
@@ -54,7 +50,7 @@ std::string tie_sentence(const Outcome& outcome) {
   const std::size_t first = answer.winners.front();
   if (!answer.next) {
     return fmt::format("Use {}: {} reached {} in about {}.", winners_text(outcome),
-                       answer.winners.size() == 2 ? "both" : "all", target_of(outcome),
+                       answer.winners.size() == 2 ? "both" : "all", target_text(outcome.comparison),
                        time_of(outcome, first));
   }
   if (are_all_with_workers(outcome)) {
@@ -66,12 +62,13 @@ std::string tie_sentence(const Outcome& outcome) {
       most = std::max(most, ratio);
     }
     return fmt::format("Use {}: all {} reached {} {} to {} times sooner than {}.",
-                       winners_text(outcome), count_word(answer.winners.size()), target_of(outcome),
-                       ratio_text(least), ratio_text(most), short_name(outcome.rows[*answer.next]));
+                       winners_text(outcome), count_word(answer.winners.size()),
+                       target_text(outcome.comparison), ratio_text(least), ratio_text(most),
+                       short_name(outcome.rows[*answer.next]));
   }
   return fmt::format("Use {}: {} reached {} in {}, {}.", winners_text(outcome),
-                     short_name(outcome.rows[first]), target_of(outcome), time_of(outcome, first),
-                     sooner_than_next(outcome));
+                     short_name(outcome.rows[first]), target_text(outcome.comparison),
+                     time_of(outcome, first), sooner_than_next(outcome));
 }
 
 // Returns "; five seeds can show a factor of 1.7, for 1.2 about 40 are needed" as a sentence of its
@@ -203,7 +200,7 @@ std::string rank_of_next(const Outcome& outcome) {
 
 std::string verdict_sentence(const Outcome& outcome) {
   const Answer& answer = outcome.answer;
-  const std::string target = target_of(outcome);
+  const std::string target = target_text(outcome.comparison);
   switch (answer.form) {
     case AnswerForm::kWinner:
       if (!answer.next) break;
@@ -337,7 +334,7 @@ std::vector<ShortWarning> short_warnings(const Outcome& outcome) {
   }
   if (const auto [spikes, reached] = count_spikes(outcome); spikes > 0) {
     all.push_back({"spikes", fmt::format("{} of {} runs fell below {} again later", spikes, reached,
-                                         target_of(outcome))});
+                                         target_text(outcome.comparison))});
   }
   if (const int servers = most_servers(comparison);
       servers > 0 && has_serverless_tasks(comparison)) {

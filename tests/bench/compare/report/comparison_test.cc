@@ -100,7 +100,7 @@ TEST(SpeedUp, HasAsItsOtherBaseTheFastestRowWithOneWorker) {
   EXPECT_EQ(fastest_with_one_worker({rows[2]}), std::nullopt);
 }
 
-// A worker's own count has the samples of all its gradients, that of the run those that were used.
+// A worker counts the samples of all its gradients, a run only those that were used.
 TEST(Summary, HasTheShareOfGradientsThatBackupWorkersComputedInVain) {
   ComparedVariant backup = made_up_variant("server:sync+backup:1", 4, {10, 11}, {0.97, 0.97});
   for (ComparedRun& run : backup.runs) {
@@ -158,9 +158,9 @@ TEST_F(ComparisonFolder, IsReadWithItsRuns) {
   EXPECT_FALSE(comparison.variants[0].runs[2].result.has_value());  // The run has not begun.
 }
 
-// A run with two evaluations.
-std::string run_lines(double first, double second) {
-  const auto eval = [](int step, double accuracy) {
+// A run with two evaluations; an accuracy of "null" is not a number.
+std::string run_lines(const std::string& first, const std::string& second) {
+  const auto eval = [](int step, const std::string& accuracy) {
     return fmt::format(
         R"({{"event":"eval","step":{},"trained_samples":{},"trained_seconds":{},"test_loss":1,)"
         R"("test_accuracy":{}}})"
@@ -182,11 +182,11 @@ constexpr const char* kWithoutTarget =
 
 TEST_F(ComparisonFolder, HasATargetBelowTheBestOfTheRowWithOneWorker) {
   write("comparison.json", kWithoutTarget);
-  write("runs/async.jsonl", run_lines(0.7, 0.9));
-  EXPECT_FALSE(read_comparison(dir_).target_accuracy.has_value());  // the baseline has no run yet
-  write("runs/one1.jsonl", run_lines(0.6, 0.4));
-  write("runs/one2.jsonl", run_lines(0.1, 0.55));
-  write("runs/one3.jsonl", run_lines(0.2, 0.2));
+  write("runs/async.jsonl", run_lines("0.7", "0.9"));
+  EXPECT_EQ(read_comparison(dir_).derived_target->baseline, "async");  // the other has no run yet
+  write("runs/one1.jsonl", run_lines("0.6", "0.4"));
+  write("runs/one2.jsonl", run_lines("0.1", "0.55"));
+  write("runs/one3.jsonl", run_lines("0.2", "0.2"));
   const Comparison comparison = read_comparison(dir_);
   ASSERT_TRUE(comparison.derived_target.has_value());
   EXPECT_EQ(comparison.derived_target->baseline, "one");
@@ -200,6 +200,18 @@ TEST_F(ComparisonFolder, HasATargetBelowTheBestOfTheRowWithOneWorker) {
   EXPECT_NE(runs_csv(comparison).find(",0.539,one,"), std::string::npos);
 }
 
+TEST_F(ComparisonFolder, HasNoTargetBeforeAnyRunHasAnAccuracy) {
+  write("comparison.json", kWithoutTarget);
+  EXPECT_FALSE(read_comparison(dir_).target_accuracy.has_value());
+  EXPECT_EQ(target_text(read_comparison(dir_)), "the target");
+  write("runs/one1.jsonl", run_lines("null", "null"));  // the run diverged
+  EXPECT_FALSE(read_comparison(dir_).target_accuracy.has_value());
+  write("runs/one2.jsonl", run_lines("null", "0.5"));
+  EXPECT_EQ(target_text(read_comparison(dir_)), "49 %");
+  write("runs/one3.jsonl", run_lines("0.5", "null"));
+  EXPECT_DOUBLE_EQ(read_comparison(dir_).derived_target->best_accuracy, 0.5);
+}
+
 TEST_F(ComparisonFolder, HasOneTargetOnAllClustersOfAMap) {
   constexpr const char* kAsynchronous =
       R"({"clock":"virtual","target_accuracy":null,"variants":[
@@ -209,8 +221,8 @@ TEST_F(ComparisonFolder, HasOneTargetOnAllClustersOfAMap) {
     std::filesystem::create_directories(dir_ / cluster / "runs");
     write(cluster + "/comparison.json", kAsynchronous);
   }
-  write("a/runs/async.jsonl", run_lines(0.5, 0.4));
-  write("b/runs/async.jsonl", run_lines(0.8, 0.9));
+  write("a/runs/async.jsonl", run_lines("0.5", "0.4"));
+  write("b/runs/async.jsonl", run_lines("0.8", "0.9"));
   const std::vector<Comparison> comparisons = read_map(dir_, clusters);
   ASSERT_EQ(comparisons.size(), 2U);
   EXPECT_DOUBLE_EQ(*comparisons[0].target_accuracy, 0.49);
