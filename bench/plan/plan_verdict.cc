@@ -122,10 +122,9 @@ std::string row_text(const PlanRow& row) {
       row.timing.staleness_max);
 }
 
-// recommended: null if no row reached the target.
-std::string by_time_to_target(const PlanOptions& options, const Plan& plan,
-                              const PlanRow* recommended) {
-  if (recommended == nullptr) {
+// choice: the row to recommend; null if no row reached the target.
+std::string by_time_to_target(const PlanOptions& options, const Plan& plan, const PlanRow* choice) {
+  if (choice == nullptr) {
     return fmt::format(
         "No row reached {:.4g}%; give more --epochs, other flags of train, or another "
         "--target-accuracy.\n",
@@ -138,10 +137,10 @@ std::string by_time_to_target(const PlanOptions& options, const Plan& plan,
   };
   const std::string text = fmt::format("Shortest time to {:.4g}%: {}",
                                        100.0 * options.target_accuracy, by_row(*soonest));
-  return recommended == &*soonest
+  return choice == &*soonest
              ? text
              : text + fmt::format("Recommended (rows within {:.2g}% count as equal): {}",
-                                  100.0 * (1.0 - kAlike), by_row(*recommended));
+                                  100.0 * (1.0 - kAlike), by_row(*choice));
 }
 
 // Returns the usable row with the most samples per second; null if there is none.

@@ -125,7 +125,7 @@ TEST(PlanRecommendation, IsNeverAboveTheStalenessAtWhichPresetsWereSeenToFail) {
             std::string::npos);
 }
 
-// Returns a plan of two rows: one whose training reached the target after 10 s, and a stale one.
+// Returns a plan of two rows: one reached the target after 10 s, the other is stale.
 Plan trained_and_stale() {
   Plan plan;
   plan.rows = {row("multi-worker-mirrored", 8, 300.0),
@@ -138,30 +138,19 @@ TEST(PlanRecommendation, IsARowThatReachedTheTargetHoweverStaleItsGradients) {
   PlanOptions options;
   options.time_to_target = true;
   Plan plan = trained_and_stale();
-  plan.rows[1].target = {.seconds = 2.0};
-  EXPECT_EQ(recommended(options, plan)->variant.label, "parameter-server:async");
-  EXPECT_NE(verdict_of(options, plan)
-                .find("Shortest time to 95%: 2.00 virtual s by "
-                      "parameter-server:async with 8 workers"),
-            std::string::npos)
-      << verdict_of(options, plan);
-}
-
-// A synchronous row that is hardly slower is recommended, and is not called the shortest.
-TEST(PlanRecommendation, NamesTheShortestTimeBesideARowThatCountsAsEqual) {
-  PlanOptions options;
-  options.time_to_target = true;
-  Plan plan = trained_and_stale();
-  plan.rows[1].target = {.seconds = 9.5};
-  EXPECT_EQ(recommended(options, plan)->variant.label, "multi-worker-mirrored");
-  const std::string verdict = verdict_of(options, plan);
-  EXPECT_NE(verdict.find("Shortest time to 95%: 9.50 virtual s by parameter-server:async"),
-            std::string::npos)
-      << verdict;
-  EXPECT_NE(verdict.find("Recommended (rows within 10% count as equal): 10.0 virtual s by "
-                         "multi-worker-mirrored"),
-            std::string::npos)
-      << verdict;
+  const auto expect = [&](double seconds, const char* label, const std::string& words) {
+    plan.rows[1].target = {.seconds = seconds};
+    EXPECT_EQ(recommended(options, plan)->variant.label, label);
+    EXPECT_NE(verdict_of(options, plan).find(words), std::string::npos)
+        << verdict_of(options, plan);
+  };
+  expect(2.0, "parameter-server:async",
+         "Shortest time to 95%: 2.00 virtual s by parameter-server:async with 8 workers");
+  // A synchronous row that is hardly slower is recommended, and is not called the shortest.
+  expect(9.5, "multi-worker-mirrored",
+         "Shortest time to 95%: 9.50 virtual s by parameter-server:async with 8 workers");
+  expect(9.5, "multi-worker-mirrored",
+         "Recommended (rows within 10% count as equal): 10.0 virtual s by multi-worker-mirrored");
 }
 
 TEST(PlanRecommendation, IsNoStaleRowThatMissedTheTargetOrFailed) {
