@@ -141,7 +141,7 @@ void CompareFlags::declare_variants() {
   flags_.add("--strategies", &strategies_,
              "variants: STRATEGY[:CONSISTENCY[:N]][+backup:K][+inverse|+dc|+dc-adaptive], such as "
              "one-device,parameter-server:ssp:2 (N: --max-staleness, K: --backup-workers), or "
-             "pipeline[:MICRO_BATCHES], whose workers are stages (default: as many); then "
+             "pipeline[:MICRO_BATCHES], where workers are stages (default: as many); then "
              "{FLAG=VALUE,...} for flags of train without dashes, such as "
              "mirrored{learning-rate=0.1}, a rate that is not scaled",
              {.value = "VARIANT,...",
@@ -239,10 +239,10 @@ void CompareFlags::declare_faults() {
       "lognormal:MS[:SIGMA]; slept in real runs, the whole time of a step in virtual ones; no "
       "pipeline has it in real runs",
       {.value = "DELAY", .default_text = "none; with --clock virtual constant:1"});
-  flags_.add("--slow", &cluster_.slow, "factor by which --service-time of worker W is multiplied",
+  flags_.add("--slow", &cluster_.slow, "multiplies --service-time of worker W by a factor",
              {.value = "worker=W,factor=F", .repeats = true});
-  flags_.add("--slow-worker", &slow_worker_,
-             "factor by which the last worker is slower, short for --slow", {.value = "FACTORx"});
+  flags_.add("--slow-worker", &slow_worker_, "how much slower the last worker is, short for --slow",
+             {.value = "FACTORx"});
   flags_.add("--pause", &cluster_.pauses, "one pause of worker W",
              {.value = "worker=W,at=TIME,for=TIME", .repeats = true});
   flags_.add("--kill", &cluster_.kills,

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array kPages = {"comparison.json", "report.html", "runs.csv", "curves.csv"};
 
-// A RunHead whose line is parsed.
+// A RunHead with its parsed line.
 struct Head {
   std::string file;
   Json line;
@@ -186,7 +186,8 @@ std::string difference_of_comparisons(const Json& found, const Json& wanted) {
   return "";
 }
 
-// Returns how the comparison in the folder differs from the planned one, whose runs may be more.
+// Returns how the comparison in the folder differs from the planned one, which may
+// have more runs.
 std::string difference_in(const fs::path& dir, const std::vector<Head>& heads,
                           const std::vector<Head>& planned) {
   const Json wanted = comparison_of(planned.front().line);
@@ -278,7 +279,7 @@ Json machines_of_runs(const fs::path& dir, const std::vector<Head>& heads) {
   return machines;
 }
 
-// Returns the learning rate rule of a comparison whose variants have these rules.
+// Returns the learning rate rule of a comparison of variants with these rules.
 std::string rule_of_all(const std::set<std::string>& rules) {
   return rules.size() == 1 ? *rules.begin() : "mixed";
 }

@@ -29,7 +29,7 @@ std::string file_name_of(const CLI::FileError& error) {
   return message.substr(0, message.rfind(" was not readable"));
 }
 
-// Skips the mark of UTF-8 that editors write. Throws UsageError for that of UTF-16.
+// Skips the mark of UTF-8 that editors write. Throws UsageError for the mark of UTF-16.
 void skip_byte_order_mark(std::istream& input) {
   constexpr std::string_view kMark = "\xEF\xBB\xBF";
   std::string start;

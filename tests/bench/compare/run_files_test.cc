@@ -1,5 +1,5 @@
-// Tests the folder in which a comparison keeps its runs: what it reuses, refuses, numbers, removes
-// and restores.
+// Tests the folder of a comparison and its runs: what it reuses, refuses, numbers, removes and
+// restores.
 #include "bench/compare/run_files.h"
 
 #include <gtest/gtest.h>
