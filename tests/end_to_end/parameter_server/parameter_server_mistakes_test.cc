@@ -145,6 +145,14 @@ TEST(AJobStartedByFlags, WarnsOnceWithoutANonce) {
   for (const ProgramResult& result : results) EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(has_warning_of_nonce(results.front())) << results.front().err;
   EXPECT_FALSE(has_warning_of_nonce(results.back())) << results.back().err;
+  // The advice works where only the base system is installed.
+  const std::string& text = results.front().err;
+  const std::size_t begin = std::min(text.find("NONCE=$("), text.size() - 8) + 8;
+  const std::string advice = text.substr(begin, text.find(')', begin) - begin);
+  EXPECT_TRUE(advice.starts_with("cat /")) << advice;
+  const auto made = run_all({Arguments{"/bin/sh", "-c", advice}});
+  EXPECT_EQ(made.front().exit_code, 0) << made.front().err;
+  EXPECT_GE(made.front().out.size(), 32U);
 }
 
 TEST(AJobStartedByFlags, RefusesAWorkerOfAnotherNonceOrOfNone) {
