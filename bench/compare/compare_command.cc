@@ -226,7 +226,7 @@ void CompareFlags::declare_training() {
   flags_.set_footer(
       "A variant with larger updates than one worker's batch has a larger learning rate:\n"
       "proportional to the samples of an update with sgd and momentum, to their square root with\n"
-      "adam and adamw, after a warm-up of 5/90 of the run (with --budget seconds, of --epochs).\n"
+      "adam and adamw, after a warm-up over the first 20 updates, or half of a shorter run.\n"
       "`-- --learning-rate-scale none` leaves all rates equal; `-- --warmup-epochs 0` leaves out\n"
       "the warm-up.");
 }

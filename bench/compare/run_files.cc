@@ -76,6 +76,7 @@ Json head_of(const CompareOptions& options, const RunSpec& run,
     head["predicted_communication_seconds"] = *run.predicted_communication_seconds;
   }
   head["flags"] = command_line_of(run.train);
+  head["warmup_updates"] = run.warmup_updates;
   const auto row = std::ranges::find(options.variants, run.variant.label, &Variant::label);
   head["variant"] = {
       {"row", row - options.variants.begin()},

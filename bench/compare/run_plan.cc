@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "models/base/errors.h"
@@ -63,9 +64,10 @@ FaultInjection faults_of(const CompareOptions& options, const Variant& variant) 
   return faults;
 }
 
-// The share of a run over which a scaled learning rate rises from the given one. Source: Goyal et
-// al. 2017, section 5.1, 5 of 90 epochs.
-constexpr double kWarmupShare = 5.0 / 90.0;
+// The number of updates over which a scaled learning rate rises from the given one, in a run that
+// is at least twice as long. It is no share of the run: what a warm-up prevents happens in the
+// first updates of a run of any length, and a share of a long run would only delay it.
+constexpr std::int64_t kWarmupUpdates = 20;
 
 // Returns how the learning rate grows with the samples of an update. Sources: linearly for gradient
 // descent, Goyal et al. 2017, section 2.1; with the square root for Adam, Krizhevsky 2014, section
@@ -74,18 +76,37 @@ LearningRateScale scale_for(const OptimizerOptions& optimizer) {
   return optimizer.name.starts_with("adam") ? LearningRateScale::kSqrt : LearningRateScale::kLinear;
 }
 
+// Returns the samples of a step of train: of all replicas that are summed, or of one worker.
+std::int64_t samples_per_step(const TrainOptions& train) {
+  return train.strategy.batch_size_per_replica * train.strategy.micro_batches *
+         expected_replicas(train);
+}
+
 double factor_of(const TrainOptions& train) {
-  const int replicas = expected_replicas(train);
-  const std::int64_t batch = train.strategy.batch_size_per_replica * train.strategy.micro_batches;
-  return learning_rate_factor(train, replicas, batch * replicas);
+  return learning_rate_factor(train, expected_replicas(train), samples_per_step(train));
+}
+
+// Returns the part of an epoch of train that this number of updates takes.
+double epochs_of(std::int64_t updates, const TrainOptions& train, std::int64_t train_samples) {
+  const std::int64_t step = samples_per_step(train);
+  const std::int64_t epoch = std::max(train_samples / step * step, step);
+  return static_cast<double>(updates * samples_per_update(train, step)) /
+         static_cast<double>(epoch);
+}
+
+// Returns the number of updates before the learning rate of a run is no longer that of a warm-up.
+std::int64_t warmup_updates_of(const TrainOptions& train, std::int64_t train_samples) {
+  constexpr double kRounding = 1e-9;  // of a quotient of updates that is a whole number
+  const double updates = train.schedule.warmup_epochs / epochs_of(1, train, train_samples);
+  return static_cast<std::int64_t>(std::ceil(updates - kRounding));
 }
 
 // Scales the learning rate of a run with the samples of its updates, with a warm-up, unless the
-// user chose otherwise. `flags` are all flags of train that the user gave for the run.
-// `total_epochs` is the length of the run, or --epochs if the run ends by time. Stores the rule and
-// the factor in `run`.
+// user chose otherwise. `flags` are all flags of train that the user gave for the run. `updates` is
+// the length of the run, or that of --epochs if the run ends by time. Stores the rule, the factor
+// and the length of the warm-up in `run`.
 void scale_learning_rate(const CompareOptions& options, const SharedTrainFlags& flags,
-                         double total_epochs, RunSpec& run) {
+                         std::int64_t updates, std::int64_t train_samples, RunSpec& run) {
   TrainOptions& train = run.train;
   const bool has_own_rate = run.variant.has_flag("--learning-rate");
   const bool has_own_scale = run.variant.has_flag("--learning-rate-scale");
@@ -104,8 +125,10 @@ void scale_learning_rate(const CompareOptions& options, const SharedTrainFlags& 
   }
   const bool warms_up = run.learning_rate_factor > 1.0 && !is_preset;
   if (warms_up && !flags.has("--warmup-epochs")) {
-    train.schedule.warmup_epochs = kWarmupShare * total_epochs;
+    train.schedule.warmup_epochs =
+        epochs_of(std::min(kWarmupUpdates, updates / 2), train, train_samples);
   }
+  run.warmup_updates = warmup_updates_of(train, train_samples);
 }
 
 TrainOptions train_options_of(const CompareOptions& options, const SharedTrainFlags& flags,
@@ -171,11 +194,7 @@ RunSpec run_of(const CompareOptions& options, const Variant& variant, std::uint6
               .faults = faults,
               .fault_flags = fault_flags_of(options, variant),
               .cluster = options.cluster.name};
-  const std::int64_t per_epoch = train_samples / samples_per_update(options, variant);
-  scale_learning_rate(
-      options, flags,
-      static_cast<double>(updates) / static_cast<double>(std::max<std::int64_t>(per_epoch, 1)),
-      run);
+  scale_learning_rate(options, flags, updates, train_samples, run);
   run.refusal = ignored_flag(flags, run.train, variant.label, options.clock == Clock::kVirtual);
   return run;
 }

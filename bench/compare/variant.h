@@ -86,6 +86,7 @@ struct RunSpec {
   // The factor of the given learning rate, and the rule it follows from (report/comparison.h).
   double learning_rate_factor = 1.0;
   std::string learning_rate_rule{};
+  std::int64_t warmup_updates = 0;  // the first updates, at a learning rate that still rises
   // The predicted communication seconds of a step on the emulated link; empty without one.
   std::optional<double> predicted_communication_seconds{};
 };

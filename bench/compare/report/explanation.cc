@@ -32,16 +32,16 @@ std::vector<std::string> identical_rows(const Rows& rows) {
 
 // Returns which variants have a warm-up, and for how long; "" if none has one.
 std::string warmup_text(const Comparison& comparison) {
-  std::map<double, std::vector<std::string>> variants;
+  std::map<int, std::vector<std::string>> variants;
   for (const ComparedVariant& variant : comparison.variants) {
     const auto run = std::ranges::find_if(variant.runs, &ComparedRun::is_done);
-    if (run == variant.runs.end() || !(run->result->warmup_epochs > 0.0)) continue;
-    variants[run->result->warmup_epochs].push_back(variant.label);
+    if (run == variant.runs.end() || run->result->warmup_updates == 0) continue;
+    variants[run->result->warmup_updates].push_back(variant.label);
   }
   std::string text;
-  for (const auto& [epochs, labels] : variants) {
-    text += fmt::format(" The rate rises over the first {} epochs (warm-up) of {}.",
-                        short_text(epochs), listed(labels));
+  for (const auto& [updates, labels] : variants) {
+    text += fmt::format(" The rate rises over the first {} (warm-up) of {}.",
+                        count_text(updates, "update"), listed(labels));
   }
   return text.empty() ? "" : text + " The other rows have no warm-up.";
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -117,13 +116,6 @@ Summary read_summary(const RunLine& line) {
           .communication_exposed_fraction = line.number_at("communication_exposed_fraction"),
           .weights_hash = line.get<std::string>("weights_hash"),
           .staleness = read_staleness(line)};
-}
-
-// Returns the value of --warmup-epochs; 0 if there is none.
-double warmup_epochs_in(const std::vector<std::string>& flags) {
-  const auto flag = std::ranges::find(flags, "--warmup-epochs");
-  if (flag == flags.end() || flag + 1 == flags.end()) return 0.0;
-  return std::strtod((flag + 1)->c_str(), nullptr);
 }
 
 // Collects the lines of one run in the order of the file.
@@ -246,8 +238,7 @@ class RunReader {
     run_.faults =
         line.get_optional<std::vector<std::string>>("trouble").value_or(std::vector<std::string>{});
     has_kills_ = std::ranges::find(run_.faults, "--kill") != run_.faults.end();
-    const auto flags = line.get_optional<std::vector<std::string>>("flags");
-    if (flags) run_.warmup_epochs = warmup_epochs_in(*flags);
+    run_.warmup_updates = line.get_optional<int>("warmup_updates").value_or(0);
   }
 
   RunResult run_;

@@ -35,7 +35,7 @@ struct RunResult {
   int workers = 1;
   std::optional<std::string> failure;  // one line: why the run has no summary
   std::optional<double> began_at;      // wall clock, in seconds; empty under the virtual clock
-  double warmup_epochs = 0.0;          // in which the learning rate rises; 0 if unknown
+  int warmup_updates = 0;              // in which the learning rate rises; 0 if unknown
   std::vector<std::string> notes;      // what a reader of the run's numbers should know
   std::vector<std::string> faults;     // injected faults: flags of compare with their values
   std::vector<StepMetrics> training;   // the step lines; learning_rate may be NaN

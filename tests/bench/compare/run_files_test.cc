@@ -130,6 +130,19 @@ TEST_F(RunFilesTest, KeepWhatOtherProcessesTookAndWhere) {
   EXPECT_NE(content_of(files.result(planned.runs[0])).find(R"("host":"n1")"), std::string::npos);
 }
 
+TEST_F(RunFilesTest, HaveTheUpdatesOfTheWarmUp) {
+  CompareOptions options = a_comparison();
+  options.shared = parse_shared_train_flags({"--learning-rate-scale=linear"});
+  const Planned planned(options);
+  RunFiles files(dir_);
+  planned.begin(files);
+  train(files, planned.runs[0]);
+  files.finish(planned.runs[0], {});
+  EXPECT_GT(planned.runs[0].warmup_updates, 0);
+  EXPECT_EQ(read_run(files.result(planned.runs[0]))->warmup_updates,
+            planned.runs[0].warmup_updates);
+}
+
 TEST_F(RunFilesTest, HaveTheLearningRatesOfTheVariants) {
   const auto written = [&](const char* word, const char* other = "parameter-server:sync+backup:1") {
     fs::remove_all(dir_);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "bench/compare/presets.h"
 #include "bench/compare/real_run.h"
@@ -12,6 +13,7 @@
 #include "models/base/errors.h"
 #include "tests/bench/compare/two_variants.h"
 #include "worker/run/run_sizes.h"
+#include "worker/train/train_loop.h"
 
 namespace syncopate::bench {
 namespace {
@@ -142,7 +144,7 @@ TEST(RunPlan, ScalesTheRateOfGradientDescentLinearlyWithTheSamplesOfAnUpdate) {
       EXPECT_EQ(runs[i].train.schedule.learning_rate, 0.01) << "the rate as given";
       EXPECT_TRUE(runs[i].notes.empty());
     }
-    EXPECT_EQ(value_of(runs[0], "--warmup-epochs"), "5");
+    EXPECT_EQ(value_of(runs[0], "--warmup-epochs"), "0.8") << "20 of 25 updates";
     EXPECT_EQ(value_of(runs[1], "--learning-rate-scale"), "linear");
     EXPECT_EQ(value_of(runs[2], "--learning-rate-scale"), "none");
     EXPECT_EQ(value_of(runs[2], "--warmup-epochs"), "0");
@@ -158,18 +160,64 @@ TEST(RunPlan, ScalesTheRateOfAdamWithTheSquareRoot) {
   }
 }
 
-TEST(RunPlan, WarmsUpOverTheSameShareOfEveryBudget) {
+// Returns the environment that launch gives to the first worker of a run.
+Environment environment_of(const RunSpec& run) {
+  if (!run.variant.has_tasks()) return Environment(Environment::Variables{});
+  return Environment({{"SYNCOPATE_ROLE", "worker"},
+                      {"SYNCOPATE_INDEX", "0"},
+                      {"SYNCOPATE_WORKERS", std::to_string(run.variant.workers)},
+                      {"SYNCOPATE_SERVERS", std::to_string(run.variant.servers)},
+                      {"SYNCOPATE_NONCE", "a"},
+                      {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:1"}});
+}
+
+// Returns the number of updates before train, given the flags of this run, has the full learning
+// rate. Batches have 10 samples.
+std::int64_t updates_before_the_full_rate(const RunSpec& run, std::int64_t train_samples) {
+  const CommandOptions parsed = parse_train(command_line_of(run.train), environment_of(run));
+  const auto& train = std::get<TrainOptions>(parsed);
+  const int replicas = expected_replicas(train);
+  const std::int64_t step = 10 * replicas;
+  const std::int64_t per_epoch = train_samples / step * step;
+  const ScheduleOptions options = schedule_of(train, replicas, step, train_samples / step);
+  const Schedule schedule(options);
+  const auto rate_before = [&](std::int64_t updates) {
+    const std::int64_t samples = updates * samples_per_update(train, step);
+    return schedule.learning_rate(
+        epochs_at({.epoch = samples / per_epoch, .offset = samples % per_epoch, .untrained = {}},
+                  train_samples, step));
+  };
+  std::int64_t updates = 0;
+  while (rate_before(updates) < options.learning_rate) ++updates;
+  return updates;
+}
+
+TEST(RunPlan, WarmsUpOverTwentyUpdatesOfAnyVariantAndBudget) {
+  CompareOptions options = three_sizes({"--reference-batch-size=5"});  // scales async, too
+  options.epochs = 7;
+  for (const std::int64_t samples : {1000, 1009, 9999}) {
+    for (const Budget budget : {Budget::kSamples, Budget::kUpdates, Budget::kSeconds}) {
+      options.budget = budget;
+      options.updates = 230;
+      options.seconds = 60.0;
+      for (const RunSpec& run : plan_runs(options, samples)) {
+        EXPECT_EQ(run.warmup_updates, 20) << run.variant.label;
+        EXPECT_EQ(updates_before_the_full_rate(run, samples), 20)
+            << run.variant.label << ", " << samples << " samples";
+      }
+    }
+  }
+}
+
+TEST(RunPlan, WarmsUpForHalfOfAShortRun) {
   CompareOptions options = three_sizes({});
   options.budget = Budget::kUpdates;
-  options.updates = 450;  // 18 epochs of 25 updates of 40 samples
-  const auto runs = plan_runs(options, 1000);
-  EXPECT_EQ(value_of(runs[0], "--warmup-epochs"), "1");
-  EXPECT_DOUBLE_EQ(schedule_of(runs[1].train, 1, 10, 100).total_epochs, 13.5)
-      << "updates of three batches, with 100 batches in an epoch";
-  options.budget = Budget::kSeconds;  // has no number of epochs, so the warm-up is that of --epochs
-  options.seconds = 60.0;
-  options.epochs = 36;
-  EXPECT_EQ(value_of(plan_runs(options, 1000)[0], "--warmup-epochs"), "2");
+  for (const auto& [updates, of_warmup] : {std::pair(41, 20), {39, 19}, {4, 2}, {1, 0}}) {
+    options.updates = updates;
+    const RunSpec run = plan_runs(options, 1000).front();
+    EXPECT_EQ(run.warmup_updates, of_warmup) << updates;
+    EXPECT_EQ(updates_before_the_full_rate(run, 1000), of_warmup) << updates;
+  }
 }
 
 TEST(RunPlan, ScalesAndWarmsUpAsTheUserSays) {
@@ -182,6 +230,8 @@ TEST(RunPlan, ScalesAndWarmsUpAsTheUserSays) {
   EXPECT_DOUBLE_EQ(rate_of(linear[0]), 0.004) << "adam";
   EXPECT_EQ(value_of(linear[0], "--warmup-epochs"), "0.5");
   EXPECT_EQ(value_of(linear[2], "--warmup-epochs"), "0.5");
+  EXPECT_EQ(linear[0].warmup_updates, 13) << "half of 25 updates";
+  EXPECT_EQ(linear[2].warmup_updates, 50);
   const auto reference =
       plan_runs(three_sizes({"--optimizer", "sgd", "--reference-batch-size", "5"}), 1000);
   EXPECT_DOUBLE_EQ(reference[1].learning_rate_factor, 6.0);
@@ -261,17 +311,6 @@ TEST(RunSpec, IsUnchangedAfterItsCommandLineIsParsed) {
   }());
 }
 
-// Returns the environment that launch gives to the first worker of a run.
-Environment environment_of(const RunSpec& run) {
-  if (!run.variant.has_tasks()) return Environment(Environment::Variables{});
-  return Environment({{"SYNCOPATE_ROLE", "worker"},
-                      {"SYNCOPATE_INDEX", "0"},
-                      {"SYNCOPATE_WORKERS", std::to_string(run.variant.workers)},
-                      {"SYNCOPATE_SERVERS", std::to_string(run.variant.servers)},
-                      {"SYNCOPATE_NONCE", "a"},
-                      {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:1"}});
-}
-
 TEST(RunPlan, OfAPipelineHasAsManySamplesPerStepAsReplicas) {
   CompareOptions options = three_sizes({"--optimizer", "sgd"});
   options.variants = {parse_variant("mirrored", 3, 0), parse_variant("pipeline", 3, 0),
@@ -293,6 +332,7 @@ TEST(RunPlan, OfAPipelineHasAsManySamplesPerStepAsReplicas) {
   EXPECT_DOUBLE_EQ(runs[2].learning_rate_factor, 12.0);
   const auto& train = runs[1].train;
   EXPECT_DOUBLE_EQ(schedule_of(train, 1, 30, 40).learning_rate, 0.01 * 3);
+  EXPECT_EQ(value_of(runs[1], "--warmup-epochs"), "0.5") << "20 of 40 updates";
 }
 
 // A real step would sleep once, whatever its number of micro-batches.

@@ -80,10 +80,10 @@ TEST(Explanation, NamesRowsWithAWarmUpAndTheShareOfOtherPrograms) {
   for (ComparedVariant& variant : comparison.variants) variant.learning_rate = 0.1;
   EXPECT_FALSE(contains_words(text(), "warm-up."));
   EXPECT_FALSE(contains_words(text(), "Other programs"));
-  for (ComparedRun& run : comparison.variants[1].runs) run.result->warmup_epochs = 0.05;
+  for (ComparedRun& run : comparison.variants[1].runs) run.result->warmup_updates = 20;
   comparison.variants[0].runs[1].result->others_cpu_share = 0.0457;
   EXPECT_TRUE(contains_words(text(),
-                             "The rate rises over the first 0.0500 epochs (warm-up) of mirrored. "
+                             "The rate rises over the first 20 updates (warm-up) of mirrored. "
                              "The other rows have no warm-up."));
   EXPECT_TRUE(contains_words(text(), "Other programs took up to 4.6 % of the CPUs during a run; "));
 }

@@ -57,7 +57,7 @@ const std::map<std::string, Case> kCases = {
      {"0.25", kTrainsOtherwise, "mirrored", {"--lr-schedule", "step", "--lr-milestones", "0.75"}}},
     {"--lr-factor",
      {"0.5", kTrainsOtherwise, "mirrored", {"--lr-schedule", "step", "--lr-milestones", "0.25"}}},
-    {"--warmup-epochs", {"0.5"}},
+    {"--warmup-epochs", {"0.25"}},
     {"--learning-rate-scale", {"none"}},
     {"--reference-batch-size", {"4"}},
     {"--label-smoothing", {"0.2"}},
