@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "bench/compare/virtual/outgoing_gradient.h"
-#include "bench/harness/machine_load.h"
 #include "bench/harness/measure.h"
 #include "models/base/errors.h"
 #include "models/optim/optimizer.h"
@@ -163,12 +162,11 @@ ServerCalibration calibrate_server(const Graph& graph, const ps::Placement& plac
           .pushes = static_cast<int>(seconds.size())};
 }
 
-std::optional<ReplicaMeasurement> measure_two_replicas(const Graph& graph, const Dataset& train,
-                                                       std::int64_t batch_size) {
+std::optional<Spread> measure_two_replicas(const Graph& graph, const Dataset& train,
+                                           std::int64_t batch_size) {
   constexpr double kRoundSeconds = 0.4;
   if (kCheckedWorkers * batch_size > train.size()) return std::nullopt;
   MeasuredTraining training("mirrored", graph, train, batch_size, kCheckedWorkers);
-  ForeignLoadMeter foreign({});
   std::vector<double> rounds;
   for (int round = 0; round < kCheckRounds; ++round) {
     const auto begun = SteadyClock::now();
@@ -178,8 +176,7 @@ std::optional<ReplicaMeasurement> measure_two_replicas(const Graph& graph, const
     }
     rounds.push_back(static_cast<double>(kCheckedWorkers * batch_size) / median(seconds));
   }
-  return ReplicaMeasurement{.samples_per_second = spread_of(rounds),
-                            .foreign_share = foreign.take()};
+  return spread_of(rounds);
 }
 
 }  // namespace syncopate::bench

@@ -39,14 +39,11 @@ struct ServerCalibration {
 ServerCalibration calibrate_server(const Graph& graph, const ps::Placement& placement, int servers);
 
 // Trains --strategy mirrored with two replicas of one thread each in this process, without delays
-// and links, for about two seconds. Empty if the data has fewer samples than two batches.
+// and links, for about two seconds. Returns the samples per second of kCheckRounds, in each round
+// of a step with the median time. Empty if the data has fewer samples than two batches.
 inline constexpr int kCheckedWorkers = 2;
 inline constexpr int kCheckRounds = 5;
-struct ReplicaMeasurement {
-  Spread samples_per_second;   // over kCheckRounds, in each of a step with the median time
-  double foreign_share = 0.0;  // share of one core that other processes used
-};
-std::optional<ReplicaMeasurement> measure_two_replicas(const Graph& graph, const Dataset& train,
-                                                       std::int64_t batch_size);
+std::optional<Spread> measure_two_replicas(const Graph& graph, const Dataset& train,
+                                           std::int64_t batch_size);
 
 }  // namespace syncopate::bench

@@ -15,6 +15,7 @@
 #include "bench/compare/train_flags.h"
 #include "bench/compare/virtual/outgoing_gradient.h"
 #include "bench/compare/virtual_run.h"
+#include "bench/harness/machine_load.h"
 #include "bench/harness/report.h"
 #include "bench/plan/calibration.h"
 #include "bench/plan/plan_report.h"
@@ -177,10 +178,12 @@ class Planner {
   }
 
   Plan run() {
+    ForeignLoadMeter foreign({});
     plan_.calibration = calibrate_step(graph_, *data_.train, options_.batch_size_per_replica,
                                        options_.calibrate_steps);
     plan_.server = calibrate_server(graph_, placement_, options_.servers);
     check_prediction();
+    plan_.foreign_share = foreign.take();
     faults_.slow = options_.slow;
     faults_.link = options_.link;
     set_service_time(options_.service_time, plan_.calibration.step_seconds, faults_);
@@ -247,9 +250,7 @@ class Planner {
     const auto measured =
         measure_two_replicas(graph_, *data_.train, options_.batch_size_per_replica);
     if (!measured) return;
-    plan_.check = {.predicted = samples_per_second(simulate_timing(timing)),
-                   .measured = measured->samples_per_second,
-                   .foreign_share = measured->foreign_share};
+    plan_.check = {.predicted = samples_per_second(simulate_timing(timing)), .measured = *measured};
   }
 
   // Simulates a job of one worker without slowdown, which is the reference for all speed-ups.

@@ -79,8 +79,7 @@ struct PlanRow {
 // A prediction beside the same job in reality, both in samples per second.
 struct PredictionCheck {
   double predicted = 0.0;
-  Spread measured;             // samples per second over rounds
-  double foreign_share = 0.0;  // share of one core that other processes used in the measurement
+  Spread measured;  // samples per second over rounds
   double error() const noexcept { return predicted / measured.median - 1.0; }
 };
 
@@ -89,6 +88,7 @@ struct Plan {
   ServerCalibration server;
   // kCheckedWorkers replicas of mirrored in this process; empty if the data is too small.
   std::optional<PredictionCheck> check;
+  double foreign_share = 0.0;  // share of one core that other processes used in these measurements
   std::int64_t parameters = 0;
   std::vector<std::int64_t> server_bytes;  // bytes of the values on each server
   double mean_step_seconds = 0.0;          // simulated mean of a worker that is not slow

@@ -71,8 +71,9 @@ std::vector<std::string> cells_of(const PlanRow& row, bool has_target) {
   return cells;
 }
 
-json name_of(const PlanRow& row) {
-  return {{"strategy", row.variant.label}, {"workers", row.variant.workers}};
+json name_of(const PlanRow* row) {
+  if (row == nullptr) return nullptr;
+  return {{"strategy", row->variant.label}, {"workers", row->variant.workers}};
 }
 
 json json_of(const PlanRow& row) {
@@ -122,16 +123,15 @@ void print_measurements(std::ostream& out, const PlanOptions& options, const Pla
     out << "prediction for " << kCheckedWorkers
         << " workers on this machine: " << number_text(plan.check->predicted)
         << " samples/s, measured "
-        << fmt::format(
-               "{} (median of {} rounds, {} to {}; error {:+.1f}%; other processes used {:.0f}% of "
-               "one CPU{})",
-               number_text(plan.check->measured.median), kCheckRounds,
-               number_text(plan.check->measured.min), number_text(plan.check->measured.max),
-               100.0 * plan.check->error(), 100.0 * plan.check->foreign_share,
-               plan.check->foreign_share > kForeignLimit ? ", NOT QUIET" : "")
+        << fmt::format("{} (median of {} rounds, {} to {}; error {:+.1f}%)",
+                       number_text(plan.check->measured.median), kCheckRounds,
+                       number_text(plan.check->measured.min), number_text(plan.check->measured.max),
+                       100.0 * plan.check->error())
         << ". Two replicas of mirrored in one process: this checks neither links, servers and "
            "delays nor more workers\n";
   }
+  out << fmt::format("other processes used {:.0f}% of one CPU during the measurements{}\n",
+                     100.0 * plan.foreign_share, is_quiet(plan) ? "" : ", NOT QUIET");
   out << "assumed: a step takes " << time_text(plan.mean_step_seconds)
       << (options.service_time.empty() ? ", as measured, each time"
                                        : " on average (" + options.service_time + ")")
@@ -225,6 +225,7 @@ std::string json_of(const PlanOptions& options, const Plan& plan) {
                    {"bytes_per_second", plan.server.bytes_per_second()},
                    {"pushes", plan.server.pushes},
                    {"optimizer", "sgd"}}},
+                 {"foreign_share_of_a_core", plan.foreign_share},
                  {"parameters", plan.parameters},
                  {"server_bytes", plan.server_bytes},
                  {"service_time", options.service_time},
@@ -250,13 +251,12 @@ std::string json_of(const PlanOptions& options, const Plan& plan) {
                                   {"measured_samples_per_second", plan.check->measured.median},
                                   {"measured_lowest", plan.check->measured.min},
                                   {"measured_highest", plan.check->measured.max},
-                                  {"relative_error", plan.check->error()},
-                                  {"foreign_share_of_a_core", plan.check->foreign_share}};
+                                  {"relative_error", plan.check->error()}};
   }
-  if (const PlanRow* row = fastest(options, plan)) {
-    object["most_samples_per_second"] = name_of(*row);
-  }
-  if (const PlanRow* row = recommended(options, plan)) object["recommended"] = name_of(*row);
+  const PlanVerdict verdict = judge(options, plan);
+  object["is_quiet"] = verdict.is_quiet;
+  object["most_samples_per_second"] = name_of(verdict.fastest);
+  object["recommended"] = name_of(verdict.recommended);
   return object.dump(2);
 }
 

@@ -1,11 +1,13 @@
 #include "bench/plan/plan_verdict.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>
 #include <vector>
 
+#include "bench/harness/measure.h"
 #include "bench/harness/report.h"
 #include "bench/plots/text.h"
 
@@ -167,13 +169,82 @@ std::string within_limit(const PlanRow* best) {
                             kMostStaleness, row_text(*best));
 }
 
-std::string recommendation(const PlanOptions& options, const Plan& plan) {
-  const PlanRow* most = fastest(options, plan);
+const PlanRow* find_recommended(const PlanOptions& options, const Plan& plan) {
+  const Rows rows = candidates(options, plan);
+  if (rows.empty()) return nullptr;
+  const auto less = [&](const PlanRow* a, const PlanRow* b) { return is_better(options, a, b); };
+  const PlanRow* best = *std::ranges::max_element(rows, less);
+  Rows synchronous;
+  for (const PlanRow* row : rows) {
+    if (row->variant.is_synchronous) synchronous.push_back(row);
+  }
+  if (!synchronous.empty()) {
+    const PlanRow* other = *std::ranges::max_element(synchronous, less);
+    if (merit(options, *other) >= kAlike * merit(options, *best)) best = other;
+  }
+  Rows of_strategy;
+  for (const PlanRow* row : rows) {
+    if (row->variant.label == best->variant.label) of_strategy.push_back(row);
+  }
+  return fewest_alike(options, of_strategy);
+}
+
+// Whether the tasks of the row are on several machines.
+bool has_several_machines(const PlanOptions& options, const PlanRow& row) {
+  return row.variant.has_tasks() && !row.is_what_if() &&
+         row.variant.workers > options.workers_per_machine;
+}
+
+double samples_per_second_of_one_machine(const PlanOptions& options, const Plan& plan) {
+  double most = plan.one_worker_samples_per_second;
+  for (const PlanRow& row : plan.rows) {
+    const bool is_one = !row.variant.has_tasks() && !exceeds_machine(options, row);
+    if (is_one) most = std::max(most, row.samples_per_second);
+  }
+  return most;
+}
+
+Rows slower_than_one_machine(const PlanOptions& options, const Plan& plan) {
+  const double one = samples_per_second_of_one_machine(options, plan);
+  Rows slower;
+  for (const PlanRow& row : plan.rows) {
+    if (has_several_machines(options, row) && row.samples_per_second < one) slower.push_back(&row);
+  }
+  return slower;
+}
+
+// Returns the sentence that names these rows; "" if there are none.
+std::string slower_text(const Rows& slower) {
+  std::vector<std::string> names;
+  for (auto row = slower.begin(); row != slower.end();) {
+    const std::string& label = (*row)->variant.label;
+    std::vector<std::string> workers;
+    for (; row != slower.end() && (*row)->variant.label == label; ++row) {
+      workers.push_back(std::to_string((*row)->variant.workers));
+    }
+    names.push_back(fmt::format("{} with {} workers", label, listed(workers)));
+  }
+  if (names.empty()) return "";
+  return fmt::format("Several machines train fewer samples per second than one: {}.\n",
+                     fmt::join(names, "; "));
+}
+
+std::string not_quiet_text(const Plan& plan) {
+  return fmt::format(
+      "No row is recommended, because other processes used {:.0f}% of one CPU during the "
+      "measurements, more than {:.0f}%, and the times may be too long; give the same command on a "
+      "quiet machine.",
+      100.0 * plan.foreign_share, 100.0 * kForeignLimit);
+}
+
+std::string recommendation(const PlanOptions& options, const Plan& plan,
+                           const PlanVerdict& verdict) {
+  const PlanRow* most = verdict.fastest;
   if (most == nullptr) {
     return "Most samples per second: none. No row can be recommended, because no row is of a "
            "strategy that reaches over several machines.\n";
   }
-  const PlanRow* row = recommended(options, plan);
+  const PlanRow* row = verdict.recommended;
   std::string text = "Most samples per second: " + row_text(*most) + ".\n";
   const PlanRow* best = find_fastest(options, plan, false);
   if (is_too_stale(*most)) text += within_limit(best);
@@ -238,32 +309,21 @@ bool is_too_stale(const PlanRow& row) {
   return !reached_target && row.timing.staleness_mean > kMostStaleness;
 }
 
-const PlanRow* fastest(const PlanOptions& options, const Plan& plan) {
-  return find_fastest(options, plan, true);
-}
+bool is_quiet(const Plan& plan) { return plan.foreign_share <= kForeignLimit; }
 
-const PlanRow* recommended(const PlanOptions& options, const Plan& plan) {
-  const Rows rows = candidates(options, plan);
-  if (rows.empty()) return nullptr;
-  const auto less = [&](const PlanRow* a, const PlanRow* b) { return is_better(options, a, b); };
-  const PlanRow* best = *std::ranges::max_element(rows, less);
-  Rows synchronous;
-  for (const PlanRow* row : rows) {
-    if (row->variant.is_synchronous) synchronous.push_back(row);
-  }
-  if (!synchronous.empty()) {
-    const PlanRow* other = *std::ranges::max_element(synchronous, less);
-    if (merit(options, *other) >= kAlike * merit(options, *best)) best = other;
-  }
-  Rows of_strategy;
-  for (const PlanRow* row : rows) {
-    if (row->variant.label == best->variant.label) of_strategy.push_back(row);
-  }
-  return fewest_alike(options, of_strategy);
+PlanVerdict judge(const PlanOptions& options, const Plan& plan) {
+  if (!is_quiet(plan)) return {};
+  return {.is_quiet = true,
+          .fastest = find_fastest(options, plan, true),
+          .recommended = find_recommended(options, plan),
+          .slower_than_one_machine = slower_than_one_machine(options, plan)};
 }
 
 std::string verdict_of(const PlanOptions& options, const Plan& plan) {
-  std::string text = recommendation(options, plan) + one_process_text(options, plan);
+  const PlanVerdict verdict = judge(options, plan);
+  if (!verdict.is_quiet) return not_quiet_text(plan);
+  std::string text = recommendation(options, plan, verdict) +
+                     slower_text(verdict.slower_than_one_machine) + one_process_text(options, plan);
   for (const Rows& rows : by_strategy(plan)) {
     if (rows.size() > 1) text += scaling_of(rows);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "bench/plan/plan.h"
 
@@ -19,20 +20,31 @@ inline constexpr double kMostStaleness = 3.5;
 // target is judged by its own time.
 bool is_too_stale(const PlanRow& row);
 
-// Returns the row with the most samples per second, among those that `train` has and that are not
-// one process with more than options.workers_per_machine workers; null if there is none.
-const PlanRow* fastest(const PlanOptions& options, const Plan& plan);
+// Whether other processes left enough of the CPUs to the measurements of the plan.
+bool is_quiet(const Plan& plan);
 
-// Returns the row to recommend, which is one that fastest() may return and is not too stale; null
-// if no row qualifies. With time_to_target, a shorter time to target is better. Otherwise more
-// samples per second are better, among the rows with an efficiency of at least one half if there
-// are any. A synchronous strategy within 10 % of the best row is preferred, because its gradients
-// are not stale. The result is the row of the chosen strategy with the fewest workers within 10 %
-// of that strategy's best row.
-const PlanRow* recommended(const PlanOptions& options, const Plan& plan);
+// What follows from the rows of a plan. A plan that is not quiet concludes nothing.
+struct PlanVerdict {
+  bool is_quiet = false;
+  // The row with the most samples per second, among those that `train` has and that are not one
+  // process with more than options.workers_per_machine workers; null if there is none.
+  const PlanRow* fastest = nullptr;
+  // The row to recommend, which is one that `fastest` may be and is not too stale; null if no row
+  // qualifies. With time_to_target, a shorter time to target is better. Otherwise more samples per
+  // second are better, among the rows with an efficiency of at least one half if there are any. A
+  // synchronous strategy within 10 % of the best row is preferred, because its gradients are not
+  // stale. The result is the row of the chosen strategy with the fewest workers within 10 % of that
+  // strategy's best row.
+  const PlanRow* recommended = nullptr;
+  // The rows of several machines that train fewer samples per second than one machine.
+  std::vector<const PlanRow*> slower_than_one_machine{};
+};
+// The pointers are to rows of `plan`.
+PlanVerdict judge(const PlanOptions& options, const Plan& plan);
 
-// Returns the conclusions as lines: the row with the most samples per second, the row to recommend
-// if that is another one, where each strategy stops scaling, and what the plan does not cover.
+// Returns the verdict as lines: the row with the most samples per second, the row to recommend if
+// that is another one, where each strategy stops scaling, and what the plan does not cover; or one
+// line that says why the plan concludes nothing.
 std::string verdict_of(const PlanOptions& options, const Plan& plan);
 
 }  // namespace syncopate::bench

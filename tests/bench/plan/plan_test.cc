@@ -59,7 +59,7 @@ TEST(PlanRecommendation, IsTheFastest) {
   Plan plan;
   plan.rows = {row("multi-worker-mirrored", 2, 150.0), row("multi-worker-mirrored", 8, 300.0),
                row("parameter-server:async", 2, 190.0), row("parameter-server:async", 8, 700.0)};
-  const PlanRow* use = recommended({}, plan);
+  const PlanRow* use = judge({}, plan).recommended;
   ASSERT_NE(use, nullptr);
   EXPECT_EQ(use->variant.label, "parameter-server:async");
   EXPECT_EQ(use->variant.workers, 8);
@@ -70,14 +70,14 @@ TEST(PlanRecommendation, IsNoProcessThatReachesOverSeveralMachines) {
   plan.rows = {row("mirrored", 4, 400.0), row("mirrored", 8, 800.0),
                row("central-storage", 8, 800.0), row("multi-worker-mirrored", 8, 800.0)};
   PlanOptions options;
-  EXPECT_EQ(recommended(options, plan)->variant.label, "multi-worker-mirrored");
+  EXPECT_EQ(judge(options, plan).recommended->variant.label, "multi-worker-mirrored");
   EXPECT_NE(verdict_of(options, plan)
                 .find("mirrored, central-storage: one process on one machine. With more than 1 "
                       "worker (--workers-per-machine)"),
             std::string::npos)
       << verdict_of(options, plan);
   options.workers_per_machine = 8;
-  EXPECT_EQ(recommended(options, plan)->variant.label, "mirrored");
+  EXPECT_EQ(judge(options, plan).recommended->variant.label, "mirrored");
   EXPECT_EQ(verdict_of(options, plan).find("one process on one machine"), std::string::npos);
   options.workers_per_machine = 1;
   plan.rows.resize(2);
@@ -87,7 +87,7 @@ TEST(PlanRecommendation, IsNoProcessThatReachesOverSeveralMachines) {
 TEST(PlanRecommendation, IsSynchronousWhereThatCostsLittle) {
   Plan plan;
   plan.rows = {row("multi-worker-mirrored", 8, 650.0), row("parameter-server:async", 8, 700.0)};
-  EXPECT_EQ(recommended({}, plan)->variant.label, "multi-worker-mirrored");
+  EXPECT_EQ(judge({}, plan).recommended->variant.label, "multi-worker-mirrored");
 }
 
 TEST(PlanRecommendation, IsNeverAboveTheStalenessAtWhichPresetsWereSeenToFail) {
@@ -96,7 +96,7 @@ TEST(PlanRecommendation, IsNeverAboveTheStalenessAtWhichPresetsWereSeenToFail) {
                stale_row("parameter-server:async", 4, 390.0, 3.0, 9),
                stale_row("parameter-server:async", 8, 790.0, 7.0, 21),
                stale_row("parameter-server:async", 64, 6000.0, 63.0, 781)};
-  const PlanRow* use = recommended({}, plan);
+  const PlanRow* use = judge({}, plan).recommended;
   ASSERT_NE(use, nullptr);
   EXPECT_LE(use->timing.staleness_mean, kMostStaleness);
   EXPECT_EQ(use->variant.label, "multi-worker-mirrored");
@@ -120,7 +120,7 @@ TEST(PlanRecommendation, IsNeverAboveTheStalenessAtWhichPresetsWereSeenToFail) {
   EXPECT_NE(table.str().find("! mean staleness above 3.5: not recommended"), std::string::npos);
 
   plan.rows.erase(plan.rows.begin(), plan.rows.begin() + 2);
-  EXPECT_EQ(recommended({}, plan), nullptr);
+  EXPECT_EQ(judge({}, plan).recommended, nullptr);
   EXPECT_NE(verdict_of({}, plan).find("No row has a mean staleness of at most 3.5"),
             std::string::npos);
 }
@@ -140,7 +140,7 @@ TEST(PlanRecommendation, IsARowThatReachedTheTargetHoweverStaleItsGradients) {
   Plan plan = trained_and_stale();
   const auto expect = [&](double seconds, const char* label, const std::string& words) {
     plan.rows[1].target = {.seconds = seconds};
-    EXPECT_EQ(recommended(options, plan)->variant.label, label);
+    EXPECT_EQ(judge(options, plan).recommended->variant.label, label);
     EXPECT_NE(verdict_of(options, plan).find(words), std::string::npos)
         << verdict_of(options, plan);
   };
@@ -174,7 +174,7 @@ TEST(PlanRecommendation, IsNoAllReduceThatTrainDoesNotHave) {
   plan.rows = {row("multi-worker-mirrored", 64, 3300.0), row("multi-worker-mirrored", 64, 6000.0)};
   plan.rows[1].variant.label += " (tree)";
   plan.rows[1].all_reduce = AllReduce::kTree;
-  EXPECT_EQ(recommended({}, plan)->variant.label, "multi-worker-mirrored");
+  EXPECT_EQ(judge({}, plan).recommended->variant.label, "multi-worker-mirrored");
   EXPECT_TRUE(verdict_of({}, plan).starts_with(
       "Most samples per second: multi-worker-mirrored with 64 workers: 3300 samples/s"))
       << verdict_of({}, plan);
@@ -187,13 +187,13 @@ TEST(PlanRecommendation, IsNoAllReduceThatTrainDoesNotHave) {
 TEST(PlanRecommendation, DoesNotAddWorkersWithoutAGain) {
   Plan plan;
   plan.rows = {row("parameter-server:async", 8, 650.0), row("parameter-server:async", 12, 700.0)};
-  EXPECT_EQ(recommended({}, plan)->variant.workers, 8);
+  EXPECT_EQ(judge({}, plan).recommended->variant.workers, 8);
 }
 
 TEST(PlanRecommendation, IsNotAThousandWorkersThatAreBarelyFasterThanOne) {
   Plan plan;
   plan.rows = {row("one-device", 1, 100.0), row("multi-worker-mirrored", 1000, 128.0)};
-  EXPECT_EQ(recommended({}, plan)->variant.label, "one-device");
+  EXPECT_EQ(judge({}, plan).recommended->variant.label, "one-device");
   const std::string verdict = verdict_of({}, plan);
   EXPECT_TRUE(
       verdict.starts_with("Most samples per second: multi-worker-mirrored with 1000 workers"))
@@ -215,10 +215,68 @@ TEST(PlanRecommendation, IsByTimeToTargetWhereThatIsKnown) {
                row("parameter-server:async", 1000, 9000.0)};
   plan.rows[0].target = {.seconds = 10.0};
   plan.rows[1].target = {.seconds = std::nullopt, .accuracy = 0.3};
-  EXPECT_EQ(recommended(options, plan)->variant.label, "multi-worker-mirrored");
+  EXPECT_EQ(judge(options, plan).recommended->variant.label, "multi-worker-mirrored");
   plan.rows[0].target->seconds.reset();
-  EXPECT_EQ(recommended(options, plan), nullptr);
+  EXPECT_EQ(judge(options, plan).recommended, nullptr);
   EXPECT_NE(verdict_of(options, plan).find("No row reached 95%"), std::string::npos);
+}
+
+TEST(PlanVerdict, ConcludesNothingFromMeasurementsOfABusyMachine) {
+  Plan plan;
+  plan.one_worker_samples_per_second = 100.0;
+  plan.rows = {row("one-device", 1, 100.0), row("multi-worker-mirrored", 2, 90.0),
+               row("multi-worker-mirrored", 8, 700.0)};
+  for (PlanRow& one : plan.rows) one.target = {.seconds = 10.0};
+  PlanOptions options;
+  for (const bool trains : {false, true}) {
+    options.time_to_target = trains;
+    plan.foreign_share = 0.12;
+    EXPECT_NE(judge(options, plan).recommended, nullptr) << "the limit itself";
+    EXPECT_FALSE(nlohmann::json::parse(json_of(options, plan)).at("recommended").is_null());
+    plan.foreign_share = 0.13;
+    const PlanVerdict verdict = judge(options, plan);
+    EXPECT_FALSE(verdict.is_quiet);
+    EXPECT_EQ(verdict.recommended, nullptr);
+    EXPECT_EQ(verdict.fastest, nullptr);
+    EXPECT_TRUE(verdict.slower_than_one_machine.empty());
+    const std::string text = verdict_of(options, plan);
+    EXPECT_NE(text.find("used 13% of one CPU"), std::string::npos) << text;
+    for (const char* word : {"Recommended", "Shortest time", "Most samples", "Use ", "\n"}) {
+      EXPECT_EQ(text.find(word), std::string::npos) << text;
+    }
+    const auto object = nlohmann::json::parse(json_of(options, plan));
+    EXPECT_TRUE(object.at("recommended").is_null());
+    EXPECT_TRUE(object.at("most_samples_per_second").is_null());
+    EXPECT_FALSE(object.at("is_quiet").get<bool>());
+  }
+}
+
+TEST(PlanVerdict, NamesTheRowsOfSeveralMachinesThatAreSlowerThanOne) {
+  Plan plan;
+  plan.one_worker_samples_per_second = 100.0;
+  plan.rows = {row("mirrored", 8, 20.0),  // one process
+               row("multi-worker-mirrored", 2, 60.0),
+               row("multi-worker-mirrored", 4, 99.0),
+               row("multi-worker-mirrored", 64, 300.0),
+               row("parameter-server:async", 1, 50.0),
+               row("parameter-server:async", 4, 100.0)};
+  PlanOptions options;
+  EXPECT_EQ(judge(options, plan).slower_than_one_machine,
+            (std::vector<const PlanRow*>{&plan.rows[1], &plan.rows[2]}));
+  EXPECT_NE(verdict_of(options, plan)
+                .find("Several machines train fewer samples per second than one: "
+                      "multi-worker-mirrored with 2 and 4 workers.\n"),
+            std::string::npos)
+      << verdict_of(options, plan);
+  // A machine with four workers trains 350 samples/s, so 64 workers on 16 machines are slower, too.
+  options.workers_per_machine = 4;
+  plan.rows[0] = row("mirrored", 4, 350.0);
+  EXPECT_EQ(judge(options, plan).slower_than_one_machine,
+            (std::vector<const PlanRow*>{&plan.rows[3]}));
+  plan.rows.pop_back();
+  plan.rows[0].samples_per_second = 200.0;
+  EXPECT_TRUE(judge(options, plan).slower_than_one_machine.empty());
+  EXPECT_EQ(verdict_of(options, plan).find("Several machines"), std::string::npos);
 }
 
 TEST(PlanVerdict, StatesWhereScalingEndsAndWhatWasNotExamined) {
@@ -258,8 +316,10 @@ TEST(Plan, ReportsItsMeasurementsAndHasARowForEachStrategyAndNumberOfWorkers) {
   }
   EXPECT_NE(out.str().find("left out: parameter-server:sync+backup:1 with 1:"), std::string::npos)
       << out.str();
-  EXPECT_NE(out.str().find("\n\nMost samples per second: "), std::string::npos) << out.str();
-  EXPECT_EQ(out.str().find("Use "), std::string::npos);
+  const bool is_quiet = out.str().find("NOT QUIET") == std::string::npos;
+  const auto has = [&](const char* words) { return out.str().find(words) != std::string::npos; };
+  EXPECT_EQ(has("\n\nMost samples per second: "), is_quiet) << out.str();
+  EXPECT_EQ(has("\n\nNo row is recommended"), !is_quiet) << out.str();
   EXPECT_NE(out.str().find("measured here: a server applies a gradient of"), std::string::npos);
   EXPECT_NE(out.str().find("prediction for 2 workers on this machine:"), std::string::npos);
   EXPECT_NE(out.str().find("multi-worker-mirrored (tree)"), std::string::npos) << out.str();
@@ -395,7 +455,14 @@ TEST(Plan, WritesItsMeasurementsAndRowsAsJson) {
   EXPECT_EQ(sums,
             (std::vector<std::string>{"ring", "halving-doubling", "tree", "hierarchical", "none"}));
   EXPECT_TRUE(plan.at("rows").back().at("is_too_stale").get<bool>());
-  EXPECT_EQ(plan.at("recommended").at("strategy"), "multi-worker-mirrored");
+  // Other programs may use the machine of the test.
+  const bool is_quiet = plan.at("foreign_share_of_a_core").get<double>() <= kForeignLimit;
+  EXPECT_EQ(plan.at("is_quiet").get<bool>(), is_quiet);
+  EXPECT_EQ(!plan.at("recommended").is_null(), is_quiet) << plan.at("recommended");
+  EXPECT_EQ(!plan.at("most_samples_per_second").is_null(), is_quiet);
+  if (is_quiet) {
+    EXPECT_EQ(plan.at("recommended").at("strategy"), "multi-worker-mirrored");
+  }
   EXPECT_EQ(plan.at("most_staleness").get<double>(), kMostStaleness);
 }
 
@@ -405,14 +472,19 @@ TEST(Plan, TrainsForTheTimeToATarget) {
   options.strategies = {"multi-worker-mirrored"};
   options.time_to_target = true;
   options.target_accuracy = 0.0;  // The first evaluation reaches this target.
-  std::ostringstream out;
-  run_plan(options, out);
-  EXPECT_NE(out.str().find("Shortest time to 0%: "), std::string::npos) << out.str();
-  EXPECT_NE(out.str().find("virtual s by multi-worker-mirrored with 2 workers"), std::string::npos)
-      << out.str();
-  EXPECT_NE(out.str().find("rows with larger updates were trained at larger learning rates"),
-            std::string::npos)
-      << out.str();
+  options.json =
+      std::filesystem::path(testing::TempDir()) / fmt::format("target-{}.json", ::getpid());
+  const std::string out = output_of(options);
+  const auto plan = nlohmann::json::parse(std::ifstream(options.json));
+  std::filesystem::remove(options.json);
+  const auto& rows = plan.at("rows");
+  EXPECT_TRUE(rows.at(0).at("time_to_target").contains("virtual_seconds")) << rows.at(0);
+  EXPECT_FALSE(rows.back().contains("time_to_target")) << "100 workers are not trained";
+  for (const char* words :
+       {"Shortest time to 0%: ", "virtual s by multi-worker-mirrored with 2 workers",
+        "rows with larger updates were trained at larger learning rates"}) {
+    EXPECT_EQ(out.find(words) != std::string::npos, plan.at("is_quiet").get<bool>()) << out;
+  }
 }
 
 TEST(Plan, RefusesInitialWeightsThatAreMissingBeforeItMeasures) {
