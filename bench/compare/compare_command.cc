@@ -80,6 +80,19 @@ fs::path find_program() {
   return here / "syncopate";
 }
 
+// Returns the flags of train that the variants of a preset set, each once, and the scale of their
+// rates, which they all have as it is.
+std::vector<std::string> train_flags_of(const std::vector<Variant>& variants) {
+  std::vector<std::string> flags = {"--learning-rate-scale"};
+  for (const Variant& variant : variants) {
+    for (const std::string& word : variant.flags) {
+      const std::string flag = word.substr(0, word.find('='));
+      if (std::ranges::find(flags, flag) == flags.end()) flags.push_back(flag);
+    }
+  }
+  return flags;
+}
+
 template <typename T>
 void override_if_given(T& value, const std::optional<T>& given) {
   if (given) value = *given;
@@ -147,8 +160,9 @@ void CompareFlags::declare_variants() {
              {.value = "VARIANT,...",
               .default_text = listed({kDefaultVariants.begin(), kDefaultVariants.end()}),
               .repeats = true});
-  std::string help =
-      "experiment with its own variants and learning rates, in place of --strategies:";
+  std::string help = "experiment with its own variants and learning rates, in place of " +
+                     listed({kFlagsOfPresets.begin(), kFlagsOfPresets.end()}) +
+                     "; beside it may be given " + std::string(kBesidePresets) + ":";
   for (const PresetRow& row : presets()) {
     help += "\n" + std::string(row.name) + ": " + std::string(row.help);
   }
@@ -341,41 +355,39 @@ void CompareFlags::apply_preset(CompareOptions& options) const {
   for (const PresetRow& row : presets()) names.emplace_back(row.name);
   require_name("--preset", preset_, names);
   const auto row = std::ranges::find(presets(), std::string_view(preset_), &PresetRow::name);
-  for (const char* flag : {"--strategies", "--workers", "--servers", "--batch-size-per-replica",
-                           "--budget", "--updates", "--seconds"}) {
+  CompareOptions own;
+  row->apply(own);
+  const std::string model = flags_.has("--model") ? options.model : own.model;
+  const std::string instead = flags_in_place_of(*row, model);
+  for (const char* flag : kFlagsOfPresets) {
     if (!flags_.has(flag)) continue;
-    const std::string instead = flags_in_place_of(*row);
     throw UsageError(fmt::format(
-        "{}: --preset sets it; leave one of them out{}", flag,
-        instead.empty() ? "" : fmt::format(", or give in place of --preset: {}", instead)));
+        "{}: --preset has its own {}; leave one of them out; beside --preset may be given {}{}",
+        flag, listed({kFlagsOfPresets.begin(), kFlagsOfPresets.end()}), kBesidePresets,
+        instead.empty() ? "" : fmt::format("; or give in place of --preset: {}", instead)));
   }
   const std::string data(row->data);
   if (data != CompareOptions().data && !flags_.has("--data")) {
     throw UsageError("--preset " + preset_ + ": its data set is missing; give --data " + data);
   }
-  CompareOptions own;
-  row->apply(own);
-  const std::string model = flags_.has("--model") ? options.model : own.model;
   const auto kind_of = [](const std::string& name) { return name.substr(0, name.find(':')); };
   const bool keeps_target = model == own.model && kind_of(options.data) == kind_of(data);
   if (model != own.model) {
-    options.notes.push_back(
-        fmt::format("--preset {}: its learning rates were chosen for {}; where {} does not learn, "
-                    "give rates of "
-                    "its own in --strategies, as in 'parameter-server:async{{learning-rate=0.01}}'",
-                    preset_, own.model, model));
+    options.notes.push_back(fmt::format(
+        "--preset {}: its learning rates were chosen for {}; where {} does not learn, {}", preset_,
+        own.model, model,
+        instead.empty() ? "give --strategies with other rates in place of --preset"
+                        : "give in place of --preset, with other rates: " + instead));
   }
   row->apply(options);
   options.model = model;
   options.preset = preset_;
   if (!keeps_target) options.target_accuracy.reset();
+  const std::vector<std::string> of_train = train_flags_of(options.variants);
   for (const std::string& flag : options.shared.given) {
-    const auto sets = [&](const Variant& variant) { return variant.has_flag(flag); };
-    if (!std::ranges::any_of(options.variants, sets) && flag != "--learning-rate-scale") continue;
-    throw UsageError(
-        fmt::format("{} after --: --preset {} sets the learning rates and what "
-                    "belongs to them; leave one of them out",
-                    flag, preset_));
+    if (std::ranges::find(of_train, flag) == of_train.end()) continue;
+    throw UsageError(fmt::format("{} after --: --preset {} sets {}; leave one of them out", flag,
+                                 preset_, listed(of_train)));
   }
 }
 
@@ -403,14 +415,13 @@ void CompareFlags::check_clusters() const {
   if (flags_.has("--clock") && clock_ == "real") {
     throw UsageError("--clusters: clusters are simulated; leave --clock real out");
   }
-  for (const char* flag : {"--preset", "--service-time", "--slow", "--slow-worker", "--pause",
-                           "--kill", "--join", "--link-delay", "--link-rate"}) {
+  for (const char* flag : {"--service-time", "--slow", "--slow-worker", "--pause", "--kill",
+                           "--join", "--link-delay", "--link-rate"}) {
     if (!flags_.has(flag)) continue;
     throw UsageError(
-        fmt::format("{}: --clusters describes each cluster; leave {} out{}", flag, flag,
-                    std::string_view(flag) == "--preset"
-                        ? ""
-                        : fmt::format(", or write 'mine{{{}=...}}' in --clusters", flag + 2)));
+        fmt::format("{}: --clusters describes each cluster; leave {} out, or write "
+                    "'mine{{{}=...}}' in --clusters",
+                    flag, flag, flag + 2));
   }
 }
 

@@ -47,7 +47,6 @@ void train_mlp(CompareOptions& options, const std::string& service_time) {
 void apply_momentum(CompareOptions& options) {
   train_mlp(options, "constant:1");
   options.epochs = 2;
-  options.seeds = 5;
   options.target_accuracy = 0.95;
   for (const double momentum : {0.0, 0.5, 0.9}) {
     const Words flags = momentum_optimizer(momentum, 0.02);
@@ -63,7 +62,6 @@ void apply_momentum(CompareOptions& options) {
 void compare_consistencies(CompareOptions& options, const std::string& service_time, int backups) {
   train_mlp(options, service_time);
   options.epochs = 3;
-  options.seeds = 5;
   options.target_accuracy = 0.95;
   options.evaluations = 60;
   const Words synchronous = sgd(0.4);
@@ -94,7 +92,6 @@ void apply_one_slow(CompareOptions& options) {
 void apply_staleness(CompareOptions& options) {
   train_mlp(options, "constant:1");
   options.epochs = 2;
-  options.seeds = 5;
   options.target_accuracy = 0.95;
   const Words plain_flags = sgd(0.1);
   for (const int workers : {1, 2, 4, 8, 16}) {
@@ -113,7 +110,6 @@ void train_resnet20(CompareOptions& options, std::int64_t epochs) {
   options.model = "resnet20";
   options.batch_size_per_replica = 128;
   options.epochs = epochs;
-  options.seeds = 3;
   options.evaluations = static_cast<int>(epochs);
   options.cluster.flags = {"--service-time", "constant:1"};
   options.cluster.faults.service_time = parse_service_time("constant:1", "--service-time");
@@ -184,7 +180,7 @@ constexpr std::array kPresets = {
 
 std::span<const PresetRow> presets() noexcept { return kPresets; }
 
-std::string flags_in_place_of(const PresetRow& preset) {
+std::string flags_in_place_of(const PresetRow& preset, const std::string& model) {
   CompareOptions options;
   preset.apply(options);
   int workers = 0;
@@ -200,7 +196,7 @@ std::string flags_in_place_of(const PresetRow& preset) {
   return fmt::format(
       "--workers {} --servers 1 --model {} --batch-size-per-replica {} --epochs {} {} "
       "--strategies '{}'",
-      workers, options.model, options.batch_size_per_replica, options.epochs,
+      workers, model, options.batch_size_per_replica, options.epochs,
       fmt::join(options.cluster.flags, " "), fmt::join(words, ","));
 }
 

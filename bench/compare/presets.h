@@ -2,6 +2,7 @@
 // asynchronous training.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,8 +23,17 @@ struct PresetRow {
 // Returns the table of presets that --preset chooses from.
 std::span<const PresetRow> presets() noexcept;
 
-// Returns the flags of compare that train as the preset does, without --data and what the user may
-// change beside --preset; "" if its variants have several numbers of workers.
-std::string flags_in_place_of(const PresetRow& preset);
+// The flags of compare that a preset has itself. It is refused beside them.
+inline constexpr std::array kFlagsOfPresets = {
+    "--strategies", "--clusters", "--workers", "--servers", "--batch-size-per-replica",
+    "--budget",     "--updates",  "--seconds"};
+// What may be given beside a preset.
+inline constexpr std::string_view kBesidePresets =
+    "--model, --data, --epochs, --seeds, --first-seed, --evaluations, --target-accuracy, the flags "
+    "of fault injection, of the clock and of the output";
+
+// Returns the flags of compare that train this model as the preset does its own, without --data;
+// "" if its variants have several numbers of workers.
+std::string flags_in_place_of(const PresetRow& preset, const std::string& model);
 
 }  // namespace syncopate::bench

@@ -83,7 +83,7 @@ TEST(MapOfStrategies, RefusesMistakesWithOneLine) {
   const std::pair<Words, const char*> mistakes[] = {
       {{"--clusters", "eqal"}, "expected equal, jitter"},
       {{"--clusters", "mine{}"}, "expected flags in braces"},
-      {{"--clusters", "equal", "--preset", "one-slow"}, "--preset: --clusters describes each"},
+      {{"--clusters", "equal", "--preset", "one-slow"}, "--clusters: --preset has its own"},
       {{"--clusters", "equal", "--slow", "worker=0,factor=2"}, "--slow: --clusters describes each"},
       {{"--clusters", "equal", "--clock", "real"}, "leave --clock real out"},
       {{"--clusters", "equal", "--strategies", "mirrored"}, "expected two variants or more"},

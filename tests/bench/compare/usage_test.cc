@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -134,7 +135,9 @@ TEST(Compare, RefusesWhatWouldChangeTheMeaningOfAPreset) {
   const std::pair<Words, const char*> mistakes[] = {
       {{"--data", "mnist:/nowhere"}, "/nowhere"},
       {{"--workers", "4"}, "or give in place of --preset: --workers 8 --servers 1 --model mlp"},
-      {{"--", "--learning-rate", "1"}, "--learning-rate after --: --preset momentum sets"},
+      {{"--", "--learning-rate", "1"},
+       "--learning-rate after --: --preset momentum sets --learning-rate-scale, --optimizer, "
+       "--momentum and --learning-rate; leave"},
       {{"--", "--learning-rate-scale=none"}, "--learning-rate-scale after --"}};
   for (const auto& [words, expected] : mistakes) {
     const ScratchDir scratch;
@@ -146,6 +149,32 @@ TEST(Compare, RefusesWhatWouldChangeTheMeaningOfAPreset) {
   }
 }
 
+TEST(Compare, NamesTheFlagsOfAPresetWhereItRefusesOneOfThem) {
+  const Words owned = {
+      "--strategies", "--clusters", "--workers", "--servers", "--batch-size-per-replica",
+      "--budget",     "--updates",  "--seconds"};
+  const std::map<std::string, Words> values = {{"--strategies", {"mirrored"}},
+                                               {"--clusters", {"equal"}},
+                                               {"--budget", {"updates", "--updates", "5"}},
+                                               {"--updates", {"5", "--budget", "updates"}},
+                                               {"--seconds", {"5", "--budget", "seconds"}}};
+  for (const std::string& flag : owned) {
+    const auto value = values.find(flag);
+    const Words words = value == values.end() ? Words{"4"} : value->second;
+    const ProgramResult result = RunningProgram(Words{SYNCOPATE_BENCH, "compare", "--preset",
+                                                      "staleness", "--model", "mlp", flag} +
+                                                words)
+                                     .wait();
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    for (const std::string& other : owned) {
+      EXPECT_NE(result.err.find(other), std::string::npos) << result.err;
+    }
+    EXPECT_NE(result.err.find("may be given --model, --data, --epochs, --seeds"), std::string::npos)
+        << result.err;
+  }
+}
+
 TEST(Compare, TrainsAnotherNetworkInAPreset) {
   const ScratchDir scratch;
   const ProgramResult network =
@@ -154,13 +183,21 @@ TEST(Compare, TrainsAnotherNetworkInAPreset) {
   std::ofstream(scratch / "net.json") << network.out;
   const std::string model = "file:" + (scratch / "net.json").string();
   const ProgramResult result =
-      RunningProgram(Words{SYNCOPATE_BENCH, "compare", "--preset", "one-slow", "--model", model,
-                           "--clock", "virtual", "--seeds", "1", "--epochs", "1", "--no-progress",
-                           "--report", scratch / "r"} +
-                     kSmall)
+      RunningProgram(
+          Words{SYNCOPATE_BENCH, "compare",  "--preset",          "one-slow",     "--model",
+                model,           "--clock",  "virtual",           "--seeds",      "1",
+                "--epochs",      "1",        "--no-progress",     "--first-seed", "2",
+                "--evaluations", "2",        "--target-accuracy", "0.5",          "--service-time",
+                "constant:2",    "--report", scratch / "r"} +
+          kSmall)
           .wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.err.find("--preset one-slow: its learning rates were chosen for mlp"),
+            std::string::npos)
+      << result.err;
+  EXPECT_NE(result.err.find("give in place of --preset, with other rates: --workers 8 --servers 1 "
+                            "--model " +
+                            model),
             std::string::npos)
       << result.err;
   EXPECT_NE(read_text(scratch / "r" / "comparison.json").find(model), std::string::npos);
