@@ -20,6 +20,7 @@
 
 #include "bench/compare/comparison_file.h"
 #include "bench/compare/map_file.h"
+#include "bench/compare/measured_step.h"
 #include "bench/compare/printed_report.h"
 #include "bench/compare/real_run.h"
 #include "bench/compare/report/comparison.h"
@@ -42,6 +43,7 @@
 namespace syncopate::bench {
 namespace {
 
+constexpr const char* kMapBase = "map";  // of the folders without --report
 constexpr const char* kStopped = "stopped; the same command continues with the missing runs";
 // The interval between checks of signals and progress.
 constexpr std::chrono::milliseconds kTick(100);
@@ -229,6 +231,39 @@ std::vector<PlannedFolder> folders_of(const std::vector<Part>& parts) {
   return folders;
 }
 
+// Returns the measured step time that the folder of a map has; empty if it has none.
+std::optional<double> measured_step_in(const std::filesystem::path& dir) {
+  const std::optional<StepTime> step = step_time_in(dir);
+  return step && step->is_measured ? std::optional(step->milliseconds) : std::nullopt;
+}
+
+// Whether the map in the folder goes on with these options.
+bool goes_on_in(const std::filesystem::path& dir, const std::vector<PlannedFolder>& planned) {
+  return std::ranges::all_of(planned, [&](const PlannedFolder& folder) {
+    return conflict_in(dir / folder.name, folder.runs).empty();
+  });
+}
+
+// Returns the options with the step time of --step-time measure: the one that is kept in the folder
+// where the comparison goes on, so that its runs fit together, or else a new one.
+CompareOptions with_step_time(CompareOptions options, const DataSplits& data) {
+  if (options.clusters.empty() || !options.step_time.is_measured) return options;
+  const auto planned = [&](double milliseconds) {
+    set_step_time(options, milliseconds);
+    return folders_of(parts_of(options, data, chance_of(data)));
+  };
+  std::filesystem::path folder = options.report;
+  if (folder.empty()) {
+    folder = numbered_folder(kMapBase, [&](const std::filesystem::path& dir) {
+      return planned(measured_step_in(dir).value_or(1.0));
+    });
+  }
+  const std::optional<double> kept = measured_step_in(folder);
+  const bool is_replaced = kept && options.replace && !goes_on_in(folder, planned(*kept));
+  set_step_time(options, kept && !is_replaced ? *kept : measure_step_time(options, data));
+  return options;
+}
+
 // A run that is still to be trained.
 struct MissingRun {
   const Part* part;
@@ -239,19 +274,19 @@ struct MissingRun {
 class Comparer {
  public:
   Comparer(const CompareOptions& options, const std::string& command, StopSignal& signals)
-      : options_(options),
-        signals_(signals),
+      : signals_(signals),
         data_(open_classes(options)),
+        options_(with_step_time(options, data_)),
         facts_{.command = command,
                .machine = machine_here(std::string(program_version())),
                .chance = chance_of(data_)},
-        parts_(parts_of(options, data_, *facts_.chance)),
+        parts_(parts_of(options_, data_, *facts_.chance)),
         weights_notes_(describe_initial_weights(options_of(parts_.front().runs), data_)),
         folder_(options.report.empty()
-                    ? numbered_folder(is_map() ? "map" : "comparison", folders_of(parts_))
+                    ? numbered_folder(is_map() ? kMapBase : "comparison", folders_of(parts_))
                     : options.report),
         display_(make_progress_display(options.show_progress)) {
-    if (is_map()) map_.emplace(folder_, folders_of(parts_), options.replace);
+    if (is_map()) map_.emplace(folder_, folders_of(parts_), options_.step_time, options.replace);
     for (Part& part : parts_) {
       part.files = std::make_unique<RunFiles>(folder_ / part.options.cluster.name);
     }
@@ -264,6 +299,10 @@ class Comparer {
     for (const Part& part : parts_) part.files->begin(part.heads, facts_, options_.replace);
     if (map_) map_->write(facts_.command);
     if (options_.report.empty()) display_->note("the results go to the folder " + folder_.string());
+    if (is_map() && options_.step_time.is_measured) {
+      display_->note(fmt::format("step time {} ms, measured (stored in {})",
+                                 options_.step_time.milliseconds, (folder_ / kMapFile).string()));
+    }
     for (const std::string& note : options_.notes) display_->note(note);
     for (const std::string& one : options_.left_out) display_->note("left out: " + one);
     if (options_.clock == Clock::kVirtual) {
@@ -491,9 +530,9 @@ class Comparer {
     display_->note(fmt::format("[{}] {}: {}", number, seed_text(*missing.run), text));
   }
 
-  const CompareOptions& options_;
   StopSignal& signals_;
   const DataSplits data_;
+  const CompareOptions options_;
   const ComparisonFacts facts_;
   std::vector<Part> parts_;
   const std::vector<std::string> weights_notes_;

@@ -18,6 +18,7 @@
 #include "bench/compare/compare_options.h"
 #include "bench/compare/comparison_file.h"
 #include "bench/compare/map_file.h"
+#include "bench/compare/measured_step.h"
 #include "bench/compare/presets.h"
 #include "bench/compare/printed_report.h"
 #include "bench/compare/report/comparison.h"
@@ -49,10 +50,6 @@ void require_restarts_alike(const std::vector<Kill>& kills) {
         "--kill: in real runs all killed workers restart after the same time, or none does; give "
         "each the same restart=, or choose --clock virtual");
   }
-}
-
-int most_workers(const CompareOptions& options) {
-  return std::ranges::max(options.variants, {}, &Variant::workers).workers;
 }
 
 // Refuses the fault of a worker that no variant has: the report would name a fault without effect.
@@ -91,6 +88,21 @@ std::vector<std::string> train_flags_of(const std::vector<Variant>& variants) {
     }
   }
   return flags;
+}
+
+StepTime parse_step_time(const std::string& text) {
+  if (text == "measure") return {.is_measured = true};
+  StepTime step;
+  try {
+    store_value({.name = "--step-time",
+                 .target = &step.milliseconds,
+                 .help = "",
+                 .rules = {.unit = "milliseconds", .above = 0.0},
+                 .words = {text}});
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}, or measure", error.what()));
+  }
+  return step;
 }
 
 template <typename T>
@@ -146,7 +158,7 @@ class CompareFlags {
   ClusterFlags cluster_;
   std::string slow_worker_;
   std::vector<std::string> clusters_;
-  double step_milliseconds_ = 1.0;
+  StepTime step_time_;
 };
 
 void CompareFlags::declare_variants() {
@@ -173,9 +185,12 @@ void CompareFlags::declare_variants() {
       "fault flags in braces, as in 'mine{slow-worker=4x,link-rate=1gbit}':" +
           describe_clusters(),
       {.value = "NAME,...", .default_text = "one, described by the fault flags", .repeats = true});
-  flags_.add("--step-time", &step_milliseconds_,
-             "time of a training step on the clusters of --clusters; links count in proportion",
-             {.unit = "milliseconds", .above = 0.0});
+  flags_.add(
+      "--step-time", [this](const std::string& text) { step_time_ = parse_step_time(text); },
+      "time of a training step on the clusters of --clusters, in milliseconds, or measure: that of "
+      "--model with --batch-size-per-replica on one thread of this machine, kept in map.json; "
+      "links count in proportion",
+      {.value = "MILLISECONDS|measure", .default_text = "1"});
   flags_.add("--workers", &workers_, "workers, or stages, of each variant",
              {.least = 1, .most = 1024});
   flags_.add("--servers", &servers_, "servers of parameter-server", {.least = 1, .most = 1024});
@@ -430,7 +445,9 @@ void CompareFlags::apply_clusters(CompareOptions& options) const {
   if (options.variants.size() < 2) {
     throw UsageError("--clusters: expected two variants or more in --strategies to compare");
   }
-  options.clusters = parse_clusters(clusters_, most_workers(options), step_milliseconds_);
+  options.cluster_words = clusters_;
+  options.step_time = step_time_;
+  set_step_time(options, step_time_.milliseconds);
   for (const Cluster& cluster : options.clusters) {
     CompareOptions on_cluster = options;
     on_cluster.cluster = cluster;

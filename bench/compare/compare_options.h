@@ -24,6 +24,12 @@ enum class Budget : std::uint8_t {
   kSeconds,  // all variants train for the same time: --seconds
 };
 
+// How long a training step takes on a cluster of --clusters.
+struct StepTime {
+  double milliseconds = 1.0;
+  bool is_measured = false;  // on this machine, by --step-time measure
+};
+
 struct CompareOptions {
   std::string preset;  // the name of the preset that set these options; "" for none
   std::vector<Variant> variants;
@@ -44,6 +50,8 @@ struct CompareOptions {
   int evaluations = 20;           // evaluations per run; with kSeconds, per `epochs` epochs
   Cluster cluster;                // what the variants run on
   std::vector<Cluster> clusters;  // of --clusters: the variants run on each of them instead
+  std::vector<std::string> cluster_words;  // of --clusters, from which they follow
+  StepTime step_time;  // of the clusters; if it is measured, the time is not known at first
   // Folder of the report. Empty: the first of comparison, comparison-2, comparison-3, ... (with
   // clusters: map, map-2, ...) that is free or has this comparison, interrupted.
   std::filesystem::path report;

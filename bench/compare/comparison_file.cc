@@ -364,8 +364,14 @@ std::string conflict_in(const fs::path& dir, const std::vector<RunHead>& planned
 }
 
 fs::path numbered_folder(const fs::path& base, const std::vector<PlannedFolder>& planned) {
+  return numbered_folder(base, [&](const fs::path&) { return planned; });
+}
+
+fs::path numbered_folder(
+    const fs::path& base,
+    const std::function<std::vector<PlannedFolder>(const fs::path&)>& planned) {
   fs::path dir = base;
-  for (int number = 2; !is_free(dir) && !is_interrupted(dir, planned); ++number) {
+  for (int number = 2; !is_free(dir) && !is_interrupted(dir, planned(dir)); ++number) {
     dir = fmt::format("{}-{}", base.string(), number);
   }
   return dir;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <iosfwd>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -42,9 +43,12 @@ struct PlannedFolder {
 };
 
 // Returns the first of the folders BASE, BASE-2, BASE-3, ... that is new or has the comparisons
-// `planned` with missing or failed runs.
+// `planned` with missing or failed runs. The plan may depend on the folder.
 std::filesystem::path numbered_folder(const std::filesystem::path& base,
                                       const std::vector<PlannedFolder>& planned);
+std::filesystem::path numbered_folder(
+    const std::filesystem::path& base,
+    const std::function<std::vector<PlannedFolder>(const std::filesystem::path&)>& planned);
 
 // Removes the files of the comparison or of the map in the folder: runs, descriptions and pages.
 void remove_comparison(const std::filesystem::path& dir);

@@ -24,14 +24,31 @@ fs::path made_folder(const fs::path& dir) {
                               dir.string(), error.message()));
 }
 
+// Returns map.json of the folder; an empty object if it is missing or damaged.
+nlohmann::json map_in(const fs::path& dir) {
+  std::ifstream in(dir / kMapFile, std::ios::binary);
+  const auto found = nlohmann::json::parse(in, nullptr, false);
+  return found.is_object() ? found : nlohmann::json::object();
+}
+
+std::string step_text(const StepTime& step) {
+  return fmt::format("{} ms{}", step.milliseconds, step.is_measured ? ", measured" : "");
+}
+
 // Returns what keeps a map of these clusters out of the folder, in words; "" for nothing.
-std::string conflict_of_map(const fs::path& dir, const std::vector<std::string>& names) {
+std::string conflict_of_map(const fs::path& dir, const std::vector<std::string>& names,
+                            const StepTime& step_time) {
   if (!has_map(dir)) {
     return fs::exists(dir / "comparison.json") ? "has a comparison on one cluster" : "";
   }
   for (const std::string& name : clusters_in(dir)) {
     if (std::ranges::find(names, name) != names.end()) continue;
     return fmt::format("has a map with the cluster {}, which this command leaves out", name);
+  }
+  const std::optional<StepTime> found = step_time_in(dir);
+  if (found && found->milliseconds != step_time.milliseconds) {
+    return fmt::format("has a map with the step time {}, not {}", step_text(*found),
+                       step_text(step_time));
   }
   return "";
 }
@@ -41,10 +58,9 @@ std::string conflict_of_map(const fs::path& dir, const std::vector<std::string>&
 bool has_map(const fs::path& dir) { return fs::exists(dir / kMapFile); }
 
 std::vector<std::string> clusters_in(const fs::path& dir) {
-  std::ifstream in(dir / kMapFile, std::ios::binary);
-  const auto object = nlohmann::json::parse(in, nullptr, false);
+  const nlohmann::json object = map_in(dir);
   std::vector<std::string> names;
-  if (object.is_object() && object.contains("clusters") && object.at("clusters").is_array()) {
+  if (object.contains("clusters") && object.at("clusters").is_array()) {
     for (const auto& name : object.at("clusters")) {
       if (name.is_string()) names.push_back(name.get<std::string>());
     }
@@ -57,11 +73,23 @@ std::vector<std::string> clusters_in(const fs::path& dir) {
                   (dir / kMapFile).string()));
 }
 
-MapFile::MapFile(fs::path dir, const std::vector<PlannedFolder>& planned, bool replace)
+std::optional<StepTime> step_time_in(const fs::path& dir) {
+  const nlohmann::json object = map_in(dir);
+  const auto step = object.find("step_time");
+  if (step == object.end() || !step->is_object()) return std::nullopt;
+  const auto milliseconds = step->find("milliseconds");
+  if (milliseconds == step->end() || !milliseconds->is_number()) return std::nullopt;
+  return StepTime{.milliseconds = milliseconds->get<double>(),
+                  .is_measured = step->contains("source") && step->at("source") == "measured"};
+}
+
+MapFile::MapFile(fs::path dir, const std::vector<PlannedFolder>& planned, const StepTime& step_time,
+                 bool replace)
     : dir_(std::move(dir)),
+      step_time_(step_time),
       lock_(made_folder(dir_), FolderLockOptions{.flag = "--report", .user = "comparison"}) {
   for (const PlannedFolder& folder : planned) names_.push_back(folder.name);
-  const std::string conflict = conflict_of_map(dir_, names_);
+  const std::string conflict = conflict_of_map(dir_, names_, step_time);
   if (conflict.empty()) return;
   if (!replace) {
     throw UsageError(fmt::format(
@@ -72,7 +100,12 @@ MapFile::MapFile(fs::path dir, const std::vector<PlannedFolder>& planned, bool r
 }
 
 void MapFile::write(const std::string& command) const {
-  const nlohmann::ordered_json object = {{"command", command}, {"clusters", names_}};
+  const nlohmann::ordered_json object = {
+      {"command", command},
+      {"clusters", names_},
+      {"step_time",
+       {{"milliseconds", step_time_.milliseconds},
+        {"source", step_time_.is_measured ? "measured" : "given"}}}};
   write_whole(dir_ / kMapFile,
               object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }

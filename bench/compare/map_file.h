@@ -1,11 +1,13 @@
 // The folder of a map: DIR/CLUSTER is the folder of the comparison on one cluster, and DIR/map.json
-// names the clusters in their order.
+// names the clusters in their order and says how long a step takes on them.
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/compare/compare_options.h"
 #include "bench/compare/comparison_file.h"
 #include "worker/checkpoint/folder_lock.h"
 
@@ -17,12 +19,17 @@ bool has_map(const std::filesystem::path& dir);
 // Returns the names of the clusters of the map in the folder. Throws FileError.
 std::vector<std::string> clusters_in(const std::filesystem::path& dir);
 
+// Returns the step time of the map in the folder; empty if there is no map, or one of an earlier
+// version, which did not keep it.
+std::optional<StepTime> step_time_in(const std::filesystem::path& dir);
+
 class MapFile {
  public:
   // Makes the folder and locks it for the lifetime of this object. Throws FileError, and UsageError
-  // if another process has locked it, or if the folder has another comparison or other clusters;
-  // with `replace` these are removed instead.
-  MapFile(std::filesystem::path dir, const std::vector<PlannedFolder>& planned, bool replace);
+  // if another process has locked it, or if the folder has another comparison, other clusters or
+  // another step time; with `replace` these are removed instead.
+  MapFile(std::filesystem::path dir, const std::vector<PlannedFolder>& planned,
+          const StepTime& step_time, bool replace);
 
   // Writes map.json. Throws FileError.
   void write(const std::string& command) const;
@@ -30,6 +37,7 @@ class MapFile {
  private:
   std::filesystem::path dir_;
   std::vector<std::string> names_;
+  StepTime step_time_;
   FolderLock lock_;
 };
 

@@ -201,6 +201,10 @@ RunSpec run_of(const CompareOptions& options, const Variant& variant, std::uint6
 
 }  // namespace
 
+int most_workers(const CompareOptions& options) {
+  return std::ranges::max(options.variants, {}, &Variant::workers).workers;
+}
+
 int threads_per_worker(const CompareOptions& options) {
   return std::max(1, options.shared.options.strategy.lanes);
 }

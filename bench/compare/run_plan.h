@@ -14,6 +14,9 @@ namespace syncopate::bench {
 std::int64_t updates_of(const CompareOptions& options, const Variant& variant,
                         std::int64_t train_samples);
 
+// Returns the workers of the variant with the most of them.
+int most_workers(const CompareOptions& options);
+
 // Returns the compute lanes of every worker: 1 unless the flags for every run say otherwise.
 int threads_per_worker(const CompareOptions& options);
 

@@ -17,7 +17,6 @@
 #include "bench/compare/virtual_run.h"
 #include "bench/harness/machine_load.h"
 #include "bench/harness/report.h"
-#include "bench/plan/calibration.h"
 #include "bench/plan/plan_report.h"
 #include "bench/plan/plan_verdict.h"
 #include "deploy/cli/command_line.h"

@@ -1,5 +1,5 @@
 // Predicts what each strategy would do on a cluster that exists only as a description. It measures
-// a step and a server's update on this machine (calibration.h) and simulates the waiting
+// a step and a server's update on this machine and simulates the waiting
 // (compare/virtual/timing.h).
 #pragma once
 
@@ -13,8 +13,9 @@
 #include "bench/compare/variant.h"
 #include "bench/compare/virtual/timing.h"
 #include "bench/harness/fault_injection.h"
-#include "bench/plan/calibration.h"
+#include "bench/harness/step_calibration.h"
 #include "bench/plan/plan_stages.h"
+#include "bench/plan/server_calibration.h"
 #include "models/graph/graph.h"
 
 namespace syncopate::bench {

@@ -1,11 +1,7 @@
-#include "bench/plan/calibration.h"
-
-#include <fmt/format.h>
+#include "bench/plan/server_calibration.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -15,55 +11,14 @@
 #include "models/base/errors.h"
 #include "models/optim/optimizer.h"
 #include "ps/shard/shard.h"
-#include "strategies/strategy.h"
-#include "strategies/strategy_options.h"
-#include "worker/input/batch_source.h"
-#include "worker/train/train_step.h"
 
 namespace syncopate::bench {
 namespace {
 
-constexpr int kWarmUpSteps = 10;
-// The learning rate does not change the time of a step. It is small, so that numbers stay finite.
-constexpr float kLearningRate = 1e-3F;
-
-// Takes the steps of one strategy with `replicas` replicas in this process.
-class MeasuredTraining {
- public:
-  MeasuredTraining(const std::string& strategy, const Graph& graph, const Dataset& train,
-                   std::int64_t batch_size, int replicas)
-      : strategy_(make_strategy({.name = strategy,
-                                 .batch_size_per_replica = batch_size,
-                                 .replicas = replicas,
-                                 .optimizer = {.name = "sgd"},
-                                 .consistency = {},
-                                 .parameter_server = {}},
-                                graph)) {
-    strategy_->begin({});
-    batches_ = make_batch_source(
-        train, {.batch_size = batch_size * replicas, .shard = strategy_->input_shard()});
-    for (int i = 0; i < kWarmUpSteps; ++i) step();
-  }
-
-  // Returns the seconds of one step.
-  double step() {
-    const auto begun = SteadyClock::now();
-    const StepReport report =
-        train_step(*strategy_, *batches_, {.learning_rate = kLearningRate, .step = ++steps_});
-    const double seconds = seconds_since(begun);
-    if (std::isfinite(report.scores.loss)) return seconds;
-    throw DivergenceError(fmt::format(
-        "calibration: the loss is not a number in step {}; is the data what the network expects?",
-        steps_));
-  }
-  std::string device() const { return strategy_->replicas().front().backend->description(); }
-
- private:
-  const std::unique_ptr<Strategy> strategy_;
-  std::unique_ptr<BatchSource> batches_;
-  std::int64_t steps_ = 0;
-};
-
+constexpr int kFirstPushes = 10;  // are not timed
+// The learning rate does not change the time of an update. It is small, so that numbers stay
+// finite.
+constexpr float kPushLearningRate = 1e-3F;
 constexpr int kPushes = 400;
 constexpr double kMostUpdateSeconds = 0.5;
 // Pushes take turns among gradients of this size in all, so that most gradients come from memory,
@@ -98,7 +53,7 @@ class MeasuredServer {
       const auto count = static_cast<std::size_t>(bucket.end - bucket.begin);
       shard_.push({.id = {0, 1, sequence_},
                    .bucket = static_cast<BucketId>(b),
-                   .learning_rate = kLearningRate,
+                   .learning_rate = kPushLearningRate,
                    .gradient = {.num_elements = static_cast<std::int64_t>(count),
                                 .bytes = std::as_bytes(gradient.first(count))},
                    .values = answer.first(count)});
@@ -123,24 +78,6 @@ class MeasuredServer {
 
 }  // namespace
 
-Calibration calibrate_step(const Graph& graph, const Dataset& train, std::int64_t batch_size,
-                           int steps) {
-  if (batch_size > train.size()) {
-    throw UsageError(
-        fmt::format("--batch-size-per-replica {}: the data has {} samples; choose a smaller batch",
-                    batch_size, train.size()));
-  }
-  MeasuredTraining training("one-device", graph, train, batch_size, 1);
-  std::vector<double> seconds;
-  for (int i = 0; i < steps; ++i) seconds.push_back(training.step());
-  const Spread spread = spread_of(seconds);
-  return {.step_seconds = spread.median,
-          .lowest_seconds = spread.min,
-          .highest_seconds = spread.max,
-          .steps = steps,
-          .device = training.device()};
-}
-
 ServerCalibration calibrate_server(const Graph& graph, const ps::Placement& placement,
                                    int servers) {
   const std::vector<std::int64_t> bytes = value_bytes_by_server(placement, servers);
@@ -150,33 +87,16 @@ ServerCalibration calibrate_server(const Graph& graph, const ps::Placement& plac
     if (placement.owner[b] == most - bytes.begin()) buckets.push_back(placement.buckets[b]);
   }
   MeasuredServer server(graph.parameter_layout(), std::move(buckets), *most / 4);
-  for (int i = 0; i < kWarmUpSteps; ++i) server.push();
+  for (int i = 0; i < kFirstPushes; ++i) server.push();
   std::vector<double> seconds;
   const auto begun = SteadyClock::now();
-  while (std::ssize(seconds) < kWarmUpSteps ||
+  while (std::ssize(seconds) < kFirstPushes ||
          (std::ssize(seconds) < kPushes && seconds_since(begun) < kMostUpdateSeconds)) {
     seconds.push_back(server.push());
   }
   return {.bytes = server.bytes(),
           .update_seconds = median(seconds),
           .pushes = static_cast<int>(seconds.size())};
-}
-
-std::optional<Spread> measure_two_replicas(const Graph& graph, const Dataset& train,
-                                           std::int64_t batch_size) {
-  constexpr double kRoundSeconds = 0.4;
-  if (kCheckedWorkers * batch_size > train.size()) return std::nullopt;
-  MeasuredTraining training("mirrored", graph, train, batch_size, kCheckedWorkers);
-  std::vector<double> rounds;
-  for (int round = 0; round < kCheckRounds; ++round) {
-    const auto begun = SteadyClock::now();
-    std::vector<double> seconds;
-    while (std::ssize(seconds) < kWarmUpSteps || seconds_since(begun) < kRoundSeconds) {
-      seconds.push_back(training.step());
-    }
-    rounds.push_back(static_cast<double>(kCheckedWorkers * batch_size) / median(seconds));
-  }
-  return spread_of(rounds);
 }
 
 }  // namespace syncopate::bench
