@@ -24,7 +24,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-constexpr std::array kPages = {"comparison.json", "report.html", "runs.csv", "curves.csv"};
+constexpr std::array kPages = {"comparison.json", "report.html", "runs.csv",
+                               "curves.csv",      "workers.csv", "staleness.csv"};
 
 // A RunHead with its parsed line.
 struct Head {

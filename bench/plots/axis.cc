@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "bench/plots/picture.h"
 #include "bench/plots/text.h"
 
 namespace syncopate::bench {
@@ -15,8 +17,6 @@ constexpr double kSlack = 1e-9;
 // The least ratio of the ends of a logarithmic axis; below it, too few ticks would fit.
 constexpr double kLeastRatio = 8.0;
 
-// An axis that is logarithmic in the distance to 100 % draws smaller distances at this one, in %.
-constexpr double kLeastMissing = 0.01;
 constexpr int kMostTicks = 7;
 
 // Values that differ by less than this part of their size count as one value: they differ by
@@ -57,35 +57,9 @@ int decimals_of(const std::vector<double>& ticks) {
 }
 
 std::string logarithmic_text(double tick) {
-  if (tick >= 1e5 || tick < 1e-4) {
-    const int exponent = static_cast<int>(std::floor(std::log10(tick) + kSlack));
-    const double factor = std::round(tick / std::pow(10.0, exponent));
-    return fmt::format("{:g}e{}", factor, exponent);
-  }
-  const int decimals = std::max(0, -static_cast<int>(std::floor(std::log10(tick) + kSlack)));
-  return decimal_text(tick, decimals);
-}
-
-std::string near_hundred_text(double tick) {
-  const double missing = 100.0 - tick;
-  return decimal_text(tick,
-                      std::max(0, -static_cast<int>(std::floor(std::log10(missing) + kSlack))));
-}
-
-// Returns the numbers 1, 2 and 5 times powers of ten, from the largest that is at most `low` to the
-// smallest that is at least `high`.
-std::vector<double> decade_steps(double low, double high) {
-  std::vector<double> steps;
-  for (double power = std::pow(10.0, std::floor(std::log10(low))); power <= high * 10.0;
-       power *= 10.0) {
-    for (const double factor : {1.0, 2.0, 5.0}) steps.push_back(factor * power);
-  }
-  const auto begin = std::find_if(steps.rbegin(), steps.rend(), [&](double step) {
-                       return step <= low * (1.0 + kSlack);
-                     }).base();
-  const auto end = std::find_if(steps.begin(), steps.end(),
-                                [&](double step) { return step >= high * (1.0 - kSlack); });
-  return {begin == steps.begin() ? begin : begin - 1, end == steps.end() ? end : end + 1};
+  if (tick < 1e5 && tick >= 1e-4) return without_zeros(decimal_text(tick, 7));
+  const int exponent = static_cast<int>(std::floor(std::log10(tick) + kSlack));
+  return fmt::format("{:g}e{}", std::round(tick / std::pow(10.0, exponent)), exponent);
 }
 
 // Thins out the ticks to at most kMostTicks: first to powers of ten, then to every n-th of these.
@@ -104,27 +78,17 @@ std::vector<double> marked(const std::vector<double>& steps) {
 
 }  // namespace
 
-double text_width(std::string_view text) {
-  constexpr double kPerCharacter = 6.9;
-  return kPerCharacter * static_cast<double>(width_of(text));
-}
-
 double widest_tick(const Axis& axis) {
   double widest = 0.0;
-  for (const std::string& text : tick_texts(axis)) widest = std::max(widest, text_width(text));
+  for (const std::string& text : tick_texts(axis)) {
+    widest = std::max(widest, text_width(text, kTickSize));
+  }
   return widest;
 }
 
 double Axis::place(double value) const {
-  const auto missing = [](double percent) { return std::max(100.0 - percent, kLeastMissing); };
-  switch (scale) {
-    case Scale::kLogarithmic:
-      return std::log(std::max(value, 1e-300) / low) / std::log(high / low);
-    case Scale::kNearHundred:
-      return std::log(missing(value) / missing(low)) / std::log(missing(high) / missing(low));
-    default:
-      return (value - low) / (high - low);
-  }
+  if (scale == Scale::kLinear) return (value - low) / (high - low);
+  return std::log(std::max(value, kLeastSize) / low) / std::log(high / low);
 }
 
 double round_step(double range, int most) {
@@ -149,23 +113,27 @@ Axis linear_axis(const std::string& title, double low, double high, int most, bo
 Axis logarithmic_axis(const std::string& title, double low, double high) {
   if (low <= 0.0 || high < kLeastRatio * low)
     return linear_axis(title, low, high, kMostTicks, true);
-  const std::vector<double> steps =
-      decade_steps(std::max(low, kLeastSize), std::min(high, kLargestSize));
-  return {title, steps.front(), steps.back(), Scale::kLogarithmic, marked(steps)};
+  // The least and the largest of 1, 2, 5 times a power of ten that enclose the values.
+  low = 1.0 / round_step(1.0 / std::max(low, kLeastSize), 1);
+  high = round_step(std::min(high, kLargestSize), 1);
+  return {title, low, high, Scale::kLogarithmic, logarithmic_ticks(low, high)};
 }
 
-Axis percent_axis(const std::string& title, double low, double high) {
-  const double most = 100.0 - low;
-  const double least = std::max(100.0 - high, kLeastMissing);
-  if (most < kLeastRatio * least) {
-    Axis axis = linear_axis(title, low, high, kMostTicks, true);
-    axis.high = std::min(axis.high, 100.0);
-    return axis;
+std::vector<double> logarithmic_ticks(double low, double high) {
+  const std::array<std::vector<double>, 3> steps = {
+      {{1, 2, 5}, {1, 1.5, 2, 3, 5, 7}, {1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8}}};
+  std::vector<double> ticks;
+  for (const std::vector<double>& digits : steps) {
+    ticks.clear();
+    for (double power = std::floor(std::log10(low)); power <= std::log10(high); ++power) {
+      for (const double digit : digits) {
+        const double tick = digit * std::pow(10.0, power);
+        if (low * (1.0 - kSlack) <= tick && tick <= high * (1.0 + kSlack)) ticks.push_back(tick);
+      }
+    }
+    if (ticks.size() >= 4) break;
   }
-  const std::vector<double> missing = decade_steps(least, most);
-  Axis axis{title, 100.0 - missing.back(), 100.0 - missing.front(), Scale::kNearHundred, {}};
-  for (const double one : missing) axis.ticks.insert(axis.ticks.begin(), 100.0 - one);
-  return axis;
+  return marked(ticks);
 }
 
 Axis counting_axis(const std::string& title, double low, double high, int most) {
@@ -178,16 +146,8 @@ std::vector<std::string> tick_texts(const Axis& axis) {
   std::vector<std::string> texts;
   const int decimals = decimals_of(axis.ticks);
   for (const double tick : axis.ticks) {
-    switch (axis.scale) {
-      case Scale::kLogarithmic:
-        texts.push_back(logarithmic_text(tick));
-        break;
-      case Scale::kNearHundred:
-        texts.push_back(near_hundred_text(tick));
-        break;
-      default:
-        texts.push_back(decimal_text(tick, decimals));
-    }
+    texts.push_back(axis.scale == Scale::kLinear ? without_zeros(decimal_text(tick, decimals))
+                                                 : logarithmic_text(tick));
   }
   return texts;
 }

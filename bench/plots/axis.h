@@ -3,17 +3,11 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace syncopate::bench {
 
-enum class Scale : std::uint8_t {
-  kLinear,
-  kLogarithmic,
-  // Percentages: logarithmic in the distance to 100, with ticks at 0, 50, 80, 90, 95, 98, 99.
-  kNearHundred,
-};
+enum class Scale : std::uint8_t { kLinear, kLogarithmic };
 
 struct Axis {
   std::string title;  // title of the axis with its unit: "training time (s)"
@@ -34,17 +28,17 @@ Axis linear_axis(const std::string& title, double low, double high, int most, bo
 // Makes a logarithmic axis from the tick below low to the tick above high. Linear if low is not
 // positive or if high is less than 8 times low.
 Axis logarithmic_axis(const std::string& title, double low, double high);
-// Makes an axis for percentages in [0, 100], logarithmic in the distance to 100, because accuracies
-// climb from 10 to 90 at once and differ by tenths in the end. Linear if low and high are close.
-Axis percent_axis(const std::string& title, double low, double high);
 // Makes a linear axis with ticks at whole numbers only.
 Axis counting_axis(const std::string& title, double low, double high, int most);
 
+// Returns up to eight round numbers within the limits: 1, 2, 5 times powers of ten, more between
+// them where the limits are close, and fewer where they are far apart. low and high are positive.
+std::vector<double> logarithmic_ticks(double low, double high);
+
+// The size of the letters of ticks.
+inline constexpr double kTickSize = 12.0;
 // The labels of the axis's ticks, with as many decimals as needed: "60,000" rather than "6e4".
 std::vector<std::string> tick_texts(const Axis& axis);
-
-// Returns about the width of the text at the largest letter size that the page uses in a plot.
-double text_width(std::string_view text);
 // Returns the width of the widest label of the axis.
 double widest_tick(const Axis& axis);
 

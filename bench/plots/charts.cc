@@ -1,8 +1,7 @@
 #include "bench/plots/charts.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "bench/plots/text.h"
@@ -10,194 +9,299 @@
 namespace syncopate::bench {
 namespace {
 
-constexpr double kLabelHeight = 17.0;
-constexpr double kBarHeight = 14.0;
-constexpr double kBarGap = 3.0;
-constexpr double kGroupGap = 8.0;
-constexpr double kAxisHeight = 40.0;
+constexpr TextStyle kTick{.size = kTickSize, .fill = colour::kMuted};
 
-std::string curve_classes(const Curve& curve) {
-  switch (curve.style) {
-    case CurveStyle::kSeed:
-      return series_classes(curve.series % 7) + " seed";
-    case CurveStyle::kFailed:
-      return series_classes(curve.series % 7) + " seed failed";
-    case CurveStyle::kReference:
-      return "reference";
-    default:
-      return series_classes(curve.series) + " mean";
+constexpr TextStyle anchored(TextStyle style, std::string_view anchor) {
+  style.anchor = anchor;
+  return style;
+}
+
+// Draws what a chart shows above it, over a line.
+void draw_head(Picture& picture, const std::string& text, bool is_narrow) {
+  picture.text({0.0, 12.0}, text, {.size = is_narrow ? 12.0 : 13.0, .fill = colour::kMuted});
+  if (!is_narrow) picture.line({0.0, 24.0}, {picture.width(), 24.0}, colour::kInk, 1.0);
+}
+
+// Draws names side by side, in several lines if needed, from the baseline `y`. sample(index, at)
+// draws the symbol before a name, 26 wide. Returns the baseline of the next line.
+template <typename Sample>
+double draw_legend(Picture& picture, double y, const std::vector<std::string>& names,
+                   Sample sample) {
+  constexpr double kSample = 32.0;
+  constexpr double kLine = 18.0;
+  double x = 0.0;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto most = static_cast<std::size_t>((picture.width() - kSample) / 0.64 / kTickSize);
+    const std::string name = shortened(names[i], most);
+    const double width = kSample + kWidestFont * text_width(name, kTickSize);
+    if (x > 0.0 && x + width > picture.width()) {
+      x = 0.0;
+      y += kLine;
+    }
+    sample(i, Point{x, y - 4.0});
+    picture.text({x + kSample, y}, name, {.size = kTickSize});
+    x += width + 14.0;
   }
+  return names.empty() ? y : y + kLine;
 }
 
-std::vector<Point> finite_points(const PlotFrame& frame, const std::vector<Point>& points) {
-  std::vector<Point> drawn;
-  for (const Point& point : points) {
-    if (std::isfinite(point.x) && std::isfinite(point.y))
-      drawn.push_back(frame.at(point.x, point.y));
+class LineDrawing {
+ public:
+  explicit LineDrawing(const LineChart& chart)
+      : chart_(chart),
+        left_(std::max(40.0, kWidestFont * widest_tick(chart.y) + 10.0)),
+        top_(chart.is_narrow ? 24.0 : 34.0),
+        bottom_(chart.height - (chart.is_narrow ? 34.0 : 40.0)),
+        picture_(chart.is_narrow ? 358.0 : kPlotWidth, chart.title, "") {}
+
+  Picture draw() {
+    draw_axes();
+    for (std::size_t i = 0; i < chart_.curves.size(); ++i) draw_curve(i);
+    if (chart_.has_legend_inside) {
+      draw_legend_inside();
+      picture_.end_at(chart_.height);
+    } else {
+      draw_legend_below();
+    }
+    return std::move(picture_);
   }
-  return drawn;
-}
 
-// Draws about five markers on a line, so that series can be told apart without colour. Different
-// series have their markers at different points.
-void draw_some_markers(Svg& svg, const Curve& curve, const std::vector<Point>& points) {
-  constexpr std::size_t kMost = 5;
-  const std::size_t stride = std::max<std::size_t>(1, points.size() / kMost);
-  const std::size_t first = (curve.series * 2 + 1) % stride;
-  for (std::size_t i = first; i < points.size(); i += stride) {
-    svg.marker(points[i], series_marker(curve.series), 2.8, series_classes(curve.series) + " mark");
+ private:
+  // The last label of the x axis may stand out beyond the end of the axis.
+  double right() const {
+    const std::vector<std::string> texts = tick_texts(chart_.x);
+    if (texts.empty()) return picture_.width() - 8.0;
+    const double half = kWidestFont * text_width(texts.back(), kTickSize) / 2.0;
+    const double place = chart_.x.place(chart_.x.ticks.back());
+    return std::min(picture_.width() - 8.0,
+                    left_ + (picture_.width() - left_ - half) / std::max(place, 0.5));
   }
-}
-
-void draw_curve(Svg& svg, const PlotFrame& frame, const Curve& curve) {
-  const std::vector<Point> points = finite_points(frame, curve.points);
-  if (curve.style != CurveStyle::kDots) svg.polyline(points, curve_classes(curve));
-  if (curve.style == CurveStyle::kMean) draw_some_markers(svg, curve, points);
-  if (curve.style != CurveStyle::kMeasured && curve.style != CurveStyle::kDots) return;
-  const double size = curve.style == CurveStyle::kDots ? 1.8 : 3.2;
-  for (const Point& point : points) {
-    svg.marker(point, series_marker(curve.series), size, series_classes(curve.series) + " mark");
+  Point at(double x, double y) const {
+    return {left_ + (right() - left_) * chart_.x.place(x),
+            bottom_ - (bottom_ - top_) * chart_.y.place(y)};
   }
-}
 
-// Returns the largest value that the bar, its whisker or its dots reach.
-double reach_of(const Bar& bar) {
-  double reach = bar.value.value_or(0.0) + bar.deviation.value_or(0.0);
-  for (const double dot : bar.dots) reach = std::max(reach, dot);
-  return reach;
-}
+  void draw_axes() {
+    draw_head(picture_, chart_.y.title, chart_.is_narrow);
+    const std::vector<std::string> heights = tick_texts(chart_.y);
+    for (std::size_t i = 0; i < heights.size(); ++i) {
+      const double y = at(0.0, chart_.y.ticks[i]).y;
+      picture_.line({left_, y}, {right(), y}, colour::kGrid, 1.0);
+      picture_.text({left_ - 8.0, y + 4.0}, heights[i], anchored(kTick, "end"));
+    }
+    const std::vector<std::string> texts = tick_texts(chart_.x);
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      picture_.text({at(chart_.x.ticks[i], 0.0).x, bottom_ + 17.0}, texts[i],
+                    anchored(kTick, "middle"));
+    }
+    picture_.text({right(), chart_.height - 3.0}, chart_.x.title, anchored(kTick, "end"));
+    if (!chart_.level) return;
+    const double y = at(0.0, chart_.level->y).y;
+    picture_.line({left_, y}, {right(), y}, colour::kInk, 1.2, "4 3");
+    picture_.text({right(), y + 14.0}, chart_.level->text, {.size = kTickSize, .anchor = "end"});
+  }
 
-// Returns the largest finite `measure(bar)` of all bars, at least 0.
-template <typename Measure>
-double greatest(const BarChart& chart, Measure measure) {
-  double most = 0.0;
-  for (const BarGroup& group : chart.groups) {
-    for (const Bar& bar : group.bars) {
-      const double value = measure(bar);
-      if (std::isfinite(value)) most = std::max(most, value);
+  // Returns the pieces of a curve that lie above the x axis.
+  std::vector<std::vector<Point>> pieces_of(const Curve& curve) const {
+    std::vector<std::vector<Point>> pieces(1);
+    std::optional<Point> before;
+    for (const Point& value : curve.points) {
+      if (!std::isfinite(value.x) || !std::isfinite(value.y)) continue;
+      const Point point = at(value.x, value.y);
+      const bool is_below = point.y > bottom_ + 0.5;
+      if (before && is_below != (before->y > bottom_ + 0.5)) {
+        const double share = (bottom_ - before->y) / (point.y - before->y);
+        pieces.back().push_back({before->x + share * (point.x - before->x), bottom_});
+        if (is_below) pieces.emplace_back();
+      }
+      if (!is_below) pieces.back().push_back(point);
+      before = point;
+    }
+    return pieces;
+  }
+
+  void draw_curve(std::size_t index) {
+    const Curve& curve = chart_.curves[index];
+    std::vector<Point> points;
+    for (const std::vector<Point>& piece : pieces_of(curve)) {
+      if (curve.width > 0.0) picture_.curve(piece, curve.stroke, curve.width, curve.dash);
+      points.insert(points.end(), piece.begin(), piece.end());
+    }
+    if (curve.marker.radius == 0.0) return;
+    // Different curves have their markers at different points.
+    constexpr std::size_t kMost = 12;
+    const std::size_t stride = curve.width == 0.0 ? 1 : 1 + points.size() / kMost;
+    for (std::size_t i = (2 * index + 1) % stride; i < points.size(); i += stride) {
+      picture_.marker(points[i], curve.marker.shape, curve.marker.radius, curve.stroke);
     }
   }
-  return most;
-}
 
-double height_of(const BarChart& chart) {
-  double height = kAxisHeight;
-  for (const BarGroup& group : chart.groups) {
-    const auto bars = static_cast<double>(group.bars.size());
-    height += kLabelHeight + bars * (kBarHeight + kBarGap) + kGroupGap;
+  void draw_sample(const Curve& curve, Point from, double width) {
+    picture_.line(from, {from.x + width, from.y}, curve.stroke, curve.width, curve.dash);
+    if (curve.marker.radius > 0.0) {
+      picture_.marker({from.x + width / 2.0, from.y}, curve.marker.shape, curve.marker.radius,
+                      curve.stroke);
+    }
   }
-  return height;
-}
 
-void draw_axis(Svg& svg, const Axis& axis, double left, double width, double top, double bottom) {
-  const std::vector<std::string> texts = tick_texts(axis);
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    const double x = left + width * axis.place(axis.ticks[i]);
-    svg.line({x, top}, {x, bottom}, "rule");
-    svg.text({x, bottom + 15.0}, texts[i], "middle", "tick");
+  std::vector<const Curve*> named_curves() const {
+    std::vector<const Curve*> named;
+    for (const Curve& curve : chart_.curves) {
+      if (!curve.name.empty()) named.push_back(&curve);
+    }
+    return named;
   }
-  svg.line({left, bottom}, {left + width, bottom}, "axis");
-  svg.text({left + width / 2, bottom + 34.0}, axis.title, "middle", "title");
-}
 
-// Maps a bar's values to positions along the x axis; negative values count as 0.
-struct Along {
-  const Axis& axis;
-  double left;
-  double width;
-  double operator()(double value) const { return left + width * axis.place(std::max(0.0, value)); }
+  void draw_legend_inside() {
+    const double x = left_ + (picture_.width() - left_) * 0.4;
+    double y = bottom_ - 30.0;
+    for (const Curve* curve : named_curves()) {  // from below, so that the last is on top here, too
+      draw_sample(*curve, {x, y}, 30.0);
+      picture_.text({x + 38.0, y + 4.5}, curve->name,
+                    {.size = 13.0,
+                     .fill = curve->stroke == colour::kRest ? colour::kInk : curve->stroke,
+                     .is_bold = curve->stroke == colour::kAnswer});
+      y -= 20.0;
+    }
+  }
+
+  void draw_legend_below() {
+    const std::vector<const Curve*> named = named_curves();
+    std::vector<std::string> names;
+    for (const Curve* curve : named) names.push_back(curve->name);
+    const double y =
+        draw_legend(picture_, chart_.height + 22.0, names,
+                    [&](std::size_t i, Point from) { draw_sample(*named[i], from, 26.0); });
+    picture_.end_at(y - 12.0);
+  }
+
+  const LineChart& chart_;
+  const double left_;
+  const double top_;
+  const double bottom_;
+  Picture picture_;
 };
 
-void draw_whiskers(Svg& svg, const Along& x, const Bar& bar, double middle) {
-  const double low = x(*bar.value - *bar.deviation);
-  const double high = x(*bar.value + *bar.deviation);
-  svg.line({low, middle}, {high, middle}, "whisker");
-  for (const double end : {low, high}) svg.line({end, middle - 3}, {end, middle + 3}, "whisker");
+// Returns the largest value that the bar, its whisker or its dots reach.
+double reach_of(const BarRow& row) {
+  double reach = row.deviation.value_or(0.0);
+  for (const Segment& segment : row.segments) {
+    if (std::isfinite(segment.value)) reach += segment.value;
+  }
+  for (const double dot : row.dots) reach = std::max(reach, dot);
+  return std::isfinite(reach) ? reach : 0.0;
 }
 
-void draw_bar(Svg& svg, const Along& x, const Bar& bar, double top) {
-  const double middle = top + kBarHeight / 2;
-  if (bar.value) svg.rectangle({x.left, top}, x(*bar.value) - x.left, kBarHeight, bar.classes);
-  if (bar.value && bar.deviation)
-    draw_whiskers(svg, x, bar, bar.dots.empty() ? middle : middle - 2.5);
-  for (const double dot : bar.dots) svg.marker({x(dot), middle + 4.0}, 0, 2.0, "dot");
-  const double gap = reach_of(bar) > 0.0 ? 7.0 : 3.0;
-  svg.text({x(reach_of(bar)) + gap, middle + 4.0}, bar.note, "start", "value");
-}
+class BarDrawing {
+ public:
+  explicit BarDrawing(const BarChart& chart)
+      : chart_(chart), picture_(kPlotWidth, chart.title, "") {
+    double note = 0.0;
+    double reach = 0.0;
+    for (const BarRow& row : chart.rows) {
+      note = std::max(note, kWidestFont * text_width(row.note, kTickSize));
+      reach = std::max(reach, reach_of(row));
+    }
+    width_ = kPlotWidth - kLeft - std::max(note + 10.0, 16.0);
+    axis_ = fitting_axis(width_, [&](int most) {
+      return linear_axis("", 0.0, reach > 0.0 ? reach : 1.0, most, false);
+    });
+  }
 
-std::size_t characters_in(double width) {
-  return static_cast<std::size_t>(width / text_width("x"));
-}
+  Picture draw() {
+    draw_head(picture_, chart_.axis_title, false);
+    draw_ticks();
+    for (const BarRow& row : chart_.rows) draw_row(row);
+    double y = bottom() + 36.0;
+    std::vector<std::string> names;
+    for (const FillName& entry : chart_.legend) names.push_back(entry.name);
+    y = draw_legend(picture_, y, names, [&](std::size_t i, Point from) {
+      picture_.box({from.x, from.y - 6.0}, 26.0, 12.0, {.fill = chart_.legend[i].fill});
+    });
+    y = picture_.paragraph({0.0, y}, chart_.key, kPlotWidth, 16.0, kTick);
+    picture_.end_at(y - 12.0);
+    return std::move(picture_);
+  }
+
+ private:
+  static constexpr double kLeft = 12.0;  // room for half of the first tick
+  static constexpr double kLabel = 17.0;
+  static constexpr double kBar = 14.0;
+  static constexpr double kGap = 3.0;
+
+  double x_of(double value) const { return kLeft + width_ * axis_.place(std::max(0.0, value)); }
+  double bottom() const {
+    double y = kTop;
+    for (const BarRow& row : chart_.rows)
+      y += (row.label.empty() ? 0.0 : kLabel + kGap) + kBar + kGap;
+    return y + kGap;
+  }
+
+  void draw_ticks() {
+    const std::vector<std::string> texts = tick_texts(axis_);
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const double x = x_of(axis_.ticks[i]);
+      picture_.line({x, kTop}, {x, bottom()}, colour::kGrid, 1.0);
+      picture_.text({x, bottom() + 15.0}, texts[i], anchored(kTick, "middle"));
+    }
+  }
+
+  void draw_row(const BarRow& row) {
+    if (!row.label.empty()) {
+      y_ += kLabel + kGap;
+      const auto most = static_cast<std::size_t>((kPlotWidth - kLeft) / 0.64 / kTickSize);
+      picture_.text({kLeft, y_ - 4.0}, shortened(row.label, most), {.size = kTickSize});
+    }
+    double end = 0.0;
+    for (const Segment& segment : row.segments) {
+      if (!std::isfinite(segment.value) || segment.value <= 0.0) continue;
+      const double begin = x_of(end);
+      end += segment.value;
+      picture_.box({begin, y_}, x_of(end) - begin, kBar, {.fill = segment.fill}, segment.tip);
+    }
+    const double middle = y_ + kBar / 2.0;
+    if (std::isfinite(row.deviation.value_or(NAN)))
+      draw_whiskers(end, *row.deviation, middle - (row.dots.empty() ? 0.0 : 2.5));
+    for (const double dot : row.dots) {
+      picture_.dot({x_of(dot), middle + 4.0}, 2.0, colour::kPaper, colour::kInk);
+    }
+    picture_.text({x_of(reach_of(row)) + 7.0, middle + 4.0}, row.note, kTick);
+    y_ += kBar + kGap;
+  }
+
+  void draw_whiskers(double value, double deviation, double middle) {
+    const double low = x_of(value - deviation);
+    const double high = x_of(value + deviation);
+    picture_.line({low, middle}, {high, middle}, colour::kInk, 1.2);
+    for (const double x : {low, high}) {
+      picture_.line({x, middle - 3.0}, {x, middle + 3.0}, colour::kInk, 1.2);
+    }
+  }
+
+  static constexpr double kTop = 26.0;
+
+  const BarChart& chart_;
+  Picture picture_;
+  Axis axis_;
+  double width_ = 0.0;
+  double y_ = kTop;
+};
 
 }  // namespace
 
-std::string draw(const LineChart& chart) {
-  Svg svg(kPlotWidth, kPlotHeight, chart.title);
-  const PlotFrame frame(svg, kPlotWidth, kPlotHeight, chart.x, chart.y);
-  for (const Curve& curve : chart.curves) draw_curve(svg, frame, curve);
-  return svg.finish();
+Curve series_curve(std::size_t index, const std::string& name) {
+  constexpr std::array kColours = {colour::kBlue,   colour::kRed, colour::kGreen, colour::kPurple,
+                                   colour::kOrange, colour::kSky, colour::kGrey};
+  constexpr std::array<std::string_view, 3> kDashes = {"", "7 3", "2 3"};
+  return {.points = {},
+          .stroke = kColours.at(index % kColours.size()),
+          .width = 2.0,
+          .dash = kDashes.at(index % kDashes.size()),
+          .marker = {.shape = index, .radius = 3.2},
+          .name = name};
 }
 
-std::string draw(const BarChart& chart) {
-  constexpr double kLeft = 12.0;  // room for half of the axis's first label
-  const double height = height_of(chart);
-  Svg svg(kPlotWidth, height, chart.title);
-  const double note = greatest(chart, [](const Bar& bar) { return text_width(bar.note); });
-  const double width = kPlotWidth - kLeft - note - 12.0;
-  const double reach = greatest(chart, reach_of);
-  const Axis axis = fitting_axis(width, [&](int most) {
-    return linear_axis(chart.axis_title, 0.0, reach > 0.0 ? reach : 1.0, most, false);
-  });
-  draw_axis(svg, axis, kLeft, width, 2.0, height - kAxisHeight);
-  const Along x{axis, kLeft, width};
-  double top = 0.0;
-  for (const BarGroup& group : chart.groups) {
-    svg.text({kLeft, top + kLabelHeight - 4.0},
-             shortened(group.label, characters_in(kPlotWidth - 2 * kLeft)), "start", "label");
-    top += kLabelHeight;
-    for (const Bar& bar : group.bars) {
-      draw_bar(svg, x, bar, top);
-      top += kBarHeight + kBarGap;
-    }
-    top += kGroupGap;
-  }
-  return svg.finish();
-}
-
-std::string draw(const StackedChart& chart) {
-  constexpr double kTitle = 20.0;
-  constexpr double kTallest = 16.0;
-  constexpr double kAllRows = 240.0;
-  const auto count = static_cast<double>(chart.rows.size());
-  const double row_height = std::min(kTallest, kAllRows / std::max(1.0, count));
-  // Draws a label at every row, or at every n-th where rows are thinner than letters.
-  const auto stride = static_cast<std::size_t>(std::ceil(12.0 / row_height));
-  double widest = 0.0;
-  for (const StackedRow& row : chart.rows) widest = std::max(widest, text_width(row.label));
-  const double left = widest + 6.0;
-  const double width = kPanelWidth - left - 16.0;
-  const double bottom = kTitle + count * row_height;
-  Svg svg(kPanelWidth, bottom + kAxisHeight, chart.title);
-  svg.text({2.0, 13.0}, chart.label_title, "start", "title");
-  draw_axis(svg, linear_axis(chart.axis_title, 0.0, 100.0, 4, false), left, width, kTitle, bottom);
-  for (std::size_t i = 0; i < chart.rows.size(); ++i) {
-    const double top = kTitle + static_cast<double>(i) * row_height;
-    if (i % stride == 0) {
-      svg.text({left - 5.0, top + row_height / 2 + 4.0}, chart.rows[i].label, "end", "tick");
-    }
-    double x = left;
-    for (std::size_t part = 0; part < chart.rows[i].shares.size(); ++part) {
-      const double share = chart.rows[i].shares[part];
-      const std::string tip = fmt::format("{} {}, {}: {} %", chart.label_title, chart.rows[i].label,
-                                          chart.part_names[part], decimal_text(100 * share, 1));
-      if (share > 0.0) {
-        svg.rectangle({x, top + 1.0}, width * share, row_height - 2.0, chart.part_classes[part],
-                      tip);
-      }
-      x += width * share;
-    }
-  }
-  return svg.finish();
-}
+Picture draw(const LineChart& chart) { return LineDrawing(chart).draw(); }
+Picture draw(const BarChart& chart) { return BarDrawing(chart).draw(); }
 
 }  // namespace syncopate::bench

@@ -1,81 +1,99 @@
-// Bar charts, stacked charts and line charts as SVG.
+// Line charts and bar charts. The legend is part of the picture, so that a file of it is complete.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "bench/plots/svg.h"
+#include "bench/plots/axis.h"
+#include "bench/plots/picture.h"
 
 namespace syncopate::bench {
 
-// The size of a chart that stands alone, and the width of one of several panels side by side.
-inline constexpr double kPlotWidth = 420.0;
-inline constexpr double kPlotHeight = 280.0;
-inline constexpr double kPanelWidth = 300.0;
+inline constexpr double kPlotWidth = 440.0;
+inline constexpr double kPlotHeight = 300.0;  // without a legend below the plot
+// The room for the labels of an x axis in a plot of this width.
+inline constexpr double kRoomForX = kPlotWidth - 70.0;
 
-enum class CurveStyle : std::uint8_t {
-  kSeed,       // one run: a thin line
-  kFailed,     // a run that failed: a thin dashed line
-  kMean,       // the mean over seeds: a thick line with a few markers
-  kMeasured,   // a thick line with a marker at every point
-  kDots,       // a small marker at every point, without a line
-  kReference,  // a dashed line in the text colour, for a target or an ideal
+// The colours of the parts of a plot, which colour-blind readers can tell apart. Source: M. Okabe,
+// K. Ito, Color Universal Design (2008).
+namespace colour {
+inline constexpr std::string_view kBlue = "#0072b2";
+inline constexpr std::string_view kRed = "#d55e00";
+inline constexpr std::string_view kGreen = "#009e73";
+inline constexpr std::string_view kPurple = "#b5588f";
+inline constexpr std::string_view kOrange = "#e69f00";
+inline constexpr std::string_view kSky = "#56b4e9";
+inline constexpr std::string_view kGrey = "#6e6e6e";
+}  // namespace colour
+
+struct Marker {
+  std::size_t shape = 0;  // of Picture::marker
+  double radius = 0.0;    // 0: no markers
 };
 
 struct Curve {
-  std::size_t series = 0;
-  CurveStyle style = CurveStyle::kMean;
   std::vector<Point> points;  // points with NaN or infinity are left out
+  std::string_view stroke = colour::kInk;
+  double width = 2.0;  // 0: only markers, one at every point; otherwise at about twelve of them
+  std::string_view dash{};
+  Marker marker{};
+  std::string name{};  // in the legend; "" for none
 };
 
+// Returns the look of series number `index`, without points. Series can be told apart without
+// colour, too, and where they lie on each other: dashes let the series before show through.
+Curve series_curve(std::size_t index, const std::string& name);
+
+// A value of y that is marked with a dashed line, and the text at the line.
+struct Level {
+  double y = 0.0;
+  std::string text;
+};
+
+// A line chart. The title of the y axis stands above the plot, that of the x axis at its end.
 struct LineChart {
-  std::string title;
+  std::string title;  // for screen readers
   Axis x;
-  Axis y;
-  std::vector<Curve> curves;  // drawn in this order, the last on top
+  Axis y;                     // what lies below its beginning is cut off
+  std::vector<Curve> curves;  // the last is on top
+  std::optional<Level> level{};
+  double height = kPlotHeight;
+  bool is_narrow = false;          // for a phone
+  bool has_legend_inside = false;  // at the lower right, where a rising curve leaves room
 };
 
-std::string draw(const LineChart& chart);
+Picture draw(const LineChart& chart);
 
-struct Bar {
-  std::optional<double> value;      // the bar's length; empty: only dots and note are drawn
-  std::optional<double> deviation;  // standard deviation: whiskers to both sides
-  std::vector<double> dots;         // one small mark per run
-  std::string note;                 // text behind the bar
-  std::string classes;              // CSS classes that give the bar its colour
+struct Segment {
+  double value = 0.0;
+  std::string_view fill;
+  std::string tip{};  // shown while the pointer rests on the segment
 };
 
-struct BarGroup {
-  std::string label;
-  std::vector<Bar> bars;
+struct BarRow {
+  std::string label;                  // above the bar; "" for a further bar of the row before
+  std::vector<Segment> segments;      // side by side
+  std::optional<double> deviation{};  // whiskers to both sides of the end
+  std::vector<double> dots{};         // one for each run
+  std::string note{};                 // behind the bar
 };
 
-// A chart of horizontal bars. A group's label stands above its bars, so that it may be long.
+struct FillName {
+  std::string_view fill;
+  std::string name;
+};
+
+// A chart of horizontal bars. A label stands above its bars, so that it may be long.
 struct BarChart {
-  std::string title;
-  std::string axis_title;  // title of the value axis with its unit
-  std::vector<BarGroup> groups;
+  std::string title;       // for screen readers
+  std::string axis_title;  // with the unit
+  std::vector<BarRow> rows;
+  std::vector<FillName> legend;
+  std::string key{};  // what whiskers and dots are
 };
 
-std::string draw(const BarChart& chart);
-
-struct StackedRow {
-  std::string label;           // name of the row, a few characters
-  std::vector<double> shares;  // parts of the row, each in [0, 1]
-};
-
-// Draws the parts of a whole, one horizontal bar per row, at the size of a panel.
-struct StackedChart {
-  std::string title;
-  std::string label_title;  // what a row is, such as "worker"
-  std::string axis_title;
-  std::vector<std::string> part_names;
-  std::vector<std::string> part_classes;
-  std::vector<StackedRow> rows;
-};
-
-std::string draw(const StackedChart& chart);
+Picture draw(const BarChart& chart);
 
 }  // namespace syncopate::bench

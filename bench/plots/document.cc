@@ -10,93 +10,85 @@
 namespace syncopate::bench {
 namespace {
 
-// The style sheet of all report pages. Classes s0 to s6 colour series, p0 to p4 the parts of a
-// worker's time. The colours of series can be told apart by colour-blind readers; on a dark ground
-// the two darkest are lighter. Source: M. Okabe, K. Ito, Color Universal Design (2008).
+// The style sheet of all report pages, which are light. A picture has its own colours.
 constexpr std::string_view kStyle = R"css(
-:root{color-scheme:light dark;--paper:#fff;--ink:#1c1c1c;--soft:#5a5a5a;--rule:#dcdcdc;--blue:#0072b2;--red:#d55e00;
---green:#009e73;--purple:#b5588f;--orange:#e69f00;--sky:#56b4e9;--grey:#6e6e6e;--rest:#b4b4b4}
-@media (prefers-color-scheme:dark){:root{--paper:#16181a;--ink:#e6e6e6;--soft:#a6a6a6;--rule:#383b3e;--blue:#4aa3df;
---red:#f0813a;--green:#22b98d;--purple:#d98fbb;--orange:#e9ab24;--sky:#8fd0f5;--grey:#a9a9a9;--rest:#5c6064}}
+:root{color-scheme:light;--ink:#1a1f24;--soft:#56606b;--rule:#d3d9df;--answer:#0b4a7a;--warning:#a34a00}
 *{box-sizing:border-box}
-body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 Charter,"Bitstream Charter",Georgia,serif}
-main{max-width:1160px;margin:0 auto;padding:1.5rem 1rem 3rem}
-h1{font-size:1.6rem;line-height:1.25;margin:0 0 .75rem;font-weight:600}
-h2{break-after:avoid;font-size:1.15rem;margin:2.2rem 0 .6rem;padding-top:.6rem;border-top:1px solid var(--rule);font-weight:600}
+body{margin:0;background:#fff;color:var(--ink);font:16px/1.45 "Helvetica Neue",Arial,"Liberation Sans",sans-serif}
+main{max-width:1200px;margin:0 auto;padding:30px 40px 48px}
+h1{font-size:31px;line-height:1.18;margin:0 0 4px}
+h2{break-after:avoid;font-size:1.15rem;margin:2.2rem 0 .6rem;padding-top:.6rem;border-top:1px solid var(--rule)}
+a{color:var(--answer)}
+.set{margin:0 0 16px;color:var(--soft);font-size:15px}
+.answer{border-left:6px solid var(--answer);padding:1px 0 1px 16px;margin:0 0 20px;max-width:900px}
+.answer.none{border-color:#6f7984}.answer p{margin:0}
+.answer .v{font-size:21px;line-height:1.34;font-weight:700}.answer .a{margin-top:4px}
+.two{display:grid;grid-template-columns:650fr 440fr;gap:30px;align-items:start;margin-bottom:8px}
+.two~.scroll table{width:100%}
+.plot,.wide,.narrow{display:block;max-width:100%;height:auto}
+figure .narrow,.say{display:none}
+.warn{list-style:none;padding:0;margin:12px 0 0;font-size:14.5px;display:flex;gap:6px 28px;flex-wrap:wrap}
+.warn b{color:var(--warning)}
+.next{margin:16px 0 0;font-size:15px}
+.fold{margin-top:18px;border-top:1px solid var(--rule)}
+details{border-bottom:1px solid var(--rule);padding:9px 0}
+details p{max-width:46em}
+summary{cursor:pointer}summary h2{display:inline;font-size:16px;margin:0;padding:0;border:0}summary span{color:var(--soft)}
 .verdict{font-size:1.06rem;max-width:48em;margin:0 0 .5rem;overflow-wrap:anywhere}
 .verdict:first-of-type{font-weight:600}
-table.warnings{max-width:60rem;margin:1rem 0 0}
-.warnings th,.warnings td{text-align:left;white-space:normal;overflow-wrap:anywhere;padding:.2rem .8rem .2rem 0}
-.warnings tbody th{min-width:7rem;color:var(--red)}
-td small{color:var(--soft)}
-dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1rem;margin:0;font-size:.9rem;max-width:60rem}
-dt{color:var(--soft)}
-dd{margin:0;overflow-wrap:anywhere;min-width:0}
-code{font:.85rem/1.4 ui-monospace,"DejaVu Sans Mono",Menlo,monospace}
-.scroll{overflow-x:auto}
 table{border-collapse:collapse;font:.86rem/1.35 system-ui,"DejaVu Sans",Arial,sans-serif;font-variant-numeric:tabular-nums}
 th,td{padding:.3rem .55rem;text-align:right;white-space:nowrap;vertical-align:top}
 th:first-child,td:first-child{text-align:left;padding-left:0}
-tbody th{font-weight:400;white-space:normal;min-width:11rem;max-width:26rem;overflow-wrap:anywhere}
-thead th{font-weight:600;border-bottom:1px solid var(--ink)}
+thead th{border-bottom:1px solid var(--ink)}
 thead small{font-weight:400;color:var(--soft);display:inline-block;max-width:8rem;white-space:normal;overflow-wrap:anywhere}
+tbody th{font-weight:400;white-space:normal;min-width:11rem;max-width:26rem;overflow-wrap:anywhere}
 tbody tr{border-bottom:1px solid var(--rule)}
-.failure td{color:var(--soft);white-space:normal;font-style:italic;overflow-wrap:anywhere;padding-top:0}
-.note{color:var(--soft);font-size:.85rem;margin:.5rem 0 0;max-width:60em;overflow-wrap:anywhere}
-.note+.grid{margin-top:1.2rem}
-.grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,440px),1fr));gap:2rem 2.5rem;align-items:start}
-.grid.small{grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),1fr));gap:1.6rem 2.2rem;margin-top:1rem}
-figure{margin:0;max-width:540px;min-width:0;break-inside:avoid}
-.small figure{max-width:340px}
-figcaption{font-size:.98rem;font-weight:600;margin-bottom:.2rem;overflow-wrap:anywhere}
-.small figcaption{font-size:.86rem;font-weight:400}
-.legend{list-style:none;display:flex;flex-wrap:wrap;gap:.1rem 1rem;margin:.2rem 0 .4rem;padding:0;
-font:.78rem/1.4 system-ui,"DejaVu Sans",Arial,sans-serif}
-.legend li{display:flex;align-items:flex-start;gap:.4rem;min-width:0}
-.legend span{overflow-wrap:anywhere;min-width:0}
-.key{width:28px;height:12px;flex:none;margin-top:.2rem}
-.plot{display:block;width:100%;max-width:100%;height:auto;font-family:system-ui,"DejaVu Sans",Arial,sans-serif}
-.plot text{font-size:10.5px;fill:var(--ink)}
-.plot .tick{fill:var(--soft)}
-.plot .label,.plot .value{paint-order:stroke;stroke:var(--paper);stroke-width:3px;stroke-linejoin:round}
-.plot .value{fill:var(--soft)}
-.small .plot text{font-size:11px}
-.s0{color:var(--blue)}.s1{color:var(--red)}.s2{color:var(--green)}.s3{color:var(--purple)}.s4{color:var(--orange)}
-.s5{color:var(--sky)}.s6{color:var(--grey)}.ink{color:var(--soft)}
-.axis{stroke:var(--ink);stroke-width:1}
-.rule{stroke:var(--rule);stroke-width:.8}
-.mean{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round}
-.seed{fill:none;stroke:currentColor;stroke-width:.8;stroke-opacity:.55;stroke-linejoin:round}
-.key .seed{stroke-width:1.2;stroke-opacity:1}
-.failed{stroke-dasharray:2 2;stroke-opacity:.9}
-.dashed.mean{stroke-dasharray:7 3}
-.dotted.mean{stroke-dasharray:2 3}
-.reference{fill:none;stroke:var(--ink);stroke-width:1;stroke-dasharray:5 4}
-.mark{fill:currentColor;stroke:var(--paper);stroke-width:.8}
-.bar{fill:currentColor}
-.whisker{stroke:var(--ink);stroke-width:1.2}
-.dot{fill:var(--paper);stroke:var(--ink);stroke-width:1}
-.p0{fill:var(--green)}.p1{fill:var(--red)}.p2{fill:var(--orange)}.p3{fill:var(--sky)}.p4{fill:var(--rest)}
-.p0,.p1,.p2,.p3,.p4{stroke:var(--paper);stroke-width:.6}
-@media (max-width:600px){.detail{display:none}table{font-size:.76rem}tbody th,
-.warnings tbody th{min-width:5.2rem}th,td{padding:.3rem .2rem}.plot text,.small .plot text{font-size:12px}.small .plot text{font-size:10.5px}}
-@media print{:root{--paper:#fff;--ink:#000;--soft:#444;--rule:#ccc;--blue:#0072b2;--red:#d55e00;--green:#009e73;
---purple:#b5588f;--orange:#e69f00;--sky:#56b4e9;--grey:#6e6e6e;--rest:#b4b4b4}
-body{font-size:11pt}main{max-width:none;padding:0}.scroll{overflow:visible}
-.grid{grid-template-columns:1fr 1fr}.grid.small{grid-template-columns:1fr 1fr 1fr}
-*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+tbody small{color:var(--soft)}
+.scroll{overflow-x:auto}
+.failure td{color:var(--soft);white-space:normal;font-style:italic;overflow-wrap:anywhere}
+table.warnings{max-width:60rem;margin:1rem 0 0}
+.warnings th,.warnings td{text-align:left;white-space:normal;overflow-wrap:anywhere}
+.warnings th{color:var(--warning)}
+dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1rem;margin:0;font-size:.9rem;max-width:60rem}
+dt{color:var(--soft)}
+dd{margin:0;overflow-wrap:anywhere;min-width:0}
+code{font:.85rem/1.4 ui-monospace,"DejaVu Sans Mono",Menlo,monospace;background:#f0f3f5;padding:2px 5px;border-radius:3px;
+overflow-wrap:anywhere}
+.note{color:var(--soft);font-size:.85rem;margin:.5rem 0 0;overflow-wrap:anywhere;max-width:46em}
+.grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,440px),1fr));gap:2rem 2.5rem;margin-top:1rem}
+figure{margin:0;min-width:0;break-inside:avoid}
+.grid figure{max-width:460px}
+figcaption{font-weight:600;margin-bottom:.4rem}
+@media (max-width:720px){main{padding:12px 16px 32px}h1{font-size:21px}
+.set{font-size:13px;margin-bottom:9px;line-height:1.3}
+.answer{padding-left:11px;margin-bottom:12px;border-left-width:5px}.answer .v{font-size:16.5px;line-height:1.3}
+.answer .a{font-size:14px}.two{grid-template-columns:1fr;gap:8px}figure .wide{display:none}figure .narrow{display:block}
+.say{display:block;margin:8px 0 0;padding:0;list-style:none;font-size:13.5px;line-height:1.32}.say li{margin-bottom:5px}}
+@media (max-width:600px){.detail{display:none}table{font-size:.76rem}tbody th{min-width:5.2rem}th,td{padding:.3rem .2rem}}
+@media print{@page{size:A4 landscape;margin:11mm}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}
+body{font-size:11pt}main{max-width:none;padding:0}.scroll{overflow:visible}.grid{grid-template-columns:1fr 1fr}
+.fold{break-before:page;border:0}details::details-content{content-visibility:visible;display:block;height:auto}}
 )css";
 
 }  // namespace
 
-std::string html_document(std::string_view title, std::string_view more_style,
-                          std::string_view body) {
+std::string html_document(std::string_view title, std::string_view body) {
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-      "<title>{0}</title>\n<style>\n{1}{2}</style>\n</head>\n<body>\n<main>\n<h1>{0}</h1>\n"
-      "{3}</main>\n</body>\n</html>\n",
-      html_text(title), kStyle, more_style, body);
+      "<title>{0}</title>\n<style>\n{1}</style>\n</head>\n<body>\n<main>\n<h1>{0}</h1>\n"
+      "{2}</main>\n</body>\n</html>\n",
+      html_text(title), kStyle, body);
+}
+
+std::string plots_html(const std::vector<NamedPlot>& plots) {
+  std::string figures;
+  for (const NamedPlot& plot : plots) {
+    figures +=
+        fmt::format("<figure>\n<figcaption>{}</figcaption>\n{}{}</figure>\n", html_text(plot.title),
+                    plot.picture.element("plot"), note_html(plot.caption));
+  }
+  return figures.empty() ? "" : fmt::format("<div class=\"grid\">\n{}</div>\n", figures);
 }
 
 std::string fact_html(std::string_view name, std::string_view html) {

@@ -1,11 +1,13 @@
 // The skeleton of a report page: the document with its style sheet, a list of facts, a table that
-// scrolls by itself. A page has no script and loads nothing, and is well-formed XML.
+// scrolls by itself, plots. A page has no script and loads nothing, and is well-formed XML.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "bench/plots/picture.h"
 
 namespace syncopate::bench {
 
@@ -31,10 +33,17 @@ struct Table {
   std::vector<TableRow> rows;
 };
 
-// Returns a whole page. title: plain text; more_style: CSS after the common style sheet; body: HTML
-// below the heading.
-std::string html_document(std::string_view title, std::string_view more_style,
-                          std::string_view body);
+struct NamedPlot {
+  std::string name;  // of its file, without the extension
+  std::string title;
+  Picture picture;
+  std::string caption{};  // may be empty
+};
+
+// Returns a whole page. title: plain text; body: HTML below the heading.
+std::string html_document(std::string_view title, std::string_view body);
+// Returns the plots side by side as far as the page has room; "" for none.
+std::string plots_html(const std::vector<NamedPlot>& plots);
 // Returns one entry of a <dl>. name: plain text; html: HTML.
 std::string fact_html(std::string_view name, std::string_view html);
 // Returns a paragraph in small type that keeps its line ends; "" for no text. text: plain text.

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cctype>
+#include <cmath>
+#include <numbers>
 #include <sstream>
 
 #include "bench/plots/text.h"
@@ -23,7 +27,7 @@ void Picture::box(Point corner, double width, double height, const BoxStyle& sty
                   std::string_view tip) {
   body_ +=
       fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"",
-                  corner.x, corner.y, width, height, style.fill);
+                  corner.x, corner.y, std::max(0.0, width), height, style.fill);
   if (style.stroke_width > 0.0) {
     body_ +=
         fmt::format(" stroke=\"{}\" stroke-width=\"{:.1f}\"", style.stroke, style.stroke_width);
@@ -38,6 +42,26 @@ void Picture::dot(Point centre, double radius, std::string_view fill, std::strin
   body_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\" fill=\"{}\" stroke=\"{}\"",
                        centre.x, centre.y, radius, fill, stroke);
   body_ += tip.empty() ? "/>\n" : fmt::format("><title>{}</title></circle>\n", html_text(tip));
+}
+
+void Picture::marker(Point centre, std::size_t shape, double radius, std::string_view fill) {
+  struct Polygon {
+    int corners;
+    double turn;  // of the first corner from the top, clockwise, in full turns
+  };
+  constexpr std::array kPolygons = {Polygon{4, 0.125}, Polygon{3, 0.0}, Polygon{4, 0.0},
+                                    Polygon{3, 0.5},   Polygon{5, 0.0}, Polygon{3, 0.25}};
+  if (shape % (kPolygons.size() + 1) == 0) return dot(centre, radius, fill, colour::kPaper);
+  const Polygon& polygon = kPolygons.at(shape % (kPolygons.size() + 1) - 1);
+  constexpr double kOverCircle = 1.3;  // so that all shapes look about equally large
+  body_ += "<polygon points=\"";
+  for (int i = 0; i < polygon.corners; ++i) {
+    const double angle = 2.0 * std::numbers::pi * (polygon.turn + 1.0 * i / polygon.corners);
+    body_ += fmt::format("{}{:.1f},{:.1f}", i == 0 ? "" : " ",
+                         centre.x + kOverCircle * radius * std::sin(angle),
+                         centre.y - kOverCircle * radius * std::cos(angle));
+  }
+  body_ += fmt::format("\" fill=\"{}\" stroke=\"{}\"/>\n", fill, colour::kPaper);
 }
 
 void Picture::line(Point from, Point to, std::string_view stroke, double width,
@@ -69,8 +93,6 @@ void Picture::text(Point baseline, std::string_view text, const TextStyle& style
 
 double Picture::paragraph(Point baseline, std::string_view text, double width, double line_height,
                           const TextStyle& style) {
-  // The reader's font may be wider than Arial.
-  constexpr double kWidestFont = 1.1;
   std::istringstream words{std::string(text)};
   std::string line;
   double y = baseline.y;
@@ -102,26 +124,26 @@ std::string Picture::define_hatch(std::string_view id) {
   return fmt::format("url(#{})", id);
 }
 
-std::string Picture::head(double height, double margin, std::string_view attributes) const {
+std::string Picture::head(double margin, std::string_view attributes) const {
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"{0:.0f} {0:.0f} {1:.0f} {2:.0f}\" "
       "width=\"{1:.0f}\" height=\"{2:.0f}\" role=\"img\" font-family=\"{3}\"{4}>"
       "<title>{5}</title><desc>{6}</desc>\n",
-      -margin, width_ + 2.0 * margin, height + 2.0 * margin, kSans, attributes, html_text(title_),
+      -margin, width_ + 2.0 * margin, height_ + 2.0 * margin, kSans, attributes, html_text(title_),
       html_text(description_));
 }
 
-std::string Picture::element(double height, std::string_view css_class) const {
-  return head(height, 0.0, fmt::format(" class=\"{}\"", css_class)) + body_ + "</svg>\n";
+std::string Picture::element(std::string_view css_class) const {
+  return head(0.0, fmt::format(" class=\"{}\"", css_class)) + body_ + "</svg>\n";
 }
 
-std::string Picture::file(double height) const {
+std::string Picture::file() const {
   constexpr double kMargin = 24.0;
-  return head(height, kMargin, "") +
+  return head(kMargin, "") +
          fmt::format(
              "<rect x=\"{0:.1f}\" y=\"{0:.1f}\" width=\"{1:.0f}\" height=\"{2:.0f}\" rx=\"8\" "
              "fill=\"{3}\" stroke=\"#8a949e\"/>\n",
-             0.5 - kMargin, width_ + 2.0 * kMargin - 1.0, height + 2.0 * kMargin - 1.0,
+             0.5 - kMargin, width_ + 2.0 * kMargin - 1.0, height_ + 2.0 * kMargin - 1.0,
              colour::kPaper) +
          body_ + "</svg>\n";
 }

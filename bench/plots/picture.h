@@ -2,13 +2,20 @@
 // placed in a paper. Text is wrapped here, because SVG does not wrap it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "bench/plots/svg.h"
-
 namespace syncopate::bench {
+
+struct Point {
+  double x = 0.0;
+  double y = 0.0;
+};
+
+// The forms of a picture whose layout depends on the page's width.
+enum class FigureForm : std::uint8_t { kWide, kNarrow };
 
 // The colours of reports. Text on kPaper has a contrast of at least 5.9 : 1.
 namespace colour {
@@ -18,7 +25,7 @@ inline constexpr std::string_view kRule = "#d3d9df";
 inline constexpr std::string_view kPaper = "#ffffff";
 inline constexpr std::string_view kAnswer = "#0b4a7a";
 inline constexpr std::string_view kRest = "#6f7984";
-inline constexpr std::string_view kWarning = "#a34a00";
+inline constexpr std::string_view kGrid = "#e6eaee";
 }  // namespace colour
 
 struct TextStyle {
@@ -37,6 +44,7 @@ struct BoxStyle {
   std::string_view dash{};  // of the stroke, such as "2 3"
 };
 
+// A drawing, y downwards. Text is escaped here.
 class Picture {
  public:
   // Screen readers read the title and the description.
@@ -47,6 +55,8 @@ class Picture {
            std::string_view tip = "");
   void dot(Point centre, double radius, std::string_view fill, std::string_view stroke,
            std::string_view tip = "");
+  // Draws marker number `shape` of a few that can be told apart without colour; 0 is a circle.
+  void marker(Point centre, std::size_t shape, double radius, std::string_view fill);
   // dash: of the line, such as "4 3"; "" for a whole line.
   void line(Point from, Point to, std::string_view stroke, double width,
             std::string_view dash = "");
@@ -60,15 +70,20 @@ class Picture {
   // picture that is not displayed defines nothing.
   std::string define_hatch(std::string_view id);
 
-  // Returns the <svg> element, with a class of the page's style sheet. height: of the drawing.
-  std::string element(double height, std::string_view css_class) const;
+  // Sets the height of the drawing.
+  void end_at(double y) noexcept { height_ = y; }
+  double width() const noexcept { return width_; }
+
+  // Returns the <svg> element, with a class of the page's style sheet.
+  std::string element(std::string_view css_class) const;
   // Returns a whole SVG file: a white card with an edge, legible on light and on dark pages.
-  std::string file(double height) const;
+  std::string file() const;
 
  private:
-  std::string head(double height, double margin, std::string_view attributes) const;
+  std::string head(double margin, std::string_view attributes) const;
 
   double width_;
+  double height_ = 0.0;
   std::string title_;
   std::string description_;
   std::string body_;
@@ -76,5 +91,7 @@ class Picture {
 
 // Returns about how wide a text is in Arial, in the units of its size.
 double text_width(std::string_view text, double size, bool is_bold = false);
+// The reader's font may be wider than Arial by this factor.
+inline constexpr double kWidestFont = 1.1;
 
 }  // namespace syncopate::bench

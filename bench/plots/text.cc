@@ -102,6 +102,13 @@ std::string decimal_text(double value, int decimals) {
   return value < 0.0 && !is_zero ? "-" + text : text;
 }
 
+std::string without_zeros(std::string text) {
+  if (text.find('.') == std::string::npos) return text;
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
 std::string exact_text(double value) { return fmt::format("{:.7g}", value); }
 
 std::string short_text(double value) { return decimal_text(value, decimals_for(value)); }
@@ -110,10 +117,7 @@ std::string seconds_text(double seconds) { return short_text(seconds) + " s"; }
 
 std::string percent_text(double fraction) {
   if (!std::isfinite(fraction)) return "-";
-  std::string text = decimal_text(100.0 * fraction, 2);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.ends_with('.')) text.pop_back();
-  return text + " %";
+  return without_zeros(decimal_text(100.0 * fraction, 2)) + " %";
 }
 
 std::string points_text(double fraction) {

@@ -32,6 +32,8 @@ std::string listed(const std::vector<std::string>& words);
 
 // Returns a number such as "12,345.6", with this many decimals; "-" for NaN and infinities.
 std::string decimal_text(double value, int decimals);
+// Returns the number without zeros at the end of its decimals: "0.5" of "0.50".
+std::string without_zeros(std::string text);
 // Returns a number that a user chose, such as "0.1", with at most the seven significant digits of a
 // float: rounding in a mean or in a float does not appear.
 std::string exact_text(double value);

@@ -8,7 +8,6 @@
 
 #include "bench/plots/charts.h"
 #include "bench/plots/document.h"
-#include "bench/plots/figure.h"
 #include "bench/plots/text.h"
 
 namespace syncopate::bench {
@@ -20,10 +19,6 @@ constexpr double kLogarithmicFrom = 8.0;
 // From this throughput on, samples per second are shown in thousands, because a logarithmic axis
 // would otherwise mix the labels "50,000" and "1e5".
 constexpr double kThousandsFrom = 1e5;
-constexpr double kRoomForX = kPlotWidth - 80.0;
-// Draws the line that marks the number of CPUs of the machine: thin and grey.
-constexpr const char* kLimitClasses = "s6 seed";
-constexpr std::size_t kLimitSeries = 6;
 
 struct Series {
   std::string name;
@@ -94,49 +89,41 @@ Spread scaled(const Spread& spread, double factor) {
   return {factor * spread.median, factor * spread.min, factor * spread.max};
 }
 
-// Adds a line through a curve's medians and, at each point, a thin line from minimum to maximum.
-void add_spreads(const ScalingTable& table, const std::vector<Series>& all,
-                 const Quantity& quantity, LineChart& chart, std::vector<LegendEntry>& legend) {
+Curve thin(std::vector<Point> points, std::string_view stroke, std::string_view dash,
+           std::string name) {
+  return {.points = std::move(points),
+          .stroke = stroke,
+          .width = 1.0,
+          .dash = dash,
+          .name = std::move(name)};
+}
+
+// Draws the ideal speed, a line at the number of CPUs of the machine, and on top a line through the
+// medians of each series with, at each point, a thin line from minimum to maximum.
+NamedPlot scaling_plot(const ScalingTable& table, LineChart chart, const Quantity& quantity,
+                       Curve ideal) {
+  chart.curves.push_back(std::move(ideal));
+  const double cpus = table.cpus;
+  if (cpus >= chart.x.low && cpus < chart.x.high) {
+    chart.curves.push_back(
+        thin({{cpus, chart.y.low}, {cpus, chart.y.high}}, colour::kGrey, "",
+             "all " + count_text(table.cpus, "CPU") + "; oversubscribed to the right"));
+  }
+  const std::vector<Series> all = series_of(table);
   for (std::size_t i = 0; i < all.size(); ++i) {
-    Curve medians{i, CurveStyle::kMeasured, {}};
+    Curve medians = series_curve(i, all[i].name);
     for (const ScalingRow* row : all[i].rows) {
       const Spread value = quantity(*row, table.rows.front());
       const double x = row->cpus();
-      chart.curves.push_back({i, CurveStyle::kSeed, {{x, value.min}, {x, value.max}}});
+      chart.curves.push_back(thin({{x, value.min}, {x, value.max}}, medians.stroke, "", ""));
       medians.points.push_back({x, value.median});
     }
     chart.curves.push_back(std::move(medians));
-    legend.push_back({series_swatch(i), all[i].name});
   }
+  return {"", chart.title, draw(chart)};
 }
 
-bool has_limit(const ScalingTable& table, const LineChart& chart) {
-  return table.cpus >= chart.x.low && table.cpus < chart.x.high;
-}
-
-// Draws a line at the number of CPUs and the ideal speed, then the curves on top. The legend lists
-// the curves first.
-std::string scaling_figure(const ScalingTable& table, const Quantity& quantity, const Curve& ideal,
-                           const std::string& ideal_name, LineChart& chart) {
-  const double cpus = table.cpus;
-  if (has_limit(table, chart)) {
-    chart.curves.push_back(
-        {kLimitSeries, CurveStyle::kSeed, {{cpus, chart.y.low}, {cpus, chart.y.high}}});
-  }
-  chart.curves.push_back(ideal);
-  std::vector<LegendEntry> legend;
-  add_spreads(table, series_of(table), quantity, chart, legend);
-  legend.push_back({line_swatch("reference"), "ideal: " + ideal_name});
-  if (has_limit(table, chart)) {
-    legend.push_back({line_swatch(kLimitClasses),
-                      "all " + count_text(table.cpus, "CPU") + "; oversubscribed to the right"});
-  }
-  return figure_html({chart.title, draw(chart), legend, ""});
-}
-
-std::string scaling_throughput_plot(const ScalingTable& table) {
-  const std::set<double> counts = cpu_counts(table);
-  if (counts.size() < 2) return "";
+NamedPlot throughput_plot_of(const ScalingTable& table, const std::set<double>& counts) {
   const ScalingRow& base = table.rows.front();
   const double widest = *counts.rbegin();
   const double per_cpu = base.samples_per_second.median / base.cpus();
@@ -146,28 +133,27 @@ std::string scaling_throughput_plot(const ScalingTable& table) {
     lowest = std::min(lowest, row.samples_per_second.min);
     highest = std::max(highest, row.samples_per_second.max);
   }
-  LineChart chart{.title = "Throughput", .x = cpu_axis(counts), .y = {}, .curves = {}};
   const bool in_thousands = highest >= kThousandsFrom;
   const double unit = in_thousands ? 1e3 : 1.0;
   const std::string title =
       in_thousands ? "throughput (1,000 samples/s)" : "throughput (samples/s)";
-  chart.y = chart.x.scale == Scale::kLogarithmic
-                ? logarithmic_axis(title, lowest / unit, highest / unit)
-                : linear_axis(title, 0.0, highest / unit, 6, true);
+  LineChart chart{.title = "Throughput",
+                  .x = cpu_axis(counts),
+                  .y = is_logarithmic(counts)
+                           ? logarithmic_axis(title, lowest / unit, highest / unit)
+                           : linear_axis(title, 0.0, highest / unit, 6, true),
+                  .curves = {}};
   const auto rate = [unit](const ScalingRow& row, const ScalingRow&) {
     return scaled(row.samples_per_second, 1.0 / unit);
   };
-  const Curve ideal{
-      0,
-      CurveStyle::kReference,
-      {{chart.x.low, per_cpu * chart.x.low / unit}, {widest, per_cpu * widest / unit}}};
-  return scaling_figure(table, rate, ideal,
-                        base.strategy + ", " + combination_text(base) + ", times the CPUs", chart);
+  Curve ideal =
+      thin({{chart.x.low, per_cpu * chart.x.low / unit}, {widest, per_cpu * widest / unit}},
+           colour::kInk, "5 4",
+           fmt::format("ideal: {}, {}, times the CPUs", base.strategy, combination_text(base)));
+  return scaling_plot(table, std::move(chart), rate, std::move(ideal));
 }
 
-std::string scaling_efficiency_plot(const ScalingTable& table) {
-  const std::set<double> counts = cpu_counts(table);
-  if (counts.size() < 2) return "";
+NamedPlot efficiency_plot_of(const ScalingTable& table, const std::set<double>& counts) {
   const auto percent = [](const ScalingRow& row, const ScalingRow& base) {
     return scaled(row.speed_up, 100.0 * scaling_efficiency(1.0, row, base));
   };
@@ -179,13 +165,10 @@ std::string scaling_efficiency_plot(const ScalingTable& table) {
                   .x = cpu_axis(counts),
                   .y = linear_axis("efficiency (%)", 0.0, highest, 6, true),
                   .curves = {}};
-  const Curve ideal{0, CurveStyle::kReference, {{chart.x.low, 100.0}, {*counts.rbegin(), 100.0}}};
-  return scaling_figure(table, percent, ideal, "100 %", chart);
+  Curve ideal =
+      thin({{chart.x.low, 100.0}, {*counts.rbegin(), 100.0}}, colour::kInk, "5 4", "ideal: 100 %");
+  return scaling_plot(table, std::move(chart), percent, std::move(ideal));
 }
-
-// Adds narrow columns, and space between a note and the plots, to the common style sheet.
-constexpr std::string_view kStyle =
-    "th,td{padding:.3rem .55rem}\ntbody small{color:var(--soft)}\n.plots{margin-top:1.8rem}\n";
 
 std::string facts_html(const ScalingReport& report) {
   const ScalingTable& table = report.tables.front();
@@ -221,11 +204,14 @@ std::string cells_html(const Table& table) {
 }
 
 std::string section_html(const ScalingTable& table) {
-  const std::string plots = scaling_throughput_plot(table) + scaling_efficiency_plot(table);
-  return fmt::format(
-      "<h2>{}</h2>\n{}{}{}{}", html_text(table.model), cells_html(scaling_cells(table)),
-      note_html(scaling_note(table)), note_html(table.conditions),
-      plots.empty() ? "" : fmt::format("<div class=\"grid plots\">\n{}</div>\n", plots));
+  const std::set<double> counts = cpu_counts(table);
+  std::vector<NamedPlot> plots;
+  if (counts.size() > 1) {
+    plots = {throughput_plot_of(table, counts), efficiency_plot_of(table, counts)};
+  }
+  return fmt::format("<h2>{}</h2>\n{}{}{}{}", html_text(table.model),
+                     cells_html(scaling_cells(table)), note_html(scaling_note(table)),
+                     note_html(table.conditions), plots_html(plots));
 }
 
 }  // namespace
@@ -237,7 +223,7 @@ std::string scaling_page(const ScalingReport& report) {
   }
   html += facts_html(report);
   for (const ScalingTable& table : report.tables) html += section_html(table);
-  return html_document("Scaling with replicas and threads", kStyle, html);
+  return html_document("Scaling with replicas and threads", html);
 }
 
 void write_scaling_page(const std::filesystem::path& path, const ScalingReport& report) {

@@ -1,27 +1,29 @@
-// The plots of a comparison, as HTML. Each function returns "" if there is nothing to draw. The
-// index of a variant in the comparison is its colour and marker in every plot.
+// The plots of a comparison. The index of a variant in the comparison is its colour and marker in
+// every plot. A plot without anything to show is left out.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "bench/compare/report/comparison.h"
+#include "bench/plots/axis.h"
+#include "bench/plots/document.h"
 
 namespace syncopate::bench {
 
-// Plots test accuracy and loss, against samples and against seconds: four plots.
-std::string curve_plots(const Comparison& comparison);
-// Plots the time to the target accuracy, as bars.
-std::string target_plot(const Comparison& comparison);
-// Plots samples per second: against the number of workers if variants differ in nothing else,
-// otherwise as bars.
-std::string throughput_plot(const Comparison& comparison);
-// Plots the bytes that workers sent and received, for the variants that counted them.
-std::string bytes_plot(const Comparison& comparison);
-// Plots the communication time of a step, as predicted from the link and as measured.
-std::string prediction_plot(const Comparison& comparison);
-// Plots the distribution of the staleness of gradients, one panel per variant.
-std::string staleness_plots(const Comparison& comparison);
-// Plots the parts of each worker's time, one panel per variant.
-std::string time_plots(const Comparison& comparison);
+// Plots accuracy and loss of the watched split, against samples and against seconds.
+std::vector<NamedPlot> learning_plots(const Comparison& comparison);
+// Plots samples per second, the parts of the workers' time and the staleness of gradients.
+// Throughput is plotted against the number of workers where variants differ in nothing else.
+std::vector<NamedPlot> time_plots(const Comparison& comparison);
+// Plots the bytes that workers sent and received, and the communication time of a step, as
+// predicted from the link and as measured.
+std::vector<NamedPlot> communication_plots(const Comparison& comparison);
+
+// Accuracies climb from chance at once and differ by little in the end: curves are cut off at this
+// many percentage points below the target.
+inline constexpr double kShownPoints = 25.0;
+// Makes a linear axis for percentages from the multiple of 10 below `low`, with ticks at these.
+Axis accuracy_axis(const std::string& title, double low);
 
 }  // namespace syncopate::bench

@@ -106,8 +106,9 @@ std::string html_of(const Table& table) {
 
 std::string figures_html(const Outcome& outcome) {
   const auto figure = [&](const auto& draw) {
-    return fmt::format("<figure>\n{}{}</figure>\n", draw(outcome, FigureForm::kWide),
-                       draw(outcome, FigureForm::kNarrow));
+    return fmt::format("<figure>\n{}{}</figure>\n",
+                       draw(outcome, FigureForm::kWide).element("wide"),
+                       draw(outcome, FigureForm::kNarrow).element("narrow"));
   };
   if (!outcome.soonest) return "";
   return fmt::format("<div class=\"two\">\n{}{}</div>\n", figure(time_figure),
@@ -121,6 +122,45 @@ std::string warnings_html(const Outcome& outcome) {
                          html_text(warning.text));
   }
   return items.empty() ? "" : fmt::format("<ul class=\"warn\">\n{}</ul>\n", items);
+}
+
+// All plots of a comparison, by the parts of the page.
+struct ComparisonPlots {
+  std::vector<NamedPlot> answer;
+  std::vector<NamedPlot> learning;
+  std::vector<NamedPlot> time;
+  std::vector<NamedPlot> communication;
+
+  // Calls use(plot) for each of them.
+  template <typename Use>
+  void for_each(Use use) const {
+    for (const auto* part : {&answer, &learning, &time, &communication}) {
+      std::ranges::for_each(*part, use);
+    }
+  }
+};
+
+ComparisonPlots plots_of(const Outcome& outcome) {
+  const Comparison& comparison = outcome.comparison;
+  ComparisonPlots plots{.answer = {},
+                        .learning = learning_plots(comparison),
+                        .time = time_plots(comparison),
+                        .communication = communication_plots(comparison)};
+  if (outcome.soonest) {
+    plots.answer.push_back({"time", "", time_figure(outcome, FigureForm::kWide)});
+    plots.answer.push_back({"accuracy", "", accuracy_figure(outcome, FigureForm::kWide)});
+  }
+  return plots;
+}
+
+std::string files_html(const ComparisonPlots& plots) {
+  std::string links;
+  const auto add = [&](const std::string& file) {
+    links += fmt::format("{0}<a href=\"{1}\">{1}</a>", links.empty() ? "" : ", ", file);
+  };
+  plots.for_each([&](const NamedPlot& plot) { add("plots/" + plot.name + ".svg"); });
+  for (const char* file : {"runs.csv", "curves.csv", "workers.csv", "staleness.csv"}) add(file);
+  return "<p>" + links + "</p>\n";
 }
 
 // A number in a CSV file has all its digits, so that it reads back unchanged.
@@ -175,9 +215,7 @@ std::string run_line(const Comparison& comparison, const ComparedVariant& varian
 
 std::string html_page(const Comparison& comparison) {
   const Outcome outcome = outcome_of("", comparison);
-  const auto grid = [](const std::string& figures) {
-    return figures.empty() ? "" : fmt::format("<div class=\"grid\">\n{}</div>\n", figures);
-  };
+  const ComparisonPlots plots = plots_of(outcome);
   const Table claims = claims_table(comparison);
   const std::string claims_html =
       claims.rows.empty() ? "" : html_of(claims) + note_html(kClaimUnits);
@@ -191,23 +229,18 @@ std::string html_page(const Comparison& comparison) {
        .figure = figures_html(outcome),
        .below = html_of(outcome_table(outcome)) + warnings_html(outcome) +
                 (next.empty() ? "" : fmt::format("<p class=\"next\">{}</p>\n", html_text(next))),
-       .folds = {
-           {"Results", "all numbers of each variant",
-            html_of(results_table(comparison, TableWidth::kPage)) +
-                note_html(explanation(comparison, summarise(comparison), "±")) +
-                grid(target_plot(comparison) + throughput_plot(comparison))},
-           {"How it was decided", "in words, with all reasons for doubt",
-            verdict_html(verdict(comparison))},
-           {"Claims", count_text(static_cast<int>(claims.rows.size()), "test"), claims_html},
-           {"Conditions", "network, data, machine, command", facts_html(comparison)},
-           {"Learning", "curves of all runs", grid(curve_plots(comparison))},
-           {"Where time went", "staleness, parts of each worker's time",
-            staleness_plots(comparison) + time_plots(comparison)},
-           {"Communication", "bytes, prediction",
-            grid(bytes_plot(comparison) + prediction_plot(comparison))},
-           {"Files", "figures and data",
-            "<p><a href=\"time.svg\">time.svg</a>, <a href=\"accuracy.svg\">accuracy.svg</a>, "
-            "<a href=\"runs.csv\">runs.csv</a>, <a href=\"curves.csv\">curves.csv</a></p>\n"}}});
+       .folds = {{"Results", "all numbers of each variant",
+                  html_of(results_table(comparison, TableWidth::kPage)) +
+                      note_html(explanation(comparison, summarise(comparison), "±"))},
+                 {"How it was decided", "in words, with all reasons for doubt",
+                  verdict_html(verdict(comparison))},
+                 {"Claims", count_text(static_cast<int>(claims.rows.size()), "test"), claims_html},
+                 {"Conditions", "network, data, machine, command", facts_html(comparison)},
+                 {"Learning", "curves of all runs", plots_html(plots.learning)},
+                 {"Where time went", "throughput, parts of the workers' time, staleness",
+                  plots_html(plots.time)},
+                 {"Communication", "bytes, prediction", plots_html(plots.communication)},
+                 {"Files", "plots and data", files_html(plots)}}});
 }
 
 std::string runs_csv(const Comparison& comparison) {
@@ -246,15 +279,55 @@ std::string curves_csv(const Comparison& comparison) {
   return text;
 }
 
+std::string workers_csv(const Comparison& comparison) {
+  std::string text =
+      "label,seed,worker,steps,samples,seconds,compute_seconds,communication_exposed_seconds,"
+      "peers_wait_seconds,input_wait_seconds,bytes_sent,bytes_received\n";
+  for (const ComparedVariant& variant : comparison.variants) {
+    for (const ComparedRun& run : variant.runs) {
+      if (!run.result) continue;
+      const auto seed = fmt::format("{}", run.result->seed);
+      for (const WorkerMetrics& times : run.result->times) {
+        text += csv_line(variant.label, seed, std::int64_t{times.worker}, times.steps,
+                         times.samples, times.seconds, times.compute_seconds,
+                         times.communication_exposed_seconds, times.peers_wait_seconds,
+                         times.input_wait_seconds, times.bytes_sent, times.bytes_received);
+      }
+    }
+  }
+  return text;
+}
+
+std::string staleness_csv(const Comparison& comparison) {
+  std::string text = "label,seed,worker,from,to,count\n";
+  for (const ComparedVariant& variant : comparison.variants) {
+    for (const ComparedRun& run : variant.runs) {
+      if (!run.result) continue;
+      for (const WorkerStaleness& worker : run.result->summary.staleness) {
+        const std::vector<std::int64_t>& counts = worker.histogram.counts();
+        for (std::size_t range = 0; range < counts.size(); ++range) {
+          if (counts[range] == 0) continue;
+          text += fmt::format("{},{},{},{},{},{}\n", csv_field(variant.label), run.result->seed,
+                              worker.worker, ps::StalenessHistogram::least_of(range),
+                              ps::StalenessHistogram::least_of(range + 1) - 1, counts[range]);
+        }
+      }
+    }
+  }
+  return text;
+}
+
 void write_comparison_report(const std::filesystem::path& dir, const Comparison& comparison) {
   write_whole(dir / "report.html", html_page(comparison));
-  const Outcome outcome = outcome_of("", comparison);
-  if (outcome.soonest) {
-    write_whole(dir / "time.svg", time_figure(outcome, FigureForm::kFile));
-    write_whole(dir / "accuracy.svg", accuracy_figure(outcome, FigureForm::kFile));
-  }
+  std::error_code ignored;  // a plot's file then cannot be written, and the error names it
+  std::filesystem::create_directory(dir / "plots", ignored);
+  plots_of(outcome_of("", comparison)).for_each([&](const NamedPlot& plot) {
+    write_whole(dir / "plots" / (plot.name + ".svg"), plot.picture.file());
+  });
   write_whole(dir / "runs.csv", runs_csv(comparison));
   write_whole(dir / "curves.csv", curves_csv(comparison));
+  write_whole(dir / "workers.csv", workers_csv(comparison));
+  write_whole(dir / "staleness.csv", staleness_csv(comparison));
 }
 
 void print_table(std::ostream& out, const Comparison& comparison) {

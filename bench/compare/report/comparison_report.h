@@ -1,5 +1,5 @@
-// The files of a report: a page for people, which needs no network and no script, and two CSV files
-// for programs. Also what a terminal shows of the report.
+// The files of a report: a page for people, which needs no network and no script, a picture of
+// each plot for papers, and CSV files for programs. Also what a terminal shows of the report.
 #pragma once
 
 #include <filesystem>
@@ -20,8 +20,14 @@ std::string runs_csv(const Comparison& comparison);
 // Returns curves.csv, with a row per point of every run's curves; a point is "test" or "train".
 std::string curves_csv(const Comparison& comparison);
 
-// Writes report.html, runs.csv and curves.csv into `dir`. Each file is replaced completely or not
-// at all. Throws FileError.
+// Returns workers.csv, with a row per worker of every run: its steps and where its time went.
+std::string workers_csv(const Comparison& comparison);
+// Returns staleness.csv: for each worker of every run, the number of gradients with a staleness in
+// the range `from` to `to`, without empty ranges.
+std::string staleness_csv(const Comparison& comparison);
+
+// Writes report.html, plots/NAME.svg for each plot, and the CSV files into `dir`. Each file is
+// replaced completely or not at all. Throws FileError.
 void write_comparison_report(const std::filesystem::path& dir, const Comparison& comparison);
 
 // Prints the comparison's table in aligned columns for a terminal of 100 characters, with long

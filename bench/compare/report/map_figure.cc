@@ -10,7 +10,6 @@
 
 #include "bench/compare/report/map_words.h"
 #include "bench/compare/report/strategy_names.h"
-#include "bench/plots/picture.h"
 #include "bench/plots/text.h"
 
 namespace syncopate::bench {
@@ -80,6 +79,9 @@ std::string title_of(const StrategyMap& map) {
                      count_text(static_cast<int>(map.columns.size()), "cluster"));
 }
 
+// Returns how many letters of this width have room.
+std::size_t letters_in(double room, double width) { return static_cast<std::size_t>(room / width); }
+
 // The sizes of one form of the figure.
 struct Layout {
   double width;
@@ -89,28 +91,23 @@ struct Layout {
   double kind_gap;  // in addition, between the kinds of training
   double cell_height;
   bool is_narrow;
-  double cell_width(std::size_t columns) const {
-    return (width - left) / static_cast<double>(columns) - gap;
-  }
-  double column(std::size_t index, std::size_t columns) const {
-    return left + gap + static_cast<double>(index) * (cell_width(columns) + gap);
-  }
 };
 
-// Returns how many letters of this width have room.
-std::size_t letters_in(double room, double width) { return static_cast<std::size_t>(room / width); }
+Layout layout_of(FigureForm form, std::size_t rows) {
+  if (form == FigureForm::kNarrow) return {358.0, 86.0, 4.0, 3.0, 3.0, 46.0, true};
+  const double cell_height = rows <= 5 ? 64.0 : rows == 6 ? 56.0 : 46.0;
+  return {1120.0, 232.0, 8.0, 4.0, 6.0, cell_height, false};
+}
 
 class MapDrawing {
  public:
-  MapDrawing(const StrategyMap& map, const Layout& layout)
-      : map_(map), layout_(layout), picture_(layout.width, title_of(map), description_of(map)) {
-    hatch_ = picture_.define_hatch(layout.is_narrow ? "hatch-narrow" : "hatch-wide");
-  }
+  MapDrawing(const StrategyMap& map, FigureForm form)
+      : map_(map),
+        layout_(layout_of(form, map.rows().size())),
+        picture_(layout_.width, title_of(map), description_of(map)),
+        hatch_(picture_.define_hatch(layout_.is_narrow ? "hatch-narrow" : "hatch-wide")) {}
 
-  Picture& picture() noexcept { return picture_; }
-  double height() const noexcept { return y_; }
-
-  void draw() {
+  Picture draw() {
     layout_.is_narrow ? draw_narrow_heads() : draw_wide_heads();
     draw_rows();
     if (!layout_.is_narrow) {
@@ -119,12 +116,18 @@ class MapDrawing {
       draw_legend({0.0, y_ + 6.0}, 40.0, 11.0);
       y_ += 44.0;
     }
+    picture_.end_at(y_);
+    return std::move(picture_);
   }
 
  private:
   std::size_t columns() const noexcept { return map_.columns.size(); }
-  double cell_width() const { return layout_.cell_width(columns()); }
-  double x_of(std::size_t column) const { return layout_.column(column, columns()); }
+  double cell_width() const {
+    return (layout_.width - layout_.left) / static_cast<double>(columns()) - layout_.gap;
+  }
+  double x_of(std::size_t column) const {
+    return layout_.left + layout_.gap + static_cast<double>(column) * (cell_width() + layout_.gap);
+  }
 
   void draw_wide_heads() {
     for (std::size_t c = 0; c < columns(); ++c) {
@@ -277,42 +280,8 @@ class MapDrawing {
   double y_ = 0.0;
 };
 
-Layout wide_layout(std::size_t rows) {
-  return {.width = 1120.0,
-          .left = 232.0,
-          .gap = 8.0,
-          .row_gap = 4.0,
-          .kind_gap = 6.0,
-          .cell_height = rows <= 5   ? 64.0
-                         : rows == 6 ? 56.0
-                                     : 46.0,
-          .is_narrow = false};
-}
-
 }  // namespace
 
-std::string wide_map(const StrategyMap& map) {
-  MapDrawing drawing(map, wide_layout(map.rows().size()));
-  drawing.draw();
-  return drawing.picture().element(drawing.height(), "wide");
-}
-
-std::string narrow_map(const StrategyMap& map) {
-  MapDrawing drawing(map, {.width = 358.0,
-                           .left = 86.0,
-                           .gap = 4.0,
-                           .row_gap = 3.0,
-                           .kind_gap = 3.0,
-                           .cell_height = 46.0,
-                           .is_narrow = true});
-  drawing.draw();
-  return drawing.picture().element(drawing.height(), "narrow");
-}
-
-std::string map_picture(const StrategyMap& map) {
-  MapDrawing drawing(map, wide_layout(map.rows().size()));
-  drawing.draw();
-  return drawing.picture().file(drawing.height());
-}
+Picture map_figure(const StrategyMap& map, FigureForm form) { return MapDrawing(map, form).draw(); }
 
 }  // namespace syncopate::bench

@@ -3,17 +3,13 @@
 // apart from it.
 #pragma once
 
-#include <string>
-
 #include "bench/compare/report/strategy_map.h"
+#include "bench/plots/picture.h"
 
 namespace syncopate::bench {
 
-// Returns the <svg> element of a page of 1120 units, with the sentences below the columns.
-std::string wide_map(const StrategyMap& map);
-// Returns the element for a phone, of 358 units; the page shows the sentences as a list.
-std::string narrow_map(const StrategyMap& map);
-// Returns the wide picture as a file of its own, fit for a paper.
-std::string map_picture(const StrategyMap& map);
+// Draws the map for a page of 1120 units, with the sentences below the columns, or for a phone of
+// 358 units; the page then shows the sentences as a list.
+Picture map_figure(const StrategyMap& map, FigureForm form);
 
 }  // namespace syncopate::bench

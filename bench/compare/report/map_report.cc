@@ -12,7 +12,6 @@
 #include "bench/compare/report/outcome_report.h"
 #include "bench/compare/report/strategy_names.h"
 #include "bench/plots/document.h"
-#include "bench/plots/picture.h"
 #include "bench/plots/terminal_table.h"
 #include "bench/plots/text.h"
 
@@ -154,7 +153,8 @@ std::string map_page(const StrategyMap& map, const std::string& command) {
        .verdict = map_verdict(map),
        .accuracy = map_accuracy(map),
        .figure = fmt::format("<figure class=\"map\">\n{}{}</figure>\n<ul class=\"say\">\n{}</ul>\n",
-                             wide_map(map), narrow_map(map), sentences),
+                             map_figure(map, FigureForm::kWide).element("wide"),
+                             map_figure(map, FigureForm::kNarrow).element("narrow"), sentences),
        .below = "<p class=\"next\"><b>Next, your own cluster:</b> <code>syncopate-bench compare "
                 "--clusters &apos;mine{slow-worker=4x,link-rate=1gbit}&apos; --model "
                 "file:net.json</code></p>\n",
@@ -194,7 +194,7 @@ std::string map_csv(const StrategyMap& map) {
 void write_map_report(const std::filesystem::path& dir, const StrategyMap& map,
                       const std::string& command) {
   write_whole(dir / "report.html", map_page(map, command));
-  write_whole(dir / "map.svg", map_picture(map));
+  write_whole(dir / "map.svg", map_figure(map, FigureForm::kWide).file());
   write_whole(dir / "map.csv", map_csv(map));
 }
 

@@ -11,17 +11,17 @@
 #include <utility>
 #include <vector>
 
+#include "bench/compare/report/comparison_plots.h"
 #include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/strategy_names.h"
 #include "bench/plots/axis.h"
-#include "bench/plots/picture.h"
+#include "bench/plots/charts.h"
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
 namespace {
 
-constexpr std::string_view kGrid = "#e6eaee";
 constexpr std::string_view kBar = "#c3cad1";
 constexpr std::string_view kDashed = "4 3";
 
@@ -35,35 +35,10 @@ std::string_view colour_of(const Outcome& outcome, std::size_t row) {
   return state == RowState::kWinner || state == RowState::kTie ? colour::kAnswer : colour::kRest;
 }
 
-std::string finished(const Picture& picture, double height, FigureForm form) {
-  if (form == FigureForm::kFile) return picture.file(height);
-  return picture.element(height, form == FigureForm::kWide ? "wide" : "narrow");
-}
-
-// Returns two to seven round numbers within the limits: 1, 2, 5 times a power of ten, and more
-// between them where the limits are close.
-std::vector<double> logarithmic_ticks(double low, double high) {
-  const std::array<std::vector<double>, 3> steps = {
-      {{1, 2, 5}, {1, 1.5, 2, 3, 5, 7}, {1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8}}};
-  std::vector<double> ticks;
-  for (const std::vector<double>& digits : steps) {
-    ticks.clear();
-    for (int power = -6; power <= 6; ++power) {
-      for (const double digit : digits) {
-        const double tick = digit * std::pow(10.0, power);
-        if (low <= tick && tick <= high) ticks.push_back(tick);
-      }
-    }
-    if (ticks.size() >= 4) break;
-  }
-  return ticks;
-}
-
 class TimeFigure {
  public:
   TimeFigure(const Outcome& outcome, FigureForm form)
       : outcome_(outcome),
-        form_(form),
         is_narrow_(form == FigureForm::kNarrow),
         order_(sorted_rows(outcome)),
         width_(is_narrow_ ? 358.0 : 650.0),
@@ -71,18 +46,23 @@ class TimeFigure {
         row_height_(is_narrow_ ? 58.0 : 60.0),
         picture_(width_, "Seconds to " + target_text(outcome.comparison), description()) {
     best_ = outcome.cells[*outcome.soonest].seconds;
-    low_ = std::numeric_limits<double>::infinity();
-    high_ = 0.0;
+    double low = std::numeric_limits<double>::infinity();
+    double high = 0.0;
+    const auto extend = [&](double seconds) {
+      if (seconds <= 0.0) return;  // has no place on a logarithmic axis
+      low = std::min(low, seconds);
+      high = std::max(high, seconds);
+    };
     for (const std::size_t row : order_) {
       for (const double seconds : outcome.rows[row].reached_seconds) extend(seconds);
       const auto& over = outcome.cells[row].over_best;
       if (over && std::isfinite(over->high)) extend(best_ * over->high);
     }
-    low_ *= 0.9;
-    high_ *= 1.06;
+    axis_ = {"", 0.9 * low, 1.06 * high, Scale::kLogarithmic, {}};
+    axis_.ticks = logarithmic_ticks(axis_.low, axis_.high);
   }
 
-  std::string draw() {
+  Picture draw() {
     const double bottom = top_ + row_height_ * static_cast<double>(order_.size());
     draw_heads();
     draw_grid(bottom);
@@ -92,19 +72,15 @@ class TimeFigure {
                              : "dot: one seed · grey bar: interval; one that touches the dashed "
                                "line is a tie",
                   {.size = 12.0, .fill = colour::kMuted});
-    return finished(picture_, bottom + 46.0, form_);
+    picture_.end_at(bottom + 46.0);
+    return std::move(picture_);
   }
 
  private:
-  void extend(double seconds) {
-    low_ = std::min(low_, seconds);
-    high_ = std::max(high_, seconds);
-  }
   double left() const { return is_narrow_ ? 10.0 : 206.0; }
   double right() const { return width_ - (is_narrow_ ? 10.0 : 138.0); }
   double x_of(double seconds) const {
-    const double place = std::log(seconds / low_) / std::log(high_ / low_);
-    return left() + std::clamp(place, 0.0, 1.0) * (right() - left());
+    return left() + std::clamp(axis_.place(seconds), 0.0, 1.0) * (right() - left());
   }
 
   std::string description() const {
@@ -132,9 +108,11 @@ class TimeFigure {
   }
 
   void draw_grid(double bottom) {
-    for (const double tick : logarithmic_ticks(low_, high_)) {
-      draw_upright(x_of(tick), kGrid, 1.0, "");
-      picture_.text({x_of(tick), bottom + 17.0}, exact_text(tick),
+    const std::vector<std::string> texts = tick_texts(axis_);
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const double x = x_of(axis_.ticks[i]);
+      draw_upright(x, colour::kGrid, 1.0, "");
+      picture_.text({x, bottom + 17.0}, texts[i],
                     {.size = 12.0, .fill = colour::kMuted, .anchor = "middle"});
     }
     draw_upright(x_of(best_), colour::kInk, 1.2, kDashed);
@@ -227,7 +205,6 @@ class TimeFigure {
   }
 
   const Outcome& outcome_;
-  const FigureForm form_;
   const bool is_narrow_;
   const std::vector<std::size_t> order_;
   const double width_;
@@ -235,8 +212,7 @@ class TimeFigure {
   const double row_height_;
   Picture picture_;
   double best_ = 1.0;
-  double low_ = 1.0;
-  double high_ = 1.0;
+  Axis axis_;
 };
 
 // Returns the soonest row of each kind, the soonest first.
@@ -274,133 +250,83 @@ std::optional<double> accuracy_at(const RunResult& run, double seconds, double c
   return std::nullopt;
 }
 
-class AccuracyFigure {
- public:
-  AccuracyFigure(const Outcome& outcome, FigureForm form, double height)
-      : outcome_(outcome),
-        form_(form),
-        is_narrow_(form == FigureForm::kNarrow),
-        best_(best_of_kinds(outcome)),
-        width_(is_narrow_ ? 358.0 : 440.0),
-        height_(height),
-        picture_(width_, "Accuracy while training", "") {
-    double slowest = 0.0;
-    for (const std::size_t row : best_) slowest = std::max(slowest, outcome.cells[row].seconds);
-    double end = 0.0;
-    for (const ComparedVariant& variant : outcome.comparison.variants) {
-      for (const ComparedRun& run : variant.runs) {
-        if (run.is_done() && !run.result->curve.empty()) {
-          end = std::max(end, run.result->curve.back().seconds);
-        }
+// Returns the time until which accuracies are drawn: the slowest of the rows and what follows it,
+// as long as there are evaluations.
+double end_of(const Outcome& outcome, const std::vector<std::size_t>& rows) {
+  double slowest = 0.0;
+  for (const std::size_t row : rows) slowest = std::max(slowest, outcome.cells[row].seconds);
+  double end = 0.0;
+  for (const ComparedVariant& variant : outcome.comparison.variants) {
+    for (const ComparedRun& run : variant.runs) {
+      if (run.is_done() && !run.result->curve.empty()) {
+        end = std::max(end, run.result->curve.back().seconds);
       }
     }
-    end_ = std::min(2.6 * slowest, end);
-    check(end_ > 0.0, "a run that reached the target has an evaluation after its start");
-    const double target = outcome.comparison.target_accuracy.value_or(1.0);
-    lowest_ = std::max(0.0, std::floor((target - 0.25) * 10.0) / 10.0);
   }
+  end = std::min(2.6 * slowest, end);
+  check(end > 0.0, "a run that reached the target has an evaluation after its start");
+  return end;
+}
 
-  std::string draw() {
-    draw_frame();
-    constexpr std::array<std::string_view, 3> kDashes = {"", "7 3", "2 3"};
-    for (std::size_t i = best_.size(); i-- > 0;) draw_curve(best_[i], kDashes.at(i));
-    for (std::size_t i = 0; i < best_.size(); ++i) {
-      const double y = bottom() - 30.0 - 20.0 * static_cast<double>(best_.size() - 1 - i);
-      const double x = left() + (width_ - left()) * 0.4;
-      const std::string_view stroke = colour_of(outcome_, best_[i]);
-      picture_.line({x, y}, {x + 30.0, y}, stroke, 2.4, kDashes.at(i));
-      const VariantSummary& row = outcome_.rows[best_[i]];
-      picture_.text({x + 38.0, y + 4.5},
-                    shortened(is_narrow_ ? short_name(row) : row_name(row), is_narrow_ ? 18 : 22),
-                    {.size = 13.0,
-                     .fill = stroke == colour::kRest ? colour::kInk : stroke,
-                     .is_bold = stroke == colour::kAnswer});
+// Returns the median accuracy of a row's runs in percent, as long as all runs last.
+std::vector<Point> median_points(const Outcome& outcome, std::size_t row, double end) {
+  constexpr int kPoints = 90;
+  const double chance = outcome.comparison.chance ? outcome.comparison.chance->share : 0.0;
+  std::vector<Point> points;
+  for (int i = 0; i <= kPoints; ++i) {
+    const double seconds = end * i / kPoints;
+    std::vector<double> values;
+    for (const ComparedRun& run : outcome.comparison.variants[row].runs) {
+      if (!run.is_done()) continue;
+      const auto accuracy = accuracy_at(*run.result, seconds, chance);
+      if (accuracy) values.push_back(*accuracy);
     }
-    return finished(picture_, height_, form_);
+    if (values.empty() || values.size() < static_cast<std::size_t>(outcome.rows[row].done)) break;
+    points.push_back({seconds, 100.0 * median_of(std::move(values))});
   }
-
- private:
-  double left() const { return 40.0; }
-  double top() const { return is_narrow_ ? 24.0 : 34.0; }
-  double bottom() const { return height_ - (is_narrow_ ? 34.0 : 40.0); }
-  double x_of(double seconds) const { return left() + seconds / end_ * (width_ - left() - 8.0); }
-  double y_of(double accuracy) const {
-    const double place = (std::max(accuracy, lowest_) - lowest_) / (1.0 - lowest_);
-    return bottom() - place * (bottom() - top());
-  }
-
-  void draw_frame() {
-    picture_.text({0.0, 12.0},
-                  fmt::format("{} accuracy, %, best of each kind",
-                              capitalised(std::string(outcome_.comparison.watched_split()))),
-                  {.size = is_narrow_ ? 12.0 : 13.0, .fill = colour::kMuted});
-    if (!is_narrow_) picture_.line({0.0, 24.0}, {width_, 24.0}, colour::kInk, 1.0);
-    for (double accuracy = lowest_; accuracy < 1.001; accuracy += 0.1) {
-      picture_.line({left(), y_of(accuracy)}, {width_ - 8.0, y_of(accuracy)}, kGrid, 1.0);
-      picture_.text({left() - 8.0, y_of(accuracy) + 4.0},
-                    fmt::format("{:.0f}", std::round(100.0 * accuracy)),
-                    {.size = 12.0, .fill = colour::kMuted, .anchor = "end"});
-    }
-    const double target = outcome_.comparison.target_accuracy.value_or(1.0);
-    picture_.line({left(), y_of(target)}, {width_ - 8.0, y_of(target)}, colour::kInk, 1.2, kDashed);
-    picture_.text({width_ - 8.0, y_of(target) + 14.0}, "target " + target_text(outcome_.comparison),
-                  {.size = 12.0, .anchor = "end"});
-    const double step = round_step(end_, 6);
-    for (int i = 0; i * step <= end_; ++i) {
-      const double seconds = i * step;
-      picture_.text({x_of(seconds), bottom() + 17.0}, exact_text(seconds),
-                    {.size = 12.0, .fill = colour::kMuted, .anchor = "middle"});
-    }
-    picture_.text({width_ - 8.0, height_ - 3.0}, "seconds",
-                  {.size = 12.0, .fill = colour::kMuted, .anchor = "end"});
-  }
-
-  void draw_curve(std::size_t row, std::string_view dash) {
-    constexpr int kPoints = 90;
-    const double chance = outcome_.comparison.chance ? outcome_.comparison.chance->share : 0.0;
-    std::vector<Point> points;
-    for (int i = 0; i <= kPoints; ++i) {
-      const double seconds = end_ * i / kPoints;
-      std::vector<double> values;
-      for (const ComparedRun& run : outcome_.comparison.variants[row].runs) {
-        if (!run.is_done()) continue;
-        const auto accuracy = accuracy_at(*run.result, seconds, chance);
-        if (accuracy) values.push_back(*accuracy);
-      }
-      const auto runs = static_cast<std::size_t>(outcome_.rows[row].done);
-      if (values.empty() || values.size() < runs) break;
-      const double value = median_of(std::move(values));
-      if (value > lowest_) points.push_back({x_of(seconds), y_of(value)});
-    }
-    const std::string_view stroke = colour_of(outcome_, row);
-    picture_.curve(points, stroke, stroke == colour::kAnswer ? 2.6 : 2.0, dash);
-    picture_.dot({x_of(outcome_.cells[row].seconds),
-                  y_of(outcome_.comparison.target_accuracy.value_or(1.0))},
-                 4.5, stroke, colour::kPaper);
-  }
-
-  const Outcome& outcome_;
-  const FigureForm form_;
-  const bool is_narrow_;
-  const std::vector<std::size_t> best_;
-  const double width_;
-  const double height_;
-  Picture picture_;
-  double end_ = 1.0;
-  double lowest_ = 0.0;
-};
+  return points;
+}
 
 }  // namespace
 
-std::string time_figure(const Outcome& outcome, FigureForm form) {
-  return outcome.soonest ? TimeFigure(outcome, form).draw() : "";
+Picture time_figure(const Outcome& outcome, FigureForm form) {
+  return TimeFigure(outcome, form).draw();
 }
 
-std::string accuracy_figure(const Outcome& outcome, FigureForm form) {
-  if (!outcome.soonest) return "";
+Picture accuracy_figure(const Outcome& outcome, FigureForm form) {
+  const Comparison& comparison = outcome.comparison;
+  const bool is_narrow = form == FigureForm::kNarrow;
+  const double target = 100.0 * comparison.target_accuracy.value_or(1.0);
+  const std::vector<std::size_t> best = best_of_kinds(outcome);
   constexpr double kRow = 60.0;
-  const double wide = std::max(250.0, 68.0 + kRow * static_cast<double>(outcome.rows.size()));
-  return AccuracyFigure(outcome, form, form == FigureForm::kNarrow ? 178.0 : wide).draw();
+  LineChart chart{
+      .title = "Accuracy while training",
+      .x = linear_axis("seconds", 0.0, end_of(outcome, best), 6, false),
+      .y = accuracy_axis(fmt::format("{} accuracy, %, best of each kind",
+                                     capitalised(std::string(comparison.watched_split()))),
+                         target - kShownPoints),
+      .curves = {},
+      .level = Level{target, "target " + target_text(comparison)},
+      .height = is_narrow ? 178.0
+                          : std::max(250.0, 68.0 + kRow * static_cast<double>(outcome.rows.size())),
+      .is_narrow = is_narrow,
+      .has_legend_inside = true};
+  constexpr std::array<std::string_view, 3> kDashes = {"", "7 3", "2 3"};
+  for (std::size_t i = best.size(); i-- > 0;) {
+    const VariantSummary& row = outcome.rows[best[i]];
+    const std::string_view stroke = colour_of(outcome, best[i]);
+    chart.curves.push_back(
+        {.points = median_points(outcome, best[i], chart.x.high),
+         .stroke = stroke,
+         .width = stroke == colour::kAnswer ? 2.6 : 2.0,
+         .dash = kDashes.at(i),
+         .name = shortened(is_narrow ? short_name(row) : row_name(row), is_narrow ? 18 : 22)});
+    chart.curves.push_back({.points = {{outcome.cells[best[i]].seconds, target}},
+                            .stroke = stroke,
+                            .width = 0.0,
+                            .marker = {.shape = 0, .radius = 4.5}});
+  }
+  return draw(chart);
 }
 
 }  // namespace syncopate::bench

@@ -1,211 +1,272 @@
-// Plots of what workers did: the staleness of their gradients, where their time went, the bytes
-// they sent and received, and the time they spent on communication.
+// Plots of what workers did: their throughput, where their time went, the staleness of their
+// gradients, the bytes they sent and received, and the time they spent on communication.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "bench/compare/report/comparison_plots.h"
 #include "bench/compare/report/statistics.h"
 #include "bench/compare/report/summary.h"
 #include "bench/plots/charts.h"
-#include "bench/plots/figure.h"
 #include "bench/plots/text.h"
 
 namespace syncopate::bench {
 namespace {
 
-// Returns the number of gradients by staleness, over all workers and all runs that are done. The
-// count of a range of stalenesses is spread evenly over the range.
-std::vector<std::int64_t> staleness_counts_of(const ComparedVariant& variant) {
-  constexpr std::uint64_t kLongest = 1U << 16;  // counted together with all that is longer
+// Returns the label with N instead of the number of workers: variants that differ only in this
+// number share a line of the throughput plot.
+std::string family_of(const ComparedVariant& variant) {
+  std::string name = variant.label;
+  for (const char* noun : {" workers", " worker"}) {
+    const std::string words = fmt::format("{}{}", variant.workers, noun);
+    const std::size_t at = name.find(words);
+    if (at == std::string::npos) continue;
+    const bool is_whole = at == 0 || std::isdigit(static_cast<unsigned char>(name[at - 1])) == 0;
+    if (is_whole) return name.replace(at, words.size(), "N workers");
+  }
+  return name;
+}
+
+// Makes an axis with a tick at each number of workers if they are far enough apart to be read.
+Axis axis_of_workers(const std::set<int>& counts) {
+  const double most = *counts.rbegin();
+  Axis axis = fitting_axis(
+      kRoomForX, [&](int most_ticks) { return counting_axis("workers", 0.0, most, most_ticks); });
+  double before = 0.0;
+  for (const int count : counts) {
+    if (kRoomForX * (count - before) / most <
+        10.0 + text_width(fmt::format("{}", count), kTickSize)) {
+      return axis;
+    }
+    before = count;
+  }
+  axis.ticks.assign(counts.begin(), counts.end());
+  return axis;
+}
+
+// Returns, for each family of variants, the line through its mean throughputs and, where there are
+// several runs, a dot for each.
+std::vector<Curve> throughput_curves(const Comparison& comparison, const Rows& rows) {
+  std::map<std::string, std::size_t> numbers;  // of the families' lines
+  std::vector<Curve> means;
+  std::vector<Curve> dots;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!rows[i].samples_per_second) continue;
+    const std::string name = family_of(comparison.variants[i]);
+    const auto [family, is_new] = numbers.emplace(name, means.size());
+    if (is_new) {
+      means.push_back(series_curve(i, name));
+      dots.push_back(series_curve(i, ""));
+      dots.back().width = 0.0;
+      dots.back().marker.radius = 1.8;
+    }
+    const auto workers = static_cast<double>(rows[i].workers);
+    means[family->second].points.push_back({workers, rows[i].samples_per_second->mean});
+    for (const double value : rows[i].samples_per_second->values) {
+      dots[family->second].points.push_back({workers, value});
+    }
+  }
+  for (Curve& curve : means) std::ranges::sort(curve.points, {}, &Point::x);
+  std::ranges::move(means, std::back_inserter(dots));
+  return dots;
+}
+
+NamedPlot throughput_lines(const Rows& rows, std::vector<Curve> curves) {
+  const auto base = std::ranges::find_if(
+      rows, [](const VariantSummary& row) { return row.samples_per_second.has_value(); });
+  const double per_worker = base->samples_per_second->mean / base->workers;
+  std::set<int> counts;
+  for (const VariantSummary& row : rows) {
+    if (row.samples_per_second) counts.insert(row.workers);
+  }
+  const double widest = *counts.rbegin();
+  double most = per_worker * widest;
+  for (const Curve& curve : curves) {
+    for (const Point& point : curve.points) {
+      if (std::isfinite(point.y)) most = std::max(most, point.y);
+    }
+  }
+  curves.insert(curves.begin(), {.points = {{0.0, 0.0}, {widest, per_worker * widest}},
+                                 .width = 1.0,
+                                 .dash = "5 4",
+                                 .name = "proportional to the workers, from " + base->name});
+  LineChart chart{.title = "Throughput against workers",
+                  .x = axis_of_workers(counts),
+                  .y = linear_axis("Throughput (samples/s)", 0.0, most, 6, true),
+                  .curves = std::move(curves)};
+  return {"throughput", chart.title, draw(chart)};
+}
+
+// Plots samples per second as bars, for variants that each have one number of workers.
+NamedPlot throughput_bars(const Rows& rows) {
+  BarChart chart{
+      .title = "Throughput", .axis_title = "Throughput (samples/s)", .rows = {}, .legend = {}};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!rows[i].samples_per_second) continue;
+    const Sample& speed = *rows[i].samples_per_second;
+    chart.rows.push_back({.label = rows[i].name,
+                          .segments = {{speed.mean, series_curve(i, "").stroke}},
+                          .deviation = speed.deviation,
+                          .note = short_text(speed.mean)});
+    if (speed.values.size() < 2) continue;
+    chart.rows.back().dots = speed.values;
+    chart.key = "bar: mean · whiskers: ± one standard deviation · dot: one seed";
+  }
+  return {"throughput", chart.title, draw(chart)};
+}
+
+std::optional<NamedPlot> throughput_plot(const Comparison& comparison) {
+  const Rows rows = summarise(comparison);
+  std::vector<Curve> curves = throughput_curves(comparison, rows);
+  if (curves.empty()) return std::nullopt;
+  const bool has_lines = std::ranges::any_of(
+      curves, [](const Curve& curve) { return curve.width > 0.0 && curve.points.size() > 1; });
+  return has_lines ? throughput_lines(rows, std::move(curves)) : throughput_bars(rows);
+}
+
+// The parts of a worker's time, in stacking order.
+constexpr std::size_t kParts = 5;
+constexpr std::array<std::string_view, kParts> kPartNames = {
+    "compute", "exposed communication", "waiting for workers", "waiting for input", "other"};
+constexpr std::array<std::string_view, kParts> kPartFills = {
+    colour::kGreen, colour::kRed, colour::kOrange, colour::kSky, "#b4b4b4"};
+
+// Returns the shares of the parts in percent.
+std::array<double, kParts> shares_of(const WorkerMetrics& times) {
+  std::array<double, kParts> shares = {times.compute_seconds, times.communication_exposed_seconds,
+                                       times.peers_wait_seconds.value_or(0.0),
+                                       times.input_wait_seconds};
+  double known = 0.0;
+  for (const double seconds : shares) known += seconds;
+  shares.back() = std::max(0.0, times.seconds - known);
+  for (double& share : shares) share *= 100.0 / std::max(times.seconds, known);
+  return shares;
+}
+
+// Returns the metrics of each worker of every finished run.
+std::vector<WorkerMetrics> workers_of(const ComparedVariant& variant) {
+  std::vector<WorkerMetrics> workers;
+  for (const ComparedRun& run : variant.runs) {
+    if (!run.is_done()) continue;
+    for (const WorkerMetrics& times : run.result->times) workers.push_back(times);
+  }
+  return workers;
+}
+
+std::optional<NamedPlot> parts_plot(const Comparison& comparison) {
+  BarChart chart{.title = "Where the workers' time went",
+                 .axis_title = "Share of a worker's time in steps, mean of the workers (%)",
+                 .rows = {},
+                 .legend = {}};
+  bool knows_peers = true;
+  const Rows rows = summarise(comparison);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::vector<WorkerMetrics> workers = workers_of(comparison.variants[i]);
+    std::erase_if(workers, [](const WorkerMetrics& times) {
+      return !std::isfinite(times.seconds) || times.seconds <= 0.0;
+    });
+    if (workers.empty()) continue;
+    BarRow row{.label = rows[i].name, .segments = {}};
+    for (std::size_t part = 0; part < kParts; ++part) {
+      double share = 0.0;
+      for (const WorkerMetrics& times : workers) share += shares_of(times)[part];
+      share /= static_cast<double>(workers.size());
+      row.segments.push_back({share, kPartFills[part],
+                              fmt::format("{}: {} %", kPartNames[part], decimal_text(share, 1))});
+    }
+    chart.rows.push_back(std::move(row));
+    knows_peers = knows_peers && (rows[i].workers < 2 || workers.front().peers_wait_seconds);
+  }
+  if (chart.rows.empty()) return std::nullopt;
+  for (std::size_t part = 0; part < kParts; ++part) {
+    chart.legend.push_back({kPartFills[part], std::string(kPartNames[part])});
+  }
+  return NamedPlot{"worker-time", chart.title, draw(chart),
+                   std::string("Communication is exposed while the worker waits for it. Where CPUs "
+                               "are shared, each part includes waiting for a CPU.") +
+                       (knows_peers ? ""
+                                    : " Where waiting for workers is missing, it was measured "
+                                      "as part of communication.")};
+}
+
+// Returns the staleness of all workers and all runs that are done.
+ps::StalenessHistogram staleness_of(const ComparedVariant& variant) {
   ps::StalenessHistogram all;
   for (const ComparedRun& run : variant.runs) {
     if (!run.is_done()) continue;
     for (const WorkerStaleness& worker : run.result->summary.staleness) all.merge(worker.histogram);
   }
-  std::vector<std::int64_t> counts;
-  for (std::size_t range = 0; range < all.counts().size(); ++range) {
-    const std::uint64_t begin = std::min(ps::StalenessHistogram::least_of(range), kLongest);
-    const std::uint64_t end =
-        std::min({ps::StalenessHistogram::least_of(range + 1), all.max() + 1, kLongest});
-    const auto width = std::max<std::size_t>(end, begin + 1) - begin;
-    counts.resize(std::max(counts.size(), begin + width));
-    std::int64_t left = all.counts()[range];
-    for (std::size_t i = 0; i < width; ++i) {
-      const std::int64_t part = left / static_cast<std::int64_t>(width - i);
-      counts[begin + i] += part;
-      left -= part;
+  return all;
+}
+
+// Returns the largest staleness of this share of the gradients.
+double staleness_percentile(const ps::StalenessHistogram& all, double share) {
+  const auto range = static_cast<std::size_t>(percentile_of_counts(all.counts(), share));
+  return static_cast<double>(std::min(ps::StalenessHistogram::least_of(range + 1) - 1, all.max()));
+}
+
+std::optional<NamedPlot> staleness_plot(const Comparison& comparison) {
+  LineChart chart{.title = "Staleness of gradients", .x = {}, .y = {}, .curves = {}};
+  double widest = 1.0;
+  double most = 0.0;
+  const Rows rows = summarise(comparison);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const ps::StalenessHistogram all = staleness_of(comparison.variants[i]);
+    if (all.count() == 0) continue;
+    Curve curve =
+        series_curve(i, fmt::format("{}: median {:.0f}, largest {}", shortened(rows[i].name, 32),
+                                    staleness_percentile(all, 0.5), all.max()));
+    for (std::size_t range = 0; range < all.counts().size(); ++range) {
+      const auto begin = static_cast<double>(ps::StalenessHistogram::least_of(range));
+      const auto end = static_cast<double>(ps::StalenessHistogram::least_of(range + 1));
+      const double share = 100.0 * static_cast<double>(all.counts()[range]) /
+                           static_cast<double>(all.count()) / (end - begin);
+      curve.points.push_back({(begin + end - 1.0) / 2.0, share});
+      most = std::max(most, share);
     }
+    // One rare large value would squeeze all others.
+    widest = std::max(widest, staleness_percentile(all, 0.999));
+    chart.curves.push_back(std::move(curve));
   }
-  return counts;
-}
-
-std::string staleness_caption(const std::vector<std::int64_t>& counts, std::size_t shown) {
-  const auto at = [&](double share) { return percentile_of_counts(counts, share); };
-  std::string text =
-      fmt::format("median {}, 95th percentile {}, largest {}", at(0.5), at(0.95), at(1.0));
-  std::int64_t beyond = 0;
-  for (std::size_t t = shown; t < counts.size(); ++t) beyond += counts[t];
-  if (beyond > 0) text += fmt::format("; {} beyond {}", beyond, shown - 1);
-  return text;
-}
-
-std::int64_t total_of(const std::vector<std::int64_t>& counts) {
-  std::int64_t total = 0;
-  for (const std::int64_t count : counts) total += count;
-  return total;
-}
-
-// Returns the percentage of gradients in each bar of `width` staleness values.
-std::vector<double> shares_of(const std::vector<std::int64_t>& counts, std::size_t shown,
-                              std::size_t width) {
-  std::vector<double> shares((shown + width - 1) / width, 0.0);
-  const auto total = static_cast<double>(total_of(counts));
-  for (std::size_t t = 0; t < std::min(shown, counts.size()); ++t) {
-    shares[t / width] += 100.0 * static_cast<double>(counts[t]) / total;
+  if (chart.curves.empty()) return std::nullopt;
+  for (Curve& curve : chart.curves) {
+    std::erase_if(curve.points, [&](const Point& point) { return point.x > widest; });
   }
-  return shares;
-}
-
-struct Histogram {
-  std::size_t series;
-  std::string name;
-  std::vector<std::int64_t> counts;
-};
-
-// The horizontal scale that all panels of a plot share, so that they can be compared.
-struct HistogramScale {
-  std::size_t shown = 1;  // staleness 0 .. shown - 1 is drawn
-  std::size_t width = 1;  // staleness values per bar
-};
-
-HistogramScale scale_of(const std::vector<Histogram>& histograms) {
-  constexpr std::size_t kMostBars = 50;
-  HistogramScale scale;
-  for (const Histogram& one : histograms) {
-    // The top 0.1 % of staleness is left out: one rare large value would squeeze all others.
-    const auto reach = static_cast<std::size_t>(percentile_of_counts(one.counts, 0.999)) + 1;
-    scale.shown = std::max(scale.shown, reach);
-  }
-  scale.width = (scale.shown + kMostBars - 1) / kMostBars;
-  scale.shown = scale.width * ((scale.shown + scale.width - 1) / scale.width);
-  return scale;
-}
-
-std::string draw_histogram(const Histogram& one, const HistogramScale& scale) {
-  constexpr double kHeight = 190.0;
-  Svg svg(kPanelWidth, kHeight, "Staleness of gradients, " + one.name);
-  const Axis x = fitting_axis(kPanelWidth - 70.0, [&](int most) {
-    return counting_axis("staleness (versions)", -0.5, static_cast<double>(scale.shown) - 0.5,
-                         most);
+  chart.x = fitting_axis(kRoomForX, [&](int most_ticks) {
+    return counting_axis("staleness (versions)", 0.0, widest, most_ticks);
   });
-  const std::vector<double> shares = shares_of(one.counts, scale.shown, scale.width);
-  const double most = *std::max_element(shares.begin(), shares.end());
-  const PlotFrame frame(svg, kPanelWidth, kHeight, x,
-                        linear_axis("gradients (%)", 0.0, most, 4, true));
-  for (std::size_t i = 0; i < shares.size(); ++i) {
-    if (shares[i] <= 0.0) continue;
-    const double from = static_cast<double>(i * scale.width) - 0.5;
-    const Point corner = frame.at(from, shares[i]);
-    const Point end = frame.at(from + static_cast<double>(scale.width), 0.0);
-    const double gap = end.x - corner.x > 4.0 ? 1.0 : 0.0;
-    svg.rectangle({corner.x + gap / 2, corner.y}, end.x - corner.x - gap, end.y - corner.y,
-                  series_classes(one.series) + " bar",
-                  fmt::format("staleness {}: {} % of gradients", i * scale.width,
-                              decimal_text(shares[i], 2)));
-  }
-  return svg.finish();
+  chart.y = linear_axis("Share of the gradients (%)", 0.0, most, 5, true);
+  return NamedPlot{"staleness", chart.title, draw(chart),
+                   "The version that a gradient was applied to minus the version that it was "
+                   "computed from, for each bucket of a gradient, over all workers and seeds. "
+                   "Synchronous variants have no staleness."};
 }
 
-// The parts of a worker's time, in stacking order.
-enum Part : std::size_t { kCompute, kCommunication, kPeers, kInput, kOther, kParts };
-
-// Where one worker's time went: seconds of each part, summed over the runs of a variant.
-struct WorkerParts {
-  std::array<double, kParts> seconds{};
-  double total = 0.0;
-  bool knows_peers = true;
+// Values of two quantities to compare, over workers or runs; both are empty or both are not.
+struct Pair {
+  std::vector<double> first;
+  std::vector<double> second;
 };
 
-std::map<int, WorkerParts> parts_of(const ComparedVariant& variant) {
-  std::map<int, WorkerParts> workers;
-  for (const ComparedRun& run : variant.runs) {
-    if (!run.is_done()) continue;
-    for (const WorkerMetrics& times : run.result->times) {
-      if (!std::isfinite(times.seconds) || times.seconds <= 0.0) continue;
-      WorkerParts& parts = workers[times.worker];
-      parts.seconds[kCompute] += times.compute_seconds;
-      parts.seconds[kCommunication] += times.communication_exposed_seconds;
-      parts.seconds[kPeers] += times.peers_wait_seconds.value_or(0.0);
-      parts.seconds[kInput] += times.input_wait_seconds;
-      parts.total += times.seconds;
-      parts.knows_peers = parts.knows_peers && times.peers_wait_seconds;
-    }
+Pair megabytes_of(const ComparedVariant& variant) {
+  Pair found;
+  for (const WorkerMetrics& times : workers_of(variant)) {
+    if (!times.bytes_sent || !times.bytes_received) continue;
+    found.first.push_back(1e-6 * static_cast<double>(*times.bytes_sent));
+    found.second.push_back(1e-6 * static_cast<double>(*times.bytes_received));
   }
-  for (auto& [worker, parts] : workers) {
-    double known = 0.0;
-    for (const double seconds : parts.seconds) known += seconds;
-    parts.seconds[kOther] = std::max(0.0, parts.total - known);
-    parts.total = std::max(parts.total, known);
-  }
-  return workers;
+  return found;
 }
 
-StackedChart time_chart(const std::string& name, const std::map<int, WorkerParts>& workers) {
-  StackedChart chart{.title = "Where the time went, " + name,
-                     .label_title = "worker",
-                     .axis_title = "share of time (%)",
-                     .part_names = {"compute", "exposed communication", "waiting for workers",
-                                    "waiting for input", "other"},
-                     .part_classes = {"p0", "p1", "p2", "p3", "p4"},
-                     .rows = {}};
-  for (const auto& [worker, parts] : workers) {
-    StackedRow row{.label = fmt::format("{}", worker), .shares = {}};
-    for (const double seconds : parts.seconds) row.shares.push_back(seconds / parts.total);
-    chart.rows.push_back(std::move(row));
-  }
-  return chart;
-}
-
-constexpr double kMegabyte = 1e6;
-constexpr double kMilliseconds = 1e3;
-
-// Returns amount(metrics) for each worker of every finished run, without unknown values.
-template <typename Amount>
-std::vector<double> over_workers(const ComparedVariant& variant, Amount amount) {
-  std::vector<double> values;
-  for (const ComparedRun& run : variant.runs) {
-    if (!run.is_done()) continue;
-    for (const WorkerMetrics& times : run.result->times) {
-      const std::optional<double> value = amount(times);
-      if (value && std::isfinite(*value)) values.push_back(*value);
-    }
-  }
-  return values;
-}
-
-Bar mean_bar(const std::vector<double>& values, const std::string& classes) {
-  const double value = mean(values);
-  return {
-      .value = value, .deviation = {}, .dots = {}, .note = short_text(value), .classes = classes};
-}
-
-std::optional<double> megabytes(const std::optional<std::int64_t>& bytes) {
-  return bytes ? std::optional(static_cast<double>(*bytes) / kMegabyte) : std::nullopt;
-}
-
-// The communication time of a worker in milliseconds per step. Each finished run that has both a
-// predicted and a measured time adds one element to each vector.
-struct Communication {
-  std::vector<double> predicted;
-  std::vector<double> measured;
-};
-
-Communication communication_of(const ComparedVariant& variant) {
-  Communication found;
+// The communication time of a worker in milliseconds per step, predicted and measured, for each
+// finished run that has both.
+Pair communication_of(const ComparedVariant& variant) {
+  Pair found;
   for (const ComparedRun& run : variant.runs) {
     if (!run.is_done() || !run.result->predicted_communication_seconds) continue;
     double seconds = 0.0;
@@ -215,109 +276,65 @@ Communication communication_of(const ComparedVariant& variant) {
       steps += times.steps;
     }
     if (steps == 0 || !std::isfinite(seconds)) continue;
-    found.predicted.push_back(kMilliseconds * *run.result->predicted_communication_seconds);
-    found.measured.push_back(kMilliseconds * seconds / static_cast<double>(steps));
+    found.first.push_back(1e3 * *run.result->predicted_communication_seconds);
+    found.second.push_back(1e3 * seconds / static_cast<double>(steps));
   }
   return found;
 }
 
+// Returns the chart with two bars for each variant that has values.
+BarChart with_pairs(BarChart chart, const Comparison& comparison,
+                    Pair (*pair_of)(const ComparedVariant&)) {
+  const auto row_of = [](const std::string& label, const std::vector<double>& values,
+                         std::string_view fill) {
+    const double value = mean(values);
+    return BarRow{.label = label, .segments = {{value, fill}}, .note = short_text(value)};
+  };
+  const Rows rows = summarise(comparison);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Pair pair = pair_of(comparison.variants[i]);
+    if (pair.first.empty()) continue;
+    chart.rows.push_back(row_of(rows[i].name, pair.first, chart.legend[0].fill));
+    chart.rows.push_back(row_of("", pair.second, chart.legend[1].fill));
+  }
+  return chart;
+}
+
 }  // namespace
 
-std::string staleness_plots(const Comparison& comparison) {
-  const std::vector<VariantSummary> rows = summarise(comparison);
-  std::vector<Histogram> histograms;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::vector<std::int64_t> counts = staleness_counts_of(comparison.variants[i]);
-    if (total_of(counts) > 0) histograms.push_back({i, rows[i].name, std::move(counts)});
+std::vector<NamedPlot> time_plots(const Comparison& comparison) {
+  std::vector<NamedPlot> plots;
+  for (auto* make : {throughput_plot, parts_plot, staleness_plot}) {
+    auto plot = make(comparison);
+    if (plot) plots.push_back(std::move(*plot));
   }
-  if (histograms.empty()) return "";
-  const HistogramScale scale = scale_of(histograms);
-  std::vector<Panel> panels;
-  for (const Histogram& one : histograms) {
-    panels.push_back(
-        {one.name, draw_histogram(one, scale), staleness_caption(one.counts, scale.shown)});
-  }
-  std::string caption =
-      "The version that a gradient was applied to minus the version that it was computed from, for "
-      "each bucket of a gradient, over all workers and seeds. Synchronous variants have no "
-      "staleness. Panels share the horizontal "
-      "scale, but not the vertical one.";
-  if (scale.width > 1) caption += fmt::format(" A bar covers {} versions.", scale.width);
-  return panels_html(
-      {"Staleness", "", {{box_swatch("ink bar"), "share of all buckets of gradients"}}, caption},
-      panels);
+  return plots;
 }
 
-std::string time_plots(const Comparison& comparison) {
-  const std::vector<VariantSummary> rows = summarise(comparison);
-  std::vector<Panel> panels;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const std::map<int, WorkerParts> workers = parts_of(comparison.variants[i]);
-    if (workers.empty()) continue;
-    const bool knows_peers =
-        std::ranges::all_of(workers, [](const auto& worker) { return worker.second.knows_peers; });
-    panels.push_back({rows[i].name, draw(time_chart(rows[i].name, workers)),
-                      knows_peers || workers.size() < 2
-                          ? ""
-                          : "Waiting for workers was measured as part of communication."});
+std::vector<NamedPlot> communication_plots(const Comparison& comparison) {
+  const BarChart bytes =
+      with_pairs({.title = "Bytes per worker",
+                  .axis_title = "Megabytes (10⁶ bytes) of a run, mean of workers and seeds",
+                  .rows = {},
+                  .legend = {{colour::kBlue, "sent"}, {colour::kOrange, "received"}}},
+                 comparison, megabytes_of);
+  const BarChart times = with_pairs({.title = "Communication of a step: predicted and measured",
+                                     .axis_title = "Communication time per step (ms)",
+                                     .rows = {},
+                                     .legend = {{colour::kGrey, "predicted from the link"},
+                                                {colour::kRed, "measured: wait time of a worker"}}},
+                                    comparison, communication_of);
+  std::vector<NamedPlot> plots;
+  if (!bytes.rows.empty()) {
+    plots.push_back(
+        {"bytes", bytes.title, draw(bytes), "Variants that did not count bytes are left out."});
   }
-  if (panels.empty()) return "";
-  return panels_html({"Where each worker's time went",
-                      "",
-                      {{box_swatch("p0"), "compute"},
-                       {box_swatch("p1"), "exposed communication"},
-                       {box_swatch("p2"), "waiting for workers"},
-                       {box_swatch("p3"), "waiting for input"},
-                       {box_swatch("p4"), "other"}},
-                      "Share of a worker's time in steps, over all seeds. Communication is exposed "
-                      "while the worker waits for it. Where CPUs are shared, each part includes "
-                      "waiting for a CPU. Other is what is left of a step."},
-                     panels);
-}
-
-std::string bytes_plot(const Comparison& comparison) {
-  const std::vector<VariantSummary> rows = summarise(comparison);
-  BarChart chart{.title = "Bytes per worker",
-                 .axis_title = "megabytes per worker (MB, 10⁶ bytes)",
-                 .groups = {}};
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const ComparedVariant& variant = comparison.variants[i];
-    const auto sent = over_workers(
-        variant, [](const WorkerMetrics& times) { return megabytes(times.bytes_sent); });
-    const auto received = over_workers(
-        variant, [](const WorkerMetrics& times) { return megabytes(times.bytes_received); });
-    if (sent.empty() || received.empty()) continue;
-    chart.groups.push_back(
-        {rows[i].name, {mean_bar(sent, "s0 bar"), mean_bar(received, "s4 bar")}});
+  if (!times.rows.empty()) {
+    plots.push_back({"communication", times.title, draw(times),
+                     "The measured time is shorter where communication overlaps with computation, "
+                     "and longer where it includes waiting for other workers."});
   }
-  if (chart.groups.empty()) return "";
-  return figure_html(
-      {chart.title,
-       draw(chart),
-       {{box_swatch("s0 bar"), "sent"}, {box_swatch("s4 bar"), "received"}},
-       "Over the whole run, mean over workers and seeds. Variants that did not count "
-       "bytes are left out."});
-}
-
-std::string prediction_plot(const Comparison& comparison) {
-  const std::vector<VariantSummary> rows = summarise(comparison);
-  BarChart chart{.title = "Communication of a step: predicted and measured",
-                 .axis_title = "time per step (ms)",
-                 .groups = {}};
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Communication found = communication_of(comparison.variants[i]);
-    if (found.measured.empty()) continue;
-    chart.groups.push_back(
-        {rows[i].name, {mean_bar(found.predicted, "s6 bar"), mean_bar(found.measured, "s1 bar")}});
-  }
-  if (chart.groups.empty()) return "";
-  return figure_html(
-      {chart.title,
-       draw(chart),
-       {{box_swatch("s6 bar"), "predicted from the link"},
-        {box_swatch("s1 bar"), "measured: wait time of a worker"}},
-       "The measured time is shorter where communication overlaps with computation, and longer "
-       "where it includes waiting for other workers."});
+  return plots;
 }
 
 }  // namespace syncopate::bench

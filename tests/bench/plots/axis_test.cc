@@ -10,7 +10,7 @@ using Texts = std::vector<std::string>;
 TEST(LinearAxis, MarksRoundNumbers) {
   EXPECT_EQ(tick_texts(linear_axis("", 0.0, 180'000.0, 4, false)),
             (Texts{"0", "50,000", "100,000", "150,000"}));
-  EXPECT_EQ(tick_texts(linear_axis("", 0.0, 0.7, 5, false)), (Texts{"0.0", "0.2", "0.4", "0.6"}));
+  EXPECT_EQ(tick_texts(linear_axis("", 0.0, 0.7, 5, false)), (Texts{"0", "0.2", "0.4", "0.6"}));
 }
 
 TEST(LinearAxis, ExtendsToTicks) {
@@ -36,7 +36,6 @@ TEST(LinearAxis, OfValuesThatDifferByRoundingIsThatOfOneValue) {
     EXPECT_GT(axis.high, 0.105);
   }
   EXPECT_LE(logarithmic_axis("", mean, 0.1).ticks.size(), 8U);
-  EXPECT_LE(percent_axis("", 100 * mean, 10.0).ticks.size(), 8U);
   EXPECT_LE(counting_axis("", 1e17, 1e17 + 16.0, 7).ticks.size(), 8U);
 }
 
@@ -67,16 +66,11 @@ TEST(LogarithmicAxis, IsLinearIfTheRangeIsSmall) {
   EXPECT_EQ(logarithmic_axis("", 0.0, 2.0).scale, Scale::kLinear);
 }
 
-TEST(PercentAxis, StretchesTowardsOneHundred) {
-  const Axis axis = percent_axis("", 12.0, 97.3);
-  EXPECT_EQ(tick_texts(axis), (Texts{"0", "50", "80", "90", "95", "98"}));
-  EXPECT_NEAR(axis.place(50.0) - axis.place(0.0), axis.place(95.0) - axis.place(90.0), 1e-12);
-}
-
-TEST(PercentAxis, AcceptsOneHundred) {
-  const Axis axis = percent_axis("", 10.0, 100.0);
-  EXPECT_LE(axis.place(100.0), 1.0 + 1e-12);
-  EXPECT_EQ(percent_axis("", 98.0, 99.0).scale, Scale::kLinear);
+TEST(LogarithmicTicks, AreMoreWhereTheLimitsAreClose) {
+  using Ticks = std::vector<double>;
+  EXPECT_EQ(logarithmic_ticks(0.9, 11.0), (Ticks{1, 2, 5, 10}));
+  EXPECT_EQ(logarithmic_ticks(1.2, 5.5), (Ticks{1.5, 2, 3, 5}));
+  EXPECT_EQ(logarithmic_ticks(1.1, 2.2), (Ticks{1.2, 1.5, 2}));
 }
 
 TEST(CountingAxis, MarksWholeNumbersOnly) {

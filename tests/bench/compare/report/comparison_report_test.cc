@@ -1,5 +1,6 @@
 #include "bench/compare/report/comparison_report.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -7,9 +8,11 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <regex>
 #include <sstream>
 
+#include "bench/compare/report/comparison_plots.h"
 #include "models/base/errors.h"
 #include "tests/bench/compare/report/made_up.h"
 
@@ -74,12 +77,6 @@ std::vector<std::string> all_between(const std::string& html, const std::string&
   return found;
 }
 
-// The title of an axis needs a unit in parentheses, unless the axis counts samples or workers.
-bool names_its_unit(const std::string& title) {
-  return title == "samples trained" || title == "worker" || title == "workers" ||
-         (title.ends_with(")") && title.find('(') != std::string::npos);
-}
-
 std::size_t count_of(const std::string& text, const std::string& words) {
   std::size_t count = 0;
   for (std::size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) {
@@ -96,10 +93,12 @@ TEST(Page, HasEveryPlot) {
   const std::string html = html_page(with_everything({"mirrored", kMarkup}));
   for (const char* title :
        {"Test accuracy against samples", "Test accuracy against time", "Test loss against samples",
-        "Test loss against time", "Time to 95 % test accuracy", ">Throughput<", "Staleness",
-        "time went", "Bytes per worker", "predicted and measured"}) {
-    EXPECT_NE(html.find(title), std::string::npos) << title;
+        "Test loss against time", "Throughput", "Where the workers&#39; time went",
+        "Staleness of gradients", "Bytes per worker",
+        "Communication of a step: predicted and measured"}) {
+    EXPECT_EQ(count_of(html, fmt::format("<figcaption>{}</figcaption>", title)), 1U) << title;
   }
+  EXPECT_EQ(count_of(html, "class=\"plot\""), 9U);
 }
 
 TEST(Page, NamesTheSplitThatDecidesWhenTheTargetIsReached) {
@@ -107,40 +106,80 @@ TEST(Page, NamesTheSplitThatDecidesWhenTheTargetIsReached) {
   comparison.chance = Chance{.classes = 4, .test_samples = 256, .validation_samples = 64};
   const std::string html = html_page(comparison);
   for (const char* text :
-       {"Validation loss against time", "Time to 95 % validation accuracy",
+       {"Validation loss against time", "Validation accuracy, %, best of each kind",
         "Times to the target are on the validation set, and the final accuracy is on the test "
         "set of 256 samples"}) {
     EXPECT_NE(html.find(text), std::string::npos) << text;
   }
 }
 
-TEST(Page, GivesEveryPlotTitlesOfItsAxesWithUnits) {
-  const auto plots = all_between(html_page(with_everything({"mirrored", kMarkup})),
-                                 "<svg class=\"plot\"", "</svg>");
-  // The page has ten plots: four curves, target, throughput, staleness, times, bytes and
-  // prediction.
-  ASSERT_EQ(plots.size(), 10U);
-  for (const std::string& plot : plots) {
-    EXPECT_EQ(flaw_in_xml(plot), "");
-    const std::string opening = "class=\"title\">";
-    const auto titles = all_between(plot, opening, "<");
-    EXPECT_FALSE(titles.empty()) << plot;
-    for (const std::string& title : titles) {
-      const std::string words = title.substr(opening.size(), title.size() - opening.size() - 1);
-      EXPECT_TRUE(names_its_unit(words)) << words;
+std::map<std::string, std::string> plots_by_name(const Comparison& comparison) {
+  std::map<std::string, std::string> plots;
+  for (auto* make : {learning_plots, time_plots, communication_plots}) {
+    for (const NamedPlot& plot : make(comparison)) plots[plot.name] = plot.picture.file();
+  }
+  return plots;
+}
+
+TEST(Plots, HaveTitlesOfTheirAxesWithUnits) {
+  const auto plots = plots_by_name(with_everything({"mirrored", kMarkup}));
+  const std::map<std::string, std::vector<std::string>> titles = {
+      {"accuracy-samples", {"Test accuracy (%)", "samples trained"}},
+      {"accuracy-seconds", {"Test accuracy (%)", "training time (s)"}},
+      {"loss-samples", {"Test loss (nats per sample)", "samples trained"}},
+      {"loss-seconds", {"Test loss (nats per sample)", "training time (s)"}},
+      {"throughput", {"Throughput (samples/s)"}},
+      {"worker-time", {"Share of a worker&#39;s time in steps, mean of the workers (%)"}},
+      {"staleness", {"Share of the gradients (%)", "staleness (versions)"}},
+      {"bytes", {"Megabytes (10⁶ bytes) of a run, mean of workers and seeds"}},
+      {"communication", {"Communication time per step (ms)"}}};
+  ASSERT_EQ(plots.size(), titles.size());
+  for (const auto& [name, texts] : titles) {
+    for (const std::string& text : texts) {
+      EXPECT_EQ(count_of(plots.at(name), ">" + text + "</text>"), 1U) << name << ": " << text;
     }
   }
 }
 
-TEST(Page, GivesEveryPlotALegend) {
-  const std::string html = html_page(with_everything({"mirrored", kMarkup}));
-  for (const std::string& figure : all_between(html, "<div class=\"grid\">", "</div>")) {
-    EXPECT_EQ(count_of(figure, "<figure>"), count_of(figure, "<ul class=\"legend\">"));
+TEST(Plots, NameTheirVariantsAndParts) {
+  auto plots = plots_by_name(with_everything({"mirrored", "async"}));
+  for (const char* name :
+       {"accuracy-samples", "accuracy-seconds", "loss-samples", "loss-seconds", "throughput"}) {
+    for (const char* text : {">mirrored</text>", ">async</text>"}) {
+      EXPECT_EQ(count_of(plots[name], text), 1U) << name << text;
+    }
   }
-  // All panels in one section of the report share one legend.
-  for (const std::string& panels : all_between(html, "<section class=\"panels\">", "</section>")) {
-    EXPECT_EQ(count_of(panels, "<ul class=\"legend\">"), 1U);
+  for (const char* text : {">async</text>", ">compute</text>", ">exposed communication</text>",
+                           ">waiting for workers</text>", ">waiting for input</text>"}) {
+    EXPECT_EQ(count_of(plots["worker-time"], text), 1U) << text;
   }
+  EXPECT_EQ(count_of(plots["staleness"], ">async: median 1, largest 2</text>"), 1U);
+  EXPECT_EQ(count_of(plots["bytes"], ">received</text>"), 1U);
+  EXPECT_EQ(count_of(plots["communication"], ">predicted from the link</text>"), 1U);
+}
+
+TEST(Plots, StackThePartsOfTheWorkersTime) {
+  auto plots = plots_by_name(with_everything({"mirrored", "async"}));
+  // Both workers of "async" compute for 6 of their 10 seconds.
+  for (const char* tip :
+       {"compute: 60.0 %", "exposed communication: 10.0 %", "waiting for workers: 20.0 %",
+        "waiting for input: 5.0 %", "other: 5.0 %"}) {
+    EXPECT_EQ(count_of(plots["worker-time"], tip), 1U) << tip;
+  }
+}
+
+TEST(Plots, DrawAThinLinePerSeedAndAThickMean) {
+  auto plots = plots_by_name(with_everything({"mirrored", kMarkup}));
+  const auto paths = all_between(plots["accuracy-samples"], "<path", "/>");
+  EXPECT_EQ(std::ranges::count_if(
+                paths, [](auto& path) { return count_of(path, "stroke-width=\"0.6\"") == 1; }),
+            6);
+  EXPECT_EQ(std::ranges::count_if(paths,
+                                  [](auto& path) {
+                                    return count_of(path, "stroke-width=\"2.0\"") == 1 &&
+                                           count_of(path, "L") > 0;
+                                  }),
+            2 + 2);  // two means, and their symbols in the legend
 }
 
 TEST(Page, NeedsNoNetworkAndNoScript) {
@@ -166,17 +205,9 @@ TEST(Page, BeginsWithTheRecommendationAndNamesTheMachine) {
   EXPECT_EQ(flaw_in_xml(html), "");
   EXPECT_LT(html.find("<p class=\"v\">"), html.find("<figure"));
   EXPECT_LT(html.find("<figure"), html.find("<table"));
-  EXPECT_LT(html.find("Time to 95 % test accuracy"), html.find("<dl>"));
+  EXPECT_LT(html.find("Seconds to 95 % accuracy"), html.find("<dl>"));
   EXPECT_NE(html.find("node&lt;7&gt;: 2 CPUs, no GPU; syncopate 0.1.0, today"), std::string::npos);
   EXPECT_NE(html.find("2 workers of 3 threads shared 2 CPUs"), std::string::npos);
-}
-
-TEST(Page, DrawsAThinLinePerSeedAndAThickMean) {
-  const auto plots = all_between(html_page(with_everything({"mirrored", kMarkup})),
-                                 "<svg class=\"plot\"", "</svg>");
-  // The first two plots are the time to the target and the throughput.
-  EXPECT_EQ(count_of(plots[2], " seed\""), 6U);
-  EXPECT_EQ(count_of(plots[2], " mean\""), 2U);
 }
 
 TEST(Page, LeavesOutPlotsWithoutData) {
@@ -219,23 +250,74 @@ TEST(Page, LeavesOutNaN) {
   EXPECT_EQ(flaw_in_xml(html), "");
 }
 
-TEST(ComparisonReport, HasThePageItsFiguresAndTwoFilesOfData) {
-  const auto dir =
-      std::filesystem::temp_directory_path() / ("syncopate_report_" + std::to_string(getpid()));
-  std::filesystem::create_directory(dir);
-  write_comparison_report(dir, with_everything({"mirrored", kMarkup}));
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(dir)) {
-    names.push_back(entry.path().filename().string());
+class ComparisonReport : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directory(dir_); }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+
+  // Returns the files below the folder with their contents.
+  std::map<std::string, std::string> files() const {
+    std::map<std::string, std::string> texts;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(dir_)) {
+      if (!entry.is_regular_file()) continue;
+      std::ifstream in(entry.path());
+      texts[entry.path().lexically_relative(dir_).string()] = {std::istreambuf_iterator<char>(in),
+                                                               {}};
+    }
+    return texts;
   }
-  std::ifstream in(dir / "report.html");
-  const std::string html{std::istreambuf_iterator<char>(in), {}};
-  std::filesystem::remove_all(dir);
-  std::sort(names.begin(), names.end());
-  EXPECT_EQ(names, (std::vector<std::string>{"accuracy.svg", "curves.csv", "report.html",
-                                             "runs.csv", "time.svg"}));
-  EXPECT_EQ(html, html_page(with_everything({"mirrored", kMarkup})));
-  EXPECT_THROW(write_comparison_report(dir, with_everything({"mirrored", kMarkup})), FileError);
+
+  const std::filesystem::path dir_ =
+      std::filesystem::temp_directory_path() / ("syncopate_report_" + std::to_string(getpid()));
+};
+
+TEST_F(ComparisonReport, HasThePageItsPlotsAndFilesOfData) {
+  const Comparison comparison = with_everything({"mirrored", kMarkup});
+  write_comparison_report(dir_, comparison);
+  std::vector<std::string> names;
+  auto texts = files();
+  for (const auto& [name, text] : texts) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "curves.csv", "plots/accuracy-samples.svg", "plots/accuracy-seconds.svg",
+                       "plots/accuracy.svg", "plots/bytes.svg", "plots/communication.svg",
+                       "plots/loss-samples.svg", "plots/loss-seconds.svg", "plots/staleness.svg",
+                       "plots/throughput.svg", "plots/time.svg", "plots/worker-time.svg",
+                       "report.html", "runs.csv", "staleness.csv", "workers.csv"}));
+  EXPECT_EQ(texts["report.html"], html_page(comparison));
+  for (const std::string& name : names) {
+    if (name == "report.html") continue;
+    EXPECT_EQ(count_of(texts["report.html"], fmt::format("href=\"{}\"", name)), 1U) << name;
+  }
+}
+
+TEST_F(ComparisonReport, HasPlotsThatAreFilesOfTheirOwn) {
+  write_comparison_report(dir_, with_everything({"mirrored", kMarkup}));
+  int plots = 0;
+  for (const auto& [name, text] : files()) {
+    if (!name.ends_with(".svg")) continue;
+    ++plots;
+    EXPECT_EQ(flaw_in_xml(text), "") << name;
+    EXPECT_TRUE(text.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=")) << name;
+    EXPECT_EQ(count_of(text, "http"), 1U) << name;
+    for (const char* reference : {"class=", "style", "href", "url(", "<script", "<image", "nan"}) {
+      EXPECT_EQ(count_of(text, reference), 0U) << name << " has " << reference;
+    }
+  }
+  EXPECT_EQ(plots, 11);
+}
+
+TEST_F(ComparisonReport, LeavesOtherFilesAlone) {
+  std::filesystem::create_directory(dir_ / "plots");
+  std::ofstream(dir_ / "plots" / "mine.svg") << "mine";
+  write_comparison_report(dir_, with_everything({"mirrored", kMarkup}));
+  EXPECT_EQ(files()["plots/mine.svg"], "mine");
+}
+
+TEST_F(ComparisonReport, NeedsAFolder) {
+  const Comparison comparison = with_everything({"mirrored", kMarkup});
+  EXPECT_THROW(write_comparison_report(dir_ / "absent", comparison), FileError);
+  std::ofstream(dir_ / "plots") << "a file";
+  EXPECT_THROW(write_comparison_report(dir_, comparison), FileError);
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -281,6 +363,50 @@ TEST(CurvesCsv, HasEveryPoint) {
   ASSERT_EQ(lines.size(), 5U);
   EXPECT_EQ(lines[1], "plain,2,1,test,1,100,5,0.5,0.5,");
   EXPECT_EQ(lines[4], "plain,2,1,train,1,32,0.5,2.25,,64");
+}
+
+// Returns the sum of a column of numbers.
+double sum_of(const std::string& csv, const std::string& column) {
+  const auto split = [](const std::string& line) {
+    std::istringstream in(line);
+    std::vector<std::string> fields;
+    for (std::string field; std::getline(in, field, ',');) fields.push_back(field);
+    return fields;
+  };
+  const auto lines = lines_of(csv);
+  const auto heads = split(lines.front());
+  const auto at = std::ranges::find(heads, column) - heads.begin();
+  double sum = 0.0;
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const auto fields = split(lines[i]);
+    EXPECT_EQ(fields.size(), heads.size()) << lines[i];
+    sum += std::stod(fields.at(static_cast<std::size_t>(at)));
+  }
+  return sum;
+}
+
+TEST(WorkersCsv, HasTheTimesOfEveryWorker) {
+  const std::string csv = workers_csv(with_everything({"mirrored", "async"}));
+  const auto lines = lines_of(csv);
+  ASSERT_EQ(lines.size(), 1U + 3 * 2);
+  EXPECT_EQ(lines[1], "async,1,0,100,150,10,6,1,2,0.5,4000000,5000000");
+  EXPECT_EQ(sum_of(csv, "samples"), 6 * 150);
+  EXPECT_EQ(sum_of(csv, "seconds"), 6 * 10);
+  EXPECT_EQ(sum_of(csv, "compute_seconds"), 6 * 6);
+  EXPECT_EQ(sum_of(csv, "bytes_received"), 6 * 5e6);
+}
+
+TEST(StalenessCsv, CountsEveryGradientOnce) {
+  Comparison comparison = with_everything({"mirrored", "async"});
+  auto& histogram = comparison.variants[1].runs[0].result->summary.staleness[1].histogram;
+  for (const std::uint64_t staleness : {64U, 65U, 1000U}) histogram.add(staleness);
+  const std::string csv = staleness_csv(comparison);
+  EXPECT_EQ(sum_of(csv, "count"), 6 * 5 + 3);
+  const auto lines = lines_of(csv);
+  ASSERT_EQ(lines.size(), 1U + 6 * 3 + 2);
+  EXPECT_EQ(lines[2], "async,1,0,1,1,3");
+  EXPECT_EQ(lines[7], "async,1,1,64,67,2");
+  EXPECT_EQ(lines[8], "async,1,1,992,1023,1");
 }
 
 }  // namespace
