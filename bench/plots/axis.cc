@@ -57,7 +57,7 @@ int decimals_of(const std::vector<double>& ticks) {
 }
 
 std::string logarithmic_text(double tick) {
-  if (tick < 1e5 && tick >= 1e-4) return without_zeros(decimal_text(tick, 7));
+  if (tick < 1e7 && tick >= 1e-4) return without_zeros(decimal_text(tick, 7));
   const int exponent = static_cast<int>(std::floor(std::log10(tick) + kSlack));
   return fmt::format("{:g}e{}", std::round(tick / std::pow(10.0, exponent)), exponent);
 }

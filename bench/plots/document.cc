@@ -70,6 +70,20 @@ body{font-size:11pt}main{max-width:none;padding:0}.scroll{overflow:visible}.grid
 .fold{break-before:page;border:0}details::details-content{content-visibility:visible;display:block;height:auto}}
 )css";
 
+// Returns the attribute that a <th> or <td> of the column needs, with a blank before it; "" if
+// none.
+std::string_view class_of(const TableHead& head) {
+  return head.is_detail ? " class=\"detail\"" : "";
+}
+
+// Returns a cell of the page: its second line, if there is one, in small type.
+std::string cell_html(const std::string& cell) {
+  const std::size_t end = cell.find('\n');
+  if (end == std::string::npos) return html_text(cell);
+  return fmt::format("{}<br/><small>{}</small>", html_text(cell.substr(0, end)),
+                     html_text(cell.substr(end + 1)));
+}
+
 }  // namespace
 
 std::string html_document(std::string_view title, std::string_view body) {
@@ -106,21 +120,57 @@ std::string note_html(std::string_view text) {
   return fmt::format("<p class=\"note\">{}</p>\n", lines);
 }
 
-std::string_view class_of(const TableHead& head) {
-  return head.is_detail ? " class=\"detail\"" : "";
-}
-
-std::string table_html(const std::vector<TableHead>& heads, std::string_view rows) {
-  std::string html;
-  for (const TableHead& head : heads) {
-    html += fmt::format("<th scope=\"col\"{}>{}", class_of(head), html_text(head.name));
-    if (!head.unit.empty()) html += fmt::format("<br/><small>{}</small>", html_text(head.unit));
-    html += "</th>";
+std::string html_of(const Table& table) {
+  std::string head;
+  for (const TableHead& one : table.heads) {
+    head += fmt::format("<th scope=\"col\"{}>{}", class_of(one), html_text(one.name));
+    if (!one.unit.empty()) head += fmt::format("<br/><small>{}</small>", html_text(one.unit));
+    head += "</th>";
+  }
+  std::string rows;
+  for (const TableRow& row : table.rows) {
+    rows += fmt::format("<tr><th scope=\"row\">{}</th>", html_text(row.name));
+    for (std::size_t i = 0; i < row.cells.size(); ++i) {
+      rows += fmt::format("<td{}>{}</td>", class_of(table.heads[i + 1]), cell_html(row.cells[i]));
+    }
+    rows += "</tr>\n";
+    for (const std::string& note : row.notes) {
+      rows += fmt::format("<tr class=\"failure\"><td colspan=\"{}\">{}</td></tr>\n",
+                          table.heads.size(), html_text(note));
+    }
   }
   return fmt::format(
       "<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}"
       "</tbody>\n</table></div>\n",
-      html, rows);
+      head, rows);
+}
+
+std::string joined_html(const std::string& text) {
+  std::string html = html_text(text);
+  bool is_in_brackets = false;
+  std::string joined;
+  for (std::size_t i = 0; i < html.size(); ++i) {
+    if (html[i] == '(') is_in_brackets = true;
+    if (html[i] == ')') is_in_brackets = false;
+    const bool is_unit = html[i] == ' ' && i + 1 < html.size() && html[i + 1] == '%';
+    joined += html[i] == ' ' && (is_in_brackets || is_unit) ? "&#160;" : std::string(1, html[i]);
+  }
+  return joined;
+}
+
+std::string answer_page(const AnswerPage& page) {
+  std::string folds;
+  for (const Fold& fold : page.folds) {
+    if (fold.html.empty()) continue;
+    folds += fmt::format("<details><summary><h2>{}</h2> <span>{}</span></summary>\n{}</details>\n",
+                         fold.title, html_text(fold.extent), fold.html);
+  }
+  const std::string html = fmt::format(
+      "<p class=\"set\">{}</p>\n<div class=\"answer{}\"><p class=\"v\">{}</p><p class=\"a\">{}</p>"
+      "</div>\n{}{}<section class=\"fold\" aria-label=\"Details\">\n{}</section>\n",
+      html_text(page.setting), page.has_answer ? "" : " none", joined_html(page.verdict),
+      joined_html(page.accuracy), page.figure, page.below, folds);
+  return html_document(page.title, html);
 }
 
 void write_whole(const std::filesystem::path& path, std::string_view text) {

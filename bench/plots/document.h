@@ -1,5 +1,6 @@
-// The skeleton of a report page: the document with its style sheet, a list of facts, a table that
-// scrolls by itself, plots. A page has no script and loads nothing, and is well-formed XML.
+// A report page: the document with its style sheet, a list of facts, a table that scrolls by
+// itself, plots; and the page of an answer, whose first screen is understood at a glance. A page
+// has no script and loads nothing, and is well-formed XML.
 #pragma once
 
 #include <filesystem>
@@ -17,9 +18,6 @@ struct TableHead {
   std::string unit;
   bool is_detail = false;  // a narrow page leaves the column out
 };
-// Returns the attribute that a <th> or <td> of the column needs, with a blank before it; "" if
-// none.
-std::string_view class_of(const TableHead& head);
 
 struct TableRow {
   std::string name;
@@ -48,8 +46,32 @@ std::string plots_html(const std::vector<NamedPlot>& plots);
 std::string fact_html(std::string_view name, std::string_view html);
 // Returns a paragraph in small type that keeps its line ends; "" for no text. text: plain text.
 std::string note_html(std::string_view text);
-// Returns a table of the page. rows: its <tr> elements.
-std::string table_html(const std::vector<TableHead>& heads, std::string_view rows);
+// Returns a table of the page, with the notes of a row below it.
+std::string html_of(const Table& table);
+
+// A part of the page that is closed until a reader opens it.
+struct Fold {
+  std::string title;
+  std::string extent;  // how much it has, such as "12 of them"
+  std::string html;    // an empty fold is left out
+};
+
+struct AnswerPage {
+  std::string title;  // plain text, as the next three
+  std::string setting;
+  std::string verdict;
+  std::string accuracy;
+  bool has_answer = true;  // false: the verdict names nothing to use
+  std::string figure;      // HTML, as the next two
+  std::string below;
+  std::vector<Fold> folds;
+};
+
+// Returns the page, which is HTML and also well-formed XML.
+std::string answer_page(const AnswerPage& page);
+
+// Returns the text as HTML, with numbers joined to their units and intervals in one piece.
+std::string joined_html(const std::string& text);
 
 // Writes the page's file completely or leaves the old one. Throws FileError naming the file.
 void write_whole(const std::filesystem::path& path, std::string_view text);

@@ -132,14 +132,6 @@ std::string count_text(int count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-std::string deviation_text(double mean, std::optional<double> deviation,
-                           std::string_view plus_minus, std::optional<int> decimals) {
-  const int places = decimals.value_or(decimals_for(mean));
-  const std::string text = decimal_text(mean, places);
-  return deviation ? fmt::format("{}{}{}", text, plus_minus, decimal_text(*deviation, places))
-                   : text;
-}
-
 std::string listed(const std::vector<std::string>& words) {
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i) {

@@ -3,7 +3,6 @@
 // output format has its own escaping function here.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,9 +43,5 @@ std::string percent_text(double fraction);                 // "95 %", "97.25 %"
 std::string points_text(double fraction);                  // percentage points: "1.42"
 std::string factor_text(double factor);                    // "3.9x"
 std::string count_text(int count, std::string_view noun);  // "1 seed", "3 seeds"
-// Returns "97.21 +- 0.15" with `plus_minus` between mean and deviation; three significant digits of
-// the mean unless `decimals` says otherwise. Only the mean where there is no deviation.
-std::string deviation_text(double mean, std::optional<double> deviation,
-                           std::string_view plus_minus, std::optional<int> decimals = {});
 
 }  // namespace syncopate::bench

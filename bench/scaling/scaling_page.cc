@@ -16,9 +16,6 @@ namespace {
 // If the largest number of CPUs is at least this many times the smallest, both axes are
 // logarithmic: the ideal remains a straight line, and small numbers are not pressed into a corner.
 constexpr double kLogarithmicFrom = 8.0;
-// From this throughput on, samples per second are shown in thousands, because a logarithmic axis
-// would otherwise mix the labels "50,000" and "1e5".
-constexpr double kThousandsFrom = 1e5;
 
 struct Series {
   std::string name;
@@ -81,13 +78,8 @@ Axis cpu_axis(const std::set<double>& counts) {
   return axis;
 }
 
-// A function that returns the value to plot for a row, with minimum and maximum, in the axis's
-// unit.
-using Quantity = std::function<Spread(const ScalingRow& row, const ScalingRow& base)>;
-
-Spread scaled(const Spread& spread, double factor) {
-  return {factor * spread.median, factor * spread.min, factor * spread.max};
-}
+// Returns the value to plot for a row, with minimum and maximum.
+using Quantity = std::function<Spread(const ScalingRow& row)>;
 
 Curve thin(std::vector<Point> points, std::string_view stroke, std::string_view dash,
            std::string name) {
@@ -98,11 +90,25 @@ Curve thin(std::vector<Point> points, std::string_view stroke, std::string_view 
           .name = std::move(name)};
 }
 
-// Draws the ideal speed, a line at the number of CPUs of the machine, and on top a line through the
+// Draws the ideal, a line at the number of CPUs of the machine, and on top a line through the
 // medians of each series with, at each point, a thin line from minimum to maximum.
-NamedPlot scaling_plot(const ScalingTable& table, LineChart chart, const Quantity& quantity,
-                       Curve ideal) {
-  chart.curves.push_back(std::move(ideal));
+NamedPlot scaling_plot(const ScalingTable& table, const std::string& title,
+                       const std::string& y_title, const Quantity& quantity, Curve ideal) {
+  const std::set<double> counts = cpu_counts(table);
+  double lowest = ideal.points.back().y;
+  double highest = lowest;
+  for (const ScalingRow& row : table.rows) {
+    lowest = std::min(lowest, quantity(row).min);
+    highest = std::max(highest, quantity(row).max);
+  }
+  // An ideal that rises with the CPUs is straight if both axes have one scale.
+  const bool rises = ideal.points.front().y < ideal.points.back().y;
+  LineChart chart{.title = title,
+                  .x = cpu_axis(counts),
+                  .y = is_logarithmic(counts) && rises
+                           ? logarithmic_axis(y_title, lowest, highest)
+                           : linear_axis(y_title, 0.0, highest, 6, true),
+                  .curves = {std::move(ideal)}};
   const double cpus = table.cpus;
   if (cpus >= chart.x.low && cpus < chart.x.high) {
     chart.curves.push_back(
@@ -113,61 +119,36 @@ NamedPlot scaling_plot(const ScalingTable& table, LineChart chart, const Quantit
   for (std::size_t i = 0; i < all.size(); ++i) {
     Curve medians = series_curve(i, all[i].name);
     for (const ScalingRow* row : all[i].rows) {
-      const Spread value = quantity(*row, table.rows.front());
+      const Spread value = quantity(*row);
       const double x = row->cpus();
       chart.curves.push_back(thin({{x, value.min}, {x, value.max}}, medians.stroke, "", ""));
       medians.points.push_back({x, value.median});
     }
     chart.curves.push_back(std::move(medians));
   }
-  return {"", chart.title, draw(chart)};
+  return {"", title, draw(chart)};
 }
 
-NamedPlot throughput_plot_of(const ScalingTable& table, const std::set<double>& counts) {
+std::vector<NamedPlot> scaling_plots(const ScalingTable& table) {
+  const std::set<double> counts = cpu_counts(table);
+  if (counts.size() < 2) return {};
+  const double least = *counts.begin();
+  const double most = *counts.rbegin();
   const ScalingRow& base = table.rows.front();
-  const double widest = *counts.rbegin();
   const double per_cpu = base.samples_per_second.median / base.cpus();
-  double lowest = base.samples_per_second.min;
-  double highest = per_cpu * widest;
-  for (const ScalingRow& row : table.rows) {
-    lowest = std::min(lowest, row.samples_per_second.min);
-    highest = std::max(highest, row.samples_per_second.max);
-  }
-  const bool in_thousands = highest >= kThousandsFrom;
-  const double unit = in_thousands ? 1e3 : 1.0;
-  const std::string title =
-      in_thousands ? "throughput (1,000 samples/s)" : "throughput (samples/s)";
-  LineChart chart{.title = "Throughput",
-                  .x = cpu_axis(counts),
-                  .y = is_logarithmic(counts)
-                           ? logarithmic_axis(title, lowest / unit, highest / unit)
-                           : linear_axis(title, 0.0, highest / unit, 6, true),
-                  .curves = {}};
-  const auto rate = [unit](const ScalingRow& row, const ScalingRow&) {
-    return scaled(row.samples_per_second, 1.0 / unit);
+  const auto rate = [](const ScalingRow& row) { return row.samples_per_second; };
+  const auto percent = [&](const ScalingRow& row) {
+    const double factor = 100.0 * scaling_efficiency(1.0, row, base);
+    return Spread{factor * row.speed_up.median, factor * row.speed_up.min,
+                  factor * row.speed_up.max};
   };
-  Curve ideal =
-      thin({{chart.x.low, per_cpu * chart.x.low / unit}, {widest, per_cpu * widest / unit}},
-           colour::kInk, "5 4",
-           fmt::format("ideal: {}, {}, times the CPUs", base.strategy, combination_text(base)));
-  return scaling_plot(table, std::move(chart), rate, std::move(ideal));
-}
-
-NamedPlot efficiency_plot_of(const ScalingTable& table, const std::set<double>& counts) {
-  const auto percent = [](const ScalingRow& row, const ScalingRow& base) {
-    return scaled(row.speed_up, 100.0 * scaling_efficiency(1.0, row, base));
-  };
-  double highest = 100.0;
-  for (const ScalingRow& row : table.rows) {
-    highest = std::max(highest, percent(row, table.rows.front()).max);
-  }
-  LineChart chart{.title = "Efficiency",
-                  .x = cpu_axis(counts),
-                  .y = linear_axis("efficiency (%)", 0.0, highest, 6, true),
-                  .curves = {}};
-  Curve ideal =
-      thin({{chart.x.low, 100.0}, {*counts.rbegin(), 100.0}}, colour::kInk, "5 4", "ideal: 100 %");
-  return scaling_plot(table, std::move(chart), percent, std::move(ideal));
+  const std::string ideal =
+      fmt::format("ideal: {}, {}, times the CPUs", base.strategy, combination_text(base));
+  return {scaling_plot(
+              table, "Throughput", "throughput (samples/s)", rate,
+              thin({{least, per_cpu * least}, {most, per_cpu * most}}, colour::kInk, "5 4", ideal)),
+          scaling_plot(table, "Efficiency", "efficiency (%)", percent,
+                       thin({{least, 100.0}, {most, 100.0}}, colour::kInk, "5 4", "ideal: 100 %"))};
 }
 
 std::string facts_html(const ScalingReport& report) {
@@ -181,37 +162,18 @@ std::string facts_html(const ScalingReport& report) {
   return html + "</dl>\n";
 }
 
-// Puts a cell's range below its median; side by side, the table would be wider than a screen.
-std::string cell_html(const std::string& cell) {
-  const std::size_t range = cell.find(" [");
-  if (range == std::string::npos) return html_text(cell);
-  return fmt::format("{}<br/><small>{}</small>", html_text(cell.substr(0, range)),
-                     html_text(cell.substr(range + 1)));
-}
-
-std::string cells_html(const Table& table) {
-  std::string rows;
-  for (const TableRow& row : table.rows) {
-    rows += "<tr><th scope=\"row\">" + html_text(row.name);
-    for (const std::string& note : row.notes) {
-      rows += fmt::format("<br/><small>{}</small>", html_text(note));
-    }
-    rows += "</th>";
-    for (const std::string& cell : row.cells) rows += fmt::format("<td>{}</td>", cell_html(cell));
-    rows += "</tr>\n";
-  }
-  return table_html(table.heads, rows);
-}
-
 std::string section_html(const ScalingTable& table) {
-  const std::set<double> counts = cpu_counts(table);
-  std::vector<NamedPlot> plots;
-  if (counts.size() > 1) {
-    plots = {throughput_plot_of(table, counts), efficiency_plot_of(table, counts)};
+  Table cells = scaling_cells(table);
+  for (TableRow& row : cells.rows) {
+    for (std::string& cell : row.cells) {
+      // A range stands below its median; side by side, the table would be wider than a screen.
+      const std::size_t range = cell.find(" [");
+      if (range != std::string::npos) cell[range] = '\n';
+    }
   }
-  return fmt::format("<h2>{}</h2>\n{}{}{}{}", html_text(table.model),
-                     cells_html(scaling_cells(table)), note_html(scaling_note(table)),
-                     note_html(table.conditions), plots_html(plots));
+  return fmt::format("<h2>{}</h2>\n{}{}{}{}", html_text(table.model), html_of(cells),
+                     note_html(scaling_note(table)), note_html(table.conditions),
+                     plots_html(scaling_plots(table)));
 }
 
 }  // namespace

@@ -20,6 +20,13 @@ std::vector<NamedPlot> time_plots(const Comparison& comparison);
 // predicted from the link and as measured.
 std::vector<NamedPlot> communication_plots(const Comparison& comparison);
 
+// Averages the n-th evaluations of a variant's finished runs, up to the end of the shortest run.
+// position: where an evaluation is drawn.
+std::vector<Point> mean_curve(const ComparedVariant& variant,
+                              Point (*position)(const CurvePoint& evaluation));
+// Returns the seconds and the accuracy in percent.
+Point accuracy_at_seconds(const CurvePoint& evaluation);
+
 // Accuracies climb from chance at once and differ by little in the end: curves are cut off at this
 // many percentage points below the target.
 inline constexpr double kShownPoints = 25.0;

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <ostream>
 
-#include "bench/compare/report/answer_page.h"
 #include "bench/compare/report/comparison_plots.h"
 #include "bench/compare/report/comparison_table.h"
 #include "bench/compare/report/machine.h"
@@ -80,30 +80,6 @@ std::string facts_html(const Comparison& comparison) {
   return html + "</dl>\n";
 }
 
-// Returns a cell of the page: its second line, if there is one, in small type.
-std::string cell_html(const std::string& cell) {
-  const std::size_t end = cell.find('\n');
-  if (end == std::string::npos) return html_text(cell);
-  return fmt::format("{}<br/><small>{}</small>", html_text(cell.substr(0, end)),
-                     html_text(cell.substr(end + 1)));
-}
-
-std::string html_of(const Table& table) {
-  std::string rows;
-  for (const TableRow& row : table.rows) {
-    rows += fmt::format("<tr><th scope=\"row\">{}</th>", html_text(row.name));
-    for (std::size_t i = 0; i < row.cells.size(); ++i) {
-      rows += fmt::format("<td{}>{}</td>", class_of(table.heads[i + 1]), cell_html(row.cells[i]));
-    }
-    rows += "</tr>\n";
-    for (const std::string& note : row.notes) {
-      rows += fmt::format("<tr class=\"failure\"><td colspan=\"{}\">{}</td></tr>\n",
-                          table.heads.size(), html_text(note));
-    }
-  }
-  return table_html(table.heads, rows);
-}
-
 std::string figures_html(const Outcome& outcome) {
   const auto figure = [&](const auto& draw) {
     return fmt::format("<figure>\n{}{}</figure>\n",
@@ -124,43 +100,29 @@ std::string warnings_html(const Outcome& outcome) {
   return items.empty() ? "" : fmt::format("<ul class=\"warn\">\n{}</ul>\n", items);
 }
 
-// All plots of a comparison, by the parts of the page.
-struct ComparisonPlots {
-  std::vector<NamedPlot> answer;
-  std::vector<NamedPlot> learning;
-  std::vector<NamedPlot> time;
-  std::vector<NamedPlot> communication;
-
-  // Calls use(plot) for each of them.
-  template <typename Use>
-  void for_each(Use use) const {
-    for (const auto* part : {&answer, &learning, &time, &communication}) {
-      std::ranges::for_each(*part, use);
-    }
-  }
-};
-
-ComparisonPlots plots_of(const Outcome& outcome) {
-  const Comparison& comparison = outcome.comparison;
-  ComparisonPlots plots{.answer = {},
-                        .learning = learning_plots(comparison),
-                        .time = time_plots(comparison),
-                        .communication = communication_plots(comparison)};
+std::vector<NamedPlot> all_plots(const Outcome& outcome) {
+  std::vector<NamedPlot> plots;
   if (outcome.soonest) {
-    plots.answer.push_back({"time", "", time_figure(outcome, FigureForm::kWide)});
-    plots.answer.push_back({"accuracy", "", accuracy_figure(outcome, FigureForm::kWide)});
+    plots.push_back({"time", "", time_figure(outcome, FigureForm::kWide)});
+    plots.push_back({"accuracy", "", accuracy_figure(outcome, FigureForm::kWide)});
+  }
+  for (auto* make : {learning_plots, time_plots, communication_plots}) {
+    std::ranges::move(make(outcome.comparison), std::back_inserter(plots));
   }
   return plots;
 }
 
-std::string files_html(const ComparisonPlots& plots) {
-  std::string links;
-  const auto add = [&](const std::string& file) {
-    links += fmt::format("{0}<a href=\"{1}\">{1}</a>", links.empty() ? "" : ", ", file);
-  };
-  plots.for_each([&](const NamedPlot& plot) { add("plots/" + plot.name + ".svg"); });
-  for (const char* file : {"runs.csv", "curves.csv", "workers.csv", "staleness.csv"}) add(file);
-  return "<p>" + links + "</p>\n";
+std::string files_html(const Outcome& outcome) {
+  std::vector<std::string> files;
+  for (const NamedPlot& plot : all_plots(outcome)) files.push_back("plots/" + plot.name + ".svg");
+  for (const char* name : {"runs", "curves", "workers", "staleness"}) {
+    files.push_back(name + std::string(".csv"));
+  }
+  std::string html;
+  for (const std::string& file : files) {
+    html += fmt::format("{0}<a href=\"{1}\">{1}</a>", html.empty() ? "<p>" : ", ", file);
+  }
+  return html + "</p>\n";
 }
 
 // A number in a CSV file has all its digits, so that it reads back unchanged.
@@ -215,7 +177,6 @@ std::string run_line(const Comparison& comparison, const ComparedVariant& varian
 
 std::string html_page(const Comparison& comparison) {
   const Outcome outcome = outcome_of("", comparison);
-  const ComparisonPlots plots = plots_of(outcome);
   const Table claims = claims_table(comparison);
   const std::string claims_html =
       claims.rows.empty() ? "" : html_of(claims) + note_html(kClaimUnits);
@@ -229,18 +190,19 @@ std::string html_page(const Comparison& comparison) {
        .figure = figures_html(outcome),
        .below = html_of(outcome_table(outcome)) + warnings_html(outcome) +
                 (next.empty() ? "" : fmt::format("<p class=\"next\">{}</p>\n", html_text(next))),
-       .folds = {{"Results", "all numbers of each variant",
-                  html_of(results_table(comparison, TableWidth::kPage)) +
-                      note_html(explanation(comparison, summarise(comparison), "±"))},
-                 {"How it was decided", "in words, with all reasons for doubt",
-                  verdict_html(verdict(comparison))},
-                 {"Claims", count_text(static_cast<int>(claims.rows.size()), "test"), claims_html},
-                 {"Conditions", "network, data, machine, command", facts_html(comparison)},
-                 {"Learning", "curves of all runs", plots_html(plots.learning)},
-                 {"Where time went", "throughput, parts of the workers' time, staleness",
-                  plots_html(plots.time)},
-                 {"Communication", "bytes, prediction", plots_html(plots.communication)},
-                 {"Files", "plots and data", files_html(plots)}}});
+       .folds = {
+           {"Results", "all numbers of each variant",
+            html_of(results_table(comparison, TableWidth::kPage)) +
+                note_html(explanation(comparison, summarise(comparison), "±"))},
+           {"How it was decided", "in words, with all reasons for doubt",
+            verdict_html(verdict(comparison))},
+           {"Claims", count_text(static_cast<int>(claims.rows.size()), "test"), claims_html},
+           {"Conditions", "network, data, machine, command", facts_html(comparison)},
+           {"Learning", "curves of all runs", plots_html(learning_plots(comparison))},
+           {"Where time went", "throughput, parts of the workers' time, staleness",
+            plots_html(time_plots(comparison))},
+           {"Communication", "bytes, prediction", plots_html(communication_plots(comparison))},
+           {"Files", "plots and data", files_html(outcome)}}});
 }
 
 std::string runs_csv(const Comparison& comparison) {
@@ -321,9 +283,9 @@ void write_comparison_report(const std::filesystem::path& dir, const Comparison&
   write_whole(dir / "report.html", html_page(comparison));
   std::error_code ignored;  // a plot's file then cannot be written, and the error names it
   std::filesystem::create_directory(dir / "plots", ignored);
-  plots_of(outcome_of("", comparison)).for_each([&](const NamedPlot& plot) {
+  for (const NamedPlot& plot : all_plots(outcome_of("", comparison))) {
     write_whole(dir / "plots" / (plot.name + ".svg"), plot.picture.file());
-  });
+  }
   write_whole(dir / "runs.csv", runs_csv(comparison));
   write_whole(dir / "curves.csv", curves_csv(comparison));
   write_whole(dir / "workers.csv", workers_csv(comparison));

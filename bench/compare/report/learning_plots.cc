@@ -19,35 +19,17 @@ struct View {
   std::string title;
   std::string x_title;
   std::string y_title;
-  double (*x)(const CurvePoint&);
-  double (*y)(const CurvePoint&);
+  Point (*position)(const CurvePoint&);
   bool is_accuracy;
 };
 
-double samples_of(const CurvePoint& point) { return static_cast<double>(point.samples); }
-double seconds_of(const CurvePoint& point) { return point.seconds; }
-double percent_of(const CurvePoint& point) { return 100.0 * point.accuracy; }
-double loss_of(const CurvePoint& point) { return point.loss; }
-
-std::vector<Point> curve_points(const View& view, const RunResult& run) {
-  std::vector<Point> points;
-  for (const CurvePoint& point : run.curve) points.push_back({view.x(point), view.y(point)});
-  return points;
+Point accuracy_at_samples(const CurvePoint& one) {
+  return {static_cast<double>(one.samples), 100.0 * one.accuracy};
 }
-
-// Averages the n-th evaluations of all runs, up to the length of the shortest run.
-std::vector<Point> mean_curve(const std::vector<std::vector<Point>>& runs) {
-  std::size_t length = runs.front().size();
-  for (const auto& run : runs) length = std::min(length, run.size());
-  std::vector<Point> points(length);
-  for (std::size_t i = 0; i < length; ++i) {
-    for (const auto& run : runs) {
-      points[i].x += run[i].x / static_cast<double>(runs.size());
-      points[i].y += run[i].y / static_cast<double>(runs.size());
-    }
-  }
-  return points;
+Point loss_at_samples(const CurvePoint& one) {
+  return {static_cast<double>(one.samples), one.loss};
 }
+Point loss_at_seconds(const CurvePoint& one) { return {one.seconds, one.loss}; }
 
 // Returns a thin line for each run, then the means of all variants, so that no run hides a mean.
 std::vector<Curve> curves_of(const View& view, const Comparison& comparison) {
@@ -55,20 +37,18 @@ std::vector<Curve> curves_of(const View& view, const Comparison& comparison) {
   std::vector<Curve> means;
   const Rows rows = summarise(comparison);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::vector<std::vector<Point>> done;
     for (const ComparedRun& run : comparison.variants[i].runs) {
       if (!run.result) continue;
       Curve curve = series_curve(i, "");
-      curve.points = curve_points(view, *run.result);
-      if (run.is_done()) done.push_back(curve.points);
+      std::ranges::transform(run.result->curve, std::back_inserter(curve.points), view.position);
       curve.width = 0.6;
       curve.dash = run.has_failed() ? "2 2" : "";
       curve.marker.radius = 0.0;
       thin.push_back(std::move(curve));
     }
-    if (done.empty()) continue;
+    if (rows[i].done == 0) continue;
     means.push_back(series_curve(i, rows[i].name));
-    means.back().points = mean_curve(done);
+    means.back().points = mean_curve(comparison.variants[i], view.position);
   }
   std::ranges::move(means, std::back_inserter(thin));
   return thin;
@@ -120,6 +100,27 @@ std::optional<NamedPlot> learning_plot(const View& view, const Comparison& compa
 
 }  // namespace
 
+std::vector<Point> mean_curve(const ComparedVariant& variant,
+                              Point (*position)(const CurvePoint& evaluation)) {
+  std::vector<Point> sums;
+  double runs = 0.0;
+  for (const ComparedRun& run : variant.runs) {
+    if (!run.is_done()) continue;
+    if (runs++ == 0.0) sums.resize(run.result->curve.size());
+    sums.resize(std::min(sums.size(), run.result->curve.size()));
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const Point point = position(run.result->curve[i]);
+      sums[i] = {sums[i].x + point.x, sums[i].y + point.y};
+    }
+  }
+  for (Point& sum : sums) sum = {sum.x / runs, sum.y / runs};
+  return sums;
+}
+
+Point accuracy_at_seconds(const CurvePoint& evaluation) {
+  return {evaluation.seconds, 100.0 * evaluation.accuracy};
+}
+
 Axis accuracy_axis(const std::string& title, double low) {
   low = std::clamp(10.0 * std::floor(low / 10.0), 0.0, 90.0);
   return linear_axis(title, low, 100.0, static_cast<int>((100.0 - low) / 10.0), false);
@@ -134,13 +135,13 @@ std::vector<NamedPlot> learning_plots(const Comparison& comparison) {
   const std::string loss = split + " loss (nats per sample)";
   std::vector<NamedPlot> plots;
   for (const View& view : {View{"accuracy-samples", split + " accuracy against samples", samples,
-                                accuracy, samples_of, percent_of, true},
+                                accuracy, accuracy_at_samples, true},
                            View{"accuracy-seconds", split + " accuracy against time", seconds,
-                                accuracy, seconds_of, percent_of, true},
+                                accuracy, accuracy_at_seconds, true},
                            View{"loss-samples", split + " loss against samples", samples, loss,
-                                samples_of, loss_of, false},
+                                loss_at_samples, false},
                            View{"loss-seconds", split + " loss against time", seconds, loss,
-                                seconds_of, loss_of, false}}) {
+                                loss_at_seconds, false}}) {
     auto plot = learning_plot(view, comparison);
     if (plot) plots.push_back(std::move(*plot));
   }

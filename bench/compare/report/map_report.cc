@@ -6,7 +6,6 @@
 #include <cmath>
 #include <ostream>
 
-#include "bench/compare/report/answer_page.h"
 #include "bench/compare/report/map_figure.h"
 #include "bench/compare/report/map_words.h"
 #include "bench/compare/report/outcome_report.h"
@@ -48,7 +47,9 @@ std::string terminal_line(const std::string& name, const std::vector<std::string
 }
 
 std::string numbers_table(const StrategyMap& map) {
-  std::string rows;
+  Table table;
+  table.heads = {{"cluster"},        {"strategy"},           {"seconds", "", true},
+                 {"times the best"}, {"interval", "", true}, {"accuracy, %", "", true}};
   for (const Outcome& column : map.columns) {
     for (std::size_t r = 0; r < column.rows.size(); ++r) {
       const RowOutcome& cell = column.cells[r];
@@ -58,22 +59,16 @@ std::string numbers_table(const StrategyMap& map) {
                                    : fmt::format("{} to {}", ratio_text(cell.over_best->low),
                                                  ratio_text(cell.over_best->high));
       const auto& accuracy = column.rows[r].accuracy;
-      rows += fmt::format(
-          "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"detail\">{}</td><td>{}</td>"
-          "<td class=\"detail\">{}</td><td class=\"detail\">{}</td></tr>\n",
-          html_text(column_head(column).name), html_text(row_name(column.rows[r])),
-          cell.ratio > 0.0 ? short_seconds(cell.seconds) : html_text(terminal_cell(cell)),
-          cell.ratio > 0.0 ? ratio_text(cell.ratio) : "", over,
-          accuracy ? decimal_text(100.0 * accuracy->mean, 1) : "");
+      table.rows.push_back(
+          {.name = column_head(column).name,
+           .cells = {row_name(column.rows[r]),
+                     cell.ratio > 0.0 ? short_seconds(cell.seconds) : terminal_cell(cell),
+                     cell.ratio > 0.0 ? ratio_text(cell.ratio) : "", over,
+                     accuracy ? decimal_text(100.0 * accuracy->mean, 1) : ""},
+           .notes = {}});
     }
   }
-  return table_html({{"cluster", "", false},
-                     {"strategy", "", false},
-                     {"seconds", "", true},
-                     {"times the best", "", false},
-                     {"interval", "", true},
-                     {"accuracy, %", "", true}},
-                    rows);
+  return html_of(table);
 }
 
 std::string method_html(const StrategyMap& map) {

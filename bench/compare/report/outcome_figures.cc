@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -161,16 +160,12 @@ class TimeFigure {
   void draw_dots(std::size_t row, double y, std::string_view fill) {
     std::vector<double> times = outcome_.rows[row].reached_seconds;
     std::ranges::sort(times);
-    std::vector<std::pair<double, int>> placed;
+    std::vector<double> levels;  // the last dot of each
     const auto level_at = [&](double x) {
-      int level = 0;
-      while (std::ranges::any_of(placed, [&](const auto& dot) {
-        return dot.second == level && std::abs(dot.first - x) <= 8.0;
-      })) {
-        ++level;
-      }
-      placed.emplace_back(x, level);
-      return level;
+      auto level = std::ranges::find_if(levels, [&](double last) { return x - last > 8.0; });
+      if (level == levels.end()) level = levels.insert(level, x);
+      *level = x;
+      return static_cast<double>(level - levels.begin());
     };
     const double step = is_narrow_ ? 5.0 : 8.0;
     for (const double seconds : times) {
@@ -228,28 +223,6 @@ std::vector<std::size_t> best_of_kinds(const Outcome& outcome) {
   return best;
 }
 
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
-
-// Returns the accuracy of a run at a time, between its evaluations on a line; empty after the last.
-std::optional<double> accuracy_at(const RunResult& run, double seconds, double chance) {
-  double time = 0.0;
-  double accuracy = chance;
-  for (const CurvePoint& point : run.curve) {
-    if (point.seconds >= seconds) {
-      const double span = point.seconds - time;
-      const double share = span > 0.0 ? (seconds - time) / span : 1.0;
-      return accuracy + share * (point.accuracy - accuracy);
-    }
-    time = point.seconds;
-    accuracy = point.accuracy;
-  }
-  return std::nullopt;
-}
-
 // Returns the time until which accuracies are drawn: the slowest of the rows and what follows it,
 // as long as there are evaluations.
 double end_of(const Outcome& outcome, const std::vector<std::size_t>& rows) {
@@ -268,22 +241,11 @@ double end_of(const Outcome& outcome, const std::vector<std::size_t>& rows) {
   return end;
 }
 
-// Returns the median accuracy of a row's runs in percent, as long as all runs last.
-std::vector<Point> median_points(const Outcome& outcome, std::size_t row, double end) {
-  constexpr int kPoints = 90;
-  const double chance = outcome.comparison.chance ? outcome.comparison.chance->share : 0.0;
-  std::vector<Point> points;
-  for (int i = 0; i <= kPoints; ++i) {
-    const double seconds = end * i / kPoints;
-    std::vector<double> values;
-    for (const ComparedRun& run : outcome.comparison.variants[row].runs) {
-      if (!run.is_done()) continue;
-      const auto accuracy = accuracy_at(*run.result, seconds, chance);
-      if (accuracy) values.push_back(*accuracy);
-    }
-    if (values.empty() || values.size() < static_cast<std::size_t>(outcome.rows[row].done)) break;
-    points.push_back({seconds, 100.0 * median_of(std::move(values))});
-  }
+// Returns the mean accuracy of a row's runs until the time `end`.
+std::vector<Point> accuracy_points(const Comparison& comparison, std::size_t row, double end) {
+  std::vector<Point> points = mean_curve(comparison.variants[row], accuracy_at_seconds);
+  std::erase_if(points, [&](const Point& point) { return point.x > end; });
+  points.insert(points.begin(), {0.0, comparison.chance ? 100.0 * comparison.chance->share : 0.0});
   return points;
 }
 
@@ -316,7 +278,7 @@ Picture accuracy_figure(const Outcome& outcome, FigureForm form) {
     const VariantSummary& row = outcome.rows[best[i]];
     const std::string_view stroke = colour_of(outcome, best[i]);
     chart.curves.push_back(
-        {.points = median_points(outcome, best[i], chart.x.high),
+        {.points = accuracy_points(comparison, best[i], chart.x.high),
          .stroke = stroke,
          .width = stroke == colour::kAnswer ? 2.6 : 2.0,
          .dash = kDashes.at(i),

@@ -11,7 +11,7 @@ namespace syncopate::bench {
 // touches the dashed line of the soonest is too close to call. The outcome has a soonest row.
 Picture time_figure(const Outcome& outcome, FigureForm form);
 
-// Draws the median accuracy over the seeds against seconds, of the best variant of each kind. The
+// Draws the mean accuracy over the seeds against seconds, of the best variant of each kind. The
 // outcome has a soonest row.
 Picture accuracy_figure(const Outcome& outcome, FigureForm form);
 

@@ -55,10 +55,5 @@ TEST(Listed, JoinsWordsWithCommasAndAnd) {
   EXPECT_EQ(listed({"a", "b", "c"}), "a, b and c");
 }
 
-TEST(DeviationText, HasTheDecimalsOfTheMean) {
-  EXPECT_EQ(deviation_text(97.214, 0.5, " +- ", 2), "97.21 +- 0.50");
-  EXPECT_EQ(deviation_text(97.214, {}, " +- "), "97.2");
-}
-
 }  // namespace
 }  // namespace syncopate::bench
