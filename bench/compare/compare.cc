@@ -293,6 +293,8 @@ class Comparer {
   }
 
   const std::filesystem::path& folder() const noexcept { return folder_; }
+  // Returns how long a run took, where several train at once on average; 0 if none was trained.
+  double run_wall_seconds() const { return done_ == 0 ? 0.0 : seconds_since(began_) / done_; }
 
   // Trains the missing runs. Returns false if a signal stopped the training.
   bool run() {
@@ -543,6 +545,7 @@ class Comparer {
   VirtualProgress virtual_progress_;
   std::mutex mutex_;  // guards done_, RunFiles::finish() and the display
   int done_ = 0;
+  const SteadyClock::time_point began_ = SteadyClock::now();
 };
 
 }  // namespace
@@ -553,9 +556,11 @@ void compare(const CompareOptions& options, const std::string& command, StopSign
   const bool ended = comparer.run();
   if (!options.clusters.empty()) {
     if (!ended) throw std::runtime_error(kStopped);
-    return write_and_print_map(comparer.folder(), options.explains, out);
+    return write_and_print_map(comparer.folder(), options.explains, out,
+                               comparer.run_wall_seconds());
   }
-  const Comparison comparison = read_comparison(comparer.folder());
+  Comparison comparison = read_comparison(comparer.folder());
+  comparison.run_wall_seconds = comparer.run_wall_seconds();
   // After a request to stop nothing is printed, because nothing may read it.
   if (!ended) {
     write_report_files(comparer.folder(), comparison);

@@ -9,16 +9,15 @@
 #include "bench/compare/report/comparison_report.h"
 #include "bench/compare/report/map_report.h"
 #include "bench/compare/report/outcome.h"
-#include "bench/compare/report/outcome_report.h"
 #include "bench/compare/report/strategy_map.h"
-#include "bench/compare/report/verdict.h"
+#include "bench/compare/report/terminal_report.h"
 
 namespace syncopate::bench {
 namespace {
 
-void print_explanation(const Comparison& comparison, std::ostream& out) {
-  print_table(out, comparison);
-  print_verdict(out, comparison, verdict(comparison));
+void write_files(const std::filesystem::path& dir, const Outcome& outcome) {
+  keep_outcome(dir, outcome);
+  write_comparison_report(dir, outcome);
 }
 
 void print_page(const std::filesystem::path& dir, bool explains, std::ostream& out) {
@@ -29,20 +28,23 @@ void print_page(const std::filesystem::path& dir, bool explains, std::ostream& o
 }  // namespace
 
 void write_report_files(const std::filesystem::path& dir, const Comparison& comparison) {
-  keep_verdict(dir, comparison, verdict(comparison));
-  write_comparison_report(dir, comparison);
+  write_files(dir, outcome_of("", comparison));
 }
 
-void write_and_print_map(const std::filesystem::path& dir, bool explains, std::ostream& out) {
+void write_and_print_map(const std::filesystem::path& dir, bool explains, std::ostream& out,
+                         double run_wall_seconds) {
   const std::vector<std::string> clusters = clusters_in(dir);
   std::vector<Comparison> comparisons = read_map(dir, clusters);
-  for (std::size_t c = 0; c < clusters.size(); ++c) {
-    write_report_files(dir / clusters[c], comparisons[c]);
-    if (!explains) continue;
-    out << "\nOn the cluster " << clusters[c] << ":\n";
-    print_explanation(comparisons[c], out);
+  for (Comparison& comparison : comparisons) {
+    comparison.run_wall_seconds = run_wall_seconds * static_cast<double>(clusters.size());
   }
   const StrategyMap map = make_map(clusters, std::move(comparisons));
+  for (const Outcome& outcome : map.columns) {
+    write_files(dir / outcome.cluster, outcome);
+    if (!explains) continue;
+    out << "\nOn the cluster " << outcome.cluster << ":\n";
+    print_explanation(out, outcome);
+  }
   out << '\n';
   print_map(out, map);
   write_map_report(dir, map, map.first().command);
@@ -51,12 +53,13 @@ void write_and_print_map(const std::filesystem::path& dir, bool explains, std::o
 
 void write_and_print_report(const std::filesystem::path& dir, const Comparison& comparison,
                             bool explains, std::ostream& out) {
-  write_report_files(dir, comparison);
+  const Outcome outcome = outcome_of("", comparison);
+  write_files(dir, outcome);
   if (explains) {
-    print_explanation(comparison, out);
+    print_explanation(out, outcome);
     out << '\n';
   }
-  print_outcome(out, outcome_of("", comparison));
+  print_outcome(out, outcome);
   print_page(dir, explains, out);
 }
 

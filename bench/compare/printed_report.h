@@ -17,7 +17,8 @@ void write_and_print_report(const std::filesystem::path& dir, const Comparison& 
                             bool explains, std::ostream& out);
 
 // Prints the map in the folder, and writes its page and those of its clusters; `explains`: as
-// above, for each cluster. Throws FileError.
-void write_and_print_map(const std::filesystem::path& dir, bool explains, std::ostream& out);
+// above, for each cluster. run_wall_seconds: see Comparison. Throws FileError.
+void write_and_print_map(const std::filesystem::path& dir, bool explains, std::ostream& out,
+                         double run_wall_seconds = 0.0);
 
 }  // namespace syncopate::bench

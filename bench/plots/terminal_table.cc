@@ -68,7 +68,7 @@ void print_row(std::ostream& out, const TableRow& row, std::size_t width,
     for (const auto& cell : cells) line.push_back(i < cell.size() ? cell[i] : "");
     print_line(out, i < names.size() ? names[i] : "", width, line, widths);
   }
-  for (const std::string& note : row.notes) print_wrapped(out, note, 2);
+  for (const std::string& note : row.notes) print_paragraph(out, note, "  ");
 }
 
 }  // namespace
@@ -89,9 +89,13 @@ void print_columns(std::ostream& out, const Table& table) {
   for (const TableRow& row : table.rows) print_row(out, row, width, widths);
 }
 
-void print_wrapped(std::ostream& out, std::string_view text, std::size_t indent) {
-  for (const std::string& line : wrapped(plain_text(text), kTerminalWidth - indent)) {
-    out << std::string(indent, ' ') << line << '\n';
+void print_paragraph(std::ostream& out, std::string_view text, std::string_view head) {
+  constexpr std::size_t kTextWidth = 80;
+  if (text.empty()) return;
+  std::string before(head);
+  for (const std::string& line : wrapped(plain_text(text), kTextWidth - width_of(head))) {
+    out << before << line << '\n';
+    before = std::string(width_of(head), ' ');
   }
 }
 

@@ -15,7 +15,8 @@ inline constexpr std::size_t kColumnGap = 2;
 // below it.
 void print_columns(std::ostream& out, const Table& table);
 
-// Prints the text in lines, each after `indent` blanks.
-void print_wrapped(std::ostream& out, std::string_view text, std::size_t indent = 0);
+// Prints text in lines of at most 80 characters, the first after `head`, the others below it.
+// Prints nothing for no text.
+void print_paragraph(std::ostream& out, std::string_view text, std::string_view head = "");
 
 }  // namespace syncopate::bench

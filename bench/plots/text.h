@@ -26,6 +26,9 @@ inline constexpr std::size_t kTerminalWidth = 100;
 // Breaks the text into lines of at most `width` characters.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
+// Returns the text with its first letter in upper case.
+std::string capitalised(std::string text);
+
 // Joins names to a list: "A", "A and B", "A, B and C".
 std::string listed(const std::vector<std::string>& words);
 

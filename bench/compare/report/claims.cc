@@ -1,26 +1,17 @@
 #include "bench/compare/report/claims.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
-#include "bench/plots/text.h"
+#include "models/base/errors.h"
 
 namespace syncopate::bench {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kPower = 0.8;  // of PairDifference::detectable
-
-// A pair of rows before Holm's procedure has given it a level.
-struct OpenPair {
-  PairDifference result;
-  WelchTest test;
-  double p_value = 1.0;
-  double welch_p_value = 1.0;  // of Welch's test alone
-};
+constexpr double kPower = 0.8;  // of PairDifference::detectable_with()
 
 std::vector<double> logarithms_of(const std::vector<double>& values) {
   std::vector<double> all;
@@ -49,125 +40,218 @@ bool reached_at_same_samples(const VariantSummary& a, const VariantSummary& b) {
          a.samples_to_target->values == b.samples_to_target->values;
 }
 
-std::optional<OpenPair> accuracy_pair(const VariantSummary& a, const VariantSummary& b) {
-  if (!has_claimable_accuracy(a) || !has_claimable_accuracy(b)) return std::nullopt;
-  const auto test = welch_test(a.accuracy->values, b.accuracy->values);
-  if (!test) return std::nullopt;
-  OpenPair pair{.result = {.measure = Measure::kAccuracy, .value = test->difference},
-                .test = *test,
-                .p_value = test->p_value()};
-  // Values without any spread, such as those of a small test set, are no proof: p is at least that
-  // of an exact test.
-  if (test->standard_error == 0.0) {
-    pair.p_value = std::max(pair.p_value, least_permutation_p(a.done, b.done));
-    if (test->difference != 0.0) pair.test.standard_error = kInfinity;
+// Computes the p-value and the share of the evaluations.
+void close(PairDifference& pair) {
+  constexpr double kRounding = 1e-9;  // evaluations at equal times differ by rounding
+  const WelchTest test = pair.test();
+  if (!std::isfinite(test.standard_error)) {
+    pair.evaluation_share = pair.measure == Measure::kTime ? 1.0 : 0.0;
+    return;
   }
-  pair.welch_p_value = pair.p_value;
+  const double variance = test.standard_error * test.standard_error;
+  if (variance > 0.0) pair.evaluation_share = pair.evaluation_variance / variance;
+  if (std::abs(pair.value) > kRounding) pair.adjusted_p = test.p_value(pair.means);
+}
+
+PairDifference accuracy_pair(const VariantSummary& a, const VariantSummary& b) {
+  const auto test = welch_test(a.accuracy->values, b.accuracy->values);
+  check(test.has_value(), "a claimable accuracy has several finite values");
+  PairDifference pair{.measure = Measure::kAccuracy, .value = test->difference, .runs = *test};
+  // Values without any spread, such as those of a small test set, are no proof.
+  if (test->standard_error == 0.0 && test->difference != 0.0) pair.runs.standard_error = kInfinity;
   return pair;
 }
 
-std::optional<OpenPair> time_pair(const VariantSummary& a, const VariantSummary& b) {
-  if (!has_claimable_time(a) || !has_claimable_time(b)) return std::nullopt;
+PairDifference time_pair(const VariantSummary& a, const VariantSummary& b) {
   const auto test = welch_test(logarithms_of(a.reached_seconds), logarithms_of(b.reached_seconds));
-  if (!test) return std::nullopt;
+  check(test.has_value(), "a claimable time has several finite values");
+  PairDifference pair{.measure = Measure::kTime, .value = test->difference, .runs = *test};
   // Rows with equal weights pass the target at the same sample, somewhere between the same
   // evaluations, which cancels in the ratio of their times.
-  const double variance =
-      reached_at_same_samples(a, b) ? 0.0 : evaluation_variance(a) + evaluation_variance(b);
-  OpenPair pair{.result = {.measure = Measure::kTime, .value = test->difference},
-                .test = test->with_systematic_error(variance)};
-  const double all = pair.test.standard_error * pair.test.standard_error;
-  if (variance > 0.0) pair.result.evaluation_share = std::isfinite(all) ? variance / all : 1.0;
-  constexpr double kRounding = 1e-9;  // evaluations at equal times differ by rounding
-  if (std::isfinite(pair.test.standard_error) && std::abs(test->difference) > kRounding) {
-    pair.p_value = pair.test.p_value();
-    pair.welch_p_value = test->p_value();
+  if (!reached_at_same_samples(a, b)) {
+    pair.evaluation_variance = evaluation_variance(a) + evaluation_variance(b);
   }
   return pair;
 }
 
-PairDifference closed(const OpenPair& pair, const HolmStep& step) {
-  PairDifference result = pair.result;
-  result.level = step.level;
-  result.adjusted_p = step.adjusted_p;
-  if (!std::isfinite(pair.test.standard_error)) {
-    result.interval = {-kInfinity, kInfinity};
-    result.detectable = kInfinity;
-    return result;
+std::vector<Duration> durations_of(const VariantSummary& row, double step) {
+  constexpr double kRounding = 1e-6;  // of a step
+  std::vector<Duration> all;
+  const auto add = [&](const std::vector<double>& of, bool is_censored) {
+    for (const double seconds : of) {
+      all.push_back({std::ceil(seconds / step - kRounding), is_censored});
+    }
+  };
+  add(row.reached_seconds, false);
+  add(row.missed_seconds, true);
+  return all;
+}
+
+CensoredPair censored_pair(const VariantSummary& a, const VariantSummary& b) {
+  double step = 0.0;
+  for (const VariantSummary* row : {&a, &b}) {
+    for (const double gap : row->reached_gaps) step = std::max(step, gap);
   }
-  const double reach = pair.test.reach(step.level);
-  result.interval = {result.value - reach, result.value + reach};
-  result.detectable = pair.test.detectable(step.level, kPower);
-  return result;
+  return {.test = log_rank_test(durations_of(a, step), durations_of(b, step))};
+}
+
+bool is_positive(double seconds) { return seconds > 0.0; }
+
+// Returns for each row the first one that `stands_for` it, or the row itself.
+template <typename StandsFor>
+std::vector<std::size_t> representatives(const Rows& rows, StandsFor stands_for) {
+  std::vector<std::size_t> all;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::size_t first = 0;
+    while (first < i && !stands_for(rows[first], rows[i])) ++first;
+    all.push_back(first);
+  }
+  return all;
+}
+
+// Returns the least number of seeds with which an exact test can reach the level.
+int seeds_to_reach(double level) {
+  int seeds = kSeedsForClaims;
+  while (least_permutation_p(seeds, seeds) > level) ++seeds;
+  return seeds;
 }
 
 }  // namespace
 
-bool PairDifference::is_equal() const noexcept {
+WelchTest PairDifference::test() const { return runs.with_systematic_error(evaluation_variance); }
+
+Interval PairDifference::interval() const {
+  const WelchTest test = this->test();
+  const double reach = std::isfinite(test.standard_error) ? test.reach(level, means) : kInfinity;
+  return {value - reach, value + reach};
+}
+
+bool PairDifference::is_equal() const {
+  const Interval interval = this->interval();
   const double margin = measure == Measure::kTime ? std::log(kEqualTime) : kEqualAccuracy;
   return -margin <= interval.low && interval.high <= margin;
 }
 
-bool have_same_weights(const VariantSummary& a, const VariantSummary& b) {
-  const auto is_known = [](const std::string& hash) { return !hash.empty(); };
-  return !a.weights.empty() && a.weights == b.weights && std::ranges::all_of(a.weights, is_known);
+std::optional<double> PairDifference::detectable_with(int of_seeds) const {
+  const double most = measure == Measure::kTime ? std::log(100.0) : 1.0;
+  const double factor = static_cast<double>(of_seeds) / seeds;
+  const WelchTest test =
+      runs.with_more_values(factor, seeds).with_systematic_error(evaluation_variance);
+  if (!std::isfinite(test.standard_error)) return std::nullopt;
+  const double found = test.detectable(level, means, kPower);
+  return found <= most ? std::optional(found) : std::nullopt;
 }
 
 bool has_claimable_accuracy(const VariantSummary& row) {
-  return row.accuracy && row.disturbed == 0 && row.failed == 0 && row.done >= kSeedsForAccuracy &&
+  return row.accuracy && row.disturbed == 0 && row.failed == 0 && row.done >= kSeedsForClaims &&
          row.not_numbers() == 0;
 }
 
 bool has_claimable_time(const VariantSummary& row) {
-  const auto is_positive = [](double seconds) { return seconds > 0.0; };
   return row.seconds_to_target && row.has_comparable_times && row.disturbed == 0 &&
-         row.reached >= kSeedsForTime && std::ranges::all_of(row.reached_seconds, is_positive);
+         row.reached >= kSeedsForClaims && std::ranges::all_of(row.reached_seconds, is_positive);
+}
+
+bool has_claimable_misses(const VariantSummary& row) {
+  return !row.missed_seconds.empty() && row.has_comparable_times && row.disturbed == 0 &&
+         row.failed == 0 && row.done >= kSeedsForClaims &&
+         std::ranges::all_of(row.reached_seconds, is_positive) &&
+         std::ranges::all_of(row.missed_seconds, is_positive);
 }
 
 Claims::Claims(const Rows& rows) {
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::size_t twin = 0;
+  of_accuracy_ = representatives(rows, [](const VariantSummary& a, const VariantSummary& b) {
     // A row that is not tested cannot stand for one that is.
-    const auto is_twin = [&](const VariantSummary& other) {
-      return have_same_weights(other, rows[i]) &&
-             has_claimable_accuracy(other) == has_claimable_accuracy(rows[i]);
-    };
-    while (twin < i && !is_twin(rows[twin])) ++twin;
-    twins_.push_back(twin);
+    return have_same_weights(a, b) && has_claimable_accuracy(a) == has_claimable_accuracy(b);
+  });
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    of_time_.push_back(rows[row].same_as.value_or(row));
   }
-  std::vector<OpenPair> open;
-  const auto add = [&](std::optional<OpenPair> pair, std::size_t a, std::size_t b) {
-    if (!pair) return;
-    pair->result.a = a;
-    pair->result.b = b;
-    pair->result.seeds = std::min(rows[a].done, rows[b].done);
-    open.push_back(*pair);
-  };
-  for (std::size_t a = 0; a < rows.size(); ++a) {
-    for (std::size_t b = a + 1; b < rows.size(); ++b) {
-      // Rows with equal weights have equal accuracies, so one of them stands for all.
-      if (twins_[a] == a && twins_[b] == b) add(accuracy_pair(rows[a], rows[b]), a, b);
-      add(time_pair(rows[a], rows[b]), a, b);
+  add_accuracies(rows);
+  add_times(rows);
+  share_time_level();
+  for (PairDifference& pair : pairs_) {
+    pair.seeds = std::min(rows[pair.a].done, rows[pair.b].done);
+    close(pair);
+  }
+}
+
+void Claims::add_accuracies(const Rows& rows) {
+  std::vector<std::size_t> tested;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (of_accuracy_[row] == row && has_claimable_accuracy(rows[row])) tested.push_back(row);
+  }
+  for (const std::size_t b : tested) {
+    for (const std::size_t a : tested) {
+      if (a >= b) break;
+      pairs_.push_back(accuracy_pair(rows[a], rows[b]));
+      pairs_.back().a = a;
+      pairs_.back().b = b;
+      pairs_.back().level = kAccuracyLevel;
+      pairs_.back().means = static_cast<int>(tested.size());
     }
   }
-  std::vector<double> p_values;
-  std::vector<double> welch_p_values;
-  for (const OpenPair& pair : open) {
-    p_values.push_back(pair.p_value);
-    welch_p_values.push_back(pair.welch_p_value);
+}
+
+void Claims::add_times(const Rows& rows) {
+  std::vector<std::size_t> tested;
+  int complete = 0;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (of_time_[row] != row) continue;
+    if (has_claimable_time(rows[row])) ++complete;
+    if (has_claimable_time(rows[row]) || has_claimable_misses(rows[row])) tested.push_back(row);
   }
-  const std::vector<HolmStep> steps = holm(p_values, kFamilyLevel);
-  const std::vector<HolmStep> welch_steps = holm(welch_p_values, kFamilyLevel);
-  for (std::size_t i = 0; i < open.size(); ++i) {
-    pairs_.push_back(closed(open[i], steps[i]));
-    pairs_.back().welch_adjusted_p = welch_steps[i].adjusted_p;
+  for (const std::size_t b : tested) {
+    for (const std::size_t a : tested) {
+      if (a >= b) break;
+      if (has_claimable_time(rows[a]) && has_claimable_time(rows[b])) {
+        pairs_.push_back(time_pair(rows[a], rows[b]));
+        pairs_.back().a = a;
+        pairs_.back().b = b;
+        pairs_.back().means = complete;
+      } else if (rows[a].reached + rows[b].reached > 0) {
+        censored_.push_back(censored_pair(rows[a], rows[b]));
+        censored_.back().a = a;
+        censored_.back().b = b;
+      }
+    }
+  }
+}
+
+// Divides the level of times among the pairs, in equal parts. A pair of censored times that cannot
+// reach its part, however its durations were divided, takes none. Source: R. E. Tarone, Biometrics
+// 46 (1990), 515-522.
+void Claims::share_time_level() {
+  const auto is_time = [](const PairDifference& pair) { return pair.measure == Measure::kTime; };
+  const auto complete = std::ranges::count_if(pairs_, is_time);
+  const auto sharing = [&](std::ptrdiff_t parts) {
+    const double part = kTimeLevel / static_cast<double>(parts);
+    return complete + std::ranges::count_if(censored_, [&](const CensoredPair& pair) {
+             return pair.test.least_p <= part;
+           });
+  };
+  std::ptrdiff_t parts = 1;
+  while (sharing(parts) > parts) ++parts;
+  const double bound = kTimeLevel / static_cast<double>(parts);
+  const double part = kTimeLevel / static_cast<double>(std::max(sharing(parts), std::ptrdiff_t{1}));
+  for (PairDifference& pair : pairs_) {
+    if (is_time(pair)) pair.level = part * static_cast<double>(complete);
+  }
+  for (CensoredPair& pair : censored_) {
+    if (pair.test.least_p <= bound) {
+      pair.level = part;
+    } else {
+      pair.seeds_needed =
+          seeds_to_reach(kTimeLevel / static_cast<double>(complete + std::ssize(censored_)));
+    }
   }
 }
 
 std::optional<PairDifference> Claims::difference(std::size_t a, std::size_t b,
                                                  Measure measure) const {
-  const std::size_t first = measure == Measure::kAccuracy ? twins_[a] : a;
-  const std::size_t second = measure == Measure::kAccuracy ? twins_[b] : b;
+  const std::vector<std::size_t>& of = measure == Measure::kAccuracy ? of_accuracy_ : of_time_;
+  const std::size_t first = of[a];
+  const std::size_t second = of[b];
   for (const PairDifference& pair : pairs_) {
     if (pair.measure != measure) continue;
     if (pair.a == first && pair.b == second) return pair;
@@ -176,43 +260,34 @@ std::optional<PairDifference> Claims::difference(std::size_t a, std::size_t b,
     turned.a = a;
     turned.b = b;
     turned.value = -pair.value;
-    turned.interval = {-pair.interval.high, -pair.interval.low};
+    return turned;
+  }
+  return std::nullopt;
+}
+
+std::optional<CensoredPair> Claims::censored(std::size_t a, std::size_t b) const {
+  for (const CensoredPair& pair : censored_) {
+    if (pair.a == of_time_[a] && pair.b == of_time_[b]) return pair;
+    if (pair.a != of_time_[b] || pair.b != of_time_[a]) continue;
+    CensoredPair turned = pair;
+    std::swap(turned.a, turned.b);
+    turned.test.excess = -pair.test.excess;
     return turned;
   }
   return std::nullopt;
 }
 
 bool Claims::is_sooner(std::size_t a, std::size_t b) const {
-  const auto time = difference(a, b, Measure::kTime);
-  return time && time->is_claimed() && time->value < 0.0;
+  if (const auto time = difference(a, b, Measure::kTime)) {
+    return time->is_claimed() && time->value < 0.0;
+  }
+  const auto pair = censored(a, b);
+  return pair && pair->is_claimed() && pair->test.excess > 0.0;
 }
 
 bool Claims::is_more_accurate(std::size_t a, std::size_t b) const {
   const auto accuracy = difference(a, b, Measure::kAccuracy);
   return accuracy && accuracy->is_claimed() && accuracy->value > 0.0;
-}
-
-std::string interval_words(const PairDifference& difference) {
-  const Interval& interval = difference.interval;
-  if (!std::isfinite(interval.low) || !std::isfinite(interval.high)) return "";
-  if (difference.measure == Measure::kTime) {
-    return fmt::format("{} to {}", factor_text(std::exp(interval.low)),
-                       factor_text(std::exp(interval.high)));
-  }
-  if (interval.contains(0.0)) {
-    return fmt::format("-{} to {}", points_text(-interval.low), points_text(interval.high));
-  }
-  const double low = std::abs(interval.low);
-  const double high = std::abs(interval.high);
-  return fmt::format("{} to {}", points_text(std::min(low, high)),
-                     points_text(std::max(low, high)));
-}
-
-std::string in_parentheses(const PairDifference& difference) {
-  const bool is_time = difference.measure == Measure::kTime;
-  const std::string words = interval_words(difference);
-  if (words.empty()) return is_time ? " (geometric means)" : "";
-  return fmt::format(" ({}{})", is_time ? "geometric means, " : "", words);
 }
 
 }  // namespace syncopate::bench

@@ -98,7 +98,7 @@ void derive_target(Comparison& comparison) {
   }
   if (baseline == nullptr) return;
   const std::vector<double> best = best_accuracies(*baseline);
-  const double median = *censored_median(best, static_cast<int>(best.size()));
+  const double median = lower_median(best);
   comparison.derived_target = {.baseline = baseline->label, .best_accuracy = median};
   comparison.target_accuracy = std::floor(1000.0 * kTargetShare * median + 1e-9) / 1000.0;
 }

@@ -79,6 +79,7 @@ struct Comparison {
   //   mixed            the variants have different rules
   std::string learning_rate_rule{};
   std::optional<DerivedTarget> derived_target{};  // what the target is derived from; empty: given
+  double run_wall_seconds = 0.0;  // how long the program took for a run; 0 if unknown
 
   // Returns the name of the split that was evaluated during training, which decides when a target
   // was reached. Final accuracies are of the test split.

@@ -5,80 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <ostream>
 
 #include "bench/compare/report/comparison_plots.h"
-#include "bench/compare/report/comparison_table.h"
-#include "bench/compare/report/machine.h"
-#include "bench/compare/report/outcome.h"
+#include "bench/compare/report/facts.h"
 #include "bench/compare/report/outcome_figures.h"
-#include "bench/compare/report/outcome_report.h"
 #include "bench/compare/report/outcome_words.h"
-#include "bench/compare/report/summary.h"
-#include "bench/compare/report/verdict.h"
+#include "bench/compare/report/tables.h"
 #include "bench/plots/document.h"
-#include "bench/plots/terminal_table.h"
 #include "bench/plots/text.h"
 
 namespace syncopate::bench {
 namespace {
-
-// Keeps a number and its percent sign on one line of the page.
-std::string kept_together(std::string html) {
-  for (std::size_t at = html.find(" %"); at != std::string::npos; at = html.find(" %", at)) {
-    html.replace(at, 1, "&#160;");
-  }
-  return html;
-}
-
-std::string verdict_html(const Verdict& verdict) {
-  std::string html;
-  for (const std::string& sentence : verdict.sentences) {
-    html += fmt::format("<p class=\"verdict\">{}</p>\n", kept_together(html_text(sentence)));
-  }
-  std::string rows;
-  for (const Warning& warning : verdict.warnings) {
-    if (&warning - verdict.warnings.data() == kShownWarnings) break;
-    rows += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n",
-                        html_text(warning.subject), kept_together(html_text(warning.text)));
-  }
-  if (rows.empty()) return html;
-  return html + fmt::format("<table class=\"warnings\"><tbody>\n{}</tbody></table>\n", rows);
-}
-
-// Returns ", 98 % of the best of one-device" for a derived target.
-std::string target_source(const Comparison& comparison) {
-  if (!comparison.derived_target) return "";
-  return fmt::format(", {} of the best of {}", percent_text(kTargetShare),
-                     comparison.derived_target->baseline);
-}
-
-std::string facts_html(const Comparison& comparison) {
-  std::string html = "<dl>\n";
-  if (!comparison.model.empty()) html += fact_html("Network", html_text(comparison.model));
-  if (!comparison.budget.empty())
-    html += fact_html("Budget of a run", html_text(comparison.budget));
-  if (comparison.target_accuracy) {
-    html += fact_html(
-        "Target", fmt::format("{} {} accuracy{}", percent_text(*comparison.target_accuracy),
-                              comparison.watched_split(), html_text(target_source(comparison))));
-  }
-  html +=
-      fact_html("Clock", comparison.has_virtual_clock
-                             ? "virtual: seconds are simulated, and the same on one instruction "
-                               "set and version of oneDNN"
-                             : "real: seconds were measured on this machine");
-  for (const Machine& machine : comparison.machines) {
-    html += fact_html("Machine", html_text(describe(machine)));
-  }
-  if (const auto use = cpu_use(comparison)) html += fact_html("Workers", html_text(use->words));
-  html += fact_html("Fault injection",
-                    comparison.faults.empty() ? "none" : html_text(comparison.faults));
-  if (!comparison.command.empty()) {
-    html += fact_html("Command", fmt::format("<code>{}</code>", html_text(comparison.command)));
-  }
-  return html + "</dl>\n";
-}
 
 std::string figures_html(const Outcome& outcome) {
   const auto figure = [&](const auto& draw) {
@@ -93,7 +30,7 @@ std::string figures_html(const Outcome& outcome) {
 
 std::string warnings_html(const Outcome& outcome) {
   std::string items;
-  for (const ShortWarning& warning : short_warnings(outcome)) {
+  for (const Fact& warning : shown_warnings(outcome)) {
     items += fmt::format("<li><b>{}:</b> {}</li>\n", html_text(warning.subject),
                          html_text(warning.text));
   }
@@ -123,6 +60,13 @@ std::string files_html(const Outcome& outcome) {
     html += fmt::format("{0}<a href=\"{1}\">{1}</a>", html.empty() ? "<p>" : ", ", file);
   }
   return html + "</p>\n";
+}
+
+std::string facts_html(const Outcome& outcome) {
+  std::string html = "<dl>\n";
+  for (const Fact& fact : facts_of(outcome))
+    html += fact_html(fact.subject, joined_html(fact.text));
+  return html + "</dl>\n";
 }
 
 // A number in a CSV file has all its digits, so that it reads back unchanged.
@@ -175,29 +119,24 @@ std::string run_line(const Comparison& comparison, const ComparedVariant& varian
 
 }  // namespace
 
-std::string html_page(const Comparison& comparison) {
-  const Outcome outcome = outcome_of("", comparison);
-  const Table claims = claims_table(comparison);
-  const std::string claims_html =
-      claims.rows.empty() ? "" : html_of(claims) + note_html(kClaimUnits);
+std::string html_page(const Outcome& outcome) {
+  const Comparison& comparison = outcome.comparison;
+  const Table tests = tests_table(outcome);
   const std::string next = next_sentence(outcome);
   return answer_page(
       {.title = question_of(outcome),
        .setting = setting_sentence(outcome),
        .verdict = verdict_sentence(outcome),
-       .accuracy = accuracy_sentence(outcome),
-       .has_answer = !outcome.answer.winners.empty() && next.empty(),
+       .accuracy = accuracy_sentence(accuracy_losses(outcome), outcome.rows),
+       .has_answer = outcome.answer.has_winners(),
        .figure = figures_html(outcome),
-       .below = html_of(outcome_table(outcome)) + warnings_html(outcome) +
+       .below = html_of(answer_table(outcome)) + warnings_html(outcome) +
                 (next.empty() ? "" : fmt::format("<p class=\"next\">{}</p>\n", html_text(next))),
        .folds = {
-           {"Results", "all numbers of each variant",
-            html_of(results_table(comparison, TableWidth::kPage)) +
-                note_html(explanation(comparison, summarise(comparison), "±"))},
-           {"How it was decided", "in words, with all reasons for doubt",
-            verdict_html(verdict(comparison))},
-           {"Claims", count_text(static_cast<int>(claims.rows.size()), "test"), claims_html},
-           {"Conditions", "network, data, machine, command", facts_html(comparison)},
+           {"Results", "all numbers of each variant", html_of(results_table(outcome))},
+           {"How it was decided", count_text(static_cast<int>(tests.rows.size()), "test"),
+            tests.rows.empty() ? "" : html_of(tests)},
+           {"Method and conditions", "what the numbers are, machine, command", facts_html(outcome)},
            {"Learning", "curves of all runs", plots_html(learning_plots(comparison))},
            {"Where time went", "throughput, parts of the workers' time, staleness",
             plots_html(time_plots(comparison))},
@@ -279,48 +218,18 @@ std::string staleness_csv(const Comparison& comparison) {
   return text;
 }
 
-void write_comparison_report(const std::filesystem::path& dir, const Comparison& comparison) {
-  write_whole(dir / "report.html", html_page(comparison));
+void write_comparison_report(const std::filesystem::path& dir, const Outcome& outcome) {
+  const Comparison& comparison = outcome.comparison;
+  write_whole(dir / "report.html", html_page(outcome));
   std::error_code ignored;  // a plot's file then cannot be written, and the error names it
   std::filesystem::create_directory(dir / "plots", ignored);
-  for (const NamedPlot& plot : all_plots(outcome_of("", comparison))) {
+  for (const NamedPlot& plot : all_plots(outcome)) {
     write_whole(dir / "plots" / (plot.name + ".svg"), plot.picture.file());
   }
   write_whole(dir / "runs.csv", runs_csv(comparison));
   write_whole(dir / "curves.csv", curves_csv(comparison));
   write_whole(dir / "workers.csv", workers_csv(comparison));
   write_whole(dir / "staleness.csv", staleness_csv(comparison));
-}
-
-void print_table(std::ostream& out, const Comparison& comparison) {
-  print_columns(out, results_table(comparison, TableWidth::kTerminal));
-  for (const std::string& text : machine_lines(comparison)) print_wrapped(out, text);
-}
-
-void print_verdict(std::ostream& out, const Comparison& comparison, const Verdict& verdict) {
-  for (const std::string& sentence : verdict.sentences) print_wrapped(out << '\n', sentence);
-  std::size_t shown = std::min(kShownWarnings, verdict.warnings.size());
-  if (shown > 0) out << '\n';
-  std::size_t width = 0;
-  for (std::size_t i = 0; i < shown; ++i) {
-    width = std::max(width, width_of(verdict.warnings[i].subject));
-  }
-  for (std::size_t i = 0; i < shown; ++i) {
-    const Warning& warning = verdict.warnings[i];
-    std::string name = warning.subject;
-    for (const auto& line :
-         wrapped(plain_text(warning.text), kTerminalWidth - width - kColumnGap)) {
-      out << name << std::string(width + kColumnGap - width_of(name), ' ') << line << '\n';
-      name.clear();
-    }
-  }
-  const Table claims = claims_table(comparison);
-  if (!claims.rows.empty()) {
-    out << '\n' << kClaimUnits << '\n';
-    print_columns(out, claims);
-  }
-  const std::string notes = explanation(comparison, summarise(comparison), "+-");
-  if (!notes.empty()) print_wrapped(out << '\n', notes);
 }
 
 }  // namespace syncopate::bench

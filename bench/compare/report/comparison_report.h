@@ -1,18 +1,16 @@
 // The files of a report: a page for people, which needs no network and no script, a picture of
-// each plot for papers, and CSV files for programs. Also what a terminal shows of the report.
+// each plot for papers, and JSON and CSV files for programs.
 #pragma once
 
 #include <filesystem>
-#include <iosfwd>
 #include <string>
 
-#include "bench/compare/report/comparison.h"
-#include "bench/compare/report/verdict.h"
+#include "bench/compare/report/outcome.h"
 
 namespace syncopate::bench {
 
 // Returns the page of the report, which is HTML and also well-formed XML.
-std::string html_page(const Comparison& comparison);
+std::string html_page(const Outcome& outcome);
 
 // Returns runs.csv: one row per run with the numbers of its summary; a field without a number is
 // empty. Source: RFC 4180, with \n for a line end.
@@ -28,14 +26,21 @@ std::string staleness_csv(const Comparison& comparison);
 
 // Writes report.html, plots/NAME.svg for each plot, and the CSV files into `dir`. Each file is
 // replaced completely or not at all. Throws FileError.
-void write_comparison_report(const std::filesystem::path& dir, const Comparison& comparison);
+void write_comparison_report(const std::filesystem::path& dir, const Outcome& outcome);
 
-// Prints the comparison's table in aligned columns for a terminal of 100 characters, with long
-// labels on several lines, and the machines below it.
-void print_table(std::ostream& out, const Comparison& comparison);
-
-// Prints the sentences of the verdict, its most important warnings and all claims as rows of
-// tables, and what the numbers of the comparison's table mean.
-void print_verdict(std::ostream& out, const Comparison& comparison, const Verdict& verdict);
+// Adds the answer and the numbers behind it to DIR/comparison.json, in place of earlier ones.
+// Numbers that are not known are null. Throws FileError.
+//   "answer": {"form":FORM, "sentence":S, "winners":[NAME, ...], "next":NAME, "next_ratio":R,
+//     "low":L, "high":H, "seeds":N, "seeds_needed":N},
+//   "rows": [{"name":N, "seconds_to_target":MEAN, "times_the_best":R, "samples_to_target":MEAN,
+//     "runs_to_target":N, "accuracy":A, "still_learning":B, "same_as":NAME,
+//     "dropped_gradients":SHARE}, ...],
+//   "claims": {"family_level":P, "pairs":[
+//     {"measure":"accuracy"|"log_time", "a":NAME, "b":NAME, "difference":D, "low":L, "high":H,
+//      "level":P, "adjusted_p":P, "detectable":D, "evaluation_share":S, "claimed":B} |
+//     {"measure":"log_rank", "a":NAME, "b":NAME, "excess":E, "p":P, "level":P, "seeds_needed":N,
+//      "claimed":B}, ...]},
+//   "facts": [{"subject":S, "text":T, "is_warning":B}, ...]
+void keep_outcome(const std::filesystem::path& dir, const Outcome& outcome);
 
 }  // namespace syncopate::bench

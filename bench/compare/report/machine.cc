@@ -73,17 +73,6 @@ int fewest_cpus(const Comparison& comparison) {
   return std::ranges::min_element(comparison.machines, {}, &Machine::cpus)->cpus;
 }
 
-// Returns how many threads of the variant can run at once, or how many workers under the virtual
-// clock. Empty if that is unknown.
-std::optional<int> running_threads(const Comparison& comparison, const ComparedVariant& variant) {
-  if (comparison.has_virtual_clock) return variant.workers;
-  const int threads = threads_of_worker(comparison, variant);
-  const auto has_gpu = [](const Machine& machine) { return !machine.gpus.empty(); };
-  if (comparison.machines.empty() || threads < 1) return std::nullopt;
-  if (std::ranges::any_of(comparison.machines, has_gpu)) return std::nullopt;
-  return std::min(variant.workers * threads, fewest_cpus(comparison));
-}
-
 }  // namespace
 
 Machine machine_here(std::string version) {
@@ -119,15 +108,6 @@ bool shares_cpus(const Comparison& comparison, const ComparedVariant& variant) {
   return variant.workers * threads_of_worker(comparison, variant) > fewest_cpus(comparison);
 }
 
-std::optional<double> parallel_factor(const Comparison& comparison, const ComparedVariant& base,
-                                      const ComparedVariant& variant) {
-  const auto of_base = running_threads(comparison, base);
-  const auto of_variant = running_threads(comparison, variant);
-  // Several threads of one replica use their CPUs in part only, so replicas may gain more.
-  if (!of_base || !of_variant || *of_base != 1) return std::nullopt;
-  return static_cast<double>(*of_variant);
-}
-
 std::optional<CpuUse> cpu_use(const Comparison& comparison) {
   const bool is_known = !comparison.machines.empty() && comparison.threads_per_worker > 0;
   if (!is_known || comparison.variants.empty() || comparison.has_virtual_clock) return std::nullopt;
@@ -153,13 +133,6 @@ std::optional<CpuUse> cpu_use(const Comparison& comparison) {
                                          : fmt::format(" (with {}, where there are servers)",
                                                        count_text(servers, "server"))),
                 is_shared};
-}
-
-std::vector<std::string> machine_lines(const Comparison& comparison) {
-  std::vector<std::string> lines;
-  for (const Machine& machine : comparison.machines) lines.push_back(describe(machine));
-  if (const auto use = cpu_use(comparison)) lines.push_back(use->words);
-  return lines;
 }
 
 }  // namespace syncopate::bench

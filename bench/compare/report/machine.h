@@ -33,12 +33,6 @@ struct ComparedVariant;
 // the clock is virtual.
 bool shares_cpus(const Comparison& comparison, const ComparedVariant& variant);
 
-// Returns how many times as many threads of `variant` as of `base` can run at once; under the
-// virtual clock, how many times as many workers. Empty if machines or threads are unknown, if
-// `base` has several threads, or if a machine has a GPU.
-std::optional<double> parallel_factor(const Comparison& comparison, const ComparedVariant& base,
-                                      const ComparedVariant& variant);
-
 // Describes how the variant with the most threads used the CPUs: "4 workers of 1 thread shared 2
 // CPUs". Empty if machines or threads are unknown, or if the clock is virtual.
 struct CpuUse {
@@ -46,8 +40,5 @@ struct CpuUse {
   bool is_shared = false;  // whether there are more threads than CPUs
 };
 std::optional<CpuUse> cpu_use(const Comparison& comparison);
-
-// Returns the lines below a table: the machines and how their CPUs were used.
-std::vector<std::string> machine_lines(const Comparison& comparison);
 
 }  // namespace syncopate::bench

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "bench/compare/report/map_words.h"
+#include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/strategy_names.h"
 #include "bench/plots/text.h"
 
@@ -48,7 +49,8 @@ std::string cell_words(const Outcome& column, std::size_t row) {
       return fmt::format("{}: {} of {} runs reached the target", name, cell.reached, cell.runs);
     case RowState::kBusy:
       return name + ": other programs used the CPUs";
-    case RowState::kNoResult:
+    case RowState::kFailed:
+    case RowState::kPending:
       return name + ": runs failed or are missing";
     default:
       break;
@@ -199,9 +201,7 @@ class MapDrawing {
                     .radius = 3.0,
                     .dash = is_missed ? "" : "2 3"},
                    tip);
-      const std::string words = is_missed ? fmt::format("{} of {}", cell.reached, cell.runs)
-                                : cell.state == RowState::kBusy ? "busy"
-                                                                : "failed";
+      const std::string words = state_text(cell);
       picture_.box({middle.x - text_width(words, small) / 2.0 - 4.0, middle.y - 9.0},
                    text_width(words, small) + 8.0, 18.0, {.fill = colour::kPaper});
       picture_.text({middle.x, middle.y + 5.0}, words, {.size = small, .anchor = "middle"});

@@ -8,7 +8,7 @@
 
 #include "bench/compare/report/map_figure.h"
 #include "bench/compare/report/map_words.h"
-#include "bench/compare/report/outcome_report.h"
+#include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/strategy_names.h"
 #include "bench/plots/document.h"
 #include "bench/plots/terminal_table.h"
@@ -19,21 +19,10 @@ namespace {
 
 // Returns a cell of the terminal: the ratio with a mark, "2 of 5", "busy" or "failed".
 std::string terminal_cell(const RowOutcome& cell) {
-  switch (cell.state) {
-    case RowState::kWinner:
-      return ratio_text(cell.ratio) + "*";
-    case RowState::kTie:
-      return ratio_text(cell.ratio) + "=";
-    case RowState::kSlower:
-      return ratio_text(cell.ratio) + " ";
-    case RowState::kMissed:
-      return fmt::format("{} of {} ", cell.reached, cell.runs);
-    case RowState::kBusy:
-      return "busy ";
-    case RowState::kNoResult:
-      return "failed ";
-  }
-  return "";
+  if (cell.ratio == 0.0) return state_text(cell) + " ";
+  return ratio_text(cell.ratio) + (cell.state == RowState::kWinner ? "*"
+                                   : cell.state == RowState::kTie  ? "="
+                                                                   : " ");
 }
 
 std::string terminal_line(const std::string& name, const std::vector<std::string>& cells,
@@ -62,7 +51,7 @@ std::string numbers_table(const StrategyMap& map) {
       table.rows.push_back(
           {.name = column_head(column).name,
            .cells = {row_name(column.rows[r]),
-                     cell.ratio > 0.0 ? short_seconds(cell.seconds) : terminal_cell(cell),
+                     cell.ratio > 0.0 ? short_seconds(cell.seconds) : state_text(cell),
                      cell.ratio > 0.0 ? ratio_text(cell.ratio) : "", over,
                      accuracy ? decimal_text(100.0 * accuracy->mean, 1) : ""},
            .notes = {}});
@@ -76,8 +65,8 @@ std::string method_html(const StrategyMap& map) {
       "<p>A cell is the geometric mean over {} of the simulated seconds until {} accuracy was "
       "reached, over the least of its column. A frame marks the rows that cannot be told apart "
       "from "
-      "the soonest: all pairs of a column are tested together at 5 % (Welch's test of the "
-      "logarithms, Holm's procedure). A tie is too close to call, not equal.</p>\n",
+      "the soonest: all pairs of a column are tested together (see its comparison). A tie "
+      "is too close to call, not equal.</p>\n",
       count_text(map.seeds(), "seed"), target_text(map.first()));
   html +=
       "<p>The clusters differ in times alone. Weights of synchronous variants without backup "
@@ -132,6 +121,7 @@ void print_map(std::ostream& out, const StrategyMap& map) {
   out << '\n';
   print_paragraph(out, map_verdict(map));
   print_paragraph(out, map_accuracy(map));
+  print_paragraph(out, map_next(map));
 }
 
 std::string map_page(const StrategyMap& map, const std::string& command) {
@@ -143,7 +133,7 @@ std::string map_page(const StrategyMap& map, const std::string& command) {
   }
   const auto cells = map.columns.size() * map.rows().size();
   return answer_page(
-      {.title = map_title(map),
+      {.title = question_of(map.columns.front()),
        .setting = map_setting(map),
        .verdict = map_verdict(map),
        .accuracy = map_accuracy(map),
@@ -173,7 +163,8 @@ std::string map_csv(const StrategyMap& map) {
   for (const Outcome& column : map.columns) {
     for (std::size_t r = 0; r < column.rows.size(); ++r) {
       const RowOutcome& cell = column.cells[r];
-      constexpr const char* kStates[] = {"winner", "tie", "slower", "missed", "busy", "no result"};
+      constexpr const char* kStates[] = {"winner", "tie",    "slower", "missed",
+                                         "busy",   "failed", "pending"};
       const TimeRatio over = cell.over_best.value_or(TimeRatio{.low = NAN, .high = NAN});
       text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(column.cluster),
                           csv_field(column.rows[r].name), target, target_of,

@@ -13,7 +13,6 @@
 
 #include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/strategy_names.h"
-#include "bench/compare/report/verdict_words.h"
 #include "bench/plots/text.h"
 
 namespace syncopate::bench {
@@ -54,35 +53,49 @@ std::string link_rate(const Outcome& column) {
 
 ColumnSentence tied_sentence(const Outcome& column) {
   const Answer& answer = column.answer;
-  if (!answer.next) return {fmt::format("Use {}.", winners_text(column)), "No other was as soon."};
   const std::string next = short_name(column.rows[*answer.next]);
   if (are_all_with_workers(column)) {
-    std::vector<double> ratios;
-    for (const std::size_t row : answer.winners) {
-      ratios.push_back(column.cells[*answer.next].seconds / column.cells[row].seconds);
-    }
-    return {fmt::format(
-                "Use {} workers, any strategy.",
-                count_word(static_cast<std::size_t>(column.rows[answer.winners.front()].workers))),
-            fmt::format("All {} are {} to {} times sooner than {}; no winner among them.",
-                        count_word(answer.winners.size()), ratio_text(std::ranges::min(ratios)),
-                        ratio_text(std::ranges::max(ratios)), next)};
+    const VariantSummary& first = column.rows[answer.winners.front()];
+    return {fmt::format("Use {} workers, any strategy.",
+                        count_word(static_cast<std::size_t>(first.workers))),
+            fmt::format("All {} are {} times sooner than {}; no winner among them.",
+                        count_word(answer.winners.size()), sooner_range(column), next)};
   }
-  const VariantSummary& first = column.rows[answer.winners.front()];
   return {fmt::format("Use {}.", winners_text(column)),
-          fmt::format("{} is {} times sooner than the {}, {}{}.", short_name(first),
+          fmt::format("{} is {} times sooner than the {}, {}{}.",
+                      answer.winners.size() == 1
+                          ? "It"
+                          : capitalised(short_name(column.rows[answer.winners.front()])),
                       ratio_text(answer.next_ratio.value), rank_of_next(column), next,
                       interval_text(answer.next_ratio))};
 }
 
+// Returns the row to name for a cluster: of its winners that which wins on the most clusters, so
+// that the reader has few names to remember; the soonest of several.
+std::size_t row_to_name(const StrategyMap& map, const Outcome& column, std::ptrdiff_t& clusters) {
+  std::size_t best = column.answer.winners.front();
+  clusters = 0;
+  for (const std::size_t row : column.answer.winners) {
+    const auto wins = std::ranges::count_if(map.columns, [&](const Outcome& other) {
+      return other.answer.has_winners() &&
+             std::ranges::find(other.answer.winners, row) != other.answer.winners.end();
+    });
+    if (wins <= clusters) continue;
+    clusters = wins;
+    best = row;
+  }
+  return best;
+}
+
 // What the verdict says about a group of clusters with one answer.
-std::string group_words(const Outcome& column) {
+std::string group_words(const StrategyMap& map, const Outcome& column) {
+  if (column.answer.has_winners()) {
+    std::ptrdiff_t clusters = 0;
+    const std::size_t row = row_to_name(map, column, clusters);
+    return are_all_with_workers(column) && clusters == 1 ? winners_text(column)
+                                                         : short_name(column.rows[row]);
+  }
   switch (column.answer.form) {
-    case AnswerForm::kWinner:
-    case AnswerForm::kTie:
-    case AnswerForm::kMissed:
-      return are_all_with_workers(column) ? winners_text(column)
-                                          : short_name(column.rows[column.answer.winners.front()]);
     case AnswerForm::kNoDifference:
     case AnswerForm::kEqual:
       return "no difference found";
@@ -90,7 +103,7 @@ std::string group_words(const Outcome& column) {
       return "no strategy reached the target";
     case AnswerForm::kNotDecided:
       return "not decided";
-    case AnswerForm::kBusy:
+    default:
       return "no answer";
   }
   return "";
@@ -107,14 +120,10 @@ struct AnswerGroup {
 std::vector<AnswerGroup> groups_of(const StrategyMap& map) {
   std::vector<AnswerGroup> groups;
   for (const Outcome& column : map.columns) {
-    const std::string words = group_words(column);
+    const std::string words = group_words(map, column);
     auto group = std::ranges::find(groups, words, &AnswerGroup::answer);
     if (group == groups.end()) {
-      const AnswerForm form = column.answer.form;
-      groups.push_back(
-          {words,
-           form == AnswerForm::kWinner || form == AnswerForm::kTie || form == AnswerForm::kMissed,
-           {}});
+      groups.push_back({words, column.answer.has_winners(), {}});
       group = groups.end() - 1;
     }
     group->places.push_back(where(column));
@@ -134,16 +143,8 @@ ColumnSentence column_sentence(const Outcome& column) {
   const std::string target = target_text(column.comparison);
   switch (answer.form) {
     case AnswerForm::kWinner:
-      if (!answer.next) return {fmt::format("Use {}.", winners_text(column)), ""};
-      return {fmt::format("Use {}.", winners_text(column)),
-              fmt::format("It is {} times sooner than the next, {}{}.",
-                          ratio_text(answer.next_ratio.value),
-                          short_name(column.rows[*answer.next]), interval_text(answer.next_ratio))};
-    case AnswerForm::kTie: {
-      ColumnSentence sentence = tied_sentence(column);
-      sentence.than = capitalised(sentence.than);
-      return sentence;
-    }
+    case AnswerForm::kTie:
+      return tied_sentence(column);
     case AnswerForm::kNoDifference:
       return {"No difference found.",
               fmt::format("All {} reached {} in {} to {} s.", count_word(answer.winners.size()),
@@ -188,42 +189,28 @@ std::string map_verdict(const StrategyMap& map) {
   return write([](const AnswerGroup& group) { return fmt::format("on {}", group.places.size()); });
 }
 
+std::string map_next(const StrategyMap& map) {
+  const auto has_winners = [](const Outcome& column) { return column.answer.has_winners(); };
+  return std::ranges::any_of(map.columns, has_winners) ? "" : next_sentence(map.columns.front());
+}
+
 std::string map_accuracy(const StrategyMap& map) {
-  // The largest shown loss against the most accurate row of a column, and the rows that have one.
-  double largest = 0.0;
-  std::size_t above = 0;
-  std::vector<std::size_t> below;
-  double low = 1.0;
-  double high = 0.0;
+  AccuracyLosses all = accuracy_losses(map.columns.front());
+  all.is_of_several = map.columns.size() > 1;
   for (const Outcome& column : map.columns) {
-    std::size_t best = 0;
-    for (std::size_t row = 0; row < column.rows.size(); ++row) {
-      if (!column.rows[row].accuracy) continue;
-      const double accuracy = column.rows[row].accuracy->mean;
-      low = std::min(low, accuracy);
-      high = std::max(high, accuracy);
-      if (!column.rows[best].accuracy || accuracy > column.rows[best].accuracy->mean) best = row;
+    const AccuracyLosses losses = accuracy_losses(column);
+    if (losses.largest > all.largest) {
+      all.best = losses.best;
+      all.largest = losses.largest;
     }
-    for (std::size_t row = 0; row < column.rows.size(); ++row) {
-      if (!column.claims.is_more_accurate(best, row)) continue;
-      if (std::ranges::find(below, row) == below.end()) below.push_back(row);
-      const double loss = column.rows[best].accuracy->mean - column.rows[row].accuracy->mean;
-      if (loss <= largest) continue;
-      largest = loss;
-      above = best;
+    all.low = std::min(all.low, losses.low);
+    all.high = std::max(all.high, losses.high);
+    all.is_tested |= losses.is_tested;
+    for (const std::size_t row : losses.below) {
+      if (std::ranges::find(all.below, row) == all.below.end()) all.below.push_back(row);
     }
   }
-  if (below.empty()) {
-    const bool is_tested = std::ranges::any_of(map.columns, has_tested_accuracies);
-    return high < low ? ""
-                      : fmt::format("Accuracy: {} ({} to {} %).",
-                                    is_tested ? "no difference found" : "too few seeds to compare",
-                                    decimal_text(100.0 * low, 1), decimal_text(100.0 * high, 1));
-  }
-  std::vector<std::string> names;
-  for (const std::size_t row : below) names.push_back(short_name(map.rows()[row]));
-  return fmt::format("Accuracy: {} ended up to {} points below {}.", listed(names),
-                     decimal_text(100.0 * largest, 1), short_name(map.rows()[above]));
+  return accuracy_sentence(all, map.rows());
 }
 
 ColumnHead column_head(const Outcome& column) {
@@ -242,17 +229,9 @@ ColumnHead column_head(const Outcome& column) {
   return {column.cluster, column.comparison.faults};
 }
 
-std::string map_title(const StrategyMap& map) {
-  const std::string budget = map.first().budget;
-  const std::size_t of = budget.find(" of ");
-  const std::string data = of == std::string::npos ? "" : " on " + budget.substr(of + 4);
-  return fmt::format("Which strategy trains {}{} soonest with {}?", map.first().model, data,
-                     count_text(map.workers(), "worker"));
-}
-
 std::string map_setting(const StrategyMap& map) {
-  return fmt::format("Time to {} accuracy · {} · simulated time", target_text(map.first()),
-                     count_text(map.seeds(), "seed"));
+  return fmt::format("Time to {} accuracy{} · {} · simulated time", target_text(map.first()),
+                     target_source(map.first()), count_text(map.seeds(), "seed"));
 }
 
 }  // namespace syncopate::bench

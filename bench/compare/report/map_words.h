@@ -17,6 +17,8 @@ ColumnSentence column_sentence(const Outcome& column);
 
 // What to use on which cluster, in at most kMostVerdictWords.
 std::string map_verdict(const StrategyMap& map);
+// What would give an answer where no cluster has one; "" otherwise.
+std::string map_next(const StrategyMap& map);
 // Which variants ended less accurate, in one sentence.
 std::string map_accuracy(const StrategyMap& map);
 
@@ -28,8 +30,6 @@ struct ColumnHead {
 };
 ColumnHead column_head(const Outcome& column);
 
-// "Which strategy trains mlp on digits soonest with 8 workers?"
-std::string map_title(const StrategyMap& map);
 // "Time to 95 % accuracy · 5 seeds · simulated time"
 std::string map_setting(const StrategyMap& map);
 

@@ -1,6 +1,8 @@
 #include "bench/compare/report/outcome.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -8,32 +10,194 @@
 namespace syncopate::bench {
 namespace {
 
-RowOutcome cell_of(const Outcome& column, std::size_t row) {
-  const VariantSummary& summary = column.rows[row];
+using Indices = std::vector<std::size_t>;
+
+// Returns the geometric mean of a row's times to the target; empty unless every run reached it,
+// after some time.
+std::optional<double> mean_time(const VariantSummary& row) {
+  if (!row.seconds_to_target) return std::nullopt;
+  double sum = 0.0;
+  for (const double seconds : row.reached_seconds) {
+    if (!(seconds > 0.0)) return std::nullopt;  // the first evaluation, before any time was counted
+    sum += std::log(seconds);
+  }
+  return std::exp(sum / static_cast<double>(row.reached_seconds.size()));
+}
+
+// Returns the time of row `a` over that of row `b` with its interval; empty if they were not
+// compared.
+std::optional<TimeRatio> time_ratio(const Claims& claims, std::size_t a, std::size_t b) {
+  const auto time = claims.difference(a, b, Measure::kTime);
+  if (!time) return std::nullopt;
+  const Interval interval = time->interval();
+  return TimeRatio{.value = std::exp(time->value),
+                   .low = std::exp(interval.low),
+                   .high = std::exp(interval.high)};
+}
+
+// Finds the answer of an outcome that has its rows and claims.
+class AnswerFinder {
+ public:
+  explicit AnswerFinder(const Outcome& outcome) : rows_(outcome.rows), claims_(outcome.claims) {
+    answer_.seeds = std::numeric_limits<int>::max();
+    has_target_ = outcome.comparison.target_accuracy.has_value();
+    for (std::size_t row = 0; row < rows_.size(); ++row) {
+      const VariantSummary& summary = rows_[row];
+      is_busy_ |= summary.disturbed > 0;
+      const bool is_whole = summary.is_complete() && summary.not_numbers() == 0;
+      if (!is_whole) continue;
+      answer_.seeds = std::min(answer_.seeds, summary.done);
+      const bool is_guessing = summary.is_at_chance(outcome.comparison.chance);
+      if (has_claimable_time(summary) && !is_guessing) timed_.push_back(row);
+      if (has_target_ && summary.reached < summary.done) answer_.missed.push_back(row);
+    }
+    if (answer_.seeds == std::numeric_limits<int>::max()) answer_.seeds = 0;
+    std::ranges::stable_sort(timed_, {}, [&](std::size_t row) { return *mean_time(rows_[row]); });
+  }
+
+  Answer find() {
+    answer_.form = form();
+    return std::move(answer_);
+  }
+
+ private:
+  AnswerForm form() {
+    if (is_busy_) return AnswerForm::kBusy;
+    if (!has_target_) return AnswerForm::kNotDecided;
+    if (timed_.empty()) {
+      const bool is_open = std::ranges::any_of(rows_, [&](const VariantSummary& row) {
+        return row.reached > 0 && (row.reached == row.done || answer_.seeds < kSeedsForClaims);
+      });
+      if (answer_.seeds < kSeedsForClaims) answer_.seeds_needed = kSeedsForClaims;
+      const bool is_missed = answer_.seeds > 0 && !is_open;
+      return is_missed ? AnswerForm::kNotReached : AnswerForm::kNotDecided;
+    }
+    divide();
+    const auto is_behind = [&](std::size_t row) { return claims_.is_sooner(timed_.front(), row); };
+    const bool are_misses_shown = std::ranges::all_of(answer_.missed, is_behind);
+    const bool is_one = distinct(answer_.winners) == 1;
+    if (answer_.next) {
+      return is_one && are_misses_shown ? AnswerForm::kWinner : AnswerForm::kTie;
+    }
+    if (std::ranges::any_of(answer_.missed, is_behind)) return AnswerForm::kMissed;
+    if (is_one || timed_.size() < rows_.size()) {
+      need_decision();
+      return AnswerForm::kNotDecided;
+    }
+    if (are_all_equal()) return AnswerForm::kEqual;
+    find_power();
+    return AnswerForm::kNoDifference;
+  }
+
+  // Divides the rows with a time into those that cannot be told apart from the soonest and the
+  // others, and finds the first of the others.
+  void divide() {
+    for (const std::size_t row : timed_) {
+      const bool is_slower = std::ranges::any_of(
+          answer_.winners, [&](std::size_t other) { return claims_.is_sooner(other, row); });
+      if (!is_slower) {
+        answer_.winners.push_back(row);
+      } else if (!answer_.next && claims_.is_sooner(timed_.front(), row)) {
+        answer_.next = row;
+        answer_.next_ratio = *time_ratio(claims_, row, timed_.front());
+      }
+    }
+  }
+
+  std::ptrdiff_t distinct(const Indices& rows) const {
+    return std::ranges::count_if(rows, [&](std::size_t row) { return !rows_[row].same_as; });
+  }
+
+  // Calls `take(pair)` for the comparisons of the winners in time.
+  template <typename Take>
+  void for_winners(Take take) const {
+    for (const std::size_t a : answer_.winners) {
+      for (const std::size_t b : answer_.winners) {
+        if (a >= b) continue;
+        if (const auto time = claims_.difference(a, b, Measure::kTime)) take(*time);
+      }
+    }
+  }
+
+  bool are_all_equal() const {
+    bool are_equal = true;
+    for_winners([&](const PairDifference& pair) { are_equal &= pair.is_equal(); });
+    return are_equal;
+  }
+
+  // Returns the factor that this number of seeds would show between any two winners.
+  std::optional<double> detectable_with(int seeds) const {
+    std::optional<double> largest = 1.0;
+    for_winners([&](const PairDifference& pair) {
+      const auto one = pair.detectable_with(seeds);
+      largest = one && largest ? std::optional(std::max(*largest, std::exp(*one))) : std::nullopt;
+    });
+    return largest;
+  }
+
+  void find_power() {
+    constexpr double kFactor = 1.2;
+    constexpr int kMost = 1000;
+    answer_.detectable = detectable_with(answer_.seeds);
+    for (int seeds = answer_.seeds + 1; seeds < kMost; seeds += 1 + seeds / 20) {
+      if (detectable_with(seeds).value_or(kMost) > kFactor) continue;
+      answer_.seeds_needed = seeds > 20 ? (seeds + 9) / 10 * 10 : seeds;
+      return;
+    }
+  }
+
+  // Finds with how many seeds the rows that missed the target could be told from the soonest.
+  void need_decision() {
+    for (const std::size_t row : answer_.missed) {
+      const auto pair = claims_.censored(row, timed_.front());
+      if (!pair || !pair->seeds_needed) continue;
+      answer_.seeds_needed = std::max(answer_.seeds_needed.value_or(0), *pair->seeds_needed);
+    }
+  }
+
+  const Rows& rows_;
+  const Claims& claims_;
+  Answer answer_;
+  Indices timed_;  // rows with a time that can be compared, the soonest first
+  bool is_busy_ = false;
+  bool has_target_ = false;
+};
+
+RowOutcome cell_of(const Outcome& outcome, std::size_t row) {
+  const VariantSummary& summary = outcome.rows[row];
   RowOutcome cell{.reached = summary.reached, .runs = summary.ended() + summary.pending};
-  if (summary.done < cell.runs) return cell;
+  if (!summary.is_complete()) {
+    cell.state = summary.failed > 0 ? RowState::kFailed : RowState::kPending;
+    return cell;
+  }
   const std::optional<double> seconds = mean_time(summary);
   if (summary.disturbed > 0) {
     cell.state = RowState::kBusy;
-  } else if (!seconds || !column.soonest) {
+  } else if (!seconds || !outcome.soonest) {
     cell.state = RowState::kMissed;
   } else {
-    const std::vector<std::size_t>& winners = column.answer.winners;
+    const Indices& winners = outcome.answer.winners;
     const bool is_taken = std::ranges::find(winners, row) != winners.end();
     cell.state = !is_taken             ? RowState::kSlower
                  : winners.size() == 1 ? RowState::kWinner
                                        : RowState::kTie;
     cell.seconds = *seconds;
-    cell.ratio = *seconds / *mean_time(column.rows[*column.soonest]);
-    if (row != *column.soonest) cell.over_best = time_ratio(column.claims, row, *column.soonest);
+    cell.ratio = *seconds / *mean_time(outcome.rows[*outcome.soonest]);
+    if (row != *outcome.soonest) cell.over_best = time_ratio(outcome.claims, row, *outcome.soonest);
   }
   return cell;
 }
 
 }  // namespace
 
+std::string_view name_of(AnswerForm form) {
+  constexpr std::array kNames = {"winner", "tie",         "no difference", "equal",
+                                 "missed", "not reached", "not decided",   "busy"};
+  return kNames.at(static_cast<std::size_t>(form));
+}
+
 std::vector<std::size_t> sorted_rows(const Outcome& outcome) {
-  std::vector<std::size_t> order(outcome.rows.size());
+  Indices order(outcome.rows.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t row) {
     const RowOutcome& cell = outcome.cells[row];
@@ -45,25 +209,25 @@ std::vector<std::size_t> sorted_rows(const Outcome& outcome) {
 Outcome outcome_of(std::string cluster, Comparison comparison) {
   Rows rows = summarise(comparison);
   Claims claims(rows);
-  Answer answer = answer_of(comparison, rows, claims);
-  Outcome column{.cluster = std::move(cluster),
-                 .comparison = std::move(comparison),
-                 .rows = std::move(rows),
-                 .claims = std::move(claims),
-                 .answer = std::move(answer),
-                 .cells = {}};
+  Outcome outcome{.cluster = std::move(cluster),
+                  .comparison = std::move(comparison),
+                  .rows = std::move(rows),
+                  .claims = std::move(claims),
+                  .answer = {},
+                  .cells = {}};
+  outcome.answer = AnswerFinder(outcome).find();
   double least = std::numeric_limits<double>::infinity();
-  for (std::size_t row = 0; row < column.rows.size(); ++row) {
-    const std::optional<double> seconds = mean_time(column.rows[row]);
-    const bool has_cell = column.rows[row].is_complete() && column.rows[row].disturbed == 0;
+  for (std::size_t row = 0; row < outcome.rows.size(); ++row) {
+    const std::optional<double> seconds = mean_time(outcome.rows[row]);
+    const bool has_cell = outcome.rows[row].is_complete() && outcome.rows[row].disturbed == 0;
     if (!seconds || !has_cell || *seconds >= least) continue;
     least = *seconds;
-    column.soonest = row;
+    outcome.soonest = row;
   }
-  for (std::size_t row = 0; row < column.rows.size(); ++row) {
-    column.cells.push_back(cell_of(column, row));
+  for (std::size_t row = 0; row < outcome.rows.size(); ++row) {
+    outcome.cells.push_back(cell_of(outcome, row));
   }
-  return column;
+  return outcome;
 }
 
 }  // namespace syncopate::bench

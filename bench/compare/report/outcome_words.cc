@@ -10,9 +10,7 @@
 #include <sstream>
 #include <utility>
 
-#include "bench/compare/report/machine.h"
 #include "bench/compare/report/strategy_names.h"
-#include "bench/compare/report/verdict_words.h"
 #include "bench/plots/text.h"
 
 namespace syncopate::bench {
@@ -48,100 +46,88 @@ std::string sooner_than_next(const Outcome& outcome) {
 std::string tie_sentence(const Outcome& outcome) {
   const Answer& answer = outcome.answer;
   const std::size_t first = answer.winners.front();
-  if (!answer.next) {
-    return fmt::format("Use {}: {} reached {} in about {}.", winners_text(outcome),
-                       answer.winners.size() == 2 ? "both" : "all", target_text(outcome.comparison),
-                       time_of(outcome, first));
-  }
+  const std::string target = target_text(outcome.comparison);
   if (are_all_with_workers(outcome)) {
-    double least = std::numeric_limits<double>::infinity();
-    double most = 0.0;
-    for (const std::size_t row : answer.winners) {
-      const double ratio = outcome.cells[*answer.next].seconds / outcome.cells[row].seconds;
-      least = std::min(least, ratio);
-      most = std::max(most, ratio);
-    }
-    return fmt::format("Use {}: all {} reached {} {} to {} times sooner than {}.",
-                       winners_text(outcome), count_word(answer.winners.size()),
-                       target_text(outcome.comparison), ratio_text(least), ratio_text(most),
+    return fmt::format("Use {}: all {} reached {} {} times sooner than {}.", winners_text(outcome),
+                       count_word(answer.winners.size()), target, sooner_range(outcome),
                        short_name(outcome.rows[*answer.next]));
   }
   return fmt::format("Use {}: {} reached {} in {}, {}.", winners_text(outcome),
-                     short_name(outcome.rows[first]), target_text(outcome.comparison),
+                     answer.winners.size() == 1 ? "it" : short_name(outcome.rows[first]), target,
                      time_of(outcome, first), sooner_than_next(outcome));
 }
 
-// Returns "; five seeds can show a factor of 1.7, for 1.2 about 40 are needed" as a sentence of its
-// own, "" if the factor is not known. Source: the error of a mean falls with the root of the seeds.
+// Returns what the seeds can show, as a sentence with a blank before it.
 std::string power_sentence(const Answer& answer) {
-  if (answer.detectable <= 1.0) return "";
-  const double shown = std::ceil(answer.detectable * 10.0) / 10.0;
-  const std::string can =
-      fmt::format(" {} seeds can show a factor of {}",
-                  capitalised(count_word(static_cast<std::size_t>(std::max(answer.seeds, 0)))),
-                  ratio_text(shown));
-  const std::optional<int> needed = seeds_needed(answer);
-  return needed ? fmt::format("{}; for 1.2, about {} are needed.", can, *needed) : can + ".";
+  const std::string seeds =
+      capitalised(count_word(static_cast<std::size_t>(answer.seeds))) + " seeds ";
+  if (!answer.detectable) return fmt::format(" {}cannot show a difference here.", seeds);
+  const double shown = std::ceil(*answer.detectable * 10.0) / 10.0;
+  return fmt::format(" {}can show a factor of {}{}.", seeds, ratio_text(shown),
+                     answer.seeds_needed
+                         ? fmt::format("; for 1.2, about {} are needed", *answer.seeds_needed)
+                         : "");
+}
+
+std::string missed_sentence(const Outcome& outcome) {
+  const Answer& answer = outcome.answer;
+  int most = 0;
+  int runs = 0;
+  for (const std::size_t row : answer.missed) {
+    most = std::max(most, outcome.rows[row].reached);
+    runs = std::max(runs, outcome.rows[row].done);
+  }
+  return fmt::format("Use {}: {} reached {} with every seed, the others with {}.",
+                     winners_text(outcome), answer.winners.size() == 1 ? "it" : "they",
+                     target_text(outcome.comparison),
+                     most == 0 ? "none" : fmt::format("at most {} of {}", most, runs));
 }
 
 std::string not_decided_sentence(const Outcome& outcome) {
-  std::optional<std::size_t> first = outcome.soonest;
   const std::string seeds = count_text(outcome.answer.seeds, "seed");
-  if (outcome.answer.seeds == 0) return "Not decided: no run has ended well.";
-  if (!first) return fmt::format("Not decided: {} cannot show a difference.", seeds);
+  if (outcome.answer.seeds == 0) return "Not decided: no variant has all of its runs.";
+  if (outcome.rows.size() < 2) return "Not decided: there is one variant alone.";
+  if (!outcome.soonest) return fmt::format("Not decided: {} cannot show a difference.", seeds);
   return fmt::format("Not decided: {} was first, but {} cannot show a difference.",
-                     short_name(outcome.rows[*first]), seeds);
+                     short_name(outcome.rows[*outcome.soonest]), seeds);
 }
 
-// Returns how many runs were at the target and fell below it again.
-std::pair<int, int> count_spikes(const Outcome& outcome) {
-  int spikes = 0;
-  int runs = 0;
-  const double target = outcome.comparison.target_accuracy.value_or(2.0);
-  for (const ComparedVariant& variant : outcome.comparison.variants) {
-    for (const ComparedRun& run : variant.runs) {
-      if (!run.is_done()) continue;
-      const std::vector<CurvePoint>& curve = run.result->curve;
-      const auto reached = std::ranges::find_if(
-          curve, [&](const CurvePoint& point) { return point.accuracy >= target; });
-      if (reached == curve.end()) continue;
-      ++runs;
-      if (std::any_of(reached, curve.end(),
-                      [&](const CurvePoint& point) { return point.accuracy < target; })) {
-        ++spikes;
-      }
-    }
-  }
-  return {spikes, runs};
-}
-
-// Returns such as "mlp on digits".
-std::string what_is_trained(const Outcome& outcome) {
-  const std::string& budget = outcome.comparison.budget;
-  const std::size_t of = budget.find(" of ");
-  const std::string model =
-      outcome.comparison.model.empty() ? "a network" : outcome.comparison.model;
-  return of == std::string::npos ? model : model + " on " + budget.substr(of + 4);
+std::string not_reached_sentence(const Outcome& outcome) {
+  const auto learning = std::ranges::count_if(outcome.rows, &VariantSummary::is_still_learning);
+  return fmt::format(
+      "No answer yet: no strategy reached {} with all seeds{}.", target_text(outcome.comparison),
+      learning == 0
+          ? ""
+          : fmt::format(", and {} still learning",
+                        learning == std::ssize(outcome.rows)
+                            ? "all are"
+                            : fmt::format("{} of {} are", learning, outcome.rows.size())));
 }
 
 int most_workers_of(const Outcome& outcome) {
-  int most = 0;
-  for (const VariantSummary& row : outcome.rows) most = std::max(most, row.workers);
-  return most;
+  return std::ranges::max(outcome.rows, {}, &VariantSummary::workers).workers;
 }
 
-int most_servers(const Comparison& comparison) {
-  int most = 0;
+// Returns "--epochs 4" for a budget of "2 epochs of digits": twice as much, with the minutes that
+// it takes if those of these runs are known.
+std::string doubled_budget(const Comparison& comparison) {
+  std::istringstream budget(comparison.budget);
+  double amount = 0.0;
+  std::string unit;
+  budget >> amount >> unit;
+  if (!budget) return "a larger budget";
+  const std::string flag = unit.starts_with("epoch") ? "--epochs"
+                           : unit == "s"             ? "--seconds"
+                                                     : "--updates";
+  double seconds = 0.0;
   for (const ComparedVariant& variant : comparison.variants) {
-    most = std::max(most, variant.servers);
+    seconds += 2.0 * comparison.run_wall_seconds * static_cast<double>(variant.runs.size());
   }
-  return most;
-}
-
-bool has_serverless_tasks(const Comparison& comparison) {
-  return std::ranges::any_of(comparison.variants, [](const ComparedVariant& variant) {
-    return variant.servers == 0 && variant.is_distributed.value_or(false);
-  });
+  return fmt::format(
+      "{} {}{}", flag, exact_text(2.0 * amount),
+      seconds > 0.0 ? fmt::format(" (about {})",
+                                  count_text(static_cast<int>(std::ceil(seconds / 60.0)), "minute"))
+                    : "");
 }
 
 }  // namespace
@@ -175,6 +161,19 @@ std::string listed_or(const std::vector<std::string>& names) {
   return text;
 }
 
+std::string state_text(const RowOutcome& cell) {
+  switch (cell.state) {
+    case RowState::kBusy:
+      return "busy";
+    case RowState::kFailed:
+      return "failed";
+    case RowState::kPending:
+      return "pending";
+    default:
+      return fmt::format("{} of {}", cell.reached, cell.runs);
+  }
+}
+
 bool are_all_with_workers(const Outcome& outcome) {
   Indices winners = outcome.answer.winners;
   std::ranges::sort(winners);
@@ -198,14 +197,23 @@ std::string rank_of_next(const Outcome& outcome) {
   return "next";
 }
 
+std::string sooner_range(const Outcome& outcome) {
+  const Answer& answer = outcome.answer;
+  double least = std::numeric_limits<double>::infinity();
+  double most = 0.0;
+  for (const std::size_t row : answer.winners) {
+    const double ratio = outcome.cells[*answer.next].seconds / outcome.cells[row].seconds;
+    least = std::min(least, ratio);
+    most = std::max(most, ratio);
+  }
+  return fmt::format("{} to {}", ratio_text(least), ratio_text(most));
+}
+
 std::string verdict_sentence(const Outcome& outcome) {
   const Answer& answer = outcome.answer;
   const std::string target = target_text(outcome.comparison);
   switch (answer.form) {
     case AnswerForm::kWinner:
-      if (!answer.next) break;
-      return fmt::format("Use {}: it reached {} in {}, {}.", winners_text(outcome), target,
-                         time_of(outcome, answer.winners.front()), sooner_than_next(outcome));
     case AnswerForm::kTie:
       return tie_sentence(outcome);
     case AnswerForm::kNoDifference:
@@ -217,13 +225,9 @@ std::string verdict_sentence(const Outcome& outcome) {
       return fmt::format("Equal: all {} reached {} in the same time, within a factor of 1.1.",
                          count_word(answer.winners.size()), target);
     case AnswerForm::kMissed:
-      return fmt::format("Use {}: {} of {} runs reached {}, of {} none.", winners_text(outcome),
-                         outcome.rows[answer.winners.front()].reached, answer.seeds, target,
-                         answer.missed.size() + answer.winners.size() == outcome.rows.size()
-                             ? "the others"
-                             : listed(short_names(outcome, answer.missed)));
+      return missed_sentence(outcome);
     case AnswerForm::kNotReached:
-      return fmt::format("No answer yet: no strategy reached {} with all seeds.", target);
+      return not_reached_sentence(outcome);
     case AnswerForm::kNotDecided:
       return not_decided_sentence(outcome);
     case AnswerForm::kBusy:
@@ -233,60 +237,57 @@ std::string verdict_sentence(const Outcome& outcome) {
   return "";
 }
 
-bool has_tested_accuracies(const Outcome& outcome) {
-  return std::ranges::any_of(outcome.claims.all(), [](const PairDifference& pair) {
+AccuracyLosses accuracy_losses(const Outcome& outcome) {
+  const Rows& rows = outcome.rows;
+  AccuracyLosses losses;
+  losses.is_tested = std::ranges::any_of(outcome.claims.all(), [](const PairDifference& pair) {
     return pair.measure == Measure::kAccuracy;
   });
-}
-
-std::string accuracy_sentence(const Outcome& outcome) {
-  const Rows& rows = outcome.rows;
-  std::optional<std::size_t> best;
-  double low = 1.0;
-  double high = 0.0;
   for (std::size_t row = 0; row < rows.size(); ++row) {
     if (!rows[row].accuracy || rows[row].not_numbers() > 0) continue;
     const double accuracy = rows[row].accuracy->mean;
-    low = std::min(low, accuracy);
-    if (best && accuracy <= high) continue;
-    high = accuracy;
-    best = row;
+    losses.low = std::min(losses.low, accuracy);
+    if (losses.best && accuracy <= losses.high) continue;
+    losses.high = accuracy;
+    losses.best = row;
   }
-  if (!best) return "";
-  Indices below;
-  double largest = 0.0;
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    if (!outcome.claims.is_more_accurate(*best, row)) continue;
-    below.push_back(row);
-    largest = std::max(largest, high - rows[row].accuracy->mean);
+  for (std::size_t row = 0; losses.best && row < rows.size(); ++row) {
+    if (!outcome.claims.is_more_accurate(*losses.best, row)) continue;
+    losses.below.push_back(row);
+    losses.largest = std::max(losses.largest, losses.high - rows[row].accuracy->mean);
   }
-  const std::string range =
-      fmt::format("{} to {} %", decimal_text(100.0 * low, 1), decimal_text(100.0 * high, 1));
-  if (below.empty()) {
-    return fmt::format(
-        "Accuracy: {} ({}).",
-        has_tested_accuracies(outcome) ? "no difference found" : "too few seeds to compare", range);
+  return losses;
+}
+
+std::string accuracy_sentence(const AccuracyLosses& losses, const Rows& rows) {
+  if (!losses.best) return "";
+  if (losses.below.empty()) {
+    return fmt::format("Accuracy: {} ({} to {} %).",
+                       losses.is_tested ? "no difference found" : "too few seeds to compare",
+                       decimal_text(100.0 * losses.low, 1), decimal_text(100.0 * losses.high, 1));
   }
-  return fmt::format("Accuracy: {} ended {}{} points below {}.",
-                     listed(short_names(outcome, below)), below.size() > 1 ? "up to " : "",
-                     decimal_text(100.0 * largest, 1), short_name(rows[*best]));
+  std::vector<std::string> names;
+  for (const std::size_t row : losses.below) names.push_back(short_name(rows[row]));
+  return fmt::format("Accuracy: {} ended {}{} points below {}.", listed(names),
+                     names.size() > 1 || losses.is_of_several ? "up to " : "",
+                     decimal_text(100.0 * losses.largest, 1), short_name(rows[*losses.best]));
 }
 
 std::string next_sentence(const Outcome& outcome) {
   const Answer& answer = outcome.answer;
+  const std::string seeds =
+      answer.seeds_needed
+          ? fmt::format("Next: --seeds {} with the same --report", *answer.seeds_needed)
+          : "";
   switch (answer.form) {
     case AnswerForm::kNoDifference:
-      if (const std::optional<int> needed = seeds_needed(answer)) {
-        return fmt::format("Next: --seeds {} with the same --report, or choose by convenience.",
-                           *needed);
-      }
-      return "Next: more --evaluations, or choose by convenience.";
+      return seeds.empty() ? "Next: more --evaluations, or choose by convenience."
+                           : seeds + ", or choose by convenience.";
     case AnswerForm::kNotDecided:
-      return answer.seeds < kSeedsForTime
-                 ? fmt::format("Next: --seeds {} with the same --report.", kSeedsForTime)
-                 : "";
+      return seeds.empty() ? "" : seeds + ".";
     case AnswerForm::kNotReached:
-      return "Next: more --epochs, or a lower --target-accuracy.";
+      return fmt::format("Next: {} in another --report, or a lower --target-accuracy.",
+                         doubled_budget(outcome.comparison));
     case AnswerForm::kBusy:
       return "Next: the same command on a quiet machine.";
     default:
@@ -294,55 +295,35 @@ std::string next_sentence(const Outcome& outcome) {
   }
 }
 
+std::string what_is_trained(const Comparison& comparison) {
+  const std::size_t of = comparison.budget.find(" of ");
+  const std::string model = comparison.model.empty() ? "a network" : comparison.model;
+  if (of == std::string::npos || comparison.budget.ends_with(" s of training")) return model;
+  return model + " on " + comparison.budget.substr(of + 4);
+}
+
 std::string question_of(const Outcome& outcome) {
-  return fmt::format("Which strategy trains {} soonest with {}?", what_is_trained(outcome),
+  return fmt::format("Which strategy trains {} soonest with {}?",
+                     what_is_trained(outcome.comparison),
                      count_text(most_workers_of(outcome), "worker"));
+}
+
+std::string target_source(const Comparison& comparison) {
+  if (!comparison.derived_target) return "";
+  return fmt::format(", {} of the best of {}", percent_text(kTargetShare),
+                     comparison.derived_target->baseline);
 }
 
 std::string setting_sentence(const Outcome& outcome) {
   const Comparison& comparison = outcome.comparison;
-  std::string text = fmt::format("{}, {}", what_is_trained(outcome),
+  std::string text = fmt::format("{}, {}", what_is_trained(comparison),
                                  count_text(most_workers_of(outcome), "worker"));
   if (!comparison.faults.empty()) text += ", " + comparison.faults;
   text += comparison.has_virtual_clock ? ", simulated; " : ", real processes; ";
-  return text + count_text(outcome.answer.seeds, "seed");
-}
-
-std::vector<ShortWarning> short_warnings(const Outcome& outcome) {
-  constexpr std::size_t kMost = 3;
-  const Comparison& comparison = outcome.comparison;
-  std::vector<ShortWarning> all;
-  int failed = 0;
-  int runs = 0;
-  for (const VariantSummary& row : outcome.rows) {
-    failed += row.failed + row.pending;
-    runs += row.ended() + row.pending;
-  }
-  if (failed > 0) {
-    all.push_back({"incomplete", fmt::format("{} of {} runs failed or are missing", failed, runs)});
-  }
-  const std::string& rule = comparison.learning_rate_rule;
-  if (rule == "preset") {
-    all.push_back({"not tuned", "the preset's learning rates; others may change the order"});
-  } else if (rule == "none") {
-    all.push_back({"not tuned", "one learning rate for all; others may change the order"});
-  } else if (rule != "given" && !rule.empty()) {
-    all.push_back({"not tuned", "rates follow the batch only; others may change the order"});
-  }
-  if (const auto use = cpu_use(comparison); use && use->is_shared) {
-    all.push_back({"CPUs", use->words});
-  }
-  if (const auto [spikes, reached] = count_spikes(outcome); spikes > 0) {
-    all.push_back({"spikes", fmt::format("{} of {} runs fell below {} again later", spikes, reached,
-                                         target_text(outcome.comparison))});
-  }
-  if (const int servers = most_servers(comparison);
-      servers > 0 && has_serverless_tasks(comparison)) {
-    all.push_back({"machines", fmt::format("parameter servers used {} more than all-reduce",
-                                           count_text(servers, "machine"))});
-  }
-  if (all.size() > kMost) all.resize(kMost);
-  return all;
+  text += count_text(outcome.answer.seeds, "seed");
+  const std::string source = target_source(comparison);
+  return source.empty() ? text
+                        : fmt::format("{}; target {}{}", text, target_text(comparison), source);
 }
 
 }  // namespace syncopate::bench

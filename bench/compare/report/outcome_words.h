@@ -19,6 +19,9 @@ std::string interval_text(TimeRatio ratio);  // " (1.2 to 1.9)"; "" if it is inf
 // Returns the names as "a, b or c".
 std::string listed_or(const std::vector<std::string>& names);
 
+// What stands in place of a time: "2 of 5", "busy", "failed" or "pending".
+std::string state_text(const RowOutcome& cell);
+
 // Whether the winners are all rows with several workers, more than two, and no other.
 bool are_all_with_workers(const Outcome& outcome);
 // "async or ssp:3"; "any eight-worker strategy" if all of them won.
@@ -26,25 +29,34 @@ std::string winners_text(const Outcome& outcome);
 // "next", or "best sync" if all winners are of another kind than the next row.
 std::string rank_of_next(const Outcome& outcome);
 
-// Which variant to use: one of seven forms, at most kMostVerdictWords.
+// "1.2 to 1.9": how many times sooner than the next row the winners were.
+std::string sooner_range(const Outcome& outcome);
+
+// Which variant to use: one of eight forms, at most kMostVerdictWords.
 std::string verdict_sentence(const Outcome& outcome);
-// Whether there are enough seeds to compare final accuracies.
-bool has_tested_accuracies(const Outcome& outcome);
-// Which variants ended less accurate; "" without accuracies.
-std::string accuracy_sentence(const Outcome& outcome);
 // What would give an answer, or help to choose; "" if nothing is needed.
 std::string next_sentence(const Outcome& outcome);
+// "mlp on digits"
+std::string what_is_trained(const Comparison& comparison);
 // "Which strategy trains mlp on digits soonest with 8 workers?"
 std::string question_of(const Outcome& outcome);
-// "mlp on digits, 8 workers, exponential step times of 1 ms, simulated; 5 seeds"
+// "mlp on digits, 8 workers, --service-time exponential:1, simulated; 5 seeds"
 std::string setting_sentence(const Outcome& outcome);
+// ", 98 % of the best of one-device" for a derived target; "" for a given one.
+std::string target_source(const Comparison& comparison);
 
-// A reason for doubt: one or two words, and at most 15.
-struct ShortWarning {
-  std::string subject;
-  std::string text;
+// Which rows ended less accurate than the most accurate one.
+struct AccuracyLosses {
+  std::optional<std::size_t> best;
+  std::vector<std::size_t> below;
+  double largest = 0.0;  // a fraction
+  double low = 1.0;      // of all mean accuracies
+  double high = 0.0;
+  bool is_tested = false;      // there are enough seeds to compare
+  bool is_of_several = false;  // `largest` is that of one row or cluster among several
 };
-// Returns at most three, the most important first.
-std::vector<ShortWarning> short_warnings(const Outcome& outcome);
+AccuracyLosses accuracy_losses(const Outcome& outcome);
+// "Accuracy: async ended 1.4 points below all-reduce."; "" without accuracies.
+std::string accuracy_sentence(const AccuracyLosses& losses, const Rows& rows);
 
 }  // namespace syncopate::bench

@@ -1,50 +1,71 @@
 #include "bench/compare/report/statistics.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
-#include <utility>
-#include <vector>
 
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
 namespace {
 
-double away_from_zero(double value) {
-  constexpr double kTiny = 1e-300;
-  return std::abs(value) < kTiny ? kTiny : value;
-}
+constexpr double kSqrt2 = std::numbers::sqrt2;
 
-// The continued fraction of I_x(a, b), by Lentz's method; it converges fast for x < (a+1)/(a+b+2).
-double beta_fraction(double a, double b, double x) {
-  constexpr int kMostTerms = 10'000;
-  double numerator = 1.0;
-  double denominator = 1.0 / away_from_zero(1.0 - (a + b) * x / (a + 1.0));
-  double fraction = denominator;
-  const auto take = [&](double coefficient) {
-    denominator = 1.0 / away_from_zero(1.0 + coefficient * denominator);
-    numerator = away_from_zero(1.0 + coefficient / numerator);
-    fraction *= numerator * denominator;
-    return std::abs(numerator * denominator - 1.0) < 4 * std::numeric_limits<double>::epsilon();
+// Returns the probability that a standard normal variable is above z.
+double normal_tail(double z) { return 0.5 * std::erfc(z / kSqrt2); }
+
+// From this number of degrees of freedom on, a distribution is computed as that of infinitely many.
+constexpr double kMostDegrees = 1e6;
+
+// Returns points, with their probabilities, of the square root of a chi-square variable over its
+// degrees of freedom. They are equally far apart in the logarithm, where the density is close to
+// normal, so that the sum over few points is nearly exact.
+std::vector<std::pair<double, double>> scale_points(double degrees) {
+  if (degrees > kMostDegrees) return {{1.0, 1.0}};
+  constexpr double kLeastDensity = 1e-10;
+  const double step = 0.5 / std::sqrt(2.0 * degrees);
+  const auto density = [&](double u) {
+    return std::exp(degrees * (u - 0.5 * std::expm1(2.0 * u)));
   };
-  for (int m = 1; m <= kMostTerms; ++m) {
-    const double twice = 2.0 * m;
-    take(m * (b - m) * x / ((a + twice - 1.0) * (a + twice)));
-    if (take(-(a + m) * (a + b + m) * x / ((a + twice) * (a + twice + 1.0)))) break;
+  std::vector<std::pair<double, double>> points;
+  double sum = 0.0;
+  for (const int direction : {1, -1}) {
+    for (int i = direction == 1 ? 0 : -1; density(i * step) > kLeastDensity; i += direction) {
+      points.emplace_back(std::exp(i * step), density(i * step));
+      sum += points.back().second;
+    }
   }
-  return fraction;
+  for (auto& [scale, probability] : points) probability /= sum;
+  return points;
 }
 
-// From this number of degrees of freedom on, Student's distribution is computed as the normal one:
-// it differs from it by less than 1e-6, and the incomplete beta function would lose its digits.
-constexpr double kNormalDegrees = 1e6;
+// Points of the standard normal density, with the probabilities of the values between them.
+constexpr int kNormalPoints = 47;
+constexpr double kNormalStep = 0.25;
+struct NormalPoint {
+  double z;
+  double probability;
+  double below;  // the probability of a value below z
+};
+std::array<NormalPoint, kNormalPoints> normal_points() {
+  std::array<NormalPoint, kNormalPoints> points{};
+  for (int i = 0; i < kNormalPoints; ++i) {
+    const double z = kNormalStep * (i - kNormalPoints / 2);
+    points[static_cast<std::size_t>(i)] = {
+        z, kNormalStep * std::exp(-z * z / 2.0) * std::numbers::inv_sqrtpi / kSqrt2,
+        normal_tail(-z)};
+  }
+  return points;
+}
 
-// Returns the probability that Student's t lies within -t and t.
-double central_probability(double t, double degrees) {
-  if (degrees > kNormalDegrees) return std::erf(t / std::sqrt(2.0));
-  return incomplete_beta(0.5, degrees / 2.0, t * t / (degrees + t * t));
+double power_of(double base, int exponent) {
+  double product = 1.0;
+  for (int i = 0; i < exponent; ++i) product *= base;
+  return product;
 }
 
 // The squared standard error of a mean, and its term in the denominator of Welch-Satterthwaite.
@@ -60,38 +81,47 @@ MeanError mean_error(std::span<const double> values) {
   return {squared, squared * squared / (count - 1.0)};
 }
 
-// The mean over the chi-square distribution of the probability that a normal variable with this
-// mean exceeds t: that of a noncentral t variable. Integrates by the trapezoidal rule.
-class NoncentralT {
- public:
-  explicit NoncentralT(double degrees) {
-    if (degrees > kNormalDegrees) {
-      points_.push_back({1.0, 1.0});
-      return;
+// Returns for each duration 1, if it ended, less the events expected until then. Scores of equal
+// events are equal, and all of them sum to 0.
+std::vector<double> log_rank_scores(const std::vector<Duration>& durations) {
+  std::vector<double> scores;
+  for (const Duration& one : durations) {
+    double expected = 0.0;
+    for (const Duration& event : durations) {
+      if (event.is_censored || event.value > one.value) continue;
+      expected +=
+          1.0 / static_cast<double>(std::ranges::count_if(
+                    durations, [&](const Duration& other) { return other.value >= event.value; }));
     }
-    // The scale is the square root of a chi-square variable over its degrees of freedom.
-    constexpr int kSteps = 100;
-    const double step = (1.0 + 9.0 / std::sqrt(degrees)) / kSteps;
-    const double log_factor =
-        std::log(2.0) + degrees / 2.0 * std::log(degrees / 2.0) - std::lgamma(degrees / 2.0);
-    for (int i = 1; i <= kSteps; ++i) {
-      const double scale = step * i;
-      const double log_density =
-          log_factor + (degrees - 1.0) * std::log(scale) - degrees * scale * scale / 2.0;
-      points_.push_back({scale, step * std::exp(log_density)});
-    }
+    scores.push_back((one.is_censored ? 0.0 : 1.0) - expected);
   }
-  double probability_above(double t, double noncentrality) const {
-    double sum = 0.0;
-    for (const auto& [scale, weight] : points_) {
-      sum += weight * 0.5 * std::erfc((t * scale - noncentrality) / std::sqrt(2.0));
-    }
-    return sum;
-  }
+  return scores;
+}
 
- private:
-  std::vector<std::pair<double, double>> points_;  // scales and their weights
-};
+// Calls `take(sum)` for the sum of each subset of `count` of at most 22 values.
+template <typename Take>
+void for_each_sum(const std::vector<double>& values, std::size_t count, Take take) {
+  constexpr std::size_t kHalf = 11;
+  const auto sums_of = [&](std::size_t from) {
+    std::vector<double> sums(std::size_t{1} << kHalf, 0.0);
+    for (std::size_t mask = 1; mask < sums.size(); ++mask) {
+      const auto lowest = static_cast<std::size_t>(std::countr_zero(mask));
+      const double value = from + lowest < values.size() ? values[from + lowest] : 0.0;
+      sums[mask] = sums[mask & (mask - 1)] + value;
+    }
+    return sums;
+  };
+  const std::vector<double> low = sums_of(0);
+  const std::vector<double> high = sums_of(kHalf);
+  const std::size_t end = std::size_t{1} << values.size();
+  // The next larger number with as many bits. Source: HAKMEM (1972), item 175.
+  for (std::size_t mask = (std::size_t{1} << count) - 1; mask < end;) {
+    take(low[mask & (low.size() - 1)] + high[mask >> kHalf]);
+    const std::size_t lowest = mask & (~mask + 1);
+    const std::size_t ripple = mask + lowest;
+    mask = ripple | (((mask ^ ripple) >> 2U) / lowest);
+  }
+}
 
 }  // namespace
 
@@ -108,6 +138,13 @@ std::optional<double> standard_deviation(std::span<const double> values) {
   return std::sqrt(sum / static_cast<double>(values.size() - 1));
 }
 
+double lower_median(std::vector<double> values) {
+  check(!values.empty(), "the median of no values");
+  const auto middle = values.begin() + (std::ssize(values) - 1) / 2;
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
 std::int64_t percentile_of_counts(std::span<const std::int64_t> counts, double share) {
   const auto total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   const double wanted = share * static_cast<double>(total);
@@ -119,37 +156,88 @@ std::int64_t percentile_of_counts(std::span<const std::int64_t> counts, double s
   return 0;
 }
 
-double incomplete_beta(double a, double b, double x) {
-  check(a > 0.0 && b > 0.0 && x >= 0.0 && x <= 1.0,
-        "incomplete_beta needs a, b > 0 and x in [0, 1]");
-  if (x == 0.0 || x == 1.0) return x;
-  const double factor = std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) +
-                                 a * std::log(x) + b * std::log1p(-x));
-  if (x < (a + 1.0) / (a + b + 2.0)) return factor * beta_fraction(a, b, x) / a;
-  return 1.0 - factor * beta_fraction(b, a, 1.0 - x) / b;
+StudentizedRange::StudentizedRange(int means, double degrees)
+    : means_(means), scales_(scale_points(degrees)) {
+  check(means >= 2 && degrees >= 1.0,
+        "a studentized range needs two means and one degree of freedom");
 }
 
-double student_t_quantile(double probability, double degrees) {
-  check(probability > 0.0 && probability < 1.0 && degrees > 0.0,
-        "student_t_quantile needs a probability in (0, 1) and degrees of freedom > 0");
-  if (probability < 0.5) return -student_t_quantile(1.0 - probability, degrees);
-  const double central = 2.0 * probability - 1.0;
+double StudentizedRange::tail(double range) const {
+  static const std::array<NormalPoint, kNormalPoints> kPoints = normal_points();
+  // The lowest variable is at z and the others within the range above it.
+  double within = 0.0;
+  for (const auto& [scale, probability] : scales_) {
+    for (const NormalPoint& point : kPoints) {
+      const double others = point.below - normal_tail(range * scale - point.z);
+      within += probability * means_ * point.probability * power_of(others, means_ - 1);
+    }
+  }
+  return std::clamp(1.0 - within, 0.0, 1.0);
+}
+
+double StudentizedRange::quantile(double tail) const {
+  // The logarithm of the tail is nearly a parabola, so few steps of the regula falsi suffice; the
+  // end that stays is halved. Source: M. Dowell, P. Jarratt, BIT 11 (1971), 168-174.
+  constexpr double kPrecision = 1e-6;
+  constexpr double kLeastTail = 1e-12;
+  const auto above = [&](double range) {
+    return std::log(std::max(this->tail(range), kLeastTail) / tail);
+  };
   double low = 0.0;
-  double high = 1.0;
-  while (central_probability(high, degrees) < central && high < 1e12) high *= 2.0;
-  // Bisects until no number lies between low and high; Newton's method could fail in the tails.
-  for (double middle = (low + high) / 2; low < middle && middle < high; middle = (low + high) / 2) {
-    (central_probability(middle, degrees) < central ? low : high) = middle;
+  double high = 4.0;
+  double above_low = above(low);
+  double above_high = above(high);
+  while (above_high > 0.0 && high < 1e6) {
+    low = std::exchange(high, 2.0 * high);
+    above_low = std::exchange(above_high, above(high));
+  }
+  for (int side = 0; high - low > kPrecision * high;) {
+    const double middle = low + (high - low) * above_low / (above_low - above_high);
+    const double above_middle = above(middle);
+    if (std::abs(above_middle) < kPrecision) return middle;
+    if (above_middle > 0.0) {
+      low = middle;
+      above_low = above_middle;
+      if (std::exchange(side, 1) == 1) above_high /= 2.0;
+    } else {
+      high = middle;
+      above_high = above_middle;
+      if (std::exchange(side, -1) == -1) above_low /= 2.0;
+    }
   }
   return high;
 }
 
-double WelchTest::p_value() const {
+double WelchTest::p_value(int means) const {
   if (difference == 0.0) return 1.0;
   if (standard_error == 0.0) return 0.0;
-  const double t = difference / standard_error;
-  if (degrees > kNormalDegrees) return std::erfc(std::abs(t) / std::sqrt(2.0));
-  return incomplete_beta(degrees / 2.0, 0.5, degrees / (degrees + t * t));
+  return StudentizedRange(means, degrees).tail(kSqrt2 * std::abs(difference) / standard_error);
+}
+
+double WelchTest::reach(double level, int means) const {
+  if (standard_error == 0.0) return 0.0;
+  return StudentizedRange(means, degrees).quantile(level) / kSqrt2 * standard_error;
+}
+
+double WelchTest::detectable(double level, int means, double power) const {
+  if (standard_error == 0.0) return 0.0;
+  const double critical = reach(level, means) / standard_error;
+  const auto scales = scale_points(degrees);
+  const auto probability_of = [&](double noncentrality) {
+    double sum = 0.0;
+    for (const auto& [scale, probability] : scales) {
+      sum += probability * normal_tail(critical * scale - noncentrality);
+    }
+    return sum;
+  };
+  double low = 0.0;  // in standard errors
+  double high = 1.0;
+  while (probability_of(high) < power && high < 1e9) high *= 2.0;
+  for (int i = 0; i < 30; ++i) {
+    const double middle = (low + high) / 2.0;
+    (probability_of(middle) < power ? low : high) = middle;
+  }
+  return high * standard_error;
 }
 
 WelchTest WelchTest::with_systematic_error(double variance) const {
@@ -162,23 +250,9 @@ WelchTest WelchTest::with_systematic_error(double variance) const {
           squared == 0.0 ? std::numeric_limits<double>::infinity() : degrees * share * share};
 }
 
-double WelchTest::reach(double level) const {
-  if (standard_error == 0.0) return 0.0;
-  return student_t_quantile(1.0 - level / 2.0, degrees) * standard_error;
-}
-
-double WelchTest::detectable(double level, double power) const {
-  if (standard_error == 0.0) return 0.0;
-  const double critical = student_t_quantile(1.0 - level / 2.0, degrees);
-  const NoncentralT statistic(degrees);
-  double low = 0.0;  // in standard errors
-  double high = 1.0;
-  while (statistic.probability_above(critical, high) < power && high < 1e9) high *= 2.0;
-  for (int i = 0; i < 30; ++i) {
-    const double middle = (low + high) / 2.0;
-    (statistic.probability_above(critical, middle) < power ? low : high) = middle;
-  }
-  return high * standard_error;
+WelchTest WelchTest::with_more_values(double factor, int count) const {
+  return {difference, standard_error / std::sqrt(factor),
+          degrees * (factor * count - 1.0) / (count - 1.0)};
 }
 
 std::optional<WelchTest> welch_test(std::span<const double> a, std::span<const double> b) {
@@ -193,55 +267,47 @@ std::optional<WelchTest> welch_test(std::span<const double> a, std::span<const d
   return WelchTest{difference, std::sqrt(squared), degrees};
 }
 
-std::vector<HolmStep> holm(std::span<const double> p_values, double family_level) {
-  std::vector<std::size_t> order(p_values.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return p_values[i]; });
-  std::vector<HolmStep> steps(p_values.size());
-  double adjusted = 0.0;
-  double level = 0.0;
-  bool rejects = true;
-  for (std::size_t rank = 0; rank < order.size(); ++rank) {
-    const auto left = static_cast<double>(order.size() - rank);
-    adjusted = std::max(adjusted, std::min(1.0, left * p_values[order[rank]]));
-    // All hypotheses after the first that is not rejected are accepted at that one's level.
-    if (rejects) level = family_level / left;
-    rejects = rejects && adjusted <= family_level;
-    steps[order[rank]] = {level, adjusted};
-  }
-  return steps;
-}
-
 double least_permutation_p(int n, int m) {
   check(n > 0 && m > 0, "least_permutation_p needs values on both sides");
   const double log_ways = std::lgamma(n + m + 1.0) - std::lgamma(n + 1.0) - std::lgamma(m + 1.0);
   return std::min(1.0, 2.0 * std::exp(-log_ways));
 }
 
-double fisher_exact_p(int k, int n, int m, int l) {
-  check(0 <= k && k <= n && 0 <= m && m <= l, "fisher_exact_p needs counts from 0 to their totals");
-  const auto log_choose = [](int of, int chosen) {
-    return std::lgamma(of + 1.0) - std::lgamma(chosen + 1.0) - std::lgamma(of - chosen + 1.0);
-  };
-  const int successes = k + m;
-  const auto log_probability = [&](int first) {
-    return log_choose(n, first) + log_choose(l, successes - first) - log_choose(n + l, successes);
-  };
-  constexpr double kRounding = 1e-9;  // probabilities that are equal differ by rounding
-  const double observed = log_probability(k) + kRounding;
-  double sum = 0.0;
-  for (int first = std::max(0, successes - l); first <= std::min(n, successes); ++first) {
-    const double one = log_probability(first);
-    if (one <= observed) sum += std::exp(one);
+LogRankTest log_rank_test(std::span<const Duration> a, std::span<const Duration> b) {
+  check(!a.empty() && !b.empty(), "a log-rank test needs durations on both sides");
+  std::vector<Duration> all(a.begin(), a.end());
+  all.insert(all.end(), b.begin(), b.end());
+  const std::vector<double> scores = log_rank_scores(all);
+  LogRankTest test{.excess = std::accumulate(scores.begin(), scores.begin() + std::ssize(a), 0.0)};
+  constexpr double kRounding = 1e-9;
+  const double observed = std::abs(test.excess) - kRounding;
+  std::vector<double> sorted = scores;
+  std::ranges::sort(sorted);
+  const double lowest = std::accumulate(sorted.begin(), sorted.begin() + std::ssize(a), 0.0);
+  const double highest = std::accumulate(sorted.end() - std::ssize(a), sorted.end(), 0.0);
+  const double most = std::max(-lowest, highest) - kRounding;
+  constexpr std::size_t kMostExact = 22;
+  if (all.size() > kMostExact) {
+    const double squares = std::inner_product(scores.begin(), scores.end(), scores.begin(), 0.0);
+    const auto n = static_cast<double>(a.size());
+    const auto m = static_cast<double>(b.size());
+    const double deviation = std::sqrt(n * m * squares / ((n + m) * (n + m - 1.0)));
+    if (deviation == 0.0) return test;
+    test.p_value = std::min(1.0, 2.0 * normal_tail(observed / deviation));
+    test.least_p = std::min(1.0, 2.0 * normal_tail(most / deviation));
+    return test;
   }
-  return std::min(1.0, sum);
-}
-
-std::optional<double> censored_median(std::vector<double> ended, int runs) {
-  const std::size_t needed = (static_cast<std::size_t>(std::max(runs, 0)) + 1) / 2;
-  if (needed == 0 || ended.size() < needed) return std::nullopt;
-  std::ranges::sort(ended);
-  return ended[needed - 1];
+  double ways = 0.0;
+  double as_extreme = 0.0;
+  double most_extreme = 0.0;
+  for_each_sum(scores, a.size(), [&](double sum) {
+    ways += 1.0;
+    as_extreme += std::abs(sum) >= observed ? 1.0 : 0.0;
+    most_extreme += std::abs(sum) >= most ? 1.0 : 0.0;
+  });
+  test.p_value = as_extreme / ways;
+  test.least_p = most_extreme / ways;
+  return test;
 }
 
 }  // namespace syncopate::bench

@@ -1,11 +1,12 @@
-// Statistics of a few repeated runs: mean and spread of one variant, the difference of two
-// variants, and a procedure for many differences at once. Median and percentiles are in
-// bench/harness/measure.h.
+// Statistics of a few repeated runs: mean and spread of one variant, differences of many variants
+// at once, and durations of which some are only known to be longer. Median and percentiles of many
+// measurements are in bench/harness/measure.h.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace syncopate::bench {
@@ -16,17 +17,31 @@ double mean(std::span<const double> values);
 // Returns the standard deviation of the sample, divided by n - 1. Empty for fewer than two values.
 std::optional<double> standard_deviation(std::span<const double> values);
 
+// Returns the smallest value that at least half of the values are at most. Throws InternalError
+// when there are none.
+double lower_median(std::vector<double> values);
+
 // Returns the percentile of a histogram: the smallest value t such that at least `share`, in (0,
 // 1], of all values are at most t. counts[t] is the number of values t. 0 for an empty histogram.
 std::int64_t percentile_of_counts(std::span<const std::int64_t> counts, double share);
 
-// Returns I_x(a, b), the regularised incomplete beta function; a, b > 0, x in [0, 1]. Source:
-// continued fraction 8.17.22 of the NIST Digital Library of Mathematical Functions.
-double incomplete_beta(double a, double b, double x);
+// The range of several standard normal variables, divided by the square root of an independent
+// chi-square variable over its degrees of freedom. Probabilities are computed to 1e-6. Source: J.
+// W. Tukey, The Problem of Multiple Comparisons (1953).
+class StudentizedRange {
+ public:
+  // means: number of variables, at least 2. degrees: of freedom, at least 1; fractions and infinity
+  // are allowed.
+  StudentizedRange(int means, double degrees);
+  // Returns the probability of a range above this one.
+  double tail(double range) const;
+  // Returns the range that is exceeded with this probability, from 1e-5 to 0.5.
+  double quantile(double tail) const;
 
-// Returns the quantile of Student's t distribution. probability in (0, 1); degrees of freedom > 0,
-// fractions and infinity (the normal distribution) allowed.
-double student_t_quantile(double probability, double degrees);
+ private:
+  int means_;
+  std::vector<std::pair<double, double>> scales_;  // with their probabilities
+};
 
 struct Interval {
   double low = 0.0;
@@ -34,25 +49,30 @@ struct Interval {
   bool contains(double value) const noexcept { return low <= value && value <= high; }
 };
 
-// Welch's comparison of two means, which allows for different variances. Source: B. L. Welch,
-// Biometrika 34 (1947), 28-35; degrees of freedom of Welch-Satterthwaite.
+// Welch's comparison of two means, which allows for different variances, where `means` means are
+// compared with each other: the probability that any two of them seem to differ by chance. Sources:
+// B. L. Welch, Biometrika 34 (1947), 28-35; P. A. Games, J. F. Howell, Journal of Educational
+// Statistics 1 (1976), 113-125.
 struct WelchTest {
   double difference = 0.0;  // mean(a) - mean(b)
   double standard_error = 0.0;
   double degrees = 0.0;  // degrees of freedom; infinite if neither sample has any spread
 
-  // Returns the probability of a difference at least as large as `difference` if the true
-  // difference is zero, to both sides.
-  double p_value() const;
-  // Returns the test with another source of error, of this variance, that more values would not
-  // reduce. Source: JCGM 100:2008 (GUM), sections 4.3.7 and G.4.
-  WelchTest with_systematic_error(double variance) const;
-  // Returns half the width of the interval that has the true difference with probability 1 - level.
-  double reach(double level) const;
+  // Returns the probability that any two of the means differ, in standard errors, at least as much
+  // as these two if all are equal in truth.
+  double p_value(int means) const;
+  // Returns half the width of the interval of this difference. With probability 1 - level all such
+  // intervals of the means have their true difference.
+  double reach(double level, int means) const;
   // Returns the true difference that a test at this level finds with a probability of about
   // `power`, in (0, 1). The statistic then has a noncentral t distribution; that the degrees of
   // freedom are estimates is not taken into account.
-  double detectable(double level, double power) const;
+  double detectable(double level, int means, double power) const;
+  // Returns the test with another source of error, of this variance, that more values would not
+  // reduce. Source: JCGM 100:2008 (GUM), sections 4.3.7 and G.4.
+  WelchTest with_systematic_error(double variance) const;
+  // Returns the test of `factor` times as many values, where there were `count`, of equal spread.
+  WelchTest with_more_values(double factor, int count) const;
 };
 
 // Returns nothing if either sample has fewer than two values or a value that is not finite.
@@ -63,25 +83,21 @@ std::optional<WelchTest> welch_test(std::span<const double> a, std::span<const d
 // Fisher, The Design of Experiments (1935), section 21.
 double least_permutation_p(int n, int m);
 
-// What Holm's procedure decides about one of several hypotheses.
-struct HolmStep {
-  double level = 0.0;       // the level at which the hypothesis was tested
-  double adjusted_p = 1.0;  // at most `family_level` if the hypothesis is rejected
+// The time until an event, or the time after which nobody looked any more.
+struct Duration {
+  double value = 0.0;
+  bool is_censored = false;  // the event came later, or never
 };
 
-// Tests several hypotheses so that the probability of rejecting any true one is at most
-// `family_level`, however they depend on each other. Returns one step per p-value, in their order.
-// Source: S. Holm, Scandinavian Journal of Statistics 6 (1979), 65-70.
-std::vector<HolmStep> holm(std::span<const double> p_values, double family_level);
-
-// Returns the two-sided probability that k of n and m of l successes differ by chance at least as
-// much as they do. Source: R. A. Fisher, Journal of the Royal Statistical Society 85 (1922), 87-94.
-double fisher_exact_p(int k, int n, int m, int l);
-
-// Returns the median of `runs` durations of which only `ended` are known and all others are longer:
-// the smallest duration that at least half of the runs have reached. Empty if fewer than half
-// ended. Source: E. L. Kaplan, P. Meier, Journal of the American Statistical Association 53 (1958),
-// 457-481.
-std::optional<double> censored_median(std::vector<double> ended, int runs);
+// The log-rank test of two samples of durations. Up to 22 durations its p-values are exact: shares
+// of all ways to divide the durations into two samples of these sizes; beyond that the statistic
+// counts as normal. Source: R. Peto, J. Peto, Journal of the Royal Statistical Society A 135
+// (1972), 185-207.
+struct LogRankTest {
+  double excess = 0.0;   // events of the first sample above those expected; > 0: it is sooner
+  double p_value = 1.0;  // to both sides
+  double least_p = 1.0;  // the smallest that any division of these durations has
+};
+LogRankTest log_rank_test(std::span<const Duration> a, std::span<const Duration> b);
 
 }  // namespace syncopate::bench

@@ -76,11 +76,15 @@ void add_target(const ComparedVariant& variant, double target, VariantSummary& r
   for (const ComparedRun& run : variant.runs) {
     if (!run.is_done()) continue;
     const auto point = time_to_target(*run.result, target);
-    if (!point) continue;
+    if (!point) {
+      if (!run.result->curve.empty()) {
+        row.missed_seconds.push_back(run.result->curve.back().seconds);
+      }
+      continue;
+    }
     row.reached_seconds.push_back(point->seconds);
     row.reached_gaps.push_back(point->gap_seconds);
     row.reached_gap_samples.push_back(point->gap_samples);
-    row.seeds.push_back(run.result->seed);
     samples.push_back(static_cast<double>(point->samples));
   }
   row.reached = static_cast<int>(samples.size());
@@ -135,7 +139,31 @@ std::optional<double> dropped_gradients(const ComparedVariant& variant) {
   return 1.0 - static_cast<double>(used) / static_cast<double>(computed);
 }
 
-VariantSummary summary_of(const ComparedVariant& variant, const std::optional<double>& target) {
+// Returns the mean accuracy of the evaluations from `begin` to before `end`.
+double mean_accuracy(const std::vector<CurvePoint>& curve, std::size_t begin, std::size_t end) {
+  double sum = 0.0;
+  for (std::size_t i = begin; i < end; ++i) sum += curve[i].accuracy;
+  return sum / static_cast<double>(end - begin);
+}
+
+bool is_still_learning(const ComparedVariant& variant) {
+  constexpr std::size_t kFewest = 5;  // evaluations
+  constexpr double kRise = 0.005;
+  std::vector<double> rises;
+  for (const ComparedRun& run : variant.runs) {
+    if (!run.is_done() || run.result->curve.size() < kFewest) continue;
+    const std::vector<CurvePoint>& curve = run.result->curve;
+    const std::size_t fifth = curve.size() / 5;
+    const std::size_t middle = curve.size() - fifth;
+    rises.push_back(mean_accuracy(curve, middle, curve.size()) -
+                    mean_accuracy(curve, middle - fifth, middle));
+  }
+  if (rises.size() < 2) return false;
+  const double error = *standard_deviation(rises) / std::sqrt(static_cast<double>(rises.size()));
+  return mean(rises) > std::max(kRise, 2.0 * error);
+}
+
+VariantSummary summary_of(const ComparedVariant& variant, const Comparison& comparison) {
   VariantSummary row;
   row.name = variant.label;
   row.label = variant.label;
@@ -144,18 +172,20 @@ VariantSummary summary_of(const ComparedVariant& variant, const std::optional<do
   row.is_distributed = variant.is_distributed;
   count_runs(variant, row);
   row.notes = merged_notes(variant);
+  const auto number = [](std::int64_t count) { return static_cast<double>(count); };
+  const std::string_view split = comparison.watched_split();
   row.accuracy =
-      over_runs(variant, [](const RunResult& run) { return run.summary.test_metric.value; });
+      over_runs(variant, [&](const RunResult& run) { return final_accuracy(run, split); });
   row.test_loss = over_runs(variant, [](const RunResult& run) { return run.summary.test_loss; });
   row.seconds = over_runs(variant, [](const RunResult& run) { return run.summary.seconds; });
   row.samples_per_second =
       over_runs(variant, [](const RunResult& run) { return run.summary.samples_per_second; });
-  row.updates = over_runs(
-      variant, [](const RunResult& run) { return static_cast<double>(run.summary.steps); });
-  row.samples = over_runs(
-      variant, [](const RunResult& run) { return static_cast<double>(run.summary.samples); });
+  row.updates = over_runs(variant, [&](const RunResult& run) { return number(run.summary.steps); });
+  row.samples =
+      over_runs(variant, [&](const RunResult& run) { return number(run.summary.samples); });
   row.learning_rate = sample_of(learning_rates_of(variant));
   row.dropped_gradients = dropped_gradients(variant);
+  row.is_still_learning = is_still_learning(variant);
   for (const ComparedRun& run : variant.runs) {
     if (run.is_done()) row.weights.push_back(run.result->summary.weights_hash);
   }
@@ -163,17 +193,15 @@ VariantSummary summary_of(const ComparedVariant& variant, const std::optional<do
     row.staleness =
         over_runs(variant, [](const RunResult& run) { return run.summary.staleness_mean; });
   }
-  if (target) add_target(variant, *target, row);
+  if (comparison.target_accuracy) add_target(variant, *comparison.target_accuracy, row);
   return row;
 }
 
-std::optional<double> geometric_mean(const Sample& sample) {
-  double sum = 0.0;
-  for (const double value : sample.values) {
-    if (!(value > 0.0)) return std::nullopt;
-    sum += std::log(value);
-  }
-  return std::exp(sum / static_cast<double>(sample.values.size()));
+// Whether two rows are one: only their names differ.
+bool are_equal(const VariantSummary& a, const VariantSummary& b) {
+  return have_same_weights(a, b) && a.seconds->values == b.seconds->values &&
+         a.reached_seconds == b.reached_seconds && a.failed + a.pending == 0 &&
+         b.failed + b.pending == 0;
 }
 
 }  // namespace
@@ -194,30 +222,48 @@ double most_disturbance(const Rows& rows) {
   return most;
 }
 
+bool have_same_weights(const VariantSummary& a, const VariantSummary& b) {
+  const auto is_known = [](const std::string& hash) { return !hash.empty(); };
+  return !a.weights.empty() && a.weights == b.weights && std::ranges::all_of(a.weights, is_known);
+}
+
 std::optional<TargetPoint> time_to_target(const RunResult& run, double target_accuracy) {
-  CurvePoint before;
-  for (const CurvePoint& point : run.curve) {
-    if (point.accuracy >= target_accuracy) {
-      return TargetPoint{point.seconds, point.samples, point.seconds - before.seconds,
-                         point.seconds + point.paused_seconds, point.samples - before.samples};
-    }
-    before = point;
+  const std::vector<CurvePoint>& curve = run.curve;
+  const auto is_there = [&](std::size_t i) { return curve[i].accuracy >= target_accuracy; };
+  for (std::size_t i = 0; i < curve.size(); ++i) {
+    const bool is_last = i + 1 == curve.size();
+    const bool lasts = is_last || is_there(i + 1) || (i + 2 < curve.size() && is_there(i + 2));
+    if (!is_there(i) || !lasts) continue;
+    const CurvePoint before = i > 0 ? curve[i - 1] : CurvePoint{};
+    return TargetPoint{curve[i].seconds, curve[i].samples, curve[i].seconds - before.seconds,
+                       curve[i].seconds + curve[i].paused_seconds,
+                       curve[i].samples - before.samples};
   }
   return std::nullopt;
+}
+
+double final_accuracy(const RunResult& run, std::string_view watched_split) {
+  if (run.curve.empty() || watched_split != "test") return run.summary.test_metric.value;
+  constexpr double kBefore = 0.9;  // of the samples
+  const double end = kBefore * static_cast<double>(run.curve.back().samples);
+  const auto first = std::ranges::find_if(
+      run.curve, [&](const CurvePoint& point) { return static_cast<double>(point.samples) > end; });
+  const auto begin = std::min(first, run.curve.end() - 1) - run.curve.begin();
+  return mean_accuracy(run.curve, static_cast<std::size_t>(begin), run.curve.size());
 }
 
 Rows summarise(const Comparison& comparison) {
   Rows rows;
   for (const ComparedVariant& variant : comparison.variants) {
-    rows.push_back(summary_of(variant, comparison.target_accuracy));
-    rows.back().has_comparable_times =
-        comparison.has_virtual_clock || comparison.machines.size() < 2;
-    const auto has_this_label = [&](const ComparedVariant& other) {
-      return other.label == variant.label;
-    };
-    if (std::ranges::count_if(comparison.variants, has_this_label) > 1) {
-      rows.back().name += ", " + count_text(variant.workers, "worker");
+    VariantSummary row = summary_of(variant, comparison);
+    row.has_comparable_times = comparison.has_virtual_clock || comparison.machines.size() < 2;
+    const auto equal =
+        std::ranges::find_if(rows, [&](const auto& other) { return are_equal(other, row); });
+    if (equal != rows.end()) row.same_as = static_cast<std::size_t>(equal - rows.begin());
+    if (std::ranges::count(comparison.variants, variant.label, &ComparedVariant::label) > 1) {
+      row.name += ", " + count_text(variant.workers, "worker");
     }
+    rows.push_back(std::move(row));
   }
   return rows;
 }
@@ -237,42 +283,6 @@ std::string named(const VariantSummary& row) {
   const std::string bare = row.name.substr(0, row.name.find('{'));
   const bool is_one_word = bare.find_first_of(" ,") == std::string::npos;
   return is_one_word ? row.name : fmt::format("\"{}\"", row.name);
-}
-
-std::string accuracy_of(const VariantSummary& row) {
-  return decimal_text(100.0 * row.accuracy->mean, 2) + " %";
-}
-
-SpeedUpKind speed_up_kind(const Rows& rows) {
-  const bool has_time = !rows.empty() && rows.front().seconds_to_target;
-  return has_time ? SpeedUpKind::kTimeToTarget : SpeedUpKind::kThroughput;
-}
-
-std::optional<double> speed_up(const Rows& rows, std::size_t base, std::size_t row) {
-  if (rows[base].disturbed > 0 || rows[row].disturbed > 0) return std::nullopt;
-  const bool by_time = speed_up_kind(rows) == SpeedUpKind::kTimeToTarget;
-  const auto quantity = [&](const VariantSummary& of) {
-    return by_time ? of.seconds_to_target : of.samples_per_second;
-  };
-  const auto of_base = quantity(rows[base]);
-  const auto of_row = quantity(rows[row]);
-  if (!of_base || !of_row) return std::nullopt;
-  const std::optional<double> base_mean = geometric_mean(*of_base);
-  const std::optional<double> row_mean = geometric_mean(*of_row);
-  if (!base_mean || !row_mean) return std::nullopt;
-  return by_time ? *base_mean / *row_mean : *row_mean / *base_mean;
-}
-
-std::optional<std::size_t> fastest_with_one_worker(const Rows& rows) {
-  std::optional<std::size_t> fastest;
-  double most = 0.0;
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    const auto factor = speed_up(rows, 0, row);
-    if (rows[row].kind != Kind::kOneWorker || !factor || *factor <= most) continue;
-    fastest = row;
-    most = *factor;
-  }
-  return fastest;
 }
 
 }  // namespace syncopate::bench

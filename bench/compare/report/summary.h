@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/compare/report/comparison.h"
@@ -17,7 +18,8 @@ struct Sample {
   std::optional<double> deviation;  // standard deviation; empty for a single value
 };
 
-// The first evaluation of a run at or above the target. Nothing is interpolated.
+// The first evaluation of a run at or above the target that lasts: one of the next two is there,
+// too. Nothing is interpolated.
 struct TargetPoint {
   double seconds = 0.0;
   std::int64_t samples = 0;
@@ -26,8 +28,13 @@ struct TargetPoint {
   std::int64_t gap_samples = 0;  // samples since the previous evaluation
 };
 
-// Returns the first evaluation of a run at or above the target; nothing if there is none.
+// Returns when a run reached the target; nothing if it did not. The last evaluation has no next one
+// and counts alone.
 std::optional<TargetPoint> time_to_target(const RunResult& run, double target_accuracy);
+
+// Returns the final accuracy of a run: the mean of the evaluations in the last tenth of its
+// samples, or, with a validation split, the evaluation on the test samples after training.
+double final_accuracy(const RunResult& run, std::string_view watched_split);
 
 enum class Kind : std::uint8_t { kOneWorker, kSynchronous, kAsynchronous };
 
@@ -58,9 +65,13 @@ struct VariantSummary {
   std::optional<Sample> samples_to_target;
   // Values of each run that reached the target, in the order of seeds:
   std::vector<double> reached_seconds;
-  std::vector<double> reached_gaps;  // seconds from the last evaluation below the target
+  std::vector<double> reached_gaps;  // seconds from the previous evaluation
   std::vector<std::int64_t> reached_gap_samples;
-  std::vector<std::uint64_t> seeds;
+  std::vector<double> missed_seconds;  // the last evaluation of each run that missed the target
+  std::optional<std::size_t> same_as;  // an earlier row with equal weights and times in all runs
+  // Whether accuracy still rose in the last fifth of the runs: by more than 0.5 points, and by two
+  // standard errors over the seeds, above the fifth before it.
+  bool is_still_learning = false;
   std::vector<std::string> weights;  // hashes of the final weights of all successful runs
   std::optional<Sample> updates;
   std::optional<Sample> samples;        // trained samples of each run
@@ -88,25 +99,11 @@ Rows summarise(const Comparison& comparison);
 
 // Returns the name of the row, in quotes if it has blanks or commas outside braces.
 std::string named(const VariantSummary& row);
-// Returns text such as "97.21 %" for a row that has an accuracy.
-std::string accuracy_of(const VariantSummary& row);
 
 // Returns the largest share of the CPUs that other programs took during a run.
 double most_disturbance(const Rows& rows);
 
-// Returns the row indices that may be recommended: better than chance, with a number for each final
-// accuracy, and complete; if no row is complete, those with a successful run.
-std::vector<std::size_t> choices(const Rows& rows, const std::optional<Chance>& chance);
-
-// The quantity that speed-ups are ratios of: times to the target, or samples per second for all
-// rows if the first row has no time to the target.
-enum class SpeedUpKind : std::uint8_t { kTimeToTarget, kThroughput };
-SpeedUpKind speed_up_kind(const Rows& rows);
-// Returns the speed-up of a row over row `base`, the ratio of geometric means over seeds. Empty if
-// other programs disturbed either row: they do not slow all rows alike.
-std::optional<double> speed_up(const Rows& rows, std::size_t base, std::size_t row);
-// Returns the row with the largest speed-up of those with one worker and one replica; empty if none
-// has one.
-std::optional<std::size_t> fastest_with_one_worker(const Rows& rows);
+// Whether all runs of two rows ended with equal weights, bit for bit.
+bool have_same_weights(const VariantSummary& a, const VariantSummary& b);
 
 }  // namespace syncopate::bench

@@ -42,16 +42,19 @@ TEST(Compare, TrainsOneVariantOfEachKindAndWritesTheReport) {
   ASSERT_EQ(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
   const std::string all_cpus = "one-device{threads=" + std::to_string(CPU_COUNT(&cpus)) + "}";
   EXPECT_EQ(result.out.find(all_cpus) != std::string::npos, CPU_COUNT(&cpus) > 1) << result.out;
-  // On a busy machine other reasons come first.
-  EXPECT_NE(result.out.find("Nothing is recommended: "), std::string::npos) << result.out;
-  EXPECT_NE(in_one_line(result.out).find("1 seed is too few"), std::string::npos) << result.out;
-  EXPECT_NE(in_one_line(result.out).find("2 workers of 1 thread "), std::string::npos)
-      << result.out;
   const std::string kept = read_text(scratch / "r" / "comparison.json");
-  for (const char* key :
-       {"\"host\"", "\"cpus\"", "\"chance\"", "\"verdict\"", "\"answer\"", "\"recommended\""}) {
-    EXPECT_NE(kept.find(key), std::string::npos) << kept;
+  const auto object = nlohmann::json::parse(kept);
+  for (const char* key : {"machines", "chance", "claims", "rows"}) {
+    EXPECT_TRUE(object.contains(key)) << key;
   }
+  // One seed decides nothing; on a busy machine there is no answer either.
+  const std::string form = object.at("answer").at("form");
+  EXPECT_TRUE(form == "not decided" || form == "not reached" || form == "busy") << form;
+  EXPECT_TRUE(object.at("answer").at("winners").empty());
+  EXPECT_TRUE(std::ranges::any_of(object.at("facts"), [](const auto& fact) {
+    return fact.at("subject") == "workers" &&
+           fact.at("text").template get<std::string>().starts_with("2 workers of 1 thread ");
+  })) << kept;
 }
 
 TEST(Compare, TrainsTheOtherStrategiesOnRequest) {
@@ -71,8 +74,11 @@ TEST(Compare, DoesNotRecommendAVariantThatDidNotLearn) {
       scratch / "r", kSmall + Words{"--clock", "virtual", "--strategies", "one-device,mirrored",
                                     "--", "--learning-rate", "1e-9"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_NE(result.out.find("Nothing is recommended: no variant ended above"), std::string::npos)
-      << result.out;
+  const auto kept = nlohmann::json::parse(read_text(scratch / "r" / "comparison.json"));
+  EXPECT_TRUE(kept.at("answer").at("winners").empty()) << result.out;
+  EXPECT_TRUE(std::ranges::any_of(kept.at("facts"), [](const auto& fact) {
+    return fact.at("subject") == "guessing" && fact.at("is_warning") == true;
+  })) << result.out;
 }
 
 TEST(Compare, ContinuesAfterAStrategyFailed) {
@@ -282,8 +288,10 @@ TEST(Compare, AcceptsAJobThatFinishedWithoutAKilledWorker) {
   EXPECT_NE(result.out.find("the kill of worker 0 at 1000 s never took place"), std::string::npos)
       << result.out;
   const std::string output = in_one_line(result.out);
-  EXPECT_NE(output.find("worker 1 killed at 0s"), std::string::npos) << result.out;
-  EXPECT_EQ(output.find("with worker 0 killed at 1000s"), std::string::npos) << result.out;
+  EXPECT_NE(output.find("--kill worker=0,at=1000s came after 1 of 2 variants had reached"),
+            std::string::npos)
+      << result.out;
+  EXPECT_EQ(output.find("--kill worker=1,at=0s came after"), std::string::npos) << result.out;
 }
 
 TEST(Compare, HasOneClockForARestartedWorker) {
@@ -438,7 +446,7 @@ TEST(Compare, SlowsTheLinksOfStrategiesWithLinks) {
     EXPECT_NE(log_of(run).find(slowed), std::string::npos) << log_of(run);
   }
   EXPECT_EQ(log_of("mirrored").find(slowed), std::string::npos);
-  EXPECT_NE(in_one_line(result.out).find("link delay 2ms and link rate 1gbit"), std::string::npos)
+  EXPECT_NE(in_one_line(result.out).find("--link-delay 2ms --link-rate 1gbit"), std::string::npos)
       << result.out;
   EXPECT_NE(read_text(scratch / "r" / "report.html").find("predicted from the link"),
             std::string::npos);

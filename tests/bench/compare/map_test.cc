@@ -193,7 +193,8 @@ TEST(MapOfStrategies, RefusesMistakesWithOneLine) {
       {{"--clusters", "mine{kill=worker=5,at=1s}"}, "expected a worker from 0 to 1"},
       {{"--step-time", "2"}, "--step-time requires --clusters"},
       {{"--clusters", "equal", "--step-time", "0"}, "--step-time 0"},
-      {{"--clusters", "equal", "--step-time", "mesure"}, "expected milliseconds above 0, or measure"},
+      {{"--clusters", "equal", "--step-time", "mesure"},
+       "expected milliseconds above 0, or measure"},
       {{"--slow-worker", "4"}, "expected a factor such as 4x"}};
   for (const auto& [words, expected] : mistakes) {
     const ProgramResult result = run_compare(scratch / "r", kSmall + words);

@@ -408,7 +408,7 @@ TEST(Preset, HasEnoughSeedsForClaimsAboutTime) {
   for (const PresetRow& row : presets()) {
     CompareOptions options;
     row.apply(options);
-    EXPECT_GE(options.seeds, kSeedsForTime) << row.name;
+    EXPECT_GE(options.seeds, kSeedsForClaims) << row.name;
   }
 }
 

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/report/verdict.h"
 #include "tests/bench/compare/report/made_up.h"
 
 namespace syncopate::bench {
@@ -38,51 +37,98 @@ TEST(Claims, DoNotCountTheDistanceOfEvaluationsBetweenRowsWithEqualWeights) {
   EXPECT_NEAR(equal_weights.value, std::log(1.3), 0.01);
 }
 
-// A source of error of known size adds degrees of freedom, so a claim may need it.
-TEST(Claims, AreNamedWhereWelchsTestAloneDoesNotMakeThem) {
-  const Comparison comparison =
-      scaled({made_up_variant("a", 4, {100, 100.1, 99.9, 100, 100}, kGood),
-              made_up_variant("b", 4, {900, 300, 1500, 500, 800}, kGood)});
-  const auto difference = Claims(summarise(comparison)).difference(1, 0, Measure::kTime);
-  ASSERT_TRUE(difference);
-  EXPECT_TRUE(difference->is_claimed());
-  EXPECT_GT(difference->welch_adjusted_p, difference->adjusted_p);
+// With five against five seeds the least p of a log-rank test is 2 / 252. Where one row reached the
+// target and others missed it, the pairs of rows that missed it take no part of the level.
+TEST(Claims, ShowOneRowThatReachedTheTargetAgainstFourThatDidNot) {
+  std::vector<ComparedVariant> variants = {made_up_variant("a", 4, kFast, kGood)};
+  for (const char* label : {"b", "c", "d", "e"}) {
+    variants.push_back(reaching(made_up_variant(label, 4, kFast, kGood), 0));
+  }
+  const Claims claims(summarise(scaled(std::move(variants))));
+  ASSERT_EQ(claims.all_censored().size(), 4U);
+  EXPECT_NEAR(claims.all_censored().front().test.p_value, 2.0 / 252.0, 1e-12);
+  EXPECT_NEAR(claims.all_censored().front().level, kTimeLevel / 4.0, 1e-12);
+  for (const std::size_t row : {1, 2, 3, 4}) EXPECT_TRUE(claims.is_sooner(0, row)) << row;
+  EXPECT_FALSE(claims.is_sooner(1, 2));
 }
 
-std::string sentences(const Comparison& comparison) {
-  std::string text;
-  for (const std::string& sentence : verdict(comparison).sentences) text += sentence + "\n";
-  return text;
+// Six comparisons leave 0.6 % for each, which two samples of five cannot reach and of six can.
+TEST(Claims, SayHowManySeedsAPairNeedsThatCannotReachItsLevel) {
+  std::vector<ComparedVariant> variants;
+  for (const char* label : {"a", "b", "c"}) {
+    variants.push_back(made_up_variant(label, 4, kFast, kGood));
+  }
+  for (const char* label : {"d", "e", "f"}) {
+    variants.push_back(reaching(made_up_variant(label, 4, kFast, kGood), 0));
+  }
+  const Claims claims(summarise(scaled(std::move(variants))));
+  ASSERT_EQ(claims.all_censored().size(), 9U);
+  for (const CensoredPair& pair : claims.all_censored()) {
+    EXPECT_EQ(pair.seeds_needed, 6);
+    EXPECT_FALSE(pair.is_claimed());
+  }
 }
 
-// Two CPUs train at most twice as fast as one of them; that a larger factor would have been seen
-// says nothing. Two threads of one replica may use their CPUs in part only.
-TEST(DetectableFactors, AreMarkedWhereTheyExceedWhatTheCpusAllow) {
-  const std::vector<double> various = {100, 900, 300, 1500, 500};
-  ComparedVariant two_threads = made_up_variant("two-threads", 1, various, kGood);
-  two_threads.threads_per_worker = 2;
+TEST(Claims, NeedFiveSeeds) {
+  std::vector<ComparedVariant> variants = {made_up_variant("a", 4, kSlow, kGood),
+                                           made_up_variant("b", 4, kFast, kPoor)};
+  EXPECT_EQ(Claims(summarise(scaled(variants))).all().size(), 2U);
+  variants[1].runs.pop_back();
+  EXPECT_TRUE(Claims(summarise(scaled(variants))).all().empty());
+}
+
+TEST(Claims, AreNotMadeFromDisturbedRunsAndNotAboutTimesOfSeveralMachines) {
   Comparison comparison =
-      scaled({made_up_variant("one-device", 1, various, kGood), two_threads,
-              made_up_variant("a", 8, various, kGood), made_up_variant("b", 8, kSlow, kGood)});
-  const std::string words = " (more than the 2.0 that parallel work alone allows here)";
-  EXPECT_FALSE(contains_words(sentences(comparison), words)) << "the CPUs are unknown";
-  comparison.machines = {{.host = "node7", .cpus = 2}};
-  comparison.threads_per_worker = 1;
-  EXPECT_TRUE(contains_words(sentences(comparison), " over one-device" + words + " and "));
-  EXPECT_TRUE(contains_words(sentences(comparison), " over two-threads would have"))
-      << sentences(comparison);
+      scaled({made_up_variant("a", 4, kSlow, kGood), made_up_variant("b", 4, kFast, kPoor)});
+  comparison.machines = {{.host = "a"}, {.host = "b"}};
+  const Claims claims(summarise(comparison));
+  EXPECT_FALSE(claims.is_sooner(1, 0));
+  EXPECT_TRUE(claims.is_more_accurate(0, 1));
+  comparison.variants[1].runs[0].result->others_cpu_share = 0.2;
+  EXPECT_TRUE(Claims(summarise(comparison)).all().empty());
 }
 
-TEST(DetectableDifferences, StandBesideThePointsThatRemain) {
-  const auto text = [](const std::vector<double>& of_b) {
-    Comparison comparison =
-        scaled({made_up_variant("a", 8, {100, 120, 110, 90, 105}, kGood),
-                asynchronous(made_up_variant("b", 8, {105, 115, 108, 95, 101}, of_b))});
-    return sentences(comparison);
-  };
-  // The more accurate row ended with 98.50 %.
-  EXPECT_TRUE(contains_words(text({0.985, 0.999, 0.95, 0.995, 0.996}),
-                             " points, of 1.50 remaining to 100 %, would have been seen with"));
+// Equal values of a small test set are no proof that others differ from them.
+TEST(Claims, DoNotTakeEqualAccuraciesForProof) {
+  const std::vector<double> ones(5, 1.0);
+  const std::vector<double> lower(5, 0.99);
+  const Claims claims(summarise(
+      scaled({made_up_variant("a", 4, kFast, ones), made_up_variant("b", 4, kFast, lower)})));
+  EXPECT_FALSE(claims.is_more_accurate(0, 1));
+}
+
+// Rows that are equal bit for bit are one row: they take no part of the level from others.
+TEST(Claims, CountEqualRowsOnce) {
+  std::vector<ComparedVariant> variants = {made_up_variant("a", 4, kSlow, kGood),
+                                           made_up_variant("b", 4, kFast, kGood),
+                                           made_up_variant("c", 4, kFast, kGood)};
+  for (ComparedVariant& variant : variants) {
+    for (std::size_t i = 0; i < variant.runs.size(); ++i) {
+      variant.runs[i].result->summary.weights_hash =
+          (variant.label == "a" ? "a" : "b") + std::to_string(i);
+    }
+  }
+  const Rows rows = summarise(scaled(variants));
+  EXPECT_EQ(rows[2].same_as, 1U);
+  const Claims claims(rows);
+  EXPECT_EQ(claims.all().size(), 2U);  // a and b, in time and in accuracy
+  EXPECT_EQ(claims.all().front().means, 2);
+  EXPECT_TRUE(claims.is_sooner(2, 0));
+  EXPECT_FALSE(claims.is_sooner(2, 1));
+}
+
+TEST(DetectableDifferences, ShrinkWithMoreSeedsAndAreNeverAbsurd) {
+  const PairDifference pair =
+      difference_in_time(scaled({made_up_variant("a", 8, {100, 120, 110, 90, 105}, kGood),
+                                 made_up_variant("b", 8, {105, 115, 108, 95, 101}, kGood)})
+                             .variants);
+  ASSERT_TRUE(pair.detectable_with(5));
+  EXPECT_LT(*pair.detectable_with(20), 0.6 * *pair.detectable_with(5));
+  const PairDifference wild =
+      difference_in_time(scaled({made_up_variant("a", 8, {1, 1e5, 10, 1e4, 1e3}, kGood),
+                                 made_up_variant("b", 8, {1e5, 1, 1e4, 10, 1e3}, kGood)})
+                             .variants);
+  EXPECT_FALSE(wild.detectable_with(5));
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/compare/report/comparison_report.h"
+#include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/summary.h"
-#include "bench/compare/report/verdict.h"
 #include "models/base/errors.h"
 #include "tests/bench/compare/report/made_up.h"
 
@@ -82,24 +82,6 @@ TEST(Summary, AddsTheWorkersToARepeatedLabel) {
   EXPECT_EQ(rows[2].name, "async");
 }
 
-TEST(SpeedUp, ComparesTimesToTheTarget) {
-  const auto rows = summarise(made_up_comparison(
-      {made_up_variant("slow", 1, {40}, {0.97}), made_up_variant("fast", 1, {10}, {0.97}),
-       ComparedVariant{"lost", 1, {made_up_run(1, {0.5}, 0.001)}}}));
-  EXPECT_DOUBLE_EQ(*speed_up(rows, 0, 0), 1.0);
-  EXPECT_DOUBLE_EQ(*speed_up(rows, 0, 1), 4.0);
-  EXPECT_FALSE(speed_up(rows, 0, 2).has_value());
-}
-
-TEST(SpeedUp, HasAsItsOtherBaseTheFastestRowWithOneWorker) {
-  const auto rows = summarise(made_up_comparison({made_up_variant("a", 1, {40}, {0.97}),
-                                                  made_up_variant("two-threads", 1, {20}, {0.97}),
-                                                  made_up_variant("ring", 4, {10}, {0.97})}));
-  ASSERT_EQ(fastest_with_one_worker(rows), 1U);
-  EXPECT_DOUBLE_EQ(*speed_up(rows, 1, 2), 2.0);
-  EXPECT_EQ(fastest_with_one_worker({rows[2]}), std::nullopt);
-}
-
 // A worker counts the samples of all its gradients, a run only those that were used.
 TEST(Summary, HasTheShareOfGradientsThatBackupWorkersComputedInVain) {
   ComparedVariant backup = made_up_variant("server:sync+backup:1", 4, {10, 11}, {0.97, 0.97});
@@ -115,14 +97,6 @@ TEST(Summary, HasTheShareOfGradientsThatBackupWorkersComputedInVain) {
   for (ComparedRun& run : backup.runs) run.result->faults = {"--kill", "worker=1,at=1s"};
   EXPECT_FALSE(dropped(backup).has_value()) << "a killed worker's samples are not known";
   EXPECT_FALSE(dropped(made_up_variant("ring", 4, {10}, {0.97})).has_value());
-}
-
-TEST(SpeedUp, ComparesSamplesPerSecondIfTheFirstRowNeverReachedTheTarget) {
-  const auto rows =
-      summarise(made_up_comparison({ComparedVariant{"lost", 1, {made_up_run(1, {0.5}, 0.01)}},
-                                    ComparedVariant{"found", 1, {made_up_run(1, {0.96}, 0.002)}}}));
-  EXPECT_EQ(speed_up_kind(rows), SpeedUpKind::kThroughput);
-  EXPECT_DOUBLE_EQ(*speed_up(rows, 0, 1), 5.0);
 }
 
 class ComparisonFolder : public testing::Test {
@@ -192,12 +166,40 @@ TEST_F(ComparisonFolder, HasATargetBelowTheBestOfTheRowWithOneWorker) {
   EXPECT_EQ(comparison.derived_target->baseline, "one");
   EXPECT_DOUBLE_EQ(comparison.derived_target->best_accuracy, 0.55);
   EXPECT_DOUBLE_EQ(*comparison.target_accuracy, 0.539);
-  keep_verdict(dir_, comparison, verdict(comparison));
+  keep_outcome(dir_, outcome_of("", comparison));
   std::ifstream kept(dir_ / "comparison.json");
   const auto derived = nlohmann::json::parse(kept).at("derived_target");
   EXPECT_EQ(derived.at("baseline"), "one");
   EXPECT_DOUBLE_EQ(derived.at("accuracy").get<double>(), 0.539);
+  EXPECT_NE(
+      setting_sentence(outcome_of("", comparison)).find("; target 53.9 %, 98 % of the best of one"),
+      std::string::npos);
   EXPECT_NE(runs_csv(comparison).find(",0.539,one,"), std::string::npos);
+}
+
+TEST_F(ComparisonFolder, KeepsTheLatestAnswerAndItsNumbers) {
+  write("comparison.json", R"({"clock":"real","variants":[],"recommended":["a"]})");
+  Comparison comparison = scaled(
+      {made_up_variant("a", 8, kSlow, kGood), asynchronous(made_up_variant("b", 8, kFast, kPoor))});
+  keep_outcome(dir_, outcome_of("", comparison));
+  comparison.learning_rate_rule = "none";
+  keep_outcome(dir_, outcome_of("", comparison));
+  std::ifstream in(dir_ / "comparison.json");
+  const auto kept = nlohmann::json::parse(in);
+  EXPECT_EQ(kept.at("answer").at("form"), "winner");
+  EXPECT_EQ(kept.at("answer").at("winners").at(0), "b");
+  EXPECT_EQ(kept.at("answer").at("next"), "a");
+  EXPECT_NEAR(kept.at("answer").at("next_ratio").get<double>(), 3.9, 0.05);
+  EXPECT_EQ(kept.at("rows").at(0).at("runs_to_target"), 5);
+  EXPECT_EQ(kept.at("rows").at(0).at("samples_to_target"), 200.0);
+  EXPECT_EQ(kept.at("claims").at("pairs").size(), 2U);
+  EXPECT_EQ(kept.at("claims").at("family_level"), kFamilyLevel);
+  const auto rates = std::ranges::find_if(
+      kept.at("facts"), [](const auto& fact) { return fact.at("subject") == "not tuned"; });
+  ASSERT_NE(rates, kept.at("facts").end());
+  EXPECT_EQ(rates->at("text"), "one learning rate for all; others may change the order");
+  EXPECT_FALSE(kept.contains("recommended"));
+  EXPECT_NO_THROW(read_comparison(dir_));
 }
 
 TEST_F(ComparisonFolder, HasNoTargetBeforeAnyRunHasAnAccuracy) {

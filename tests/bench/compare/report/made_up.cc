@@ -59,6 +59,13 @@ ComparedVariant asynchronous(ComparedVariant variant) {
   return variant;
 }
 
+ComparedVariant reaching(ComparedVariant variant, std::size_t count) {
+  for (std::size_t run = count; run < variant.runs.size(); ++run) {
+    for (CurvePoint& point : variant.runs[run].result->curve) point.accuracy = 0.5;
+  }
+  return variant;
+}
+
 Comparison scaled(std::vector<ComparedVariant> variants) {
   for (ComparedVariant& variant : variants) {
     for (ComparedRun& run : variant.runs) {

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/report/comparison.h"
+#include "bench/compare/report/comparison_report.h"
+#include "bench/compare/report/outcome.h"
 
 namespace syncopate::bench {
 
@@ -34,8 +35,19 @@ inline const std::vector<double> kPoor = {0.958, 0.957, 0.959, 0.9585, 0.9575};
 // Returns the variant marked as asynchronous.
 ComparedVariant asynchronous(ComparedVariant variant);
 
+// Returns the variant with only so many runs that reach the target, the first ones.
+ComparedVariant reaching(ComparedVariant variant, std::size_t count);
+
 // Returns a comparison in which learning rates were scaled, evaluated every 2 % of the time.
 Comparison scaled(std::vector<ComparedVariant> variants);
+
+inline std::string html_page(const Comparison& comparison) {
+  return html_page(outcome_of("", comparison));
+}
+inline void write_comparison_report(const std::filesystem::path& dir,
+                                    const Comparison& comparison) {
+  write_comparison_report(dir, outcome_of("", comparison));
+}
 
 testing::AssertionResult contains_words(const std::string& text, const std::string& words);
 

@@ -1,0 +1,147 @@
+#include "bench/compare/report/tables.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "bench/compare/report/outcome_words.h"
+#include "bench/compare/report/strategy_names.h"
+#include "bench/plots/text.h"
+
+namespace syncopate::bench {
+namespace {
+
+std::string times_the_best(const RowOutcome& cell) {
+  if (cell.state == RowState::kWinner) return "winner";
+  if (cell.state == RowState::kTie) return ratio_text(cell.ratio) + " tie";
+  if (cell.ratio == 0.0) return "-";
+  return ratio_text(cell.ratio) + (cell.over_best ? interval_text(*cell.over_best) : "");
+}
+
+std::vector<std::string> notes_of(const Outcome& outcome, std::size_t index) {
+  const VariantSummary& row = outcome.rows[index];
+  std::vector<std::string> notes;
+  for (const std::string& failure : row.failures) notes.push_back("failed, " + failure);
+  notes.insert(notes.end(), row.notes.begin(), row.notes.end());
+  if (row.pending > 0) notes.push_back("not yet trained: " + count_text(row.pending, "run"));
+  for (const VariantSummary& other : outcome.rows) {
+    if (other.same_as == index) notes.push_back("and, with the same bits and times, " + other.name);
+  }
+  return notes;
+}
+
+// Returns "173\n± 12"; without a deviation one line, and "-" without values.
+template <typename Text>
+std::string with_deviation(const std::optional<Sample>& sample, Text text) {
+  if (!sample) return "-";
+  const std::string deviation = sample->deviation ? "\n± " + text(*sample->deviation) : "";
+  return text(sample->mean) + deviation;
+}
+
+// Returns "4 x 1" for 4 processes with 1 replica each; "4" if only the product is known.
+std::string workers_cell(const VariantSummary& row) {
+  if (!row.is_distributed) return std::to_string(row.workers);
+  return fmt::format("{} x {}", *row.is_distributed ? row.workers : 1,
+                     *row.is_distributed ? 1 : row.workers);
+}
+
+std::string interval_words(const PairDifference& pair) {
+  const Interval interval = pair.interval();
+  if (!std::isfinite(interval.low) || !std::isfinite(interval.high)) return "-";
+  const bool is_time = pair.measure == Measure::kTime;
+  const auto text = [&](double end) {
+    return is_time ? factor_text(std::exp(end)) : points_text(end);
+  };
+  return fmt::format("{} to {}", text(interval.low), text(interval.high));
+}
+
+std::string p_text(double p) { return p < 1e-5 ? "< 0.00001" : fmt::format("{:.2g}", p); }
+
+std::string shown_text(bool is_claimed) { return is_claimed ? "yes" : "no"; }
+
+}  // namespace
+
+Table answer_table(const Outcome& outcome) {
+  Table table;
+  table.heads = {{"", "", false},
+                 {"s to " + target_text(outcome.comparison), "", false},
+                 {"times the best", "", false},
+                 {"accuracy, %", "", false}};
+  for (const std::size_t row : sorted_rows(outcome)) {
+    const VariantSummary& summary = outcome.rows[row];
+    if (summary.same_as) continue;
+    const RowOutcome& cell = outcome.cells[row];
+    table.rows.push_back(
+        {.name = summary.name,
+         .cells = {cell.ratio > 0.0 ? short_seconds(cell.seconds) : state_text(cell),
+                   times_the_best(cell),
+                   summary.accuracy ? decimal_text(100.0 * summary.accuracy->mean, 1) : "-"},
+         .notes = notes_of(outcome, row)});
+  }
+  return table;
+}
+
+Table results_table(const Outcome& outcome) {
+  const std::string target = "to " + target_text(outcome.comparison);
+  Table table;
+  table.heads = {{"variant", "", false},       {"workers", "x replicas", true},
+                 {"updates", "x batch", true}, {"accuracy", "final, %", false},
+                 {target, "mean, s", false},   {"samples", target, true},
+                 {"samples/s", "mean", false}, {"staleness", "mean", true}};
+  const auto whole = [](double value) { return decimal_text(value, 0); };
+  const auto points = [](double share) { return decimal_text(100.0 * share, 2); };
+  const auto plain = [](double value) { return decimal_text(value, 2); };
+  for (std::size_t row = 0; row < outcome.rows.size(); ++row) {
+    const VariantSummary& summary = outcome.rows[row];
+    table.rows.push_back(
+        {.name = summary.name,
+         .cells = {workers_cell(summary),
+                   summary.batch() ? fmt::format("{} x {}", whole(summary.updates->mean),
+                                                 whole(*summary.batch()))
+                                   : "-",
+                   with_deviation(summary.accuracy, points),
+                   summary.seconds_to_target
+                       ? with_deviation(summary.seconds_to_target, short_text)
+                       : fmt::format("{} of {}", summary.reached, outcome.cells[row].runs),
+                   summary.samples_to_target ? whole(summary.samples_to_target->mean) : "-",
+                   with_deviation(summary.samples_per_second, short_text),
+                   summary.staleness ? plain(summary.staleness->mean) : "-"},
+         .notes = notes_of(outcome, row)});
+  }
+  return table;
+}
+
+Table tests_table(const Outcome& outcome) {
+  Table table;
+  table.heads = {{"variants", "", false}, {"difference", "", false}, {"interval", "", false},
+                 {"p", "adjusted", true}, {"level", "", true},       {"shown", "", false}};
+  const auto add = [&](std::size_t a, std::size_t b, std::vector<std::string> cells) {
+    table.rows.push_back({.name = named(outcome.rows[a]) + " and " + named(outcome.rows[b]),
+                          .cells = std::move(cells),
+                          .notes = {}});
+  };
+  const auto level_text = [](double level) { return level > 0.0 ? percent_text(level) : "-"; };
+  for (const Measure measure : {Measure::kTime, Measure::kAccuracy}) {
+    for (const PairDifference& pair : outcome.claims.all()) {
+      if (pair.measure != measure) continue;
+      const bool is_time = measure == Measure::kTime;
+      add(pair.a, pair.b,
+          {is_time ? "time " + factor_text(std::exp(pair.value))
+                   : points_text(pair.value) + " points",
+           interval_words(pair), p_text(pair.adjusted_p), level_text(pair.level),
+           shown_text(pair.is_claimed())});
+    }
+    if (measure != Measure::kTime) continue;
+    for (const CensoredPair& pair : outcome.claims.all_censored()) {
+      add(pair.a, pair.b,
+          {fmt::format("reached: {} and {}", outcome.rows[pair.a].reached,
+                       outcome.rows[pair.b].reached),
+           "-", p_text(pair.test.p_value), level_text(pair.level),
+           pair.seeds_needed ? fmt::format("needs {} seeds", *pair.seeds_needed)
+                             : shown_text(pair.is_claimed())});
+    }
+  }
+  return table;
+}
+
+}  // namespace syncopate::bench

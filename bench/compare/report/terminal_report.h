@@ -1,0 +1,18 @@
+// What a terminal shows of a comparison: its rows, the reasons for doubt and the answer, which
+// stands last, where it is read.
+#pragma once
+
+#include <iosfwd>
+
+#include "bench/compare/report/outcome.h"
+
+namespace syncopate::bench {
+
+// Prints the table of the answer, setting, warnings, verdict, accuracy and what to do next: at most
+// 180 words for four rows.
+void print_outcome(std::ostream& out, const Outcome& outcome);
+
+// Prints all numbers, all tests and all facts.
+void print_explanation(std::ostream& out, const Outcome& outcome);
+
+}  // namespace syncopate::bench

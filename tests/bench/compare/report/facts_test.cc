@@ -1,0 +1,121 @@
+#include "bench/compare/report/facts.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "bench/compare/report/outcome_words.h"
+#include "tests/bench/compare/report/made_up.h"
+
+namespace syncopate::bench {
+namespace {
+
+// Returns the text of the first fact with this subject; "" if there is none.
+std::string fact(const Comparison& comparison, const std::string& subject) {
+  const std::vector<Fact> facts = facts_of(outcome_of("", comparison));
+  const auto found = std::ranges::find(facts, subject, &Fact::subject);
+  return found == facts.end() ? "" : found->text;
+}
+
+Comparison two_variants() {
+  return scaled(
+      {made_up_variant("a", 2, kSlow, kGood), asynchronous(made_up_variant("b", 2, kFast, kGood))});
+}
+
+TEST(Facts, CountMissingRunsAndAccuraciesThatAreNoNumbers) {
+  Comparison comparison = two_variants();
+  comparison.variants[0].runs[0] = failed_run(1, "it broke");
+  comparison.variants[0].runs[1] = pending_run();
+  for (CurvePoint& point : comparison.variants[1].runs[2].result->curve) point.accuracy = NAN;
+  EXPECT_EQ(fact(comparison, "incomplete"), "2 of 10 runs failed or are missing");
+  EXPECT_EQ(fact(comparison, "diverged"), "the accuracy of 1 of 10 runs is not a number");
+}
+
+TEST(Facts, NameASlowSeedOfTheMachineInSeveralRows) {
+  Comparison comparison = two_variants();
+  for (ComparedVariant& variant : comparison.variants) {
+    variant.runs[3].result->summary.samples_per_second *= 0.8;
+  }
+  EXPECT_EQ(fact(comparison, "uneven"), "with seed 4 the machine was 20 % slower");
+  comparison.has_virtual_clock = true;
+  EXPECT_EQ(fact(comparison, "uneven"), "");
+}
+
+TEST(Facts, NameARowOfUnsteadySpeed) {
+  Comparison comparison = two_variants();
+  comparison.variants[1].runs[3].result->summary.samples_per_second *= 1.8;
+  EXPECT_TRUE(contains_words(fact(comparison, "unsteady"), "runs of b had "));
+}
+
+TEST(Facts, NameFaultsThatCameAfterTheTarget) {
+  Comparison comparison = two_variants();
+  comparison.faults = "--pause worker=0,at=200s,for=1s --slow worker=1,factor=4";
+  for (ComparedVariant& variant : comparison.variants) {
+    for (ComparedRun& run : variant.runs) {
+      run.result->faults = {"--pause", "worker=0,at=200s,for=1s", "--slow", "worker=1,factor=4"};
+    }
+  }
+  EXPECT_EQ(fact(comparison, "late fault"),
+            "--pause worker=0,at=200s,for=1s came after 1 of 2 variants had reached the target");
+}
+
+TEST(Facts, NameTheRatesAndTheirWarmUp) {
+  Comparison comparison = two_variants();
+  EXPECT_EQ(fact(comparison, "rates"), "") << "unknown";
+  comparison.variants[0].learning_rate = 0.1;
+  comparison.variants[1].learning_rate = 0.1;
+  comparison.variants[1].learning_rate_factor = 8.0;
+  comparison.variants[1].runs[0].result->warmup_updates = 20;
+  EXPECT_EQ(fact(comparison, "rates"), "0.1 (a) and 0.8 (b; rises over 20 updates)");
+  EXPECT_EQ(fact(comparison, "not tuned"),
+            "rates follow the batch only; others may change the order");
+  comparison.learning_rate_rule = "given";
+  EXPECT_EQ(fact(comparison, "not tuned"), "");
+}
+
+TEST(Facts, NameRowsThatAreEqual) {
+  Comparison comparison =
+      scaled({made_up_variant("a", 2, kFast, kGood), made_up_variant("b", 2, kFast, kGood)});
+  EXPECT_EQ(fact(comparison, "equal"), "") << "the weights are unknown";
+  for (ComparedVariant& variant : comparison.variants) {
+    for (ComparedRun& run : variant.runs) run.result->summary.weights_hash = "h";
+  }
+  EXPECT_TRUE(contains_words(fact(comparison, "equal"), "a and b had the same weights"));
+}
+
+TEST(Facts, NameVariantsNoBetterThanGuessing) {
+  Comparison comparison = two_variants();
+  comparison.variants.push_back(made_up_variant("c", 2, kFast, {0.1, 0.1, 0.1, 0.1, 0.1}));
+  comparison.chance = {.share = 0.1, .classes = 10, .test_samples = 10'000};
+  EXPECT_EQ(fact(comparison, "guessing"),
+            "1 of 3 variants ended no better than guessing, up to 10.9 %");
+}
+
+// A comparison that has every reason for doubt at once.
+TEST(ShownWarnings, AreThreeOfFifteenWords) {
+  Comparison comparison = two_variants();
+  comparison.machines = {{.host = "node7", .cpus = 2}, {.host = "node8", .cpus = 2}};
+  comparison.threads_per_worker = 2;
+  comparison.faults = "--kill worker=0,at=5s";
+  comparison.variants[1].servers = 2;
+  comparison.variants[0].is_distributed = true;
+  comparison.variants[0].runs[0] = failed_run(1, "it broke");
+  comparison.variants[1].runs[3].result->summary.samples_per_second *= 1.8;
+  comparison.variants[1].runs[2].result->curve.back().accuracy = 0.5;
+  const Outcome outcome = outcome_of("", comparison);
+  EXPECT_EQ(shown_warnings(outcome).size(), 3U);
+  EXPECT_EQ(shown_warnings(outcome).front().subject, "incomplete");
+  int warnings = 0;
+  for (const Fact& one : facts_of(outcome)) {
+    EXPECT_FALSE(one.text.ends_with(".")) << one.text;
+    if (!one.is_warning) continue;
+    ++warnings;
+    EXPECT_LE(count_words(one.text), 15U) << one.text;
+  }
+  EXPECT_GT(warnings, 5);
+}
+
+}  // namespace
+}  // namespace syncopate::bench
