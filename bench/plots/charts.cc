@@ -52,7 +52,12 @@ class LineDrawing {
         left_(std::max(40.0, kWidestFont * widest_tick(chart.y) + 10.0)),
         top_(chart.is_narrow ? 24.0 : 34.0),
         bottom_(chart.height - (chart.is_narrow ? 34.0 : 40.0)),
-        picture_(chart.is_narrow ? 358.0 : kPlotWidth, chart.title, "") {}
+        picture_(chart.is_narrow ? 358.0 : kPlotWidth, chart.title, "") {
+    // The last label of the x axis may stand out beyond the end of the axis.
+    const std::vector<std::string> texts = tick_texts(chart.x);
+    const double half = texts.empty() ? 0.0 : text_width(texts.back(), kTickSize) / 2.0;
+    right_ = picture_.width() - std::max(8.0, kWidestFont * half);
+  }
 
   Picture draw() {
     draw_axes();
@@ -67,17 +72,8 @@ class LineDrawing {
   }
 
  private:
-  // The last label of the x axis may stand out beyond the end of the axis.
-  double right() const {
-    const std::vector<std::string> texts = tick_texts(chart_.x);
-    if (texts.empty()) return picture_.width() - 8.0;
-    const double half = kWidestFont * text_width(texts.back(), kTickSize) / 2.0;
-    const double place = chart_.x.place(chart_.x.ticks.back());
-    return std::min(picture_.width() - 8.0,
-                    left_ + (picture_.width() - left_ - half) / std::max(place, 0.5));
-  }
   Point at(double x, double y) const {
-    return {left_ + (right() - left_) * chart_.x.place(x),
+    return {left_ + (right_ - left_) * chart_.x.place(x),
             bottom_ - (bottom_ - top_) * chart_.y.place(y)};
   }
 
@@ -86,7 +82,7 @@ class LineDrawing {
     const std::vector<std::string> heights = tick_texts(chart_.y);
     for (std::size_t i = 0; i < heights.size(); ++i) {
       const double y = at(0.0, chart_.y.ticks[i]).y;
-      picture_.line({left_, y}, {right(), y}, colour::kGrid, 1.0);
+      picture_.line({left_, y}, {right_, y}, colour::kGrid, 1.0);
       picture_.text({left_ - 8.0, y + 4.0}, heights[i], anchored(kTick, "end"));
     }
     const std::vector<std::string> texts = tick_texts(chart_.x);
@@ -94,11 +90,11 @@ class LineDrawing {
       picture_.text({at(chart_.x.ticks[i], 0.0).x, bottom_ + 17.0}, texts[i],
                     anchored(kTick, "middle"));
     }
-    picture_.text({right(), chart_.height - 3.0}, chart_.x.title, anchored(kTick, "end"));
+    picture_.text({right_, chart_.height - 3.0}, chart_.x.title, anchored(kTick, "end"));
     if (!chart_.level) return;
     const double y = at(0.0, chart_.level->y).y;
-    picture_.line({left_, y}, {right(), y}, colour::kInk, 1.2, "4 3");
-    picture_.text({right(), y + 14.0}, chart_.level->text, {.size = kTickSize, .anchor = "end"});
+    picture_.line({left_, y}, {right_, y}, colour::kInk, 1.2, "4 3");
+    picture_.text({right_, y + 14.0}, chart_.level->text, {.size = kTickSize, .anchor = "end"});
   }
 
   // Returns the pieces of a curve that lie above the x axis.
@@ -180,6 +176,7 @@ class LineDrawing {
   const double top_;
   const double bottom_;
   Picture picture_;
+  double right_ = 0.0;
 };
 
 // Returns the largest value that the bar, its whisker or its dots reach.
@@ -299,6 +296,18 @@ Curve series_curve(std::size_t index, const std::string& name) {
           .dash = kDashes.at(index % kDashes.size()),
           .marker = {.shape = index, .radius = 3.2},
           .name = name};
+}
+
+Extent extent_of(const std::vector<Curve>& curves, double Point::*coordinate) {
+  Extent extent;
+  for (const Curve& curve : curves) {
+    for (const Point& point : curve.points) {
+      if (!std::isfinite(point.*coordinate)) continue;
+      extent.low = std::min(extent.low, point.*coordinate);
+      extent.high = std::max(extent.high, point.*coordinate);
+    }
+  }
+  return extent;
 }
 
 Picture draw(const LineChart& chart) { return LineDrawing(chart).draw(); }

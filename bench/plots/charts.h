@@ -1,6 +1,7 @@
 // Line charts and bar charts. The legend is part of the picture, so that a file of it is complete.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,6 +46,13 @@ struct Curve {
 // Returns the look of series number `index`, without points. Series can be told apart without
 // colour, too, and where they lie on each other: dashes let the series before show through.
 Curve series_curve(std::size_t index, const std::string& name);
+
+// The least and the largest finite coordinate of curves; low > high if there is none.
+struct Extent {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+};
+Extent extent_of(const std::vector<Curve>& curves, double Point::*coordinate);
 
 // A value of y that is marked with a dashed line, and the text at the line.
 struct Level {

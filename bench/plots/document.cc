@@ -98,9 +98,9 @@ std::string html_document(std::string_view title, std::string_view body) {
 std::string plots_html(const std::vector<NamedPlot>& plots) {
   std::string figures;
   for (const NamedPlot& plot : plots) {
-    figures +=
-        fmt::format("<figure>\n<figcaption>{}</figcaption>\n{}{}</figure>\n", html_text(plot.title),
-                    plot.picture.element("plot"), note_html(plot.caption));
+    figures += fmt::format("<figure>\n<figcaption>{}</figcaption>\n{}{}</figure>\n",
+                           html_text(plot.picture.title()), plot.picture.element("plot"),
+                           note_html(plot.caption));
   }
   return figures.empty() ? "" : fmt::format("<div class=\"grid\">\n{}</div>\n", figures);
 }

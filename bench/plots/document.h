@@ -33,7 +33,6 @@ struct Table {
 
 struct NamedPlot {
   std::string name;  // of its file, without the extension
-  std::string title;
   Picture picture;
   std::string caption{};  // may be empty
 };

@@ -73,6 +73,7 @@ class Picture {
   // Sets the height of the drawing.
   void end_at(double y) noexcept { height_ = y; }
   double width() const noexcept { return width_; }
+  const std::string& title() const noexcept { return title_; }
 
   // Returns the <svg> element, with a class of the page's style sheet.
   std::string element(std::string_view css_class) const;

@@ -126,7 +126,7 @@ NamedPlot scaling_plot(const ScalingTable& table, const std::string& title,
     }
     chart.curves.push_back(std::move(medians));
   }
-  return {"", title, draw(chart)};
+  return {"", draw(chart)};
 }
 
 std::vector<NamedPlot> scaling_plots(const ScalingTable& table) {

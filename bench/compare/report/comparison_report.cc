@@ -40,8 +40,8 @@ std::string warnings_html(const Outcome& outcome) {
 std::vector<NamedPlot> all_plots(const Outcome& outcome) {
   std::vector<NamedPlot> plots;
   if (outcome.soonest) {
-    plots.push_back({"time", "", time_figure(outcome, FigureForm::kWide)});
-    plots.push_back({"accuracy", "", accuracy_figure(outcome, FigureForm::kWide)});
+    plots.push_back({"time", time_figure(outcome, FigureForm::kWide)});
+    plots.push_back({"accuracy", accuracy_figure(outcome, FigureForm::kWide)});
   }
   for (auto* make : {learning_plots, time_plots, communication_plots}) {
     std::ranges::move(make(outcome.comparison), std::back_inserter(plots));
@@ -87,34 +87,31 @@ std::string csv_line(const Fields&... fields) {
 }
 
 std::string run_line(const Comparison& comparison, const ComparedVariant& variant,
-                     const ComparedRun& compared) {
-  const std::string status = compared.is_done()      ? "done"
-                             : compared.has_failed() ? "failed"
-                                                     : "pending";
-  const std::int64_t workers = variant.workers;
-  std::string head = csv_line(variant.label, workers, compared.file, status);
-  head.back() = ',';
-  constexpr int kFieldsAfterFailure = 17;
-  if (!compared.result) return head + std::string(kFieldsAfterFailure + 1, ',') + "\n";
-  const RunResult& run = *compared.result;
-  const auto seed = fmt::format("{}", run.seed);
-  if (!compared.is_done()) {
-    return head + csv_field(seed) + "," + csv_field(*run.failure) +
-           std::string(kFieldsAfterFailure, ',') + "\n";
-  }
-  const auto point =
-      comparison.target_accuracy ? time_to_target(run, *comparison.target_accuracy) : std::nullopt;
-  const auto seconds = point ? std::optional(point->seconds) : std::nullopt;
-  const auto samples = point ? std::optional(point->samples) : std::nullopt;
-  const std::string target_of =
-      comparison.derived_target ? comparison.derived_target->baseline : std::string();
-  const Summary& summary = run.summary;
-  return head + csv_line(seed, std::string(), summary.steps, summary.samples, summary.seconds,
-                         summary.samples_per_second, summary.train_loss, summary.test_metric.value,
-                         summary.test_loss, comparison.target_accuracy, target_of, seconds, samples,
-                         summary.staleness_mean, summary.staleness_max, summary.input_wait_fraction,
-                         summary.communication_exposed_fraction,
-                         run.predicted_communication_seconds, summary.weights_hash);
+                     const ComparedRun& run) {
+  using Text = std::optional<std::string>;
+  const Text seed = run.result ? Text(fmt::format("{}", run.result->seed)) : Text();
+  const std::string head = csv_line(variant.label, std::int64_t{variant.workers}, run.file,
+                                    std::string(run.is_done()      ? "done"
+                                                : run.has_failed() ? "failed"
+                                                                   : "pending"),
+                                    seed, run.has_failed() ? run.result->failure : Text());
+  constexpr int kFieldsOfSuccess = 17;
+  if (!run.is_done())
+    return head.substr(0, head.size() - 1) + std::string(kFieldsOfSuccess, ',') + "\n";
+  const Summary& summary = run.result->summary;
+  const auto point = comparison.target_accuracy
+                         ? time_to_target(*run.result, *comparison.target_accuracy)
+                         : std::nullopt;
+  const auto& derived = comparison.derived_target;
+  return head.substr(0, head.size() - 1) + "," +
+         csv_line(summary.steps, summary.samples, summary.seconds, summary.samples_per_second,
+                  summary.train_loss, summary.test_metric.value, summary.test_loss,
+                  comparison.target_accuracy, derived ? Text(derived->baseline) : Text(),
+                  point ? std::optional(point->seconds) : std::nullopt,
+                  point ? std::optional(point->samples) : std::nullopt, summary.staleness_mean,
+                  summary.staleness_max, summary.input_wait_fraction,
+                  summary.communication_exposed_fraction,
+                  run.result->predicted_communication_seconds, summary.weights_hash);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <iterator>
 
 #include "bench/compare/report/comparison_plots.h"
 #include "bench/compare/report/summary.h"
@@ -54,48 +54,28 @@ std::vector<Curve> curves_of(const View& view, const Comparison& comparison) {
   return thin;
 }
 
-// The smallest and the largest finite value that take() was given.
-struct Range {
-  double low = std::numeric_limits<double>::infinity();
-  double high = -std::numeric_limits<double>::infinity();
-  void take(double value) {
-    if (!std::isfinite(value)) return;
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-  bool is_empty() const { return low > high; }
-};
-
 std::optional<NamedPlot> learning_plot(const View& view, const Comparison& comparison) {
   LineChart chart{.title = view.title, .x = {}, .y = {}, .curves = curves_of(view, comparison)};
-  Range x;
-  Range y;
-  Range best;  // the highest value of each mean
-  for (const Curve& curve : chart.curves) {
-    Range own;
-    for (const Point& point : curve.points) {
-      x.take(point.x);
-      own.take(point.y);
-    }
-    y.take(own.low);
-    y.take(own.high);
-    if (!curve.name.empty()) best.take(own.high);
-  }
-  if (x.is_empty() || y.is_empty()) return std::nullopt;
+  const Extent x = extent_of(chart.curves, &Point::x);
+  const Extent y = extent_of(chart.curves, &Point::y);
+  if (x.low > x.high || y.low > y.high) return std::nullopt;
   chart.x = fitting_axis(
       kRoomForX, [&](int most) { return linear_axis(view.x_title, 0.0, x.high, most, false); });
+  chart.y = logarithmic_axis(view.y_title, y.low, y.high);
+  std::string caption = "Thick: mean of the seeds; thin: one run, dashed where it failed.";
   if (view.is_accuracy) {
-    const auto& target = comparison.target_accuracy;
-    const double cut = std::min(best.low, 100.0 * target.value_or(1.0)) - kShownPoints;
-    chart.y = accuracy_axis(view.y_title, std::max(y.low, cut));
-    if (target) chart.level = {100.0 * *target, "target " + percent_text(*target)};
-  } else {
-    chart.y = logarithmic_axis(view.y_title, y.low, y.high);
+    double least = 100.0 * comparison.target_accuracy.value_or(1.0);
+    for (const Curve& curve : chart.curves) {
+      if (!curve.name.empty()) least = std::min(least, extent_of({curve}, &Point::y).high);
+    }
+    chart.y = accuracy_axis(view.y_title, std::max(y.low, least - kShownPoints));
+    if (comparison.target_accuracy) {
+      chart.level = {100.0 * *comparison.target_accuracy, "target " + target_text(comparison)};
+    }
+  } else if (chart.y.scale == Scale::kLogarithmic) {
+    caption += " The scale of the loss is logarithmic.";
   }
-  const bool is_logarithmic = chart.y.scale == Scale::kLogarithmic;
-  return NamedPlot{view.name, view.title, draw(chart),
-                   std::string("Thick: mean of the seeds; thin: one run, dashed where it failed.") +
-                       (is_logarithmic ? " The scale of the loss is logarithmic." : "")};
+  return NamedPlot{view.name, draw(chart), caption};
 }
 
 }  // namespace

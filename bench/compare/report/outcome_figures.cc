@@ -16,7 +16,6 @@
 #include "bench/plots/axis.h"
 #include "bench/plots/charts.h"
 #include "bench/plots/text.h"
-#include "models/base/errors.h"
 
 namespace syncopate::bench {
 namespace {
@@ -223,32 +222,6 @@ std::vector<std::size_t> best_of_kinds(const Outcome& outcome) {
   return best;
 }
 
-// Returns the time until which accuracies are drawn: the slowest of the rows and what follows it,
-// as long as there are evaluations.
-double end_of(const Outcome& outcome, const std::vector<std::size_t>& rows) {
-  double slowest = 0.0;
-  for (const std::size_t row : rows) slowest = std::max(slowest, outcome.cells[row].seconds);
-  double end = 0.0;
-  for (const ComparedVariant& variant : outcome.comparison.variants) {
-    for (const ComparedRun& run : variant.runs) {
-      if (run.is_done() && !run.result->curve.empty()) {
-        end = std::max(end, run.result->curve.back().seconds);
-      }
-    }
-  }
-  end = std::min(2.6 * slowest, end);
-  check(end > 0.0, "a run that reached the target has an evaluation after its start");
-  return end;
-}
-
-// Returns the mean accuracy of a row's runs until the time `end`.
-std::vector<Point> accuracy_points(const Comparison& comparison, std::size_t row, double end) {
-  std::vector<Point> points = mean_curve(comparison.variants[row], accuracy_at_seconds);
-  std::erase_if(points, [&](const Point& point) { return point.x > end; });
-  points.insert(points.begin(), {0.0, comparison.chance ? 100.0 * comparison.chance->share : 0.0});
-  return points;
-}
-
 }  // namespace
 
 Picture time_figure(const Outcome& outcome, FigureForm form) {
@@ -259,35 +232,45 @@ Picture accuracy_figure(const Outcome& outcome, FigureForm form) {
   const Comparison& comparison = outcome.comparison;
   const bool is_narrow = form == FigureForm::kNarrow;
   const double target = 100.0 * comparison.target_accuracy.value_or(1.0);
-  const std::vector<std::size_t> best = best_of_kinds(outcome);
-  constexpr double kRow = 60.0;
+  const auto rows = static_cast<double>(outcome.rows.size());
   LineChart chart{
       .title = "Accuracy while training",
-      .x = linear_axis("seconds", 0.0, end_of(outcome, best), 6, false),
+      .x = {},
       .y = accuracy_axis(fmt::format("{} accuracy, %, best of each kind",
                                      capitalised(std::string(comparison.watched_split()))),
                          target - kShownPoints),
       .curves = {},
       .level = Level{target, "target " + target_text(comparison)},
-      .height = is_narrow ? 178.0
-                          : std::max(250.0, 68.0 + kRow * static_cast<double>(outcome.rows.size())),
+      .height = is_narrow ? 178.0 : std::max(250.0, 68.0 + 60.0 * rows),
       .is_narrow = is_narrow,
       .has_legend_inside = true};
   constexpr std::array<std::string_view, 3> kDashes = {"", "7 3", "2 3"};
+  const std::vector<std::size_t> best = best_of_kinds(outcome);
+  double slowest = 0.0;
   for (std::size_t i = best.size(); i-- > 0;) {
     const VariantSummary& row = outcome.rows[best[i]];
+    const double seconds = outcome.cells[best[i]].seconds;
     const std::string_view stroke = colour_of(outcome, best[i]);
-    chart.curves.push_back(
-        {.points = accuracy_points(comparison, best[i], chart.x.high),
-         .stroke = stroke,
-         .width = stroke == colour::kAnswer ? 2.6 : 2.0,
-         .dash = kDashes.at(i),
-         .name = shortened(is_narrow ? short_name(row) : row_name(row), is_narrow ? 18 : 22)});
-    chart.curves.push_back({.points = {{outcome.cells[best[i]].seconds, target}},
+    Curve curve{
+        .points = mean_curve(comparison.variants[best[i]], accuracy_at_seconds),
+        .stroke = stroke,
+        .width = stroke == colour::kAnswer ? 2.6 : 2.0,
+        .dash = kDashes.at(i),
+        .name = shortened(is_narrow ? short_name(row) : row_name(row), is_narrow ? 18 : 22)};
+    const double chance = comparison.chance ? 100.0 * comparison.chance->share : 0.0;
+    curve.points.insert(curve.points.begin(), {0.0, chance});
+    chart.curves.push_back(std::move(curve));
+    chart.curves.push_back({.points = {{seconds, target}},
                             .stroke = stroke,
                             .width = 0.0,
                             .marker = {.shape = 0, .radius = 4.5}});
+    slowest = std::max(slowest, seconds);
   }
+  const double end = std::min(2.6 * slowest, extent_of(chart.curves, &Point::x).high);
+  for (Curve& curve : chart.curves) {
+    std::erase_if(curve.points, [&](const Point& point) { return point.x > end; });
+  }
+  chart.x = linear_axis("seconds", 0.0, end, 6, false);
   return draw(chart);
 }
 

@@ -6,8 +6,6 @@
 #include <array>
 #include <cctype>
 #include <cmath>
-#include <map>
-#include <set>
 
 #include "bench/compare/report/comparison_plots.h"
 #include "bench/compare/report/statistics.h"
@@ -32,74 +30,37 @@ std::string family_of(const ComparedVariant& variant) {
   return name;
 }
 
-// Makes an axis with a tick at each number of workers if they are far enough apart to be read.
-Axis axis_of_workers(const std::set<int>& counts) {
-  const double most = *counts.rbegin();
-  Axis axis = fitting_axis(
-      kRoomForX, [&](int most_ticks) { return counting_axis("workers", 0.0, most, most_ticks); });
-  double before = 0.0;
-  for (const int count : counts) {
-    if (kRoomForX * (count - before) / most <
-        10.0 + text_width(fmt::format("{}", count), kTickSize)) {
-      return axis;
-    }
-    before = count;
-  }
-  axis.ticks.assign(counts.begin(), counts.end());
-  return axis;
-}
-
-// Returns, for each family of variants, the line through its mean throughputs and, where there are
-// several runs, a dot for each.
+// Returns, for each family of variants, the line through its throughputs.
 std::vector<Curve> throughput_curves(const Comparison& comparison, const Rows& rows) {
-  std::map<std::string, std::size_t> numbers;  // of the families' lines
-  std::vector<Curve> means;
-  std::vector<Curve> dots;
+  std::vector<Curve> curves;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!rows[i].samples_per_second) continue;
     const std::string name = family_of(comparison.variants[i]);
-    const auto [family, is_new] = numbers.emplace(name, means.size());
-    if (is_new) {
-      means.push_back(series_curve(i, name));
-      dots.push_back(series_curve(i, ""));
-      dots.back().width = 0.0;
-      dots.back().marker.radius = 1.8;
-    }
-    const auto workers = static_cast<double>(rows[i].workers);
-    means[family->second].points.push_back({workers, rows[i].samples_per_second->mean});
-    for (const double value : rows[i].samples_per_second->values) {
-      dots[family->second].points.push_back({workers, value});
-    }
+    auto family = std::ranges::find(curves, name, &Curve::name);
+    if (family == curves.end()) family = curves.insert(family, series_curve(i, name));
+    family->points.push_back(
+        {static_cast<double>(rows[i].workers), rows[i].samples_per_second->mean});
   }
-  for (Curve& curve : means) std::ranges::sort(curve.points, {}, &Point::x);
-  std::ranges::move(means, std::back_inserter(dots));
-  return dots;
+  for (Curve& curve : curves) std::ranges::sort(curve.points, {}, &Point::x);
+  return curves;
 }
 
 NamedPlot throughput_lines(const Rows& rows, std::vector<Curve> curves) {
   const auto base = std::ranges::find_if(
       rows, [](const VariantSummary& row) { return row.samples_per_second.has_value(); });
-  const double per_worker = base->samples_per_second->mean / base->workers;
-  std::set<int> counts;
-  for (const VariantSummary& row : rows) {
-    if (row.samples_per_second) counts.insert(row.workers);
-  }
-  const double widest = *counts.rbegin();
-  double most = per_worker * widest;
-  for (const Curve& curve : curves) {
-    for (const Point& point : curve.points) {
-      if (std::isfinite(point.y)) most = std::max(most, point.y);
-    }
-  }
-  curves.insert(curves.begin(), {.points = {{0.0, 0.0}, {widest, per_worker * widest}},
+  const double widest = extent_of(curves, &Point::x).high;
+  const double ideal = base->samples_per_second->mean / base->workers * widest;
+  curves.insert(curves.begin(), {.points = {{0.0, 0.0}, {widest, ideal}},
                                  .width = 1.0,
                                  .dash = "5 4",
                                  .name = "proportional to the workers, from " + base->name});
-  LineChart chart{.title = "Throughput against workers",
-                  .x = axis_of_workers(counts),
-                  .y = linear_axis("Throughput (samples/s)", 0.0, most, 6, true),
-                  .curves = std::move(curves)};
-  return {"throughput", chart.title, draw(chart)};
+  LineChart chart{
+      .title = "Throughput against workers",
+      .x = fitting_axis(kRoomForX,
+                        [&](int most) { return counting_axis("workers", 0.0, widest, most); }),
+      .y = linear_axis("Throughput (samples/s)", 0.0, extent_of(curves, &Point::y).high, 6, true),
+      .curves = std::move(curves)};
+  return {"throughput", draw(chart), "Means of the seeds."};
 }
 
 // Plots samples per second as bars, for variants that each have one number of workers.
@@ -117,15 +78,15 @@ NamedPlot throughput_bars(const Rows& rows) {
     chart.rows.back().dots = speed.values;
     chart.key = "bar: mean · whiskers: ± one standard deviation · dot: one seed";
   }
-  return {"throughput", chart.title, draw(chart)};
+  return {"throughput", draw(chart)};
 }
 
 std::optional<NamedPlot> throughput_plot(const Comparison& comparison) {
   const Rows rows = summarise(comparison);
   std::vector<Curve> curves = throughput_curves(comparison, rows);
   if (curves.empty()) return std::nullopt;
-  const bool has_lines = std::ranges::any_of(
-      curves, [](const Curve& curve) { return curve.width > 0.0 && curve.points.size() > 1; });
+  const bool has_lines =
+      std::ranges::any_of(curves, [](const Curve& curve) { return curve.points.size() > 1; });
   return has_lines ? throughput_lines(rows, std::move(curves)) : throughput_bars(rows);
 }
 
@@ -186,7 +147,7 @@ std::optional<NamedPlot> parts_plot(const Comparison& comparison) {
   for (std::size_t part = 0; part < kParts; ++part) {
     chart.legend.push_back({kPartFills[part], std::string(kPartNames[part])});
   }
-  return NamedPlot{"worker-time", chart.title, draw(chart),
+  return NamedPlot{"worker-time", draw(chart),
                    std::string("Communication is exposed while the worker waits for it. Where CPUs "
                                "are shared, each part includes waiting for a CPU.") +
                        (knows_peers ? ""
@@ -213,7 +174,6 @@ double staleness_percentile(const ps::StalenessHistogram& all, double share) {
 std::optional<NamedPlot> staleness_plot(const Comparison& comparison) {
   LineChart chart{.title = "Staleness of gradients", .x = {}, .y = {}, .curves = {}};
   double widest = 1.0;
-  double most = 0.0;
   const Rows rows = summarise(comparison);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const ps::StalenessHistogram all = staleness_of(comparison.variants[i]);
@@ -227,7 +187,6 @@ std::optional<NamedPlot> staleness_plot(const Comparison& comparison) {
       const double share = 100.0 * static_cast<double>(all.counts()[range]) /
                            static_cast<double>(all.count()) / (end - begin);
       curve.points.push_back({(begin + end - 1.0) / 2.0, share});
-      most = std::max(most, share);
     }
     // One rare large value would squeeze all others.
     widest = std::max(widest, staleness_percentile(all, 0.999));
@@ -240,8 +199,9 @@ std::optional<NamedPlot> staleness_plot(const Comparison& comparison) {
   chart.x = fitting_axis(kRoomForX, [&](int most_ticks) {
     return counting_axis("staleness (versions)", 0.0, widest, most_ticks);
   });
-  chart.y = linear_axis("Share of the gradients (%)", 0.0, most, 5, true);
-  return NamedPlot{"staleness", chart.title, draw(chart),
+  chart.y = linear_axis("Share of the gradients (%)", 0.0, extent_of(chart.curves, &Point::y).high,
+                        5, true);
+  return NamedPlot{"staleness", draw(chart),
                    "The version that a gradient was applied to minus the version that it was "
                    "computed from, for each bucket of a gradient, over all workers and seeds. "
                    "Synchronous variants have no staleness."};
@@ -326,11 +286,10 @@ std::vector<NamedPlot> communication_plots(const Comparison& comparison) {
                                     comparison, communication_of);
   std::vector<NamedPlot> plots;
   if (!bytes.rows.empty()) {
-    plots.push_back(
-        {"bytes", bytes.title, draw(bytes), "Variants that did not count bytes are left out."});
+    plots.push_back({"bytes", draw(bytes), "Variants that did not count bytes are left out."});
   }
   if (!times.rows.empty()) {
-    plots.push_back({"communication", times.title, draw(times),
+    plots.push_back({"communication", draw(times),
                      "The measured time is shorter where communication overlaps with computation, "
                      "and longer where it includes waiting for other workers."});
   }
