@@ -37,9 +37,9 @@ struct Marker {
 struct Curve {
   std::vector<Point> points;  // points with NaN or infinity are left out
   std::string_view stroke = colour::kInk;
-  double width = 2.0;  // 0: only markers, one at every point; otherwise at about twelve of them
+  double width = 2.0;  // 0: only markers
   std::string_view dash{};
-  Marker marker{};
+  Marker marker{};     // at about twelve points
   std::string name{};  // in the legend; "" for none
 };
 
@@ -81,11 +81,10 @@ struct Segment {
 };
 
 struct BarRow {
-  std::string label;                  // above the bar; "" for a further bar of the row before
-  std::vector<Segment> segments;      // side by side
-  std::optional<double> deviation{};  // whiskers to both sides of the end
-  std::vector<double> dots{};         // one for each run
-  std::string note{};                 // behind the bar
+  std::string label;              // above the bar; "" for a further bar of the row before
+  std::vector<Segment> segments;  // side by side
+  std::vector<double> dots{};     // one for each run
+  std::string note{};             // behind the bar
 };
 
 struct FillName {
@@ -99,7 +98,7 @@ struct BarChart {
   std::string axis_title;  // with the unit
   std::vector<BarRow> rows;
   std::vector<FillName> legend;
-  std::string key{};  // what whiskers and dots are
+  std::string key{};  // what bars and dots are
 };
 
 Picture draw(const BarChart& chart);

@@ -72,11 +72,10 @@ NamedPlot throughput_bars(const Rows& rows) {
     const Sample& speed = *rows[i].samples_per_second;
     chart.rows.push_back({.label = rows[i].name,
                           .segments = {{speed.mean, series_curve(i, "").stroke}},
-                          .deviation = speed.deviation,
                           .note = short_text(speed.mean)});
     if (speed.values.size() < 2) continue;
     chart.rows.back().dots = speed.values;
-    chart.key = "bar: mean · whiskers: ± one standard deviation · dot: one seed";
+    chart.key = "bar: mean · dot: one seed";
   }
   return {"throughput", draw(chart)};
 }
