@@ -36,10 +36,6 @@ bool is_marked(const RowOutcome& cell) {
   return cell.state == RowState::kWinner || cell.state == RowState::kTie;
 }
 
-std::string_view mark_of(const RowOutcome& cell) {
-  return cell.state == RowState::kWinner ? "winner" : "tie";
-}
-
 // What a cell says in full, for its tip.
 std::string cell_words(const Outcome& column, std::size_t row) {
   const RowOutcome& cell = column.cells[row];
@@ -134,13 +130,11 @@ class MapDrawing {
   void draw_wide_heads() {
     for (std::size_t c = 0; c < columns(); ++c) {
       const ColumnHead head = column_head(map_.columns[c]);
+      // Letters of a wide font at these sizes are 11 and, on average, 7.4 wide.
       const double room = cell_width() - 4.0;
-      constexpr double kWidestBoldLetter = 11.0;
-      picture_.text({x_of(c) + 2.0, 18.0},
-                    shortened(head.name, letters_in(room, kWidestBoldLetter) + 1),
+      picture_.text({x_of(c) + 2.0, 18.0}, shortened(head.name, letters_in(room, 11.0) + 1),
                     {.size = 17.0, .is_bold = true});
-      constexpr double kWidestLetter = 7.4;  // on average, of a wide font at this size
-      picture_.text({x_of(c) + 2.0, 36.0}, shortened(head.facts, letters_in(room, kWidestLetter)),
+      picture_.text({x_of(c) + 2.0, 36.0}, shortened(head.facts, letters_in(room, 7.4)),
                     {.size = 13.0, .fill = colour::kMuted});
     }
     y_ = 48.0;
@@ -148,12 +142,11 @@ class MapDrawing {
 
   void draw_narrow_heads() {
     for (std::size_t c = 0; c < columns(); ++c) {
-      const TextStyle style{.size = 12.5, .anchor = "middle", .is_bold = true};
       std::string name = column_head(map_.columns[c]).name;
-      constexpr double kWidestLetter = 9.0;
       const bool is_one_word = name.find(' ') == std::string::npos;  // which cannot be wrapped
-      if (is_one_word) name = shortened(name, letters_in(cell_width(), kWidestLetter));
-      picture_.paragraph({x_of(c) + cell_width() / 2.0, 12.0}, name, cell_width(), 14.0, style);
+      if (is_one_word) name = shortened(name, letters_in(cell_width(), 9.0));
+      picture_.paragraph({x_of(c) + cell_width() / 2.0, 12.0}, name, cell_width(), 14.0,
+                         {.size = 12.5, .anchor = "middle", .is_bold = true});
     }
     y_ = 34.0;
   }
@@ -208,14 +201,14 @@ class MapDrawing {
       return;
     }
     const Step& step = step_of(cell.ratio);
-    picture_.box(corner, width, height, {.fill = step.fill, .radius = 3.0}, tip);
-    if (is_marked(cell)) draw_frame(corner, width, height);
+    draw_filled(corner, width, height, step.fill, is_marked(cell), tip);
     // A cell has its ratio and, below it, its seconds or, on a phone, only its mark.
     const double size = layout_.is_narrow ? (width < 48.0 ? 13.0 : 16.0)
                         : height < 56.0   ? 16.0
                                           : 21.0;
     std::string words = layout_.is_narrow ? "" : short_seconds(cell.seconds) + " s";
-    if (is_marked(cell)) words += fmt::format("{}{}", words.empty() ? "" : " · ", mark_of(cell));
+    if (is_marked(cell) && !words.empty()) words += " · ";
+    if (is_marked(cell)) words += cell.state == RowState::kWinner ? "winner" : "tie";
     const double above = words.empty() ? 0.35 * size : height < 56.0 ? -1.0 : 1.0;
     picture_.text({middle.x, middle.y + above}, ratio_text(cell.ratio) + "×",
                   {.size = size, .fill = step.ink, .anchor = "middle", .is_bold = is_marked(cell)});
@@ -224,7 +217,10 @@ class MapDrawing {
   }
 
   // The frame is ink outside and white inside, so that it is seen on every fill and in grey.
-  void draw_frame(Point corner, double width, double height) {
+  void draw_filled(Point corner, double width, double height, std::string_view fill, bool has_frame,
+                   const std::string& tip = "") {
+    picture_.box(corner, width, height, {.fill = fill, .radius = 3.0}, tip);
+    if (!has_frame) return;
     picture_.box({corner.x + 1.5, corner.y + 1.5}, width - 3.0, height - 3.0,
                  {.stroke = colour::kInk, .stroke_width = 3.0, .radius = 3.0});
     picture_.box({corner.x + 4.0, corner.y + 4.0}, width - 8.0, height - 8.0,
@@ -245,8 +241,7 @@ class MapDrawing {
       x += step_width;
     }
     if (!layout_.is_narrow) return;
-    picture_.box({x + 25.5, at.y + 0.5}, 22.0, 13.0,
-                 {.fill = kFillSteps.front().fill, .stroke = colour::kInk, .stroke_width = 3.0});
+    draw_filled({x + 24.0, at.y - 1.0}, 25.0, 16.0, kFillSteps.front().fill, true);
     picture_.text({x + 54.0, at.y + 11.0}, "winner or tie", {.size = 12.0});
   }
 
@@ -255,20 +250,18 @@ class MapDrawing {
     double bottom = top + 92.0;
     for (std::size_t c = 0; c < columns(); ++c) {
       const ColumnSentence sentence = column_sentence(map_.columns[c]);
+      const double x = x_of(c) + 2.0;
       const double room = cell_width() - 4.0;
-      const double next = picture_.paragraph({x_of(c) + 2.0, top + 4.0}, sentence.use, room, 18.0,
-                                             {.size = 14.5, .is_bold = true});
-      const double end = picture_.paragraph({x_of(c) + 2.0, next + 1.0}, sentence.than, room, 18.0,
-                                            {.size = 14.0});
-      bottom = std::max(bottom, end);
+      const double y = picture_.paragraph({x, top + 4.0}, sentence.use, room, 18.0,
+                                          {.size = 14.5, .is_bold = true});
+      bottom = std::max(
+          bottom, picture_.paragraph({x, y + 1.0}, sentence.than, room, 18.0, {.size = 14.0}));
     }
     picture_.text({0.0, top + 4.0}, fmt::format("Time to {} accuracy,", target_text(map_.first())),
                   {.size = 13.0});
     picture_.text({0.0, top + 21.0}, "times the best of the column", {.size = 13.0});
     draw_legend({0.0, top + 32.0}, 42.0, 12.0);
-    picture_.box({1.5, top + 69.0}, 27.0, 15.0,
-                 {.fill = kFillSteps.front().fill, .stroke = colour::kInk, .stroke_width = 3.0});
-    picture_.box({4.5, top + 72.0}, 21.0, 9.0, {.stroke = colour::kPaper, .stroke_width = 2.0});
+    draw_filled({0.0, top + 67.5}, 30.0, 18.0, kFillSteps.front().fill, true);
     picture_.text({38.0, top + 81.0}, "winner, or too close to call", {.size = 13.0});
     y_ = bottom;
   }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -20,9 +19,6 @@
 namespace syncopate::bench {
 namespace {
 
-constexpr std::string_view kBar = "#c3cad1";
-constexpr std::string_view kDashed = "4 3";
-
 // Winners are blue and the rest grey; where nothing is shown no row has a colour.
 std::string_view colour_of(const Outcome& outcome, std::size_t row) {
   const AnswerForm form = outcome.answer.form;
@@ -33,38 +29,65 @@ std::string_view colour_of(const Outcome& outcome, std::size_t row) {
   return state == RowState::kWinner || state == RowState::kTie ? colour::kAnswer : colour::kRest;
 }
 
+// What the figure says to a screen reader.
+std::string description_of(const Outcome& outcome, const std::vector<std::size_t>& order) {
+  std::string text;
+  for (const std::size_t row : order) {
+    const RowOutcome& cell = outcome.cells[row];
+    text += fmt::format("{}{}: ", text.empty() ? "" : "; ", row_name(outcome.rows[row]));
+    text += cell.ratio > 0.0 ? fmt::format("{} s, {} times the soonest",
+                                           short_seconds(cell.seconds), ratio_text(cell.ratio))
+                             : fmt::format("{} of {} runs reached it", cell.reached, cell.runs);
+  }
+  return text;
+}
+
+// Returns an axis for all times and all intervals of the ratio to the best time.
+Axis axis_of_times(const Outcome& outcome, double best) {
+  double low = best;
+  double high = best;
+  for (std::size_t row = 0; row < outcome.rows.size(); ++row) {
+    std::vector<double> times = outcome.rows[row].reached_seconds;
+    const auto& over = outcome.cells[row].over_best;
+    if (over && std::isfinite(over->high)) times.push_back(best * over->high);
+    for (const double seconds : times) {
+      if (seconds <= 0.0) continue;  // has no place on a logarithmic axis
+      low = std::min(low, seconds);
+      high = std::max(high, seconds);
+    }
+  }
+  return {"", 0.9 * low, 1.06 * high, Scale::kLogarithmic,
+          logarithmic_ticks(0.9 * low, 1.06 * high)};
+}
+
 class TimeFigure {
  public:
   TimeFigure(const Outcome& outcome, FigureForm form)
       : outcome_(outcome),
         is_narrow_(form == FigureForm::kNarrow),
         order_(sorted_rows(outcome)),
+        best_(outcome.cells[*outcome.soonest].seconds),
+        axis_(axis_of_times(outcome, best_)),
         width_(is_narrow_ ? 358.0 : 650.0),
+        left_(is_narrow_ ? 10.0 : 206.0),
+        right_(width_ - (is_narrow_ ? 10.0 : 138.0)),
         top_(is_narrow_ ? 30.0 : 34.0),
         row_height_(is_narrow_ ? 58.0 : 60.0),
-        picture_(width_, "Seconds to " + target_text(outcome.comparison), description()) {
-    best_ = outcome.cells[*outcome.soonest].seconds;
-    double low = std::numeric_limits<double>::infinity();
-    double high = 0.0;
-    const auto extend = [&](double seconds) {
-      if (seconds <= 0.0) return;  // has no place on a logarithmic axis
-      low = std::min(low, seconds);
-      high = std::max(high, seconds);
-    };
-    for (const std::size_t row : order_) {
-      for (const double seconds : outcome.rows[row].reached_seconds) extend(seconds);
-      const auto& over = outcome.cells[row].over_best;
-      if (over && std::isfinite(over->high)) extend(best_ * over->high);
-    }
-    axis_ = {"", 0.9 * low, 1.06 * high, Scale::kLogarithmic, {}};
-    axis_.ticks = logarithmic_ticks(axis_.low, axis_.high);
-  }
+        picture_(width_, "Seconds to " + target_text(outcome.comparison),
+                 description_of(outcome, order_)) {}
 
   Picture draw() {
-    const double bottom = top_ + row_height_ * static_cast<double>(order_.size());
+    const double bottom = top_of(order_.size());
     draw_heads();
-    draw_grid(bottom);
-    for (std::size_t i = 0; i < order_.size(); ++i) draw_row(i);
+    const std::vector<std::string> texts = tick_texts(axis_);
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const double x = x_of(axis_.ticks[i]);
+      draw_upright(x, colour::kGrid, 1.0, "");
+      picture_.text({x, bottom + 17.0}, texts[i],
+                    {.size = 12.0, .fill = colour::kMuted, .anchor = "middle"});
+    }
+    draw_upright(x_of(best_), colour::kInk, 1.2, "4 3");
+    for (std::size_t i = 0; i < order_.size(); ++i) draw_row(order_[i], top_of(i));
     picture_.text({0.0, bottom + (is_narrow_ ? 33.0 : 38.0)},
                   is_narrow_ ? "dot: seed · bar: interval; touching the line: a tie"
                              : "dot: one seed · grey bar: interval; one that touches the dashed "
@@ -75,65 +98,36 @@ class TimeFigure {
   }
 
  private:
-  double left() const { return is_narrow_ ? 10.0 : 206.0; }
-  double right() const { return width_ - (is_narrow_ ? 10.0 : 138.0); }
   double x_of(double seconds) const {
-    return left() + std::clamp(axis_.place(seconds), 0.0, 1.0) * (right() - left());
+    return left_ + std::clamp(axis_.place(seconds), 0.0, 1.0) * (right_ - left_);
   }
-
-  std::string description() const {
-    std::string text;
-    for (const std::size_t row : order_) {
-      const RowOutcome& cell = outcome_.cells[row];
-      text += fmt::format("{}{}: ", text.empty() ? "" : "; ", row_name(outcome_.rows[row]));
-      text += cell.ratio > 0.0 ? fmt::format("{} s, {} times the soonest",
-                                             short_seconds(cell.seconds), ratio_text(cell.ratio))
-                               : fmt::format("{} of {} runs reached it", cell.reached, cell.runs);
-    }
-    return text;
-  }
+  double top_of(std::size_t index) const { return top_ + row_height_ * static_cast<double>(index); }
 
   void draw_heads() {
-    const TextStyle muted{.size = is_narrow_ ? 12.0 : 13.0, .fill = colour::kMuted};
-    TextStyle at_end = muted;
-    at_end.anchor = "end";
-    const std::string seconds =
-        fmt::format("Seconds to {} accuracy", target_text(outcome_.comparison));
-    picture_.text({0.0, 12.0}, is_narrow_ ? seconds : "Strategy, soonest first", muted);
-    if (!is_narrow_) picture_.text({left(), 12.0}, seconds, muted);
-    picture_.text({width_, 12.0}, "times as long (interval)", at_end);
+    TextStyle muted{.size = is_narrow_ ? 12.0 : 13.0, .fill = colour::kMuted};
+    if (!is_narrow_) picture_.text({0.0, 12.0}, "Strategy, soonest first", muted);
+    picture_.text({is_narrow_ ? 0.0 : left_, 12.0},
+                  fmt::format("Seconds to {} accuracy", target_text(outcome_.comparison)), muted);
+    muted.anchor = "end";
+    picture_.text({width_, 12.0}, "times as long (interval)", muted);
     picture_.line({0.0, top_ - 10.0}, {width_, top_ - 10.0}, colour::kInk, 1.0);
-  }
-
-  void draw_grid(double bottom) {
-    const std::vector<std::string> texts = tick_texts(axis_);
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      const double x = x_of(axis_.ticks[i]);
-      draw_upright(x, colour::kGrid, 1.0, "");
-      picture_.text({x, bottom + 17.0}, texts[i],
-                    {.size = 12.0, .fill = colour::kMuted, .anchor = "middle"});
-    }
-    draw_upright(x_of(best_), colour::kInk, 1.2, kDashed);
   }
 
   // On a phone a row's name stands above its strip, and no line crosses it.
   void draw_upright(double x, std::string_view stroke, double width, std::string_view dash) {
     for (std::size_t i = 0; i < order_.size(); ++i) {
-      const double top = top_ + row_height_ * static_cast<double>(i);
-      picture_.line({x, top + (is_narrow_ ? 19.0 : 0.0)}, {x, top + row_height_ - 4.0}, stroke,
+      picture_.line({x, top_of(i) + (is_narrow_ ? 19.0 : 0.0)}, {x, top_of(i + 1) - 4.0}, stroke,
                     width, dash);
     }
   }
 
-  void draw_row(std::size_t index) {
-    const std::size_t row = order_[index];
+  void draw_row(std::size_t row, double top) {
     const RowOutcome& cell = outcome_.cells[row];
     const std::string_view fill = colour_of(outcome_, row);
     const std::string_view ink = fill == colour::kRest ? colour::kInk : fill;
-    const double top = top_ + row_height_ * static_cast<double>(index);
     const double middle = top + row_height_ / 2.0;
     const double dots = is_narrow_ ? top + 35.0 : middle + 4.0;
-    if (index > 0) picture_.line({0.0, top - 2.0}, {width_, top - 2.0}, colour::kRule, 1.0);
+    if (top > top_) picture_.line({0.0, top - 2.0}, {width_, top - 2.0}, colour::kRule, 1.0);
     picture_.text({0.0, is_narrow_ ? top + 13.0 : middle - 8.0},
                   shortened(row_name(outcome_.rows[row]), is_narrow_ ? 30 : 24),
                   {.size = is_narrow_ ? 14.0 : 15.0, .fill = ink, .is_bold = true});
@@ -141,17 +135,15 @@ class TimeFigure {
       picture_.text({0.0, middle + 8.0}, shortened(outcome_.rows[row].name, 28),
                     {.size = 11.5, .fill = colour::kMuted, .is_mono = true});
     }
-    draw_interval(cell, dots + (is_narrow_ ? 9.0 : 13.0), fill);
+    if (cell.over_best && std::isfinite(cell.over_best->high)) {
+      const double begin = x_of(best_ * cell.over_best->low);
+      const double y = dots + (is_narrow_ ? 9.0 : 13.0);
+      picture_.box({begin, y - 3.0}, x_of(best_ * cell.over_best->high) - begin, 6.0,
+                   {.fill = "#c3cad1", .radius = 2.0});
+      picture_.box({x_of(cell.seconds) - 1.5, y - 6.0}, 3.0, 12.0, {.fill = fill});
+    }
     draw_dots(row, dots, fill);
-    draw_ratio(cell, top, middle, ink);
-  }
-
-  void draw_interval(const RowOutcome& cell, double y, std::string_view fill) {
-    if (!cell.over_best || !std::isfinite(cell.over_best->high)) return;
-    const double begin = x_of(best_ * cell.over_best->low);
-    picture_.box({begin, y - 3.0}, x_of(best_ * cell.over_best->high) - begin, 6.0,
-                 {.fill = kBar, .radius = 2.0});
-    picture_.box({x_of(cell.seconds) - 1.5, y - 6.0}, 3.0, 12.0, {.fill = fill});
+    draw_ratio(cell, top, ink);
   }
 
   // Dots that would overlap are stacked, so that five equal seeds are seen as five. Runs that
@@ -160,53 +152,49 @@ class TimeFigure {
     std::vector<double> times = outcome_.rows[row].reached_seconds;
     std::ranges::sort(times);
     std::vector<double> levels;  // the last dot of each
-    const auto level_at = [&](double x) {
+    const auto place_of = [&](double x) {
       auto level = std::ranges::find_if(levels, [&](double last) { return x - last > 8.0; });
       if (level == levels.end()) level = levels.insert(level, x);
       *level = x;
-      return static_cast<double>(level - levels.begin());
+      return Point{x, y - (is_narrow_ ? 5.0 : 8.0) * static_cast<double>(level - levels.begin())};
     };
-    const double step = is_narrow_ ? 5.0 : 8.0;
     for (const double seconds : times) {
-      const double x = x_of(seconds);
-      picture_.dot({x, y - step * level_at(x)}, is_narrow_ ? 4.0 : 4.5, fill, colour::kPaper,
+      picture_.dot(place_of(x_of(seconds)), is_narrow_ ? 4.0 : 4.5, fill, colour::kPaper,
                    short_seconds(seconds) + " s");
     }
-    const int missed = outcome_.rows[row].done - outcome_.rows[row].reached;
-    for (int run = 0; run < missed; ++run) {
-      const double x = right() + 4.0;
-      picture_.dot({x, y - step * level_at(x)}, 3.5, colour::kPaper, fill, "missed the target");
+    for (int missed = outcome_.rows[row].reached; missed < outcome_.rows[row].done; ++missed) {
+      picture_.dot(place_of(right_ + 4.0), 3.5, colour::kPaper, fill, "missed the target");
     }
   }
 
-  void draw_ratio(const RowOutcome& cell, double top, double middle, std::string_view ink) {
+  void draw_ratio(const RowOutcome& cell, double top, std::string_view ink) {
     std::string ratio = cell.ratio > 0.0 ? ratio_text(cell.ratio) + "×"
                                          : fmt::format("{} of {}", cell.reached, cell.runs);
     if (cell.state == RowState::kWinner) ratio = "winner";
     if (cell.state == RowState::kTie) ratio += " · tie";
     if (cell.state == RowState::kBusy) ratio = "busy";
-    std::string interval = cell.over_best ? interval_text(*cell.over_best) : "";
-    if (!interval.empty()) interval.erase(0, 1);
-    const TextStyle bold{.size = 15.0, .fill = ink, .anchor = "end", .is_bold = true};
+    const std::string interval = cell.over_best ? interval_text(*cell.over_best) : " ";
     if (is_narrow_) {
-      const std::string text = interval.empty() ? ratio : ratio + " " + interval;
-      picture_.text({width_, top + 13.0}, text, {.size = 13.0, .anchor = "end"});
+      picture_.text({width_, top + 13.0}, ratio + interval, {.size = 13.0, .anchor = "end"});
       return;
     }
-    picture_.text({width_, middle - 5.0}, ratio, bold);
-    picture_.text({width_, middle + 13.0}, interval,
+    picture_.text({width_, top + 25.0}, ratio,
+                  {.size = 15.0, .fill = ink, .anchor = "end", .is_bold = true});
+    picture_.text({width_, top + 43.0}, interval.substr(1),
                   {.size = 13.0, .fill = colour::kMuted, .anchor = "end"});
   }
 
   const Outcome& outcome_;
   const bool is_narrow_;
   const std::vector<std::size_t> order_;
+  const double best_;
+  const Axis axis_;
   const double width_;
+  const double left_;
+  const double right_;
   const double top_;
   const double row_height_;
   Picture picture_;
-  double best_ = 1.0;
-  Axis axis_;
 };
 
 // Returns the soonest row of each kind, the soonest first.
