@@ -136,10 +136,14 @@ std::vector<double> logarithmic_ticks(double low, double high) {
   return marked(ticks);
 }
 
-Axis counting_axis(const std::string& title, double low, double high, int most) {
-  give_extent(low, high);
-  const double step = std::max(1.0, round_step(high - low, most));
-  return {title, low, high, Scale::kLinear, ticks_between(low, high, step)};
+Axis fitting_axis(const std::string& title, double low, double high, double room, bool is_whole) {
+  constexpr double kGap = 12.0;
+  for (int most = kMostTicks;; --most) {
+    const double steps = is_whole ? std::clamp(std::floor(high - low), 1.0, 1.0 * most) : most;
+    Axis axis = linear_axis(title, low, high, static_cast<int>(steps), false);
+    const auto count = static_cast<double>(axis.ticks.size());
+    if (most == 1 || (widest_tick(axis) + kGap) * count <= room) return axis;
+  }
 }
 
 std::vector<std::string> tick_texts(const Axis& axis) {

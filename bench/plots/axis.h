@@ -28,8 +28,10 @@ Axis linear_axis(const std::string& title, double low, double high, int most, bo
 // Makes a logarithmic axis from the tick below low to the tick above high. Linear if low is not
 // positive or if high is less than 8 times low.
 Axis logarithmic_axis(const std::string& title, double low, double high);
-// Makes a linear axis with ticks at whole numbers only.
-Axis counting_axis(const std::string& title, double low, double high, int most);
+// Makes a linear axis with as many ticks as fit into `room` side by side. is_whole: only whole
+// numbers are marked.
+Axis fitting_axis(const std::string& title, double low, double high, double room,
+                  bool is_whole = false);
 
 // Returns up to eight round numbers within the limits: 1, 2, 5 times powers of ten, more between
 // them where the limits are close, and fewer where they are far apart. low and high are positive.
@@ -41,18 +43,5 @@ inline constexpr double kTickSize = 12.0;
 std::vector<std::string> tick_texts(const Axis& axis);
 // Returns the width of the widest label of the axis.
 double widest_tick(const Axis& axis);
-
-// Makes an axis: calls `make(most)` with decreasing numbers of ticks until the labels fit side by
-// side into `room`.
-template <typename Make>
-Axis fitting_axis(double room, Make make) {
-  constexpr int kMostTicks = 7;
-  constexpr double kGap = 12.0;
-  for (int most = kMostTicks; most > 1; --most) {
-    const Axis axis = make(most);
-    if ((widest_tick(axis) + kGap) * static_cast<double>(axis.ticks.size()) <= room) return axis;
-  }
-  return make(1);
-}
 
 }  // namespace syncopate::bench

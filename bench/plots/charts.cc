@@ -184,9 +184,7 @@ class BarDrawing {
       bottom_ += kBar + kGap + (row.label.empty() ? 0.0 : kLabel);
     }
     width_ = kPlotWidth - kLeft - std::max(note + 10.0, 16.0);
-    axis_ = fitting_axis(width_, [&](int most) {
-      return linear_axis("", 0.0, reach > 0.0 ? reach : 1.0, most, false);
-    });
+    axis_ = fitting_axis("", 0.0, reach > 0.0 ? reach : 1.0, width_);
   }
 
   Picture draw() {

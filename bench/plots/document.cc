@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <span>
+#include <sstream>
 
 #include "bench/plots/text.h"
 #include "models/base/replacing_file.h"
@@ -110,14 +111,12 @@ std::string fact_html(std::string_view name, std::string_view html) {
 }
 
 std::string note_html(std::string_view text) {
-  if (text.empty()) return "";
-  std::string lines = html_text(text.substr(0, text.find('\n')));
-  for (std::size_t end = text.find('\n'); end != std::string_view::npos;) {
-    const std::size_t begin = end + 1;
-    end = text.find('\n', begin);
-    if (begin < text.size()) lines += "<br/>\n" + html_text(text.substr(begin, end - begin));
+  std::istringstream in{std::string(text)};
+  std::string html;
+  for (std::string line; std::getline(in, line);) {
+    html += (html.empty() ? "<p class=\"note\">" : "<br/>\n") + html_text(line);
   }
-  return fmt::format("<p class=\"note\">{}</p>\n", lines);
+  return html.empty() ? "" : html + "</p>\n";
 }
 
 std::string html_of(const Table& table) {

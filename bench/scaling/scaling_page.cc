@@ -68,10 +68,7 @@ bool is_logarithmic(const std::set<double>& counts) {
 
 Axis cpu_axis(const std::set<double>& counts) {
   const std::string title = "replicas x threads (CPUs requested)";
-  if (!is_logarithmic(counts)) {
-    return fitting_axis(
-        kRoomForX, [&](int most) { return counting_axis(title, 0.0, *counts.rbegin(), most); });
-  }
+  if (!is_logarithmic(counts)) return fitting_axis(title, 0.0, *counts.rbegin(), kRoomForX, true);
   Axis axis = logarithmic_axis(title, *counts.begin(), *counts.rbegin());
   constexpr std::size_t kMostTicks = 8;
   if (counts.size() <= kMostTicks) axis.ticks.assign(counts.begin(), counts.end());

@@ -114,6 +114,16 @@ std::string run_line(const Comparison& comparison, const ComparedVariant& varian
                   run.result->predicted_communication_seconds, summary.weights_hash);
 }
 
+// Calls use(variant, result) for every run that has ended.
+template <typename Use>
+void for_each_result(const Comparison& comparison, Use use) {
+  for (const ComparedVariant& variant : comparison.variants) {
+    for (const ComparedRun& run : variant.runs) {
+      if (run.result) use(variant, *run.result);
+    }
+  }
+}
+
 }  // namespace
 
 std::string html_page(const Outcome& outcome) {
@@ -158,22 +168,19 @@ std::string curves_csv(const Comparison& comparison) {
       "label,workers,seed,kind,step,samples,seconds,loss,accuracy,samples_per_second\n";
   const std::optional<double> no_value;
   const std::string split(comparison.watched_split());
-  for (const ComparedVariant& variant : comparison.variants) {
+  for_each_result(comparison, [&](const ComparedVariant& variant, const RunResult& run) {
     const std::int64_t workers = variant.workers;
-    for (const ComparedRun& compared : variant.runs) {
-      if (!compared.result) continue;
-      const auto seed = fmt::format("{}", compared.result->seed);
-      for (const CurvePoint& point : compared.result->curve) {
-        text += csv_line(variant.label, workers, seed, split, point.step, point.samples,
-                         point.seconds, point.loss, point.accuracy, no_value);
-      }
-      for (const StepMetrics& point : compared.result->training) {
-        text +=
-            csv_line(variant.label, workers, seed, std::string("train"), point.step, point.samples,
-                     point.seconds, point.loss, no_value, point.samples_per_second);
-      }
+    const auto seed = fmt::format("{}", run.seed);
+    for (const CurvePoint& point : run.curve) {
+      text += csv_line(variant.label, workers, seed, split, point.step, point.samples,
+                       point.seconds, point.loss, point.accuracy, no_value);
     }
-  }
+    for (const StepMetrics& point : run.training) {
+      text +=
+          csv_line(variant.label, workers, seed, std::string("train"), point.step, point.samples,
+                   point.seconds, point.loss, no_value, point.samples_per_second);
+    }
+  });
   return text;
 }
 
@@ -181,37 +188,30 @@ std::string workers_csv(const Comparison& comparison) {
   std::string text =
       "label,seed,worker,steps,samples,seconds,compute_seconds,communication_exposed_seconds,"
       "peers_wait_seconds,input_wait_seconds,bytes_sent,bytes_received\n";
-  for (const ComparedVariant& variant : comparison.variants) {
-    for (const ComparedRun& run : variant.runs) {
-      if (!run.result) continue;
-      const auto seed = fmt::format("{}", run.result->seed);
-      for (const WorkerMetrics& times : run.result->times) {
-        text += csv_line(variant.label, seed, std::int64_t{times.worker}, times.steps,
-                         times.samples, times.seconds, times.compute_seconds,
-                         times.communication_exposed_seconds, times.peers_wait_seconds,
-                         times.input_wait_seconds, times.bytes_sent, times.bytes_received);
-      }
+  for_each_result(comparison, [&](const ComparedVariant& variant, const RunResult& run) {
+    for (const WorkerMetrics& times : run.times) {
+      text += csv_line(variant.label, fmt::format("{}", run.seed), std::int64_t{times.worker},
+                       times.steps, times.samples, times.seconds, times.compute_seconds,
+                       times.communication_exposed_seconds, times.peers_wait_seconds,
+                       times.input_wait_seconds, times.bytes_sent, times.bytes_received);
     }
-  }
+  });
   return text;
 }
 
 std::string staleness_csv(const Comparison& comparison) {
   std::string text = "label,seed,worker,from,to,count\n";
-  for (const ComparedVariant& variant : comparison.variants) {
-    for (const ComparedRun& run : variant.runs) {
-      if (!run.result) continue;
-      for (const WorkerStaleness& worker : run.result->summary.staleness) {
-        const std::vector<std::int64_t>& counts = worker.histogram.counts();
-        for (std::size_t range = 0; range < counts.size(); ++range) {
-          if (counts[range] == 0) continue;
-          text += fmt::format("{},{},{},{},{},{}\n", csv_field(variant.label), run.result->seed,
-                              worker.worker, ps::StalenessHistogram::least_of(range),
-                              ps::StalenessHistogram::least_of(range + 1) - 1, counts[range]);
-        }
+  for_each_result(comparison, [&](const ComparedVariant& variant, const RunResult& run) {
+    for (const WorkerStaleness& worker : run.summary.staleness) {
+      const std::vector<std::int64_t>& counts = worker.histogram.counts();
+      for (std::size_t range = 0; range < counts.size(); ++range) {
+        if (counts[range] == 0) continue;
+        text += fmt::format("{},{},{},{},{},{}\n", csv_field(variant.label), run.seed,
+                            worker.worker, ps::StalenessHistogram::least_of(range),
+                            ps::StalenessHistogram::least_of(range + 1) - 1, counts[range]);
       }
     }
-  }
+  });
   return text;
 }
 

@@ -59,8 +59,7 @@ std::optional<NamedPlot> learning_plot(const View& view, const Comparison& compa
   const Extent x = extent_of(chart.curves, &Point::x);
   const Extent y = extent_of(chart.curves, &Point::y);
   if (x.low > x.high || y.low > y.high) return std::nullopt;
-  chart.x = fitting_axis(
-      kRoomForX, [&](int most) { return linear_axis(view.x_title, 0.0, x.high, most, false); });
+  chart.x = fitting_axis(view.x_title, 0.0, x.high, kRoomForX);
   chart.y = logarithmic_axis(view.y_title, y.low, y.high);
   std::string caption = "Thick: mean of the seeds; thin: one run, dashed where it failed.";
   if (view.is_accuracy) {

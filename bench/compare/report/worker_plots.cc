@@ -56,8 +56,7 @@ NamedPlot throughput_lines(const Rows& rows, std::vector<Curve> curves) {
                                  .name = "proportional to the workers, from " + base->name});
   LineChart chart{
       .title = "Throughput against workers",
-      .x = fitting_axis(kRoomForX,
-                        [&](int most) { return counting_axis("workers", 0.0, widest, most); }),
+      .x = fitting_axis("workers", 0.0, widest, kRoomForX, true),
       .y = linear_axis("Throughput (samples/s)", 0.0, extent_of(curves, &Point::y).high, 6, true),
       .curves = std::move(curves)};
   return {"throughput", draw(chart), "Means of the seeds."};
@@ -195,9 +194,7 @@ std::optional<NamedPlot> staleness_plot(const Comparison& comparison) {
   for (Curve& curve : chart.curves) {
     std::erase_if(curve.points, [&](const Point& point) { return point.x > widest; });
   }
-  chart.x = fitting_axis(kRoomForX, [&](int most_ticks) {
-    return counting_axis("staleness (versions)", 0.0, widest, most_ticks);
-  });
+  chart.x = fitting_axis("staleness (versions)", 0.0, widest, kRoomForX, true);
   chart.y = linear_axis("Share of the gradients (%)", 0.0, extent_of(chart.curves, &Point::y).high,
                         5, true);
   return NamedPlot{"staleness", draw(chart),

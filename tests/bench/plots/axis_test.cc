@@ -36,7 +36,7 @@ TEST(LinearAxis, OfValuesThatDifferByRoundingIsThatOfOneValue) {
     EXPECT_GT(axis.high, 0.105);
   }
   EXPECT_LE(logarithmic_axis("", mean, 0.1).ticks.size(), 8U);
-  EXPECT_LE(counting_axis("", 1e17, 1e17 + 16.0, 7).ticks.size(), 8U);
+  EXPECT_LE(fitting_axis("", 1e17, 1e17 + 16.0, 400.0, true).ticks.size(), 8U);
 }
 
 TEST(LinearAxis, MarksSmallDifferencesOfLargeValues) {
@@ -73,8 +73,14 @@ TEST(LogarithmicTicks, AreMoreWhereTheLimitsAreClose) {
   EXPECT_EQ(logarithmic_ticks(1.1, 2.2), (Ticks{1.2, 1.5, 2}));
 }
 
-TEST(CountingAxis, MarksWholeNumbersOnly) {
-  EXPECT_EQ(tick_texts(counting_axis("", -0.5, 2.5, 7)), (Texts{"0", "1", "2"}));
+TEST(FittingAxis, MarksAsManyNumbersAsHaveRoom) {
+  EXPECT_EQ(tick_texts(fitting_axis("", 0.0, 180'000.0, 400.0)),
+            (Texts{"0", "50,000", "100,000", "150,000"}));
+  EXPECT_EQ(tick_texts(fitting_axis("", 0.0, 180'000.0, 130.0)), (Texts{"0", "100,000"}));
+}
+
+TEST(FittingAxis, MarksWholeNumbersOnRequest) {
+  EXPECT_EQ(tick_texts(fitting_axis("", -0.5, 2.5, 400.0, true)), (Texts{"0", "1", "2"}));
 }
 
 }  // namespace
