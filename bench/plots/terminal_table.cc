@@ -19,28 +19,16 @@ std::vector<std::string> lines_of_cell(const std::string& cell) {
   return {cell.substr(0, end), cell.substr(end + 1)};
 }
 
-std::vector<std::size_t> cell_widths(const Table& table) {
-  std::vector<std::size_t> widths;
+// Returns the head and the rows of the table.
+std::vector<TableRow> lines_of_table(const Table& table) {
+  TableRow head{.name = table.heads[0].name, .cells = {}, .notes = {}};
   for (std::size_t i = 1; i < table.heads.size(); ++i) {
-    std::size_t widest = std::max(width_of(table.heads[i].name), width_of(table.heads[i].unit));
-    for (const TableRow& row : table.rows) {
-      for (const std::string& line : lines_of_cell(row.cells[i - 1])) {
-        widest = std::max(widest, width_of(line));
-      }
-    }
-    widths.push_back(widest);
+    const TableHead& one = table.heads[i];
+    head.cells.push_back(one.unit.empty() ? one.name : one.name + "\n" + one.unit);
   }
-  return widths;
-}
-
-// Returns the width of the first column: what the other columns leave, at least kNarrowestName.
-std::size_t name_width(const Table& table, const std::vector<std::size_t>& widths) {
-  std::size_t others = 0;
-  for (const std::size_t width : widths) others += width + kColumnGap;
-  std::size_t widest = width_of(table.heads[0].name);
-  for (const TableRow& row : table.rows) widest = std::max(widest, width_of(plain_text(row.name)));
-  const std::size_t room = kTerminalWidth > others ? kTerminalWidth - others : 0;
-  return std::min(widest, std::max(room, kNarrowestName));
+  std::vector<TableRow> rows = {std::move(head)};
+  rows.insert(rows.end(), table.rows.begin(), table.rows.end());
+  return rows;
 }
 
 void print_line(std::ostream& out, const std::string& name, std::size_t width,
@@ -74,19 +62,23 @@ void print_row(std::ostream& out, const TableRow& row, std::size_t width,
 }  // namespace
 
 void print_columns(std::ostream& out, const Table& table) {
-  const std::vector<std::size_t> widths = cell_widths(table);
-  const std::size_t width = name_width(table, widths);
-  std::vector<std::string> names;
-  std::vector<std::string> units;
-  for (std::size_t i = 1; i < table.heads.size(); ++i) {
-    names.push_back(table.heads[i].name);
-    units.push_back(table.heads[i].unit);
+  const std::vector<TableRow> rows = lines_of_table(table);
+  std::vector<std::size_t> widths(table.heads.size() - 1);
+  std::size_t name = 0;
+  for (const TableRow& row : rows) {
+    name = std::max(name, width_of(plain_text(row.name)));
+    for (std::size_t i = 0; i < widths.size(); ++i) {
+      for (const std::string& line : lines_of_cell(row.cells[i])) {
+        widths[i] = std::max(widths[i], width_of(line));
+      }
+    }
   }
-  print_line(out, table.heads[0].name, width, names, widths);
-  const bool has_units =
-      std::ranges::any_of(table.heads, [](const TableHead& head) { return !head.unit.empty(); });
-  if (has_units) print_line(out, table.heads[0].unit, width, units, widths);
-  for (const TableRow& row : table.rows) print_row(out, row, width, widths);
+  std::size_t others = 0;
+  for (const std::size_t width : widths) others += width + kColumnGap;
+  // The first column has what the others leave.
+  const std::size_t room = kTerminalWidth > others ? kTerminalWidth - others : 0;
+  name = std::min(name, std::max(room, kNarrowestName));
+  for (const TableRow& row : rows) print_row(out, row, name, widths);
 }
 
 void print_paragraph(std::ostream& out, std::string_view text, std::string_view head) {

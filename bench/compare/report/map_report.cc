@@ -25,14 +25,21 @@ std::string terminal_cell(const RowOutcome& cell) {
                                                                    : " ");
 }
 
-std::string terminal_line(const std::string& name, const std::vector<std::string>& cells,
-                          std::size_t name_width, std::size_t cell_width) {
-  std::string line = name + std::string(name_width - std::min(name_width, width_of(name)), ' ');
-  for (const std::string& cell : cells) {
-    line += std::string(cell_width - std::min(cell_width, width_of(cell)), ' ') + cell;
+// Returns the table for a terminal; a column is aligned at the marks behind its numbers.
+Table terminal_table(const StrategyMap& map) {
+  Table table{.heads = {{"times the best, to " + target_text(map.first())}}, .rows = {}};
+  for (const VariantSummary& row : map.rows()) table.rows.push_back({row.name, {}, {}});
+  TableRow seconds{"seconds of the best", {}, {}};
+  for (const Outcome& column : map.columns) {
+    table.heads.push_back({column.cluster + " "});
+    for (std::size_t r = 0; r < column.cells.size(); ++r) {
+      table.rows[r].cells.push_back(terminal_cell(column.cells[r]));
+    }
+    seconds.cells.push_back(
+        column.soonest ? short_seconds(column.cells[*column.soonest].seconds) + " " : "- ");
   }
-  while (line.ends_with(' ')) line.pop_back();
-  return line + "\n";
+  table.rows.push_back(std::move(seconds));
+  return table;
 }
 
 std::string numbers_table(const StrategyMap& map) {
@@ -87,27 +94,7 @@ std::string csv_number(double value) {
 }  // namespace
 
 void print_map(std::ostream& out, const StrategyMap& map) {
-  std::size_t name_width = 24;
-  for (const VariantSummary& row : map.rows()) {
-    name_width = std::max(name_width, width_of(row.name) + 2);
-  }
-  std::size_t cell_width = 9;
-  for (const Outcome& column : map.columns) {
-    cell_width = std::max(cell_width, width_of(column.cluster) + 1);
-  }
-  const auto line = [&](const std::string& name, const auto& text) {
-    std::vector<std::string> cells;
-    for (const Outcome& column : map.columns) cells.push_back(text(column));
-    out << terminal_line(name, cells, name_width, cell_width);
-  };
-  line("times the best, to " + target_text(map.first()),
-       [](const Outcome& column) { return column.cluster + " "; });
-  for (std::size_t r = 0; r < map.rows().size(); ++r) {
-    line(map.rows()[r].name, [&](const Outcome& column) { return terminal_cell(column.cells[r]); });
-  }
-  line("seconds of the best", [](const Outcome& column) {
-    return column.soonest ? short_seconds(column.cells[*column.soonest].seconds) + " " : "- ";
-  });
+  print_columns(out, terminal_table(map));
   out << "* winner, = tie\n\n";
   std::size_t head_width = 0;
   for (const Outcome& column : map.columns) {
