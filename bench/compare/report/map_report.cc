@@ -124,7 +124,7 @@ std::string map_page(const StrategyMap& map, const std::string& command) {
        .setting = map_setting(map),
        .verdict = map_verdict(map),
        .accuracy = map_accuracy(map),
-       .figure = fmt::format("<figure class=\"map\">\n{}{}</figure>\n<ul class=\"say\">\n{}</ul>\n",
+       .figure = fmt::format("<figure>\n{}{}</figure>\n<ul class=\"say\">\n{}</ul>\n",
                              map_figure(map, FigureForm::kWide).element("wide"),
                              map_figure(map, FigureForm::kNarrow).element("narrow"), sentences),
        .below = "<p class=\"next\"><b>Next, your own cluster:</b> <code>syncopate-bench compare "
