@@ -62,20 +62,6 @@ std::string logarithmic_text(double tick) {
   return fmt::format("{:g}e{}", std::round(tick / std::pow(10.0, exponent)), exponent);
 }
 
-// Thins out the ticks to at most kMostTicks: first to powers of ten, then to every n-th of these.
-std::vector<double> marked(const std::vector<double>& steps) {
-  if (steps.size() <= kMostTicks + 1) return steps;
-  std::vector<double> powers;
-  for (const double step : steps) {
-    const double exponent = std::log10(step);
-    if (std::abs(exponent - std::round(exponent)) < kSlack) powers.push_back(step);
-  }
-  const std::size_t stride = (powers.size() + kMostTicks - 1) / kMostTicks;
-  std::vector<double> few;
-  for (std::size_t i = 0; i < powers.size(); i += stride) few.push_back(powers[i]);
-  return few;
-}
-
 }  // namespace
 
 double widest_tick(const Axis& axis) {
@@ -133,7 +119,15 @@ std::vector<double> logarithmic_ticks(double low, double high) {
     }
     if (ticks.size() >= 4) break;
   }
-  return marked(ticks);
+  if (ticks.size() <= kMostTicks + 1) return ticks;
+  // Only powers of ten, or every n-th of them.
+  ticks.clear();
+  const double stride = std::ceil((std::log10(high / low) + 1.0) / kMostTicks);
+  for (double power = std::ceil(std::log10(low) - kSlack); power <= std::log10(high) + kSlack;
+       power += stride) {
+    ticks.push_back(std::pow(10.0, power));
+  }
+  return ticks;
 }
 
 Axis fitting_axis(const std::string& title, double low, double high, double room, bool is_whole) {

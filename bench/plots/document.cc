@@ -47,9 +47,6 @@ tbody tr{border-bottom:1px solid var(--rule)}
 tbody small{color:var(--soft)}
 .scroll{overflow-x:auto}
 .failure td{color:var(--soft);white-space:normal;font-style:italic;overflow-wrap:anywhere}
-table.warnings{max-width:60rem;margin:1rem 0 0}
-.warnings th,.warnings td{text-align:left;white-space:normal;overflow-wrap:anywhere}
-.warnings th{color:var(--warning)}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1rem;margin:0;font-size:.9rem;max-width:60rem}
 dt{color:var(--soft)}
 dd{margin:0;overflow-wrap:anywhere;min-width:0}

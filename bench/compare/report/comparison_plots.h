@@ -5,11 +5,20 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/report/comparison.h"
+#include "bench/compare/report/outcome.h"
 #include "bench/plots/axis.h"
 #include "bench/plots/document.h"
 
 namespace syncopate::bench {
+
+// Draws a row for each variant, the soonest first, with a dot for each run, on a logarithmic axis.
+// A bar is the interval of the ratio to the soonest, drawn at its time times the ratio: a bar that
+// touches the dashed line of the soonest is too close to call. The outcome has a soonest row.
+Picture time_figure(const Outcome& outcome, FigureForm form);
+
+// Draws the mean accuracy over the seeds against seconds, of the best variant of each kind. The
+// outcome has a soonest row.
+Picture accuracy_figure(const Outcome& outcome, FigureForm form);
 
 // Plots accuracy and loss of the watched split, against samples and against seconds.
 std::vector<NamedPlot> learning_plots(const Comparison& comparison);

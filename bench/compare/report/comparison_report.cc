@@ -8,7 +8,6 @@
 
 #include "bench/compare/report/comparison_plots.h"
 #include "bench/compare/report/facts.h"
-#include "bench/compare/report/outcome_figures.h"
 #include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/tables.h"
 #include "bench/plots/document.h"
@@ -89,29 +88,29 @@ std::string csv_line(const Fields&... fields) {
 std::string run_line(const Comparison& comparison, const ComparedVariant& variant,
                      const ComparedRun& run) {
   using Text = std::optional<std::string>;
-  const Text seed = run.result ? Text(fmt::format("{}", run.result->seed)) : Text();
-  const std::string head = csv_line(variant.label, std::int64_t{variant.workers}, run.file,
-                                    std::string(run.is_done()      ? "done"
-                                                : run.has_failed() ? "failed"
-                                                                   : "pending"),
-                                    seed, run.has_failed() ? run.result->failure : Text());
-  constexpr int kFieldsOfSuccess = 17;
-  if (!run.is_done())
-    return head.substr(0, head.size() - 1) + std::string(kFieldsOfSuccess, ',') + "\n";
-  const Summary& summary = run.result->summary;
-  const auto point = comparison.target_accuracy
+  const std::string status = run.is_done() ? "done" : run.has_failed() ? "failed" : "pending";
+  const Summary summary = run.result ? run.result->summary : Summary{};
+  const auto known = [&](const auto& value) {  // if the run is done
+    return run.is_done() ? std::optional(value) : std::nullopt;
+  };
+  const auto point = run.is_done() && comparison.target_accuracy
                          ? time_to_target(*run.result, *comparison.target_accuracy)
                          : std::nullopt;
   const auto& derived = comparison.derived_target;
-  return head.substr(0, head.size() - 1) + "," +
-         csv_line(summary.steps, summary.samples, summary.seconds, summary.samples_per_second,
-                  summary.train_loss, summary.test_metric.value, summary.test_loss,
-                  comparison.target_accuracy, derived ? Text(derived->baseline) : Text(),
+  return csv_line(variant.label, std::int64_t{variant.workers}, run.file, status,
+                  run.result ? Text(fmt::format("{}", run.result->seed)) : Text(),
+                  run.has_failed() ? run.result->failure : Text(), known(summary.steps),
+                  known(summary.samples), known(summary.seconds), known(summary.samples_per_second),
+                  known(summary.train_loss), known(summary.test_metric.value),
+                  known(summary.test_loss),
+                  run.is_done() ? comparison.target_accuracy : std::nullopt,
+                  derived ? known(derived->baseline) : Text(),
                   point ? std::optional(point->seconds) : std::nullopt,
-                  point ? std::optional(point->samples) : std::nullopt, summary.staleness_mean,
-                  summary.staleness_max, summary.input_wait_fraction,
-                  summary.communication_exposed_fraction,
-                  run.result->predicted_communication_seconds, summary.weights_hash);
+                  point ? std::optional(point->samples) : std::nullopt,
+                  known(summary.staleness_mean), known(summary.staleness_max),
+                  known(summary.input_wait_fraction), known(summary.communication_exposed_fraction),
+                  run.is_done() ? run.result->predicted_communication_seconds : std::nullopt,
+                  known(summary.weights_hash));
 }
 
 // Calls use(variant, result) for every run that has ended.

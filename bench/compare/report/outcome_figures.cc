@@ -1,5 +1,4 @@
-#include "bench/compare/report/outcome_figures.h"
-
+// The figures of the answer: the time of every run, and the accuracy of the best variants.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -45,7 +45,7 @@ std::vector<Curve> throughput_curves(const Comparison& comparison, const Rows& r
   return curves;
 }
 
-NamedPlot throughput_lines(const Rows& rows, std::vector<Curve> curves) {
+LineChart throughput_lines(const Rows& rows, std::vector<Curve> curves) {
   const auto base = std::ranges::find_if(
       rows, [](const VariantSummary& row) { return row.samples_per_second.has_value(); });
   const double widest = extent_of(curves, &Point::x).high;
@@ -54,16 +54,15 @@ NamedPlot throughput_lines(const Rows& rows, std::vector<Curve> curves) {
                                  .width = 1.0,
                                  .dash = "5 4",
                                  .name = "proportional to the workers, from " + base->name});
-  LineChart chart{
+  return {
       .title = "Throughput against workers",
       .x = fitting_axis("workers", 0.0, widest, kRoomForX, true),
       .y = linear_axis("Throughput (samples/s)", 0.0, extent_of(curves, &Point::y).high, 6, true),
       .curves = std::move(curves)};
-  return {"throughput", draw(chart), "Means of the seeds."};
 }
 
 // Plots samples per second as bars, for variants that each have one number of workers.
-NamedPlot throughput_bars(const Rows& rows) {
+BarChart throughput_bars(const Rows& rows) {
   BarChart chart{
       .title = "Throughput", .axis_title = "Throughput (samples/s)", .rows = {}, .legend = {}};
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -76,16 +75,7 @@ NamedPlot throughput_bars(const Rows& rows) {
     chart.rows.back().dots = speed.values;
     chart.key = "bar: mean · dot: one seed";
   }
-  return {"throughput", draw(chart)};
-}
-
-std::optional<NamedPlot> throughput_plot(const Comparison& comparison) {
-  const Rows rows = summarise(comparison);
-  std::vector<Curve> curves = throughput_curves(comparison, rows);
-  if (curves.empty()) return std::nullopt;
-  const bool has_lines =
-      std::ranges::any_of(curves, [](const Curve& curve) { return curve.points.size() > 1; });
-  return has_lines ? throughput_lines(rows, std::move(curves)) : throughput_bars(rows);
+  return chart;
 }
 
 // The parts of a worker's time, in stacking order.
@@ -117,12 +107,14 @@ std::vector<WorkerMetrics> workers_of(const ComparedVariant& variant) {
   return workers;
 }
 
-std::optional<NamedPlot> parts_plot(const Comparison& comparison) {
+BarChart parts_chart(const Comparison& comparison) {
   BarChart chart{.title = "Where the workers' time went",
                  .axis_title = "Share of a worker's time in steps, mean of the workers (%)",
                  .rows = {},
                  .legend = {}};
-  bool knows_peers = true;
+  for (std::size_t part = 0; part < kParts; ++part) {
+    chart.legend.push_back({kPartFills[part], std::string(kPartNames[part])});
+  }
   const Rows rows = summarise(comparison);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     std::vector<WorkerMetrics> workers = workers_of(comparison.variants[i]);
@@ -139,18 +131,8 @@ std::optional<NamedPlot> parts_plot(const Comparison& comparison) {
                               fmt::format("{}: {} %", kPartNames[part], decimal_text(share, 1))});
     }
     chart.rows.push_back(std::move(row));
-    knows_peers = knows_peers && (rows[i].workers < 2 || workers.front().peers_wait_seconds);
   }
-  if (chart.rows.empty()) return std::nullopt;
-  for (std::size_t part = 0; part < kParts; ++part) {
-    chart.legend.push_back({kPartFills[part], std::string(kPartNames[part])});
-  }
-  return NamedPlot{"worker-time", draw(chart),
-                   std::string("Communication is exposed while the worker waits for it. Where CPUs "
-                               "are shared, each part includes waiting for a CPU.") +
-                       (knows_peers ? ""
-                                    : " Where waiting for workers is missing, it was measured "
-                                      "as part of communication.")};
+  return chart;
 }
 
 // Returns the staleness of all workers and all runs that are done.
@@ -169,7 +151,7 @@ double staleness_percentile(const ps::StalenessHistogram& all, double share) {
   return static_cast<double>(std::min(ps::StalenessHistogram::least_of(range + 1) - 1, all.max()));
 }
 
-std::optional<NamedPlot> staleness_plot(const Comparison& comparison) {
+LineChart staleness_chart(const Comparison& comparison) {
   LineChart chart{.title = "Staleness of gradients", .x = {}, .y = {}, .curves = {}};
   double widest = 1.0;
   const Rows rows = summarise(comparison);
@@ -190,37 +172,40 @@ std::optional<NamedPlot> staleness_plot(const Comparison& comparison) {
     widest = std::max(widest, staleness_percentile(all, 0.999));
     chart.curves.push_back(std::move(curve));
   }
-  if (chart.curves.empty()) return std::nullopt;
+  if (chart.curves.empty()) return chart;
   for (Curve& curve : chart.curves) {
     std::erase_if(curve.points, [&](const Point& point) { return point.x > widest; });
   }
   chart.x = fitting_axis("staleness (versions)", 0.0, widest, kRoomForX, true);
   chart.y = linear_axis("Share of the gradients (%)", 0.0, extent_of(chart.curves, &Point::y).high,
                         5, true);
-  return NamedPlot{"staleness", draw(chart),
-                   "The version that a gradient was applied to minus the version that it was "
-                   "computed from, for each bucket of a gradient, over all workers and seeds. "
-                   "Synchronous variants have no staleness."};
+  return chart;
 }
 
-// Values of two quantities to compare, over workers or runs; both are empty or both are not.
+// The means of two quantities to compare.
 struct Pair {
-  std::vector<double> first;
-  std::vector<double> second;
+  double first = 0.0;
+  double second = 0.0;
+  int count = 0;  // of workers or runs
+  void add(double one, double other) {
+    ++count;
+    first += (one - first) / count;
+    second += (other - second) / count;
+  }
 };
 
 Pair megabytes_of(const ComparedVariant& variant) {
   Pair found;
   for (const WorkerMetrics& times : workers_of(variant)) {
     if (!times.bytes_sent || !times.bytes_received) continue;
-    found.first.push_back(1e-6 * static_cast<double>(*times.bytes_sent));
-    found.second.push_back(1e-6 * static_cast<double>(*times.bytes_received));
+    found.add(1e-6 * static_cast<double>(*times.bytes_sent),
+              1e-6 * static_cast<double>(*times.bytes_received));
   }
   return found;
 }
 
-// The communication time of a worker in milliseconds per step, predicted and measured, for each
-// finished run that has both.
+// The communication time of a worker in milliseconds per step, predicted and measured, over the
+// finished runs that have both.
 Pair communication_of(const ComparedVariant& variant) {
   Pair found;
   for (const ComparedRun& run : variant.runs) {
@@ -232,8 +217,8 @@ Pair communication_of(const ComparedVariant& variant) {
       steps += times.steps;
     }
     if (steps == 0 || !std::isfinite(seconds)) continue;
-    found.first.push_back(1e3 * *run.result->predicted_communication_seconds);
-    found.second.push_back(1e3 * seconds / static_cast<double>(steps));
+    found.add(1e3 * *run.result->predicted_communication_seconds,
+              1e3 * seconds / static_cast<double>(steps));
   }
   return found;
 }
@@ -241,54 +226,70 @@ Pair communication_of(const ComparedVariant& variant) {
 // Returns the chart with two bars for each variant that has values.
 BarChart with_pairs(BarChart chart, const Comparison& comparison,
                     Pair (*pair_of)(const ComparedVariant&)) {
-  const auto row_of = [](const std::string& label, const std::vector<double>& values,
-                         std::string_view fill) {
-    const double value = mean(values);
-    return BarRow{.label = label, .segments = {{value, fill}}, .note = short_text(value)};
-  };
   const Rows rows = summarise(comparison);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Pair pair = pair_of(comparison.variants[i]);
-    if (pair.first.empty()) continue;
-    chart.rows.push_back(row_of(rows[i].name, pair.first, chart.legend[0].fill));
-    chart.rows.push_back(row_of("", pair.second, chart.legend[1].fill));
+    if (pair.count == 0) continue;
+    chart.rows.push_back({.label = rows[i].name,
+                          .segments = {{pair.first, chart.legend[0].fill}},
+                          .note = short_text(pair.first)});
+    chart.rows.push_back({.label = "",
+                          .segments = {{pair.second, chart.legend[1].fill}},
+                          .note = short_text(pair.second)});
   }
   return chart;
+}
+
+// Adds the plot of a chart that shows something.
+void add_plot(std::vector<NamedPlot>& plots, const std::string& name, const BarChart& chart,
+              const std::string& caption) {
+  if (!chart.rows.empty()) plots.push_back({name, draw(chart), caption});
+}
+void add_plot(std::vector<NamedPlot>& plots, const std::string& name, const LineChart& chart,
+              const std::string& caption) {
+  if (!chart.curves.empty()) plots.push_back({name, draw(chart), caption});
 }
 
 }  // namespace
 
 std::vector<NamedPlot> time_plots(const Comparison& comparison) {
   std::vector<NamedPlot> plots;
-  for (auto* make : {throughput_plot, parts_plot, staleness_plot}) {
-    auto plot = make(comparison);
-    if (plot) plots.push_back(std::move(*plot));
+  const Rows rows = summarise(comparison);
+  std::vector<Curve> curves = throughput_curves(comparison, rows);
+  if (std::ranges::any_of(curves, [](const Curve& curve) { return curve.points.size() > 1; })) {
+    add_plot(plots, "throughput", throughput_lines(rows, std::move(curves)), "Means of the seeds.");
+  } else {
+    add_plot(plots, "throughput", throughput_bars(rows), "");
   }
+  add_plot(plots, "worker-time", parts_chart(comparison),
+           "Communication is exposed while the worker waits for it, which includes waiting for "
+           "workers where this was not measured. Where CPUs are shared, each part includes waiting "
+           "for a CPU.");
+  add_plot(plots, "staleness", staleness_chart(comparison),
+           "The version that a gradient was applied to minus the version that it was computed "
+           "from, for each bucket of a gradient, over all workers and seeds. Synchronous variants "
+           "have no staleness.");
   return plots;
 }
 
 std::vector<NamedPlot> communication_plots(const Comparison& comparison) {
-  const BarChart bytes =
-      with_pairs({.title = "Bytes per worker",
-                  .axis_title = "Megabytes (10⁶ bytes) of a run, mean of workers and seeds",
-                  .rows = {},
-                  .legend = {{colour::kBlue, "sent"}, {colour::kOrange, "received"}}},
-                 comparison, megabytes_of);
-  const BarChart times = with_pairs({.title = "Communication of a step: predicted and measured",
-                                     .axis_title = "Communication time per step (ms)",
-                                     .rows = {},
-                                     .legend = {{colour::kGrey, "predicted from the link"},
-                                                {colour::kRed, "measured: wait time of a worker"}}},
-                                    comparison, communication_of);
   std::vector<NamedPlot> plots;
-  if (!bytes.rows.empty()) {
-    plots.push_back({"bytes", draw(bytes), "Variants that did not count bytes are left out."});
-  }
-  if (!times.rows.empty()) {
-    plots.push_back({"communication", draw(times),
-                     "The measured time is shorter where communication overlaps with computation, "
-                     "and longer where it includes waiting for other workers."});
-  }
+  add_plot(plots, "bytes",
+           with_pairs({.title = "Bytes per worker",
+                       .axis_title = "Megabytes (10⁶ bytes) of a run, mean of workers and seeds",
+                       .rows = {},
+                       .legend = {{colour::kBlue, "sent"}, {colour::kOrange, "received"}}},
+                      comparison, megabytes_of),
+           "Variants that did not count bytes are left out.");
+  add_plot(plots, "communication",
+           with_pairs({.title = "Communication of a step: predicted and measured",
+                       .axis_title = "Communication time per step (ms)",
+                       .rows = {},
+                       .legend = {{colour::kGrey, "predicted from the link"},
+                                  {colour::kRed, "measured: wait time of a worker"}}},
+                      comparison, communication_of),
+           "The measured time is shorter where communication overlaps with computation, and longer "
+           "where it includes waiting for other workers.");
   return plots;
 }
 

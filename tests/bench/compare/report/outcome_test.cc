@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/report/outcome_figures.h"
+#include "bench/compare/report/comparison_plots.h"
 #include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/terminal_report.h"
 #include "tests/bench/compare/report/made_up.h"
