@@ -22,36 +22,28 @@ struct Series {
   std::vector<const ScalingRow*> rows;  // rows of a curve, ascending by CPUs
 };
 
-bool is_one_device(const ScalingRow& row) { return row.replicas == 1; }
-
-// The row with one replica is the first point of every strategy, because all strategies are equal
-// with one replica.
+// Returns a curve for each strategy and number of threads of a replica. Where the number of
+// replicas is fixed, a curve connects numbers of threads instead.
 std::vector<Series> series_of(const ScalingTable& table) {
-  std::set<std::string> strategies;
-  std::set<int> threads;
-  std::set<int> replicas;
-  std::vector<std::string> names;
-  for (const ScalingRow& row : table.rows) {
-    if (!is_one_device(row) && strategies.insert(row.strategy).second)
-      names.push_back(row.strategy);
-    threads.insert(row.threads);
-    replicas.insert(row.replicas);
-  }
-  if (names.empty()) names.push_back(table.rows.front().strategy);
-  // If the number of replicas is fixed, the line connects numbers of threads.
-  const bool by_threads = replicas.size() == 1;
+  const bool by_threads = std::ranges::all_of(table.rows, [&](const ScalingRow& row) {
+    return row.replicas == table.rows.front().replicas;
+  });
   std::vector<Series> all;
-  for (const std::string& name : names) {
-    for (const int count : by_threads ? std::set<int>{0} : threads) {
-      Series series{by_threads ? name + ", " + count_text(*replicas.begin(), "replica")
-                               : name + ", replicas of " + count_text(count, "thread"),
-                    {}};
-      for (const ScalingRow& row : table.rows) {
-        const bool belongs = row.strategy == name || is_one_device(row);
-        if (belongs && (by_threads || row.threads == count)) series.rows.push_back(&row);
+  for (const ScalingRow& row : table.rows) {
+    if (row.replicas == 1 && !by_threads) continue;
+    const std::string name = row.strategy + ", " +
+                             (by_threads ? count_text(row.replicas, "replica")
+                                         : "replicas of " + count_text(row.threads, "thread"));
+    auto series = std::ranges::find(all, name, &Series::name);
+    if (series == all.end()) {
+      series = all.insert(series, {name, {}});
+      // All strategies are equal with one replica, which is the first point of each.
+      for (const ScalingRow& first : table.rows) {
+        const bool is_first = first.replicas == 1 && first.threads == row.threads;
+        if (is_first && !by_threads) series->rows.push_back(&first);
       }
-      all.push_back(std::move(series));
     }
+    series->rows.push_back(&row);
   }
   return all;
 }
