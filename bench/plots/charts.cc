@@ -12,9 +12,12 @@ namespace {
 constexpr TextStyle kTick{.size = kTickSize, .fill = colour::kMuted, .anchor = "middle"};
 constexpr TextStyle kTickAtEnd{.size = kTickSize, .fill = colour::kMuted, .anchor = "end"};
 
-// Returns at least how many letters of a tick's size fit into this width.
-std::size_t letters_within(double width) {
-  return static_cast<std::size_t>(width / (0.64 * kTickSize));
+// Returns the text, cut to this width.
+std::string fitted(const std::string& text, double width) {
+  constexpr double kWidestLine = 1.2;  // a single line, without others that make up for it
+  std::size_t most = width_of(text);
+  while (most > 1 && kWidestLine * text_width(shortened(text, most), kTickSize) > width) --most;
+  return shortened(text, most);
 }
 
 // Draws what a chart shows above it, over a line.
@@ -40,7 +43,7 @@ double draw_legend(Picture& picture, double y, const std::vector<Curve>& curves)
   for (const Curve& curve : curves) {
     if (curve.name.empty()) continue;
     is_empty = false;
-    const std::string name = shortened(curve.name, letters_within(picture.width() - kSample));
+    const std::string name = fitted(curve.name, picture.width() - kSample - 6.0);
     const double width = kSample + 6.0 + kWidestFont * text_width(name, kTickSize);
     if (x > 0.0 && x + width > picture.width()) {
       x = 0.0;
@@ -221,8 +224,7 @@ class BarDrawing {
   double draw_row(const BarRow& row, double y) {
     if (!row.label.empty()) {
       y += kLabel;
-      picture_.text({kLeft, y - 4.0}, shortened(row.label, letters_within(kPlotWidth - kLeft)),
-                    {.size = kTickSize});
+      picture_.text({kLeft, y - 4.0}, fitted(row.label, kPlotWidth - kLeft), {.size = kTickSize});
     }
     double end = 0.0;
     for (const Segment& segment : row.segments) {

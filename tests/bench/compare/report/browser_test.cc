@@ -135,10 +135,11 @@ class PageInBrowser : public testing::TestWithParam<int> {
 
 TEST_P(PageInBrowser, HasNoOverlappingText) {
   look("two", html_page(with_everything({"mirrored", "parameter-server:async"})));
-  Comparison nine =
-      with_everything({"one-device", "mirrored", "multi-worker-mirrored", "central-storage",
-                       "parameter-server:async", "parameter-server:ssp:2",
-                       "parameter-server:sync+backup:1", "async, 16 workers, rate / staleness"});
+  Comparison nine = with_everything(
+      {"one-device", "mirrored", "multi-worker-mirrored", "central-storage",
+       "parameter-server:async", "parameter-server:ssp:2", "parameter-server:sync+backup:1",
+       "async, 16 workers, rate / staleness in a label that is longer than a plot is wide, "
+       "MMMMMMMM wwwwwww"});
   // The fastest row with one worker has a column of speed-ups over it.
   nine.variants.push_back(made_up_variant("one-device{threads=2,learning-rate=0.003}", 1,
                                           {30, 32, 34}, {0.97, 0.971, 0.972}));
