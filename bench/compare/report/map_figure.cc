@@ -64,9 +64,8 @@ std::string cell_words(const Outcome& column, std::size_t row) {
 std::string description_of(const StrategyMap& map) {
   std::string text;
   for (const Outcome& column : map.columns) {
-    const ColumnSentence sentence = column_sentence(column);
-    text += fmt::format("{}{}: {} {}", text.empty() ? "" : " ", column_head(column).name,
-                        sentence.use, sentence.than);
+    text += fmt::format("{}{}: {}", text.empty() ? "" : " ", column_head(column).name,
+                        verdict_sentence(column));
   }
   return text;
 }
@@ -249,13 +248,13 @@ class MapDrawing {
     const double top = y_ + 16.0;
     double bottom = top + 92.0;
     for (std::size_t c = 0; c < columns(); ++c) {
-      const ColumnSentence sentence = column_sentence(map_.columns[c]);
+      const AnswerWords words = answer_words(map_.columns[c]);
       const double x = x_of(c) + 2.0;
       const double room = cell_width() - 4.0;
-      const double y = picture_.paragraph({x, top + 4.0}, sentence.use, room, 18.0,
+      const double y = picture_.paragraph({x, top + 4.0}, words.use + ".", room, 18.0,
                                           {.size = 14.5, .is_bold = true});
       bottom = std::max(
-          bottom, picture_.paragraph({x, y + 1.0}, sentence.than, room, 18.0, {.size = 14.0}));
+          bottom, picture_.paragraph({x, y + 1.0}, capitalised(words.why) + ".", room, 18.0, {.size = 14.0}));
     }
     picture_.text({0.0, top + 4.0}, fmt::format("Time to {} accuracy,", target_text(map_.first())),
                   {.size = 13.0});

@@ -10,6 +10,7 @@
 #include "bench/compare/report/map_words.h"
 #include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/strategy_names.h"
+#include "bench/compare/report/tables.h"
 #include "bench/plots/document.h"
 #include "bench/plots/terminal_table.h"
 #include "bench/plots/text.h"
@@ -23,48 +24,6 @@ std::string terminal_cell(const RowOutcome& cell) {
   return ratio_text(cell.ratio) + (cell.state == RowState::kWinner ? "*"
                                    : cell.state == RowState::kTie  ? "="
                                                                    : " ");
-}
-
-// Returns the table for a terminal; a column is aligned at the marks behind its numbers.
-Table terminal_table(const StrategyMap& map) {
-  Table table{.heads = {{"times the best, to " + target_text(map.first())}}, .rows = {}};
-  for (const VariantSummary& row : map.rows()) table.rows.push_back({row.name, {}, {}});
-  TableRow seconds{"seconds of the best", {}, {}};
-  for (const Outcome& column : map.columns) {
-    table.heads.push_back({column.cluster + " "});
-    for (std::size_t r = 0; r < column.cells.size(); ++r) {
-      table.rows[r].cells.push_back(terminal_cell(column.cells[r]));
-    }
-    seconds.cells.push_back(
-        column.soonest ? short_seconds(column.cells[*column.soonest].seconds) + " " : "- ");
-  }
-  table.rows.push_back(std::move(seconds));
-  return table;
-}
-
-std::string numbers_table(const StrategyMap& map) {
-  Table table;
-  table.heads = {{"cluster"},        {"strategy"},           {"seconds", "", true},
-                 {"times the best"}, {"interval", "", true}, {"accuracy, %", "", true}};
-  for (const Outcome& column : map.columns) {
-    for (std::size_t r = 0; r < column.rows.size(); ++r) {
-      const RowOutcome& cell = column.cells[r];
-      const std::string over = !cell.over_best || !std::isfinite(cell.over_best->low) ||
-                                       !std::isfinite(cell.over_best->high)
-                                   ? ""
-                                   : fmt::format("{} to {}", ratio_text(cell.over_best->low),
-                                                 ratio_text(cell.over_best->high));
-      const auto& accuracy = column.rows[r].accuracy;
-      table.rows.push_back(
-          {.name = column_head(column).name,
-           .cells = {row_name(column.rows[r]),
-                     cell.ratio > 0.0 ? short_seconds(cell.seconds) : state_text(cell),
-                     cell.ratio > 0.0 ? ratio_text(cell.ratio) : "", over,
-                     accuracy ? decimal_text(100.0 * accuracy->mean, 1) : ""},
-           .notes = {}});
-    }
-  }
-  return html_of(table);
 }
 
 std::string method_html(const StrategyMap& map) {
@@ -94,16 +53,25 @@ std::string csv_number(double value) {
 }  // namespace
 
 void print_map(std::ostream& out, const StrategyMap& map) {
-  print_columns(out, terminal_table(map));
-  out << "* winner, = tie\n\n";
-  std::size_t head_width = 0;
+  Table table;
+  table.heads = {{"times the best, to " + target_text(map.first())}};
+  for (const VariantSummary& row : map.rows()) table.rows.push_back({row.name, {}, {}});
+  table.rows.push_back({"seconds of the best", {}, {}});
+  std::size_t widest = 0;
   for (const Outcome& column : map.columns) {
-    head_width = std::max(head_width, width_of(column.cluster) + 1);
+    table.heads.push_back({column.cluster + " "});
+    for (std::size_t r = 0; r < column.rows.size(); ++r) {
+      table.rows[r].cells.push_back(terminal_cell(column.cells[r]));
+    }
+    table.rows.back().cells.push_back(
+        column.soonest ? short_seconds(column.cells[*column.soonest].seconds) + " " : "- ");
+    widest = std::max(widest, width_of(column.cluster));
   }
+  print_columns(out, table);
+  out << "* winner, = tie\n\n";
   for (const Outcome& column : map.columns) {
-    const ColumnSentence sentence = column_sentence(column);
-    print_paragraph(out, sentence.use + " " + sentence.than,
-                    column.cluster + std::string(head_width - width_of(column.cluster), ' '));
+    print_paragraph(out, verdict_sentence(column),
+                    column.cluster + std::string(widest + 1 - width_of(column.cluster), ' '));
   }
   out << '\n';
   print_paragraph(out, map_verdict(map));
@@ -113,12 +81,13 @@ void print_map(std::ostream& out, const StrategyMap& map) {
 
 std::string map_page(const StrategyMap& map, const std::string& command) {
   std::string sentences;
+  std::string numbers;
   for (const Outcome& column : map.columns) {
-    const ColumnSentence sentence = column_sentence(column);
-    sentences += fmt::format("<li><b>{}:</b> {} {}</li>\n", html_text(column_head(column).name),
-                             html_text(sentence.use), joined_html(sentence.than));
+    const std::string name = html_text(column_head(column).name);
+    sentences +=
+        fmt::format("<li><b>{}:</b> {}</li>\n", name, joined_html(verdict_sentence(column)));
+    numbers += fmt::format("<h3>{}</h3>\n{}", name, html_of(answer_table(column)));
   }
-  const auto cells = map.columns.size() * map.rows().size();
   return answer_page(
       {.title = question_of(map.columns.front()),
        .setting = map_setting(map),
@@ -131,7 +100,7 @@ std::string map_page(const StrategyMap& map, const std::string& command) {
                 "--clusters &apos;mine{slow-worker=4x,link-rate=1gbit}&apos; --model "
                 "file:net.json</code></p>\n",
        .folds = {
-           {"All numbers", fmt::format("{} cells with intervals", cells), numbers_table(map)},
+           {"All numbers", "seconds, intervals, accuracies", numbers},
            {"How it was decided", "tests, clusters", method_html(map)},
            {"Files", "figure and data",
             fmt::format("<p><a href=\"map.svg\">map.svg</a>, <a href=\"map.csv\">map.csv</a></p>"

@@ -51,25 +51,6 @@ std::string link_rate(const Outcome& column) {
   return unit == std::string::npos ? rate : rate.substr(0, unit) + " Gbit/s";
 }
 
-ColumnSentence tied_sentence(const Outcome& column) {
-  const Answer& answer = column.answer;
-  const std::string next = short_name(column.rows[*answer.next]);
-  if (are_all_with_workers(column)) {
-    const VariantSummary& first = column.rows[answer.winners.front()];
-    return {fmt::format("Use {} workers, any strategy.",
-                        count_word(static_cast<std::size_t>(first.workers))),
-            fmt::format("All {} are {} times sooner than {}; no winner among them.",
-                        count_word(answer.winners.size()), sooner_range(column), next)};
-  }
-  return {fmt::format("Use {}.", winners_text(column)),
-          fmt::format("{} is {} times sooner than the {}, {}{}.",
-                      answer.winners.size() == 1
-                          ? "It"
-                          : capitalised(short_name(column.rows[answer.winners.front()])),
-                      ratio_text(answer.next_ratio.value), rank_of_next(column), next,
-                      interval_text(answer.next_ratio))};
-}
-
 // Returns the row to name for a cluster: of its winners that which wins on the most clusters, so
 // that the reader has few names to remember; the soonest of several.
 std::size_t row_to_name(const StrategyMap& map, const Outcome& column, std::ptrdiff_t& clusters) {
@@ -95,18 +76,9 @@ std::string group_words(const StrategyMap& map, const Outcome& column) {
     return are_all_with_workers(column) && clusters == 1 ? winners_text(column)
                                                          : short_name(column.rows[row]);
   }
-  switch (column.answer.form) {
-    case AnswerForm::kNoDifference:
-    case AnswerForm::kEqual:
-      return "no difference found";
-    case AnswerForm::kNotReached:
-      return "no strategy reached the target";
-    case AnswerForm::kNotDecided:
-      return "not decided";
-    default:
-      return "no answer";
-  }
-  return "";
+  std::string words = answer_words(column).use;
+  words.front() = static_cast<char>(std::tolower(words.front()));
+  return words;
 }
 
 // The clusters that have one answer.
@@ -137,35 +109,6 @@ std::vector<AnswerGroup> groups_of(const StrategyMap& map) {
 }
 
 }  // namespace
-
-ColumnSentence column_sentence(const Outcome& column) {
-  const Answer& answer = column.answer;
-  const std::string target = target_text(column.comparison);
-  switch (answer.form) {
-    case AnswerForm::kWinner:
-    case AnswerForm::kTie:
-      return tied_sentence(column);
-    case AnswerForm::kNoDifference:
-      return {"No difference found.",
-              fmt::format("All {} reached {} in {} to {} s.", count_word(answer.winners.size()),
-                          target, short_seconds(column.cells[answer.winners.front()].seconds),
-                          short_seconds(column.cells[answer.winners.back()].seconds))};
-    case AnswerForm::kEqual:
-      return {"Equal.", fmt::format("All {} reached {} in the same time, within a factor of 1.1.",
-                                    count_word(answer.winners.size()), target)};
-    case AnswerForm::kMissed:
-      return {fmt::format("Use {}.", winners_text(column)),
-              fmt::format("The others did not reach {} with all seeds.", target)};
-    case AnswerForm::kNotReached:
-      return {"No answer.", fmt::format("No strategy reached {} with all seeds.", target)};
-    case AnswerForm::kNotDecided:
-      return {"Not decided.", fmt::format("{} cannot show a difference here.",
-                                          capitalised(count_text(answer.seeds, "seed")))};
-    case AnswerForm::kBusy:
-      return {"No answer.", "Other programs used the CPUs."};
-  }
-  return {};
-}
 
 std::string map_verdict(const StrategyMap& map) {
   const std::vector<AnswerGroup> groups = groups_of(map);

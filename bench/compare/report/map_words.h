@@ -8,13 +8,6 @@
 
 namespace syncopate::bench {
 
-// What to use on one cluster, and by how much it is sooner.
-struct ColumnSentence {
-  std::string use;   // "Use async."
-  std::string than;  // "It is 1.3 times sooner than the next, 1 backup worker (1.1 to 1.7)."
-};
-ColumnSentence column_sentence(const Outcome& column);
-
 // What to use on which cluster, in at most kMostVerdictWords.
 std::string map_verdict(const StrategyMap& map);
 // What would give an answer where no cluster has one; "" otherwise.

@@ -18,58 +18,74 @@ namespace {
 
 using Indices = std::vector<std::size_t>;
 
-std::string time_of(const Outcome& outcome, std::size_t row) {
-  return short_seconds(outcome.cells[row].seconds) + " s";
-}
-
-Indices rows_with_workers(const Rows& rows) {
-  Indices all;
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    if (rows[row].workers > 1) all.push_back(row);
-  }
-  return all;
-}
-
 std::vector<std::string> short_names(const Outcome& outcome, const Indices& rows) {
   std::vector<std::string> names;
   for (const std::size_t row : rows) names.push_back(short_name(outcome.rows[row]));
   return names;
 }
 
-std::string sooner_than_next(const Outcome& outcome) {
-  const Answer& answer = outcome.answer;
-  return fmt::format("{} times sooner than the {}, {}{}", ratio_text(answer.next_ratio.value),
-                     rank_of_next(outcome), short_name(outcome.rows[*answer.next]),
-                     interval_text(answer.next_ratio));
+// Returns "five"; digits from nine on.
+std::string count_word(std::size_t count) {
+  constexpr std::array kWords = {"no",   "one", "two",   "three", "four",
+                                 "five", "six", "seven", "eight"};
+  return count < kWords.size() ? kWords.at(count) : std::to_string(count);
 }
 
-std::string tie_sentence(const Outcome& outcome) {
-  const Answer& answer = outcome.answer;
-  const std::size_t first = answer.winners.front();
-  const std::string target = target_text(outcome.comparison);
-  if (are_all_with_workers(outcome)) {
-    return fmt::format("Use {}: all {} reached {} {} times sooner than {}.", winners_text(outcome),
-                       count_word(answer.winners.size()), target, sooner_range(outcome),
-                       short_name(outcome.rows[*answer.next]));
+// Returns "all five", or "both".
+std::string all_of(std::size_t count) { return count == 2 ? "both" : "all " + count_word(count); }
+
+// Returns "1.2 to 1.9": how many times sooner than the next row the winners were.
+std::string sooner_range(const Outcome& outcome) {
+  double least = std::numeric_limits<double>::infinity();
+  double most = 0.0;
+  for (const std::size_t row : outcome.answer.winners) {
+    const double ratio = outcome.cells[*outcome.answer.next].seconds / outcome.cells[row].seconds;
+    least = std::min(least, ratio);
+    most = std::max(most, ratio);
   }
-  return fmt::format("Use {}: {} reached {} in {}, {}.", winners_text(outcome),
-                     answer.winners.size() == 1 ? "it" : short_name(outcome.rows[first]), target,
-                     time_of(outcome, first), sooner_than_next(outcome));
+  return fmt::format("{} to {}", ratio_text(least), ratio_text(most));
 }
 
-// Returns what the seeds can show, as a sentence with a blank before it.
-std::string power_sentence(const Answer& answer) {
-  const std::string seeds =
-      capitalised(count_word(static_cast<std::size_t>(answer.seeds))) + " seeds ";
-  if (!answer.detectable) return fmt::format(" {}cannot show a difference here.", seeds);
-  const double shown = std::ceil(*answer.detectable * 10.0) / 10.0;
-  return fmt::format(" {}can show a factor of {}{}.", seeds, ratio_text(shown),
-                     answer.seeds_needed
-                         ? fmt::format("; for 1.2, about {} are needed", *answer.seeds_needed)
-                         : "");
+// Returns "next", or "best sync" if all winners are of another kind than the next row.
+std::string rank_of_next(const Outcome& outcome) {
+  const Kind next = outcome.rows[*outcome.answer.next].kind;
+  const auto is_of_its_kind = [&](std::size_t row) { return outcome.rows[row].kind == next; };
+  const bool has_other = outcome.answer.winners.size() > 1 &&
+                         std::ranges::none_of(outcome.answer.winners, is_of_its_kind);
+  if (has_other && next == Kind::kSynchronous) return "best sync";
+  if (has_other && next == Kind::kAsynchronous) return "best async";
+  return "next";
 }
 
-std::string missed_sentence(const Outcome& outcome) {
+std::string why_winners(const Outcome& outcome) {
+  const Answer& answer = outcome.answer;
+  const std::string next = short_name(outcome.rows[*answer.next]);
+  if (are_all_with_workers(outcome)) {
+    return fmt::format("{} are {} times sooner than {}", all_of(answer.winners.size()),
+                       sooner_range(outcome), next);
+  }
+  return fmt::format(
+      "{} is {} times sooner than the {}, {}{}",
+      answer.winners.size() == 1 ? "it" : short_name(outcome.rows[answer.winners.front()]),
+      ratio_text(answer.next_ratio.value), rank_of_next(outcome), next,
+      interval_text(answer.next_ratio));
+}
+
+std::string why_no_difference(const Outcome& outcome) {
+  const Answer& answer = outcome.answer;
+  const std::string least = short_seconds(outcome.cells[answer.winners.front()].seconds);
+  const std::string most = short_seconds(outcome.cells[answer.winners.back()].seconds);
+  std::string text = fmt::format("{} took {} s, and {} seeds ", all_of(answer.winners.size()),
+                                 least == most ? "about " + most : least + " to " + most,
+                                 count_word(static_cast<std::size_t>(answer.seeds)));
+  if (!answer.detectable) return text + "cannot show a difference here";
+  text += fmt::format("can show a factor of {}",
+                      ratio_text(std::ceil(*answer.detectable * 10.0) / 10.0));
+  return answer.seeds_needed ? fmt::format("{}; 1.2 needs about {}", text, *answer.seeds_needed)
+                             : text;
+}
+
+std::string why_missed(const Outcome& outcome) {
   const Answer& answer = outcome.answer;
   int most = 0;
   int runs = 0;
@@ -77,35 +93,38 @@ std::string missed_sentence(const Outcome& outcome) {
     most = std::max(most, outcome.rows[row].reached);
     runs = std::max(runs, outcome.rows[row].done);
   }
-  return fmt::format("Use {}: {} reached {} with every seed, the others with {}.",
-                     winners_text(outcome), answer.winners.size() == 1 ? "it" : "they",
-                     target_text(outcome.comparison),
+  return fmt::format("{} reached {} with every seed, the others with {}",
+                     answer.winners.size() == 1 ? "it" : "they", target_text(outcome.comparison),
                      most == 0 ? "none" : fmt::format("at most {} of {}", most, runs));
 }
 
-std::string not_decided_sentence(const Outcome& outcome) {
+std::string why_not_decided(const Outcome& outcome) {
   const std::string seeds = count_text(outcome.answer.seeds, "seed");
-  if (outcome.answer.seeds == 0) return "Not decided: no variant has all of its runs.";
-  if (outcome.rows.size() < 2) return "Not decided: there is one variant alone.";
-  if (!outcome.soonest) return fmt::format("Not decided: {} cannot show a difference.", seeds);
-  return fmt::format("Not decided: {} was first, but {} cannot show a difference.",
+  if (outcome.answer.seeds == 0) return "no variant has all of its runs";
+  if (outcome.rows.size() < 2) return "there is one variant alone";
+  if (!outcome.soonest) return seeds + " cannot show a difference";
+  return fmt::format("{} was first, but {} cannot show a difference",
                      short_name(outcome.rows[*outcome.soonest]), seeds);
 }
 
-std::string not_reached_sentence(const Outcome& outcome) {
+std::string why_not_reached(const Outcome& outcome) {
   const auto learning = std::ranges::count_if(outcome.rows, &VariantSummary::is_still_learning);
-  return fmt::format(
-      "No answer yet: no strategy reached {} with all seeds{}.", target_text(outcome.comparison),
-      learning == 0
-          ? ""
-          : fmt::format(", and {} still learning",
-                        learning == std::ssize(outcome.rows)
-                            ? "all are"
-                            : fmt::format("{} of {} are", learning, outcome.rows.size())));
+  const std::string text =
+      fmt::format("no strategy reached {} with all seeds", target_text(outcome.comparison));
+  if (learning == 0) return text;
+  return fmt::format("{}, and {} of {} are still learning", text, learning, outcome.rows.size());
 }
 
 int most_workers_of(const Outcome& outcome) {
   return std::ranges::max(outcome.rows, {}, &VariantSummary::workers).workers;
+}
+
+// Returns such as "mlp on digits".
+std::string what_is_trained(const Comparison& comparison) {
+  const std::size_t of = comparison.budget.find(" of ");
+  const std::string model = comparison.model.empty() ? "a network" : comparison.model;
+  if (of == std::string::npos || comparison.budget.ends_with(" s of training")) return model;
+  return model + " on " + comparison.budget.substr(of + 4);
 }
 
 // Returns "--epochs 4" for a budget of "2 epochs of digits": twice as much, with the minutes that
@@ -141,12 +160,6 @@ std::size_t count_words(const std::string& text) {
   return count;
 }
 
-std::string count_word(std::size_t count) {
-  constexpr std::array kWords = {"no",   "one", "two",   "three", "four",
-                                 "five", "six", "seven", "eight"};
-  return count < kWords.size() ? kWords.at(count) : std::to_string(count);
-}
-
 std::string interval_text(TimeRatio ratio) {
   return std::isfinite(ratio.low) && std::isfinite(ratio.high)
              ? fmt::format(" ({} to {})", ratio_text(ratio.low), ratio_text(ratio.high))
@@ -175,9 +188,12 @@ std::string state_text(const RowOutcome& cell) {
 }
 
 bool are_all_with_workers(const Outcome& outcome) {
-  Indices winners = outcome.answer.winners;
-  std::ranges::sort(winners);
-  return winners.size() > 2 && winners == rows_with_workers(outcome.rows);
+  const Indices& winners = outcome.answer.winners;
+  const auto has_workers = [](const VariantSummary& row) { return row.workers > 1; };
+  return winners.size() > 2 &&
+         std::ssize(winners) == std::ranges::count_if(outcome.rows, has_workers) &&
+         std::ranges::all_of(winners,
+                             [&](std::size_t row) { return outcome.rows[row].workers > 1; });
 }
 
 std::string winners_text(const Outcome& outcome) {
@@ -187,54 +203,35 @@ std::string winners_text(const Outcome& outcome) {
   return fmt::format("any {}-worker strategy", count_word(static_cast<std::size_t>(workers)));
 }
 
-std::string rank_of_next(const Outcome& outcome) {
-  const Kind next = outcome.rows[*outcome.answer.next].kind;
-  const auto is_of_its_kind = [&](std::size_t row) { return outcome.rows[row].kind == next; };
-  const bool has_other = outcome.answer.winners.size() > 1 &&
-                         std::ranges::none_of(outcome.answer.winners, is_of_its_kind);
-  if (has_other && next == Kind::kSynchronous) return "best sync";
-  if (has_other && next == Kind::kAsynchronous) return "best async";
-  return "next";
-}
-
-std::string sooner_range(const Outcome& outcome) {
+AnswerWords answer_words(const Outcome& outcome) {
   const Answer& answer = outcome.answer;
-  double least = std::numeric_limits<double>::infinity();
-  double most = 0.0;
-  for (const std::size_t row : answer.winners) {
-    const double ratio = outcome.cells[*answer.next].seconds / outcome.cells[row].seconds;
-    least = std::min(least, ratio);
-    most = std::max(most, ratio);
-  }
-  return fmt::format("{} to {}", ratio_text(least), ratio_text(most));
-}
-
-std::string verdict_sentence(const Outcome& outcome) {
-  const Answer& answer = outcome.answer;
-  const std::string target = target_text(outcome.comparison);
   switch (answer.form) {
     case AnswerForm::kWinner:
     case AnswerForm::kTie:
-      return tie_sentence(outcome);
-    case AnswerForm::kNoDifference:
-      return fmt::format("No difference found: all {} reached {} in {} to {}.{}",
-                         count_word(answer.winners.size()), target,
-                         short_seconds(outcome.cells[answer.winners.front()].seconds),
-                         time_of(outcome, answer.winners.back()), power_sentence(answer));
-    case AnswerForm::kEqual:
-      return fmt::format("Equal: all {} reached {} in the same time, within a factor of 1.1.",
-                         count_word(answer.winners.size()), target);
+      return {"Use " + winners_text(outcome), why_winners(outcome)};
     case AnswerForm::kMissed:
-      return missed_sentence(outcome);
+      return {"Use " + winners_text(outcome), why_missed(outcome)};
+    case AnswerForm::kNoDifference:
+      return {"No difference found", why_no_difference(outcome)};
+    case AnswerForm::kEqual:
+      return {"Equal", fmt::format("{} reached {} in the same time, within a factor of 1.1",
+                                   all_of(answer.winners.size()), target_text(outcome.comparison))};
     case AnswerForm::kNotReached:
-      return not_reached_sentence(outcome);
+      return {"No answer yet", why_not_reached(outcome)};
     case AnswerForm::kNotDecided:
-      return not_decided_sentence(outcome);
+      return {"Not decided", why_not_decided(outcome)};
     case AnswerForm::kBusy:
-      return fmt::format("No answer: other programs used up to {} of the CPUs.",
-                         percent_text(std::round(100.0 * most_disturbance(outcome.rows)) / 100.0));
+      return {
+          "No answer",
+          fmt::format("other programs used up to {} of the CPUs",
+                      percent_text(std::round(100.0 * most_disturbance(outcome.rows)) / 100.0))};
   }
-  return "";
+  return {};
+}
+
+std::string verdict_sentence(const Outcome& outcome) {
+  const AnswerWords words = answer_words(outcome);
+  return fmt::format("{}: {}.", words.use, words.why);
 }
 
 AccuracyLosses accuracy_losses(const Outcome& outcome) {
@@ -295,16 +292,9 @@ std::string next_sentence(const Outcome& outcome) {
   }
 }
 
-std::string what_is_trained(const Comparison& comparison) {
-  const std::size_t of = comparison.budget.find(" of ");
-  const std::string model = comparison.model.empty() ? "a network" : comparison.model;
-  if (of == std::string::npos || comparison.budget.ends_with(" s of training")) return model;
-  return model + " on " + comparison.budget.substr(of + 4);
-}
-
 std::string question_of(const Outcome& outcome) {
-  return fmt::format("Which strategy trains {} soonest with {}?",
-                     what_is_trained(outcome.comparison),
+  return fmt::format("Which strategy trains {} to {} soonest with {}?",
+                     what_is_trained(outcome.comparison), target_text(outcome.comparison),
                      count_text(most_workers_of(outcome), "worker"));
 }
 

@@ -14,11 +14,9 @@ namespace syncopate::bench {
 inline constexpr std::size_t kMostVerdictWords = 30;
 std::size_t count_words(const std::string& text);
 
-std::string count_word(std::size_t count);   // "five"; digits from nine on
 std::string interval_text(TimeRatio ratio);  // " (1.2 to 1.9)"; "" if it is infinite
 // Returns the names as "a, b or c".
 std::string listed_or(const std::vector<std::string>& names);
-
 // What stands in place of a time: "2 of 5", "busy", "failed" or "pending".
 std::string state_text(const RowOutcome& cell);
 
@@ -26,19 +24,18 @@ std::string state_text(const RowOutcome& cell);
 bool are_all_with_workers(const Outcome& outcome);
 // "async or ssp:3"; "any eight-worker strategy" if all of them won.
 std::string winners_text(const Outcome& outcome);
-// "next", or "best sync" if all winners are of another kind than the next row.
-std::string rank_of_next(const Outcome& outcome);
 
-// "1.2 to 1.9": how many times sooner than the next row the winners were.
-std::string sooner_range(const Outcome& outcome);
-
-// Which variant to use: one of eight forms, at most kMostVerdictWords.
+// The answer in two parts, without capital and full stop between them.
+struct AnswerWords {
+  std::string use;  // "Use async"
+  std::string why;  // "it is 1.3 times sooner than the next, 1 backup worker (1.1 to 1.7)"
+};
+AnswerWords answer_words(const Outcome& outcome);
+// The answer in one sentence of at most kMostVerdictWords, "Use async: it is ...".
 std::string verdict_sentence(const Outcome& outcome);
 // What would give an answer, or help to choose; "" if nothing is needed.
 std::string next_sentence(const Outcome& outcome);
-// "mlp on digits"
-std::string what_is_trained(const Comparison& comparison);
-// "Which strategy trains mlp on digits soonest with 8 workers?"
+// "Which strategy trains mlp on digits to 95 % soonest with 8 workers?"
 std::string question_of(const Outcome& outcome);
 // "mlp on digits, 8 workers, --service-time exponential:1, simulated; 5 seeds"
 std::string setting_sentence(const Outcome& outcome);

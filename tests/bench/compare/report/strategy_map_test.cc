@@ -62,13 +62,13 @@ TEST(StrategyMap, MarksTheWinnersOfEachCluster) {
 
 TEST(StrategyMap, SaysWhatToUseOnWhichCluster) {
   const StrategyMap map = made_up_map();
-  EXPECT_EQ(map_verdict(map),
-            "It depends on the cluster: async on equal workers or with jitter, one device on a slow "
-            "link.");
+  EXPECT_EQ(
+      map_verdict(map),
+      "It depends on the cluster: async on equal workers or with jitter, one device on a slow "
+      "link.");
   EXPECT_EQ(map_accuracy(map), "Accuracy: async ended up to 1.4 points below one device.");
-  const ColumnSentence jitter = column_sentence(map.columns[1]);
-  EXPECT_EQ(jitter.use, "Use async.");
-  EXPECT_TRUE(contains_words(jitter.than, "It is 3.0 times sooner than the next, all-reduce ("));
+  EXPECT_TRUE(contains_words(verdict_sentence(map.columns[1]),
+                             "Use async: it is 3.0 times sooner than the next, all-reduce ("));
 }
 
 TEST(StrategyMap, OfOneWinnerSaysSo) {
@@ -100,7 +100,7 @@ TEST(StrategyMap, OfMissedTargetsHasNoAnswer) {
   }
   const StrategyMap map = make_map({"equal"}, {std::move(comparison)});
   EXPECT_EQ(map.columns[0].answer.form, AnswerForm::kNotReached);
-  EXPECT_EQ(column_sentence(map.columns[0]).use, "No answer.");
+  EXPECT_EQ(answer_words(map.columns[0]).use, "No answer yet");
   EXPECT_EQ(map_verdict(map), "No answer yet: no strategy reached 95 % with all seeds.");
 }
 
