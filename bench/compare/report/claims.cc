@@ -213,6 +213,7 @@ void Claims::add_times(const Rows& rows) {
         censored_.push_back(censored_pair(rows[a], rows[b]));
         censored_.back().a = a;
         censored_.back().b = b;
+        censored_.back().seeds = std::min(rows[a].done, rows[b].done);
       }
     }
   }
@@ -241,8 +242,9 @@ void Claims::share_time_level() {
     if (pair.test.least_p <= bound) {
       pair.level = part;
     } else {
-      pair.seeds_needed =
+      const int seeds =
           seeds_to_reach(kTimeLevel / static_cast<double>(complete + std::ssize(censored_)));
+      if (seeds > pair.seeds) pair.seeds_needed = seeds;
     }
   }
 }

@@ -69,7 +69,9 @@ struct CensoredPair {
   std::size_t b = 0;
   LogRankTest test;
   double level = 0.0;  // the level at which the pair was tested; 0 if it could not be reached
-  // The number of seeds with which the level can be reached. Empty if these seeds can reach it.
+  int seeds = 0;       // number of seeds of the row with fewer seeds
+  // The number of seeds, above these, with which the level can be reached. Empty if it was reached,
+  // or could have been if fewer runs had missed the target.
   std::optional<int> seeds_needed;
 
   bool is_claimed() const noexcept { return test.p_value <= level; }

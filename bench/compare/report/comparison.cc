@@ -129,6 +129,10 @@ Comparison comparison_of(const fs::path& dir, const json& object) {
   for (const json& variant : object.at("variants")) {
     comparison.variants.push_back(read_variant(dir, variant));
   }
+  if (comparison.variants.empty()) {
+    throw FileError(fmt::format("{}: has no variants; remove it, and report makes it again",
+                                (dir / "comparison.json").string()));
+  }
   if (target != object.end() && target->is_null()) derive_target(comparison);
   return comparison;
 }

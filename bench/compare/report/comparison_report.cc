@@ -27,15 +27,6 @@ std::string figures_html(const Outcome& outcome) {
                      figure(accuracy_figure));
 }
 
-std::string warnings_html(const Outcome& outcome) {
-  std::string items;
-  for (const Fact& warning : shown_warnings(outcome)) {
-    items += fmt::format("<li><b>{}:</b> {}</li>\n", html_text(warning.subject),
-                         html_text(warning.text));
-  }
-  return items.empty() ? "" : fmt::format("<ul class=\"warn\">\n{}</ul>\n", items);
-}
-
 std::vector<NamedPlot> all_plots(const Outcome& outcome) {
   std::vector<NamedPlot> plots;
   if (outcome.soonest) {
@@ -136,7 +127,7 @@ std::string html_page(const Outcome& outcome) {
        .accuracy = accuracy_sentence(accuracy_losses(outcome), outcome.rows),
        .has_answer = outcome.answer.has_winners(),
        .figure = figures_html(outcome),
-       .below = html_of(answer_table(outcome)) + warnings_html(outcome) +
+       .below = html_of(answer_table(outcome)) + warnings_html(shown_warnings(outcome)) +
                 (next.empty() ? "" : fmt::format("<p class=\"next\">{}</p>\n", html_text(next))),
        .folds = {
            {"Results", "all numbers of each variant", html_of(results_table(outcome))},

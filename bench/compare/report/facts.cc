@@ -170,8 +170,8 @@ class FactFinder {
       has_others |= variant.servers == 0 && variant.is_distributed.value_or(false);
     }
     if (servers == 0 || !has_others) return;
-    warn("machines", fmt::format("parameter servers used {} more than all-reduce",
-                                 count_text(servers, "machine")));
+    warn("servers", fmt::format("parameter servers used {} more than all-reduce",
+                                count_text(servers, "machine")));
   }
 
   // Returns when a fault happens, in seconds of training; empty for one that lasts the whole run.
@@ -212,7 +212,8 @@ class FactFinder {
     tell("tests",
          fmt::format("all pairs of variants are compared, times at a level of {} and accuracies at "
                      "{} (Games and Howell 1976); runs that missed the target count as longer, in "
-                     "an exact log-rank test. With a probability of {} no claim of this report is "
+                     "an log-rank test (exact up to 22 runs). With a probability of {} no claim of "
+                     "this report is "
                      "false and all intervals hold, if runs are independent and accuracies and "
                      "logarithms of times close to normal. Variants that cannot be told apart are "
                      "not thereby equal. Claims need {} seeds",
@@ -263,7 +264,7 @@ class FactFinder {
           "which more --evaluations reduce",
           short_text(least), short_text(most));
     }
-    tell("times", text + ". Means are geometric");
+    tell("times", text + ". Their means are geometric");
   }
 
   void tell_conditions() {
@@ -344,6 +345,15 @@ std::vector<Fact> shown_warnings(const Outcome& outcome) {
   std::erase_if(warnings, [](const Fact& fact) { return !fact.is_warning; });
   if (warnings.size() > kShownWarnings) warnings.resize(kShownWarnings);
   return warnings;
+}
+
+std::string warnings_html(const std::vector<Fact>& warnings) {
+  std::string items;
+  for (const Fact& warning : warnings) {
+    items += fmt::format("<li><b>{}:</b> {}</li>\n", html_text(warning.subject),
+                         html_text(warning.text));
+  }
+  return items.empty() ? "" : fmt::format("<ul class=\"warn\">\n{}</ul>\n", items);
 }
 
 }  // namespace syncopate::bench

@@ -23,5 +23,7 @@ inline constexpr std::size_t kShownWarnings = 3;
 std::vector<Fact> facts_of(const Outcome& outcome);
 // Returns at most kShownWarnings warnings.
 std::vector<Fact> shown_warnings(const Outcome& outcome);
+// Returns the warnings as a list of the page; "" for none.
+std::string warnings_html(const std::vector<Fact>& warnings);
 
 }  // namespace syncopate::bench

@@ -253,8 +253,8 @@ class MapDrawing {
       const double room = cell_width() - 4.0;
       const double y = picture_.paragraph({x, top + 4.0}, words.use + ".", room, 18.0,
                                           {.size = 14.5, .is_bold = true});
-      bottom = std::max(
-          bottom, picture_.paragraph({x, y + 1.0}, capitalised(words.why) + ".", room, 18.0, {.size = 14.0}));
+      bottom = std::max(bottom, picture_.paragraph({x, y + 1.0}, capitalised(words.why) + ".", room,
+                                                   18.0, {.size = 14.0}));
     }
     picture_.text({0.0, top + 4.0}, fmt::format("Time to {} accuracy,", target_text(map_.first())),
                   {.size = 13.0});

@@ -11,6 +11,7 @@
 #include "bench/compare/report/outcome_words.h"
 #include "bench/compare/report/strategy_names.h"
 #include "bench/compare/report/tables.h"
+#include "bench/compare/report/terminal_report.h"
 #include "bench/plots/document.h"
 #include "bench/plots/terminal_table.h"
 #include "bench/plots/text.h"
@@ -73,6 +74,9 @@ void print_map(std::ostream& out, const StrategyMap& map) {
     print_paragraph(out, verdict_sentence(column),
                     column.cluster + std::string(widest + 1 - width_of(column.cluster), ' '));
   }
+  const std::vector<Fact> warnings = map_warnings(map);
+  if (!warnings.empty()) out << '\n';
+  print_facts(out, warnings);
   out << '\n';
   print_paragraph(out, map_verdict(map));
   print_paragraph(out, map_accuracy(map));
@@ -96,7 +100,8 @@ std::string map_page(const StrategyMap& map, const std::string& command) {
        .figure = fmt::format("<figure>\n{}{}</figure>\n<ul class=\"say\">\n{}</ul>\n",
                              map_figure(map, FigureForm::kWide).element("wide"),
                              map_figure(map, FigureForm::kNarrow).element("narrow"), sentences),
-       .below = "<p class=\"next\"><b>Next, your own cluster:</b> <code>syncopate-bench compare "
+       .below = warnings_html(map_warnings(map)) +
+                "<p class=\"next\"><b>Next, your own cluster:</b> <code>syncopate-bench compare "
                 "--clusters &apos;mine{slow-worker=4x,link-rate=1gbit}&apos; --model "
                 "file:net.json</code></p>\n",
        .folds = {

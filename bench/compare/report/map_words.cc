@@ -111,13 +111,13 @@ std::vector<AnswerGroup> groups_of(const StrategyMap& map) {
 }  // namespace
 
 std::string map_verdict(const StrategyMap& map) {
+  if (map.columns.size() == 1) return verdict_sentence(map.columns.front());
   const std::vector<AnswerGroup> groups = groups_of(map);
   if (groups.size() == 1) {
-    const std::string clusters = map.columns.size() == 1   ? groups.front().places.front()
-                                 : map.columns.size() == 2 ? "on both clusters"
-                                                           : "on each of these clusters";
-    return groups.front().is_answer ? fmt::format("Use {} {}.", groups.front().answer, clusters)
-                                    : verdict_sentence(map.columns.front());
+    return fmt::format(
+        "{}{} on {}.", groups.front().is_answer ? "Use " : "",
+        groups.front().is_answer ? groups.front().answer : capitalised(groups.front().answer),
+        map.columns.size() == 2 ? "both clusters" : "each of these clusters");
   }
   const auto write = [&](const auto& places) {
     std::string text = "It depends on the cluster: ";
@@ -138,22 +138,40 @@ std::string map_next(const StrategyMap& map) {
 }
 
 std::string map_accuracy(const StrategyMap& map) {
-  AccuracyLosses all = accuracy_losses(map.columns.front());
-  all.is_of_several = map.columns.size() > 1;
+  AccuracyLosses most;  // of the cluster with the largest loss
+  bool is_tested = false;
+  double low = 1.0;
+  double high = 0.0;
   for (const Outcome& column : map.columns) {
-    const AccuracyLosses losses = accuracy_losses(column);
-    if (losses.largest > all.largest) {
-      all.best = losses.best;
-      all.largest = losses.largest;
-    }
-    all.low = std::min(all.low, losses.low);
-    all.high = std::max(all.high, losses.high);
-    all.is_tested |= losses.is_tested;
-    for (const std::size_t row : losses.below) {
-      if (std::ranges::find(all.below, row) == all.below.end()) all.below.push_back(row);
+    AccuracyLosses losses = accuracy_losses(column);
+    low = std::min(low, losses.low);
+    high = std::max(high, losses.high);
+    is_tested |= losses.is_tested;
+    if (losses.largest > most.largest) most = std::move(losses);
+  }
+  most.low = low;
+  most.high = high;
+  most.is_tested = is_tested;
+  most.is_of_several = map.columns.size() > 1;
+  return accuracy_sentence(most, map.rows());
+}
+
+std::vector<Fact> map_warnings(const StrategyMap& map) {
+  std::vector<std::vector<Fact>> of_columns;
+  for (const Outcome& column : map.columns) of_columns.push_back(shown_warnings(column));
+  std::vector<Fact> all;
+  for (std::size_t c = 0; c < of_columns.size(); ++c) {
+    for (Fact warning : of_columns[c]) {
+      if (std::ranges::find(all, warning.subject, &Fact::subject) != all.end()) continue;
+      const bool is_everywhere = std::ranges::all_of(of_columns, [&](const auto& warnings) {
+        return std::ranges::find(warnings, warning.text, &Fact::text) != warnings.end();
+      });
+      if (!is_everywhere) warning.text = map.columns[c].cluster + ": " + warning.text;
+      all.push_back(std::move(warning));
     }
   }
-  return accuracy_sentence(all, map.rows());
+  if (all.size() > kShownWarnings) all.resize(kShownWarnings);
+  return all;
 }
 
 ColumnHead column_head(const Outcome& column) {

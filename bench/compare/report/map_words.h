@@ -4,12 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "bench/compare/report/facts.h"
 #include "bench/compare/report/strategy_map.h"
 
 namespace syncopate::bench {
 
 // What to use on which cluster, in at most kMostVerdictWords.
 std::string map_verdict(const StrategyMap& map);
+// Returns the first warnings of the clusters, each subject once; one that does not hold on all
+// clusters begins with the name of its cluster.
+std::vector<Fact> map_warnings(const StrategyMap& map);
 // What would give an answer where no cluster has one; "" otherwise.
 std::string map_next(const StrategyMap& map);
 // Which variants ended less accurate, in one sentence.

@@ -68,19 +68,21 @@ class AnswerFinder {
       const bool is_open = std::ranges::any_of(rows_, [&](const VariantSummary& row) {
         return row.reached > 0 && (row.reached == row.done || answer_.seeds < kSeedsForClaims);
       });
-      if (answer_.seeds < kSeedsForClaims) answer_.seeds_needed = kSeedsForClaims;
+      if (0 < answer_.seeds && answer_.seeds < kSeedsForClaims) {
+        answer_.seeds_needed = kSeedsForClaims;
+      }
       const bool is_missed = answer_.seeds > 0 && !is_open;
       return is_missed ? AnswerForm::kNotReached : AnswerForm::kNotDecided;
     }
     divide();
     const auto is_behind = [&](std::size_t row) { return claims_.is_sooner(timed_.front(), row); };
     const bool are_misses_shown = std::ranges::all_of(answer_.missed, is_behind);
-    const bool is_one = distinct(answer_.winners) == 1;
+    const bool is_one = distinct() == 1;
     if (answer_.next) {
       return is_one && are_misses_shown ? AnswerForm::kWinner : AnswerForm::kTie;
     }
     if (std::ranges::any_of(answer_.missed, is_behind)) return AnswerForm::kMissed;
-    if (is_one || timed_.size() < rows_.size()) {
+    if (timed_.size() < std::max<std::size_t>(rows_.size(), 2)) {
       need_decision();
       return AnswerForm::kNotDecided;
     }
@@ -93,19 +95,22 @@ class AnswerFinder {
   // others, and finds the first of the others.
   void divide() {
     for (const std::size_t row : timed_) {
-      const bool is_slower = std::ranges::any_of(
+      const auto winner = std::ranges::find_if(
           answer_.winners, [&](std::size_t other) { return claims_.is_sooner(other, row); });
-      if (!is_slower) {
+      if (winner == answer_.winners.end()) {
         answer_.winners.push_back(row);
-      } else if (!answer_.next && claims_.is_sooner(timed_.front(), row)) {
+      } else if (!answer_.next ||
+                 (answer_.reference != timed_.front() && *winner == timed_.front())) {
         answer_.next = row;
-        answer_.next_ratio = *time_ratio(claims_, row, timed_.front());
+        answer_.reference = *winner;
+        answer_.next_ratio = *time_ratio(claims_, row, *winner);
       }
     }
   }
 
-  std::ptrdiff_t distinct(const Indices& rows) const {
-    return std::ranges::count_if(rows, [&](std::size_t row) { return !rows_[row].same_as; });
+  std::ptrdiff_t distinct() const {
+    return std::ranges::count_if(answer_.winners,
+                                 [&](std::size_t row) { return !rows_[row].same_as; });
   }
 
   // Calls `take(pair)` for the comparisons of the winners in time.
@@ -139,6 +144,7 @@ class AnswerFinder {
     constexpr double kFactor = 1.2;
     constexpr int kMost = 1000;
     answer_.detectable = detectable_with(answer_.seeds);
+    if (answer_.detectable && *answer_.detectable <= kFactor) return;
     for (int seeds = answer_.seeds + 1; seeds < kMost; seeds += 1 + seeds / 20) {
       if (detectable_with(seeds).value_or(kMost) > kFactor) continue;
       answer_.seeds_needed = seeds > 20 ? (seeds + 9) / 10 * 10 : seeds;
@@ -178,9 +184,12 @@ RowOutcome cell_of(const Outcome& outcome, std::size_t row) {
   } else {
     const Indices& winners = outcome.answer.winners;
     const bool is_taken = std::ranges::find(winners, row) != winners.end();
-    cell.state = !is_taken             ? RowState::kSlower
-                 : winners.size() == 1 ? RowState::kWinner
-                                       : RowState::kTie;
+    const bool is_one = std::ranges::count_if(winners, [&](std::size_t one) {
+                          return !outcome.rows[one].same_as;
+                        }) == 1;
+    cell.state = !is_taken || (is_one && !outcome.answer.has_winners()) ? RowState::kReached
+                 : is_one && outcome.answer.has_winners()               ? RowState::kWinner
+                                                                        : RowState::kTie;
     cell.seconds = *seconds;
     cell.ratio = *seconds / *mean_time(outcome.rows[*outcome.soonest]);
     if (row != *outcome.soonest) cell.over_best = time_ratio(outcome.claims, row, *outcome.soonest);

@@ -15,7 +15,7 @@
 namespace syncopate::bench {
 
 enum class AnswerForm : std::uint8_t {
-  kWinner,        // one row reached the target sooner than every other
+  kWinner,        // one row reached the target sooner than every other complete row
   kTie,           // several rows cannot be told apart from the soonest, the others are slower
   kNoDifference,  // no row is slower than another
   kEqual,         // all rows are within the margin of equality
@@ -39,8 +39,10 @@ struct Answer {
   AnswerForm form = AnswerForm::kNotDecided;
   // The rows to use, the soonest first. With kNoDifference and kEqual, all rows.
   std::vector<std::size_t> winners;
-  // The soonest row that is slower than the first winner, and its time over that of that winner.
+  // The soonest row that is slower than a winner, that winner, the first if possible, and the ratio
+  // of their times.
   std::optional<std::size_t> next;
+  std::size_t reference = 0;
   TimeRatio next_ratio;
   std::vector<std::size_t> missed;  // rows of which some runs missed the target
   int seeds = 0;                    // of the row with the fewest
@@ -58,7 +60,7 @@ struct Answer {
 enum class RowState : std::uint8_t {
   kWinner,   // the only row to use
   kTie,      // cannot be told apart from the soonest
-  kSlower,   // all runs reached the target, later
+  kReached,  // all runs reached the target
   kMissed,   // some runs did not reach the target
   kBusy,     // other programs disturbed the runs
   kFailed,   // runs failed

@@ -29,9 +29,9 @@ Json answer_json(const Outcome& outcome) {
           {"sentence", verdict_sentence(outcome)},
           {"winners", winners},
           {"next", answer.next ? Json(outcome.rows[*answer.next].name) : Json(nullptr)},
-          {"next_ratio", number(answer.next_ratio.value)},
-          {"low", number(answer.next_ratio.low)},
-          {"high", number(answer.next_ratio.high)},
+          {"next_ratio", answer.next ? Json(answer.next_ratio.value) : Json(nullptr)},
+          {"low", answer.next ? number(answer.next_ratio.low) : Json(nullptr)},
+          {"high", answer.next ? number(answer.next_ratio.high) : Json(nullptr)},
           {"seeds", answer.seeds},
           {"seeds_needed", number(answer.seeds_needed)}};
 }

@@ -60,15 +60,17 @@ std::string rank_of_next(const Outcome& outcome) {
 std::string why_winners(const Outcome& outcome) {
   const Answer& answer = outcome.answer;
   const std::string next = short_name(outcome.rows[*answer.next]);
+  const auto is_complete = [](const VariantSummary& row) { return row.is_complete(); };
+  const std::string among =
+      std::ranges::all_of(outcome.rows, is_complete) ? "" : ", of the complete variants";
   if (are_all_with_workers(outcome)) {
-    return fmt::format("{} are {} times sooner than {}", all_of(answer.winners.size()),
-                       sooner_range(outcome), next);
+    return fmt::format("{} are {} times sooner than {}{}", all_of(answer.winners.size()),
+                       sooner_range(outcome), next, among);
   }
-  return fmt::format(
-      "{} is {} times sooner than the {}, {}{}",
-      answer.winners.size() == 1 ? "it" : short_name(outcome.rows[answer.winners.front()]),
-      ratio_text(answer.next_ratio.value), rank_of_next(outcome), next,
-      interval_text(answer.next_ratio));
+  return fmt::format("{} is {} times sooner than the {}, {}{}{}",
+                     answer.winners.size() == 1 ? "it" : short_name(outcome.rows[answer.reference]),
+                     ratio_text(answer.next_ratio.value), rank_of_next(outcome), next,
+                     interval_text(answer.next_ratio), among);
 }
 
 std::string why_no_difference(const Outcome& outcome) {
@@ -98,13 +100,26 @@ std::string why_missed(const Outcome& outcome) {
                      most == 0 ? "none" : fmt::format("at most {} of {}", most, runs));
 }
 
+// Whether runs are missing that the same command would train.
+bool has_pending(const Outcome& outcome) {
+  return std::ranges::any_of(outcome.rows, [](const auto& row) { return row.pending > 0; });
+}
+
 std::string why_not_decided(const Outcome& outcome) {
+  const Rows& rows = outcome.rows;
   const std::string seeds = count_text(outcome.answer.seeds, "seed");
-  if (outcome.answer.seeds == 0) return "no variant has all of its runs";
-  if (outcome.rows.size() < 2) return "there is one variant alone";
+  if (rows.size() < 2) return "there is one variant alone";
+  if (outcome.answer.seeds == 0) {
+    return has_pending(outcome) ? "no variant has all of its runs yet" : "no variant ended well";
+  }
+  if (!outcome.comparison.target_accuracy) return "there is no target accuracy";
+  if (!rows.front().has_comparable_times) return "times of several machines are not compared";
+  if (std::ranges::count_if(rows, &VariantSummary::is_complete) < 2) {
+    return "only one variant has all of its runs";
+  }
   if (!outcome.soonest) return seeds + " cannot show a difference";
   return fmt::format("{} was first, but {} cannot show a difference",
-                     short_name(outcome.rows[*outcome.soonest]), seeds);
+                     short_name(rows[*outcome.soonest]), seeds);
 }
 
 std::string why_not_reached(const Outcome& outcome) {
@@ -127,26 +142,27 @@ std::string what_is_trained(const Comparison& comparison) {
   return model + " on " + comparison.budget.substr(of + 4);
 }
 
-// Returns "--epochs 4" for a budget of "2 epochs of digits": twice as much, with the minutes that
-// it takes if those of these runs are known.
-std::string doubled_budget(const Comparison& comparison) {
-  std::istringstream budget(comparison.budget);
+// Returns " (about 5 minutes)" for this many runs of each variant; "" if their time is not known.
+std::string minutes_text(const Comparison& comparison, double runs) {
+  const double seconds =
+      comparison.run_wall_seconds * runs * static_cast<double>(comparison.variants.size());
+  if (!(seconds > 0.0)) return "";
+  return fmt::format(" (about {})",
+                     count_text(static_cast<int>(std::ceil(seconds / 60.0)), "minute"));
+}
+
+// Returns "--epochs 4" for a budget of "2 epochs of digits": twice as much.
+std::string doubled_budget(const Outcome& outcome) {
+  std::istringstream budget(outcome.comparison.budget);
   double amount = 0.0;
   std::string unit;
-  budget >> amount >> unit;
-  if (!budget) return "a larger budget";
-  const std::string flag = unit.starts_with("epoch") ? "--epochs"
-                           : unit == "s"             ? "--seconds"
-                                                     : "--updates";
-  double seconds = 0.0;
-  for (const ComparedVariant& variant : comparison.variants) {
-    seconds += 2.0 * comparison.run_wall_seconds * static_cast<double>(variant.runs.size());
-  }
-  return fmt::format(
-      "{} {}{}", flag, exact_text(2.0 * amount),
-      seconds > 0.0 ? fmt::format(" (about {})",
-                                  count_text(static_cast<int>(std::ceil(seconds / 60.0)), "minute"))
-                    : "");
+  if (!(budget >> amount >> unit)) return "a larger budget";
+  return fmt::format("{} {}{}",
+                     unit.starts_with("epoch") ? "--epochs"
+                     : unit == "s"             ? "--seconds"
+                                               : "--updates",
+                     exact_text(2.0 * amount),
+                     minutes_text(outcome.comparison, 2.0 * outcome.answer.seeds));
 }
 
 }  // namespace
@@ -189,11 +205,13 @@ std::string state_text(const RowOutcome& cell) {
 
 bool are_all_with_workers(const Outcome& outcome) {
   const Indices& winners = outcome.answer.winners;
+  if (winners.empty()) return false;
+  const int workers = outcome.rows[winners.front()].workers;
   const auto has_workers = [](const VariantSummary& row) { return row.workers > 1; };
-  return winners.size() > 2 &&
+  return winners.size() > 2 && workers > 1 &&
          std::ssize(winners) == std::ranges::count_if(outcome.rows, has_workers) &&
          std::ranges::all_of(winners,
-                             [&](std::size_t row) { return outcome.rows[row].workers > 1; });
+                             [&](std::size_t row) { return outcome.rows[row].workers == workers; });
 }
 
 std::string winners_text(const Outcome& outcome) {
@@ -244,24 +262,33 @@ AccuracyLosses accuracy_losses(const Outcome& outcome) {
     if (!rows[row].accuracy || rows[row].not_numbers() > 0) continue;
     const double accuracy = rows[row].accuracy->mean;
     losses.low = std::min(losses.low, accuracy);
-    if (losses.best && accuracy <= losses.high) continue;
-    losses.high = accuracy;
+    losses.high = std::max(losses.high, accuracy);
+    Indices below;
+    double largest = 0.0;
+    for (std::size_t other = 0; other < rows.size(); ++other) {
+      if (!outcome.claims.is_more_accurate(row, other)) continue;
+      below.push_back(other);
+      largest = std::max(largest, accuracy - rows[other].accuracy->mean);
+    }
+    if (largest <= losses.largest) continue;
     losses.best = row;
-  }
-  for (std::size_t row = 0; losses.best && row < rows.size(); ++row) {
-    if (!outcome.claims.is_more_accurate(*losses.best, row)) continue;
-    losses.below.push_back(row);
-    losses.largest = std::max(losses.largest, losses.high - rows[row].accuracy->mean);
+    losses.below = below;
+    losses.largest = largest;
   }
   return losses;
 }
 
 std::string accuracy_sentence(const AccuracyLosses& losses, const Rows& rows) {
-  if (!losses.best) return "";
+  if (losses.high < losses.low || rows.size() < 2) return "";
   if (losses.below.empty()) {
-    return fmt::format("Accuracy: {} ({} to {} %).",
+    const std::string low = decimal_text(100.0 * losses.low, 1);
+    const std::string high = decimal_text(100.0 * losses.high, 1);
+    const std::string range = low == high ? high + " %" : fmt::format("{} to {} %", low, high);
+    const int seeds = std::ranges::min(rows, {}, &VariantSummary::done).done;
+    if (!losses.is_tested && seeds >= kSeedsForClaims) return fmt::format("Accuracy: {}.", range);
+    return fmt::format("Accuracy: {} ({}).",
                        losses.is_tested ? "no difference found" : "too few seeds to compare",
-                       decimal_text(100.0 * losses.low, 1), decimal_text(100.0 * losses.high, 1));
+                       range);
   }
   std::vector<std::string> names;
   for (const std::size_t row : losses.below) names.push_back(short_name(rows[row]));
@@ -272,19 +299,21 @@ std::string accuracy_sentence(const AccuracyLosses& losses, const Rows& rows) {
 
 std::string next_sentence(const Outcome& outcome) {
   const Answer& answer = outcome.answer;
-  const std::string seeds =
-      answer.seeds_needed
-          ? fmt::format("Next: --seeds {} with the same --report", *answer.seeds_needed)
-          : "";
+  std::string seeds;
+  if (answer.seeds_needed) {
+    seeds = fmt::format("Next: --seeds {} with the same --report{}", *answer.seeds_needed,
+                        minutes_text(outcome.comparison, *answer.seeds_needed - answer.seeds));
+  }
   switch (answer.form) {
     case AnswerForm::kNoDifference:
       return seeds.empty() ? "Next: more --evaluations, or choose by convenience."
                            : seeds + ", or choose by convenience.";
     case AnswerForm::kNotDecided:
+      if (has_pending(outcome)) return "Next: the same command with this --report.";
       return seeds.empty() ? "" : seeds + ".";
     case AnswerForm::kNotReached:
       return fmt::format("Next: {} in another --report, or a lower --target-accuracy.",
-                         doubled_budget(outcome.comparison));
+                         doubled_budget(outcome));
     case AnswerForm::kBusy:
       return "Next: the same command on a quiet machine.";
     default:
@@ -310,7 +339,8 @@ std::string setting_sentence(const Outcome& outcome) {
                                  count_text(most_workers_of(outcome), "worker"));
   if (!comparison.faults.empty()) text += ", " + comparison.faults;
   text += comparison.has_virtual_clock ? ", simulated; " : ", real processes; ";
-  text += count_text(outcome.answer.seeds, "seed");
+  text +=
+      outcome.answer.seeds > 0 ? count_text(outcome.answer.seeds, "seed") : "no complete variant";
   const std::string source = target_source(comparison);
   return source.empty() ? text
                         : fmt::format("{}; target {}{}", text, target_text(comparison), source);

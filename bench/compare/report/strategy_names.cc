@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <sstream>
 #include <string_view>
 
 #include "bench/plots/text.h"
@@ -68,6 +69,14 @@ Names names_of(const VariantSummary& row) {
 
 std::string row_name(const VariantSummary& row) { return names_of(row).row; }
 std::string short_name(const VariantSummary& row) { return names_of(row).in_sentence; }
+
+std::string name_with_short(const VariantSummary& row) {
+  std::istringstream words(short_name(row));
+  for (std::string word; words >> word;) {
+    if (word.size() > 3 && row.name.find(word) != std::string::npos) return row.name;
+  }
+  return fmt::format("{} ({})", row.name, short_name(row));
+}
 
 std::string ratio_text(double ratio) {
   if (std::abs(ratio - 1.0) < 1e-9) return "1";

@@ -72,7 +72,7 @@ Table answer_table(const Outcome& outcome) {
     if (summary.same_as) continue;
     const RowOutcome& cell = outcome.cells[row];
     table.rows.push_back(
-        {.name = summary.name,
+        {.name = name_with_short(summary),
          .cells = {cell.ratio > 0.0 ? short_seconds(cell.seconds) : state_text(cell),
                    times_the_best(cell),
                    summary.accuracy ? decimal_text(100.0 * summary.accuracy->mean, 1) : "-"},
@@ -93,6 +93,8 @@ Table results_table(const Outcome& outcome) {
   const auto plain = [](double value) { return decimal_text(value, 2); };
   for (std::size_t row = 0; row < outcome.rows.size(); ++row) {
     const VariantSummary& summary = outcome.rows[row];
+    std::optional<Sample> time = summary.seconds_to_target;
+    if (time && outcome.cells[row].ratio > 0.0) time->mean = outcome.cells[row].seconds;
     table.rows.push_back(
         {.name = summary.name,
          .cells = {workers_cell(summary),
@@ -101,7 +103,7 @@ Table results_table(const Outcome& outcome) {
                                    : "-",
                    with_deviation(summary.accuracy, points),
                    summary.seconds_to_target
-                       ? with_deviation(summary.seconds_to_target, short_text)
+                       ? with_deviation(time, short_text)
                        : fmt::format("{} of {}", summary.reached, outcome.cells[row].runs),
                    summary.samples_to_target ? whole(summary.samples_to_target->mean) : "-",
                    with_deviation(summary.samples_per_second, short_text),

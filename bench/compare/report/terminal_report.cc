@@ -10,8 +10,6 @@
 #include "bench/plots/terminal_table.h"
 
 namespace syncopate::bench {
-namespace {
-
 void print_facts(std::ostream& out, const std::vector<Fact>& facts) {
   constexpr std::size_t kSubject = 12;
   for (const Fact& fact : facts) {
@@ -19,8 +17,6 @@ void print_facts(std::ostream& out, const std::vector<Fact>& facts) {
     print_paragraph(out, fact.text, fact.subject + std::string(gap, ' '));
   }
 }
-
-}  // namespace
 
 void print_outcome(std::ostream& out, const Outcome& outcome) {
   print_columns(out, answer_table(outcome));

@@ -4,9 +4,12 @@
 
 #include <iosfwd>
 
-#include "bench/compare/report/outcome.h"
+#include "bench/compare/report/facts.h"
 
 namespace syncopate::bench {
+
+// Prints each fact with its subject in front.
+void print_facts(std::ostream& out, const std::vector<Fact>& facts);
 
 // Prints the table of the answer, setting, warnings, verdict, accuracy and what to do next: at most
 // 180 words for four rows.

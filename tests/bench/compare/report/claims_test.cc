@@ -69,6 +69,14 @@ TEST(Claims, SayHowManySeedsAPairNeedsThatCannotReachItsLevel) {
   }
 }
 
+// Where nearly all runs missed the target, no other number of seeds is known to help.
+TEST(Claims, DoNotAskForTheSeedsThatAreThere) {
+  const Claims claims(summarise(scaled({reaching(made_up_variant("a", 4, kFast, kGood), 1),
+                                        reaching(made_up_variant("b", 4, kFast, kGood), 0)})));
+  ASSERT_EQ(claims.all_censored().size(), 1U);
+  EXPECT_FALSE(claims.all_censored().front().seeds_needed);
+}
+
 TEST(Claims, NeedFiveSeeds) {
   std::vector<ComparedVariant> variants = {made_up_variant("a", 4, kSlow, kGood),
                                            made_up_variant("b", 4, kFast, kPoor)};

@@ -178,7 +178,8 @@ TEST_F(ComparisonFolder, HasATargetBelowTheBestOfTheRowWithOneWorker) {
 }
 
 TEST_F(ComparisonFolder, KeepsTheLatestAnswerAndItsNumbers) {
-  write("comparison.json", R"({"clock":"real","variants":[],"recommended":["a"]})");
+  write("comparison.json", R"({"clock":"real","recommended":["a"],
+        "variants":[{"label":"a","workers":8,"runs":[]}]})");
   Comparison comparison = scaled(
       {made_up_variant("a", 8, kSlow, kGood), asynchronous(made_up_variant("b", 8, kFast, kPoor))});
   keep_outcome(dir_, outcome_of("", comparison));
@@ -200,6 +201,11 @@ TEST_F(ComparisonFolder, KeepsTheLatestAnswerAndItsNumbers) {
   EXPECT_EQ(rates->at("text"), "one learning rate for all; others may change the order");
   EXPECT_FALSE(kept.contains("recommended"));
   EXPECT_NO_THROW(read_comparison(dir_));
+}
+
+TEST_F(ComparisonFolder, OfNoVariantsIsRefused) {
+  write("comparison.json", R"({"clock":"real","variants":[]})");
+  EXPECT_THROW(read_comparison(dir_), FileError);
 }
 
 TEST_F(ComparisonFolder, HasNoTargetBeforeAnyRunHasAnAccuracy) {

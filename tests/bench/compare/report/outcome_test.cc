@@ -77,8 +77,7 @@ TEST(Outcome, WithoutADifferenceSaysWhatTheSeedsCanShow) {
   EXPECT_EQ(outcome.answer.form, AnswerForm::kNoDifference);
   const std::string verdict = verdict_sentence(outcome);
   EXPECT_TRUE(contains_words(
-      verdict,
-      "No difference found: both took about 1.01 s, and five seeds can show a factor of"));
+      verdict, "No difference found: both took about 1.01 s, and five seeds can show a factor of"));
   const std::optional<int> needed = outcome.answer.seeds_needed;
   ASSERT_TRUE(needed);
   EXPECT_TRUE(contains_words(verdict, "; 1.2 needs about " + std::to_string(*needed) + "."));
@@ -105,6 +104,92 @@ TEST(Outcome, OfThreeSeedsIsNotDecided) {
   EXPECT_EQ(verdict_sentence(outcome),
             "Not decided: async was first, but 3 seeds cannot show a difference.");
   EXPECT_EQ(next_sentence(outcome), "Next: --seeds 5 with the same --report.");
+}
+
+// Five runs far apart, with a geometric mean of this time.
+Seconds scattered(double seconds) {
+  return {seconds / 4.0, seconds / 2.0, seconds, 2.0 * seconds, 4.0 * seconds};
+}
+
+// The soonest row is too scattered to be told from any other, but the second is sooner than the
+// third.
+TEST(Outcome, ComparesTheNextRowWithTheWinnerThatIsShownSooner) {
+  const Outcome outcome =
+      of({made_up_variant("a", 8, scattered(0.9), kGood), async(1.0), all_reduce(1.5)});
+  EXPECT_EQ(outcome.answer.form, AnswerForm::kTie);
+  EXPECT_EQ(outcome.answer.winners, (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(outcome.answer.next, 2U);
+  EXPECT_EQ(outcome.answer.reference, 1U);
+  EXPECT_TRUE(
+      contains_words(verdict_sentence(outcome), "Use a or async: async is 1.5 times sooner"));
+}
+
+TEST(Outcome, SaysThatAWinnerIsOneOfTheCompleteVariants) {
+  std::vector<ComparedVariant> variants = {all_reduce(3.0), async(1.0), ssp(0.1)};
+  variants[2].runs[4] = pending_run();
+  const Outcome outcome = of(std::move(variants));
+  EXPECT_EQ(outcome.answer.form, AnswerForm::kWinner);
+  EXPECT_EQ(outcome.cells[2].state, RowState::kPending);
+  EXPECT_TRUE(contains_words(verdict_sentence(outcome), "), of the complete variants."));
+}
+
+// The most accurate row is too scattered to be told from any other.
+TEST(Outcome, SaysWhichRowEndedLessAccurateThanAnyOther) {
+  const Outcome outcome =
+      of({made_up_variant("a", 8, runs_of(1.0), {0.999, 0.96, 0.999, 0.95, 0.999}), all_reduce(1.0),
+          asynchronous(made_up_variant("parameter-server:async", 8, runs_of(1.0), kPoor))});
+  EXPECT_EQ(accuracy_losses(outcome).best, 1U);
+  EXPECT_EQ(accuracy_losses(outcome).below, (std::vector<std::size_t>{2}));
+}
+
+TEST(Outcome, NeedsNoMoreSeedsThanThoseThatShowAFactorOf12) {
+  const Seconds seconds = {0.92, 0.96, 1.0, 1.04, 1.08};
+  const Outcome outcome = of({made_up_variant("a", 8, seconds, kGood),
+                              asynchronous(made_up_variant("b", 8, seconds, kGood))});
+  ASSERT_EQ(outcome.answer.form, AnswerForm::kNoDifference);
+  ASSERT_TRUE(outcome.answer.detectable);
+  EXPECT_LE(*outcome.answer.detectable, 1.2);
+  EXPECT_FALSE(outcome.answer.seeds_needed);
+}
+
+// Rows that are equal bit for bit are equal, not undecided.
+TEST(Outcome, OfEqualRowsAloneIsEqual) {
+  std::vector<ComparedVariant> variants = {async(1.0), ssp(1.0)};
+  for (ComparedVariant& variant : variants) {
+    for (ComparedRun& run : variant.runs) run.result->summary.weights_hash = "h";
+  }
+  EXPECT_EQ(of(std::move(variants)).answer.form, AnswerForm::kEqual);
+}
+
+// Each row is told why there is no answer, and no state of the runs breaks a sentence.
+TEST(Outcome, NamesTheReasonWhyNothingIsDecided) {
+  const auto why = [](std::vector<ComparedVariant> variants) {
+    const Outcome outcome = of(std::move(variants));
+    EXPECT_EQ(outcome.answer.form, AnswerForm::kNotDecided);
+    EXPECT_TRUE(std::ranges::none_of(
+        outcome.cells, [](const RowOutcome& cell) { return cell.state == RowState::kWinner; }));
+    std::ostringstream out;
+    print_outcome(out, outcome);
+    print_explanation(out, outcome);
+    return answer_words(outcome).why;
+  };
+  const auto ending = [](ComparedVariant variant, const ComparedRun& last) {
+    variant.runs.back() = last;
+    return variant;
+  };
+  EXPECT_EQ(why({async(1.0)}), "there is one variant alone");
+  EXPECT_EQ(why({ending(async(1.0), pending_run()), ending(ssp(1.0), pending_run())}),
+            "no variant has all of its runs yet");
+  EXPECT_EQ(why({ending(async(1.0), failed_run(5, "x")), ending(ssp(1.0), failed_run(5, "x"))}),
+            "no variant ended well");
+  EXPECT_EQ(why({async(1.0), ending(ssp(1.0), failed_run(5, "x"))}),
+            "only one variant has all of its runs");
+  Comparison comparison = scaled({async(1.0), ssp(2.0)});
+  comparison.machines = {{.host = "a"}, {.host = "b"}};
+  EXPECT_EQ(answer_words(outcome_of("", comparison)).why,
+            "times of several machines are not compared");
+  comparison.target_accuracy.reset();
+  EXPECT_EQ(answer_words(outcome_of("", comparison)).why, "there is no target accuracy");
 }
 
 TEST(Outcome, OfAnUnreachedTargetHasNoAnswerYet) {

@@ -49,9 +49,9 @@ TEST(StrategyMap, MarksTheWinnersOfEachCluster) {
     return all;
   };
   using enum RowState;
-  EXPECT_EQ(states(0), (std::vector{kSlower, kTie, kTie}));
-  EXPECT_EQ(states(1), (std::vector{kSlower, kSlower, kWinner}));
-  EXPECT_EQ(states(2), (std::vector{kWinner, kSlower, kSlower}));
+  EXPECT_EQ(states(0), (std::vector{kReached, kTie, kTie}));
+  EXPECT_EQ(states(1), (std::vector{kReached, kReached, kWinner}));
+  EXPECT_EQ(states(2), (std::vector{kWinner, kReached, kReached}));
   EXPECT_EQ(map.columns[0].answer.form, AnswerForm::kTie);
   EXPECT_EQ(map.columns[1].answer.form, AnswerForm::kWinner);
   EXPECT_EQ(map.columns[1].answer.winners, (std::vector<std::size_t>{2}));
