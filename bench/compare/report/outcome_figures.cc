@@ -36,7 +36,7 @@ std::string description_of(const Outcome& outcome, const std::vector<std::size_t
     text += fmt::format("{}{}: ", text.empty() ? "" : "; ", row_name(outcome.rows[row]));
     text += cell.ratio > 0.0 ? fmt::format("{} s, {} times the soonest",
                                            short_seconds(cell.seconds), ratio_text(cell.ratio))
-                             : fmt::format("{} of {} runs reached it", cell.reached, cell.runs);
+                             : state_text(cell);
   }
   return text;
 }
@@ -167,19 +167,17 @@ class TimeFigure {
   }
 
   void draw_ratio(const RowOutcome& cell, double top, std::string_view ink) {
-    std::string ratio = cell.ratio > 0.0 ? ratio_text(cell.ratio) + "×"
-                                         : fmt::format("{} of {}", cell.reached, cell.runs);
+    std::string ratio = cell.ratio > 0.0 ? ratio_text(cell.ratio) + "×" : state_text(cell);
     if (cell.state == RowState::kWinner) ratio = "winner";
     if (cell.state == RowState::kTie) ratio += " · tie";
-    if (cell.state == RowState::kBusy) ratio = "busy";
-    const std::string interval = cell.over_best ? interval_text(*cell.over_best) : " ";
+    const std::string interval = cell.over_best ? interval_text(*cell.over_best) : "";
     if (is_narrow_) {
       picture_.text({width_, top + 13.0}, ratio + interval, {.size = 13.0, .anchor = "end"});
       return;
     }
     picture_.text({width_, top + 25.0}, ratio,
                   {.size = 15.0, .fill = ink, .anchor = "end", .is_bold = true});
-    picture_.text({width_, top + 43.0}, interval.substr(1),
+    picture_.text({width_, top + 43.0}, interval.empty() ? "" : interval.substr(1),
                   {.size = 13.0, .fill = colour::kMuted, .anchor = "end"});
   }
 
