@@ -76,11 +76,8 @@ class AnswerFinder {
     }
     divide();
     const auto is_behind = [&](std::size_t row) { return claims_.is_sooner(timed_.front(), row); };
-    const bool are_misses_shown = std::ranges::all_of(answer_.missed, is_behind);
-    const bool is_one = distinct() == 1;
-    if (answer_.next) {
-      return is_one && are_misses_shown ? AnswerForm::kWinner : AnswerForm::kTie;
-    }
+    answer_.are_misses_shown = std::ranges::all_of(answer_.missed, is_behind);
+    if (answer_.next) return distinct() == 1 ? AnswerForm::kWinner : AnswerForm::kTie;
     if (std::ranges::any_of(answer_.missed, is_behind)) return AnswerForm::kMissed;
     if (timed_.size() < std::max<std::size_t>(rows_.size(), 2)) {
       need_decision();

@@ -15,7 +15,7 @@
 namespace syncopate::bench {
 
 enum class AnswerForm : std::uint8_t {
-  kWinner,        // one row reached the target sooner than every other complete row
+  kWinner,        // one row reached the target sooner than every other that has a time
   kTie,           // several rows cannot be told apart from the soonest, the others are slower
   kNoDifference,  // no row is slower than another
   kEqual,         // all rows are within the margin of equality
@@ -45,6 +45,7 @@ struct Answer {
   std::size_t reference = 0;
   TimeRatio next_ratio;
   std::vector<std::size_t> missed;  // rows of which some runs missed the target
+  bool are_misses_shown = true;     // all of them are shown to take longer than the first winner
   int seeds = 0;                    // of the row with the fewest
   // The factor that these seeds show with a probability of 80 %, and the number of seeds that would
   // show a factor of 1.2 or decide at all; empty if unknown or too large to exist.

@@ -61,8 +61,10 @@ std::string why_winners(const Outcome& outcome) {
   const Answer& answer = outcome.answer;
   const std::string next = short_name(outcome.rows[*answer.next]);
   const auto is_complete = [](const VariantSummary& row) { return row.is_complete(); };
-  const std::string among =
-      std::ranges::all_of(outcome.rows, is_complete) ? "" : ", of the complete variants";
+  const std::string among = !std::ranges::all_of(outcome.rows, is_complete)
+                                ? ", of the complete variants"
+                            : answer.are_misses_shown ? ""
+                                                      : ", of those that always reached the target";
   if (are_all_with_workers(outcome)) {
     return fmt::format("{} are {} times sooner than {}{}", all_of(answer.winners.size()),
                        sooner_range(outcome), next, among);

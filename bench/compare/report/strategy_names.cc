@@ -71,6 +71,7 @@ std::string row_name(const VariantSummary& row) { return names_of(row).row; }
 std::string short_name(const VariantSummary& row) { return names_of(row).in_sentence; }
 
 std::string name_with_short(const VariantSummary& row) {
+  if (short_name(row) == named(row)) return row.name;
   std::istringstream words(short_name(row));
   for (std::string word; words >> word;) {
     if (word.size() > 3 && row.name.find(word) != std::string::npos) return row.name;

@@ -133,6 +133,15 @@ TEST(Outcome, SaysThatAWinnerIsOneOfTheCompleteVariants) {
   EXPECT_TRUE(contains_words(verdict_sentence(outcome), "), of the complete variants."));
 }
 
+// Two of five runs may miss it by chance: such a row is not shown to take longer.
+TEST(Outcome, SaysThatAWinnerIsOneOfTheVariantsThatAlwaysReachedTheTarget) {
+  const Outcome outcome = of({all_reduce(3.0), async(1.0), reaching(ssp(1.0), 3)});
+  EXPECT_EQ(outcome.answer.form, AnswerForm::kWinner);
+  EXPECT_FALSE(outcome.answer.are_misses_shown);
+  EXPECT_TRUE(
+      contains_words(verdict_sentence(outcome), "), of those that always reached the target."));
+}
+
 // The most accurate row is too scattered to be told from any other.
 TEST(Outcome, SaysWhichRowEndedLessAccurateThanAnyOther) {
   const Outcome outcome =
