@@ -22,7 +22,11 @@ std::string figures_html(const Outcome& outcome) {
                        draw(outcome, FigureForm::kWide).element("wide"),
                        draw(outcome, FigureForm::kNarrow).element("narrow"));
   };
-  if (!outcome.soonest) return "";
+  if (!outcome.soonest) {  // the curves show how far from the target the runs ended
+    std::vector<NamedPlot> plots = learning_plots(outcome.comparison);
+    std::erase_if(plots, [](const NamedPlot& plot) { return plot.name != "accuracy-seconds"; });
+    return plots_html(plots);
+  }
   return fmt::format("<div class=\"two\">\n{}{}</div>\n", figure(time_figure),
                      figure(accuracy_figure));
 }

@@ -25,8 +25,8 @@ class FactFinder {
 
   std::vector<Fact> find() {
     warn_of_runs();
-    warn_of_learning();
     warn_of_rates();
+    warn_of_learning();
     warn_of_machine();
     warn_of_times();
     tell_method();
@@ -80,7 +80,7 @@ class FactFinder {
     const int learning = count_rows([](const auto& row) { return row.is_still_learning; });
     if (learning > 0) {
       warn("learning",
-           fmt::format("{} variants were still learning; more epochs may change the order",
+           fmt::format("{} variants were still learning; more epochs would raise accuracies",
                        of_rows(learning)));
     }
     const int guessing =

@@ -56,7 +56,7 @@ std::string csv_number(double value) {
 void print_map(std::ostream& out, const StrategyMap& map) {
   Table table;
   table.heads = {{"times the best, to " + target_text(map.first())}};
-  for (const VariantSummary& row : map.rows()) table.rows.push_back({row.name, {}, {}});
+  for (const VariantSummary& row : map.rows()) table.rows.push_back({name_with_short(row), {}, {}});
   table.rows.push_back({"seconds of the best", {}, {}});
   std::size_t widest = 0;
   for (const Outcome& column : map.columns) {

@@ -51,34 +51,38 @@ std::string link_rate(const Outcome& column) {
   return unit == std::string::npos ? rate : rate.substr(0, unit) + " Gbit/s";
 }
 
-// Returns the row to name for a cluster: of its winners that which wins on the most clusters, so
-// that the reader has few names to remember; the soonest of several.
-std::size_t row_to_name(const StrategyMap& map, const Outcome& column, std::ptrdiff_t& clusters) {
-  std::size_t best = column.answer.winners.front();
-  clusters = 0;
-  for (const std::size_t row : column.answer.winners) {
-    const auto wins = std::ranges::count_if(map.columns, [&](const Outcome& other) {
-      return other.answer.has_winners() &&
-             std::ranges::find(other.answer.winners, row) != other.answer.winners.end();
-    });
-    if (wins <= clusters) continue;
-    clusters = wins;
-    best = row;
-  }
-  return best;
+using Indices = std::vector<std::size_t>;
+
+bool is_winner(const Outcome& column, std::size_t row) {
+  return column.answer.has_winners() &&
+         std::ranges::find(column.answer.winners, row) != column.answer.winners.end();
 }
 
-// What the verdict says about a group of clusters with one answer.
-std::string group_words(const StrategyMap& map, const Outcome& column) {
-  if (column.answer.has_winners()) {
-    std::ptrdiff_t clusters = 0;
-    const std::size_t row = row_to_name(map, column, clusters);
-    return are_all_with_workers(column) && clusters == 1 ? winners_text(column)
-                                                         : short_name(column.rows[row]);
+// Returns the row to name for each cluster, of its winners: as few rows as possible, so that the
+// reader has few names to remember. The row that wins on the most clusters comes first, of several
+// the one with the least times.
+std::vector<std::optional<std::size_t>> rows_to_name(const StrategyMap& map) {
+  std::vector<std::optional<std::size_t>> named(map.columns.size());
+  while (true) {
+    Indices most;
+    double least = 0.0;  // the sum of the ratios to the best
+    std::size_t best = 0;
+    for (std::size_t row = 0; row < map.rows().size(); ++row) {
+      Indices wins;
+      double sum = 0.0;
+      for (std::size_t c = 0; c < map.columns.size(); ++c) {
+        if (named[c] || !is_winner(map.columns[c], row)) continue;
+        wins.push_back(c);
+        sum += map.columns[c].cells[row].ratio;
+      }
+      if (wins.size() < most.size() || (wins.size() == most.size() && sum >= least)) continue;
+      most = wins;
+      least = sum;
+      best = row;
+    }
+    if (most.empty()) return named;
+    for (const std::size_t c : most) named[c] = best;
   }
-  std::string words = answer_words(column).use;
-  words.front() = static_cast<char>(std::tolower(words.front()));
-  return words;
 }
 
 // The clusters that have one answer.
@@ -91,8 +95,16 @@ struct AnswerGroup {
 // Returns the groups, the largest first; those without a single winner last.
 std::vector<AnswerGroup> groups_of(const StrategyMap& map) {
   std::vector<AnswerGroup> groups;
-  for (const Outcome& column : map.columns) {
-    const std::string words = group_words(map, column);
+  const std::vector<std::optional<std::size_t>> named = rows_to_name(map);
+  for (std::size_t c = 0; c < map.columns.size(); ++c) {
+    const Outcome& column = map.columns[c];
+    const bool is_alone = std::ranges::count(named, named[c]) == 1;
+    std::string words = answer_words(column).use;
+    words.front() = static_cast<char>(std::tolower(words.front()));
+    if (named[c]) {
+      words = is_alone && are_all_with_workers(column) ? winners_text(column)
+                                                       : short_name(column.rows[*named[c]]);
+    }
     auto group = std::ranges::find(groups, words, &AnswerGroup::answer);
     if (group == groups.end()) {
       groups.push_back({words, column.answer.has_winners(), {}});
