@@ -88,9 +88,9 @@ std::string html_document(std::string_view title, std::string_view body) {
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-      "<title>{0}</title>\n<style>\n{1}</style>\n</head>\n<body>\n<main>\n<h1>{0}</h1>\n"
-      "{2}</main>\n</body>\n</html>\n",
-      html_text(title), kStyle, body);
+      "<title>{0}</title>\n<style>\n{1}</style>\n</head>\n<body>\n<main>\n<h1>{2}</h1>\n"
+      "{3}</main>\n</body>\n</html>\n",
+      html_text(title), kStyle, joined_html(std::string(title)), body);
 }
 
 std::string plots_html(const std::vector<NamedPlot>& plots) {

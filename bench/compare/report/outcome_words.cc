@@ -227,8 +227,9 @@ AnswerWords answer_words(const Outcome& outcome) {
   const Answer& answer = outcome.answer;
   switch (answer.form) {
     case AnswerForm::kWinner:
-    case AnswerForm::kTie:
       return {"Use " + winners_text(outcome), why_winners(outcome)};
+    case AnswerForm::kTie:
+      return {fmt::format("Use {} (a tie)", winners_text(outcome)), why_winners(outcome)};
     case AnswerForm::kMissed:
       return {"Use " + winners_text(outcome), why_missed(outcome)};
     case AnswerForm::kNoDifference:
@@ -315,7 +316,9 @@ std::string next_sentence(const Outcome& outcome) {
       return seeds.empty() ? "" : seeds + ".";
     case AnswerForm::kNotReached:
       return fmt::format("Next: {} in another --report, or a lower --target-accuracy.",
-                         doubled_budget(outcome));
+                         std::ranges::any_of(outcome.rows, &VariantSummary::is_still_learning)
+                             ? doubled_budget(outcome)
+                             : "other learning rates");
     case AnswerForm::kBusy:
       return "Next: the same command on a quiet machine.";
     default:

@@ -55,18 +55,19 @@ TEST(Outcome, WithOneWinnerNamesItAndTheNext) {
 TEST(Outcome, WithTiedWinnersOfOneKindComparesThemWithTheOther) {
   const Outcome outcome = of({all_reduce(3.0), backup(2.0), async(1.0), ssp(1.001)});
   EXPECT_EQ(outcome.answer.form, AnswerForm::kTie);
-  EXPECT_TRUE(
-      contains_words(verdict_sentence(outcome),
-                     "Use async or ssp:3: async is 2.0 times sooner than the best sync, 1 backup "
-                     "worker ("));
+  EXPECT_TRUE(contains_words(
+      verdict_sentence(outcome),
+      "Use async or ssp:3 (a tie): async is 2.0 times sooner than the best sync, 1 backup "
+      "worker ("));
 }
 
 TEST(Outcome, WithTiedWinnersOfBothKindsNamesBoth) {
   const Outcome outcome = of({all_reduce(3.0), backup(1.0), async(1.001)});
   EXPECT_EQ(outcome.answer.form, AnswerForm::kTie);
-  EXPECT_TRUE(contains_words(verdict_sentence(outcome),
-                             "Use 1 backup worker or async: 1 backup worker is 3.0 times sooner "
-                             "than the next, all-reduce ("));
+  EXPECT_TRUE(
+      contains_words(verdict_sentence(outcome),
+                     "Use 1 backup worker or async (a tie): 1 backup worker is 3.0 times sooner "
+                     "than the next, all-reduce ("));
 }
 
 TEST(Outcome, WithoutADifferenceSaysWhatTheSeedsCanShow) {
@@ -120,8 +121,8 @@ TEST(Outcome, ComparesTheNextRowWithTheWinnerThatIsShownSooner) {
   EXPECT_EQ(outcome.answer.winners, (std::vector<std::size_t>{0, 1}));
   EXPECT_EQ(outcome.answer.next, 2U);
   EXPECT_EQ(outcome.answer.reference, 1U);
-  EXPECT_TRUE(
-      contains_words(verdict_sentence(outcome), "Use a or async: async is 1.5 times sooner"));
+  EXPECT_TRUE(contains_words(verdict_sentence(outcome),
+                             "Use a or async (a tie): async is 1.5 times sooner"));
 }
 
 TEST(Outcome, SaysThatAWinnerIsOneOfTheCompleteVariants) {
