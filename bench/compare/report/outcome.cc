@@ -127,26 +127,31 @@ class AnswerFinder {
     return are_equal;
   }
 
-  // Returns the factor that this number of seeds would show between any two winners.
-  std::optional<double> detectable_with(int seeds) const {
-    std::optional<double> largest = 1.0;
-    for_winners([&](const PairDifference& pair) {
-      const auto one = pair.detectable_with(seeds);
-      largest = one && largest ? std::optional(std::max(*largest, std::exp(*one))) : std::nullopt;
-    });
-    return largest;
-  }
-
+  // Finds the factor that these seeds show between any two winners, and how many would show 1.2.
   void find_power() {
     constexpr double kFactor = 1.2;
     constexpr int kMost = 1000;
-    answer_.detectable = detectable_with(answer_.seeds);
-    if (answer_.detectable && *answer_.detectable <= kFactor) return;
-    for (int seeds = answer_.seeds + 1; seeds < kMost; seeds += 1 + seeds / 20) {
-      if (detectable_with(seeds).value_or(kMost) > kFactor) continue;
-      answer_.seeds_needed = seeds > 20 ? (seeds + 9) / 10 * 10 : seeds;
-      return;
+    std::optional<PairDifference> least_certain;
+    double largest = 0.0;
+    for_winners([&](const PairDifference& pair) {
+      const double one = pair.detectable_with(answer_.seeds).value_or(kMost);
+      if (one <= largest) return;
+      largest = one;
+      least_certain = pair;
+    });
+    if (!least_certain) return;
+    if (largest < kMost) answer_.detectable = std::exp(largest);
+    const auto shows = [&](int seeds) {
+      return least_certain->detectable_with(seeds).value_or(kMost) <= std::log(kFactor);
+    };
+    if (shows(answer_.seeds) || !shows(kMost)) return;
+    int low = answer_.seeds;
+    int high = kMost;
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      (shows(middle) ? high : low) = middle;
     }
+    answer_.seeds_needed = high > 20 ? (high + 9) / 10 * 10 : high;
   }
 
   // Finds with how many seeds the rows that missed the target could be told from the soonest.
