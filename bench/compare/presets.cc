@@ -80,7 +80,7 @@ void apply_stragglers(CompareOptions& options) {
   compare_consistencies(options, "exponential:1", 2);
 }
 
-// A preset in which one worker is always four times as slow as the others.
+// A preset where one worker is always four times as slow as the others.
 void apply_one_slow(CompareOptions& options) {
   compare_consistencies(options, "constant:1", 1);
   options.seeds = 10;  // with five, one backup worker and async are too close to call

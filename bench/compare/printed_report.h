@@ -16,7 +16,7 @@ void write_report_files(const std::filesystem::path& dir, const Comparison& comp
 void write_and_print_report(const std::filesystem::path& dir, const Comparison& comparison,
                             bool explains, std::ostream& out);
 
-// Prints the map in the folder, and writes its page and those of its clusters; `explains`: as
+// Prints the map in the folder, and writes its page and the pages of its clusters; `explains`: as
 // above, for each cluster. run_wall_seconds: see Comparison. Throws FileError.
 void write_and_print_map(const std::filesystem::path& dir, bool explains, std::ostream& out,
                          double run_wall_seconds = 0.0);

@@ -94,7 +94,7 @@ double epochs_of(std::int64_t updates, const TrainOptions& train, std::int64_t t
          static_cast<double>(epoch);
 }
 
-// Returns the number of updates before the learning rate of a run is no longer that of a warm-up.
+// Returns the number of updates before the warm-up of a run ends.
 std::int64_t warmup_updates_of(const TrainOptions& train, std::int64_t train_samples) {
   constexpr double kRounding = 1e-9;  // of a quotient of updates that is a whole number
   const double updates = train.schedule.warmup_epochs / epochs_of(1, train, train_samples);
@@ -103,7 +103,7 @@ std::int64_t warmup_updates_of(const TrainOptions& train, std::int64_t train_sam
 
 // Scales the learning rate of a run with the samples of its updates, with a warm-up, unless the
 // user chose otherwise. `flags` are all flags of train that the user gave for the run. `updates` is
-// the length of the run, or that of --epochs if the run ends by time. Stores the rule, the factor
+// the length of the run, or --epochs if the run ends by time. Stores the rule, the factor
 // and the length of the warm-up in `run`.
 void scale_learning_rate(const CompareOptions& options, const SharedTrainFlags& flags,
                          std::int64_t updates, std::int64_t train_samples, RunSpec& run) {
@@ -153,7 +153,7 @@ TrainOptions train_options_of(const CompareOptions& options, const SharedTrainFl
   if (variant.is_pipeline()) {
     strategy.stages = variant.workers;
     strategy.micro_batches = variant.micro_batches;
-    // The rate is scaled from that of one micro-batch, the batch of the other variants' workers.
+    // The rate is scaled from one micro-batch, the batch of the other variants' workers.
     if (run.reference_batch_size == 0) run.reference_batch_size = options.batch_size_per_replica;
   }
   if (variant.has_tasks()) {

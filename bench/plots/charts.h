@@ -60,7 +60,7 @@ struct Level {
   std::string text;
 };
 
-// A line chart. The title of the y axis stands above the plot, that of the x axis at its end.
+// A line chart. The title of the y axis stands above the plot, the other at the end of the x axis.
 struct LineChart {
   std::string title;  // for screen readers
   Axis x;

@@ -27,7 +27,7 @@ struct TableRow {
 
 // A table of the page. Text is unescaped; the code that prints the table escapes it.
 struct Table {
-  std::vector<TableHead> heads;  // heads of all columns, first that of the names
+  std::vector<TableHead> heads;  // heads of all columns, the names first
   std::vector<TableRow> rows;
 };
 

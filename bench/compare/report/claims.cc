@@ -57,7 +57,7 @@ PairDifference accuracy_pair(const VariantSummary& a, const VariantSummary& b) {
   const auto test = welch_test(a.accuracy->values, b.accuracy->values);
   check(test.has_value(), "a claimable accuracy has several finite values");
   PairDifference pair{.measure = Measure::kAccuracy, .value = test->difference, .runs = *test};
-  // Values without any spread, such as those of a small test set, are no proof.
+  // Values without any spread, as on a small test set, are no proof.
   if (test->standard_error == 0.0 && test->difference != 0.0) pair.runs.standard_error = kInfinity;
   return pair;
 }

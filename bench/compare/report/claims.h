@@ -1,6 +1,6 @@
 // Which differences between the rows of a comparison are certain. Every pair of rows is compared in
 // final accuracy and in time to the target. The probability that a report of identical variants
-// claims any difference is at most kFamilyLevel, of which the two measures have fixed parts.
+// claims any difference is at most kFamilyLevel. Each measure has a fixed part of it.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ inline constexpr double kEqualTime = 1.1;
 
 enum class Measure : std::uint8_t { kAccuracy, kTime };
 
-// The difference between two rows: accuracy of `a` minus that of `b`, as a fraction; or the
-// logarithm of the time to the target of `a` divided by that of `b`.
+// The difference between two rows: the accuracy of `a` less the accuracy of `b`, as a fraction; or
+// the logarithm of the time of `a` to the target divided by the time of `b`.
 struct PairDifference {
   std::size_t a = 0;  // indices of rows
   std::size_t b = 0;
@@ -61,7 +61,7 @@ struct PairDifference {
   std::optional<double> detectable_with(int of_seeds) const;
 };
 
-// The comparison in time of two rows of which one or both missed the target with some runs. Times
+// The comparison in time of two rows where one or both missed the target with some runs. Times
 // of such runs are censored at their last evaluation. Because of the distance between evaluations,
 // times count in steps of the longest one before an evaluation that reached the target.
 struct CensoredPair {
@@ -88,7 +88,7 @@ class Claims {
   // Returns the difference of row `a` from row `b`; empty if the pair was left out, and in time if
   // either row missed the target with a run.
   std::optional<PairDifference> difference(std::size_t a, std::size_t b, Measure measure) const;
-  // Returns the comparison of two rows of which one missed the target with a run.
+  // Returns the comparison of two rows where one missed the target with a run.
   std::optional<CensoredPair> censored(std::size_t a, std::size_t b) const;
   // Whether it is claimed that row `a` reached the target sooner than row `b`.
   bool is_sooner(std::size_t a, std::size_t b) const;

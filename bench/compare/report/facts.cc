@@ -103,7 +103,7 @@ class FactFinder {
     if (const auto use = cpu_use(comparison_); use && use->is_shared) warn("CPUs", use->words);
     if (comparison_.has_virtual_clock) return;
     if (comparison_.machines.size() > 1) {
-      warn("machines", fmt::format("runs of {} machines or versions, whose times are not compared",
+      warn("machines", fmt::format("runs of {} machines or versions; their times are not compared",
                                    comparison_.machines.size()));
     }
     warn_of_uneven_seed();
@@ -215,7 +215,7 @@ class FactFinder {
                      "an log-rank test (exact up to 22 runs). With a probability of {} no claim of "
                      "this report is "
                      "false and all intervals hold, if runs are independent and accuracies and "
-                     "logarithms of times close to normal. Variants that cannot be told apart are "
+                     "logarithms of times close to normal. Variants without a claim are "
                      "not thereby equal. Claims need {} seeds",
                      percent_text(kTimeLevel), percent_text(kAccuracyLevel),
                      percent_text(1.0 - kFamilyLevel), kSeedsForClaims));
@@ -284,7 +284,7 @@ class FactFinder {
            "the bound of ssp is on steps, so it may be larger");
     }
     if (comparison_.budget.ends_with(" digits")) {
-      tell("digits", "drawn by this program; they are not those of MNIST");
+      tell("digits", "drawn by this program, not taken from MNIST");
     }
     tell("clock",
          comparison_.has_virtual_clock

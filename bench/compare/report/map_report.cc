@@ -30,7 +30,7 @@ std::string terminal_cell(const RowOutcome& cell) {
 std::string method_html(const StrategyMap& map) {
   std::string html = fmt::format(
       "<p>A cell is the geometric mean over {} of the simulated seconds until {} accuracy was "
-      "reached, over the least of its column. A frame marks the rows that cannot be told apart "
+      "reached, over the least of its column. A frame marks the rows that were not distinguished "
       "from "
       "the soonest: all pairs of a column are tested together (see its comparison). A tie "
       "is too close to call, not equal.</p>\n",

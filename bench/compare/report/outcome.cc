@@ -24,7 +24,7 @@ std::optional<double> mean_time(const VariantSummary& row) {
   return std::exp(sum / static_cast<double>(row.reached_seconds.size()));
 }
 
-// Returns the time of row `a` over that of row `b` with its interval; empty if they were not
+// Returns the time of row `a` over the time of row `b` with its interval; empty if they were not
 // compared.
 std::optional<TimeRatio> time_ratio(const Claims& claims, std::size_t a, std::size_t b) {
   const auto time = claims.difference(a, b, Measure::kTime);
@@ -88,7 +88,7 @@ class AnswerFinder {
     return AnswerForm::kNoDifference;
   }
 
-  // Divides the rows with a time into those that cannot be told apart from the soonest and the
+  // Divides the rows with a time into those that may be as soon as the first one and the
   // others, and finds the first of the others.
   void divide() {
     for (const std::size_t row : timed_) {

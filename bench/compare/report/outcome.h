@@ -16,7 +16,7 @@ namespace syncopate::bench {
 
 enum class AnswerForm : std::uint8_t {
   kWinner,        // one row reached the target sooner than every other that has a time
-  kTie,           // several rows cannot be told apart from the soonest, the others are slower
+  kTie,           // several rows may be the soonest, the others are slower
   kNoDifference,  // no row is slower than another
   kEqual,         // all rows are within the margin of equality
   kMissed,      // some rows reached the target with every seed, and the others are shown to miss it
@@ -44,7 +44,7 @@ struct Answer {
   std::optional<std::size_t> next;
   std::size_t reference = 0;
   TimeRatio next_ratio;
-  std::vector<std::size_t> missed;  // rows of which some runs missed the target
+  std::vector<std::size_t> missed;  // rows with runs that missed the target
   bool are_misses_shown = true;     // all of them are shown to take longer than the first winner
   int seeds = 0;                    // of the row with the fewest
   // The factor that these seeds show with a probability of 80 %, and the number of seeds that would
@@ -60,7 +60,7 @@ struct Answer {
 
 enum class RowState : std::uint8_t {
   kWinner,   // the only row to use
-  kTie,      // cannot be told apart from the soonest
+  kTie,      // may be as soon as the soonest
   kReached,  // all runs reached the target
   kMissed,   // some runs did not reach the target
   kBusy,     // other programs disturbed the runs

@@ -50,7 +50,7 @@ struct AccuracyLosses {
   double low = 1.0;      // of all mean accuracies
   double high = 0.0;
   bool is_tested = false;      // there are enough seeds to compare
-  bool is_of_several = false;  // `largest` is that of one row or cluster among several
+  bool is_of_several = false;  // `largest` is of one row or cluster among several
 };
 AccuracyLosses accuracy_losses(const Outcome& outcome);
 // "Accuracy: async ended 1.4 points below all-reduce."; "" without accuracies.

@@ -18,7 +18,8 @@ constexpr double kSqrt2 = std::numbers::sqrt2;
 // Returns the probability that a standard normal variable is above z.
 double normal_tail(double z) { return 0.5 * std::erfc(z / kSqrt2); }
 
-// From this number of degrees of freedom on, a distribution is computed as that of infinitely many.
+// From this number of degrees of freedom on, a distribution is computed as if there were infinitely
+// many.
 constexpr double kMostDegrees = 1e6;
 
 // Returns points, with their probabilities, of the square root of a chi-square variable over its

@@ -1,5 +1,5 @@
 // Statistics of a few repeated runs: mean and spread of one variant, differences of many variants
-// at once, and durations of which some are only known to be longer. Median and percentiles of many
+// at once, and durations where some are only known to be longer. Median and percentiles of many
 // measurements are in bench/harness/measure.h.
 #pragma once
 
@@ -83,7 +83,7 @@ std::optional<WelchTest> welch_test(std::span<const double> a, std::span<const d
 // Fisher, The Design of Experiments (1935), section 21.
 double least_permutation_p(int n, int m);
 
-// The time until an event, or the time after which nobody looked any more.
+// The time until an event, or until the last look for it.
 struct Duration {
   double value = 0.0;
   bool is_censored = false;  // the event came later, or never

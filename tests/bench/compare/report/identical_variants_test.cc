@@ -43,7 +43,7 @@ class Draw {
     return run;
   }
 
-  // Returns a comparison of variants of which the first is `factor` times slower than the others.
+  // Returns a comparison. Its first variant is `factor` times slower than the others.
   Comparison comparison(int variants, int seeds, Target target, double factor = 1.0,
                         double noise = 0.1) {
     std::vector<ComparedVariant> all;

@@ -35,10 +35,10 @@ inline const std::vector<double> kPoor = {0.958, 0.957, 0.959, 0.9585, 0.9575};
 // Returns the variant marked as asynchronous.
 ComparedVariant asynchronous(ComparedVariant variant);
 
-// Returns the variant with only so many runs that reach the target, the first ones.
+// Returns the variant with its first `count` runs at the target and the others below it.
 ComparedVariant reaching(ComparedVariant variant, std::size_t count);
 
-// Returns a comparison in which learning rates were scaled, evaluated every 2 % of the time.
+// Returns a comparison with scaled learning rates, evaluated every 2 % of the time.
 Comparison scaled(std::vector<ComparedVariant> variants);
 
 inline std::string html_page(const Comparison& comparison) {

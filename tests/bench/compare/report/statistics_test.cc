@@ -77,8 +77,8 @@ TEST(WelchTest, HasThePowerOfANoncentralT) {
   EXPECT_NEAR(test.detectable(0.05, 2, 0.8689528), 1.0, 1e-4);
 }
 
-// So many degrees of freedom are infinitely many: the quantiles 1.959964 and 0.8689528's 1.121482
-// of the normal distribution add up.
+// As many degrees of freedom count as infinitely many: the quantiles 1.959964 and
+// 0.8689528's 1.121482 of the normal distribution add up.
 TEST(WelchTest, HasThePowerOfANormalVariableWithManyDegrees) {
   for (const double degrees : {1e5, 1e7}) {
     const WelchTest test{.standard_error = 1.0, .degrees = degrees};

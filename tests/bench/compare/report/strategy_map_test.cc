@@ -23,7 +23,7 @@ Times around(double seconds) {
   return {0.98 * seconds, 0.99 * seconds, seconds, 1.01 * seconds, 1.02 * seconds};
 }
 
-// A comparison of one device, all-reduce and async, whose runs reach 95 % around these times.
+// A comparison of one device, all-reduce and async; the runs reach 95 % around these times.
 Comparison made_up_column(double one, double mirrored, double async) {
   Comparison comparison =
       scaled({made_up_variant("one-device", 1, around(one), kGood),

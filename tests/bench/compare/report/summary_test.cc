@@ -35,7 +35,8 @@ TEST(FinalAccuracy, IsTheMeanOfTheEvaluationsInTheLastTenth) {
   EXPECT_EQ(final_accuracy(*made_up_run(1, {0.3, 0.7}, 0.01).result, "test"), 0.7);
 }
 
-// Returns a row whose runs climb by this much from the fourth fifth to the last, with some noise.
+// Returns a row with runs that climb by this much from the fourth fifth to the last, with some
+// noise.
 VariantSummary climbing(double by, double noise) {
   ComparedVariant variant{.label = "a", .workers = 2, .runs = {}};
   for (int seed = 1; seed <= 5; ++seed) {
