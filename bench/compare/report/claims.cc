@@ -40,17 +40,12 @@ bool reached_at_same_samples(const VariantSummary& a, const VariantSummary& b) {
          a.samples_to_target->values == b.samples_to_target->values;
 }
 
-// Computes the p-value and the share of the evaluations.
+// Computes the p-value.
 void close(PairDifference& pair) {
   constexpr double kRounding = 1e-9;  // evaluations at equal times differ by rounding
   const WelchTest test = pair.test();
-  if (!std::isfinite(test.standard_error)) {
-    pair.evaluation_share = pair.measure == Measure::kTime ? 1.0 : 0.0;
-    return;
-  }
-  const double variance = test.standard_error * test.standard_error;
-  if (variance > 0.0) pair.evaluation_share = pair.evaluation_variance / variance;
-  if (std::abs(pair.value) > kRounding) pair.adjusted_p = test.p_value(pair.means);
+  if (!std::isfinite(test.standard_error) || std::abs(pair.value) <= kRounding) return;
+  pair.adjusted_p = test.p_value(pair.means);
 }
 
 PairDifference accuracy_pair(const VariantSummary& a, const VariantSummary& b) {

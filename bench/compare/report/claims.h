@@ -34,10 +34,7 @@ struct PairDifference {
   double value = 0.0;
   double level = kFamilyLevel;
   double adjusted_p = 1.0;  // the difference is claimed if it is at most `level`
-  // The part of the variance of `value` that the distance between evaluations adds, from 0 to 1. It
-  // does not become smaller with more seeds.
-  double evaluation_share = 0.0;
-  int seeds = 0;  // number of seeds of the row with fewer seeds
+  int seeds = 0;            // number of seeds of the row with fewer seeds
   // What the numbers above follow from: the test of the runs alone, the variance that the distance
   // between evaluations adds, and the number of rows that were compared with each other.
   WelchTest runs;

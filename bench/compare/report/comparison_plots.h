@@ -23,7 +23,6 @@ Picture accuracy_figure(const Outcome& outcome, FigureForm form);
 // Plots accuracy and loss of the watched split, against samples and against seconds.
 std::vector<NamedPlot> learning_plots(const Comparison& comparison);
 // Plots samples per second, the parts of the workers' time and the staleness of gradients.
-// Throughput is plotted against the number of workers where variants differ in nothing else.
 std::vector<NamedPlot> time_plots(const Comparison& comparison);
 // Plots the bytes that workers sent and received, and the communication time of a step, as
 // predicted from the link and as measured.

@@ -37,7 +37,7 @@ void write_comparison_report(const std::filesystem::path& dir, const Outcome& ou
 //     "dropped_gradients":SHARE}, ...],
 //   "claims": {"family_level":P, "pairs":[
 //     {"measure":"accuracy"|"log_time", "a":NAME, "b":NAME, "difference":D, "low":L, "high":H,
-//      "level":P, "adjusted_p":P, "detectable":D, "evaluation_share":S, "claimed":B} |
+//      "level":P, "adjusted_p":P, "detectable":D, "claimed":B} |
 //     {"measure":"log_rank", "a":NAME, "b":NAME, "excess":E, "p":P, "level":P, "seeds_needed":N,
 //      "claimed":B}, ...]},
 //   "facts": [{"subject":S, "text":T, "is_warning":B}, ...]

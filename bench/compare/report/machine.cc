@@ -103,11 +103,6 @@ std::string describe(const Machine& machine) {
                      gpu_words(machine.gpus), machine.version, machine.date);
 }
 
-bool shares_cpus(const Comparison& comparison, const ComparedVariant& variant) {
-  if (comparison.machines.empty() || comparison.has_virtual_clock) return false;
-  return variant.workers * threads_of_worker(comparison, variant) > fewest_cpus(comparison);
-}
-
 std::optional<CpuUse> cpu_use(const Comparison& comparison) {
   const bool is_known = !comparison.machines.empty() && comparison.threads_per_worker > 0;
   if (!is_known || comparison.variants.empty() || comparison.has_virtual_clock) return std::nullopt;
@@ -119,7 +114,7 @@ std::optional<CpuUse> cpu_use(const Comparison& comparison) {
         return std::pair(variant.workers * threads(variant), variant.workers);
       });
   const int cpus = fewest_cpus(comparison);
-  const bool is_shared = shares_cpus(comparison, most);
+  const bool is_shared = most.workers * threads(most) > cpus;
   const bool has_replicas = std::ranges::any_of(comparison.variants, [](const auto& one) {
     return one.workers > 1 && !one.is_distributed.value_or(true);
   });

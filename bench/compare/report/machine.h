@@ -28,11 +28,6 @@ std::string processor_name();
 std::string describe(const Machine& machine);
 
 struct Comparison;
-struct ComparedVariant;
-// Whether the variant had more threads than the machine has CPUs. False if either is unknown, or if
-// the clock is virtual.
-bool shares_cpus(const Comparison& comparison, const ComparedVariant& variant);
-
 // Describes how the variant with the most threads used the CPUs: "4 workers of 1 thread shared 2
 // CPUs". Empty if machines or threads are unknown, or if the clock is virtual.
 struct CpuUse {

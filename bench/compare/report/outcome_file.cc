@@ -68,7 +68,6 @@ Json tests_json(const Outcome& outcome) {
                      {"level", pair.level},
                      {"adjusted_p", pair.adjusted_p},
                      {"detectable", number(pair.detectable_with(pair.seeds))},
-                     {"evaluation_share", pair.evaluation_share},
                      {"claimed", pair.is_claimed()}});
   }
   for (const CensoredPair& pair : outcome.claims.all_censored()) {

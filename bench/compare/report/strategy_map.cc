@@ -18,10 +18,6 @@ int StrategyMap::seeds() const noexcept {
   return least;
 }
 
-int StrategyMap::workers() const noexcept {
-  return std::ranges::max(rows(), {}, &VariantSummary::workers).workers;
-}
-
 StrategyMap make_map(const std::vector<std::string>& clusters,
                      std::vector<Comparison> comparisons) {
   StrategyMap map;

@@ -16,8 +16,7 @@ struct StrategyMap {
 
   const Rows& rows() const noexcept { return columns.front().rows; }
   const Comparison& first() const noexcept { return columns.front().comparison; }
-  int seeds() const noexcept;    // of the row with the fewest
-  int workers() const noexcept;  // of the row with the most
+  int seeds() const noexcept;  // of the row with the fewest
 };
 
 // Returns the map of these comparisons, which have the same variants in the same order. Throws

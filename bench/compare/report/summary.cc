@@ -84,7 +84,6 @@ void add_target(const ComparedVariant& variant, double target, VariantSummary& r
     }
     row.reached_seconds.push_back(point->seconds);
     row.reached_gaps.push_back(point->gap_seconds);
-    row.reached_gap_samples.push_back(point->gap_samples);
     samples.push_back(static_cast<double>(point->samples));
   }
   row.reached = static_cast<int>(samples.size());
@@ -98,16 +97,6 @@ bool has_staleness(const ComparedVariant& variant) {
   return std::ranges::any_of(variant.runs, [](const ComparedRun& run) {
     return run.is_done() && !run.result->summary.staleness.empty();
   });
-}
-
-std::vector<double> learning_rates_of(const ComparedVariant& variant) {
-  std::vector<double> rates;
-  for (const ComparedRun& run : variant.runs) {
-    if (!run.is_done() || run.result->training.empty()) continue;
-    const double rate = run.result->training.front().learning_rate;
-    if (!std::isnan(rate)) rates.push_back(rate);
-  }
-  return rates;
 }
 
 // If comparison.json has no is_synchronous, a variant with stale gradients is asynchronous.
@@ -176,14 +165,12 @@ VariantSummary summary_of(const ComparedVariant& variant, const Comparison& comp
   const std::string_view split = comparison.watched_split();
   row.accuracy =
       over_runs(variant, [&](const RunResult& run) { return final_accuracy(run, split); });
-  row.test_loss = over_runs(variant, [](const RunResult& run) { return run.summary.test_loss; });
   row.seconds = over_runs(variant, [](const RunResult& run) { return run.summary.seconds; });
   row.samples_per_second =
       over_runs(variant, [](const RunResult& run) { return run.summary.samples_per_second; });
   row.updates = over_runs(variant, [&](const RunResult& run) { return number(run.summary.steps); });
   row.samples =
       over_runs(variant, [&](const RunResult& run) { return number(run.summary.samples); });
-  row.learning_rate = sample_of(learning_rates_of(variant));
   row.dropped_gradients = dropped_gradients(variant);
   row.is_still_learning = is_still_learning(variant);
   for (const ComparedRun& run : variant.runs) {
@@ -236,8 +223,7 @@ std::optional<TargetPoint> time_to_target(const RunResult& run, double target_ac
     if (!is_there(i) || !lasts) continue;
     const CurvePoint before = i > 0 ? curve[i - 1] : CurvePoint{};
     return TargetPoint{curve[i].seconds, curve[i].samples, curve[i].seconds - before.seconds,
-                       curve[i].seconds + curve[i].paused_seconds,
-                       curve[i].samples - before.samples};
+                       curve[i].seconds + curve[i].paused_seconds};
   }
   return std::nullopt;
 }
@@ -266,17 +252,6 @@ Rows summarise(const Comparison& comparison) {
     rows.push_back(std::move(row));
   }
   return rows;
-}
-
-std::vector<std::size_t> choices(const Rows& rows, const std::optional<Chance>& chance) {
-  std::vector<std::size_t> done;
-  std::vector<std::size_t> complete;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].done == 0 || rows[i].is_at_chance(chance) || rows[i].not_numbers() > 0) continue;
-    done.push_back(i);
-    if (rows[i].is_complete()) complete.push_back(i);
-  }
-  return complete.empty() ? done : complete;
 }
 
 std::string named(const VariantSummary& row) {

@@ -23,9 +23,8 @@ struct Sample {
 struct TargetPoint {
   double seconds = 0.0;
   std::int64_t samples = 0;
-  double gap_seconds = 0.0;      // seconds since the previous evaluation
-  double wall_seconds = 0.0;     // since training began, with evaluations that paused training
-  std::int64_t gap_samples = 0;  // samples since the previous evaluation
+  double gap_seconds = 0.0;   // seconds since the previous evaluation
+  double wall_seconds = 0.0;  // since training began, with evaluations that paused training
 };
 
 // Returns when a run reached the target; nothing if it did not. The last evaluation has no next one
@@ -55,7 +54,6 @@ struct VariantSummary {
   std::vector<std::string> failures;  // one per failed run, "seed 2: REASON"
   std::vector<std::string> notes;     // on successful runs; "seed 2: NOTE" if not on all of them
   std::optional<Sample> accuracy;     // final accuracy, a fraction
-  std::optional<Sample> test_loss;    // final loss on the test samples
   std::optional<Sample> seconds;      // duration of the whole run
   std::optional<Sample> samples_per_second;
   std::optional<Sample> staleness;  // mean of each run; empty for synchronous variants
@@ -65,8 +63,7 @@ struct VariantSummary {
   std::optional<Sample> samples_to_target;
   // Values of each run that reached the target, in the order of seeds:
   std::vector<double> reached_seconds;
-  std::vector<double> reached_gaps;  // seconds from the previous evaluation
-  std::vector<std::int64_t> reached_gap_samples;
+  std::vector<double> reached_gaps;    // seconds from the previous evaluation
   std::vector<double> missed_seconds;  // the last evaluation of each run that missed the target
   std::optional<std::size_t> same_as;  // an earlier row with equal weights and times in all runs
   // Whether accuracy still rose in the last fifth of the runs: by more than 0.5 points, and by two
@@ -74,8 +71,7 @@ struct VariantSummary {
   bool is_still_learning = false;
   std::vector<std::string> weights;  // hashes of the final weights of all successful runs
   std::optional<Sample> updates;
-  std::optional<Sample> samples;        // trained samples of each run
-  std::optional<Sample> learning_rate;  // in the first step line of each run
+  std::optional<Sample> samples;  // trained samples of each run
   // With backup workers, the part of all gradients that came too late; empty if unknown.
   std::optional<double> dropped_gradients;
 

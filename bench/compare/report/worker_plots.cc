@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 
 #include "bench/compare/report/comparison_plots.h"
@@ -16,52 +15,7 @@
 namespace syncopate::bench {
 namespace {
 
-// Returns the label with N instead of the number of workers: variants that differ only in this
-// number share a line of the throughput plot.
-std::string family_of(const ComparedVariant& variant) {
-  std::string name = variant.label;
-  for (const char* noun : {" workers", " worker"}) {
-    const std::string words = fmt::format("{}{}", variant.workers, noun);
-    const std::size_t at = name.find(words);
-    if (at == std::string::npos) continue;
-    const bool is_whole = at == 0 || std::isdigit(static_cast<unsigned char>(name[at - 1])) == 0;
-    if (is_whole) return name.replace(at, words.size(), "N workers");
-  }
-  return name;
-}
-
-// Returns, for each family of variants, the line through its throughputs.
-std::vector<Curve> throughput_curves(const Comparison& comparison, const Rows& rows) {
-  std::vector<Curve> curves;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!rows[i].samples_per_second) continue;
-    const std::string name = family_of(comparison.variants[i]);
-    auto family = std::ranges::find(curves, name, &Curve::name);
-    if (family == curves.end()) family = curves.insert(family, series_curve(i, name));
-    family->points.push_back(
-        {static_cast<double>(rows[i].workers), rows[i].samples_per_second->mean});
-  }
-  for (Curve& curve : curves) std::ranges::sort(curve.points, {}, &Point::x);
-  return curves;
-}
-
-LineChart throughput_lines(const Rows& rows, std::vector<Curve> curves) {
-  const auto base = std::ranges::find_if(
-      rows, [](const VariantSummary& row) { return row.samples_per_second.has_value(); });
-  const double widest = extent_of(curves, &Point::x).high;
-  const double ideal = base->samples_per_second->mean / base->workers * widest;
-  curves.insert(curves.begin(), {.points = {{0.0, 0.0}, {widest, ideal}},
-                                 .width = 1.0,
-                                 .dash = "5 4",
-                                 .name = "proportional to the workers, from " + base->name});
-  return {
-      .title = "Throughput against workers",
-      .x = fitting_axis("workers", 0.0, widest, kRoomForX, true),
-      .y = linear_axis("Throughput (samples/s)", 0.0, extent_of(curves, &Point::y).high, 6, true),
-      .curves = std::move(curves)};
-}
-
-// Plots samples per second as bars, for variants that each have one number of workers.
+// Plots samples per second as bars.
 BarChart throughput_bars(const Rows& rows) {
   BarChart chart{
       .title = "Throughput", .axis_title = "Throughput (samples/s)", .rows = {}, .legend = {}};
@@ -254,13 +208,7 @@ void add_plot(std::vector<NamedPlot>& plots, const std::string& name, const Line
 
 std::vector<NamedPlot> time_plots(const Comparison& comparison) {
   std::vector<NamedPlot> plots;
-  const Rows rows = summarise(comparison);
-  std::vector<Curve> curves = throughput_curves(comparison, rows);
-  if (std::ranges::any_of(curves, [](const Curve& curve) { return curve.points.size() > 1; })) {
-    add_plot(plots, "throughput", throughput_lines(rows, std::move(curves)), "Means of the seeds.");
-  } else {
-    add_plot(plots, "throughput", throughput_bars(rows), "");
-  }
+  add_plot(plots, "throughput", throughput_bars(summarise(comparison)), "");
   add_plot(plots, "worker-time", parts_chart(comparison),
            "Communication is exposed while the worker waits for it, which includes waiting for "
            "workers where this was not measured. Where CPUs are shared, each part includes waiting "

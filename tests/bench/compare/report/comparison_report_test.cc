@@ -217,18 +217,6 @@ TEST(Page, LeavesOutPlotsWithoutData) {
   EXPECT_EQ(flaw_in_xml(html), "");
 }
 
-TEST(Page, DrawsThroughputAgainstWorkersOnlyForVariantsThatDifferInNothingElse) {
-  const auto page_of = [](const std::string& first, const std::string& second) {
-    return html_page(
-        made_up_comparison({made_up_variant(first, 1, {40, 41, 42}, {.97, .97, .97}),
-                            made_up_variant(second, 4, {20, 21, 22}, {.97, .97, .97})}));
-  };
-  EXPECT_EQ(page_of("a", "b").find("Throughput against workers"), std::string::npos);
-  EXPECT_NE(page_of("a", "b").find("<figcaption>Throughput</figcaption>"), std::string::npos);
-  EXPECT_NE(page_of("a, 1 worker", "a, 4 workers").find("Throughput against workers"),
-            std::string::npos);
-}
-
 TEST(Page, LeavesOutNaN) {
   Comparison comparison = made_up_comparison({ComparedVariant{
       "diverged", 1, {made_up_run(1, {0.1, NAN, 0.1}, 0.1), made_up_run(2, {NAN, NAN}, 0.1)}}});
