@@ -74,9 +74,7 @@ void print_map(std::ostream& out, const StrategyMap& map) {
     print_paragraph(out, verdict_sentence(column),
                     column.cluster + std::string(widest + 1 - width_of(column.cluster), ' '));
   }
-  const std::vector<Fact> warnings = map_warnings(map);
-  if (!warnings.empty()) out << '\n';
-  print_facts(out, warnings);
+  if (const auto warning = map_warning(map)) print_facts(out << '\n', {*warning});
   out << '\n';
   print_paragraph(out, map_verdict(map));
   print_paragraph(out, map_accuracy(map));
@@ -92,6 +90,7 @@ std::string map_page(const StrategyMap& map, const std::string& command) {
         fmt::format("<li><b>{}:</b> {}</li>\n", name, joined_html(verdict_sentence(column)));
     numbers += fmt::format("<h3>{}</h3>\n{}", name, html_of(answer_table(column)));
   }
+  const std::optional<Fact> warning = map_warning(map);
   return answer_page(
       {.title = question_of(map.columns.front()),
        .setting = map_setting(map),
@@ -100,7 +99,7 @@ std::string map_page(const StrategyMap& map, const std::string& command) {
        .figure = fmt::format("<figure>\n{}{}</figure>\n<ul class=\"say\">\n{}</ul>\n",
                              map_figure(map, FigureForm::kWide).element("wide"),
                              map_figure(map, FigureForm::kNarrow).element("narrow"), sentences),
-       .below = warnings_html(map_warnings(map)) +
+       .below = (warning ? warnings_html({*warning}) : "") +
                 "<p class=\"next\"><b>Next, your own cluster:</b> <code>syncopate-bench compare "
                 "--clusters &apos;mine{slow-worker=4x,link-rate=1gbit}&apos; --model "
                 "file:net.json</code></p>\n",

@@ -168,22 +168,26 @@ std::string map_accuracy(const StrategyMap& map) {
   return accuracy_sentence(most, map.rows());
 }
 
-std::vector<Fact> map_warnings(const StrategyMap& map) {
-  std::vector<std::vector<Fact>> of_columns;
-  for (const Outcome& column : map.columns) of_columns.push_back(shown_warnings(column));
-  std::vector<Fact> all;
-  for (std::size_t c = 0; c < of_columns.size(); ++c) {
-    for (Fact warning : of_columns[c]) {
-      if (std::ranges::find(all, warning.subject, &Fact::subject) != all.end()) continue;
-      const bool is_everywhere = std::ranges::all_of(of_columns, [&](const auto& warnings) {
-        return std::ranges::find(warnings, warning.text, &Fact::text) != warnings.end();
-      });
-      if (!is_everywhere) warning.text = map.columns[c].cluster + ": " + warning.text;
-      all.push_back(std::move(warning));
+std::optional<Fact> map_warning(const StrategyMap& map) {
+  std::vector<std::vector<Fact>> warnings;
+  for (const Outcome& column : map.columns) warnings.push_back(shown_warnings(column));
+  // What all clusters have in common, such as their rates, ranks below what went wrong on one.
+  std::optional<Fact> rarest;
+  auto fewest = std::ssize(warnings) + 1;
+  for (std::size_t c = 0; c < warnings.size(); ++c) {
+    if (warnings[c].empty()) continue;
+    const Fact& first = warnings[c].front();
+    const auto clusters = std::ranges::count_if(warnings, [&](const auto& others) {
+      return std::ranges::find(others, first.text, &Fact::text) != others.end();
+    });
+    if (clusters >= fewest) continue;
+    fewest = clusters;
+    rarest = first;
+    if (clusters < std::ssize(warnings)) {
+      rarest->text = map.columns[c].cluster + ": " + rarest->text;
     }
   }
-  if (all.size() > kShownWarnings) all.resize(kShownWarnings);
-  return all;
+  return rarest;
 }
 
 ColumnHead column_head(const Outcome& column) {

@@ -1,6 +1,7 @@
 // The sentences of a map, made from its numbers.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,9 +12,9 @@ namespace syncopate::bench {
 
 // What to use on which cluster, in at most kMostVerdictWords.
 std::string map_verdict(const StrategyMap& map);
-// Returns the first warnings of the clusters, each subject once; one that does not hold on all
-// clusters begins with the name of its cluster.
-std::vector<Fact> map_warnings(const StrategyMap& map);
+// Returns the most important warning; one that does not hold on all clusters begins with the name
+// of its cluster.
+std::optional<Fact> map_warning(const StrategyMap& map);
 // What would give an answer where no cluster has one; "" otherwise.
 std::string map_next(const StrategyMap& map);
 // Which variants ended less accurate, in one sentence.

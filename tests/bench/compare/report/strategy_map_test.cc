@@ -71,6 +71,18 @@ TEST(StrategyMap, SaysWhatToUseOnWhichCluster) {
                              "Use async: it is 3.0 times sooner than the next, all-reduce ("));
 }
 
+TEST(StrategyMap, WarnsOfWhatWentWrongOnOneClusterFirst) {
+  Comparison complete = made_up_column(4.0, 2.0, 1.0);
+  Comparison broken = made_up_column(4.0, 2.0, 1.0);
+  for (Comparison* one : {&complete, &broken}) one->learning_rate_rule = "none";
+  const auto warning = [&](const Comparison& second) {
+    return map_warning(make_map({"equal", "mine"}, {complete, second})).value_or(Fact{}).text;
+  };
+  EXPECT_EQ(warning(complete), "one learning rate for all; others may change the order");
+  broken.variants[1].runs[0] = failed_run(1, "it broke");
+  EXPECT_EQ(warning(broken), "mine: 1 of 15 runs failed or are missing");
+}
+
 TEST(StrategyMap, OfOneWinnerSaysSo) {
   const StrategyMap map =
       make_map({"equal", "mine"}, {made_up_column(4.0, 2.0, 1.0), made_up_column(8.0, 2.0, 1.0)});
