@@ -72,8 +72,11 @@ onload = () => {
   }));
   frame.contentWindow.performance.getEntriesByType('resource').forEach(
       request => flaws.push('a request: ' + request.name));
+  const ends = Array.from(page.querySelectorAll('figure .wide, figure .narrow'))
+      .map(figure => figure.getBoundingClientRect().bottom);
   const seen = document.createElement('pre');
   seen.textContent = 'LOOKED AT ' + page.querySelectorAll('svg.plot').length + ' PLOTS\n' +
+                     'FIGURES END AT ' + Math.round(Math.max(0, ...ends)) + '\n' +
                      flaws.map(flaw => 'FLAW ' + flaw + '\n').join('');
   document.body.append(seen);
 };
@@ -104,7 +107,8 @@ class PageInBrowser : public testing::TestWithParam<int> {
     return browser.wait().out;
   }
 
-  void look(const std::string& name, const std::string& html) const {
+  // fits: whether the figures of the answer are on the first screen of a laptop or a phone.
+  void look(const std::string& name, const std::string& html, bool fits = false) const {
     int plots = 0;
     for (std::size_t at = 0; (at = html.find("class=\"plot\"", at)) != std::string::npos; ++at) {
       ++plots;
@@ -115,6 +119,12 @@ class PageInBrowser : public testing::TestWithParam<int> {
     const std::string seen = browse({"--dump-dom", url});
     const std::string all = "LOOKED AT " + std::to_string(plots) + " PLOTS";
     EXPECT_NE(seen.find(all), std::string::npos) << seen;
+    const std::string end = "FIGURES END AT ";
+    ASSERT_NE(seen.find(end), std::string::npos) << seen;
+    const int bottom = std::atoi(seen.c_str() + seen.rfind(end) + end.size());
+    EXPECT_GT(bottom, 0);
+    const int screen = GetParam() > 600 ? 900 : 844;
+    EXPECT_TRUE(bottom <= screen || !fits) << name << " ends at " << bottom;
     for (std::size_t at = seen.find("\nFLAW "); at != std::string::npos;
          at = seen.find("\nFLAW ", at + 1)) {
       ADD_FAILURE() << seen.substr(at + 1, seen.find('\n', at + 1) - at - 1);
@@ -134,7 +144,10 @@ class PageInBrowser : public testing::TestWithParam<int> {
 };
 
 TEST_P(PageInBrowser, HasNoOverlappingText) {
-  look("two", html_page(with_everything({"mirrored", "parameter-server:async"})));
+  look("four",
+       html_page(with_everything({"one-device", "multi-worker-mirrored", "parameter-server:async",
+                                  "parameter-server:sync+backup:1"})),
+       true);
   Comparison nine = with_everything(
       {"one-device", "mirrored", "multi-worker-mirrored", "central-storage",
        "parameter-server:async", "parameter-server:ssp:2", "parameter-server:sync+backup:1",
@@ -154,9 +167,15 @@ TEST_P(PageInBrowser, OfAMapHasNoOverlappingText) {
   const std::vector<std::string> clusters = {"equal",     "jitter", "slow-worker",
                                              "slow-link", "mine",   "another-cluster"};
   look("map", map_page(make_map(clusters, std::vector<Comparison>(clusters.size(), eight)), ""));
+  Comparison five = eight;
+  five.variants.resize(5);
+  look("map-of-four",
+       map_page(make_map({"equal", "jitter", "slow-worker", "slow-link"}, {five, five, five, five}),
+                ""),
+       true);
 }
 
-INSTANTIATE_TEST_SUITE_P(Widths, PageInBrowser, testing::Values(1280, 390));
+INSTANTIATE_TEST_SUITE_P(Widths, PageInBrowser, testing::Values(1200, 390));
 
 }  // namespace
 }  // namespace syncopate::bench
