@@ -71,6 +71,13 @@ TEST(StrategyMap, SaysWhatToUseOnWhichCluster) {
                              "Use async: it is 3.0 times sooner than the next, all-reduce ("));
 }
 
+TEST(StrategyMap, NamesTheSoonerOfTwoRowsThatWinOnTheSameClusters) {
+  const StrategyMap map =
+      make_map({"equal", "mine"}, {made_up_column(4.0, 2.01, 2.0), made_up_column(8.0, 4.01, 4.0)});
+  EXPECT_EQ(map.columns[0].answer.form, AnswerForm::kTie);
+  EXPECT_EQ(map_verdict(map), "Use async on both clusters.");
+}
+
 TEST(StrategyMap, WarnsOfWhatWentWrongOnOneClusterFirst) {
   Comparison complete = made_up_column(4.0, 2.0, 1.0);
   Comparison broken = made_up_column(4.0, 2.0, 1.0);
