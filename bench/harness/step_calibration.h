@@ -1,5 +1,5 @@
-// Measures training steps on this machine: those of one device, from which plan and compare compute
-// the times of a cluster, and those of two replicas, beside which plan prints its prediction.
+// Measures training steps on this machine: of one device, for the times of a cluster in plan and
+// compare, and of two replicas, for the error that plan prints beside its prediction.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Measures a server's update on this machine, from which plan computes how long servers take.
+// Measures a server's update on this machine. Plan computes from it how long servers take.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // A report page: the document with its style sheet, a list of facts, a table that scrolls by
-// itself, plots; and the page of an answer, whose first screen is understood at a glance. A page
-// has no script and loads nothing, and is well-formed XML.
+// itself, plots; and the page of an answer, with a first screen that is understood at a glance. A
+// page has no script and loads nothing, and is well-formed XML.
 #pragma once
 
 #include <filesystem>

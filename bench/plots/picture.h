@@ -14,7 +14,7 @@ struct Point {
   double y = 0.0;
 };
 
-// The forms of a picture whose layout depends on the page's width.
+// The forms of a picture with a layout that depends on the page's width.
 enum class FigureForm : std::uint8_t { kWide, kNarrow };
 
 // The colours of reports. Text on kPaper has a contrast of at least 5.9 : 1.

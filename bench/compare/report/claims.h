@@ -44,7 +44,7 @@ struct PairDifference {
   bool is_claimed() const noexcept { return adjusted_p <= level; }
   // Returns the test of the runs with the distance between evaluations.
   WelchTest test() const;
-  // Returns the interval of `value`. Those of all pairs of a measure hold together with probability
+  // Returns the interval of `value`. All intervals of a measure hold together with probability
   // 1 - level. In times the distance between evaluations is a source of error: a run reached the
   // target at some time since its previous evaluation, any of them equally likely. It cancels
   // between rows with equal weights. Otherwise the interval is infinite if the target was reached

@@ -1,4 +1,4 @@
-// Plots of what workers did: their throughput, where their time went, the staleness of their
+// Plots of the workers: their throughput, where their time went, the staleness of their
 // gradients, the bytes they sent and received, and the time they spent on communication.
 #include <fmt/format.h>
 

@@ -173,7 +173,7 @@ TEST(MapOfStrategies, MeasuresTheStepTimeOrRefusesTwoThatDiffer) {
   if (result.exit_code == 2) {
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
     ASSERT_EQ(times.size(), 2U) << result.err;
-    // The message has three digits of numbers whose ratio is above 1.1.
+    // The message has three digits of numbers with a ratio above 1.1.
     EXPECT_GT(std::max(times[0], times[1]) / std::min(times[0], times[1]), 1.09) << result.err;
     EXPECT_FALSE(fs::exists(dir));
     return;

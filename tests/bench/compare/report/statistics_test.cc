@@ -50,7 +50,7 @@ TEST(StudentizedRange, EqualsAnIndependentComputation) {
   EXPECT_NEAR(StudentizedRange(7, 1e9).quantile(0.05), 4.169554, 1e-4);
 }
 
-// The range of two means is sqrt(2) times Student's t, whose quantiles have closed forms for 1 and
+// The range of two means is sqrt(2) times Student's t. Its quantiles have closed forms for 1 and
 // 2 degrees of freedom: tan(pi (p - 1/2)) and (2p - 1) sqrt(2 / (4 p (1 - p))).
 TEST(StudentizedRange, OfTwoMeansIsThatOfStudent) {
   const auto student = [](double p, double degrees) {
