@@ -10,7 +10,7 @@
 #include "models/base/errors.h"
 #include "strategies/strategy.h"
 #include "strategies/strategy_options.h"
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_source.h"
 #include "worker/train/train_step.h"
 
 namespace syncopate::bench {

@@ -19,7 +19,7 @@
 #include "models/base/errors.h"
 #include "models/base/resource_limits.h"
 #include "models/zoo/zoo.h"
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_source.h"
 #include "worker/input/dataset.h"
 
 namespace syncopate::bench {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_source.h"
 #include "worker/input/dataset.h"
 
 namespace syncopate::bench {

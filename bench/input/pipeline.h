@@ -1,7 +1,7 @@
 // Measures a source of batches. Called by syncopate-bench input.
 #pragma once
 
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_source.h"
 
 namespace syncopate::bench {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "strategies/strategy.h"
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_source.h"
 
 namespace syncopate::bench {
 

@@ -15,7 +15,7 @@
 #include "models/tensor/tensor.h"
 #include "ps/coordinator/data_position.h"
 #include "strategies/strategy.h"
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_source.h"
 
 namespace syncopate {
 

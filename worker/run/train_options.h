@@ -15,7 +15,7 @@
 #include "strategies/cluster/cluster_spec.h"
 #include "strategies/cluster/membership.h"
 #include "strategies/strategy.h"
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_source.h"
 #include "worker/input/dataset.h"
 #include "worker/run/network_flags.h"
 #include "worker/train/train_loop.h"

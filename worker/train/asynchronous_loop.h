@@ -13,7 +13,7 @@
 #include "models/graph/graph.h"
 #include "models/optim/schedule.h"
 #include "strategies/strategy.h"
-#include "worker/input/leased_batch_source.h"
+#include "worker/input/batches/leased_batch_source.h"
 #include "worker/train/deferred_evaluations.h"
 #include "worker/train/evaluate.h"
 #include "worker/train/input_bound.h"

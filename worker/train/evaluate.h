@@ -15,7 +15,7 @@
 
 #include "models/backend/backend.h"
 #include "strategies/strategy.h"
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_source.h"
 #include "worker/input/dataset.h"
 #include "worker/train/confusion.h"
 #include "worker/train/metric_value.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "worker/checkpoint/checkpoint.h"
-#include "worker/input/batch_plan.h"
+#include "worker/input/batches/batch_plan.h"
 #include "worker/train/job_metrics.h"
 #include "worker/train/metrics.h"
 #include "worker/train/train_step.h"

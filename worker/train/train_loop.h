@@ -18,7 +18,7 @@
 #include "strategies/strategy.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/folder_lock.h"
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_source.h"
 #include "worker/train/divergence.h"
 #include "worker/train/evaluate.h"
 #include "worker/train/evaluation_rules.h"

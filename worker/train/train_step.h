@@ -5,7 +5,7 @@
 #include <span>
 
 #include "strategies/strategy.h"
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_source.h"
 #include "worker/train/service_time.h"
 
 namespace syncopate {

@@ -20,7 +20,7 @@
 #include "ps/shard/placement.h"
 #include "ps/wire/message.h"
 #include "worker/checkpoint/checkpoint.h"
-#include "worker/input/batch_reader.h"
+#include "worker/input/batches/batch_reader.h"
 #include "worker/run/run_data.h"
 
 namespace syncopate::bench {

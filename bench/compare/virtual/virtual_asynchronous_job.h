@@ -25,7 +25,7 @@
 #include "ps/coordinator/ledger.h"
 #include "ps/shard/running_statistics.h"
 #include "ps/shard/shard.h"
-#include "worker/input/batch_reader.h"
+#include "worker/input/batches/batch_reader.h"
 
 namespace syncopate::bench {
 

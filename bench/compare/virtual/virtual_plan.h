@@ -12,7 +12,7 @@
 #include "models/optim/schedule.h"
 #include "ps/shard/placement.h"
 #include "strategies/strategy.h"
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_source.h"
 #include "worker/input/dataset.h"
 #include "worker/run/train_options.h"
 #include "worker/train/train_loop.h"

@@ -14,7 +14,7 @@
 #include "ps/shard/shard.h"
 #include "strategies/input_shard.h"
 #include "worker/checkpoint/checkpoint.h"
-#include "worker/input/batch_reader.h"
+#include "worker/input/batches/batch_reader.h"
 #include "worker/train/metrics.h"
 #include "worker/train/train_loop.h"
 

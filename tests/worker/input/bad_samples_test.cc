@@ -11,7 +11,7 @@
 #include "models/base/errors.h"
 #include "tests/worker/input/counting_dataset.h"
 #include "tests/worker/input/packed_files.h"
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_source.h"
 #include "worker/input/validation_split.h"
 #include "worker/train/evaluate.h"
 

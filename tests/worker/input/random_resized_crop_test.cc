@@ -9,7 +9,7 @@
 #include "tests/worker/input/packed_files.h"
 #include "tests/worker/input/picture_folder.h"
 #include "tests/worker/input/read_sample.h"
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_source.h"
 #include "worker/input/image/image_decoder.h"
 
 namespace syncopate {

@@ -12,7 +12,7 @@
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
 #include "strategies/snapshot.h"
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_source.h"
 #include "worker/input/dataset.h"
 #include "worker/train/train_step.h"
 

@@ -9,7 +9,7 @@
 #include "models/base/errors.h"
 #include "tests/worker/input/array/npy_bytes.h"
 #include "tests/worker/input/packed_files.h"
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_source.h"
 #include "worker/input/dataset.h"
 
 namespace syncopate {

@@ -6,7 +6,7 @@
 #include "models/base/errors.h"
 #include "tests/worker/input/read_sample.h"
 #include "tests/worker/input/record/record_folders.h"
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_source.h"
 
 namespace syncopate {
 namespace {

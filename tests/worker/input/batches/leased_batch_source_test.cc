@@ -1,4 +1,4 @@
-#include "worker/input/leased_batch_source.h"
+#include "worker/input/batches/leased_batch_source.h"
 
 #include <gtest/gtest.h>
 

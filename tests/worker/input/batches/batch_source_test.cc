@@ -1,4 +1,4 @@
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_source.h"
 
 #include <gtest/gtest.h>
 

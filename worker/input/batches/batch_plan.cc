@@ -1,4 +1,4 @@
-#include "worker/input/batch_plan.h"
+#include "worker/input/batches/batch_plan.h"
 
 #include <fmt/format.h>
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "ps/coordinator/data_position.h"
-#include "worker/input/batch_reader.h"
-#include "worker/input/batch_ring.h"
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_reader.h"
+#include "worker/input/batches/batch_ring.h"
+#include "worker/input/batches/batch_source.h"
 
 namespace syncopate {
 

@@ -1,6 +1,6 @@
 // Tests the choice of readers and batches ahead under a virtual clock: a pipeline whose reader and
 // consumer have given costs, and which does what the tuner says.
-#include "worker/input/input_tuner.h"
+#include "worker/input/batches/input_tuner.h"
 
 #include <gtest/gtest.h>
 

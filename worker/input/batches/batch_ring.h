@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "worker/input/batch_source.h"
-#include "worker/input/input_tuner.h"
+#include "worker/input/batches/batch_source.h"
+#include "worker/input/batches/input_tuner.h"
 
 namespace syncopate {
 

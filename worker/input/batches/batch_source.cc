@@ -1,4 +1,4 @@
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_source.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "worker/input/batch_reader.h"
-#include "worker/input/batch_ring.h"
+#include "worker/input/batches/batch_reader.h"
+#include "worker/input/batches/batch_ring.h"
 
 namespace syncopate {
 namespace {

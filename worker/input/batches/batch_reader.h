@@ -13,9 +13,9 @@
 #include "models/backend/model.h"
 #include "models/tensor/tensor.h"
 #include "ps/coordinator/data_position.h"
-#include "worker/input/batch_plan.h"
-#include "worker/input/batch_ring.h"
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_plan.h"
+#include "worker/input/batches/batch_ring.h"
+#include "worker/input/batches/batch_source.h"
 #include "worker/input/dataset.h"
 
 namespace syncopate {

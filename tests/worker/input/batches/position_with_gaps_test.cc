@@ -7,8 +7,8 @@
 
 #include "models/base/errors.h"
 #include "tests/worker/input/counting_dataset.h"
-#include "worker/input/batch_plan.h"
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_plan.h"
+#include "worker/input/batches/batch_source.h"
 
 namespace syncopate {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/input/input_tuner.h"
+#include "worker/input/batches/input_tuner.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "worker/input/batch_reader.h"
+#include "worker/input/batches/batch_reader.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ps/coordinator/data_position.h"
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_source.h"
 
 namespace syncopate {
 

@@ -6,7 +6,7 @@
 #include <new>
 
 #include "tests/worker/input/counting_dataset.h"
-#include "worker/input/batch_source.h"
+#include "worker/input/batches/batch_source.h"
 
 namespace {
 std::atomic<std::int64_t> allocations{0};

@@ -1,4 +1,4 @@
-#include "worker/input/batch_ring.h"
+#include "worker/input/batches/batch_ring.h"
 
 #include <fmt/format.h>
 
