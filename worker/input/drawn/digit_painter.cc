@@ -1,4 +1,4 @@
-#include "worker/input/digit_painter.h"
+#include "worker/input/drawn/digit_painter.h"
 
 #include <algorithm>
 #include <array>

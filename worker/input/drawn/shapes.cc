@@ -9,7 +9,7 @@
 #include "models/base/errors.h"
 #include "models/base/random.h"
 #include "worker/input/dataset.h"
-#include "worker/input/drawn_samples.h"
+#include "worker/input/drawn/drawn_samples.h"
 
 namespace syncopate {
 namespace {

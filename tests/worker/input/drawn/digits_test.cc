@@ -9,7 +9,7 @@
 #include "tests/worker/input/packed_files.h"
 #include "tests/worker/input/read_sample.h"
 #include "worker/input/dataset.h"
-#include "worker/input/digit_painter.h"
+#include "worker/input/drawn/digit_painter.h"
 
 namespace syncopate {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/input/drawn_samples.h"
+#include "worker/input/drawn/drawn_samples.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // The data set `digits`: 60,000 + 10,000 drawn digits.
 #include "worker/input/dataset.h"
-#include "worker/input/digit_painter.h"
-#include "worker/input/drawn_samples.h"
+#include "worker/input/drawn/digit_painter.h"
+#include "worker/input/drawn/drawn_samples.h"
 
 namespace syncopate {
 
