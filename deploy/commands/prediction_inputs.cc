@@ -16,9 +16,9 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "worker/input/array/byte_stream.h"
 #include "worker/input/array/csv_table.h"
 #include "worker/input/array/npy_file.h"
-#include "worker/input/byte_stream.h"
 #include "worker/input/image/image_decoder.h"
 
 namespace syncopate {

@@ -10,11 +10,11 @@
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "models/base/random.h"
+#include "worker/input/array/byte_stream.h"
 #include "worker/input/array/class_labels.h"
 #include "worker/input/array/csv_lines.h"
 #include "worker/input/array/csv_table.h"
 #include "worker/input/array/value_statistics.h"
-#include "worker/input/byte_stream.h"
 #include "worker/input/dataset.h"
 
 namespace syncopate {

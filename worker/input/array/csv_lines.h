@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "worker/input/byte_stream.h"
+#include "worker/input/array/byte_stream.h"
 
 namespace syncopate {
 

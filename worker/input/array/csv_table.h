@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "worker/input/array/byte_stream.h"
 #include "worker/input/array/csv_columns.h"
 #include "worker/input/array/targets.h"
-#include "worker/input/byte_stream.h"
 
 namespace syncopate {
 

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "models/base/errors.h"
-#include "worker/input/byte_stream.h"
+#include "worker/input/array/byte_stream.h"
 #include "worker/input/record/crc32c.h"
 
 namespace syncopate {

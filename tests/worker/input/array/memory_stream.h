@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "worker/input/byte_stream.h"
+#include "worker/input/array/byte_stream.h"
 
 namespace syncopate {
 

@@ -12,7 +12,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
-#include "worker/input/byte_stream.h"
+#include "worker/input/array/byte_stream.h"
 #include "worker/input/dataset.h"
 
 namespace syncopate {

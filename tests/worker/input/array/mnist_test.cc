@@ -6,8 +6,8 @@
 #include "models/base/errors.h"
 #include "tests/worker/input/packed_files.h"
 #include "tests/worker/input/read_sample.h"
+#include "worker/input/array/mnist.h"
 #include "worker/input/dataset.h"
-#include "worker/input/mnist.h"
 
 namespace syncopate {
 namespace {

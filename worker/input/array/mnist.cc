@@ -1,4 +1,4 @@
-#include "worker/input/mnist.h"
+#include "worker/input/array/mnist.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
-#include "worker/input/byte_stream.h"
+#include "worker/input/array/byte_stream.h"
 #include "worker/input/dataset.h"
 
 namespace syncopate {

@@ -1,4 +1,4 @@
-#include "worker/input/byte_stream.h"
+#include "worker/input/array/byte_stream.h"
 
 #include <zlib.h>
 #include <zstd.h>
