@@ -19,7 +19,7 @@
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "models/base/replacing_file.h"
-#include "worker/input/image_folder.h"
+#include "worker/input/pictures/image_folder.h"
 #include "worker/input/record/example.h"
 #include "worker/input/record/record_writer.h"
 #include "worker/run/exit_codes.h"

@@ -18,7 +18,7 @@
 #include "models/graph/graph_text.h"
 #include "models/zoo/zoo.h"
 #include "worker/checkpoint/checkpoint.h"
-#include "worker/input/image_folder.h"
+#include "worker/input/pictures/image_folder.h"
 #include "worker/run/run_data.h"
 #include "worker/train/class_table.h"
 #include "worker/train/evaluate.h"

@@ -15,7 +15,7 @@
 #include "deploy/commands/trained_network.h"
 #include "models/base/errors.h"
 #include "worker/input/image/png_writer.h"
-#include "worker/input/image_folder.h"
+#include "worker/input/pictures/image_folder.h"
 #include "worker/train/class_table.h"
 #include "worker/train/evaluate.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <sstream>
 
-#include "worker/input/image_folder.h"
+#include "worker/input/pictures/image_folder.h"
 
 namespace syncopate {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
-#include "worker/input/image_folder.h"
+#include "worker/input/pictures/image_folder.h"
 #include "worker/input/record/proto/example.pb.h"
 
 namespace syncopate {

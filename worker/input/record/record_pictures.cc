@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "models/base/random.h"
-#include "worker/input/picture_dataset.h"
+#include "worker/input/pictures/picture_dataset.h"
 #include "worker/input/record/record_samples.h"
 
 namespace syncopate {

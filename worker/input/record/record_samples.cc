@@ -16,7 +16,7 @@
 #include "models/base/resource_limits.h"
 #include "worker/input/array/class_labels.h"
 #include "worker/input/image/image_header.h"
-#include "worker/input/picture_dataset.h"
+#include "worker/input/pictures/picture_dataset.h"
 #include "worker/input/record/folder_names.h"
 #include "worker/input/validation_split.h"
 

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "worker/input/dataset.h"
+#include "worker/input/pictures/sample_cache.h"
 #include "worker/input/record/example.h"
 #include "worker/input/record/record_index.h"
 #include "worker/input/record/record_shards.h"
-#include "worker/input/sample_cache.h"
 
 namespace syncopate {
 

@@ -12,7 +12,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
-#include "worker/input/picture_dataset.h"
+#include "worker/input/pictures/picture_dataset.h"
 #include "worker/input/record/folder_names.h"
 #include "worker/input/record/json_text.h"
 #include "worker/input/record/record_samples.h"
@@ -71,7 +71,8 @@ std::vector<std::filesystem::path> shard_files(const std::filesystem::path& fold
   std::size_t found = 0;
   std::string first_missing;
   for (std::size_t i = 0; i < count; ++i) {
-    std::string name = filled_in(pattern, "{SHARD_X_OF_Y}", fmt::format("{:05}-of-{:05}", i, count));
+    std::string name =
+        filled_in(pattern, "{SHARD_X_OF_Y}", fmt::format("{:05}-of-{:05}", i, count));
     name = filled_in(std::move(name), "{SHARD_INDEX}", fmt::format("{:05}", i));
     name = filled_in(std::move(name), "{NUM_SHARDS}", fmt::format("{:05}", count));
     files.push_back(folder / name);

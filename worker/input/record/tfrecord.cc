@@ -9,7 +9,7 @@
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "worker/input/array/value_statistics.h"
-#include "worker/input/picture_dataset.h"
+#include "worker/input/pictures/picture_dataset.h"
 #include "worker/input/record/file_pattern.h"
 #include "worker/input/record/record_samples.h"
 #include "worker/input/record/record_values.h"

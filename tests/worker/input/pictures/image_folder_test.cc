@@ -1,5 +1,5 @@
 // Which files of a folder are samples, and what a folder that cannot be used is answered.
-#include "worker/input/image_folder.h"
+#include "worker/input/pictures/image_folder.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "worker/input/sample_cache.h"
+#include "worker/input/pictures/sample_cache.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

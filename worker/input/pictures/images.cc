@@ -15,8 +15,8 @@
 #include "models/base/random.h"
 #include "worker/input/dataset.h"
 #include "worker/input/image/image_header.h"
-#include "worker/input/image_folder.h"
-#include "worker/input/picture_dataset.h"
+#include "worker/input/pictures/image_folder.h"
+#include "worker/input/pictures/picture_dataset.h"
 
 namespace syncopate {
 namespace {

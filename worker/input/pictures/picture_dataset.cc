@@ -1,4 +1,4 @@
-#include "worker/input/picture_dataset.h"
+#include "worker/input/pictures/picture_dataset.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "worker/input/image_folder.h"
+#include "worker/input/pictures/image_folder.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

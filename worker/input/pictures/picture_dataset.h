@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "worker/input/dataset.h"
-#include "worker/input/sample_cache.h"
+#include "worker/input/pictures/sample_cache.h"
 
 namespace syncopate {
 
