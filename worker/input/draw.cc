@@ -10,8 +10,8 @@
 #include "models/base/random.h"
 #include "models/graph/graph.h"
 #include "worker/input/image/orientation.h"
+#include "worker/input/image/random_resized_crop.h"
 #include "worker/input/image/resize.h"
-#include "worker/input/random_resized_crop.h"
 
 namespace syncopate {
 

@@ -9,7 +9,7 @@
 #include "models/base/errors.h"
 #include "models/base/random.h"
 #include "worker/input/image/image_decoder.h"
-#include "worker/input/random_resized_crop.h"
+#include "worker/input/image/random_resized_crop.h"
 
 namespace syncopate {
 

@@ -1,4 +1,4 @@
-#include "worker/input/random_resized_crop.h"
+#include "worker/input/image/random_resized_crop.h"
 
 #include <gtest/gtest.h>
 
