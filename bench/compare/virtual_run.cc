@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "bench/compare/virtual/outgoing_gradient.h"
-#include "bench/compare/virtual/step_times.h"
-#include "bench/compare/virtual/time_model.h"
-#include "bench/compare/virtual/virtual_plan.h"
+#include "bench/virtual_clock/outgoing_gradient.h"
+#include "bench/virtual_clock/step_times.h"
+#include "bench/virtual_clock/time_model.h"
+#include "bench/virtual_clock/virtual_plan.h"
 #include "models/base/errors.h"
 #include "models/tensor/parameter_arena.h"
 #include "worker/checkpoint/weights_file.h"

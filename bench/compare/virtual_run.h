@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bench/compare/variant.h"
-#include "bench/compare/virtual/virtual_training.h"
+#include "bench/virtual_clock/virtual_training.h"
 #include "worker/input/dataset.h"
 #include "worker/train/metrics.h"
 

@@ -13,12 +13,12 @@
 
 #include "bench/compare/run_plan.h"
 #include "bench/compare/train_flags.h"
-#include "bench/compare/virtual/outgoing_gradient.h"
 #include "bench/compare/virtual_run.h"
 #include "bench/harness/machine_load.h"
 #include "bench/harness/report.h"
 #include "bench/plan/plan_report.h"
 #include "bench/plan/plan_verdict.h"
+#include "bench/virtual_clock/outgoing_gradient.h"
 #include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"

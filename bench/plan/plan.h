@@ -1,6 +1,6 @@
 // Predicts what each strategy would do on a cluster that exists only as a description. It measures
 // a step and a server's update on this machine and simulates the waiting
-// (compare/virtual/timing.h).
+// (virtual_clock/timing.h).
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "bench/compare/variant.h"
-#include "bench/compare/virtual/timing.h"
 #include "bench/harness/fault_injection.h"
 #include "bench/harness/step_calibration.h"
 #include "bench/plan/plan_stages.h"
 #include "bench/plan/server_calibration.h"
+#include "bench/virtual_clock/timing.h"
 #include "models/graph/graph.h"
 
 namespace syncopate::bench {

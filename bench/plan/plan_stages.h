@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/virtual/pipeline_times.h"
+#include "bench/virtual_clock/pipeline_times.h"
 #include "strategies/pipeline/stage_memory.h"
 
 namespace syncopate::bench {

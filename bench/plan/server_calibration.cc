@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "bench/compare/virtual/outgoing_gradient.h"
 #include "bench/harness/measure.h"
+#include "bench/virtual_clock/outgoing_gradient.h"
 #include "models/base/errors.h"
 #include "models/optim/optimizer.h"
 #include "ps/shard/shard.h"

@@ -50,7 +50,7 @@ constexpr std::array kFloors = {
     Floor{"bench/all_reduce/", 52},
     Floor{"bench/ps/peers/", 52},
     Floor{"bench/compare/report/", 52},
-    Floor{"bench/compare/virtual/", 52},
+    Floor{"bench/virtual_clock/", 52},
     Floor{"bench/compare/", 53},
     Floor{"bench/peers/", 53},
     Floor{"bench/scaling/", 53},

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/virtual/time_model.h"
-#include "bench/compare/virtual/timing.h"
 #include "bench/plan/plan.h"
+#include "bench/virtual_clock/time_model.h"
+#include "bench/virtual_clock/timing.h"
 #include "models/base/errors.h"
-#include "tests/bench/compare/virtual/virtual_case.h"
+#include "tests/bench/virtual_clock/virtual_case.h"
 
 namespace syncopate::bench {
 namespace {

@@ -1,15 +1,15 @@
-#include "bench/compare/virtual/virtual_training.h"
+#include "bench/virtual_clock/virtual_training.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
 
-#include "bench/compare/virtual/job_lines.h"
-#include "bench/compare/virtual/outgoing_gradient.h"
-#include "bench/compare/virtual/step_times.h"
-#include "bench/compare/virtual/virtual_asynchronous_job.h"
-#include "bench/compare/virtual/virtual_device.h"
+#include "bench/virtual_clock/job_lines.h"
+#include "bench/virtual_clock/outgoing_gradient.h"
+#include "bench/virtual_clock/step_times.h"
+#include "bench/virtual_clock/virtual_asynchronous_job.h"
+#include "bench/virtual_clock/virtual_device.h"
 #include "models/base/errors.h"
 #include "ps/shard/shard.h"
 #include "strategies/input_shard.h"

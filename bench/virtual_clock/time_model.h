@@ -17,8 +17,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "bench/compare/virtual/event_queue.h"
 #include "bench/harness/fault_injection.h"
+#include "bench/virtual_clock/event_queue.h"
 #include "worker/train/service_time.h"
 
 namespace syncopate::bench {

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/virtual/pipeline_times.h"
-#include "bench/compare/virtual/time_model.h"
 #include "bench/harness/fault_injection.h"
+#include "bench/virtual_clock/pipeline_times.h"
+#include "bench/virtual_clock/time_model.h"
 #include "ps/shard/consistency.h"
 
 namespace syncopate::bench {

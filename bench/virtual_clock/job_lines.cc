@@ -1,4 +1,4 @@
-#include "bench/compare/virtual/job_lines.h"
+#include "bench/virtual_clock/job_lines.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,9 +1,9 @@
-#include "bench/compare/virtual/pipeline_times.h"
+#include "bench/virtual_clock/pipeline_times.h"
 
 #include <algorithm>
 #include <cstddef>
 
-#include "bench/compare/virtual/event_queue.h"
+#include "bench/virtual_clock/event_queue.h"
 #include "models/base/errors.h"
 #include "strategies/pipeline/stage_worker.h"
 #include "strategies/step_trailer.h"

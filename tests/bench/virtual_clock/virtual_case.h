@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/virtual/virtual_training.h"
+#include "bench/virtual_clock/virtual_training.h"
 #include "worker/train/train_loop.h"
 
 namespace syncopate::bench {

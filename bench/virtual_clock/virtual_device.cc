@@ -1,4 +1,4 @@
-#include "bench/compare/virtual/virtual_device.h"
+#include "bench/virtual_clock/virtual_device.h"
 
 #include <cstring>
 #include <vector>

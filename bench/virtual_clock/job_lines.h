@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/virtual/event_queue.h"
-#include "bench/compare/virtual/virtual_plan.h"
+#include "bench/virtual_clock/event_queue.h"
+#include "bench/virtual_clock/virtual_plan.h"
 #include "ps/shard/shard.h"
 #include "strategies/asynchronous_job.h"
 #include "worker/train/evaluate.h"

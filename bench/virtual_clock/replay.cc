@@ -1,4 +1,4 @@
-#include "bench/compare/virtual/replay.h"
+#include "bench/virtual_clock/replay.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "bench/compare/virtual/outgoing_gradient.h"
-#include "bench/compare/virtual/virtual_device.h"
+#include "bench/virtual_clock/outgoing_gradient.h"
+#include "bench/virtual_clock/virtual_device.h"
 #include "models/base/errors.h"
 #include "ps/coordinator/wire_conversion.h"
 #include "ps/server/order_record.h"

@@ -1,4 +1,4 @@
-#include "bench/compare/virtual/time_model.h"
+#include "bench/virtual_clock/time_model.h"
 
 #include <algorithm>
 #include <bit>

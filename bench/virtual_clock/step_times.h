@@ -17,10 +17,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/virtual/job_lines.h"
-#include "bench/compare/virtual/pipeline_times.h"
-#include "bench/compare/virtual/time_model.h"
 #include "bench/harness/fault_injection.h"
+#include "bench/virtual_clock/job_lines.h"
+#include "bench/virtual_clock/pipeline_times.h"
+#include "bench/virtual_clock/time_model.h"
 
 namespace syncopate::bench {
 

@@ -1,4 +1,4 @@
-#include "bench/compare/virtual/virtual_plan.h"
+#include "bench/virtual_clock/virtual_plan.h"
 
 #include <fmt/format.h>
 

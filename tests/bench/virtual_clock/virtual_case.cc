@@ -1,4 +1,4 @@
-#include "tests/bench/compare/virtual/virtual_case.h"
+#include "tests/bench/virtual_clock/virtual_case.h"
 
 #include "worker/run/run_data.h"
 #include "worker/run/run_sizes.h"

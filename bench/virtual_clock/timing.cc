@@ -1,4 +1,4 @@
-#include "bench/compare/virtual/timing.h"
+#include "bench/virtual_clock/timing.h"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,10 @@
 #include <span>
 #include <utility>
 
-#include "bench/compare/virtual/event_queue.h"
-#include "bench/compare/virtual/job_lines.h"
-#include "bench/compare/virtual/step_times.h"
-#include "bench/compare/virtual/time_model.h"
+#include "bench/virtual_clock/event_queue.h"
+#include "bench/virtual_clock/job_lines.h"
+#include "bench/virtual_clock/step_times.h"
+#include "bench/virtual_clock/time_model.h"
 #include "models/base/errors.h"
 #include "ps/shard/consistency_rule.h"
 #include "ps/shard/staleness.h"

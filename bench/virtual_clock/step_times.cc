@@ -1,4 +1,4 @@
-#include "bench/compare/virtual/step_times.h"
+#include "bench/virtual_clock/step_times.h"
 
 #include <fmt/format.h>
 

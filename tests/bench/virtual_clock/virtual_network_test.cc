@@ -1,11 +1,11 @@
 // Tests the formulas of virtual links, with numbers that can be checked by hand.
-#include "bench/compare/virtual/time_model.h"
+#include "bench/virtual_clock/time_model.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "bench/compare/virtual/step_times.h"
+#include "bench/virtual_clock/step_times.h"
 
 namespace syncopate::bench {
 namespace {

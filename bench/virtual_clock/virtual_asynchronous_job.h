@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/virtual/event_queue.h"
-#include "bench/compare/virtual/job_lines.h"
-#include "bench/compare/virtual/outgoing_gradient.h"
-#include "bench/compare/virtual/time_model.h"
-#include "bench/compare/virtual/virtual_device.h"
-#include "bench/compare/virtual/virtual_plan.h"
+#include "bench/virtual_clock/event_queue.h"
+#include "bench/virtual_clock/job_lines.h"
+#include "bench/virtual_clock/outgoing_gradient.h"
+#include "bench/virtual_clock/time_model.h"
+#include "bench/virtual_clock/virtual_device.h"
+#include "bench/virtual_clock/virtual_plan.h"
 #include "models/base/errors.h"
 #include "ps/coordinator/ledger.h"
 #include "ps/shard/running_statistics.h"

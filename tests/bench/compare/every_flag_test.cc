@@ -15,7 +15,7 @@
 #include "deploy/cli/command_line.h"
 #include "models/base/environment.h"
 #include "models/base/errors.h"
-#include "tests/bench/compare/virtual/virtual_case.h"
+#include "tests/bench/virtual_clock/virtual_case.h"
 
 namespace syncopate::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "bench/compare/virtual/virtual_asynchronous_job.h"
+#include "bench/virtual_clock/virtual_asynchronous_job.h"
 
 #include <fmt/format.h>
 

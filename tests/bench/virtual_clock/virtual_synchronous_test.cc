@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "models/base/errors.h"
-#include "tests/bench/compare/virtual/virtual_case.h"
+#include "tests/bench/virtual_clock/virtual_case.h"
 
 namespace syncopate::bench {
 namespace {

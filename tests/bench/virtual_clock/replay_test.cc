@@ -1,5 +1,5 @@
 // Replays jobs of real processes, whose order depends on timing, from their records.
-#include "bench/compare/virtual/replay.h"
+#include "bench/virtual_clock/replay.h"
 
 #include <gtest/gtest.h>
 

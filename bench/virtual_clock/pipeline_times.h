@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "bench/compare/virtual/time_model.h"
+#include "bench/virtual_clock/time_model.h"
 #include "strategies/pipeline/stages.h"
 
 namespace syncopate::bench {

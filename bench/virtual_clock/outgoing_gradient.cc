@@ -1,4 +1,4 @@
-#include "bench/compare/virtual/outgoing_gradient.h"
+#include "bench/virtual_clock/outgoing_gradient.h"
 
 #include <cstring>
 

@@ -14,7 +14,7 @@
 #include <functional>
 #include <span>
 
-#include "bench/compare/virtual/virtual_plan.h"
+#include "bench/virtual_clock/virtual_plan.h"
 #include "worker/train/metrics.h"
 
 namespace syncopate::bench {

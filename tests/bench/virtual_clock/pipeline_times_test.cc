@@ -1,5 +1,5 @@
 // Tests when the stages of a pipeline compute under the virtual clock, against formulas.
-#include "bench/compare/virtual/pipeline_times.h"
+#include "bench/virtual_clock/pipeline_times.h"
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "bench/compare/virtual/event_queue.h"
-#include "bench/compare/virtual/pipeline_times.h"
 #include "bench/harness/fault_injection.h"
+#include "bench/virtual_clock/event_queue.h"
+#include "bench/virtual_clock/pipeline_times.h"
 #include "models/graph/graph.h"
 #include "models/optim/schedule.h"
 #include "ps/shard/placement.h"
