@@ -106,6 +106,36 @@ class MemoryDataset final : public Dataset {
   std::size_t sample_bytes_;
 };
 
+// Some of the samples of another data set, which it keeps alive.
+class SampleSubset final : public Dataset {
+ public:
+  SampleSubset(std::shared_ptr<const Dataset> whole, std::vector<std::uint32_t> indices)
+      : whole_(std::move(whole)), indices_(std::move(indices)) {}
+
+  std::int64_t size() const noexcept override { return static_cast<std::int64_t>(indices_.size()); }
+  const SampleSpec& spec() const noexcept override { return whole_->spec(); }
+  void read(std::int64_t index, const Draw& draw, const SampleView& sample) const override {
+    whole_->read(at(index), draw, sample);
+  }
+  std::int32_t label(std::int64_t index) const override { return whole_->label(at(index)); }
+  std::uint64_t fingerprint(std::int64_t index) const override {
+    return whole_->fingerprint(at(index));
+  }
+  BadSamples* bad_samples() const noexcept override { return whole_->bad_samples(); }
+  std::optional<StoredPicture> stored_picture(std::int64_t index) const override {
+    return whole_->stored_picture(at(index));
+  }
+
+ private:
+  std::int64_t at(std::int64_t index) const {
+    check(index >= 0 && index < size(), "a sample outside the data set");
+    return indices_[static_cast<std::size_t>(index)];
+  }
+
+  std::shared_ptr<const Dataset> whole_;
+  std::vector<std::uint32_t> indices_;
+};
+
 // Throws UsageError if the options have a flag that the data set does not take.
 void check_data_flags(const DatasetRow& row, const ImageOptions& image) {
   struct GivenFlag {
@@ -233,6 +263,24 @@ SampleBlock make_sample_block(std::vector<std::uint8_t> pixels, std::vector<std:
 std::unique_ptr<Dataset> make_memory_dataset(SampleBlock block, Shape sample_shape,
                                              int num_classes) {
   return std::make_unique<MemoryDataset>(std::move(block), std::move(sample_shape), num_classes);
+}
+
+std::unique_ptr<Dataset> subset_of(std::shared_ptr<const Dataset> whole,
+                                   std::vector<std::uint32_t> indices) {
+  return std::make_unique<SampleSubset>(std::move(whole), std::move(indices));
+}
+
+void split_validation(DataSplits& data, const std::string& text, std::uint64_t seed) {
+  parse_split(text);  // a mistake in the text is reported first
+  if (data.validation != nullptr) {
+    throw UsageError(
+        fmt::format("--split {}: {} has a validation split of {} samples; leave --split out", text,
+                    data.name, data.validation->size()));
+  }
+  HeldOutSamples parts = hold_out(data.train->size(), text, seed);
+  const std::shared_ptr<const Dataset> whole = std::move(data.train);
+  data.train = subset_of(whole, std::move(parts.train));
+  data.validation = subset_of(whole, std::move(parts.validation));
 }
 
 }  // namespace syncopate

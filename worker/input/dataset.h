@@ -185,6 +185,16 @@ class DatasetRange final : public Dataset {
   std::int64_t end_;
 };
 
+// Returns some of the samples of another data set, which they keep alive. indices: each below
+// whole->size().
+std::unique_ptr<Dataset> subset_of(std::shared_ptr<const Dataset> whole,
+                                   std::vector<std::uint32_t> indices);
+
+// Moves the training samples that a value of --split holds out (validation_split.h) to
+// data.validation. Throws UsageError naming --split when the data have a validation split, or a
+// part would be empty.
+void split_validation(DataSplits& data, const std::string& text, std::uint64_t seed);
+
 // The functions of the table of data sets. The argument is the text behind the colon of --data.
 // They throw what open_dataset throws.
 

@@ -1,13 +1,9 @@
-// --split: validation samples that are taken out of the training samples of a data set that has no
-// validation split.
+// --split: which training samples become validation samples.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
-
-#include "worker/input/dataset.h"
 
 namespace syncopate {
 
@@ -15,14 +11,14 @@ namespace syncopate {
 // below 1.
 double parse_split(const std::string& text);
 
-// Moves a fraction of the training samples to data.validation: the last samples of a permutation
-// that is a function of the seed. Both parts keep the order of the data set. Throws UsageError
-// naming --split when the data have a validation split, or a part would be empty.
-void split_validation(DataSplits& data, const std::string& text, std::uint64_t seed);
+// The numbers of samples in two parts of a data set, both in ascending order.
+struct HeldOutSamples {
+  std::vector<std::uint32_t> train;
+  std::vector<std::uint32_t> validation;
+};
 
-// Returns some of the samples of another data set, which they keep alive. indices: each below
-// whole->size().
-std::unique_ptr<Dataset> subset_of(std::shared_ptr<const Dataset> whole,
-                                   std::vector<std::uint32_t> indices);
+// Holds out the fraction that `text`, a value of --split, names: the last samples of a permutation
+// that is a function of the seed. Throws UsageError naming --split when a part would be empty.
+HeldOutSamples hold_out(std::int64_t samples, const std::string& text, std::uint64_t seed);
 
 }  // namespace syncopate

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "models/base/errors.h"
-#include "worker/input/validation_split.h"
 #include "worker/run/run_data.h"
 
 namespace syncopate {

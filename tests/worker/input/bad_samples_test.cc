@@ -12,7 +12,6 @@
 #include "tests/worker/input/counting_dataset.h"
 #include "tests/worker/input/packed_files.h"
 #include "worker/input/batches/batch_source.h"
-#include "worker/input/validation_split.h"
 #include "worker/train/evaluate.h"
 
 namespace syncopate {

@@ -18,7 +18,6 @@
 #include "worker/input/image/image_header.h"
 #include "worker/input/pictures/picture_dataset.h"
 #include "worker/input/record/folder_names.h"
-#include "worker/input/validation_split.h"
 
 namespace syncopate {
 namespace {
