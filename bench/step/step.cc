@@ -29,6 +29,7 @@
 #include "models/optim/optimizer.h"
 #include "models/zoo/zoo.h"
 #include "worker/run/run_data.h"
+#include "worker/run/run_devices.h"
 
 namespace syncopate::bench {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/flag_values.h"
+#include "worker/run/run_devices.h"
 
 namespace syncopate {
 namespace {
@@ -15,13 +16,6 @@ constexpr double kHighestRate = 1000.0e9;
 // Returns a link flag that the user gave, as text for a message, such as "--link-rate 1gbit".
 std::string given_flag(const LinkFlags& flags) {
   return flags.delay.empty() ? "--link-rate " + flags.rate : "--link-delay " + flags.delay;
-}
-
-void require_worker(const char* flag, int worker, int workers) {
-  if (worker < workers) return;
-  throw UsageError(
-      fmt::format("{} worker={}: expected a worker from 0 to {}, as the job has {} worker{}", flag,
-                  worker, workers - 1, workers, workers == 1 ? "" : "s"));
 }
 
 }  // namespace
@@ -101,13 +95,6 @@ void check_compute_delays(const FlagSet& flags, const FaultFlags& faults, TrainO
   for (const std::string& text : faults.pauses) delays.pauses.push_back(parse_pause(text));
   options.loop.first_worker = options.cluster.index * options.strategy.replicas;
   if (!options.takes_every_device) check_delayed_workers(options);
-}
-
-void check_delayed_workers(const TrainOptions& options) {
-  const ServiceTimeOptions& delays = options.loop.service_time;
-  const int workers = options.cluster.world_size * options.strategy.replicas;
-  for (const Slowness& slow : delays.slow) require_worker("--slow", slow.worker, workers);
-  for (const Pause& pause : delays.pauses) require_worker("--pause", pause.worker, workers);
 }
 
 }  // namespace syncopate

@@ -40,7 +40,5 @@ void check_link(const LinkFlags& flags, StrategyOptions& options);
 // wrong value and, unless the number of replicas follows from the GPUs, for a worker that the job
 // does not have.
 void check_compute_delays(const FlagSet& flags, const FaultFlags& faults, TrainOptions& options);
-// Throws UsageError for a delay or pause of a worker that the job does not have.
-void check_delayed_workers(const TrainOptions& options);
 
 }  // namespace syncopate

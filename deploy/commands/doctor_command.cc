@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <ostream>
 
-#include "deploy/cli/device_flags.h"
 #include "deploy/commands/commands.h"
 #include "deploy/doctor/diagnosis.h"
 #include "deploy/doctor/inspection.h"
@@ -14,6 +13,7 @@
 #include "strategies/cluster/nonce_file.h"
 #include "strategies/cluster/prepare_rendezvous.h"
 #include "worker/run/job_membership.h"
+#include "worker/run/run_devices.h"
 #include "worker/run/run_sizes.h"
 
 namespace syncopate {

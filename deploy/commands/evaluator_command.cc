@@ -12,7 +12,6 @@
 #include <thread>
 #include <utility>
 
-#include "deploy/cli/device_flags.h"
 #include "deploy/commands/commands.h"
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
@@ -20,6 +19,7 @@
 #include "ps/net/connection.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/safetensors.h"
+#include "worker/run/run_devices.h"
 #include "worker/run/run_sizes.h"
 #include "worker/run/run_start.h"
 #include "worker/train/evaluate.h"

@@ -20,7 +20,6 @@
 #include <thread>
 #include <utility>
 
-#include "deploy/cli/device_flags.h"
 #include "models/backend/cuda_module.h"
 #include "models/base/affinity.h"
 #include "models/base/deadline.h"
@@ -39,6 +38,7 @@
 #include "worker/input/record/example.h"
 #include "worker/run/exit_codes.h"
 #include "worker/run/run_data.h"
+#include "worker/run/run_devices.h"
 #include "worker/run/run_folder.h"
 #include "worker/run/run_sizes.h"
 #include "worker/run/run_start.h"
