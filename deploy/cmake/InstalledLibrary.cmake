@@ -51,5 +51,5 @@ include(CMakePackageConfigHelpers)
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/syncopateConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/syncopateConfig.cmake.in syncopateConfig.cmake @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/syncopateConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/syncopateConfigVersion.cmake
-              ${CMAKE_CURRENT_LIST_DIR}/Finddnnl.cmake ${CMAKE_CURRENT_LIST_DIR}/FindZeroMQ.cmake
+              ${CMAKE_CURRENT_LIST_DIR}/Finddnnl.cmake
         DESTINATION ${package} ${component})

@@ -160,13 +160,12 @@ void ShardLink::send_request(ShardRequest& request) {
     // memory of its values with it. Credit bounds the memory of the copies.
     const std::lock_guard lock(state_.mutex);
     if (state_.failure) return;
-    for (const auto bytes : request.payload)
-      message.frames.push_back(wire::ZmqFrame::copy_of(bytes));
+    for (const auto bytes : request.payload) message.frames.push_back(wire::copied_frame(bytes));
   } else {
     for (std::size_t i = first; i < request.payload.size(); ++i) {
       // A push's frames are borrowed: the bytes outlive the client and do not change before the
       // answer, which shows that the push has arrived.
-      message.frames.push_back(wire::ZmqFrame::borrow(request.payload[i], {}));
+      message.frames.push_back(wire::borrowed_frame(request.payload[i], {}));
     }
   }
   socket_->send(std::move(message));
@@ -295,7 +294,7 @@ void ShardLink::on_values(const wire::ValuesT& header, const wire::Envelope& env
       options_.declaration.buckets[static_cast<std::size_t>(header.bucket)];
   const std::int64_t bytes = value_bytes(header.bucket, options_.declaration);
   if (!header.in_segment) {
-    if (envelope.frames.size() != 2 || !std::cmp_equal(envelope.frames[1].bytes().size(), bytes)) {
+    if (envelope.frames.size() != 2 || !std::cmp_equal(envelope.frames[1].size(), bytes)) {
       return state_.fail(
           fmt::format("{} sent values of bucket {} of a wrong "
                       "length; start all tasks with the same "
@@ -304,9 +303,9 @@ void ShardLink::on_values(const wire::ValuesT& header, const wire::Envelope& env
     }
     float* const values = options_.values.data() + place.begin();
     if (options_.declaration.bf16_values) {
-      sums_.from_bf16(values, envelope.frames[1].bytes().data(), size_of(place));
+      sums_.from_bf16(values, envelope.frames[1].data(), size_of(place));
     } else {
-      std::memcpy(values, envelope.frames[1].bytes().data(), static_cast<std::size_t>(bytes));
+      std::memcpy(values, envelope.frames[1].data(), static_cast<std::size_t>(bytes));
     }
   }
   if (push != nullptr) answered_[header.bucket] = header.sequence;
@@ -338,8 +337,9 @@ void ShardLink::on_copy_answer(ShardRequest::Kind kind, int bucket,
   const std::vector<std::span<std::byte>>& answer = open->request.answer;
   const bool is_state = kind == ShardRequest::Kind::kReadSnapshot && bucket < 0;
   if (is_state) {
-    const std::span<const std::byte> bytes =
-        envelope.frames.size() > 1 ? envelope.frames[1].bytes() : std::span<const std::byte>();
+    const std::span<const std::byte> bytes = envelope.frames.size() > 1
+                                                 ? wire::bytes_in(envelope.frames[1])
+                                                 : std::span<const std::byte>();
     const std::lock_guard lock(state_.mutex);
     state_.statistics.resize(bytes.size() / sizeof(float));
     // A model without running statistics has no bytes to copy, and the frame no address.
@@ -350,8 +350,7 @@ void ShardLink::on_copy_answer(ShardRequest::Kind kind, int bucket,
     std::unique_lock lock(state_.mutex);
     if (state_.failure) return;
     for (std::size_t i = 0; i < answer.size(); ++i) {
-      if (i + 1 >= envelope.frames.size() ||
-          envelope.frames[i + 1].bytes().size() != answer[i].size()) {
+      if (i + 1 >= envelope.frames.size() || envelope.frames[i + 1].size() != answer[i].size()) {
         lock.unlock();
         return state_.fail(
             fmt::format("{} sent a copy of bucket {} of a wrong "
@@ -359,7 +358,7 @@ void ShardLink::on_copy_answer(ShardRequest::Kind kind, int bucket,
                         "program",
                         name(), bucket));
       }
-      std::memcpy(answer[i].data(), envelope.frames[i + 1].bytes().data(), answer[i].size());
+      std::memcpy(answer[i].data(), envelope.frames[i + 1].data(), answer[i].size());
     }
   }
   {

@@ -122,7 +122,7 @@ void RequestService::push(WorkerSession& session, wire::Envelope& envelope,
   if (envelope.frames.size() != frames) {
     return drop(unfit("frames", envelope.frames.size(), frames));
   }
-  const std::size_t last_bytes = envelope.frames.back().bytes().size();
+  const std::size_t last_bytes = envelope.frames.back().size();
   if (header.has_state && last_bytes != state_bytes()) {
     return drop(unfit("bytes of running statistics", last_bytes, state_bytes()));
   }
@@ -145,7 +145,7 @@ void RequestService::push(WorkerSession& session, wire::Envelope& envelope,
     request.gradient.bytes = std::as_bytes(
         session.segment->gradients.f32().subspan(static_cast<std::size_t>(range.begin), count));
   } else {
-    request.gradient.bytes = open.frames[1].bytes();
+    request.gradient.bytes = wire::bytes_in(open.frames[1]);
   }
   if (!is_well_formed(request.gradient)) {
     const std::size_t size = request.gradient.bytes.size();
@@ -215,7 +215,7 @@ void RequestService::write(WorkerSession& session, const wire::Envelope& envelop
   }
   std::vector<std::span<const std::byte>> frames;
   for (std::size_t i = 1; i < envelope.frames.size(); ++i) {
-    frames.push_back(envelope.frames[i].bytes());
+    frames.push_back(wire::bytes_in(envelope.frames[i]));
     if (frames.back().size() != bytes) {
       return sessions_.drop(session, "write", header.bucket,
                             unfit("bytes", frames.back().size(), bytes));
@@ -232,8 +232,9 @@ void RequestService::write(WorkerSession& session, const wire::Envelope& envelop
 void RequestService::write_state(WorkerSession& session, const wire::Envelope& envelope,
                                  const wire::WriteT& header) {
   const std::size_t expected = header.samples == 0 ? 0 : state_bytes();
-  const std::span<const std::byte> bytes =
-      envelope.frames.size() == 2 ? envelope.frames[1].bytes() : std::span<const std::byte>();
+  const std::span<const std::byte> bytes = envelope.frames.size() == 2
+                                               ? wire::bytes_in(envelope.frames[1])
+                                               : std::span<const std::byte>();
   if (envelope.frames.size() != 2 || bytes.size() != expected) {
     return sessions_.drop(session, "write", -1,
                           unfit("bytes of running statistics", bytes.size(), expected));
@@ -363,7 +364,7 @@ void RequestService::on_processed(const ShardEvent& event, ServedRequest& open) 
 void RequestService::add_statistics(const ServedRequest& open) {
   if (sessions_.find(open.worker, open.incarnation) == nullptr) return;
   std::vector<float> values;
-  if (open.push.has_state) values = floats_of(open.frames.back().bytes());
+  if (open.push.has_state) values = floats_of(wire::bytes_in(open.frames.back()));
   snapshots_.statistics().add(open.worker, open.push.sequence, open.push.samples,
                               std::move(values));
 }
@@ -418,7 +419,7 @@ void RequestService::on_answered(const ShardEvent& event, ServedRequest& open) {
   wire::Envelope message = envelope(session->peer, make_message(std::move(values)));
   if (in_frame) {
     const std::span<const std::byte> bytes = open.answer.bytes();
-    message.frames.push_back(wire::ZmqFrame::borrow(
+    message.frames.push_back(wire::borrowed_frame(
         bytes, [buffers = buffers_, buffer = std::move(open.answer)]() mutable {
           buffers->give_back(std::move(buffer));
         }));

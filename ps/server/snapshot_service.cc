@@ -39,8 +39,8 @@ std::optional<wire::Envelope> SnapshotService::read(WorkerSession& session,
   // its frame is sent.
   const auto add = [&](std::span<const std::byte> bytes) {
     message.frames.push_back(
-        is_live ? wire::ZmqFrame::copy_of(bytes)
-                : wire::ZmqFrame::borrow(bytes, [kept = published_]() mutable { kept.reset(); }));
+        is_live ? wire::copied_frame(bytes)
+                : wire::borrowed_frame(bytes, [kept = published_]() mutable { kept.reset(); }));
   };
   if (header.state) {
     add(std::as_bytes(

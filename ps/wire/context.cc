@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 #include <malloc.h>
-#include <zmq.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <utility>
@@ -50,91 +48,60 @@ void give_back(void* /*bytes*/, void* hint) {
 
 }  // namespace
 
-void ContextTraits::close(Type context) noexcept {
-  while (zmq_ctx_term(context) != 0 && errno == EINTR) {
-  }
-}
-
-void SocketTraits::close(Type socket) noexcept { zmq_close(socket); }
-
-void check_zmq(int result, const std::string& call) {
-  if (result >= 0) return;
-  const int error = errno;
-  throw FileError(fmt::format("{}: {}{}", call, zmq_strerror(error), open_files_advice(error)));
-}
-
-void set_option(const SocketHandle& socket, int option, int value) {
-  check_zmq(zmq_setsockopt(socket.get(), option, &value, sizeof value),
-            fmt::format("zmq_setsockopt {}", option));
-}
-
-Context::Context(int io_threads) : context_(zmq_ctx_new()) {
-  if (!context_) check_zmq(-1, "zmq_ctx_new");
+Context::Context(int io_threads)
+    : context_(zmq_call("zmq_ctx_new", [] { return zmq::context_t(); })) {
   keep_freed_memory();
-  check_zmq(zmq_ctx_set(context_.get(), ZMQ_IO_THREADS, io_threads), "zmq_ctx_set");
-  // By default a context has at most 1,023 sockets; a worker of 340 shards needs more. Every socket
-  // takes at least one descriptor.
-  const std::int64_t most = zmq_ctx_get(context_.get(), ZMQ_SOCKET_LIMIT);
-  check_zmq(zmq_ctx_set(context_.get(), ZMQ_MAX_SOCKETS,
-                        static_cast<int>(std::min(most, open_file_limit()))),
-            "zmq_ctx_set ZMQ_MAX_SOCKETS");
+  zmq_call("zmq_ctx_set", [&] {
+    context_.set(zmq::ctxopt::io_threads, io_threads);
+    // By default a context has at most 1,023 sockets; a worker of 340 shards needs more. Every
+    // socket takes at least one descriptor.
+    const std::int64_t most = context_.get(zmq::ctxopt::socket_limit);
+    context_.set(zmq::ctxopt::max_sockets, static_cast<int>(std::min(most, open_file_limit())));
+  });
   // ZeroMQ ends the process where it cannot start a thread. The first socket starts its I/O threads
   // and two more.
   require_threads(io_threads + 2, kBufferBytes, "ZeroMQ");
-  const SocketHandle first(zmq_socket(context_.get(), ZMQ_PAIR));
-  if (!first) check_zmq(-1, "zmq_socket");
+  make_socket(zmq::socket_type::pair);
 }
 
-SocketHandle Context::make_socket(int type) {
-  SocketHandle socket(zmq_socket(context_.get(), type));
-  if (!socket) check_zmq(-1, "zmq_socket");
-  set_option(socket, ZMQ_LINGER, kLingerMs);
-  set_option(socket, ZMQ_SNDHWM, kBufferedMessages);
-  set_option(socket, ZMQ_RCVHWM, kBufferedMessages);
-  return socket;
+zmq::socket_t Context::make_socket(zmq::socket_type type) {
+  return zmq_call("zmq_socket", [&] {
+    zmq::socket_t socket(context_, type);
+    socket.set(zmq::sockopt::linger, kLingerMs);
+    socket.set(zmq::sockopt::sndhwm, kBufferedMessages);
+    socket.set(zmq::sockopt::rcvhwm, kBufferedMessages);
+    return socket;
+  });
 }
 
 int io_threads_for(int cpus) noexcept { return std::clamp(cpus / 2, 1, kMostIoThreads); }
 
 std::string Context::unused_name() { return fmt::format("inproc://{}", names_.fetch_add(1)); }
 
-ZmqFrame::ZmqFrame() : content_(new zmq_msg_t) { zmq_msg_init(content_.get()); }
-ZmqFrame::ZmqFrame(ZmqFrame&& other) noexcept = default;
-ZmqFrame& ZmqFrame::operator=(ZmqFrame&& other) noexcept = default;
-ZmqFrame::~ZmqFrame() = default;
-
-// A ZeroMQ message that was sent is empty, and closing it does nothing.
-void ZmqFrame::Close::operator()(zmq_msg_t* message) const noexcept {
-  zmq_msg_close(message);
-  delete message;
+zmq::message_t copied_frame(std::span<const std::byte> bytes) {
+  return zmq_call("zmq_msg_init_size", [&] { return zmq::message_t(bytes.data(), bytes.size()); });
 }
 
-ZmqFrame ZmqFrame::copy_of(std::span<const std::byte> bytes) {
-  ZmqFrame frame;
-  if (zmq_msg_init_size(&frame.content(), bytes.size()) != 0) throw std::bad_alloc();
-  if (!bytes.empty()) std::memcpy(zmq_msg_data(&frame.content()), bytes.data(), bytes.size());
-  return frame;
-}
-
-ZmqFrame ZmqFrame::borrow(std::span<const std::byte> bytes, std::function<void()> release) {
-  ZmqFrame frame;
+zmq::message_t borrowed_frame(std::span<const std::byte> bytes, std::function<void()> release) {
   auto borrowed = std::make_unique<BorrowedBytes>();
   borrowed->release = std::move(release);
   borrowed->is_written.store(true, std::memory_order_release);
-  // ZeroMQ's interface takes mutable bytes of a frame but does not write to them.
-  auto* data = const_cast<std::byte*>(bytes.data());
-  if (zmq_msg_init_data(&frame.content(), data, bytes.size(), give_back, borrowed.get()) != 0) {
-    zmq_msg_init(&frame.content());
-    throw std::bad_alloc();
-  }
-  (void)borrowed.release();  // give_back() owns the bytes now
-  return frame;
+  return zmq_call("zmq_msg_init_data", [&] {
+    // ZeroMQ's interface takes mutable bytes of a frame but does not write to them.
+    zmq::message_t frame(const_cast<std::byte*>(bytes.data()), bytes.size(), give_back,
+                         borrowed.get());
+    (void)borrowed.release();  // give_back() owns the bytes now
+    return frame;
+  });
 }
 
-std::span<const std::byte> ZmqFrame::bytes() const noexcept {
-  if (!content_) return {};
-  return {static_cast<const std::byte*>(zmq_msg_data(content_.get())),
-          zmq_msg_size(content_.get())};
+std::span<const std::byte> bytes_in(const zmq::message_t& frame) noexcept {
+  return {frame.data<std::byte>(), frame.size()};
+}
+
+void throw_error_of(std::string_view call, const zmq::error_t& error) {
+  if (error.num() == ENOMEM) throw std::bad_alloc();
+  throw FileError(fmt::format("{}: {}{}", call, error.what(), open_files_advice(error.num())));
 }
 
 }  // namespace syncopate::ps::wire

@@ -4,7 +4,7 @@ namespace syncopate::ps::wire {
 
 Envelope envelope(std::string peer, const MessageT& message) {
   Envelope made{std::move(peer), {}};
-  made.frames.push_back(ZmqFrame::copy_of(encode(message)));
+  made.frames.push_back(copied_frame(encode(message)));
   made.is_greeting = is_greeting(message);
   return made;
 }

@@ -12,9 +12,9 @@ namespace syncopate::ps::wire {
 
 // A whole message, as frames with the peer's routing id.
 struct Envelope {
-  std::string peer;              // ROUTER: routing id of the sender or the receiver; DEALER: unused
-  std::vector<ZmqFrame> frames;  // frames[0] is the header
-  bool is_greeting = false;      // sent with a seal if the socket has a nonce
+  std::string peer;  // ROUTER: routing id of the sender or the receiver; DEALER: unused
+  std::vector<zmq::message_t> frames;  // frames[0] is the header
+  bool is_greeting = false;            // sent with a seal if the socket has a nonce
 };
 Envelope envelope(std::string peer, const MessageT& message);  // with the header frame only
 // Returns whether the message opens a connection: a Hello or a DataHello.

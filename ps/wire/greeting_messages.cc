@@ -16,11 +16,6 @@ namespace {
 std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 std::vector<std::uint8_t> bytes_of(std::string_view text) { return {text.begin(), text.end()}; }
 
-std::string_view text_in(const ZmqFrame& frame) {
-  const auto bytes = frame.bytes();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 }  // namespace
 
 GreetingStep GreetingAnswers::take(Received& message, int connection) {
@@ -37,16 +32,16 @@ GreetingStep GreetingAnswers::take(Received& message, int connection) {
   if (!is_greeting(message.header)) return {};
   message.is_of_job = false;
   if (message.frames.size() < 2) return {};
-  const ZmqFrame seal = std::move(message.frames.back());
+  const zmq::message_t seal = std::move(message.frames.back());
   message.frames.pop_back();
   const auto listener = listeners_.find({connection, message.peer});
   if (listener == listeners_.end()) return {};
   const std::optional<std::string> proof =
-      listener->second.check(text_in(message.frames.front()), text_in(seal));
+      listener->second.check(message.frames.front().to_string_view(), seal.to_string_view());
   if (!proof) return {};
   message.is_of_job = true;
   GreetingProofT answer;
-  answer.answers = bytes_of(text_in(seal).substr(0, kChallengeBytes));
+  answer.answers = bytes_of(seal.to_string_view().substr(0, kChallengeBytes));
   answer.proof = bytes_of(*proof);
   return {.answer = envelope(message.peer, make_message(std::move(answer)))};
 }
@@ -57,7 +52,7 @@ void GreetingAnswers::on_opened(int connection) {
 
 std::optional<Envelope> GreetingAnswers::refuse_other_version(const Envelope& message) {
   if (message.frames.empty()) return std::nullopt;
-  const std::optional<std::uint16_t> theirs = other_protocol(message.frames.front().bytes());
+  const std::optional<std::uint16_t> theirs = other_protocol(bytes_in(message.frames.front()));
   if (!theirs) return std::nullopt;
   RefusedT refused;
   refused.line = fmt::format(
@@ -99,8 +94,8 @@ std::optional<Envelope> GreetingCalls::seal(Envelope message) {
     return std::nullopt;
   }
   if (message.is_greeting) {
-    const std::string seal = caller_->seal(text_in(message.frames.front()));
-    message.frames.push_back(ZmqFrame::copy_of(std::as_bytes(std::span(seal))));
+    const std::string seal = caller_->seal(message.frames.front().to_string_view());
+    message.frames.push_back(copied_frame(std::as_bytes(std::span(seal))));
   }
   return message;
 }

@@ -4,11 +4,11 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <zmq.h>
 
-#include <array>
-#include <cerrno>
 #include <cstring>
+#include <iterator>
+#include <vector>
+#include <zmq_addon.hpp>
 
 #include "ps/net/socket.h"
 #include "ps/wire/zmq_socket.h"
@@ -28,30 +28,17 @@ constexpr int kRetriesPerFamily = 4;
 constexpr milliseconds kRetryReport(500);
 
 // ZeroMQ's monitor sends a frame of event (16 bits) and value (32 bits), then the endpoint.
-struct MonitorEvent {
-  std::uint16_t number = 0;
-  std::int32_t value = 0;
-};
-
-bool receive_part(void* socket, ZmqFrame& part) {
-  while (zmq_msg_recv(&part.content(), socket, ZMQ_DONTWAIT) < 0) {
-    if (errno != EINTR) return false;
-  }
-  return true;
-}
-
-std::optional<MonitorEvent> receive_event(void* socket) {
-  ZmqFrame first;
-  if (!receive_part(socket, first)) return std::nullopt;
-  MonitorEvent event;
-  const std::span<const std::byte> bytes = first.bytes();
-  if (bytes.size() == sizeof event.number + sizeof event.value) {
-    std::memcpy(&event.number, bytes.data(), sizeof event.number);
-    std::memcpy(&event.value, bytes.data() + sizeof event.number, sizeof event.value);
-  }
-  for (bool more = zmq_msg_more(&first.content()) != 0; more;) {
-    ZmqFrame rest;
-    more = receive_part(socket, rest) && zmq_msg_more(&rest.content()) != 0;
+std::optional<zmq_event_t> receive_event(zmq::socket_ref socket) {
+  std::vector<zmq::message_t> frames;
+  const auto received = zmq_call("zmq_msg_recv", [&] {
+    return zmq::recv_multipart(socket, std::back_inserter(frames), zmq::recv_flags::dontwait);
+  });
+  if (!received) return std::nullopt;
+  zmq_event_t event{};
+  const std::span<const std::byte> bytes = bytes_in(frames.front());
+  if (bytes.size() == sizeof event.event + sizeof event.value) {
+    std::memcpy(&event.event, bytes.data(), sizeof event.event);
+    std::memcpy(&event.value, bytes.data() + sizeof event.event, sizeof event.value);
   }
   return event;
 }
@@ -73,24 +60,26 @@ bool is_ipv4_address(const std::string& host) {
 
 }  // namespace
 
-LinkMonitor::LinkMonitor(Context& context, const SocketHandle& socket)
-    : watched_(socket), events_(context.make_socket(ZMQ_PAIR)) {
+LinkMonitor::LinkMonitor(Context& context, zmq::socket_ref socket)
+    : watched_(socket), events_(context.make_socket(zmq::socket_type::pair)) {
   // The monitor's queue has no limit: ZeroMQ's I/O thread would block when the queue is full.
-  set_option(events_, ZMQ_RCVHWM, 0);
+  events_.set(zmq::sockopt::rcvhwm, 0);
   const std::string name = context.unused_name();
   constexpr int kEvents = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED |
                           ZMQ_EVENT_CONNECT_RETRIED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
-  check_zmq(zmq_socket_monitor(watched_.get(), name.c_str(), kEvents), "zmq_socket_monitor");
-  check_zmq(zmq_connect(events_.get(), name.c_str()), "zmq_connect of a monitor");
+  zmq_call("zmq_socket_monitor", [&] {
+    if (zmq_socket_monitor(watched_.handle(), name.c_str(), kEvents) != 0) throw zmq::error_t();
+  });
+  zmq_call("zmq_connect of a monitor", [&] { events_.connect(name); });
 }
 
 // Ends the socket's monitor first: without its reader ZeroMQ's I/O thread would block.
-LinkMonitor::~LinkMonitor() { zmq_socket_monitor(watched_.get(), nullptr, 0); }
+LinkMonitor::~LinkMonitor() { zmq_socket_monitor(watched_.handle(), nullptr, 0); }
 
 std::optional<LinkMonitor::Change> LinkMonitor::next() {
   using enum LinkChange;
-  while (const std::optional<MonitorEvent> event = receive_event(events_.get())) {
-    switch (event->number) {
+  while (const std::optional<zmq_event_t> event = receive_event(events_)) {
+    switch (event->event) {
       case ZMQ_EVENT_CONNECTED:
       case ZMQ_EVENT_ACCEPTED:
         prefer_reno_on_this_machine(event->value);
@@ -108,26 +97,21 @@ std::optional<LinkMonitor::Change> LinkMonitor::next() {
   return std::nullopt;
 }
 
-int LinkMonitor::descriptor() const {
-  int descriptor = -1;
-  std::size_t length = sizeof descriptor;
-  check_zmq(zmq_getsockopt(events_.get(), ZMQ_FD, &descriptor, &length), "zmq_getsockopt ZMQ_FD");
-  return descriptor;
-}
+int LinkMonitor::descriptor() const { return events_.get(zmq::sockopt::fd); }
 
-Reconnector::Reconnector(const SocketHandle& socket, const Endpoint& to)
+Reconnector::Reconnector(zmq::socket_ref socket, const Endpoint& to)
     : socket_(socket),
       target_("tcp://" + to_string(to)),
       has_name_(!is_ipv4_address(to.host) && to.host.find(':') == std::string::npos),
       uses_ipv6_(to.host.find(':') != std::string::npos) {
-  set_option(socket_, ZMQ_RECONNECT_IVL, kFirstReconnectMs);
-  set_option(socket_, ZMQ_RECONNECT_IVL_MAX, kLongestReconnectMs);
+  socket_.set(zmq::sockopt::reconnect_ivl, kFirstReconnectMs);
+  socket_.set(zmq::sockopt::reconnect_ivl_max, kLongestReconnectMs);
   connect();
 }
 
 void Reconnector::connect() {
-  set_option(socket_, ZMQ_IPV6, uses_ipv6_ ? 1 : 0);
-  check_zmq(zmq_connect(socket_.get(), target_.c_str()), "zmq_connect to " + target_);
+  socket_.set(zmq::sockopt::ipv6, uses_ipv6_);
+  zmq_call("zmq_connect to " + target_, [&] { socket_.connect(target_); });
 }
 
 void Reconnector::on_link_change(LinkChange change) {
@@ -160,8 +144,11 @@ std::optional<std::chrono::nanoseconds> Reconnector::due() const {
 void Reconnector::reconnect_if_due() {
   if (!reconnect_at_ || !reconnect_at_->passed()) return;
   reconnect_at_.reset();
-  // zmq_disconnect() fails, without harm, when ZeroMQ has dropped the connection already.
-  zmq_disconnect(socket_.get(), target_.c_str());
+  try {
+    socket_.disconnect(target_);
+  } catch (const zmq::error_t&) {
+    // ZeroMQ has dropped the connection already.
+  }
   connect();
 }
 

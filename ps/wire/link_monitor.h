@@ -21,12 +21,13 @@ enum class LinkChange : std::uint8_t {
   kRetried,  // ZeroMQ will connect again by itself
 };
 
-// Reads ZeroMQ's monitor of a socket. Used by the socket's thread only; the socket must outlive the
-// monitor.
+// Reads ZeroMQ's monitor of a socket. cppzmq's monitor_t keeps to itself the socket that it reads
+// from, whose queue must have no limit and whose descriptor the caller waits for. Used by the
+// socket's thread only; the socket must outlive the monitor.
 class LinkMonitor {
  public:
   // The monitor must be made before the socket is bound or connected.
-  LinkMonitor(Context& context, const SocketHandle& socket);
+  LinkMonitor(Context& context, zmq::socket_ref socket);
   LinkMonitor(const LinkMonitor&) = delete;
   LinkMonitor& operator=(const LinkMonitor&) = delete;
   ~LinkMonitor();
@@ -42,15 +43,15 @@ class LinkMonitor {
   int descriptor() const;
 
  private:
-  const SocketHandle& watched_;
-  SocketHandle events_;
+  zmq::socket_ref watched_;
+  zmq::socket_t events_;
 };
 
 // Keeps a DEALER socket connecting. Used by the socket's thread only; the socket must outlive it.
 class Reconnector {
  public:
   // Starts to connect the DEALER in the background.
-  Reconnector(const SocketHandle& socket, const Endpoint& to);
+  Reconnector(zmq::socket_ref socket, const Endpoint& to);
 
   void on_link_change(LinkChange change);
   // Returns the time until a reconnect_if_due() is due; empty while ZeroMQ connects by itself.
@@ -61,7 +62,7 @@ class Reconnector {
  private:
   void connect();
 
-  const SocketHandle& socket_;
+  zmq::socket_ref socket_;
   const std::string target_;
   const bool has_name_;  // the host is a name, not an address
   bool uses_ipv6_;

@@ -1,7 +1,5 @@
 #include "ps/wire/send_queue.h"
 
-#include <zmq.h>
-
 #include <cerrno>
 #include <span>
 #include <utility>
@@ -11,20 +9,10 @@
 namespace syncopate::ps::wire {
 namespace {
 
-std::int64_t total_bytes(const std::vector<ZmqFrame>& frames) {
+std::int64_t total_bytes(const std::vector<zmq::message_t>& frames) {
   std::int64_t bytes = 0;
-  for (const ZmqFrame& frame : frames) bytes += static_cast<std::int64_t>(frame.bytes().size());
+  for (const zmq::message_t& frame : frames) bytes += static_cast<std::int64_t>(frame.size());
   return bytes;
-}
-
-// Sends one frame. Returns 0, or the value of errno.
-int send_frame(void* socket, ZmqFrame& frame, bool more) {
-  for (;;) {
-    if (zmq_msg_send(&frame.content(), socket, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0) {
-      return 0;
-    }
-    if (errno != EINTR) return errno;
-  }
 }
 
 }  // namespace
@@ -78,37 +66,45 @@ SendQueue::Outcome SendQueue::drain(const std::string& peer, Messages& messages)
   return Outcome::kSent;
 }
 
-SendQueue::Outcome SendQueue::send_now(const std::string& peer, std::vector<ZmqFrame>& frames) {
+SendQueue::Outcome SendQueue::send_frame(zmq::message_t& frame, bool more) {
+  const auto flags =
+      more ? zmq::send_flags::sndmore | zmq::send_flags::dontwait : zmq::send_flags::dontwait;
+  return zmq_call("zmq_msg_send", [&] {
+    try {
+      return socket_.send(frame, flags) ? Outcome::kSent : Outcome::kNotNow;
+    } catch (const zmq::error_t& error) {
+      if (error.num() != EHOSTUNREACH) throw;
+      return Outcome::kNoPeer;
+    }
+  });
+}
+
+SendQueue::Outcome SendQueue::send_now(const std::string& peer,
+                                       std::vector<zmq::message_t>& frames) {
   if (is_held_) return Outcome::kNotNow;
-  const auto outcome_of = [](int reason) {
-    if (reason == EAGAIN) return Outcome::kNotNow;
-    if (reason == EHOSTUNREACH) return Outcome::kNoPeer;
-    errno = reason;
-    check_zmq(-1, "zmq_msg_send");
-    return Outcome::kNoPeer;
-  };
   if (is_router_) {
-    ZmqFrame address = ZmqFrame::copy_of(std::as_bytes(std::span(peer)));
-    if (const int reason = send_frame(socket_.get(), address, true)) return outcome_of(reason);
+    zmq::message_t address(peer);
+    const Outcome outcome = send_frame(address, true);
+    if (outcome != Outcome::kSent) return outcome;
   }
   for (std::size_t i = 0; i < frames.size(); ++i) {
-    const int reason = send_frame(socket_.get(), frames[i], i + 1 < frames.size());
-    if (reason == 0) continue;
-    if (i == 0 && !is_router_) return outcome_of(reason);
+    const Outcome outcome = send_frame(frames[i], i + 1 < frames.size());
+    if (outcome == Outcome::kSent) continue;
+    if (i == 0 && !is_router_) return outcome;
     // The connection broke in the middle of the message. The message's remaining frames must still
     // be passed to ZeroMQ, which drops them: it would else append the next message to this one.
-    if (reason != EAGAIN) return outcome_of(reason);
+    if (outcome != Outcome::kNotNow) return outcome;
   }
   return Outcome::kSent;
 }
 
-void SendQueue::append(const std::string& peer, std::vector<ZmqFrame> frames) {
+void SendQueue::append(const std::string& peer, std::vector<zmq::message_t> frames) {
   bytes_ += total_bytes(frames);
   waiting_[peer].push_back(std::move(frames));
 }
 
 void SendQueue::drop(std::map<std::string, Messages>::iterator entry) {
-  for (const std::vector<ZmqFrame>& frames : entry->second) bytes_ -= total_bytes(frames);
+  for (const std::vector<zmq::message_t>& frames : entry->second) bytes_ -= total_bytes(frames);
   waiting_.erase(entry);
 }
 

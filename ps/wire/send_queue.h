@@ -17,7 +17,7 @@ namespace syncopate::ps::wire {
 class SendQueue {
  public:
   // `is_router`: every message on the socket begins with the routing id of its peer.
-  SendQueue(const SocketHandle& socket, bool is_router) : socket_(socket), is_router_(is_router) {}
+  SendQueue(zmq::socket_ref socket, bool is_router) : socket_(socket), is_router_(is_router) {}
 
   // Holds the queue or releases it. While the queue is held, all messages wait in it.
   void hold(bool held) noexcept { is_held_ = held; }
@@ -34,15 +34,16 @@ class SendQueue {
 
  private:
   enum class Outcome : std::uint8_t { kSent, kNotNow, kNoPeer };
-  using Messages = std::deque<std::vector<ZmqFrame>>;
+  using Messages = std::deque<std::vector<zmq::message_t>>;
 
-  Outcome send_now(const std::string& peer, std::vector<ZmqFrame>& frames);
+  Outcome send_frame(zmq::message_t& frame, bool more);
+  Outcome send_now(const std::string& peer, std::vector<zmq::message_t>& frames);
   // Sends a peer's queued messages in order until one cannot be sent. Returns the last outcome.
   Outcome drain(const std::string& peer, Messages& messages);
-  void append(const std::string& peer, std::vector<ZmqFrame> frames);
+  void append(const std::string& peer, std::vector<zmq::message_t> frames);
   void drop(std::map<std::string, Messages>::iterator entry);
 
-  const SocketHandle& socket_;
+  zmq::socket_ref socket_;
   const bool is_router_;
   bool is_held_ = false;
   std::map<std::string, Messages> waiting_;  // messages by peer; no entry is empty

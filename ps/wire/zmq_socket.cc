@@ -1,10 +1,8 @@
 #include "ps/wire/zmq_socket.h"
 
 #include <fmt/format.h>
-#include <zmq.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <deque>
 #include <set>
@@ -12,6 +10,7 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <zmq_addon.hpp>
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
@@ -31,52 +30,41 @@ constexpr milliseconds kNextTry(5);
 // Limits the log entries about messages that are not of this protocol.
 constexpr std::size_t kMostLoggedPeers = 20;
 
-bool receive_frame(const SocketHandle& socket, ZmqFrame& frame) {
-  while (zmq_msg_recv(&frame.content(), socket.get(), ZMQ_DONTWAIT) < 0) {
-    if (errno == EAGAIN) return false;
-    if (errno != EINTR) check_zmq(-1, "zmq_msg_recv");
-  }
-  return true;
-}
-
-bool has_more(ZmqFrame& frame) { return zmq_msg_more(&frame.content()) != 0; }
-
-SocketHandle make_socket(Context& context, int type, const SocketLimits& limits) {
-  SocketHandle socket = context.make_socket(type);
-  check_zmq(zmq_setsockopt(socket.get(), ZMQ_MAXMSGSIZE, &limits.longest_frame,
-                           sizeof limits.longest_frame),
-            "zmq_setsockopt ZMQ_MAXMSGSIZE");
-  return socket;
-}
-
 // Returns the descriptor of the connection that a message came over; -1 if its caller uses ZeroMQ
 // before version 3.
 int connection_of(Envelope& message) {
-  return zmq_msg_get(&message.frames.front().content(), ZMQ_SRCFD);
+  try {
+    return message.frames.front().get(ZMQ_SRCFD);
+  } catch (const zmq::error_t&) {
+    return -1;
+  }
 }
 
 // Returns the address that a received frame came from, such as "10.0.0.7".
-std::string sender_of(ZmqFrame& frame) {
-  const char* const address = zmq_msg_gets(&frame.content(), "Peer-Address");
-  if (address == nullptr) return "an unknown address";
-  constexpr std::string_view kMapped = "::ffff:";
-  const std::string_view text = address;
-  return std::string(text.starts_with(kMapped) ? text.substr(kMapped.size()) : text);
+std::string sender_of(zmq::message_t& frame) {
+  try {
+    constexpr std::string_view kMapped = "::ffff:";
+    const std::string_view address = frame.gets("Peer-Address");
+    return std::string(address.starts_with(kMapped) ? address.substr(kMapped.size()) : address);
+  } catch (const zmq::error_t&) {
+    return "an unknown address";
+  }
 }
 
 }  // namespace
 
 struct Socket::State {
-  State(Context& context, int type, const SocketLimits& with_limits)
+  State(Context& context, zmq::socket_type type, const SocketLimits& with_limits)
       : limits(with_limits),
-        is_router(type == ZMQ_ROUTER),
-        socket(make_socket(context, type, limits)),
+        is_router(type == zmq::socket_type::router),
+        socket(context.make_socket(type)),
         monitor(context, socket),
         queue(socket, is_router),
         callers(limits.callers) {
     // A DEALER starts without a connection, so its queue keeps messages until there is one. ZeroMQ
     // itself would for a moment accept messages for a connection that has ended, and lose them.
     queue.hold(!is_router);
+    socket.set(zmq::sockopt::maxmsgsize, limits.longest_frame);
     if (is_router && limits.nonce) answers.emplace(*limits.nonce);
   }
 
@@ -89,7 +77,7 @@ struct Socket::State {
   bool is_readable() const;
   // Sets the timer for lost edges of ZMQ_FD. Called by each function that may consume an edge.
   void set_timer();
-  // Receives a whole message; frames of a message beyond `most_frames` + 1 are dropped.
+  // Receives a whole message.
   std::optional<Envelope> next_message();
   // Decodes the header of a received message. Returns nothing, and sets `problem` to the reason,
   // for a message that is dropped.
@@ -113,7 +101,7 @@ struct Socket::State {
 
   const SocketLimits limits;
   const bool is_router;
-  SocketHandle socket;
+  zmq::socket_t socket;
   LinkMonitor monitor;
   SendQueue queue;
   WakeTimer timer;
@@ -196,11 +184,9 @@ void Socket::State::process_link_changes() {
 }
 
 bool Socket::State::is_readable() const {
-  int events_set = 0;
-  std::size_t length = sizeof events_set;
-  check_zmq(zmq_getsockopt(socket.get(), ZMQ_EVENTS, &events_set, &length),
-            "zmq_getsockopt ZMQ_EVENTS");
-  return (events_set & ZMQ_POLLIN) != 0;
+  const int set =
+      zmq_call("zmq_getsockopt ZMQ_EVENTS", [&] { return socket.get(zmq::sockopt::events); });
+  return (set & ZMQ_POLLIN) != 0;
 }
 
 void Socket::State::set_timer() {
@@ -218,23 +204,15 @@ void Socket::State::set_timer() {
 
 std::optional<Envelope> Socket::State::next_message() {
   Envelope message;
-  ZmqFrame frame;
-  if (!receive_frame(socket, frame)) return std::nullopt;
-  bool more = true;
+  // Interrupted between two frames, the next call goes on with the second.
+  const auto received = zmq_call("zmq_msg_recv", [&] {
+    return zmq::recv_multipart(socket, std::back_inserter(message.frames),
+                               zmq::recv_flags::dontwait);
+  });
+  if (!received) return std::nullopt;
   if (is_router) {
-    const auto id = frame.bytes();
-    message.peer.assign(reinterpret_cast<const char*>(id.data()), id.size());
-    more = has_more(frame);
-    if (more) receive_frame(socket, frame);
-  }
-  while (more) {
-    more = has_more(frame);
-    // Keeps one frame beyond the limit: header_of() recognises a message of too many frames by it.
-    if (std::cmp_less_equal(message.frames.size(), limits.most_frames)) {
-      message.frames.push_back(std::move(frame));
-      frame = ZmqFrame();
-    }
-    if (more) receive_frame(socket, frame);
+    message.peer = message.frames.front().to_string();
+    message.frames.erase(message.frames.begin());
   }
   return message;
 }
@@ -249,7 +227,7 @@ std::optional<MessageT> Socket::State::header_of(const Envelope& message,
     problem = fmt::format("a message of more than {} frames", limits.most_frames);
     return std::nullopt;
   }
-  return decode(message.frames.front().bytes(), &problem);
+  return decode(bytes_in(message.frames.front()), &problem);
 }
 
 void Socket::State::log_dropped(Envelope& message, const std::string& problem) {
@@ -278,21 +256,21 @@ std::unique_ptr<Socket> Socket::listen(Context& context, const Endpoint& at,
 std::unique_ptr<Socket> Socket::listen(Context& context, FileDescriptor listening,
                                        const SocketLimits& limits) {
   Listener listener(std::move(listening));  // throws unless the descriptor listens
-  auto state = std::make_unique<State>(context, ZMQ_ROUTER, limits);
+  auto state = std::make_unique<State>(context, zmq::socket_type::router, limits);
   state->port = listener.port();
-  set_option(state->socket, ZMQ_ROUTER_MANDATORY, 1);
-  set_option(state->socket, ZMQ_USE_FD, listener.descriptor());
-  // ZeroMQ requires an address for zmq_bind() but does not use it: the socket is bound already.
-  check_zmq(zmq_bind(state->socket.get(), "tcp://127.0.0.1:*"), "zmq_bind");
+  state->socket.set(zmq::sockopt::router_mandatory, true);
+  state->socket.set(zmq::sockopt::use_fd, listener.descriptor());
+  // ZeroMQ requires an address to bind to but does not use it: the socket is bound already.
+  zmq_call("zmq_bind", [&] { state->socket.bind("tcp://127.0.0.1:*"); });
   (void)listener.release().release();  // ZeroMQ closes the descriptor
   return std::unique_ptr<Socket>(new Socket(std::move(state)));
 }
 
 std::unique_ptr<Socket> Socket::connect(Context& context, const Endpoint& to,
                                         const SocketLimits& limits) {
-  auto state = std::make_unique<State>(context, ZMQ_DEALER, limits);
+  auto state = std::make_unique<State>(context, zmq::socket_type::dealer, limits);
   // Without a connection ZeroMQ must not queue messages itself: that queue could not be cleared.
-  set_option(state->socket, ZMQ_IMMEDIATE, 1);
+  state->socket.set(zmq::sockopt::immediate, true);
   state->reconnector.emplace(state->socket, to);
   if (limits.nonce) state->calls.emplace(*limits.nonce, std::string(state->reconnector->target()));
   return std::unique_ptr<Socket>(new Socket(std::move(state)));
@@ -391,11 +369,8 @@ bool Socket::lacks_challenge() const noexcept {
 std::int64_t Socket::foreign_messages() const noexcept { return state_->foreign_messages; }
 
 std::vector<int> Socket::descriptors() const {
-  int descriptor = -1;
-  std::size_t length = sizeof descriptor;
-  check_zmq(zmq_getsockopt(state_->socket.get(), ZMQ_FD, &descriptor, &length),
-            "zmq_getsockopt ZMQ_FD");
-  return {descriptor, state_->monitor.descriptor(), state_->timer.descriptor()};
+  return {state_->socket.get(zmq::sockopt::fd), state_->monitor.descriptor(),
+          state_->timer.descriptor()};
 }
 
 int Socket::link_descriptor() const { return state_->monitor.descriptor(); }

@@ -1,73 +1,32 @@
-#include <zmq.h>
-
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
+#include <zmq.hpp>
 
 #include "bench/ps/peers/ends.h"
 #include "models/base/errors.h"
-#include "models/base/unique_handle.h"
 
 namespace syncopate::bench {
 namespace {
 
 constexpr int kZeroMqTimeoutMilliseconds = 60'000;
 
-struct ContextTraits {
-  using Type = void*;
-  static Type none() noexcept { return nullptr; }
-  static void close(Type context) noexcept { zmq_ctx_term(context); }
-};
-struct SocketTraits {
-  using Type = void*;
-  static Type none() noexcept { return nullptr; }
-  static void close(Type socket) noexcept { zmq_close(socket); }
-};
-
-void require(bool fine, const char* action) {
-  if (fine) return;
-  throw PeerError(std::string("ZeroMQ: ") + action + ": " + zmq_strerror(zmq_errno()));
-}
-
 void release_nothing(void* /*bytes*/, void* /*hint*/) {}
-
-class Message {
- public:
-  Message() { zmq_msg_init(&message_); }
-  // Makes a message that borrows the bytes, which must stay valid until ZeroMQ has sent them.
-  explicit Message(std::span<const std::byte> bytes) {
-    zmq_msg_init_data(&message_, const_cast<std::byte*>(bytes.data()), bytes.size(),
-                      release_nothing, nullptr);
-  }
-  Message(const Message&) = delete;
-  Message& operator=(const Message&) = delete;
-  ~Message() { zmq_msg_close(&message_); }
-
-  zmq_msg_t* get() noexcept { return &message_; }
-  std::span<const std::byte> bytes() {
-    return {static_cast<const std::byte*>(zmq_msg_data(&message_)), zmq_msg_size(&message_)};
-  }
-
- private:
-  zmq_msg_t message_{};
-};
 
 class ZeroMqEnd final : public ExchangeEnd {
  public:
   ZeroMqEnd(RankGroup& group, bool copies_out)
       : is_worker_(group.rank() == 0),
         copies_out_(copies_out && is_worker_),
-        context_(zmq_ctx_new()) {
-    socket_.reset(zmq_socket(context_.get(), is_worker_ ? ZMQ_DEALER : ZMQ_ROUTER));
-    require(static_cast<bool>(socket_), "make a socket");
-    set(ZMQ_SNDHWM, 0);  // no limit: everything sent in an exchange is queued
-    set(ZMQ_RCVHWM, 0);
-    set(ZMQ_LINGER, 0);
-    set(ZMQ_RCVTIMEO, kZeroMqTimeoutMilliseconds);
-    set(ZMQ_SNDTIMEO, kZeroMqTimeoutMilliseconds);
+        socket_(context_, is_worker_ ? zmq::socket_type::dealer : zmq::socket_type::router) {
+    socket_.set(zmq::sockopt::sndhwm, 0);  // no limit: everything sent in an exchange is queued
+    socket_.set(zmq::sockopt::rcvhwm, 0);
+    socket_.set(zmq::sockopt::linger, 0);
+    socket_.set(zmq::sockopt::rcvtimeo, kZeroMqTimeoutMilliseconds);
+    socket_.set(zmq::sockopt::sndtimeo, kZeroMqTimeoutMilliseconds);
     meet(group);
   }
 
@@ -81,13 +40,13 @@ class ZeroMqEnd final : public ExchangeEnd {
       send(chunk_of(outgoing, at));
     }
     for (std::size_t at = 0; at < outgoing.size(); at += chunk_bytes_) {
-      Message worker;
-      Message chunk;
+      zmq::message_t worker;
+      zmq::message_t chunk;
       if (!is_worker_) receive(worker);
       receive(chunk);
-      hand_on(at, chunk.bytes(), take);
+      hand_on(at, {chunk.data<std::byte>(), chunk.size()}, take);
       if (is_worker_) continue;
-      require(zmq_msg_send(worker.get(), socket_.get(), ZMQ_SNDMORE) >= 0, "send");
+      send(std::move(worker), zmq::send_flags::sndmore);
       send(chunk_of(outgoing, at));
     }
   }
@@ -97,38 +56,32 @@ class ZeroMqEnd final : public ExchangeEnd {
     return bytes.subspan(at, std::min(chunk_bytes_, bytes.size() - at));
   }
 
-  void set(int option, int value) {
-    require(zmq_setsockopt(socket_.get(), option, &value, sizeof value) == 0, "set an option");
-  }
-
   // Connects the sockets; called by both ranks. The server publishes its port in its row of the
   // group's shared memory, because only rank 0 may share a text.
   void meet(RankGroup& group) {
     const Deadline deadline =
         Deadline::after(std::chrono::milliseconds(kZeroMqTimeoutMilliseconds));
     if (!is_worker_) {
-      require(zmq_bind(socket_.get(), "tcp://127.0.0.1:*") == 0, "listen");
-      std::array<char, 64> endpoint{};
-      std::size_t length = endpoint.size();
-      require(zmq_getsockopt(socket_.get(), ZMQ_LAST_ENDPOINT, endpoint.data(), &length) == 0,
-              "look up the port");
-      const std::string text = endpoint.data();
-      group.row(group.rank())[0] = std::stod(text.substr(text.rfind(':') + 1));
+      socket_.bind("tcp://127.0.0.1:*");
+      const std::string endpoint = socket_.get(zmq::sockopt::last_endpoint);
+      group.row(group.rank())[0] = std::stod(endpoint.substr(endpoint.rfind(':') + 1));
     }
     group.barrier(deadline);
     if (is_worker_) {
-      const std::string endpoint =
-          "tcp://127.0.0.1:" + std::to_string(static_cast<int>(group.row(1)[0]));
-      require(zmq_connect(socket_.get(), endpoint.c_str()) == 0, "connect");
+      socket_.connect("tcp://127.0.0.1:" + std::to_string(static_cast<int>(group.row(1)[0])));
     }
   }
 
+  // Sends bytes without a copy: they must stay valid until ZeroMQ has sent them.
   void send(std::span<const std::byte> bytes) {
-    Message message(bytes);
-    require(zmq_msg_send(message.get(), socket_.get(), 0) >= 0, "send");
+    send({const_cast<std::byte*>(bytes.data()), bytes.size(), release_nothing},
+         zmq::send_flags::none);
   }
-  void receive(Message& message) {
-    require(zmq_msg_recv(message.get(), socket_.get(), 0) >= 0, "receive");
+  void send(zmq::message_t frame, zmq::send_flags flags) {
+    if (!socket_.send(frame, flags)) throw PeerError("ZeroMQ: nothing was sent for a minute");
+  }
+  void receive(zmq::message_t& frame) {
+    if (!socket_.recv(frame)) throw PeerError("ZeroMQ: nothing came for a minute");
   }
 
   void hand_on(std::size_t at, std::span<const std::byte> chunk, const Take& take) {
@@ -144,8 +97,8 @@ class ZeroMqEnd final : public ExchangeEnd {
   bool copies_out_;
   std::size_t chunk_bytes_ = 0;
   std::vector<std::byte> block_;
-  UniqueHandle<ContextTraits> context_;
-  UniqueHandle<SocketTraits> socket_;  // declared after its context, so that it is closed first
+  zmq::context_t context_;
+  zmq::socket_t socket_;  // declared after its context, so that it is closed first
 };
 
 }  // namespace

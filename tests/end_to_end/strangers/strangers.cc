@@ -311,7 +311,7 @@ void Strangers::send_forged(std::uint16_t port) {
     for (const ForgedMessage& forged : forged_messages(token)) {
       for (int i = 0; i < kRepeats; ++i) {
         wire::Envelope sent = wire::envelope("", forged.message);
-        sent.frames.push_back(wire::ZmqFrame::copy_of(std::vector<std::byte>(4000)));
+        sent.frames.push_back(wire::copied_frame(std::vector<std::byte>(4000)));
         if (socket->send(std::move(sent))) ++attempts_[i == 0 ? forged.kind : "repeated message"];
       }
     }

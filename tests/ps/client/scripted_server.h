@@ -31,7 +31,7 @@ class ScriptedServer {
     for (;;) {
       const wire::Envelope message = wire::await_message(socket, others_of(socket));
       if (message.frames.empty()) return {};
-      const auto header = wire::decode(message.frames.front().bytes());
+      const auto header = wire::decode(wire::bytes_in(message.frames.front()));
       if (header->body.type != wire::BodyUnionTraits<BodyT>::enum_value) continue;
       peer_of(socket) = message.peer;
       session_ = header->session;
@@ -43,7 +43,7 @@ class ScriptedServer {
   void send(wire::Socket& socket, BodyT body, const std::vector<float>& behind = {}) {
     wire::Envelope message = wire::envelope(peer_of(socket), wire::make_message(std::move(body)));
     if (!behind.empty()) {
-      message.frames.push_back(wire::ZmqFrame::copy_of(std::as_bytes(std::span(behind))));
+      message.frames.push_back(wire::copied_frame(std::as_bytes(std::span(behind))));
     }
     socket.send(std::move(message));
   }

@@ -29,7 +29,7 @@ class WorkerConnection {
     header.session = session;
     wire::Envelope message = envelope("", header);
     if (!frame.empty()) {
-      message.frames.push_back(wire::ZmqFrame::copy_of(std::as_bytes(std::span(frame))));
+      message.frames.push_back(wire::copied_frame(std::as_bytes(std::span(frame))));
     }
     socket_->send(std::move(message));
   }
@@ -38,7 +38,7 @@ class WorkerConnection {
   BodyT receive(std::size_t frames = 0) {
     const wire::Envelope message = wire::await_message(*socket_, {});
     if (message.frames.empty()) return {};
-    auto decoded = wire::decode(message.frames.front().bytes());
+    auto decoded = wire::decode(wire::bytes_in(message.frames.front()));
     const auto* const body = decoded->body.type == wire::BodyUnionTraits<BodyT>::enum_value
                                  ? static_cast<const BodyT*>(decoded->body.value)
                                  : nullptr;

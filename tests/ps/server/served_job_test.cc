@@ -97,7 +97,7 @@ class RawTask {
   wire::Socket* socket() { return socket_.get(); }
 
   static wire::Body kind_of(const wire::Envelope& message) {
-    const auto header = wire::decode(message.frames.front().bytes());
+    const auto header = wire::decode(wire::bytes_in(message.frames.front()));
     return header ? header->body.type : wire::Body::NONE;
   }
 
@@ -326,7 +326,7 @@ TEST(AServedJob, RefusesASecondServer0) {
   hello.server = std::make_unique<wire::ServerAddressT>();
   socket->send(wire::envelope("", wire::make_message(std::move(hello))));
   const wire::Envelope answer = wire::await_message(*socket, {});
-  const auto header = wire::decode(answer.frames.at(0).bytes());
+  const auto header = wire::decode(wire::bytes_in(answer.frames.at(0)));
   ASSERT_TRUE(header && header->body.AsRefused() != nullptr);
   EXPECT_EQ(header->body.AsRefused()->line.find("another process"), 0U);
 }

@@ -18,7 +18,7 @@ using std::chrono::seconds;
 
 wire::Body kind_of(const wire::Envelope& message) {
   if (message.frames.empty()) return wire::Body::NONE;
-  const auto header = wire::decode(message.frames.front().bytes());
+  const auto header = wire::decode(wire::bytes_in(message.frames.front()));
   return header ? header->body.type : wire::Body::NONE;
 }
 

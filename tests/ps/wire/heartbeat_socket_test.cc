@@ -196,7 +196,7 @@ TEST_F(ATask, SendsNoHeartbeatOverANewConnectionBeforeItsOwner) {
   task.watch("", kNoTimeout, "");
   const Envelope first = await_message(*server, {});
   ASSERT_FALSE(first.frames.empty());
-  EXPECT_EQ(decode(first.frames.front().bytes())->body.type, Body::Hello);
+  EXPECT_EQ(decode(bytes_in(first.frames.front()))->body.type, Body::Hello);
 }
 
 // A listening task that does something else, and sends no heartbeats for as long.

@@ -51,13 +51,13 @@ Envelope numbered(std::string peer, std::int64_t number,
   HeartbeatT heartbeat;
   heartbeat.step = number;
   Envelope message = envelope(std::move(peer), make_message(std::move(heartbeat)));
-  for (const auto& frame : bytes) message.frames.push_back(ZmqFrame::copy_of(frame));
+  for (const auto& frame : bytes) message.frames.push_back(copied_frame(frame));
   return message;
 }
 
 std::int64_t number_of(const Envelope& message) {
   if (message.frames.empty()) return -1;
-  const std::optional<MessageT> header = decode(message.frames.front().bytes());
+  const std::optional<MessageT> header = decode(bytes_in(message.frames.front()));
   return header && header->body.AsHeartbeat() != nullptr ? header->body.AsHeartbeat()->step : -1;
 }
 

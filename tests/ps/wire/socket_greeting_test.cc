@@ -92,7 +92,7 @@ Received next_of(Socket& server, Socket& caller) {
 // Returns a message as a socket receives it from the peer.
 Received received(Envelope message, const std::string& peer) {
   std::string problem;
-  MessageT header = *decode(message.frames.front().bytes(), &problem);
+  MessageT header = *decode(bytes_in(message.frames.front()), &problem);
   message.peer = peer;
   return {std::move(message), std::move(header)};
 }
@@ -145,7 +145,7 @@ TEST(ASocketWithANonce, TakesNoMessageOfAServerThatDoesNotProveIt) {
   refused.line = "another job";
   server->send(envelope(hello.peer, make_message(std::move(refused))));
   const Envelope answer = await_message(*caller, {server.get()});
-  const auto header = decode(answer.frames.at(0).bytes());
+  const auto header = decode(bytes_in(answer.frames.at(0)));
   ASSERT_TRUE(header && header->body.AsRefused() != nullptr) << "the Welcome came first";
   EXPECT_EQ(header->body.AsRefused()->line, "another job");
 }

@@ -177,7 +177,7 @@ class ForgingCaller {
   }
 
   void send(const Envelope& message) {
-    const auto header = message.frames.front().bytes();
+    const auto header = bytes_in(message.frames.front());
     ASSERT_LT(header.size(), 256U);
     send_bytes(std::string("\0", 1) + static_cast<char>(header.size()) +
                std::string(reinterpret_cast<const char*>(header.data()), header.size()));
@@ -217,7 +217,7 @@ class ForgingCaller {
 };
 
 std::string header_of(const Envelope& message) {
-  const auto header = message.frames.front().bytes();
+  const auto header = bytes_in(message.frames.front());
   return {reinterpret_cast<const char*>(header.data()), header.size()};
 }
 

@@ -1,7 +1,6 @@
 #include "ps/wire/zmq_socket.h"
 
 #include <gtest/gtest.h>
-#include <zmq.h>
 
 #include <algorithm>
 #include <atomic>
@@ -35,13 +34,13 @@ TEST(Socket, ExchangesFramesOfAMegabyteInBothDirections) {
     const Envelope push = await_message(*line.server, {worker.get()});
     EXPECT_EQ(number_of(push), step);
     ASSERT_EQ(push.frames.size(), 3U);
-    EXPECT_TRUE(std::ranges::equal(push.frames[1].bytes(), gradient));
-    EXPECT_TRUE(std::ranges::equal(push.frames[2].bytes(), pattern(3)));
+    EXPECT_TRUE(std::ranges::equal(bytes_in(push.frames[1]), gradient));
+    EXPECT_TRUE(std::ranges::equal(bytes_in(push.frames[2]), pattern(3)));
     EXPECT_TRUE(line.server->send(numbered(push.peer, -step, {values})));
     const Envelope answer = await_message(*worker, {line.server.get()});
     EXPECT_EQ(number_of(answer), -step);
     ASSERT_EQ(answer.frames.size(), 2U);
-    EXPECT_TRUE(std::ranges::equal(answer.frames[1].bytes(), values));
+    EXPECT_TRUE(std::ranges::equal(bytes_in(answer.frames[1]), values));
   }
   EXPECT_EQ(line.server->foreign_messages(), 0);
 }
@@ -50,11 +49,11 @@ TEST(Socket, SendsEmptyFrames) {
   Line line;
   const auto worker = line.call();
   Envelope message = numbered("", 1, {Bytes{}});
-  message.frames.push_back(ZmqFrame::borrow({}, nullptr));
+  message.frames.push_back(borrowed_frame({}, nullptr));
   worker->send(std::move(message));
   const Envelope arrived = await_message(*line.server, {worker.get()});
   ASSERT_EQ(arrived.frames.size(), 3U);
-  EXPECT_TRUE(arrived.frames[1].bytes().empty());
+  EXPECT_TRUE(arrived.frames[1].empty());
 }
 
 TEST(BorrowedMemory, IsReleasedAfterItIsSent) {
@@ -63,11 +62,11 @@ TEST(BorrowedMemory, IsReleasedAfterItIsSent) {
   const Bytes memory = pattern(std::size_t{1} << 20);
   std::atomic<int> given_back = 0;
   Envelope message = numbered("", 1);
-  message.frames.push_back(ZmqFrame::borrow(memory, [&] { ++given_back; }));
-  EXPECT_EQ(message.frames[1].bytes().data(), memory.data());
+  message.frames.push_back(borrowed_frame(memory, [&] { ++given_back; }));
+  EXPECT_EQ(message.frames[1].data(), memory.data());
   worker->send(std::move(message));
   const Envelope arrived = await_message(*line.server, {worker.get()});
-  EXPECT_TRUE(std::ranges::equal(arrived.frames[1].bytes(), memory));
+  EXPECT_TRUE(std::ranges::equal(bytes_in(arrived.frames[1]), memory));
   // After the I/O thread has sent a message, it calls the release function: no descriptor wakes
   // poll.
   const Deadline deadline = Deadline::after(std::chrono::seconds(10));
@@ -80,11 +79,11 @@ TEST(BorrowedMemory, IsReleasedIfItIsNeverSent) {
   const Bytes memory = pattern(100);
   const auto message = [&] {
     Envelope made = numbered("w9.1.1", 1);
-    made.frames.push_back(ZmqFrame::borrow(memory, [&] { ++given_back; }));
+    made.frames.push_back(borrowed_frame(memory, [&] { ++given_back; }));
     return made;
   };
   {
-    const ZmqFrame unused = ZmqFrame::borrow(memory, [&] { ++given_back; });
+    const zmq::message_t unused = borrowed_frame(memory, [&] { ++given_back; });
   }
   EXPECT_EQ(given_back, 1);
   Line line;
@@ -93,7 +92,7 @@ TEST(BorrowedMemory, IsReleasedIfItIsNeverSent) {
   {
     const auto early = Socket::connect(line.context, {"127.0.0.1", 1});  // no socket listens there
     Envelope waiting = message();
-    const std::size_t header = waiting.frames[0].bytes().size();
+    const std::size_t header = waiting.frames[0].size();
     EXPECT_TRUE(early->send(std::move(waiting)));
     EXPECT_EQ(early->queued_bytes(), header + 100);
     EXPECT_EQ(given_back, 2);
@@ -110,7 +109,7 @@ TEST(SlowServer, MakesAWorkersMessagesWaitInOrder) {
   const Bytes gradient = pattern(65536);
   for (int i = 0; i < kMany; ++i) {
     Envelope message = numbered("", i);
-    message.frames.push_back(ZmqFrame::borrow(gradient, nullptr));
+    message.frames.push_back(borrowed_frame(gradient, nullptr));
     EXPECT_TRUE(worker->send(std::move(message)));
   }
   EXPECT_GT(worker->queued_bytes(), 65536);
@@ -134,7 +133,7 @@ TEST(SlowWorker, DoesNotDelayOtherWorkers) {
   const Bytes values = pattern(65536);
   for (int i = 0; i < kMany; ++i) {
     Envelope message = numbered(slow_id, i);
-    message.frames.push_back(ZmqFrame::borrow(values, nullptr));
+    message.frames.push_back(borrowed_frame(values, nullptr));
     EXPECT_TRUE(line.server->send(std::move(message)));
     if (i % 100 == 99) {
       EXPECT_TRUE(line.server->send(numbered(quick_id, i)));
@@ -167,7 +166,7 @@ TEST(WorkerThatHasLeft, LeavesNoQueuedMessages) {
   const Bytes values = pattern(65536);
   for (int i = 0; i < kMany; ++i) {
     Envelope message = numbered(id, i);
-    message.frames.push_back(ZmqFrame::borrow(values, nullptr));
+    message.frames.push_back(borrowed_frame(values, nullptr));
     line.server->send(std::move(message));
   }
   EXPECT_GT(line.server->queued_bytes(), 0);
@@ -253,8 +252,8 @@ TEST(AContext, HasAsManySocketsAsFilesMayBeOpen) {
   raise_open_file_limit();
   if (open_file_limit() < kSockets + 100) GTEST_SKIP() << "the hard limit on open files is too low";
   Context context;
-  std::vector<SocketHandle> sockets;
-  for (int i = 0; i < kSockets; ++i) sockets.push_back(context.make_socket(ZMQ_PAIR));
+  std::vector<zmq::socket_t> sockets;
+  for (int i = 0; i < kSockets; ++i) sockets.push_back(context.make_socket(zmq::socket_type::pair));
   EXPECT_EQ(sockets.size(), std::size_t{kSockets});
 }
 

@@ -105,7 +105,7 @@ TEST(MessageWithoutAValidHeader, IsCountedAndSkipped) {
   Line line;
   const auto worker = line.call();
   Envelope foreign;
-  foreign.frames.push_back(ZmqFrame::copy_of(std::as_bytes(std::span("no header"sv))));
+  foreign.frames.push_back(copied_frame(std::as_bytes(std::span("no header"sv))));
   EXPECT_TRUE(worker->send(std::move(foreign)));
   Envelope empty;
   empty.frames.emplace_back();
