@@ -2,7 +2,6 @@
 // the package tools record their arguments, so nothing is installed and no network is needed.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,6 +10,9 @@
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate::architecture {
 namespace {
@@ -33,9 +35,6 @@ std::string read_file(const fs::path& path) {
 class Quickstart : public testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "syncopate-quickstart-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
     fs::create_directory(folder_ / "bin");
     for (const char* tool : {"bash", "awk", "dirname", "cat"}) {
       fs::create_symlink(fs::path("/usr/bin") / tool, folder_ / "bin" / tool);
@@ -46,7 +45,6 @@ class Quickstart : public testing::Test {
     stand_in("dpkg", "exit 0");
     stand_in("dpkg-query", "exit 1");  // reports that no package is installed
   }
-  void TearDown() override { fs::remove_all(folder_); }
 
   void stand_in(const std::string& tool, const std::string& script) const {
     const fs::path path = folder_ / "bin" / tool;
@@ -64,7 +62,7 @@ class Quickstart : public testing::Test {
             read_file(folder_ / "log")};
   }
 
-  fs::path folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(Quickstart, RefusesAnUnknownWordWithOneLine) {
@@ -78,16 +76,13 @@ TEST_F(Quickstart, RefusesAnUnknownWordWithOneLine) {
 TEST_F(Quickstart, NamesWhatItWillInstallAndInstallsIt) {
   const Outcome outcome = run("packages");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_NE(outcome.output.find("about to install"), std::string::npos);
-  EXPECT_NE(outcome.output.find("libdnnl-dev"), std::string::npos);
+  EXPECT_TRUE(contains(outcome.output, "about to install", "libdnnl-dev"));
   // Without these two the program would lack convert, --tensorboard and the TFRecord data sets.
-  EXPECT_NE(outcome.output.find(" libprotobuf-dev "), std::string::npos) << outcome.output;
-  EXPECT_NE(outcome.output.find(" protobuf-compiler "), std::string::npos) << outcome.output;
+  EXPECT_TRUE(contains(outcome.output, " libprotobuf-dev ", " protobuf-compiler "));
   EXPECT_EQ(outcome.commands.find("DEBIAN_FRONTEND=noninteractive apt-get update"), 0U)
       << outcome.commands;
-  EXPECT_NE(outcome.commands.find("apt-get install --yes --no-install-recommends g++ cmake"),
-            std::string::npos)
-      << outcome.commands;
+  EXPECT_TRUE(
+      contains(outcome.commands, "apt-get install --yes --no-install-recommends g++ cmake"));
 }
 
 TEST_F(Quickstart, HasNothingToDoTheSecondTime) {
@@ -118,13 +113,13 @@ TEST_F(Quickstart, PrintsTheTimeThatItTookAtTheEnd) {
   const Outcome outcome = run("test");
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_TRUE(outcome.output.ends_with(" s\n")) << outcome.output;
-  EXPECT_NE(outcome.output.find("\nquickstart: took 0 min "), std::string::npos) << outcome.output;
+  EXPECT_TRUE(contains(outcome.output, "\nquickstart: took 0 min "));
 }
 
 TEST_F(Quickstart, InstallsAgainWhatIsTooOld) {
   stand_in("dpkg-query", "echo installed 1:0.9-1");
   stand_in("dpkg", "exit 1");
-  EXPECT_NE(run("packages").commands.find("apt-get install"), std::string::npos);
+  EXPECT_TRUE(contains(run("packages").commands, "apt-get install"));
 }
 
 TEST_F(Quickstart, UsesSudoWhenItIsNotRoot) {
@@ -132,18 +127,15 @@ TEST_F(Quickstart, UsesSudoWhenItIsNotRoot) {
   stand_in("sudo", "echo \"sudo $*\" >> \"$STAND_IN_LOG\"");
   const Outcome outcome = run("packages");
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-  EXPECT_NE(outcome.commands.find("sudo env DEBIAN_FRONTEND=noninteractive apt-get install"),
-            std::string::npos)
-      << outcome.commands;
+  EXPECT_TRUE(
+      contains(outcome.commands, "sudo env DEBIAN_FRONTEND=noninteractive apt-get install"));
 }
 
 TEST_F(Quickstart, PrintsTheCommandWithoutPermissionToInstall) {
   stand_in("id", "echo 1000");
   const Outcome outcome = run("packages");
   EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_NE(outcome.output.find("as root, run: apt-get update && apt-get install"),
-            std::string::npos)
-      << outcome.output;
+  EXPECT_TRUE(contains(outcome.output, "as root, run: apt-get update && apt-get install"));
   EXPECT_EQ(outcome.commands, "");
 }
 
@@ -151,9 +143,8 @@ TEST_F(Quickstart, NamesThePackagesWhereThereIsNoApt) {
   fs::remove(folder_ / "bin" / "apt-get");
   const Outcome outcome = run("packages");
   EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_NE(outcome.output.find("c++ is missing and this is not a Debian system"),
-            std::string::npos);
-  EXPECT_NE(outcome.output.find("libdnnl-dev"), std::string::npos);
+  EXPECT_TRUE(
+      contains(outcome.output, "c++ is missing and this is not a Debian system", "libdnnl-dev"));
 }
 
 TEST(Dependencies, StateVersionAgePurposeAndReason) {

@@ -11,13 +11,13 @@
 #include <ostream>
 #include <span>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "models/base/errors.h"
 #include "strategies/asynchronous_job.h"
 #include "strategies/strategy.h"
 #include "tests/strategies/small_training.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
@@ -212,12 +212,7 @@ TEST_P(Replicas, EndWhenOneOfThemFails) {
   before_push = [&](Replica&, const ps::SampleRange& lease) {
     if (lease.begin == kBatch) throw std::runtime_error("a broken wire");
   };
-  try {
-    train(*strategy);
-    FAIL() << "the exception did not reach the caller";
-  } catch (const std::runtime_error& error) {
-    EXPECT_STREQ(error.what(), "a broken wire");
-  }
+  EXPECT_EQ(message_of<std::runtime_error>([&] { train(*strategy); }), "a broken wire");
   EXPECT_THROW(asynchronous_job(*strategy, 0).next_lease(), PeerError);
   EXPECT_THROW(asynchronous_job(*strategy, 2).wait_assignment(), PeerError);
 }

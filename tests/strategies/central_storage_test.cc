@@ -1,11 +1,9 @@
 // Tests synchronous replicas that share one copy of the variables.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "strategies/strategy.h"
 #include "tests/strategies/small_training.h"

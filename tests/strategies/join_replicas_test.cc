@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
@@ -28,12 +30,7 @@ SumPlace place(const std::string& collective, const Places& replicas) {
 }
 
 std::string nccl_refusal(const Places& replicas) {
-  try {
-    (void)choose_sums("nccl", replicas);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<UsageError>([&] { (void)choose_sums("nccl", replicas); });
 }
 
 TEST(GradientsOfReplicas, AreSummedByNcclIfEachReplicaHasAGpu) {
@@ -56,7 +53,7 @@ TEST(GradientsOfReplicas, AreSummedOnTheHostIfTasksShareAGpuAndTheReasonIsGiven)
   for (const Places& replicas : {kTasksOnOneGpu, kTwoOnEachGpu}) {
     const SumChoice choice = choose_sums("auto", replicas);
     EXPECT_EQ(choice.place, SumPlace::kHost);
-    EXPECT_NE(choice.why_host.find("share a GPU (0000:1b)"), std::string::npos) << choice.why_host;
+    EXPECT_TRUE(contains(choice.why_host, "share a GPU (0000:1b)"));
   }
   // For replicas on CPUs the host is the expected place of sums, so why_host, the reason, is empty.
   EXPECT_EQ(choose_sums("auto", kOneOnACpu).why_host, "");
@@ -76,7 +73,7 @@ TEST(Nccl, IsRefusedIfReplicasShareAGpu) {
   EXPECT_EQ(nccl_refusal(kTasksOnOneGpu),
             "--collective nccl: replicas 0 and 1 share a GPU (0000:1b), which NCCL refuses; give "
             "each replica a GPU of its own, or choose --collective ring");
-  EXPECT_NE(nccl_refusal(kOneGpuForAll).find("or omit --collective"), std::string::npos);
+  EXPECT_TRUE(contains(nccl_refusal(kOneGpuForAll), "or omit --collective"));
 }
 
 TEST(Nccl, IsRefusedIfAReplicaComputesOnTheCpu) {

@@ -1,6 +1,7 @@
 #include "tests/end_to_end/support/run_program.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/inotify.h>
@@ -15,6 +16,8 @@
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+
+#include "tests/support/contains.h"
 
 namespace syncopate::test {
 namespace {
@@ -162,6 +165,28 @@ std::vector<std::string> syncopate_command(std::vector<std::string> arguments) {
 
 ProgramResult run_syncopate(std::vector<std::string> arguments, std::chrono::seconds limit) {
   return RunningProgram(syncopate_command(std::move(arguments)), limit).wait();
+}
+
+ProgramResult run_program(const std::vector<std::string>& arguments, std::chrono::seconds limit) {
+  return RunningProgram(arguments, limit).wait();
+}
+
+ProgramResult successful(ProgramResult result) {
+  if (result.exit_code == 0) return result;
+  throw std::runtime_error("the program ended with exit code " + std::to_string(result.exit_code) +
+                           ": " + result.err);
+}
+
+void expect_failure(const ProgramResult& result, int exit_code,
+                    const std::vector<std::string>& parts) {
+  EXPECT_EQ(result.exit_code, exit_code) << result.err;
+  for (const std::string& part : parts) EXPECT_TRUE(contains(result.err, part));
+}
+
+void expect_failure_in_one_line(const ProgramResult& result, int exit_code,
+                                const std::vector<std::string>& parts) {
+  expect_failure(result, exit_code, parts);
+  EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
 }
 
 std::string read_text(const std::filesystem::path& file) {

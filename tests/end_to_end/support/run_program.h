@@ -66,10 +66,23 @@ class RunningProgram {
   bool waited_ = false;
 };
 
+// Runs the program arguments[0] and waits until it ends.
+ProgramResult run_program(const std::vector<std::string>& arguments,
+                          std::chrono::seconds limit = kProgramLimit);
 // Runs `syncopate` with these arguments and waits until it ends.
 ProgramResult run_syncopate(std::vector<std::string> arguments,
                             std::chrono::seconds limit = kProgramLimit);
 std::vector<std::string> syncopate_command(std::vector<std::string> arguments);
+
+// Returns the result of a program that ended with exit code 0. Throws with its stderr if it ended
+// otherwise, which fails the test.
+ProgramResult successful(ProgramResult result);
+// Expects this exit code, and all of these parts in stderr.
+void expect_failure(const ProgramResult& result, int exit_code,
+                    const std::vector<std::string>& parts);
+// Does the same, and expects that stderr has one line.
+void expect_failure_in_one_line(const ProgramResult& result, int exit_code,
+                                const std::vector<std::string>& parts);
 
 // Returns the content of the file; "" if the file does not exist.
 std::string read_text(const std::filesystem::path& file);

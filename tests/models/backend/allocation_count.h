@@ -2,7 +2,6 @@
 // counted: oneDNN allocates 5 to 8 times in every execute, which this project cannot change.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 

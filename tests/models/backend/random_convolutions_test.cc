@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <optional>
 #include <random>
-#include <string>
-#include <vector>
 
 #include "models/base/errors.h"
 #include "models/base/isa.h"

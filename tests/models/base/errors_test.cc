@@ -4,20 +4,17 @@
 
 #include <cerrno>
 
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
+
 namespace syncopate {
 namespace {
 
 TEST(Check, DoesNotThrowForATrueCondition) { EXPECT_NO_THROW(check(true, "two and two are four")); }
 
 TEST(Check, NamesTheFileOfTheCallerAndTheInvariant) {
-  try {
-    check(false, "buckets cover the arena");
-    FAIL() << "nothing was thrown";
-  } catch (const InternalError& error) {
-    const std::string message = error.what();
-    EXPECT_NE(message.find("errors_test.cc"), std::string::npos) << message;
-    EXPECT_NE(message.find("buckets cover the arena"), std::string::npos) << message;
-  }
+  EXPECT_TRUE(contains(message_of<InternalError>([&] { check(false, "buckets cover the arena"); }),
+                       "errors_test.cc", "buckets cover the arena"));
 }
 
 TEST(DescribeErrno, NamesTheActionThePathAndTheReason) {

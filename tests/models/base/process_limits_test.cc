@@ -13,6 +13,9 @@
 #include <string>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
@@ -37,12 +40,7 @@ class LimitedAddressSpace {
 
 // Returns the message of the UsageError; "" without one.
 std::string refusal_of_threads(int count, std::size_t spare_bytes) {
-  try {
-    require_threads(count, spare_bytes, "the job");
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
+  return message_if_thrown<UsageError>([&] { require_threads(count, spare_bytes, "the job"); });
 }
 
 TEST(RequireThreads, PassesWhereTheThreadsCanStart) {
@@ -56,7 +54,7 @@ TEST(RequireThreads, NamesTheLimitAndWhatToType) {
                          "limit on address space is "),
             0U)
       << threads;
-  EXPECT_NE(threads.find("ulimit -v unlimited"), std::string::npos) << threads;
+  EXPECT_TRUE(contains(threads, "ulimit -v unlimited"));
   const std::string space = refusal_of_threads(1, std::size_t{1} << 30);
   EXPECT_EQ(space.find("the job needs 1024 MiB of address space: the limit on address space is "),
             0U)
@@ -69,12 +67,10 @@ TEST(ObtainableMemory, IsWhatTheLimitOnAddressSpaceLeaves) {
 }
 
 TEST(ObtainableMemory, CountsSwapSpace) {
-  std::string pattern = testing::TempDir() + "swapXXXXXX";
-  const std::filesystem::path root = ::mkdtemp(pattern.data());
+  const TemporaryFolder root;
   std::filesystem::create_directories(root / "proc");
   std::ofstream(root / "proc/meminfo") << "MemAvailable: 1000 kB\nSwapFree: 500 kB\n";
   EXPECT_EQ(obtainable_memory(root), 1500 * 1024);
-  std::filesystem::remove_all(root);
 }
 
 TEST(LimitedAddressSpaceDeathTest, EndsAnAbortWithALineAndTheExitCodeOfAFailure) {
@@ -108,8 +104,8 @@ TEST(MemoryAdvice, NamesTheLimitOnData) {
   const std::string of_threads = thread_advice();
   setrlimit(RLIMIT_DATA, &kept);
   const std::string expected = "the limit on data is 4096 MiB: raise it with ulimit -d unlimited";
-  EXPECT_NE(advice.find(expected), std::string::npos) << advice;
-  EXPECT_NE(of_threads.find(expected), std::string::npos) << of_threads;
+  EXPECT_TRUE(contains(advice, expected));
+  EXPECT_TRUE(contains(of_threads, expected));
 }
 
 TEST(LimitedAddressSpaceDeathTest, LeavesASmallStackOfTheMainThreadAsItIs) {
@@ -128,8 +124,7 @@ TEST(LimitedAddressSpaceDeathTest, LeavesASmallStackOfTheMainThreadAsItIs) {
 
 // The kernel counts the kills of all processes of a cgroup.
 TEST(MemoryKills, ExplainNoEndThatComesLongAfterThem) {
-  std::string pattern = testing::TempDir() + "killsXXXXXX";
-  const std::filesystem::path root = ::mkdtemp(pattern.data());
+  const TemporaryFolder root;
   std::filesystem::create_directories(root / "proc");
   const auto count = [&](int kills) {
     std::ofstream(root / "proc/vmstat") << "oom_kill " << kills << "\n";
@@ -143,7 +138,6 @@ TEST(MemoryKills, ExplainNoEndThatComesLongAfterThem) {
       << "the kernel counts a kill before the process has ended";
   kills.look();
   EXPECT_EQ(kills.reason(), "");
-  std::filesystem::remove_all(root);
 }
 
 TEST(LimitedAddressSpaceDeathTest, GivesThreadsSmallStacks) {

@@ -8,6 +8,8 @@
 #include <string>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
@@ -27,12 +29,7 @@ class AReplacingFile : public testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
   static std::string refusal(const std::filesystem::path& path) {
-    try {
-      replace(path);
-    } catch (const FileError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<FileError>([&] { replace(path); });
   }
 
   std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) /
@@ -51,16 +48,14 @@ TEST_F(AReplacingFile, HasThePermissionsOfTheUmask) {
 TEST_F(AReplacingFile, RefusesWhatIsNoFile) {
   const std::filesystem::path pipe = folder_ / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_NE(refusal(pipe).find("no regular file"), std::string::npos) << refusal(pipe);
+  EXPECT_TRUE(contains(refusal(pipe), "no regular file"));
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
-  EXPECT_NE(refusal(folder_).find("it is a folder"), std::string::npos) << refusal(folder_);
+  EXPECT_TRUE(contains(refusal(folder_), "it is a folder"));
 }
 
 TEST_F(AReplacingFile, NamesAFolderThatIsMissing) {
   const std::filesystem::path path = folder_ / "none" / "file";
-  EXPECT_NE(refusal(path).find("there is no folder " + path.parent_path().string()),
-            std::string::npos)
-      << refusal(path);
+  EXPECT_TRUE(contains(refusal(path), "there is no folder " + path.parent_path().string()));
 }
 
 TEST_F(AReplacingFile, KeepsALinkAndReplacesTheFileBehindIt) {

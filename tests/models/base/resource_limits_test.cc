@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "models/base/affinity.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate {
 namespace {
@@ -16,18 +16,15 @@ namespace {
 class SystemFiles : public testing::Test {
  protected:
   SystemFiles() {
-    std::string pattern = testing::TempDir() + "limitsXXXXXX";
-    root_ = ::mkdtemp(pattern.data());
     write("proc/meminfo", "MemTotal:  64000000 kB\nMemAvailable:   8000 kB\nCached: 1 kB\n");
   }
-  ~SystemFiles() override { std::filesystem::remove_all(root_); }
 
   void write(const std::string& file, const std::string& text) const {
     std::filesystem::create_directories((root_ / file).parent_path());
     std::ofstream(root_ / file) << text;
   }
 
-  std::filesystem::path root_;
+  const TemporaryFolder root_;
 };
 
 TEST_F(SystemFiles, WithoutCgroupsLimitTheMemoryAlone) {

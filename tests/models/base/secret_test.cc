@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/contains.h"
+
 namespace syncopate {
 namespace {
 
@@ -17,7 +19,7 @@ TEST(NameOfANonce, DoesNotContainIt) {
   EXPECT_EQ(name_of_nonce(nonce), name_of_nonce(nonce));
   EXPECT_NE(name_of_nonce(nonce), name_of_nonce(random_nonce()));
   EXPECT_EQ(name_of_nonce(nonce).size(), 16U);
-  EXPECT_EQ(nonce.find(name_of_nonce(nonce)), std::string::npos);
+  EXPECT_FALSE(contains(nonce, name_of_nonce(nonce)));
 }
 
 TEST(RandomToken, DiffersAtEachCallAndIsNever0) {

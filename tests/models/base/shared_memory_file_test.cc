@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
-#include <string>
 #include <utility>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
@@ -56,15 +56,12 @@ TEST(SharedMapping, OutlivesTheDescriptorAndAMove) {
 
 TEST(SharedMapping, ThrowsOutOfMemoryWhenTheMachineLacksTheMemory) {
   constexpr std::size_t kTooMany = std::size_t{1} << 60;
-  try {
-    const FileDescriptor file = make_shared_memory_file(kTooMany, "a test's numbers");
-    const SharedMapping mapping(file.get(), kTooMany, "a test's numbers");
-    FAIL() << "mapped an exabyte";
-  } catch (const OutOfMemoryError& error) {
-    EXPECT_NE(std::string(error.what()).find("MiB for a test's numbers are not available"),
-              std::string::npos)
-        << error.what();
-  }
+  EXPECT_TRUE(contains(message_of<OutOfMemoryError>([&] {
+                         const FileDescriptor file =
+                             make_shared_memory_file(kTooMany, "a test's numbers");
+                         const SharedMapping mapping(file.get(), kTooMany, "a test's numbers");
+                       }),
+                       "MiB for a test's numbers are not available"));
 }
 
 TEST(ReservePages, AllocatesThePagesBeforeTheyAreWritten) {

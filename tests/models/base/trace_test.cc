@@ -8,13 +8,15 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
@@ -26,19 +28,13 @@ using Clock = TraceThread::Clock;
 
 class TraceFile : public testing::Test {
  protected:
-  TraceFile() {
-    std::string pattern = testing::TempDir() + "traceXXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~TraceFile() override { std::filesystem::remove_all(folder_); }
-
   std::filesystem::path path() const { return folder_ / "t.json"; }
   std::string text() const {
     std::ifstream in(path(), std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 // A point in time from which the tests count.
@@ -190,19 +186,14 @@ TEST_F(TraceFile, KeepsAnEarlierOne) {
   { Trace first(path(), 0, "the first"); }
   const std::string before = text();
   { Trace second(path(), 0, "the second"); }
-  EXPECT_NE(text().find("the second"), std::string::npos);
+  EXPECT_TRUE(contains(text(), "the second"));
   std::ifstream old(path().string() + ".old", std::ios::binary);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(old), {}), before);
 }
 
 TEST_F(TraceFile, ThatCannotBeWrittenIsAnErrorAtTheStart) {
   const auto error_of = [](const std::string& path) -> std::string {
-    try {
-      Trace(path, 0, "task 0");
-    } catch (const FileError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<FileError>([&] { Trace(path, 0, "task 0"); });
   };
   EXPECT_EQ(error_of("/dev/full"),
             "write --trace /dev/full: No space left on device; free some space, or give another "
@@ -219,12 +210,7 @@ TEST_F(TraceFile, IsNoPipe) {
       "open --trace " + path().string() + ": it is a named pipe; give a file";
   for (const auto& open : {std::function<void()>([&] { check_trace_file(path()); }),
                            std::function<void()>([&] { Trace(path(), 0, "task 0"); })}) {
-    try {
-      open();
-      FAIL() << "a pipe was opened";
-    } catch (const FileError& error) {
-      EXPECT_EQ(error.what(), expected);
-    }
+    EXPECT_EQ(message_of<FileError>([&] { open(); }), expected);
   }
 }
 

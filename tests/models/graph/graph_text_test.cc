@@ -6,6 +6,7 @@
 
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
+#include "tests/support/contains.h"
 
 namespace syncopate {
 namespace {
@@ -47,9 +48,7 @@ TEST(ANetworksText, NamesItsLoss) {
     GraphBuilder build("numbers");
     const Graph graph = build.finish(build.input({3}, {.dtype = DType::kF32}), {.kind = kind});
     const std::string text = to_text(graph);
-    EXPECT_NE(text.find(R"({"op":")" + std::string(name(kind)) + R"(","inputs":[0]}]})"),
-              std::string::npos)
-        << text;
+    EXPECT_TRUE(contains(text, R"({"op":")" + std::string(name(kind)) + R"(","inputs":[0]}]})"));
     EXPECT_EQ(parse_graph(text).loss().kind, kind);
     EXPECT_THROW((void)parse_graph(
                      with(text, R"("inputs":[0]}])", R"("inputs":[0],"label_smoothing":0.1}])")),
@@ -117,7 +116,7 @@ TEST(ANetworksText, IsRefusedWithTheNodeThatIsWrong) {
       (void)parse_graph(with(text, before, after));
       ADD_FAILURE() << before << " -> " << after;
     } catch (const UsageError& error) {
-      EXPECT_NE(std::string(error.what()).find("node "), std::string::npos) << error.what();
+      EXPECT_TRUE(contains(error.what(), "node "));
     } catch (const ShapeError&) {
     }
   }

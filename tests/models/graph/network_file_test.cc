@@ -7,6 +7,8 @@
 #include "models/base/errors.h"
 #include "models/graph/graph_text.h"
 #include "models/zoo/zoo.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
@@ -53,14 +55,12 @@ TEST(ANetworkFile, MayNameTheShapeOfItsSamples) {
   const NetworkInput data = data_of({8, 8, 2});
   const Graph graph = parse(file_of({kInput, kFlatten, kDense, kLoss}), data);
   const std::string text = to_network_file(graph, InputShape::kFixed);
-  EXPECT_NE(text.find("\"shape\": [8,8,2]"), std::string::npos) << text;
+  EXPECT_TRUE(contains(text, "\"shape\": [8,8,2]"));
   EXPECT_EQ(to_text(parse(text, data)), to_text(graph));
   NetworkInput larger = data_of({16, 16, 2});
-  EXPECT_NE(refusal(text, larger).find("give --image-size 8"), std::string::npos);
+  EXPECT_TRUE(contains(refusal(text, larger), "give --image-size 8"));
   larger.takes_image_size = false;  // such as arrays of NumPy
-  EXPECT_NE(refusal(text, larger).find("16x16x2; give data of that shape, or take"),
-            std::string::npos)
-      << refusal(text, larger);
+  EXPECT_TRUE(contains(refusal(text, larger), "16x16x2; give data of that shape, or take"));
 }
 
 // Of programs that have no axis of channels, such as rows of features.
@@ -73,8 +73,8 @@ TEST(ANetworkFile, MayHaveAPlaneAsItsInput) {
   EXPECT_TRUE(std::get<InputOp>(graph.first_input().operation).is_plane);
   EXPECT_EQ(to_text(parse_graph(to_text(graph))), to_text(graph));
   EXPECT_TRUE(std::get<InputOp>(parse_graph(to_text(graph)).first_input().operation).is_plane);
-  EXPECT_NE(to_network_file(graph, InputShape::kFixed).find("\"shape\": [6,8]"), std::string::npos);
-  EXPECT_NE(refusal(text, data_of({6, 9, 1})).find("samples of 6x8x1"), std::string::npos);
+  EXPECT_TRUE(contains(to_network_file(graph, InputShape::kFixed), "\"shape\": [6,8]"));
+  EXPECT_TRUE(contains(refusal(text, data_of({6, 9, 1})), "samples of 6x8x1"));
 }
 
 TEST(ANetworkFile, GivesTheNetworkThatItWasPrintedFrom) {
@@ -159,7 +159,7 @@ TEST(ANetworkFile, ReadsEarlierNodesByNameOrNumber) {
   const std::string one = to_text(parse(file_of({kInput, relu, named, kFlatten, kDense, kLoss})));
   EXPECT_EQ(to_text(parse(file_of({kInput, relu, numbered, kFlatten, kDense, kLoss}))), one);
   // The name of a node without parameters is part of the file, not of the network.
-  EXPECT_EQ(one.find("\"r\""), std::string::npos) << one;
+  EXPECT_FALSE(contains(one, "\"r\""));
 }
 
 struct Mistake {
@@ -400,12 +400,7 @@ TEST(ANetworkFile, IsRefusedIfItCannotBeRead) {
 
 TEST(AModelOfAnotherProgram, IsToldHowItIsConverted) {
   const auto refusal_of = [](const std::string& model) -> std::string {
-    try {
-      (void)build_network(model, data_of({8, 8, 2}));
-    } catch (const UsageError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<UsageError>([&] { (void)build_network(model, data_of({8, 8, 2})); });
   };
   const std::string kThen =
       " net.json net.safetensors`, and give --model file:net.json --init-from net.safetensors";
@@ -417,10 +412,10 @@ TEST(AModelOfAnotherProgram, IsToldHowItIsConverted) {
             "`syncopate convert --help` shows, run `syncopate convert model.onnx" +
                 kThen);
   for (const char* const name : {"file:net.pt", "net.pth", "model.keras", "file:m.h5"}) {
-    EXPECT_NE(refusal_of(name).find("syncopate convert"), std::string::npos) << name;
+    EXPECT_TRUE(contains(refusal_of(name), "syncopate convert")) << name;
   }
   EXPECT_EQ(refusal_of("net.json"), "--model net.json: for a network file, give file:net.json");
-  EXPECT_NE(refusal_of("w.safetensors").find("give --init-from w.safetensors"), std::string::npos);
+  EXPECT_TRUE(contains(refusal_of("w.safetensors"), "give --init-from w.safetensors"));
 }
 
 }  // namespace

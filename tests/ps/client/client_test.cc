@@ -3,10 +3,11 @@
 #include "ps/client/client.h"
 
 #include <future>
-#include <limits>
 
 #include "models/base/errors.h"
 #include "tests/ps/client/scripted_server.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate::ps::testing {
 namespace {
@@ -47,8 +48,7 @@ TEST(Client, GivesUpAServerThatIsGoneBeforeTheWelcome) {
   server.await<wire::HelloT>(*server.control);
   server.control.reset();
   const std::string seen = joined.get();
-  EXPECT_NE(seen.find("its connection closed before all tasks had registered"), std::string::npos)
-      << seen;
+  EXPECT_TRUE(contains(seen, "its connection closed before all tasks had registered"));
 }
 
 TEST(Client, SendsAStopRequestAgainAfterAReconnect) {
@@ -292,14 +292,9 @@ TEST(Client, FailsWhenAShardDropsItsPushRepeatedly) {
   });
   EXPECT_TRUE(has_ended);
   client->abort("enough");
-  try {
-    flushed.get();
-    FAIL() << "flush() returned";
-  } catch (const PeerError& error) {
-    const std::string line = error.what();
-    EXPECT_EQ(line.find("server 0 at 127.0.0.1:"), 0U) << line;
-    EXPECT_NE(line.find("bucket 0 (F32, 32 bytes) 6 times"), std::string::npos) << line;
-  }
+  const std::string line = message_of<PeerError>([&] { flushed.get(); });
+  EXPECT_EQ(line.find("server 0 at 127.0.0.1:"), 0U) << line;
+  EXPECT_TRUE(contains(line, "bucket 0 (F32, 32 bytes) 6 times"));
 }
 
 TEST(Client, ThatLeavesIsRolledBackWithTheServers) {

@@ -7,6 +7,7 @@
 #include "ps/coordinator/declaration.h"
 #include "ps/coordinator/registration.h"
 #include "tests/ps/coordinator/coordinator_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::ps {
 namespace {
@@ -47,7 +48,7 @@ TEST(Hello, IsRefusedWithTheFirstAgreementThatDiffers) {
 TEST(Hello, IsRefusedForAnAgreementThatIsMissing) {
   const wire::RefusedT refused =
       refusal_of([](wire::HelloT& hello) { hello.declaration->agreements[0]->name = "--network"; });
-  EXPECT_NE(refused.line.find("--model nothing, the job has mnist-cnn"), std::string::npos);
+  EXPECT_TRUE(contains(refused.line, "--model nothing, the job has mnist-cnn"));
 }
 
 TEST(Hello, IsAcceptedIfAnOptionalAgreementDiffers) {
@@ -60,41 +61,33 @@ TEST(Hello, IsRefusedForAnotherLayoutOptimizerOrConsistency) {
   const auto line_of = [](const std::function<void(wire::DeclarationT&)>& change) {
     return refusal_of([&](wire::HelloT& hello) { change(*hello.declaration); }).line;
   };
-  EXPECT_NE(line_of([](auto& d) {
-              d.variables.push_back(std::make_unique<wire::VariableT>());
-            }).find("a number of variables of 1, the job has 0"),
-            std::string::npos);
-  EXPECT_NE(line_of([](auto& d) { d.buckets.emplace_back(0, 4, 1); }).find("number of buckets"),
-            std::string::npos);
-  EXPECT_NE(
-      line_of([](auto& d) { d.optimizer = "adam"; }).find("the optimizer adam, the job has sgd"),
-      std::string::npos);
-  EXPECT_NE(line_of([](auto& d) {
-              d.optimizer_constants = {0.5, 2};
-            }).find("[0.5, 2]"),
-            std::string::npos);
-  EXPECT_NE(line_of([](auto& d) {
-              d.consistency = static_cast<std::uint8_t>(Consistency::kSsp);
-              d.max_staleness = 3;
-            }).find("ssp with staleness up to 3, the job has async"),
-            std::string::npos);
-  EXPECT_NE(line_of([](auto& d) {
-              d.tables.push_back(std::make_unique<wire::RowTableT>());
-            }).find("a number of tables of 1, the job has 0"),
-            std::string::npos);
-  EXPECT_NE(line_of([](auto& d) { d.dataset_size = 13; }).find("dataset size 13"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(line_of([](auto& d) { d.variables.push_back(std::make_unique<wire::VariableT>()); }),
+               "a number of variables of 1, the job has 0"));
+  EXPECT_TRUE(
+      contains(line_of([](auto& d) { d.buckets.emplace_back(0, 4, 1); }), "number of buckets"));
+  EXPECT_TRUE(contains(line_of([](auto& d) { d.optimizer = "adam"; }),
+                       "the optimizer adam, the job has sgd"));
+  EXPECT_TRUE(contains(line_of([](auto& d) { d.optimizer_constants = {0.5, 2}; }), "[0.5, 2]"));
+  EXPECT_TRUE(contains(line_of([](auto& d) {
+                         d.consistency = static_cast<std::uint8_t>(Consistency::kSsp);
+                         d.max_staleness = 3;
+                       }),
+                       "ssp with staleness up to 3, the job has async"));
+  EXPECT_TRUE(
+      contains(line_of([](auto& d) { d.tables.push_back(std::make_unique<wire::RowTableT>()); }),
+               "a number of tables of 1, the job has 0"));
+  EXPECT_TRUE(contains(line_of([](auto& d) { d.dataset_size = 13; }), "dataset size 13"));
 }
 
 TEST(Hello, IsRefusedForAnotherSizeOfTheJob) {
   const wire::RefusedT workers = refusal_of([](wire::HelloT& hello) { hello.world_size = 3; });
-  EXPECT_NE(workers.line.find("for 3 workers, the job has 2"), std::string::npos);
+  EXPECT_TRUE(contains(workers.line, "for 3 workers, the job has 2"));
   EXPECT_TRUE(workers.is_usage_error);
   const wire::RefusedT servers = refusal_of([](wire::HelloT& hello) { hello.num_servers = 4; });
-  EXPECT_NE(servers.line.find("for 4 servers, the job has 1"), std::string::npos);
+  EXPECT_TRUE(contains(servers.line, "for 4 servers, the job has 1"));
   const wire::RefusedT index = refusal_of([](wire::HelloT& hello) { hello.index = 2; });
-  EXPECT_NE(index.line.find("worker 2 is not part of the job, which has 2 workers, 0 to 1"),
-            std::string::npos);
+  EXPECT_TRUE(contains(index.line, "worker 2 is not part of the job, which has 2 workers, 0 to 1"));
   EXPECT_FALSE(refusal_of([](wire::HelloT& hello) { hello.index = -1; }).line.empty());
 }
 
@@ -194,7 +187,7 @@ TEST(Declaration, OfALateWorkerIsRequestedBeforeItReplacesAnother) {
 
 TEST(Hello, OfAnUnknownIncarnationIsRefusedWithoutASnapshot) {
   const wire::RefusedT refused = refusal_of([](wire::HelloT& hello) { hello.incarnation = 2; });
-  EXPECT_NE(refused.line.find("without a snapshot"), std::string::npos);
+  EXPECT_TRUE(contains(refused.line, "without a snapshot"));
 }
 
 }  // namespace

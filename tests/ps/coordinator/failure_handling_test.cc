@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/ps/coordinator/coordinator_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::ps {
 namespace {
@@ -50,7 +51,7 @@ TEST(ALostWorker, IsMissingIfItWasTheLastOne) {
   EXPECT_EQ(job.coordinator->live_workers(), 0);
   EXPECT_EQ(job.coordinator->missing_tasks(), "worker 0, worker 1");
   job.coordinator->on_rendezvous_timeout("within 120 s at h:4000");
-  EXPECT_NE(job.coordinator->failure()->find("ended by signal 9"), std::string::npos);
+  EXPECT_TRUE(contains(*job.coordinator->failure(), "ended by signal 9"));
 }
 
 TEST(ALostWorker, IsMissingIfItHadToWriteTheInitialValues) {
@@ -171,7 +172,7 @@ TEST(AWorkerThatRegistersAfterTheFinalSnapshot, IsRefused) {
   ASSERT_TRUE(job.take<wire::WelcomeT>(worker(1)));
   job.send(worker(0), done);
   EXPECT_TRUE(job.take<wire::RefusedT>(worker(1))->is_over);
-  EXPECT_NE(job.send_hello(job.worker_hello(1)).find("after the job was over"), std::string::npos);
+  EXPECT_TRUE(contains(job.send_hello(job.worker_hello(1)), "after the job was over"));
 }
 
 }  // namespace

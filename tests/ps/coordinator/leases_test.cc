@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/ps/coordinator/coordinator_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::ps {
 namespace {
@@ -226,7 +227,7 @@ TEST(LeaseQueue, FailsForANumberOfStepsThatOverflows) {
   job.register_all();
   job.send(worker(0), initialised);
   ASSERT_TRUE(job.coordinator->failure());
-  EXPECT_NE(job.coordinator->failure()->find("is out of range"), std::string::npos);
+  EXPECT_TRUE(contains(*job.coordinator->failure(), "is out of range"));
 }
 
 TEST(LeaseQueue, DoesNotReportIdleWorkersUnderAsync) {

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <thread>
 
+#include "tests/support/contains.h"
+
 namespace syncopate::ps {
 namespace {
 
@@ -56,7 +58,7 @@ TEST(ReconnectTimeoutOfATaskThatWasAskedToStop, DoesNotBeginAgain) {
     std::this_thread::yield();
   }
   ASSERT_TRUE(reason);
-  EXPECT_NE(reason->find("did not reconnect within 2 s"), std::string::npos) << *reason;
+  EXPECT_TRUE(contains(*reason, "did not reconnect within 2 s"));
 }
 
 TEST(ReconnectTimeout, SaysHowLongTheTaskWasNotScheduled) {
@@ -65,10 +67,8 @@ TEST(ReconnectTimeout, SaysHowLongTheTaskWasNotScheduled) {
   timeout.extend(milliseconds(20));
   timeout.extend(milliseconds(20));
   const std::string reason = await_expiry(timeout, true);
-  EXPECT_NE(
-      reason.find(", in which this task was not scheduled for 0.04 s; see its output, and start"),
-      std::string::npos)
-      << reason;
+  EXPECT_TRUE(contains(
+      reason, ", in which this task was not scheduled for 0.04 s; see its output, and start"));
 }
 
 TEST(ReconnectTimeout, CountsTheSilenceBeforeItBegan) {
@@ -77,8 +77,7 @@ TEST(ReconnectTimeout, CountsTheSilenceBeforeItBegan) {
       {.silence = seconds(6), .unobserved = seconds(1), .process = "; its process is stopped"});
   const std::string reason = await_expiry(timeout);
   EXPECT_EQ(reason.find("server 1 sent nothing for 6"), 0U) << reason;
-  EXPECT_NE(reason.find("not scheduled for 1 s; its process is stopped; see"), std::string::npos)
-      << reason;
+  EXPECT_TRUE(contains(reason, "not scheduled for 1 s; its process is stopped; see"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/ps/coordinator/coordinator_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::ps {
 namespace {
@@ -78,7 +79,7 @@ TEST(Registration, FailsForAPositionOutsideTheData) {
   wire::InitialisedT initialised;
   initialised.offset = 13;
   job.send(worker(0), initialised);
-  EXPECT_NE(job.coordinator->failure()->find("sample 13"), std::string::npos);
+  EXPECT_TRUE(contains(*job.coordinator->failure(), "sample 13"));
   EXPECT_TRUE(job.take<wire::FailingT>(worker(1)));
 }
 
@@ -90,9 +91,8 @@ TEST(Registration, NamesTheTasksThatDidNotRegisterInTime) {
   job.collect();
   const auto refused = job.take<wire::RefusedT>(worker(0));
   ASSERT_TRUE(refused);
-  EXPECT_NE(refused->line.find("worker 1, server 1 did not register within 120 s at h:4000; see"),
-            std::string::npos)
-      << refused->line;
+  EXPECT_TRUE(
+      contains(refused->line, "worker 1, server 1 did not register within 120 s at h:4000; see"));
   EXPECT_FALSE(refused->is_usage_error);
   EXPECT_TRUE(job.take<wire::RefusedT>(server(0)));
   EXPECT_TRUE(job.coordinator->is_over());
@@ -106,7 +106,7 @@ TEST(Registration, EndsTheJobIfAWorkerDoesNotFit) {
   wire::HelloT hello = job.worker_hello(1);
   hello.declaration->batch_size = 3;
   const std::string line = job.send_hello(hello);
-  EXPECT_NE(line.find("worker 1"), std::string::npos) << line;
+  EXPECT_TRUE(contains(line, "worker 1"));
   EXPECT_EQ(job.coordinator->failure(), line);
   EXPECT_EQ(job.take<wire::RefusedT>(worker(0))->line, line);
   EXPECT_EQ(job.take<wire::RefusedT>(server(0))->line, line);
@@ -168,10 +168,10 @@ TEST(Registration, RefusesALostIncarnation) {
   job.lose(worker(1));
   wire::HelloT hello = job.worker_hello(1);
   hello.incarnation = 1;
-  EXPECT_NE(job.send_hello(hello).find("worker 1 was lost (worker 1 (host h, pid 7) is silent"),
-            std::string::npos);
+  EXPECT_TRUE(
+      contains(job.send_hello(hello), "worker 1 was lost (worker 1 (host h, pid 7) is silent"));
   job.send_hello(job.worker_hello(1));
-  EXPECT_NE(job.send_hello(hello).find("incarnation 2 has replaced it"), std::string::npos);
+  EXPECT_TRUE(contains(job.send_hello(hello), "incarnation 2 has replaced it"));
 }
 
 TEST(Registration, FailsIfFingerprintsOfTheDeclarationDiffer) {
@@ -182,7 +182,7 @@ TEST(Registration, FailsIfFingerprintsOfTheDeclarationDiffer) {
   wire::DeclaredT answer;
   answer.fingerprint = 8;
   job.send(server(1), std::move(answer));
-  EXPECT_NE(job.coordinator->failure()->find("same version"), std::string::npos);
+  EXPECT_TRUE(contains(*job.coordinator->failure(), "same version"));
 }
 
 TEST(Registration, StartsANewWorkerAfterTheSnapshotIsCopied) {
@@ -207,8 +207,7 @@ TEST(Registration, IsRefusedForATaskThatIsRestartedWithoutEnd) {
     ASSERT_TRUE(job.coordinator->on_hello(job.worker_hello(1)).task);
     job.coordinator->take_outgoing();
   }
-  EXPECT_NE(job.send_hello(job.worker_hello(1)).find("worker 1 was restarted too often"),
-            std::string::npos);
+  EXPECT_TRUE(contains(job.send_hello(job.worker_hello(1)), "worker 1 was restarted too often"));
 }
 
 TEST(TextExchange, SendsAllTextsToAllWorkersWhenTheLastHasArrived) {

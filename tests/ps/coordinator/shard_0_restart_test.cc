@@ -4,6 +4,7 @@
 #include <array>
 #include "models/base/errors.h"
 #include "tests/ps/coordinator/coordinator_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::ps {
 namespace {
@@ -113,12 +114,12 @@ TEST(RestartedServer0, TellsHowManyStepsAreTrainedAgainOnceItsWorkersAreBack) {
   // Worker 0 has made pushes 2 to 4 since, worker 1 pushes 1 and 2.
   const std::string line =
       "up to 5 steps of workers after the last snapshot of server 0 are done again\n";
-  EXPECT_NE(err.find(line), std::string::npos) << err;
+  EXPECT_TRUE(contains(err, line));
   EXPECT_EQ(err.find(line), err.rfind(line)) << err;
-  EXPECT_NE(warnings_of({2, 0}).find("up to 1 step of workers after the last snapshot of server 0 "
-                                     "is done again\n"),
-            std::string::npos);
-  EXPECT_EQ(warnings_of({1, 0}).find("last snapshot"), std::string::npos);
+  EXPECT_TRUE(contains(warnings_of({2, 0}),
+                       "up to 1 step of workers after the last snapshot of server 0 "
+                       "is done again\n"));
+  EXPECT_FALSE(contains(warnings_of({1, 0}), "last snapshot"));
 }
 
 TEST(RestartedServer0, RollsAllTasksBackToTheNewestCommonSnapshot) {

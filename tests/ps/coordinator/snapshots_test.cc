@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/ps/coordinator/coordinator_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::ps {
 namespace {
@@ -225,7 +226,7 @@ TEST(Snapshots, EndTheJobIfTheAssignedWorkerFails) {
   job.send(worker(0), std::move(failing));
   EXPECT_FALSE(job.take<wire::AppointmentT>(worker(1)));
   ASSERT_TRUE(job.coordinator->failure());
-  EXPECT_NE(job.coordinator->failure()->find("no space left"), std::string::npos);
+  EXPECT_TRUE(contains(*job.coordinator->failure(), "no space left"));
 }
 
 TEST(Snapshots, AreDueAtMultiplesOfTheStepNumber) {

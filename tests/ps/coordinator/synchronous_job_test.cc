@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/ps/coordinator/coordinator_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::ps {
 namespace {
@@ -37,7 +38,7 @@ TEST(SynchronousJob, FailsIfAWorkerIsLost) {
 TEST(SynchronousJob, DoesNotAdmitARestartedWorker) {
   JobCase job(synchronous_declaration());
   job.start();
-  EXPECT_NE(job.send_hello(job.worker_hello(1)).find("--consistency sync"), std::string::npos);
+  EXPECT_TRUE(contains(job.send_hello(job.worker_hello(1)), "--consistency sync"));
   EXPECT_FALSE(job.coordinator->is_over());
 }
 
@@ -106,7 +107,7 @@ TEST(SynchronousJob, FailsIfAServerIsLostAfterSomeWorkersHaveLeft) {
   wire::HelloT hello = job.server_hello(1);
   hello.snapshots = {1};
   job.send_hello(hello);
-  EXPECT_NE(job.coordinator->failure()->find("--resume"), std::string::npos);
+  EXPECT_TRUE(contains(*job.coordinator->failure(), "--resume"));
 }
 
 TEST(SynchronousJob, RollsBackAWorkerThatIsAboutToLeave) {

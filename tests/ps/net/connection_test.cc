@@ -8,13 +8,14 @@
 
 #include <array>
 #include <chrono>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
@@ -23,17 +24,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 Deadline ten_seconds() { return Deadline::after(seconds(10)); }
-
-// Returns the message of the error that `call` throws; "" if it throws none.
-template <typename Error, typename Call>
-std::string message_of(Call call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 std::pair<FileDescriptor, FileDescriptor> socket_pair() {
   std::array<int, 2> ends{};
@@ -87,18 +77,15 @@ TEST_F(AConnection, RefusesAnotherProtocol) {
 
 TEST_F(AConnection, RecognisesAParameterServer) {
   arrive(std::string_view("\xff\0\0\0\0\0\0\0\1\x7f", 10));
-  EXPECT_NE(message_of<PeerError>([&] {
-              connection_.try_receive();
-            }).find("rank 1: it is a parameter server"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<PeerError>([&] { connection_.try_receive(); }),
+                       "rank 1: it is a parameter server"));
 }
 
 TEST_F(AConnection, RefusesAnotherVersionOfTheProtocol) {
   std::string bytes = encode_frame({1, ""});
   bytes[4] = 9;
   arrive(bytes);
-  EXPECT_NE(message_of<PeerError>([&] { connection_.try_receive(); }).find("version 9"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of<PeerError>([&] { connection_.try_receive(); }), "version 9"));
 }
 
 TEST_F(AConnection, RefusesALengthBeyondTheLimitBeforeThePayloadArrives) {
@@ -199,8 +186,7 @@ TEST(Listener, NamesAPortThatIsInUse) {
   const Listener first(Endpoint{"127.0.0.1", 0});
   const Endpoint taken{"127.0.0.1", first.port()};
   const std::string message = message_of<UsageError>([&] { const Listener second(taken); });
-  EXPECT_NE(message.find(to_string(taken)), std::string::npos) << message;
-  EXPECT_NE(message.find("is in use"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, to_string(taken), "is in use"));
 }
 
 TEST(Listener, RefusesAnAddressOfAnotherMachine) {
@@ -208,8 +194,7 @@ TEST(Listener, RefusesAnAddressOfAnotherMachine) {
   const std::string message = message_of<UsageError>([&] {
     const Listener other(Endpoint{"192.0.2.1", 4000});
   });
-  EXPECT_NE(message.find("'192.0.2.1' is not an address of this machine"), std::string::npos)
-      << message;
+  EXPECT_TRUE(contains(message, "'192.0.2.1' is not an address of this machine"));
 }
 
 TEST(Listener, AdoptsASocketAndMakesItCloseOnExec) {
@@ -254,10 +239,8 @@ TEST(ConnectTo, NamesThePeerAndTheReasonWhenItFails) {
   reserved = Listener(Endpoint{"127.0.0.1", 0});
   const std::string message = message_of<PeerError>(
       [&] { connect_to(endpoint, "rank 0", Deadline::after(milliseconds(100))); });
-  EXPECT_NE(message.find("rank 0 could not be reached at " + to_string(endpoint) +
-                         " within 0.1 s: Connection refused"),
-            std::string::npos)
-      << message;
+  EXPECT_TRUE(contains(message, "rank 0 could not be reached at " + to_string(endpoint) +
+                                    " within 0.1 s: Connection refused"));
 }
 
 TEST(ConnectTo, RefusesAnUnknownHostAfterTheTimeout) {
@@ -266,7 +249,7 @@ TEST(ConnectTo, RefusesAnUnknownHostAfterTheTimeout) {
   const Deadline deadline = Deadline::after(milliseconds(200));
   const std::string message =
       message_of<UsageError>([&] { connect_to(nowhere, "rank 0", deadline); });
-  EXPECT_NE(message.find("the host name 'xxx"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, "the host name 'xxx"));
   EXPECT_TRUE(deadline.passed());
 }
 

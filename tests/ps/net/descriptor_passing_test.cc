@@ -15,10 +15,11 @@
 #include <iterator>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "models/base/errors.h"
 #include "ps/net/connection.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
@@ -80,13 +81,9 @@ TEST(PassedDescriptor, IsEmptyAfterARefusal) {
 TEST(PassedDescriptor, IsAnErrorThatNamesAnOwnerThatHasClosed) {
   Ends ends = connect_by_name();
   ends.called.reset();
-  try {
-    (void)receive_descriptor(ends.caller.get(), "the owner");
-    FAIL() << "a closed connection passed a descriptor";
-  } catch (const PeerError& error) {
-    EXPECT_STREQ(error.what(),
-                 "the owner closed the connection before it passed the file descriptor");
-  }
+  EXPECT_EQ(
+      message_of<PeerError>([&] { (void)receive_descriptor(ends.caller.get(), "the owner"); }),
+      "the owner closed the connection before it passed the file descriptor");
 }
 
 // When a process sends two descriptors at once, the kernel closes the second one in the receiver.
@@ -132,7 +129,7 @@ TEST(PassedDescriptor, BeyondTheLimitOnOpenFilesIsAnErrorThatNamesTheLimit) {
     error_text = error.what();
   }
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
-  EXPECT_NE(error_text.find("ulimit -n"), std::string::npos) << error_text;
+  EXPECT_TRUE(contains(error_text, "ulimit -n"));
 }
 
 TEST(AbstractName, IsNotReachedWithoutAListener) { EXPECT_FALSE(call_name(random_socket_name())); }

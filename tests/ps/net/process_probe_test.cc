@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -14,6 +13,7 @@
 
 #include "models/base/deadline.h"
 #include "tests/end_to_end/support/run_program.h"
+#include "tests/support/temporary_folder.h"
 
 namespace syncopate {
 namespace {
@@ -51,15 +51,10 @@ TEST(ProcessProbe, SeesAProcessStopContinueAndEnd) {
 class RecordedProcess {
  public:
   RecordedProcess() {
-    std::string pattern = testing::TempDir() + "procXXXXXX";
-    root_ = ::mkdtemp(pattern.data());
     start_time_ = name_.substr(name_.rfind(' ') + 1);
     folder_ = root_ / std::to_string(getpid());
     write_stat(folder_ / "stat", 'S');
   }
-  RecordedProcess(const RecordedProcess&) = delete;
-  RecordedProcess& operator=(const RecordedProcess&) = delete;
-  ~RecordedProcess() { std::filesystem::remove_all(root_); }
 
   // A thread in this state that has had a CPU for so long.
   void set_thread(int id, char state, long run_nanoseconds) const {
@@ -67,7 +62,7 @@ class RecordedProcess {
     write_stat(thread / "stat", state);
     std::ofstream(thread / "schedstat") << run_nanoseconds << " 30000 17\n";
   }
-  ProcessProbe probe() const { return ProcessProbe(name_, root_); }
+  ProcessProbe probe() const { return ProcessProbe(name_, root_.path()); }
 
  private:
   void write_stat(const std::filesystem::path& file, char state) const {
@@ -80,7 +75,7 @@ class RecordedProcess {
 
   std::string name_ = process_name(getpid());
   std::string start_time_;
-  std::filesystem::path root_;
+  const TemporaryFolder root_;
   std::filesystem::path folder_;
 };
 

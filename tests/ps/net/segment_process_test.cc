@@ -26,10 +26,8 @@ constexpr std::int64_t kElements = 100'000;
 TEST(SegmentBetweenProcesses, IsSharedMemory) {
   const SegmentOwner owner(kElements, "a job");
   std::iota(owner.values().f32().begin(), owner.values().f32().end(), 0.0F);
-  const ProgramResult shard = RunningProgram({SYNCOPATE_SEGMENT_PROGRAM, "map", owner.name(),
-                                              "a job", std::to_string(kElements)})
-                                  .wait();
-  EXPECT_EQ(shard.exit_code, 0) << shard.err;
+  test::successful(test::run_program(
+      {SYNCOPATE_SEGMENT_PROGRAM, "map", owner.name(), "a job", std::to_string(kElements)}));
   EXPECT_EQ(owner.gradients().f32()[0], 0.0F);
   EXPECT_EQ(owner.gradients().f32()[kElements - 1], 2.0F * (kElements - 1));
 }

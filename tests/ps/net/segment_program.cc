@@ -34,9 +34,7 @@ void map(const std::string& name, const std::string& nonce, std::int64_t element
   const auto segment = map_segment(name, nonce, elements, Deadline::after(kTimeout));
   if (!segment) throw std::runtime_error("the owner is out of reach");
   const auto values = segment->values.f32();
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    segment->gradients.f32()[i] = 2.0F * values[i];
-  }
+  for (std::size_t i = 0; i < values.size(); ++i) segment->gradients.f32()[i] = 2.0F * values[i];
 }
 
 }  // namespace

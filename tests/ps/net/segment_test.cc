@@ -14,7 +14,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +25,8 @@
 #include "models/base/shared_memory_file.h"
 #include "ps/net/connection.h"
 #include "ps/net/descriptor_passing.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate::ps {
 namespace {
@@ -39,17 +40,6 @@ constexpr std::int64_t kSegmentElements = 1000;
 std::optional<MappedSegment> map(const SegmentOwner& owner, const std::string& nonce = "a job",
                                  std::int64_t elements = kSegmentElements) {
   return map_segment(owner.name(), nonce, elements, Deadline::after(seconds(20)));
-}
-
-// Returns the message of the error that `mapping` throws; "" if it throws none.
-template <typename ErrorT>
-std::string error_of(const std::function<void()>& mapping) {
-  try {
-    mapping();
-  } catch (const ErrorT& error) {
-    return error.what();
-  }
-  return "";
 }
 
 // Passes a file to the first process that connects, whatever its request.
@@ -113,8 +103,8 @@ TEST(Segment, IsMappedByManyShardsAtTheSameTime) {
 TEST(Segment, IsRefusedToAnotherJob) {
   const SegmentOwner owner(kSegmentElements, "a job");
   for (const std::string nonce : {"another", "", "a job that has a longer nonce"}) {
-    const std::string error = error_of<UsageError>([&] { (void)map(owner, nonce); });
-    EXPECT_NE(error.find("it refused this job's nonce"), std::string::npos) << error;
+    const std::string error = message_of<UsageError>([&] { (void)map(owner, nonce); });
+    EXPECT_TRUE(contains(error, "it refused this job's nonce"));
   }
   EXPECT_TRUE(map(owner));
 }
@@ -122,13 +112,11 @@ TEST(Segment, IsRefusedToAnotherJob) {
 TEST(Segment, OfAnotherSizeIsRefusedByTheShard) {
   const SegmentOwner owner(kSegmentElements, "a job");
   const std::string few =
-      error_of<UsageError>([&] { (void)map(owner, "a job", kSegmentElements - 1); });
-  EXPECT_NE(few.find(" has 1000 values, expected 999; start all tasks"), std::string::npos) << few;
+      message_of<UsageError>([&] { (void)map(owner, "a job", kSegmentElements - 1); });
+  EXPECT_TRUE(contains(few, " has 1000 values, expected 999; start all tasks"));
   const std::string many =
-      error_of<UsageError>([&] { (void)map(owner, "a job", std::int64_t{1} << 20); });
-  EXPECT_NE(many.find(" has 2097152 bytes, expected 10485760 for 1048576 values"),
-            std::string::npos)
-      << many;
+      message_of<UsageError>([&] { (void)map(owner, "a job", std::int64_t{1} << 20); });
+  EXPECT_TRUE(contains(many, " has 2097152 bytes, expected 10485760 for 1048576 values"));
 }
 
 // The file's size is not sealed: a shard that mapped it would end with SIGBUS when the file is made
@@ -139,14 +127,14 @@ TEST(Segment, ThatIsNotSealedAgainstShrinkingIsRefusedByTheShard) {
   ASSERT_EQ(ftruncate(file.get(), kBytes), 0);
   ASSERT_EQ(fcntl(file.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
   const FakeOwner owner(std::move(file));
-  const std::string error = error_of<FileError>([&] { (void)map(owner); });
-  EXPECT_NE(error.find("can be made smaller"), std::string::npos) << error;
+  const std::string error = message_of<FileError>([&] { (void)map(owner); });
+  EXPECT_TRUE(contains(error, "can be made smaller"));
 }
 
 TEST(Segment, WithoutTheNonceIsRefusedByTheShard) {
   const FakeOwner owner(make_shared_memory_file(std::size_t{2} << 20, "a test"));
-  const std::string error = error_of<FileError>([&] { (void)map(owner); });
-  EXPECT_NE(error.find("does not contain this job's nonce"), std::string::npos) << error;
+  const std::string error = message_of<FileError>([&] { (void)map(owner); });
+  EXPECT_TRUE(contains(error, "does not contain this job's nonce"));
 }
 
 TEST(Segment, IsNotMappedWhenTheNameIsUnknown) {

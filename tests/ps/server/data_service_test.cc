@@ -9,6 +9,7 @@
 #include "ps/net/descriptor_passing.h"
 #include "ps/net/segment.h"
 #include "tests/ps/server/data_service_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::ps::testing {
 namespace {
@@ -50,7 +51,7 @@ TEST(DataService, RefusesAnIncarnationThatWasRemovedBeforeItsHello) {
   caller.send(hello_of(0, 1));
   caller.receive<wire::RefusedT>();
   caller.send(hello_of(0, 2));
-  EXPECT_NE(caller.receive<wire::RefusedT>().line.find("worker 0 sent nothing"), std::string::npos);
+  EXPECT_TRUE(contains(caller.receive<wire::RefusedT>().line, "worker 0 sent nothing"));
   caller.send(hello_of(0, 3));
   caller.receive<wire::DataWelcomeT>();
 }
@@ -116,7 +117,7 @@ TEST(DataService, DropsMessagesWithoutTheTokenOfTheirConnection) {
   const std::string line = "dropped a message from 127.0.0.1: a Write of no session of this job";
   const std::size_t at = lines.find(line);
   ASSERT_NE(at, std::string::npos) << lines;
-  EXPECT_EQ(lines.find("a Pull of no session"), std::string::npos) << "logged twice: " << lines;
+  EXPECT_FALSE(contains(lines, "a Pull of no session")) << "logged twice: " << lines;
 }
 
 // A worker that fails may have pushes under way, and its session ends first.
@@ -183,10 +184,9 @@ TEST(DataService, RefusesAPushFarAheadOfTheWorkersLastOne) {
   worker.send(push_of(2, 2), kGradient);
   EXPECT_EQ(worker.receive<wire::ValuesT>(1).sequence, 2U);
   const std::string lines = ::testing::internal::GetCapturedStderr();
-  EXPECT_NE(lines.find("dropped a push of bucket 0 by worker 0: its sequence 1000000 is far ahead "
-                       "of 1, that of the last push"),
-            std::string::npos)
-      << lines;
+  EXPECT_TRUE(contains(lines,
+                       "dropped a push of bucket 0 by worker 0: its sequence 1000000 is far ahead "
+                       "of 1, that of the last push"));
   EXPECT_EQ(service.data.unfit_messages(), 1);
   EXPECT_EQ(service.served->shard->view(0).values[0], -2.0F);
 }

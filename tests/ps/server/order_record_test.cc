@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate::ps {
 namespace {
@@ -66,12 +68,7 @@ class OrderRecordTest : public testing::Test {
   std::uintmax_t size() const { return std::filesystem::file_size(path_); }
   // Returns the error message of reading the record file.
   std::string problem() const {
-    try {
-      (void)read_order_record(path_);
-    } catch (const FileError& error) {
-      return error.what();
-    }
-    return "";
+    return message_if_thrown<FileError>([&] { (void)read_order_record(path_); });
   }
   void flip(std::uintmax_t position) const {
     std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
@@ -98,9 +95,7 @@ TEST_F(OrderRecordTest, KeepsTheOrderOfMoreThanABufferHolds) {
   write(3000);
   const OrderRecord record = read_order_record(path_);
   ASSERT_EQ(record.entries.size(), 3000U);
-  for (std::size_t i = 0; i < record.entries.size(); ++i) {
-    EXPECT_EQ(record.entries[i].sequence, i);
-  }
+  for (std::size_t i = 0; i < record.entries.size(); ++i) EXPECT_EQ(record.entries[i].sequence, i);
 }
 
 TEST_F(OrderRecordTest, IsOnDiskAfterAFlush) {
@@ -141,7 +136,7 @@ TEST_F(OrderRecordTest, DetectsEveryChangeOfItsHeader) {
   write(0);
   for (std::uintmax_t byte = 0; byte < size(); ++byte) {
     flip(byte);
-    EXPECT_NE(problem().find(path_), std::string::npos) << byte;
+    EXPECT_TRUE(contains(problem(), path_)) << byte;
     flip(byte);
   }
   EXPECT_EQ(problem(), "");
@@ -151,7 +146,7 @@ TEST_F(OrderRecordTest, DetectsATruncatedHeader) {
   write(0);
   while (size() > 0) {
     std::filesystem::resize_file(path_, size() - 1);
-    EXPECT_NE(problem().find("ends within its header"), std::string::npos) << size();
+    EXPECT_TRUE(contains(problem(), "ends within its header")) << size();
   }
 }
 
@@ -160,11 +155,11 @@ TEST_F(OrderRecordTest, RefusesAnEntryOfAnUnknownBucket) {
     OrderRecordWriter writer(path_, header());
     writer.append({.bucket = 2});
   }
-  EXPECT_NE(problem().find("entry 0"), std::string::npos);
+  EXPECT_TRUE(contains(problem(), "entry 0"));
 }
 
 TEST_F(OrderRecordTest, NamesAMissingFile) {
-  EXPECT_NE(problem().find(path_ + ": No such file"), std::string::npos) << problem();
+  EXPECT_TRUE(contains(problem(), path_ + ": No such file"));
   EXPECT_THROW(OrderRecordWriter(path_ + "/in/no/folder", header()), FileError);
 }
 
@@ -193,13 +188,8 @@ TEST_F(OrderRecordTest, ReportsAFullDiskOnce) {
     const RoomOnDisk room(300);
     OrderRecordWriter writer(path_, header());
     for (int i = 0; i < 10; ++i) writer.append(applied());
-    try {
-      writer.flush();
-      FAIL() << "800 bytes were written where there is room for 300";
-    } catch (const FileError& error) {
-      EXPECT_NE(std::string(error.what()).find(path_ + ": File too large"), std::string::npos)
-          << error.what();
-    }
+    EXPECT_TRUE(
+        contains(message_of<FileError>([&] { writer.flush(); }), path_ + ": File too large"));
     for (int i = 0; i < 10000; ++i) EXPECT_NO_THROW(writer.append(applied()));
     EXPECT_NO_THROW(writer.flush());
   }

@@ -11,6 +11,7 @@
 #include "ps/wire/message.h"
 #include "tests/ps/server/served_job.h"
 #include "tests/ps/wire/socket_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::ps::testing {
 namespace {
@@ -352,8 +353,7 @@ TEST(AServedJob, SendsEveryWorkerTheReasonOfItsFailure) {
       }
     });
     for (std::size_t index = 1; index < 4; ++index) {
-      EXPECT_NE(messages[index].find("failed: the disk is full"), std::string::npos)
-          << messages[index];
+      EXPECT_TRUE(contains(messages[index], "failed: the disk is full"));
     }
   }
 }

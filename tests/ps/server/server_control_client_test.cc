@@ -10,6 +10,7 @@
 #include "ps/server/server.h"
 #include "ps/wire/message.h"
 #include "tests/ps/wire/socket_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::ps::testing {
 namespace {
@@ -88,10 +89,9 @@ TEST(ServerControlClient, EndsSoonAfterAStopRequestIfServer0IsGone) {
   stop = true;
   ASSERT_EQ(ends.wait_for(seconds(60)), std::future_status::ready);
   const std::string reason = ends.get();
-  EXPECT_NE(reason.find("was disconnected when this server was requested to stop, and did not "
-                        "reconnect within 2 s"),
-            std::string::npos)
-      << reason;
+  EXPECT_TRUE(contains(reason,
+                       "was disconnected when this server was requested to stop, and did not "
+                       "reconnect within 2 s"));
 }
 
 }  // namespace

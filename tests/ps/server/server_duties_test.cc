@@ -12,6 +12,7 @@
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
 #include "tests/ps/server/data_service_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::ps::testing {
 namespace {
@@ -143,7 +144,7 @@ TEST_F(ServerDutiesWithFiles, GoOnWithoutASnapshotThatCannotBeWritten) {
   ::testing::internal::CaptureStderr();
   EXPECT_FALSE(make_cut(duties, 2, true));
   const std::string logged = ::testing::internal::GetCapturedStderr();
-  EXPECT_NE(logged.find("snapshot 2 was not written: write "), std::string::npos) << logged;
+  EXPECT_TRUE(contains(logged, "snapshot 2 was not written: write "));
   EXPECT_FALSE(duties.failure());
   EXPECT_EQ(duties.snapshots(), (Snapshots{1}));
   std::filesystem::remove(in_the_way);
@@ -177,10 +178,9 @@ TEST_F(ServerDutiesWithFiles, LeaveAFolderAloneThatAnotherJobHasTaken) {
   ::testing::internal::CaptureStderr();
   EXPECT_FALSE(make_cut(duties, 2, true));
   const std::string logged = ::testing::internal::GetCapturedStderr();
-  EXPECT_NE(logged.find("snapshot 2 was not written: another run is using this folder; no older "
-                        "snapshot is left"),
-            std::string::npos)
-      << logged;
+  EXPECT_TRUE(contains(logged,
+                       "snapshot 2 was not written: another run is using this folder; no older "
+                       "snapshot is left"));
   wire::FinishedT finished;
   duties.on_message(wire::make_message(std::move(finished)));
   EXPECT_TRUE(std::filesystem::exists(theirs));

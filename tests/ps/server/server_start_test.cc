@@ -9,6 +9,8 @@
 #include "ps/client/client.h"
 #include "ps/net/connection.h"
 #include "ps/server/server.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate::ps {
 namespace {
@@ -38,13 +40,8 @@ std::vector<std::string> notes_of(ServerOptions options) {
 }
 
 void expect_unknown_host(const std::function<void()>& call) {
-  try {
-    call();
-    FAIL() << "the unknown host was found";
-  } catch (const UsageError& error) {
-    const std::string line = error.what();
-    EXPECT_NE(line.find("the host name 'no..host' is unknown"), std::string::npos) << line;
-  }
+  EXPECT_TRUE(
+      contains(message_of<UsageError>([&] { call(); }), "the host name 'no..host' is unknown"));
 }
 
 TEST(AServerThatStarts, NotesItsEndpointAndTheTasksItWaitsFor) {

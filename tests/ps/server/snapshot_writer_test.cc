@@ -14,6 +14,7 @@
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
 #include "tests/ps/server/served_job.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::ps::testing {
 namespace {
@@ -111,7 +112,7 @@ TEST_F(SnapshotWriterTest, KeepsItsFilesWhileNoDescriptorIsLeft) {
   setrlimit(RLIMIT_NOFILE, &before);
   ASSERT_TRUE(unwritten);
   EXPECT_EQ(unwritten->snapshot, 2U);
-  EXPECT_NE(unwritten->reason.find("ulimit -n"), std::string::npos) << unwritten->reason;
+  EXPECT_TRUE(contains(unwritten->reason, "ulimit -n"));
   write(3);
   EXPECT_EQ(writer_.existing(), (Snapshots{1, 3}));
 }
@@ -179,9 +180,8 @@ TEST_F(SnapshotWriterTest, RemovesTruncatedFilesAndDamagedHeadersAtTheStart) {
   const SnapshotWriter again(dir_, 0, "nonce");
   const std::string lines = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(again.existing(), (Snapshots{3}));
-  EXPECT_NE(lines.find("shard-0-cut-1.snapshot is damaged; it is removed"), std::string::npos)
-      << lines;
-  EXPECT_NE(lines.find("shard-0-cut-2.snapshot is cut short"), std::string::npos) << lines;
+  EXPECT_TRUE(contains(lines, "shard-0-cut-1.snapshot is damaged; it is removed",
+                       "shard-0-cut-2.snapshot is cut short"));
 }
 
 TEST(ABlockChecksum, DependsOnEveryByteAndTheLength) {

@@ -9,6 +9,8 @@
 
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate::ps {
 namespace {
@@ -124,13 +126,10 @@ TEST(ParsePartition, AcceptsFourRules) {
 TEST(ParsePartition, NamesTheFlagAndTheExpectedFormsForOtherText) {
   for (const std::string text : {"", "fixed", "fixed:", "fixed:0", "fixed:-1", "fixed:2.5",
                                  "max-size:1k", "round-robin:2", "auto:1"}) {
-    try {
-      (void)parse_partition(text, "--partition");
-      FAIL() << text;
-    } catch (const UsageError& error) {
-      EXPECT_TRUE(std::string(error.what()).starts_with("--partition " + text)) << error.what();
-      EXPECT_NE(std::string(error.what()).find("expected"), std::string::npos) << error.what();
-    }
+    const std::string error =
+        message_of<UsageError>([&] { (void)parse_partition(text, "--partition"); });
+    EXPECT_TRUE(error.starts_with("--partition " + text)) << error;
+    EXPECT_TRUE(contains(error, "expected"));
   }
 }
 
@@ -259,15 +258,10 @@ TEST(Placement, IsDeterministic) {
 }
 
 TEST(Placement, NamesARemedyWhenThereAreMoreServersThanParts) {
-  try {
-    (void)place(two_small_variables(), 3, {Kind::kFixed, 1});
-    FAIL();
-  } catch (const UsageError& error) {
-    const std::string line = error.what();
-    EXPECT_NE(line.find("3 parameter servers"), std::string::npos) << line;
-    EXPECT_NE(line.find("2 parts"), std::string::npos) << line;
-    EXPECT_NE(line.find("--partition fixed:3"), std::string::npos) << line;
-  }
+  EXPECT_TRUE(contains(message_of<UsageError>([&] {
+                         (void)place(two_small_variables(), 3, {Kind::kFixed, 1});
+                       }),
+                       "3 parameter servers", "2 parts", "--partition fixed:3"));
   EXPECT_GE(place(two_small_variables(), 3, {Kind::kFixed, 3}).owner.size(), 3U);
 }
 
@@ -281,13 +275,8 @@ TEST(Placement, RefusesAPartThatIsTooLargeForAMessage) {
   // With one part per variable, the part of large.weight has 77 MB.
   const ArenaLayout layout({{"small", {3}, true}, {"large.weight", {4400, 4400}, true}});
   PlacementOptions options{.partition = {PartitionRule::Kind::kFixed, 1}};
-  try {
-    place_variables(layout, options);
-    FAIL() << "the part was placed";
-  } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("variable large.weight"), std::string::npos);
-    EXPECT_NE(std::string(error.what()).find("--partition"), std::string::npos);
-  }
+  EXPECT_TRUE(contains(message_of<UsageError>([&] { place_variables(layout, options); }),
+                       "variable large.weight", "--partition"));
   options.partition.value = 2;
   EXPECT_NO_THROW(place_variables(layout, options));
 }

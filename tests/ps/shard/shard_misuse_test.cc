@@ -1,33 +1,16 @@
 // Tests the errors of a misused shard: their messages, and that a refused call changes nothing.
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <optional>
 
 #include "models/base/errors.h"
 #include "ps/shard/shard.h"
 #include "tests/ps/shard/shard_case.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate::ps {
 namespace {
-
-// Returns the message of the error of type E that `call` must throw.
-template <typename E>
-std::string message(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const E& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "the call threw no exception";
-  return "";
-}
-
-// Replaces GoogleTest's HasSubstr(), which needs its mock library.
-testing::AssertionResult says(const std::string& text, const std::string& part) {
-  if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
-  return testing::AssertionFailure() << "\"" << text << "\" does not say \"" << part << "\"";
-}
 
 class ShardMisuse : public testing::Test {
  protected:
@@ -93,8 +76,8 @@ TEST_F(ShardMisuse, AGradientOfOtherValuesIsDropped) {
 TEST_F(ShardMisuse, BytesThatAreInvalidForTheirCodecAreRefused) {
   PushRequest request = sync_push(0, 0, 1, gradient(), 0.1F);
   request.gradient.bytes = request.gradient.bytes.first(255);
-  EXPECT_TRUE(says(message<ShapeError>([&] { shard_->push(request); }),
-                   "255 bytes, expected 64 elements as their codec encodes them"));
+  EXPECT_TRUE(contains(message_of<ShapeError>([&] { shard_->push(request); }),
+                       "255 bytes, expected 64 elements as their codec encodes them"));
   expect_unchanged();
 }
 
@@ -102,13 +85,13 @@ TEST_F(ShardMisuse, RoomForAnotherNumberOfValuesIsRefused) {
   std::vector<float> values(63);
   PushRequest request = sync_push(0, 0, 1, gradient(), 0.1F);
   request.values = values;
-  EXPECT_TRUE(
-      says(message<ShapeError>([&] { shard_->push(request); }), "room for 63 values, expected 64"));
+  EXPECT_TRUE(contains(message_of<ShapeError>([&] { shard_->push(request); }),
+                       "room for 63 values, expected 64"));
   EXPECT_THROW(shard_->read({.worker = 0, .incarnation = 1, .bucket = 0, .values = values}),
                ShapeError);
   std::vector<std::uint16_t> words(64);
   request.values = AnswerMemory(std::span(words));
-  EXPECT_TRUE(says(message<ShapeError>([&] { shard_->push(request); }), "expected f32"));
+  EXPECT_TRUE(contains(message_of<ShapeError>([&] { shard_->push(request); }), "expected f32"));
   expect_unchanged();
 }
 
@@ -125,14 +108,15 @@ TEST_F(ShardMisuse, OptionsThatContradictEachOtherAreRefused) {
 
 TEST_F(ShardMisuse, AGradientOfAnotherLengthIsRefused) {
   const std::vector<float> short_one(3);
-  EXPECT_TRUE(says(message<ShapeError>([&] { shard_->push(sync_push(0, 0, 1, short_one, 0.1F)); }),
-                   "a gradient of 3 elements, expected 64"));
+  EXPECT_TRUE(
+      contains(message_of<ShapeError>([&] { shard_->push(sync_push(0, 0, 1, short_one, 0.1F)); }),
+               "a gradient of 3 elements, expected 64"));
   expect_unchanged();
 }
 
 TEST_F(ShardMisuse, AnUnknownBucketIsRefused) {
-  EXPECT_TRUE(says(message<InternalError>([&] { (void)shard_->view(5); }),
-                   "no bucket 5, expected one in [0, 5)"));
+  EXPECT_TRUE(contains(message_of<InternalError>([&] { (void)shard_->view(5); }),
+                       "no bucket 5, expected one in [0, 5)"));
   EXPECT_THROW((void)shard_->view(-1), InternalError);
   EXPECT_THROW((void)shard_->claim(5), InternalError);
 }
@@ -153,8 +137,8 @@ TEST_F(ShardMisuse, APieceThatIsNotUnderWayIsRefused) {
       << "the piece lies beyond the task";
   shard_->update(*piece, events);
   EXPECT_EQ(events.size(), 2U);
-  EXPECT_TRUE(
-      says(message<InternalError>([&] { shard_->update(*piece, events); }), "of bucket 0, task 1"));
+  EXPECT_TRUE(contains(message_of<InternalError>([&] { shard_->update(*piece, events); }),
+                       "of bucket 0, task 1"));
 }
 
 TEST_F(ShardMisuse, BucketsAndValuesThatDoNotFitAreRefused) {
@@ -164,18 +148,18 @@ TEST_F(ShardMisuse, BucketsAndValuesThatDoNotFitAreRefused) {
   };
   const std::int64_t total = small_layout().total();
   EXPECT_NO_THROW(make({{0, 100}, {100, 200}}, 200));
-  EXPECT_TRUE(says(message<ShapeError>([&] {
-                     make({{100, 200}, {0, 101}}, 201);
-                   }),
-                   "bucket 0 is [100, 200), expected elements that no other bucket has"))
+  EXPECT_TRUE(contains(message_of<ShapeError>([&] {
+                         make({{100, 200}, {0, 101}}, 201);
+                       }),
+                       "bucket 0 is [100, 200), expected elements that no other bucket has"))
       << "the buckets overlap";
   EXPECT_THROW(make({{total - 1, total + 1}}, 2), ShapeError) << "the bucket ends beyond the arena";
   EXPECT_THROW(make({{-1, 1}}, 2), ShapeError) << "the bucket begins before the arena";
   EXPECT_THROW(make({{5, 5}}, 0), ShapeError) << "the bucket is empty";
-  EXPECT_TRUE(says(message<ShapeError>([&] {
-                     make({{0, 100}}, 99);
-                   }),
-                   "99 values, expected 100, the elements of its buckets"));
+  EXPECT_TRUE(contains(message_of<ShapeError>([&] {
+                         make({{0, 100}}, 99);
+                       }),
+                       "99 values, expected 100, the elements of its buckets"));
 }
 
 }  // namespace

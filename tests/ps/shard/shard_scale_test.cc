@@ -7,7 +7,6 @@
 #include <array>
 #include <ctime>
 #include <limits>
-#include <memory>
 #include <vector>
 
 #include "models/optim/optimizer.h"

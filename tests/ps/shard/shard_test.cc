@@ -130,15 +130,11 @@ TEST(Shard, GivesTheSameBitsForPiecesInAnyOrder) {
                                     shard->buckets()[static_cast<std::size_t>(bucket)]),
                             update_step(1).learning_rate));
     }
-    while (const std::optional<Piece> piece = shard->claim(bucket, 777)) {
-      pieces.push_back(*piece);
-    }
+    while (const std::optional<Piece> piece = shard->claim(bucket, 777)) pieces.push_back(*piece);
   }
   std::vector<ShardEvent> events;
   const auto count = static_cast<std::uint32_t>(pieces.size());
-  for (const std::uint32_t i : random_permutation(count, 1, 1)) {
-    shard->update(pieces[i], events);
-  }
+  for (const std::uint32_t i : random_permutation(count, 1, 1)) shard->update(pieces[i], events);
   EXPECT_TRUE(same_bits(shard->values(), reference.values()));
   EXPECT_TRUE(same_bits(shard->slots(), reference.slots()));
 }

@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <atomic>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -13,6 +12,7 @@
 #include "ps/wire/greeting_messages.h"
 #include "ps/wire/zmq_socket.h"
 #include "tests/ps/wire/socket_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::ps::wire {
 namespace {
@@ -212,8 +212,8 @@ TEST(ASocketWithANonce, NeitherSendsTheNonceNorAcceptsARecordedGreeting) {
     routing_id = hello.peer;
     server->flush();
     recorded = proxy.from_caller();
-    EXPECT_EQ(recorded.find(nonce), std::string::npos);
-    EXPECT_EQ(proxy.from_server().find(nonce), std::string::npos);
+    EXPECT_FALSE(contains(recorded, nonce));
+    EXPECT_FALSE(contains(proxy.from_server(), nonce));
   }
   ASSERT_GT(recorded.size(), 100U);
   recorded = with_routing_id(recorded, routing_id);
@@ -245,7 +245,7 @@ TEST(ASocketWithANonce, RefusesAnotherVersionInItsOwnProtocol) {
     problem += testing::internal::GetCapturedStderr();
     return old->foreign_messages() == 1;
   }));
-  EXPECT_NE(problem.find("protocol 2, expected 3"), std::string::npos) << problem;
+  EXPECT_TRUE(contains(problem, "protocol 2, expected 3"));
 }
 
 TEST(ASocketWithANonce, NoticesAServerThatDoesNotAnswerTheGreeting) {

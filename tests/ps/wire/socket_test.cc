@@ -12,6 +12,8 @@
 #include "models/base/open_files.h"
 #include "ps/net/connection.h"
 #include "tests/ps/wire/socket_case.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate::ps::wire {
 namespace {
@@ -237,13 +239,11 @@ TEST(ListeningSocket, MayBeInherited) {
 
 TEST(PortInUse, IsNamedInTheError) {
   Line line;
-  try {
-    const auto second = Socket::listen(line.context, {"127.0.0.1", line.server->port()});
-    FAIL() << "two sockets listen at one port";
-  } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find(std::to_string(line.server->port())),
-              std::string::npos);
-  }
+  EXPECT_TRUE(contains(
+      message_of<UsageError>([&] {
+        const auto second = Socket::listen(line.context, {"127.0.0.1", line.server->port()});
+      }),
+      std::to_string(line.server->port())));
 }
 
 // By default ZeroMQ allows 1,023 sockets per context, which a worker of 340 shards exceeds.

@@ -6,6 +6,8 @@
 
 #include "models/base/errors.h"
 #include "strategies/cluster/resolvers/resolvers.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate::test {
 
@@ -22,12 +24,7 @@ inline ClusterSpec resolve(const Variables& variables, const ClusterFlags& flags
 
 // Returns the text of the UsageError that resolve() throws; "" when it throws none.
 inline std::string refusal(const Variables& variables, const ClusterFlags& flags = {}) {
-  try {
-    resolve(variables, flags);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
+  return message_if_thrown<UsageError>([&] { resolve(variables, flags); });
 }
 
 // Returns all notes of the ClusterSpec, one per line.
@@ -35,10 +32,6 @@ inline std::string notes_of(const ClusterSpec& spec) {
   std::string text;
   for (const std::string& note : spec.notes) text += note + "\n";
   return text;
-}
-
-inline bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace syncopate::test

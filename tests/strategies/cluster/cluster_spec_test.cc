@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/strategies/cluster/resolvers/slurm_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::test {
 namespace {
@@ -43,7 +44,7 @@ TEST(ClusterJson, ShowsWhetherNoncesAreEqualButNotTheNonce) {
   ClusterSpec spec = resolve(kTorchrunTask);
   spec.nonce = "a secret";
   const std::string text = to_json(spec);
-  EXPECT_EQ(text.find("a secret"), std::string::npos) << text;
+  EXPECT_FALSE(contains(text, "a secret"));
   EXPECT_EQ(json::parse(text).at("nonce"), json::parse(to_json(spec)).at("nonce"));
   spec.nonce = "another secret";
   EXPECT_NE(json::parse(text).at("nonce"), json::parse(to_json(spec)).at("nonce"));

@@ -12,6 +12,8 @@
 
 #include "strategies/cluster/handshake.h"
 #include "tests/strategies/cluster/threads_as_tasks.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
@@ -56,17 +58,6 @@ void expect_silence(const Tasks& tasks, const std::string& who, milliseconds sho
   }
 }
 
-// Returns the text of the PeerError that `call` throws.
-template <typename Call>
-std::string peer_error_of(Call call) {
-  try {
-    call();
-  } catch (const PeerError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 TEST(Membership, ExchangesAnyBytesInRankOrder) {
   const Tasks tasks = meet(3);
   const std::vector<std::string> texts = {std::string("a\0\n", 3), "", std::string(3U << 20U, 'c')};
@@ -91,9 +82,10 @@ TEST(Membership, NamesTheTaskThatIsMissingFromAnExchange) {
   });
   const std::string line =
       "not every task sent its part of the set-up within 0.6 s; missing: " + rank(2);
-  std::future<std::string> other = std::async(
-      std::launch::async, [&] { return peer_error_of([&] { tasks[1]->exchange("one"); }); });
-  EXPECT_EQ(peer_error_of([&] { tasks[0]->exchange("zero"); }), line);
+  std::future<std::string> other = std::async(std::launch::async, [&] {
+    return message_of<PeerError>([&] { tasks[1]->exchange("one"); });
+  });
+  EXPECT_EQ(message_of<PeerError>([&] { tasks[0]->exchange("zero"); }), line);
   tasks[0]->fail(line);
   EXPECT_EQ(other.get(), rank(0) + " failed: " + line);
 }
@@ -205,8 +197,8 @@ TEST_F(JobWithAFakeTask, EndsWhenATaskSendsMalformedBytes) {
   ASSERT_EQ(::write(fake_.descriptor(), "nonsense", 8), 8);
   for (const auto& task : tasks_) {
     EXPECT_TRUE(eventually([&] { return task->failure().has_value(); }));
-    EXPECT_NE(task->failure()->find("rank 2 (host b, pid 77) was lost: it uses another protocol"),
-              std::string::npos);
+    EXPECT_TRUE(
+        contains(*task->failure(), "rank 2 (host b, pid 77) was lost: it uses another protocol"));
   }
 }
 
@@ -297,10 +289,11 @@ TEST(Membership, DoesNotCallASubscriberThatHasUnsubscribed) {
 
 TEST(Membership, WakesTasksThatWaitForALostTask) {
   Tasks tasks = meet(3);
-  std::future<std::string> exchanging = std::async(
-      std::launch::async, [&] { return peer_error_of([&] { tasks[0]->exchange("mine"); }); });
-  std::future<std::string> leaving =
-      std::async(std::launch::async, [&] { return peer_error_of([&] { tasks[1]->leave(); }); });
+  std::future<std::string> exchanging = std::async(std::launch::async, [&] {
+    return message_of<PeerError>([&] { tasks[0]->exchange("mine"); });
+  });
+  std::future<std::string> leaving = std::async(
+      std::launch::async, [&] { return message_of<PeerError>([&] { tasks[1]->leave(); }); });
   tasks[2].reset();
   const std::string line =
       rank(2) + " was lost: its connection closed; its last message came before its first step";

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,6 +9,9 @@
 #include <string>
 
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
@@ -20,24 +22,15 @@ using std::chrono::seconds;
 
 class NonceFileTest : public testing::Test {
  protected:
-  NonceFileTest() { fs::create_directory(folder_); }
-  ~NonceFileTest() override { fs::remove_all(folder_); }
-
   ClusterSpec task(int index) const {
     return {.source = "Slurm", .index = index, .world_size = 2, .nonce_file = path_.string()};
   }
   std::string refusal(milliseconds timeout) const {
     ClusterSpec other = task(1);
-    try {
-      (void)share_nonce(other, timeout);
-    } catch (const FileError& error) {
-      return error.what();
-    }
-    return "";
+    return message_of<FileError>([&] { (void)share_nonce(other, timeout); });
   }
 
-  const fs::path folder_ =
-      fs::temp_directory_path() / ("nonce_file_test." + std::to_string(getpid()));
+  const TemporaryFolder folder_;
   const fs::path path_ = folder_ / "nonce";
 };
 
@@ -70,17 +63,15 @@ TEST_F(NonceFileTest, IsNotUsedByAJobWithANonce) {
 TEST_F(NonceFileTest, IsRefusedIfOthersCanReadIt) {
   std::ofstream(path_) << "a nonce of another user";
   fs::permissions(path_, fs::perms(0644));
-  EXPECT_NE(refusal(seconds(10)).find("is not a file that only this user can read"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal(seconds(10)), "is not a file that only this user can read"));
 }
 
 TEST_F(NonceFileTest, ThatDoesNotAppearIsNamedWithWhatToTry) {
   const std::string line = refusal(milliseconds(60));
-  EXPECT_NE(line.find("the first task has not written the job's nonce, " + path_.string() +
-                      ", within 0.06 s; start the tasks in a folder that all their nodes share, or "
-                      "export SYNCOPATE_NONCE="),
-            std::string::npos)
-      << line;
+  EXPECT_TRUE(contains(
+      line, "the first task has not written the job's nonce, " + path_.string() +
+                ", within 0.06 s; start the tasks in a folder that all their nodes share, or "
+                "export SYNCOPATE_NONCE="));
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include "models/base/errors.h"
 #include "ps/net/connection.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
@@ -27,12 +29,7 @@ NetworkNames network(bool knows_names, bool is_ours = false, const char* host_na
 }
 
 std::string refusal(ClusterSpec spec, const NetworkNames& names) {
-  try {
-    prepare_rendezvous(spec, names);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
+  return message_of<UsageError>([&] { prepare_rendezvous(spec, names); });
 }
 
 TEST(DerivedRendezvous, KeepsAHostNameThatIsKnown) {
@@ -56,10 +53,8 @@ TEST(DerivedRendezvous, UsesTheHostOfSrunIfAllNodesAreThisMachine) {
 
 TEST(DerivedRendezvous, IsRefusedWhenNoAddressIsCertain) {
   const std::string line = refusal(task(1), network(false));
-  EXPECT_NE(line.find("the host 'n1', where Slurm runs the first task, is unknown"),
-            std::string::npos)
-      << line;
-  EXPECT_NE(line.find("--rendezvous HOST"), std::string::npos) << line;
+  EXPECT_TRUE(contains(line, "the host 'n1', where Slurm runs the first task, is unknown",
+                       "--rendezvous HOST"));
   EXPECT_NE(refusal(task(1), network(false, false, "laptop")), "") << "srun ran elsewhere";
   EXPECT_NE(refusal(task(1), network(false, true, "n2.example.org")), "") << "srun ran here, on n2";
   ClusterSpec loopback = task(1);
@@ -80,20 +75,18 @@ TEST(DerivedRendezvous, IsOpenedByRankZeroUnderAnyHostName) {
 TEST(DerivedRendezvous, NamesAPortInUseAndTheFlagThatChangesIt) {
   const Listener taken(Endpoint{"", 0});
   const std::string line = refusal(task(0, taken.port()), network(true));
-  EXPECT_NE(line.find("port " + std::to_string(taken.port()) + ", follows from Slurm's variables"),
-            std::string::npos)
-      << line;
-  EXPECT_NE(line.find("give all tasks --rendezvous n1:PORT"), std::string::npos) << line;
+  EXPECT_TRUE(contains(line,
+                       "port " + std::to_string(taken.port()) + ", follows from Slurm's variables",
+                       "give all tasks --rendezvous n1:PORT"));
 }
 
 TEST(DerivedRendezvous, IsRefusedByATaskOnAnotherNodeThanInItsVariables) {
   ClusterSpec spec = task(0);
   spec.node = "n2";
   const std::string line = refusal(spec, network(true));
-  EXPECT_NE(line.find("rank 0 runs on node n2, local rank 0, but by Slurm's variables it is on "
-                      "node n1, local rank 0"),
-            std::string::npos)
-      << line;
+  EXPECT_TRUE(contains(line,
+                       "rank 0 runs on node n2, local rank 0, but by Slurm's variables it is on "
+                       "node n1, local rank 0"));
 }
 
 TEST(ChosenRendezvous, IsNotChanged) {

@@ -7,6 +7,7 @@
 
 #include "strategies/cluster/handshake.h"
 #include "tests/strategies/cluster/threads_as_tasks.h"
+#include "tests/support/contains.h"
 
 namespace syncopate {
 namespace {
@@ -107,9 +108,7 @@ TEST(RendezvousTest, LetsNoReplayedGreetingIn) {
     EXPECT_TRUE(caller.is_listeners(proof.payload));
     EXPECT_EQ(task.receive(soon).type, kWelcome);
   }
-  EXPECT_NE(rank_zero.peer_error.find("rank 2 (host b, pid 77): its connection closed"),
-            std::string::npos)
-      << rank_zero.peer_error;
+  EXPECT_TRUE(contains(rank_zero.peer_error, "rank 2 (host b, pid 77): its connection closed"));
 }
 
 // A program that does not know the nonce cannot play rank 0, nor make a task tell it the nonce.
@@ -127,16 +126,13 @@ TEST(RendezvousTest, AcceptsNoRankZeroWithoutTheNonce) {
     const GreetingListener listener("guessed");
     caller->send({kGreetingChallenge, listener.challenge()}, soon);
     const std::string greeting = caller->receive(soon).payload;
-    EXPECT_EQ(greeting.find(nonce), std::string::npos);
+    EXPECT_FALSE(contains(greeting, nonce));
     // The caller's own proof, sent back, is not the listener's.
     caller->send({kGreetingProof, greeting.substr(kChallengeBytes, kProofBytes)}, soon);
     EXPECT_THROW(caller->receive(soon), PeerError);
   }
-  EXPECT_NE(joined.peer_error.find("did not prove that it knows this job's nonce"),
-            std::string::npos)
-      << joined.peer_error;
-  EXPECT_NE(joined.peer_error.find("give all tasks the same SYNCOPATE_NONCE"), std::string::npos)
-      << joined.peer_error;
+  EXPECT_TRUE(contains(joined.peer_error, "did not prove that it knows this job's nonce",
+                       "give all tasks the same SYNCOPATE_NONCE"));
 }
 
 // Frames of another version of the protocol differ in the fifth byte.
@@ -160,8 +156,7 @@ TEST(RendezvousTest, TellsATaskOfAnotherVersionItsOwn) {
     EXPECT_NO_THROW(old.receive(soon)) << "a frame whose head has this version";
   }
   const std::string lines = testing::internal::GetCapturedStderr();
-  EXPECT_NE(lines.find("it uses protocol version 1, expected version 2"), std::string::npos)
-      << lines;
+  EXPECT_TRUE(contains(lines, "it uses protocol version 1, expected version 2"));
 }
 
 TEST(RendezvousTest, NamesARankZeroOfAnotherVersion) {
@@ -185,7 +180,7 @@ TEST(RendezvousTest, NamesARankZeroOfAnotherVersion) {
     const std::string line = answers ? "it uses protocol version 1, expected version 2"
                                      : "closed before it answered the greeting of protocol version "
                                        "2; is it a task of this job, and the same version of";
-    EXPECT_NE(joined.peer_error.find(line), std::string::npos) << joined.peer_error;
+    EXPECT_TRUE(contains(joined.peer_error, line));
   }
 }
 
@@ -215,7 +210,7 @@ void expect_usage_error(const std::vector<Joined>& joined, const std::string& li
     EXPECT_FALSE(joined[i].membership) << i;
     EXPECT_EQ(joined[i].usage_error, joined[0].usage_error) << i << joined[i].peer_error;
   }
-  EXPECT_NE(joined[0].usage_error.find(line), std::string::npos) << joined[0].usage_error;
+  EXPECT_TRUE(contains(joined[0].usage_error, line));
 }
 
 TEST(RendezvousTest, RefusesAnotherWorldSizeAndNamesBoth) {
@@ -284,10 +279,8 @@ TEST(RendezvousTest, NamesTheRanksThatDidNotJoin) {
   std::vector<MembershipOptions> options(2, quick_options());
   options[0].rendezvous_timeout = milliseconds(400);
   const std::vector<Joined> joined = join_all({place.spec(0, 4), place.spec(1, 4)}, options);
-  EXPECT_NE(joined[0].peer_error.find("2 of 4 tasks came to " + to_string(place.endpoint()) +
-                                      " within 0.4 s; missing: rank 2, rank 3;"),
-            std::string::npos)
-      << joined[0].peer_error;
+  EXPECT_TRUE(contains(joined[0].peer_error, "2 of 4 tasks came to " + to_string(place.endpoint()) +
+                                                 " within 0.4 s; missing: rank 2, rank 3;"));
   EXPECT_EQ(joined[1].peer_error, joined[0].peer_error);
 }
 
@@ -329,12 +322,11 @@ TEST(RendezvousTest, RejectsConnectionsThatAreNotOfTheJob) {
   EXPECT_TRUE(rank_zero.membership) << rank_zero.usage_error << rank_zero.peer_error;
   EXPECT_TRUE(rank_one.membership) << rank_one.usage_error << rank_one.peer_error;
   EXPECT_FALSE(stale.membership);
-  EXPECT_NE(stale.usage_error.find("belongs to another job"), std::string::npos)
+  EXPECT_TRUE(contains(stale.usage_error, "belongs to another job"))
       << stale.usage_error << stale.peer_error;
-  EXPECT_NE(stale.usage_error.find("different nonces, or one has none; give all tasks the same "
-                                   "SYNCOPATE_NONCE"),
-            std::string::npos)
-      << stale.usage_error;
+  EXPECT_TRUE(contains(stale.usage_error,
+                       "different nonces, or one has none; give all tasks the same "
+                       "SYNCOPATE_NONCE"));
 }
 
 TEST(RendezvousTest, AcceptsTheTasksOfALargeJobThatConnectAtOnce) {
@@ -368,10 +360,9 @@ TEST(RendezvousTest, NamesARankZeroThatNeverStarted) {
   MembershipOptions options = quick_options();
   options.rendezvous_timeout = milliseconds(200);
   const Joined joined = join(place.spec(1, 2), options);
-  EXPECT_NE(joined.peer_error.find("rank 0 could not be reached at " + to_string(place.endpoint()) +
-                                   " within 0.2 s: Connection"),
-            std::string::npos)
-      << joined.peer_error;
+  EXPECT_TRUE(contains(joined.peer_error, "rank 0 could not be reached at " +
+                                              to_string(place.endpoint()) +
+                                              " within 0.2 s: Connection"));
 }
 
 TEST(RendezvousTest, NamesARankZeroThatDoesNotAnswer) {
@@ -403,15 +394,14 @@ TEST(RendezvousTest, NamesARendezvousPortThatIsInUse) {
   ClusterSpec spec;
   spec.world_size = 2;
   spec.rendezvous.endpoint = Endpoint{"127.0.0.1", other.port()};
-  EXPECT_NE(join(spec, quick_options()).usage_error.find("is in use"), std::string::npos);
+  EXPECT_TRUE(contains(join(spec, quick_options()).usage_error, "is in use"));
 }
 
 TEST(RendezvousTest, RefusesAClusterWithoutARendezvous) {
   ClusterSpec spec;
   spec.world_size = 2;
   spec.index = 1;
-  EXPECT_NE(join(spec, quick_options()).usage_error.find("--rendezvous HOST:PORT"),
-            std::string::npos);
+  EXPECT_TRUE(contains(join(spec, quick_options()).usage_error, "--rendezvous HOST:PORT"));
 }
 
 }  // namespace

@@ -174,9 +174,7 @@ std::string check_several_under_way(Collective& collective, const SumContract& c
   pieces.push_back({make_host_tensor({3}, DType::kF32), length, 0});
   pieces.push_back({make_host_tensor({2 * kBlockElements}, DType::kBf16), 77, 0});
   for (Piece& piece : pieces) fill_addend(piece.tensor, collective.rank(), piece.index);
-  for (Piece& piece : pieces) {
-    piece.work = collective.all_reduce(piece.tensor, piece.index);
-  }
+  for (Piece& piece : pieces) piece.work = collective.all_reduce(piece.tensor, piece.index);
   // Each rank waits for its all-reduces in an order of its own.
   std::vector<std::size_t> order = {3, 5, 0, 4, 2, 1};
   std::rotate(order.begin(), order.begin() + collective.rank() % 6, order.end());

@@ -3,9 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "models/tensor/tensor.h"
 #include "strategies/collective/collective.h"

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "tests/end_to_end/support/run_program.h"
+#include "tests/support/as_words.h"
+#include "tests/support/contains.h"
 
 namespace syncopate {
 namespace {
@@ -19,7 +21,7 @@ ProgramResult run(std::vector<std::string> command) {
   // The command begins with env, which searches for the program, and prints an error when it is
   // missing.
   command.insert(command.begin(), "env");
-  return RunningProgram(command).wait();
+  return test::run_program(command);
 }
 
 // Makes two network namespaces that are joined by a pair of virtual interfaces.
@@ -29,14 +31,13 @@ class TasksInSeparateNetworks : public testing::Test {
     const std::vector<std::vector<std::string>> commands = {
         {"netns", "add", first_},
         {"netns", "add", second_},
-        {"-n", first_, "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns",
-         second_},
-        {"-n", first_, "addr", "add", "10.77.0.1/24", "dev", "cable"},
-        {"-n", second_, "addr", "add", "10.77.0.2/24", "dev", "cable"},
-        {"-n", first_, "link", "set", "cable", "up"},
-        {"-n", second_, "link", "set", "cable", "up"},
-        {"-n", first_, "link", "set", "lo", "up"},
-        {"-n", second_, "link", "set", "lo", "up"}};
+        as_words("-n", first_, "link add cable type veth peer name cable netns", second_),
+        as_words("-n", first_, "addr add 10.77.0.1/24 dev cable"),
+        as_words("-n", second_, "addr add 10.77.0.2/24 dev cable"),
+        as_words("-n", first_, "link set cable up"),
+        as_words("-n", second_, "link set cable up"),
+        as_words("-n", first_, "link set lo up"),
+        as_words("-n", second_, "link set lo up")};
     for (const std::vector<std::string>& command : commands) {
       const ProgramResult result = run(command);
       if (result.exit_code != 0) {
@@ -51,18 +52,8 @@ class TasksInSeparateNetworks : public testing::Test {
   static std::vector<std::string> task(const std::string& space, const std::string& transport,
                                        int index) {
     // All ports are free in a new network namespace.
-    return {"env",
-            "ip",
-            "netns",
-            "exec",
-            space,
-            SYNCOPATE_RANK_PROGRAM,
-            transport,
-            std::to_string(index),
-            "2",
-            "2",
-            "10.77.0.1:4000",
-            "-1"};
+    return as_words("env ip netns exec", space, SYNCOPATE_RANK_PROGRAM, transport,
+                    std::to_string(index), "2 2 10.77.0.1:4000 -1");
   }
   std::vector<ProgramResult> run_job(const std::string& transport) const {
     RunningProgram rank_zero(task(first_, transport, 0));
@@ -81,9 +72,8 @@ TEST_F(TasksInSeparateNetworks, SumOverTcpByDefault) {
 TEST_F(TasksInSeparateNetworks, FailWhenSharedMemoryIsRequested) {
   for (const ProgramResult& result : run_job("shm")) {
     EXPECT_EQ(result.exit_code, 1);
-    EXPECT_NE(result.err.find("--transport shm: the tasks cannot map one segment of memory"),
-              std::string::npos)
-        << result.err;
+    EXPECT_TRUE(
+        contains(result.err, "--transport shm: the tasks cannot map one segment of memory"));
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "ps/net/connection.h"
 #include "tests/end_to_end/support/run_program.h"
+#include "tests/support/as_words.h"
 
 namespace syncopate {
 namespace {
@@ -63,11 +64,10 @@ class MpiBetweenProcesses : public testing::TestWithParam<int> {};
 TEST_P(MpiBetweenProcesses, FulfilsTheCollectiveContract) {
   const std::string mpirun = SYNCOPATE_MPIRUN;
   if (mpirun.empty()) GTEST_SKIP() << "this build found no MPI, or there is no mpirun";
-  RunningProgram job({"env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", mpirun,
-                      "--oversubscribe", "--timeout", "280", "-n", std::to_string(GetParam()),
-                      SYNCOPATE_RANK_PROGRAM, "mpi"});
-  const ProgramResult result = job.wait();
-  EXPECT_EQ(result.exit_code, 0) << result.err;
+  RunningProgram job(as_words("env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                              mpirun, "--oversubscribe --timeout 280 -n",
+                              std::to_string(GetParam()), SYNCOPATE_RANK_PROGRAM, "mpi"));
+  const ProgramResult result = successful(job.wait());
   EXPECT_FALSE(result.timed_out);
 }
 

@@ -6,7 +6,6 @@
 //
 // With descriptor -1, rank 0 listens at HOST:PORT itself.
 #include <iostream>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>

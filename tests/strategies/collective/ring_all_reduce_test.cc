@@ -15,6 +15,7 @@
 #include "strategies/collective/collectives.h"
 #include "strategies/collective/ring_all_reduce.h"
 #include "tests/strategies/collective/contract.h"
+#include "tests/support/contains.h"
 
 namespace syncopate {
 namespace {
@@ -46,10 +47,6 @@ std::vector<std::string> errors_of(Ranks& ranks,
   }
   threads.clear();
   return errors;
-}
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST(RingPartition, DividesATensorIntoSegmentsOfChunksOfTheArena) {
@@ -100,7 +97,9 @@ TEST(RingAllReduce, NamesTheRanksThatDisagreeAboutWhatTheySum) {
     rank->wait(rank->all_reduce(tensor, 0));
   });
   for (const std::string& error : errors) {
-    EXPECT_TRUE(has(error, "rank 1 ") && has(error, "41 f32") && has(error, "40 f32")) << error;
+    EXPECT_TRUE(contains(error, "rank 1 ") && contains(error, "41 f32") &&
+                contains(error, "40 f32"))
+        << error;
   }
 }
 
@@ -111,7 +110,7 @@ TEST(RingAllReduce, NamesTheRanksThatDisagreeAboutWhatTheyGather) {
     rank->all_gather(std::span(all).first(all.size() / 2), all);
   });
   for (const std::string& error : errors) {
-    EXPECT_TRUE(has(error, "4 bytes") && has(error, "3 bytes")) << error;
+    EXPECT_TRUE(contains(error, "4 bytes") && contains(error, "3 bytes")) << error;
   }
 }
 
@@ -133,7 +132,7 @@ TEST(RingAllReduce, NamesTheRankWhoseConnectionClosed) {
       }
     });
     for (const std::size_t r : {0, 1, 3}) {
-      EXPECT_TRUE(has(errors[r], "rank 2")) << "rank " << r << ": " << errors[r];
+      EXPECT_TRUE(contains(errors[r], "rank 2")) << "rank " << r << ": " << errors[r];
     }
   }
 }

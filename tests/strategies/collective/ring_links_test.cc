@@ -16,17 +16,14 @@
 #include "strategies/collective/ring_links.h"
 #include "tests/strategies/cluster/threads_as_tasks.h"
 #include "tests/strategies/collective/fake_membership.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
 
 std::string error_of_ring(Membership& membership) {
-  try {
-    (void)connect_ring({.membership = &membership});
-  } catch (const PeerError& error) {
-    return error.what();
-  }
-  return "";
+  return message_if_thrown<PeerError>([&] { (void)connect_ring({.membership = &membership}); });
 }
 
 class MalformedPort : public testing::TestWithParam<std::string> {};
@@ -34,10 +31,8 @@ class MalformedPort : public testing::TestWithParam<std::string> {};
 TEST_P(MalformedPort, EndsTheSetUpAndNamesTheTask) {
   FakeMembership membership([](const std::string&) { return GetParam(); });
   const std::string error = error_of_ring(membership);
-  EXPECT_NE(error.find("rank 1 (host b, pid 77) gave '" + GetParam() +
-                       "' as its port, expected 1 to 65535"),
-            std::string::npos)
-      << error;
+  EXPECT_TRUE(contains(
+      error, "rank 1 (host b, pid 77) gave '" + GetParam() + "' as its port, expected 1 to 65535"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, MalformedPort,

@@ -10,7 +10,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <fstream>
 #include <memory>
 #include <span>
@@ -22,6 +21,7 @@
 #include "ps/net/connection.h"
 #include "ps/net/greeting.h"
 #include "tests/strategies/cluster/threads_as_tasks.h"
+#include "tests/support/contains.h"
 
 namespace syncopate {
 namespace {
@@ -168,8 +168,8 @@ TEST(SharedSegment, IsRefusedForNetworksOfDifferentSize) {
     errors[index] = share(*tasks[index], i == 2 ? 11 : 10).usage_error;
   });
   EXPECT_EQ(errors[0].find("the tasks' networks differ in size: rank 2 (host "), 0U) << errors[0];
-  EXPECT_NE(errors[0].find(" has 33 values for 3 ranks"), std::string::npos);
-  EXPECT_NE(errors[0].find("rank 0 has 30 values for 3 ranks"), std::string::npos);
+  EXPECT_TRUE(
+      contains(errors[0], " has 33 values for 3 ranks", "rank 0 has 30 values for 3 ranks"));
   EXPECT_EQ(errors[1], errors[0]);
   EXPECT_EQ(errors[2], errors[0]);
 }
@@ -182,8 +182,7 @@ TEST(SharedSegment, NamesTheTaskThatFailedBeforeItReceivedIt) {
     (void)tasks[1]->exchange("");
     tasks[1]->fail("the disk is full");
   }
-  EXPECT_NE(shared.peer_error.find("failed: the disk is full"), std::string::npos)
-      << shared.peer_error;
+  EXPECT_TRUE(contains(shared.peer_error, "failed: the disk is full"));
 }
 
 TEST(SharedSegment, IsRefusedWhenTheMachineHasNotEnoughMemory) {
@@ -194,7 +193,7 @@ TEST(SharedSegment, IsRefusedWhenTheMachineHasNotEnoughMemory) {
     shared[index] = share(*tasks[index], std::int64_t{1} << 58);
   });
   for (const Shared& task : shared) {
-    EXPECT_NE(task.memory_error.find("MiB for gradients are not available"), std::string::npos)
+    EXPECT_TRUE(contains(task.memory_error, "MiB for gradients are not available"))
         << task.memory_error << task.peer_error;
   }
 }

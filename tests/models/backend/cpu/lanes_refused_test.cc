@@ -8,6 +8,7 @@
 
 #include "models/backend/cpu/lanes.h"
 #include "models/base/errors.h"
+#include "tests/support/contains.h"
 
 namespace syncopate {
 namespace {
@@ -33,7 +34,7 @@ TEST(LanePool, EndsItsLanesWhenTheSystemRefusesToStartMore) {
     message = error.what();
   }
   ASSERT_EQ(setrlimit(RLIMIT_AS, &kept), 0);
-  EXPECT_NE(message.find("try fewer"), std::string::npos) << message;
+  EXPECT_TRUE(contains(message, "try fewer"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/base/errors.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
@@ -42,12 +43,9 @@ TEST(LanePool, RethrowsAFailureAndReleasesTheOtherLanesFromBarriers) {
       if (lane == failing) throw std::runtime_error("lane " + std::to_string(lane));
       lanes.barrier();
     };
-    try {
-      lanes.run(task);
-      FAIL() << "the failure of lane " << failing << " was lost";
-    } catch (const std::runtime_error& error) {
-      EXPECT_EQ(error.what(), "lane " + std::to_string(failing));
-    }
+    EXPECT_EQ(message_of<std::runtime_error>([&] { lanes.run(task); }),
+              "lane " + std::to_string(failing))
+        << failing;
     // The lane pool can be used again after the failure of a task.
     int calls = 0;
     lanes.run([&](int lane) {

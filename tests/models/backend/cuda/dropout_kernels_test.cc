@@ -1,5 +1,4 @@
 // Tests the kernel of dropout: its masks have the bits of models/base/random.h.
-#include <cstring>
 
 #include "models/backend/cuda/kernels/cuda_kernels.h"
 #include "models/base/random.h"

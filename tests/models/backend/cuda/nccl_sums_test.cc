@@ -18,6 +18,8 @@
 #include "models/base/errors.h"
 #include "tests/models/backend/cuda/emulated_journal.h"
 #include "tests/models/backend/cuda/fake_nccl.h"
+#include "tests/support/contains.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate::cuda {
 namespace {
@@ -207,15 +209,8 @@ TEST_F(NcclSums, PollsUntilAllAreConnected) {
 // An error that no peer can have caused is reported at once as this rank's own error.
 TEST_F(NcclSums, DistinguishLocalFailuresFromThoseOfAPeer) {
   const auto expect_own_error = [](const std::unique_ptr<BucketSums>& sums) {
-    try {
-      sums->join([](std::span<std::byte>) {});
-      FAIL() << "connected to a peer";
-    } catch (const DeviceError& error) {
-      const std::string text = error.what();
-      EXPECT_NE(text.find("unhandled system error"), std::string::npos) << text;
-      EXPECT_NE(text.find("replica 0 (cuda:0)"), std::string::npos) << text;
-      EXPECT_NE(text.find("--collective ring"), std::string::npos) << text;
-    }
+    EXPECT_TRUE(contains(message_of<DeviceError>([&] { sums->join([](std::span<std::byte>) {}); }),
+                         "unhandled system error", "replica 0 (cuda:0)", "--collective ring"));
   };
   fake_nccl_faults().id_fails = true;
   expect_own_error(make(0, 2));
@@ -245,20 +240,14 @@ TEST_F(NcclSums, AttributeFailuresWhileConnectingToAPeer) {
        {std::pair{0, ncclRemoteError}, {1, ncclRemoteError}, {1, ncclSystemError}}) {
     const std::string text = error_of(rank, code);
     EXPECT_TRUE(text.starts_with("a peer's: ")) << rank << ": " << text;
-    EXPECT_NE(text.find("waited for all 2 replicas to meet"), std::string::npos) << text;
+    EXPECT_TRUE(contains(text, "waited for all 2 replicas to meet"));
   }
 }
 
 TEST_F(NcclSums, GiveUpOnAReplicaThatNeverJoins) {
   const auto sums = make(0, 2, milliseconds(20));
-  try {
-    sums->join([](std::span<std::byte>) {});
-    FAIL() << "connected to a peer";
-  } catch (const PeerError& error) {
-    const std::string text = error.what();
-    EXPECT_NE(text.find("waited 0.02 s for all 2 replicas to meet"), std::string::npos) << text;
-    EXPECT_NE(text.find("--collective ring"), std::string::npos) << text;
-  }
+  EXPECT_TRUE(contains(message_of<PeerError>([&] { sums->join([](std::span<std::byte>) {}); }),
+                       "waited 0.02 s for all 2 replicas to meet", "--collective ring"));
   EXPECT_EQ(names_of(take_calls()), (std::vector<std::string>{"init", "abort"}));
 }
 
@@ -266,7 +255,7 @@ TEST_F(NcclSums, GiveUpASumThatDoesNotBegin) {
   const auto sums = make_joined(milliseconds(500));
   fake_nccl_faults().sums_never_end = true;
   EXPECT_THROW(sums->start(0, compute_.get()), PeerError);
-  EXPECT_NE(reason_of(*sums).find("the sum of bucket 0"), std::string::npos);
+  EXPECT_TRUE(contains(reason_of(*sums), "the sum of bucket 0"));
   EXPECT_EQ(take_calls().back().what, "abort");
 }
 
@@ -276,8 +265,7 @@ TEST_F(NcclSums, GiveUpASumThatTheDeviceNeverEnds) {
   start_all(*sums);
   sums->finish(compute_.get());
   const std::string reason = reason_of(*sums);
-  EXPECT_NE(reason.find("the sums of a step"), std::string::npos) << reason;
-  EXPECT_NE(reason.find("--collective ring"), std::string::npos) << reason;
+  EXPECT_TRUE(contains(reason, "the sums of a step", "--collective ring"));
 }
 
 TEST_F(NcclSums, DoNotTreatAPauseAsAStall) {
@@ -295,10 +283,8 @@ TEST_F(NcclSums, AbortTheCommunicatorWhenAPeerIsLost) {
   sums->finish(compute_.get());
   fake_nccl_faults().async_error = ncclRemoteError;
   const std::string reason = reason_of(*sums);
-  EXPECT_NE(reason.find("remote process exited: the fake was told so"), std::string::npos)
-      << reason;
-  EXPECT_NE(reason.find("the sums of a step"), std::string::npos) << reason;
-  EXPECT_NE(reason.find("--collective ring"), std::string::npos) << reason;
+  EXPECT_TRUE(contains(reason, "remote process exited: the fake was told so", "the sums of a step",
+                       "--collective ring"));
   EXPECT_THROW(sums->start(0, compute_.get()), PeerError);
   sums->detach();
   EXPECT_EQ(take_calls().back().what, "abort");
@@ -308,14 +294,12 @@ TEST_F(NcclSums, EndAWaitForAPeerThatTheMembershipReportsAsLost) {
   const auto sums = make_joined();
   fake_nccl_faults().sums_never_end = true;
   std::jthread watcher([&] { sums->abort("rank 1 (host b) died in step 3"); });
-  try {
-    // The sum may begin before or after another thread calls abort() with the reason; in both cases
-    // the sum throws an error with this reason.
-    sums->start(0, compute_.get());
-    FAIL() << "a sum without the others";
-  } catch (const PeerError& error) {
-    EXPECT_EQ(std::string(error.what()), "rank 1 (host b) died in step 3");
-  }
+  EXPECT_EQ(message_of<PeerError>([&] {
+              // The sum may begin before or after another thread calls abort() with the reason; in
+              // both cases the sum throws an error with this reason.
+              sums->start(0, compute_.get());
+            }),
+            "rank 1 (host b) died in step 3");
 }
 
 // The kernels of a sum spin until the peers come, so the wait for the device ends only with the

@@ -9,18 +9,14 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/contains.h"
+#include "tests/support/temporary_folder.h"
+
 namespace syncopate::cuda {
 namespace {
 
 class APlanCache : public testing::Test {
  protected:
-  APlanCache() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "plansXXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-    file_ = folder_ / "below" / "cuda_plans";
-  }
-  ~APlanCache() override { std::filesystem::remove_all(folder_); }
-
   std::string text() const {
     std::ostringstream text;
     text << std::ifstream(file_).rdbuf();
@@ -31,8 +27,8 @@ class APlanCache : public testing::Test {
     std::ofstream(file_) << text;
   }
 
-  std::filesystem::path folder_;
-  std::filesystem::path file_;
+  const TemporaryFolder folder_;
+  const std::filesystem::path file_ = folder_ / "below" / "cuda_plans";
 };
 
 TEST_F(APlanCache, IsEmptyWithoutAFileAndWritesNoneUntilSomethingIsKept) {
@@ -106,7 +102,7 @@ TEST_F(APlanCache, IgnoresADamagedFileWithOneWarningAndRewritesIt) {
     EXPECT_EQ(cache.find("a convolution"), std::nullopt);
     EXPECT_EQ(cache.get_or_store("a convolution", "7"), "7");
     const std::string log = testing::internal::GetCapturedStderr();
-    EXPECT_NE(log.find("measured again"), std::string::npos) << log;
+    EXPECT_TRUE(contains(log, "measured again"));
     EXPECT_EQ(log.find("measured again"), log.rfind("measured again")) << log;
     EXPECT_EQ(PlanCache(file_).find("a convolution"), "7");
   }
@@ -122,7 +118,7 @@ TEST_F(APlanCache, ContinuesWithOneWarningIfItsFileCannotBeWritten) {
   EXPECT_EQ(cache.get_or_store("another one", "7"), "7");
   EXPECT_EQ(cache.find("a convolution"), "42");
   const std::string log = testing::internal::GetCapturedStderr();
-  EXPECT_NE(log.find("--cache-dir"), std::string::npos) << log;
+  EXPECT_TRUE(contains(log, "--cache-dir"));
   EXPECT_EQ(log.find("--cache-dir"), log.rfind("--cache-dir")) << log;
 }
 

@@ -10,6 +10,8 @@
 #include <map>
 #include <thread>
 
+#include "tests/support/temporary_folder.h"
+
 namespace syncopate::cuda {
 namespace {
 
@@ -47,14 +49,9 @@ class FakeEngines final : public EngineSource {
 
 class AnEngine : public testing::Test {
  protected:
-  AnEngine() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "choiceXXXXXX").string();
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~AnEngine() override { std::filesystem::remove_all(folder_); }
   std::filesystem::path file() const { return folder_ / "cuda_plans"; }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(AnEngine, IsTheLibrarysFirstAndNeverTimedWithoutACache) {

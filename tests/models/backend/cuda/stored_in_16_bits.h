@@ -7,7 +7,6 @@
 #include <cuda_fp16.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "models/backend/backend.h"
 #include "models/graph/fused_groups.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/strategies/cluster/resolvers/slurm_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::test {
 namespace {
@@ -119,8 +120,7 @@ TEST(SingleTask, IsRefusedWhenAnotherSourceDescribesSeveralTasks) {
   const std::string line = refusal(alone + kSlurm);
   EXPECT_TRUE(contains(line,
                        "by PMI this task is alone, but by Slurm it is rank 2 "
-                       "of 4: each task would train by itself"))
-      << line;
+                       "of 4: each task would train by itself"));
   EXPECT_NE(refusal(kOpenMpiVariables + kSlurm +
                     Variables{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}),
             "");
@@ -133,14 +133,13 @@ TEST(SingleTask, IsRefusedWhenTheOtherTaskIsAServer) {
                                                          {"SLURM_JOB_NODELIST_HET_GROUP_1", "n1"}};
   const Variables alone{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}};
   const std::string line = refusal(alone + pair, {.wants_servers = true});
-  EXPECT_TRUE(contains(line, "by Open MPI this task is alone, but by Slurm")) << line;
+  EXPECT_TRUE(contains(line, "by Open MPI this task is alone, but by Slurm"));
 }
 
 TEST(SingleTask, IsRefusedWhenPalsSetsARankAndNoVariableASize) {
   const Variables pals{{"PALS_RANKID", "1"}};
   const std::string line = refusal(pals);
-  EXPECT_TRUE(contains(line, "PALS_RANKID=1: a launcher started this task as one of several"))
-      << line;
+  EXPECT_TRUE(contains(line, "PALS_RANKID=1: a launcher started this task as one of several"));
   EXPECT_EQ(place_in_job(resolve(pals + kHydra)), "rank 1 of 3") << "PMI says how many";
   const Variables jsrun{
       {"PMIX_RANK", "1"}, {"JSM_NAMESPACE_RANK", "1"}, {"JSM_NAMESPACE_SIZE", "2"}};
@@ -149,15 +148,13 @@ TEST(SingleTask, IsRefusedWhenPalsSetsARankAndNoVariableASize) {
 
 TEST(SingleTask, IsRefusedWhenTheVariablesOfItsLauncherAreLost) {
   const std::string line = refusal({}, {.world_size = 4});
-  EXPECT_TRUE(contains(line, "no variable of a launcher gives this task's rank")) << line;
-  EXPECT_TRUE(contains(line, "--cleanenv")) << line;
+  EXPECT_TRUE(contains(line, "no variable of a launcher gives this task's rank", "--cleanenv"));
   EXPECT_EQ(refusal(kSlurm, {.world_size = 4}), "");
 }
 
 TEST(SingleTask, IsRefusedWhenPmixSetsARankAndNoVariableASize) {
   const std::string line = refusal({{"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", "prterun-1"}});
-  EXPECT_TRUE(contains(line, "PMIX_RANK=0: a launcher started this task as one of several"))
-      << line;
+  EXPECT_TRUE(contains(line, "PMIX_RANK=0: a launcher started this task as one of several"));
   EXPECT_EQ(refusal({{"PMIX_RANK", "0"}}, {.rank = 0, .world_size = 1}), "");
   EXPECT_EQ(refusal(kOpenMpiVariables + Variables{{"PMIX_RANK", "3"}}), "") << "mpirun sets both";
 }
@@ -180,8 +177,8 @@ TEST(SourceWithoutLocalRank, TakesItFromAnotherSourceThatAgrees) {
     EXPECT_EQ(spec.num_cpus, 3);
     EXPECT_EQ(spec.gpus, std::vector({1}));
     EXPECT_EQ(spec.rendezvous.endpoint, (Endpoint{"n1", 5000}));
-    EXPECT_TRUE(contains(notes_of(spec), "it agrees: rank 1 of 4, and adds that it is task 1 of 2"))
-        << notes_of(spec);
+    EXPECT_TRUE(
+        contains(notes_of(spec), "it agrees: rank 1 of 4, and adds that it is task 1 of 2"));
   }
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/strategies/cluster/cluster_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::test {
 namespace {
@@ -50,7 +51,7 @@ TEST_P(Sources, ResolveToATask) {
   EXPECT_EQ(spec.world_size, expected.world_size);
   EXPECT_EQ(spec.local_rank, expected.local_rank);
   EXPECT_EQ(spec.rendezvous.endpoint.value_or(Endpoint{}), expected.rendezvous);
-  EXPECT_TRUE(contains(notes_of(spec), expected.note)) << notes_of(spec);
+  EXPECT_TRUE(contains(notes_of(spec), expected.note));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -273,7 +274,7 @@ class WrongSources : public testing::TestWithParam<Wrong> {};
 TEST_P(WrongSources, AreRefusedWithTheNameAndTheValue) {
   const std::string line = refusal(GetParam().variables, GetParam().flags);
   EXPECT_TRUE(contains(line, GetParam().says)) << "'" << line << "'";
-  EXPECT_FALSE(contains(line, "\n")) << line;
+  EXPECT_FALSE(contains(line, "\n"));
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "models/base/errors.h"
+#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
@@ -37,17 +38,6 @@ INSTANTIATE_TEST_SUITE_P(
         Expansion{"n[1-2]-ib", {"n1-ib", "n2-ib"}}, Expansion{"a b\tc\nd", {"a", "b", "c", "d"}},
         Expansion{"n2,n1,n2", {"n2", "n1", "n2"}}));
 
-// Returns the text of the UsageError that `function` throws; "" when it throws none.
-template <typename Function>
-std::string refusal(const Function& function) {
-  try {
-    function();
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 struct Broken {
   std::string text;
   int column;
@@ -56,7 +46,7 @@ struct Broken {
 class BrokenHostlists : public testing::TestWithParam<Broken> {};
 
 TEST_P(BrokenHostlists, AreRefusedWithTextAndColumn) {
-  const std::string line = refusal([] { expand_hostlist(GetParam().text, "LIST"); });
+  const std::string line = message_of<UsageError>([] { expand_hostlist(GetParam().text, "LIST"); });
   const std::string start =
       "LIST='" + GetParam().text + "', column " + std::to_string(GetParam().column) + ": ";
   EXPECT_TRUE(line.starts_with(start)) << "'" << line << "'";
@@ -80,7 +70,7 @@ TEST(TaskCounts, RepeatACountByItsFactor) {
 
 TEST(TaskCounts, AreRefusedWhenMalformed) {
   for (const char* text : {"2(x0)", "(x2)", "2x3", "0", "", "2,", "2(x", "2(x2", "2(2)", "-1"}) {
-    const std::string line = refusal([&] { expand_task_counts(text, "T"); });
+    const std::string line = message_of<UsageError>([&] { expand_task_counts(text, "T"); });
     EXPECT_TRUE(line.starts_with("T='" + std::string(text) + "', column ")) << line;
   }
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/strategies/cluster/resolvers/slurm_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::test {
 namespace {
@@ -186,9 +187,9 @@ TEST(HeterogeneousStep, OfANormalJobRequiresTheNumberOfServersOnBothSides) {
   const Variables server = step("n[1-2]", "1,2", 3, 0, "n1", 0);
   const Variables worker = step("n[1-2]", "1,2", 3, 2, "n2", 1);
   const std::string line = refusal(server, {.role = Role::kServer, .wants_servers = true});
-  EXPECT_TRUE(contains(line, "this task is a server, but the other servers are unknown")) << line;
-  EXPECT_TRUE(contains(line, "is not of a heterogeneous job (#SBATCH hetjob)")) << line;
-  EXPECT_TRUE(contains(line, "--servers M, on both sides of srun SERVERS : WORKERS")) << line;
+  EXPECT_TRUE(contains(line, "this task is a server, but the other servers are unknown",
+                       "is not of a heterogeneous job (#SBATCH hetjob)",
+                       "--servers M, on both sides of srun SERVERS : WORKERS"));
   EXPECT_EQ(role_of(resolve(server, {.servers = 1, .role = Role::kServer, .wants_servers = true})),
             "server 0");
   EXPECT_EQ(role_of(resolve(worker, {.servers = 1, .wants_servers = true})), "worker 1");
@@ -198,8 +199,7 @@ TEST(HeterogeneousStep, HasNoServersUnderAStrategyWithoutServers) {
   const Variables server{{"SYNCOPATE_ROLE", "server"}};
   for (const Variables& task : {kFirst, step("n1", "2", 2, 0, "n1", 0)}) {
     const std::string line = refusal(task + server, {.wants_servers = false});
-    EXPECT_TRUE(contains(line, "started as a server, but there are none under this strategy"))
-        << line;
+    EXPECT_TRUE(contains(line, "started as a server, but there are none under this strategy"));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "strategies/cluster/resolvers/visible_gpus.h"
 #include "tests/strategies/cluster/resolvers/slurm_case.h"
+#include "tests/support/contains.h"
 
 namespace syncopate::test {
 namespace {
@@ -88,8 +89,8 @@ TEST(Slurm, NotesThatThereAreFewerGpusThanTasks) {
   const ClusterSpec spec =
       resolve(step("n1", "4", 4, 3, "n1", 3) + Variables{{"CUDA_VISIBLE_DEVICES", "0,1"}});
   EXPECT_EQ(spec.gpus, std::vector({1}));
-  EXPECT_TRUE(contains(notes_of(spec), "shows 2 GPUs to each of 4 tasks of a node"));
-  EXPECT_TRUE(contains(notes_of(spec), "cuda:1 by this one"));
+  EXPECT_TRUE(
+      contains(notes_of(spec), "shows 2 GPUs to each of 4 tasks of a node", "cuda:1 by this one"));
 }
 
 // Returns the variables that srun --gpu-bind=per_task:2 or --tres-per-task=gres/gpu:2 sets.
@@ -152,8 +153,8 @@ TEST(Slurm, NotesARankWithoutTheVariablesOfItsStep) {
   for (const Variables& job : {Variables{}, Variables{{"SLURM_JOB_ID", "7"}}}) {
     const ClusterSpec spec = resolve(job + Variables{{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "4"}});
     EXPECT_EQ(spec.source, "none");
-    EXPECT_TRUE(contains(notes_of(spec), "SLURM_PROCID=2 is set")) << notes_of(spec);
-    EXPECT_TRUE(contains(notes_of(spec), "not running inside a Slurm step?")) << notes_of(spec);
+    EXPECT_TRUE(
+        contains(notes_of(spec), "SLURM_PROCID=2 is set", "not running inside a Slurm step?"));
   }
 }
 
