@@ -1,6 +1,7 @@
 // The options of a strategy, filled in by the program from flags and environment.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "models/backend/backend.h"
+#include "models/base/enum_names.h"
 #include "models/optim/optimizer.h"
 #include "ps/shard/consistency.h"
 #include "ps/shard/gradient_codec.h"
@@ -61,6 +63,10 @@ constexpr bool is_synchronous(const ps::ConsistencyOptions& consistency) noexcep
 
 // The samples whose statistics batch normalization uses: a replica's own, or all of the step.
 enum class BatchNormStatistics : std::uint8_t { kLocal, kSync };
+constexpr auto named_values(BatchNormStatistics /*type*/) {
+  return std::array{Named{"local", BatchNormStatistics::kLocal},
+                    Named{"sync", BatchNormStatistics::kSync}};
+}
 
 struct StrategyOptions {
   std::string name = "one-device";  // a row of strategies()

@@ -18,15 +18,6 @@
 namespace syncopate::bench {
 namespace {
 
-struct StalenessWord {
-  std::string_view word;
-  ps::StalenessRule rule;
-};
-constexpr std::array kStalenessWords = {
-    StalenessWord{"inverse", ps::StalenessRule::kInverse},
-    StalenessWord{"dc", ps::StalenessRule::kDelayCompensation},
-    StalenessWord{"dc-adaptive", ps::StalenessRule::kDelayCompensationAdaptive}};
-
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
   std::size_t begin = 0;
@@ -102,16 +93,12 @@ class WordParser {
     if (!has_servers_ && variant_.strategy != "central-storage") {
       refuse("only parameter-server and central-storage have a consistency to choose");
     }
-    const std::string& consistency = words[1];
-    if (consistency != "async" && consistency != "ssp" && consistency != "sync") {
-      refuse(fmt::format("expected async, ssp or sync, found \"{}\"", consistency));
-    }
-    is_sync_ = variant_.is_synchronous = consistency == "sync";
-    variant_.consistency.consistency = consistency == "async" ? ps::Consistency::kAsync
-                                       : consistency == "ssp" ? ps::Consistency::kSsp
-                                                              : ps::Consistency::kSync;
+    const auto consistency = value_named<ps::Consistency>(words[1]);
+    if (!consistency) refuse(fmt::format("expected async, ssp or sync, found \"{}\"", words[1]));
+    is_sync_ = variant_.is_synchronous = *consistency == ps::Consistency::kSync;
+    variant_.consistency.consistency = *consistency;
     if (words.size() == 2) return;
-    if (words.size() > 3 || consistency != "ssp")
+    if (words.size() > 3 || *consistency != ps::Consistency::kSsp)
       refuse("only ssp takes a number, the maximum staleness");
     variant_.consistency.max_staleness = number(words[2]);
   }
@@ -126,9 +113,8 @@ class WordParser {
       variant_.backup_workers = variant_.consistency.backup_workers = number(words[1]);
       return;
     }
-    const auto row =
-        std::ranges::find(kStalenessWords, std::string_view(words[0]), &StalenessWord::word);
-    if (words.size() != 1 || row == kStalenessWords.end())
+    const auto rule = value_named<ps::StalenessRule>(words[0]);
+    if (words.size() != 1 || !rule || *rule == ps::StalenessRule::kNone)
       refuse(fmt::format("expected backup:K, inverse, dc or dc-adaptive, found \"+{}\"",
                          words.front()));
     if (variant_.is_synchronous) {
@@ -138,8 +124,8 @@ class WordParser {
     if (!rule_.empty())
       refuse(fmt::format("has both {} and {}; give one of them", rule_, words[0]));
     rule_ = words[0];
-    variant_.consistency.staleness_rule = row->rule;
-    variant_.consistency.compensation = ps::compensation_of(row->rule);
+    variant_.consistency.staleness_rule = *rule;
+    variant_.consistency.compensation = ps::compensation_of(*rule);
   }
 
   int number(const std::string& text, int least = 0, int most = 999'999) const {

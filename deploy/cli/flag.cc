@@ -147,6 +147,7 @@ class Store {
       values->push_back(number_of<int>(flag_, text));
     }
   }
+  void operator()(const EnumTarget& target) const { target.store(text_of(flag_, text_, false)); }
   void operator()(const std::function<void(const std::string&)>& parse) const {
     parse(text_of(flag_, text_, false));
   }
@@ -168,6 +169,7 @@ struct ShowDefault {
   std::string operator()(const bool* /*value*/) const { return ""; }
   std::string operator()(const std::string* value) const { return *value; }
   std::string operator()(const std::filesystem::path* value) const { return value->string(); }
+  std::string operator()(const EnumTarget& target) const { return std::string(target.value); }
   std::string operator()(const std::function<void(const std::string&)>& /*parse*/) const {
     return "";
   }
@@ -191,6 +193,7 @@ struct ShowType {
   std::string operator()(const std::filesystem::path* /*value*/) const { return "PATH"; }
   std::string operator()(const std::vector<std::string>* /*value*/) const { return "TEXT,..."; }
   std::string operator()(const std::vector<int>* /*value*/) const { return "N,..."; }
+  std::string operator()(const EnumTarget& /*target*/) const { return "NAME"; }
   std::string operator()(const std::function<void(const std::string&)>& /*parse*/) const {
     return "TEXT";
   }

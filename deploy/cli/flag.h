@@ -12,16 +12,32 @@
 #include <variant>
 #include <vector>
 
+#include "models/base/enum_names.h"
+
 namespace syncopate {
 
 using Names = std::vector<std::string_view>;
+
+// The value of an enumeration with names (models/base/enum_names.h). The flag takes these names,
+// and
+// --help shows the name of the value as the default.
+struct EnumTarget {
+  Names names;
+  std::string_view value;  // the name of the value before a flag is parsed
+  std::function<void(std::string_view)> store;
+};
+template <HasNames Enum>
+EnumTarget enum_target(Enum& value) {
+  return {names<Enum>(), name(value),
+          [&value](std::string_view text) { value = *value_named<Enum>(text); }};
+}
 
 // A FlagTarget says where the value of a flag is stored. A bool becomes true if the flag is given.
 // A function is called with the text, and throws UsageError if it cannot read the text.
 using FlagTarget =
     std::variant<bool*, int*, std::int64_t*, std::uint64_t*, float*, double*, std::string*,
                  std::filesystem::path*, std::optional<int>*, std::optional<std::int64_t>*,
-                 std::optional<double>*, std::vector<int>*, std::vector<std::string>*,
+                 std::optional<double>*, std::vector<int>*, std::vector<std::string>*, EnumTarget,
                  std::function<void(const std::string&)>>;
 
 // Returns why a value is none of a flag's choices, and what to type; "" if it knows no more than
@@ -83,15 +99,6 @@ std::string default_of(const Flag& flag);
 // the name that was probably meant, unless `explain` knows more.
 void require_name(std::string_view flag, const std::string& value, const Names& names,
                   ExplainName explain = nullptr);
-
-// Pairs one text of a flag with the enumeration value that it stands for.
-template <typename Value>
-struct Choice {
-  std::string_view name;
-  Value value;
-};
-template <typename Value>
-Choice(std::string_view, Value) -> Choice<Value>;
 
 // Returns the names in a table, such as the table of optimizers, as the choices of a flag.
 template <typename Row>

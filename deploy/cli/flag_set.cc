@@ -108,6 +108,7 @@ FlagSet::FlagSet(std::string command, std::string summary, std::string footer)
     : command_(std::move(command)), summary_(std::move(summary)), footer_(std::move(footer)) {}
 
 void FlagSet::add(std::string name, FlagTarget target, std::string help, FlagRules rules) {
+  if (const auto* const value = std::get_if<EnumTarget>(&target)) rules.choices = value->names;
   flags_.push_back({std::move(name), std::move(target), std::move(help), std::move(rules), group_});
 }
 

@@ -3,7 +3,6 @@
 // that uses CLI11, which is included in the .cc file alone.
 #pragma once
 
-#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -85,21 +84,5 @@ class FlagSet {
   bool has_config_ = false;
   bool skips_unknown_ = false;
 };
-
-// Adds a flag whose value is one of an enumeration. `rows` outlive the calls of parse().
-template <typename Value, std::size_t N>
-void add_choice(FlagSet& flags, std::string name, Value& target,
-                const std::array<Choice<Value>, N>& rows, std::string help, FlagRules rules = {}) {
-  for (const Choice<Value>& row : rows) {
-    rules.choices.push_back(row.name);
-    if (row.value == target && rules.default_text.empty()) rules.default_text = row.name;
-  }
-  const auto store = [&target, &rows](const std::string& text) {
-    for (const Choice<Value>& row : rows) {
-      if (row.name == text) target = row.value;
-    }
-  };
-  flags.add(std::move(name), store, std::move(help), std::move(rules));
-}
 
 }  // namespace syncopate

@@ -19,9 +19,6 @@
 namespace syncopate {
 namespace {
 
-constexpr std::array kOnFailures = {Choice{"auto", OnFailure::kAuto},
-                                    Choice{"stop", OnFailure::kStop},
-                                    Choice{"continue", OnFailure::kContinue}};
 constexpr int kMostWorkers = 1024;
 constexpr int kMostServers = 1024;
 constexpr int kMostRestarts = 1'000'000;
@@ -237,8 +234,8 @@ CommandOptions parse_launch(std::span<const std::string> arguments,
   flags.add("--env", &assignments, "environment variable of every role",
             {.value = "NAME=VALUE", .repeats = true});
   flags.begin_group("Failures");
-  add_choice(
-      flags, "--on-failure", on_failure, kOnFailures,
+  flags.add(
+      "--on-failure", enum_target(on_failure),
       "effect of a failed role on the others (auto: continue under async, under ssp, and under "
       "sync with backup workers; else stop)");
   flags.add("--restart", &options.rules.most_restarts,

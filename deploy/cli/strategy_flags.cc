@@ -26,11 +26,6 @@ constexpr int kMostBucketMib = 1 << 20;
 constexpr double kLeastTimeout = 0.5;  // the least timeout that a flag may set, in seconds
 constexpr double kMostTimeout = 1e6;
 
-constexpr std::array kTransports = {Choice{"auto", Transport::kAuto},
-                                    Choice{"tcp", Transport::kTcp}, Choice{"shm", Transport::kShm}};
-constexpr std::array kBatchNorms = {Choice{"local", BatchNormStatistics::kLocal},
-                                    Choice{"sync", BatchNormStatistics::kSync}};
-
 Names collective_names() {
   Names names = names_of(collectives());
   names.insert(names.begin(), "auto");
@@ -149,7 +144,7 @@ void check_communication(const StrategyFlags& words, TrainOptions& options) {
     throw UsageError(
         fmt::format("--transport {}: --strategy {} is one process; leave it out, or choose "
                     "multi-worker-mirrored",
-                    transport == Transport::kTcp ? "tcp" : "shm", strategy.name));
+                    name(transport), strategy.name));
   }
   if (has_servers && strategy.batch_norm == BatchNormStatistics::kSync) {
     throw UsageError(
@@ -159,29 +154,6 @@ void check_communication(const StrategyFlags& words, TrainOptions& options) {
 }
 
 constexpr int kMostStaleness = 1'000'000;
-
-constexpr std::array kConsistencies = {Choice{"async", ps::Consistency::kAsync},
-                                       Choice{"ssp", ps::Consistency::kSsp},
-                                       Choice{"sync", ps::Consistency::kSync}};
-
-constexpr std::array kStalenessRules = {
-    Choice{"none", ps::StalenessRule::kNone}, Choice{"inverse", ps::StalenessRule::kInverse},
-    Choice{"dc", ps::StalenessRule::kDelayCompensation},
-    Choice{"dc-adaptive", ps::StalenessRule::kDelayCompensationAdaptive}};
-
-template <typename Value, std::size_t N>
-Names choices_of(const std::array<Choice<Value>, N>& rows) {
-  return names_of(std::span<const Choice<Value>>(rows));
-}
-
-// Returns the enumeration value for `name`, which was checked when the flag was parsed.
-template <typename Value, std::size_t N>
-Value value_named(const std::array<Choice<Value>, N>& rows, const std::string& name) {
-  for (const Choice<Value>& row : rows) {
-    if (row.name == name) return row.value;
-  }
-  throw InternalError("the flag lets only known names through");
-}
 
 // Refuses flags that require synchronous workers, because only these have a global batch.
 void check_asynchronous(const FlagSet& flags, const TrainOptions& options) {
@@ -236,12 +208,12 @@ void add_strategy_flags(FlagSet& flags, StrategyFlags& words, TrainOptions& opti
              .most = kMostThreads});
   flags.add("--collective", &strategy.collective, "implementation of the all-reduce",
             {.choices = collective_names()});
-  add_choice(flags, "--transport", strategy.transport, kTransports,
-             "transport of the ring and of servers (auto: shared memory on one host, else tcp)");
+  flags.add("--transport", enum_target(strategy.transport),
+            "transport of the ring and of servers (auto: shared memory on one host, else tcp)");
   flags.add("--bucket-mb", &words.bucket_mib, "size of a bucket of gradients, in MiB",
             {.value = "MIB", .least = 1, .most = kMostBucketMib});
-  add_choice(flags, "--batch-norm", strategy.batch_norm, kBatchNorms,
-             "samples of the batch statistics: those of a replica, or of the global batch");
+  flags.add("--batch-norm", enum_target(strategy.batch_norm),
+            "samples of the batch statistics: those of a replica, or of the global batch");
   flags.add("--deterministic", &options.deterministic,
             "bit-equal runs on GPUs; synchronous runs on the CPU always are");
 }
@@ -307,9 +279,9 @@ void check_cluster(const FlagSet& flags, const StrategyFlags& words, const Envir
 void add_consistency_flags(FlagSet& flags, ConsistencyFlags& words, TrainOptions& options) {
   ps::ConsistencyOptions& consistency = options.strategy.consistency;
   flags.begin_group("Servers and staleness");
-  flags.add("--consistency", &words.consistency, "consistency rule of shared variables",
-            {.default_text = "async for parameter-server, sync for central-storage",
-             .choices = choices_of(kConsistencies)});
+  flags.add("--consistency", enum_target(consistency.consistency),
+            "consistency rule of shared variables",
+            {.default_text = "async for parameter-server, sync for central-storage"});
   flags.add("--max-staleness", &consistency.max_staleness,
             "steps by which the fastest worker may be ahead of the slowest, with --consistency ssp",
             {.least = 0, .most = kMostStaleness});
@@ -317,10 +289,9 @@ void add_consistency_flags(FlagSet& flags, ConsistencyFlags& words, TrainOptions
             "gradients of a step that are not waited for and dropped when they arrive, with "
             "--consistency sync",
             {.least = 0});
-  flags.add("--staleness-rule", &words.staleness_rule,
+  flags.add("--staleness-rule", enum_target(consistency.staleness_rule),
             "treatment of stale gradients, with --consistency async and ssp (inverse: rate / "
-            "staleness; dc: delay compensation)",
-            {.choices = choices_of(kStalenessRules)});
+            "staleness; dc: delay compensation)");
   flags.add("--compress", &words.compress,
             "compression of pushes, with error feedback: none | bf16 (rounds the values that "
             "workers compute with, too) | topk:FRACTION",
@@ -338,7 +309,7 @@ void take_consistency_flags(const ConsistencyFlags& words, TrainOptions& options
   }
 }
 
-void check_consistency(const FlagSet& flags, const ConsistencyFlags& words, TrainOptions& options) {
+void check_consistency(const FlagSet& flags, TrainOptions& options) {
   const std::string& strategy = options.strategy.name;
   const bool has_servers = strategy == "parameter-server";
   const bool shares = has_servers || strategy == "central-storage";
@@ -350,20 +321,17 @@ void check_consistency(const FlagSet& flags, const ConsistencyFlags& words, Trai
     flags.require(flag, has_servers, "--strategy parameter-server");
   }
   ps::ConsistencyOptions& consistency = options.strategy.consistency;
-  if (words.consistency.empty()) {
-    consistency.consistency = has_servers ? ps::Consistency::kAsync : ps::Consistency::kSync;
-  } else {
-    consistency.consistency = value_named(kConsistencies, words.consistency);
+  if (has_servers && !flags.has("--consistency")) {
+    consistency.consistency = ps::Consistency::kAsync;
   }
   const bool is_sync = consistency.consistency == ps::Consistency::kSync;
   flags.require("--max-staleness", consistency.consistency == ps::Consistency::kSsp,
                 "--consistency ssp");
   flags.require("--backup-workers", is_sync, "--consistency sync");
-  consistency.staleness_rule = value_named(kStalenessRules, words.staleness_rule);
   if (is_sync && consistency.staleness_rule != ps::StalenessRule::kNone) {
     throw UsageError(fmt::format(
         "--staleness-rule {}: under --consistency sync no gradient is stale; choose async or ssp",
-        words.staleness_rule));
+        name(consistency.staleness_rule)));
   }
   consistency.compensation = ps::compensation_of(consistency.staleness_rule);
   const int workers = options.cluster.world_size;

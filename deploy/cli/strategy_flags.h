@@ -40,8 +40,6 @@ void check_cluster(const FlagSet& flags, const StrategyFlags& words, const Envir
                    TrainOptions& options);
 
 struct ConsistencyFlags {
-  std::string consistency;  // name of the consistency rule; "" uses the strategy's default
-  std::string staleness_rule = "none";
   std::string compress = "none";
   std::string partition;  // how variables are divided; "" splits large variables only
 };
@@ -52,7 +50,6 @@ void add_consistency_flags(FlagSet& flags, ConsistencyFlags& consistency, TrainO
 void take_consistency_flags(const ConsistencyFlags& consistency, TrainOptions& options);
 // Fills options.strategy.consistency. Called after take_consistency_flags(), when the cluster is
 // known. Throws UsageError for flags that contradict each other.
-void check_consistency(const FlagSet& flags, const ConsistencyFlags& consistency,
-                       TrainOptions& options);
+void check_consistency(const FlagSet& flags, TrainOptions& options);
 
 }  // namespace syncopate

@@ -29,12 +29,6 @@ constexpr double kMostSamples = 2147483648.0;  // the largest number of samples 
 constexpr double kMostSteps = 1e12;
 constexpr double kMostTrainSeconds = 1e6;
 
-constexpr std::array kEvalWhens = {Choice{"due", EvalWhen::kDue}, Choice{"end", EvalWhen::kEnd}};
-constexpr std::array kScales = {Choice{"none", LearningRateScale::kNone},
-                                Choice{"linear", LearningRateScale::kLinear},
-                                Choice{"sqrt", LearningRateScale::kSqrt},
-                                Choice{"inverse-workers", LearningRateScale::kInverseWorkers}};
-
 // TrainFlags holds the values of flags that are converted later into the form that TrainOptions
 // has.
 struct TrainFlags {
@@ -43,7 +37,6 @@ struct TrainFlags {
   ConsistencyFlags consistency;
   std::int64_t steps = 0;
   double snapshot_seconds = 10.0;
-  std::string schedule = "constant";
   std::string milestones;
   bool hides_progress = false;
 };
@@ -82,8 +75,7 @@ void add_optimizer_flags(FlagSet& flags, TrainFlags& words) {
   flags.add("--beta1", &optimizer.beta1, "decay of the first moment, with adam and adamw");
   flags.add("--beta2", &optimizer.beta2, "decay of the second moment, with adam and adamw");
   flags.add("--epsilon", &optimizer.epsilon, "term of the denominator, with adam and adamw");
-  flags.add("--lr-schedule", &words.schedule, "learning rate schedule",
-            {.choices = {"constant", "step", "cosine"}});
+  flags.add("--lr-schedule", enum_target(schedule.kind), "learning rate schedule");
   flags.add("--lr-milestones", &words.milestones,
             "epochs at which the learning rate falls, such as 80,120; with --lr-schedule step",
             {.value = "EPOCHS", .default_text = "none"});
@@ -92,9 +84,9 @@ void add_optimizer_flags(FlagSet& flags, TrainFlags& words) {
             {.above = 0.0, .example = "0.1"});
   flags.add("--warmup-epochs", &schedule.warmup_epochs,
             "epochs in which the learning rate rises from 0 to --learning-rate", {.least = 0.0});
-  add_choice(flags, "--learning-rate-scale", words.options.learning_rate_scale, kScales,
-             "factor of --learning-rate: 1, a power of global batch / reference batch, or 1 / "
-             "workers");
+  flags.add("--learning-rate-scale", enum_target(words.options.learning_rate_scale),
+            "factor of --learning-rate: 1, a power of global batch / reference batch, or 1 / "
+            "workers");
   flags.add("--reference-batch-size", &words.options.reference_batch_size,
             "batch size that --learning-rate was chosen for, in samples",
             {.default_text = "one replica's batch", .least = 1});
@@ -153,9 +145,9 @@ void add_output_flags(FlagSet& flags, TrainFlags& words) {
             {.least = 0});
   flags.add("--eval-every-steps", &loop.eval_every_steps,
             "steps between evaluations, and one at the end; 0: --eval-every decides", {.least = 0});
-  add_choice(flags, "--eval-when", loop.eval_when, kEvalWhens,
-             "time of the evaluations: when they are due, or at the end, from copies in "
-             "--checkpoint-dir or $TMPDIR, so that no asynchronous worker stops training for one");
+  flags.add("--eval-when", enum_target(loop.eval_when),
+            "time of the evaluations: when they are due, or at the end, from copies in "
+            "--checkpoint-dir or $TMPDIR, so that no asynchronous worker stops training for one");
   flags.add("--metrics", &options.metrics, "file of JSON lines: begin, step, eval, summary",
             {.value = "FILE", .default_text = "none"});
   flags.add("--tensorboard", &options.tensorboard,
@@ -217,7 +209,6 @@ void take_values(const FlagSet& flags, TrainFlags& words) {
   if (!flags.has("--learning-rate")) {
     schedule.learning_rate = optimizer.name.starts_with("adam") ? 0.001 : 0.01;
   }
-  schedule.kind = parse_schedule(words.schedule);
   schedule.milestones = parse_milestones(words.milestones);
   if (schedule.kind == ScheduleKind::kStep && schedule.milestones.empty()) {
     throw UsageError("--lr-schedule step requires --lr-milestones EPOCHS, such as 80,120");
@@ -281,7 +272,7 @@ void check_together(const FlagSet& flags, const Environment& environment, TrainF
   const std::optional<std::string> temporary = environment.get("TMPDIR");
   if (temporary && !temporary->empty()) options.loop.temporary_dir = *temporary;
   check_cluster(flags, words.strategy, environment, options);
-  check_consistency(flags, words.consistency, options);
+  check_consistency(flags, options);
   check_optimizer(flags, options);
   check_practice(flags, options);
   check_files(options);

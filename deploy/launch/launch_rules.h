@@ -1,12 +1,14 @@
 // The rules of a launch: what `launch` does after a role has failed, and which workers start later.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "models/base/enum_names.h"
 #include "ps/shard/consistency.h"
 
 namespace syncopate {
@@ -55,6 +57,10 @@ struct LaunchRules {
 };
 
 enum class OnFailure : std::uint8_t { kAuto, kStop, kContinue };  // the values of --on-failure
+constexpr auto named_values(OnFailure /*type*/) {
+  return std::array{Named{"auto", OnFailure::kAuto}, Named{"stop", OnFailure::kStop},
+                    Named{"continue", OnFailure::kContinue}};
+}
 
 // LaunchedJob has the properties that decide whether a job can lose a role and accept that role
 // again.

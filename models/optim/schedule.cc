@@ -68,12 +68,4 @@ double Schedule::learning_rate(double epochs) const {
   return o.learning_rate;
 }
 
-ScheduleKind parse_schedule(const std::string& text) {
-  if (text == "constant") return ScheduleKind::kConstant;
-  if (text == "step") return ScheduleKind::kStep;
-  if (text == "cosine") return ScheduleKind::kCosine;
-  throw UsageError(fmt::format(
-      "--lr-schedule {}: no such schedule; choose one of constant, step, cosine", text));
-}
-
 }  // namespace syncopate

@@ -2,13 +2,19 @@
 // depend on how many local steps a worker has made.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <string>
 #include <vector>
+
+#include "models/base/enum_names.h"
 
 namespace syncopate {
 
 enum class ScheduleKind : std::uint8_t { kConstant, kStep, kCosine };
+constexpr auto named_values(ScheduleKind /*type*/) {
+  return std::array{Named{"constant", ScheduleKind::kConstant}, Named{"step", ScheduleKind::kStep},
+                    Named{"cosine", ScheduleKind::kCosine}};
+}
 
 struct ScheduleOptions {
   ScheduleKind kind = ScheduleKind::kConstant;
@@ -35,8 +41,5 @@ class Schedule {
  private:
   ScheduleOptions options_;
 };
-
-// Parses a schedule's name: "constant", "step" or "cosine". Throws UsageError listing these names.
-ScheduleKind parse_schedule(const std::string& text);
 
 }  // namespace syncopate

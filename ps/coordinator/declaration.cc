@@ -139,15 +139,14 @@ std::optional<Difference> first_table(const wire::DeclarationT& job,
 }
 
 std::string consistency_text(const wire::DeclarationT& declaration) {
-  switch (consistency_of(declaration)) {
-    case Consistency::kSync:
-      return fmt::format("sync with {} backup worker(s)", declaration.backup_workers);
-    case Consistency::kSsp:
-      return fmt::format("ssp with staleness up to {}", declaration.max_staleness);
-    case Consistency::kAsync:
-      break;
+  const Consistency consistency = consistency_of(declaration);
+  std::string text(name(consistency));
+  if (consistency == Consistency::kSync) {
+    text += fmt::format(" with {} backup worker(s)", declaration.backup_workers);
+  } else if (consistency == Consistency::kSsp) {
+    text += fmt::format(" with staleness up to {}", declaration.max_staleness);
   }
-  return "async";
+  return text;
 }
 
 }  // namespace

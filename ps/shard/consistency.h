@@ -2,7 +2,10 @@
 // consistency_rule.h implements them.
 #pragma once
 
+#include <array>
 #include <cstdint>
+
+#include "models/base/enum_names.h"
 
 namespace syncopate::ps {
 
@@ -15,6 +18,10 @@ enum class Consistency : std::uint8_t {
   kSsp,
   kAsync,  // no worker waits
 };
+constexpr auto named_values(Consistency /*type*/) {
+  return std::array{Named{"async", Consistency::kAsync}, Named{"ssp", Consistency::kSsp},
+                    Named{"sync", Consistency::kSync}};
+}
 
 // How a stale gradient is compensated: one whose values have been updated since they were read.
 // Only under kSsp and kAsync, which apply gradients one by one. tau is the version when the
@@ -30,6 +37,11 @@ enum class StalenessRule : std::uint8_t {
   // As kDelayCompensation with lambda / sqrt(mean square of g). Source: Zheng et al. 2017, eq. 14.
   kDelayCompensationAdaptive,
 };
+constexpr auto named_values(StalenessRule /*type*/) {
+  return std::array{Named{"none", StalenessRule::kNone}, Named{"inverse", StalenessRule::kInverse},
+                    Named{"dc", StalenessRule::kDelayCompensation},
+                    Named{"dc-adaptive", StalenessRule::kDelayCompensationAdaptive}};
+}
 
 // Returns lambda of delay compensation; 0.04 unless the rule is adaptive. Source: 2 is lambda_0 of
 // the adaptive rule in Zheng et al. 2017.

@@ -1,6 +1,7 @@
 // The table behind --collective, and the functions that make the ranks of one task.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -9,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/base/enum_names.h"
 #include "ps/net/slow_link.h"
 #include "strategies/cluster/membership.h"
 #include "strategies/collective/collective.h"
@@ -18,6 +20,10 @@ namespace syncopate {
 // The transport of --collective ring. kAuto is shared memory if all tasks run on one host, else
 // TCP.
 enum class Transport : std::uint8_t { kAuto, kTcp, kShm };
+constexpr auto named_values(Transport /*type*/) {
+  return std::array{Named{"auto", Transport::kAuto}, Named{"tcp", Transport::kTcp},
+                    Named{"shm", Transport::kShm}};
+}
 
 struct CollectiveOptions {
   std::string name = "auto";  // a row of collectives(), or auto

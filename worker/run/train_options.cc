@@ -129,11 +129,6 @@ OptionText device_kind(Options o) {
   return o.strategy.devices.front().kind == DeviceKind::kCpu ? "cpu" : "cuda";
 }
 
-OptionText transport_text(Options o) {
-  if (o.strategy.transport == Transport::kTcp) return "tcp";
-  return o.strategy.transport == Transport::kShm ? "shm" : "auto";
-}
-
 OptionText image_size_text(Options o) {
   if (o.image.height == 0) return std::nullopt;
   return fmt::format("{}x{}", o.image.height, o.image.width);
@@ -146,20 +141,6 @@ OptionText cache_mb_text(Options o) {
 
 OptionText augment_text(Options o) { return word(name(o.input.augment)); }
 
-OptionText batch_norm_text(Options o) {
-  return o.strategy.batch_norm == BatchNormStatistics::kSync ? "sync" : "local";
-}
-
-OptionText scale_text(Options o) {
-  static constexpr std::array kNames = {"none", "linear", "sqrt", "inverse-workers"};
-  return kNames[static_cast<std::size_t>(o.learning_rate_scale)];
-}
-
-OptionText schedule_text(Options o) {
-  static constexpr std::array kNames = {"constant", "step", "cosine"};
-  return kNames[static_cast<std::size_t>(o.schedule.kind)];
-}
-
 OptionText milestones_text(Options o) {
   if (o.schedule.milestones.empty()) return std::nullopt;
   return fmt::format("{}", fmt::join(o.schedule.milestones, ","));
@@ -168,16 +149,6 @@ OptionText milestones_text(Options o) {
 OptionText cut_text(Options o) {
   if (o.strategy.cut.empty()) return std::nullopt;
   return fmt::format("{}", fmt::join(o.strategy.cut, ","));
-}
-
-OptionText consistency_text(Options o) {
-  static constexpr std::array kNames = {"sync", "ssp", "async"};
-  return kNames[static_cast<std::size_t>(consistency_of(o).consistency)];
-}
-
-OptionText staleness_rule_text(Options o) {
-  static constexpr std::array kNames = {"none", "inverse", "dc", "dc-adaptive"};
-  return kNames[static_cast<std::size_t>(consistency_of(o).staleness_rule)];
 }
 
 OptionText compression_text(Options o) {
@@ -285,9 +256,7 @@ constexpr std::array kRows = {
     Row{"--max-seconds", [](Options o) { return if_positive(o.loop.max_seconds); }, kRequired},
     Row{"--eval-every", [](Options o) { return number(o.loop.eval_every_epochs); }, kRequired},
     Row{"--eval-every-steps", [](Options o) { return number(o.loop.eval_every_steps); }, kRequired},
-    Row{"--eval-when",
-        [](Options o) { return word(o.loop.eval_when == EvalWhen::kEnd ? "end" : "due"); },
-        kRequired},
+    Row{"--eval-when", [](Options o) { return word(name(o.loop.eval_when)); }, kRequired},
     update(Row{"--augment", augment_text, kRequired}),
     update(
         Row{"--optimizer", [](Options o) { return word(o.strategy.optimizer.name); }, kRequired}),
@@ -317,20 +286,22 @@ constexpr std::array kRows = {
                [](Options o) { return text_if(o.loop.rules.reduce_on_plateau); }, kRequired}),
     Row{"--keep-best", [](Options o) { return if_on(o.loop.rules.keeps_best); }, kRequired,
         writes_checkpoints, Form::kSwitch},
-    update(Row{"--lr-schedule", schedule_text, kRequired}),
+    update(Row{"--lr-schedule", [](Options o) { return word(name(o.schedule.kind)); }, kRequired}),
     update(Row{"--lr-milestones", milestones_text, kRequired, uses_step_schedule}),
     update(Row{"--lr-factor", [](Options o) { return number(o.schedule.factor); }, kRequired,
                uses_step_schedule}),
     update(Row{"--warmup-epochs", [](Options o) { return number(o.schedule.warmup_epochs); },
                kRequired}),
-    update(Row{"--learning-rate-scale", scale_text, kRequired}),
+    update(Row{"--learning-rate-scale", [](Options o) { return word(name(o.learning_rate_scale)); },
+               kRequired}),
     update(Row{"--reference-batch-size",
                [](Options o) { return if_positive(o.reference_batch_size); }, kRequired,
                scales_by_batch}),
-    update(Row{"--batch-norm", batch_norm_text, kRequired, has_batch_norm}),
+    update(Row{"--batch-norm", [](Options o) { return word(name(o.strategy.batch_norm)); },
+               kRequired, has_batch_norm}),
     Row{"--collective", [](Options o) { return word(o.strategy.collective); }, kRequired,
         has_collective},
-    Row{"--transport", transport_text, kRequired,
+    Row{"--transport", [](Options o) { return word(name(o.strategy.transport)); }, kRequired,
         [](Options o) { return has_links(o) || o.strategy.transport == Transport::kAuto; }},
     Row{"--link-delay", [](Options o) { return if_positive(o.strategy.link.delay_seconds); },
         kRequired, has_links},
@@ -340,14 +311,17 @@ constexpr std::array kRows = {
     Row{"--service-time", service_time_text},
     Row{"--slow", slow_text, kNone, nullptr, Form::kRepeated},
     Row{"--pause", pause_text, kNone, nullptr, Form::kRepeated},
-    update(Row{"--consistency", consistency_text, kRequired, shares_variables}),
+    update(Row{"--consistency", [](Options o) { return word(name(consistency_of(o).consistency)); },
+               kRequired, shares_variables}),
     update(Row{"--max-staleness",
                [](Options o) { return number(o.strategy.consistency.max_staleness); }, kRequired,
                [](Options o) { return consistency_of(o).consistency == ps::Consistency::kSsp; }}),
     update(Row{"--backup-workers",
                [](Options o) { return number(o.strategy.consistency.backup_workers); }, kRequired,
                may_drop_gradients}),
-    update(Row{"--staleness-rule", staleness_rule_text, kRequired, shares_variables}),
+    update(Row{"--staleness-rule",
+               [](Options o) { return word(name(consistency_of(o).staleness_rule)); }, kRequired,
+               shares_variables}),
     update(Row{"--compress", compression_text, kRequired, uses_servers}),
     Row{"--partition", partition_text, kRequired, uses_servers},
     Row{"--snapshot-every", [](Options o) { return seconds_text(o.snapshot_interval); }, kNone,

@@ -2,6 +2,7 @@
 // table of its fields follow the agreement between tasks and the command line of a run.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/base/enum_names.h"
 #include "models/optim/schedule.h"
 #include "strategies/cluster/cluster_spec.h"
 #include "strategies/cluster/membership.h"
@@ -24,6 +26,12 @@ namespace syncopate {
 
 // The factor of the learning rate: 1, a power of global batch / reference batch, or 1 / workers.
 enum class LearningRateScale : std::uint8_t { kNone, kLinear, kSqrt, kInverseWorkers };
+constexpr auto named_values(LearningRateScale /*type*/) {
+  return std::array{Named{"none", LearningRateScale::kNone},
+                    Named{"linear", LearningRateScale::kLinear},
+                    Named{"sqrt", LearningRateScale::kSqrt},
+                    Named{"inverse-workers", LearningRateScale::kInverseWorkers}};
+}
 
 struct TrainOptions {
   // The values of --model and --data. Of a program with a network and data of its own: the names of

@@ -4,6 +4,7 @@
 // to stop, follow from values that travel with the gradients.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "models/base/enum_names.h"
 #include "models/base/errors.h"
 #include "models/graph/graph.h"
 #include "models/optim/schedule.h"
@@ -35,6 +37,9 @@ enum class EvalWhen : std::uint8_t {
   kDue,  // when due in training, by a worker that then pauses
   kEnd,  // after training, from stored snapshots
 };
+constexpr auto named_values(EvalWhen /*type*/) {
+  return std::array{Named{"due", EvalWhen::kDue}, Named{"end", EvalWhen::kEnd}};
+}
 
 struct TrainLoopOptions {
   std::int64_t total_epochs = 3;

@@ -7,7 +7,6 @@
 
 #include "models/base/errors.h"
 #include "tests/support/contains.h"
-#include "tests/support/thrown.h"
 
 namespace syncopate {
 namespace {
@@ -76,12 +75,6 @@ TEST(Schedule, RefusesOptionsOutOfRange) {
   EXPECT_THROW(Schedule({.milestones = {4.0, 2.0}}), UsageError);
   EXPECT_THROW(Schedule({.milestones = {1.0, nan}}), UsageError);
   EXPECT_THROW(Schedule({.factor = 0.0}), UsageError);
-}
-
-TEST(ParseSchedule, ListsTheSchedulesForAnUnknownName) {
-  EXPECT_EQ(parse_schedule("cosine"), ScheduleKind::kCosine);
-  EXPECT_TRUE(contains(message_of<UsageError>([&] { parse_schedule("exponential"); }),
-                       "constant, step, cosine"));
 }
 
 }  // namespace
